@@ -53,13 +53,13 @@ def check_end(path: str) -> None:
 
 def header(path: str) -> str:
     """Return the text of the header, as in SAM."""
-    with _opened(path) as file:
+    with _open(path) as file:
         return str(file.header)
 
 
 def references(path: str) -> list[tuple[str, int]]:
     """Return name and length of every reference."""
-    with _opened(path) as file:
+    with _open(path) as file:
         return list(zip(file.references, file.lengths, strict=True))
 
 
@@ -68,8 +68,8 @@ def reads(path: str, stretch: Stretch, ordered: bool) -> Iterator[Reads]:
 
     ordered  raise InputError where the reads are not sorted by position
     """
-    with _opened(path) as file:
-        found = _found(file, stretch)
+    with _open(path) as file:
+        found = _read_rows(file, stretch)
         last = -1
         while rows := list(islice(found, BLOCK)):
             columns = zip(zip(*rows, strict=True), READ_DTYPES.values(), strict=True)
@@ -82,7 +82,7 @@ def reads(path: str, stretch: Stretch, ordered: bool) -> Iterator[Reads]:
 
 
 @contextmanager
-def _opened(path: str) -> Iterator[Any]:
+def _open(path: str) -> Iterator[Any]:
     options = {"format_options": [f"required_fields={FIELDS}".encode()], "check_sq": False}
     try:
         with import_pysam("CRAM files").AlignmentFile(absolute(path), "rc", **options) as file:
@@ -91,9 +91,9 @@ def _opened(path: str) -> Iterator[Any]:
         raise InputError(path, f"cannot be decoded: {error}") from error
 
 
-def _found(file: Any, stretch: Stretch) -> Iterator[tuple[int, int, int, int, int, bool]]:
+def _read_rows(file: Any, stretch: Stretch) -> Iterator[tuple[int, int, int, int, int, bool]]:
     """Yield the columns of every mapped read of the stretch."""
-    for read in _records(file, stretch):
+    for read in _fetch(file, stretch):
         start = read.reference_start
         if not read.is_unmapped and read.reference_id >= 0 and start >= 0:
             end = read.reference_end or start + 1  # None: no base is mapped
@@ -101,7 +101,7 @@ def _found(file: Any, stretch: Stretch) -> Iterator[tuple[int, int, int, int, in
             yield read.reference_id, start, end, length, read.mapping_quality, read.is_reverse
 
 
-def _records(file: Any, stretch: Stretch) -> Iterator[Any]:
+def _fetch(file: Any, stretch: Stretch) -> Iterator[Any]:
     if stretch == WHOLE:
         yield from file.fetch(until_eof=True)
         return

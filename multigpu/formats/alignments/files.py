@@ -132,8 +132,8 @@ def check_references(files: Sequence[Alignments], rename: bool) -> None:
         pairs = zip_longest(first.references, file.references)
         for number, (ours, theirs) in enumerate(pairs, 1):
             if _key(ours, rename) != _key(theirs, rename):
-                problem = f"number {number} is {_shown(theirs)}, there {_shown(ours)}"
-                advice = "" if rename else _advice(first, file)
+                problem = f"number {number} is {_show(theirs)}, there {_show(ours)}"
+                advice = "" if rename else _advise_rename(first, file)
                 raise InputError(
                     file.path, f"has other references than {first.path}: {problem}{advice}"
                 )
@@ -146,11 +146,11 @@ def _key(reference: Reference | None, rename: bool) -> Reference | None:
     return without_chr(reference[0]), reference[1]
 
 
-def _shown(reference: Reference | None) -> str:
+def _show(reference: Reference | None) -> str:
     return "missing" if reference is None else f"{reference[0]} ({reference[1]:,} bases)"
 
 
-def _advice(first: Alignments, file: Alignments) -> str:
+def _advise_rename(first: Alignments, file: Alignments) -> str:
     ours, theirs = ([_key(each, True) for each in one.references] for one in (first, file))
     same = "(the names differ only by `chr`: --rename auto takes them as the same)"
     return f" {same}" if ours == theirs else ""
@@ -177,7 +177,7 @@ def numbers_of(
             missing = [
                 each for each in names if each not in exact and without_chr(each) not in alike
             ]
-            raise InputError(source, _missing(missing, file, source, regions))
+            raise InputError(source, _explain(missing, file, source, regions))
         if name not in exact and not rename:
             theirs = file.references[number][0]
             same = "--rename auto takes them as the same"
@@ -189,7 +189,7 @@ def numbers_of(
     return list(found)
 
 
-def _missing(names: list[str], file: Alignments, source: str, regions: Regions | None) -> str:
+def _explain(names: list[str], file: Alignments, source: str, regions: Regions | None) -> str:
     """Return what is wrong with chromosomes that are no references of a file, and what helps."""
     has = several([name for name, _ in file.references])
     said = f"{file.path} has no reference {several(names)}: it has {has}"

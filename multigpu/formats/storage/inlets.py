@@ -150,7 +150,7 @@ pipes: dict[str, "_Pipe"] = {}
 
 def _pipe(path: str, looking: bool) -> "_Pipe":
     """Return the open pipe at its first byte; it is kept for the next call while `looking`."""
-    if looking and (path not in pipes or pipes[path].replaced()):
+    if looking and (path not in pipes or pipes[path].is_replaced()):
         pipes[path] = _Pipe(path)
     pipe = pipes.get(path) if looking else pipes.pop(path, None)
     if pipe is None:
@@ -173,7 +173,7 @@ class _Pipe:
         self._seen = bytearray()
         self.rewind(keep=True)
 
-    def replaced(self) -> bool:
+    def is_replaced(self) -> bool:
         """Whether standard input is another one now, as in a test or a notebook."""
         return not self._owned and self._file is not _standard_input()
 

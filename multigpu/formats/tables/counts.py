@@ -119,12 +119,12 @@ def read_counts(path: str, empty: Empty = np.empty) -> Counts:
 def _read(path: str, empty: Empty) -> Counts:
     with open_content(path) as file:
         if file.peek(4)[:4] != PARQUET_MAGIC:
-            samples = _samples(path, file.readline().decode("utf-8-sig", "replace"))
-            return _in_order(path, samples, *_text(path, file, samples))
+            samples = _parse_header(path, file.readline().decode("utf-8-sig", "replace"))
+            return _in_order(path, samples, *_read_text(path, file, samples))
     if not is_regular(path):
         raise InputError(path, "Parquet must be a file, for it is not read in order")
-    samples = _parquet_samples(path)
-    return _in_order(path, samples, *_parquet(path, samples, empty))
+    samples = _read_schema(path)
+    return _in_order(path, samples, *_read_parquet(path, samples, empty))
 
 
 def _in_order(path: str, samples: tuple[str, ...], regions: Regions, values: Values) -> Counts:
@@ -170,14 +170,14 @@ def _check_names(path: str, rows: _Rows, before: int) -> None:
         raise InputError(path, problem, f"row {before + row + 1}, column chrom")
 
 
-def _samples(path: str, header: str) -> tuple[str, ...]:
+def _parse_header(path: str, header: str) -> tuple[str, ...]:
     """Return the names in a line `chrom start end sample1 …`, which a # may begin."""
     if problem := misread.identify(path, header):
         raise InputError(path, problem)
-    return _checked_samples(path, header.lstrip("#").rstrip("\r\n").split("\t"))
+    return _check_samples(path, header.lstrip("#").rstrip("\r\n").split("\t"))
 
 
-def _checked_samples(path: str, columns: Sequence[str]) -> tuple[str, ...]:
+def _check_samples(path: str, columns: Sequence[str]) -> tuple[str, ...]:
     if tuple(columns[:3]) != COLUMNS:
         shown = quoted("\t".join(columns))
         problem = f"is no counts table: its columns are chrom, start, end and samples, not {shown}"
@@ -199,13 +199,13 @@ def _checked_samples(path: str, columns: Sequence[str]) -> tuple[str, ...]:
 # ---- text -------------------------------------------------------------------------------------
 
 
-def _text(path: str, file: Any, samples: Sequence[str]) -> tuple[Regions, Values]:
+def _read_text(path: str, file: Any, samples: Sequence[str]) -> tuple[Regions, Values]:
     """Return the rows of the rest of the file."""
     names: dict[str, int] = {}
     whole = _Rows.empty(0, len(samples), np.int32, np.empty)
     columns = [(whole.chrom, whole.start, whole.end, whole.values)]
     rows = 0
-    for part in _text_rows(path, file, samples):
+    for part in _read_text_rows(path, file, samples):
         _check(path, part, samples, rows)
         rows += len(part.chrom)
         columns.append((part.numbered(names), part.start, part.end, _narrow(part.values)))
@@ -213,7 +213,7 @@ def _text(path: str, file: Any, samples: Sequence[str]) -> tuple[Regions, Values
     return Regions(tuple(names), chrom, start, end), values
 
 
-def _text_rows(path: str, file: Any, samples: Sequence[str]) -> Iterator[_Rows]:
+def _read_text_rows(path: str, file: Any, samples: Sequence[str]) -> Iterator[_Rows]:
     import pyarrow as pa
     from pyarrow import csv
 
@@ -244,14 +244,14 @@ class _Fractional(Exception):
     """Error of a count that is no whole number, or does not fit int32."""
 
 
-def _parquet(path: str, samples: Sequence[str], empty: Empty) -> tuple[Regions, Values]:
+def _read_parquet(path: str, samples: Sequence[str], empty: Empty) -> tuple[Regions, Values]:
     """Return all rows; they are read again where a count turns out not to be whole."""
     with suppress(_Fractional):  # which knows of the arrays up to here, until this block ends
-        return _decoded(path, samples, np.int32, empty)
-    return _decoded(path, samples, np.float64, empty)
+        return _decode(path, samples, np.int32, empty)
+    return _decode(path, samples, np.float64, empty)
 
 
-def _decoded(path: str, samples: Sequence[str], kind: Any, empty: Empty) -> tuple[Regions, Values]:
+def _decode(path: str, samples: Sequence[str], kind: Any, empty: Empty) -> tuple[Regions, Values]:
     """Return all rows: several threads decode row groups, each to its place in the arrays."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -269,7 +269,7 @@ def _decoded(path: str, samples: Sequence[str], kind: Any, empty: Empty) -> tupl
         with _as_parquet(path), pq.ParquetFile(path, metadata=metadata, **options) as file:
             # Arrow's own threads keep some megabytes each, for good.
             batches = file.iter_batches(ROWS, row_groups=[number], use_threads=False)
-            return _placed(path, samples, batches, whole, first, stop)
+            return _place_rows(path, samples, batches, whole, first, stop)
 
     names: dict[str, int] = {}
     threads = min(THREADS, len(os.sched_getaffinity(0)), 1 + len(whole.values) // THREAD_ROWS)
@@ -280,7 +280,7 @@ def _decoded(path: str, samples: Sequence[str], kind: Any, empty: Empty) -> tupl
     return Regions(tuple(names), whole.chrom, whole.start, whole.end), whole.values
 
 
-def _placed(
+def _place_rows(
     path: str, samples: Sequence[str], batches: Iterable[Any], whole: _Rows, first: int, stop: int
 ) -> _Rows:
     """Put the batches of a row group in their place, rows `first` to `stop`.
@@ -341,14 +341,14 @@ def _as_parquet(path: str) -> Iterator[None]:
         raise InputError(path, f"cannot be read as Parquet: {first_line(error)}") from error
 
 
-def _parquet_samples(path: str) -> tuple[str, ...]:
+def _read_schema(path: str) -> tuple[str, ...]:
     """Return the names of the samples. Raises InputError for columns of wrong types, too."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     with _as_parquet(path):
         schema = pq.read_schema(path)
-    samples = _checked_samples(path, schema.names)
+    samples = _check_samples(path, schema.names)
     kinds = pa.types
     for number, (name, kind) in enumerate(zip(schema.names, schema.types, strict=True)):
         if number == 0:
@@ -400,7 +400,7 @@ def _write_parquet(file: Any, counts: Counts) -> None:
 
     schema = _batch(counts, slice(0, 0)).schema
     with pq.ParquetWriter(file, schema, compression="zstd", use_dictionary=["chrom"]) as writer:
-        for rows in _pieces(counts, ROW_GROUP):
+        for rows in _slices(counts, ROW_GROUP):
             writer.write_batch(_batch(counts, rows), ROW_GROUP)
 
 
@@ -412,13 +412,13 @@ def _write_text(out: Compressed, counts: Counts) -> None:
             raise UsageError(f"{quoted(name)} cannot be a name in a TSV file: use Parquet")
     out.write("\t".join([*COLUMNS, *counts.samples]).encode() + b"\n")
     options = csv.WriteOptions(include_header=False, delimiter="\t", quoting_style="none")
-    for rows in _pieces(counts, ROWS):
+    for rows in _slices(counts, ROWS):
         text = io.BytesIO()
         csv.write_csv(_batch(counts, rows), text, options)
         out.write(text.getbuffer())
 
 
-def _pieces(counts: Counts, size: int) -> Iterator[slice]:
+def _slices(counts: Counts, size: int) -> Iterator[slice]:
     return (slice(at, at + size) for at in range(0, len(counts.regions), size))
 
 
