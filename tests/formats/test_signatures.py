@@ -21,7 +21,7 @@ def test_read_signatures__wrapped_lines_carriage_returns_and_lower_case(tmp_path
     path.write_bytes(b"\n>one words\r\nACGT\r\nryn\r\n\r\n>two\nTT")
     found = read_signatures([str(path)])
     assert list(found.names) == [b"one", b"two"]
-    assert [found.letters[i].tobytes() for i in range(len(found))] == [b"ACGTryn", b"TT"]
+    assert [letters.tobytes() for letters in found.letters] == [b"ACGTryn", b"TT"]
 
 
 def test_read_signatures__several_files_in_order_and_repeated_names(tmp_path: Path) -> None:
@@ -29,7 +29,7 @@ def test_read_signatures__several_files_in_order_and_repeated_names(tmp_path: Pa
         (tmp_path / name).write_text(f">same\n{base}\n")
     found = read_signatures([str(tmp_path / "b.fa"), str(tmp_path / "a.fa")])
     assert list(found.names) == [b"same", b"same"]
-    assert [found.letters[i].tobytes() for i in range(len(found))] == [b"A", b"C"]
+    assert [letters.tobytes() for letters in found.letters] == [b"A", b"C"]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +31,7 @@ logger = logging.getLogger(__name__)
 
 Reference = tuple[str, int]  # name and length in bases
 
+MODULES = {"bam": bam, "cram": cram}
 SUFFIXES = {"bam": (".bai", ".csi"), "cram": (".crai",)}
 BAI_LONGEST = 1 << 29  # bases of a reference
 UNUSABLE = "failed to create index"  # samtools on a file that is damaged or not sorted
@@ -44,10 +44,14 @@ ALIGNMENTS = Kind("alignment", (".bam", ".cram"), lambda *_: "alignments", "no a
 
 @dataclass(frozen=True)
 class Alignments:
-    """File of alignments; `index` is the path of its index, None to read it from begin to end."""
+    """File of alignments.
+
+    kind   "bam" or "cram"
+    index  the path of its index, None to read the file from begin to end
+    """
 
     path: str
-    kind: Literal["bam", "cram"]
+    kind: str
     references: tuple[Reference, ...]
     index: str | None
 
@@ -57,15 +61,12 @@ def inspect_alignments(path: str) -> Alignments:
     if not is_regular(path):
         raise InputError(path, "BAM and CRAM files must be regular files")
     start = read_beginning(path)
-    magic = start[:4]
     if start.decode("latin-1").startswith(misread.SAM):
         raise InputError(path, misread.advise_on_sam(path))
-    if magic == cram.MAGIC:
-        cram.check_end(path)
-        return Alignments(path, "cram", tuple(cram.references(path)), _index_of(path, "cram"))
-    if magic == bam.MAGIC:
-        bam.check_end(path)
-        return Alignments(path, "bam", tuple(bam.references(path)), _index_of(path, "bam"))
+    for kind, module in MODULES.items():
+        if start.startswith(module.MAGIC):
+            module.check_end(path)
+            return Alignments(path, kind, tuple(module.references(path)), _index_of(path, kind))
     raise InputError(path, "is neither BAM nor CRAM")
 
 
@@ -83,7 +84,7 @@ def files_of(paths: Sequence[str]) -> list[str]:
 
 def sample_of(file: Alignments) -> str:
     """Return the sample (SM) that the read groups name. Raises InputError without just one."""
-    text = bam.header(file.path) if file.kind == "bam" else cram.header(file.path)
+    text: str = MODULES[file.kind].header(file.path)
     groups = [line for line in text.splitlines() if line.startswith(f"{RG}\t")]
     fields = [field for group in groups for field in group.split("\t")]
     found = list(dict.fromkeys(field[3:] for field in fields if field.startswith("SM:")))

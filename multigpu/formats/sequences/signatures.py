@@ -3,8 +3,9 @@
 There may be millions of them, so they are kept as few arrays and not as an object each.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,8 +33,14 @@ class Joined:
         """Return int64[n], the length of each array."""
         return np.diff(self.offsets)
 
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
     def __getitem__(self, i: int) -> NDArray[np.uint8]:
         return self.joined[self.offsets[i] : self.offsets[i + 1]]
+
+    def __iter__(self) -> Iterator[NDArray[np.uint8]]:
+        return (self.joined[a:b] for a, b in pairwise(self.offsets.tolist()))
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,7 +32,11 @@ class BgzfContent:
             while self._blocks_follow and len(self._coming) < self._most:
                 self._submit()
             if not self._coming:
-                return self._read_rest(out)
+                # What follows the blocks: nothing, zeros, or other gzip data.
+                if self._rest is None:
+                    self._pool.shutdown(wait=False)
+                    self._rest = Members(self._inlet, "gzip", self._left, self._last)
+                return self._rest.readinto(out)
             try:
                 self._piece = memoryview(self._coming.popleft().result())
             except Exception as error:
@@ -53,13 +57,6 @@ class BgzfContent:
         if stop:
             self._last = stored[last:stop]
             self._coming.append(self._pool.submit(_decompress, stored[:stop]))
-
-    def _read_rest(self, out: memoryview) -> int:
-        """Read what follows the blocks: nothing, zeros, or other gzip data."""
-        if self._rest is None:
-            self._pool.shutdown(wait=False)
-            self._rest = Members(self._inlet, "gzip", self._left, self._last)
-        return self._rest.readinto(out)
 
 
 def _whole_blocks(stored: bytes) -> tuple[int, int, bool]:

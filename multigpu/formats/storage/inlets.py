@@ -56,7 +56,9 @@ class Inlet:
 
     def readinto(self, out: memoryview) -> int:
         if self._again:
-            return self._repeat(out)
+            piece, self._again = self._again[: len(out)], self._again[len(out) :]
+            out[: len(piece)] = piece
+            return len(piece)
         with errors_named(self.path):
             count = self._stream.readinto(out) or 0
         self.taken += count
@@ -67,11 +69,6 @@ class Inlet:
         out = bytearray(HEAD)
         self._again = bytes(out[: fill(self, memoryview(out))])
         return self._again
-
-    def _repeat(self, out: memoryview) -> int:
-        piece, self._again = self._again[: len(out)], self._again[len(out) :]
-        out[: len(piece)] = piece
-        return len(piece)
 
     def check_complete(self, size: int | None) -> None:
         """Raise InputError where fewer bytes came: a broken download, or a file that was cut."""

@@ -124,7 +124,9 @@ def _read(path: str, empty: Empty) -> Counts:
     if not is_regular(path):
         raise InputError(path, "Parquet must be a file, for it is not read in order")
     samples = _read_schema(path)
-    return _in_order(path, samples, *_read_parquet(path, samples, empty))
+    with suppress(_Fractional):  # which knows of the arrays up to here, until this block ends
+        return _in_order(path, samples, *_decode(path, samples, np.int32, empty))
+    return _in_order(path, samples, *_decode(path, samples, np.float64, empty))
 
 
 def _in_order(path: str, samples: tuple[str, ...], regions: Regions, values: Values) -> Counts:
@@ -242,13 +244,6 @@ def _read_text_rows(path: str, file: Any, samples: Sequence[str]) -> Iterator[_R
 
 class _Fractional(Exception):
     """Error of a count that is no whole number, or does not fit int32."""
-
-
-def _read_parquet(path: str, samples: Sequence[str], empty: Empty) -> tuple[Regions, Values]:
-    """Return all rows; they are read again where a count turns out not to be whole."""
-    with suppress(_Fractional):  # which knows of the arrays up to here, until this block ends
-        return _decode(path, samples, np.int32, empty)
-    return _decode(path, samples, np.float64, empty)
 
 
 def _decode(path: str, samples: Sequence[str], kind: Any, empty: Empty) -> tuple[Regions, Values]:
