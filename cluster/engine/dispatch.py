@@ -215,9 +215,10 @@ class _Dispatch(Generic[S, P]):
             chunk.began = self._workers.clock()
         self._in_progress[chunk] = None
         self._tell("started", chunk=chunk.number, span=self._workload.name(chunk.span))
-        place = (self._workload.key, self._workers.gpu)
-        task = (*place, chunk.span, self._faults.cpu_fallback)
-        chunk.attempts[attempt] = self._workers.submit(report, run_chunk, *task, avoid=avoid)
+        key, gpu, fallback = self._workload.key, self._workers.gpu, self._faults.cpu_fallback
+        chunk.attempts[attempt] = self._workers.submit(
+            report, run_chunk, key, gpu, chunk.span, fallback, avoid=avoid
+        )
 
     def _wait(self) -> None:
         """Wait for a report and take all that are there; look at the workers now and then."""

@@ -191,7 +191,7 @@ def sync_folder(folder: Path) -> None:
         return
     for path in paths:
         if path.is_file():
-            _sync(path, os.O_RDONLY)
+            _sync(path)
     for path in (folder, *paths):
         if path.is_dir():
             sync_directory(path)
@@ -211,8 +211,8 @@ def sync_file_system(path: Path) -> None:
         os.close(descriptor)
 
 
-def _sync(path: Path, flags: int) -> None:
-    descriptor = os.open(path, flags)
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
@@ -222,7 +222,7 @@ def _sync(path: Path, flags: int) -> None:
 def sync_directory(directory: Path) -> None:
     """Wait until the names in it are on the disk; some network file systems refuse that."""
     with suppress(OSError):
-        _sync(directory, os.O_RDONLY | os.O_DIRECTORY)
+        _sync(directory)
 
 
 # ---- writing with errors that have a name -----------------------------------------------------

@@ -138,7 +138,17 @@ class LocalWorkers:
         self, report: Report, function: Callable[..., Any], arguments: tuple[Any, ...]
     ) -> None:
         """Run a task in its lane. A lane whose GPU failed takes no other one until all have."""
-        if _device_fails(report, function, arguments):
+        device_failed = False
+        try:
+            result = function(*arguments)
+        except Exception as error:  # noqa: BLE001 - whatever a task raises is reported
+            report(None, error)
+            device_failed = isinstance(error, DeviceFailed)
+        except BaseException as error:  # noqa: BLE001
+            report(None, Failure(f"a task ended with {type(error).__name__}"))
+        else:
+            report(result, None)
+        if device_failed:
             self._lanes_may_go_on.wait()
 
     def idle(self) -> int:
@@ -173,20 +183,6 @@ class LocalWorkers:
         self._lanes_may_go_on.set()
         if self._contexts:
             self._contexts.close()
-
-
-def _device_fails(report: Report, function: Callable[..., Any], arguments: tuple[Any, ...]) -> bool:
-    """Call a function and report what it gives. Return whether the device failed meanwhile."""
-    try:
-        result = function(*arguments)
-    except Exception as error:  # noqa: BLE001 - whatever a task raises is reported
-        report(None, error)
-        return isinstance(error, DeviceFailed)
-    except BaseException as error:  # noqa: BLE001
-        report(None, Failure(f"a task ended with {type(error).__name__}"))
-        return False
-    report(result, None)
-    return False
 
 
 def call_within(seconds: float, function: Callable[[], Any]) -> Any:
