@@ -2,6 +2,7 @@
 
 import logging
 import os
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
@@ -27,7 +28,7 @@ from multigpu.cluster.workers.worker import Outcome
 from multigpu.errors import Failure, InputError, Unreadable, UsageError
 from multigpu.formats.storage.fingerprints import fingerprint, fingerprint_or_none
 from multigpu.run import fitness
-from multigpu.run.fitness import Expected, Fitness, unanswered
+from multigpu.run.fitness import Expected, Fitness
 from multigpu.run.options import NO_LANES, Lanes, RunOptions
 from multigpu.run.values import path_of
 
@@ -77,20 +78,18 @@ class JobFacts:
 
     chunks: int = 0
     resumed: int = 0
-    seconds: dict[str, float] = field(default_factory=dict)
-    workers: dict[str, int] = field(default_factory=dict)
-    events: dict[str, int] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    workers: Counter[str] = field(default_factory=Counter)
+    events: Counter[str] = field(default_factory=Counter)
 
     def add(self, outcome: Outcome[Any]) -> None:
-        """Count a finished chunk."""
         self.chunks += 1
         if not outcome.worker:
             self.resumed += 1
             return
-        name = f"{outcome.worker}:{outcome.device}"
-        self.workers[name] = self.workers.get(name, 0) + 1
+        self.workers[f"{outcome.worker}:{outcome.device}"] += 1
         for step in outcome.steps:
-            self.seconds[step.name] = self.seconds.get(step.name, 0.0) + step.end - step.begin
+            self.seconds[step.name] += step.end - step.begin
 
 
 @dataclass(frozen=True)
@@ -129,11 +128,12 @@ class Job:
         coming: PendingWorkers | None = None,
         journal: Path | None = None,
     ) -> None:
-        self.run, self.lanes = run, lanes
+        self.run = run
         self._client, self._coming, self._journal_path = client, coming, journal
         if devices is None:
             devices = () if client else run.devices()
-        self.devices = deployment(run, devices, lanes).devices  # those that are used
+        self.deployment = deployment(run, devices, lanes)  # workers that this job has or gets
+        self.devices = self.deployment.devices  # those that are used
         self.facts = JobFacts()
         self.listeners: list[Listener] = [self._count]
         self._journal: Journal | None = None
@@ -142,11 +142,6 @@ class Job:
         self.published = False
 
     # ---- workers ------------------------------------------------------------------------------
-
-    @property
-    def deployment(self) -> Deployment:
-        """Return the workers that this job has or gets."""
-        return deployment(self.run, self.devices, self.lanes)
 
     @property
     def in_process(self) -> bool:
@@ -284,12 +279,11 @@ class Job:
         )
 
     def emit(self, event: Event) -> None:
-        """Pass an event to all listeners."""
         for listener in self.listeners:
             listener(event)
 
     def _count(self, event: Event) -> None:
-        self.facts.events[event.name] = self.facts.events.get(event.name, 0) + 1
+        self.facts.events[event.name] += 1
         if event.name in WARNINGS:
             logger.warning("multigpu: %s", WARNINGS[event.name].format_map(event.facts))
 
@@ -320,7 +314,7 @@ class Job:
         journal = self._journal
         if journal is None:
             return
-        if not (keep and (journal.held or journal.continued)):
+        if not (keep and journal.held):
             journal.remove()
             return
         there = journal.is_there
@@ -355,9 +349,14 @@ def _examined(workers: Workers, wanted: Expected) -> dict[str, Fitness]:
     """Return the fitness of each worker; one that cannot be asked is unfit."""
     answers = workers.everywhere(fitness.examine, wanted, workers.gpu)
     return {
-        name: answer if isinstance(answer, Fitness) else unanswered(answer)
+        name: answer if isinstance(answer, Fitness) else _unanswered(answer)
         for name, answer in answers.items()
     }
+
+
+def _unanswered(error: Exception) -> Fitness:
+    problem = f"cannot be asked; is the same multigpu installed there? ({error})"
+    return Fitness((problem,), gpu=False, free_bytes=0)
 
 
 def describe_inputs(paths: Sequence[str]) -> dict[str, str]:

@@ -3,12 +3,12 @@
 import logging
 from collections.abc import Mapping
 from contextlib import ExitStack
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from multigpu.cluster.engine.events import now
+from multigpu.cluster.engine.output import is_replaced
 from multigpu.run.command import (
     FILE,
     RUN,
@@ -16,6 +16,7 @@ from multigpu.run.command import (
     WATCH,
     Reporting,
     check_outputs,
+    file_option,
     keep_inputs,
     number_of,
     options,
@@ -29,7 +30,6 @@ from multigpu.scan.options import ScanOptions, scan_lanes
 
 if TYPE_CHECKING:
     from multigpu.scan.inputs import ScanInputs
-    from multigpu.scan.job import ScanJob
 
 logger = logging.getLogger(__name__)
 
@@ -57,9 +57,9 @@ def _bases_or_share(text: str) -> int | float:
 
 SCAN = (
     click.argument("samples", nargs=-1, type=FILE),
-    click.option(
-        "--signatures", "-s", type=FILE, multiple=True, metavar="FILE",
-        help="FASTA file with signatures; may be given several times.",
+    file_option(
+        "--signatures", "-s", multiple=True,
+        text="FASTA file with signatures; may be given several times.",
     ),
     click.option(
         "--hits", type=click.Choice(["first", "best", "all"]), default="first", show_default=True,
@@ -115,23 +115,25 @@ def scan_options(values: Mapping[str, Any]) -> ScanOptions:
 
 @click.command(cls=OrderedCommand)
 @options(SCAN)
+@file_option(
+    "-o",
+    "--output",
+    text="File for the rows; -: standard output.  [default: standard output]",
+    metavar="OUT",
+)
 @click.option(
-    "-o", "--output", type=FILE, metavar="OUT",
-    help="File for the rows; -: standard output.  [default: standard output]",
-)  # fmt: skip
-@click.option(
-    "--format", "chosen",
-    type=click.Choice(
-        ["tsv", "csv", "text", "bed", "jsonl", "parquet", "sam", "bam", "paf"]
-    ),
+    "--format",
+    "chosen",
+    type=click.Choice(["tsv", "csv", "text", "bed", "jsonl", "parquet", "sam", "bam", "paf"]),
     help="Format of the rows; sam, bam and paf are alignments."
     "  [default: by the suffix of OUT, else tsv]",
-)  # fmt: skip
+)
 @click.option(
-    "--ambiguous", is_flag=True,
+    "--ambiguous",
+    is_flag=True,
     help="Add a last column with the ambiguous sample bases of each match to TSV, CSV and BED, or"
     " a tag to SAM, BAM and PAF.",
-)  # fmt: skip
+)
 @options(RUN, SUMMARY, WATCH)
 def command(
     samples: tuple[str, ...],
@@ -148,7 +150,7 @@ def command(
     """
     started = now()
     scanning, running = scan_options(values), options_from(RunOptions, values)
-    reporting = Reporting.of(values)
+    reporting = options_from(Reporting, values)
     written = check_outputs(reporting, output)
     from multigpu.formats.storage.ahead import Streams
 
@@ -160,7 +162,6 @@ def command(
         workers = stack.enter_context(start_workers(running, reporting, lanes))
         # GPUs and streams start in threads of their own, while the rest of the program loads.
         from multigpu.cluster.engine.journal import journal_of
-        from multigpu.cluster.engine.output import is_replaced
         from multigpu.formats.tables.writers import format_of, with_columns
         from multigpu.run.summary import write_summary
         from multigpu.scan.job import ScanJob
@@ -185,19 +186,18 @@ def command(
         columns = list(scanning.error_columns)
         if ambiguous or scanning.max_ambiguous is not None:
             columns.append("ambiguous")
-        found = partial(_matches_found, job)
-        with watch(job, reporting, name="scan", results=found, rows_to=output), job.keep_journal():
+
+        def matches_found() -> str:
+            return f"{job.facts.hits:,} matches"
+
+        watched = watch(job, reporting, name="scan", results=matches_found, rows_to=output)
+        with watched, job.keep_journal():
             write_matches(job, output, with_columns(fmt, columns))
             job.published = True
             if reporting.summary:
                 write_summary(reporting.summary, job, output, fmt, started)
         records = number_of(job.facts.records, "sample")
         print_outcome(reporting, f"{number_of(job.facts.hits, 'match')} in {records}", output)
-
-
-def _matches_found(job: "ScanJob") -> str:
-    """Return the results so far in words, for the progress."""
-    return f"{job.facts.hits:,} matches"
 
 
 def _inputs(
@@ -212,6 +212,6 @@ def _inputs(
         folder = stack.enter_context(scratch_folder())
         if not quiet:
             click.echo("multigpu: no samples given: scanning the built-in demo", err=True)
-        demo = write_demo(folder)
-        samples, signatures = (str(demo.samples),), (str(demo.signatures),)
+        sample_file, signature_file = write_demo(folder)
+        samples, signatures = (str(sample_file),), (str(signature_file),)
     return expand_inputs(samples, signatures)
