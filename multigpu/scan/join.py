@@ -42,7 +42,6 @@ class ScanTotals:
     _names: set[bytes] = field(default_factory=set)
 
     def add(self, facts: RowFacts) -> None:
-        """Count rows."""
         self.hits += facts.hits
         self.mostly_ambiguous += facts.mostly_ambiguous
         if len(self._names) >= MOST_NAMES:

@@ -198,7 +198,8 @@ class PlaceSearch(Search):
             moved.append(
                 replace(found, record=record, start=found.start + cut, end=found.end + cut)
             )
-        return self._chosen(ErrorHits.joined(moved))
+        joined = ErrorHits.joined(moved)
+        return joined.chosen(self._wanted, self.patterns.strands, by_end=False)
 
     def matches(self, pieces: Pieces, part: PlacePart, hits: ErrorHits) -> Matches:
         if part.origin is not None:
@@ -210,9 +211,6 @@ class PlaceSearch(Search):
             hits = few.chosen(self._options.hits, self.patterns.strands, by_end=False)
             ambiguous = _count_ambiguous(pieces, hits)
         return Matches(hits=hits, cigars=[b""] * len(hits), ambiguous=ambiguous)
-
-    def _chosen(self, hits: ErrorHits) -> ErrorHits:
-        return hits.chosen(self._wanted, self.patterns.strands, by_end=False)
 
 
 @dataclass(frozen=True, kw_only=True)
