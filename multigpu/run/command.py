@@ -23,9 +23,9 @@ from multigpu.cluster.engine.output import (
 )
 from multigpu.cluster.workers.worker import start_device
 from multigpu.errors import UsageError
-from multigpu.run.compiling import compilation_reported
+from multigpu.run.compiling import report_compilation
 from multigpu.run.options import Lanes, RunOptions
-from multigpu.run.trace import logged, traced
+from multigpu.run.trace import log_events, record_timeline
 
 if TYPE_CHECKING:
     from multigpu.run.job import Job
@@ -183,7 +183,7 @@ def start_workers(
         if reporting.quiet:
             logging.getLogger("multigpu").setLevel(logging.ERROR)
         else:
-            stack.enter_context(compilation_reported())
+            stack.enter_context(report_compilation())
         devices = run.devices()
         where = deployment(run, devices, lanes)
         for problem in _without_effect(run, where):
@@ -226,9 +226,9 @@ def watch(
         )
     with ExitStack() as stack:
         if reporting.log_json is not None:
-            job.listeners.append(stack.enter_context(logged(reporting.log_json)))
+            job.listeners.append(stack.enter_context(log_events(reporting.log_json)))
         if reporting.trace is not None:
-            job.listeners.append(stack.enter_context(traced(reporting.trace)))
+            job.listeners.append(stack.enter_context(record_timeline(reporting.trace)))
         if progress := _progress(job, reporting, name, results, rows_to):
             job.listeners.append(stack.enter_context(progress))
         yield

@@ -16,7 +16,7 @@ from multigpu.cluster.deploy.threads_or_processes import threads_or_processes
 from multigpu.cluster.devices import memory
 from multigpu.cluster.devices.gpus import Device
 from multigpu.cluster.engine.codec import Codec
-from multigpu.cluster.engine.dispatch import Faults, dispatch, resumed
+from multigpu.cluster.engine.dispatch import dispatch, journal_outcomes
 from multigpu.cluster.engine.events import Event, Listener
 from multigpu.cluster.engine.journal import Journal
 from multigpu.cluster.engine.plan import Capacity
@@ -260,20 +260,20 @@ class Job:
         journal = self._journal
         before: Iterator[Outcome[P]] = iter(())
         if journal is not None:
-            before = resumed(journal, workload, self.emit)
+            before = journal_outcomes(journal, workload, self.emit)
             if not self.in_process:  # worker processes may start meanwhile
                 yield from before
         workers = crew.workers()
         present = sorted(workers.present())  # may change the number of threads
         plan = {"chunks": self.chunks, "threads": workers.threads, **plan, "workers": present}
         self.emit(Event("planned", facts=plan))
-        faults = Faults(self.run.cpu_fallback, self.run.chunk_timeout)
         yield from dispatch(
             workers,
             workload,
             spans,
             journal=journal,
-            faults=faults,
+            cpu_fallback=self.run.cpu_fallback,
+            chunk_timeout=self.run.chunk_timeout,
             tell=self.emit,
             before=before,
         )
@@ -349,12 +349,12 @@ def _examined(workers: Workers, wanted: Expected) -> dict[str, Fitness]:
     """Return the fitness of each worker; one that cannot be asked is unfit."""
     answers = workers.everywhere(fitness.examine, wanted, workers.gpu)
     return {
-        name: answer if isinstance(answer, Fitness) else _unanswered(answer)
+        name: answer if isinstance(answer, Fitness) else _fitness_without_answer(answer)
         for name, answer in answers.items()
     }
 
 
-def _unanswered(error: Exception) -> Fitness:
+def _fitness_without_answer(error: Exception) -> Fitness:
     problem = f"cannot be asked; is the same multigpu installed there? ({error})"
     return Fitness((problem,), gpu=False, free_bytes=0)
 

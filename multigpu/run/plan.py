@@ -54,7 +54,7 @@ def largest_chunk(
 
     default: bytes where memory allows it and the user gave no maximum
 
-    Raises BudgetError where not a byte fits.
+    Raises UsageError where not a byte fits.
     """
     budget = memory_budget(capacity, run)
     fits = chunk_units(cost, budget, capacity.lanes, run.chunk_bytes(default))

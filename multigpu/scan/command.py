@@ -9,6 +9,7 @@ import click
 
 from multigpu.cluster.engine.events import now
 from multigpu.cluster.engine.output import is_replaced
+from multigpu.cluster.engine.scratch import scratch_folder
 from multigpu.run.command import (
     FILE,
     RUN,
@@ -26,6 +27,7 @@ from multigpu.run.command import (
     watch,
 )
 from multigpu.run.options import RunOptions
+from multigpu.run.summary import write_summary
 from multigpu.scan.options import ScanOptions, scan_lanes
 
 if TYPE_CHECKING:
@@ -163,7 +165,6 @@ def command(
         # GPUs and streams start in threads of their own, while the rest of the program loads.
         from multigpu.cluster.engine.journal import journal_of
         from multigpu.formats.tables.writers import format_of, with_columns
-        from multigpu.run.summary import write_summary
         from multigpu.scan.job import ScanJob
         from multigpu.scan.output import write_matches
         from multigpu.scan.strays import refuse_strays
@@ -204,11 +205,11 @@ def _inputs(
     stack: ExitStack, samples: tuple[str, ...], signatures: tuple[str, ...], quiet: bool
 ) -> "ScanInputs":
     """Return the files of the command line, or those of the demo, which `stack` removes."""
-    from multigpu.cluster.engine.scratch import scratch_folder
     from multigpu.scan.inputs import expand_inputs
-    from multigpu.scan.simulate import write_demo
 
     if not samples and not signatures:
+        from multigpu.scan.simulate import write_demo
+
         folder = stack.enter_context(scratch_folder())
         if not quiet:
             click.echo("multigpu: no samples given: scanning the built-in demo", err=True)

@@ -5,7 +5,10 @@ from typing import Any
 import click
 
 from multigpu.cluster.engine.output import atomic_output, check_output
+from multigpu.cnv.simulate import CohortDesign, simulate_cohort
+from multigpu.dock import simulate as simulate_docking
 from multigpu.formats.storage.compressed import compressed_output
+from multigpu.formats.tables.counts import write_counts
 from multigpu.run.command import Decorator, file_option, keep_inputs, options
 from multigpu.scan import simulate
 
@@ -89,8 +92,6 @@ def _samples(source: str, output: str | None, **quantities: Any) -> None:
 @OUTPUT
 def _ligands(output: str | None, **quantities: int) -> None:
     """Random ligands lig0, lig1, … around the origin as SDF."""
-    from multigpu.dock import simulate as simulate_docking
-
     with compressed_output(output) as out:
         simulate_docking.ligands(out, **quantities)
 
@@ -103,8 +104,6 @@ def _ligands(output: str | None, **quantities: int) -> None:
 @OUTPUT
 def _pocket(output: str | None, **quantities: Any) -> None:
     """A random pocket around the origin as .npz."""
-    from multigpu.dock import simulate as simulate_docking
-
     with atomic_output(output) as out:
         simulate_docking.pocket(out, **quantities)
 
@@ -125,9 +124,6 @@ def _pocket(output: str | None, **quantities: Any) -> None:
 @file_option("-o", "--output", text="Parquet or TSV by its suffix; standard output without it.")
 def _counts(output: str | None, truth: str | None, **quantities: Any) -> None:
     """Read counts of a cohort, a table as of `multigpu count`."""
-    from multigpu.cnv.simulate import CohortDesign, simulate_cohort
-    from multigpu.formats.tables.counts import write_counts
-
     for path in (output, truth):
         check_output(path)
     keep_inputs([], output, truth)
