@@ -160,7 +160,7 @@ def _by_uuid(start: str, survey: Survey) -> Device:
         uuids = ", ".join(device.uuid for device in found)
         raise UsageError(f"{start} is the beginning of {len(found)} UUIDs: {uuids}")
     if hidden := _with_prefix(start, survey.hidden):
-        raise UsageError(f"{hidden[0].uuid} is hidden by {VISIBLE}={_setting()!r}")
+        raise UsageError(f"{hidden[0].uuid} is hidden by {VISIBLE}={os.environ.get(VISIBLE)!r}")
     uuids_there = [device.uuid for device in survey.devices]
     raise UsageError(f"there is no {start}: {_what_is_there(survey, *uuids_there)}")
 
@@ -178,15 +178,12 @@ def _what_is_there(survey: Survey, *labels: str) -> str:
     return f"this machine has {len(survey.devices)} ({', '.join(labels)}){hidden}"
 
 
-def _setting() -> str | None:
-    return os.environ.get(VISIBLE)
-
-
 def _ask() -> Survey:
     pynvml.nvmlInit()
     try:
         found, faults = _all_devices()
-        driver, cuda = pynvml.nvmlSystemGetDriverVersion(), _cuda_version()
+        driver = pynvml.nvmlSystemGetDriverVersion()
+        cuda = _answer(pynvml.nvmlSystemGetCudaDriverVersion)
     finally:
         pynvml.nvmlShutdown()
     devices, hidden = _split(found)
@@ -196,7 +193,7 @@ def _ask() -> Survey:
         devices=tuple(replace(device, index=place) for place, device in enumerate(devices)),
         hidden=tuple(hidden),
         driver=driver,
-        cuda=cuda,
+        cuda=None if cuda is None else (cuda // 1000, cuda % 1000 // 10),
         faults=tuple(faults),
         broken=bool(faults),
     )
@@ -207,7 +204,8 @@ def _why_none(hidden: list[Device], faults: list[str], gpus: bool) -> Survey:
     if hidden:
         number = "the only GPU is" if len(hidden) == 1 else f"all {len(hidden)} GPUs are"
         return Survey(
-            problem=f"{number} hidden by {VISIBLE}={_setting()!r}", cure=f"unset {VISIBLE}"
+            problem=f"{number} hidden by {VISIBLE}={os.environ.get(VISIBLE)!r}",
+            cure=f"unset {VISIBLE}",
         )
     if faults:
         return Survey(problem=faults[0], cure="see what nvidia-smi says; a restart may help")
@@ -265,15 +263,10 @@ def _answer(question: Callable[..., Any], *about: Any) -> Any:
         return None
 
 
-def _cuda_version() -> tuple[int, int] | None:
-    version = _answer(pynvml.nvmlSystemGetCudaDriverVersion)
-    return None if version is None else (version // 1000, version % 1000 // 10)
-
-
 def _split(found: DevicesOfGpus) -> tuple[list[Device], list[Device]]:
     """Return the devices that CUDA_VISIBLE_DEVICES leaves, and those that it hides."""
     everything = [device for devices in found for device in devices]
-    setting = _setting()
+    setting = os.environ.get(VISIBLE)
     if setting is None:
         return everything, []
     devices = list(_listed(setting, found))

@@ -305,24 +305,21 @@ def _most_ambiguous(hits: ErrorHits, options: ScanOptions) -> NDArray[np.int64]:
 def open_scanner(
     place: Place, patterns: Patterns, rules: Rules, bases: float
 ) -> tuple[Any, Allocate]:
-    """Return the scanner for a device, and what allocates memory for the letters."""
+    """Return the scanner for this thread's device, and what allocates memory for the letters."""
     if place.gpu is None:
         from multigpu.kernels.scan import cpu
 
         return cpu.Scanner(patterns, rules, bases), _unpinned
-    import cupy
-
     from multigpu.kernels.device.pinned import pinned
     from multigpu.kernels.scan import cuda
 
-    with cupy.cuda.Device(place.gpu):
-        return cuda.Scanner(patterns, rules, bases), pinned
+    return cuda.Scanner(patterns, rules, bases), pinned
 
 
 def open_error_scanner(
     place: Place, patterns: Patterns, limits: Limits, **kind: Any
 ) -> tuple[Any, Allocate]:
-    """Return the scanner for a device, and what allocates memory for the letters.
+    """Return the scanner for this thread's device, and what allocates memory for the letters.
 
     kind  see `multigpu.kernels.scan.approximate.cpu.Scanner`
     """
@@ -330,13 +327,10 @@ def open_error_scanner(
         from multigpu.kernels.scan.approximate import cpu
 
         return cpu.Scanner(patterns, limits, **kind), _unpinned
-    import cupy
-
     from multigpu.kernels.device.pinned import pinned
     from multigpu.kernels.scan.approximate import cuda
 
-    with cupy.cuda.Device(place.gpu):
-        return cuda.Scanner(patterns, limits, **kind), pinned
+    return cuda.Scanner(patterns, limits, **kind), pinned
 
 
 def _unpinned(size: int) -> NDArray[np.uint8]:

@@ -159,7 +159,7 @@ def examine(kernel_check: bool = True) -> Report:
 
 def diagnose(found: Survey, here: Packages) -> tuple[Finding, ...]:
     """Return what stands between the program and the GPUs, most basic first."""
-    return (*_driver_problems(found), *_build_problems(here.cupy), *_cupy_problems(found, here))
+    return (*_driver_problems(found), *_cupy_problems(found, here))
 
 
 def _driver_problems(found: Survey) -> Iterator[Finding]:
@@ -174,28 +174,25 @@ def _driver_problems(found: Survey) -> Iterator[Finding]:
         yield Finding(text, f"unset {VISIBLE} to use all")
 
 
-def _build_problems(builds: Sequence[Build]) -> Iterator[Finding]:
-    if len(builds) > 1:
-        names = [build.name for build in builds]
+def _cupy_problems(found: Survey, here: Packages) -> Iterator[Finding]:
+    """Yield problems of the installed CuPy, and between it and the GPUs."""
+    names = [build.name for build in here.cupy]
+    if len(names) > 1:
         yield Finding(
-            f"{len(builds)} CuPy builds are installed and overwrite each other's files: "
+            f"{len(names)} CuPy builds are installed and overwrite each other's files: "
             + " and ".join(names),
             f"pip uninstall {' '.join(names)}, then install one extra: "
             "pip install 'multigpu[cu13]' (or cu12)",
             broken=True,
         )
-
-
-def _cupy_problems(found: Survey, here: Packages) -> Iterator[Finding]:
-    """Yield problems between the GPUs and the installed CuPy."""
     if not found.devices:
         return
     if not here.cupy:
         yield Finding("CuPy is not installed", _how_to_install(found), no_gpus=True)
         return
     needed = max(build.cuda or 0 for build in here.cupy)
-    if len(here.cupy) == 1 and found.cuda and found.cuda[0] < needed:
-        name, cuda = here.cupy[0].name, found.cuda[0]
+    if len(names) == 1 and found.cuda and found.cuda[0] < needed:
+        name, cuda = names[0], found.cuda[0]
         cure = f"update the driver to {OLDEST_DRIVERS.get(needed, 'a newer one')} or newer"
         if cuda >= OLDEST_CUDA:
             cure += f", or pip uninstall {name} and pip install 'multigpu[cu{cuda}]'"
