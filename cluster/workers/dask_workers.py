@@ -217,7 +217,7 @@ class DaskWorkers:
     def retire(self, name: str) -> None:
         """Shut the worker down.
 
-        Dask goes on assigning tasks to a paused worker, and a failed CUDA context needs a new
+        Dask continues to assign tasks to a paused worker, and a failed CUDA context needs a new
         process anyway.
         """
         with contextlib.suppress(*NO_ANSWER):  # then `present` says so, sooner or later

@@ -40,7 +40,7 @@ HEADER = Path("include") / "cuda_fp16.h"
 
 KERNEL_CHECK = """
 import json, time
-begun = time.perf_counter()
+begin = time.perf_counter()
 import cupy, numpy
 source = '''extern "C" __global__ void twice(const int* given, int* out, int count) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -50,7 +50,7 @@ given = numpy.arange(1000, dtype=numpy.int32)
 out = cupy.empty(given.size, cupy.int32)
 cupy.RawKernel(source, "twice")((4,), (256,), (cupy.asarray(given), out, numpy.int32(given.size)))
 right = bool((out.get() == 2 * given).all())
-print(json.dumps({"right": right, "seconds": round(time.perf_counter() - begun, 3)}))
+print(json.dumps({"right": right, "seconds": round(time.perf_counter() - begin, 3)}))
 """
 
 
@@ -334,11 +334,11 @@ def check_kernels(
     devices: Sequence[Device], timeout: float = CHECK_SECONDS
 ) -> tuple[KernelCheck, ...]:
     """Compile and run a tiny kernel on every device, all at once, within `timeout` seconds."""
-    begun = time.monotonic()
+    begin = time.monotonic()
     children = [_start_check(device) for device in devices]
     try:
         return tuple(
-            _finish_check(device, child, begun, timeout)
+            _finish_check(device, child, begin, timeout)
             for device, child in zip(devices, children, strict=True)
         )
     finally:
@@ -360,25 +360,25 @@ def _start_check(device: Device) -> subprocess.Popen[str]:
 
 
 def _finish_check(
-    device: Device, child: subprocess.Popen[str], begun: float, timeout: float
+    device: Device, child: subprocess.Popen[str], begin: float, timeout: float
 ) -> KernelCheck:
     seconds, error = None, None
     try:
-        said, complaints = child.communicate(timeout=max(0.1, begun + timeout - time.monotonic()))
+        stdout, stderr = child.communicate(timeout=max(0.1, begin + timeout - time.monotonic()))
         if child.returncode:
-            last_line = complaints.strip().rpartition("\n")[2][:300]
+            last_line = stderr.strip().rpartition("\n")[2][:300]
             error = last_line or f"the process ended with {child.returncode}"
         else:
-            result = json.loads(said.strip().rpartition("\n")[2])
+            result = json.loads(stdout.strip().rpartition("\n")[2])
             seconds = float(result["seconds"])
             error = None if result["right"] else "the kernel's result is wrong"
     except subprocess.TimeoutExpired:
         _abandon(child)
         error = f"no answer within {timeout:g} seconds"
     except (ValueError, LookupError, TypeError):
-        error = f"the process said {said[:100]!r}"
+        error = f"the process printed {stdout[:100]!r}"
     if seconds is None:
-        seconds = round(time.monotonic() - begun, 3)
+        seconds = round(time.monotonic() - begin, 3)
     return KernelCheck(device.uuid, seconds, error)
 
 
