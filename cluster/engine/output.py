@@ -126,7 +126,8 @@ def _replace(path: str) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             with failures_named(path):
-                _keep_mode(target, raw)
+                with suppress(OSError):  # there is none, or the file system knows no permissions
+                    os.fchmod(raw.fileno(), stat.S_IMODE(target.stat().st_mode))
                 os.fsync(raw.fileno())
                 part.replace(target)
         except BaseException:
@@ -173,11 +174,6 @@ def _lock(raw: io.FileIO, name: str) -> None:
     except OSError as error:  # some network file systems know no locks
         if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS):
             raise
-
-
-def _keep_mode(target: Path, raw: io.FileIO) -> None:
-    with suppress(OSError):  # there is none, or the file system knows no permissions
-        os.fchmod(raw.fileno(), stat.S_IMODE(target.stat().st_mode))
 
 
 def sync_folder(folder: Path) -> None:

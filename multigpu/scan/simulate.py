@@ -193,7 +193,8 @@ class _Records:
         spread = self.max_length - self.min_length + 1
         for first in range(0, count, size):
             here = self.min_length + lengths.below(spread, min(size, count - first))
-            letters = _random_letters(int(here.sum()), bases)
+            total = int(here.sum())
+            letters = BASES[bases.bytes(-(-total // 4))].ravel()[:total]
             yield first, letters, np.split(letters, np.cumsum(here[:-1]))
 
 
@@ -214,12 +215,6 @@ def _fastq(first: int, records: Sequence[Letters], qualities: Letters) -> bytes:
 
 
 # ---- letters ------------------------------------------------------------------------------------
-
-
-def _random_letters(size: int, random: _Stream) -> Letters:
-    """Return uint8[size] of A, C, G and T, each as likely: four from every random byte."""
-    letters: Letters = BASES[random.bytes(-(-size // 4))].ravel()[:size]
-    return letters
 
 
 def _put_ns(letters: Letters, ratio: float, random: _Stream) -> None:
