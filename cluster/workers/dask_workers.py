@@ -36,7 +36,7 @@ NO_ANSWER = (OSError, TimeoutError, CancelledError, ValueError)
 
 
 class JobPlugin(WorkerPlugin):
-    """Makes a job known on every worker, those that join later included."""
+    """Plugin that makes a job known on every worker, those that join later included."""
 
     def __init__(self, key: str, workload: bytes) -> None:
         self.key, self.workload = key, workload

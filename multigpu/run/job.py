@@ -161,7 +161,7 @@ class Job:
     @property
     def remote(self) -> bool:
         """Return whether workers run elsewhere, and may see other files than this process."""
-        return self._client is not None or self.run.elsewhere
+        return self._client is not None or self.run.remote
 
     @property
     def chunks(self) -> int | None:
@@ -327,7 +327,7 @@ class Job:
 def deployment(run: RunOptions, devices: tuple[Device, ...], lanes: Lanes) -> Deployment:
     """Return the workers of a job with these options; see `threads_or_processes`."""
     processes = 0
-    if not run.elsewhere:
+    if not run.remote:
         devices, processes = threads_or_processes(devices, run.processes, lanes.estimate)
     cores = len(os.sched_getaffinity(0))
     usual = min(lanes.each(len(devices)), max(2, cores)) if devices else cores

@@ -111,7 +111,7 @@ class RunOptions:
         return default if self.max_chunk_bytes is None else self.max_chunk_bytes
 
     @property
-    def elsewhere(self) -> bool:
+    def remote(self) -> bool:
         """Return whether the workers of a running scheduler do the work."""
         return bool(self.scheduler or self.scheduler_file)
 
@@ -120,12 +120,12 @@ class RunOptions:
 
         With --gpus auto and without CuPy the CPU is used, with a warning.
         """
-        if self.elsewhere and self.gpus not in ("auto", "all", "none"):
+        if self.remote and self.gpus not in ("auto", "all", "none"):
             raise UsageError(
                 f"--gpus {self.gpus}: the workers of a scheduler have their own GPUs;"
                 " give --gpus none for their CPUs, or nothing"
             )
-        chosen = () if self.elsewhere else select(self.gpus, survey())
+        chosen = () if self.remote else select(self.gpus, survey())
         if not chosen:
             return ()
         needed = ("cupy",) if len(chosen) == 1 else ("cupy", "dask_cuda")
