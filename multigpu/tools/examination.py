@@ -25,6 +25,7 @@ from dask.system import cpu_count
 from distributed.system import memory_limit
 
 from multigpu.cluster.devices.gpus import VISIBLE, Device, Survey, survey
+from multigpu.run.command import number_of
 
 PACKAGES = (
     "numpy", "numba", "dask", "distributed", "pyarrow", "isal", "backports.zstd", "fsspec",
@@ -251,7 +252,7 @@ def verdict(
     threads: int,
 ) -> str:
     """Return in one line what a scan will use."""
-    on_cpu = f"{threads} CPU thread{'s' * (threads != 1)}"
+    on_cpu = number_of(threads, "CPU thread")
     for finding in findings:
         if finding.no_gpus:
             return f"scan will use {on_cpu}: {finding.text}"
@@ -259,17 +260,13 @@ def verdict(
     if failed:
         good = ",".join(str(device.index) for device in devices if device.uuid not in failed)
         instead = f"--gpus {good} uses the others" if good else f"--gpus none uses {on_cpu}"
-        return f"scan will fail on {len(failed)} of {_gpus(len(devices))}; {instead}"
+        return f"scan will fail on {len(failed)} of {number_of(len(devices), 'GPU')}; {instead}"
     names = [device.name for device in devices]
     kinds = ", ".join(
         f"{names.count(name)} × {name}" if names.count(name) > 1 else name
         for name in dict.fromkeys(names)
     )
-    return f"scan will use {_gpus(len(devices))}: {kinds}"
-
-
-def _gpus(count: int) -> str:
-    return f"{count} GPU{'s' * (count != 1)}"
+    return f"scan will use {number_of(len(devices), 'GPU')}: {kinds}"
 
 
 # ---- what is installed ------------------------------------------------------------------------
