@@ -105,7 +105,7 @@ def command(files: tuple[str, ...], output: str | None, **values: Any) -> None:
     from multigpu.formats.alignments.files import files_of
     from multigpu.formats.storage.suffixes import check_table
     from multigpu.formats.tables.counts import write_counts
-    from multigpu.run.compiling import report_compilation
+    from multigpu.run.compiling import compilation_reported
 
     reporting, regions = options_from(Reporting, values), values["regions"]
     if reporting.quiet:
@@ -117,7 +117,7 @@ def command(files: tuple[str, ...], output: str | None, **values: Any) -> None:
     job = CountJob(paths, count_options(values), options_from(RunOptions, values))
     with ExitStack() as stack:
         if not reporting.quiet:
-            stack.enter_context(report_compilation())
+            stack.enter_context(compilation_reported())
         found = partial(reads_found, job)
         stack.enter_context(watch(job, reporting, name="count", results=found, rows_to=output))
         counts = job.counts()

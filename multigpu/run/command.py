@@ -23,7 +23,7 @@ from multigpu.cluster.engine.output import (
 )
 from multigpu.cluster.workers.worker import start_device
 from multigpu.errors import UsageError
-from multigpu.run.compiling import report_compilation
+from multigpu.run.compiling import compilation_reported
 from multigpu.run.options import Lanes, RunOptions
 from multigpu.run.trace import log_events, record_timeline
 
@@ -183,7 +183,7 @@ def start_workers(
         if reporting.quiet:
             logging.getLogger("multigpu").setLevel(logging.ERROR)
         else:
-            stack.enter_context(report_compilation())
+            stack.enter_context(compilation_reported())
         devices = run.devices()
         where = deployment(run, devices, lanes)
         for problem in _without_effect(run, where):

@@ -12,7 +12,7 @@ EVERY = 5.0  # seconds between two lines
 
 
 @contextmanager
-def report_compilation() -> Iterator[None]:
+def compilation_reported() -> Iterator[None]:
     """Print lines while this process compiles functions: one at once, more from time to time."""
     lock = threading.Lock()
     count, reported = 0, float("-inf")
