@@ -102,7 +102,7 @@ class Shape:
         chunk_bytes  of counts, at most
         divisor      factor by which the piece is to be smaller
 
-        Raises BudgetError where not one region fits.
+        Raises UsageError where not one region fits.
         """
         largest = max(1, chunk_bytes // (self.columns * self.count_bytes))
         cost = Cost(self.row_bytes(options), 0)
@@ -206,7 +206,7 @@ def plan_memory(
 
     in_process  whether all workers are threads of this process, which share the counts
 
-    Raises BudgetError where a chromosome does not fit in the smallest pieces.
+    Raises UsageError where a chromosome does not fit in the smallest pieces.
     """
     budget = int(here.free * run.memory_fraction)
     at_once = CHROMOSOMES_ON_GPU if here.gpu else 1

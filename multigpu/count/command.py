@@ -107,7 +107,7 @@ def command(files: tuple[str, ...], output: str | None, **values: Any) -> None:
     from multigpu.formats.tables.counts import write_counts
     from multigpu.run.compiling import compilation_reported
 
-    reporting, regions = Reporting.of(values), values["regions"]
+    reporting, regions = options_from(Reporting, values), values["regions"]
     if reporting.quiet:
         logging.getLogger("multigpu").setLevel(logging.ERROR)
     paths = files_of(files)

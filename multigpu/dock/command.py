@@ -152,7 +152,7 @@ def command(output: str | None, scores: str | None, report: str | None, **values
     the table OUT without its suffix and with .errors.tsv says why.
     """
     started = now()
-    request, reporting = request_of(values), Reporting.of(values)
+    request, reporting = request_of(values), options_from(Reporting, values)
     with start_workers(request.run, reporting, request.lanes) as workers:
         from multigpu.dock.job import DockJob
         from multigpu.dock.output.files import DockFiles

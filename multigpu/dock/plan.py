@@ -146,7 +146,7 @@ def plan_dock(
 ) -> DockPlan:
     """Return how the input is cut for workers of this capacity.
 
-    Raises BudgetError where not even one ligand fits.
+    Raises UsageError where not even one ligand fits.
     """
     fixed = here.lanes * working_bytes() + fixed_bytes(field)
     cost = Cost(DEVICE_BYTES_PER_BYTE, fixed)

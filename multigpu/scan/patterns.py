@@ -11,7 +11,6 @@ from multigpu.scan.options import ScanOptions
 
 
 def patterns_of(signatures: Signatures, options: ScanOptions) -> Patterns:
-    """Return the patterns of the signatures."""
     letters = signatures.letters
     return Patterns.of_joined(letters.joined, letters.offsets, options.strand == "both")
 
