@@ -16,7 +16,6 @@ from multigpu.count.plan import CountSpan, counted_ranges, plan_chunk_bytes
 from multigpu.count.work import CountPart, CountWorkload
 from multigpu.errors import UsageError
 from multigpu.formats.alignments.files import (
-    Alignments,
     check_references,
     inspect_alignments,
     stretches,
@@ -53,7 +52,10 @@ class CountJob(Job):
 
     def counts(self) -> Counts:
         """Return the table. Raises what stopped the count."""
-        cache = self._open_cache()
+        options = self.options
+        cache = None
+        if options.cache is not None:
+            cache = CountsCache(options.cache, self.regions, self.references, options.counting)
         values = np.zeros((len(self.regions), len(self.files)), np.int32)
         missing = []
         for number, file in enumerate(self.files):
@@ -68,18 +70,13 @@ class CountJob(Job):
         empty = notes_of_empty_samples(self.files, self.samples, values)
         return Counts(self.regions, self.samples, values, (*self.notes, *empty))
 
-    def _open_cache(self) -> CountsCache | None:
-        """Return the folder that keeps counts, if there is to be one."""
-        options = self.options
-        if options.cache is None:
-            return None
-        return CountsCache(options.cache, self.regions, self.references, options.counting)
-
     def _parts(self, numbers: Sequence[int]) -> Iterator[CountPart]:
         """Yield the parts of the files of these numbers, in order."""
         if not numbers:
             return
-        files = self._files_for_workers()
+        files = self.files
+        if self.remote:
+            files = [replace(file, path=str(Path(file.path).absolute())) for file in files]
         counted = [files[number] for number in numbers]
         with ExitStack() as stack:
             crew = self.crew(stack, [file.path for file in counted])
@@ -108,9 +105,3 @@ class CountJob(Job):
                 file = replace(file, index=None)
             for stretch in stretches(file, ranges, chunk_bytes):
                 yield CountSpan(number, stretch)
-
-    def _files_for_workers(self) -> list[Alignments]:
-        """Return the files, by absolute paths where workers run elsewhere."""
-        if not self.remote:
-            return self.files
-        return [replace(file, path=str(Path(file.path).absolute())) for file in self.files]
