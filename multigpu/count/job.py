@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from multigpu.cluster.engine.plan import balanced
 from multigpu.count.inputs import choose_regions, choose_sample_names
 from multigpu.count.options import CountOptions
 from multigpu.count.output import fill_columns, notes_of_empty_samples
-from multigpu.count.plan import CountSpan, counted_ranges, plan_chunk_bytes
+from multigpu.count.plan import CountSpan, counted_ranges
 from multigpu.count.work import CountPart, CountWorkload
 from multigpu.errors import UsageError
 from multigpu.formats.alignments.files import (
@@ -88,7 +89,8 @@ class CountJob(Job):
                 options=self.options.counting,
                 expected=crew.expected,
             )
-            chunk_bytes = plan_chunk_bytes(counted, self.run, crew.capacity.threads)
+            stored = sum(Path(file.path).stat().st_size for file in counted)
+            chunk_bytes = balanced(stored, self.run.chunk_bytes(), crew.capacity.threads)
             spans = self.skip_finished(self._spans(numbers, chunk_bytes))
             for outcome in self.run_spans(crew, workload, spans):
                 self.reads += outcome.part.reads
