@@ -37,11 +37,7 @@ MODELS: dict[str, dict[str, Any]] = {  # what differs from the defaults of `CnvO
     },
 }  # fmt: skip
 
-PRESETS: dict[str, dict[str, Any]] = {
-    "gcnmops": {
-        "prior_impact": 10.0, "cycles": 20, "lower": -0.8, "min_width": 5, "min_read_count": 1.0,
-    },
-}  # fmt: skip
+PRESETS: dict[str, dict[str, Any]] = {"gcnmops": {**MODELS["exome"], "cycles": 20}}
 
 LARGEST = 1e300  # of real numbers
 MOST = 2**31 - 1  # of whole numbers: regions, cycles
@@ -53,9 +49,6 @@ CHOICES = {
     "segmentation": Segmentation,
     "fractional": Fractional,
 }
-FAST_SEGMENTATION = (
-    "seg_alpha", "seg_eps", "seg_delta", "seg_max_window", "seg_cyber_weight", "seg_median",
-)  # fmt: skip
 RANGES = {
     "prior_impact": (0.0, LARGEST),
     "cycles": (1, MOST),
@@ -274,9 +267,10 @@ def flag(name: str) -> str:
 
 def unused_parameter_notes(options: CnvOptions, given: Collection[str]) -> Iterator[str]:
     """Yield a note for parameters that were given and change nothing."""
+    fast = [name for name in FIELDS if name.startswith("seg_")]
     normalization = ("norm_type", "size_factor", "genome_wide")
     purposes = (
-        ("--segmentation fast", options.segmentation == "fast", FAST_SEGMENTATION),
+        ("--segmentation fast", options.segmentation == "fast", fast),
         ("--segmentation cbs", options.segmentation == "cbs", ("seed",)),
         ("--norm-type quant", options.norm_type == "quant", ("norm_quantile",)),
         ("--size-factor quant", options.size_factor == "quant", ("size_factor_quantile",)),

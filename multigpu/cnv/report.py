@@ -198,7 +198,7 @@ def _bars(
 
 
 def _window(window: Window, result: CnvResult) -> Figure:
-    """Read counts, signed I/NI with segments, and I/NI, one above the other."""
+    """Return counts, signed I/NI with segments, and I/NI, one above the other."""
     x = _rounded_places(window.position)
     data = []
     for k, sample in window.drawing_order():

@@ -342,10 +342,8 @@ class CnvSession:
             result = kernels.model(counts, coverages, self.model, scale, **more)
         else:
             result = kernels.model_against(counts, level, coverages, self.model, scale, **more)
-        found = {
-            "sini": result.sini, "ini": result.ini, "copy_number": result.cn_index,
-            "alpha": result.alpha, "posterior": result.posterior,
-        }  # fmt: skip
+        found = {name: getattr(result, name) for name in ("sini", "ini", "alpha", "posterior")}
+        found["copy_number"] = result.cn_index
         if "lambda" in self.workload.kept.matrices:
             found["lambda"] = result.lambda_
         return {name: values for name, values in found.items() if values is not None}
