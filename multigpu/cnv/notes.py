@@ -78,11 +78,11 @@ def unused_sex_notes(given: Any, cohort: Cohort, options: CnvOptions) -> Iterato
     names = [name for name in cohort.regions.names if sex.is_sex_chromosome(name)]
     if not names or given is None or cohort.ploidy is not None:
         return
-    is_used = options.norm and options.model != "haplo"
-    inferred = isinstance(given, str) and given == "infer"
-    if not is_used and not inferred and not (isinstance(given, str) and given == "none"):
-        yield "--sex: without effect on --norm 0 and --model haplo"
-    if is_used and inferred and not options.compat_r and not any(cohort.sexes):
+    word = given if isinstance(given, str) else ""
+    if not options.compares_by_sex:
+        if word not in ("infer", "none"):
+            yield "--sex: without effect on --norm 0 and --model haplo"
+    elif word == "infer" and not options.compat_r and not any(cohort.sexes):
         yield (
             f"{' and '.join(names)}: all samples are taken alike, as their sexes cannot be inferred"
             " without reads on X and on other chromosomes: --sex FILE gives them"

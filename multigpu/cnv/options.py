@@ -205,6 +205,11 @@ class CnvOptions:
         """Whether counts are normalized here."""
         return self.norm != 0 and self.model != "single"
 
+    @property
+    def compares_by_sex(self) -> bool:
+        """Whether samples are compared with what is usual for their sex."""
+        return self.norm != 0 and self.model != "haplo"
+
     def __post_init__(self) -> None:
         for name, kind in CHOICES.items():
             value = getattr(self, name)

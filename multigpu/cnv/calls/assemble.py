@@ -1,6 +1,5 @@
 """Tables of the calls of all chromosomes, put together from the parts of each."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -137,8 +136,8 @@ def _chromosomes_of_r(chrom: Indices, names: Sequence[str]) -> Indices:
 
 def _level_key(name: str) -> tuple[int, int, int, str]:
     """Return the key of R's order: chr1, chr2, chr10, chrX, chrM, the others."""
-    prefix, rest = re.fullmatch("(chr|CHR)?(.*)", name, re.DOTALL).groups()  # type: ignore[union-attr]
-    group = 0 if prefix else 1
+    group = 0 if name.startswith(("chr", "CHR")) else 1
+    rest = name if group else name[3:]
     if rest.isascii() and rest.isdigit():
         return group, 0, int(rest), rest
     return group, 1 + (rest not in SPECIAL), SPECIAL.get(rest, 0), rest

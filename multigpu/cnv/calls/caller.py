@@ -14,15 +14,7 @@ from multigpu.cnv.calls.copy_numbers import (
     integer_copy_numbers,
 )
 from multigpu.cnv.calls.regions import union, union_in_bases
-from multigpu.cnv.calls.segments import (
-    NOT_CALLED,
-    Floats,
-    Indices,
-    Rows,
-    Segments,
-    Spans,
-    is_cnv,
-)
+from multigpu.cnv.calls.segments import NOT_CALLED, Floats, Indices, Segments, Spans, is_cnv
 from multigpu.cnv.chromosome import CnvPart, ComputedChromosome, LoadedChromosome, true_runs
 from multigpu.cnv.kernel_options import model_options
 from multigpu.cnv.normalization import zero_fractions
@@ -119,10 +111,10 @@ class ChromosomeCaller:
         place = self.loaded.start, self.loaded.end, self._on_one_side_of_par(spans, in_par)
         overlapping = self.options.compat_r
         averages = inner_averages(self._normalized, *place, median=median, overlapping=overlapping)
-        level = None
-        if self.computed.level is not None:
-            level = inner_averages(self._level, *place, median=median, overlapping=overlapping)
-            level = level[:, 0]
+        level = self.computed.level
+        if level is not None:
+            rows = level[:, None].__getitem__
+            level = inner_averages(rows, *place, median=median, overlapping=overlapping)[:, 0]
         both = self.workload.model_coverages(self.loaded.span)
         coverages, par_coverages = (each[: self.cases] for each in both)
         found = self._model(kernels, averages, level, coverages, field, **more)
@@ -173,10 +165,6 @@ class ChromosomeCaller:
         """Return where spans of rows begin and end, in bases."""
         first, stop = spans
         return self.loaded.start[first], self.loaded.end[stop - 1]
-
-    def _level(self, rows: Rows) -> Floats:
-        assert self.computed.level is not None
-        return self.computed.level[rows, None]
 
     def _robust_regions(self, cnvs: Segments) -> Spans | None:
         """Return the segments of I/NI above the threshold; with threshold 0, CNVs that touch."""
