@@ -156,8 +156,6 @@ def drop_lines(lines: Sequence[bytes], rows: Sequence[int], dropped: set[int]) -
 
     rows: of all atoms.
     """
-    if not dropped:
-        return list(lines)
     kept = [b"" if row in dropped else line for row, line in enumerate(lines)]
     gone = _serials(lines, dropped.intersection(rows)) - _serials(kept, rows)
     return [_conect_without(line, gone) if line.startswith(b"CONECT") else line for line in kept]
@@ -220,14 +218,10 @@ def bonds_of_conect(lines: Sequence[bytes], rows: Sequence[int]) -> list[Bond]:
 
 def rewrite(molecule: Molecule, name: str, positions: Positions, notes: PoseNotes) -> bytes:
     """Return the record with other coordinates, and remarks before it."""
-    lines = fields.move_atoms(molecule.lines, molecule.rows, positions, _put_place)
+    lines = fields.move_columns(molecule, positions, PLACE[0].start, width=8, decimals=3)
     kept = [line for line in lines if not line.startswith(DROPPED_LINES) and line.strip() != b"END"]
     record = fields.end_with_newline(b"".join(kept))
     return remarks("" if find_name(record) else name, notes) + record
-
-
-def _put_place(line: bytes, place: Sequence[float]) -> bytes:
-    return line[: PLACE[0].start] + fields.format_place(place, 8, 3) + line[PLACE[-1].stop :]
 
 
 def remarks(name: str, notes: PoseNotes) -> bytes:
@@ -251,13 +245,13 @@ def build(molecule: Molecule, name: str, positions: Positions, notes: PoseNotes)
 
 def atom_lines(elements: Sequence[str], positions: Positions) -> list[str]:
     """Return the lines of atoms up to the temperature factor."""
-    counts: dict[str, int] = {}
+    counts: Counter[str] = Counter()
     lines = []
     for i, (element, place) in enumerate(zip(elements, positions.tolist(), strict=True), 1):
-        counts[element] = counts.get(element, 0) + 1
+        counts[element] += 1
         atom = f"{element.upper():>2}{counts[element]}"[:FULL_NAME]
-        x, y, z = [fields.format_number(number, 8, 3) for number in place]
-        lines.append(f"HETATM{i % 100000:5d} {atom:<4} LIG A   1    {x}{y}{z}  1.00  0.00")
+        columns = fields.format_place(place, 8, 3)
+        lines.append(f"HETATM{i % 100000:5d} {atom:<4} LIG A   1    {columns}  1.00  0.00")
     return lines
 
 

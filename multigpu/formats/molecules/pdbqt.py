@@ -15,12 +15,7 @@ from multigpu.formats.molecules.autodock import (
 from multigpu.formats.molecules.columns import AtomColumns, LigandColumns, arrays_of
 from multigpu.formats.molecules.elements import element_of
 from multigpu.formats.molecules.ligand_format import ColumnFormat, LigandFormat
-from multigpu.formats.molecules.molecule import (
-    Molecule,
-    MoleculeError,
-    PoseNotes,
-    Positions,
-)
+from multigpu.formats.molecules.molecule import Molecule, MoleculeError, PoseNotes, Positions
 from multigpu.formats.molecules.pdbqt_bonds import bond_graph, remarks_of
 from multigpu.formats.tables.texts import Texts
 from multigpu.kernels.compiled.text import pdbqt as compiled
@@ -153,10 +148,7 @@ PDBQT = LigandFormat(
     bond_graph=bond_graph,
     atom_types=types_in_file,
     columns=ColumnFormat(
-        read=read_columns,
-        frame=frame,
-        places=compiled.COORDINATES,
-        has_types=True,
+        read=read_columns, frame=frame, places=compiled.COORDINATES, has_types=True
     ),
     rewrite_limit=pdb.LARGEST_COORDINATE,
     build_limit=pdb.LARGEST_COORDINATE,

@@ -18,13 +18,7 @@ import numpy as np
 from multigpu.errors import UsageError
 from multigpu.formats.molecules.bonds import near_bonds, neighbours_of
 from multigpu.formats.molecules.elements import HEAVY_HYDROGEN, is_element
-from multigpu.formats.molecules.molecule import (
-    Bond,
-    BondGraph,
-    Molecule,
-    MoleculeError,
-    Positions,
-)
+from multigpu.formats.molecules.molecule import Bond, BondGraph, Molecule, MoleculeError, Positions
 from multigpu.formats.optional import import_package
 
 SMILES, INDEX, PARENT = "REMARK SMILES", "REMARK SMILES IDX", "REMARK H PARENT"

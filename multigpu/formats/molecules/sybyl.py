@@ -21,13 +21,7 @@ from itertools import count
 import numpy as np
 
 from multigpu.formats.molecules.bonds import bonds_of, neighbours_of
-from multigpu.formats.molecules.molecule import (
-    AROMATIC,
-    Bond,
-    BondGraph,
-    Molecule,
-    MoleculeError,
-)
+from multigpu.formats.molecules.molecule import AROMATIC, Bond, BondGraph, Molecule, MoleculeError
 
 Pair = frozenset[int]
 
