@@ -25,7 +25,7 @@ import numpy as np
 from multigpu.formats.molecules.bonds import bonds_of, neighbours_of
 from multigpu.formats.molecules.columns import AtomColumns
 from multigpu.formats.molecules.molecule import AtomTypes, Molecule, MoleculeError
-from multigpu.formats.optional import import_package
+from multigpu.formats.optional import import_package, quiet_rdkit
 from multigpu.kernels.rotation.types import MOST_WEIGHT
 
 POLAR = {"N", "O", "S"}  # whose hydrogens make hydrogen bonds
@@ -127,8 +127,7 @@ def types_in_file(molecule: Molecule) -> AtomTypes:
 
 def types_by_rdkit(molecule: Molecule) -> AtomTypes:
     """Return types and Gasteiger's charges of a molecule of SDF. Raises MoleculeError."""
-    chem = import_package("rdkit.Chem", "atom types of SDF files")
-    graph = _rdkit_molecule(chem, molecule)
+    graph = _rdkit_molecule(molecule)
     types = [_type_by_rdkit(atom) for atom in graph.GetAtoms()]
     import_package("rdkit.Chem.rdPartialCharges", "charges").ComputeGasteigerCharges(graph)
     charges = np.array(
@@ -144,10 +143,10 @@ def types_by_rdkit(molecule: Molecule) -> AtomTypes:
     return AtomTypes(types=types, charges=charges)
 
 
-def _rdkit_molecule(chem: Any, molecule: Molecule) -> Any:
+def _rdkit_molecule(molecule: Molecule) -> Any:
     """Return RDKit's molecule. Raises MoleculeError with its reason if the bonds make no sense."""
     block = molecule.text.partition(b"M  END")[0] + b"M  END\n"
-    with import_package("rdkit.rdBase", "atom types of SDF files").BlockLogs():
+    with quiet_rdkit("atom types of SDF files") as chem:
         graph = chem.MolFromMolBlock(block.decode("utf-8", "replace"), False, False)
         if graph is None:
             raise MoleculeError("RDKit does not read this molecule")

@@ -108,13 +108,8 @@ def _element_of(name: bytes, columns: bytes) -> str:
 
 def read_name(text: bytes) -> str:
     """Return the name in a remark."""
-    name = find_name(text)
+    name = NAME.search(text)
     return fields.decode(name[1]) if name else ""
-
-
-def find_name(text: bytes) -> re.Match[bytes] | None:
-    """Return where a remark says a name, which is the first group."""
-    return NAME.search(text) if b"Name = " in text else None
 
 
 def bond_graph(molecule: Molecule) -> BondGraph:
@@ -221,7 +216,7 @@ def rewrite(molecule: Molecule, name: str, positions: Positions, notes: PoseNote
     lines = fields.move_columns(molecule, positions, PLACE[0].start, width=8, decimals=3)
     kept = [line for line in lines if not line.startswith(DROPPED_LINES) and line.strip() != b"END"]
     record = fields.end_with_newline(b"".join(kept))
-    return remarks("" if find_name(record) else name, notes) + record
+    return remarks("" if NAME.search(record) else name, notes) + record
 
 
 def remarks(name: str, notes: PoseNotes) -> bytes:
