@@ -155,10 +155,11 @@ def plan_dock(
     # Several poses of a ligand are chosen by their distances from each other, so spans of poses
     # could not be merged.
     pieces = -(-search.stop // share) if search.top == 1 else 1
+    borders = [search.stop * i // pieces for i in range(pieces + 1)]
     return DockPlan(
         chunk_bytes=chunk_bytes,
         chunk_ligands=max(1, share // search.stop),
-        pose_spans=_pose_spans(search.stop, pieces),
+        pose_spans=tuple(pairwise(borders)),
         budget=memory_budget(here, run),
         cost=cost,
         lanes=here.lanes,
@@ -176,12 +177,6 @@ def _once_bytes(field: Field, search: Search, here: Capacity) -> int:
     program = PROGRAM_BYTES + DEVICE_PROGRAM_BYTES * here.gpu
     held = FIELD_COPIES * field.values.nbytes + fixed_bytes(field) + LISTED_BYTES * listed
     return program + held + 4 * READ_BYTES  # streams are read in blocks
-
-
-def _pose_spans(stop: int, pieces: int) -> tuple[tuple[int, int], ...]:
-    """Return `pieces` consecutive spans of nearly the same length."""
-    borders = [stop * i // pieces for i in range(pieces + 1)]
-    return tuple(pairwise(borders))
 
 
 def dock_spans(records: Iterable[LigandRecords], plan: DockPlan) -> Iterator[DockSpan]:

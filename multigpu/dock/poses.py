@@ -124,11 +124,14 @@ class DockedPoses:
         together = self._write_together(regular)
         if regular.all() and together.lengths.all():
             return together
-        written = iter(together.each())
-        return Texts.of([
-            (next(written) if is_regular else b"") or self._write_one(row, fmt)
-            for row, is_regular in enumerate(regular.tolist())
-        ])  # fmt: skip
+        written, texts = iter(together.each()), []
+        for row, is_regular in enumerate(regular.tolist()):
+            text, name = next(written) if is_regular else b"", self.rows.ligand[row]
+            if not text:
+                molecule = self.loaded.molecule(int(self.found.ligand[row]))
+                text = render(molecule, name, fmt, self._each[row], self._notes[row])
+            texts.append(text)
+        return Texts.of(texts)
 
     def _write_together(self, regular: NDArray[np.bool_]) -> Texts:
         """Return texts of the regular rows; an empty one where a pose must be written alone."""
@@ -145,10 +148,6 @@ class DockedPoses:
         positions = self.positions[np.repeat(regular, sizes[self.found.ligand])]
         bodies = self.loaded.bodies.take(ligand)
         return write_poses(frames, bodies, sizes[ligand], positions, columns.places)
-
-    def _write_one(self, row: int, fmt: str) -> bytes:
-        molecule = self.loaded.molecule(int(self.found.ligand[row]))
-        return render(molecule, self.rows.ligand[row], fmt, self._each[row], self._notes[row])
 
     def best_ligands(self, most: int) -> list[BestLigand]:
         """Return the ligands with the highest scores, best first."""

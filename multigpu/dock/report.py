@@ -131,24 +131,18 @@ def _view(pocket: Pocket, best: Sequence[BestLigand]) -> Any:
         molecule = _pose(each)
         if molecule is None:
             continue
-        name, group = f"{rank}. {literal(each.ligand)} ({each.score:.3f})", f"pose{rank}"
+        name = f"{rank}. {literal(each.ligand)} ({each.score:.3f})"
         shown = True if rank == 1 else "legendonly"
-        common = {"legendgroup": group, "visible": shown, "hoverinfo": "text", "text": name}
+        common = {"legendgroup": f"pose{rank}", "visible": shown, "hoverinfo": "text"}
+        common |= {"text": name, "name": name}
         x, y, z = _bond_lines(molecule.positions, molecule.bonds)
-        figure.add_scatter3d(
-            x=x, y=y, z=z, mode="lines", line={"width": 7, "color": INK}, name=name, **common
-        )
+        line = {"width": 7, "color": INK}
+        figure.add_scatter3d(x=x, y=y, z=z, mode="lines", line=line, **common)
         x, y, z = molecule.positions.T
         colours = [COLOURS.get(element, OTHER_COLOUR) for element in molecule.elements]
+        marker = {"size": 5, "color": colours, "line": {"width": 0}}
         figure.add_scatter3d(
-            x=x,
-            y=y,
-            z=z,
-            mode="markers",
-            showlegend=False,
-            name=name,
-            marker={"size": 5, "color": colours, "line": {"width": 0}},
-            **common,
+            x=x, y=y, z=z, mode="markers", showlegend=False, marker=marker, **common
         )
     axes = {name: {"title": {"text": f"{name[0]} / Å"}} for name in ("xaxis", "yaxis", "zaxis")}
     figure.update_layout(height=620, scene={**axes, "aspectmode": "data"})

@@ -214,12 +214,10 @@ def _open_searcher(place: Place, field: Field, search: Search) -> Searcher:
     if place.gpu is None:
         from multigpu.kernels.rotation import cpu
 
-        on_cpu: Searcher = cpu.Searcher(field, search)
-        return on_cpu
+        return cpu.Searcher(field, search)
     import cupy
 
     from multigpu.kernels.rotation import cuda
 
     with cupy.cuda.Device(place.gpu):
-        on_gpu: Searcher = cuda.Searcher(field, search)
-        return on_gpu
+        return cuda.Searcher(field, search)
