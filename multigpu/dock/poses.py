@@ -53,7 +53,6 @@ class DockedPoses:
 
     @cached_property
     def rows(self) -> PoseBatch:
-        """A row for every pose."""
         found, ligands, search = self.found, self.loaded.ligands, self.search
         ligand_of = found.ligand.tolist()
         matrices, shifts = search.placements(found.pose)
@@ -169,7 +168,6 @@ class DockedPoses:
 
     @cached_property
     def _each(self) -> list[Positions]:
-        """Positions of each pose."""
         return self.rows.positions
 
     @cached_property

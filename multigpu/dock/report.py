@@ -65,7 +65,6 @@ def write_report(path: str, job: "DockJob", summary: dict[str, Any]) -> None:
 
 
 def _facts(job: "DockJob", summary: dict[str, Any], scores: Any) -> list[tuple[str, str]]:
-    """Return the rows of the first table."""
     where = ", ".join(f"GPU {d.index} ({d.name})" for d in job.devices) or "CPU"
     points = " × ".join(map(str, job.pocket.shape))
     seconds = summary["seconds"]["wall"]

@@ -118,7 +118,6 @@ def merge_hydrogens(molecule: Molecule, found: AtomTypes) -> AtomTypes:
 
 
 def types_in_file(molecule: Molecule) -> AtomTypes:
-    """Return what PDBQT says."""
     return AtomTypes(types=molecule.types, charges=molecule.charges)
 
 

@@ -159,7 +159,6 @@ def fill_blank(line: bytes, text: str) -> bytes:
 
 
 def end_with_newline(text: bytes) -> bytes:
-    """Return text that ends with a newline."""
     return text if text.endswith(b"\n") else text + b"\n"
 
 

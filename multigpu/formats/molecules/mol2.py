@@ -45,7 +45,6 @@ def _begin_of_comments(text: bytes, at: int) -> int:
 
 
 def parse(lines: list[bytes]) -> Molecule:
-    """Return the molecule of a record. Raises MoleculeError."""
     rows: list[int] = []
     places, elements, types, charges, numbers = [], [], [], [], {}
     for row, line in _section(lines, b"ATOM"):

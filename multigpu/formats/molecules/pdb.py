@@ -47,7 +47,7 @@ def find_ends(text: bytes, final: bool) -> list[int]:
     """Return the end of every ENDMDL and END after atoms or a model; else the text is a record."""
     ends: list[int] = []
     for at in fields.find_lines(MODEL_ENDS, text):
-        if end := end_of_model(text, ends[-1] if ends else 0, at):
+        if end := end_of_model(text, fields.last_end(ends), at):
             ends.append(end)
     return add_open_model(ends, text, final)
 
@@ -61,7 +61,7 @@ def end_of_model(text: bytes, begin: int, at: int) -> int:
 
 def add_open_model(ends: list[int], text: bytes, final: bool) -> list[int]:
     """Return the ends, and that of the text where the rest of it has atoms."""
-    return fields.add_rest(ends, text, final and bool(ATOM.search(text, ends[-1] if ends else 0)))
+    return fields.add_rest(ends, text, final and bool(ATOM.search(text, fields.last_end(ends))))
 
 
 # ---- reading ----------------------------------------------------------------------------------
@@ -87,7 +87,6 @@ def parse(lines: list[bytes]) -> Molecule:
 
 
 def atom_rows(lines: Sequence[bytes]) -> list[int]:
-    """Return the rows of all atoms."""
     return [row for row, line in enumerate(lines) if line.startswith(ATOM_WORDS)]
 
 

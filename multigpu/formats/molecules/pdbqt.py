@@ -42,17 +42,16 @@ def find_ends(text: bytes, final: bool) -> list[int]:
     Files that were put together have several of these and no models.
     """
     ends: list[int] = []
-    begin, has_root = 0, False
+    has_root = False
     for at in fields.find_lines((*pdb.MODEL_ENDS, *ROOTS), text):
         is_root = text.startswith(b"ROOT", at)
         if not is_root:
-            end = pdb.end_of_model(text, begin, at)
+            end = pdb.end_of_model(text, fields.last_end(ends), at)
         else:
             end = _begin_of_remarks(text, at) if has_root else 0
         has_root = is_root or (has_root and not end)
         if end:
             ends.append(end)
-            begin = end
     return pdb.add_open_model(ends, text, final)
 
 
@@ -71,7 +70,6 @@ def _begin_of_remarks(text: bytes, at: int) -> int:
 
 
 def parse(lines: list[bytes]) -> Molecule:
-    """Return the molecule of a record. Raises MoleculeError."""
     rows = pdb.atom_rows(lines)
     positions = fields.parse_columns(lines, rows, pdb.PLACE)
     charges = fields.parse_columns(lines, rows, (CHARGE,), "charge")

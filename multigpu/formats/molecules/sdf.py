@@ -62,7 +62,6 @@ Table = tuple[list[int], Positions, list[str], list[Bond]]  # rows, positions, e
 
 
 def parse(lines: list[bytes]) -> Molecule:
-    """Return the molecule of a record. Raises MoleculeError."""
     counts = fields.line_at(lines, ROW_OF_COUNTS, "its counts line")
     read_table = _read_v3000 if b"V3000" in counts else _read_v2000
     rows, positions, elements, bonds = read_table(lines)

@@ -76,7 +76,6 @@ class _Graph:
             self.sums[b] += real
 
     def result(self) -> BondGraph:
-        """Return bonds and charges."""
         charges = self._formal_charges()
         rows = enumerate(zip(self.elements, self.sums, strict=True))
         bare = {i for i, (element, valence) in rows if element == "N" and valence == 2}
@@ -127,11 +126,11 @@ class _Graph:
         """Take one from the orders of nitrogen with five: to oxygen or nitrogen at an end."""
         bonds = list(self.bonds)
         for i in np.flatnonzero(np.array(self.elements) == "N").tolist():
-            own = [k for k, bond in enumerate(bonds) if i in bond[:2]]
-            orders = [bonds[k][2] for k in own]
+            around = [k for k, bond in enumerate(bonds) if i in bond[:2]]
+            orders = [bonds[k][2] for k in around]
             if AROMATIC in orders or sum(orders) != 5:
                 continue
-            for k in own:
+            for k in around:
                 a, b, order = bonds[k]
                 end = a + b - i
                 if order > 1 and len(self.arms[end]) == 1 and self.elements[end] in ("O", "N"):
@@ -182,7 +181,6 @@ class _Graph:
     # ---- charges ------------------------------------------------------------------------------
 
     def _formal_charges(self) -> dict[int, int]:
-        """Return the formal charges of atoms."""
         certain = {i: self._certain_charge(i) for i in range(len(self.elements))}
         sure = {i: charge for i, charge in certain.items() if charge}
         lacking = {
