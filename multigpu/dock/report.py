@@ -206,22 +206,20 @@ def _depiction(best: BestLigand) -> Any:
     """
     with BlockLogs():
         try:
-            svg = _svg(best.sdf.decode("utf-8", "replace")) if _pose(best) else ""
+            return Markup(_svg(best.sdf.decode("utf-8", "replace"))) if _pose(best) else NO_DRAWING
         except (ValueError, RuntimeError):  # all that RDKit raises about molecules
-            svg = ""
-    return Markup(svg) if svg else NO_DRAWING
+            return NO_DRAWING
 
 
 def _svg(block: str) -> str:
-    """Return the structure as SVG; an empty text where RDKit reads no molecule."""
+    """Return the structure as SVG. Raises ValueError where RDKit reads no molecule."""
     molecule = chem.MolFromMolBlock(block) or chem.MolFromMolBlock(block, sanitize=False)
     if molecule is None:
-        return ""
+        raise ValueError("RDKit reads no molecule")
     depictor.Compute2DCoords(molecule)
     drawer = drawing.MolDraw2DSVG(WIDTH, HEIGHT)
     drawer.drawOptions().clearBackground = False
     drawer.drawOptions().prepareMolsBeforeDrawing = molecule.NeedsUpdatePropertyCache() is False
     drawer.DrawMolecule(molecule)
     drawer.FinishDrawing()
-    svg: str = drawer.GetDrawingText().partition("?>")[2]
-    return svg
+    return str(drawer.GetDrawingText().partition("?>")[2])

@@ -74,10 +74,10 @@ def remarks_of(block: bytes, serials: Mapping[int, int]) -> Iterator[str]:
     numbers = {heavy.GetAtomWithIdx(i).GetIntProp("row"): k for k, i in enumerate(order, 1)}
     there = [(k, serials[row]) for row, k in numbers.items() if row in serials]
     parents = [
-        (numbers[neighbour.GetIdx()], serials[atom.GetIdx()])
-        for atom in graph.GetAtoms() if atom.GetIdx() in serials and atom.GetIdx() not in numbers
-        for neighbour in atom.GetNeighbors()
-    ]  # fmt: skip
+        (numbers[heavy_atom.GetIdx()], serials[row])
+        for row in sorted(serials.keys() - numbers.keys())
+        for heavy_atom in graph.GetAtomWithIdx(row).GetNeighbors()
+    ]
     yield f"{SMILES} {smiles}"
     yield from _wrapped(INDEX, there)
     yield from _wrapped(PARENT, parents)

@@ -27,8 +27,6 @@ ANY_ORDER = 8  # of SDF's bonds
 
 def format_of(path: str) -> str:
     """Return the format of a poses file by its suffix. Raises UsageError for another suffix."""
-    if path == "-":
-        return SDF.name
     suffix = uncompressed_suffix(path)
     if suffix in SUFFIXES:
         return SUFFIXES[suffix].name
