@@ -70,11 +70,11 @@ class DockOptions:
             raise UsageError(f"min_rmsd is {self.min_rmsd:g} Å; it must be 0 or more")
         if self.translations is not None:
             radius, step = self.translations
-            given = f"translations {radius:g},{step:g}"
+            shown = f"translations {radius:g},{step:g}"
             if not (0 <= radius < inf and 0 < step < inf):
-                raise UsageError(f"{given}: the radius must be 0 or more, the step above 0")
+                raise UsageError(f"{shown}: the radius must be 0 or more, the step above 0")
             if 0 < radius < step:
-                raise UsageError(f"{given}: the radius, which comes first, is less than one step")
+                raise UsageError(f"{shown}: the radius, which comes first, is less than one step")
 
     @property
     def step(self) -> float:

@@ -192,17 +192,17 @@ def _record_groups(
     """Yield the index of the first record, and as many of one format as a span may have."""
     first, count, size = 0, 0, 0
     group: list[LigandRecords] = []
-    for some in records:
-        done, ends = 0, some.ends
-        while done < len(some):
+    for block in records:
+        done, ends = 0, block.ends
+        while done < len(block):
             before = int(ends[done - 1]) if done else 0
             fit = int(np.searchsorted(ends, before + plan.chunk_bytes - size, "right")) - done
             fit = min(fit, plan.chunk_ligands - count)
-            if count and (fit < 1 or some.layout != group[0].layout):
+            if count and (fit < 1 or block.layout != group[0].layout):
                 yield first, tuple(group)
                 first, count, size, group = first + count, 0, 0, []
                 continue
-            group.append(some[done : done + max(1, fit)])
+            group.append(block[done : done + max(1, fit)])
             count, size = count + len(group[-1]), size + len(group[-1].text)
             done += len(group[-1])
     if group:

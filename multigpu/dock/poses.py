@@ -84,8 +84,8 @@ class DockedPoses:
         ligands, found = self.loaded.ligands, self.found
         if not len(found):
             return np.empty(0)
-        given = ligands.positions[atoms_of(ligands, found)]
-        squares = ((given - self.positions) ** 2).sum(axis=1)
+        original = ligands.positions[atoms_of(ligands, found)]
+        squares = ((original - self.positions) ** 2).sum(axis=1)
         sizes = ligands.sizes[found.ligand]
         distances: NDArray[np.float64] = np.sqrt(
             np.add.reduceat(squares, np.cumsum(sizes) - sizes) / sizes

@@ -65,9 +65,9 @@ def types_for_maps(molecule: Molecule, maps: Collection[str]) -> AtomTypes:
     found = _as_receptor_sees(found, maps)
     missing = sorted(set(found.types) - set(maps) - {""})
     if missing:
-        there = ", ".join(maps)
-        more = HYDRATED if WATER in missing else ""
-        raise MoleculeError(f"{NO_MAP} {', '.join(missing)}: the pocket has {there}{more}")
+        names = ", ".join(maps)
+        hint = HYDRATED if WATER in missing else ""
+        raise MoleculeError(f"{NO_MAP} {', '.join(missing)}: the pocket has {names}{hint}")
     return found
 
 

@@ -108,8 +108,8 @@ def format_number(number: float, width: int, decimals: int) -> str:
 
     Raises MoleculeError where that is too wide as well: it would shift the columns after it.
     """
-    for some in range(decimals, -1, -1):
-        text = f"{number:#{width}.{some}f}"
+    for digits in range(decimals, -1, -1):
+        text = f"{number:#{width}.{digits}f}"
         if len(text) <= width:
             return text
     raise MoleculeError(f"{number:g} does not fit the {width} columns of a number in a pose")

@@ -161,18 +161,18 @@ def _serials(lines: Sequence[bytes], rows: Iterable[int]) -> set[bytes]:
 
 def _conect_without(line: bytes, gone: set[bytes]) -> bytes:
     """Return a CONECT without atoms that are gone; empty where no bond is left."""
-    said = line.rstrip()
-    partners = [said[part] for part in PARTNERS]
-    left = [partner for partner in partners if partner.strip() not in gone]
-    if said[SERIAL].strip() in gone:
+    content = line.rstrip()
+    partners = [content[part] for part in PARTNERS]
+    kept = [partner for partner in partners if partner.strip() not in gone]
+    if content[SERIAL].strip() in gone:
         return b""
-    if left == partners:
+    if kept == partners:
         return line
-    body, others = b"".join(left), said[OTHERS]
+    body, others = b"".join(kept), content[OTHERS]
     if not body.strip():
         return b""
     width = OTHERS.start - PARTNERS[0].start if others else 0
-    return said[: PARTNERS[0].start] + body.ljust(width) + others + line[len(said) :]
+    return content[: PARTNERS[0].start] + body.ljust(width) + others + line[len(content) :]
 
 
 def _atom(line: bytes) -> tuple[bytes, bytes]:
@@ -192,12 +192,12 @@ def bonds_of_conect(lines: Sequence[bytes], rows: Sequence[int]) -> list[Bond]:
 
     Either atom may say it, and most programs let both.
     """
-    said = [line for line in lines if line.startswith(b"CONECT")]
-    if not said:
+    records = [line for line in lines if line.startswith(b"CONECT")]
+    if not records:
         return []
     numbers = {lines[row][SERIAL].strip(): atom for atom, row in enumerate(rows)}
     times: Counter[tuple[int, int]] = Counter()
-    for line in said:
+    for line in records:
         atom = numbers.get(line[SERIAL].strip())
         for part in PARTNERS:
             partner = numbers.get(line[part].strip())

@@ -106,8 +106,8 @@ def build(molecule: Molecule, name: str, positions: Positions, notes: PoseNotes)
     ]
     block = sdf.build(molecule, name, molecule.positions, {})
     serials = {row: serial for serial, row in enumerate(kept, 1)}
-    said = "".join(f"{line}\n" for line in remarks_of(block, serials))
-    record = "".join([said, "ROOT\n", *lines, "ENDROOT\nTORSDOF 0\n"])
+    remarks = "".join(f"{line}\n" for line in remarks_of(block, serials))
+    record = "".join([remarks, "ROOT\n", *lines, "ENDROOT\nTORSDOF 0\n"])
     return pdb.remarks(molecule.name or name, notes) + record.encode()
 
 

@@ -72,14 +72,14 @@ def remarks_of(block: bytes, serials: Mapping[int, int]) -> Iterator[str]:
         smiles = chem.MolToSmiles(heavy)
     order = heavy.GetPropsAsDict(True, True)["_smilesAtomOutputOrder"]
     numbers = {heavy.GetAtomWithIdx(i).GetIntProp("row"): k for k, i in enumerate(order, 1)}
-    there = [(k, serials[row]) for row, k in numbers.items() if row in serials]
+    heavy_atoms = [(k, serials[row]) for row, k in numbers.items() if row in serials]
     parents = [
         (numbers[heavy_atom.GetIdx()], serials[row])
         for row in sorted(serials.keys() - numbers.keys())
         for heavy_atom in graph.GetAtomWithIdx(row).GetNeighbors()
     ]
     yield f"{SMILES} {smiles}"
-    yield from _wrapped(INDEX, there)
+    yield from _wrapped(INDEX, heavy_atoms)
     yield from _wrapped(PARENT, parents)
 
 
@@ -98,8 +98,8 @@ def _wrapped(label: str, pairs: Sequence[tuple[int, int]]) -> Iterator[str]:
 def _remarks(molecule: Molecule) -> dict[str, list[str]]:
     """Return the words of each remark, all lines together."""
     found: dict[str, list[str]] = {}
-    for label, said in REMARK.findall(molecule.text):
-        words = said.decode("utf-8", "replace").split()
+    for label, content in REMARK.findall(molecule.text):
+        words = content.decode("utf-8", "replace").split()
         found.setdefault(f"REMARK {label.decode()}", []).extend(words)
     return found
 

@@ -166,8 +166,8 @@ def _charges_in_v3000(molecule: Molecule) -> dict[int, int]:
 def _read_section(lines: Sequence[bytes], name: bytes) -> Iterator[tuple[int, list[bytes]]]:
     """Yield row and words of every line of a block; see `_join_lines`."""
     inside = False
-    for row, said in _join_lines(lines):
-        words = said.split()
+    for row, content in _join_lines(lines):
+        words = content.split()
         if words[:1] in ([b"BEGIN"], [b"END"]):
             inside = words == [b"BEGIN", name]
         elif inside:
@@ -176,14 +176,14 @@ def _read_section(lines: Sequence[bytes], name: bytes) -> Iterator[tuple[int, li
 
 def _join_lines(lines: Sequence[bytes]) -> Iterator[tuple[int, bytes]]:
     """Yield in which row each line of V3000 begins and what it says: after a - it continues."""
-    begin, said = -1, b""
+    begin, content = -1, b""
     for row, line in enumerate(lines):
         if line.startswith(V30):
             begin, (part, continues) = row if begin < 0 else begin, _continued_part(line)
-            said += part
+            content += part
             if not continues:
-                yield begin, said
-                begin, said = -1, b""
+                yield begin, content
+                begin, content = -1, b""
 
 
 def _continued_part(line: bytes) -> tuple[bytes, bool]:
@@ -197,20 +197,21 @@ def _gather_place(lines: list[bytes], row: int) -> None:
 
     Lines between them, or without anything left, become empty.
     """
-    last, said, continues = row, *_continued_part(lines[row])
-    while continues and len((said + b"x").split()) <= WORDS_TO_PLACE:  # the last word may continue
+    last, content, continues = row, *_continued_part(lines[row])
+    # The last word may continue.
+    while continues and len((content + b"x").split()) <= WORDS_TO_PLACE:
         last += 1
         if lines[last].startswith(V30):
             part, continues = _continued_part(lines[last])
-            said += part
+            content += part
     if last == row:
         return
-    *_, word = islice(fields.TOKEN.finditer(said), WORDS_TO_PLACE)
-    place, more = said[: word.end()], said[word.end() :].lstrip() + b"-" * continues
+    *_, word = islice(fields.TOKEN.finditer(content), WORDS_TO_PLACE)
+    place, rest = content[: word.end()], content[word.end() :].lstrip() + b"-" * continues
     newline = lines[row][len(lines[row].rstrip(b"\r\n")) :]
     lines[row : last + 1] = [b""] * (last + 1 - row)
-    lines[row] = V30 + place + b" -" * bool(more) + newline
-    lines[last] = V30 + more + newline if more else b""
+    lines[row] = V30 + place + b" -" * bool(rest) + newline
+    lines[last] = V30 + rest + newline if rest else b""
 
 
 # ---- writing ----------------------------------------------------------------------------------
@@ -267,8 +268,8 @@ def _write_v2000(
     lines += [f"{a + 1:3d}{b + 1:3d}{order:3d}  0\n" for a, b, order in bonds]
     words = [f" {atom + 1:3d} {charge:3d}" for atom, charge in sorted(charges.items())]
     for at in range(0, len(words), CHARGES_A_LINE):
-        some = words[at : at + CHARGES_A_LINE]
-        lines.append(f"M  CHG{len(some):3d}{''.join(some)}\n")
+        group = words[at : at + CHARGES_A_LINE]
+        lines.append(f"M  CHG{len(group):3d}{''.join(group)}\n")
     return "".join(lines)
 
 

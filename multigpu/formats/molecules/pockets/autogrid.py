@@ -37,13 +37,13 @@ def read(file: PocketFile) -> Pocket:
             raise InputError(path, f"there is no map of {name} (.{letter}.map)")
     if set(maps) == {"e", "d"}:
         raise InputError(path, "there is no map of an atom type")
-    there = {name: stored for name in maps if (stored := maps[name].stored())}
-    types = tuple(name for name in there if name not in ("e", "d"))
+    present = {name: stored for name in maps if (stored := maps[name].stored())}
+    types = tuple(name for name in present if name not in ("e", "d"))
     needed = (*types, "e", "d") if types else maps
-    values = [_read_map(there.get(name, maps[name]), path, geometry) for name in needed]
+    values = [_read_map(present.get(name, maps[name]), path, geometry) for name in needed]
     spacing = np.full(3, geometry["SPACING"][0])
     origin = np.array(geometry["CENTER"]) - spacing * (np.array(_points(geometry)) - 1) / 2
-    absent = tuple(name for name in maps if name not in there)
+    absent = tuple(name for name in maps if name not in present)
     return Pocket(
         path=path,
         layout=AUTOGRID.name,
