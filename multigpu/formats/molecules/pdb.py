@@ -36,8 +36,8 @@ LARGEST_COORDINATE = 999_999.0  # Å, above and below 0: what fits its columns
 LARGEST_CHARGE = 9
 MOST_ORDER = 3  # of a bond
 POSE_REMARK = "REMARK multigpu "
-MODEL_LINES = (b"MODEL ", b"MODEL\n", b"MODEL\r", b"ENDMDL", b"END ", b"END\n", b"END\r")
-DROPPED_LINES = (*MODEL_LINES, POSE_REMARK.encode())  # that a pose does not keep
+# Lines that a pose does not keep.
+DROPPED_LINES = (b"MODEL ", b"MODEL\n", b"MODEL\r", *MODEL_ENDS, POSE_REMARK.encode())
 
 
 # ---- borders ----------------------------------------------------------------------------------

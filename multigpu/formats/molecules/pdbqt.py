@@ -7,6 +7,7 @@ import numpy as np
 
 from multigpu.formats.molecules import fields, pdb, sdf
 from multigpu.formats.molecules.autodock import (
+    OPENED,
     PSEUDO_TYPES,
     merge_hydrogens,
     types_in_file,
@@ -28,7 +29,7 @@ HEADS = (b"REMARK", b"MODEL", b"USER", b"HEADER", b"COMPND", b"\n", b"\r")  # li
 ELEMENTS_OF_TYPES = {  # that are not called like their element
     "A": "C", "HD": "H", "HS": "H", "NA": "N", "NS": "N", "OA": "O", "OS": "O", "SA": "S",
     "G": "C", "GA": "C", "J": "C", "Q": "C", "Z": "Zn", "TZ": "Zn", "W": "O",
-    **{f"CG{i}": "C" for i in range(10)},  # beside the open bond of a macrocycle
+    **OPENED,
 }  # fmt: skip
 DROPPED_WORDS = word_table(pdb.DROPPED_LINES)
 

@@ -19,13 +19,13 @@ from multigpu.errors import UsageError
 from multigpu.formats.molecules.bonds import near_bonds, neighbours_of
 from multigpu.formats.molecules.elements import HEAVY_HYDROGEN, is_element
 from multigpu.formats.molecules.molecule import Bond, BondGraph, Molecule, MoleculeError
+from multigpu.formats.molecules.pdb import SERIAL
 from multigpu.formats.optional import import_package, quiet_rdkit
 
 SMILES, INDEX, PARENT = "REMARK SMILES", "REMARK SMILES IDX", "REMARK H PARENT"
 REMARK = re.compile(rb"^REMARK (SMILES IDX|SMILES|H PARENT) ([^\r\n]+)", re.MULTILINE)
 LONGEST_REMARK = 79  # letters of a line
 PURPOSE = "bonds of PDBQT files"
-SERIAL = slice(6, 11)  # columns
 # Å: a carbon with a shorter bond to one of these is unsaturated. Between single bonds of saturated
 # carbon (C–C 1.50, C–N 1.45, C–O 1.41, C–S 1.80) and what unsaturated carbon has at least one of
 # (aromatic C–C 1.40, amidine C–N 1.34, carboxylate C–O 1.26, thiophene C–S 1.72).
