@@ -87,7 +87,7 @@ def _fill_index(index: Any, target: Any) -> None:
     entry = 0
     k_bits = (np.uint64(1) << np.uint64(index.k)) - np.uint64(1)
     for p in target.seeded:
-        _, c, g, t = window(target.planes, target.words[p], target.anchors[p])
+        _, c, g, t = window(target.packed.planes, target.packed.words[p], target.anchors[p])
         low, high = c | t, g | t
         for phase in range(index.stride):
             shift = np.uint64(phase)
