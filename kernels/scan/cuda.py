@@ -15,7 +15,7 @@ import numpy as np
 from cupy.cuda import runtime
 from numpy.typing import NDArray
 
-from multigpu.kernels.device.launch import POINTER, launch_blocks, struct
+from multigpu.kernels.device.launch import POINTER, launch, launch_blocks, struct
 from multigpu.kernels.device.pinned import pinned
 from multigpu.kernels.device.sources import source
 from multigpu.kernels.scan.seeds import (
@@ -102,11 +102,9 @@ def pattern_arrays(patterns: Patterns, on_device: Callable[[NDArray[Any]], Any])
         "anchors": cupy.empty(len(patterns), np.int32),
         "anchor": cupy.empty((len(patterns), 4), np.uint32),
     }
-    launch_blocks(
-        _pack_module(), "pack_patterns", min(len(patterns), MOST_BLOCKS), THREADS,
-        on_device(patterns.sets), on_device(patterns.offsets), arrays["words"],
-        np.uint32(len(patterns)), arrays["planes"],
-    )  # fmt: skip
+    n, sets, offsets = len(patterns), on_device(patterns.sets), on_device(patterns.offsets)
+    arguments = (sets, offsets, arrays["words"], np.uint32(n), arrays["planes"])
+    launch_blocks(_pack_module(), "pack_patterns", min(n, MOST_BLOCKS), THREADS, *arguments)
     return arrays
 
 
@@ -134,28 +132,20 @@ class Scanner:
         n = len(self.patterns)
         self._arrays = pattern_arrays(self.patterns, self._on_device)
         self.arguments = struct(PATTERNS, **self._arrays, n=n, strands=self.patterns.strands)
-        runs = cupy.empty(n, np.int32)
-        arrays = self._arrays
-        each = -(-n // THREADS_OF_FEW)
-        launch_blocks(
-            _pack_module(), "longest_runs", each, THREADS_OF_FEW,
-            arrays["planes"], arrays["words"], np.uint32(n), np.uint32(LONGEST_RUN), runs,
-        )  # fmt: skip
+        runs, arrays = cupy.empty(n, np.int32), self._arrays
+        counted = (arrays["planes"], arrays["words"], np.uint32(n), np.uint32(LONGEST_RUN), runs)
+        launch(_pack_module(), "longest_runs", n, THREADS_OF_FEW, *counted)
         found = runs.get()
         share = 0.0 if self.rules.strict else EXPECTED_N  # strict: the index answers for no others
         self.plan: SeedPlan = plan_seeds(found, GPU, self._bases, share)
         self.module = _search_module(self.plan.stride, self.rules.first, self.rules.strict)
-        launch_blocks(
-            self.module, "place_anchors", each, THREADS_OF_FEW,
-            self.arguments, np.uint32(self.plan.run), arrays["anchors"], arrays["anchor"],
-        )  # fmt: skip
+        placed = (np.uint32(self.plan.run), arrays["anchors"], arrays["anchor"])
+        launch(self.module, "place_anchors", n, THREADS_OF_FEW, self.arguments, *placed)
         self.room = max(64, min(SWEEP_STEPS, STEPS_OF_ALL // n // 4 * 4))
         self.steps = cupy.empty((n, self.room), np.uint16)
         self.n_steps = cupy.empty(n, np.int32)
-        launch_blocks(
-            self.module, "list_steps", each, THREADS_OF_FEW,
-            self.arguments, np.uint32(self.room), self.steps, self.n_steps,
-        )  # fmt: skip
+        listed = (np.uint32(self.room), self.steps, self.n_steps)
+        launch(self.module, "list_steps", n, THREADS_OF_FEW, self.arguments, *listed)
         has_seed = found >= self.plan.run
         self.seeded = self._on_device(np.flatnonzero(has_seed).astype(np.int32))
         self.unseeded = self._on_device(np.flatnonzero(~has_seed).astype(np.int32))
@@ -177,11 +167,8 @@ class Scanner:
         self.padded = -(-n // 4) * 4
         self.seeded_anchor = cupy.empty((self.padded, 4), np.uint32)
         if n:
-            launch_blocks(
-                self.module, "gather_anchors", -(-self.padded // THREADS), THREADS,
-                self.arguments, self.seeded, np.uint32(n), np.uint32(self.padded),
-                self.seeded_anchor,
-            )  # fmt: skip
+            gathered = (self.seeded, np.uint32(n), np.uint32(self.padded), self.seeded_anchor)
+            launch(self.module, "gather_anchors", self.padded, THREADS, self.arguments, *gathered)
 
     def _fill_index(self) -> None:
         plan, masks = self.plan, self.plan.masks()
@@ -223,24 +210,20 @@ class Scanner:
         anchor = np.uint32(self.longest)
         many = _multiprocessors(self.device.id) * BLOCKS_PER_SM
         if len(self.seeded):
-            blocks = -(-bases // (32 * THREADS))
-            launch_blocks(
-                self.module, "probe", blocks, THREADS, samples, self.arguments, self.index, hits
-            )
+            probed = (samples, self.arguments, self.index, hits)
+            launch(self.module, "probe", -(-bases // 32), THREADS, *probed)
             if not self.rules.strict:  # else no window with an ambiguous base has a seed
-                launch_blocks(
-                    self.module, "direct", many, THREADS, *common, self.seeded, self.seeded_anchor,
-                    np.uint32(self.padded), *dense, anchor,
-                )  # fmt: skip
+                anchors = (self.seeded, self.seeded_anchor, np.uint32(self.padded))
+                arguments = (*common, *anchors, *dense, anchor)
+                launch_blocks(self.module, "direct", many, THREADS, *arguments)
+        steps = (self.steps, self.n_steps, np.uint32(self.room))
         for chosen, every in ((self.unseeded, 1), (self.seeded, 0)):
             if not len(chosen) or (self.rules.strict and not every):
                 continue
+            swept = (chosen, np.uint32(len(chosen)), *steps, *dense, np.uint32(every), anchor)
             for heads in (1, 0) if self.rules.first else (0,):
-                launch_blocks(
-                    self.module, "sweep", many, THREADS, *common, chosen, np.uint32(len(chosen)),
-                    self.steps, self.n_steps, np.uint32(self.room), *dense, np.uint32(every),
-                    anchor, np.uint32(heads),
-                )  # fmt: skip
+                arguments = (*common, *swept, np.uint32(heads))
+                launch_blocks(self.module, "sweep", many, THREADS, *arguments)
 
     def scan(self, chunk: Chunk, limit: int | None = None) -> Hits:
         """All hits that begin before `limit`, a position in the chunk.
@@ -333,10 +316,8 @@ class Lane:
         self._marks[1].record(self.stream)
 
     def _copy_in(self, target: Any, values: NDArray[Any]) -> None:
-        runtime.memcpyAsync(
-            target.data.ptr, values.ctypes.data, values.nbytes,
-            runtime.memcpyHostToDevice, self.stream.ptr,
-        )  # fmt: skip
+        origin, kind = values.ctypes.data, runtime.memcpyHostToDevice
+        runtime.memcpyAsync(target.data.ptr, origin, values.nbytes, kind, self.stream.ptr)
 
     def search(self, scanner: Searcher, limit: int | None = None) -> None:
         """Queues the search in the uploaded chunk and the way back of the hits.
@@ -348,10 +329,9 @@ class Lane:
         with self.stream:
             self._planes = _room(self._planes, 4 * words, np.uint32)
             hits = self._empty_results()
-            launch_blocks(
-                _pack_module(), "pack", -(-words // THREADS), THREADS, self._letters,
-                np.uint32(self._bases), np.uint32(words), self._planes, self._header("illegal"),
-            )  # fmt: skip
+            packed = (np.uint32(self._bases), np.uint32(words), self._planes)
+            illegal = self._header("illegal")
+            launch(_pack_module(), "pack", words, THREADS, self._letters, *packed, illegal)
             samples = struct(
                 _SAMPLES, planes=self._planes, offsets=self._offsets, records=self._records,
                 bases=self._bases, limit=self._limit,
@@ -359,13 +339,13 @@ class Lane:
             scanner.search(samples, hits, self._bases)
             if scanner.rules.first:
                 strands, counted = np.uint32(scanner.patterns.strands), self._header("collected")
-                blocks = -(-self.capacity // (4 * THREADS))
-                launch_blocks(scanner.module, "collect", blocks, THREADS, hits, strands, counted)
+                threads = -(-self.capacity // 4)
+                launch(scanner.module, "collect", threads, THREADS, hits, strands, counted)
             self._marks[2].record(self.stream)
+            eager, kind = self._eager, runtime.memcpyDeviceToHost
             runtime.memcpyAsync(
-                self._eager.ctypes.data, self._out.data.ptr, self._eager.nbytes,
-                runtime.memcpyDeviceToHost, self.stream.ptr,
-            )  # fmt: skip
+                eager.ctypes.data, self._out.data.ptr, eager.nbytes, kind, self.stream.ptr
+            )
         self._marks[3].record(self.stream)
 
     def _empty_results(self) -> NDArray[Any]:

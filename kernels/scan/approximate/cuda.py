@@ -1,7 +1,6 @@
 """The search with errors on a GPU: `seed_tables.cu`, `seeds.cu`, `mismatches.cu` and `edits.cu`."""
 
 import threading
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -10,7 +9,7 @@ import cupy
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.device.launch import POINTER, launch_blocks, struct
+from multigpu.kernels.device.launch import POINTER, launch, launch_blocks, struct
 from multigpu.kernels.device.sources import source
 from multigpu.kernels.scan.approximate.cpu_edits import Candidates
 from multigpu.kernels.scan.approximate.edit_queries import EditQueries
@@ -79,7 +78,7 @@ class SeededPatterns:
     """
 
     def __init__(self, arrays: dict[str, Any], limits: Any) -> None:
-        self.limits = limits
+        self._limits = limits
         self._module = _module("seed_tables")
         self._count = len(limits)
         fields = {name: arrays[name] for name in ("planes", "words", "lengths")}
@@ -97,7 +96,7 @@ class SeededPatterns:
         arrays["first"] = cupy.asarray(plan.first)
         pieces = struct(PIECES, **arrays, windows=self._windows[plan.k], n=count, k=plan.k)
         widest = cupy.zeros(1, np.int32)
-        self._launch("place_seeds", self._count, pieces, self.limits, widest)
+        self._launch("place_seeds", self._count, pieces, self._limits, widest)
         arrays["known"] = cupy.zeros(keys // 32, np.uint32)
         heads = cupy.zeros(keys + 1, np.int32)
         self._launch("count_entries", count, pieces, arrays["known"], heads)
@@ -110,44 +109,7 @@ class SeededPatterns:
         return struct(TABLE, **arrays, **sizes), arrays
 
     def _launch(self, kernel: str, threads: int, *arguments: Any) -> None:
-        blocks = -(-threads // THREADS_OF_FEW)
-        launch_blocks(self._module, kernel, blocks, THREADS_OF_FEW, self._patterns, *arguments)
-
-
-class SeedTables:
-    """Tables of seeds on the current device."""
-
-    def __init__(
-        self,
-        patterns: SeededPatterns,
-        plans: Sequence[TablePlan],
-        *,
-        edits: bool,
-        strict: bool,
-        kept: dict[str, int],
-    ) -> None:
-        """Make the tables; kept: FIRST and BEST of `hits.cuh`."""
-        self._limits = patterns.limits
-        self._module = _module("seeds", **kept, STRICT=int(strict), EDITS=int(edits))
-        made = [patterns.make_table(plan) for plan in plans]
-        self._tables = [table for table, _ in made]
-        self._arrays = [arrays for _, arrays in made]
-
-    def search(
-        self, samples: NDArray[Any], patterns: NDArray[Any], hits: NDArray[Any], bases: int
-    ) -> None:
-        """Queue the search on the current stream; all but `bases` are arguments of the kernel."""
-        for table in self._tables:
-            common = (samples, patterns, table, hits, self._limits)
-            launch_blocks(
-                self._module, "find_seeds", -(-bases // (WORDS_OF_WARP * SEED_THREADS)),
-                SEED_THREADS, *common,
-            )  # fmt: skip
-            slices = -(-int(table["n"]) // SLICE)
-            launch_blocks(
-                self._module, "find_crowded", -(-bases // (32 * SEED_THREADS)) * slices,
-                SEED_THREADS, *common, np.uint32(slices),
-            )  # fmt: skip
+        launch(self._module, kernel, threads, THREADS_OF_FEW, self._patterns, *arguments)
 
 
 class CountedQueries:
@@ -186,18 +148,14 @@ class CountedQueries:
             positions, count = cupy.empty(room, np.uint32), cupy.empty(1, np.uint32)
             count.data.memset_async(0, count.nbytes)
             selected = struct(SELECTED, positions=positions, count=count, room=room)
-            launch_blocks(
-                self._module, "select_positions", -(-words // SELECT_THREADS), SELECT_THREADS,
+            launch(
+                self._module, "select_positions", words, SELECT_THREADS,
                 samples, self._selected, np.uint32(self._n_selected), selected,
             )  # fmt: skip
-            launch_blocks(
-                self._module, "count_selected", -(-room // (32 * COUNT_THREADS)), COUNT_THREADS,
-                samples, patterns, hits, self._queries, selected,
-            )  # fmt: skip
-        launch_blocks(
-            self._module, "count_everywhere", -(-words // COUNT_THREADS), COUNT_THREADS,
-            samples, patterns, hits, self._queries, selected,
-        )  # fmt: skip
+            common = (samples, patterns, hits, self._queries, selected)
+            launch(self._module, "count_selected", -(-room // 32), COUNT_THREADS, *common)
+        common = (samples, patterns, hits, self._queries, selected)
+        launch(self._module, "count_everywhere", words, COUNT_THREADS, *common)
 
 
 class Scanner:
@@ -238,7 +196,9 @@ class Scanner:
         plan = plan_seeds(
             seeded.windows, patterns, limits, COSTS, edits=edits, strict=strict, bases=bases
         )
-        self._seeds = SeedTables(seeded, plan.tables, edits=edits, strict=strict, kept=kept)
+        self._seeds_module = _module("seeds", **kept, STRICT=int(strict), EDITS=int(edits))
+        # With their arrays, of which a table has the addresses alone.
+        self._tables = [seeded.make_table(each) for each in plan.tables]
         swept = select(patterns, limits, plan.swept)
         if edits:
             ends = EditQueries.of(*swept, strict)
@@ -255,7 +215,15 @@ class Scanner:
         """Queue the search on the current stream; `samples` and `hits` are kernel arguments."""
         if not bases:
             return
-        self._seeds.search(samples, self._patterns, hits, bases)
+        for table, _ in self._tables:
+            common = (samples, self._patterns, table, hits, self._limits)
+            threads = -(-bases // WORDS_OF_WARP)
+            launch(self._seeds_module, "find_seeds", threads, SEED_THREADS, *common)
+            slices = -(-int(table["n"]) // SLICE)
+            launch_blocks(
+                self._seeds_module, "find_crowded", -(-bases // (32 * SEED_THREADS)) * slices,
+                SEED_THREADS, *common, np.uint32(slices),
+            )  # fmt: skip
         if self.edits:
             blocks = -(-bases // (32 * STRETCH * THREADS))
             count = len(self._ends.queries)

@@ -121,20 +121,12 @@ class ErrorHits:
     @classmethod
     def none(cls) -> "ErrorHits":
         """Return no hits."""
-        return cls.joined([])
+        nothing = np.empty(0, np.int64)
+        return cls.at_places(nothing, nothing, nothing, nothing, nothing)
 
     @classmethod
     def joined(cls, parts: Sequence["ErrorHits"]) -> "ErrorHits":
         """Return the hits of all parts, one after the other."""
-
-        def join(name: str, dtype: type) -> NDArray[np.int64]:
-            return np.concatenate([np.empty(0, dtype), *(getattr(part, name) for part in parts)])
-
-        return cls(
-            record=join("record", np.int32).astype(np.int32),
-            pattern=join("pattern", np.int32).astype(np.int32),
-            start=join("start", np.int64),
-            end=join("end", np.int64),
-            errors=join("errors", np.int32).astype(np.int32),
-            edge=join("edge", np.uint8).astype(np.uint8),
-        )
+        parts = [cls.none(), *parts]
+        names = [each.name for each in fields(cls)]
+        return cls(**{name: np.concatenate([getattr(p, name) for p in parts]) for name in names})
