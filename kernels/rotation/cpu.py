@@ -15,7 +15,16 @@ class Searcher:
 
     def __init__(self, field: Field, search: Search) -> None:
         self.field, self.search = field, search
-        self.grid = _grid(field)
+        self.grid = Grid(
+            values=field.values.reshape(len(field.values), -1),
+            shape=np.array(field.shape),
+            per_unit=1 / field.spacing,
+            linear=field.interpolation == "linear",
+            ends=field.outside != "clamp",
+            penalty=field.outside == "penalty",
+            middle=field.middle,
+            spacing=field.spacing,
+        )
 
     def best(self, ligands: Ligands, span: range | None = None) -> Poses:
         """Return what `reference.Searcher.best` does."""
@@ -84,16 +93,3 @@ class Scores:
         placements = self._search.placements(poses)
         cpu_poses.score(self._grid, self._body, *placements, scores, self._room)
         return poses, scores
-
-
-def _grid(field: Field) -> Grid:
-    return Grid(
-        values=field.values.reshape(len(field.values), -1),
-        shape=np.array(field.shape),
-        per_unit=1 / field.spacing,
-        linear=field.interpolation == "linear",
-        ends=field.outside != "clamp",
-        penalty=field.outside == "penalty",
-        middle=field.middle,
-        spacing=field.spacing,
-    )

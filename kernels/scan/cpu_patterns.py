@@ -199,7 +199,7 @@ def _longest_runs(planes: Any, words: Any, lengths: Any) -> Any:
 
 @lean
 def window(planes: Any, word: Any, position: Any) -> Any:
-    """The four planes of the 64 bases from `position` on, counted from the word's first."""
+    """Return the four planes of the 64 bases from `position` on, counted from the word's first."""
     w, shift = word + (position >> 6), np.uint64(position & 63)
     a, c, g, t = planes[w, 0], planes[w, 1], planes[w, 2], planes[w, 3]
     if shift:
@@ -261,7 +261,7 @@ def _densest_word(planes: Any, word: Any, length: Any) -> Any:
 
 @jit
 def _anchor_planes(packed: Any, anchors: Any, chosen: Any) -> Any:
-    """uint64[4, n]: 64 bases from the anchor on; after the pattern's end every base matches.
+    """Return uint64[4, n]: 64 bases from the anchor on; after the pattern's end every base matches.
 
     n is a multiple of GROUP: after the chosen patterns stand windows that match nothing.
     """

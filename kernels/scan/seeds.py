@@ -66,7 +66,7 @@ class SeedPlan:
 
     @cache  # noqa: B019 (there are few plans)
     def masks(self) -> NDArray[np.uint32]:
-        """uint32[m]: the sets of blanked places as bits, none blanked first."""
+        """Return uint32[m]: the sets of blanked places as bits, none blanked first."""
         places = [c for size in range(self.blanks + 1) for c in combinations(range(self.k), size)]
         masks = np.array([sum(1 << place for place in chosen) for chosen in places], np.uint32)
         masks.flags.writeable = False

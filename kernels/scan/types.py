@@ -184,11 +184,6 @@ class Part:
     first_record: int  # the chunk's record that the piece's first one is, or is the rest of
     cut: int  # how many bases of that record the piece does not have
 
-    def moved(self, hits: Hits) -> Hits:
-        """Return the piece's hits as hits of the whole chunk."""
-        start = hits.start + np.where(hits.record == 0, self.cut, 0)
-        return Hits(hits.record + np.int32(self.first_record), hits.pattern, start)
-
 
 def split(chunk: Chunk, limit: int, longest: int) -> tuple[Part, Part]:
     """Return two pieces that together have the chunk's hits that begin before `limit`, each once.

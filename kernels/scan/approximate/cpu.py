@@ -80,18 +80,16 @@ class Scanner:
 
     def _find_mismatches(self, chunk: Chunk) -> ErrorHits:
         planes = self._pack(chunk)
+        lengths = self.patterns.lengths
         record, pattern, start, errors = self._find_seeds(planes, chunk).T
-        parts = [ErrorHits.at_places(record, pattern, start, errors, self.patterns.lengths)]
+        parts = [ErrorHits.at_places(record, pattern, start, errors, lengths)]
         if len(self._plan.swept):
             found = cpu_mismatches.find(
                 planes, chunk.offsets, self._target, self._strict, self._wanted
             )
             pattern = self._plan.swept[found.pattern]
-            parts.append(
-                ErrorHits.at_places(
-                    found.record, pattern, found.start, found.errors, self.patterns.lengths
-                )
-            )
+            hits = ErrorHits.at_places(found.record, pattern, found.start, found.errors, lengths)
+            parts.append(hits)
         return ErrorHits.joined(parts)
 
     def _find_edits(self, chunk: Chunk, piece: Piece) -> ErrorHits:

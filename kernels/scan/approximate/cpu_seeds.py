@@ -114,7 +114,7 @@ def _search(search: Any) -> Any:
 
 @lean
 def _is_known(known: Any, key: Any) -> Any:
-    """1 where a seed has this key, else 0."""
+    """Return 1 where a seed has this key, else 0."""
     return np.uint64(known[key >> np.uint64(5)]) >> (key & np.uint64(31)) & ONE
 
 

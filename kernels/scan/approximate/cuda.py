@@ -1,6 +1,5 @@
 """The search with errors on a GPU: `seed_tables.cu`, `seeds.cu`, `mismatches.cu` and `edits.cu`."""
 
-import threading
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -30,7 +29,7 @@ from multigpu.kernels.scan.approximate.seeds import (
 )
 from multigpu.kernels.scan.approximate.types import ErrorHits, Limits, Wanted
 from multigpu.kernels.scan.approximate.verification import find_hits
-from multigpu.kernels.scan.cuda import PATTERNS, Lane, pattern_arrays
+from multigpu.kernels.scan.cuda import PATTERNS, Searcher, pattern_arrays
 from multigpu.kernels.scan.seeds import EXPECTED_BASES
 from multigpu.kernels.scan.types import Chunk, Patterns, Rules
 
@@ -148,17 +147,15 @@ class CountedQueries:
             positions, count = cupy.empty(room, np.uint32), cupy.empty(1, np.uint32)
             count.data.memset_async(0, count.nbytes)
             selected = struct(SELECTED, positions=positions, count=count, room=room)
-            launch(
-                self._module, "select_positions", words, SELECT_THREADS,
-                samples, self._selected, np.uint32(self._n_selected), selected,
-            )  # fmt: skip
+            chosen = (samples, self._selected, np.uint32(self._n_selected), selected)
+            launch(self._module, "select_positions", words, SELECT_THREADS, *chosen)
             common = (samples, patterns, hits, self._queries, selected)
             launch(self._module, "count_selected", -(-room // 32), COUNT_THREADS, *common)
         common = (samples, patterns, hits, self._queries, selected)
         launch(self._module, "count_everywhere", words, COUNT_THREADS, *common)
 
 
-class Scanner:
+class Scanner(Searcher):
     """Searches chunks for the same patterns on the current device.
 
     `scan` may be called from several threads at once: each gets a lane of its own.
@@ -176,15 +173,13 @@ class Scanner:
         wanted: Wanted,
         bases: float = EXPECTED_BASES,
     ) -> None:
-        self.patterns, self.limits, self.edits = patterns, limits, edits
         # Those with edits are chosen when all their ends are known.
         one_each = wanted != "all" and not edits
-        self.rules = Rules(first=one_each, strict=strict)
+        super().__init__(patterns, Rules(first=one_each, strict=strict))
+        self.limits, self.edits = limits, edits
         kept = {"FIRST": int(one_each), "BEST": int(one_each and wanted == "best")}
-        self.device = cupy.cuda.Device()
         self._wanted: Wanted = wanted
         self.module = _module("collect", STRICT=0, **kept) if one_each else None
-        self._own = threading.local()
         self._arrays = pattern_arrays(patterns, cupy.asarray)
         n = len(patterns)
         self._patterns = struct(PATTERNS, **self._arrays, n=n, strands=patterns.strands)
@@ -212,7 +207,6 @@ class Scanner:
         cupy.cuda.get_current_stream().synchronize()
 
     def search(self, samples: NDArray[Any], hits: NDArray[Any], bases: int) -> None:
-        """Queue the search on the current stream; `samples` and `hits` are kernel arguments."""
         if not bases:
             return
         for table, _ in self._tables:
@@ -220,19 +214,17 @@ class Scanner:
             threads = -(-bases // WORDS_OF_WARP)
             launch(self._seeds_module, "find_seeds", threads, SEED_THREADS, *common)
             slices = -(-int(table["n"]) // SLICE)
-            launch_blocks(
-                self._seeds_module, "find_crowded", -(-bases // (32 * SEED_THREADS)) * slices,
-                SEED_THREADS, *common, np.uint32(slices),
-            )  # fmt: skip
+            blocks = -(-bases // (32 * SEED_THREADS)) * slices
+            crowded = (*common, np.uint32(slices))
+            launch_blocks(self._seeds_module, "find_crowded", blocks, SEED_THREADS, *crowded)
         if self.edits:
             blocks = -(-bases // (32 * STRETCH * THREADS))
             count = len(self._ends.queries)
             # The queries say what matches; STRICT makes no difference.
             module = _module("edits", FIRST=0, STRICT=0)
-            launch_blocks(
-                module, "find_ends", blocks * -(-count // GROUP), THREADS, samples, self._queries,
-                np.uint32(count), np.uint32(blocks), hits,
-            )  # fmt: skip
+            queries = (self._queries, np.uint32(count), np.uint32(blocks))
+            groups = -(-count // GROUP)
+            launch_blocks(module, "find_ends", blocks * groups, THREADS, samples, *queries, hits)
             return
         for sweep in self._sweeps:
             sweep.search(samples, self._patterns, hits, bases)
@@ -243,11 +235,7 @@ class Scanner:
         Raises BadBaseError at the first illegal letter, and MemoryError (TooManyHitsError among
         them) for a chunk that is to be searched in pieces.
         """
-        with self.device:
-            if not hasattr(self._own, "lane"):
-                self._own.lane = Lane()
-            lane: Lane = self._own.lane
-            found = lane.find(self, chunk)
+        found = self.find(chunk)
         if self.edits:
             hits = self._ends_to_hits(chunk, found, piece)
         else:
@@ -271,12 +259,3 @@ class Scanner:
         return find_hits(
             chunk.offsets, chunk.letters, self.patterns, self.limits, candidates, strict, piece
         )
-
-    def seconds(self) -> dict[str, float]:
-        """Return how long the parts of this thread's last scan took on the device."""
-        lane: Lane = self._own.lane
-        return lane.seconds()
-
-    def close(self) -> None:
-        """Give the lanes up: they know this scanner, so that without it both would stay."""
-        self._own = threading.local()

@@ -1,7 +1,7 @@
 """Limits of errors, and the result of a search with errors."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Literal
 
 import numpy as np
@@ -71,6 +71,16 @@ class ErrorHits:
     def take(self, rows: NDArray[np.integer] | NDArray[np.bool_]) -> "ErrorHits":
         """Return the hits of these numbers, or those for which it is true."""
         return ErrorHits(**{each.name: getattr(self, each.name)[rows] for each in fields(self)})
+
+    def moved(self, records: int, cut: int) -> "ErrorHits":
+        """Return the hits of a piece of a chunk as hits of the chunk.
+
+        records  the chunk's record that the piece's first one is, or is the rest of
+        cut      how many bases of that record the piece does not have
+        """
+        cuts = np.where(self.record == 0, cut, 0)
+        record = self.record + np.int32(records)
+        return replace(self, record=record, start=self.start + cuts, end=self.end + cuts)
 
     def chosen(self, wanted: Wanted, strands: int, by_end: bool) -> "ErrorHits":
         """Return the hits of `choice`."""
