@@ -30,8 +30,16 @@ class Searcher:
         """Return what `reference.Searcher.best` does."""
         check(self.field, ligands)
         span, room = span_of(self.search, span), cpu_poses.room()
+        starts = (self.search.targets(ligands) - self.field.origin) * self.grid.per_unit
         found = []
-        for number, body in enumerate(self._bodies(ligands)):
+        for number, start in enumerate(starts):
+            atoms = slice(*ligands.offsets[number : number + 2])
+            body = Body(
+                start=start,
+                places=ligands.relative[atoms],
+                channels=ligands.channels[atoms],
+                weights=ligands.weights[atoms],
+            )
             moments = ligands.moments[number]
             scores = Scores(self, body, moments, span, room)
             if self.search.top > 1:
@@ -40,20 +48,6 @@ class Searcher:
                 poses = scores.best()
             found.append(poses.moved(number))
         return Poses.joined(found)
-
-    def _bodies(self, ligands: Ligands) -> list[Body]:
-        starts = self.search.targets(ligands) - self.field.origin
-        starts *= self.grid.per_unit
-        atoms = [slice(*ligands.offsets[i : i + 2]) for i in range(len(ligands))]
-        return [
-            Body(
-                start=start,
-                places=ligands.relative[mine],
-                channels=ligands.channels[mine],
-                weights=ligands.weights[mine],
-            )
-            for start, mine in zip(starts, atoms, strict=True)
-        ]
 
 
 class Scores:

@@ -109,8 +109,7 @@ class Ligands:
     def plain(cls, bodies: Sequence[Floats]) -> "Ligands":
         """Return bodies, float64[k, 3] each, whose atoms score the field's first channel."""
         positions = np.concatenate([*bodies, np.empty((0, 3))])
-        offsets = np.zeros(len(bodies) + 1, np.int64)
-        np.cumsum([len(body) for body in bodies], out=offsets[1:])
+        offsets = np.cumsum([0, *map(len, bodies)], dtype=np.int64)
         channels = np.zeros((len(positions), 1), np.int32)
         return cls(positions, offsets, channels, np.ones(channels.shape))
 

@@ -57,8 +57,7 @@ class Target(NamedTuple):
 
 
 def pack_patterns(patterns: Patterns) -> Packed:
-    words: NDArray[np.int64] = np.zeros(len(patterns) + 1, np.int64)
-    np.cumsum((patterns.lengths + 63) // 64, out=words[1:])
+    words = np.r_[0, np.cumsum((patterns.lengths + 63) // 64)]
     planes = np.full((int(words[-1]) + 1, 4), ALL)  # a window may reach into the word after
     _pack_patterns(patterns.sets, patterns.offsets, words, planes)
     return Packed(

@@ -93,8 +93,8 @@ def pattern_arrays(patterns: Patterns, on_device: Callable[[NDArray[Any]], Any])
 
     on_device  copies an array to the device
     """
-    words = np.zeros(len(patterns) + 1, np.int64)
-    np.cumsum((patterns.lengths + 31) // 32 + 1, out=words[1:])  # a word of padding after each
+    # A word of padding comes after each.
+    words = np.r_[0, np.cumsum((patterns.lengths + 31) // 32 + 1)]
     arrays = {
         "words": on_device(words),
         "lengths": on_device(patterns.lengths.astype(np.int32)),

@@ -62,8 +62,7 @@ class Patterns:
 
         Raises ValueError for an illegal letter or none.
         """
-        offsets: NDArray[np.int64] = np.zeros(len(signatures) + 1, np.int64)
-        np.cumsum(np.fromiter(map(len, signatures), np.int64, len(signatures)), out=offsets[1:])
+        offsets = np.cumsum([0, *map(len, signatures)], dtype=np.int64)
         return cls.of_joined(np.concatenate(signatures), offsets, both_strands)
 
     @classmethod
