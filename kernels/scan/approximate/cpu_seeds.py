@@ -27,6 +27,7 @@ class Search(NamedTuple):
     offsets  int64[records + 1] as in `Chunk`
     found    int64[room, 4]: record, pattern, start and mismatches; of edits the end of a hit with
              as many insertions after the seed as deletions, and 0
+    most, prefix, suffix  as in `Limits`
     choice   which of the hits of a record and a pattern are kept, see `cpu_mismatches`
     latest   int64[patterns, 2]: the record of the latest hit of each pattern, and its number
     left     int64[pieces], scratch
