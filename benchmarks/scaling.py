@@ -31,10 +31,10 @@ GB = 40.0  # of FASTQ
 GB_OF_SET = 0.6  # the default set
 SMALL_GB = 0.08
 MOST_COPIES = 99
-GIVEN = 4  # times the FASTQ is given to the command: it is read in a second
+GIVEN = 4  # times FASTQ and genome are given to the command: they are read in a second
 MEMORY_SHARE = 0.4  # of what is free, for the FASTQ in page cache
 DISK_LEFT = 8e9  # bytes
-GUIDES, SMALL_CHROMOSOME = 1000, 100_000
+GUIDES, SMALL_CHROMOSOME = 1000, 10_000
 GENOMES, SMALL_REGIONS = 8, 30_000
 LIGANDS, FEW_LIGANDS = 100_000, 400  # so many that they are read together
 FINE = "3"  # degrees
@@ -133,11 +133,14 @@ def guides_case(bench: Bench) -> Case:
 
     def check(out: Path) -> None:
         rows = (out / "hits.tsv").read_text().splitlines()[1:]
-        scan_errors.check_rows(genome, guides, rule, rows)
+        once = rows[: len(rows) // GIVEN]
+        require(rows == GIVEN * once, "the same genome has other rows")
+        scan_errors.check_rows(genome, guides, rule, once)
 
+    samples = GIVEN * [str(genome.chromosomes)]
     job = Job(
-        "guides", ("scan", str(genome.chromosomes), "-s", str(guides), *more), "hits.tsv",
-        sum(path.stat().st_size for path in genome.chromosomes.iterdir()),
+        "guides", ("scan", *samples, "-s", str(guides), *more), "hits.tsv",
+        GIVEN * sum(path.stat().st_size for path in genome.chromosomes.iterdir()),
         ("scan", str(genome.chromosomes / "chr1.fa"), "-s", str(few), *more),
     )  # fmt: skip
     return Case(job, check, {2: 1.8}, resumes=False)

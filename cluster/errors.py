@@ -61,8 +61,5 @@ class Unfit(Lost):
 
 def first_line(error: BaseException) -> str:
     """Return the first line of an error's text, or the error's name where it has none."""
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    if not lines:
-        return type(error).__name__
-    line = lines[0].strip()
+    line = next(filter(str.strip, str(error).splitlines()), type(error).__name__).strip()
     return line if len(line) <= LONGEST_LINE else line[: LONGEST_LINE - 1] + "…"

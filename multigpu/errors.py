@@ -29,18 +29,18 @@ class Unreadable(InputError):
 
 
 def quoted(text: bytes | str) -> str:
-    """`text` fit for a message: printable, in quotes, cut when long."""
+    """Return a text for a message: printable, in quotes, cut when long."""
     shown = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
     return repr(shown if len(shown) <= QUOTED else shown[: QUOTED - 1] + "…")
 
 
 def several(names: Sequence[str]) -> str:
-    """The first ones, and how many there are beside them."""
+    """Return the first names for a message, and the number of the others."""
     listed = ", ".join(map(shown, names[:NAMED]))
     more = len(names) - NAMED
     return listed if more <= 0 else f"{listed} and {more:,} {'other' if more == 1 else 'others'}"
 
 
 def shown(name: str) -> str:
-    """A name in a message: printable, cut when long."""
+    """Return a name for a message: printable, cut when long."""
     return name if 0 < len(name) <= QUOTED and name.isprintable() else quoted(name)

@@ -13,17 +13,10 @@ import dask
 
 logger = logging.getLogger(__name__)
 
-QUIET_LOGGERS = (
-    "distributed",
-    "distributed.client",
-    "tornado",
-    "tornado.application",
-    "asyncio",
-)
+QUIET_LOGGERS = ("distributed", "distributed.client", "tornado", "tornado.application", "asyncio")
 # Messages that Dask keeps of each connection, with all that is in them; by default 1000.
 LOGGED_MESSAGES = 10
 CLOSE_TIMEOUT = 2.0  # seconds
-
 
 SETTINGS = {
     "distributed.scheduler.allowed-failures": 0,

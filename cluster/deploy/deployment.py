@@ -40,11 +40,6 @@ class Deployment:
         return not (self.remote or self.processes)
 
     @property
-    def local_cluster(self) -> bool:
-        """Whether worker processes are started on this machine."""
-        return bool(self.processes) and not self.remote
-
-    @property
     def gpus(self) -> list[str]:
         """The UUIDs of the devices."""
         return [device.uuid for device in self.devices]

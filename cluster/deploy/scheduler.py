@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -40,17 +41,13 @@ def connected_client(deployment: Deployment) -> Iterator[Any]:
 
 def _connect(deployment: Deployment) -> Any:
     """Return a client. Raises UsageError where no scheduler answers, or it may not be used."""
-    scheduler: dict[str, Any] = {"address": deployment.scheduler}
+    address, limit = deployment.scheduler, deployment.connect_timeout
     if deployment.scheduler_file:
-        _check_scheduler_file(Path(deployment.scheduler_file), deployment.connect_timeout)
-        scheduler = {"scheduler_file": deployment.scheduler_file}
+        address = _address_in(Path(deployment.scheduler_file), limit)
     where = deployment.scheduler or deployment.scheduler_file
-    limit = deployment.connect_timeout
+    connect = partial(Client, address, timeout=limit, set_as_default=False)
     try:
-        return call_within(
-            limit + CONNECT_GRACE,
-            lambda: Client(**scheduler, timeout=limit, set_as_default=False),
-        )
+        return call_within(limit + CONNECT_GRACE, connect)
     except (OSError, TimeoutError) as error:
         reason = first_line(error) if str(error) else "is it tcp:// or tls://?"
         raise UsageError(f"{where}: no scheduler answered within {limit:g} s ({reason})") from error
@@ -58,31 +55,33 @@ def _connect(deployment: Deployment) -> Any:
         raise UsageError(f"{where}: {first_line(error)}") from error
 
 
-def _check_scheduler_file(path: Path, seconds: float) -> None:
-    """Raise UsageError where no scheduler writes the file, or Dask could not read it."""
+def _address_in(path: Path, seconds: float) -> str:
+    """Return the address in the file of a scheduler. Raises UsageError where there is none."""
     try:
-        known = json.loads(_scheduler_file(path, seconds).decode())  # as Dask reads it
+        known = json.loads(_scheduler_file(path, seconds).decode())
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from error
     except ValueError as error:
         raise UsageError(f"{path}: this is no scheduler file: no JSON") from error
-    if not isinstance(known, dict) or not isinstance(known.get("address"), str):
+    address = known.get("address") if isinstance(known, dict) else None
+    if not isinstance(address, str):
         raise UsageError(f"{path}: this is no scheduler file: no address")
+    return address
 
 
 def _scheduler_file(path: Path, seconds: float) -> bytes:
     """Return what the file holds, once a scheduler that is starting has written it."""
     deadline = time.monotonic() + seconds
-    told = False
+    is_reported = False
     while True:
         with suppress(FileNotFoundError), path.open("rb") as file:
             if content := file.read(LARGEST_SCHEDULER_FILE):
                 return content
         if time.monotonic() >= deadline:
             raise UsageError(f"{path}: no scheduler has written this file within {seconds:g} s")
-        if not told:
+        if not is_reported:
             logger.warning("multigpu: waiting for a scheduler to write %s", path)
-            told = True
+            is_reported = True
         time.sleep(FILE_POLL)
 
 

@@ -160,7 +160,7 @@ def _by_uuid(start: str, survey: Survey) -> Device:
         uuids = ", ".join(device.uuid for device in found)
         raise UsageError(f"{start} is the beginning of {len(found)} UUIDs: {uuids}")
     if hidden := _with_prefix(start, survey.hidden):
-        raise UsageError(f"{hidden[0].uuid} is hidden by {VISIBLE}={_setting()!r}")
+        raise UsageError(f"{hidden[0].uuid} is hidden by {VISIBLE}={os.environ.get(VISIBLE)!r}")
     uuids_there = [device.uuid for device in survey.devices]
     raise UsageError(f"there is no {start}: {_what_is_there(survey, *uuids_there)}")
 
@@ -178,54 +178,52 @@ def _what_is_there(survey: Survey, *labels: str) -> str:
     return f"this machine has {len(survey.devices)} ({', '.join(labels)}){hidden}"
 
 
-def _setting() -> str | None:
-    return os.environ.get(VISIBLE)
-
-
 def _ask() -> Survey:
     pynvml.nvmlInit()
     try:
-        found, faults = _all_devices()
-        driver, cuda = pynvml.nvmlSystemGetDriverVersion(), _cuda_version()
+        count = pynvml.nvmlDeviceGetCount()
+        found, faults = _all_devices(count)
+        driver = pynvml.nvmlSystemGetDriverVersion()
+        cuda = _answer(pynvml.nvmlSystemGetCudaDriverVersion)
     finally:
         pynvml.nvmlShutdown()
     devices, hidden = _split(found)
-    problem = Survey() if devices else _why_none(hidden, faults, bool(found))
+    problem = Survey() if devices else _why_none(hidden, faults, count)
     return replace(
         problem,
         devices=tuple(replace(device, index=place) for place, device in enumerate(devices)),
         hidden=tuple(hidden),
         driver=driver,
-        cuda=cuda,
+        cuda=None if cuda is None else (cuda // 1000, cuda % 1000 // 10),
         faults=tuple(faults),
         broken=bool(faults),
     )
 
 
-def _why_none(hidden: list[Device], faults: list[str], gpus: bool) -> Survey:
+def _why_none(hidden: list[Device], faults: list[str], gpus: int) -> Survey:
     """Return why no device is visible although NVML answers."""
     if hidden:
         number = "the only GPU is" if len(hidden) == 1 else f"all {len(hidden)} GPUs are"
         return Survey(
-            problem=f"{number} hidden by {VISIBLE}={_setting()!r}", cure=f"unset {VISIBLE}"
+            problem=f"{number} hidden by {VISIBLE}={os.environ.get(VISIBLE)!r}",
+            cure=f"unset {VISIBLE}",
         )
     if faults:
         return Survey(problem=faults[0], cure="see what nvidia-smi says; a restart may help")
     return NO_INSTANCE if gpus else NO_GPU
 
 
-DevicesOfGpus = list[list[Device]]  # for every GPU, in NVML's order: itself or its MIG instances
+def _all_devices(gpus: int) -> tuple[list[Device], list[str]]:
+    """Return the devices, each with its GPU's number, and a line for each GPU that cannot be asked.
 
-
-def _all_devices() -> tuple[DevicesOfGpus, list[str]]:
-    """Return the devices of every GPU, and a line for each GPU that cannot be asked."""
-    found: DevicesOfGpus = []
+    A GPU in MIG mode has none or several.
+    """
+    found: list[Device] = []
     faults: list[str] = []
-    for index in range(pynvml.nvmlDeviceGetCount()):
+    for index in range(gpus):
         try:
-            found.append(list(_devices_of_gpu(index)))
+            found += list(_devices_of_gpu(index))
         except pynvml.NVMLError as problem:
-            found.append([])
             faults.append(f"GPU {index} is there but does not answer: {problem}")
     return found, faults
 
@@ -265,29 +263,22 @@ def _answer(question: Callable[..., Any], *about: Any) -> Any:
         return None
 
 
-def _cuda_version() -> tuple[int, int] | None:
-    version = _answer(pynvml.nvmlSystemGetCudaDriverVersion)
-    return None if version is None else (version // 1000, version % 1000 // 10)
-
-
-def _split(found: DevicesOfGpus) -> tuple[list[Device], list[Device]]:
+def _split(everything: list[Device]) -> tuple[list[Device], list[Device]]:
     """Return the devices that CUDA_VISIBLE_DEVICES leaves, and those that it hides."""
-    everything = [device for devices in found for device in devices]
-    setting = _setting()
+    setting = os.environ.get(VISIBLE)
     if setting is None:
         return everything, []
-    devices = list(_listed(setting, found))
+    devices = list(_listed(setting, everything))
     if len({device.uuid for device in devices}) < len(devices):  # CUDA then sees none at all
         devices = []
     return devices, [device for device in everything if device not in devices]
 
 
-def _listed(setting: str, found: DevicesOfGpus) -> Iterator[Device]:
+def _listed(setting: str, everything: list[Device]) -> Iterator[Device]:
     """Yield the devices that a list names, up to its first entry that names none, as CUDA does."""
-    everything = [device for devices in found for device in devices]
     for entry in map(str.strip, setting.split(",")):
         if NUMBER.fullmatch(entry):
-            named = found[int(entry)] if int(entry) < len(found) else []
+            named = [device for device in everything if device.index == int(entry)]
         else:
             named = _with_prefix(entry, everything) if entry else []
             named = named if len(named) == 1 else []

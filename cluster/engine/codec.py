@@ -102,11 +102,11 @@ class Codec:
             raw = arrays[begin : begin + math.prod(shape) * dtype.itemsize]
             return np.frombuffer(bytearray(raw), dtype).reshape(shape)
         if kind == OBJECT and value[0] in self._classes:
-            return _made(self._classes[value[0]], value[1:])
+            return _build(self._classes[value[0]], value[1:])
         raise ValueError("not a value of this program")
 
 
-def _made(kind: type, contents: list[Any]) -> Any:
+def _build(kind: type, contents: list[Any]) -> Any:
     """Return an object with these contents, as `_contents` gave them."""
     if not is_dataclass(kind):
         return kind(*contents)

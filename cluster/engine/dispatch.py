@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Generic
 
-from multigpu.cluster.engine.events import Event, Listener, unheard
+from multigpu.cluster.engine.events import Event, Listener, ignore_event
 from multigpu.cluster.engine.journal import SYNC_EVERY, Journal
 from multigpu.cluster.engine.workload import P, S, Workload
 from multigpu.cluster.errors import DeviceFailed, Failure, Lost, Unfit, WorkerDied
@@ -33,19 +33,6 @@ LEAST_PATIENCE = 60.0  # … not before so many seconds
 HURRIED = 1.2  # times the usual turnaround, where threads stand idle or the line is long
 LONG_LINE = 4  # chunks for each thread
 ATTEMPTS = 3  # of one chunk at a time
-
-
-@dataclass(frozen=True)
-class Faults:
-    """Options for what happens when things go wrong.
-
-    cpu_fallback   whether a chunk that does not fit on its device runs on the CPU
-    chunk_timeout  seconds after which a chunk is run on another worker too; None: depends on what
-                   the others take
-    """
-
-    cpu_fallback: bool = True
-    chunk_timeout: float | None = None
 
 
 @dataclass(eq=False)
@@ -76,8 +63,9 @@ def dispatch(
     spans: Iterable[S],
     *,
     journal: Journal | None = None,
-    faults: Faults = Faults(),
-    tell: Listener = unheard,
+    cpu_fallback: bool = True,
+    chunk_timeout: float | None = None,
+    tell: Listener = ignore_event,
     before: Iterable[Outcome[P]] = (),
 ) -> Iterator[Outcome[P]]:
     """Run every span; yield the outcomes in order.
@@ -85,18 +73,22 @@ def dispatch(
     Spans are taken only as outcomes are taken, so that neither a fast reader nor a late chunk lets
     anything pile up. Raises what a step raised, and Failure when a chunk cannot be run.
 
-    spans    those that follow the ones in the journal
-    journal  gets every part before it is given out
-    tell     called with every event
-    before   outcomes to give out first; the workers begin before that, as far as the line is long
+    spans          those that follow the ones in the journal
+    journal        gets every part before it is given out
+    cpu_fallback   whether a chunk that does not fit on its device runs on the CPU
+    chunk_timeout  seconds after which a chunk is run on another worker too; None: depends on what
+                   the others take
+    tell           called with every event
+    before         outcomes to give out first; the workers begin before that, as far as the line is
+                   long
     """
-    run = _Dispatch(workers, workload, spans, journal=journal, faults=faults, tell=tell)
+    run = _Dispatch(workers, workload, spans, journal, cpu_fallback, chunk_timeout, tell)
     with contextlib.closing(run):
         yield from run.outcomes(before)
 
 
-def resumed(
-    journal: Journal, workload: Workload[S, P], tell: Listener = unheard
+def journal_outcomes(
+    journal: Journal, workload: Workload[S, P], tell: Listener = ignore_event
 ) -> Iterator[Outcome[P]]:
     """Yield what the journal has of the first spans, for which no worker is needed."""
     for number, part in enumerate(journal.parts()):
@@ -113,13 +105,13 @@ class _Dispatch(Generic[S, P]):
         workers: Workers,
         workload: Workload[S, P],
         spans: Iterable[S],
-        *,
         journal: Journal | None,
-        faults: Faults,
+        cpu_fallback: bool,
+        chunk_timeout: float | None,
         tell: Listener,
     ) -> None:
         self._workers, self._workload, self._journal = workers, workload, journal
-        self._faults, self._listener = faults, tell
+        self._cpu_fallback, self._chunk_timeout, self._listener = cpu_fallback, chunk_timeout, tell
         self._spans = enumerate(spans, journal.held if journal else 0)
         self._has_more_spans = True
         self._line: deque[_Chunk[S, P]] = deque()
@@ -215,9 +207,8 @@ class _Dispatch(Generic[S, P]):
             chunk.began = self._workers.clock()
         self._in_progress[chunk] = None
         self._tell("started", chunk=chunk.number, span=self._workload.name(chunk.span))
-        place = (self._workload.key, self._workers.gpu)
-        task = (*place, chunk.span, self._faults.cpu_fallback)
-        chunk.attempts[attempt] = self._workers.submit(report, run_chunk, *task, avoid=avoid)
+        arguments = (self._workload.key, self._workers.gpu, chunk.span, self._cpu_fallback)
+        chunk.attempts[attempt] = self._workers.submit(report, run_chunk, *arguments, avoid=avoid)
 
     def _wait(self) -> None:
         """Wait for a report and take all that are there; look at the workers now and then."""
@@ -239,14 +230,14 @@ class _Dispatch(Generic[S, P]):
             return
         del chunk.attempts[attempt]
         if error is None:
-            self._finished(chunk, outcome)
+            self._finish(chunk, outcome)
         elif isinstance(error, Lost):
-            self._lost(chunk, error)
+            self._run_again(chunk, error)
         else:
             self._settle(chunk)
             chunk.error = error
 
-    def _finished(self, chunk: _Chunk[S, P], outcome: Outcome[P]) -> None:
+    def _finish(self, chunk: _Chunk[S, P], outcome: Outcome[P]) -> None:
         self._turnarounds.append(self._workers.clock() - chunk.began)
         chunk.outcome = outcome
         self._settle(chunk)
@@ -270,7 +261,7 @@ class _Dispatch(Generic[S, P]):
 
     # ---- when things go wrong -----------------------------------------------------------------
 
-    def _lost(self, chunk: _Chunk[S, P], error: Lost) -> None:
+    def _run_again(self, chunk: _Chunk[S, P], error: Lost) -> None:
         """Run a chunk again whose task was lost, through no fault of its span as far as known."""
         self._tell("retried", chunk=chunk.number, reason=str(error))
         if isinstance(error, DeviceFailed | Unfit):
@@ -345,8 +336,8 @@ class _Dispatch(Generic[S, P]):
 
     def _patience(self) -> tuple[float, float]:
         """Return the seconds until a chunk is late, where a thread is idle and where none is."""
-        if self._faults.chunk_timeout is not None:
-            return self._faults.chunk_timeout, self._faults.chunk_timeout
+        if self._chunk_timeout is not None:
+            return self._chunk_timeout, self._chunk_timeout
         if not self._turnarounds:
             return math.inf, math.inf
         usual = sorted(self._turnarounds)[int(USUAL * len(self._turnarounds))]

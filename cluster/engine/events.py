@@ -31,5 +31,5 @@ class Event:
 Listener = Callable[[Event], None]
 
 
-def unheard(_: Event) -> None:
+def ignore_event(_: Event) -> None:
     """Ignore an event."""

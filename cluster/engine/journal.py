@@ -17,7 +17,6 @@ import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import takewhile
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -131,7 +130,7 @@ class Journal:
         file = self._file.fileno()
         is_journal = self._read_magic(MAGIC) == MAGIC
         first = next(_records(file, len(MAGIC)), None) if is_journal else None
-        if first is None or not first.is_whole(file):
+        if first is None:
             return False  # nothing was finished
         try:
             known = self._codec.unpack(first.read(file))
@@ -140,7 +139,8 @@ class Journal:
             raise self._damage(error) from error
         if differences := _differences(before, about):
             raise UsageError(f"this run cannot be resumed: {'; '.join(differences)}")
-        self._found = self._whole_records(first.end)
+        self._found = list(_records(file, first.end))
+        self._file.truncate(self._found[-1].end if self._found else first.end)
         self.held, self.continued = len(self._found), bool(self._found)
         return True
 
@@ -161,13 +161,6 @@ class Journal:
             )
         raise UsageError(f"{self.path}: this is no journal of multigpu: remove it")
 
-    def _whole_records(self, begin: int) -> "list[_Record]":
-        """Return the records from byte `begin` up to the first torn one; cut the file off there."""
-        file = self._file.fileno()
-        records = list(takewhile(lambda record: record.is_whole(file), _records(file, begin)))
-        self._file.truncate(records[-1].end if records else begin)
-        return records
-
     def _write(self, payload: bytes, before: bytes = b"") -> None:
         """Append one record in one piece, or none of it."""
         end = self._file.seek(0, os.SEEK_END)
@@ -187,7 +180,6 @@ class _Record:
 
     begin: int
     length: int
-    checksum: int
 
     @property
     def end(self) -> int:
@@ -196,20 +188,17 @@ class _Record:
     def read(self, file: int) -> bytes:
         return os.pread(file, self.length, self.begin)
 
-    def is_whole(self, file: int) -> bool:
-        return zlib.crc32(self.read(file)) == self.checksum
-
 
 def _records(file: int, at: int) -> Iterator[_Record]:
-    """Yield what seem to be records from byte `at` on, none of which goes beyond the end."""
+    """Yield the records from byte `at` up to the first torn one."""
     size = os.fstat(file).st_size
     while at + RECORD.size <= size:
         length, checksum = RECORD.unpack(os.pread(file, RECORD.size, at))
-        at += RECORD.size
-        if not 0 < length <= size - at:
+        record = _Record(at + RECORD.size, length)
+        if not 0 < length <= size - record.begin or zlib.crc32(record.read(file)) != checksum:
             return
-        yield _Record(at, length, checksum)
-        at += length
+        yield record
+        at = record.end
 
 
 def journal_of(output: str) -> Path:

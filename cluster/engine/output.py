@@ -126,7 +126,8 @@ def _replace(path: str) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             with failures_named(path):
-                _keep_mode(target, raw)
+                with suppress(OSError):  # there is none, or the file system knows no permissions
+                    os.fchmod(raw.fileno(), stat.S_IMODE(target.stat().st_mode))
                 os.fsync(raw.fileno())
                 part.replace(target)
         except BaseException:
@@ -175,11 +176,6 @@ def _lock(raw: io.FileIO, name: str) -> None:
             raise
 
 
-def _keep_mode(target: Path, raw: io.FileIO) -> None:
-    with suppress(OSError):  # there is none, or the file system knows no permissions
-        os.fchmod(raw.fileno(), stat.S_IMODE(target.stat().st_mode))
-
-
 def sync_folder(folder: Path) -> None:
     """Wait until everything below has reached the disk. Raises OSError where a file cannot.
 
@@ -191,7 +187,7 @@ def sync_folder(folder: Path) -> None:
         return
     for path in paths:
         if path.is_file():
-            _sync(path, os.O_RDONLY)
+            _sync(path)
     for path in (folder, *paths):
         if path.is_dir():
             sync_directory(path)
@@ -211,8 +207,8 @@ def sync_file_system(path: Path) -> None:
         os.close(descriptor)
 
 
-def _sync(path: Path, flags: int) -> None:
-    descriptor = os.open(path, flags)
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
@@ -222,7 +218,7 @@ def _sync(path: Path, flags: int) -> None:
 def sync_directory(directory: Path) -> None:
     """Wait until the names in it are on the disk; some network file systems refuse that."""
     with suppress(OSError):
-        _sync(directory, os.O_RDONLY | os.O_DIRECTORY)
+        _sync(directory)
 
 
 # ---- writing with errors that have a name -----------------------------------------------------

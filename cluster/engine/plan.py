@@ -10,20 +10,6 @@ CHUNKS_PER_THREAD = 4  # so that the last chunks finish together
 SMALLEST_CHUNK = 1 << 20  # bytes; below it the overhead of a task shows
 
 
-class BudgetError(UsageError):
-    """Not even the smallest chunk fits. needed, budget: bytes."""
-
-    def __init__(self, needed: int, budget: int) -> None:
-        super().__init__(needed, budget)
-        self.needed, self.budget = needed, budget
-
-    def __str__(self) -> str:
-        return (
-            f"the smallest chunk needs {self.needed:,} bytes of memory where {self.budget:,} are"
-            " free: free some, or give a larger --memory-fraction"
-        )
-
-
 @dataclass(frozen=True)
 class Cost:
     """Memory that a job takes where it computes: for each unit of input, and once."""
@@ -61,11 +47,15 @@ def chunk_units(cost: Cost, budget: int, lanes: int, largest: int) -> int:
     budget   bytes that all of them may take
     largest  units
 
-    Raises BudgetError where not one unit fits.
+    Raises UsageError where not one unit fits.
     """
     fits = int((budget - cost.fixed_bytes) / lanes / cost.unit_bytes)
     if fits < 1:
-        raise BudgetError(cost.fixed_bytes + int(lanes * cost.unit_bytes), budget)
+        needed = cost.fixed_bytes + int(lanes * cost.unit_bytes)
+        raise UsageError(
+            f"the smallest chunk needs {needed:,} bytes of memory where {budget:,} are free:"
+            " free some, or give a larger --memory-fraction"
+        )
     return min(fits, largest)
 
 

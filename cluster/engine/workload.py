@@ -62,7 +62,7 @@ class Workload(Protocol[S, P]):
         """A text that no other job has."""
 
     def open(self, place: Place) -> Session[S, P]:
-        """Set up on a device of a worker, in several threads at once. Raises Unfit."""
+        """Set up on the device that this thread uses; threads do so at once. Raises Unfit."""
 
     def name(self, span: S) -> str:
         """Return a name of the span for messages."""

@@ -36,7 +36,7 @@ NO_ANSWER = (OSError, TimeoutError, CancelledError, ValueError)
 
 
 class JobPlugin(WorkerPlugin):
-    """Makes a job known on every worker, those that join later included."""
+    """Plugin that makes a job known on every worker, those that join later included."""
 
     def __init__(self, key: str, workload: bytes) -> None:
         self.key, self.workload = key, workload
@@ -159,27 +159,21 @@ class DaskWorkers:
     def _holder(self, key: str) -> str:
         """Return the worker that has a task, or its result; empty where none has."""
         with contextlib.suppress(*NO_ANSWER):
-            for address, keys in self._processing().items():
+            for address, keys in self._ask(self._client.scheduler.processing).items():
                 if key in keys:
-                    return address
+                    return str(address)
             for address in self._ask(self._client.scheduler.who_has, keys=[key])[key]:
                 return str(address)
         return ""
 
-    def _processing(self) -> dict[str, list[str]]:
-        """Return the tasks of each worker. Raises one of NO_ANSWER."""
-        found: dict[str, list[str]] = self._ask(self._client.scheduler.processing, workers=None)
-        return found
-
     def idle(self) -> int:
-        processing: dict[str, list[str]] = {}
         with contextlib.suppress(*NO_ANSWER):
-            processing = self._processing()
-        return sum(
-            max(0, self._nthreads.get(address, 0) - len(tasks))
-            for address, tasks in processing.items()
-            if address not in self._silent
-        )
+            return sum(
+                max(0, self._nthreads.get(address, 0) - len(tasks))
+                for address, tasks in self._ask(self._client.scheduler.processing).items()
+                if address not in self._silent
+            )
+        return 0
 
     def _ask(self, question: Callable[..., Any], **what: Any) -> Any:
         """Return the scheduler's answer. Raises one of NO_ANSWER where it is late."""
@@ -223,7 +217,7 @@ class DaskWorkers:
     def retire(self, name: str) -> None:
         """Shut the worker down.
 
-        Dask goes on assigning tasks to a paused worker, and a failed CUDA context needs a new
+        Dask continues to assign tasks to a paused worker, and a failed CUDA context needs a new
         process anyway.
         """
         with contextlib.suppress(*NO_ANSWER):  # then `present` says so, sooner or later
@@ -241,30 +235,26 @@ class DaskWorkers:
 
 
 async def _report(report: Report, future: Future, silent: SilentWorkers) -> None:
-    """Report what a task gave; on the client's loop."""
-    result, error = await _result(future)
-    if isinstance(result, Outcome):
-        _forget(silent, result.worker)
-    report(result, error)
+    """Report what a task gave, or what went wrong; on the client's loop."""
+    try:
+        result = await future.result()
+    except KilledWorker as error:
+        report(None, WorkerDied(error.last_worker.address, error.allowed_failures + 1))
+    except (FutureCancelledError, CommClosedError, CancelledError) as error:
+        report(None, _lost(error))
+    except Exception as error:  # noqa: BLE001 - whatever the task raised
+        not_fetched = isinstance(error, NO_ANSWER) and future.status != "error"
+        report(None, _lost(error) if not_fetched else error)
+    else:
+        if isinstance(result, Outcome):
+            _forget(silent, result.worker)
+        report(result, None)
 
 
 def _forget(silent: SilentWorkers, name: str) -> None:
     """Take a worker off the silent ones, as it works again, or is gone: its threads are free."""
     for future in silent.pop(name, ()):
         future.release()
-
-
-async def _result(future: Future) -> tuple[Any, Exception | None]:
-    """Return what a task gave, or what went wrong."""
-    try:
-        return await future.result(), None
-    except KilledWorker as error:
-        return None, WorkerDied(error.last_worker.address, error.allowed_failures + 1)
-    except (FutureCancelledError, CommClosedError, CancelledError) as error:
-        return None, _lost(error)
-    except Exception as error:  # noqa: BLE001 - whatever the task raised
-        not_fetched = isinstance(error, NO_ANSWER) and future.status != "error"
-        return None, _lost(error) if not_fetched else error
 
 
 def _lost(error: BaseException) -> Lost:

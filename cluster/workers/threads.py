@@ -84,8 +84,8 @@ class Workers(Protocol):
 class LocalWorkers:
     """The threads of this process: no start, no import of Dask, no copy of anything.
 
-    A GPU that fails is a worker that retires: the lanes of the others go on, and after the last one
-    the CPU does.
+    A GPU that fails is a worker that retires. The lanes of the others continue; after the last one
+    the CPU takes over.
 
     lanes         threads of each GPU, or all where there is none
     gpus          UUIDs
@@ -105,7 +105,7 @@ class LocalWorkers:
         self.gpu = OWN if gpus else None
         self._gpus, self._contexts, self._cpu_fallback = gpus, contexts, cpu_fallback
         self._failed: set[str] = set()  # workers: a name for each GPU
-        self._lanes_may_go_on = threading.Event()
+        self._lanes_may_continue = threading.Event()
         self._numbers = itertools.count()
         self._pool = ThreadPoolExecutor(self.threads, "worker", self._begin_lane)
 
@@ -138,8 +138,18 @@ class LocalWorkers:
         self, report: Report, function: Callable[..., Any], arguments: tuple[Any, ...]
     ) -> None:
         """Run a task in its lane. A lane whose GPU failed takes no other one until all have."""
-        if _device_fails(report, function, arguments):
-            self._lanes_may_go_on.wait()
+        device_failed = False
+        try:
+            result = function(*arguments)
+        except Exception as error:  # noqa: BLE001 - whatever a task raises is reported
+            report(None, error)
+            device_failed = isinstance(error, DeviceFailed)
+        except BaseException as error:  # noqa: BLE001
+            report(None, Failure(f"a task ended with {type(error).__name__}"))
+        else:
+            report(result, None)
+        if device_failed:
+            self._lanes_may_continue.wait()
 
     def idle(self) -> int:
         """Return 0: a late task cannot be moved, as this process is one worker."""
@@ -152,14 +162,14 @@ class LocalWorkers:
         return {WORKER.name}
 
     def retire(self, name: str) -> None:
-        """Do without a GPU that has failed; after the last one the CPU of this process goes on."""
+        """Do without a GPU that has failed; after the last one the CPU takes over."""
         self._failed.add(name)
         if len(self._failed) < len(self._gpus):
             return
         if self.gpu is None or not self._cpu_fallback:
             raise Failure("there is no other device")
         self.gpu = None
-        self._lanes_may_go_on.set()
+        self._lanes_may_continue.set()
 
     def inbox(self) -> Any:
         return queue.SimpleQueue()
@@ -170,29 +180,15 @@ class LocalWorkers:
     def close(self) -> None:
         """Forget the tasks that have not begun; those that have end by themselves."""
         self._pool.shutdown(wait=False, cancel_futures=True)
-        self._lanes_may_go_on.set()
+        self._lanes_may_continue.set()
         if self._contexts:
             self._contexts.close()
-
-
-def _device_fails(report: Report, function: Callable[..., Any], arguments: tuple[Any, ...]) -> bool:
-    """Call a function and report what it gives. Return whether the device failed meanwhile."""
-    try:
-        result = function(*arguments)
-    except Exception as error:  # noqa: BLE001 - whatever a task raises is reported
-        report(None, error)
-        return isinstance(error, DeviceFailed)
-    except BaseException as error:  # noqa: BLE001
-        report(None, Failure(f"a task ended with {type(error).__name__}"))
-        return False
-    report(result, None)
-    return False
 
 
 def call_within(seconds: float, function: Callable[[], Any]) -> Any:
     """Return what `function` returns. Raises TimeoutError after some seconds.
 
-    The function is called in a thread of its own, which goes on when it is late.
+    The function is called in a thread of its own, which continues when it is late.
     """
     done: Future[Any] = Future()
 

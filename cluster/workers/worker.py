@@ -4,6 +4,7 @@ import contextlib
 import os
 import platform
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic
 
@@ -140,7 +141,10 @@ def _compute_or_halve(session: Session[Any, Any], device: int | None, loaded: An
     Nothing of the failed attempt may stay alive while the halves are computed, an exception's
     traceback included; so they are computed outside of its block.
     """
-    halves = () if _fits(session, device, loaded) else session.halves(loaded)
+    halves: Sequence[Any] = ()
+    if device is not None:  # on the CPU it is tried
+        room = memory.free_bytes(device) + memory.pooled_bytes(device)
+        halves = session.halves(loaded) if session.need(loaded) > room else ()
     if not halves:
         with contextlib.suppress(MemoryError), memory.device_errors(WORKER.device_name):
             return session.compute(loaded)
@@ -155,10 +159,3 @@ def _compute_or_halve(session: Session[Any, Any], device: int | None, loaded: An
     HISTORY.add_event("split", bytes=session.need(loaded), free=free)
     computed = [_compute_or_halve(session, device, half) for half in halves]
     return session.joined(loaded, halves, computed)
-
-
-def _fits(session: Session[Any, Any], device: int | None, loaded: Any) -> bool:
-    """Whether the memory seems to suffice; on the CPU it is tried."""
-    if device is None:
-        return True
-    return session.need(loaded) <= memory.free_bytes(device) + memory.pooled_bytes(device)

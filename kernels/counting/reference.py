@@ -13,16 +13,15 @@ def count(
     end: NDArray[np.int64],
     options: Counting,
 ) -> NDArray[np.int64]:
-    """int64[regions]: how many reads cover a base of each region.
+    """Return int64[regions]: how many reads cover a base of each region.
 
     chrom, start, end  [regions], numbers of references as the reads have them, 0-based half-open
     """
     counts = np.zeros(len(chrom), np.int64)
     seen = set()
-    for chromosome, position, stop, length, mapq, reverse in zip(
-        reads.chrom.tolist(), reads.start.tolist(), reads.end.tolist(),
-        reads.length.tolist(), reads.mapq.tolist(), reads.reverse.tolist(), strict=True,
-    ):  # fmt: skip
+    columns = (reads.chrom, reads.start, reads.end, reads.length, reads.mapq, reads.reverse)
+    rows = zip(*(each.tolist() for each in columns), strict=True)
+    for chromosome, position, stop, length, mapq, reverse in rows:
         here = chrom == chromosome
         if not here.any() or stop <= start[here].min() or position >= end[here].max():
             continue  # R asks the file for what lies from the first to the last region

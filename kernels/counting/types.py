@@ -65,7 +65,7 @@ class Reads:
 
 
 def check_columns(table: object, dtypes: dict[str, type[np.generic]]) -> None:
-    """Raises ValueError where a column has another dtype, or another length than the first."""
+    """Raise ValueError where a column has another dtype, or another length than the first."""
     length = len(getattr(table, next(iter(dtypes))))
     for name, dtype in dtypes.items():
         column = getattr(table, name)

@@ -12,7 +12,7 @@ from multigpu.kernels import bases
 from multigpu.kernels.compiled.jit import lean
 
 # 0.29 of 100 bases are 29, although 0.29 * 100 is a little less.
-SLACK = 1e-9
+SLACK = 1e-15
 
 
 def allowed_bases(limit: float, lengths: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -22,7 +22,7 @@ def allowed_bases(limit: float, lengths: NDArray[np.int64]) -> NDArray[np.int64]
     """
     if isinstance(limit, int):
         return np.minimum(min(limit, int(lengths.max(initial=0))), lengths)
-    most: NDArray[np.int64] = np.floor(limit * lengths + SLACK).astype(np.int64)
+    most: NDArray[np.int64] = np.floor(limit * lengths * (1 + SLACK)).astype(np.int64)
     return most
 
 

@@ -5,7 +5,7 @@ from dataclasses import fields
 from typing import Any
 
 from multigpu.cnv.opening import open_job
-from multigpu.cnv.options import SHOWN_REGIONS, CnvOptions
+from multigpu.cnv.options import FIELDS, SHOWN_REGIONS, CnvOptions
 from multigpu.cnv.output import matrices
 from multigpu.cnv.request import CnvRequest
 from multigpu.cnv.result import CnvResult
@@ -55,8 +55,8 @@ def cnv(
 
     Raises UsageError and InputError for wrong options and files.
     """
-    known = [*COMMAND_NAMES, "compat", *(field.name for field in fields(CnvOptions))]
-    check_keywords(cnv, options, [*known, *run_keywords(), *COUNTING])
+    known = [*COMMAND_NAMES, "compat", *FIELDS, *run_keywords(), *COUNTING]
+    check_keywords(cnv, options, known)
     options = {COMMAND_NAMES.get(name, name): value for name, value in options.items()}
     run = RunOptions(**_pop(options, [field.name for field in fields(RunOptions)]))
     counting_options = _pop(options, COUNTING)

@@ -4,7 +4,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -92,10 +91,9 @@ class CudaBackend:
     @contextmanager
     def active(self) -> Iterator[None]:
         """Make the GPU and this thread's stream the current ones."""
-        cupy: ModuleType = self._cupy
-        with cupy.cuda.Device(self._gpu):
+        with self._cupy.cuda.Device(self._gpu):
             if not hasattr(self._thread, "stream"):
-                self._thread.stream = cupy.cuda.Stream(non_blocking=True)
+                self._thread.stream = self._cupy.cuda.Stream(non_blocking=True)
             with self._thread.stream:
                 yield
 
@@ -111,8 +109,7 @@ class CudaBackend:
 
     def get(self, array: Any) -> NDArray[Any]:
         """Return a copy on the host."""
-        found: NDArray[Any] = self._cupy.asnumpy(array)
-        return found
+        return np.asarray(self._cupy.asnumpy(array))
 
     def fetch(self, array: Any) -> Fetch:
         """Copy to page-locked memory; the function returned copies from there."""
@@ -122,8 +119,7 @@ class CudaBackend:
         """Return page-locked memory, or any where that would be too much."""
         if size > STAGED_BYTES:
             return np.empty(size, np.uint8)
-        found: NDArray[np.uint8] = self._pinned(size)
-        return found
+        return self._pinned(size)
 
     def wait(self) -> None:
         """Wait for this thread's stream."""

@@ -83,7 +83,7 @@ class LoadedChromosome:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ComputedChromosome:
-    """Results of stages 2 to 4, on the host; those of no samples have defaults.
+    """Results of stages 2 to 4, on the host; the defaults are those without samples.
 
     robust    segments of I/NI, where robust regions are wanted
     scale     float64[columns]: size factors

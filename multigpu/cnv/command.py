@@ -52,7 +52,7 @@ def command(**values: Any) -> None:
     report.
     """
     started = now()
-    run, reporting = options_from(RunOptions, values), Reporting.of(values)
+    run, reporting = options_from(RunOptions, values), options_from(Reporting, values)
     outputs = options_from(OutputOptions, values)
     size = file_bytes([*values["inputs"], *values["controls"]])
     lanes = copy_number_lanes(size)

@@ -51,12 +51,8 @@ class ArrayInFile:
         """Return the place of an array that is in a file."""
         return cls(path, array.dtype.str, array.shape, begin)
 
-    def mapped(self) -> NDArray[Any]:
-        """Return the array as a map of the file."""
-        return np.memmap(self.path, self.dtype, "r", self.begin, self.shape)
-
     def read(self, first: int, stop: int, room: Room) -> NDArray[Any]:
-        """Return the rows [first, stop)."""
+        """Return the rows [first, stop), in memory from `room`."""
         rows = (stop - first, *self.shape[1:])
         width = int(np.prod(self.shape[1:])) * np.dtype(self.dtype).itemsize
         raw = room(rows[0] * width)
@@ -75,10 +71,13 @@ class InFile:
 
     def rows(self, first: int, stop: int, room: Room) -> Columns:
         """Return copies of what `InMemory.rows` returns, with the counts in memory from `room`."""
-        # Counts are read, not mapped: all of them are used, and each new page would be a fault.
-        counts = self.values.read(first, stop, room)
-        start, end = (np.asarray(each.mapped()[first:stop]) for each in (self.start, self.end))
-        return counts, start, end
+        # Read, not mapped: all rows are used, and each new page would be a fault.
+        start, end = (each.read(first, stop, _fresh) for each in (self.start, self.end))
+        return self.values.read(first, stop, room), start, end
+
+
+def _fresh(size: int) -> NDArray[np.uint8]:
+    return np.empty(size, np.uint8)
 
 
 CountsSource = InMemory | InFile
@@ -87,19 +86,13 @@ CountsSource = InMemory | InFile
 @contextmanager
 def share_memory(counts: InMemory) -> Iterator[InFile]:
     """Keep the counts where worker processes of this machine read them; copied if they are not."""
-    arrays = [_with_path(array) for array in counts.arrays()]
-    yield InFile(*(ArrayInFile.of(array, path) for array, path in arrays))
-
-
-def _with_path(array: NDArray[Any]) -> tuple[NDArray[Any], str]:
-    """Return the array or a copy, and its path, which it has while it is held."""
-    path = shareable.path_of(array)
-    if path is None:
-        copy = shareable.empty(array.shape, array.dtype)
-        copy[...] = array
-        array, path = copy, shareable.path_of(copy)
-        assert path
-    return array, path
+    arrays = list(counts.arrays())
+    for k, array in enumerate(arrays):
+        if shareable.path_of(array) is None:
+            arrays[k] = shareable.empty(array.shape, array.dtype)
+            arrays[k][...] = array
+    # A path is there as long as its array.
+    yield InFile(*(ArrayInFile.of(array, str(shareable.path_of(array))) for array in arrays))
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
+from heapq import nlargest
 from pathlib import Path
 from typing import Any
 
@@ -312,5 +313,5 @@ def usual_copies(cohort: Cohort, spans: Sequence[CnvSpan], usual: int) -> UsualC
 def _largest_windows(parts: Sequence[CnvPart], count: int) -> tuple[Window, ...]:
     """Return the largest CNV regions of all chromosomes, in the order of the genome."""
     every = [window for part in parts for window in part.windows]
-    order = sorted(range(len(every)), key=lambda k: (-every[k].length, k))[:count]
-    return tuple(every[k] for k in sorted(order))
+    chosen = nlargest(count, range(len(every)), key=lambda k: every[k].length)
+    return tuple(every[k] for k in sorted(chosen))

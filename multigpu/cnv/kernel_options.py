@@ -1,7 +1,5 @@
 """Options of a run as the options of each kernel."""
 
-from collections.abc import Sequence
-
 from multigpu.cnv.options import CnvOptions
 from multigpu.kernels.cnmops import Model
 from multigpu.kernels.normalization import Normalization
@@ -10,14 +8,14 @@ from multigpu.kernels.segmentation import Circular, Segmentation
 CBS_WIDEST = 5  # widest least width of a segment that circular binary segmentation takes
 
 
-def normalization_options(options: CnvOptions, ploidy: Sequence[int] | None) -> Normalization:
+def normalization_options(options: CnvOptions, ploidy: tuple[int, ...] | None) -> Normalization:
     """Return how counts are normalized, with the ploidy of each column."""
     return Normalization(
         norm_type=options.norm_type,
         size_factor=options.size_factor,
         norm_quantile=options.norm_quantile,
         size_factor_quantile=options.size_factor_quantile,
-        ploidy=None if ploidy is None else tuple(ploidy),
+        ploidy=ploidy,
     )
 
 

@@ -64,7 +64,7 @@ def autosomal_counts(values: NDArray[Any], spans: Sequence[CnvSpan]) -> NDArray[
 
 
 def zero_fractions(
-    counts: NDArray[Any], options: CnvOptions, ploidy: Sequence[int] | None
+    counts: NDArray[Any], options: CnvOptions, ploidy: tuple[int, ...] | None
 ) -> NDArray[Any]:
     """Return counts with 0 where all samples normalized together are below 1, as in R.
 

@@ -15,6 +15,7 @@ from multigpu.cnv.samples.genomes import X_NAMES, genome_named
 from multigpu.errors import NAMED, quoted, several, shown
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.tables.counts import Counts
+from multigpu.run.command import number_of
 
 FEW_REGIONS = 100  # below it R warns that normalization may not be applicable
 FEWEST_SEGMENTED = 6  # regions in all; with fewer there is no segmentation
@@ -28,15 +29,13 @@ def count_notes(counts: Counts, controls: Counts | None, options: CnvOptions) ->
     yield from counts.notes
     if controls is not None:
         yield from controls.notes
-        yield f"{_group(counts.samples, 'case')} and {_group(controls.samples, 'control')}"
+        cases = f"{number_of(len(counts.samples), 'case')} ({several(counts.samples)})"
+        others = f"{number_of(len(controls.samples), 'control')} ({several(controls.samples)})"
+        yield f"{cases} and {others}"
     if len(counts.regions) < FEW_REGIONS and options.model != "single":
         yield f"{len(counts.regions)} regions are few: normalization may not be applicable"
     if len(counts.regions) < FEWEST_SEGMENTED:
         yield "there are too few regions for a segmentation: nothing is called"
-
-
-def _group(names: Sequence[str], word: str) -> str:
-    return f"{len(names):,} {word}{'s' if len(names) > 1 else ''} ({several(names)})"
 
 
 def sex_notes(cohort: Cohort, spans: Sequence[CnvSpan]) -> Iterator[str]:
@@ -79,11 +78,11 @@ def unused_sex_notes(given: Any, cohort: Cohort, options: CnvOptions) -> Iterato
     names = [name for name in cohort.regions.names if sex.is_sex_chromosome(name)]
     if not names or given is None or cohort.ploidy is not None:
         return
-    is_used = options.norm and options.model != "haplo"
-    inferred = isinstance(given, str) and given == "infer"
-    if not is_used and not inferred and not (isinstance(given, str) and given == "none"):
-        yield "--sex: without effect on --norm 0 and --model haplo"
-    if is_used and inferred and not options.compat_r and not any(cohort.sexes):
+    word = given if isinstance(given, str) else ""
+    if not options.compares_by_sex:
+        if word not in ("infer", "none"):
+            yield "--sex: without effect on --norm 0 and --model haplo"
+    elif word == "infer" and not options.compat_r and not any(cohort.sexes):
         yield (
             f"{' and '.join(names)}: all samples are taken alike, as their sexes cannot be inferred"
             " without reads on X and on other chromosomes: --sex FILE gives them"
@@ -121,8 +120,9 @@ def advice_without_cnvs(
         *_normalized_one_by_one(regions, options),
         *_narrow(segments, options),
         *_near(segments, options),
-        *_few_reads(options, reads),
     ]
+    if reads < FEW_READS and options.norm != 0:
+        found.append(f"larger windows or regions (they have {reads:.3g} reads in the mean)")
     if not found:
         return (
             "no CNVs were found: no segment comes near the thresholds; another --norm-type or"
@@ -147,9 +147,10 @@ def _narrow(segments: SegmentTable, options: CnvOptions) -> Iterator[str]:
     beyond = is_beyond_threshold(segments, options)
     if beyond.any():
         rows = segments.rows[beyond]
+        found = f"{number_of(len(rows), 'segment')} {'is' if len(rows) == 1 else 'are'}"
         yield (
-            f"--min-width {int(rows.max())} ({_segments(len(rows))} beyond the thresholds, with"
-            f" fewer than {options.min_width} regions)"
+            f"--min-width {int(rows.max())} ({found} beyond the thresholds, with fewer than"
+            f" {options.min_width} regions)"
         )
 
 
@@ -165,12 +166,3 @@ def _near(segments: SegmentTable, options: CnvOptions) -> Iterator[str]:
                 f"{option} {rounded:g} (the strongest {kind} has {strongest:.2g}, the threshold is"
                 f" {limit:g})"
             )
-
-
-def _few_reads(options: CnvOptions, reads: float) -> Iterator[str]:
-    if reads < FEW_READS and options.norm != 0:
-        yield f"larger windows or regions (they have {reads:.3g} reads in the mean)"
-
-
-def _segments(count: int) -> str:
-    return "1 segment is" if count == 1 else f"{count:,} segments are"

@@ -18,31 +18,31 @@ from multigpu.count.job import CountJob
 from multigpu.formats.alignments.files import RG
 from multigpu.formats.tables.counts import Counts
 
+CountsOrJob = Counts | CountJob  # of alignments
 
-class OpenedInputs:
-    """Inputs of a run, opened and checked; alignments are not counted yet.
 
-    cases, controls  counts, or the job that counts them
-    ploidy, sexes    of each case and then control; see `samples.facts`
+def open_inputs(
+    request: CnvRequest, client: Any = None
+) -> tuple[CountsOrJob, CountsOrJob | None, tuple[int, ...] | None, tuple[str, ...] | None]:
+    """Return cases and controls, opened and checked, and the ploidy and the sex of each.
+
+    Alignments are not counted yet: they are a job that counts them. For ploidies and sexes see
+    `samples.facts`.
 
     Raises UsageError and InputError for what cannot be a run.
     """
-
-    def __init__(self, request: CnvRequest, client: Any = None) -> None:
-        run, counting = request.run, request.counting
-        check_counting(request.counting_given, request.cases, request.controls)
-        self.cases = request.cases.open(counting, run, client)
-        self.controls = None
-        if request.controls is not None:
-            if counting.sample_names != (RG,):  # names that are given are those of the cases
-                counting = replace(counting, sample_names=())
-            self.controls = request.controls.open(counting, run, client)
-        find_genome(request.genome, self.cases.regions)
-        control_names = None if self.controls is None else self.controls.samples
-        check_samples(self.cases.samples, control_names, request.options)
-        names = [*self.cases.samples, *(control_names or ())]
-        self.ploidy = read_ploidies(request.ploidy, names)
-        self.sexes = read_sexes(request.sex, names)
+    run, counting = request.run, request.counting
+    check_counting(request.counting_given, request.cases, request.controls)
+    cases, controls = request.cases.open(counting, run, client), None
+    if request.controls is not None:
+        if counting.sample_names != (RG,):  # names that are given are those of the cases
+            counting = replace(counting, sample_names=())
+        controls = request.controls.open(counting, run, client)
+    find_genome(request.genome, cases.regions)
+    control_names = None if controls is None else controls.samples
+    check_samples(cases.samples, control_names, request.options)
+    names = [*cases.samples, *(control_names or ())]
+    return cases, controls, read_ploidies(request.ploidy, names), read_sexes(request.sex, names)
 
 
 def open_job(
@@ -66,9 +66,9 @@ def open_job(
     """
     if request.counting.cache is None:
         request = replace(request, counting=replace(request.counting, cache=count_cache))
-    inputs, options = OpenedInputs(request, client), request.options
-    cases, controls, count = inputs.cases, inputs.controls, count or CountJob.counts
-    references = None
+    options, count = request.options, count or CountJob.counts
+    cases, controls, ploidy, sexes = open_inputs(request, client)
+    references = coverage = None
     if isinstance(cases, CountJob):
         references = cases.lengths
         cases = count(cases)
@@ -78,7 +78,6 @@ def open_job(
         controls = count(controls)
     if controls is not None and request.counting.rename == "auto":
         controls = rename_as_cases(controls, cases)
-    sexes, coverage = inputs.sexes, None
     if sexes is None and not options.compat_r:
         coverage = cohort_coverage(cases, controls, request.genome)
         sexes = coverage.sexes() if coverage else ()
@@ -87,7 +86,7 @@ def open_job(
         options,
         request.run,
         controls=controls,
-        ploidy=inputs.ploidy,
+        ploidy=ploidy,
         sexes=sexes or (),
         sex_coverage=coverage,
         genome=request.genome,
@@ -108,21 +107,21 @@ def open_plan(request: CnvRequest) -> PlannedCnvJob:
     lanes = copy_number_lanes(file_bytes(request.paths))
     if not request.has_alignments:
         return open_job(request, lanes=lanes, devices=run.devices())
-    inputs = OpenedInputs(request)
-    both = [each for each in (inputs.cases, inputs.controls) if each is not None]
+    cases, controls, ploidy, sexes = open_inputs(request)
+    both = [each for each in (cases, controls) if each is not None]
     cohort = Cohort(
-        regions=inputs.cases.regions,
-        cases=inputs.cases.samples,
-        controls=() if inputs.controls is None else inputs.controls.samples,
-        ploidy=inputs.ploidy,
-        sexes=inputs.sexes or (),
+        regions=cases.regions,
+        cases=cases.samples,
+        controls=() if controls is None else controls.samples,
+        ploidy=ploidy,
+        sexes=sexes or (),
         genome_name=request.genome,
     )
-    uses_sexes = options.norm != 0 and options.model != "haplo" and not options.compat_r
+    infers = sexes is None and options.compares_by_sex and not options.compat_r
     has_x = any(name in X_NAMES for name in cohort.regions.names)
     job = PlannedCnvJob(cohort, options, run, lanes)
     job.notes += [note for each in both for note in each.notes]
     to_count = [each for each in both if isinstance(each, CountJob)]
     job.uncounted = [file.path for each in to_count for file in each.files]
-    job.infers_sexes = inputs.sexes is None and inputs.ploidy is None and uses_sexes and has_x
+    job.infers_sexes = infers and has_x and ploidy is None
     return job

@@ -1,14 +1,16 @@
 """Parameters of a copy-number run, with R's defaults for every model; outputs of a run."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from math import isfinite
 from numbers import Real
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
 from multigpu.cluster.deploy.threads_or_processes import WorkEstimate
+from multigpu.cnv.output.colours import Colours
 from multigpu.errors import UsageError, quoted
 from multigpu.run.options import Lanes
 from multigpu.run.values import check_choice, number, shown, whole
@@ -35,11 +37,7 @@ MODELS: dict[str, dict[str, Any]] = {  # what differs from the defaults of `CnvO
     },
 }  # fmt: skip
 
-PRESETS: dict[str, dict[str, Any]] = {
-    "gcnmops": {
-        "prior_impact": 10.0, "cycles": 20, "lower": -0.8, "min_width": 5, "min_read_count": 1.0,
-    },
-}  # fmt: skip
+PRESETS: dict[str, dict[str, Any]] = {"gcnmops": {**MODELS["exome"], "cycles": 20}}
 
 LARGEST = 1e300  # of real numbers
 MOST = 2**31 - 1  # of whole numbers: regions, cycles
@@ -51,25 +49,6 @@ CHOICES = {
     "segmentation": Segmentation,
     "fractional": Fractional,
 }
-# What parameters are for, the parameters, and whether the run has it.
-PURPOSES: tuple[tuple[str, tuple[str, ...], Callable[["CnvOptions"], bool]], ...] = (
-    (
-        "--segmentation fast",
-        ("seg_alpha", "seg_eps", "seg_delta", "seg_max_window", "seg_cyber_weight", "seg_median"),
-        lambda options: options.segmentation == "fast",
-    ),
-    ("--segmentation cbs", ("seed",), lambda options: options.segmentation == "cbs"),
-    ("--norm-type quant", ("norm_quantile",), lambda options: options.norm_type == "quant"),
-    (
-        "--size-factor quant", ("size_factor_quantile",),
-        lambda options: options.size_factor == "quant",
-    ),
-    (
-        "counts that are normalized here", ("norm_type", "size_factor", "genome_wide"),
-        lambda options: options.is_normalized,
-    ),
-    ("--robust", ("robust_min_width",), lambda options: options.robust is not None),
-)  # fmt: skip
 RANGES = {
     "prior_impact": (0.0, LARGEST),
     "cycles": (1, MOST),
@@ -143,7 +122,7 @@ class OutputOptions:
     matrices: bool = True
     report: bool = True
     plots: Literal["png", "svg"] | None = None
-    colors: Literal["gain-red", "gain-blue"] = "gain-red"
+    colors: Colours = "gain-red"
     genome: str | None = None
 
 
@@ -226,6 +205,11 @@ class CnvOptions:
         """Whether counts are normalized here."""
         return self.norm != 0 and self.model != "single"
 
+    @property
+    def compares_by_sex(self) -> bool:
+        """Whether samples are compared with what is usual for their sex."""
+        return self.norm != 0 and self.model != "haplo"
+
     def __post_init__(self) -> None:
         for name, kind in CHOICES.items():
             value = getattr(self, name)
@@ -255,9 +239,8 @@ class CnvOptions:
             check_kind = whole if FIELDS[name].type is int else number
             check_kind(flag(name), value)
             if not lowest <= value <= highest:
-                raise UsageError(
-                    f"{flag(name)} is {_shown(value)}; it must be {_range(name, value)}"
-                )
+                problem = f"is {_digits(value)}; it must be {_range(name, value)}"
+                raise UsageError(f"{flag(name)} {problem}")
         number("--seg-alpha", self.seg_alpha)
         if not 0 < self.seg_alpha <= MOST:
             raise UsageError(
@@ -287,27 +270,36 @@ def flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def unused_parameter_notes(options: CnvOptions, given: Iterable[str]) -> Iterator[str]:
+def unused_parameter_notes(options: CnvOptions, given: Collection[str]) -> Iterator[str]:
     """Yield a note for parameters that were given and change nothing."""
-    names_given = set(given)
-    for purpose, names, has_purpose in PURPOSES:
-        unused = [flag(name) for name in names if name in names_given]
-        if unused and not has_purpose(options):
+    fast = [name for name in FIELDS if name.startswith("seg_")]
+    normalization = ("norm_type", "size_factor", "genome_wide")
+    purposes = (
+        ("--segmentation fast", options.segmentation == "fast", fast),
+        ("--segmentation cbs", options.segmentation == "cbs", ("seed",)),
+        ("--norm-type quant", options.norm_type == "quant", ("norm_quantile",)),
+        ("--size-factor quant", options.size_factor == "quant", ("size_factor_quantile",)),
+        ("counts that are normalized here", options.is_normalized, normalization),
+        ("--robust", options.robust is not None, ("robust_min_width",)),
+    )
+    for purpose, is_wanted, names in purposes:
+        unused = [flag(name) for name in names if name in given]
+        if unused and not is_wanted:
             yield f"{', '.join(unused)}: without effect, for {purpose} only"
 
 
 def _range(name: str, value: Any) -> str:
-    """Return in words what a number beyond its limits must be."""
+    """Return in words what a number outside its range must be."""
     lowest, highest = RANGES[name]
     if highest == LARGEST and not isfinite(value):
         return "a finite number"
     if lowest >= 0 and (highest == LARGEST or (highest == MOST and value < lowest)):
         return f"at least {lowest:g}" if value < lowest else f"at most {highest:g}"
-    return f"{lowest:g} to {_shown(highest)}"
+    return f"{lowest:g} to {_digits(highest)}"
 
 
-def _folds(given: Any) -> tuple[float, ...]:
-    return _numbers("fold_changes", given)
+def _digits(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else shown(value)
 
 
 def _limits(given: Any) -> tuple[float, float]:
@@ -339,8 +331,8 @@ def _labels(given: Any) -> tuple[str, ...]:
     return labels
 
 
-READ = {"fold_changes": _folds, "classes": _labels, "seg_median": _limits}
-
-
-def _shown(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else quoted(str(value)).strip("'")
+READ: dict[str, Callable[[Any], Any]] = {
+    "fold_changes": partial(_numbers, "fold_changes"),
+    "classes": _labels,
+    "seg_median": _limits,
+}

@@ -1,7 +1,8 @@
 """Chromosomes as spans, and what they take on a device: known before anything is computed."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from heapq import nlargest
 
 from multigpu.cluster.engine.plan import Capacity, Cost, chunk_units
 from multigpu.cnv.backends import CHROMOSOMES_ON_GPU
@@ -41,7 +42,7 @@ def _span_by_sex(span: CnvSpan, cohort: Cohort, options: CnvOptions) -> CnvSpan:
     """
     regions, cases = cohort.regions, len(cohort.cases)
     copies = copies_on(span.name, cohort.sexes)
-    if copies is None or options.model == "haplo" or not options.norm:
+    if copies is None or not options.compares_by_sex:
         return span
     par = cohort.par if span.name in X_NAMES else ()
     if are_inside(par, regions.start[span.rows], regions.end[span.rows]).all():
@@ -102,7 +103,7 @@ class Shape:
         chunk_bytes  of counts, at most
         divisor      factor by which the piece is to be smaller
 
-        Raises BudgetError where not one region fits.
+        Raises UsageError where not one region fits.
         """
         largest = max(1, chunk_bytes // (self.columns * self.count_bytes))
         cost = Cost(self.row_bytes(options), 0)
@@ -170,7 +171,7 @@ class CnvPlan:
     @property
     def device_bytes(self) -> int:
         """Memory of the chromosomes that are on a device at a time."""
-        return _sum_of_largest((each.device_bytes for each in self.chromosomes), self.at_once)
+        return sum(nlargest(self.at_once, (each.device_bytes for each in self.chromosomes)))
 
     @property
     def host_bytes(self) -> int:
@@ -182,15 +183,11 @@ class CnvPlan:
         """
         chromosomes, counts = self.chromosomes, self.shape.bytes
         computing = self.device_bytes * (not self.gpu)
-        computing += _sum_of_largest((each.host_bytes for each in chromosomes), self.at_once)
-        copies = _sum_of_largest((each.copy_bytes for each in chromosomes), self.in_hand)
+        computing += sum(nlargest(self.at_once, (each.host_bytes for each in chromosomes)))
+        copies = sum(nlargest(self.in_hand, (each.copy_bytes for each in chromosomes)))
         program = PROGRAM_BYTES + DEVICE_PROGRAM_BYTES * self.gpu
         places = 2 * PLACE_BYTES * self.shape.regions
         return program + places + counts + max(counts, counts * self.copied + computing + copies)
-
-
-def _sum_of_largest(sizes: Iterable[int], count: int) -> int:
-    return sum(sorted(sizes, reverse=True)[:count])
 
 
 def plan_memory(
@@ -206,7 +203,7 @@ def plan_memory(
 
     in_process  whether all workers are threads of this process, which share the counts
 
-    Raises BudgetError where a chromosome does not fit in the smallest pieces.
+    Raises UsageError where a chromosome does not fit in the smallest pieces.
     """
     budget = int(here.free * run.memory_fraction)
     at_once = CHROMOSOMES_ON_GPU if here.gpu else 1

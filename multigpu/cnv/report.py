@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from importlib.resources import files
 from types import MappingProxyType
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 
 from multigpu import __version__
 from multigpu.cnv.calls.segments import Floats
-from multigpu.cnv.options import MODELS, CnvOptions
+from multigpu.cnv.options import FIELDS, CnvOptions
 from multigpu.cnv.output import overview
 from multigpu.cnv.output.colours import GAIN_RED, Palette
 from multigpu.cnv.output.windows import Window
@@ -73,11 +72,9 @@ def render(
 
 def _coverage(result: CnvResult) -> list[tuple[str, str]]:
     """Return the coverage of X and Y of every sample; nothing where sexes were not inferred."""
-    if (found := result.sex_coverage) is None:
-        return []
-    columns = [found.x, np.full(len(found.x), np.nan) if found.y is None else found.y]
-    shown = [["" if np.isnan(v) else f"{v:.2f}" for v in each.tolist()] for each in columns]
-    return list(zip(*shown, strict=True))[: len(result.samples)]
+    shares = result.sex_coverage.shares() if result.sex_coverage else []
+    words = [("" if np.isnan(v) else f"{v:.2f}" for v in pair) for pair in shares]
+    return [(x, y) for x, y in words[: len(result.samples)]]
 
 
 def _facts(result: CnvResult) -> list[tuple[str, str]]:
@@ -97,13 +94,9 @@ def _facts(result: CnvResult) -> list[tuple[str, str]]:
 
 def _changed(options: CnvOptions) -> list[tuple[str, str]]:
     """Return the parameters that are not the model's default."""
-    defaults = CnvOptions(**{"model": options.model, **MODELS[options.model]})
-    names = [field.name for field in fields(options)]
-    return [
-        (name.replace("_", "-"), _shown(getattr(options, name)))
-        for name in names
-        if getattr(options, name) != getattr(defaults, name)
-    ]
+    defaults = CnvOptions.of(options.model)
+    changed = [name for name in FIELDS if getattr(options, name) != getattr(defaults, name)]
+    return [(name.replace("_", "-"), _shown(getattr(options, name))) for name in changed]
 
 
 def _changed_counting(counting: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -205,14 +198,10 @@ def _bars(
 
 
 def _window(window: Window, result: CnvResult) -> Figure:
-    """Read counts, signed I/NI with segments, and I/NI, one above the other."""
+    """Return counts, signed I/NI with segments, and I/NI, one above the other."""
     x = _rounded_places(window.position)
     data = []
-    order = sorted(
-        range(len(window.samples)), key=lambda k: int(window.samples[k] in window.carriers)
-    )
-    for k in order:
-        sample = int(window.samples[k])
+    for k, sample in window.drawing_order():
         style = _style(sample, window)
         name = literal(result.samples[sample])
         for axis, values in (("y", window.counts), ("y2", window.sini)):

@@ -1,13 +1,13 @@
 """Requests: what a copy-number run is asked to do, from the command line or from Python."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import click
 from click.core import ParameterSource
 
-from multigpu.cnv.options import CnvOptions
+from multigpu.cnv.options import FIELDS, CnvOptions, flag
 from multigpu.cnv.samples.inputs import COUNTING, SampleInput
 from multigpu.count.command import count_options
 from multigpu.count.options import CountOptions
@@ -76,7 +76,7 @@ def request_from_command(values: Mapping[str, Any], run: RunOptions) -> CnvReque
         controls=controls,
         options=options_from_command(values),
         run=run,
-        counting=count_options(dict(values)),
+        counting=count_options(values),
         counting_given=tuple(
             name for name in COUNTING if source(name) == ParameterSource.COMMANDLINE
         ),
@@ -89,22 +89,19 @@ def request_from_command(values: Mapping[str, Any], run: RunOptions) -> CnvReque
 
 def options_from_command(values: Mapping[str, Any]) -> CnvOptions:
     """Return the parameters; those that were not given have the model's default."""
-    names = [each.name for each in fields(CnvOptions)]
+    names = [*FIELDS, "preset", "compat"]
     given = {name: values[name] for name in names if name in values}
-    given["fold_changes"] = _numbers(values["fold_changes"], "--fold-changes")
-    given["classes"] = tuple(values["classes"].split(",")) if values["classes"] else None
-    given["seg_median"] = _numbers(values["seg_median"], "--seg-median")
-    model = given.pop("model")
-    return CnvOptions.of(model, values["preset"], compat=values["compat"], **given)
+    for name in ("fold_changes", "seg_median"):
+        if given[name] is not None:
+            given[name] = _numbers(name, given[name])
+    given["classes"] = given["classes"].split(",") if given["classes"] else None
+    return CnvOptions.of(**given)
 
 
-def _numbers(text: str | None, name: str) -> tuple[float, ...] | None:
+def _numbers(name: str, text: str) -> list[float]:
     """Return the numbers of a text that are separated by commas."""
-    if text is None:
-        return None
     try:
-        return tuple(float(number) for number in text.split(","))
+        return [float(number) for number in text.split(",")]
     except ValueError as error:
-        raise UsageError(
-            f"{name}: expected numbers separated by commas, not {quoted(text)}"
-        ) from error
+        problem = f"expected numbers separated by commas, not {quoted(text)}"
+        raise UsageError(f"{flag(name)}: {problem}") from error

@@ -160,9 +160,8 @@ def _plant(design: CohortDesign, regions: Regions) -> Truth:
         carriers = int(random.integers(1, design.max_carriers + 1))
         samples = np.sort(random.choice(design.samples, carriers, replace=False)).tolist()
         rows += [(first, first + length, sample, copies) for sample in samples]
-    table = np.array(rows, np.int64).reshape(-1, 4)
-    names = ("first", "stop", "sample", "copies")
-    return Truth(**dict(zip(names, table.T.copy(), strict=True)))
+    columns = np.array(rows, np.int64).reshape(-1, 4).T.copy()
+    return Truth(first=columns[0], stop=columns[1], sample=columns[2], copies=columns[3])
 
 
 def _vary(mean: NDArray[np.float64], truth: Truth, offset: int) -> None:

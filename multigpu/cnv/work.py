@@ -186,8 +186,12 @@ class CnvSession:
         """Run stage 5, and write the matrices where they are wanted."""
         workload = self._for_columns(loaded.span).workload
         with step("call"):
-            caller = ChromosomeCaller(workload=workload, loaded=loaded, computed=computed)
-            return caller.part(self.workload.cases)
+            return ChromosomeCaller(
+                workload=workload,
+                loaded=loaded,
+                computed=computed,
+                all_cases=self.workload.cases,
+            ).part()
 
     def close(self) -> None:
         """Give back the memory that is kept between chromosomes."""
@@ -224,7 +228,6 @@ class CnvSession:
         computed = ComputedChromosome(
             scale=scale,
             level=None if level is None else self.backend.get(level),
-            matrices={},
             segments=segments,
             robust=robust,
             notes=(*notes, *more_notes),
@@ -234,7 +237,8 @@ class CnvSession:
     def _fetched_matrices(self) -> tuple[str, ...]:
         """Return the names of the matrices that must come back to the host."""
         kept = self.workload.kept
-        return tuple(dict.fromkeys((*kept.matrices, *(("sini", "ini") if kept.shown else ()))))
+        shown = ("sini", "ini") if kept.shown else ()
+        return tuple(dict.fromkeys((*kept.matrices, *shown)))
 
     def _shape(self, loaded: LoadedChromosome) -> Shape:
         regions, columns = loaded.counts.shape
@@ -307,11 +311,11 @@ class CnvSession:
         self, counts: Any, level: Any, scale: Floats, rows: int, loaded: LoadedChromosome
     ) -> dict[str, Any]:
         """Return the model's matrices by name; on the host where they come piece by piece."""
-        cases, is_haploid = self.workload.cases, level is None and self.options.model == "haplo"
+        cases = self.workload.cases
         applied = scale[:cases] if self.workload.coverages is None else np.ones(cases)
         x = counts if counts.shape[1] == cases else counts[:, :cases].copy()
         coverages, par_coverages = self.workload.model_coverages(loaded.span)
-        if is_haploid:  # R's haploid model of all regions takes no coverages
+        if self.options.model == "haplo":  # R's haploid model of all regions takes no coverages
             coverages = par_coverages = np.ones(cases)
 
         def model(piece: slice, piece_coverages: Floats) -> dict[str, Any]:
@@ -338,10 +342,8 @@ class CnvSession:
             result = kernels.model(counts, coverages, self.model, scale, **more)
         else:
             result = kernels.model_against(counts, level, coverages, self.model, scale, **more)
-        found = {
-            "sini": result.sini, "ini": result.ini, "copy_number": result.cn_index,
-            "alpha": result.alpha, "posterior": result.posterior,
-        }  # fmt: skip
+        found = {name: getattr(result, name) for name in ("sini", "ini", "alpha", "posterior")}
+        found["copy_number"] = result.cn_index
         if "lambda" in self.workload.kept.matrices:
             found["lambda"] = result.lambda_
         return {name: values for name, values in found.items() if values is not None}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from multigpu.formats.storage.suffixes import check_table
 from multigpu.run.command import (
     CLUSTER,
     FILE,
@@ -21,6 +22,7 @@ from multigpu.run.command import (
     print_outcome,
     watch,
 )
+from multigpu.run.compiling import compilation_reported
 from multigpu.run.options import RunOptions
 
 if TYPE_CHECKING:
@@ -103,11 +105,9 @@ def command(files: tuple[str, ...], output: str | None, **values: Any) -> None:
     """
     from multigpu.count.job import CountJob
     from multigpu.formats.alignments.files import files_of
-    from multigpu.formats.storage.suffixes import check_table
     from multigpu.formats.tables.counts import write_counts
-    from multigpu.run.compiling import compilation_reported
 
-    reporting, regions = Reporting.of(values), values["regions"]
+    reporting, regions = options_from(Reporting, values), values["regions"]
     if reporting.quiet:
         logging.getLogger("multigpu").setLevel(logging.ERROR)
     paths = files_of(files)

@@ -48,7 +48,9 @@ def choose_sample_names(files: Sequence[Alignments], names: Sequence[str]) -> tu
         names = [sample_of(file) for file in files]
     if names and len(names) != len(files):
         raise UsageError(f"there are {len(names)} sample names for {len(files)} files")
-    texts = tuple(_utf8(name) for name in names or [Path(file.path).stem for file in files])
+    names_or_stems = names or [Path(file.path).stem for file in files]
+    # Tables are UTF-8: other bytes of a name become U+FFFD.
+    texts = tuple(os.fsencode(name).decode("utf-8", "replace") for name in names_or_stems)
     for name, times in Counter(texts).items():
         if times > 1:
             groups = " by their read groups" if by_group else ""
@@ -58,11 +60,6 @@ def choose_sample_names(files: Sequence[Alignments], names: Sequence[str]) -> tu
                 f" each file{other}"
             )
     return texts
-
-
-def _utf8(name: str) -> str:
-    """Return a name with U+FFFD for bytes that are not UTF-8, as tables are UTF-8."""
-    return os.fsencode(name).decode("utf-8", "replace")
 
 
 def _check_lengths_differ(file: Alignments, references: Sequence[tuple[str, int]]) -> None:

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from multigpu.cluster.engine.plan import balanced
 from multigpu.count.inputs import choose_regions, choose_sample_names
 from multigpu.count.options import CountOptions
 from multigpu.count.output import fill_columns, notes_of_empty_samples
-from multigpu.count.plan import CountSpan, counted_ranges, plan_chunk_bytes
+from multigpu.count.plan import CountSpan, counted_ranges
 from multigpu.count.work import CountPart, CountWorkload
 from multigpu.errors import UsageError
 from multigpu.formats.alignments.files import (
-    Alignments,
     check_references,
     inspect_alignments,
     stretches,
@@ -53,7 +53,10 @@ class CountJob(Job):
 
     def counts(self) -> Counts:
         """Return the table. Raises what stopped the count."""
-        cache = self._open_cache()
+        options = self.options
+        cache = None
+        if options.cache is not None:
+            cache = CountsCache(options.cache, self.regions, self.references, options.counting)
         values = np.zeros((len(self.regions), len(self.files)), np.int32)
         missing = []
         for number, file in enumerate(self.files):
@@ -68,18 +71,13 @@ class CountJob(Job):
         empty = notes_of_empty_samples(self.files, self.samples, values)
         return Counts(self.regions, self.samples, values, (*self.notes, *empty))
 
-    def _open_cache(self) -> CountsCache | None:
-        """Return the folder that keeps counts, if there is to be one."""
-        options = self.options
-        if options.cache is None:
-            return None
-        return CountsCache(options.cache, self.regions, self.references, options.counting)
-
     def _parts(self, numbers: Sequence[int]) -> Iterator[CountPart]:
         """Yield the parts of the files of these numbers, in order."""
         if not numbers:
             return
-        files = self._files_for_workers()
+        files = self.files
+        if self.remote:
+            files = [replace(file, path=str(Path(file.path).absolute())) for file in files]
         counted = [files[number] for number in numbers]
         with ExitStack() as stack:
             crew = self.crew(stack, [file.path for file in counted])
@@ -91,7 +89,8 @@ class CountJob(Job):
                 options=self.options.counting,
                 expected=crew.expected,
             )
-            chunk_bytes = plan_chunk_bytes(counted, self.run, crew.capacity.threads)
+            stored = sum(Path(file.path).stat().st_size for file in counted)
+            chunk_bytes = balanced(stored, self.run.chunk_bytes(), crew.capacity.threads)
             spans = self.skip_finished(self._spans(numbers, chunk_bytes))
             for outcome in self.run_spans(crew, workload, spans):
                 self.reads += outcome.part.reads
@@ -108,9 +107,3 @@ class CountJob(Job):
                 file = replace(file, index=None)
             for stretch in stretches(file, ranges, chunk_bytes):
                 yield CountSpan(number, stretch)
-
-    def _files_for_workers(self) -> list[Alignments]:
-        """Return the files, by absolute paths where workers run elsewhere."""
-        if not self.remote:
-            return self.files
-        return [replace(file, path=str(Path(file.path).absolute())) for file in self.files]

@@ -2,13 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from multigpu.cluster.engine.plan import balanced
 from multigpu.formats.alignments.bam import Stretch
-from multigpu.formats.alignments.files import Alignments
 from multigpu.formats.alignments.regions import Regions
-from multigpu.run.options import RunOptions
 
 
 @dataclass(frozen=True)
@@ -21,12 +17,6 @@ class CountSpan:
 
     file: int
     stretch: Stretch
-
-
-def plan_chunk_bytes(files: Sequence[Alignments], run: RunOptions, threads: int) -> int:
-    """Return the stored bytes of a chunk that give every thread several chunks."""
-    stored = sum(Path(file.path).stat().st_size for file in files)
-    return balanced(stored, run.chunk_bytes(), threads)
 
 
 def counted_ranges(regions: Regions, references: Sequence[int]) -> dict[int, tuple[int, int]]:

@@ -152,10 +152,10 @@ def command(output: str | None, scores: str | None, report: str | None, **values
     the table OUT without its suffix and with .errors.tsv says why.
     """
     started = now()
-    request, reporting = request_of(values), Reporting.of(values)
+    request, reporting = request_of(values), options_from(Reporting, values)
     with start_workers(request.run, reporting, request.lanes) as workers:
         from multigpu.dock.job import DockJob
-        from multigpu.dock.output.files import DockFiles
+        from multigpu.dock.output.files import DockFiles, pose_journal
 
         files = DockFiles(poses=output, scores=scores, report=report)
         _check_files(files, request, reporting)
@@ -164,7 +164,7 @@ def command(output: str | None, scores: str | None, report: str | None, **values
             report=REPORTED if report else 0,
             devices=workers.devices,
             coming=workers.coming,
-            journal=files.journal,
+            journal=pose_journal(output),
         )
         if not reporting.quiet:
             _print_covering_radius(job)
@@ -178,7 +178,7 @@ def command(output: str | None, scores: str | None, report: str | None, **values
             job.published = True
             _write_facts(job, files, reporting, started)
     if not reporting.quiet:
-        _print_skipped(job, files)
+        _print_skipped(job, output)
     print_outcome(reporting, _found(job), output)
     return SOME_SKIPPED if job.facts.skipped else 0
 
@@ -211,7 +211,6 @@ def _write_files(job: "DockJob", files: "DockFiles") -> None:
 
 
 def _write_facts(job: "DockJob", files: "DockFiles", reporting: Reporting, started: float) -> None:
-    """Write the summary and the report."""
     from multigpu.run.summary import summary, write_summary
 
     if reporting.summary:
@@ -222,16 +221,16 @@ def _write_facts(job: "DockJob", files: "DockFiles", reporting: Reporting, start
         write_report(files.report, job, summary(job, files.poses, files.format, started))
 
 
-def _print_skipped(job: "DockJob", files: "DockFiles") -> None:
-    """Print how many ligands were skipped, and which file has the reasons."""
+def _print_skipped(job: "DockJob", poses: str | None) -> None:
+    from multigpu.dock.output.files import tables_beside
+
     skipped, docked = len(job.facts.skipped), job.facts.ligands
     if skipped:
         what = f"{skipped:,} of {skipped + docked:,} ligands were skipped"
-        click.echo(f"multigpu: {what}: see {files.errors}", err=True)
+        click.echo(f"multigpu: {what}: see {tables_beside(poses)[1]}", err=True)
 
 
 def _found(job: "DockJob") -> str:
-    """Return the outcome in a few words."""
     found = f"{number_of(job.facts.ligands, 'ligand')} docked"
     best = job.facts.best_score
     return found if best is None else f"{found}, best score {best:.4g}"

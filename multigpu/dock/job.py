@@ -61,18 +61,17 @@ class DockFacts(JobFacts):
     scores: list[NDArray[np.float64]] = field(default_factory=list)
 
     def take(self, docked: DockedLigands) -> None:
-        """Count some more ligands."""
         self.ligands += len(docked.names)
         self.poses += len(docked.rows)
         self.without_hydrogens += docked.without_hydrogens
         self.text_bytes += docked.text_bytes
         self.skipped += docked.skipped
-        self.scores.append(docked.rows.score[docked.rows.pose == 1])
         self.centroids_outside += int((docked.outside > 0).sum())
         if len(docked.outside):
             most = int(docked.outside.argmax())
             self.farthest = max(self.farthest, (float(docked.outside[most]), docked.names[most]))
         best = np.flatnonzero(docked.rows.pose == 1)
+        self.scores.append(docked.rows.score[best])
         atoms = docked.rows.atoms_outside[best]
         self.reaching_out += int((atoms > 0).sum())
         if atoms.max(initial=0) > self.most_outside[0]:
@@ -185,7 +184,6 @@ class DockJob(Job):
         }
 
     def _records(self) -> Iterator[LigandRecords]:
-        """Yield the records of all sources."""
         broken = {each.source: each for each in self._broken_sources}
         for number, source in enumerate(self.sources):
             if number in broken:
@@ -218,7 +216,6 @@ class DockJob(Job):
     # ---- facts --------------------------------------------------------------------------------
 
     def summary_entries(self) -> dict[str, Any]:
-        """Return the entries that only the summary of docking has."""
         pocket, facts = self.pocket, self.facts
         return {
             "pocket": {

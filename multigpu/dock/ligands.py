@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from multigpu.dock.output.error_table import Skipped, one_line
 from multigpu.formats.molecules.autodock import atom_columns
 from multigpu.formats.molecules.columns import AtomColumns, LigandColumns
+from multigpu.formats.molecules.elements import HEAVY_HYDROGEN
 from multigpu.formats.molecules.ligands import LIGANDS, LigandRecords
 from multigpu.formats.molecules.molecule import Molecule, MoleculeError, Positions
 from multigpu.formats.molecules.poses import SAME, render
@@ -29,7 +30,6 @@ FLAT = (
     "all its atoms have z = {:g}, so it is drawn in two dimensions: make 3D coordinates first, as"
     " with `obabel IN -O OUT --gen3d`, or take it as it is with --allow-flat"
 )
-HYDROGENS = {"H", "D", "T"}
 NO_ROOM = (
     "its poses may reach {:,.0f} Å from the origin, and their coordinates fit up to {:,.0f} Å:"
     " move it with --center, or choose .xyz"
@@ -294,4 +294,4 @@ def lacks_hydrogens(molecule: Molecule) -> bool:
     if molecule.format.has_polar_hydrogens_only:
         return False
     elements = set(molecule.elements)
-    return "C" in elements and elements.isdisjoint(HYDROGENS)
+    return "C" in elements and elements.isdisjoint({"H", *HEAVY_HYDROGEN})

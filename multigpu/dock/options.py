@@ -22,22 +22,7 @@ LIGAND_SECONDS = 1.25e-5  # that a process takes to read and write a ligand
 
 @dataclass(frozen=True, kw_only=True)
 class DockOptions:
-    """Options that decide the result of docking; docs/dock.md explains each.
-
-    precision      degrees between neighbouring angles; None: PRECISION, unless one of the next
-                   two is given
-    rotations      number of rotations that are spread evenly
-    rotation_file  file of quaternions
-    center         x, y, z of every ligand's centroid, Å; None: ligands stay where they are
-    interpolation  how the grid is read between its points
-    outside        what atoms outside of the grid score; None: "penalty" in maps of AutoGrid, which
-                   are energies, "clamp" in other grids
-    top            poses of each ligand
-    min_rmsd       smallest distance between two poses of a ligand, Å
-    translations   radius and step of the cube of shifts, Å; None: no shifts
-    on_error       what happens when a ligand cannot be docked
-    allow_flat     whether drawings in two dimensions are docked as they are
-    """
+    """Options that decide the result of docking: the parameters of `multigpu.dock.api.dock`."""
 
     precision: float | None = None
     rotations: int | None = None
@@ -85,11 +70,11 @@ class DockOptions:
             raise UsageError(f"min_rmsd is {self.min_rmsd:g} Å; it must be 0 or more")
         if self.translations is not None:
             radius, step = self.translations
-            given = f"translations {radius:g},{step:g}"
+            shown = f"translations {radius:g},{step:g}"
             if not (0 <= radius < inf and 0 < step < inf):
-                raise UsageError(f"{given}: the radius must be 0 or more, the step above 0")
+                raise UsageError(f"{shown}: the radius must be 0 or more, the step above 0")
             if 0 < radius < step:
-                raise UsageError(f"{given}: the radius, which comes first, is less than one step")
+                raise UsageError(f"{shown}: the radius, which comes first, is less than one step")
 
     @property
     def step(self) -> float:

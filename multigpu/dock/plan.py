@@ -146,7 +146,7 @@ def plan_dock(
 ) -> DockPlan:
     """Return how the input is cut for workers of this capacity.
 
-    Raises BudgetError where not even one ligand fits.
+    Raises UsageError where not even one ligand fits.
     """
     fixed = here.lanes * working_bytes() + fixed_bytes(field)
     cost = Cost(DEVICE_BYTES_PER_BYTE, fixed)
@@ -155,10 +155,11 @@ def plan_dock(
     # Several poses of a ligand are chosen by their distances from each other, so spans of poses
     # could not be merged.
     pieces = -(-search.stop // share) if search.top == 1 else 1
+    borders = [search.stop * i // pieces for i in range(pieces + 1)]
     return DockPlan(
         chunk_bytes=chunk_bytes,
         chunk_ligands=max(1, share // search.stop),
-        pose_spans=_pose_spans(search.stop, pieces),
+        pose_spans=tuple(pairwise(borders)),
         budget=memory_budget(here, run),
         cost=cost,
         lanes=here.lanes,
@@ -178,12 +179,6 @@ def _once_bytes(field: Field, search: Search, here: Capacity) -> int:
     return program + held + 4 * READ_BYTES  # streams are read in blocks
 
 
-def _pose_spans(stop: int, pieces: int) -> tuple[tuple[int, int], ...]:
-    """Return `pieces` consecutive spans of nearly the same length."""
-    borders = [stop * i // pieces for i in range(pieces + 1)]
-    return tuple(pairwise(borders))
-
-
 def dock_spans(records: Iterable[LigandRecords], plan: DockPlan) -> Iterator[DockSpan]:
     """Yield spans of consecutive records; the spans of a ligand's poses follow each other."""
     for begin, group in _record_groups(records, plan):
@@ -197,17 +192,17 @@ def _record_groups(
     """Yield the index of the first record, and as many of one format as a span may have."""
     first, count, size = 0, 0, 0
     group: list[LigandRecords] = []
-    for some in records:
-        done, ends = 0, some.ends
-        while done < len(some):
+    for block in records:
+        done, ends = 0, block.ends
+        while done < len(block):
             before = int(ends[done - 1]) if done else 0
             fit = int(np.searchsorted(ends, before + plan.chunk_bytes - size, "right")) - done
             fit = min(fit, plan.chunk_ligands - count)
-            if count and (fit < 1 or some.layout != group[0].layout):
+            if count and (fit < 1 or block.layout != group[0].layout):
                 yield first, tuple(group)
                 first, count, size, group = first + count, 0, 0, []
                 continue
-            group.append(some[done : done + max(1, fit)])
+            group.append(block[done : done + max(1, fit)])
             count, size = count + len(group[-1]), size + len(group[-1].text)
             done += len(group[-1])
     if group:

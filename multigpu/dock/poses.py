@@ -53,7 +53,6 @@ class DockedPoses:
 
     @cached_property
     def rows(self) -> PoseBatch:
-        """A row for every pose."""
         found, ligands, search = self.found, self.loaded.ligands, self.search
         ligand_of = found.ligand.tolist()
         matrices, shifts = search.placements(found.pose)
@@ -85,8 +84,8 @@ class DockedPoses:
         ligands, found = self.loaded.ligands, self.found
         if not len(found):
             return np.empty(0)
-        given = ligands.positions[atoms_of(ligands, found)]
-        squares = ((given - self.positions) ** 2).sum(axis=1)
+        original = ligands.positions[atoms_of(ligands, found)]
+        squares = ((original - self.positions) ** 2).sum(axis=1)
         sizes = ligands.sizes[found.ligand]
         distances: NDArray[np.float64] = np.sqrt(
             np.add.reduceat(squares, np.cumsum(sizes) - sizes) / sizes
@@ -124,11 +123,14 @@ class DockedPoses:
         together = self._write_together(regular)
         if regular.all() and together.lengths.all():
             return together
-        written = iter(together.each())
-        return Texts.of([
-            (next(written) if is_regular else b"") or self._write_one(row, fmt)
-            for row, is_regular in enumerate(regular.tolist())
-        ])  # fmt: skip
+        written, texts = iter(together.each()), []
+        for row, is_regular in enumerate(regular.tolist()):
+            text, name = next(written) if is_regular else b"", self.rows.ligand[row]
+            if not text:
+                molecule = self.loaded.molecule(int(self.found.ligand[row]))
+                text = render(molecule, name, fmt, self._each[row], self._notes[row])
+            texts.append(text)
+        return Texts.of(texts)
 
     def _write_together(self, regular: NDArray[np.bool_]) -> Texts:
         """Return texts of the regular rows; an empty one where a pose must be written alone."""
@@ -145,10 +147,6 @@ class DockedPoses:
         positions = self.positions[np.repeat(regular, sizes[self.found.ligand])]
         bodies = self.loaded.bodies.take(ligand)
         return write_poses(frames, bodies, sizes[ligand], positions, columns.places)
-
-    def _write_one(self, row: int, fmt: str) -> bytes:
-        molecule = self.loaded.molecule(int(self.found.ligand[row]))
-        return render(molecule, self.rows.ligand[row], fmt, self._each[row], self._notes[row])
 
     def best_ligands(self, most: int) -> list[BestLigand]:
         """Return the ligands with the highest scores, best first."""
@@ -170,7 +168,6 @@ class DockedPoses:
 
     @cached_property
     def _each(self) -> list[Positions]:
-        """Positions of each pose."""
         return self.rows.positions
 
     @cached_property

@@ -65,7 +65,6 @@ def write_report(path: str, job: "DockJob", summary: dict[str, Any]) -> None:
 
 
 def _facts(job: "DockJob", summary: dict[str, Any], scores: Any) -> list[tuple[str, str]]:
-    """Return the rows of the first table."""
     where = ", ".join(f"GPU {d.index} ({d.name})" for d in job.devices) or "CPU"
     points = " × ".join(map(str, job.pocket.shape))
     seconds = summary["seconds"]["wall"]
@@ -131,24 +130,18 @@ def _view(pocket: Pocket, best: Sequence[BestLigand]) -> Any:
         molecule = _pose(each)
         if molecule is None:
             continue
-        name, group = f"{rank}. {literal(each.ligand)} ({each.score:.3f})", f"pose{rank}"
+        name = f"{rank}. {literal(each.ligand)} ({each.score:.3f})"
         shown = True if rank == 1 else "legendonly"
-        common = {"legendgroup": group, "visible": shown, "hoverinfo": "text", "text": name}
+        common = {"legendgroup": f"pose{rank}", "visible": shown, "hoverinfo": "text"}
+        common |= {"text": name, "name": name}
         x, y, z = _bond_lines(molecule.positions, molecule.bonds)
-        figure.add_scatter3d(
-            x=x, y=y, z=z, mode="lines", line={"width": 7, "color": INK}, name=name, **common
-        )
+        line = {"width": 7, "color": INK}
+        figure.add_scatter3d(x=x, y=y, z=z, mode="lines", line=line, **common)
         x, y, z = molecule.positions.T
         colours = [COLOURS.get(element, OTHER_COLOUR) for element in molecule.elements]
+        marker = {"size": 5, "color": colours, "line": {"width": 0}}
         figure.add_scatter3d(
-            x=x,
-            y=y,
-            z=z,
-            mode="markers",
-            showlegend=False,
-            name=name,
-            marker={"size": 5, "color": colours, "line": {"width": 0}},
-            **common,
+            x=x, y=y, z=z, mode="markers", showlegend=False, marker=marker, **common
         )
     axes = {name: {"title": {"text": f"{name[0]} / Å"}} for name in ("xaxis", "yaxis", "zaxis")}
     figure.update_layout(height=620, scene={**axes, "aspectmode": "data"})
@@ -213,22 +206,20 @@ def _depiction(best: BestLigand) -> Any:
     """
     with BlockLogs():
         try:
-            svg = _svg(best.sdf.decode("utf-8", "replace")) if _pose(best) else ""
+            return Markup(_svg(best.sdf.decode("utf-8", "replace"))) if _pose(best) else NO_DRAWING
         except (ValueError, RuntimeError):  # all that RDKit raises about molecules
-            svg = ""
-    return Markup(svg) if svg else NO_DRAWING
+            return NO_DRAWING
 
 
 def _svg(block: str) -> str:
-    """Return the structure as SVG; an empty text where RDKit reads no molecule."""
+    """Return the structure as SVG. Raises ValueError where RDKit reads no molecule."""
     molecule = chem.MolFromMolBlock(block) or chem.MolFromMolBlock(block, sanitize=False)
     if molecule is None:
-        return ""
+        raise ValueError("RDKit reads no molecule")
     depictor.Compute2DCoords(molecule)
     drawer = drawing.MolDraw2DSVG(WIDTH, HEIGHT)
     drawer.drawOptions().clearBackground = False
     drawer.drawOptions().prepareMolsBeforeDrawing = molecule.NeedsUpdatePropertyCache() is False
     drawer.DrawMolecule(molecule)
     drawer.FinishDrawing()
-    svg: str = drawer.GetDrawingText().partition("?>")[2]
-    return svg
+    return str(drawer.GetDrawingText().partition("?>")[2])

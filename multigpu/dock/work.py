@@ -112,7 +112,6 @@ class DockWorkload:
     expected: Expected | None = None
 
     def open(self, place: Place) -> "DockSession":
-        """Return a session on a device. Raises Unfit where the worker may not take part."""
         require(self.expected, place)
         return DockSession(self, place)
 
@@ -133,7 +132,6 @@ class DockWorkload:
         """Return None: spans are cut at borders of records, so there is nothing to correct."""
 
     def load(self, span: DockSpan) -> LoadedLigands:
-        """Return the ligands of a span, and why others are skipped."""
         return self.loader.load(span.records, span.first)
 
     def finish(self, loaded: LoadedLigands, found: Poses) -> DockedLigands:
@@ -170,11 +168,9 @@ class DockSession:
         self.searcher = _open_searcher(place, workload.field, workload.loader.search)
 
     def load(self, span: DockSpan) -> DockChunk:
-        """Read the ligands of a span."""
         return DockChunk(span=span, loaded=self.workload.load(span))
 
     def compute(self, chunk: DockChunk) -> Poses:
-        """Search the poses of the chunk's ligands."""
         ligands = chunk.loaded.ligands
         if not len(ligands):
             return Poses.none()
@@ -200,7 +196,6 @@ class DockSession:
         return Poses.joined([first, second.moved(len(halves[0].loaded.ligands))])
 
     def finish(self, chunk: DockChunk, found: Poses) -> DockPart:
-        """Return the part of the chunk."""
         if self.workload.is_whole(chunk.span):
             return self.workload.finish(chunk.loaded, found)
         return SearchedPoses(span=chunk.span, poses=found)
@@ -214,12 +209,10 @@ def _open_searcher(place: Place, field: Field, search: Search) -> Searcher:
     if place.gpu is None:
         from multigpu.kernels.rotation import cpu
 
-        on_cpu: Searcher = cpu.Searcher(field, search)
-        return on_cpu
+        return cpu.Searcher(field, search)
     import cupy
 
     from multigpu.kernels.rotation import cuda
 
     with cupy.cuda.Device(place.gpu):
-        on_gpu: Searcher = cuda.Searcher(field, search)
-        return on_gpu
+        return cuda.Searcher(field, search)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Self, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 
@@ -25,7 +25,7 @@ from multigpu.cluster.workers.worker import start_device
 from multigpu.errors import UsageError
 from multigpu.run.compiling import compilation_reported
 from multigpu.run.options import Lanes, RunOptions
-from multigpu.run.trace import logged, traced
+from multigpu.run.trace import log_events, record_timeline
 
 if TYPE_CHECKING:
     from multigpu.run.job import Job
@@ -43,11 +43,15 @@ Options = TypeVar("Options")
 # A file or folder, as text: completed by the shell, checked by whoever opens it.
 FILE = click.Path(readable=False)
 
+
+def file_option(*names: str, text: str, metavar: str = "FILE", **more: Any) -> Decorator:
+    """Return an option whose value is a file or folder; `text`: its help."""
+    return click.option(*names, type=FILE, metavar=metavar, help=text, **more)
+
+
 CLUSTER = (
     click.option("--scheduler", metavar="ADDRESS", help="Address of a running Dask scheduler."),
-    click.option(
-        "--scheduler-file", type=FILE, metavar="FILE", help="File of a running Dask scheduler."
-    ),
+    file_option("--scheduler-file", text="File of a running Dask scheduler."),
     click.option(
         "--connect-timeout", type=float, default=30.0, show_default=True, metavar="SECONDS",
         help="Seconds to wait for the scheduler, or its file, to be there.",
@@ -102,19 +106,11 @@ RUN = (
     ),
 )  # fmt: skip
 
-SUMMARY = (
-    click.option(
-        "--summary", type=FILE, metavar="FILE", help="Write a summary of the run as JSON."
-    ),
-)
+SUMMARY = (file_option("--summary", text="Write a summary of the run as JSON."),)
 
 WATCH = (
-    click.option(
-        "--log-json", type=FILE, metavar="FILE", help="Write every event as a line of JSON."
-    ),
-    click.option(
-        "--trace", type=FILE, metavar="FILE", help="Write a timeline for Perfetto or Chrome."
-    ),
+    file_option("--log-json", text="Write every event as a line of JSON."),
+    file_option("--trace", text="Write a timeline for Perfetto or Chrome."),
     click.option(
         "--progress/--no-progress",
         default=None,
@@ -159,11 +155,6 @@ class Reporting:
     progress: bool | None = None
     quiet: bool = False
 
-    @classmethod
-    def of(cls, values: Mapping[str, Any]) -> Self:
-        """Return those that a command has among its options."""
-        return options_from(cls, values)
-
 
 # ---- around a run -----------------------------------------------------------------------------
 
@@ -204,7 +195,7 @@ def start_workers(
 
 def _without_effect(run: RunOptions, where: Deployment) -> Iterator[str]:
     """Yield a sentence for each option that changes nothing where the job runs."""
-    if run.dashboard and not where.local_cluster:
+    if run.dashboard and (where.remote or where.in_process):
         cure = "the scheduler serves its own" if where.remote else "give --workers 1 or more"
         yield f"--dashboard has no effect: only worker processes of this machine have one; {cure}"
     if run.mixed and not where.remote:
@@ -235,9 +226,9 @@ def watch(
         )
     with ExitStack() as stack:
         if reporting.log_json is not None:
-            job.listeners.append(stack.enter_context(logged(reporting.log_json)))
+            job.listeners.append(stack.enter_context(log_events(reporting.log_json)))
         if reporting.trace is not None:
-            job.listeners.append(stack.enter_context(traced(reporting.trace)))
+            job.listeners.append(stack.enter_context(record_timeline(reporting.trace)))
         if progress := _progress(job, reporting, name, results, rows_to):
             job.listeners.append(stack.enter_context(progress))
         yield
@@ -309,18 +300,15 @@ def keep_inputs(inputs: Iterable[str], *outputs: str | None) -> None:
 
     inputs: taken only where an output is there before the run
     """
-    kept: set[str] = set()
-    looked = False
-    for path in outputs:
-        if path is None:
-            continue
+    places: list[tuple[str, str]] = []
+    for path in filter(None, outputs):
         with failures_named(path, UsageError):
-            if not is_replaced(path):
-                continue
-        place = _place(path)
-        if not looked and os.path.lexists(place):
-            kept.update(map(_place, inputs))
-            looked = True
+            if is_replaced(path):
+                places.append((path, _place(path)))
+    kept: set[str] = set()
+    if any(os.path.lexists(place) for _, place in places):
+        kept.update(map(_place, inputs))
+    for path, place in places:
         if place in kept:
             raise UsageError(f"{path} is named twice: it would be replaced")
         kept.add(place)

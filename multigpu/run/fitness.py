@@ -1,6 +1,6 @@
 """Fitness of workers for a job: asked of all before the job, and of each that joins later."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from tempfile import TemporaryFile
 
@@ -60,12 +60,6 @@ def examine(wanted: Expected, gpu: str | None) -> Fitness:
     return Fitness(tuple(_problems(wanted, device)), device is not None, memory.free_bytes(device))
 
 
-def unanswered(error: Exception) -> Fitness:
-    """Return the fitness of a worker that could not run `examine`."""
-    problem = f"cannot be asked; is the same multigpu installed there? ({error})"
-    return Fitness((problem,), gpu=False, free_bytes=0)
-
-
 def require(wanted: Expected | None, place: Place) -> None:
     """Raise Unfit where this worker may not take part; None requires nothing."""
     if wanted is not None and (problems := _problems(wanted, place.gpu)):
@@ -84,16 +78,10 @@ def _problems(wanted: Expected, device: int | None) -> list[str]:
             problems.append(f"{path}: not there")
         elif not here.same_content(there):
             problems.append(f"{path}: not the same file as here")
-    return problems + [problem for folder in wanted.folders for problem in _closed(folder)]
-
-
-def _closed(folder: str) -> Iterator[str]:
-    """Yield a problem where a folder cannot be written to.
-
-    A file is written: permissions do not show that a file system is full or read-only.
-    """
-    try:
-        with TemporaryFile(dir=folder):
-            return
-    except OSError as error:
-        yield f"{folder}: cannot be written: {error.strerror}"
+    for folder in wanted.folders:
+        try:
+            # Permissions do not show that a file system is full or read-only.
+            TemporaryFile(dir=folder).close()
+        except OSError as error:
+            problems.append(f"{folder}: cannot be written: {error.strerror}")
+    return problems

@@ -2,6 +2,7 @@
 
 import logging
 import os
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
@@ -15,7 +16,7 @@ from multigpu.cluster.deploy.threads_or_processes import threads_or_processes
 from multigpu.cluster.devices import memory
 from multigpu.cluster.devices.gpus import Device
 from multigpu.cluster.engine.codec import Codec
-from multigpu.cluster.engine.dispatch import Faults, dispatch, resumed
+from multigpu.cluster.engine.dispatch import dispatch, journal_outcomes
 from multigpu.cluster.engine.events import Event, Listener
 from multigpu.cluster.engine.journal import Journal
 from multigpu.cluster.engine.plan import Capacity
@@ -27,7 +28,7 @@ from multigpu.cluster.workers.worker import Outcome
 from multigpu.errors import Failure, InputError, Unreadable, UsageError
 from multigpu.formats.storage.fingerprints import fingerprint, fingerprint_or_none
 from multigpu.run import fitness
-from multigpu.run.fitness import Expected, Fitness, unanswered
+from multigpu.run.fitness import Expected, Fitness
 from multigpu.run.options import NO_LANES, Lanes, RunOptions
 from multigpu.run.values import path_of
 
@@ -77,20 +78,18 @@ class JobFacts:
 
     chunks: int = 0
     resumed: int = 0
-    seconds: dict[str, float] = field(default_factory=dict)
-    workers: dict[str, int] = field(default_factory=dict)
-    events: dict[str, int] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    workers: Counter[str] = field(default_factory=Counter)
+    events: Counter[str] = field(default_factory=Counter)
 
     def add(self, outcome: Outcome[Any]) -> None:
-        """Count a finished chunk."""
         self.chunks += 1
         if not outcome.worker:
             self.resumed += 1
             return
-        name = f"{outcome.worker}:{outcome.device}"
-        self.workers[name] = self.workers.get(name, 0) + 1
+        self.workers[f"{outcome.worker}:{outcome.device}"] += 1
         for step in outcome.steps:
-            self.seconds[step.name] = self.seconds.get(step.name, 0.0) + step.end - step.begin
+            self.seconds[step.name] += step.end - step.begin
 
 
 @dataclass(frozen=True)
@@ -129,11 +128,12 @@ class Job:
         coming: PendingWorkers | None = None,
         journal: Path | None = None,
     ) -> None:
-        self.run, self.lanes = run, lanes
+        self.run = run
         self._client, self._coming, self._journal_path = client, coming, journal
         if devices is None:
             devices = () if client else run.devices()
-        self.devices = deployment(run, devices, lanes).devices  # those that are used
+        self.deployment = deployment(run, devices, lanes)  # workers that this job has or gets
+        self.devices = self.deployment.devices  # those that are used
         self.facts = JobFacts()
         self.listeners: list[Listener] = [self._count]
         self._journal: Journal | None = None
@@ -142,11 +142,6 @@ class Job:
         self.published = False
 
     # ---- workers ------------------------------------------------------------------------------
-
-    @property
-    def deployment(self) -> Deployment:
-        """Return the workers that this job has or gets."""
-        return deployment(self.run, self.devices, self.lanes)
 
     @property
     def in_process(self) -> bool:
@@ -166,7 +161,7 @@ class Job:
     @property
     def remote(self) -> bool:
         """Return whether workers run elsewhere, and may see other files than this process."""
-        return self._client is not None or self.run.elsewhere
+        return self._client is not None or self.run.remote
 
     @property
     def chunks(self) -> int | None:
@@ -265,31 +260,30 @@ class Job:
         journal = self._journal
         before: Iterator[Outcome[P]] = iter(())
         if journal is not None:
-            before = resumed(journal, workload, self.emit)
+            before = journal_outcomes(journal, workload, self.emit)
             if not self.in_process:  # worker processes may start meanwhile
                 yield from before
         workers = crew.workers()
         present = sorted(workers.present())  # may change the number of threads
         plan = {"chunks": self.chunks, "threads": workers.threads, **plan, "workers": present}
         self.emit(Event("planned", facts=plan))
-        faults = Faults(self.run.cpu_fallback, self.run.chunk_timeout)
         yield from dispatch(
             workers,
             workload,
             spans,
             journal=journal,
-            faults=faults,
+            cpu_fallback=self.run.cpu_fallback,
+            chunk_timeout=self.run.chunk_timeout,
             tell=self.emit,
             before=before,
         )
 
     def emit(self, event: Event) -> None:
-        """Pass an event to all listeners."""
         for listener in self.listeners:
             listener(event)
 
     def _count(self, event: Event) -> None:
-        self.facts.events[event.name] = self.facts.events.get(event.name, 0) + 1
+        self.facts.events[event.name] += 1
         if event.name in WARNINGS:
             logger.warning("multigpu: %s", WARNINGS[event.name].format_map(event.facts))
 
@@ -320,7 +314,7 @@ class Job:
         journal = self._journal
         if journal is None:
             return
-        if not (keep and (journal.held or journal.continued)):
+        if not (keep and journal.held):
             journal.remove()
             return
         there = journal.is_there
@@ -333,7 +327,7 @@ class Job:
 def deployment(run: RunOptions, devices: tuple[Device, ...], lanes: Lanes) -> Deployment:
     """Return the workers of a job with these options; see `threads_or_processes`."""
     processes = 0
-    if not run.elsewhere:
+    if not run.remote:
         devices, processes = threads_or_processes(devices, run.processes, lanes.estimate)
     cores = len(os.sched_getaffinity(0))
     usual = min(lanes.each(len(devices)), max(2, cores)) if devices else cores
@@ -355,9 +349,14 @@ def _examined(workers: Workers, wanted: Expected) -> dict[str, Fitness]:
     """Return the fitness of each worker; one that cannot be asked is unfit."""
     answers = workers.everywhere(fitness.examine, wanted, workers.gpu)
     return {
-        name: answer if isinstance(answer, Fitness) else unanswered(answer)
+        name: answer if isinstance(answer, Fitness) else _fitness_without_answer(answer)
         for name, answer in answers.items()
     }
+
+
+def _fitness_without_answer(error: Exception) -> Fitness:
+    problem = f"cannot be asked; is the same multigpu installed there? ({error})"
+    return Fitness((problem,), gpu=False, free_bytes=0)
 
 
 def describe_inputs(paths: Sequence[str]) -> dict[str, str]:

@@ -83,8 +83,8 @@ class RunOptions:
     def __post_init__(self) -> None:
         convert_fields(self, text_of, "gpus", "scheduler")
         convert_fields(self, path_of, "scheduler_file")
-        convert_fields(self, number, "memory_fraction", "connect_timeout", "chunk_timeout")
-        convert_fields(self, number, "worker_timeout")
+        timeouts = ("connect_timeout", "worker_timeout", "chunk_timeout")
+        convert_fields(self, number, "memory_fraction", *timeouts)
         convert_fields(self, whole, "max_chunk_bytes", "threads", "processes")
         if not 0 < self.memory_fraction <= 1:
             raise UsageError(
@@ -92,7 +92,7 @@ class RunOptions:
             )
         if self.max_chunk_bytes is not None and self.max_chunk_bytes < 1:
             raise UsageError(f"--max-chunk-bytes {self.max_chunk_bytes}: it must be 1 or more")
-        for name in ("connect_timeout", "worker_timeout", "chunk_timeout"):
+        for name in timeouts:
             seconds = getattr(self, name)
             if seconds is not None and not 0 < seconds < inf:
                 raise UsageError(f"{name.replace('_', ' ')} {seconds:g}: it must be positive")
@@ -111,7 +111,7 @@ class RunOptions:
         return default if self.max_chunk_bytes is None else self.max_chunk_bytes
 
     @property
-    def elsewhere(self) -> bool:
+    def remote(self) -> bool:
         """Return whether the workers of a running scheduler do the work."""
         return bool(self.scheduler or self.scheduler_file)
 
@@ -120,15 +120,16 @@ class RunOptions:
 
         With --gpus auto and without CuPy the CPU is used, with a warning.
         """
-        if self.elsewhere and self.gpus not in ("auto", "all", "none"):
+        if self.remote and self.gpus not in ("auto", "all", "none"):
             raise UsageError(
                 f"--gpus {self.gpus}: the workers of a scheduler have their own GPUs;"
                 " give --gpus none for their CPUs, or nothing"
             )
-        chosen = () if self.elsewhere else select(self.gpus, survey())
+        chosen = () if self.remote else select(self.gpus, survey())
         if not chosen:
             return ()
-        missing = [name for name in _needed(len(chosen)) if find_spec(name) is None]
+        needed = ("cupy",) if len(chosen) == 1 else ("cupy", "dask_cuda")
+        missing = [name for name in needed if find_spec(name) is None]
         if not missing:
             return chosen
         problem = f"{missing[0]} is not installed: pip install 'multigpu[cu13]' or [cu12]"
@@ -136,7 +137,3 @@ class RunOptions:
             raise UsageError(f"GPUs cannot be used: {problem}")
         logger.warning("multigpu: using the CPU, because %s", problem)
         return ()
-
-
-def _needed(devices: int) -> tuple[str, ...]:
-    return ("cupy",) if devices == 1 else ("cupy", "dask_cuda")

@@ -2,20 +2,10 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol
 
 from multigpu.cluster.engine.plan import CHUNKS_PER_THREAD, Capacity, Cost, balanced, chunk_units
+from multigpu.formats.storage.sources import Source
 from multigpu.run.options import DEFAULT_CHUNK_BYTES, RunOptions
-
-
-class Input(Protocol):
-    """Input file; only a cuttable one has a size that is known before it is read."""
-
-    @property
-    def cuttable(self) -> bool: ...
-
-    @property
-    def size(self) -> int | None: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +42,7 @@ def memory_budget(capacity: Capacity, run: RunOptions) -> int:
 
 
 def largest_chunk(
-    inputs: Iterable[Input],
+    sources: Iterable[Source],
     cost: Cost,
     capacity: Capacity,
     run: RunOptions,
@@ -64,9 +54,9 @@ def largest_chunk(
 
     default: bytes where memory allows it and the user gave no maximum
 
-    Raises BudgetError where not a byte fits.
+    Raises UsageError where not a byte fits.
     """
     budget = memory_budget(capacity, run)
     fits = chunk_units(cost, budget, capacity.lanes, run.chunk_bytes(default))
-    known = [each.size or 0 for each in inputs if each.cuttable]
+    known = [source.size or 0 for source in sources if source.cuttable]
     return balanced(sum(known), fits, capacity.threads, chunks_per_thread) if known else fits

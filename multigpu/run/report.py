@@ -72,5 +72,4 @@ def _covered(spans: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def literal(name: str) -> str:
     """Return `name` so that plotly shows it letter by letter: it knows tags and templates."""
-    text = name.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return text.replace(TEMPLATE, "%&#123;")
+    return escape(name, quote=False).replace(TEMPLATE, "%&#123;")

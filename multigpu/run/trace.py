@@ -55,7 +55,7 @@ class Timeline:
 
 
 @contextmanager
-def logged(path: str) -> Iterator[Listener]:
+def log_events(path: str) -> Iterator[Listener]:
     """Yield a listener that writes a line of JSON for every event.
 
     The file exists from the first event on, and stays if the run fails.
@@ -70,7 +70,7 @@ def logged(path: str) -> Iterator[Listener]:
 
 
 @contextmanager
-def traced(path: str) -> Iterator[Timeline]:
+def record_timeline(path: str) -> Iterator[Timeline]:
     """Yield a timeline that is written at the end, also of a run that failed.
 
     Where it cannot be written either, the error of the run is the one that is raised.

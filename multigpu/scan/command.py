@@ -3,12 +3,13 @@
 import logging
 from collections.abc import Mapping
 from contextlib import ExitStack
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from multigpu.cluster.engine.events import now
+from multigpu.cluster.engine.output import is_replaced
+from multigpu.cluster.engine.scratch import scratch_folder
 from multigpu.run.command import (
     FILE,
     RUN,
@@ -16,6 +17,7 @@ from multigpu.run.command import (
     WATCH,
     Reporting,
     check_outputs,
+    file_option,
     keep_inputs,
     number_of,
     options,
@@ -25,11 +27,11 @@ from multigpu.run.command import (
     watch,
 )
 from multigpu.run.options import RunOptions
+from multigpu.run.summary import write_summary
 from multigpu.scan.options import ScanOptions, scan_lanes
 
 if TYPE_CHECKING:
     from multigpu.scan.inputs import ScanInputs
-    from multigpu.scan.job import ScanJob
 
 logger = logging.getLogger(__name__)
 
@@ -57,9 +59,9 @@ def _bases_or_share(text: str) -> int | float:
 
 SCAN = (
     click.argument("samples", nargs=-1, type=FILE),
-    click.option(
-        "--signatures", "-s", type=FILE, multiple=True, metavar="FILE",
-        help="FASTA file with signatures; may be given several times.",
+    file_option(
+        "--signatures", "-s", multiple=True,
+        text="FASTA file with signatures; may be given several times.",
     ),
     click.option(
         "--hits", type=click.Choice(["first", "best", "all"]), default="first", show_default=True,
@@ -115,23 +117,25 @@ def scan_options(values: Mapping[str, Any]) -> ScanOptions:
 
 @click.command(cls=OrderedCommand)
 @options(SCAN)
+@file_option(
+    "-o",
+    "--output",
+    text="File for the rows; -: standard output.  [default: standard output]",
+    metavar="OUT",
+)
 @click.option(
-    "-o", "--output", type=FILE, metavar="OUT",
-    help="File for the rows; -: standard output.  [default: standard output]",
-)  # fmt: skip
-@click.option(
-    "--format", "chosen",
-    type=click.Choice(
-        ["tsv", "csv", "text", "bed", "jsonl", "parquet", "sam", "bam", "paf"]
-    ),
+    "--format",
+    "chosen",
+    type=click.Choice(["tsv", "csv", "text", "bed", "jsonl", "parquet", "sam", "bam", "paf"]),
     help="Format of the rows; sam, bam and paf are alignments."
     "  [default: by the suffix of OUT, else tsv]",
-)  # fmt: skip
+)
 @click.option(
-    "--ambiguous", is_flag=True,
+    "--ambiguous",
+    is_flag=True,
     help="Add a last column with the ambiguous sample bases of each match to TSV, CSV and BED, or"
     " a tag to SAM, BAM and PAF.",
-)  # fmt: skip
+)
 @options(RUN, SUMMARY, WATCH)
 def command(
     samples: tuple[str, ...],
@@ -148,7 +152,7 @@ def command(
     """
     started = now()
     scanning, running = scan_options(values), options_from(RunOptions, values)
-    reporting = Reporting.of(values)
+    reporting = options_from(Reporting, values)
     written = check_outputs(reporting, output)
     from multigpu.formats.storage.ahead import Streams
 
@@ -160,9 +164,7 @@ def command(
         workers = stack.enter_context(start_workers(running, reporting, lanes))
         # GPUs and streams start in threads of their own, while the rest of the program loads.
         from multigpu.cluster.engine.journal import journal_of
-        from multigpu.cluster.engine.output import is_replaced
         from multigpu.formats.tables.writers import format_of, with_columns
-        from multigpu.run.summary import write_summary
         from multigpu.scan.job import ScanJob
         from multigpu.scan.output import write_matches
         from multigpu.scan.strays import refuse_strays
@@ -185,8 +187,12 @@ def command(
         columns = list(scanning.error_columns)
         if ambiguous or scanning.max_ambiguous is not None:
             columns.append("ambiguous")
-        found = partial(_matches_found, job)
-        with watch(job, reporting, name="scan", results=found, rows_to=output), job.keep_journal():
+
+        def matches_found() -> str:
+            return f"{job.facts.hits:,} matches"
+
+        watched = watch(job, reporting, name="scan", results=matches_found, rows_to=output)
+        with watched, job.keep_journal():
             write_matches(job, output, with_columns(fmt, columns))
             job.published = True
             if reporting.summary:
@@ -195,23 +201,18 @@ def command(
         print_outcome(reporting, f"{number_of(job.facts.hits, 'match')} in {records}", output)
 
 
-def _matches_found(job: "ScanJob") -> str:
-    """Return the results so far in words, for the progress."""
-    return f"{job.facts.hits:,} matches"
-
-
 def _inputs(
     stack: ExitStack, samples: tuple[str, ...], signatures: tuple[str, ...], quiet: bool
 ) -> "ScanInputs":
     """Return the files of the command line, or those of the demo, which `stack` removes."""
-    from multigpu.cluster.engine.scratch import scratch_folder
     from multigpu.scan.inputs import expand_inputs
-    from multigpu.scan.simulate import write_demo
 
     if not samples and not signatures:
+        from multigpu.scan.simulate import write_demo
+
         folder = stack.enter_context(scratch_folder())
         if not quiet:
             click.echo("multigpu: no samples given: scanning the built-in demo", err=True)
-        demo = write_demo(folder)
-        samples, signatures = (str(demo.samples),), (str(demo.signatures),)
+        sample_file, signature_file = write_demo(folder)
+        samples, signatures = (str(sample_file),), (str(signature_file),)
     return expand_inputs(samples, signatures)

@@ -40,7 +40,6 @@ class ScanFacts(JobFacts):
     hits: int = 0
 
     def add(self, outcome: Outcome[ScanPart]) -> None:
-        """Count a part."""
         super().add(outcome)
         self.records += outcome.part.records
         self.bases += outcome.part.bases

@@ -42,7 +42,6 @@ class ScanTotals:
     _names: set[bytes] = field(default_factory=set)
 
     def add(self, facts: RowFacts) -> None:
-        """Count rows."""
         self.hits += facts.hits
         self.mostly_ambiguous += facts.mostly_ambiguous
         if len(self._names) >= MOST_NAMES:
@@ -92,8 +91,11 @@ class Joiner:
             self._list(part.listed.names.split(b"\n")[:-1], part.listed.lengths.tolist())
         self.totals.add(part.facts)
         self.totals.longest = max(self.totals.longest, part.longest)
-        if len(part.rows):
-            yield self._numbered(part.rows)
+        rows = part.rows
+        if isinstance(rows, Batch):  # text has no numbers of samples
+            rows = replace(rows, sample_index=rows.sample_index + self._records_before)
+        if len(rows):
+            yield rows
         if part.error is not None:
             raise part.error
         self._records_before += part.records
@@ -154,12 +156,6 @@ class Joiner:
         self._waiting.append(rows[~is_open])
         if is_open.any():
             self._open.append((rows[is_open], edge[is_open]))
-
-    def _numbered(self, rows: Batch | bytes) -> Batch | bytes:
-        """Return rows with the numbers of samples in the whole input; text has no such numbers."""
-        if isinstance(rows, bytes):
-            return rows
-        return replace(rows, sample_index=rows.sample_index + self._records_before)
 
     def _illegal(self, part: ScanPart) -> InputError:
         """Return the error for a letter in a later piece of a record."""

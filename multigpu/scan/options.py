@@ -1,6 +1,7 @@
 """Options of a scan, as one frozen object."""
 
 from dataclasses import dataclass, replace
+from math import isnan
 from numbers import Integral
 from typing import Any, Literal
 
@@ -29,20 +30,9 @@ def scan_lanes(plain_bytes: int) -> Lanes:
 
 @dataclass(frozen=True, kw_only=True)
 class ScanOptions:
-    """Rules for matches and rows; docs/scan.md has the meaning of each option.
+    """Rules for matches and rows, as `multigpu.scan` describes them.
 
-    hits           "first": the lowest start of every sample and signature (with edits the lowest
-                   end), "best": the fewest errors, then as first, or "all"
-    strand         "forward", or "both": reverse complements too
-    sample_n       "match" or "mismatch": whether ambiguous sample bases may match others
-    min_score      lowest score of a row, or None
-    phred_offset   quality character of score 0: 33 or 64
-    max_ambiguous  most ambiguous sample bases of a match: an int, or a float below 1, which is a
-                   share of its length
-    max_mismatches most bases of a signature that do not match: an int, or a share of its length
-    max_edits      most substitutions, insertions and deletions, likewise; one of the two
-    exact_prefix   bases at the begin of a signature that must match, without a gap inside
-    exact_suffix   and at its end
+    The most ambiguous bases, mismatches and edits are numbers, or, as floats below 1, shares.
     """
 
     hits: Literal["first", "best", "all"] = "first"
@@ -57,7 +47,6 @@ class ScanOptions:
     exact_suffix: int = 0
 
     def __post_init__(self) -> None:
-        """Raise UsageError for impossible options."""
         for name, choices in (
             ("hits", ("first", "best", "all")),
             ("strand", ("forward", "both")),
@@ -66,9 +55,8 @@ class ScanOptions:
         ):
             check_choice(name, getattr(self, name), choices)
         convert_fields(self, number, "min_score")
-        if self.min_score is not None and self.min_score != self.min_score:
-            raise UsageError("min_score is not a number")
-        self._check_min_score()
+        if self.min_score is not None:
+            self._check_min_score(self.min_score)
         for name in ("max_ambiguous", "max_mismatches", "max_edits"):
             self._check_bases(name, "match" if name == "max_ambiguous" else "signature")
         if self.max_mismatches is not None and self.max_edits is not None:
@@ -90,12 +78,14 @@ class ScanOptions:
             return ()
         return ("edits", "cigar") if self.max_edits else ("mismatches",)
 
-    def _check_min_score(self) -> None:
+    def _check_min_score(self, score: float) -> None:
         """Raise UsageError for a score that no row can have."""
+        if isnan(score):
+            raise UsageError("min_score is not a number")
         highest = HIGHEST_QUALITY - self.phred_offset
-        if self.min_score is not None and self.min_score > highest:
+        if score > highest:
             raise UsageError(
-                f"min score {self.min_score:g}: no score is above {highest}, the highest Phred"
+                f"min score {score:g}: no score is above {highest}, the highest Phred"
                 f" score of qualities from offset {self.phred_offset}"
             )
 

@@ -87,7 +87,6 @@ class RowFacts:
 
     @classmethod
     def of(cls, rows: Batch) -> "RowFacts":
-        """Return the facts of a batch."""
         return cls(
             hits=len(rows), mostly_ambiguous=rows.mostly_ambiguous, sample_names=rows.sample_names
         )

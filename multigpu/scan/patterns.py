@@ -11,7 +11,6 @@ from multigpu.scan.options import ScanOptions
 
 
 def patterns_of(signatures: Signatures, options: ScanOptions) -> Patterns:
-    """Return the patterns of the signatures."""
     letters = signatures.letters
     return Patterns.of_joined(letters.joined, letters.offsets, options.strand == "both")
 
@@ -45,8 +44,11 @@ def check_errors(signatures: Signatures, options: ScanOptions) -> None:
                 f"{name} is {bases}, more than the {_bases(lengths[shortest])} of the signature"
                 f" {quoted(signatures.names[shortest])}"
             )
-    at = int(np.argmin(lengths - allowed_bases(options.most_errors, lengths)))
-    if options.hits == "all" and allowed_bases(options.most_errors, lengths)[at] >= lengths[at]:
+    if options.hits != "all" or options.exact_prefix or options.exact_suffix:
+        return
+    spare = lengths - allowed_bases(options.most_errors, lengths)
+    at = int(np.argmin(spare))
+    if spare[at] <= 0:
         kind = "max_edits" if options.max_edits else "max_mismatches"
         raise UsageError(
             f"{kind} is {options.most_errors}, and the signature {quoted(signatures.names[at])}"

@@ -73,7 +73,6 @@ class ScanPlan(Plan):
     host_cost: Cost
 
     def with_chunks(self, chunk_bytes: int, sources: Sequence[Source]) -> "ScanPlan":
-        """Return the plan with chunks of another size."""
         return replace(self, chunk_bytes=chunk_bytes, chunks=_count_chunks(sources, chunk_bytes))
 
     @property

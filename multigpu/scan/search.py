@@ -194,7 +194,8 @@ class PlaceSearch(Search):
         for part, found in zip(halves, hits, strict=True):
             assert part.half is not None
             moved.append(found.moved(part.half.first_record, part.half.cut))
-        return self._chosen(ErrorHits.joined(moved))
+        joined = ErrorHits.joined(moved)
+        return joined.chosen(self._wanted, self.patterns.strands, by_end=False)
 
     def matches(self, pieces: Pieces, part: PlacePart, hits: ErrorHits) -> Matches:
         if part.origin is not None:
@@ -206,9 +207,6 @@ class PlaceSearch(Search):
             hits = few.chosen(self._options.hits, self.patterns.strands, by_end=False)
             ambiguous = _count_ambiguous(pieces, hits)
         return Matches(hits=hits, cigars=[b""] * len(hits), ambiguous=ambiguous)
-
-    def _chosen(self, hits: ErrorHits) -> ErrorHits:
-        return hits.chosen(self._wanted, self.patterns.strands, by_end=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -303,24 +301,21 @@ def _most_ambiguous(hits: ErrorHits, options: ScanOptions) -> NDArray[np.int64]:
 def open_scanner(
     place: Place, patterns: Patterns, rules: Rules, bases: float
 ) -> tuple[Any, Allocate]:
-    """Return the scanner for a device, and what allocates memory for the letters."""
+    """Return the scanner for this thread's device, and what allocates memory for the letters."""
     if place.gpu is None:
         from multigpu.kernels.scan import cpu
 
         return cpu.Scanner(patterns, rules, bases), _unpinned
-    import cupy
-
     from multigpu.kernels.device.pinned import pinned
     from multigpu.kernels.scan import cuda
 
-    with cupy.cuda.Device(place.gpu):
-        return cuda.Scanner(patterns, rules, bases), pinned
+    return cuda.Scanner(patterns, rules, bases), pinned
 
 
 def open_error_scanner(
     place: Place, patterns: Patterns, limits: Limits, **kind: Any
 ) -> tuple[Any, Allocate]:
-    """Return the scanner for a device, and what allocates memory for the letters.
+    """Return the scanner for this thread's device, and what allocates memory for the letters.
 
     kind  see `multigpu.kernels.scan.approximate.cpu.Scanner`
     """
@@ -328,13 +323,10 @@ def open_error_scanner(
         from multigpu.kernels.scan.approximate import cpu
 
         return cpu.Scanner(patterns, limits, **kind), _unpinned
-    import cupy
-
     from multigpu.kernels.device.pinned import pinned
     from multigpu.kernels.scan.approximate import cuda
 
-    with cupy.cuda.Device(place.gpu):
-        return cuda.Scanner(patterns, limits, **kind), pinned
+    return cuda.Scanner(patterns, limits, **kind), pinned
 
 
 def _unpinned(size: int) -> NDArray[np.uint8]:

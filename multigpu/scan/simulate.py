@@ -10,13 +10,14 @@ and in every version; each part (lengths, bases, Ns, qualities, planting) has it
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import BinaryIO
 
 import numpy as np
 from numpy.random import PCG64, SeedSequence
 from numpy.typing import NDArray
 
 from multigpu.errors import UsageError
+from multigpu.formats.storage.compressed import Compressed
 from multigpu.run.values import shown
 
 # uint8[256, 4]: the four letters that a random byte stands for.
@@ -36,15 +37,13 @@ SIGNATURES, SAMPLES = range(2)
 LENGTHS, LETTERS, NS, QUALITIES, ORDER, PLANTS = range(6)
 
 
-class Sink(Protocol):
-    """Destination of the text: a binary file, or something that compresses."""
-
-    def write(self, data: bytes, /) -> Any:
-        """Write some text."""
-
-
 def signatures(
-    out: Sink, count: int, min_length: int, max_length: int, n_ratio: float, seed: int
+    out: BinaryIO | Compressed,
+    count: int,
+    min_length: int,
+    max_length: int,
+    n_ratio: float,
+    seed: int,
 ) -> None:
     """Write `count` random signatures sig0, sig1, … as FASTA, one line a sequence.
 
@@ -62,7 +61,7 @@ def signatures(
 
 
 def samples(
-    out: Sink,
+    out: BinaryIO | Compressed,
     signatures: Sequence[Letters],
     clean: int,
     infected: int,
@@ -109,24 +108,19 @@ def samples(
             out.write(_fastq(first, each, _qualities(letters.size, min_phred, max_phred, scores)))
 
 
-class DemoFiles(NamedTuple):
-    """Files of the built-in demo."""
-
-    samples: Path
-    signatures: Path
-
-
-def write_demo(folder: str | Path) -> DemoFiles:
+def write_demo(folder: str | Path) -> tuple[Path, Path]:
     """Write samples.fastq and signatures.fasta: a few megabytes, a third of the samples infected.
 
     folder  made where it is missing; files of these names are replaced
+
+    Returns the paths of both, in this order.
     """
-    files = DemoFiles(Path(folder, "samples.fastq"), Path(folder, "signatures.fasta"))
-    files.samples.parent.mkdir(parents=True, exist_ok=True)
-    with files.signatures.open("wb") as out:
+    sample_file, signature_file = Path(folder, "samples.fastq"), Path(folder, "signatures.fasta")
+    sample_file.parent.mkdir(parents=True, exist_ok=True)
+    with signature_file.open("wb") as out:
         signatures(out, count=40, min_length=300, max_length=1000, n_ratio=0.1, seed=DEMO_SEED)
-    planted = files.signatures.read_bytes().split(b"\n")[1::2]
-    with files.samples.open("wb") as out:
+    planted = signature_file.read_bytes().split(b"\n")[1::2]
+    with sample_file.open("wb") as out:
         samples(
             out,
             [np.frombuffer(letters, np.uint8) for letters in planted],
@@ -141,7 +135,7 @@ def write_demo(folder: str | Path) -> DemoFiles:
             n_ratio=0.1,
             seed=DEMO_SEED,
         )
-    return files
+    return sample_file, signature_file
 
 
 # ---- records ------------------------------------------------------------------------------------
@@ -199,7 +193,8 @@ class _Records:
         spread = self.max_length - self.min_length + 1
         for first in range(0, count, size):
             here = self.min_length + lengths.below(spread, min(size, count - first))
-            letters = _random_letters(int(here.sum()), bases)
+            total = int(here.sum())
+            letters = BASES[bases.bytes(-(-total // 4))].ravel()[:total]
             yield first, letters, np.split(letters, np.cumsum(here[:-1]))
 
 
@@ -220,12 +215,6 @@ def _fastq(first: int, records: Sequence[Letters], qualities: Letters) -> bytes:
 
 
 # ---- letters ------------------------------------------------------------------------------------
-
-
-def _random_letters(size: int, random: _Stream) -> Letters:
-    """Return uint8[size] of A, C, G and T, each as likely: four from every random byte."""
-    letters: Letters = BASES[random.bytes(-(-size // 4))].ravel()[:size]
-    return letters
 
 
 def _put_ns(letters: Letters, ratio: float, random: _Stream) -> None:
@@ -296,7 +285,6 @@ def _check_planting(signatures: Sequence[Letters], low: int, high: int, shortest
 
 
 def _check_count(what: str, value: int) -> None:
-    """Raise UsageError for a number of records that cannot be made."""
     if not 0 <= value < LIMIT:
         raise UsageError(f"{what} is {shown(value)}; it must be 0 to {LIMIT - 1:,}")
 

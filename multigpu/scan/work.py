@@ -113,9 +113,8 @@ class ScanSession:
         bases = expected_bases(workload.sources)
         self.search = open_search(place, workload.signatures, workload.options, bases)
         lengths = self.search.patterns.lengths
-        self._index_bytes = index_size(
-            lengths, workload.options, bases, place.gpu is not None
-        ).memory
+        size = index_size(lengths, workload.options, bases, place.gpu is not None)
+        self._index_bytes = size.memory
         self.reader = SpanReader(
             workload.sources,
             overlap=self.search.overlap,
@@ -124,7 +123,6 @@ class ScanSession:
         )
 
     def load(self, span: Span) -> LoadedPieces:
-        """Read and parse the span."""
         pieces = self.reader.read(span)
         return LoadedPieces(pieces=pieces, part=self.search.whole(pieces))
 
@@ -200,7 +198,7 @@ class ScanSession:
                 rows=rows[is_tail],
                 edge=edge[is_tail],
             )
-        whole = rows[~(is_lead | is_tail)]
+        whole, fmt = rows[~(is_lead | is_tail)], self.workload.needs.fmt
         facts = RowFacts.of(whole)
         return ScanPart(
             source=pieces.source,
@@ -209,7 +207,7 @@ class ScanSession:
             records=len(pieces.table) - first,
             bases=int(pieces.inside.sum()),
             longest=int(pieces.table[:, LENGTH].max(initial=0)),
-            rows=self._rendered(whole),
+            rows=whole if fmt is None else render(whole, self.workload.signatures, fmt),
             facts=facts,
             lead=lead,
             tail=tail,
@@ -217,11 +215,6 @@ class ScanSession:
             error=self._misnamed(pieces, facts) or error,
             illegal_lead=illegal_lead,
         )
-
-    def _rendered(self, rows: Batch) -> Batch | bytes:
-        """Return rows, as text where the job has a text format."""
-        fmt = self.workload.needs.fmt
-        return rows if fmt is None else render(rows, self.workload.signatures, fmt)
 
     def _listed(self, pieces: Pieces, first: int, end: int) -> RecordList | None:
         """Return records of the pieces, from the first to before the end."""
@@ -311,7 +304,6 @@ class ScanSession:
         return score
 
     def close(self) -> None:
-        """Free the search's memory and the buffers."""
         self.search.close()
         self.reader.clear()
 

@@ -8,7 +8,7 @@ import click
 from multigpu.cli import cli
 from multigpu.cluster.engine.output import failures_named
 from multigpu.errors import UsageError
-from multigpu.run.command import FILE
+from multigpu.run.command import file_option
 
 STEPS = """
 simulate signatures --count 40 --min-length 300 --max-length 1000 -o {}/signatures.fasta
@@ -24,10 +24,14 @@ dock {}/ligands.sdf --pocket {}/pocket.npz -o {}/poses.sdf --report {}/poses.htm
 
 
 @click.command()
-@click.option(
-    "-o", "--output", type=FILE, default="multigpu-demo", show_default=True, metavar="DIR",
-    help="Folder for the generated data and the results.",
-)  # fmt: skip
+@file_option(
+    "-o",
+    "--output",
+    text="Folder for the generated data and the results.",
+    metavar="DIR",
+    default="multigpu-demo",
+    show_default=True,
+)
 @click.option("--gpus", default="auto", show_default=True, metavar="WHICH", help="As of scan.")
 @click.option("--debug", is_flag=True, help="Show where an error comes from.")
 def command(output: str, gpus: str, debug: bool) -> None:

@@ -25,6 +25,7 @@ from dask.system import cpu_count
 from distributed.system import memory_limit
 
 from multigpu.cluster.devices.gpus import VISIBLE, Device, Survey, survey
+from multigpu.run.command import number_of
 
 PACKAGES = (
     "numpy", "numba", "dask", "distributed", "pyarrow", "isal", "backports.zstd", "fsspec",
@@ -40,7 +41,7 @@ HEADER = Path("include") / "cuda_fp16.h"
 
 KERNEL_CHECK = """
 import json, time
-begun = time.perf_counter()
+begin = time.perf_counter()
 import cupy, numpy
 source = '''extern "C" __global__ void twice(const int* given, int* out, int count) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -50,7 +51,7 @@ given = numpy.arange(1000, dtype=numpy.int32)
 out = cupy.empty(given.size, cupy.int32)
 cupy.RawKernel(source, "twice")((4,), (256,), (cupy.asarray(given), out, numpy.int32(given.size)))
 right = bool((out.get() == 2 * given).all())
-print(json.dumps({"right": right, "seconds": round(time.perf_counter() - begun, 3)}))
+print(json.dumps({"right": right, "seconds": round(time.perf_counter() - begin, 3)}))
 """
 
 
@@ -159,7 +160,7 @@ def examine(kernel_check: bool = True) -> Report:
 
 def diagnose(found: Survey, here: Packages) -> tuple[Finding, ...]:
     """Return what stands between the program and the GPUs, most basic first."""
-    return (*_driver_problems(found), *_build_problems(here.cupy), *_cupy_problems(found, here))
+    return (*_driver_problems(found), *_cupy_problems(found, here))
 
 
 def _driver_problems(found: Survey) -> Iterator[Finding]:
@@ -174,28 +175,25 @@ def _driver_problems(found: Survey) -> Iterator[Finding]:
         yield Finding(text, f"unset {VISIBLE} to use all")
 
 
-def _build_problems(builds: Sequence[Build]) -> Iterator[Finding]:
-    if len(builds) > 1:
-        names = [build.name for build in builds]
+def _cupy_problems(found: Survey, here: Packages) -> Iterator[Finding]:
+    """Yield problems of the installed CuPy, and between it and the GPUs."""
+    names = [build.name for build in here.cupy]
+    if len(names) > 1:
         yield Finding(
-            f"{len(builds)} CuPy builds are installed and overwrite each other's files: "
+            f"{len(names)} CuPy builds are installed and overwrite each other's files: "
             + " and ".join(names),
             f"pip uninstall {' '.join(names)}, then install one extra: "
             "pip install 'multigpu[cu13]' (or cu12)",
             broken=True,
         )
-
-
-def _cupy_problems(found: Survey, here: Packages) -> Iterator[Finding]:
-    """Yield problems between the GPUs and the installed CuPy."""
     if not found.devices:
         return
     if not here.cupy:
         yield Finding("CuPy is not installed", _how_to_install(found), no_gpus=True)
         return
     needed = max(build.cuda or 0 for build in here.cupy)
-    if len(here.cupy) == 1 and found.cuda and found.cuda[0] < needed:
-        name, cuda = here.cupy[0].name, found.cuda[0]
+    if len(names) == 1 and found.cuda and found.cuda[0] < needed:
+        name, cuda = names[0], found.cuda[0]
         cure = f"update the driver to {OLDEST_DRIVERS.get(needed, 'a newer one')} or newer"
         if cuda >= OLDEST_CUDA:
             cure += f", or pip uninstall {name} and pip install 'multigpu[cu{cuda}]'"
@@ -254,7 +252,7 @@ def verdict(
     threads: int,
 ) -> str:
     """Return in one line what a scan will use."""
-    on_cpu = f"{threads} CPU thread{'s' * (threads != 1)}"
+    on_cpu = number_of(threads, "CPU thread")
     for finding in findings:
         if finding.no_gpus:
             return f"scan will use {on_cpu}: {finding.text}"
@@ -262,17 +260,13 @@ def verdict(
     if failed:
         good = ",".join(str(device.index) for device in devices if device.uuid not in failed)
         instead = f"--gpus {good} uses the others" if good else f"--gpus none uses {on_cpu}"
-        return f"scan will fail on {len(failed)} of {_gpus(len(devices))}; {instead}"
+        return f"scan will fail on {len(failed)} of {number_of(len(devices), 'GPU')}; {instead}"
     names = [device.name for device in devices]
     kinds = ", ".join(
         f"{names.count(name)} × {name}" if names.count(name) > 1 else name
         for name in dict.fromkeys(names)
     )
-    return f"scan will use {_gpus(len(devices))}: {kinds}"
-
-
-def _gpus(count: int) -> str:
-    return f"{count} GPU{'s' * (count != 1)}"
+    return f"scan will use {number_of(len(devices), 'GPU')}: {kinds}"
 
 
 # ---- what is installed ------------------------------------------------------------------------
@@ -337,11 +331,11 @@ def check_kernels(
     devices: Sequence[Device], timeout: float = CHECK_SECONDS
 ) -> tuple[KernelCheck, ...]:
     """Compile and run a tiny kernel on every device, all at once, within `timeout` seconds."""
-    begun = time.monotonic()
+    begin = time.monotonic()
     children = [_start_check(device) for device in devices]
     try:
         return tuple(
-            _finish_check(device, child, begun, timeout)
+            _finish_check(device, child, begin, timeout)
             for device, child in zip(devices, children, strict=True)
         )
     finally:
@@ -363,25 +357,25 @@ def _start_check(device: Device) -> subprocess.Popen[str]:
 
 
 def _finish_check(
-    device: Device, child: subprocess.Popen[str], begun: float, timeout: float
+    device: Device, child: subprocess.Popen[str], begin: float, timeout: float
 ) -> KernelCheck:
     seconds, error = None, None
     try:
-        said, complaints = child.communicate(timeout=max(0.1, begun + timeout - time.monotonic()))
+        stdout, stderr = child.communicate(timeout=max(0.1, begin + timeout - time.monotonic()))
         if child.returncode:
-            last_line = complaints.strip().rpartition("\n")[2][:300]
+            last_line = stderr.strip().rpartition("\n")[2][:300]
             error = last_line or f"the process ended with {child.returncode}"
         else:
-            result = json.loads(said.strip().rpartition("\n")[2])
+            result = json.loads(stdout.strip().rpartition("\n")[2])
             seconds = float(result["seconds"])
             error = None if result["right"] else "the kernel's result is wrong"
     except subprocess.TimeoutExpired:
         _abandon(child)
         error = f"no answer within {timeout:g} seconds"
     except (ValueError, LookupError, TypeError):
-        error = f"the process said {said[:100]!r}"
+        error = f"the process printed {stdout[:100]!r}"
     if seconds is None:
-        seconds = round(time.monotonic() - begun, 3)
+        seconds = round(time.monotonic() - begin, 3)
     return KernelCheck(device.uuid, seconds, error)
 
 

@@ -22,18 +22,11 @@ if TYPE_CHECKING:
     from multigpu.run.job import Job
     from multigpu.scan.job import ScanJob
 
-# Entries of docking's summary that are known before the run.
-PLANNED = (
-    "pocket", "sources", "rotations", "covering_radius_degrees", "shifts", "poses_tried",
-)  # fmt: skip
 NORMALIZED = {
     "chromosome": "every chromosome by itself",
     "genome": "the genome as a whole",
     "none": "not at all: counts are taken as they are",
 }
-
-
-WITHOUT_OUTPUT = " without matrices and report"
 
 
 @click.group()
@@ -59,9 +52,10 @@ def scan(**values: Any) -> None:
     planned = plan_job(job, job.worker_files)
     plan, sources = planned.plan, list(zip(job.sources, planned.plan.chunks, strict=True))
     on_gpu = bool(job.devices) or any(each["gpu"] for each in planned.workers)
-    seconds = None
+    seconds, search = None, []
     if job.options.most_errors:
         seconds = _search_seconds(job, on_gpu)
+        search = [f"search        about {seconds:.2g} s on one {'GPU' if on_gpu else 'core'}"]
     planned.show(
         values["as_json"],
         {
@@ -82,15 +76,11 @@ def scan(**values: Any) -> None:
         [
             f"signatures    {len(job.signatures):,}",
             f"index         {plan.index.entries:,} entries, {plan.index.memory:,} bytes",
-            *(
-                [f"search        about {seconds:.2g} s on one {'GPU' if on_gpu else 'core'}"]
-                if seconds is not None
-                else []
-            ),
+            *search,
             f"chunk         up to {plan.chunk_bytes:,} bytes of input",
             f"in progress   {plan.lanes} chunks at a time on each worker",
             planned.memory,
-            f"host memory   at most {plan.host_bytes:,} bytes in a process, and the rows",
+            f"{planned.host_memory}, and the rows",
             *(
                 f"{_describe(source)}, {'a stream' if chunks is None else f'{chunks:,} chunks'}"
                 for source, chunks in sources
@@ -108,24 +98,26 @@ def dock(**values: Any) -> None:
     job = DockJob(request_of(values))
     # Workers get the text of the ligands: they need no files.
     planned = plan_job(job, [])
-    plan, entries = planned.plan, job.summary_entries()
+    plan, summary = planned.plan, job.summary_entries()
+    # Entries of the summary that are known before the run.
+    known = ("pocket", "sources", "rotations", "covering_radius_degrees", "shifts", "poses_tried")
     points = " × ".join(map(str, job.pocket.shape))
     planned.show(
         values["as_json"],
         {
             "chunk_ligands": plan.chunk_ligands,
             "pose_spans": len(plan.pose_spans),
-            **{name: entries[name] for name in PLANNED},
+            **{name: summary[name] for name in known},
         },
         [
             f"pocket        {points} points, {number_of(len(job.field.values), 'map')}",
-            f"search        {entries['rotations']:,} rotations × {entries['shifts']:,} shifts",
-            f"poses tried   {entries['poses_tried']:,} of each ligand: the others repeat these",
+            f"search        {summary['rotations']:,} rotations × {summary['shifts']:,} shifts",
+            f"poses tried   {summary['poses_tried']:,} of each ligand: the others repeat these",
             f"chunk         up to {plan.chunk_ligands:,} ligands, {plan.chunk_bytes:,} bytes",
             f"pose spans    {len(plan.pose_spans):,} for each of these",
             f"in progress   {plan.lanes} chunks at a time on each worker",
             planned.memory,
-            f"host memory   at most {plan.host_bytes:,} bytes in a process",
+            planned.host_memory,
             *map(_describe, job.sources),
         ],
     )
@@ -172,7 +164,7 @@ def cnv(**values: Any) -> None:
             f"normalized    {NORMALIZED[normalized]}",
             *_chromosomes_in_progress(plan),
             planned.memory,
-            f"host memory   at most {plan.host_bytes:,} bytes in a process" + WITHOUT_OUTPUT,
+            f"{planned.host_memory} without matrices and report",
             *(f"note          {note}" for note in job.notes),
         ],
     )
@@ -222,6 +214,10 @@ class PlannedJob:
     def memory(self) -> str:
         """Return a line with the memory on the device with least, and how much may be used."""
         return f"memory there  {self.plan.device_bytes:,} of {self.plan.budget:,} bytes"
+
+    @property
+    def host_memory(self) -> str:
+        return f"host memory   at most {self.plan.host_bytes:,} bytes in a process"
 
 
 def plan_job(job: Any, files: Sequence[str]) -> PlannedJob:

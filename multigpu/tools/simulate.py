@@ -5,8 +5,11 @@ from typing import Any
 import click
 
 from multigpu.cluster.engine.output import atomic_output, check_output
+from multigpu.cnv.simulate import CohortDesign, simulate_cohort
+from multigpu.dock import simulate as simulate_docking
 from multigpu.formats.storage.compressed import compressed_output
-from multigpu.run.command import FILE, Decorator, keep_inputs, options
+from multigpu.formats.tables.counts import write_counts
+from multigpu.run.command import Decorator, file_option, keep_inputs, options
 from multigpu.scan import simulate
 
 
@@ -41,20 +44,16 @@ def _real(name: str, default: float, text: str) -> Decorator:
 
 
 SEED = _number("--seed", 1, "Another seed gives other data.")
-OUTPUT = click.option(
-    "-o", "--output", type=FILE, metavar="FILE", help="Where to write; standard output without it."
-)
+OUTPUT = file_option("-o", "--output", text="Where to write; standard output without it.")
 
 
 def _common(shortest: int, longest: int) -> Decorator:
-    """The options of both generators of sequences, with these default lengths in bases."""
-    return options((
+    """Return the options of both generators of sequences, with these default lengths in bases."""
+    lengths = (
         _number("--min-length", shortest, "Bases of the shortest."),
         _number("--max-length", longest, "Bases of the longest."),
-        _real("--n-ratio", 0.1, "Share of Ns, 0 to 1."),
-        SEED,
-        OUTPUT,
-    ))  # fmt: skip
+    )
+    return options(lengths, (_real("--n-ratio", 0.1, "Share of Ns, 0 to 1."), SEED, OUTPUT))
 
 
 @command.command("signatures")
@@ -67,9 +66,7 @@ def _signatures(output: str | None, **quantities: Any) -> None:
 
 
 @command.command("samples")
-@click.option(
-    "--signatures", "source", type=FILE, required=True, metavar="FASTA", help="What to plant."
-)
+@file_option("--signatures", "source", text="What to plant.", metavar="FASTA", required=True)
 @_number("--clean", 2000, "Samples without a signature.")
 @_number("--infected", 20, "Samples with signatures.")
 @_number("--min-signatures", 1, "Fewest different signatures of an infected sample.")
@@ -95,8 +92,6 @@ def _samples(source: str, output: str | None, **quantities: Any) -> None:
 @OUTPUT
 def _ligands(output: str | None, **quantities: int) -> None:
     """Random ligands lig0, lig1, … around the origin as SDF."""
-    from multigpu.dock import simulate as simulate_docking
-
     with compressed_output(output) as out:
         simulate_docking.ligands(out, **quantities)
 
@@ -109,8 +104,6 @@ def _ligands(output: str | None, **quantities: int) -> None:
 @OUTPUT
 def _pocket(output: str | None, **quantities: Any) -> None:
     """A random pocket around the origin as .npz."""
-    from multigpu.dock import simulate as simulate_docking
-
     with atomic_output(output) as out:
         simulate_docking.pocket(out, **quantities)
 
@@ -127,16 +120,10 @@ def _pocket(output: str | None, **quantities: Any) -> None:
 @_number("--max-carriers", 3, "Most samples that share a variant.")
 @_number("--width", 25_000, "Bases of a region.")
 @SEED
-@click.option("--truth", type=FILE, metavar="FILE", help="Write what was planted, as TSV.")
-@click.option(
-    "-o", "--output", type=FILE, metavar="FILE",
-    help="Parquet or TSV by its suffix; standard output without it.",
-)  # fmt: skip
+@file_option("--truth", text="Write what was planted, as TSV.")
+@file_option("-o", "--output", text="Parquet or TSV by its suffix; standard output without it.")
 def _counts(output: str | None, truth: str | None, **quantities: Any) -> None:
     """Read counts of a cohort, a table as of `multigpu count`."""
-    from multigpu.cnv.simulate import CohortDesign, simulate_cohort
-    from multigpu.formats.tables.counts import write_counts
-
     for path in (output, truth):
         check_output(path)
     keep_inputs([], output, truth)

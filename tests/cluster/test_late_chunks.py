@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support.fake_workers import FakeWorkers, Numbers, Seconds, steady
 
-from multigpu.cluster.engine.dispatch import LINE_PER_THREAD, Faults, dispatch
+from multigpu.cluster.engine.dispatch import LINE_PER_THREAD, dispatch
 from multigpu.cluster.engine.events import Event
 
 COUNT = 20  # workers
@@ -38,7 +38,7 @@ def run(workers: FakeWorkers, **faults: Any) -> Ran:
     def tell(event: Event) -> None:
         events[event.name] += 1
 
-    outcomes = dispatch(workers, Numbers(), spans(), faults=Faults(**faults), tell=tell)
+    outcomes = dispatch(workers, Numbers(), spans(), **faults, tell=tell)
     parts.extend(outcome.part for outcome in outcomes)
     assert parts == list(range(CHUNKS))
     return Ran(workers.now, events, longest)

@@ -108,3 +108,8 @@ def test_facts__refused(given: object) -> None:
         read_ploidies(given, counts.samples)
     with pytest.raises(UsageError, match="it can be infer, none, male, female, a file, or "):
         read_sexes(given, counts.samples)
+
+
+def test_facts__of_a_name_that_is_no_text() -> None:
+    with pytest.raises(UsageError, match="there is a sex of 7, but no such sample"):
+        read_sexes({7: "male"}, of_sexes().samples)

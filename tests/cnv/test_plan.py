@@ -10,7 +10,7 @@ from support.bams import write_alignments
 from support.cohorts import cohort
 from support.program import Run
 
-from multigpu.cluster.engine.plan import BudgetError, Capacity
+from multigpu.cluster.engine.plan import Capacity
 from multigpu.cluster.engine.workload import Place
 from multigpu.cnv.chromosome import CnvSpan
 from multigpu.cnv.counts_source import InMemory
@@ -18,6 +18,7 @@ from multigpu.cnv.job import CnvJob
 from multigpu.cnv.options import CnvOptions, KeptResults
 from multigpu.cnv.plan import CnvPlan, Shape, plan_memory
 from multigpu.count.job import CountJob
+from multigpu.errors import UsageError
 from multigpu.formats.tables.counts import Counts, write_counts
 from multigpu.run.job import Crew
 from multigpu.run.options import RunOptions
@@ -70,7 +71,7 @@ def test_plan__a_gpu_has_three_chromosomes_at_a_time() -> None:
 
 
 def test_plan__that_does_not_fit_is_refused() -> None:
-    with pytest.raises(BudgetError, match="the smallest chunk needs"):
+    with pytest.raises(UsageError, match="the smallest chunk needs"):
         plan(Capacity(1000, 2, 2, gpu=False, in_process=True))
 
 

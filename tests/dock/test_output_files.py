@@ -3,11 +3,11 @@
 import errno
 import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from multigpu.cluster.errors import DiskFull, Failure, UsageError
 from multigpu.dock.output.files import check_poses, pose_output, tables_beside
@@ -16,12 +16,17 @@ from multigpu.formats.tables.texts import Texts
 
 def write(path: Path, *names: str) -> None:
     with pose_output(f"{path}/") as poses:
-        poses.write(names, ["sdf"] * len(names), *one_pose(len(names)))
+        poses.write(docked(*names))
 
 
-def one_pose(ligands: int) -> tuple[NDArray[np.int64], Texts]:
-    """Return one pose for each ligand."""
-    return np.ones(ligands, np.int64), Texts.of([b"pose\n"] * ligands)
+def docked(*names: str) -> Any:
+    """Return ligands with one pose each."""
+    return SimpleNamespace(
+        names=names,
+        layouts=["sdf"] * len(names),
+        pose_counts=np.ones(len(names), np.int64),
+        pose_texts=Texts.of([b"pose\n"] * len(names)),
+    )
 
 
 def left(folder: Path) -> list[str]:
@@ -64,7 +69,7 @@ def test_folder__that_another_run_writes_is_refused(tmp_path: Path) -> None:
     with pose_output(f"{tmp_path}/poses/") as poses:
         with pytest.raises(UsageError, match="poses/: another run is writing it"):
             write(tmp_path / "poses", "b")
-        poses.write(["a"], ["sdf"], *one_pose(1))
+        poses.write(docked("a"))
     assert left(tmp_path / "poses") == ["a.sdf"]
 
 

@@ -16,7 +16,7 @@ from support.toy import Part, Toy
 
 from multigpu.cluster.deploy.deployment import Deployment
 from multigpu.cluster.deploy.start import workers
-from multigpu.cluster.engine.dispatch import DEADLY, Faults, dispatch
+from multigpu.cluster.engine.dispatch import DEADLY, dispatch
 from multigpu.cluster.engine.events import Event
 from multigpu.cluster.errors import DeviceFailed, Failure, Unfit
 from multigpu.cluster.workers.threads import LocalWorkers, Workers
@@ -42,8 +42,7 @@ def taken(
     """The parts that came, what happened, and the error at the end, if any."""
     parts: list[Part] = []
     events: list[Event] = []
-    faults = Faults(chunk_timeout=chunk_timeout)
-    outcomes = dispatch(found, toy, range(count), faults=faults, tell=events.append)
+    outcomes = dispatch(found, toy, range(count), chunk_timeout=chunk_timeout, tell=events.append)
     try:
         parts.extend(outcome.part for outcome in outcomes)
     except Failure as error:

@@ -241,9 +241,9 @@ def test_reads__damaged_anywhere_are_an_answer(small: Contents, data: st.DataObj
     content = bytearray(small.records)
     for _ in range(data.draw(st.integers(1, 4))):
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
-    walk = bam._Walk("x.bam", len(REFERENCES), WHOLE, ordered=False)
+    raw, last = np.frombuffer(bytes(content), np.uint8), np.full(1, bam.NOWHERE, np.int64)
     with contextlib.suppress(InputError):
-        found, stop = walk.over(np.frombuffer(bytes(content), np.uint8))
+        found, stop, _ = bam._parse("x.bam", raw, len(REFERENCES), WHOLE, False, last)
         assert 0 <= stop <= len(content)
         assert ((found.chrom >= 0) & (found.chrom < len(REFERENCES))).all()
 

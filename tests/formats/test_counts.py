@@ -429,4 +429,4 @@ def test_parquet__whose_chromosomes_have_no_names_is_refused(
     batch = pa.record_batch(columns, ["chrom", "start", "end", "s"])
     whole = counts_module._Rows.empty(2, 1, np.int32, np.empty)
     with pytest.raises(InputError, match=r"its chromosomes are damaged$"):
-        counts_module._placed("x.parquet", ("s",), [batch], whole, 0, 2)
+        counts_module._place_rows("x.parquet", ("s",), [batch], whole, 0, 2)

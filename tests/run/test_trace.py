@@ -18,7 +18,7 @@ from multigpu.cluster.engine.events import Event, now
 from multigpu.cluster.errors import DiskFull, Failure, UsageError
 from multigpu.cluster.workers import history
 from multigpu.run.progress import Progress
-from multigpu.run.trace import Timeline, logged, traced
+from multigpu.run.trace import Timeline, log_events, record_timeline
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -32,7 +32,7 @@ def finished(chunk: int, worker: str, begin: float) -> Event:
 
 def test_log__has_a_line_for_every_event_at_once(tmp_path: Path) -> None:
     path = tmp_path / "log"
-    with logged(str(path)) as log:
+    with log_events(str(path)) as log:
         log(Event("split", 1.5, {"chunk": 3, "bytes": 10}))
         assert json.loads(path.read_text()) == {
             "event": "split", "at": 1.5, "chunk": 3, "bytes": 10,
@@ -44,7 +44,7 @@ def test_log__has_a_line_for_every_event_at_once(tmp_path: Path) -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 def test_log__that_cannot_be_written_is_told() -> None:
     full = r"^/dev/full: cannot be written: the disk is full"
-    with logged("/dev/full") as log, pytest.raises(DiskFull, match=full):
+    with log_events("/dev/full") as log, pytest.raises(DiskFull, match=full):
         log(Event("split"))
 
 
@@ -90,9 +90,9 @@ def full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("full_disk")
 def test_timeline__that_cannot_be_written_does_not_cover_up_what_went_wrong() -> None:
-    with pytest.raises(KeyboardInterrupt), traced("trace"):
+    with pytest.raises(KeyboardInterrupt), record_timeline("trace"):
         raise KeyboardInterrupt
-    with pytest.raises(DiskFull, match=r"^trace: cannot be written"), traced("trace"):
+    with pytest.raises(DiskFull, match=r"^trace: cannot be written"), record_timeline("trace"):
         pass
 
 

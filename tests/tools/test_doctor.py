@@ -281,8 +281,8 @@ def test_command__json_has_everything(monkeypatch: pytest.MonkeyPatch) -> None:
         ("raise RuntimeError('driver too odd')", "RuntimeError: driver too odd"),
         ("raise SystemExit(7)", "the process ended with 7"),
         ("import os; os.abort()", "the process ended with -6"),
-        ("pass", "the process said ''"),
-        ("print(1)", "the process said '1\\n'"),
+        ("pass", "the process printed ''"),
+        ("print(1)", "the process printed '1\\n'"),
     ],
 )
 def test_check_kernels__what_the_child_may_do(

@@ -45,7 +45,8 @@ def parse(raw: Any, begin: Any, border: Any, final: Any, low: Any, table: Any) -
     low    the quality character that means 0
 
     Returns the number of records, where the next one begins or the one at fault, why it stopped (a
-    `Stop`), and for LENGTHS how many qualities there are. A record with a wrong quality is counted.
+    `Fault` or TABLE_FULL), and for LENGTHS how many qualities there are. A record with a wrong
+    quality is counted.
     """
     size, count = raw.shape[0], 0
     at = skip_blank(raw, begin)
@@ -144,8 +145,8 @@ def read(
 
     Returns the number of good records, where the letters end, where the block begins in the file,
     how many bytes of the file it holds, where the next record begins in it, why it stopped (a
-    `Stop`), and the last value of `parse`. A record with a wrong quality is in the table after the
-    good ones, by its positions in the block.
+    `Fault` or what follows it in `records`), and the last value of `parse`. A record with a wrong
+    quality is in the table after the good ones, by its positions in the block.
     """
     count, origin, at, held = 0, begin, 0, 0
     while True:

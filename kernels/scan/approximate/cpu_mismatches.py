@@ -55,7 +55,7 @@ class Scratch(NamedTuple):
     filled: NDArray[np.int64]  # [1] number of hits; more than there is room for: full
     latest: NDArray[np.int64]  # [patterns] the latest hit of each
     alive: NDArray[np.uint64]  # [TILE]
-    carry: NDArray[np.uint64]  # [TILE]
+    differ: NDArray[np.uint64]  # [2, TILE] positions that do not match one base, and the next one
     counters: NDArray[np.uint64]  # [MOST_PLANES, TILE]
     held: NDArray[np.uint64]  # [4, HELD] planes of a tile and of what follows it,
     held_from: NDArray[np.int64]  # [1] from this word on
@@ -100,7 +100,7 @@ def find(
         filled=np.zeros(1, np.int64),
         latest=np.full(len(target.most), -1, np.int64),
         alive=np.empty(TILE, np.uint64),
-        carry=np.empty(TILE, np.uint64),
+        differ=np.empty((2, TILE), np.uint64),
         counters=np.empty((MOST_PLANES, TILE), np.uint64),
         held=np.empty((4, HELD), np.uint64),
         held_from=np.empty(1, np.int64),
@@ -180,21 +180,24 @@ def _search_tile(
     for plane in range(n_planes):
         for i in range(TILE):
             scratch.counters[plane, i] = ALL if begin_at >> plane & 1 else np.uint64(0)
-    for i in range(first, stop):
-        segment = target.places[i] // SEGMENT
-        if scratch.held_from[0] != tile + segment * AHEAD:
-            scratch.held_from[0] = tile + segment * AHEAD
-            _hold(planes, scratch.held_from[0], scratch.held)
-        offset, bases = target.places[i] - segment * SEGMENT, target.sets[i]
-        _compare(scratch.held, offset, bases, strict, scratch.carry)
-        if i < first + target.n_exact[p]:
-            any_left = _take_out(scratch.alive, scratch.carry)
-        elif n_planes == FEW_PLANES:
-            any_left = _count(scratch.counters, scratch.carry, scratch.alive)
+    first_inexact = first + target.n_exact[p]
+    for i in range(first, first_inexact):
+        _look(planes, tile, target, i, strict, scratch, 0)
+        if not _take_out(scratch.alive, scratch.differ[0]):
+            return
+    for i in range(first_inexact, stop, 2):
+        _look(planes, tile, target, i, strict, scratch, 0)
+        if i + 1 < stop:
+            _look(planes, tile, target, i + 1, strict, scratch, 1)
         else:
-            for plane in range(n_planes):
-                _add(scratch.counters[plane], scratch.carry)
-            any_left = _take_out(scratch.alive, scratch.carry)
+            scratch.differ[1] = np.uint64(0)
+        if n_planes == FEW_PLANES:
+            any_left = _count(scratch.counters, scratch.differ, scratch.alive)
+        else:
+            for k in range(2):
+                for plane in range(n_planes):
+                    _add(scratch.counters[plane], scratch.differ[k])
+                any_left = _take_out(scratch.alive, scratch.differ[k])
         if not any_left:
             return
     _keep(tile, offsets, record, p, n_planes, begin_at, choice, found, scratch)
@@ -220,6 +223,17 @@ def _fill_alive(alive: Any, tile: Any, offsets: Any, record: Any, length: Any) -
             any_left = True
         record += 1
     return any_left
+
+
+@lean
+def _look(planes: Any, tile: Any, target: Any, i: Any, strict: Any, scratch: Any, k: Any) -> None:
+    """Set scratch.differ[k] to the positions of the tile that do not match base i of the target."""
+    segment = target.places[i] // SEGMENT
+    if scratch.held_from[0] != tile + segment * AHEAD:
+        scratch.held_from[0] = tile + segment * AHEAD
+        _hold(planes, scratch.held_from[0], scratch.held)
+    offset = target.places[i] - segment * SEGMENT
+    _compare(scratch.held, offset, target.sets[i], strict, scratch.differ[k])
 
 
 @lean
@@ -265,15 +279,16 @@ def _take_out(alive: Any, wrong: Any) -> Any:
 
 @lean
 def _count(counters: Any, differ: Any, alive: Any) -> Any:
-    """Add the bits to counters of three planes, all steps in one; return whether any are left."""
+    """Add two bits to each counter of three planes in one pass; return whether any are left."""
     ones, twos, fours = counters[0], counters[1], counters[2]
+    first, second = differ[0], differ[1]
     any_left = np.uint64(0)
     for i in range(TILE):
-        one = differ[i]
-        two = one & ones[i]
+        either = first[i] ^ second[i]
+        two = (first[i] & second[i]) | (either & ones[i])
         four = two & twos[i]
         alive[i] &= ~(four & fours[i])
-        ones[i] ^= one
+        ones[i] ^= either
         twos[i] ^= two
         fours[i] ^= four
         any_left |= alive[i]

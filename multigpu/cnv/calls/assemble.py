@@ -1,6 +1,5 @@
 """Tables of the calls of all chromosomes, put together from the parts of each."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -8,7 +7,7 @@ import numpy as np
 
 from multigpu.cnv.calls.copy_numbers import classes_by_usual_copies, fractional_copy_numbers
 from multigpu.cnv.calls.regions import farthest_end, region_copy_numbers
-from multigpu.cnv.calls.segments import NOT_CALLED, Indices, Rows, Spans
+from multigpu.cnv.calls.segments import NOT_CALLED, Indices, Rows, Segments, Spans
 from multigpu.cnv.chromosome import CnvPart
 from multigpu.cnv.options import CnvOptions
 from multigpu.cnv.result import RegionTable, SegmentTable
@@ -35,23 +34,20 @@ class Assembler:
     def segments(self) -> SegmentTable:
         """Return the segments. Where there is no CNV at all nothing is called, as in R."""
         parts, regions, options = self.parts, self.regions, self.options
-        first = _joined([part.begin + part.segments.first for part in parts])
-        stop = _joined([part.begin + part.segments.stop for part in parts])
+        segments = Segments.joined([part.segments for part in parts])
+        rows = self._rows([part.segments.first for part in parts])
         called = np.concatenate([part.called for part in parts])
-        classes = np.concatenate([part.segments.copy_number for part in parts])
-        if not called.any():
-            classes = np.full_like(classes, NOT_CALLED)
-        mean = np.concatenate([part.segments.mean for part in parts])
+        classes = segments.copy_number if called.any() else np.full(len(rows), NOT_CALLED, np.int32)
         table = SegmentTable(
-            chrom=regions.chrom[first],
-            sample=np.concatenate([part.segments.sample for part in parts]),
-            start=regions.start[first],
+            chrom=regions.chrom[rows],
+            sample=segments.sample,
+            start=regions.start[rows],
             end=self._ends([(part.segments.first, part.segments.stop) for part in parts]),
-            rows=stop - first,
-            mean=mean,
-            median=np.concatenate([part.segments.median for part in parts]),
+            rows=segments.stop - segments.first,
+            mean=segments.mean,
+            median=segments.median,
             copy_number=classes,
-            fractional=np.full_like(mean, np.nan),
+            fractional=np.full_like(segments.mean, np.nan),
             cnv=called,
         )
         if options.fractional is None:
@@ -79,6 +75,10 @@ class Assembler:
         spans = [part.robust for part in self.parts if part.robust is not None]
         return self._region_table(spans, cnvs, mispaired=False)
 
+    def _rows(self, rows: Sequence[Rows]) -> Rows:
+        """Return rows of each part, numbered through all regions."""
+        return np.concatenate([p.begin + each for p, each in zip(self.parts, rows, strict=True)])
+
     def _ends(self, spans: Sequence[Spans]) -> Rows:
         """Return the last base of spans of rows of each part. R takes that of the last region."""
         found = []
@@ -93,8 +93,8 @@ class Assembler:
     ) -> RegionTable:
         """Return regions, given as rows of each part, with the copy numbers of the CNVs there."""
         regions, options = self.regions, self.options
-        first = _joined([p.begin + first for p, (first, _) in zip(self.parts, spans, strict=True)])
-        chrom, start, end = regions.chrom[first], regions.start[first], self._ends(spans)
+        rows = self._rows([first for first, _ in spans])
+        chrom, start, end = regions.chrom[rows], regions.start[rows], self._ends(spans)
         if mispaired:
             chrom = _chromosomes_of_r(chrom, regions.names)
 
@@ -124,11 +124,6 @@ class Assembler:
         )
 
 
-def _joined(rows: list[Rows]) -> Rows:
-    joined: Rows = np.concatenate(rows)
-    return joined.astype(np.int64)
-
-
 def _chromosomes_of_r(chrom: Indices, names: Sequence[str]) -> Indices:
     """Return R's chromosome of every CNV region: all of them sorted, whatever the row.
 
@@ -141,8 +136,8 @@ def _chromosomes_of_r(chrom: Indices, names: Sequence[str]) -> Indices:
 
 def _level_key(name: str) -> tuple[int, int, int, str]:
     """Return the key of R's order: chr1, chr2, chr10, chrX, chrM, the others."""
-    prefix, rest = re.fullmatch("(chr|CHR)?(.*)", name, re.DOTALL).groups()  # type: ignore[union-attr]
-    group = 0 if prefix else 1
+    group = 0 if name.startswith(("chr", "CHR")) else 1
+    rest = name if group else name[3:]
     if rest.isascii() and rest.isdigit():
         return group, 0, int(rest), rest
     return group, 1 + (rest not in SPECIAL), SPECIAL.get(rest, 0), rest

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from multigpu.cnv.calls.segments import Floats, Rows, Spans
+from multigpu.cnv.calls.segments import Floats, Rows, Spans, rows_of_spans
 
 ROWS_AT_A_TIME = 1 << 16  # rows whose values are held together; a longer span comes alone
 
@@ -31,16 +31,10 @@ def inner_averages(
         if overlapping:
             rows, lengths = overlapping_rows(start, end, few_first, few_stop)
         else:
-            rows, lengths = own_rows(few_first, few_stop)
+            lengths = few_stop - few_first
+            rows = rows_of_spans(few_first, lengths)
         averages.append(_averages(values, *inner_rows(rows, lengths), median=median))
     return np.concatenate(averages)
-
-
-def own_rows(first: Rows, stop: Rows) -> tuple[Rows, Rows]:
-    """Return the rows of all spans one after the other, and the number of rows of each span."""
-    lengths = stop - first
-    before = np.cumsum(lengths) - lengths
-    return np.arange(int(lengths.sum())) + np.repeat(first - before, lengths), lengths
 
 
 def overlapping_rows(start: Rows, end: Rows, first: Rows, stop: Rows) -> tuple[Rows, Rows]:
@@ -57,7 +51,7 @@ def overlapping_rows(start: Rows, end: Rows, first: Rows, stop: Rows) -> tuple[R
         begin[earlier] -= 1
     lengths = np.maximum(np.searchsorted(start, highest), stop) - begin
     span = np.repeat(np.arange(len(first)), lengths)
-    rows = np.arange(len(span)) + (begin - (np.cumsum(lengths) - lengths))[span]
+    rows = rows_of_spans(begin, lengths)
     shared = (start[rows] < highest[span]) & (end[rows] > lowest[span])
     return rows[shared], np.bincount(span[shared], minlength=len(first))
 

@@ -1,6 +1,7 @@
 """Stage 5 on a chromosome, on the host: from the segments of the kernels to calls."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from multigpu.cnv.calls.copy_numbers import (
     integer_copy_numbers,
 )
 from multigpu.cnv.calls.regions import union, union_in_bases
-from multigpu.cnv.calls.segments import NOT_CALLED, Floats, Rows, Segments, Spans, is_cnv
+from multigpu.cnv.calls.segments import NOT_CALLED, Floats, Indices, Segments, Spans, is_cnv
 from multigpu.cnv.chromosome import CnvPart, ComputedChromosome, LoadedChromosome, true_runs
 from multigpu.cnv.kernel_options import model_options
 from multigpu.cnv.normalization import zero_fractions
@@ -27,62 +28,18 @@ if TYPE_CHECKING:
     from multigpu.cnv.work import CnvWorkload
 
 
-class SampleSubset:
-    """The cases that are compared on a chromosome, by their places among all cases.
-
-    columns  indices of the compared samples, cases and then controls; None: all
-    cases    number of all cases
-    """
-
-    def __init__(self, columns: tuple[int, ...] | None, cases: int) -> None:
-        self.cases = cases
-        self._is_all = columns is None
-        chosen = range(cases) if columns is None else [k for k in columns if k < cases]
-        self._places = np.array(chosen, np.int32)
-
-    def expand_segments(self, segments: Segments) -> Segments:
-        """Return the segments with the samples' numbers among all cases."""
-        return replace(segments, sample=self._places[segments.sample])
-
-    def expand_columns(self, values: Floats | None) -> Floats | None:
-        """Return [n, cases]: NaN for the cases that are not compared."""
-        if values is None:
-            return None
-        every = np.full((len(values), self.cases), np.nan)
-        every[:, self._places] = values
-        return every
-
-    def expand_window(self, window: Window) -> Window:
-        """Return the window with the samples' numbers among all cases."""
-        drawn = window.segments.copy()
-        drawn[:, 0] = self._places[drawn[:, 0].astype(np.int32)]
-        return replace(
-            window,
-            samples=self._places[window.samples],
-            carriers=self._places[window.carriers],
-            segments=drawn,
-        )
-
-    def expand_matrix(self, name: str, values: Any, sizes: dict[str, int]) -> NDArray[Any]:
-        """Return a matrix with a column for every case: NaN or NOT_CALLED if not compared."""
-        if self._is_all:
-            return np.asarray(values)
-        dimensions = matrices.DIMENSIONS[name]
-        shape = [{**sizes, "sample": self.cases}[each] for each in dimensions]
-        dtype = matrices.DTYPES.get(name, np.dtype(np.float64))
-        every = np.full(shape, NOT_CALLED if dtype.kind == "i" else np.nan, dtype)
-        if values is not None:
-            every[..., self._places if "sample" in dimensions else slice(None)] = values
-        return every
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ChromosomeCaller:
-    """Stage 5 of one chromosome; the workload is that of the compared samples."""
+    """Stage 5 of one chromosome.
+
+    workload   that of the samples that are compared on the chromosome
+    all_cases  number of cases on all chromosomes
+    """
 
     workload: "CnvWorkload"
     loaded: LoadedChromosome
     computed: ComputedChromosome
+    all_cases: int
 
     @property
     def options(self) -> CnvOptions:
@@ -94,24 +51,32 @@ class ChromosomeCaller:
         """Number of compared cases: the first columns of the counts."""
         return self.workload.cases
 
-    def part(self, all_cases: int) -> CnvPart:
-        """Return the calls of the chromosome, of which `all_cases` are the samples."""
+    @cached_property
+    def places(self) -> Indices:
+        """int32[cases]: numbers of the compared cases among all cases."""
+        columns = self.loaded.span.columns
+        chosen = range(self.all_cases) if columns is None else columns
+        return np.array([k for k in chosen if k < self.all_cases], np.int32)
+
+    def part(self) -> CnvPart:
+        """Return the calls of the chromosome, with the numbers that samples have among all."""
         segments, called = self._called_segments()
-        regions = segments.first[called], segments.stop[called]
+        segments = replace(segments, sample=self.places[segments.sample])
+        cnvs = segments.take(called)
+        regions = cnvs.first, cnvs.stop
         if self.options.model != "single":
             regions = union(*regions)
-        subset = SampleSubset(self.loaded.span.columns, all_cases)
         end = self.loaded.end
         return CnvPart(
             begin=self.loaded.span.first,
-            segments=subset.expand_segments(segments),
+            segments=segments,
             called=called,
             regions=regions,
-            robust=self._robust_regions(segments.take(called)),
-            fractional=subset.expand_columns(self._fractional(regions)),
+            robust=self._robust_regions(cnvs),
+            fractional=self._fractional(regions),
             nested=bool((end[1:] < end[:-1]).any()),
-            windows=tuple(map(subset.expand_window, self._windows(segments, called, regions))),
-            pieces=self._pieces(subset),
+            windows=self._windows(segments, cnvs, regions),
+            pieces=self._pieces(),
             notes=self.computed.notes,
         )
 
@@ -146,10 +111,10 @@ class ChromosomeCaller:
         place = self.loaded.start, self.loaded.end, self._on_one_side_of_par(spans, in_par)
         overlapping = self.options.compat_r
         averages = inner_averages(self._normalized, *place, median=median, overlapping=overlapping)
-        level = None
-        if self.computed.level is not None:
-            level = inner_averages(self._level, *place, median=median, overlapping=overlapping)
-            level = level[:, 0]
+        level = self.computed.level
+        if level is not None:
+            rows = level[:, None].__getitem__
+            level = inner_averages(rows, *place, median=median, overlapping=overlapping)[:, 0]
         both = self.workload.model_coverages(self.loaded.span)
         coverages, par_coverages = (each[: self.cases] for each in both)
         found = self._model(kernels, averages, level, coverages, field, **more)
@@ -201,10 +166,6 @@ class ChromosomeCaller:
         first, stop = spans
         return self.loaded.start[first], self.loaded.end[stop - 1]
 
-    def _level(self, rows: Rows) -> Floats:
-        assert self.computed.level is not None
-        return self.computed.level[rows, None]
-
     def _robust_regions(self, cnvs: Segments) -> Spans | None:
         """Return the segments of I/NI above the threshold; with threshold 0, CNVs that touch."""
         if self.computed.robust is None:
@@ -215,32 +176,35 @@ class ChromosomeCaller:
         return robust.first, robust.stop
 
     def _fractional(self, regions: Spans) -> Floats | None:
-        """Return [regions, cases]: fractional copy numbers, where they are wanted."""
+        """Return [regions, all cases]: fractional copy numbers, where they are wanted.
+
+        They are NaN for the cases that are not compared.
+        """
         if self.options.fractional is None:
             return None
-        if not len(regions[0]):
-            return np.empty((0, self.cases))
+        found = np.full((len(regions[0]), self.all_cases), np.nan)
+        if not len(found):
+            return found
         # Plain arithmetic, as R's: where CN0 is sure, its 0.05 lies on the border of rounding.
         median = self.options.fractional == "median"
         sini = self._model_averages(cnmops_reference, regions, "sini", median=median)
         copies = self.loaded.span.usual_copies(*self._bases(regions))
         usual = self.options.usual_copies if copies is None else copies[:, : self.cases]
-        return fractional_copy_numbers(sini, self.options, usual)
+        found[:, self.places] = fractional_copy_numbers(sini, self.options, usual)
+        return found
 
-    def _windows(
-        self, segments: Segments, called: NDArray[np.bool_], regions: Spans
-    ) -> list[Window]:
+    def _windows(self, segments: Segments, cnvs: Segments, regions: Spans) -> tuple[Window, ...]:
         """Return the largest CNV regions and their surroundings."""
-        cnvs = segments.take(called)
-        chosen = windows.largest(*regions, self.workload.kept.shown)
-        spans = [(int(regions[0][k]), int(regions[1][k])) for k in chosen]
-        return [self._window(segments, cnvs, first, stop) for first, stop in spans]
+        first, stop = regions
+        chosen = windows.largest(first, stop, self.workload.kept.shown).tolist()
+        return tuple(self._window(segments, cnvs, int(first[k]), int(stop[k])) for k in chosen)
 
     def _window(self, segments: Segments, cnvs: Segments, first: int, stop: int) -> Window:
         start, end, thinned = self.loaded.start, self.loaded.end, windows.thinned
         rows = windows.surroundings(first, stop, len(start))
         carriers = np.unique(cnvs.sample[(cnvs.first < stop) & (cnvs.stop > first)])
-        shown = windows.shown_samples(carriers, self.cases)
+        shown = windows.shown_samples(carriers, self.places)
+        columns = np.searchsorted(self.places, shown)
         sini, ini = self.computed.matrices["sini"], self.computed.matrices["ini"]
         return Window(
             chrom=self.loaded.span.block,
@@ -250,16 +214,16 @@ class ChromosomeCaller:
             position=thinned((start[rows] + end[rows]) / 2),
             samples=shown,
             carriers=carriers,
-            counts=thinned(self._normalized(rows)[:, shown]),
-            sini=thinned(sini[rows][:, shown]),
+            counts=thinned(self._normalized(rows)[:, columns]),
+            sini=thinned(sini[rows][:, columns]),
             ini=thinned(ini[rows]),
             segments=windows.drawn_segments(segments, shown, rows, start, end),
         )
 
-    def _pieces(self, subset: SampleSubset) -> matrices.Pieces:
+    def _pieces(self) -> matrices.Pieces:
         """Return the matrices to keep; where they are stored, only the ends that are left."""
         span = self.loaded.span
-        found: dict[str, Any] = dict(self.computed.matrices)
+        found = dict(self.computed.matrices)
         kept = self.workload.kept
         if not kept.matrices:
             return []
@@ -269,10 +233,27 @@ class ChromosomeCaller:
         if usual is not None and "copy_number" in found:
             classes = classes_by_usual_copies(self.options).astype(matrices.DTYPES["copy_number"])
             found["copy_number"] = classes[usual[:, : self.cases], found["copy_number"]]
-        if not self.cases:
-            found = dict.fromkeys(kept.matrices)
-        sizes = {"region": len(self.loaded.start), "class": len(self.options.classes)}
-        wanted = {name: subset.expand_matrix(name, found[name], sizes) for name in kept.matrices}
+        wanted = {name: self._of_all_cases(name, found.get(name)) for name in kept.matrices}
         if kept.store is None:
             return [(span.first, wanted)]
-        return matrices.write(kept.store, span.first, wanted, subset.cases)
+        return matrices.write(kept.store, span.first, wanted, self.all_cases)
+
+    def _of_all_cases(self, name: str, values: NDArray[Any] | None) -> NDArray[Any]:
+        """Return a matrix with a column for every case: NaN or NOT_CALLED if not compared.
+
+        values  None where no case is compared
+        """
+        if values is not None and self.loaded.span.columns is None:
+            return values
+        dimensions = matrices.DIMENSIONS[name]
+        sizes = {
+            "region": len(self.loaded.start),
+            "class": len(self.options.classes),
+            "sample": self.all_cases,
+        }
+        dtype = matrices.DTYPES.get(name, np.dtype(np.float64))
+        empty = NOT_CALLED if dtype.kind == "i" else np.nan
+        found = np.full([sizes[each] for each in dimensions], empty, dtype)
+        if values is not None:
+            found[..., self.places if "sample" in dimensions else slice(None)] = values
+        return found

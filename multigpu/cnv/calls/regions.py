@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.cnv.calls.segments import Indices, Rows, Spans
+from multigpu.cnv.calls.segments import Indices, Rows, Spans, rows_of_spans
 
 PAIRS_AT_A_TIME = 1 << 18  # CNVs and regions that are compared together: they fit into a cache
 
@@ -72,10 +72,8 @@ def overlaps(
     backwards = np.arange(len(counts))[::-1]
     block = np.cumsum(counts[backwards]) // PAIRS_AT_A_TIME
     for few in np.split(backwards, np.flatnonzero(np.diff(block)) + 1):
-        several = counts[few]
-        cnv = np.repeat(few, several)
-        before = np.cumsum(several) - several  # pairs of other CNVs
-        region = order[np.arange(len(cnv)) + np.repeat(first[few] - before, several)]
+        cnv = np.repeat(few, counts[few])
+        region = order[rows_of_spans(first[few], counts[few])]
         touched = end[region] > cnv_start[cnv]
         yield cnv[touched], region[touched]
 

@@ -23,6 +23,13 @@ Indices = NDArray[np.int32]
 Spans = tuple[Rows, Rows]
 
 
+def rows_of_spans(first: Rows, lengths: Rows) -> Rows:
+    """Return the rows of all spans, one span after the other."""
+    before = np.cumsum(lengths) - lengths
+    rows: Rows = np.arange(int(lengths.sum())) + np.repeat(first - before, lengths)
+    return rows
+
+
 @dataclass(frozen=True, eq=False)
 class Columnar:
     """Arrays of the same length, as the columns of a table."""

@@ -1,12 +1,12 @@
 """All files of a run, written into its hidden folder and published together."""
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from multigpu.cluster.engine.output import failures_named
 from multigpu.cnv import report
@@ -15,21 +15,11 @@ from multigpu.cnv.normalization import cores
 from multigpu.cnv.options import SHOWN_REGIONS, OutputOptions
 from multigpu.cnv.output import matrices, plots, text_files, vcf
 from multigpu.cnv.output.colours import GAIN_RED, Palette
-from multigpu.cnv.output.folder import (
-    FIGURES,
-    REPORT,
-    SESSION,
-    VCF,
-    publish,
-    store_path,
-)
+from multigpu.cnv.output.folder import FIGURES, REPORT, SESSION, VCF, publish, store_path
 from multigpu.cnv.output.tables import table_makers
 from multigpu.cnv.request import CnvRequest
 from multigpu.cnv.result import CnvResult
 from multigpu.cnv.samples.genomes import genome_named, genome_of_regions
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 def run_to_folder(
@@ -70,14 +60,13 @@ def write_tables(
 
     genome  IGV's name; None: recognized by the lengths of chromosomes
     """
-    writers = {"segments.seg": partial(_write_text, partial(text_files.seg, result))}
-    writers["cnvs.bed"] = partial(_write_text, partial(text_files.bed, result, palette))
+    texts = {"segments.seg": text_files.seg(result), "cnvs.bed": text_files.bed(result, palette)}
     for name, make in table_makers(result).items():
-        writers[f"{name}.tsv"] = partial(_write_table, make)
-    if with_vcf:
-        writers[VCF] = partial(vcf.write_vcf, result)
-    with ThreadPoolExecutor(min(len(writers), cores())) as threads:
-        written = [threads.submit(write, folder / name) for name, write in writers.items()]
+        texts[f"{name}.tsv"] = _table_text(make)
+    with ThreadPoolExecutor(cores()) as threads:
+        written = [threads.submit(_write_text, folder / name, text) for name, text in texts.items()]
+        if with_vcf:
+            written.append(threads.submit(vcf.write_vcf, result, folder / VCF))
     for done in written:
         done.result()
     tracks = [name for name in text_files.TRACKS if (folder / name).exists()]
@@ -86,13 +75,14 @@ def write_tables(
     (folder / SESSION).write_bytes(session)
 
 
-def _write_table(make: "Callable[[], pa.Table]", path: Path) -> None:
-    _write_text(lambda: text_files.tsv(make()), path)
+def _table_text(make: Callable[[], pa.Table]) -> Iterator[bytes | text_files.Text]:
+    """Yield the text of a table, which is made by the thread that takes the first line."""
+    yield from text_files.tsv(make())
 
 
-def _write_text(text: "Callable[[], Iterable[bytes | text_files.Text]]", path: Path) -> None:
+def _write_text(path: Path, text: Iterable[bytes | text_files.Text]) -> None:
     """Write a file and sync it, while other threads make others."""
     with path.open("wb") as file:
-        file.writelines(text())
+        file.writelines(text)
         file.flush()
         os.fsync(file.fileno())

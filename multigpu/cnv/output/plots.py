@@ -88,9 +88,7 @@ def _sizes(figure: Any, result: CnvResult, palette: Palette) -> None:
 def _region(figure: Any, window: Window, result: CnvResult) -> None:
     counts, sini, ini = figure.subplots(3, sharex=True, height_ratios=[3, 3, 1])
     x, carriers = window.position / 1e6, window.carriers.tolist()
-    for k, sample in sorted(
-        enumerate(window.samples.tolist()), key=lambda pair: pair[1] in carriers
-    ):
+    for k, sample in window.drawing_order():
         style = _style(sample, carriers)
         label = result.samples[sample] if sample in carriers[:NAMED] else None
         counts.plot(x, window.counts[:, k], label=label, **style)

@@ -2,9 +2,11 @@
 
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from multigpu.cnv.calls.copy_numbers import class_labels, direction
@@ -13,16 +15,13 @@ from multigpu.cnv.output.tables import names_of
 from multigpu.cnv.result import CnvResult
 from multigpu.formats.tables import arrow
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 CELLS = 1 << 18  # joined at a time: far below 2 GiB, which is the most Arrow joins
 TRACKS = ("cnvs.bed", "segments.seg", "cnvs.vcf.gz")
 BED_COLUMNS = 9
 SCALE = "-0.1;-1.5;0.1;1.5"  # of segment means
 
-Text: TypeAlias = "pa.Buffer"  # Arrow's own memory: to copy it would hold the interpreter
-Column: TypeAlias = "pa.Array | NDArray[Any] | str"  # a text is the same in all rows
+Text: TypeAlias = pa.Buffer  # Arrow's own memory: to copy it would hold the interpreter
+Column: TypeAlias = pa.Array | NDArray[Any] | str  # a text is the same in all rows
 
 
 # ---- lines from columns, joined by Arrow without a Python object for each row ------------------
@@ -33,21 +32,17 @@ def lines(*columns: Column) -> Text:
     return arrow.text(joined(*columns[:-1], joined(columns[-1], "\n"), by="\t"))
 
 
-def joined(*columns: Column, by: str = "") -> "pa.Array":
+def joined(*columns: Column, by: str = "") -> pa.Array:
     """Return the texts of each row, joined with `by`."""
-    import pyarrow.compute as pc
-
     found = [arrow.word(each) if isinstance(each, str) else texts(each) for each in columns]
     return pc.binary_join_element_wise(*found, arrow.word(by))
 
 
-def texts(column: "pa.Array | NDArray[Any]") -> "pa.Array":
+def texts(column: pa.Array | NDArray[Any]) -> pa.Array:
     """Return numbers as Python writes them: the shortest text that reads back equal.
 
     Arrow writes some of them otherwise, whole ones without ".0". Texts stay as they are.
     """
-    import pyarrow as pa
-
     values = arrow.numbers(column) if isinstance(column, np.ndarray) else column
     if pa.types.is_floating(values.type):
         return arrow.strings([*map(repr, arrow.values(values).tolist())])
@@ -57,7 +52,7 @@ def texts(column: "pa.Array | NDArray[Any]") -> "pa.Array":
 # ---- files ------------------------------------------------------------------------------------
 
 
-def tsv(rows: "pa.Table") -> "Iterator[bytes | Text]":
+def tsv(rows: pa.Table) -> Iterator[bytes | Text]:
     """Yield a header and a line for every row, with numbers as Python writes them."""
     yield ("\t".join(rows.column_names) + "\n").encode()
     step = max(1, CELLS // rows.num_columns)
@@ -80,7 +75,7 @@ def bed(result: CnvResult, palette: Palette = GAIN_RED) -> Iterator[Text]:
         yield lines(chrom, *place, joined(sample, label, by=":"), score, ".", *place, colour)
 
 
-def seg(result: CnvResult) -> "Iterator[bytes | Text]":
+def seg(result: CnvResult) -> Iterator[bytes | Text]:
     """Yield all segments for IGV; positions are from 1, inclusive."""
     segments = result.segments
     columns = {
@@ -91,7 +86,7 @@ def seg(result: CnvResult) -> "Iterator[bytes | Text]":
         "num.mark": segments.rows,
         "seg.mean": segments.mean,
     }
-    return tsv(arrow.table(columns.items()))
+    yield from tsv(arrow.table(columns.items()))
 
 
 def igv_session(

@@ -7,7 +7,7 @@ same type are one record. Merged regions are in the tables of CNV regions alone.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -26,10 +26,6 @@ FIELDS = "GT:CN:MD:MN"
 ELSEWHERE = 3  # added to the usual copies, of which there are fewer
 TYPES = ("DEL", "CNV", "DUP")  # by direction: -1, 0, 1
 DECIMALS = 6  # of means and medians
-
-# Genotypes of samples with a CNV; a gain of two copies may lie on one allele or on both.
-UNKNOWN, HAPLOID, ONE, BOTH, ANY = range(5)
-GENOTYPES = (".", "1", "0/1", "1/1", "./1")
 
 # Names of contigs that VCF and SAM take; a line that begins with # would be a comment.
 CONTIG = re.compile(r"[0-9A-Za-z!$%&+./:;?@^_|~-][0-9A-Za-z!#$%&*+./:;=?@^_|~-]*")
@@ -90,9 +86,6 @@ class Variants:
             cnv=order[kept],
         )
 
-    def __len__(self) -> int:
-        return len(self.records)
-
 
 def check_names(contigs: Sequence[str]) -> None:
     """Raise UsageError for the name of a chromosome that VCF does not take."""
@@ -126,89 +119,71 @@ def _records(result: CnvResult, variants: Variants) -> Iterator[bytes]:
     chromosome there is none that programs can look up: such a record begins at 1 and is a base
     shorter.
     """
-    records, cells = variants.records, _Cells(result, variants)
+    records = variants.records
     columns = (records.chrom, records.start, records.end, records.rows, variants.sign)
-    for number, values in enumerate(zip(*(each.tolist() for each in columns), strict=True)):
-        chrom, start, end, rows, sign = values
+    rows = zip(*(each.tolist() for each in columns), _cells(result, variants), strict=True)
+    for number, (chrom, start, end, regions, sign, cells) in enumerate(rows, 1):
         name, position, kind = result.regions.names[chrom], max(1, start), TYPES[sign + 1]
-        info = f"SVTYPE={kind};SVLEN={end - position};SVCLAIM=D;END={end};IMPRECISE;REGIONS={rows}"
-        place = f"{name}\t{position}\tcnv{number + 1}\tN\t<{kind}>\t.\tPASS"
-        yield "\t".join([place, info, FIELDS, *cells.row(number)]).encode() + b"\n"
+        info = f"SVTYPE={kind};SVLEN={end - position};SVCLAIM=D;END={end};IMPRECISE"
+        place = f"{name}\t{position}\tcnv{number}\tN\t<{kind}>\t.\tPASS"
+        yield "\t".join([place, f"{info};REGIONS={regions}", FIELDS, *cells]).encode() + b"\n"
 
 
-class _Cells:
-    """Cells of the samples in the records.
+def _cells(result: CnvResult, variants: Variants) -> Iterator[list[str]]:
+    """Yield the cells of all samples in each record.
 
     A sample without a CNV there has the usual genotype and copy number. One with a CNV there of
     other borders has neither: that is another record. One that is not compared has nothing.
     """
-
-    def __init__(self, result: CnvResult, variants: Variants) -> None:
-        self._result, self._variants = result, variants
-        self._copies = _copies(result.options.classes)
-        self._state, self._carriers = self._states(), self._carrier_cells()
-        self._others = [self._other_cells(k) for k in range(len(result.samples))]
-        self._begin = np.searchsorted(variants.record, np.arange(len(variants) + 1)).tolist()
-
-    def row(self, record: int) -> list[str]:
-        """Return the cells of a record."""
-        states = self._state[record].tolist()
-        found = [cells[state] for cells, state in zip(self._others, states, strict=True)]
-        for k in range(*self._begin[record : record + 2]):
-            found[self._variants.sample[k]] = self._carriers[k]
-        return found
-
-    def _states(self) -> NDArray[np.int8]:
-        """Return int8[records, samples]: usual copies, plus ELSEWHERE for another CNV."""
-        result, variants, cnvs = self._result, self._variants, self._result.called
-        records = variants.records
-        found = result.usual.of_intervals(records.chrom, records.start, records.end)
-        places = *genome_positions(records, cnvs), *genome_positions(cnvs, cnvs)
-        other = np.zeros(found.shape, np.bool_)
-        for cnv, record in overlaps(*places):
-            other[record, cnvs.sample[cnv]] = True
-        found[other] += ELSEWHERE
-        return found
-
-    def _other_cells(self, sample: int) -> list[str]:
-        """Return the cells of a sample that has no such CNV, for every state."""
-        options = self._result.options
-        usual = classes_by_usual_copies(options)[1:, options.main].tolist()
-        one, two = (self._copies[k] for k in usual)
-        if self._has_alleles(sample):
-            return [".", f"0:{one}", f"0/0:{two}", ".", ".", "./."]
-        return [".", f".:{one}", f".:{two}", ".", ".", "."]
-
-    def _has_alleles(self, sample: int) -> bool:
-        """Return whether each of the usual copies is an allele: not with another ploidy."""
-        ploidy = self._result.ploidy
-        return ploidy is None or ploidy[sample] == 2
-
-    def _carrier_cells(self) -> list[str]:
-        """Return the cells of the CNVs, in the order of `Variants.cnv`."""
-        result, cnvs = self._result, self._result.called.take(self._variants.cnv)
-        copies = result.usual.shown_classes(cnvs, result.options)
-        median, mean = (np.round(each, DECIMALS) for each in (cnvs.median, cnvs.mean))
-        columns = (self._genotypes(cnvs, copies), copies, median, mean)
-        return [
-            f"{GENOTYPES[genotype]}:{self._copies[copy]}:{md}:{mn}"
-            for genotype, copy, md, mn in zip(*(each.tolist() for each in columns), strict=True)
-        ]
-
-    def _genotypes(self, cnvs: SegmentTable, copies: Indices) -> Indices:
-        """Return int32[n]: indices of GENOTYPES."""
-        usual = self._result.usual.of_segments(cnvs)
-        sign = direction(cnvs.copy_number, self._result.options)
-        alleles = np.array([self._has_alleles(k) for k in range(len(self._result.samples))])
-        digits = np.array([int(text) if text != "." else -1 for text in self._copies])
-        change = digits[copies] - usual
-        unknown = (sign == 0) | ~alleles[cnvs.sample]
-        conditions = [unknown, usual == 1, change == -2, np.abs(change) == 1]
-        found = np.select(conditions, [UNKNOWN, HAPLOID, BOTH, ONE], ANY)
-        return np.asarray(found, np.int32)
+    digits = [label.removeprefix("CN") for label in result.options.classes]
+    copies = [*(text if text.isdigit() else "." for text in digits), "."]  # NOT_CALLED is the last
+    ploidies = np.array(result.ploidy or [2] * len(result.samples))[: len(result.samples)]
+    has_alleles = ploidies == 2  # as many as usual copies
+    usual = classes_by_usual_copies(result.options)[1:, result.options.main].tolist()
+    one, two = (copies[k] for k in usual)
+    # Cells by state: usual copies, or these and ELSEWHERE.
+    diploid = [".", f"0:{one}", f"0/0:{two}", ".", ".", "./."]
+    other = [".", f".:{one}", f".:{two}", ".", ".", "."]
+    by_sample = [diploid if has else other for has in has_alleles.tolist()]
+    carriers = _carrier_cells(result, variants, copies, has_alleles)
+    records = np.arange(len(variants.records) + 1)
+    begins = np.searchsorted(variants.record, records).tolist()
+    for states, (begin, end) in zip(_states(result, variants), pairwise(begins), strict=True):
+        found = [cells[state] for cells, state in zip(by_sample, states.tolist(), strict=True)]
+        for k in range(begin, end):
+            found[variants.sample[k]] = carriers[k]
+        yield found
 
 
-def _copies(classes: tuple[str, ...]) -> list[str]:
-    """Return the number in every label, `.` where it has none; the last is for NOT_CALLED."""
-    digits = [label.removeprefix("CN") for label in classes]
-    return [*(text if text.isdigit() else "." for text in digits), "."]
+def _states(result: CnvResult, variants: Variants) -> NDArray[np.int8]:
+    """Return int8[records, samples]: usual copies, plus ELSEWHERE for another CNV."""
+    records, cnvs = variants.records, result.called
+    found = result.usual.of_intervals(records.chrom, records.start, records.end)
+    other = np.zeros(found.shape, np.bool_)
+    for cnv, record in overlaps(*genome_positions(records, cnvs), *genome_positions(cnvs, cnvs)):
+        other[record, cnvs.sample[cnv]] = True
+    found[other] += ELSEWHERE
+    return found
+
+
+def _carrier_cells(
+    result: CnvResult, variants: Variants, copies: list[str], has_alleles: NDArray[np.bool_]
+) -> list[str]:
+    """Return the cells of the CNVs, in the order of `Variants.cnv`.
+
+    copies  number of copies of every class, as text
+    """
+    cnvs = result.called.take(variants.cnv)
+    classes = result.usual.shown_classes(cnvs, result.options)
+    usual = result.usual.of_segments(cnvs)
+    digits = np.array([int(text) if text != "." else -1 for text in copies])
+    change = digits[classes] - usual
+    unknown = (direction(cnvs.copy_number, result.options) == 0) | ~has_alleles[cnvs.sample]
+    conditions = [unknown, usual == 1, change == -2, np.abs(change) == 1]
+    # A gain of two copies may lie on one allele or on both.
+    genotypes = np.select(conditions, [".", "1", "1/1", "0/1"], "./1")
+    columns = (genotypes, classes, cnvs.median.round(DECIMALS), cnvs.mean.round(DECIMALS))
+    return [
+        f"{genotype}:{copies[class_]}:{median}:{mean}"
+        for genotype, class_, median, mean in zip(*map(np.ndarray.tolist, columns), strict=True)
+    ]

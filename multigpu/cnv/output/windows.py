@@ -1,6 +1,5 @@
 """Surroundings of the largest CNV regions, as the report and the plots show them."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,6 +43,11 @@ class Window:
     ini: Floats
     segments: Floats
 
+    def drawing_order(self) -> list[tuple[int, int]]:
+        """Return (column, sample) of all samples, the carriers last: they lie over the others."""
+        carriers = set(self.carriers.tolist())
+        return sorted(enumerate(self.samples.tolist()), key=lambda pair: pair[1] in carriers)
+
 
 def largest(first: Rows, stop: Rows, count: int) -> NDArray[np.intp]:
     """Return the spans with most rows, the earlier ones where they are equal."""
@@ -51,9 +55,9 @@ def largest(first: Rows, stop: Rows, count: int) -> NDArray[np.intp]:
     return np.sort(order[:count])
 
 
-def shown_samples(carriers: Indices, samples: int) -> Indices:
+def shown_samples(carriers: Indices, samples: Indices) -> Indices:
     """Return the samples to show: the carriers, and others as far as there is room."""
-    others = np.setdiff1d(np.arange(samples, dtype=np.int32), carriers)
+    others = np.setdiff1d(samples, carriers)
     kept = carriers[:MOST_SAMPLES]
     chosen = np.concatenate([kept, others[: MOST_SAMPLES - len(kept)]])
     return np.sort(chosen)
@@ -86,5 +90,4 @@ def drawn_segments(
         & (segments.first < rows.stop)
     )
     first, last = np.maximum(kept.first, rows.start), np.minimum(kept.stop, rows.stop) - 1
-    columns: Sequence[NDArray[np.generic]] = (kept.sample, start[first], end[last], kept.mean)
-    return np.stack([column.astype(np.float64) for column in columns], axis=1)
+    return np.column_stack((kept.sample, start[first], end[last], kept.mean))

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from multigpu.cnv.samples.sex import FEMALE, MALE
-from multigpu.errors import QUOTED, InputError, UsageError, quoted
+from multigpu.errors import InputError, UsageError, quoted, shown
 from multigpu.formats.storage.inlets import STDIN
 from multigpu.formats.storage.sources import open_content
+from multigpu.run import values
 
 PLOIDY_DIGITS = 4
 SEX_WORDS = {
@@ -40,8 +41,8 @@ def read_ploidies(given: Any, samples: Sequence[str]) -> tuple[int, ...] | None:
         facts = dict(zip(samples, numbers, strict=True))
     if facts is None:
         raise UsageError(
-            f"--ploidy is {_repr(given)}; it can be a file, a mapping of samples, or a number for"
-            " each"
+            f"--ploidy is {values.shown(given)}; it can be a file, a mapping of samples, or a"
+            " number for each"
         )
     return _ploidies(facts, samples)
 
@@ -63,10 +64,15 @@ def read_sexes(given: Any, samples: Sequence[str]) -> tuple[str, ...] | None:
     facts = _facts(given)
     if facts is None:
         raise UsageError(
-            f"--sex is {_repr(given)}; it can be infer, none, male, female, a file, or a mapping"
-            " of samples"
+            f"--sex is {values.shown(given)}; it can be infer, none, male, female, a file, or a"
+            " mapping of samples"
         )
-    return _sexes(facts, samples)
+    _check_names(facts, samples, "sex")
+    words = [str(facts.get(name, "")).lower() for name in samples]
+    for name, word in zip(samples, words, strict=True):
+        if word not in SEX_WORDS:
+            raise UsageError(f"the sex of {name} is {quoted(word)}: male, female or unknown")
+    return tuple(SEX_WORDS[word] for word in words)
 
 
 def _ploidies(facts: Mapping[str, Any], samples: Sequence[str]) -> tuple[int, ...]:
@@ -82,22 +88,9 @@ def _ploidies(facts: Mapping[str, Any], samples: Sequence[str]) -> tuple[int, ..
     return tuple(found)
 
 
-def _sexes(facts: Mapping[str, Any], samples: Sequence[str]) -> tuple[str, ...]:
-    _check_names(facts, samples, "sex")
-    found = []
-    for name in samples:
-        word = str(facts.get(name, "")).lower()
-        if word not in SEX_WORDS:
-            raise UsageError(f"the sex of {name} is {quoted(word)}: male, female or unknown")
-        found.append(SEX_WORDS[word])
-    return tuple(found)
-
-
 def _check_names(facts: Mapping[str, Any], samples: Sequence[str], fact: str) -> None:
     if unknown := [name for name in facts if name not in samples]:
-        name = unknown[0]
-        shown = name if name.isprintable() and len(name) <= QUOTED else quoted(name)
-        raise UsageError(f"there is a {fact} of {shown}, but no such sample")
+        raise UsageError(f"there is a {fact} of {shown(str(unknown[0]))}, but no such sample")
 
 
 def _check_is_file(option: str, given: Any, words: str, fact: str) -> None:
@@ -140,7 +133,3 @@ def read_facts(path: str) -> dict[str, str]:
     if not facts:
         raise InputError(path, "names no sample: expected lines `sample TAB fact`")
     return facts
-
-
-def _repr(value: Any) -> str:
-    return quoted(repr(value))[1:-1]

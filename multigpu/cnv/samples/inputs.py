@@ -11,6 +11,7 @@ from multigpu.cnv.samples.frames import counts_from_frame, is_frame
 from multigpu.count.job import CountJob
 from multigpu.count.options import CountOptions
 from multigpu.errors import InputError, UsageError, several, shown
+from multigpu.formats.alignments import bam, cram
 from multigpu.formats.alignments.files import files_of, without_chr
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.storage import shareable
@@ -19,7 +20,6 @@ from multigpu.formats.tables import misread
 from multigpu.formats.tables.counts import Counts, read_counts
 from multigpu.run.options import RunOptions
 
-ALIGNMENT_MAGIC = (b"BAM\1", b"CRAM")
 COUNTING = {  # parameters of `multigpu.count` and their options of the command line
     "window": "--window", "chromosomes": "--chromosomes", "regions": "--regions",
     "sample_names": "--sample-names", "min_mapq": "--min-mapq",
@@ -100,7 +100,7 @@ class SampleInput:
 
 def are_alignments(paths: Sequence[str]) -> bool:
     """Return whether files are alignments. Raises UsageError for several of anything else."""
-    alignments = read_beginning(paths[0])[:4] in ALIGNMENT_MAGIC
+    alignments = read_beginning(paths[0])[:4] in (bam.MAGIC, cram.MAGIC)
     if not alignments and len(paths) > 1:
         with open_content(paths[0]) as file:
             header = file.readline().decode("utf-8-sig", "replace")

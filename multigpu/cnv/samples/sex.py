@@ -71,6 +71,11 @@ class Coverage:
             for x, has_y in zip(self.x.tolist(), self._has_y().tolist(), strict=True)
         )
 
+    def shares(self) -> list[tuple[float, float]]:
+        """Return the coverage of X and of Y of each sample; NaN where it is not known."""
+        y = np.full(len(self.x), np.nan) if self.y is None else self.y
+        return list(zip(self.x.tolist(), y.tolist(), strict=True))
+
     def disagreements(self) -> list[int]:
         """Return the samples whose X and Y tell different sexes."""
         if not self.y_says:

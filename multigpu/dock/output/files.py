@@ -10,9 +10,6 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path, PurePath
 
-import numpy as np
-from numpy.typing import NDArray
-
 from multigpu.cluster.engine.journal import journal_of
 from multigpu.cluster.engine.output import (
     STDOUT,
@@ -32,7 +29,6 @@ from multigpu.formats.molecules.poses import SAME, format_of
 from multigpu.formats.molecules.registry import FORMATS
 from multigpu.formats.molecules.sdf import SDF
 from multigpu.formats.storage.compressed import Compressed, compressed_output, compression_of
-from multigpu.formats.tables.texts import Texts
 
 UNSAFE = re.compile(r"[^\w.+-]")
 SCORES, ERRORS = "scores.tsv", "errors.tsv"
@@ -64,16 +60,6 @@ class DockFiles:
             return not is_parquet(self.scores)
         return self.poses not in (None, *STDOUT)
 
-    @property
-    def journal(self) -> Path | None:
-        """Journal of a job that writes these files; None where it cannot be resumed."""
-        return pose_journal(self.poses)
-
-    @property
-    def errors(self) -> str:
-        """Table of skipped ligands."""
-        return tables_beside(self.poses)[1]
-
     def check(self, resume: bool) -> None:
         """Raise UsageError for files that cannot be written.
 
@@ -87,7 +73,7 @@ class DockFiles:
         if self.scores in STDOUT and self.poses in (None, *STDOUT):
             raise UsageError("poses and scores would both go to standard output: name a file")
         if not is_folder(self.poses):
-            check_errors_path(self.errors)
+            check_errors_path(tables_beside(self.poses)[1])
 
     def check_not_in_folder(self, *others: str | None) -> None:
         """Raise UsageError for a file in the directory of the poses.
@@ -121,7 +107,7 @@ class DockFiles:
             with score_output(self.scores or poses.scores) as write_scores:
 
                 def write(docked: DockedLigands) -> None:
-                    poses.write(docked.names, docked.layouts, docked.pose_counts, docked.pose_texts)
+                    poses.write(docked)
                     write_scores(docked.rows, docked.score_lines)
                     skipped.extend(docked.skipped)
 
@@ -215,10 +201,9 @@ class PoseFile:
         self._out, self._fmt, self._count = out, fmt, 0
         self.scores, self.errors = tables_beside(path)
 
-    def write(
-        self, names: Sequence[str], layouts: Sequence[str], counts: NDArray[np.int64], texts: Texts
-    ) -> None:
-        self._out.write(_framed(texts.each(), self._fmt, self._count + 1))
+    def write(self, docked: DockedLigands) -> None:
+        texts = docked.pose_texts.each()
+        self._out.write(_framed(texts, self._fmt, self._count + 1))
         self._count += len(texts)
 
 
@@ -231,11 +216,9 @@ class PoseFolder:
         # Names in use, each with the last number that was tried for it.
         self._taken: dict[str, int] = {"scores": 1, "errors": 1}
 
-    def write(
-        self, names: Sequence[str], layouts: Sequence[str], counts: NDArray[np.int64], texts: Texts
-    ) -> None:
-        each = iter(texts.each())
-        for name, layout, count in zip(names, layouts, counts.tolist(), strict=True):
+    def write(self, docked: DockedLigands) -> None:
+        each, counts = iter(docked.pose_texts.each()), docked.pose_counts.tolist()
+        for name, layout, count in zip(docked.names, docked.layouts, counts, strict=True):
             path = self._folder / f"{self._unique(name)}.{layout}"
             with failures_named(self._target):
                 path.write_bytes(_framed(list(islice(each, count)), layout, 1))

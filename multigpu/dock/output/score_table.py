@@ -43,7 +43,6 @@ WriteScores = Callable[[PoseBatch, bytes], Any]
 
 
 def is_parquet(path: str) -> bool:
-    """Whether a path names a Parquet file."""
     return suffix_of_output(path) in PARQUET
 
 
@@ -122,7 +121,6 @@ def _arrow_array(column: "list[str] | NDArray[Any]") -> "pa.Array":
 
 
 def _columns(rows: PoseBatch) -> dict[str, Any]:
-    """Return every column of the table by its name."""
     columns = [
         rows.ligand,
         rows.pose,

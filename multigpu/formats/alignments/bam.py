@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from multigpu.errors import InputError, quoted
 from multigpu.formats.storage.bgzf import BgzfContent
 from multigpu.formats.storage.decompress import BGZF_END
+from multigpu.formats.storage.inlets import fill
 from multigpu.formats.storage.sources import read_ending, read_into
 from multigpu.kernels.compiled.alignments import POSITION_BITS, Stop, read_records
 from multigpu.kernels.counting.types import READ_DTYPES, Reads
@@ -21,8 +22,9 @@ MAGIC = b"BAM\x01"
 BLOCK = 4 << 20  # decompressed bytes at a time
 LONGEST_NAME = 1 << 16  # bytes of a reference's name
 SMALLEST = 36  # bytes of a record: the fixed fields
-ANYWHERE = 1 << 62  # after every place
+NOWHERE, ANYWHERE = -2, 1 << 62  # before and after every place
 NO_END = "ends early: the file is truncated (its end marker is missing)"
+DAMAGED = "is damaged, or its index belongs to another file"
 NOT_SORTED = "is not sorted by position: run `samtools sort` on it first"
 
 
@@ -67,27 +69,19 @@ class _Content:
 
     def __init__(self, path: str, offset: int = 0) -> None:
         self.path = path
-        self._stream = BgzfContent(_Inlet(path, offset >> 16), threads=1)
+        self.stream = BgzfContent(_Inlet(path, offset >> 16), threads=1)
         self.take(offset & 0xFFFF)
-
-    def fill(self, out: NDArray[np.uint8]) -> int:
-        """Read bytes into the front of `out`; return how many, fewer only at the end."""
-        done = 0
-        while done < len(out) and (count := self._stream.readinto(out.data[done:])):
-            done += count
-        return done
 
     def take(self, count: int) -> bytes:
         """Return the next bytes. Raises InputError where there are fewer."""
-        out = np.empty(max(0, count), np.uint8)
-        if self.fill(out) != count:
+        taken = bytearray()
+        # In pieces, because a damaged header may name more bytes than fit into memory.
+        piece = memoryview(bytearray(min(max(0, count), BLOCK)))
+        while held := fill(self.stream, piece[: max(0, count - len(taken))]):
+            taken += piece[:held]
+        if len(taken) != count:
             raise InputError(self.path, "ends early: the file is truncated")
-        return out.tobytes()
-
-    def skip(self, count: int) -> None:
-        """Skip bytes. A damaged header may name more than fit into memory."""
-        for at in range(0, max(1, count), BLOCK):
-            self.take(min(BLOCK, count - at))
+        return bytes(taken)
 
     def number(self) -> int:
         return int.from_bytes(self.take(4), "little", signed=True)
@@ -101,21 +95,19 @@ def check_end(path: str) -> None:
 
 def references(path: str) -> list[tuple[str, int]]:
     """Return name and length of every reference."""
-    return _header(_Content(path))
+    return _read_header(_Content(path))[1]
 
 
 def header(path: str) -> str:
     """Return the text of the header, as in SAM."""
-    content = _Content(path)
-    if content.take(4) != MAGIC:
-        raise InputError(path, "is no BAM file")
-    return content.take(content.number()).decode("utf-8", "replace").rstrip("\0")
+    return _read_header(_Content(path))[0].decode("utf-8", "replace").rstrip("\0")
 
 
-def _header(content: _Content) -> list[tuple[str, int]]:
+def _read_header(content: _Content) -> tuple[bytes, list[tuple[str, int]]]:
+    """Return the text, and name and length of every reference."""
     if content.take(4) != MAGIC:
         raise InputError(content.path, "is no BAM file")
-    content.skip(content.number())  # as text
+    text = content.take(content.number())
     found = []
     for _ in range(content.number()):
         size = content.number()
@@ -126,7 +118,7 @@ def _header(content: _Content) -> list[tuple[str, int]]:
         if length < 0:
             raise InputError(content.path, f"is damaged: {quoted(name)} has {length} bases")
         found.append((name, length))
-    return found
+    return text, found
 
 
 def reads(path: str, references: int, stretch: Stretch, ordered: bool) -> Iterator[Reads]:
@@ -137,51 +129,42 @@ def reads(path: str, references: int, stretch: Stretch, ordered: bool) -> Iterat
     """
     content = _Content(path, stretch.offset)
     if not stretch.offset:
-        _header(content)
-    walk = _Walk(path, references, stretch, ordered)
-    raw, kept = np.empty(BLOCK, np.uint8), 0
-    while not walk.done and (count := content.fill(raw[kept:])):
-        found, stop = walk.over(raw[: kept + count])
+        _read_header(content)
+    last = np.full(1, NOWHERE, np.int64)  # place of the record before
+    raw, kept, done = np.empty(BLOCK, np.uint8), 0, False
+    while not done and (count := fill(content.stream, raw[kept:].data)):
+        found, stop, done = _parse(path, raw[: kept + count], references, stretch, ordered, last)
         yield found
         kept += count - stop
         if not stop:  # not one whole record
             raw = np.concatenate([raw, np.empty_like(raw)])
         else:
             raw[:kept] = raw[stop : stop + kept].copy()
-    if stretch.offset and not walk.begun:
-        raise InputError(path, _DAMAGED)  # an index names places where there are records
-    if kept and not walk.done:
+    if stretch.offset and last[0] == NOWHERE:
+        raise InputError(path, DAMAGED)  # an index names places where there are records
+    if kept and not done:
         raise InputError(path, "ends within a record: the file is truncated")
 
 
-_DAMAGED = "is damaged, or its index belongs to another file"
-_NONE = -2  # before every place
+def _parse(
+    path: str,
+    raw: NDArray[np.uint8],
+    references: int,
+    stretch: Stretch,
+    ordered: bool,
+    last: NDArray[np.int64],
+) -> tuple[Reads, int, bool]:
+    """Return the reads that lie whole in `raw`, where the next begins, and if the stretch ends.
 
-
-class _Walk:
-    """Walk from record to record, which remembers where it is between blocks."""
-
-    def __init__(self, path: str, references: int, stretch: Stretch, ordered: bool) -> None:
-        self._path, self._references, self._ordered = path, references, ordered
-        self._wanted = (stretch.begin, stretch.end)
-        self._last = np.full(1, _NONE, np.int64)  # where the record before stands, as one number
-        self.done = False
-
-    @property
-    def begun(self) -> bool:
-        """Whether there was a record."""
-        return bool(self._last[0] != _NONE)
-
-    def over(self, raw: NDArray[np.uint8]) -> tuple[Reads, int]:
-        """Return the reads that lie whole in `raw`, and where the first other one begins."""
-        room = len(raw) // SMALLEST
-        columns = tuple(np.empty(room, dtype) for dtype in READ_DTYPES.values())
-        count, stop, why = read_records(
-            raw, self._wanted, self._references, self._ordered, self._last, columns
-        )
-        if why == Stop.DAMAGED:
-            raise InputError(self._path, _DAMAGED)
-        if why == Stop.UNSORTED:
-            raise Unsorted(self._path, NOT_SORTED)
-        self.done = why == Stop.END_OF_STRETCH
-        return Reads(*(column[:count] for column in columns)), stop
+    last  int64[1]: the place of the record before, or NOWHERE; takes that of the last one here
+    """
+    room = len(raw) // SMALLEST
+    columns = tuple(np.empty(room, dtype) for dtype in READ_DTYPES.values())
+    count, stop, why = read_records(
+        raw, (stretch.begin, stretch.end), references, ordered, last, columns
+    )
+    if why == Stop.DAMAGED:
+        raise InputError(path, DAMAGED)
+    if why == Stop.UNSORTED:
+        raise Unsorted(path, NOT_SORTED)
+    return Reads(*(column[:count] for column in columns)), stop, why == Stop.END_OF_STRETCH

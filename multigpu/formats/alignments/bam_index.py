@@ -3,6 +3,7 @@
 Both layouts are those of the SAM/BAM and CSI specifications (samtools.github.io/hts-specs).
 """
 
+import io
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -34,53 +35,53 @@ class Entries:
 
 def read_index(path: str) -> list[Entries]:
     """Return the entries of every reference. Raises InputError for no index, or one that is cut."""
-    with open_content(path) as file:
-        raw = file.read()
-    magic = raw[:4]
+    with open_content(path) as content:
+        file = io.BytesIO(content.read())
+    magic = file.read(4)
     if magic not in (BAI, CSI):
         raise InputError(path, "is no index of a BAM file (BAI or CSI)")
     try:
-        return list(_references(raw, magic == CSI))
+        return list(_read_references(file, magic == CSI))
     except (ValueError, struct.error) as error:
         raise InputError(path, "the index is damaged or ends early: make a new one") from error
 
 
-def _references(raw: bytes, csi: bool) -> Iterator[Entries]:
+def _read_references(file: io.BytesIO, csi: bool) -> Iterator[Entries]:
     """Yield the entries of every reference. Raises ValueError or struct.error for a damaged one."""
-    at, window, depth = 4, 0, 0
+    window, depth = 0, 0
     if csi:
-        window, depth, more = struct.unpack_from("<3i", raw, at)
+        window, depth, more = _unpack(file, "<3i")
         if not (0 <= window <= MOST_BITS and 0 <= window + 3 * depth <= MOST_BITS and more >= 0):
             raise ValueError("no such windows")
-        at += 12 + more
-    (references,) = struct.unpack_from("<i", raw, at)
-    at += 4
+        file.seek(more, io.SEEK_CUR)
+    (references,) = _unpack(file, "<i")
     for _ in range(references):
-        bins, at = _read_bins(raw, at, csi)
+        bins = _read_bins(file, csi)
         if csi:
             position, offset = _place_bins(bins, window, depth)
         else:
-            (count,) = struct.unpack_from("<i", raw, at)
-            numbers = struct.unpack_from(f"<{count}Q", raw, at + 4)
-            offset, at = _int64(numbers), at + 4 + 8 * count
+            (count,) = _unpack(file, "<i")
+            offset = _int64(_unpack(file, f"<{count}Q"))
             position = np.arange(count, dtype=np.int64) << BAI_WINDOW
         yield _entries(bins, position, offset)
 
 
-def _read_bins(raw: bytes, at: int, csi: bool) -> tuple[NDArray[np.int64], int]:
-    """Return number, offset (CSI only) and first record of each bin, and where the bins end."""
-    (count,) = struct.unpack_from("<i", raw, at)
-    at += 4
-    fields = struct.Struct("<IQiQ" if csi else "<IiQ")
+def _read_bins(file: io.BytesIO, csi: bool) -> NDArray[np.int64]:
+    """Return number, offset (CSI only) and first record of each bin."""
+    (count,) = _unpack(file, "<i")
     rows = []
     for _ in range(count):
-        *numbers, chunks, first = fields.unpack_from(raw, at)
+        *numbers, chunks, first = _unpack(file, "<IQiQ" if csi else "<IiQ")
         if chunks < 1:
             raise ValueError("there is a bin without records")
         # The bin with the statistics has here where all records begin.
         rows.append((*numbers, first))
-        at += fields.size + 16 * chunks - 8
-    return _int64(rows).reshape(-1, 3 if csi else 2), at
+        file.seek(16 * chunks - 8, io.SEEK_CUR)
+    return _int64(rows).reshape(-1, 3 if csi else 2)
+
+
+def _unpack(file: io.BytesIO, layout: str) -> tuple[Any, ...]:
+    return struct.unpack(layout, file.read(struct.calcsize(layout)))
 
 
 def _int64(numbers: Sequence[Any]) -> NDArray[np.int64]:

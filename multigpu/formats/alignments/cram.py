@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import islice, pairwise
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -53,13 +53,13 @@ def check_end(path: str) -> None:
 
 def header(path: str) -> str:
     """Return the text of the header, as in SAM."""
-    with _opened(path) as file:
+    with _open(path) as file:
         return str(file.header)
 
 
 def references(path: str) -> list[tuple[str, int]]:
     """Return name and length of every reference."""
-    with _opened(path) as file:
+    with _open(path) as file:
         return list(zip(file.references, file.lengths, strict=True))
 
 
@@ -68,20 +68,21 @@ def reads(path: str, stretch: Stretch, ordered: bool) -> Iterator[Reads]:
 
     ordered  raise InputError where the reads are not sorted by position
     """
-    with _opened(path) as file:
-        found = _found(file, stretch)
-        last = (-1, -1)
+    with _open(path) as file:
+        found = _read_rows(file, stretch)
+        last = -1
         while rows := list(islice(found, BLOCK)):
-            if ordered and (last > rows[0][:2] or _unsorted(rows)):
+            columns = zip(zip(*rows, strict=True), READ_DTYPES.values(), strict=True)
+            block = Reads(*(np.array(column, dtype) for column, dtype in columns))
+            places = (block.chrom.astype(np.int64) << POSITION_BITS) | block.start
+            if ordered and (np.diff(places, prepend=last) < 0).any():
                 raise Unsorted(path, NOT_SORTED)
-            last = rows[-1][:2]
-            columns = zip(*rows, strict=True)
-            dtypes = READ_DTYPES.values()
-            yield Reads(*(np.array(c, dtype) for c, dtype in zip(columns, dtypes, strict=True)))
+            last = int(places[-1])
+            yield block
 
 
 @contextmanager
-def _opened(path: str) -> Iterator[Any]:
+def _open(path: str) -> Iterator[Any]:
     options = {"format_options": [f"required_fields={FIELDS}".encode()], "check_sq": False}
     try:
         with import_pysam("CRAM files").AlignmentFile(absolute(path), "rc", **options) as file:
@@ -90,9 +91,9 @@ def _opened(path: str) -> Iterator[Any]:
         raise InputError(path, f"cannot be decoded: {error}") from error
 
 
-def _found(file: Any, stretch: Stretch) -> Iterator[tuple[int, int, int, int, int, bool]]:
+def _read_rows(file: Any, stretch: Stretch) -> Iterator[tuple[int, int, int, int, int, bool]]:
     """Yield the columns of every mapped read of the stretch."""
-    for read in _records(file, stretch):
+    for read in _fetch(file, stretch):
         start = read.reference_start
         if not read.is_unmapped and read.reference_id >= 0 and start >= 0:
             end = read.reference_end or start + 1  # None: no base is mapped
@@ -100,7 +101,7 @@ def _found(file: Any, stretch: Stretch) -> Iterator[tuple[int, int, int, int, in
             yield read.reference_id, start, end, length, read.mapping_quality, read.is_reverse
 
 
-def _records(file: Any, stretch: Stretch) -> Iterator[Any]:
+def _fetch(file: Any, stretch: Stretch) -> Iterator[Any]:
     if stretch == WHOLE:
         yield from file.fetch(until_eof=True)
         return
@@ -108,7 +109,3 @@ def _records(file: Any, stretch: Stretch) -> Iterator[Any]:
     for number in range(stretch.begin >> POSITION_BITS, stop + 1):
         end = stretch.end - place(number, 0) if number == stop else None
         yield from file.fetch(file.references[number], 0, end)
-
-
-def _unsorted(rows: list[tuple[int, int, int, int, int, bool]]) -> bool:
-    return any(a[:2] > b[:2] for a, b in pairwise(rows))

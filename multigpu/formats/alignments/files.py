@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +31,7 @@ logger = logging.getLogger(__name__)
 
 Reference = tuple[str, int]  # name and length in bases
 
+MODULES = {"bam": bam, "cram": cram}
 SUFFIXES = {"bam": (".bai", ".csi"), "cram": (".crai",)}
 BAI_LONGEST = 1 << 29  # bases of a reference
 UNUSABLE = "failed to create index"  # samtools on a file that is damaged or not sorted
@@ -44,10 +44,14 @@ ALIGNMENTS = Kind("alignment", (".bam", ".cram"), lambda *_: "alignments", "no a
 
 @dataclass(frozen=True)
 class Alignments:
-    """File of alignments; `index` is the path of its index, None to read it from begin to end."""
+    """File of alignments.
+
+    kind   "bam" or "cram"
+    index  the path of its index, None to read the file from begin to end
+    """
 
     path: str
-    kind: Literal["bam", "cram"]
+    kind: str
     references: tuple[Reference, ...]
     index: str | None
 
@@ -57,15 +61,12 @@ def inspect_alignments(path: str) -> Alignments:
     if not is_regular(path):
         raise InputError(path, "BAM and CRAM files must be regular files")
     start = read_beginning(path)
-    magic = start[:4]
     if start.decode("latin-1").startswith(misread.SAM):
         raise InputError(path, misread.advise_on_sam(path))
-    if magic == cram.MAGIC:
-        cram.check_end(path)
-        return Alignments(path, "cram", tuple(cram.references(path)), _index_of(path, "cram"))
-    if magic == bam.MAGIC:
-        bam.check_end(path)
-        return Alignments(path, "bam", tuple(bam.references(path)), _index_of(path, "bam"))
+    for kind, module in MODULES.items():
+        if start.startswith(module.MAGIC):
+            module.check_end(path)
+            return Alignments(path, kind, tuple(module.references(path)), _index_of(path, kind))
     raise InputError(path, "is neither BAM nor CRAM")
 
 
@@ -75,22 +76,21 @@ def files_of(paths: Sequence[str]) -> list[str]:
     Raises InputError where it stands for nothing.
     """
     return [
-        file for path in paths
+        file
+        for path in paths
         for file in (expand([path], ALIGNMENTS) if stands_for_others(path) else [path])
-    ]  # fmt: skip
+    ]
 
 
 def sample_of(file: Alignments) -> str:
     """Return the sample (SM) that the read groups name. Raises InputError without just one."""
-    text = bam.header(file.path) if file.kind == "bam" else cram.header(file.path)
-    groups = [line.split("\t")[1:] for line in text.splitlines() if line.startswith(f"{RG}\t")]
-    found = dict.fromkeys(
-        field.removeprefix("SM:") for fields in groups for field in fields
-        if field.startswith("SM:")
-    )  # fmt: skip
+    text: str = MODULES[file.kind].header(file.path)
+    groups = [line for line in text.splitlines() if line.startswith(f"{RG}\t")]
+    fields = [field for group in groups for field in group.split("\t")]
+    found = list(dict.fromkeys(field[3:] for field in fields if field.startswith("SM:")))
     if len(found) == 1:
-        return next(iter(found))
-    problem = f"its read groups name {several([*found])}, not one sample"
+        return found[0]
+    problem = f"its read groups name {several(found)}, not one sample"
     if not found:
         problem = "it has no read group that names a sample (SM)"
     raise InputError(file.path, f"{problem}: give --sample-names NAME,…")
@@ -133,8 +133,8 @@ def check_references(files: Sequence[Alignments], rename: bool) -> None:
         pairs = zip_longest(first.references, file.references)
         for number, (ours, theirs) in enumerate(pairs, 1):
             if _key(ours, rename) != _key(theirs, rename):
-                problem = f"number {number} is {_shown(theirs)}, there {_shown(ours)}"
-                advice = "" if rename else _advice(first, file)
+                problem = f"number {number} is {_show(theirs)}, there {_show(ours)}"
+                advice = "" if rename else _advise_rename(first, file)
                 raise InputError(
                     file.path, f"has other references than {first.path}: {problem}{advice}"
                 )
@@ -147,11 +147,11 @@ def _key(reference: Reference | None, rename: bool) -> Reference | None:
     return without_chr(reference[0]), reference[1]
 
 
-def _shown(reference: Reference | None) -> str:
+def _show(reference: Reference | None) -> str:
     return "missing" if reference is None else f"{reference[0]} ({reference[1]:,} bases)"
 
 
-def _advice(first: Alignments, file: Alignments) -> str:
+def _advise_rename(first: Alignments, file: Alignments) -> str:
     ours, theirs = ([_key(each, True) for each in one.references] for one in (first, file))
     same = "(the names differ only by `chr`: --rename auto takes them as the same)"
     return f" {same}" if ours == theirs else ""
@@ -173,18 +173,16 @@ def numbers_of(
     alike = {without_chr(name): number for number, (name, _) in enumerate(file.references)}
     found: dict[int, str] = {}
     for name in names:
-        number = exact.get(name)
-        if number is None and without_chr(name) in alike:
-            if not rename:
-                theirs = file.references[alike[without_chr(name)]][0]
-                same = "--rename auto takes them as the same"
-                raise InputError(source, f"{name} is called {theirs} in {file.path}: {same}")
-            number = alike[without_chr(name)]
+        number = exact.get(name, alike.get(without_chr(name)))
         if number is None:
             missing = [
                 each for each in names if each not in exact and without_chr(each) not in alike
             ]
-            raise InputError(source, _missing(missing, file, source, regions))
+            raise InputError(source, _explain(missing, file, source, regions))
+        if name not in exact and not rename:
+            theirs = file.references[number][0]
+            same = "--rename auto takes them as the same"
+            raise InputError(source, f"{name} is called {theirs} in {file.path}: {same}")
         if number in found:
             problem = f"{name} and {found[number]} are one reference of {file.path}"
             raise InputError(source, problem)
@@ -192,7 +190,7 @@ def numbers_of(
     return list(found)
 
 
-def _missing(names: list[str], file: Alignments, source: str, regions: Regions | None) -> str:
+def _explain(names: list[str], file: Alignments, source: str, regions: Regions | None) -> str:
     """Return what is wrong with chromosomes that are no references of a file, and what helps."""
     has = several([name for name, _ in file.references])
     said = f"{file.path} has no reference {several(names)}: it has {has}"
@@ -223,8 +221,9 @@ def with_index(file: Alignments, threads: int) -> Alignments:
         return replace(file, index=_make_index(file, threads))
     logger.warning(
         "multigpu: %s has no index and none can be made (%s): it is read from begin to end",
-        file.path, reason,
-    )  # fmt: skip
+        file.path,
+        reason,
+    )
     return file
 
 

@@ -25,7 +25,7 @@ import numpy as np
 from multigpu.formats.molecules.bonds import bonds_of, neighbours_of
 from multigpu.formats.molecules.columns import AtomColumns
 from multigpu.formats.molecules.molecule import AtomTypes, Molecule, MoleculeError
-from multigpu.formats.optional import import_package
+from multigpu.formats.optional import import_package, quiet_rdkit
 from multigpu.kernels.rotation.types import MOST_WEIGHT
 
 POLAR = {"N", "O", "S"}  # whose hydrogens make hydrogen bonds
@@ -65,9 +65,9 @@ def types_for_maps(molecule: Molecule, maps: Collection[str]) -> AtomTypes:
     found = _as_receptor_sees(found, maps)
     missing = sorted(set(found.types) - set(maps) - {""})
     if missing:
-        there = ", ".join(maps)
-        more = HYDRATED if WATER in missing else ""
-        raise MoleculeError(f"{NO_MAP} {', '.join(missing)}: the pocket has {there}{more}")
+        names = ", ".join(maps)
+        hint = HYDRATED if WATER in missing else ""
+        raise MoleculeError(f"{NO_MAP} {', '.join(missing)}: the pocket has {names}{hint}")
     return found
 
 
@@ -118,7 +118,6 @@ def merge_hydrogens(molecule: Molecule, found: AtomTypes) -> AtomTypes:
 
 
 def types_in_file(molecule: Molecule) -> AtomTypes:
-    """Return what PDBQT says."""
     return AtomTypes(types=molecule.types, charges=molecule.charges)
 
 
@@ -127,8 +126,7 @@ def types_in_file(molecule: Molecule) -> AtomTypes:
 
 def types_by_rdkit(molecule: Molecule) -> AtomTypes:
     """Return types and Gasteiger's charges of a molecule of SDF. Raises MoleculeError."""
-    chem = import_package("rdkit.Chem", "atom types of SDF files")
-    graph = _rdkit_molecule(chem, molecule)
+    graph = _rdkit_molecule(molecule)
     types = [_type_by_rdkit(atom) for atom in graph.GetAtoms()]
     import_package("rdkit.Chem.rdPartialCharges", "charges").ComputeGasteigerCharges(graph)
     charges = np.array(
@@ -144,10 +142,10 @@ def types_by_rdkit(molecule: Molecule) -> AtomTypes:
     return AtomTypes(types=types, charges=charges)
 
 
-def _rdkit_molecule(chem: Any, molecule: Molecule) -> Any:
+def _rdkit_molecule(molecule: Molecule) -> Any:
     """Return RDKit's molecule. Raises MoleculeError with its reason if the bonds make no sense."""
     block = molecule.text.partition(b"M  END")[0] + b"M  END\n"
-    with import_package("rdkit.rdBase", "atom types of SDF files").BlockLogs():
+    with quiet_rdkit("atom types of SDF files") as chem:
         graph = chem.MolFromMolBlock(block.decode("utf-8", "replace"), False, False)
         if graph is None:
             raise MoleculeError("RDKit does not read this molecule")

@@ -57,16 +57,10 @@ def charges_by_valence(molecule: Molecule, bonds: Sequence[Bond]) -> dict[int, i
     for a, b, order in bonds:
         valences[a] += order
         valences[b] += order
-    plus = {
-        i
-        for i, element in enumerate(molecule.elements)
-        if element == "N" and valences[i] == FULL_NITROGEN
-    }
-    minus = {
-        i
-        for i, element in enumerate(molecule.elements)
-        if element == "O" and valences[i] == 1 and partners[i][0] in plus
-    }
+    elements = molecule.elements
+    nitrogens = [i for i, element in enumerate(elements) if element == "N"]
+    plus = [i for i in nitrogens if valences[i] == FULL_NITROGEN]
+    minus = [i for n in plus for i in partners[n] if elements[i] == "O" and valences[i] == 1]
     return dict.fromkeys(plus, 1) | dict.fromkeys(minus, -1)
 
 

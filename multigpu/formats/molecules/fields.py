@@ -6,14 +6,20 @@ of it may come.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import quoted
-from multigpu.formats.molecules.molecule import Bond, MoleculeError, PoseNotes, Positions
+from multigpu.formats.molecules.molecule import (
+    Bond,
+    Molecule,
+    MoleculeError,
+    PoseNotes,
+    Positions,
+)
 
 MOST_SHOWN = 20  # digits
 TOKEN = re.compile(rb"\S+")
@@ -102,40 +108,44 @@ def format_number(number: float, width: int, decimals: int) -> str:
 
     Raises MoleculeError where that is too wide as well: it would shift the columns after it.
     """
-    for some in range(decimals, -1, -1):
-        text = f"{number:#{width}.{some}f}"
+    for digits in range(decimals, -1, -1):
+        text = f"{number:#{width}.{digits}f}"
         if len(text) <= width:
             return text
     raise MoleculeError(f"{number:g} does not fit the {width} columns of a number in a pose")
 
 
-def format_place(place: Sequence[float], width: int, decimals: int) -> bytes:
+def format_place(place: Sequence[float], width: int, decimals: int) -> str:
     """Return x, y and z in columns of this width."""
-    return "".join([format_number(number, width, decimals) for number in place]).encode()
+    return "".join([format_number(number, width, decimals) for number in place])
 
 
-def replace_words(line: bytes, place: Sequence[float], first: int, decimals: int) -> bytes:
-    """Return the line with x, y, z as its words from `first` on, as wide as before if they fit."""
-    words = list(islice(TOKEN.finditer(line), first + 3))
-    parts, end = [line[: words[first - 1].end()]], words[first - 1].end()
-    for word, number in zip(words[first:], place, strict=True):
-        parts.append(b" " + (b"%.*f" % (decimals, number)).rjust(word.end() - end - 1))
-        end = word.end()
-    return b"".join([*parts, line[end:]])
+def move_columns(
+    molecule: Molecule, positions: Positions, begin: int, width: int, decimals: int
+) -> list[bytes]:
+    """Return the lines with other coordinates, in three columns from `begin` on."""
+    lines = list(molecule.lines)
+    for row, place in zip(molecule.rows, positions.tolist(), strict=True):
+        line, columns = lines[row], format_place(place, width, decimals).encode()
+        lines[row] = line[:begin] + columns + line[begin + 3 * width :]
+    return lines
 
 
-def move_atoms(
-    lines: Sequence[bytes], rows: Sequence[int], positions: Positions,
-    put: Callable[[bytes, Sequence[float]], bytes],
-) -> list[bytes]:  # fmt: skip
-    """Return all lines, those of the atoms with new coordinates.
+def move_words(molecule: Molecule, positions: Positions, first: int, decimals: int) -> list[bytes]:
+    """Return the lines with other coordinates.
 
-    put  line, x y z → line
+    They are the words from `first` on, as wide as before if they fit.
     """
-    moved = list(lines)
-    for row, place in zip(rows, positions.tolist(), strict=True):
-        moved[row] = put(moved[row], place)
-    return moved
+    lines = list(molecule.lines)
+    for row, place in zip(molecule.rows, positions.tolist(), strict=True):
+        before, *words = islice(TOKEN.finditer(lines[row]), first - 1, first + 3)
+        end = before.end()
+        parts = [lines[row][:end]]
+        for word, number in zip(words, place, strict=True):
+            parts.append(b" " + (b"%.*f" % (decimals, number)).rjust(word.end() - end - 1))
+            end = word.end()
+        lines[row] = b"".join([*parts, lines[row][end:]])
+    return lines
 
 
 def newline_of(line: bytes) -> bytes:
@@ -149,7 +159,6 @@ def fill_blank(line: bytes, text: str) -> bytes:
 
 
 def end_with_newline(text: bytes) -> bytes:
-    """Return text that ends with a newline."""
     return text if text.endswith(b"\n") else text + b"\n"
 
 

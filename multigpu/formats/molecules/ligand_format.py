@@ -9,13 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from multigpu.formats.molecules.columns import LigandColumns
-from multigpu.formats.molecules.molecule import (
-    AtomTypes,
-    BondGraph,
-    Molecule,
-    PoseNotes,
-    Positions,
-)
+from multigpu.formats.molecules.molecule import AtomTypes, BondGraph, Molecule, PoseNotes, Positions
 from multigpu.formats.tables.texts import Texts
 from multigpu.kernels.compiled.text.words import CoordinatePlaces
 

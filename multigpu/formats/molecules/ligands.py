@@ -14,13 +14,7 @@ from numpy.typing import NDArray
 from multigpu.errors import InputError
 from multigpu.formats.molecules.fields import last_end
 from multigpu.formats.molecules.registry import FORMATS, SUFFIXES, format_of_content
-from multigpu.formats.storage.sources import (
-    Kind,
-    Source,
-    blocks,
-    inspect_source,
-    suffix_of,
-)
+from multigpu.formats.storage.sources import Kind, Source, blocks, inspect_source, suffix_of
 from multigpu.formats.tables.texts import Texts
 
 READ_BYTES = 4 << 20

@@ -45,7 +45,6 @@ def _begin_of_comments(text: bytes, at: int) -> int:
 
 
 def parse(lines: list[bytes]) -> Molecule:
-    """Return the molecule of a record. Raises MoleculeError."""
     rows: list[int] = []
     places, elements, types, charges, numbers = [], [], [], [], {}
     for row, line in _section(lines, b"ATOM"):
@@ -64,11 +63,11 @@ def parse(lines: list[bytes]) -> Molecule:
         a, b = (numbers.get(word, 0) for word in (*words[1:3], b"", b"")[:2])
         order = BOND_ORDERS.get(b"".join(words[3:4]), 1)
         bonds.append(fields.check_bond(a, b, order, len(rows), row))
-    counts = _counts(lines)
+    counts = [word for row in _head(lines)[1:2] for word in lines[row].split()]
     _check_counts(counts, len(rows))
     return Molecule(
         format=MOL2,
-        name=_name(lines),
+        name=read_name(b"".join(lines)),
         lines=lines,
         rows=rows,
         positions=fields.positions_of(places),
@@ -76,7 +75,8 @@ def parse(lines: list[bytes]) -> Molecule:
         types=types,
         charges=np.array(charges),
         bonds=bonds,
-        bonds_are_complete=bool(bonds) or _has_no_bonds(counts),
+        # The head of ions says that they have no bonds.
+        bonds_are_complete=bool(bonds) or (len(counts) > 1 and not counts[1].strip(b"0")),
     )
 
 
@@ -98,16 +98,8 @@ def _head(lines: Sequence[bytes]) -> range:
     return range(begin, begin + sum(1 for _ in inside))
 
 
-def _name(lines: Sequence[bytes]) -> str:
-    return next((fields.decode(lines[row]) for row in _head(lines)), "")
-
-
-def _counts(lines: Sequence[bytes]) -> list[bytes]:
-    """Return the words of the second line of the head: numbers of atoms, bonds and more."""
-    return next((lines[row].split() for row in _head(lines)[1:]), [])
-
-
 def _check_counts(counts: Sequence[bytes], atoms: int) -> None:
+    """Raise MoleculeError where the numbers in the head are not those of its atoms."""
     if not counts or not counts[0].isdigit():
         return
     if counts[0].lstrip(b"0") != (b"%d" % atoms).lstrip(b"0"):
@@ -115,14 +107,10 @@ def _check_counts(counts: Sequence[bytes], atoms: int) -> None:
         raise MoleculeError(f"it has {atoms} atoms where its header says {claimed}")
 
 
-def _has_no_bonds(counts: Sequence[bytes]) -> bool:
-    """Whether the head says that there are none, as that of ions does."""
-    return len(counts) > 1 and counts[1].strip(b"0") == b""
-
-
 def read_name(text: bytes) -> str:
     """Return the first line of the head."""
-    return _name(text.splitlines())
+    lines = text.splitlines()
+    return next((fields.decode(lines[row]) for row in _head(lines)), "")
 
 
 # ---- writing ----------------------------------------------------------------------------------
@@ -130,16 +118,12 @@ def read_name(text: bytes) -> str:
 
 def rewrite(molecule: Molecule, name: str, positions: Positions, notes: PoseNotes) -> bytes:
     """Return the record with other coordinates, and a comment with the notes before it."""
-    lines = fields.move_atoms(molecule.lines, molecule.rows, positions, _put_place)
+    lines = fields.move_words(molecule, positions, first=2, decimals=4)
     for row in _head(lines)[:1]:
         lines[row] = fields.fill_blank(lines[row], name)
     kept = [line for line in lines if not line.startswith(POSE_COMMENT)]
     comment = POSE_COMMENT + fields.join_notes(notes, " ").encode() + b"\n"
     return comment + fields.end_with_newline(b"".join(kept))
-
-
-def _put_place(line: bytes, place: Sequence[float]) -> bytes:
-    return fields.replace_words(line, place, first=2, decimals=4)
 
 
 MOL2 = LigandFormat(

@@ -36,8 +36,8 @@ LARGEST_COORDINATE = 999_999.0  # Å, above and below 0: what fits its columns
 LARGEST_CHARGE = 9
 MOST_ORDER = 3  # of a bond
 POSE_REMARK = "REMARK multigpu "
-MODEL_LINES = (b"MODEL ", b"MODEL\n", b"MODEL\r", b"ENDMDL", b"END ", b"END\n", b"END\r")
-DROPPED_LINES = (*MODEL_LINES, POSE_REMARK.encode())  # that a pose does not keep
+# Lines that a pose does not keep.
+DROPPED_LINES = (b"MODEL ", b"MODEL\n", b"MODEL\r", *MODEL_ENDS, POSE_REMARK.encode())
 
 
 # ---- borders ----------------------------------------------------------------------------------
@@ -47,7 +47,7 @@ def find_ends(text: bytes, final: bool) -> list[int]:
     """Return the end of every ENDMDL and END after atoms or a model; else the text is a record."""
     ends: list[int] = []
     for at in fields.find_lines(MODEL_ENDS, text):
-        if end := end_of_model(text, ends[-1] if ends else 0, at):
+        if end := end_of_model(text, fields.last_end(ends), at):
             ends.append(end)
     return add_open_model(ends, text, final)
 
@@ -61,7 +61,7 @@ def end_of_model(text: bytes, begin: int, at: int) -> int:
 
 def add_open_model(ends: list[int], text: bytes, final: bool) -> list[int]:
     """Return the ends, and that of the text where the rest of it has atoms."""
-    return fields.add_rest(ends, text, final and bool(ATOM.search(text, ends[-1] if ends else 0)))
+    return fields.add_rest(ends, text, final and bool(ATOM.search(text, fields.last_end(ends))))
 
 
 # ---- reading ----------------------------------------------------------------------------------
@@ -87,7 +87,6 @@ def parse(lines: list[bytes]) -> Molecule:
 
 
 def atom_rows(lines: Sequence[bytes]) -> list[int]:
-    """Return the rows of all atoms."""
     return [row for row, line in enumerate(lines) if line.startswith(ATOM_WORDS)]
 
 
@@ -108,13 +107,8 @@ def _element_of(name: bytes, columns: bytes) -> str:
 
 def read_name(text: bytes) -> str:
     """Return the name in a remark."""
-    name = find_name(text)
+    name = NAME.search(text)
     return fields.decode(name[1]) if name else ""
-
-
-def find_name(text: bytes) -> re.Match[bytes] | None:
-    """Return where a remark says a name, which is the first group."""
-    return NAME.search(text) if b"Name = " in text else None
 
 
 def bond_graph(molecule: Molecule) -> BondGraph:
@@ -156,8 +150,6 @@ def drop_lines(lines: Sequence[bytes], rows: Sequence[int], dropped: set[int]) -
 
     rows: of all atoms.
     """
-    if not dropped:
-        return list(lines)
     kept = [b"" if row in dropped else line for row, line in enumerate(lines)]
     gone = _serials(lines, dropped.intersection(rows)) - _serials(kept, rows)
     return [_conect_without(line, gone) if line.startswith(b"CONECT") else line for line in kept]
@@ -169,18 +161,18 @@ def _serials(lines: Sequence[bytes], rows: Iterable[int]) -> set[bytes]:
 
 def _conect_without(line: bytes, gone: set[bytes]) -> bytes:
     """Return a CONECT without atoms that are gone; empty where no bond is left."""
-    said = line.rstrip()
-    partners = [said[part] for part in PARTNERS]
-    left = [partner for partner in partners if partner.strip() not in gone]
-    if said[SERIAL].strip() in gone:
+    content = line.rstrip()
+    partners = [content[part] for part in PARTNERS]
+    kept = [partner for partner in partners if partner.strip() not in gone]
+    if content[SERIAL].strip() in gone:
         return b""
-    if left == partners:
+    if kept == partners:
         return line
-    body, others = b"".join(left), said[OTHERS]
+    body, others = b"".join(kept), content[OTHERS]
     if not body.strip():
         return b""
     width = OTHERS.start - PARTNERS[0].start if others else 0
-    return said[: PARTNERS[0].start] + body.ljust(width) + others + line[len(said) :]
+    return content[: PARTNERS[0].start] + body.ljust(width) + others + line[len(content) :]
 
 
 def _atom(line: bytes) -> tuple[bytes, bytes]:
@@ -200,12 +192,12 @@ def bonds_of_conect(lines: Sequence[bytes], rows: Sequence[int]) -> list[Bond]:
 
     Either atom may say it, and most programs let both.
     """
-    said = [line for line in lines if line.startswith(b"CONECT")]
-    if not said:
+    records = [line for line in lines if line.startswith(b"CONECT")]
+    if not records:
         return []
     numbers = {lines[row][SERIAL].strip(): atom for atom, row in enumerate(rows)}
     times: Counter[tuple[int, int]] = Counter()
-    for line in said:
+    for line in records:
         atom = numbers.get(line[SERIAL].strip())
         for part in PARTNERS:
             partner = numbers.get(line[part].strip())
@@ -220,14 +212,10 @@ def bonds_of_conect(lines: Sequence[bytes], rows: Sequence[int]) -> list[Bond]:
 
 def rewrite(molecule: Molecule, name: str, positions: Positions, notes: PoseNotes) -> bytes:
     """Return the record with other coordinates, and remarks before it."""
-    lines = fields.move_atoms(molecule.lines, molecule.rows, positions, _put_place)
+    lines = fields.move_columns(molecule, positions, PLACE[0].start, width=8, decimals=3)
     kept = [line for line in lines if not line.startswith(DROPPED_LINES) and line.strip() != b"END"]
     record = fields.end_with_newline(b"".join(kept))
-    return remarks("" if find_name(record) else name, notes) + record
-
-
-def _put_place(line: bytes, place: Sequence[float]) -> bytes:
-    return line[: PLACE[0].start] + fields.format_place(place, 8, 3) + line[PLACE[-1].stop :]
+    return remarks("" if NAME.search(record) else name, notes) + record
 
 
 def remarks(name: str, notes: PoseNotes) -> bytes:
@@ -251,13 +239,13 @@ def build(molecule: Molecule, name: str, positions: Positions, notes: PoseNotes)
 
 def atom_lines(elements: Sequence[str], positions: Positions) -> list[str]:
     """Return the lines of atoms up to the temperature factor."""
-    counts: dict[str, int] = {}
+    counts: Counter[str] = Counter()
     lines = []
     for i, (element, place) in enumerate(zip(elements, positions.tolist(), strict=True), 1):
-        counts[element] = counts.get(element, 0) + 1
+        counts[element] += 1
         atom = f"{element.upper():>2}{counts[element]}"[:FULL_NAME]
-        x, y, z = [fields.format_number(number, 8, 3) for number in place]
-        lines.append(f"HETATM{i % 100000:5d} {atom:<4} LIG A   1    {x}{y}{z}  1.00  0.00")
+        columns = fields.format_place(place, 8, 3)
+        lines.append(f"HETATM{i % 100000:5d} {atom:<4} LIG A   1    {columns}  1.00  0.00")
     return lines
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from multigpu.formats.molecules import fields, pdb, sdf
 from multigpu.formats.molecules.autodock import (
+    OPENED,
     PSEUDO_TYPES,
     merge_hydrogens,
     types_in_file,
@@ -15,12 +16,7 @@ from multigpu.formats.molecules.autodock import (
 from multigpu.formats.molecules.columns import AtomColumns, LigandColumns, arrays_of
 from multigpu.formats.molecules.elements import element_of
 from multigpu.formats.molecules.ligand_format import ColumnFormat, LigandFormat
-from multigpu.formats.molecules.molecule import (
-    Molecule,
-    MoleculeError,
-    PoseNotes,
-    Positions,
-)
+from multigpu.formats.molecules.molecule import Molecule, MoleculeError, PoseNotes, Positions
 from multigpu.formats.molecules.pdbqt_bonds import bond_graph, remarks_of
 from multigpu.formats.tables.texts import Texts
 from multigpu.kernels.compiled.text import pdbqt as compiled
@@ -33,7 +29,7 @@ HEADS = (b"REMARK", b"MODEL", b"USER", b"HEADER", b"COMPND", b"\n", b"\r")  # li
 ELEMENTS_OF_TYPES = {  # that are not called like their element
     "A": "C", "HD": "H", "HS": "H", "NA": "N", "NS": "N", "OA": "O", "OS": "O", "SA": "S",
     "G": "C", "GA": "C", "J": "C", "Q": "C", "Z": "Zn", "TZ": "Zn", "W": "O",
-    **{f"CG{i}": "C" for i in range(10)},  # beside the open bond of a macrocycle
+    **OPENED,
 }  # fmt: skip
 DROPPED_WORDS = word_table(pdb.DROPPED_LINES)
 
@@ -47,17 +43,16 @@ def find_ends(text: bytes, final: bool) -> list[int]:
     Files that were put together have several of these and no models.
     """
     ends: list[int] = []
-    begin, has_root = 0, False
+    has_root = False
     for at in fields.find_lines((*pdb.MODEL_ENDS, *ROOTS), text):
         is_root = text.startswith(b"ROOT", at)
         if not is_root:
-            end = pdb.end_of_model(text, begin, at)
+            end = pdb.end_of_model(text, fields.last_end(ends), at)
         else:
             end = _begin_of_remarks(text, at) if has_root else 0
         has_root = is_root or (has_root and not end)
         if end:
             ends.append(end)
-            begin = end
     return pdb.add_open_model(ends, text, final)
 
 
@@ -76,7 +71,6 @@ def _begin_of_remarks(text: bytes, at: int) -> int:
 
 
 def parse(lines: list[bytes]) -> Molecule:
-    """Return the molecule of a record. Raises MoleculeError."""
     rows = pdb.atom_rows(lines)
     positions = fields.parse_columns(lines, rows, pdb.PLACE)
     charges = fields.parse_columns(lines, rows, (CHARGE,), "charge")
@@ -113,8 +107,8 @@ def build(molecule: Molecule, name: str, positions: Positions, notes: PoseNotes)
     ]
     block = sdf.build(molecule, name, molecule.positions, {})
     serials = {row: serial for serial, row in enumerate(kept, 1)}
-    said = "".join(f"{line}\n" for line in remarks_of(block, serials))
-    record = "".join([said, "ROOT\n", *lines, "ENDROOT\nTORSDOF 0\n"])
+    remarks = "".join(f"{line}\n" for line in remarks_of(block, serials))
+    record = "".join([remarks, "ROOT\n", *lines, "ENDROOT\nTORSDOF 0\n"])
     return pdb.remarks(molecule.name or name, notes) + record.encode()
 
 
@@ -153,10 +147,7 @@ PDBQT = LigandFormat(
     bond_graph=bond_graph,
     atom_types=types_in_file,
     columns=ColumnFormat(
-        read=read_columns,
-        frame=frame,
-        places=compiled.COORDINATES,
-        has_types=True,
+        read=read_columns, frame=frame, places=compiled.COORDINATES, has_types=True
     ),
     rewrite_limit=pdb.LARGEST_COORDINATE,
     build_limit=pdb.LARGEST_COORDINATE,

@@ -18,20 +18,14 @@ import numpy as np
 from multigpu.errors import UsageError
 from multigpu.formats.molecules.bonds import near_bonds, neighbours_of
 from multigpu.formats.molecules.elements import HEAVY_HYDROGEN, is_element
-from multigpu.formats.molecules.molecule import (
-    Bond,
-    BondGraph,
-    Molecule,
-    MoleculeError,
-    Positions,
-)
-from multigpu.formats.optional import import_package
+from multigpu.formats.molecules.molecule import Bond, BondGraph, Molecule, MoleculeError
+from multigpu.formats.molecules.pdb import SERIAL
+from multigpu.formats.optional import import_package, quiet_rdkit
 
 SMILES, INDEX, PARENT = "REMARK SMILES", "REMARK SMILES IDX", "REMARK H PARENT"
 REMARK = re.compile(rb"^REMARK (SMILES IDX|SMILES|H PARENT) ([^\r\n]+)", re.MULTILINE)
 LONGEST_REMARK = 79  # letters of a line
 PURPOSE = "bonds of PDBQT files"
-SERIAL = slice(6, 11)  # columns
 # Å: a carbon with a shorter bond to one of these is unsaturated. Between single bonds of saturated
 # carbon (C–C 1.50, C–N 1.45, C–O 1.41, C–S 1.80) and what unsaturated carbon has at least one of
 # (aromatic C–C 1.40, amidine C–N 1.34, carboxylate C–O 1.26, thiophene C–S 1.72).
@@ -78,14 +72,14 @@ def remarks_of(block: bytes, serials: Mapping[int, int]) -> Iterator[str]:
         smiles = chem.MolToSmiles(heavy)
     order = heavy.GetPropsAsDict(True, True)["_smilesAtomOutputOrder"]
     numbers = {heavy.GetAtomWithIdx(i).GetIntProp("row"): k for k, i in enumerate(order, 1)}
-    there = [(k, serials[row]) for row, k in numbers.items() if row in serials]
+    heavy_atoms = [(k, serials[row]) for row, k in numbers.items() if row in serials]
     parents = [
-        (numbers[neighbour.GetIdx()], serials[atom.GetIdx()])
-        for atom in graph.GetAtoms() if atom.GetIdx() in serials and atom.GetIdx() not in numbers
-        for neighbour in atom.GetNeighbors()
-    ]  # fmt: skip
+        (numbers[heavy_atom.GetIdx()], serials[row])
+        for row in sorted(serials.keys() - numbers.keys())
+        for heavy_atom in graph.GetAtomWithIdx(row).GetNeighbors()
+    ]
     yield f"{SMILES} {smiles}"
-    yield from _wrapped(INDEX, there)
+    yield from _wrapped(INDEX, heavy_atoms)
     yield from _wrapped(PARENT, parents)
 
 
@@ -104,8 +98,8 @@ def _wrapped(label: str, pairs: Sequence[tuple[int, int]]) -> Iterator[str]:
 def _remarks(molecule: Molecule) -> dict[str, list[str]]:
     """Return the words of each remark, all lines together."""
     found: dict[str, list[str]] = {}
-    for label, said in REMARK.findall(molecule.text):
-        words = said.decode("utf-8", "replace").split()
+    for label, content in REMARK.findall(molecule.text):
+        words = content.decode("utf-8", "replace").split()
         found.setdefault(f"REMARK {label.decode()}", []).extend(words)
     return found
 
@@ -114,8 +108,7 @@ def _graph_by_remarks(
     molecule: Molecule, remarks: Mapping[str, list[str]], near: Sequence[Bond]
 ) -> BondGraph:
     """Return what the remarks say. Raises MoleculeError where they are not about these atoms."""
-    chem = import_package("rdkit.Chem", PURPOSE)
-    with import_package("rdkit.rdBase", PURPOSE).BlockLogs():
+    with quiet_rdkit(PURPOSE) as chem:
         graph = chem.MolFromSmiles(" ".join(remarks.get(SMILES, [])[:1]))
         if graph is None:
             raise MoleculeError(f"RDKit does not read its {SMILES}")
@@ -131,16 +124,11 @@ def _graph_by_remarks(
     same = {k: molecule.elements[i] for k, i in atoms.items()} == symbols
     if not same or not heavy <= set(atoms.values()):
         raise MoleculeError(f"its {SMILES} has other atoms than these")
-    bonds = [
-        (atoms[bond.GetBeginAtomIdx()], atoms[bond.GetEndAtomIdx()],
-         round(bond.GetBondTypeAsDouble()))
-        for bond in graph.GetBonds()
-    ]  # fmt: skip
-    bonds += [(heavy_atom, hydrogen, 1) for heavy_atom, hydrogen in parents]
+    found, charges = _graph_of(graph, atoms)
+    bonds = [*found, *((heavy_atom, hydrogen, 1) for heavy_atom, hydrogen in parents)]
     bound = {atom for bond in bonds for atom in bond[:2]}
     bonds += [bond for bond in near if not {*bond[:2]} <= bound]
-    charges = {atoms[a.GetIdx()]: a.GetFormalCharge() for a in graph.GetAtoms()}
-    return BondGraph(bonds, {i: charge for i, charge in charges.items() if charge})
+    return BondGraph(bonds, charges)
 
 
 def _pairs(words: Sequence[str]) -> list[tuple[int, int]]:
@@ -153,24 +141,21 @@ def _pairs(words: Sequence[str]) -> list[tuple[int, int]]:
 
 def _perceive_orders(molecule: Molecule, near: Sequence[Bond]) -> BondGraph:
     """Return orders for the first charge that gives every atom a valence and charge it may have."""
-    chem = import_package("rdkit.Chem", PURPOSE)
     known = all(map(is_element, molecule.elements))
-    with import_package("rdkit.rdBase", PURPOSE).BlockLogs():
+    # Others than the sum, too: programs write 0 for ions.
+    likely = dict.fromkeys([round(float(molecule.charges.sum())), *OTHER_CHARGES])
+    with quiet_rdkit(PURPOSE) as chem:
         single = _with_single_bonds(chem, molecule, near) if known else None
-        for charge in _likely_charges(molecule) if known else ():
+        for charge in likely if known else ():
             for graph in _with_orders(chem, single, charge):
                 if all(map(_is_possible, graph.GetAtoms())):
                     chem.Kekulize(graph, True)
-                    return _graph_of_first(graph, len(molecule.elements))
+                    # Hydrogens that were added come after the file's atoms.
+                    return _graph_of(graph, {i: i for i in range(len(molecule.elements))})
     raise MoleculeError(
         "its bond orders do not follow from its places, and it has no REMARK SMILES: write its"
         " poses as .pdbqt, or prepare it with Meeko"
     )
-
-
-def _likely_charges(molecule: Molecule) -> list[int]:
-    """Return what the file's charges sum up to, and others: programs write 0 for ions, too."""
-    return list(dict.fromkeys([round(float(molecule.charges.sum())), *OTHER_CHARGES]))
 
 
 def _with_orders(chem: Any, single: Any, charge: int) -> Iterator[Any]:
@@ -211,14 +196,15 @@ def _is_possible(atom: Any) -> bool:
     return bool(abs(charge) <= 1)
 
 
-def _graph_of_first(graph: Any, atoms: int) -> BondGraph:
-    """Return the graph of the first atoms: hydrogens that were added come after them."""
-    bonds = [
-        (bond.GetBeginAtomIdx(), bond.GetEndAtomIdx(), round(bond.GetBondTypeAsDouble()))
-        for bond in graph.GetBonds() if bond.GetEndAtomIdx() < atoms
-    ]  # fmt: skip
-    charges = {a.GetIdx(): a.GetFormalCharge() for a in graph.GetAtoms() if a.GetFormalCharge()}
-    return BondGraph(bonds, charges)
+def _graph_of(graph: Any, atoms: Mapping[int, int]) -> BondGraph:
+    """Return what RDKit says of some atoms. atoms: their numbers there → those in the file."""
+    bonds = []
+    for bond in graph.GetBonds():
+        a, b = bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()
+        if a in atoms and b in atoms:
+            bonds.append((atoms[a], atoms[b], round(bond.GetBondTypeAsDouble())))
+    charges = {i: graph.GetAtomWithIdx(k).GetFormalCharge() for k, i in atoms.items()}
+    return BondGraph(bonds, {i: charge for i, charge in charges.items() if charge})
 
 
 def _with_single_bonds(chem: Any, molecule: Molecule, near: Sequence[Bond]) -> Any:
@@ -245,25 +231,14 @@ def _bonds_of_carbon(molecule: Molecule, i: int, arms: Sequence[int]) -> int:
     """Return how many neighbours a carbon has with its hydrogens: 4, 3 or 2."""
     ways = molecule.positions[arms] - molecule.positions[i]
     lengths = np.sqrt((ways**2).sum(axis=1))
-    angles = _angles(ways / lengths[:, None])
-    elements = [molecule.elements[arm] for arm in arms]
-    short = [
-        length < UNSATURATED.get(element, 0.0)
-        for element, length in zip(elements, lengths.tolist(), strict=True)
-    ]
+    ways /= lengths[:, None]
+    cosines = np.clip(ways @ ways.T, -1, 1)
+    angles = np.degrees(np.arccos(cosines[np.triu_indices(len(ways), 1)])).tolist()
     if len(arms) > 2:
         return 3 if len(arms) == 3 and sum(angles) > FLAT else 4
-    triple = any(
-        element in ("C", "N") and length < TRIPLE
-        for element, length in zip(elements, lengths.tolist(), strict=True)
-    )
+    bonds = [(molecule.elements[arm], length) for arm, length in zip(arms, lengths, strict=True)]
+    triple = any(element in ("C", "N") and length < TRIPLE for element, length in bonds)
     if triple or (angles and angles[0] > LINEAR):
         return 2
-    return 3 if molecule.types[i] == "A" or any(short) else 4
-
-
-def _angles(ways: Positions) -> list[float]:
-    """Return the degrees between every two directions."""
-    cosines = np.clip(ways @ ways.T, -1, 1)
-    angles: list[float] = np.degrees(np.arccos(cosines[np.triu_indices(len(ways), 1)])).tolist()
-    return angles
+    short = any(length < UNSATURATED.get(element, 0.0) for element, length in bonds)
+    return 3 if molecule.types[i] == "A" or short else 4

@@ -18,7 +18,7 @@ from multigpu.formats.molecules.molecule import (
     Positions,
 )
 from multigpu.formats.molecules.registry import FORMATS, SUFFIXES
-from multigpu.formats.molecules.sdf import SDF, build, record_of
+from multigpu.formats.molecules.sdf import SDF, build
 from multigpu.formats.storage.suffixes import uncompressed_suffix
 
 SAME = "same"  # every ligand in the format it came in
@@ -27,8 +27,6 @@ ANY_ORDER = 8  # of SDF's bonds
 
 def format_of(path: str) -> str:
     """Return the format of a poses file by its suffix. Raises UsageError for another suffix."""
-    if path == "-":
-        return SDF.name
     suffix = uncompressed_suffix(path)
     if suffix in SUFFIXES:
         return SUFFIXES[suffix].name
@@ -38,7 +36,7 @@ def format_of(path: str) -> str:
 
 def render(
     molecule: Molecule, name: str, fmt: str, positions: Positions, notes: PoseNotes
-) -> bytes:  # fmt: skip
+) -> bytes:
     """Return one pose. PDB and PDBQT are without the lines of MODEL and ENDMDL.
 
     name       of the ligand, where the record does not say one
@@ -77,7 +75,7 @@ def render_drawing(molecule: Molecule, name: str, positions: Positions, notes: P
         return build(molecule, name, positions, notes)
     except MoleculeError:
         unknown = [(a, b, ANY_ORDER) for a, b, _ in bonds_of(molecule)]
-        return record_of(molecule, name, positions, notes, BondGraph(unknown, {}))
+        return build(molecule, name, positions, notes, BondGraph(unknown, {}))
 
 
 def _without_pseudo_atoms(molecule: Molecule, positions: Positions) -> tuple[Molecule, Positions]:

@@ -11,11 +11,7 @@ from multigpu.formats.molecules.autodock import types_by_rdkit
 from multigpu.formats.molecules.bonds import bonds_of
 from multigpu.formats.molecules.columns import AtomColumns, LigandColumns, arrays_of
 from multigpu.formats.molecules.elements import is_element
-from multigpu.formats.molecules.ligand_format import (
-    FEWEST_FLAT,
-    ColumnFormat,
-    LigandFormat,
-)
+from multigpu.formats.molecules.ligand_format import FEWEST_FLAT, ColumnFormat, LigandFormat
 from multigpu.formats.molecules.molecule import (
     Bond,
     BondGraph,
@@ -66,7 +62,6 @@ Table = tuple[list[int], Positions, list[str], list[Bond]]  # rows, positions, e
 
 
 def parse(lines: list[bytes]) -> Molecule:
-    """Return the molecule of a record. Raises MoleculeError."""
     counts = fields.line_at(lines, ROW_OF_COUNTS, "its counts line")
     read_table = _read_v3000 if b"V3000" in counts else _read_v2000
     rows, positions, elements, bonds = read_table(lines)
@@ -148,8 +143,11 @@ def bond_graph(molecule: Molecule) -> BondGraph:
         word for line in after_atoms if line.startswith(b"M  CHG") for word in line.split()[3:]
     ]
     if words:
-        pairs = zip(words[::2], words[1::2], strict=False)
-        charges = {int(a) - 1: int(charge) for a, charge in pairs if _are_whole(a, charge)}
+        charges = {
+            int(atom) - 1: int(charge)
+            for atom, charge in zip(words[::2], words[1::2], strict=False)
+            if atom.isdigit() and charge.lstrip(b"+-").isdigit()
+        }
     else:
         codes = (molecule.lines[row][CHARGE_CODE].strip() for row in molecule.rows)
         charges = {i: CHARGE_CODES[code] for i, code in enumerate(codes) if code in CHARGE_CODES}
@@ -162,18 +160,14 @@ def _charges_in_v3000(molecule: Molecule) -> dict[int, int]:
     return {i: int(charge[1]) for i, charge in found if charge and int(charge[1])}
 
 
-def _are_whole(atom: bytes, charge: bytes) -> bool:
-    return atom.isdigit() and charge.lstrip(b"+-").isdigit()
-
-
 # ---- lines of V3000 ---------------------------------------------------------------------------
 
 
 def _read_section(lines: Sequence[bytes], name: bytes) -> Iterator[tuple[int, list[bytes]]]:
     """Yield row and words of every line of a block; see `_join_lines`."""
     inside = False
-    for row, said in _join_lines(lines):
-        words = said.split()
+    for row, content in _join_lines(lines):
+        words = content.split()
         if words[:1] in ([b"BEGIN"], [b"END"]):
             inside = words == [b"BEGIN", name]
         elif inside:
@@ -182,14 +176,14 @@ def _read_section(lines: Sequence[bytes], name: bytes) -> Iterator[tuple[int, li
 
 def _join_lines(lines: Sequence[bytes]) -> Iterator[tuple[int, bytes]]:
     """Yield in which row each line of V3000 begins and what it says: after a - it continues."""
-    begin, said = -1, b""
+    begin, content = -1, b""
     for row, line in enumerate(lines):
         if line.startswith(V30):
             begin, (part, continues) = row if begin < 0 else begin, _continued_part(line)
-            said += part
+            content += part
             if not continues:
-                yield begin, said
-                begin, said = -1, b""
+                yield begin, content
+                begin, content = -1, b""
 
 
 def _continued_part(line: bytes) -> tuple[bytes, bool]:
@@ -203,20 +197,21 @@ def _gather_place(lines: list[bytes], row: int) -> None:
 
     Lines between them, or without anything left, become empty.
     """
-    last, said, continues = row, *_continued_part(lines[row])
-    while continues and len((said + b"x").split()) <= WORDS_TO_PLACE:  # the last word may continue
+    last, content, continues = row, *_continued_part(lines[row])
+    # The last word may continue.
+    while continues and len((content + b"x").split()) <= WORDS_TO_PLACE:
         last += 1
         if lines[last].startswith(V30):
             part, continues = _continued_part(lines[last])
-            said += part
+            content += part
     if last == row:
         return
-    *_, word = islice(fields.TOKEN.finditer(said), WORDS_TO_PLACE)
-    place, more = said[: word.end()], said[word.end() :].lstrip() + b"-" * continues
+    *_, word = islice(fields.TOKEN.finditer(content), WORDS_TO_PLACE)
+    place, rest = content[: word.end()], content[word.end() :].lstrip() + b"-" * continues
     newline = lines[row][len(lines[row].rstrip(b"\r\n")) :]
     lines[row : last + 1] = [b""] * (last + 1 - row)
-    lines[row] = V30 + place + b" -" * bool(more) + newline
-    lines[last] = V30 + more + newline if more else b""
+    lines[row] = V30 + place + b" -" * bool(rest) + newline
+    lines[last] = V30 + rest + newline if rest else b""
 
 
 # ---- writing ----------------------------------------------------------------------------------
@@ -224,8 +219,10 @@ def _gather_place(lines: list[bytes], row: int) -> None:
 
 def rewrite(molecule: Molecule, name: str, positions: Positions, notes: PoseNotes) -> bytes:
     """Return the record with other coordinates, and notes as data items in place of older ones."""
-    put = _put_place_v3000 if _is_v3000(molecule) else _put_place
-    lines = fields.move_atoms(molecule.lines, molecule.rows, positions, put)
+    if _is_v3000(molecule):
+        lines = fields.move_words(molecule, positions, first=4, decimals=6)
+    else:
+        lines = fields.move_columns(molecule, positions, PLACE[0].start, width=10, decimals=4)
     newline = fields.newline_of(lines[0])
     lines[0] = fields.fill_blank(lines[0], name)
     record = POSE_ITEM.sub(b"", b"".join(lines)).partition(b"\n$$$$")[0].rstrip(b"\r\n")
@@ -233,34 +230,31 @@ def rewrite(molecule: Molecule, name: str, positions: Positions, notes: PoseNote
     return record + gap + _data_items(notes, newline) + b"$$$$" + newline
 
 
-def _put_place(line: bytes, place: Sequence[float]) -> bytes:
-    return fields.format_place(place, 10, 4) + line[PLACE[-1].stop :]
-
-
-def _put_place_v3000(line: bytes, place: Sequence[float]) -> bytes:
-    return fields.replace_words(line, place, first=4, decimals=6)
-
-
 def _data_items(notes: PoseNotes, newline: bytes) -> bytes:
     items = [f"> <multigpu_{name}>\n{text}\n\n" for name, text in notes.items()]
     return "".join(items).encode().replace(b"\n", newline)
 
 
-def build(molecule: Molecule, name: str, positions: Positions, notes: PoseNotes) -> bytes:
-    """Return a pose of a molecule of another format. Raises MoleculeError."""
-    graph = molecule.format.bond_graph(molecule)
-    return record_of(molecule, name, positions, notes, graph)
-
-
-def record_of(
-    molecule: Molecule, name: str, positions: Positions, notes: PoseNotes, graph: BondGraph
+def build(
+    molecule: Molecule,
+    name: str,
+    positions: Positions,
+    notes: PoseNotes,
+    graph: BondGraph | None = None,
 ) -> bytes:
-    """Return a record with these bonds; what is no element is `*`."""
+    """Return a pose of a molecule of another format; what is no element is `*`.
+
+    graph: bonds and charges, if not those of the molecule
+
+    Raises MoleculeError.
+    """
+    bonds, charges = graph or molecule.format.bond_graph(molecule)
     head = f"{molecule.name or name}\n  multigpu          3D\n\n"
-    large = max(len(molecule.elements), len(graph.bonds)) > LARGEST_V2000
+    large = max(len(molecule.elements), len(bonds)) > LARGEST_V2000
     wide = abs(positions).max() > LARGEST_COORDINATE
     elements = [each if is_element(each) else NO_ELEMENT for each in molecule.elements]
-    table = (_write_v3000 if large or wide else _write_v2000)(elements, positions, *graph)
+    write_table = _write_v3000 if large or wide else _write_v2000
+    table = write_table(elements, positions, bonds, charges)
     return f"{head}{table}M  END\n".encode() + _data_items(notes, b"\n") + LAST_LINE
 
 
@@ -269,13 +263,13 @@ def _write_v2000(
 ) -> str:
     lines = [f"{len(elements):3d}{len(bonds):3d}  0  0  0  0  0  0  0  0999 V2000\n"]
     for element, place in zip(elements, positions.tolist(), strict=True):
-        columns = "".join([fields.format_number(number, 10, 4) for number in place])
+        columns = fields.format_place(place, 10, 4)
         lines.append(f"{columns} {element:<3} 0  0  0  0  0  0  0  0  0  0  0  0\n")
     lines += [f"{a + 1:3d}{b + 1:3d}{order:3d}  0\n" for a, b, order in bonds]
     words = [f" {atom + 1:3d} {charge:3d}" for atom, charge in sorted(charges.items())]
     for at in range(0, len(words), CHARGES_A_LINE):
-        some = words[at : at + CHARGES_A_LINE]
-        lines.append(f"M  CHG{len(some):3d}{''.join(some)}\n")
+        group = words[at : at + CHARGES_A_LINE]
+        lines.append(f"M  CHG{len(group):3d}{''.join(group)}\n")
     return "".join(lines)
 
 
@@ -328,10 +322,7 @@ SDF = LigandFormat(
     bond_graph=bond_graph,
     atom_types=types_by_rdkit,
     columns=ColumnFormat(
-        read=read_columns,
-        frame=frame,
-        places=compiled.COORDINATES,
-        has_types=False,
+        read=read_columns, frame=frame, places=compiled.COORDINATES, has_types=False
     ),
     rewrite_limit=LARGEST_COORDINATE,
     fewest_flat_atoms=fewest_flat_atoms,

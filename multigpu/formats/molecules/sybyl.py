@@ -21,13 +21,7 @@ from itertools import count
 import numpy as np
 
 from multigpu.formats.molecules.bonds import bonds_of, neighbours_of
-from multigpu.formats.molecules.molecule import (
-    AROMATIC,
-    Bond,
-    BondGraph,
-    Molecule,
-    MoleculeError,
-)
+from multigpu.formats.molecules.molecule import AROMATIC, Bond, BondGraph, Molecule, MoleculeError
 
 Pair = frozenset[int]
 
@@ -82,7 +76,6 @@ class _Graph:
             self.sums[b] += real
 
     def result(self) -> BondGraph:
-        """Return bonds and charges."""
         charges = self._formal_charges()
         rows = enumerate(zip(self.elements, self.sums, strict=True))
         bare = {i for i, (element, valence) in rows if element == "N" and valence == 2}
@@ -111,14 +104,14 @@ class _Graph:
             for center, arm in ((a, b), (b, a)):
                 if self._is_shared(center, arm, order):
                     shared.setdefault(center, []).append(k)
-        for center, some in shared.items():
+        for center, group in shared.items():
             if any(2 <= order < AROMATIC and center in (a, b) for a, b, order in bonds):
                 continue  # the file says which one is double
-            if len(some) == 1 and bonds[some[0]][2] == 1:
+            if len(group) == 1 and bonds[group[0]][2] == 1:
                 continue  # alcoholate
-            doubles = _count_doubles(self.elements[center], len(some), len(self.arms[center]))
-            some.sort(key=lambda k: self._stated_charge(sum(bonds[k][:2]) - center) < 0)
-            for i, k in enumerate(some):
+            doubles = _count_doubles(self.elements[center], len(group), len(self.arms[center]))
+            group.sort(key=lambda k: self._stated_charge(sum(bonds[k][:2]) - center) < 0)
+            for i, k in enumerate(group):
                 self.bonds[k] = (*bonds[k][:2], 2 if i < doubles else 1)
 
     def _is_shared(self, center: int, arm: int, order: int) -> bool:
@@ -133,11 +126,11 @@ class _Graph:
         """Take one from the orders of nitrogen with five: to oxygen or nitrogen at an end."""
         bonds = list(self.bonds)
         for i in np.flatnonzero(np.array(self.elements) == "N").tolist():
-            own = [k for k, bond in enumerate(bonds) if i in bond[:2]]
-            orders = [bonds[k][2] for k in own]
+            around = [k for k, bond in enumerate(bonds) if i in bond[:2]]
+            orders = [bonds[k][2] for k in around]
             if AROMATIC in orders or sum(orders) != 5:
                 continue
-            for k in own:
+            for k in around:
                 a, b, order = bonds[k]
                 end = a + b - i
                 if order > 1 and len(self.arms[end]) == 1 and self.elements[end] in ("O", "N"):
@@ -188,7 +181,6 @@ class _Graph:
     # ---- charges ------------------------------------------------------------------------------
 
     def _formal_charges(self) -> dict[int, int]:
-        """Return the formal charges of atoms."""
         certain = {i: self._certain_charge(i) for i in range(len(self.elements))}
         sure = {i: charge for i, charge in certain.items() if charge}
         lacking = {
@@ -257,9 +249,9 @@ def _aromatic_systems(bonds: Sequence[Bond]) -> Iterator[list[Pair]]:
     while left:
         first = min(left, key=sorted)
         system, atoms = {first}, set(first)
-        while more := {pair for pair in left - system if pair & atoms}:
-            system |= more
-            atoms |= frozenset().union(*more)
+        while beside := {pair for pair in left - system if pair & atoms}:
+            system |= beside
+            atoms |= frozenset().union(*beside)
         left -= system
         yield sorted(system, key=sorted)
 
@@ -294,9 +286,9 @@ def _lay_double_bonds(
         for other in sorted(free[atom], key=lambda i: (penalties[i][1], i)):
             cost = penalties[atom][1] + penalties[other][1]
             if cost <= left:
-                more = lay(_without_atoms(free, {atom, other}), left - cost)
-                if more is not None:
-                    return {frozenset((atom, other)), *more}
+                others = lay(_without_atoms(free, {atom, other}), left - cost)
+                if others is not None:
+                    return {frozenset((atom, other)), *others}
         if penalties[atom][0] <= left:
             return lay(_without_atoms(free, {atom}), left - penalties[atom][0])
         return None

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from multigpu.formats.molecules import fields
 from multigpu.formats.molecules.bonds import bonds_of, charges_by_valence
-from multigpu.formats.molecules.elements import FEW_WORDS, element_of
+from multigpu.formats.molecules.elements import element_of
 from multigpu.formats.molecules.ligand_format import LigandFormat
 from multigpu.formats.molecules.molecule import (
     BondGraph,
@@ -119,14 +119,15 @@ def _parse_frame(lines: list[bytes], head: int) -> Molecule:
         words = lines[row].split()
         if len(words) < 4:
             raise MoleculeError(f"line {row + 1}: an atom needs a symbol and a place")
-        elements.append(_element_of(fields.decode(words[0])))
+        label = fields.decode(words[0])  # a symbol, which may be numbered, or an atomic number
+        elements.append(element_of(label.rstrip(DIGITS) or label))
         places.append(fields.parse_floats(words[1:4], row))
     for row in range(last + 1, len(lines)):
         if lines[row].strip():
             raise MoleculeError(f"line {row + 1}: there is more than the {atoms} atoms it says")
     return Molecule(
         format=XYZ,
-        name=_name(lines),
+        name=read_name(b"".join(lines)),
         lines=lines,
         rows=rows,
         positions=fields.positions_of(places),
@@ -134,21 +135,11 @@ def _parse_frame(lines: list[bytes], head: int) -> Molecule:
     )
 
 
-@lru_cache(FEW_WORDS)
-def _element_of(label: str) -> str:
-    """Return the element of a symbol, which may be numbered, or of an atomic number."""
-    return element_of(label.rstrip(DIGITS) or label)
-
-
-def _name(lines: Sequence[bytes]) -> str:
-    """Return the comment without the notes of a pose."""
-    head = _head(lines)
-    return OUR_NOTES.sub("", fields.decode(lines[head + 1])) if len(lines) > head + 1 else ""
-
-
 def read_name(text: bytes) -> str:
-    """Return the comment of a frame."""
-    return _name(text.splitlines())
+    """Return the comment of a frame, without the notes of a pose."""
+    lines = text.splitlines()
+    comment = b"".join(lines[_head(lines) + 1 :][:1])
+    return OUR_NOTES.sub("", fields.decode(comment))
 
 
 def bond_graph(molecule: Molecule) -> BondGraph:
@@ -162,14 +153,10 @@ def bond_graph(molecule: Molecule) -> BondGraph:
 
 def rewrite(molecule: Molecule, name: str, positions: Positions, notes: PoseNotes) -> bytes:
     """Return the frame with other coordinates, and the notes in its comment."""
-    lines = fields.move_atoms(molecule.lines, molecule.rows, positions, _put_place)
+    lines = fields.move_words(molecule, positions, first=1, decimals=6)
     first, last = molecule.rows[0], molecule.rows[-1]
     lines[first - 1] = _comment(molecule.name or name, notes)
     return fields.end_with_newline(b"".join(lines[first - 2 : last + 1]))
-
-
-def _put_place(line: bytes, place: Sequence[float]) -> bytes:
-    return fields.replace_words(line, place, first=1, decimals=6)
 
 
 def _comment(name: str, notes: PoseNotes) -> bytes:

@@ -75,7 +75,9 @@ def read_records(
         tables.append(table[:count])
         stop = origin + at
         if why == LETTERS_FULL:
-            letters = _larger(letters, bases, buffers)
+            full, letters = letters, buffers.take(2 * len(letters))
+            letters[:bases] = full[:bases]
+            buffers.give(full)
         elif why == BLOCK_FULL:
             block = np.empty(2 * len(block), np.uint8)
     if why == UNREADABLE:
@@ -88,14 +90,6 @@ def read_records(
         stop=stop,
         error=describe(source, block[:held], parsed, origin, offset),
     )
-
-
-def _larger(letters: NDArray[np.uint8], bases: int, buffers: Buffers) -> NDArray[np.uint8]:
-    """Return a buffer of twice the size with the bases so far."""
-    larger = buffers.take(2 * len(letters))
-    larger[:bases] = letters[:bases]
-    buffers.give(letters)
-    return larger
 
 
 def raise_unreadable(file: int, path: str, position: int, size: int | None = None) -> NoReturn:

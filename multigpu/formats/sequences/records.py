@@ -40,11 +40,6 @@ class Parsed:
     fault: Fault = Fault.NONE
     qualities: int = 0
 
-    @staticmethod
-    def none(stop: int) -> "Parsed":
-        """Return no records."""
-        return Parsed(table=empty_table(0), stop=stop)
-
 
 def empty_table(rows: int) -> NDArray[np.int64]:
     """Return a table with anything in it."""
@@ -62,8 +57,7 @@ def parse(raw: NDArray[np.uint8], layout: str, *, final: bool, offset: int) -> P
     tables, fault, stop, qualities = [], TABLE_FULL, 0, 0
     while fault == TABLE_FULL:
         table = empty_table(ROWS)
-        found = fastq.parse(raw, stop, len(raw), final, offset, table)
-        count, stop, fault, qualities = found
+        count, stop, fault, qualities = fastq.parse(raw, stop, len(raw), final, offset, table)
         tables.append(table[:count])
     return Parsed(table=np.concatenate(tables), stop=stop, fault=Fault(fault), qualities=qualities)
 
@@ -139,7 +133,8 @@ def _problem(raw: NDArray[np.uint8], parsed: Parsed, origin: int, offset: int) -
     if parsed.fault is Fault.NO_PLUS:
         return "the sequence is not followed by a line that begins with '+'"
     if parsed.fault is Fault.LENGTHS:
-        bases = _count_bases(raw, parsed.stop)
+        lines = raw[parsed.stop :].tobytes().split(b"\n+", 1)[0].split(b"\n")[1:]
+        bases = sum(len(line.rstrip(b"\r")) for line in lines)
         return f"the sequence has {bases} bases, the quality has {parsed.qualities} characters"
     row = parsed.table[-1]
     values = np.empty(row[LENGTH], np.uint8)
@@ -147,9 +142,3 @@ def _problem(raw: NDArray[np.uint8], parsed: Parsed, origin: int, offset: int) -
     position = int(np.flatnonzero((values < offset) | (values > HIGHEST_QUALITY))[0])
     letter = quoted(bytes([values[position]]))
     return f"{letter} at position {position} (from 0) is no quality from offset {offset}"
-
-
-def _count_bases(raw: NDArray[np.uint8], start: int) -> int:
-    """Return how many bases the FASTQ record at `start` has."""
-    lines = raw[start:].tobytes().split(b"\n+", 1)[0].split(b"\n")[1:]
-    return sum(len(line.rstrip(b"\r")) for line in lines)

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from multigpu.cluster.engine.plan import spans
 from multigpu.errors import Failure, InputError, Unreadable
-from multigpu.formats.sequences import records
-from multigpu.formats.sequences.records import Parsed, describe
+from multigpu.formats.sequences.records import Parsed, describe, empty_table, parse
 from multigpu.formats.storage.ahead import Block, ReadAhead
 from multigpu.formats.storage.sources import Source
 from multigpu.kernels.compiled.text.records import Fault
@@ -69,9 +68,9 @@ def block_spans(
             except Unreadable:
                 raise  # a journal must not know of it
             except InputError as damage:
-                yield BlockSpan(number, left[:0], Parsed.none(0), damage)
+                yield BlockSpan(number, left[:0], Parsed(table=empty_table(0), stop=0), damage)
                 return
-            parsed = records.parse(raw, source.layout, final=final, offset=phred_offset)
+            parsed = parse(raw, source.layout, final=final, offset=phred_offset)
             good = parsed.fault in (Fault.NONE, Fault.INCOMPLETE) and not final
             error = None if good else describe(source, raw, parsed, before, phred_offset)
             if len(parsed.table) or error:

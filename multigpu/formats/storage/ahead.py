@@ -7,15 +7,13 @@ import contextlib
 import queue
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError
-from multigpu.formats.storage.inlets import is_remote
-from multigpu.formats.storage.sources import Source, blocks, expand, inspect_source
+from multigpu.formats.storage.sources import Source, blocks, expand, inspect_source, is_regular
 
 LARGEST_BLOCK = 8 << 20  # many of them wait where they were read
 BLOCKS_AHEAD = 32  # about what is decompressed while the program loads
@@ -82,7 +80,7 @@ class Streams:
         """Begin to read the first file, if it is a stream. Errors are raised by `blocks`."""
         with contextlib.suppress(InputError):
             for path in expand(paths[:1])[:1]:
-                if is_remote(path) or not Path(path).is_file():
+                if not is_regular(path):
                     return  # it may be read only once
                 source = inspect_source(path)
                 if not source.cuttable:

@@ -1,16 +1,9 @@
 """BGZF by several threads: its blocks say how long they are, so each can be read alone."""
 
-import os
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from multigpu.formats.storage.decompress import (
-    HEADER,
-    Members,
-    Stored,
-    bgzf_size,
-    damaged,
-)
+from multigpu.formats.storage.decompress import HEADER, Members, Stored, bgzf_size, damaged
 
 BATCH = 1 << 20  # stored bytes that one thread takes together
 SHORTEST = 26  # bytes of a block: header, no data, checksum and length
@@ -39,7 +32,11 @@ class BgzfContent:
             while self._blocks_follow and len(self._coming) < self._most:
                 self._submit()
             if not self._coming:
-                return self._read_rest(out)
+                # What follows the blocks: nothing, zeros, or other gzip data.
+                if self._rest is None:
+                    self._pool.shutdown(wait=False)
+                    self._rest = Members(self._inlet, "gzip", self._left, self._last)
+                return self._rest.readinto(out)
             try:
                 self._piece = memoryview(self._coming.popleft().result())
             except Exception as error:
@@ -61,13 +58,6 @@ class BgzfContent:
             self._last = stored[last:stop]
             self._coming.append(self._pool.submit(_decompress, stored[:stop]))
 
-    def _read_rest(self, out: memoryview) -> int:
-        """Read what follows the blocks: nothing, zeros, or other gzip data."""
-        if self._rest is None:
-            self._pool.shutdown(wait=False)
-            self._rest = Members(self._inlet, "gzip", self._left, self._last)
-        return self._rest.readinto(out)
-
 
 def _whole_blocks(stored: bytes) -> tuple[int, int, bool]:
     """Return where the last whole block begins and ends, and whether another may follow."""
@@ -87,8 +77,3 @@ def _decompress(blocks: bytes) -> bytes:
 
     content: bytes = igzip.decompress(blocks)  # type: ignore[no-untyped-call]
     return content
-
-
-def threads_for_bgzf() -> int:
-    """Return half of the number of processors: the others compute."""
-    return max(1, len(os.sched_getaffinity(0)) // 2)

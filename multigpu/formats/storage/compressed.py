@@ -1,6 +1,5 @@
 """Compressed output, whose bytes do not depend on the pieces in which it was written."""
 
-import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -62,10 +61,7 @@ def _compressor(compression: Compression) -> Any:
         return None
     if compression == "gzip":
         return zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, GZIP_FORMAT)
-    if sys.version_info >= (3, 14):
-        from compression import zstd
-    else:
-        from backports import zstd
+    from backports import zstd
 
     parameter = zstd.CompressionParameter
     options: dict[int, int] = {parameter.compression_level: ZSTD_LEVEL, parameter.checksum_flag: 1}

@@ -1,6 +1,5 @@
 """gzip, BGZF and zstd: all the data or an error, never a short read that looks like the end."""
 
-import sys
 from typing import Any, Literal, Protocol
 
 from multigpu.errors import InputError
@@ -77,13 +76,10 @@ class Members:
             if bgzf_size(self._front) is not None and not self._front.startswith(BGZF_END):
                 raise InputError(path, NO_BGZF_END)
             return False
-        magics = MAGICS[self._kind]
-        if not any(magic.startswith(front[: len(magic)]) for magic in magics):
-            raise InputError(
-                path, f"something that is not {self._kind} follows the {self._kind} data"
-            )
+        if not any(magic.startswith(front[: len(magic)]) for magic in MAGICS[kind]):
+            raise InputError(path, f"something that is not {kind} follows the {kind} data")
         self._front, self._stored = front[:HEADER], front
-        self._member = _gzip_member() if kind == "gzip" else _zstd_frame()
+        self._member = _decompressor(kind)
         return True
 
     def _decompress(self, most: int) -> bytes:
@@ -102,17 +98,13 @@ class Members:
         return piece
 
 
-def _gzip_member() -> Any:
-    from isal import igzip_lib
+def _decompressor(kind: Kind) -> Any:
+    """Return a decompressor of one member."""
+    if kind == "gzip":
+        from isal import igzip_lib
 
-    return igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP)
-
-
-def _zstd_frame() -> Any:
-    if sys.version_info >= (3, 14):
-        from compression import zstd
-    else:
-        from backports import zstd
+        return igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP)
+    from backports import zstd
 
     options: dict[int, int] = {zstd.DecompressionParameter.window_log_max: ZSTD_LONGEST_WINDOW}
     return zstd.ZstdDecompressor(options=options)

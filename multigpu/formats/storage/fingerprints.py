@@ -25,7 +25,9 @@ class Fingerprint:
         return (self.size, self.digest) == (other.size, other.digest)
 
     def __str__(self) -> str:
-        return f"{self.size:,} bytes, content {self.digest[:8]}, of {_utc(self.changed)}"
+        moment = datetime.fromtimestamp(self.changed / 1e9, UTC)
+        when = f"{moment:%Y-%m-%d %H:%M:%S.%f}"
+        return f"{self.size:,} bytes, content {self.digest[:8]}, of {when}"
 
 
 def fingerprint(path: str) -> Fingerprint:
@@ -54,8 +56,3 @@ def fingerprint_or_none(path: str) -> Fingerprint | None:
         return fingerprint(path)
     except InputError:
         return None
-
-
-def _utc(nanoseconds: int) -> str:
-    moment = datetime.fromtimestamp(nanoseconds / 1e9, UTC).replace(tzinfo=None)
-    return moment.isoformat(" ", "microseconds")

@@ -56,30 +56,19 @@ class Inlet:
 
     def readinto(self, out: memoryview) -> int:
         if self._again:
-            return self._repeat(out)
+            piece, self._again = self._again[: len(out)], self._again[len(out) :]
+            out[: len(piece)] = piece
+            return len(piece)
         with errors_named(self.path):
             count = self._stream.readinto(out) or 0
         self.taken += count
         return count
-
-    def skip(self, count: int) -> None:
-        """Skip the first `count` bytes of a file."""
-        if not isinstance(self._stream, io.FileIO):
-            raise InputError(self.path, "is no file any more")
-        with errors_named(self.path):
-            self._stream.seek(count)
-        self.taken = count
 
     def head(self) -> bytes:
         """Return the first bytes, enough to tell compressions apart; they are read again."""
         out = bytearray(HEAD)
         self._again = bytes(out[: fill(self, memoryview(out))])
         return self._again
-
-    def _repeat(self, out: memoryview) -> int:
-        piece, self._again = self._again[: len(out)], self._again[len(out) :]
-        out[: len(piece)] = piece
-        return len(piece)
 
     def check_complete(self, size: int | None) -> None:
         """Raise InputError where fewer bytes came: a broken download, or a file that was cut."""
@@ -92,35 +81,19 @@ def _open(path: str, looking: bool) -> tuple[Stream, int | None, Callable[[], No
     if is_remote(path):
         remote = _Remote(path)
         return remote, remote.size, remote.close
-    if path == STDIN or not stat.S_ISREG(status_of(path).st_mode):
-        _check_ends(path)
-        pipe = _pipe(path, looking)
-        return pipe, None, (lambda: None) if looking else pipe.close
-    file = file_at(path)
-    return file, os.fstat(file.fileno()).st_size, file.close
-
-
-def _check_ends(path: str) -> None:
-    """Raise InputError for devices that never end."""
-    if path == STDIN:
-        return
-    status = status_of(path)
-    if stat.S_ISCHR(status.st_mode) and status.st_rdev in ENDLESS:
+    status = None if path == STDIN else status_of(path)
+    if status is not None and stat.S_ISREG(status.st_mode):
+        file = io.FileIO(path)
+        return file, os.fstat(file.fileno()).st_size, file.close
+    if status is not None and stat.S_ISCHR(status.st_mode) and status.st_rdev in ENDLESS:
         raise InputError(path, "never ends")
-
-
-def file_at(path: str) -> io.FileIO:
-    """Open a file to read it straight into arrays; the caller closes it."""
-    # `Path` takes several times as long, here and below: there may be a hundred thousand files.
-    return io.FileIO(path)
+    pipe = _pipe(path, looking)
+    return pipe, None, (lambda: None) if looking else pipe.close
 
 
 def status_of(path: str) -> os.stat_result:
+    # `Path` takes several times as long, and there may be a hundred thousand files.
     return os.stat(path)  # noqa: PTH116
-
-
-def is_file(path: str) -> bool:
-    return os.path.isfile(path)  # noqa: PTH113
 
 
 @contextmanager
@@ -133,20 +106,13 @@ def errors_named(path: str) -> Iterator[None]:
     except InputError:
         raise
     except kinds as error:
-        raise Unreadable(
-            path, f"cannot be read: {_missing(path, error) or _reason(error)}"
-        ) from error
+        raise Unreadable(path, f"cannot be read: {_reason(path, error)}") from error
 
 
-def _missing(path: str, error: BaseException) -> str:
-    """Return what to install where a package for URLs of this kind is missing; else nothing."""
+def _reason(path: str, error: Exception) -> str:
     scheme = path.partition("://")[0].lower()
-    if not isinstance(error, ImportError) or scheme not in PACKAGES:
-        return ""
-    return f"{scheme}:// needs packages that are missing: pip install {PACKAGES[scheme]}"
-
-
-def _reason(error: BaseException) -> str:
+    if isinstance(error, ImportError) and scheme in PACKAGES:
+        return f"{scheme}:// needs packages that are missing: pip install {PACKAGES[scheme]}"
     if isinstance(error, FileNotFoundError):
         return "there is no such file"
     if isinstance(error, OSError) and error.strerror:
@@ -175,14 +141,13 @@ class _Remote:
         self._file.close()
 
 
-pipes: dict[
-    str, "_Pipe"
-] = {}  # path -> the pipe that `inspect_source` opened and `blocks` will read
+# Pipes by path, which `inspect_source` has opened and `blocks` will read.
+pipes: dict[str, "_Pipe"] = {}
 
 
 def _pipe(path: str, looking: bool) -> "_Pipe":
     """Return the open pipe at its first byte; it is kept for the next call while `looking`."""
-    if looking and (path not in pipes or pipes[path].replaced()):
+    if looking and (path not in pipes or pipes[path].is_replaced()):
         pipes[path] = _Pipe(path)
     pipe = pipes.get(path) if looking else pipes.pop(path, None)
     if pipe is None:
@@ -201,11 +166,11 @@ class _Pipe:
 
     def __init__(self, path: str) -> None:
         self._owned = path != STDIN
-        self._file = file_at(path) if self._owned else _standard_input()
+        self._file = io.FileIO(path) if self._owned else _standard_input()
         self._seen = bytearray()
         self.rewind(keep=True)
 
-    def replaced(self) -> bool:
+    def is_replaced(self) -> bool:
         """Whether standard input is another one now, as in a test or a notebook."""
         return not self._owned and self._file is not _standard_input()
 

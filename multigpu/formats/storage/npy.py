@@ -29,26 +29,23 @@ def read_arrays(content: bytes) -> dict[str, NDArray[Any]]:
     with zipfile.ZipFile(io.BytesIO(content)) as file:
         return {
             name.removesuffix(SUFFIX): read_array(file.read(name))
-            for name in file.namelist() if name.endswith(SUFFIX)
-        }  # fmt: skip
+            for name in file.namelist()
+            if name.endswith(SUFFIX)
+        }
 
 
 def read_array(content: bytes) -> NDArray[Any]:
     """Return the array of a .npy file. Raises one of UNREADABLE."""
+    stored = io.BytesIO(content)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about old ways to write a header, which a damaged one has
-        _check_size(content)
-        array: NDArray[Any] = npy.read_array(io.BytesIO(content), allow_pickle=False)
+        major, _ = npy.read_magic(stored)
+        # A header of version 3 differs from one of version 2 in the names of fields alone.
+        read_header = npy.read_array_header_1_0 if major == 1 else npy.read_array_header_2_0
+        shape, _, dtype = read_header(stored)
+        there, wanted = len(content) - stored.tell(), math.prod(shape) * dtype.itemsize
+        if there < wanted:
+            raise ValueError(f"it ends early: {there:,} bytes where its header says {wanted:,}")
+        stored.seek(0)
+        array: NDArray[Any] = npy.read_array(stored, allow_pickle=False)
     return array
-
-
-def _check_size(content: bytes) -> None:
-    """Raise ValueError for an array that is not complete."""
-    stored = io.BytesIO(content)
-    major, _ = npy.read_magic(stored)
-    # A header of version 3 differs from one of version 2 in the names of fields alone.
-    read_header = npy.read_array_header_1_0 if major == 1 else npy.read_array_header_2_0
-    shape, _, dtype = read_header(stored)
-    there, wanted = len(content) - stored.tell(), math.prod(shape) * dtype.itemsize
-    if there < wanted:
-        raise ValueError(f"it ends early: {there:,} bytes where its header says {wanted:,}")

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import QUOTED, InputError, quoted
-from multigpu.formats.storage.bgzf import BgzfContent, threads_for_bgzf
+from multigpu.formats.storage.bgzf import BgzfContent
 from multigpu.formats.storage.decompress import (
     BGZF_LARGEST,
     GZIP_MAGIC,
@@ -38,10 +38,8 @@ from multigpu.formats.storage.inlets import (
     STDIN,
     Inlet,
     errors_named,
-    file_at,
     fill,
     forget,
-    is_file,
     is_remote,
     status_of,
 )
@@ -103,9 +101,11 @@ def _sequence_layout(path: str, start: bytes) -> str:
 
 
 SEQUENCES = Kind(
-    "sequence", (".fa", ".fasta", ".fna", ".fq", ".fastq"), _sequence_layout,
-    "neither FASTQ nor FASTA",
-)  # fmt: skip
+    name="sequence",
+    suffixes=(".fa", ".fasta", ".fna", ".fq", ".fastq"),
+    layout=_sequence_layout,
+    unknown="neither FASTQ nor FASTA",
+)
 
 
 @dataclass(frozen=True)
@@ -166,19 +166,18 @@ def _expand_one(path: str, kind: Kind) -> list[str]:
     if path == STDIN or is_remote(path):
         return [path]
     if is_pattern(path):
-        return _matches(path, kind)
+        found = sorted(glob.glob(path, recursive=True))  # noqa: PTH207  (Path.glob: no "/…/*.fq")
+        if not found:
+            raise InputError(path, "no file matches this pattern")
+        return [file for match in found for file in _files(match, kind)]
     if kind is SEQUENCES and SEQUENCE.fullmatch(path) and not os.path.lexists(path):
-        raise InputError(path, _to_file(path))
+        shown = path if len(path) <= QUOTED else path[:QUOTED] + "…"
+        problem = (
+            "there is no such file; a sequence has to stand in a FASTA file:"
+            rf" printf '>name\n{shown}\n' > sequence.fa"
+        )
+        raise InputError(path, problem)
     return _files(path, kind)
-
-
-def _to_file(sequence: str) -> str:
-    """Return what is wrong with a sequence given instead of a file."""
-    shown = sequence if len(sequence) <= QUOTED else sequence[:QUOTED] + "…"
-    return (
-        "there is no such file; a sequence has to stand in a FASTA file:"
-        rf" printf '>name\n{shown}\n' > sequence.fa"
-    )
 
 
 def is_pattern(path: str) -> bool:
@@ -189,13 +188,6 @@ def is_pattern(path: str) -> bool:
 def stands_for_others(path: str) -> bool:
     """Whether a path is a directory or a pattern."""
     return is_pattern(path) or os.path.isdir(path)  # noqa: PTH112  (a Path fails at a long name)
-
-
-def _matches(pattern: str, kind: Kind) -> list[str]:
-    found = sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207  (Path.glob: no "/…/*.fq")
-    if not found:
-        raise InputError(pattern, "no file matches this pattern")
-    return [file for path in found for file in _files(path, kind)]
 
 
 def _files(path: str, kind: Kind) -> list[str]:
@@ -242,21 +234,17 @@ def inspect_source(path: str, kind: Kind = SEQUENCES) -> Source:
     kind.
     """
     try:
-        return _inspect(path, kind)
+        with Inlet(path, looking=True) as inlet:
+            compression = _compression(inlet.head())
+            local = inlet.size is not None and not is_remote(path)
+            # `blocks` gets to the end much later.
+            if local and lacks_bgzf_end(read_ending(path, 2 * BGZF_LARGEST)):
+                raise InputError(path, NO_BGZF_END)
+            layout = _layout(path, _glimpse(inlet, compression), kind)
+            return Source(path, inlet.size, compression, layout)
     except InputError:
         forget(path)
         raise
-
-
-def _inspect(path: str, kind: Kind) -> Source:
-    with Inlet(path, looking=True) as inlet:
-        compression = _compression(inlet.head())
-        local = inlet.size is not None and not is_remote(path)
-        # `blocks` gets to the end much later.
-        if local and lacks_bgzf_end(read_ending(path, 2 * BGZF_LARGEST)):
-            raise InputError(path, NO_BGZF_END)
-        layout = _layout(path, _glimpse(inlet, compression), kind)
-        return Source(path, inlet.size, compression, layout)
 
 
 def read_beginning(path: str) -> bytes:
@@ -323,7 +311,8 @@ def is_regular(path: str) -> bool:
 
 def is_repeatable(path: str) -> bool:
     """Whether a path can be read again: a file or a URL, no pipe."""
-    return path != STDIN and (is_remote(path) or is_file(path))
+    # `Path` takes several times as long, and there may be a hundred thousand files.
+    return path != STDIN and (is_remote(path) or os.path.isfile(path))  # noqa: PTH113
 
 
 # ---- their bytes ------------------------------------------------------------------------------
@@ -331,15 +320,13 @@ def is_repeatable(path: str) -> bool:
 
 def read_into(path: str, start: int, out: NDArray[np.uint8]) -> int:
     """Read bytes from `start` on into `out` (contiguous); return how many, fewer at the end."""
-    with errors_named(path), file_at(path) as file:
+    with errors_named(path), io.FileIO(path) as file:
         file.seek(start)
         return fill(file, out.data)
 
 
-def blocks(source: Source, size: int, begin: int = 0) -> Iterator[NDArray[np.uint8]]:
+def blocks(source: Source, size: int) -> Iterator[NDArray[np.uint8]]:
     """Yield the decompressed content in arrays of `size` bytes, the last one shorter.
-
-    begin  the first byte, of a file that can be cut
 
     Raises InputError where the data are damaged, incomplete or followed by something else. That
     may show only at the end (checksums stand there), so no block is sure before the last.
@@ -350,8 +337,6 @@ def blocks(source: Source, size: int, begin: int = 0) -> Iterator[NDArray[np.uin
         size = min(size, max(LOOK, source.size + 1))  # a byte more tells that there is none
     with Inlet(source.path, looking=False) as inlet:
         content = _content(inlet, source.compression)
-        if begin:
-            inlet.skip(begin)
         count = size
         while count == size:
             room = np.empty(size, np.uint8)
@@ -393,7 +378,8 @@ def _content(inlet: Inlet, compression: Compression) -> Stream:
     if compression == "none":
         return inlet
     if compression == "bgzf":
-        return BgzfContent(inlet, threads_for_bgzf())
+        # The other half of the processors computes.
+        return BgzfContent(inlet, threads=max(1, len(os.sched_getaffinity(0)) // 2))
     return Members(inlet, compression)
 
 

@@ -36,8 +36,8 @@ def sam_of_reads(rows: Rows) -> bytes:
     flags = np.where(batch.reverse, REVERSE, 0) + np.where(rows.is_first, 0, SECONDARY)
     after = (batch.sample_length - batch.end).tolist()
     texts = latin1(batch.cigar)
-    clipped = map(_clipped, texts, starts, after, batch.reverse.tolist())
-    tags = _tags(rows, _matching(texts))
+    clipped = map(_clip, texts, starts, after, batch.reverse.tolist())
+    tags = _tags(rows, _count_matching(texts))
     lines = zip(reads, flags.tolist(), signatures, clipped, tags, strict=True)
     return "".join(
         f"{read}\t{flag}\t{signature}\t1\t{UNKNOWN}\t{cigar}\t*\t0\t0\t*\t*{tag}\n"
@@ -76,9 +76,9 @@ class SamOfSignatures:
             flags.tolist(),
             samples,
             starts,
-            _swapped(texts),
+            _swap_operations(texts),
             _sequences(rows),
-            _tags(rows, _matching(texts)),
+            _tags(rows, _count_matching(texts)),
             strict=True,
         )
         return "".join(
@@ -102,7 +102,7 @@ def paf(rows: Rows) -> bytes:
     samples, signatures, starts, ends, strands = columns(rows)
     lengths = rows.signatures.letters.lengths[batch.signature].tolist()
     texts = latin1(batch.cigar)
-    matching = _matching(texts)
+    matching = _count_matching(texts)
     blocks = (np.array(matching, np.int64) + batch.errors).tolist()
     lines = zip(
         signatures,
@@ -115,7 +115,7 @@ def paf(rows: Rows) -> bytes:
         matching,
         blocks,
         _tags(rows, matching),
-        _swapped(texts),
+        _swap_operations(texts),
         strict=True,
     )
     return "".join(
@@ -129,18 +129,18 @@ def paf(rows: Rows) -> bytes:
 # ---- parts of lines ---------------------------------------------------------------------------
 
 
-def _matching(cigars: Sequence[str]) -> list[int]:
+def _count_matching(cigars: Sequence[str]) -> list[int]:
     """Return the number of bases that match in each alignment."""
     counts = {each: sum(map(int, MATCHING.findall(each))) for each in set(cigars)}
     return [counts[each] for each in cigars]
 
 
-def _swapped(cigars: Sequence[str]) -> list[str]:
+def _swap_operations(cigars: Sequence[str]) -> list[str]:
     """Return alignments with the sample as the reference."""
     return "\n".join(cigars).translate(SWAPPED).split("\n") if cigars else []
 
 
-def _clipped(cigar: str, before: int, after: int, is_reverse: bool) -> str:
+def _clip(cigar: str, before: int, after: int, is_reverse: bool) -> str:
     """Return the alignment of a whole read: bases before and after the match are clipped.
 
     before, after  bases in the order of the file

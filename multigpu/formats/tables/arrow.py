@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.errors import UsageError
+from multigpu.formats.optional import import_package
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,11 +21,7 @@ MOST_TEXT = 2**31 - 1  # bytes of one array of strings
 def pyarrow() -> Any:
     """Return pyarrow. Raises UsageError where it is missing."""
     # Loaded when a table is made and not before: it takes longer than the rest of a start.
-    try:
-        import pyarrow as pa
-    except ImportError as error:
-        raise UsageError("Parquet and Arrow tables need the package pyarrow") from error
-    return pa
+    return import_package("pyarrow", "Parquet and Arrow tables")
 
 
 def numbers(values: NDArray[Any], nan_is_null: bool = False) -> "pa.Array":
@@ -60,10 +56,9 @@ def word(text: str) -> "pa.Scalar":
 
 def values(array: "pa.Array") -> NDArray[Any]:
     """Return a view of the numbers; where some are null a copy, float64, with NaN for these."""
-    if array.null_count or not len(array):
+    if array.null_count:
         return np.asarray(array.to_numpy(zero_copy_only=False))
-    dtype = np.dtype(array.type.to_pandas_dtype())
-    return np.frombuffer(array.buffers()[1], dtype, len(array), array.offset * dtype.itemsize)
+    return np.from_dlpack(array)
 
 
 def text(array: "pa.Array") -> "pa.Buffer":

@@ -18,7 +18,6 @@ DTYPES: dict[str, type[np.generic]] = {
     "errors": np.int32,
     "sample_length": np.int64,
 }
-TEXTS = ("sample", "cigar")  # columns of bytes objects
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -76,11 +75,8 @@ class Batch:
         """Return the rows of these indices, in this order."""
         columns: dict[str, Any] = {name: getattr(self, name)[order] for name in DTYPES}
         rows = order.tolist()
-        texts: dict[str, Any] = {
-            name: [column[i] for i in rows]
-            for name, column in ((name, getattr(self, name)) for name in TEXTS)
-        }
-        return Batch(**columns, **texts)
+        sample, cigar = [self.sample[i] for i in rows], [self.cigar[i] for i in rows]
+        return Batch(sample=sample, cigar=cigar, **columns)
 
     @property
     def mostly_ambiguous(self) -> int:
@@ -106,10 +102,9 @@ class Batch:
         columns: dict[str, Any] = {
             name: np.concatenate([getattr(b, name) for b in batches]) for name in DTYPES
         }
-        texts: dict[str, Any] = {
-            name: [text for batch in batches for text in getattr(batch, name)] for name in TEXTS
-        }
-        return cls(**columns, **texts)
+        sample = [name for batch in batches for name in batch.sample]
+        cigar = [cigar for batch in batches for cigar in batch.cigar]
+        return cls(sample=sample, cigar=cigar, **columns)
 
 
 POSE_DTYPES: dict[str, tuple[type[np.generic], tuple[int, ...]]] = {

@@ -70,13 +70,12 @@ def columns(rows: Rows, decode: Callable[[Sequence[bytes]], list[str]] = latin1)
     # An array's elements are slow to take one by one, and only names that occur are decoded.
     which, row = np.unique(batch.signature, return_inverse=True)
     signatures = np.array(decode([names[i] for i in which.tolist()]), object)
-    strands = np.array(["+", "-"], object)
     return (
         decode(batch.sample),
         signatures[row].tolist(),
         batch.start.tolist(),
         batch.end.tolist(),
-        strands[batch.reverse.astype(np.intp)].tolist(),
+        ["-" if reverse else "+" for reverse in batch.reverse.tolist()],
     )
 
 

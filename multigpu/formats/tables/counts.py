@@ -119,12 +119,14 @@ def read_counts(path: str, empty: Empty = np.empty) -> Counts:
 def _read(path: str, empty: Empty) -> Counts:
     with open_content(path) as file:
         if file.peek(4)[:4] != PARQUET_MAGIC:
-            samples = _samples(path, file.readline().decode("utf-8-sig", "replace"))
-            return _in_order(path, samples, *_text(path, file, samples))
+            samples = _parse_header(path, file.readline().decode("utf-8-sig", "replace"))
+            return _in_order(path, samples, *_read_text(path, file, samples))
     if not is_regular(path):
         raise InputError(path, "Parquet must be a file, for it is not read in order")
-    samples = _parquet_samples(path)
-    return _in_order(path, samples, *_parquet(path, samples, empty))
+    samples = _read_schema(path)
+    with suppress(_Fractional):  # which knows of the arrays up to here, until this block ends
+        return _in_order(path, samples, *_decode(path, samples, np.int32, empty))
+    return _in_order(path, samples, *_decode(path, samples, np.float64, empty))
 
 
 def _in_order(path: str, samples: tuple[str, ...], regions: Regions, values: Values) -> Counts:
@@ -151,14 +153,13 @@ def _check(path: str, rows: _Rows, samples: Sequence[str], before: int) -> None:
         row = int(np.argmax(wrong))
         problem = no_region(int(rows.start[row]), int(rows.end[row]))
         raise InputError(path, problem, f"row {before + row + 1}")
-    if rows.values.min(initial=0) >= 0 and rows.values.max(initial=0) < MOST_READS:
-        return
     wrong = ~((rows.values >= 0) & (rows.values < MOST_READS))
-    row, column = divmod(int(np.argmax(wrong)), len(samples))
-    value = rows.values[row, column]
-    rule = "below 2^40" if MOST_READS <= value < np.inf else "finite and not negative"
-    problem = f"{value:g} is no count: counts are {rule}"
-    raise InputError(path, problem, f"row {before + row + 1}, column {samples[column]}")
+    if wrong.any():
+        row, column = divmod(int(np.argmax(wrong)), len(samples))
+        value = rows.values[row, column]
+        rule = "below 2^40" if MOST_READS <= value < np.inf else "finite and not negative"
+        problem = f"{value:g} is no count: counts are {rule}"
+        raise InputError(path, problem, f"row {before + row + 1}, column {samples[column]}")
 
 
 def _check_names(path: str, rows: _Rows, before: int) -> None:
@@ -171,14 +172,14 @@ def _check_names(path: str, rows: _Rows, before: int) -> None:
         raise InputError(path, problem, f"row {before + row + 1}, column chrom")
 
 
-def _samples(path: str, header: str) -> tuple[str, ...]:
+def _parse_header(path: str, header: str) -> tuple[str, ...]:
     """Return the names in a line `chrom start end sample1 …`, which a # may begin."""
     if problem := misread.identify(path, header):
         raise InputError(path, problem)
-    return _checked_samples(path, header.lstrip("#").rstrip("\r\n").split("\t"))
+    return _check_samples(path, header.lstrip("#").rstrip("\r\n").split("\t"))
 
 
-def _checked_samples(path: str, columns: Sequence[str]) -> tuple[str, ...]:
+def _check_samples(path: str, columns: Sequence[str]) -> tuple[str, ...]:
     if tuple(columns[:3]) != COLUMNS:
         shown = quoted("\t".join(columns))
         problem = f"is no counts table: its columns are chrom, start, end and samples, not {shown}"
@@ -187,30 +188,26 @@ def _checked_samples(path: str, columns: Sequence[str]) -> tuple[str, ...]:
     if not samples:
         raise InputError(path, "there are no samples: a column for each follows chrom, start, end")
     for number, name in enumerate(samples):
-        if problem := _wrong_sample(name, samples[:number]):
-            raise InputError(path, problem, f"column {number + 4}")
+        where = f"column {number + 4}"
+        if not name:
+            raise InputError(path, "has no name", where)
+        if "\0" in name:
+            raise InputError(path, f"{quoted(name)} is no name of a sample", where)
+        if name in samples[:number]:
+            raise InputError(path, f"the sample {quoted(name)} is there twice", where)
     return samples
-
-
-def _wrong_sample(name: str, before: Sequence[str]) -> str:
-    """Return what is wrong with a sample's name; nothing where it is a good one."""
-    if not name:
-        return "has no name"
-    if "\0" in name:
-        return f"{quoted(name)} is no name of a sample"
-    return f"the sample {quoted(name)} is there twice" if name in before else ""
 
 
 # ---- text -------------------------------------------------------------------------------------
 
 
-def _text(path: str, file: Any, samples: Sequence[str]) -> tuple[Regions, Values]:
+def _read_text(path: str, file: Any, samples: Sequence[str]) -> tuple[Regions, Values]:
     """Return the rows of the rest of the file."""
     names: dict[str, int] = {}
     whole = _Rows.empty(0, len(samples), np.int32, np.empty)
     columns = [(whole.chrom, whole.start, whole.end, whole.values)]
     rows = 0
-    for part in _text_rows(path, file, samples):
+    for part in _read_text_rows(path, file, samples):
         _check(path, part, samples, rows)
         rows += len(part.chrom)
         columns.append((part.numbered(names), part.start, part.end, _narrow(part.values)))
@@ -218,16 +215,17 @@ def _text(path: str, file: Any, samples: Sequence[str]) -> tuple[Regions, Values
     return Regions(tuple(names), chrom, start, end), values
 
 
-def _text_rows(path: str, file: Any, samples: Sequence[str]) -> Iterator[_Rows]:
+def _read_text_rows(path: str, file: Any, samples: Sequence[str]) -> Iterator[_Rows]:
     import pyarrow as pa
     from pyarrow import csv
 
     if not file.peek(1):
         return
-    types = {name: pa.float64() for name in _unique(samples)}
+    # Names that no sample's name can clash with.
+    names = [*COLUMNS, *(f"sample {number}" for number in range(len(samples)))]
+    types = dict.fromkeys(names, pa.float64())
     types |= {"chrom": pa.dictionary(pa.int32(), pa.string())}
     types |= {"start": pa.int64(), "end": pa.int64()}
-    names = [*COLUMNS, *_unique(samples)]
     try:
         reader = csv.open_csv(
             file,
@@ -241,11 +239,6 @@ def _text_rows(path: str, file: Any, samples: Sequence[str]) -> Iterator[_Rows]:
         raise misread.translate(path, [*COLUMNS, *samples], str(error)) from error
 
 
-def _unique(samples: Sequence[str]) -> list[str]:
-    """Return names of columns that no sample's name can clash with."""
-    return [f"sample {number}" for number in range(len(samples))]
-
-
 # ---- Parquet ----------------------------------------------------------------------------------
 
 
@@ -253,14 +246,7 @@ class _Fractional(Exception):
     """Error of a count that is no whole number, or does not fit int32."""
 
 
-def _parquet(path: str, samples: Sequence[str], empty: Empty) -> tuple[Regions, Values]:
-    """Return all rows; they are read again where a count turns out not to be whole."""
-    with suppress(_Fractional):  # which knows of the arrays up to here, until this block ends
-        return _decoded(path, samples, np.int32, empty)
-    return _decoded(path, samples, np.float64, empty)
-
-
-def _decoded(path: str, samples: Sequence[str], kind: Any, empty: Empty) -> tuple[Regions, Values]:
+def _decode(path: str, samples: Sequence[str], kind: Any, empty: Empty) -> tuple[Regions, Values]:
     """Return all rows: several threads decode row groups, each to its place in the arrays."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -272,14 +258,13 @@ def _decoded(path: str, samples: Sequence[str], kind: Any, empty: Empty) -> tupl
         borders = list(accumulate(sizes, initial=0))
         whole = _Rows.empty(borders[-1], len(samples), kind, empty)
 
+    options = {"read_dictionary": ["chrom"], "buffer_size": COLUMN_BUFFER, "pre_buffer": False}
+
     def decode(number: int, first: int, stop: int) -> _Rows:
-        with _as_parquet(path), pq.ParquetFile(
-            path, metadata=metadata, read_dictionary=["chrom"], buffer_size=COLUMN_BUFFER,
-            pre_buffer=False,
-        ) as file:  # fmt: skip
+        with _as_parquet(path), pq.ParquetFile(path, metadata=metadata, **options) as file:
             # Arrow's own threads keep some megabytes each, for good.
             batches = file.iter_batches(ROWS, row_groups=[number], use_threads=False)
-            return _placed(path, samples, batches, whole, first, stop)
+            return _place_rows(path, samples, batches, whole, first, stop)
 
     names: dict[str, int] = {}
     threads = min(THREADS, len(os.sched_getaffinity(0)), 1 + len(whole.values) // THREAD_ROWS)
@@ -290,7 +275,7 @@ def _decoded(path: str, samples: Sequence[str], kind: Any, empty: Empty) -> tupl
     return Regions(tuple(names), whole.chrom, whole.start, whole.end), whole.values
 
 
-def _placed(
+def _place_rows(
     path: str, samples: Sequence[str], batches: Iterable[Any], whole: _Rows, first: int, stop: int
 ) -> _Rows:
     """Put the batches of a row group in their place, rows `first` to `stop`.
@@ -326,14 +311,14 @@ def _check_numbers(path: str, rows: _Rows) -> None:
 
 def _check_there(path: str, batch: Any, before: int) -> None:
     """Raise InputError at the first row without chromosome, start or end."""
-    columns = zip(COLUMNS, batch.columns, strict=False)
     missing = [
-        (int(np.argmax(column.is_null().to_numpy(zero_copy_only=False))), name)
-        for name, column in columns if column.null_count
-    ]  # fmt: skip
+        (column.is_null().index(True).as_py(), number)
+        for number, column in enumerate(batch.columns[:3])
+        if column.null_count
+    ]
     if missing:
-        row, name = min(missing, key=lambda place: place[0])
-        raise InputError(path, "is missing", f"row {before + row + 1}, column {name}")
+        row, number = min(missing)
+        raise InputError(path, "is missing", f"row {before + row + 1}, column {COLUMNS[number]}")
 
 
 @contextmanager
@@ -351,14 +336,14 @@ def _as_parquet(path: str) -> Iterator[None]:
         raise InputError(path, f"cannot be read as Parquet: {first_line(error)}") from error
 
 
-def _parquet_samples(path: str) -> tuple[str, ...]:
+def _read_schema(path: str) -> tuple[str, ...]:
     """Return the names of the samples. Raises InputError for columns of wrong types, too."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     with _as_parquet(path):
         schema = pq.read_schema(path)
-    samples = _checked_samples(path, schema.names)
+    samples = _check_samples(path, schema.names)
     kinds = pa.types
     for number, (name, kind) in enumerate(zip(schema.names, schema.types, strict=True)):
         if number == 0:
@@ -410,7 +395,7 @@ def _write_parquet(file: Any, counts: Counts) -> None:
 
     schema = _batch(counts, slice(0, 0)).schema
     with pq.ParquetWriter(file, schema, compression="zstd", use_dictionary=["chrom"]) as writer:
-        for rows in _pieces(counts, ROW_GROUP):
+        for rows in _slices(counts, ROW_GROUP):
             writer.write_batch(_batch(counts, rows), ROW_GROUP)
 
 
@@ -422,13 +407,13 @@ def _write_text(out: Compressed, counts: Counts) -> None:
             raise UsageError(f"{quoted(name)} cannot be a name in a TSV file: use Parquet")
     out.write("\t".join([*COLUMNS, *counts.samples]).encode() + b"\n")
     options = csv.WriteOptions(include_header=False, delimiter="\t", quoting_style="none")
-    for rows in _pieces(counts, ROWS):
+    for rows in _slices(counts, ROWS):
         text = io.BytesIO()
         csv.write_csv(_batch(counts, rows), text, options)
         out.write(text.getbuffer())
 
 
-def _pieces(counts: Counts, size: int) -> Iterator[slice]:
+def _slices(counts: Counts, size: int) -> Iterator[slice]:
     return (slice(at, at + size) for at in range(0, len(counts.regions), size))
 
 

@@ -105,15 +105,15 @@ def open_sam(
         if compression != "none":
             raise UsageError(COMPRESSED_INSIDE)
         import_pysam("BAM files")
-    if not header_last:
+    if header_last:
+        with _Waiting(path) as lines:
+            yield lines.write
+            with _open_lines(raw, kind, compression, header(), path) as write:
+                for block in lines.blocks():
+                    write(block)
+    else:
         with _open_lines(raw, kind, compression, header(), path) as write:
             yield write
-        return
-    with _Waiting(path) as lines:
-        yield lines.write
-        with _open_lines(raw, kind, compression, header(), path) as write:
-            for block in lines.blocks():
-                write(block)
 
 
 @contextmanager

@@ -58,14 +58,11 @@ class Texts:
         """Return the texts of all parts, in order."""
         if len(parts) == 1:
             return parts[0]
-        sizes = np.cumsum([0, *(len(part.raw) for part in parts)])[:-1].tolist()
+        sizes = np.cumsum([0, *(len(part.raw) for part in parts)])
         return cls(
-            np.concatenate([np.empty(0, np.uint8), *(part.raw for part in parts)]),
-            np.concatenate(
-                [np.empty(0, np.int64)]
-                + [part.begins + size for part, size in zip(parts, sizes, strict=True)]
-            ),
-            np.concatenate([np.empty(0, np.int64), *(part.lengths for part in parts)]),
+            np.concatenate([part.raw for part in parts]),
+            np.concatenate([part.begins + size for part, size in zip(parts, sizes, strict=False)]),
+            np.concatenate([part.lengths for part in parts]),
         )
 
     def __len__(self) -> int:

@@ -15,6 +15,7 @@ from multigpu.formats.molecules.pockets.pocket import (
     parse_values,
 )
 
+ENERGIES = {"electrostatics": "e", "desolvation": "d"}  # maps that are of no atom type
 GEOMETRY = ("SPACING", "NELEMENTS", "CENTER")
 MAP_HEADER = 6  # lines
 MOST_STEPS = 1_000_000_000  # along an axis: more are a slip, and a message would have 900 digits
@@ -31,18 +32,18 @@ def read(file: PocketFile) -> Pocket:
     header = [line[1:] if line.startswith("#") else "" for line in lines]
     geometry = _geometry(path, header)
     maps = dict(_maps(file, lines))
-    for missing in {"e", "d"} - set(maps):
-        name = {"e": "electrostatics", "d": "desolvation"}[missing]
-        raise InputError(path, f"there is no map of {name} (.{missing}.map)")
+    for name, letter in ENERGIES.items():
+        if letter not in maps:
+            raise InputError(path, f"there is no map of {name} (.{letter}.map)")
     if set(maps) == {"e", "d"}:
         raise InputError(path, "there is no map of an atom type")
-    there = {name: stored for name in maps if (stored := maps[name].stored())}
-    types = tuple(name for name in there if name not in ("e", "d"))
+    present = {name: stored for name in maps if (stored := maps[name].stored())}
+    types = tuple(name for name in present if name not in ("e", "d"))
     needed = (*types, "e", "d") if types else maps
-    values = [_read_map(there.get(name, maps[name]), path, geometry) for name in needed]
+    values = [_read_map(present.get(name, maps[name]), path, geometry) for name in needed]
     spacing = np.full(3, geometry["SPACING"][0])
     origin = np.array(geometry["CENTER"]) - spacing * (np.array(_points(geometry)) - 1) / 2
-    absent = tuple(name for name in maps if name not in there)
+    absent = tuple(name for name in maps if name not in present)
     return Pocket(
         path=path,
         layout=AUTOGRID.name,
@@ -62,9 +63,8 @@ def _maps(field: PocketFile, lines: Sequence[str]) -> Iterator[tuple[str, Pocket
         raise InputError(field.path, "it names no maps (variable 1 file=…)")
     if len(labels) != len(files):
         raise InputError(field.path, f"it has {len(labels)} labels for {len(files)} maps")
-    known = {"electrostatics": "e", "desolvation": "d"}
     for label, file in zip(labels, files, strict=True):
-        name = known.get(label.lower(), label.removesuffix("-affinity"))
+        name = ENERGIES.get(label.lower(), label.removesuffix("-affinity"))
         yield name, field.beside(file)
 
 

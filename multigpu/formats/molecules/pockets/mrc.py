@@ -86,11 +86,12 @@ def _values(path: str, content: bytes, header: Any, order: str) -> NDArray[np.fl
         raise InputError(path, f"its extended header has {extended} bytes")
     dtype = np.dtype(order + MODES[mode])
     shape = _check_counts(path, header["counts"].tolist(), "NX NY NZ")
-    wanted, begin = math.prod(shape), HEADER.itemsize + extended
-    there = max(0, len(content) - begin) // dtype.itemsize
-    if there < wanted:
-        raise InputError(path, f"it ends early: {there:,} values where its header says {wanted:,}")
-    values = np.frombuffer(content, dtype, wanted, begin).astype(np.float32)
+    expected, begin = math.prod(shape), HEADER.itemsize + extended
+    stored = max(0, len(content) - begin) // dtype.itemsize
+    if stored < expected:
+        problem = f"it ends early: {stored:,} values where its header says {expected:,}"
+        raise InputError(path, problem)
+    values = np.frombuffer(content, dtype, expected, begin).astype(np.float32)
     return values.reshape(shape[::-1]).transpose(2, 1, 0)
 
 

@@ -26,32 +26,31 @@ def read(file: PocketFile) -> Pocket:
     except UNREADABLE as error:
         raise InputError(path, f"no array: {first_line(error)}") from error
     grid = _grid(path, arrays)
-    origin = _place(path, "origin", arrays.get("origin") if file.origin is None else file.origin)
+    origin = _vector(path, "origin", arrays.get("origin") if file.origin is None else file.origin)
     spacing = arrays.get("spacing") if file.spacing is None else file.spacing
-    step = _place(path, "spacing", spacing)
-    for name, array in (("origin", origin), ("spacing", step)):
-        if array.dtype == object:
-            raise UsageError(f"{path} does not say its {name}: give --{name}")
-        if array.dtype.kind not in "fiu" or array.shape not in ((3,), ()):
-            raise InputError(path, f"its {name} is not one number, or three")
     with np.errstate(all="ignore"):  # what is no number is refused later, with its place
         values = grid.astype(np.float64)
-        origin, step = origin.astype(np.float64), step.astype(np.float64)
     return Pocket(
         path=path,
         layout=NUMPY.name,
         values=single_precision(values)[None],
-        origin=np.broadcast_to(origin, 3).copy(),
-        spacing=np.broadcast_to(step, 3).copy(),
+        origin=origin,
+        spacing=_vector(path, "spacing", spacing),
     )
 
 
-def _place(path: str, name: str, value: Any) -> NDArray[Any]:
-    """Return an array, of whatever type. Raises InputError."""
+def _vector(path: str, name: str, value: Any) -> NDArray[np.float64]:
+    """Return float64[3] of one number or three. Raises UsageError for None, else InputError."""
+    if value is None:
+        raise UsageError(f"{path} does not say its {name}: give --{name}")
     try:
-        return np.asarray(value)
+        array = np.asarray(value)
     except ValueError:  # rows of different lengths
-        raise InputError(path, f"its {name} is not one number, or three") from None
+        array = np.empty(0)
+    if array.dtype.kind not in "fiu" or array.shape not in ((3,), ()):
+        raise InputError(path, f"its {name} is not one number, or three")
+    with np.errstate(all="ignore"):
+        return np.broadcast_to(array.astype(np.float64), 3).copy()
 
 
 def _grid(path: str, arrays: dict[str, NDArray[Any]]) -> NDArray[Any]:

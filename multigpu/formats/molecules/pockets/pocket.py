@@ -161,9 +161,9 @@ def parse_values(
     Raises InputError.
     """
     words = text.split()
-    wanted = math.prod(shape)  # NumPy's product overflows
-    if len(words) != wanted:
-        raise InputError(path, f"{len(words):,} values where {what} says {wanted:,}")
+    expected = math.prod(shape)  # NumPy's product overflows
+    if len(words) != expected:
+        raise InputError(path, f"{len(words):,} values where {what} says {expected:,}")
     try:
         values = np.array(words, np.float64)
     except ValueError:
