@@ -273,9 +273,10 @@ class Scores:
             _TAKEN, moments=self._moments, poses=poses, min_squared=min_squared, ranks=len(ranked)
         )
         self._forget_greatest()
-        poses = (self._of.space, self._ligands, self._part)
+        # `struck` has only the address of `poses`, which must live until the kernel is queued.
+        searched = (self._of.space, self._ligands, self._part)
         blocks = _ceil(self._poses, THREADS)
-        self._launch("strike", blocks, *poses, struck, self.held, self.greatest)
+        self._launch("strike", blocks, *searched, struck, self.held, self.greatest)
 
     @cached_property
     def _moments(self) -> Any:
