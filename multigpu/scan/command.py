@@ -154,7 +154,7 @@ def command(
     scanning, running = scan_options(values), options_from(RunOptions, values)
     reporting = options_from(Reporting, values)
     written = check_outputs(reporting, output)
-    from multigpu.formats.storage.ahead import Streams
+    from multigpu.formats.storage.read_ahead import Streams
 
     with ExitStack() as stack:
         inputs = _inputs(stack, samples, signatures, reporting.quiet)

@@ -12,7 +12,7 @@ from multigpu.errors import UsageError
 from multigpu.formats.sequences.reader import READ_AHEAD
 from multigpu.formats.sequences.signatures import Signatures
 from multigpu.formats.sequences.spans import Span, block_spans, file_spans
-from multigpu.formats.storage.ahead import BLOCKS_AHEAD, LARGEST_BLOCK, Streams
+from multigpu.formats.storage.read_ahead import BLOCKS_AHEAD, LARGEST_BLOCK, Streams
 from multigpu.formats.storage.sources import Source
 from multigpu.kernels.scan.seeds import CPU, EXPECTED_BASES, EXPECTED_N, GPU, Size, size_of
 from multigpu.run.options import DEFAULT_CHUNK_BYTES, RunOptions

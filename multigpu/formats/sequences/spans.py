@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from multigpu.cluster.engine.plan import spans
 from multigpu.errors import Failure, InputError, Unreadable
 from multigpu.formats.sequences.records import Parsed, describe, empty_table, parse
-from multigpu.formats.storage.ahead import Block, ReadAhead
+from multigpu.formats.storage.read_ahead import Block, ReadAhead
 from multigpu.formats.storage.sources import Source
 from multigpu.kernels.compiled.text.records import Fault
 
