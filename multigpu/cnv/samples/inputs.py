@@ -16,7 +16,7 @@ from multigpu.formats.alignments.files import files_of, without_chr
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.storage import shareable
 from multigpu.formats.storage.sources import open_content, read_beginning
-from multigpu.formats.tables import misread
+from multigpu.formats.tables import counts_errors
 from multigpu.formats.tables.counts import Counts, read_counts
 from multigpu.run.options import RunOptions
 
@@ -104,7 +104,7 @@ def are_alignments(paths: Sequence[str]) -> bool:
     if not alignments and len(paths) > 1:
         with open_content(paths[0]) as file:
             header = file.readline().decode("utf-8-sig", "replace")
-        if problem := misread.identify(paths[0], header):
+        if problem := counts_errors.identify(paths[0], header):
             raise InputError(paths[0], problem)
         raise UsageError(f"{paths[0]} is a counts table: give one table, or alignments")
     return alignments

@@ -24,7 +24,7 @@ from multigpu.formats.storage.sources import (
     read_beginning,
     stands_for_others,
 )
-from multigpu.formats.tables import misread
+from multigpu.formats.tables import counts_errors
 from multigpu.kernels.counting.types import Reads
 
 logger = logging.getLogger(__name__)
@@ -61,8 +61,8 @@ def inspect_alignments(path: str) -> Alignments:
     if not is_regular(path):
         raise InputError(path, "BAM and CRAM files must be regular files")
     start = read_beginning(path)
-    if start.decode("latin-1").startswith(misread.SAM):
-        raise InputError(path, misread.advise_on_sam(path))
+    if start.decode("latin-1").startswith(counts_errors.SAM):
+        raise InputError(path, counts_errors.advise_on_sam(path))
     for kind, module in MODULES.items():
         if start.startswith(module.MAGIC):
             module.check_end(path)

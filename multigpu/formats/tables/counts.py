@@ -22,7 +22,7 @@ from multigpu.formats.alignments.regions import LONGEST, Regions, in_order, no_r
 from multigpu.formats.storage.compressed import Compressed, compressed_output
 from multigpu.formats.storage.sources import is_regular, open_content
 from multigpu.formats.storage.suffixes import PARQUET, suffix_of_output
-from multigpu.formats.tables import arrow, misread
+from multigpu.formats.tables import arrow, counts_errors
 
 COLUMNS = ("chrom", "start", "end")
 PARQUET_MAGIC = b"PAR1"
@@ -174,7 +174,7 @@ def _check_names(path: str, rows: _Rows, before: int) -> None:
 
 def _parse_header(path: str, header: str) -> tuple[str, ...]:
     """Return the names in a line `chrom start end sample1 …`, which a # may begin."""
-    if problem := misread.identify(path, header):
+    if problem := counts_errors.identify(path, header):
         raise InputError(path, problem)
     return _check_samples(path, header.lstrip("#").rstrip("\r\n").split("\t"))
 
@@ -236,7 +236,7 @@ def _read_text_rows(path: str, file: Any, samples: Sequence[str]) -> Iterator[_R
         for batch in reader:
             yield _rows(batch)
     except pa.ArrowInvalid as error:
-        raise misread.translate(path, [*COLUMNS, *samples], str(error)) from error
+        raise counts_errors.translate(path, [*COLUMNS, *samples], str(error)) from error
 
 
 # ---- Parquet ----------------------------------------------------------------------------------
