@@ -167,7 +167,7 @@ def command(
         from multigpu.formats.tables.writers import format_of, with_columns
         from multigpu.scan.job import ScanJob
         from multigpu.scan.output import write_matches
-        from multigpu.scan.strays import refuse_strays
+        from multigpu.scan.misplaced_signatures import refuse_strays
 
         keep_inputs([*inputs.samples, *inputs.signatures], *written)
         fmt = format_of(output, chosen)
