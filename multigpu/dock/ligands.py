@@ -20,8 +20,8 @@ from multigpu.formats.molecules.molecule import Molecule, MoleculeError, Positio
 from multigpu.formats.molecules.poses import SAME, render
 from multigpu.formats.molecules.registry import COLUMN_FORMATS, FORMATS, parse
 from multigpu.formats.molecules.sdf import SDF
-from multigpu.formats.storage.inlets import STDIN
 from multigpu.formats.storage.sources import Source, suffix_of
+from multigpu.formats.storage.stored_streams import STDIN
 from multigpu.formats.tables.texts import Texts, speakable
 from multigpu.kernels.rotation import Ligands, Search, energy_terms
 

@@ -166,8 +166,8 @@ def command(
         from multigpu.cluster.engine.journal import journal_of
         from multigpu.formats.tables.writers import format_of, with_columns
         from multigpu.scan.job import ScanJob
-        from multigpu.scan.output import write_matches
         from multigpu.scan.misplaced_signatures import refuse_strays
+        from multigpu.scan.output import write_matches
 
         keep_inputs([*inputs.samples, *inputs.signatures], *written)
         fmt = format_of(output, chosen)

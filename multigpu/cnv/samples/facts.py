@@ -7,8 +7,8 @@ from typing import Any
 
 from multigpu.cnv.samples.sex import FEMALE, MALE
 from multigpu.errors import InputError, UsageError, quoted, shown
-from multigpu.formats.storage.inlets import STDIN
 from multigpu.formats.storage.sources import open_content
+from multigpu.formats.storage.stored_streams import STDIN
 from multigpu.run import values
 
 PLOIDY_DIGITS = 4

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from multigpu.errors import InputError, quoted
 from multigpu.formats.storage.bgzf import BgzfContent
 from multigpu.formats.storage.decompress import BGZF_END
-from multigpu.formats.storage.inlets import fill
 from multigpu.formats.storage.sources import read_ending, read_into
+from multigpu.formats.storage.stored_streams import fill
 from multigpu.kernels.compiled.alignments import POSITION_BITS, Stop, read_records
 from multigpu.kernels.counting.types import READ_DTYPES, Reads
 
@@ -52,7 +52,7 @@ class Stretch:
 WHOLE = Stretch(0, ANYWHERE, 0)
 
 
-class _Inlet:
+class _StoredStream:
     """Stored bytes of a file, from one of them on."""
 
     def __init__(self, path: str, start: int) -> None:
@@ -69,7 +69,7 @@ class _Content:
 
     def __init__(self, path: str, offset: int = 0) -> None:
         self.path = path
-        self.stream = BgzfContent(_Inlet(path, offset >> 16), threads=1)
+        self.stream = BgzfContent(_StoredStream(path, offset >> 16), threads=1)
         self.take(offset & 0xFFFF)
 
     def take(self, count: int) -> bytes:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from multigpu.errors import InputError
 from multigpu.formats.sequences.fastq import raise_unreadable
-from multigpu.formats.storage.inlets import errors_named
+from multigpu.formats.storage.stored_streams import errors_named
 from multigpu.kernels.compiled.text import records
 from multigpu.kernels.compiled.text.records import NAME, NAME_END, QUALITY
 from multigpu.kernels.device.buffers import Buffers

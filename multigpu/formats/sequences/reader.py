@@ -17,8 +17,8 @@ from multigpu.errors import InputError
 from multigpu.formats.sequences import fastq, records
 from multigpu.formats.sequences.pieces import Pieces, TextInFile, TextInMemory
 from multigpu.formats.sequences.spans import BlockSpan, FileSpan, Span
-from multigpu.formats.storage.inlets import errors_named
 from multigpu.formats.storage.sources import Source, read_into
+from multigpu.formats.storage.stored_streams import errors_named
 from multigpu.kernels.compiled.text.records import BASES, LENGTH, Fault, gather
 from multigpu.kernels.device.buffers import Buffers
 

@@ -44,13 +44,13 @@ class Stored(Stream, Protocol):
 class Members:
     """Content of a file of any number of gzip members or zstd frames, one after the other."""
 
-    def __init__(self, inlet: Stored, kind: Kind, stored: bytes = b"", last: bytes = b"") -> None:
+    def __init__(self, stream: Stored, kind: Kind, stored: bytes = b"", last: bytes = b"") -> None:
         """Read on in a file.
 
-        stored  bytes that were read of the inlet before
+        stored  bytes that were read of the stream before
         last    the member before these bytes, if there was one
         """
-        self._inlet, self._kind = inlet, kind
+        self._stream, self._kind = stream, kind
         self._chunk = memoryview(bytearray(CHUNK))
         self._stored = stored  # bytes that wait to be decompressed
         self._front = last[:HEADER]  # of the last member that began
@@ -64,11 +64,11 @@ class Members:
         return 0
 
     def _read(self) -> memoryview:
-        return self._chunk[: self._inlet.readinto(self._chunk) or 0]
+        return self._chunk[: self._stream.readinto(self._chunk) or 0]
 
     def _begin_member(self) -> bool:
         """Begin with the next member, if there is one."""
-        path, kind, padding = self._inlet.path, self._kind, PADDING[self._kind]
+        path, kind, padding = self._stream.path, self._kind, PADDING[self._kind]
         front = self._stored.lstrip(padding)
         while len(front) < HEADER and (more := self._read()):
             front = (front + more).lstrip(padding)
@@ -88,11 +88,11 @@ class Members:
         if self._member.needs_input:
             stored, self._stored = self._stored or self._read(), b""
             if not stored:
-                raise truncated(self._inlet.path, self._kind)
+                raise truncated(self._stream.path, self._kind)
         try:
             piece: bytes = self._member.decompress(stored, most)
         except Exception as error:  # each library has its own class
-            raise damaged(self._inlet.path, self._kind, error) from error
+            raise damaged(self._stream.path, self._kind, error) from error
         if self._member.eof:
             self._stored, self._member = self._member.unused_data, None
         return piece
