@@ -3,7 +3,13 @@
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from multigpu.formats.storage.decompress import HEADER, Members, Stored, bgzf_size, damaged
+from multigpu.formats.storage.decompress import (
+    HEADER,
+    Members,
+    NamedStream,
+    bgzf_size,
+    damage_error,
+)
 
 BATCH = 1 << 20  # stored bytes that one thread takes together
 SHORTEST = 26  # bytes of a block: header, no data, checksum and length
@@ -16,7 +22,7 @@ class BgzfContent:
     threads, a few ahead of what is taken.
     """
 
-    def __init__(self, stream: Stored, threads: int) -> None:
+    def __init__(self, stream: NamedStream, threads: int) -> None:
         self._stream = stream
         self._pool = ThreadPoolExecutor(threads, "bgzf")
         self._most = threads + 1  # batches in progress
@@ -40,7 +46,7 @@ class BgzfContent:
             try:
                 self._piece = memoryview(self._coming.popleft().result())
             except Exception as error:
-                raise damaged(self._stream.path, "gzip", error) from error
+                raise damage_error(self._stream.path, "gzip", error) from error
         count = min(len(out), len(self._piece))
         out[:count] = self._piece[:count]
         self._piece = self._piece[count:]
