@@ -16,7 +16,7 @@ from support.toy import Part, Toy
 
 from multigpu.cluster.deploy.deployment import Deployment
 from multigpu.cluster.deploy.start import workers
-from multigpu.cluster.engine.dispatch import DEADLY, dispatch
+from multigpu.cluster.engine.dispatch import DEATHS_BEFORE_FAILURE, dispatch
 from multigpu.cluster.engine.events import Event
 from multigpu.cluster.errors import DeviceFailed, Failure, Unfit
 from multigpu.cluster.workers.threads import LocalWorkers, Workers
@@ -70,13 +70,13 @@ def test_chunk__that_kills_three_workers_is_named_and_the_others_are_not_harmed(
     toy = Toy("poison", {("compute", 9): dying(tmp_path)})
     parts, _, error = taken(two, toy, 12)
     assert parts == squares(9)
-    assert str(error) == f"number 9: given up, {DEADLY} workers died of it"
-    assert len(list(tmp_path.iterdir())) == DEADLY
+    assert str(error) == f"number 9: given up, {DEATHS_BEFORE_FAILURE} workers died of it"
+    assert len(list(tmp_path.iterdir())) == DEATHS_BEFORE_FAILURE
 
 
 def test_chunk__that_kills_two_workers_is_done_by_the_third(two: Workers, tmp_path: Path) -> None:
     def die() -> None:
-        if len(list(tmp_path.iterdir())) < DEADLY - 1:
+        if len(list(tmp_path.iterdir())) < DEATHS_BEFORE_FAILURE - 1:
             (tmp_path / str(os.getpid())).touch()
             os.kill(os.getpid(), signal.SIGKILL)
 
