@@ -43,7 +43,7 @@ def test_inferred__by_half_the_coverage_of_x() -> None:
     table = of_sexes()
     coverage = coverage_of(table)
     assert coverage.sexes() == SEXES
-    assert coverage.y_says
+    assert coverage.y_is_informative
     assert coverage.disagreements() == []
     males = np.array([each == "male" for each in SEXES])
     np.testing.assert_allclose(coverage.x, np.where(males, 0.5, 1), atol=0.02)
@@ -92,11 +92,11 @@ def test_inferred__most_of_y_may_be_without_reads() -> None:
     values = table.values.copy()
     values[np.flatnonzero(table.regions.chrom == 2)[30:]] = 0
     found = coverage_of(table, values)
-    assert found.y_says
+    assert found.y_is_informative
     assert found.disagreements() == []
     values[np.flatnonzero(table.regions.chrom == 2)[10:]] = 0  # of mice, it may be less
     found = coverage_of(table, values)
-    assert not found.y_says
+    assert not found.y_is_informative
     assert (found.sexes(), found.disagreements()) == (SEXES, [])
 
 
@@ -114,7 +114,7 @@ def test_inferred__reads_that_stray_to_y_make_no_male(coverage: int) -> None:
 def test_inferred__by_x_alone_where_there_is_no_y() -> None:
     table = of_sexes(("chr1", "chrX"))
     found = coverage_of(table)
-    assert (found.y, found.y_says, found.sexes()) == (None, False, SEXES)
+    assert (found.y, found.y_is_informative, found.sexes()) == (None, False, SEXES)
 
 
 def test_report__and_summary_show_both_ratios(tmp_path: Path) -> None:
