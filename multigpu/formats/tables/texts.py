@@ -10,7 +10,7 @@ Bytes = NDArray[np.uint8]
 Places = NDArray[np.int64]
 
 
-def speakable(word: str) -> str:
+def replace_undecodable(word: str) -> str:
     """Return a word with question marks for bytes that are no UTF-8, as in names of files."""
     return word if word.isascii() else word.encode("utf-8", "replace").decode()
 
