@@ -12,7 +12,7 @@ from multigpu.cnv.result import SegmentTable
 from multigpu.cnv.samples import sex
 from multigpu.cnv.samples.cohort import Cohort
 from multigpu.cnv.samples.genomes import X_NAMES, genome_named
-from multigpu.errors import NAMED, quoted, several, shown
+from multigpu.errors import NAMED, printable_name, quoted, several
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.tables.counts import Counts
 from multigpu.run.command import number_of
@@ -98,8 +98,8 @@ def doubtful_sex_notes(cohort: Cohort) -> Iterator[str]:
     if not rows:
         return
     each = [
-        f"{shown(names[k])} (X {coverage.x[k]:.2f}, Y {coverage.y[k]:.2f} of the autosomes'"
-        f" coverage: taken as {sexes[k]})"
+        f"{printable_name(names[k])} (X {coverage.x[k]:.2f}, Y {coverage.y[k]:.2f} of the"
+        f" autosomes' coverage: taken as {sexes[k]})"
         for k in rows[:NAMED]
     ]
     more = f" and {len(rows) - NAMED:,} more" if len(rows) > NAMED else ""

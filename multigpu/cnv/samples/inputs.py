@@ -10,7 +10,7 @@ import numpy as np
 from multigpu.cnv.samples.frames import counts_from_frame, is_frame
 from multigpu.count.job import CountJob
 from multigpu.count.options import CountOptions
-from multigpu.errors import InputError, UsageError, several, shown
+from multigpu.errors import InputError, UsageError, printable_name, several
 from multigpu.formats.alignments import bam, cram
 from multigpu.formats.alignments.files import files_of, without_chr
 from multigpu.formats.alignments.regions import Regions
@@ -142,7 +142,7 @@ def select_chromosomes(counts: Counts, names: Sequence[str], rename: bool, sourc
     blocks = {regions.names[regions.chrom[rows.start]]: rows for rows in regions.blocks}
     wanted = [_name_in_table(name, tuple(blocks), rename, source) for name in names]
     if twice := [name for name in wanted if wanted.count(name) > 1]:
-        raise UsageError(f"--chromosomes: {shown(twice[0])} is there twice")
+        raise UsageError(f"--chromosomes: {printable_name(twice[0])} is there twice")
     rows = np.concatenate([np.r_[blocks[name]] for name in wanted])
     sizes = [blocks[name].stop - blocks[name].start for name in wanted]
     chrom = np.repeat(np.arange(len(wanted), dtype=np.int32), sizes)
@@ -161,7 +161,7 @@ def _name_in_table(name: str, names: Sequence[str], rename: bool, source: str) -
         problem = f"{name} is called {alike[0]} in {source}: --rename auto takes them as the same"
         raise UsageError(f"--chromosomes: {problem}")
     has = f"it has {several(names)}"
-    raise UsageError(f"--chromosomes: {source} has no chromosome {shown(name)}: {has}")
+    raise UsageError(f"--chromosomes: {source} has no chromosome {printable_name(name)}: {has}")
 
 
 def rename_as_cases(controls: Counts, cases: Counts) -> Counts:
