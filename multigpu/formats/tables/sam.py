@@ -106,7 +106,7 @@ def open_sam(
             raise UsageError(COMPRESSED_INSIDE)
         import_pysam("BAM files")
     if header_last:
-        with _Waiting(path) as lines:
+        with _TemporaryLines(path) as lines:
             yield lines.write
             with _open_lines(raw, kind, compression, header(), path) as write:
                 for block in lines.blocks():
@@ -139,7 +139,7 @@ def _open_bam(raw: BinaryIO, header: bytes, path: str | None) -> Iterator[Write]
     """
     pysam = import_pysam("BAM files")
     about = pysam.AlignmentHeader.from_text(header.decode())
-    with _Waiting(path) as records:
+    with _TemporaryLines(path) as records:
         with records.errors_named():
             file = pysam.AlignmentFile(records.file, "wb", header=about)
 
@@ -157,7 +157,7 @@ def _open_bam(raw: BinaryIO, header: bytes, path: str | None) -> Iterator[Write]
         shutil.copyfileobj(records.file, raw, BLOCK)
 
 
-class _Waiting:
+class _TemporaryLines:
     """A file without a name, which is gone when it is closed, or when the process ends."""
 
     def __init__(self, path: str | None) -> None:
