@@ -285,7 +285,8 @@ def unused_parameter_notes(options: CnvOptions, given: Collection[str]) -> Itera
     for purpose, is_wanted, names in purposes:
         unused = [flag(name) for name in names if name in given]
         if unused and not is_wanted:
-            yield f"{', '.join(unused)}: without effect, for {purpose} only"
+            has = "has" if len(unused) == 1 else "have"
+            yield f"{', '.join(unused)} {has} no effect: used only with {purpose}"
 
 
 def _range(name: str, value: Any) -> str:

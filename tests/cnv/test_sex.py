@@ -507,7 +507,7 @@ def test_calls__where_no_sample_is_looked_at(tmp_path: Path) -> None:
     store = tmp_path / "matrices.zarr"
     job = CnvJob(table, CnvOptions(robust=0.1), CPU, sexes=cohort_of(5, 1))
     found = job.result(matrices.names(posterior=False), store, shown=4)
-    assert any("chrY is left out" in note for note in found.notes)
+    assert any("chrY is not called" in note for note in found.notes)
     zarr = pytest.importorskip("zarr")
     sini = zarr.open_group(str(store))["sini"][:]
     assert np.isnan(sini[400:]).all()
@@ -575,8 +575,8 @@ def test_sexes__that_are_used_are_told() -> None:
         (("chrX", "chrY"), {}, {"s0": "male"}, ""),
         (("chr1", "chrX"), {}, "infer", ""),
         (("chr1",), {}, "infer", ""),
-        (("chr1", "chrX"), {"norm": 0}, {"s0": "male"}, "--sex: without effect"),
-        (("chr1", "chrX"), {"model": "haplo"}, {"s0": "male"}, "--sex: without effect"),
+        (("chr1", "chrX"), {"norm": 0}, {"s0": "male"}, "--sex has no effect"),
+        (("chr1", "chrX"), {"model": "haplo"}, {"s0": "male"}, "--sex has no effect"),
         (("chr1", "chrX"), {"norm": 0}, "infer", ""),
     ],
 )

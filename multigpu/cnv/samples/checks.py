@@ -30,7 +30,7 @@ def check_samples(
 ) -> None:
     """Raise UsageError for samples, given by their names, that the model cannot take."""
     if options.model == "single" and len(cases) != 1:
-        raise UsageError(f"--model single is for one sample, here are {len(cases)}: use cn.mops")
+        raise UsageError(f"--model single takes one sample, not {len(cases)}: use --model cn.mops")
     if options.model not in ("single", "reference") and len(cases) < 2:
         raise UsageError(
             f"--model {options.model} compares samples, and there is only one: use"

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from multigpu.cnv.samples.sex import FEMALE, MALE
-from multigpu.errors import InputError, UsageError, printable_name, quoted
+from multigpu.errors import InputError, UsageError, quoted
 from multigpu.formats.storage.sources import open_content
 from multigpu.formats.storage.stored_streams import STDIN
 from multigpu.run import values
@@ -90,9 +90,8 @@ def _ploidies(facts: Mapping[str, Any], samples: Sequence[str]) -> tuple[int, ..
 
 def _check_names(facts: Mapping[str, Any], samples: Sequence[str], fact: str) -> None:
     if unknown := [name for name in facts if name not in samples]:
-        raise UsageError(
-            f"there is a {fact} of {printable_name(str(unknown[0]))}, but no such sample"
-        )
+        name = quoted(str(unknown[0]))
+        raise UsageError(f"--{fact} names sample {name}, which is not in the counts")
 
 
 def _check_is_file(option: str, given: Any, words: str, fact: str) -> None:
@@ -129,7 +128,7 @@ def read_facts(path: str) -> dict[str, str]:
                 continue
             name, tab, fact = text.partition("\t")
             if not tab or name in facts:
-                problem = f"{quoted(name)} is there twice" if tab else "two columns are needed"
+                problem = f"{quoted(name)} is listed twice" if tab else "two columns are needed"
                 raise InputError(path, problem, f"line {number}")
             facts[name] = fact.strip()
     if not facts:

@@ -142,7 +142,7 @@ def select_chromosomes(counts: Counts, names: Sequence[str], rename: bool, sourc
     blocks = {regions.names[regions.chrom[rows.start]]: rows for rows in regions.blocks}
     wanted = [_name_in_table(name, tuple(blocks), rename, source) for name in names]
     if twice := [name for name in wanted if wanted.count(name) > 1]:
-        raise UsageError(f"--chromosomes: {printable_name(twice[0])} is there twice")
+        raise UsageError(f"--chromosomes: {printable_name(twice[0])} is listed twice")
     rows = np.concatenate([np.r_[blocks[name]] for name in wanted])
     sizes = [blocks[name].stop - blocks[name].start for name in wanted]
     chrom = np.repeat(np.arange(len(wanted), dtype=np.int32), sizes)
