@@ -224,10 +224,12 @@ def test_job__that_there_is_no_memory_to_send_ends_the_run_and_not_the_workers(
 ) -> None:
     class Large(Toy):
         def __reduce__(self) -> tuple[Any, ...]:
-            raise MemoryError("5 bytes of memory are not there")
+            raise MemoryError("not enough memory: 5 bytes needed")
 
     _, _, error = taken(two, Large("large"), 10)
-    assert str(error) == ("the job cannot be given to the workers: 5 bytes of memory are not there")
+    assert str(error) == (
+        "the job cannot be given to the workers: not enough memory: 5 bytes needed"
+    )
     assert taken(two, Toy("small"), 10)[0] == squares(10)
 
 

@@ -112,8 +112,7 @@ def read_counts(path: str, empty: Empty = np.empty) -> Counts:
     try:
         return _read(path, empty)
     except MemoryError as error:
-        problem = f"there is not enough memory to read it ({first_line(error)})"
-        raise Failure(f"{path}: {problem}") from error
+        raise Failure(f"{path}: does not fit into memory ({first_line(error)})") from error
 
 
 def _read(path: str, empty: Empty) -> Counts:
@@ -122,7 +121,7 @@ def _read(path: str, empty: Empty) -> Counts:
             samples = _parse_header(path, file.readline().decode("utf-8-sig", "replace"))
             return _in_order(path, samples, *_read_text(path, file, samples))
     if not is_regular(path):
-        raise InputError(path, "Parquet must be a file, for it is not read in order")
+        raise InputError(path, "Parquet cannot be read from a pipe: give a file")
     samples = _read_schema(path)
     with suppress(_Fractional):  # which knows of the arrays up to here, until this block ends
         return _in_order(path, samples, *_decode(path, samples, np.int32, empty))
@@ -194,7 +193,7 @@ def _check_samples(path: str, columns: Sequence[str]) -> tuple[str, ...]:
         if "\0" in name:
             raise InputError(path, f"{quoted(name)} is no name of a sample", where)
         if name in samples[:number]:
-            raise InputError(path, f"the sample {quoted(name)} is there twice", where)
+            raise InputError(path, f"the sample {quoted(name)} is listed twice", where)
     return samples
 
 
