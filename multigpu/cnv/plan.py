@@ -245,7 +245,7 @@ def plan_memory(
 
 
 def normalized_by(options: CnvOptions) -> str:
-    """Return what size factors are found for at a time: "chromosome", "genome" or "none"."""
+    """Return the unit of normalization: "chromosome", "genome" or "none"."""
     if not options.is_normalized:
         return "none"
     return "genome" if options.genome_wide else "chromosome"

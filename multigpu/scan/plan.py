@@ -136,7 +136,7 @@ def _host_cost(
         base_bytes += COPY_BYTES
     is_fasta = any(source.layout == "fasta" for source in sources)
     unit_bytes = 1 + base_bytes * (1 if is_fasta else 0.5)
-    # Records are read on by the longest match.
+    # Records extend over the border by the longest match.
     fixed_bytes = BUFFER_SLACK * max(READ_AHEAD, (1 + base_bytes) * longest)
     if options.max_edits:
         edits = longest - int(lengths.max())

@@ -53,7 +53,7 @@ WHOLE = Stretch(0, ANYWHERE, 0)
 
 
 class _StoredStream:
-    """Stored bytes of a file, from one of them on."""
+    """Stored bytes of a file, from the offset `start`."""
 
     def __init__(self, path: str, start: int) -> None:
         self.path, self._at = path, start
@@ -65,7 +65,7 @@ class _StoredStream:
 
 
 class _Content:
-    """Decompressed bytes of a file, from a virtual offset on."""
+    """Decompressed bytes of a file, from a virtual offset."""
 
     def __init__(self, path: str, offset: int = 0) -> None:
         self.path = path
@@ -154,9 +154,11 @@ def _parse(
     ordered: bool,
     last: NDArray[np.int64],
 ) -> tuple[Reads, int, bool]:
-    """Return the reads that lie whole in `raw`, where the next begins, and if the stretch ends.
+    """Return the complete reads in `raw`, the offset of the first incomplete one, and a flag.
 
-    last  int64[1]: the place of the record before, or NOWHERE; takes that of the last one here
+    The flag says whether the stretch ends here.
+
+    last  int64[1]: place of the record before, or NOWHERE; set to that of the last record in `raw`
     """
     room = len(raw) // SMALLEST
     columns = tuple(np.empty(room, dtype) for dtype in READ_DTYPES.values())

@@ -3,7 +3,7 @@
 * **FASTQ**: a span has the records that begin in it; where its first one begins is guessed, and the
   guess is checked against where the span before ended.
 * **FASTA**: a span has the bases that stand in it, even of records that began before or continue
-  after it; those are read on for as many bases as a signature may reach over the border.
+  after it; such a piece extends over the border as far as a signature may reach.
 * Blocks of a stream are whole records, parsed where the job was started.
 """
 
@@ -39,7 +39,7 @@ class SpanReader:
     ) -> None:
         """Make a reader.
 
-        overlap   bases that a FASTA piece is read on over the border
+        overlap   bases that a FASTA piece extends over the border
         allocate  makes buffers for letters
         """
         self._sources, self._overlap, self._phred_offset = sources, overlap, phred_offset

@@ -42,7 +42,7 @@ Span = FileSpan | BlockSpan
 
 
 def file_spans(source: int, size: int, chunk_bytes: int) -> Iterator[FileSpan]:
-    """Yield the spans of a file that is cut every `chunk_bytes`, wherever that is."""
+    """Yield the spans of a file that is cut every `chunk_bytes`, regardless of records."""
     for piece in spans(size, chunk_bytes):
         yield FileSpan(source, piece.start, piece.stop, exact=piece.start == 0)
 

@@ -47,7 +47,7 @@ class Members:
     def __init__(
         self, stream: NamedStream, kind: Kind, stored: bytes = b"", last: bytes = b""
     ) -> None:
-        """Read on in a file.
+        """Continue to read a file.
 
         stored  bytes that were read of the stream before
         last    the member before these bytes, if there was one
