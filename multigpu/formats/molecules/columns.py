@@ -60,7 +60,7 @@ class AtomColumns:
 
     @cached_property
     def borders(self) -> NDArray[np.int64]:
-        """int64[n + 1]: where the atoms of each begin, and the end of the last."""
+        """int64[n + 1]: first atom of each ligand, and the number of all atoms."""
         return np.concatenate([np.zeros(1, np.int64), np.cumsum(self.sizes)])
 
     def replace(self, others: Mapping[int, "AtomColumns"]) -> "AtomColumns":

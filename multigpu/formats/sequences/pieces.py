@@ -93,8 +93,8 @@ class Pieces:
     """The records, and pieces of records, of a span.
 
     text         the text that NAME, NAME_END and QUALITY of the table are positions in
-    table        as in `multigpu.kernels.compiled.text.records`; lengths include what is read over
-                 the border
+    table        as in `multigpu.kernels.compiled.text.records`; lengths include the
+                 bases over the border
     letters      uint8[b]: their bases, one after the other
     offsets      int64[n + 1]: where each piece begins there
     inside       int64[n]: number of bases of each piece in the span

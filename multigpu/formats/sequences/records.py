@@ -86,8 +86,9 @@ def parse_pieces(
     """Parse the FASTA records, and pieces of records, whose bases stand in [begin, border).
 
     Returns the table, how many bases of each piece stand there, and whether the first piece
-    continues a record that began before. The last one reaches `overlap` bases over the border if its
-    record does; None where they are not all in `raw` (and `final` does not say that this is all).
+    continues a record that began before. The last one reaches `overlap` bases over the border if
+    its record does. Returns None where these are not all in `raw`, unless `final` says that nothing
+    follows.
     """
     rows = max(ROWS, len(raw) // FEW_BYTES)  # memory that is not used takes none
     while True:
