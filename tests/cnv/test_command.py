@@ -500,7 +500,7 @@ def test_directory__of_alignments(main: Any, refused: Run, tmp_path: Path) -> No
 FACTS = [
     ("--ploidy", "smp1\ttwo\n", "the ploidy of smp1 is 'two', not a whole number"),
     ("--ploidy", f"smp1\t{'9' * 400}\n", "…': no genome has as many sets"),
-    ("--sex", "x\0" * 99 + "\tm\n", "a sex of 'x\\x00x\\x00"),
+    ("--sex", "x\0" * 99 + "\tm\n", "--sex names sample 'x\\x00x\\x00"),
     ("--ploidy", "nobody\t2\n", "--ploidy names sample 'nobody', which is not in the counts"),
     ("--sex", "smp1\tboth\n", "the sex of smp1 is 'both'"),
     ("--sex", "smp1 male\n", "line 1: two columns are needed"),

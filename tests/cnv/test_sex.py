@@ -433,7 +433,7 @@ def test_genome__that_cannot_be_as_chromosomes_are_longer_is_refused() -> None:
         == find_genome("canFam3", longer)
         == genome_named("hg38")
     )
-    with pytest.raises(UsageError, match=r"^--genome hg19: .* as those of hg38$"):
+    with pytest.raises(UsageError, match=r"^--genome hg19: the .* lengths are those of hg38$"):
         find_genome("hg19", longer)
 
 

@@ -90,7 +90,7 @@ def test_rename__is_asked_for(
 ) -> None:
     plain = write_alignments(tmp_path / "plain.bam", ROWS, PLAIN)
     said = refused(some, plain)
-    assert "number 1 is 1 (300,000 bases), there chr1 (300,000 bases)" in said
+    assert "reference 1 is 1 (300,000 bases) here and chr1 (300,000 bases) in" in said
     assert said.endswith("(the names differ only by `chr`: --rename auto takes them as the same)")
     said = refused(plain, "--regions", bed(("chr1", 0, 5)))
     assert said.endswith(f"chr1 is called 1 in {plain}: --rename auto takes them as the same")
