@@ -17,24 +17,10 @@ SETS = {
 }  # fmt: skip
 
 
-def _complements() -> NDArray[np.uint8]:
-    """A <-> T and C <-> G: the four bits in reverse order."""
-    table = np.array([int(f"{bases:04b}"[::-1], 2) for bases in range(16)], np.uint8)
-    table.flags.writeable = False
-    return table
-
-
-COMPLEMENTS = _complements()  # uint8[16]: set -> set of the complements
-
-
-def _letter_sets() -> NDArray[np.uint8]:
-    sets = np.zeros(256, np.uint8)
-    for letter, bases in SETS.items():
-        sets[[ord(letter), ord(letter.lower())]] = bases
-    return sets
-
-
-LETTER_SETS = _letter_sets()  # uint8[256]: the set of each letter (ASCII), 0 for no IUPAC base
+# uint8[16]: the complements of each set, A <-> T and C <-> G: the four bits in reverse order.
+COMPLEMENTS = np.array([int(f"{bases:04b}"[::-1], 2) for bases in range(16)], np.uint8)
+# uint8[256]: the set of each letter (ASCII), 0 for no IUPAC base.
+LETTER_SETS = np.array([SETS.get(chr(letter).upper(), 0) for letter in range(256)], np.uint8)
 
 
 def encode(letters: NDArray[np.uint8]) -> NDArray[np.uint8]:

@@ -92,7 +92,9 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         _leave(1)
     except Exception as error:  # noqa: BLE001 - a bug of ours: one line, unless --debug
         problem = f"{type(error).__name__}: {error}".splitlines()[0]
-        _complain(f"{problem} (a fault of the program; --debug shows more)", debug)
+        _complain(
+            f"{problem} (an internal error: please report it, with the output of --debug)", debug
+        )
         _leave(1)
 
 

@@ -61,7 +61,9 @@ class PendingWorkers:
         if self._started.done() and self._ended:
             wait([self._ended], END_TIMEOUT)
             if self._ended.done() and (error := self._ended.exception()):
-                logger.warning("multigpu: the workers ended badly: %s", first_line(error))
+                logger.warning(
+                    "multigpu: the workers did not shut down cleanly: %s", first_line(error)
+                )
         self._pool.shutdown(wait=False)
 
 

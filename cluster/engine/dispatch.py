@@ -274,7 +274,7 @@ class _Dispatch(Generic[S, P]):
             if ran_alone and chunk.deaths >= DEATHS_BEFORE_FAILURE:
                 self._settle(chunk)
                 name = self._workload.name(chunk.span)
-                chunk.error = Failure(f"{name}: given up, {chunk.deaths} workers died of it")
+                chunk.error = Failure(f"{name}: {chunk.deaths} workers died while computing it")
                 return
         if not chunk.attempts:
             del self._in_progress[chunk]

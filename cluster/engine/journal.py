@@ -138,7 +138,8 @@ class Journal:
         except UNPACK_ERRORS as error:
             raise self._damage(error) from error
         if differences := _differences(before, about):
-            raise UsageError(f"this run cannot be resumed: {'; '.join(differences)}")
+            problem = f"this run cannot be resumed: {'; '.join(differences)}"
+            raise UsageError(f"{problem}; repeat the options and inputs, or leave out --resume")
         self._found = list(_records(file, first.end))
         self._file.truncate(self._found[-1].end if self._found else first.end)
         self.held, self.continued = len(self._found), bool(self._found)

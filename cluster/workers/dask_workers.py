@@ -95,12 +95,12 @@ class DaskWorkers:
         # A task was late there, and none has been returned since.
         self._silent: SilentWorkers = {}
         self._last_seen = time.monotonic()  # when the scheduler had workers
-        self._problem = "no worker has come"
+        self._problem = "no worker has connected"
         if not self.present():  # a batch system may start them after this command
             logger.warning("multigpu: the scheduler has no workers yet: `dask worker` starts one")
         while not self.present():
             time.sleep(LOOK_EVERY)
-        self._problem = "no worker is left"
+        self._problem = "no worker has been left"
 
     @property
     def threads(self) -> int:
@@ -184,7 +184,7 @@ class DaskWorkers:
         try:
             return call_within(ANSWERS_TIMEOUT, ask)
         except TimeoutError as error:
-            late = f"some worker, or the scheduler, gave no answer within {ANSWERS_TIMEOUT:g} s"
+            late = f"no answer from the scheduler or a worker within {ANSWERS_TIMEOUT:g} s"
             raise Failure(late) from error
         except (OSError, ValueError) as error:
             raise Failure(f"the connection to the scheduler was lost ({error})") from error
@@ -202,7 +202,7 @@ class DaskWorkers:
             limit = min(ANSWER_TIMEOUT, self._timeout)
             self._nthreads = self._client.nthreads(callback_timeout=limit)
         except NO_ANSWER:
-            problem = "the scheduler does not answer"
+            problem = "the scheduler has not answered"
         else:
             if self._nthreads:
                 self._last_seen = time.monotonic()
@@ -211,7 +211,7 @@ class DaskWorkers:
         if self._client.status == "closed":
             raise Failure("the connection to the scheduler was lost")
         if time.monotonic() - self._last_seen > self._timeout:
-            raise Failure(f"{problem}, for {self._timeout:g} s now")
+            raise Failure(f"{problem} for {self._timeout:g} s (--worker-timeout)")
         return set(self._nthreads)
 
     def retire(self, name: str) -> None:
@@ -225,7 +225,7 @@ class DaskWorkers:
             self._ask(retire, workers=[name], close_workers=True)
         self._nthreads.pop(name, None)
         if not self._nthreads:
-            raise Failure(f"{name} was the last worker")
+            raise Failure(f"no worker is left: {name} was the last one")
 
     def inbox(self) -> Any:
         return queue.SimpleQueue()

@@ -110,7 +110,7 @@ def _outcome(job: AdmittedJob, device: int | None, span: Any, cpu_fallback: bool
     try:
         return _outcome_on(job, device, span)
     except MemoryError as error:
-        reason = str(error) or "the memory does not suffice"
+        reason = str(error) or "there is not enough memory"
     memory.release_pool(device)
     if device is not None and cpu_fallback:
         HISTORY.add_event("on_cpu", reason=reason)

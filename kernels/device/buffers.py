@@ -17,7 +17,7 @@ class Buffers:
         self._lock = threading.Lock()
 
     def take(self, size: int) -> NDArray[np.uint8]:
-        """uint8[size] with anything in it."""
+        """Return uint8[size] with anything in it."""
         with self._lock:
             fitting = [i for i, buffer in enumerate(self._free) if len(buffer) >= size]
             if fitting:

@@ -35,7 +35,7 @@ def struct(dtype: np.dtype[Any], **fields: Any) -> NDArray[Any]:
 
 
 def usable(counts: Any) -> Any:
-    """The device array. Raises TypeError where a kernel cannot read it as it lies there."""
+    """Return the device array. Raises TypeError where a kernel cannot read it as it lies there."""
     if counts.dtype not in (np.int32, np.float64) or not counts.flags.c_contiguous:
         raise TypeError("counts on a device must be int32 or float64 and C-contiguous")
     return counts

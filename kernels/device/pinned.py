@@ -50,7 +50,7 @@ _left: list[_Registered] = []  # to be forgotten, by a thread that uses the devi
 
 
 def pinned(size: int) -> NDArray[np.uint8]:
-    """uint8[size] with anything in it; little comes from CuPy's pool."""
+    """Return uint8[size] with anything in it; little comes from CuPy's pool."""
     if size >= HUGE_PAGE:
         with suppress(runtime.CUDARuntimeError, OSError):  # not all systems have it
             _forget_left()

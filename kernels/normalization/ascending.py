@@ -30,7 +30,7 @@ class Ascending:
         return density.mode_of_sorted(self, self.deviation(), self.masses)
 
     def deviation(self) -> float:
-        """The standard deviation."""
+        """Return the standard deviation."""
         mean = float(self._moments(0.0)[0].sum()) / len(self)
         return math.sqrt(float(self._moments(mean)[1].sum()) / (len(self) - 1))
 

@@ -35,13 +35,13 @@ def size_factors(
     totals: Floats | None = None,
 ) -> SizeFactors:
     """Return what `reference.size_factors` does."""
-    backend = Counts(_contiguous(checked(counts)), threads)
+    backend = Counts(contiguous(checked(counts)), threads)
     return factors.size_factors(backend, blocks, options, chromosome_names(blocks, names), totals)
 
 
 def coverages(counts: NDArray[Any], threads: int = 1) -> Floats:
     """Return what `reference.coverages` does."""
-    counts = _contiguous(checked(counts))
+    counts = contiguous(checked(counts))
     spectra = _spectra(counts, np.ones(len(counts), bool), range(counts.shape[1]), threads)
     means = [each.mean_between(each.quantile(0.05), each.quantile(0.95)) for each in spectra]
     return np.array(means) / np.median(means)
@@ -74,15 +74,10 @@ class Counts:
     def median(
         self, rows: Mask, samples: Sequence[int], blocks: Sequence[slice], factors: Floats
     ) -> float:
-        parts = [
-            spectrum.scaled(row[sample])
-            for block, row in zip(blocks, factors, strict=True)
-            for sample, spectrum in zip(
-                samples,
-                _spectra(self._counts[block], rows[block], samples, self._threads),
-                strict=True,
-            )
-        ]
+        parts: list[Spectrum] = []
+        for block, row in zip(blocks, factors, strict=True):
+            spectra = _spectra(self._counts[block], rows[block], samples, self._threads)
+            parts += [each.scaled(row[k]) for k, each in zip(samples, spectra, strict=True)]
         return Spectrum.together(parts).quantile(0.5)
 
 
@@ -123,7 +118,7 @@ class Part(Spectral):
         return Ascending(ratios).mode()
 
 
-def _contiguous(counts: NDArray[Any]) -> NDArray[Any]:
+def contiguous(counts: NDArray[Any]) -> NDArray[Any]:
     return np.ascontiguousarray(counts, np.int32 if counts.dtype == np.int32 else np.float64)
 
 
@@ -133,7 +128,7 @@ def flights(samples: int) -> int:
 
 
 def _part_sums(counts: NDArray[Any], rows: Mask, samples: NDArray[Any], threads: int) -> Floats:
-    """float64[parts, samples], the same whatever the number of threads, and on a GPU."""
+    """Return float64[parts, samples], the same whatever the number of threads, and on a GPU."""
     stretches, each = -(-len(counts) // STRETCH), flights(len(samples))
     out = np.zeros((stretches * each, len(samples)))
 
@@ -173,7 +168,7 @@ def _add(x: Any, rows: Any, samples: Any, out: Any) -> Any:
 
 
 def _ratios(counts: NDArray[Any], factors: Floats) -> Floats:
-    """float64[regions]: variance over mean of counts times factors, added as on a GPU."""
+    """Return float64[regions]: variance over mean of counts times factors, added as on a GPU."""
     samples = counts.shape[1]
     mean, squares = np.zeros((2, len(counts)))
     for k in range(samples):

@@ -17,7 +17,7 @@ from multigpu.kernels.device.launch import POINTER, launch, struct, usable
 from multigpu.kernels.device.sources import source
 from multigpu.kernels.normalization import density, factors
 from multigpu.kernels.normalization.ascending import SUMMING, Ascending
-from multigpu.kernels.normalization.cpu import ADDING, STRETCH, flights
+from multigpu.kernels.normalization.cpu import ADDING, STRETCH, contiguous, flights
 from multigpu.kernels.normalization.spectrum import Spectral, Spectrum
 from multigpu.kernels.normalization.types import (
     BAD_COUNT,
@@ -59,7 +59,8 @@ def size_factors(
     room: bytes of counts that may be brought to the device at a time
     """
     check_shape(counts)
-    backend = Counts(_contiguous(counts), room)
+    counts = usable(counts) if isinstance(counts, cupy.ndarray) else contiguous(counts)
+    backend = Counts(counts, room)
     return factors.size_factors(backend, blocks, options, chromosome_names(blocks, names), totals)
 
 
@@ -129,7 +130,7 @@ class _Source:
         self._rows = STRETCH * max(1, room // max(1, counts[:1].nbytes * STRETCH))
 
     def _spans(self) -> Iterator[tuple[slice, Any]]:
-        """Regions, in order, and their counts on the device."""
+        """Yield regions, in order, and their counts on the device."""
         step = max(1, len(self._counts)) if self._resident else self._rows
         for begin in range(0, len(self._counts), step):
             span = slice(begin, min(begin + step, len(self._counts)))
@@ -145,22 +146,20 @@ class _Source:
         return used
 
     def sums(self, used: Any, samples: Sequence[int]) -> Floats:
-        """float64[samples], over the used regions; over all where `used` is None."""
+        """Return float64[samples], over the used regions; over all where `used` is None."""
         each = flights(len(samples))
         parts = [np.zeros((0, len(samples)))]
         for span, counts in self._spans():
             stretches = -(-len(counts) // STRETCH)
             out = cupy.empty((stretches * each, len(samples)), np.float64)
             view = _View.of(counts, samples, None if used is None else used[span])
-            launch(
-                _module(self._whole), "add_up", stretches * ADDING, ADDING,
-                view.argument(), np.int32(STRETCH), out,
-            )  # fmt: skip
+            arguments = (view.argument(), np.int32(STRETCH), out)
+            launch(_module(self._whole), "add_up", stretches * ADDING, ADDING, *arguments)
             parts.append(out.get())
         return np.asarray(np.concatenate(parts).sum(axis=0))
 
     def ratios(self, used: Any, samples: Sequence[int], factors: Floats) -> Any:
-        """float64[regions] on the device: variance over mean, infinite where not used."""
+        """Return float64[regions] on the device: variance over mean, infinite where not used."""
         out, scale = cupy.empty(len(self._counts), np.float64), cupy.asarray(factors)
         for span, counts in self._spans():
             _each_region("ratios", _View.of(counts, samples, used[span]), scale, out[span])
@@ -185,10 +184,8 @@ class _Sorted(Ascending):
 
     def _moments(self, center: float) -> Floats:
         sums = cupy.empty((2, SUMMING), np.float64)
-        launch(
-            _module(True), "moments", SUMMING, THREADS,
-            self._values, np.int64(len(self)), np.float64(center), sums,
-        )  # fmt: skip
+        arguments = (self._values, np.int64(len(self)), np.float64(center), sums)
+        launch(_module(True), "moments", SUMMING, THREADS, *arguments)
         return np.asarray(sums.get())
 
     def _shares(self, grid: density.Grid) -> Floats:
@@ -196,15 +193,14 @@ class _Sorted(Ascending):
             return Ascending(self._values.get())._shares(grid)
         cells = grid.size + 1
         shares = cupy.empty((cells, 2), np.float64)
-        launch(
-            _module(True), "share_out", cells * WARP, THREADS, self._values, np.int64(len(self)),
-            np.float64(grid.low), np.float64(grid.step), np.int64(cells), shares,
-        )  # fmt: skip
+        places = (np.float64(grid.low), np.float64(grid.step), np.int64(cells))
+        arguments = (self._values, np.int64(len(self)), *places, shares)
+        launch(_module(True), "share_out", cells * WARP, THREADS, *arguments)
         return np.asarray(shares.get())
 
 
 def _runs(values: Any, n: int, whole: bool) -> Spectrum:
-    """The spectrum of the first n of ascending values."""
+    """Return the spectrum of the first n of ascending values."""
     distinct, places = cupy.empty(n, np.float64), cupy.empty(n, np.int64)
     count = cupy.zeros(1, np.uint64)
     launch(_module(whole), "find_runs", n, THREADS, values, np.int64(n), distinct, places, count)
@@ -212,12 +208,6 @@ def _runs(values: Any, n: int, whole: bool) -> Spectrum:
     first, each = places[:found].get(), distinct[:found].get()
     order = np.argsort(first)
     return Spectrum(each[order], np.diff(np.append(first[order], n)))
-
-
-def _contiguous(counts: Any) -> Any:
-    if isinstance(counts, cupy.ndarray):
-        return usable(counts)
-    return np.ascontiguousarray(counts, np.int32 if counts.dtype == np.int32 else np.float64)
 
 
 @cache
@@ -244,6 +234,6 @@ class _View(NamedTuple):
 
 
 def _each_region(name: str, view: _View, *arguments: Any) -> None:
-    """A kernel with a thread for every region."""
+    """Queue a kernel with a thread for every region."""
     module = _module(view.counts.dtype == np.int32)
     launch(module, name, len(view.counts), THREADS, view.argument(), *arguments)

@@ -23,7 +23,7 @@ TOP = 0.95  # the share of the values up to which a mode is looked for
 
 
 def quantile_of_sorted(values: Any, share: float) -> float:
-    """R's type 7 of ascending values, on the host or a device."""
+    """Return R's quantile of type 7 of ascending values, on the host or a device."""
     place = share * (len(values) - 1)
     low = math.floor(place)
     pair = [float(values[low]), float(values[min(low + 1, len(values) - 1)])]
@@ -31,7 +31,7 @@ def quantile_of_sorted(values: Any, share: float) -> float:
 
 
 def bandwidth(count: int, deviation: float, quartiles: float, first: float) -> float:
-    """`bw.nrd0` from the standard deviation and the distance of the quartiles of `count` values.
+    """Return `bw.nrd0` from the deviation and the distance of the quartiles of `count` values.
 
     Where one is 0 the other is taken, and where both are the size of the first value, or 1.
     """
@@ -81,7 +81,7 @@ def masses(values: Floats, grid: Grid) -> Floats:
 
 
 def estimate(mass: Floats, grid: Grid) -> tuple[Floats, Floats]:
-    """Places and densities, float64[grid.points] each, from the masses on the grid's points."""
+    """Return places and densities, float64[grid.points] each, from the masses on the grid."""
     # The kernel's own steps are a little shorter than the grid's: R's, up to 4.2.
     offset = np.linspace(0, 2 * (grid.high - grid.low), 2 * grid.size)
     offset[grid.size + 1 :] = -offset[grid.size - 1 : 0 : -1]
@@ -93,12 +93,6 @@ def estimate(mass: Floats, grid: Grid) -> tuple[Floats, Floats]:
     x = np.linspace(0, grid.top, grid.points)
     coordinates = np.linspace(grid.low, grid.high, grid.size)
     return x, np.interp(x, coordinates, np.maximum(folded[: grid.size], 0))
-
-
-def mode(mass: Floats, grid: Grid) -> float:
-    """Return the first place at which the density is greatest."""
-    x, y = estimate(mass, grid)
-    return float(x[np.argmax(y)])
 
 
 def mode_of_sorted(
@@ -114,4 +108,5 @@ def mode_of_sorted(
         return math.nan
     quartiles = quantile_of_sorted(values, 0.75) - quantile_of_sorted(values, 0.25)
     grid = Grid(top, bandwidth(len(values), deviation, quartiles, float(values[0])))
-    return mode(masses(values, grid) if masses_on is None else masses_on(grid), grid)
+    places, densities = estimate(masses_on(grid) if masses_on else masses(values, grid), grid)
+    return float(places[np.argmax(densities)])

@@ -30,7 +30,7 @@ def size_factors(
     names: Sequence[str],
     totals: Floats | None = None,
 ) -> SizeFactors:
-    """One row for each of `blocks`, the chromosomes; `names` are theirs, for notes and errors.
+    """Return a row for each of `blocks`, the chromosomes; `names` are theirs, for notes and errors.
 
     totals: float64[samples], reads of each everywhere, where the backend has some chromosomes only.
 
@@ -81,7 +81,7 @@ class _Group:
         self._used: Mask = np.ones(1, bool)  # of the last chromosome that has any
 
     def factors(self, names: Sequence[str], notes: list[str]) -> Floats:
-        """float64[chromosomes, samples of the group]; appends to `notes`."""
+        """Return float64[chromosomes, samples of the group]; appends to `notes`."""
         out = np.ones((len(self._blocks), len(self._samples)))
         for row, block, name in zip(out, self._blocks, names, strict=True):
             statistics = self._backend.statistics(block, self._samples)

@@ -40,7 +40,7 @@ def size_factors(
 def apply(
     counts: NDArray[Any], blocks: Sequence[slice], factors: Floats, options: Normalization
 ) -> Floats:
-    """float64[regions, samples]: counts times factors[chromosome, sample].
+    """Return float64[regions, samples]: counts times factors[chromosome, sample].
 
     A region where all samples of the same ploidy are below 1 becomes 0 for them, unless there is
     only one. Whole-numbered counts are never between 0 and 1, so there it is the product alone.
@@ -55,9 +55,10 @@ def apply(
 
 
 def coverages(counts: NDArray[Any]) -> Floats:
-    """float64[samples]: each one's mean over the counts strictly between its 5 % and 95 % quantile.
+    """Return each sample's mean of the counts strictly between its 5 % and 95 % quantile.
 
-    Divided by the median of all. It is what `norm=2` models in place of normalized counts.
+    float64[samples], divided by the median of all: what `norm=2` models in place of normalized
+    counts.
     """
     low, high = np.quantile(counts, [0.05, 0.95], axis=0)
     means = np.array(

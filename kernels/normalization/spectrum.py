@@ -56,7 +56,7 @@ class Spectrum:
         return Spectrum(self.values[first:], self.times[first:])
 
     def quantile(self, share: float) -> float:
-        """R's type 7."""
+        """Return the quantile of R's type 7."""
         last = np.cumsum(self.times) - 1  # places in ascending order
         place = share * last[-1]
         low = int(np.floor(place))
@@ -64,7 +64,7 @@ class Spectrum:
         return float(pair[0] + (place - low) * (pair[1] - pair[0]))
 
     def mean_between(self, low: float, high: float) -> float:
-        """The mean of the values above `low` and below `high`; NaN where there are none."""
+        """Return the mean of the values above `low` and below `high`; NaN where there are none."""
         inside = (self.values > low) & (self.values < high)
         times = self.times[inside]
         if not len(times):

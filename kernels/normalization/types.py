@@ -76,7 +76,7 @@ class Normalization:
         return self.size_factor
 
     def ploidies(self, samples: int) -> Floats:
-        """float64[samples]: 2 for all where all are the same, 0.05 instead of 0."""
+        """Return float64[samples]: 2 for all where all are the same, 0.05 instead of 0."""
         ploidy = np.full(samples, DIPLOID) if self.ploidy is None else np.array(self.ploidy, float)
         if len(ploidy) != samples:
             raise NormalizationError(f"{len(ploidy)} ploidies for {samples} samples")
@@ -110,22 +110,22 @@ class Statistics(Protocol):
     """
 
     def used(self) -> Mask:
-        """bool[regions of the chromosome]: which regions are used."""
+        """Return bool[regions of the chromosome]: which regions are used."""
 
     def means(self) -> Floats:
-        """float64[samples]."""
+        """Return float64[samples]."""
 
     def quantiles(self, share: float) -> Floats:
-        """float64[samples]: of type 7, as R's default."""
+        """Return float64[samples]: of type 7, as R's default."""
 
     def modes(self) -> Floats:
-        """float64[samples]: the most frequent count that is not 0, NaN where all are."""
+        """Return float64[samples]: the most frequent count that is not 0, NaN where all are."""
 
     def mode(self) -> float:
-        """The most frequent count that is not 0 of all samples together."""
+        """Return the most frequent count that is not 0 of all samples together."""
 
     def dispersion(self, factors: Floats) -> float:
-        """The mode of the used regions' variance-to-mean ratios, counts times `factors`."""
+        """Return the mode of the used regions' variance-to-mean ratios, counts times `factors`."""
 
 
 class Backend(Protocol):
@@ -139,7 +139,7 @@ class Backend(Protocol):
         """Return the statistics of one chromosome and these samples."""
 
     def totals(self) -> Floats:
-        """float64[samples]: the sum over all regions."""
+        """Return float64[samples]: the sum over all regions."""
 
     def median(
         self, rows: Mask, samples: Sequence[int], blocks: Sequence[slice], factors: Floats
@@ -158,13 +158,13 @@ def _share(name: str, value: float) -> None:
 
 
 def check_shape(counts: Any) -> None:
-    """Raises NormalizationError for fewer than two samples."""
+    """Raise NormalizationError for fewer than two samples."""
     if counts.ndim != 2 or counts.shape[1] < 2:
         raise NormalizationError("normalization needs counts of at least two samples")
 
 
 def checked(counts: Any) -> Any:
-    """The counts. Raises NormalizationError where one is negative, NaN or infinite."""
+    """Return the counts. Raises NormalizationError where one is negative, NaN or infinite."""
     check_shape(counts)
     if counts.size and not (counts.min() >= 0 and counts.max() < np.inf):
         raise NormalizationError(BAD_COUNT)
@@ -172,11 +172,11 @@ def checked(counts: Any) -> Any:
 
 
 def chromosome_names(blocks: Sequence[slice], names: Sequence[str] | None) -> Sequence[str]:
-    """`names`, or numbers from 1 on."""
+    """Return `names`, or numbers from 1 on."""
     return [f"chromosome {i + 1}" for i in range(len(blocks))] if names is None else names
 
 
 def groups(ploidy: Floats) -> list[list[int]]:
-    """The samples of each ploidy, the diploid ones first, the others by ploidy."""
+    """Return the samples of each ploidy, the diploid ones first, the others by ploidy."""
     each = sorted(set(ploidy.tolist()), key=lambda value: (value != DIPLOID, value))
     return [np.flatnonzero(ploidy == value).tolist() for value in each]

@@ -92,7 +92,7 @@ class FieldBounds:
 
 
 def _steepness(values: NDArray[np.float32], top: np.float32) -> Floats:
-    """A(κ, d), from the steepest of the cells in each power of two of top − M."""
+    """Return A(κ, d), from the steepest of the cells in each power of two of top − M."""
     steep = np.add.reduce([_largest_step(values, axis) for axis in range(3)])
     below = (top - _over_corners(values, (0, 1, 2))).ravel()
     power = np.clip(np.frexp(below)[1], LEAST, MOST)  # below < 2^power
@@ -103,7 +103,7 @@ def _steepness(values: NDArray[np.float32], top: np.float32) -> Floats:
 
 
 def _steepness_outside(field: Field, tops: NDArray[np.float32]) -> Floats:
-    """float64[channels, powers, kappas]: the same of all places with a penalty."""
+    """Return float64[channels, powers, kappas]: the same of all places with a penalty."""
     nearest = (field.spacing * field.middle).min()
     steepest = 2 * np.sqrt((field.spacing**2).sum() * PENALTY * SHORTFALLS)
     there = tops[:, None] + PENALTY * nearest**2 / SLACK < SHORTFALLS
@@ -127,7 +127,7 @@ def _largest_step(values: NDArray[np.float32], axis: int) -> NDArray[np.float32]
 
 
 def _over_corners(nodes: NDArray[np.float32], axes: tuple[int, ...]) -> NDArray[np.float32]:
-    """The larger of two neighbours along each of the axes."""
+    """Return the larger of two neighbours along each of the axes."""
     for axis in axes:
         near = np.moveaxis(nodes, axis, 0)
         nodes = np.moveaxis(np.maximum(near[:-1], near[1:]), 0, axis)
@@ -135,7 +135,7 @@ def _over_corners(nodes: NDArray[np.float32], axes: tuple[int, ...]) -> NDArray[
 
 
 def place_errors(field: Field, ligands: Ligands, search: Search) -> Floats:
-    """float64[n]: δ of each ligand, of which there must be one."""
+    """Return float64[n]: δ of each ligand, of which there must be one."""
     squared = np.einsum("ij,ij->i", ligands.relative, ligands.relative)
     radius = np.sqrt(np.maximum.reduceat(squared, ligands.offsets[:-1]))
     far = np.abs(search.targets(ligands) - field.origin) + search.shifts.radius
@@ -145,7 +145,7 @@ def place_errors(field: Field, ligands: Ligands, search: Search) -> Floats:
 
 
 def doubts(place_errors: Floats) -> NDArray[np.float32]:
-    """float32[n]: within this of a jump, as computed in single precision, is undecided."""
+    """Return float32[n]: a place computed in float32 is undecided within this of a jump."""
     return (SLACK * place_errors + 2 * UNIT).astype(np.float32)
 
 

@@ -15,14 +15,31 @@ class Searcher:
 
     def __init__(self, field: Field, search: Search) -> None:
         self.field, self.search = field, search
-        self.grid = _grid(field)
+        self.grid = Grid(
+            values=field.values.reshape(len(field.values), -1),
+            shape=np.array(field.shape),
+            per_unit=1 / field.spacing,
+            linear=field.interpolation == "linear",
+            ends=field.outside != "clamp",
+            penalty=field.outside == "penalty",
+            middle=field.middle,
+            spacing=field.spacing,
+        )
 
     def best(self, ligands: Ligands, span: range | None = None) -> Poses:
         """Return what `reference.Searcher.best` does."""
         check(self.field, ligands)
         span, room = span_of(self.search, span), cpu_poses.room()
+        starts = (self.search.targets(ligands) - self.field.origin) * self.grid.per_unit
         found = []
-        for number, body in enumerate(self._bodies(ligands)):
+        for number, start in enumerate(starts):
+            atoms = slice(*ligands.offsets[number : number + 2])
+            body = Body(
+                start=start,
+                places=ligands.relative[atoms],
+                channels=ligands.channels[atoms],
+                weights=ligands.weights[atoms],
+            )
             moments = ligands.moments[number]
             scores = Scores(self, body, moments, span, room)
             if self.search.top > 1:
@@ -31,20 +48,6 @@ class Searcher:
                 poses = scores.best()
             found.append(poses.moved(number))
         return Poses.joined(found)
-
-    def _bodies(self, ligands: Ligands) -> list[Body]:
-        starts = self.search.targets(ligands) - self.field.origin
-        starts *= self.grid.per_unit
-        atoms = [slice(*ligands.offsets[i : i + 2]) for i in range(len(ligands))]
-        return [
-            Body(
-                start=start,
-                places=ligands.relative[mine],
-                channels=ligands.channels[mine],
-                weights=ligands.weights[mine],
-            )
-            for start, mine in zip(starts, atoms, strict=True)
-        ]
 
 
 class Scores:
@@ -84,16 +87,3 @@ class Scores:
         placements = self._search.placements(poses)
         cpu_poses.score(self._grid, self._body, *placements, scores, self._room)
         return poses, scores
-
-
-def _grid(field: Field) -> Grid:
-    return Grid(
-        values=field.values.reshape(len(field.values), -1),
-        shape=np.array(field.shape),
-        per_unit=1 / field.spacing,
-        linear=field.interpolation == "linear",
-        ends=field.outside != "clamp",
-        penalty=field.outside == "penalty",
-        middle=field.middle,
-        spacing=field.spacing,
-    )

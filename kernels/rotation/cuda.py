@@ -115,16 +115,14 @@ class Searcher:
 
     def _space(self) -> NDArray[Any]:
         rotations, shifts = self.search.rotations, self.search.shifts
-        fields: dict[str, Any] = {"side": shifts.side, "step": shifts.step}
+        cube = {"side": shifts.side, "step": shifts.step}
         if isinstance(rotations, EulerRotations):
             self._turns = cupy.asarray(rotations.table)
-            fields |= {"table": self._turns, "n": rotations.n}
-            fields |= {"locked": rotations.locked, "wrap": rotations.wrap}
-        else:
-            assert isinstance(rotations, ListedRotations)
-            self._turns = cupy.asarray(rotations.quaternions)
-            fields["quaternions"] = self._turns
-        return struct(_SPACE, **fields)
+            n, locked, wrap = rotations.n, rotations.locked, rotations.wrap
+            return struct(_SPACE, **cube, table=self._turns, n=n, locked=locked, wrap=wrap)
+        assert isinstance(rotations, ListedRotations)
+        self._turns = cupy.asarray(rotations.quaternions)
+        return struct(_SPACE, **cube, quaternions=self._turns)
 
     def _grid(self) -> NDArray[Any]:
         channels, nx, ny, nz = self.field.values.shape
@@ -135,10 +133,8 @@ class Searcher:
         self._values = nodes = cupy.asarray(self.field.values)
         if self.field.interpolation == "linear":
             self._values = cupy.empty((channels, nx + 1, ny, nz, 4), np.float32)
-            self.launch(
-                "pack_cells", 1, PACK_BLOCKS, struct(_FIELD, **shape), nodes, np.uint32(channels),
-                self._values,
-            )  # fmt: skip
+            packed = (struct(_FIELD, **shape), nodes, np.uint32(channels), self._values)
+            self.launch("pack_cells", 1, PACK_BLOCKS, *packed)
         return struct(_FIELD, **shape, values=self._values)
 
     def _steepness(self) -> NDArray[Any]:
@@ -181,7 +177,7 @@ class Searcher:
         return Poses.joined(found)
 
     def _batch(self, ligands: Ligands, span: range, most: int) -> Poses | None:
-        """None where there is too little device memory for what could be less."""
+        """Return the best poses; None where there is too little memory for what could be less."""
         try:
             scores = Scores(self, ligands, span, min(len(span), most))
             if self.search.top > 1 and len(span) > most:  # of one ligand: more are not held
@@ -265,11 +261,9 @@ class Scores:
         self._part = struct(
             _PART, begin=part.start, poses=len(part), plane=plane, tiles_b=tiles_b, tiles_c=tiles_c
         )
+        self._scored = (self._of.space, self._of.grid, self._ligands, self._part)
         self._forget_greatest()
-        self._launch(
-            "score", blocks, self._of.space, self._of.grid, self._ligands, self._part, self.held,
-            self.greatest,
-        )  # fmt: skip
+        self._launch("score", blocks, *self._scored, self.held, self.greatest)
 
     def strike(self, taken: Poses) -> None:
         """Strike out these poses, and those closer to one of them than the search allows."""
@@ -279,10 +273,9 @@ class Scores:
             _TAKEN, moments=self._moments, poses=poses, min_squared=min_squared, ranks=len(ranked)
         )
         self._forget_greatest()
-        self._launch(
-            "strike", _ceil(self._poses, THREADS), self._of.space, self._ligands, self._part,
-            struck, self.held, self.greatest,
-        )  # fmt: skip
+        poses = (self._of.space, self._ligands, self._part)
+        blocks = _ceil(self._poses, THREADS)
+        self._launch("strike", blocks, *poses, struck, self.held, self.greatest)
 
     @cached_property
     def _moments(self) -> Any:
@@ -296,14 +289,9 @@ class Scores:
         of the highest score of a decided pose in the round.
         """
         blocks, first = _ceil(self._poses, SHARE), np.uint32(self._first)
-        self._launch(
-            "threshold", 1, self.errors, self.tops, self.greatest, first, self._highest,
-            self.thresholds,
-        )  # fmt: skip
-        self._launch(
-            "settle", blocks, self._of.space, self._of.grid, self._ligands, self._part,
-            self.thresholds, self.held, self._winners,
-        )  # fmt: skip
+        bounds = (self.errors, self.tops, self.greatest)
+        self._launch("threshold", 1, *bounds, first, self._highest, self.thresholds)
+        self._launch("settle", blocks, *self._scored, self.thresholds, self.held, self._winners)
         self._launch("choose", 1, self._winners, np.int64(blocks), first, self._best)
         self._first = False
 
@@ -315,11 +303,9 @@ class Scores:
         listed, number = self.listed
         number.data.memset_async(0, number.nbytes)
         threshold = threshold_above(*self._bounds, floor)
-        self._launch(
-            "list_better", _ceil(len(some), SHARE), self._of.space, self._of.grid, self._ligands,
-            self._part, np.int64(some.start), np.int64(len(some)), threshold, np.float64(floor),
-            self.held, listed, number,
-        )  # fmt: skip
+        searched = (np.int64(some.start), np.int64(len(some)), threshold, np.float64(floor))
+        arguments = (*self._scored, *searched, self.held, listed, number)
+        self._launch("list_better", _ceil(len(some), SHARE), *arguments)
         stream = cupy.cuda.get_current_stream()
         count = int(cupy.asnumpy(number, stream=stream)[0])
         found = cupy.asnumpy(listed[: count * WINNER_BYTES], stream=stream).view(_WINNER)
@@ -327,7 +313,7 @@ class Scores:
 
     @cached_property
     def _bounds(self) -> tuple[Floats, float]:
-        """Errors and T of one ligand."""
+        """Errors and T of the one ligand."""
         stream = cupy.cuda.get_current_stream()
         errors, tops = (cupy.asnumpy(each, stream=stream) for each in (self.errors, self.tops))
         return errors[0], float(tops[0])
@@ -370,10 +356,10 @@ def _copied(ligands: Ligands, searcher: Searcher) -> tuple[Any, NDArray[Any]]:
 
 
 def _tiles(search: Search, part: range) -> tuple[int, Sequence[int]]:
-    """The first α, and how many tiles of rotations there are along α, β, γ.
+    """Return the first α, and how many tiles of rotations there are along α, β, γ.
 
-    None where consecutive poses do as well: where most of some planes of one α is not in the part,
-    or a pose is not a triple of angles.
+    There are no tiles where consecutive poses do as well: where most of some planes of one α is
+    not in the part, or a pose is not a triple of angles.
     """
     if not isinstance(search.rotations, EulerRotations) or search.shifts.count > 1:
         return 0, ()
@@ -386,7 +372,7 @@ def _tiles(search: Search, part: range) -> tuple[int, Sequence[int]]:
 
 
 def _by_rank(taken: Poses, many: int) -> NDArray[np.int64]:
-    """int64[ranks, many]: the first pose of every ligand, the second, …; -1: there is none."""
+    """Return int64[ranks, many]: the first pose of every ligand, the second, …; -1 for none."""
     rank = np.arange(len(taken)) - np.searchsorted(taken.ligand, taken.ligand)
     poses = np.full((int(rank.max(initial=-1)) + 1, many), -1, np.int64)
     poses[rank, taken.ligand] = taken.pose

@@ -22,7 +22,7 @@ BLOCK = 1 << 12  # poses at once
 
 
 def value(field: Field, channel: int, place: Floats, first: bool = True) -> Floats:
-    """float64[k]: one channel at float64[k, 3], in units of the spacing from the origin.
+    """Return float64[k]: one channel at float64[k, 3], in units of the spacing from the origin.
 
     first: whether it is an atom's first term, which has the penalty of a place outside
     """
@@ -66,7 +66,7 @@ def _between(low: Floats, high: Floats, fraction: Floats) -> Floats:
 
 
 def scores(field: Field, ligands: Ligands, ligand: int, search: Search, poses: Indices) -> Floats:
-    """float64[k] of one ligand."""
+    """Return float64[k]: the scores of the poses of one ligand."""
     atoms = slice(ligands.offsets[ligand], ligands.offsets[ligand + 1])
     x, y, z = ligands.relative[atoms].T
     matrices, shifts = search.placements(poses)
@@ -95,7 +95,7 @@ class Searcher:
         self.field, self.search = field, search
 
     def best(self, ligands: Ligands, span: range | None = None) -> Poses:
-        """The best poses of each ligand among those with an index in `span`, or among all.
+        """Return the best poses of each ligand among those with an index in `span`, or among all.
 
         A ligand has fewer than `top` poses where no more are far enough apart.
         """

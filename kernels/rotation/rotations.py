@@ -32,7 +32,7 @@ class Rotations(Protocol):
     def stop(self) -> int: ...
 
     def is_first(self, indices: Indices) -> NDArray[np.bool_]:
-        """bool[k]: no lower index is the same rotation."""
+        """Return bool[k]: no lower index is the same rotation."""
 
     def matrices(self, indices: Indices) -> Floats:
         """Return float64[k, 3, 3]."""
@@ -105,7 +105,7 @@ class EulerRotations:
         return alpha, beta, gamma
 
     def angles(self, indices: Indices) -> Floats:
-        """float64[k, 3]: α, β, γ in degrees."""
+        """Return float64[k, 3]: α, β, γ in degrees."""
         numbers = np.stack(self._split(indices), axis=-1).astype(np.float64)
         return numbers * float(self.step)
 
@@ -178,7 +178,7 @@ def _stacked(*rows: tuple[Any, Any, Any]) -> Floats:
 
 
 def quaternions(matrices: Floats) -> Floats:
-    """float64[k, 4] w x y z with w >= 0, of rotation matrices float64[k, 3, 3].
+    """Return float64[k, 4] w x y z with w >= 0, of rotation matrices float64[k, 3, 3].
 
     4 q qᵀ can be read off a matrix; its longest column is taken, so that nothing small is divided
     by (Shepperd, Quaternion from rotation matrix, 1978).
@@ -231,7 +231,7 @@ def near_uniform(n: int) -> ListedRotations:
 
 
 def covering_radius(rotations: ListedRotations) -> float:
-    """Degrees: how far the rotation that is farthest from the whole set is from it.
+    """Return how far the rotation that is farthest from the whole set is from it, in degrees.
 
     Found by climbing from the farthest of some thousand rotations: never too large, and up to a
     tenth too small where it was compared with a hundred times as many. A million rotations take
@@ -262,7 +262,7 @@ def _nearest(held: NDArray[np.float32], probes: Floats) -> NDArray[np.float32]:
 
 
 def _turned(far: Floats, angle: float) -> Floats:
-    """float64[k, 14, 4]: quaternions turned further, both ways about axes and diagonals."""
+    """Return float64[k, 14, 4]: quaternions turned further, both ways about axes and diagonals."""
     w, x, y, z = far.T
     about = np.stack([[-x, w, -z, y], [-y, z, w, -x], [-z, -y, x, w]])
     axes = np.array(

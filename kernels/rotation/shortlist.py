@@ -30,7 +30,7 @@ class Scores(Protocol):
 
 
 def best(scores: Scores, search: Search, moments: Floats) -> Poses:
-    """The best poses that are apart from each other. moments: float64[3, 3] of the ligand."""
+    """Return the best poses that are apart from each other; moments: float64[3, 3]."""
     chosen: list[tuple[int, float]] = []
     while len(chosen) < search.top:
         listed = Shortlist()
@@ -64,7 +64,7 @@ class Shortlist:
         return self.floor == -np.inf
 
     def add(self, poses: Indices, scores: Floats) -> None:
-        """Poses with higher indices than all before."""
+        """Add poses with higher indices than all before."""
         self._parts.append((poses, scores))
         if sum(len(part) for part, _ in self._parts) > 2 * MOST_LISTED:
             poses, scores = self.ordered()
@@ -72,7 +72,7 @@ class Shortlist:
             self.floor = float(scores[MOST_LISTED - 1])
 
     def ordered(self) -> tuple[Indices, Floats]:
-        """Best first."""
+        """Return the poses and their scores, best first."""
         none = np.empty(0, np.int64), np.empty(0)
         poses, scores = (np.concatenate(each) for each in zip(none, *self._parts, strict=True))
         order = np.lexsort((poses, -scores))
@@ -80,7 +80,7 @@ class Shortlist:
 
 
 def _apart(listed: Shortlist, search: Search, moments: Floats) -> Iterator[tuple[int, float]]:
-    """The best listed pose and its score, the best of those apart from it, and so on."""
+    """Yield the best listed pose and its score, the best of those apart from it, and so on."""
     chosen: list[int] = []
     poses, scores = listed.ordered()
     for begin in range(0, len(poses), AHEAD):

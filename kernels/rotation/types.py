@@ -107,10 +107,9 @@ class Ligands:
 
     @classmethod
     def plain(cls, bodies: Sequence[Floats]) -> "Ligands":
-        """Every atom scores the value of the field's first channel. bodies: each float64[k, 3]."""
+        """Return bodies, float64[k, 3] each, whose atoms score the field's first channel."""
         positions = np.concatenate([*bodies, np.empty((0, 3))])
-        offsets = np.zeros(len(bodies) + 1, np.int64)
-        np.cumsum([len(body) for body in bodies], out=offsets[1:])
+        offsets = np.cumsum([0, *map(len, bodies)], dtype=np.int64)
         channels = np.zeros((len(positions), 1), np.int32)
         return cls(positions, offsets, channels, np.ones(channels.shape))
 
@@ -118,7 +117,7 @@ class Ligands:
         return len(self.offsets) - 1
 
     def __getitem__(self, span: slice) -> "Ligands":
-        """Consecutive ligands."""
+        """Return consecutive ligands."""
         begin, end, _ = span.indices(len(self))
         if (begin, end) == (0, len(self)):
             return self
@@ -154,7 +153,7 @@ class Ligands:
 def energy_channels(
     maps: NDArray[np.float32], electrostatics: NDArray[np.float32], desolvation: NDArray[np.float32]
 ) -> NDArray[np.float32]:
-    """AutoGrid's maps as channels of scores: score = −(map + q·electrostatics + |q|·desolvation).
+    """Return AutoGrid's maps as channels: score = −(map + q·electrostatics + |q|·desolvation).
 
     maps: float32[types, nx, ny, nz], the others float32[nx, ny, nz]. The sign of a charge chooses
     a channel, which leaves an atom two terms instead of three, both of positive weight: the map of
@@ -169,7 +168,7 @@ def energy_channels(
 def energy_terms(
     types: NDArray[np.int32], charges: Floats, n_types: int
 ) -> tuple[NDArray[np.int32], Floats]:
-    """Channels and weights of atoms for `energy_channels`. types: int32[atoms], charges: in e."""
+    """Return channels and weights for `energy_channels`. types: int32[atoms], charges: in e."""
     charged = np.where(charges < 0, n_types + 1, n_types)
     channels = np.stack([types, charged], axis=1).astype(np.int32)
     return channels, np.stack([np.ones(len(types)), np.abs(charges)], axis=1)
@@ -217,12 +216,12 @@ class Search:
         return self.min_rmsd**2 - ROUNDING
 
     def placements(self, poses: Indices) -> tuple[Floats, Floats]:
-        """Rotation matrices float64[k, 3, 3] and shifts float64[k, 3] of poses."""
+        """Return rotation matrices float64[k, 3, 3] and shifts float64[k, 3] of poses."""
         rotations, shifts = np.divmod(poses, self.shifts.count)
         return self.rotations.matrices(rotations), self.shifts.vectors(shifts)
 
     def targets(self, ligands: Ligands) -> Floats:
-        """float64[n, 3]: where each centroid goes, before the shift."""
+        """Return float64[n, 3]: where each centroid goes, before the shift."""
         if self.center is None:
             return ligands.centroids
         return np.tile(np.array(self.center, np.float64), (len(ligands), 1))
@@ -249,15 +248,13 @@ class Poses:
         return cls(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
 
     def moved(self, ligands: int) -> "Poses":
-        """The same, of ligands that many further on."""
+        """Return the poses with numbers of ligands that are higher by `ligands`."""
         return Poses(self.ligand + ligands, self.pose, self.score)
 
     @classmethod
     def joined(cls, parts: Sequence["Poses"]) -> "Poses":
-        """All poses of the parts, in the order of this class."""
-        parts = [part for part in parts if len(part)]
-        if len(parts) < 2:
-            return parts[0] if parts else cls.none()
+        """Return all poses of the parts, in the order of this class."""
+        parts = [cls.none(), *parts]
         ligand, pose, score = (
             np.concatenate([getattr(part, name) for part in parts])
             for name in ("ligand", "pose", "score")
@@ -266,13 +263,13 @@ class Poses:
         return cls(ligand[order], pose[order], score[order])
 
     def winners(self) -> "Poses":
-        """The first of each ligand. Of joined spans of poses: the best pose of them all."""
+        """Return the first of each ligand; of joined spans of poses: the best pose of them all."""
         first = np.r_[True, self.ligand[1:] != self.ligand[:-1]] if len(self) else slice(0)
         return Poses(self.ligand[first], self.pose[first], self.score[first])
 
 
 def atoms_of(ligands: Ligands, poses: Poses) -> Indices:
-    """int64[atoms]: the atoms of each pose's ligand, pose after pose."""
+    """Return int64[atoms]: the atoms of each pose's ligand, pose after pose."""
     sizes = ligands.sizes[poses.ligand]
     ahead = ligands.offsets[poses.ligand] - (np.cumsum(sizes) - sizes)
     atoms: Indices = np.repeat(ahead, sizes) + np.arange(sizes.sum())
@@ -280,7 +277,7 @@ def atoms_of(ligands: Ligands, poses: Poses) -> Indices:
 
 
 def placed(ligands: Ligands, search: Search, poses: Poses) -> Floats:
-    """float64[atoms, 3]: where the atoms of each pose are, pose after pose; Å."""
+    """Return float64[atoms, 3]: where the atoms of each pose are, pose after pose; Å."""
     matrices, shifts = search.placements(poses.pose)
     starts = search.targets(ligands)[poses.ligand] + shifts
     sizes = ligands.sizes[poses.ligand]
@@ -295,7 +292,7 @@ def placed(ligands: Ligands, search: Search, poses: Poses) -> Floats:
 def squared_distance(
     moments: Floats, one: tuple[Floats, Floats], others: tuple[Floats, Floats]
 ) -> Floats:
-    """float64[k]: squared RMSD in Å² between a placement of a rigid body and others.
+    """Return float64[k]: squared RMSD in Å² between a placement of a rigid body and others.
 
     moments: float64[3, 3] of its atoms about their mean, M. one: matrix and shift; others:
     float64[k, 3, 3] and float64[k, 3]. The mean of |A x + a − B x − b|² over the atoms is
@@ -311,7 +308,7 @@ def squared_distance(
 
 
 def sum_of(terms: Floats) -> Floats:
-    """Over the last axis, from the first to the last: one rounding after the other."""
+    """Return the sum over the last axis, added from the first to the last."""
     total: Floats = np.cumsum(terms, axis=-1)[..., -1]
     return total
 
@@ -323,7 +320,7 @@ def split(span: range, most: int) -> Iterator[range]:
 
 
 def span_of(search: Search, span: range | None) -> range:
-    """The poses to look at. Raises ValueError for a span that is no part of the search."""
+    """Return the poses to look at. Raises ValueError for a span that is no part of the search."""
     everything = range(search.stop)
     if span is None:
         return everything
@@ -333,7 +330,7 @@ def span_of(search: Search, span: range | None) -> range:
 
 
 def check(field: Field, ligands: Ligands) -> None:
-    """Raises ValueError where a term's channel is not in the field."""
+    """Raise ValueError where a term's channel is not in the field."""
     channels = ligands.channels
     if channels.size and not 0 <= channels.min() <= channels.max() < len(field.values):
         raise ValueError(f"a channel is not among the {len(field.values)} of the field")

@@ -26,7 +26,6 @@ from multigpu.kernels.scan.cpu_patterns import (
 from multigpu.kernels.scan.cpu_probe import pass_over, probe
 from multigpu.kernels.scan.seeds import CPU, EXPECTED_BASES, SeedPlan, plan_seeds
 from multigpu.kernels.scan.types import (
-    BadBaseError,
     Chunk,
     Hits,
     Patterns,
@@ -68,19 +67,16 @@ class Scanner:
 
         Raises TooManyPatternsError.
         """
+        share = 0.0 if self.rules.strict else SHARES[bisect_left(SHARES, ambiguous)]
         with self._lock:
             try:
-                return self._way(ambiguous)
+                plan = plan_seeds(self._packed.runs, CPU, self._bases, share)
+                if plan not in self._ways:
+                    target = make_target(self._packed, plan)
+                    self._ways[plan] = Way(target, plan, make_index(target, plan))
+                return self._ways[plan]
             except MemoryError as error:
                 raise TooManyPatternsError(str(error) or "no memory") from error
-
-    def _way(self, ambiguous: float) -> Way:
-        share = 0.0 if self.rules.strict else SHARES[bisect_left(SHARES, ambiguous)]
-        plan = plan_seeds(self._packed.runs, CPU, self._bases, share)
-        if plan not in self._ways:
-            target = make_target(self._packed, plan)
-            self._ways[plan] = Way(target, plan, make_index(target, plan))
-        return self._ways[plan]
 
     def scan(self, chunk: Chunk, limit: int | None = None) -> Hits:
         """Return all hits that begin before `limit`, a position in the chunk.
@@ -95,21 +91,19 @@ class Scanner:
             self._buffers.give(planes)
 
     def _scan(self, chunk: Chunk, planes: NDArray[np.uint64], limit: int | None) -> Hits:
-        illegal, ambiguous = pack(chunk.letters, planes)
-        if illegal >= 0:
-            raise BadBaseError(illegal)
+        ambiguous = pack(chunk.letters, planes)
         way = self.way(ambiguous / max(1, len(chunk.letters)))
         done, room, parts = 0, FIRST_ROOM, [Hits.none()]
         while done < len(chunk.offsets) - 1:
-            sink = self._sink(room)
-            stop = _search(self._search_of(planes, way, sink), chunk.offsets, done)
+            search = self._make_search(planes, way, room)
+            stop, sink = _search(search, chunk.offsets, done), search.sink
             count = int(sink.counts[0])
             parts.append(Hits(sink.record[:count], sink.pattern[:count], sink.start[:count]))
             room *= 1 if stop > done else 8
             done = stop
         hits = Hits.joined(parts)
         if limit is not None:
-            hits = hits.where(chunk.offsets[hits.record] + hits.start < limit)
+            hits = hits.take(chunk.offsets[hits.record] + hits.start < limit)
         return hits.ordered(self.patterns.strands, self.rules.first)
 
     def seconds(self) -> dict[str, float]:
@@ -119,23 +113,20 @@ class Scanner:
     def close(self) -> None:
         self._buffers.clear()
 
-    def _sink(self, room: int) -> Sink:
-        n = len(self.patterns)
-        return Sink(
-            record=np.empty(room, np.int32),
-            pattern=np.empty(room, np.int32),
-            start=np.empty(room, np.int64),
-            counts=np.zeros(2, np.int64),
-            best=np.full(n, -1, np.int64),
-            found=np.empty(n, np.int32),
-        )
-
-    def _search_of(self, planes: NDArray[np.uint64], way: Way, sink: Sink) -> Search:
+    def _make_search(self, planes: NDArray[np.uint64], way: Way, room: int) -> Search:
+        """Return a search with room for as many hits."""
         return Search(
             planes=planes,
             target=way.target,
             seeds=way.index,
-            sink=sink,
+            sink=Sink(
+                record=np.empty(room, np.int32),
+                pattern=np.empty(room, np.int32),
+                start=np.empty(room, np.int64),
+                counts=np.zeros(2, np.int64),
+                best=np.full(len(self.patterns), -1, np.int64),
+                found=np.empty(len(self.patterns), np.int32),
+            ),
             is_first=self.rules.first,
             is_strict=self.rules.strict,
             held=np.empty(4 * HELD, np.uint64),
@@ -173,7 +164,7 @@ def _search_record(search: Any, offsets: Any, record: Any, passed: Any) -> Any:
     tile, stop = reach[1] // 64, (reach[2] + 63) // 64
     sink.counts[1] = 0
     while tile < stop:
-        if search.is_first and sink.counts[1] == target.lengths.shape[0]:
+        if search.is_first and sink.counts[1] == target.anchors.shape[0]:
             break
         if target.unseeded.shape[0]:
             want_all(search.wanted, tile, reach)

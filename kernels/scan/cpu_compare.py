@@ -56,14 +56,12 @@ def differing(s: Any, g: Any, is_strict: Any) -> Any:
 
 
 @lean
-def occurs(planes: Any, position: Any, target: Any, p: Any, is_strict: Any) -> Any:
+def occurs(planes: Any, position: Any, packed: Any, p: Any, is_strict: Any) -> Any:
     """Whether pattern p stands at `position`: the complete comparison, which every way ends in."""
-    word = target.words[p]
-    for i in range(0, target.lengths[p], 64):
-        w = word + (i >> 6)
-        g = (target.planes[w, 0], target.planes[w, 1], target.planes[w, 2], target.planes[w, 3])
+    for i in range(0, packed.lengths[p], 64):
+        g = packed.planes[packed.words[p] + (i >> 6)]
         differ = differing(window(planes, 0, position + i), g, is_strict)
-        left = target.lengths[p] - i
+        left = packed.lengths[p] - i
         if left < 64:
             differ &= (np.uint64(1) << np.uint64(left)) - np.uint64(1)
         if differ:
@@ -74,13 +72,13 @@ def occurs(planes: Any, position: Any, target: Any, p: Any, is_strict: Any) -> A
 @lean
 def check(search: Any, reach: Any, start: Any, p: Any) -> None:
     """Compare pattern p at the position `start` of the chunk and keep the hit."""
-    target, sink = search.target, search.sink
+    packed, sink = search.target.packed, search.sink
     record, begin, end = reach
-    if start < begin or start + target.lengths[p] > end:
+    if start < begin or start + packed.lengths[p] > end:
         return
     if search.is_first and sink.best[p] >= 0 and sink.best[p] <= start - begin:
         return
-    if not occurs(search.planes, start, target, p, search.is_strict):
+    if not occurs(search.planes, start, packed, p, search.is_strict):
         return
     if not search.is_first:
         append(sink, record, p, start - begin)

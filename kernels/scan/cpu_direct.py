@@ -79,13 +79,13 @@ def sweep(search: Any, tile: Any, reach: Any, chosen: Any) -> None:
 
     Positions that differ from a pattern in one of its bases are struck out, base by base.
     """
-    target, best = search.target, search.sink.best
+    target, packed, best = search.target, search.target.packed, search.sink.best
     _hold(search.planes, tile, search.held, search.is_strict)
     before = 64 * tile - reach[1] if search.is_first else -1
     for p in chosen:
         if 0 <= best[p] < before - target.anchors[p]:  # found before the tile
             continue
-        bases = target.sets[target.offsets[p] + target.anchors[p] : target.offsets[p + 1]]
+        bases = packed.sets[packed.offsets[p] + target.anchors[p] : packed.offsets[p + 1]]
         if _strike(search.held, bases[: 64 * AHEAD], search.wanted, search.alive):
             _check_alive(search, tile, reach, p)
 

@@ -55,19 +55,19 @@ def _bits(count: int) -> int:
 
 @lean
 def bases_of(low: Any, high: Any) -> Any:
-    """Two bits a base of up to 16 bases as one number, uint64."""
+    """Return two bits a base of up to 16 bases as one number, uint64."""
     return low | (high << np.uint64(16))
 
 
 @lean
 def hashed(bases: Any) -> Any:
-    """64 bits, of which the high ones are mixed best."""
+    """Return 64 bits, of which the high ones are mixed best."""
     return np.uint64(bases) * np.uint64(0x9E3779B97F4A7C15)
 
 
 @lean
 def may_have(known: Any, shift: Any, key: Any) -> Any:
-    """1 where a filter has both bits of a hash, else 0."""
+    """Return 1 where a filter has both bits of a hash, else 0."""
     i = key >> np.uint64(shift)
     word = known[i >> np.uint64(6)]
     other = key >> np.uint64(26)
@@ -76,7 +76,7 @@ def may_have(known: Any, shift: Any, key: Any) -> Any:
 
 @lean
 def _remember(known: Any, shift: Any, key: Any) -> None:
-    """Sets the two bits of a hash in a filter, both in one word."""
+    """Set the two bits of a hash in a filter, both in one word."""
     i, other = key >> np.uint64(shift), key >> np.uint64(26)
     one = np.uint64(1)
     known[i >> np.uint64(6)] |= (one << (i & np.uint64(63))) | (one << (other & np.uint64(63)))
@@ -87,7 +87,7 @@ def _fill_index(index: Any, target: Any) -> None:
     entry = 0
     k_bits = (np.uint64(1) << np.uint64(index.k)) - np.uint64(1)
     for p in target.seeded:
-        _, c, g, t = window(target.planes, target.words[p], target.anchors[p])
+        _, c, g, t = window(target.packed.planes, target.packed.words[p], target.anchors[p])
         low, high = c | t, g | t
         for phase in range(index.stride):
             shift = np.uint64(phase)

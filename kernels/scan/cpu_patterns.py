@@ -13,7 +13,7 @@ from multigpu.kernels.bases import encode
 from multigpu.kernels.compiled.jit import jit, lean
 from multigpu.kernels.compiled.native import popcount, trailing_zeros
 from multigpu.kernels.scan.seeds import LONGEST_RUN, SeedPlan
-from multigpu.kernels.scan.types import Patterns
+from multigpu.kernels.scan.types import BadBaseError, Patterns
 
 ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 NOTHING = -1
@@ -49,11 +49,7 @@ class Packed(NamedTuple):
 class Target(NamedTuple):
     """The patterns as the search compares them."""
 
-    planes: NDArray[np.uint64]  # as in Packed
-    words: NDArray[np.int64]
-    sets: NDArray[np.uint8]
-    offsets: NDArray[np.int64]
-    lengths: NDArray[np.int64]
+    packed: Packed
     anchors: NDArray[np.int32]  # [n], where the seed begins, or the best window for comparing
     seeded: NDArray[np.int32]  # patterns with a seed
     unseeded: NDArray[np.int32]  # and those without
@@ -61,8 +57,7 @@ class Target(NamedTuple):
 
 
 def pack_patterns(patterns: Patterns) -> Packed:
-    words: NDArray[np.int64] = np.zeros(len(patterns) + 1, np.int64)
-    np.cumsum((patterns.lengths + 63) // 64, out=words[1:])
+    words = np.r_[0, np.cumsum((patterns.lengths + 63) // 64)]
     planes = np.full((int(words[-1]) + 1, 4), ALL)  # a window may reach into the word after
     _pack_patterns(patterns.sets, patterns.offsets, words, planes)
     return Packed(
@@ -77,24 +72,27 @@ def pack_patterns(patterns: Patterns) -> Packed:
 
 def make_target(packed: Packed, plan: SeedPlan) -> Target:
     """Return the patterns ready for comparing."""
-    planes, words, lengths = packed.planes, packed.words, packed.lengths
-    anchors = _anchors(planes, words, lengths, plan.run)
+    anchors = _anchors(packed, plan.run)
     seeded = np.flatnonzero(packed.runs >= plan.run).astype(np.int32)
     return Target(
-        planes=planes,
-        words=words,
-        sets=packed.sets,
-        offsets=packed.offsets,
-        lengths=lengths,
+        packed=packed,
         anchors=anchors,
         seeded=seeded,
         unseeded=np.flatnonzero(packed.runs < plan.run).astype(np.int32),
-        seeded_anchor=_anchor_planes(planes, words, lengths, anchors, seeded),
+        seeded_anchor=_anchor_planes(packed, anchors, seeded),
     )
 
 
+def pack(letters: NDArray[np.uint8], planes: NDArray[np.uint64]) -> int:
+    """Fill `planes`; return how many bases are ambiguous. Raises BadBaseError at an illegal one."""
+    illegal, ambiguous = _pack(letters, planes)
+    if illegal >= 0:
+        raise BadBaseError(illegal)
+    return int(ambiguous)
+
+
 @lean
-def pack(letters: Any, planes: Any) -> Any:
+def _pack(letters: Any, planes: Any) -> Any:
     """Fill `planes`; return the first illegal position or -1, and how many bases are ambiguous."""
     n = letters.shape[0]
     illegal = -1
@@ -156,6 +154,27 @@ def single(a: Any, c: Any, g: Any, t: Any) -> Any:
 
 
 @lean
+def two_bits(planes: Any, word: Any) -> Any:
+    """Return which bases of a word are ambiguous, and the low and the high bits of their codes.
+
+    The codes are A 00, C 01, G 10, T 11.
+    """
+    a, c, g, t = planes[word, 0], planes[word, 1], planes[word, 2], planes[word, 3]
+    return ~single(a, c, g, t), c | t, g | t
+
+
+@lean
+def bases_from(here: Any, after: Any, shift: Any) -> Any:
+    """Return the same of the 64 bases from `shift` on, uint64, in a word and the one after it."""
+    up = np.uint64(63) - shift
+    return (
+        here[0] >> shift | after[0] << np.uint64(1) << up,
+        here[1] >> shift | after[1] << np.uint64(1) << up,
+        here[2] >> shift | after[2] << np.uint64(1) << up,
+    )
+
+
+@lean
 def _is_single(planes: Any, word: Any, position: Any) -> Any:
     w = word + (position >> 6)
     clean = single(planes[w, 0], planes[w, 1], planes[w, 2], planes[w, 3])
@@ -179,7 +198,7 @@ def _longest_runs(planes: Any, words: Any, lengths: Any) -> Any:
 
 @lean
 def window(planes: Any, word: Any, position: Any) -> Any:
-    """The four planes of the 64 bases from `position` on, counted from the word's first."""
+    """Return the four planes of the 64 bases from `position` on, counted from the word's first."""
     w, shift = word + (position >> 6), np.uint64(position & 63)
     a, c, g, t = planes[w, 0], planes[w, 1], planes[w, 2], planes[w, 3]
     if shift:
@@ -204,11 +223,12 @@ def _variety(low: Any, high: Any, run: Any) -> Any:
 
 
 @jit
-def _anchors(planes: Any, words: Any, lengths: Any, run: Any) -> Any:
+def _anchors(packed: Any, run: Any) -> Any:
     """Return where to begin comparing: the first seed of enough variety, else the best one.
 
     Patterns without a clean run of `run` bases begin at the word with the most single bases.
     """
+    planes, words, lengths = packed.planes, packed.words, packed.lengths
     anchors = np.zeros(lengths.shape[0], np.int32)
     enough = min(8, run - 1)
     for p in range(lengths.shape[0]):
@@ -239,16 +259,16 @@ def _densest_word(planes: Any, word: Any, length: Any) -> Any:
 
 
 @jit
-def _anchor_planes(planes: Any, words: Any, lengths: Any, anchors: Any, chosen: Any) -> Any:
-    """uint64[4, n]: 64 bases from the anchor on; after the pattern's end every base matches.
+def _anchor_planes(packed: Any, anchors: Any, chosen: Any) -> Any:
+    """Return uint64[4, n]: 64 bases from the anchor on; after the pattern's end every base matches.
 
     n is a multiple of GROUP: after the chosen patterns stand windows that match nothing.
     """
     out = np.zeros((4, (chosen.shape[0] + GROUP - 1) // GROUP * GROUP), np.uint64)
     for i in range(chosen.shape[0]):
         p = chosen[i]
-        a, c, g, t = window(planes, words[p], anchors[p])
-        left = lengths[p] - anchors[p]
+        a, c, g, t = window(packed.planes, packed.words[p], anchors[p])
+        left = packed.lengths[p] - anchors[p]
         after = ALL << np.uint64(left) if left < 64 else np.uint64(0)
         out[0, i], out[1, i], out[2, i], out[3, i] = a | after, c | after, g | after, t | after
     return out

@@ -9,7 +9,7 @@ from multigpu.kernels.compiled.native import popcount
 from multigpu.kernels.scan.cpu_compare import check
 from multigpu.kernels.scan.cpu_direct import compare_at
 from multigpu.kernels.scan.cpu_index import bases_of, hashed, may_have
-from multigpu.kernels.scan.cpu_patterns import TILE, single
+from multigpu.kernels.scan.cpu_patterns import TILE, bases_from, two_bits
 
 
 @lean
@@ -80,14 +80,15 @@ def _next_candidate(
     planes: Any, q: Any, end: Any, k: Any, stride: Any, blanks: Any, strict: Any, known: Any,
     shift: Any,
 ) -> Any:  # fmt: skip
-    """The next window that the index may hold, or cannot answer for: (position, *window).
+    """Return the next window that the index may hold, or cannot answer for: (position, *window).
 
     Position -1: there is none.
     """
+    # On its own: where a loop follows what it finds, too, the search takes half as long again.
     k_bits = (np.uint64(1) << np.uint64(k)) - np.uint64(1)
     while q + k <= end:
         word = q >> 6
-        here, after = _two_bits(planes, word), _two_bits(planes, word + 1)
+        here, after = two_bits(planes, word), two_bits(planes, word + 1)
         clean = not (here[0] | (after[0] & k_bits))
         if clean and not _any_known(here, after, k_bits, stride, known, shift):
             q = 64 * (word + 1)  # every stride divides 64
@@ -132,9 +133,9 @@ def _any_choice(mask: Any, low: Any, high: Any, known: Any, shift: Any) -> Any:
 def pass_over(planes: Any, word: Any, stop: Any, index: Any) -> Any:
     """Return the first word from `word` on in which a window may begin that the index has."""
     k_bits = (np.uint64(1) << np.uint64(index.k)) - np.uint64(1)
-    after = _two_bits(planes, word)
+    after = two_bits(planes, word)
     while word < stop:
-        here, after = after, _two_bits(planes, word + 1)
+        here, after = after, two_bits(planes, word + 1)
         if here[0] | (after[0] & k_bits):
             break
         if _any_known(here, after, k_bits, index.stride, index.known, index.known_shift):
@@ -154,18 +155,7 @@ def _any_known(here: Any, after: Any, k_bits: Any, stride: Any, known: Any, shif
 
 
 @lean
-def _two_bits(planes: Any, word: Any) -> Any:
-    """A word of the sample: which bases are ambiguous, and two bits a base, A 00 C 01 G 10 T 11."""
-    a, c, g, t = planes[word, 0], planes[word, 1], planes[word, 2], planes[word, 3]
-    return ~single(a, c, g, t), c | t, g | t
-
-
-@lean
 def _window_of(here: Any, after: Any, shift: Any, k_bits: Any) -> Any:
-    """The window that begins at `shift` in the word `here`; `after` is the word after it."""
-    down, up = np.uint64(shift), np.uint64(63 - shift)
-    return (
-        ((here[0] >> down) | (after[0] << np.uint64(1) << up)) & k_bits,
-        ((here[1] >> down) | (after[1] << np.uint64(1) << up)) & k_bits,
-        ((here[2] >> down) | (after[2] << np.uint64(1) << up)) & k_bits,
-    )
+    """Return the window that begins at `shift` in the word `here`; `after` is the word after it."""
+    mask, low, high = bases_from(here, after, np.uint64(shift))
+    return mask & k_bits, low & k_bits, high & k_bits

@@ -8,14 +8,14 @@ import threading
 from collections.abc import Callable
 from functools import cache
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import cupy
 import numpy as np
 from cupy.cuda import runtime
 from numpy.typing import NDArray
 
-from multigpu.kernels.device.launch import POINTER, launch_blocks, struct
+from multigpu.kernels.device.launch import POINTER, launch, launch_blocks, struct
 from multigpu.kernels.device.pinned import pinned
 from multigpu.kernels.device.sources import source
 from multigpu.kernels.scan.seeds import (
@@ -78,7 +78,7 @@ def _search_module(stride: int, first: bool, strict: bool) -> Any:
 
 
 def _filled(size: int, byte: int, dtype: Any) -> Any:
-    """A device array with every byte set, without a kernel of CuPy's."""
+    """Return a device array with every byte set, without a kernel of CuPy's."""
     array = cupy.empty(size, dtype)
     array.data.memset_async(byte, array.nbytes)
     return array
@@ -93,8 +93,8 @@ def pattern_arrays(patterns: Patterns, on_device: Callable[[NDArray[Any]], Any])
 
     on_device  copies an array to the device
     """
-    words = np.zeros(len(patterns) + 1, np.int64)
-    np.cumsum((patterns.lengths + 31) // 32 + 1, out=words[1:])  # a word of padding after each
+    # A word of padding comes after each.
+    words = np.r_[0, np.cumsum((patterns.lengths + 31) // 32 + 1)]
     arrays = {
         "words": on_device(words),
         "lengths": on_device(patterns.lengths.astype(np.int32)),
@@ -102,15 +102,48 @@ def pattern_arrays(patterns: Patterns, on_device: Callable[[NDArray[Any]], Any])
         "anchors": cupy.empty(len(patterns), np.int32),
         "anchor": cupy.empty((len(patterns), 4), np.uint32),
     }
-    launch_blocks(
-        _pack_module(), "pack_patterns", min(len(patterns), MOST_BLOCKS), THREADS,
-        on_device(patterns.sets), on_device(patterns.offsets), arrays["words"],
-        np.uint32(len(patterns)), arrays["planes"],
-    )  # fmt: skip
+    n, sets, offsets = len(patterns), on_device(patterns.sets), on_device(patterns.offsets)
+    arguments = (sets, offsets, arrays["words"], np.uint32(n), arrays["planes"])
+    launch_blocks(_pack_module(), "pack_patterns", min(n, MOST_BLOCKS), THREADS, *arguments)
     return arrays
 
 
-class Scanner:
+class Searcher:
+    """Patterns on the current device, and a lane for each thread that searches for them."""
+
+    module: Any  # has the kernel that collects first hits
+
+    def __init__(self, patterns: Patterns, rules: Rules) -> None:
+        self.patterns, self.rules = patterns, rules
+        self.device = cupy.cuda.Device()
+        self._own = threading.local()
+
+    def search(self, samples: NDArray[Any], hits: NDArray[Any], bases: int) -> None:
+        """Queue the search on the current stream; `samples` and `hits` are kernel arguments."""
+        raise NotImplementedError
+
+    def find(self, chunk: Chunk, limit: int | None = None) -> NDArray[Any]:
+        """Return what `Lane.find` does."""
+        with self.device:
+            if not hasattr(self._own, "lane"):
+                self._own.lane = Lane()
+            lane: Lane = self._own.lane
+            return lane.find(self, chunk, limit)
+
+    def seconds(self) -> dict[str, float]:
+        """Return how long the parts of this thread's last scan took on the device.
+
+        Waiting for other lanes' copies and kernels is in them.
+        """
+        lane: Lane = self._own.lane
+        return lane.seconds()
+
+    def close(self) -> None:
+        """Give the lanes up: they know this searcher, so that without it both would stay."""
+        self._own = threading.local()
+
+
+class Scanner(Searcher):
     """Searches chunks for the same patterns on the current device.
 
     bases: about how many are going to be searched; nothing but speed depends on it. `scan` may be
@@ -118,10 +151,10 @@ class Scanner:
     """
 
     def __init__(self, patterns: Patterns, rules: Rules, bases: float = EXPECTED_BASES) -> None:
-        self.patterns, self.rules, self._bases = patterns, rules, bases
-        self.device = cupy.cuda.Device()
+        super().__init__(patterns, rules)
+        self._bases = bases
+        self._blocks = int(self.device.attributes["MultiProcessorCount"]) * BLOCKS_PER_SM
         self.longest = int(patterns.lengths.max())
-        self._own = threading.local()
         self._stream = cupy.cuda.Stream(non_blocking=True)
         self._fetched: list[NDArray[Any]] = []  # page-locked, until the device has read them
         with self._stream:
@@ -130,32 +163,24 @@ class Scanner:
         self._fetched.clear()
 
     def _make(self) -> None:
-        """Patterns to planes, the seeds' plan, anchors and index; all on the device."""
+        """Make planes of patterns, the plan of seeds, anchors and the index; all on the device."""
         n = len(self.patterns)
         self._arrays = pattern_arrays(self.patterns, self._on_device)
         self.arguments = struct(PATTERNS, **self._arrays, n=n, strands=self.patterns.strands)
-        runs = cupy.empty(n, np.int32)
-        arrays = self._arrays
-        each = -(-n // THREADS_OF_FEW)
-        launch_blocks(
-            _pack_module(), "longest_runs", each, THREADS_OF_FEW,
-            arrays["planes"], arrays["words"], np.uint32(n), np.uint32(LONGEST_RUN), runs,
-        )  # fmt: skip
+        runs, arrays = cupy.empty(n, np.int32), self._arrays
+        counted = (arrays["planes"], arrays["words"], np.uint32(n), np.uint32(LONGEST_RUN), runs)
+        launch(_pack_module(), "longest_runs", n, THREADS_OF_FEW, *counted)
         found = runs.get()
         share = 0.0 if self.rules.strict else EXPECTED_N  # strict: the index answers for no others
         self.plan: SeedPlan = plan_seeds(found, GPU, self._bases, share)
         self.module = _search_module(self.plan.stride, self.rules.first, self.rules.strict)
-        launch_blocks(
-            self.module, "place_anchors", each, THREADS_OF_FEW,
-            self.arguments, np.uint32(self.plan.run), arrays["anchors"], arrays["anchor"],
-        )  # fmt: skip
+        placed = (np.uint32(self.plan.run), arrays["anchors"], arrays["anchor"])
+        launch(self.module, "place_anchors", n, THREADS_OF_FEW, self.arguments, *placed)
         self.room = max(64, min(SWEEP_STEPS, STEPS_OF_ALL // n // 4 * 4))
         self.steps = cupy.empty((n, self.room), np.uint16)
         self.n_steps = cupy.empty(n, np.int32)
-        launch_blocks(
-            self.module, "list_steps", each, THREADS_OF_FEW,
-            self.arguments, np.uint32(self.room), self.steps, self.n_steps,
-        )  # fmt: skip
+        listed = (np.uint32(self.room), self.steps, self.n_steps)
+        launch(self.module, "list_steps", n, THREADS_OF_FEW, self.arguments, *listed)
         has_seed = found >= self.plan.run
         self.seeded = self._on_device(np.flatnonzero(has_seed).astype(np.int32))
         self.unseeded = self._on_device(np.flatnonzero(~has_seed).astype(np.int32))
@@ -163,7 +188,7 @@ class Scanner:
         self._fill_index()
 
     def _on_device(self, values: NDArray[Any]) -> Any:
-        """A copy, brought over by a kernel: the copy engine may be busy with letters for long."""
+        """Return a copy brought over by a kernel: the copy engine may be busy with letters."""
         self._fetched.append(pinned_like(values))
         out = cupy.empty(len(values), values.dtype)
         where, size = np.uint64(self._fetched[-1].ctypes.data), np.int64(values.nbytes)
@@ -172,16 +197,13 @@ class Scanner:
         return out
 
     def _gather_anchors(self) -> None:
-        """The seeded patterns' anchor windows side by side, in fours."""
+        """Put the anchor windows of patterns with seeds side by side, in fours."""
         n = len(self.seeded)
         self.padded = -(-n // 4) * 4
         self.seeded_anchor = cupy.empty((self.padded, 4), np.uint32)
         if n:
-            launch_blocks(
-                self.module, "gather_anchors", -(-self.padded // THREADS), THREADS,
-                self.arguments, self.seeded, np.uint32(n), np.uint32(self.padded),
-                self.seeded_anchor,
-            )  # fmt: skip
+            gathered = (self.seeded, np.uint32(n), np.uint32(self.padded), self.seeded_anchor)
+            launch(self.module, "gather_anchors", self.padded, THREADS, self.arguments, *gathered)
 
     def _fill_index(self) -> None:
         plan, masks = self.plan, self.plan.masks()
@@ -214,69 +236,36 @@ class Scanner:
             launch_blocks(self.module, "fill_index", blocks, THREADS, self.arguments, self.index)
 
     def search(self, samples: NDArray[Any], hits: NDArray[Any], bases: int) -> None:
-        """Queue the search on the current stream; `samples` and `hits` are kernel arguments."""
         if not bases:
             return
-        plan = self.plan
+        plan, many = self.plan, self._blocks
         common = (samples, self.arguments, hits)
         dense = (np.uint32(plan.k), np.uint32(plan.blanks))
         anchor = np.uint32(self.longest)
-        many = _multiprocessors(self.device.id) * BLOCKS_PER_SM
         if len(self.seeded):
-            blocks = -(-bases // (32 * THREADS))
-            launch_blocks(
-                self.module, "probe", blocks, THREADS, samples, self.arguments, self.index, hits
-            )
+            probed = (samples, self.arguments, self.index, hits)
+            launch(self.module, "probe", -(-bases // 32), THREADS, *probed)
             if not self.rules.strict:  # else no window with an ambiguous base has a seed
-                launch_blocks(
-                    self.module, "direct", many, THREADS, *common, self.seeded, self.seeded_anchor,
-                    np.uint32(self.padded), *dense, anchor,
-                )  # fmt: skip
+                anchors = (self.seeded, self.seeded_anchor, np.uint32(self.padded))
+                compared = (*common, *anchors, *dense, anchor)
+                launch_blocks(self.module, "direct", many, THREADS, *compared)
+        steps = (self.steps, self.n_steps, np.uint32(self.room))
         for chosen, every in ((self.unseeded, 1), (self.seeded, 0)):
             if not len(chosen) or (self.rules.strict and not every):
                 continue
+            swept = (chosen, np.uint32(len(chosen)), *steps, *dense, np.uint32(every), anchor)
             for heads in (1, 0) if self.rules.first else (0,):
-                launch_blocks(
-                    self.module, "sweep", many, THREADS, *common, chosen, np.uint32(len(chosen)),
-                    self.steps, self.n_steps, np.uint32(self.room), *dense, np.uint32(every),
-                    anchor, np.uint32(heads),
-                )  # fmt: skip
+                arguments = (*common, *swept, np.uint32(heads))
+                launch_blocks(self.module, "sweep", many, THREADS, *arguments)
 
     def scan(self, chunk: Chunk, limit: int | None = None) -> Hits:
-        """All hits that begin before `limit`, a position in the chunk.
+        """Return all hits that begin before `limit`, a position in the chunk.
 
         Raises BadBaseError at the first illegal letter, and MemoryError (TooManyHitsError among
         them) for a chunk that is to be searched in pieces.
         """
-        with self.device:
-            if not hasattr(self._own, "lane"):
-                self._own.lane = Lane()
-            lane: Lane = self._own.lane
-            found = lane.find(self, chunk, limit)
+        found = self.find(chunk, limit)
         return to_hits(found).ordered(self.patterns.strands, self.rules.first)
-
-    def seconds(self) -> dict[str, float]:
-        """Return how long the parts of this thread's last scan took on the device.
-
-        Waiting for other lanes' copies and kernels is in them.
-        """
-        lane: Lane = self._own.lane
-        return lane.seconds()
-
-    def close(self) -> None:
-        """Give the lanes up: they know this scanner, so that without it both would stay."""
-        self._own = threading.local()
-
-
-class Searcher(Protocol):
-    """Patterns on a device, and how the search for them is queued."""
-
-    patterns: Patterns
-    rules: Rules
-    module: Any  # has the kernel that collects first hits
-
-    def search(self, samples: NDArray[Any], hits: NDArray[Any], bases: int) -> None:
-        """Queue the search on the current stream; `samples` and `hits` are kernel arguments."""
 
 
 class Lane:
@@ -293,7 +282,7 @@ class Lane:
         self.release()
 
     def release(self) -> None:
-        """Gives the device memory back; the next chunk takes what it needs."""
+        """Give the device memory back; the next chunk takes what it needs."""
         self._letters: Any = None
         self._planes: Any = None
         self._offsets: Any = None
@@ -316,7 +305,7 @@ class Lane:
             raise
 
     def upload(self, chunk: Chunk) -> None:
-        """Starts copying; returns at once when the letters lie in pinned memory.
+        """Start copying; return at once when the letters lie in pinned memory.
 
         The chunk must not change before `result` has returned.
         """
@@ -333,13 +322,11 @@ class Lane:
         self._marks[1].record(self.stream)
 
     def _copy_in(self, target: Any, values: NDArray[Any]) -> None:
-        runtime.memcpyAsync(
-            target.data.ptr, values.ctypes.data, values.nbytes,
-            runtime.memcpyHostToDevice, self.stream.ptr,
-        )  # fmt: skip
+        origin, kind = values.ctypes.data, runtime.memcpyHostToDevice
+        runtime.memcpyAsync(target.data.ptr, origin, values.nbytes, kind, self.stream.ptr)
 
     def search(self, scanner: Searcher, limit: int | None = None) -> None:
-        """Queues the search in the uploaded chunk and the way back of the hits.
+        """Queue the search in the uploaded chunk and the way back of the hits.
 
         Hits that begin at `limit` or later are left out.
         """
@@ -348,10 +335,9 @@ class Lane:
         with self.stream:
             self._planes = _room(self._planes, 4 * words, np.uint32)
             hits = self._empty_results()
-            launch_blocks(
-                _pack_module(), "pack", -(-words // THREADS), THREADS, self._letters,
-                np.uint32(self._bases), np.uint32(words), self._planes, self._header("illegal"),
-            )  # fmt: skip
+            packed = (np.uint32(self._bases), np.uint32(words), self._planes)
+            illegal = self._header("illegal")
+            launch(_pack_module(), "pack", words, THREADS, self._letters, *packed, illegal)
             samples = struct(
                 _SAMPLES, planes=self._planes, offsets=self._offsets, records=self._records,
                 bases=self._bases, limit=self._limit,
@@ -359,13 +345,13 @@ class Lane:
             scanner.search(samples, hits, self._bases)
             if scanner.rules.first:
                 strands, counted = np.uint32(scanner.patterns.strands), self._header("collected")
-                blocks = -(-self.capacity // (4 * THREADS))
-                launch_blocks(scanner.module, "collect", blocks, THREADS, hits, strands, counted)
+                threads = -(-self.capacity // 4)
+                launch(scanner.module, "collect", threads, THREADS, hits, strands, counted)
             self._marks[2].record(self.stream)
+            eager, kind = self._eager, runtime.memcpyDeviceToHost
             runtime.memcpyAsync(
-                self._eager.ctypes.data, self._out.data.ptr, self._eager.nbytes,
-                runtime.memcpyDeviceToHost, self.stream.ptr,
-            )  # fmt: skip
+                eager.ctypes.data, self._out.data.ptr, eager.nbytes, kind, self.stream.ptr
+            )
         self._marks[3].record(self.stream)
 
     def _empty_results(self) -> NDArray[Any]:
@@ -391,7 +377,7 @@ class Lane:
         )  # fmt: skip
 
     def _header(self, name: str) -> Any:
-        """The place of a field of the results' header."""
+        """Return the place of a field of the results' header."""
         return self._out[HEADER_PLACES[name] :]
 
     def result(self) -> NDArray[Any]:
@@ -417,7 +403,7 @@ class Lane:
         return dict(zip(PARTS, spent, strict=True))
 
     def _grow(self, count: int) -> None:
-        """More room for hits. A table says only that it is full, a list how long it should be."""
+        """Make room for more hits. A table is only full; a list says how long it should be."""
         first = self._scanner.rules.first
         wanted = 8 * self.capacity if first else max(2 * self.capacity, 1 << count.bit_length())
         if self.capacity >= MOST_HITS or wanted > 8 * MOST_HITS:
@@ -440,19 +426,14 @@ def to_hits(found: NDArray[Any]) -> Hits:
 
 
 def _room(held: Any, size: int, dtype: Any) -> Any:
-    """`held` if it is large enough, else a new array with a little more than `size`."""
+    """Return `held` if it is large enough, else a new array with a little more than `size`."""
     if held is not None and held.size >= size:
         return held
     return cupy.empty(size + size // 8, dtype)
 
 
-@cache
-def _multiprocessors(device: int) -> int:
-    return int(cupy.cuda.Device(device).attributes["MultiProcessorCount"])
-
-
 def pinned_like(values: NDArray[Any]) -> NDArray[Any]:
-    """A copy of an array in page-locked memory."""
+    """Return a copy of an array in page-locked memory."""
     out = pinned(values.nbytes).view(values.dtype)
     out[:] = values
     return out

@@ -3,14 +3,13 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels import bases
-from multigpu.kernels.scan.types import BadBaseError, Chunk, Hits, Patterns, Rules
+from multigpu.kernels.scan.types import Chunk, Hits, Patterns, Rules
 
 
 def occurrences(
     sample: NDArray[np.uint8], pattern: NDArray[np.uint8], strict: bool
 ) -> NDArray[np.int64]:
-    """All starts of `pattern` in `sample` (sets, uint8), ascending."""
+    """Return all starts of `pattern` in `sample` (sets, uint8), ascending."""
     positions = len(sample) - len(pattern) + 1
     if positions < 1:
         return np.empty(0, np.int64)
@@ -24,10 +23,8 @@ def occurrences(
 
 
 def scan(chunk: Chunk, patterns: Patterns, rules: Rules) -> Hits:
-    """All hits of the chunk. Raises BadBaseError at the first illegal letter."""
-    sets = bases.encode(chunk.letters)
-    if not sets.all():
-        raise BadBaseError(int(np.argmin(sets != 0)))
+    """Return all hits of the chunk. Raises BadBaseError at the first illegal letter."""
+    sets = chunk.sets()
     rows = [
         (record, pattern, start)
         for record in range(len(chunk.offsets) - 1)

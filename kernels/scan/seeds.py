@@ -66,7 +66,7 @@ class SeedPlan:
 
     @cache  # noqa: B019 (there are few plans)
     def masks(self) -> NDArray[np.uint32]:
-        """uint32[m]: the sets of blanked places as bits, none blanked first."""
+        """Return uint32[m]: the sets of blanked places as bits, none blanked first."""
         places = [c for size in range(self.blanks + 1) for c in combinations(range(self.k), size)]
         masks = np.array([sum(1 << place for place in chosen) for chosen in places], np.uint32)
         masks.flags.writeable = False
@@ -119,7 +119,7 @@ class Size:
 
 
 def size_of(lengths: NDArray[np.int64], costs: Costs, bases: float, ambiguous: float) -> Size:
-    """The size of patterns of these lengths, if their bases are unambiguous, before they are made.
+    """Return the size of patterns of these lengths if all their bases are unambiguous.
 
     bases, ambiguous: as for `plan_seeds`
     """
@@ -144,33 +144,33 @@ def plan_seeds(
     bases: float = EXPECTED_BASES,
     ambiguous: float = EXPECTED_N,
 ) -> SeedPlan:
-    """The plan with the least expected work for a base of the samples.
+    """Return the plan with the least expected work for a base of the samples.
 
     runs: the longest clean run of each pattern, not counted beyond LONGEST_RUN; bases: how many are
     going to be searched; ambiguous: which share of them is.
     """
-    table, answered, work = _works(runs, costs, bases, ambiguous)
+    table, answered, work = works(runs, costs, bases, ambiguous)
     best = int(np.argmin(work))
     plan = table.plans[best]
     return replace(plan, blanks=int(answered[best, 1 : plan.k + 1].sum()))
 
 
-def work_of(
-    runs: NDArray[np.integer[Any]], costs: Costs, bases: float, ambiguous: float
-) -> NDArray[np.float64]:
-    """The expected work of each plan for a base of the samples; infinite for an impossible one."""
-    return _works(runs, costs, bases, ambiguous)[2]
-
-
-def _works(
+def works(
     runs: NDArray[np.integer[Any]], costs: Costs, bases: float, ambiguous: float
 ) -> tuple[_Table, NDArray[np.bool_], NDArray[np.float64]]:
-    """All plans; for which numbers of ambiguous bases their index answers; the work of each."""
+    """Return all plans, for which numbers of ambiguous bases their index answers, and their work.
+
+    The work is that expected for a base of the samples; infinite for an impossible plan.
+    """
     table = _table(ambiguous, 0 if costs.choice else MOST_BLANKS)
     counts = np.bincount(runs, minlength=LONGEST_RUN + 1)
     at_least = counts[::-1].cumsum()[::-1]
     seeded = at_least[table.run]
-    indexed, compared = _indexed(table, costs, seeded), _compared(table, costs, seeded)
+    followed = (table.stride * seeded)[:, None]
+    lookups = costs.probe + (costs.choice or 0.0) * (4.0**COUNTS - 1)
+    # The work for a window with 0, 1, … ambiguous bases in the index, and by comparing directly.
+    indexed = lookups * (seeded > 0)[:, None] + costs.candidate * table.hits * followed
+    compared = costs.probe * (seeded > 0)[:, None] + costs.direct * followed
     answered = table.blanks[:, None] >= COUNTS
     if costs.choice:
         answered |= indexed <= compared
@@ -180,16 +180,3 @@ def _works(
     work += costs.entry * entries / max(bases, 1.0)
     work[entries > max(costs.max_entries, len(runs))] = np.inf
     return table, answered, work
-
-
-def _indexed(table: _Table, costs: Costs, seeded: NDArray[np.int64]) -> NDArray[np.float64]:
-    """[plans, 17]: the work for a window with 0, 1, … ambiguous bases in the index."""
-    lookups = costs.probe + (costs.choice or 0.0) * (4.0**COUNTS - 1)
-    followed = costs.candidate * table.hits * (table.stride * seeded)[:, None]
-    return np.asarray(lookups * (seeded > 0)[:, None] + followed, np.float64)
-
-
-def _compared(table: _Table, costs: Costs, seeded: NDArray[np.int64]) -> NDArray[np.float64]:
-    """[plans, 1]: the same for a window whose positions go the direct way."""
-    work = costs.probe * (seeded > 0) + costs.direct * (table.stride * seeded)
-    return np.asarray(work[:, None], np.float64)

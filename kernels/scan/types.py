@@ -62,8 +62,7 @@ class Patterns:
 
         Raises ValueError for an illegal letter or none.
         """
-        offsets: NDArray[np.int64] = np.zeros(len(signatures) + 1, np.int64)
-        np.cumsum(np.fromiter(map(len, signatures), np.int64, len(signatures)), out=offsets[1:])
+        offsets = np.cumsum([0, *map(len, signatures)], dtype=np.int64)
         return cls.of_joined(np.concatenate(signatures), offsets, both_strands)
 
     @classmethod
@@ -93,7 +92,7 @@ class Patterns:
 
 @lean
 def _write_both(sets: Any, offsets: Any, complements: Any, both: Any) -> None:
-    """Each pattern, then its reverse complement."""
+    """Write each pattern, then its reverse complement."""
     for p in range(offsets.shape[0] - 1):
         begin, end = offsets[p], offsets[p + 1]
         for i in range(begin, end):
@@ -111,6 +110,13 @@ class Chunk:
 
     letters: NDArray[np.uint8]
     offsets: NDArray[np.int64]
+
+    def sets(self) -> NDArray[np.uint8]:
+        """Return uint8[n_bases]: the sets of the letters. Raises BadBaseError at an illegal one."""
+        sets = bases.encode(self.letters)
+        if not sets.all():
+            raise BadBaseError(int(np.argmin(sets != 0)))
+        return sets
 
 
 @dataclass(frozen=True)
@@ -130,17 +136,17 @@ class Hits:
         return len(self.record)
 
     def ordered(self, strands: int, first: bool) -> "Hits":
-        """Sorted; with `first`, only the first of every record and signature is kept."""
+        """Return the hits in order; with `first`, only the first of every record and signature."""
         signature = self.pattern // strands
         order = np.lexsort((self.pattern, self.start, signature, self.record))
         if first and len(order):
             pair = np.stack([self.record[order], signature[order]])
             order = order[np.r_[True, (pair[:, 1:] != pair[:, :-1]).any(axis=0)]]
-        return Hits(self.record[order], self.pattern[order], self.start[order])
+        return self.take(order)
 
-    def where(self, wanted: NDArray[np.bool_]) -> "Hits":
-        """Return the hits for which `wanted` is true."""
-        return Hits(self.record[wanted], self.pattern[wanted], self.start[wanted])
+    def take(self, rows: NDArray[np.integer] | NDArray[np.bool_]) -> "Hits":
+        """Return the hits of these numbers, or those for which it is true."""
+        return Hits(self.record[rows], self.pattern[rows], self.start[rows])
 
     @classmethod
     def none(cls) -> "Hits":
@@ -148,7 +154,7 @@ class Hits:
 
     @classmethod
     def joined(cls, parts: Sequence["Hits"]) -> "Hits":
-        """One after the other, not sorted again."""
+        """Return the hits of all parts, one after the other, not sorted again."""
         return cls(
             np.concatenate([part.record for part in parts]),
             np.concatenate([part.pattern for part in parts]),
@@ -177,14 +183,9 @@ class Part:
     first_record: int  # the chunk's record that the piece's first one is, or is the rest of
     cut: int  # how many bases of that record the piece does not have
 
-    def moved(self, hits: Hits) -> Hits:
-        """The piece's hits as hits of the whole chunk."""
-        start = hits.start + np.where(hits.record == 0, self.cut, 0)
-        return Hits(hits.record + np.int32(self.first_record), hits.pattern, start)
-
 
 def split(chunk: Chunk, limit: int, longest: int) -> tuple[Part, Part]:
-    """Two pieces that together have the chunk's hits that begin before `limit`, each once.
+    """Return two pieces that together have the chunk's hits that begin before `limit`, each once.
 
     The first piece reaches `longest` - 1 bases over the border, so that a pattern across it is
     whole in there.

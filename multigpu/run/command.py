@@ -58,7 +58,7 @@ CLUSTER = (
     ),
     click.option(
         "--max-chunk-bytes", type=int, metavar="N",
-        help="Maximum chunk size in bytes.  [default: automatic, 48 to 256 MiB]",
+        help="Maximum chunk size in bytes.  [default: automatic, 1 to 256 MiB]",
     ),
     click.option(
         "--threads", type=int, default=0, metavar="N",
@@ -71,7 +71,7 @@ CLUSTER = (
     click.option(
         "--chunk-timeout", type=float, metavar="SECONDS",
         help="Seconds after which a chunk is also started on another worker."
-        "  [default: by the time of the others]",
+        "  [default: from the times of the other chunks]",
     ),
     click.option(
         "--worker-timeout", type=float, default=RunOptions.worker_timeout, show_default=True,
@@ -94,11 +94,11 @@ RUN = (
     *CLUSTER,
     click.option(
         "--mixed", is_flag=True,
-        help="Use the workers of a scheduler that have no GPU as well.",
+        help="Also use workers of a scheduler that have no GPU.",
     ),
     click.option(
         "--cpu-fallback/--no-cpu-fallback", default=True, show_default=True,
-        help="Compute on the CPU what does not fit on a GPU, or what a failed GPU leaves.",
+        help="Use the CPU for chunks that do not fit on a GPU, and when a GPU fails.",
     ),
     click.option(
         "--resume", is_flag=True,
@@ -133,9 +133,19 @@ def options(*groups: tuple[Any, ...]) -> Decorator:
 
 
 def options_from(kind: type[Options], values: Mapping[str, Any]) -> Options:
-    """Return a dataclass with the values of its fields' names; the others have their defaults."""
+    """Return a dataclass with the values of its fields' names; the others have their defaults.
+
+    Raises UsageError for a wrong value, with the name that it has on the command line.
+    """
     names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
-    return kind(**{name: values[name] for name in names if name in values})
+    try:
+        return kind(**{name: values[name] for name in names if name in values})
+    except UsageError as error:
+        words = str(error).split(" ")
+        for i, word in enumerate(words):
+            if word.rstrip(",") in names and (i == 0 or "_" in word):
+                words[i] = f"--{word.replace('_', '-')}"
+        raise UsageError(" ".join(words)) from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -310,7 +320,7 @@ def keep_inputs(inputs: Iterable[str], *outputs: str | None) -> None:
         kept.update(map(_place, inputs))
     for path, place in places:
         if place in kept:
-            raise UsageError(f"{path} is named twice: it would be replaced")
+            raise UsageError(f"{path} is named twice: a run would replace it; give another output")
         kept.add(place)
 
 

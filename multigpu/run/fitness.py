@@ -75,7 +75,7 @@ def _problems(wanted: Expected, device: int | None) -> list[str]:
     for path, there in wanted.files.items():
         here = fingerprint_or_none(path)
         if here is None:
-            problems.append(f"{path}: not there")
+            problems.append(f"{path}: does not exist there")
         elif not here.same_content(there):
             problems.append(f"{path}: not the same file as here")
     for folder in wanted.folders:

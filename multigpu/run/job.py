@@ -237,7 +237,9 @@ class Job:
         """Return the spans that no earlier run has finished."""
         for _ in range(self._journal.held if self._journal else 0):
             if next(spans, None) is None:
-                raise Failure("the journal holds more than the input")
+                raise Failure(
+                    "the journal has more chunks than the input: start over, without --resume"
+                )
         return spans
 
     def run_spans(
@@ -291,7 +293,7 @@ class Job:
         """Raise UsageError the second time: results are computed as they are taken."""
         if self._taken:
             again = f"keep them, or call {function} once more"
-            raise UsageError(f"the {results} were taken already, which is possible once: {again}")
+            raise UsageError(f"the {results} were read already, which works once: {again}")
         self._taken = True
 
     @contextmanager

@@ -15,7 +15,7 @@ def check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:
     """Raise UsageError unless the value is one of the choices, which are texts or numbers."""
     if not isinstance(value, str | int) or value not in choices:
         allowed = " or ".join(str(choice) for choice in choices)
-        raise UsageError(f"{name} is {abbreviate(value)}; it can be {allowed}")
+        raise UsageError(f"{name} is {abbreviate(value)}; it must be {allowed}")
 
 
 def convert_fields(options: object, kind: Callable[[str, Any], object], *names: str) -> None:

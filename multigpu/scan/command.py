@@ -65,8 +65,8 @@ SCAN = (
     ),
     click.option(
         "--hits", type=click.Choice(["first", "best", "all"]), default="first", show_default=True,
-        help="Report the lowest start of every sample and signature, the match with the fewest"
-        " errors, or every match.",
+        help="Matches to report of each sample and signature: the first (lowest start), the best"
+        " (fewest errors), or all.",
     ),
     click.option(
         "--strand", type=click.Choice(["forward", "both"]), default="forward", show_default=True,
@@ -82,7 +82,7 @@ SCAN = (
     ),
     click.option(
         "--phred-offset", type=click.Choice(["33", "64"]), default="33", show_default=True,
-        help="Code of the quality character that means score 0.",
+        help="Phred offset of the quality characters: 33, or 64 for old Illumina files.",
     ),
     click.option(
         "--max-ambiguous", type=_bases_or_share, metavar="K",
@@ -91,21 +91,21 @@ SCAN = (
     ),
     click.option(
         "--max-mismatches", type=_bases_or_share, metavar="K",
-        help="Find matches with up to K wrong bases, e.g. 2, or a share of the signature, e.g."
-        " 0.05.  [default: 0]",
+        help="Allow up to K mismatches (substitutions), e.g. 2, or a share of the signature's"
+        " length, e.g. 0.05.  [default: 0]",
     ),
     click.option(
         "--max-edits", type=_bases_or_share, metavar="K",
-        help="Find matches with up to K substitutions, insertions and deletions, likewise."
-        "  [default: 0]",
+        help="Allow up to K substitutions, insertions and deletions, e.g. 2, or a share of the"
+        " signature's length, e.g. 0.05.  [default: 0]",
     ),
     click.option(
         "--exact-prefix", type=int, default=0, metavar="N",
-        help="First bases of a signature that must match without an error.  [default: 0]",
+        help="Bases at the start of each signature that must match exactly.  [default: 0]",
     ),
     click.option(
         "--exact-suffix", type=int, default=0, metavar="N",
-        help="Last bases of a signature that must match without an error.  [default: 0]",
+        help="Bases at the end of each signature that must match exactly.  [default: 0]",
     ),
 )  # fmt: skip
 

@@ -31,7 +31,7 @@ def notes_before(
     if any(source.layout != "fasta" for source in sources):
         return
     if options.min_score is not None:
-        yield "the minimum score has no effect: FASTA samples have no scores, and their rows stay"
+        yield "--min-score has no effect: FASTA samples have no scores, and their rows stay"
     for path in paths[:1]:
         if is_regular(path) and inspect_source(path).layout == "fastq":
             yield (
@@ -46,13 +46,12 @@ def notes_after(signatures: Signatures, options: ScanOptions, totals: ScanTotals
     if totals.repeated:
         yield (
             f"samples with the name of an earlier one: {totals.repeated:,}, e.g."
-            f" {quoted(totals.example)}; their rows differ by order only, in Parquet by"
-            " sample_index"
+            f" {quoted(totals.example)}; only Parquet and Python (sample_index) tell them apart"
         )
     if totals.mostly_ambiguous > AMBIGUOUS_SHARE * totals.hits:
         yield (
-            f"{totals.mostly_ambiguous:,} of {totals.hits:,} rows rest mostly on ambiguous bases of"
-            " the samples, which match others: --max-ambiguous 0.1 allows 10 % of a match"
+            f"{totals.mostly_ambiguous:,} of {totals.hits:,} matches lie mostly on ambiguous bases"
+            " of the samples, which match others: --max-ambiguous 0.1 allows 10 % of a match"
         )
 
 
@@ -83,7 +82,7 @@ def _repeated_signatures(signatures: Signatures) -> Iterator[str]:
         (name, count), *_ = Counter(signatures.names).most_common(1)
         yield (
             f"signatures with the name of an earlier one: {again:,}, e.g. {quoted(name)}"
-            f" ({count:,} times); their rows differ by order only, in Parquet by signature_index"
+            f" ({count:,} times); only Parquet and Python (signature_index) tell them apart"
         )
 
 

@@ -60,7 +60,7 @@ class ScanOptions:
         for name in ("max_ambiguous", "max_mismatches", "max_edits"):
             self._check_bases(name, "match" if name == "max_ambiguous" else "signature")
         if self.max_mismatches is not None and self.max_edits is not None:
-            raise UsageError("max_mismatches and max_edits exclude each other: give one of them")
+            raise UsageError("give max_mismatches or max_edits, not both")
         convert_fields(self, whole, "exact_prefix", "exact_suffix")
         for name in ("exact_prefix", "exact_suffix"):
             if getattr(self, name) < 0:
@@ -81,11 +81,11 @@ class ScanOptions:
     def _check_min_score(self, score: float) -> None:
         """Raise UsageError for a score that no row can have."""
         if isnan(score):
-            raise UsageError("min_score is not a number")
+            raise UsageError("min_score is nan; it must be a number")
         highest = HIGHEST_QUALITY - self.phred_offset
         if score > highest:
             raise UsageError(
-                f"min score {score:g}: no score is above {highest}, the highest Phred"
+                f"min_score is {score:g}; no score is above {highest}, the highest Phred"
                 f" score of qualities from offset {self.phred_offset}"
             )
 
@@ -100,6 +100,6 @@ class ScanOptions:
             object.__setattr__(self, name, int(value))
         elif not is_share:
             raise UsageError(
-                f"{name} is {abbreviate(value)}; it must be a whole number of bases,"
-                f" or a share of the {whole_of} from 0.0 to below 1"
+                f"{name} is {abbreviate(value)}; it must be a whole number of bases, e.g. 2,"
+                f" or a share of the {whole_of} from 0.0 to below 1, e.g. 0.05"
             )

@@ -37,23 +37,23 @@ def check_errors(signatures: Signatures, options: ScanOptions) -> None:
         return
     lengths = signatures.letters.lengths
     shortest = int(np.argmin(lengths))
-    for name in ("exact_prefix", "exact_suffix"):
-        bases = getattr(options, name)
+    name = quoted(signatures.names[shortest])
+    for part, bases in (("prefix", options.exact_prefix), ("suffix", options.exact_suffix)):
         if bases > lengths[shortest]:
             raise UsageError(
-                f"{name} is {bases}, more than the {_bases(lengths[shortest])} of the signature"
-                f" {quoted(signatures.names[shortest])}"
+                f"exact {part} of {_bases(bases)}: the signature {name} has only"
+                f" {_bases(lengths[shortest])}"
             )
     if options.hits != "all" or options.exact_prefix or options.exact_suffix:
         return
     spare = lengths - allowed_bases(options.most_errors, lengths)
     at = int(np.argmin(spare))
     if spare[at] <= 0:
-        kind = "max_edits" if options.max_edits else "max_mismatches"
+        kind = "edits" if options.max_edits else "mismatches"
         raise UsageError(
-            f"{kind} is {options.most_errors}, and the signature {quoted(signatures.names[at])}"
-            f" has only {_bases(lengths[at])}: it would match everywhere; give fewer, a share of"
-            " the length (e.g. 0.1), or --hits best"
+            f"up to {options.most_errors} {kind}: the signature {quoted(signatures.names[at])} has"
+            f" only {_bases(lengths[at])} and would match everywhere; allow fewer, a share of the"
+            " length (e.g. 0.1), or ask for the best hits only"
         )
 
 

@@ -193,11 +193,7 @@ class PlaceSearch(Search):
         moved = []
         for part, found in zip(halves, hits, strict=True):
             assert part.half is not None
-            cut = np.where(found.record == 0, part.half.cut, 0)
-            record = found.record + np.int32(part.half.first_record)
-            moved.append(
-                replace(found, record=record, start=found.start + cut, end=found.end + cut)
-            )
+            moved.append(found.moved(part.half.first_record, part.half.cut))
         joined = ErrorHits.joined(moved)
         return joined.chosen(self._wanted, self.patterns.strands, by_end=False)
 

@@ -213,7 +213,7 @@ class PlannedJob:
     @property
     def memory(self) -> str:
         """Return a line with the memory on the device with least, and how much may be used."""
-        return f"memory there  {self.plan.device_bytes:,} of {self.plan.budget:,} bytes"
+        return f"memory        {self.plan.device_bytes:,} of {self.plan.budget:,} bytes"
 
     @property
     def host_memory(self) -> str:

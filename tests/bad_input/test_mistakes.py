@@ -126,7 +126,7 @@ def test_file__that_is_given_twice_is_noted(
     link = tmp_path / "link.fq"
     link.symlink_to(reads)
     note = f"sample files given more than once: 1, e.g. {reads}; rows are repeated"
-    names = "samples with the name of an earlier one: 2, e.g. 'r1'; their rows differ by order only"
+    names = "samples with the name of an earlier one: 2, e.g. 'r1'; only Parquet and Python"
     for again in (reads, str(tmp_path / "." / "reads.fq"), str(link)):
         notes = noted(reads, other, again, "-s", signatures)
         assert notes[0] == note
@@ -142,9 +142,7 @@ def test_min_score__of_samples_without_scores_is_noted(
     noted: Noted, store: Store, signatures: str
 ) -> None:
     notes = noted(store("long.fa", LONG), "-s", signatures, "--min-score", "20")
-    assert notes == [
-        "the minimum score has no effect: FASTA samples have no scores, and their rows stay"
-    ]
+    assert notes == ["--min-score has no effect: FASTA samples have no scores, and their rows stay"]
 
 
 @pytest.mark.parametrize(

@@ -121,7 +121,8 @@ def test_journal__of_another_run_is_refused_and_left_as_it_is(tmp_path: Path) ->
     with pytest.raises(
         UsageError,
         match=r"^this run cannot be resumed: option hits was first, is all;"
-        r" input a\.fq was 12 bytes, is 13 bytes; input b\.fq was not given, is 1 byte$",
+        r" input a\.fq was 12 bytes, is 13 bytes; input b\.fq was not given, is 1 byte;"
+        r" repeat the options and inputs, or leave out --resume$",
     ):
         opened(tmp_path / "j", **changed)
     assert (tmp_path / "j").read_bytes() == before

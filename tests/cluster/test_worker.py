@@ -150,7 +150,7 @@ def test_chunk__whose_job_cannot_even_be_set_up_on_the_device_runs_on_the_cpu() 
 
     outcome = run(Large(10), 4)
     assert (outcome.part, outcome.device) == (6, "cpu")
-    assert outcome.events[0].facts["reason"] == "the memory does not suffice"
+    assert outcome.events[0].facts["reason"] == "there is not enough memory"
 
 
 def test_chunk__whose_smallest_piece_does_not_fit_is_named_where_the_cpu_may_not_help() -> None:

@@ -145,7 +145,7 @@ def test_output__never_replaces_an_input(refused: Run, table: str, tmp_path: Pat
     given = tmp_path / "out" / "cnvs.tsv"  # a name of ours
     given.parent.mkdir()
     given.write_bytes(Path(table).read_bytes())
-    assert "is named twice: it would be replaced" in refused(str(given), "-o", str(given.parent))
+    assert "is named twice: a run would replace it" in refused(str(given), "-o", str(given.parent))
     assert "is named twice" in refused(table, "--log-json", table)
     assert given.read_bytes() == Path(table).read_bytes()
 

@@ -15,8 +15,8 @@ from multigpu.cnv.options import CnvOptions, flag, unused_parameter_notes
 from multigpu.cnv.request import options_from_command
 
 REFUSED = [
-    ({"model": "other"}, "--model is 'other'; it can be cn.mops or haplo"),
-    ({"preset": "other"}, "--preset is 'other'; it can be gcnmops"),
+    ({"model": "other"}, "--model is 'other'; it must be cn.mops or haplo"),
+    ({"preset": "other"}, "--preset is 'other'; it must be gcnmops"),
     ({"colour": 1}, "no parameter 'colour'"),
     ({"norm": 3}, "--norm is 3"),
     ({"norm_type": "min"}, "--norm-type is 'min'"),
@@ -45,7 +45,7 @@ REFUSED = [
     ({"seg_alpha": "x"}, "--seg-alpha is 'x'; it must be a number"),
     ({"fold_changes": 5}, "--fold-changes is 5; it must be numbers"),
     ({"classes": "CN2"}, "--classes is 'CN2'; it must be a list of labels"),
-    ({"compat": "R"}, "--compat is 'R'; it can be none or r"),
+    ({"compat": "R"}, "--compat is 'R'; it must be none or r"),
     ({"seg_alpha": 0.0}, "--seg-alpha is 0"),
     ({"seg_eps": -1.0}, "--seg-eps is -1"),
     ({"seg_median": (float("nan"), 0.0)}, "--seg-median must be finite"),

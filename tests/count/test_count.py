@@ -239,7 +239,7 @@ def test_sample_names__of_read_groups_that_do_not_name_one(tmp_path: Path, refus
 
 def test_output__never_replaces_an_input(some: str, refused: Run) -> None:
     before = Path(some).read_bytes()
-    assert "is named twice: it would be replaced" in refused(some, "-o", some)
+    assert "is named twice: a run would replace it" in refused(some, "-o", some)
     assert Path(some).read_bytes() == before
 
 
@@ -270,7 +270,7 @@ def test_process__writes_a_table_to_standard_output(some: str) -> None:
 
 
 def test_api__options_are_checked() -> None:
-    with pytest.raises(UsageError, match="rename is 'some'; it can be none or auto"):
+    with pytest.raises(UsageError, match="rename is 'some'; it must be none or auto"):
         count("x.bam", rename="some")
 
 

@@ -243,7 +243,7 @@ def test_api__gives_the_poses_once(library: Path, tmp_path: Path) -> None:
     (tmp_path / "some.xyz").write_text("1\ngood\nC 0 0 0\n1\nbad\nC 0 nan 0\n")
     result = multigpu.dock(tmp_path / "some.xyz", library / "pocket.npz", precision=60, gpus="none")
     assert result.to_table().num_rows == 1
-    with pytest.raises(UsageError, match="the poses were taken already, which is possible once"):
+    with pytest.raises(UsageError, match="the poses were read already, which works once"):
         result.to_table()
     assert [each.ligand for each in result.skipped] == ["bad"]
 

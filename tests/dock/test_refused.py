@@ -128,7 +128,7 @@ def test_dock__names_atom_types_without_a_map(dock: Dock, golden: Path) -> None:
         (("--rotation-file", "x", "--precision", "10"), SEVERAL),
         (("--rotation-file", "x"), "x: cannot be read: there is no such file"),
         (("--top", "0"), "top is 0; it must be 1 or more"),
-        (("--min-rmsd", "-1"), "min_rmsd is -1 Å; it must be 0 or more"),
+        (("--min-rmsd", "-1"), "--min-rmsd is -1 Å; it must be 0 or more"),
         (
             ("--translations", "-1,1"),
             "translations -1,1: the radius must be 0 or more, the step above 0",
@@ -171,7 +171,10 @@ def test_dock__does_not_replace_ligands_that_a_pattern_names(
     text = (library / "ligands.sdf").read_bytes()
     Path("ligands.sdf").write_bytes(text)
     output = () if option == "-o" else ("-o", "poses.xyz")
-    with pytest.raises(UsageError, match=r"^ligands\.sdf is named twice: it would be replaced$"):
+    with pytest.raises(
+        UsageError,
+        match=r"^ligands\.sdf is named twice: a run would replace it; give another output$",
+    ):
         dock(*output, option, "ligands.sdf", of="lig*.sdf")
     assert Path("ligands.sdf").read_bytes() == text
 
@@ -207,7 +210,7 @@ def test_dock__refuses_what_would_be_in_a_directory_before_its_poses(
         ({"min_rmsd": None}, "min_rmsd is None; it must be a number"),
         ({"rotation_file": 7}, "rotation_file is 7; it must be a path"),
         ({"journal": 7}, "journal is 7; it must be a path"),
-        ({"outside": "far"}, "outside is 'far'; it can be clamp or zero or penalty"),
+        ({"outside": "far"}, "outside is 'far'; it must be clamp or zero or penalty"),
         ({"precision": 10, "rotations": 5}, SEVERAL),
         ({"precision": 10, "rotation_file": "x"}, SEVERAL),
         ({"spacing": [1, [2]]}, r".*pocket\.npz: its spacing is not one number, or three"),

@@ -127,7 +127,7 @@ class Trials:
         ended, said = self._run(folder, point), [str(point)]
         while ended.status in STOPPED:
             assert "Traceback" not in ended.err
-            assert "fault of the program" not in ended.err, (said, ended.err)
+            assert "an internal error" not in ended.err, (said, ended.err)
             if self._is_done(folder):
                 break
             again = None

@@ -104,7 +104,7 @@ def test_scheduler__that_dies_is_told_and_the_run_resumes(
     ended = disturbed.ended()
     assert time.monotonic() - died < 30
     assert ended.status == 1
-    assert "multigpu: error: the scheduler does not answer, for 3 s now" in ended.err
+    assert "multigpu: error: the scheduler has not answered for 3 s" in ended.err
     assert "--resume continues from there" in ended.err
     assert run(job, out, "--resume").status == 0
     assert (out / job.output).read_bytes() == undisturbed
@@ -119,7 +119,7 @@ def test_last_worker__that_dies_is_waited_for_and_told(
     worker.kill()
     ended = disturbed.ended()
     assert ended.status == 1
-    assert "multigpu: error: no worker is left, for 3 s now" in ended.err
+    assert "multigpu: error: no worker has been left for 3 s" in ended.err
     with_workers(cluster, 1)
     again = run(job, out, "--resume", "--scheduler-file", str(cluster.file))
     assert (again.status, again.err) == (0, "")
@@ -240,7 +240,7 @@ def test_connection__cut_for_good_is_told_and_the_run_resumes(
     proxy.cut()
     ended = disturbed.ended()
     assert ended.status == 1
-    assert "the scheduler does not answer, for 3 s now" in ended.err
+    assert "the scheduler has not answered for 3 s" in ended.err
     assert run(job, out, "--resume").status == 0
     assert (out / job.output).read_bytes() == undisturbed
 
@@ -268,7 +268,7 @@ def test_worker__that_hangs_before_the_run_is_not_waited_for_endlessly(
     workers = workers_of_client(client, None, worker_timeout=10)
     assert len(set(workers.everywhere(os.getpid).values())) == 2
     cluster.processes[-1].send_signal(signal.SIGSTOP)
-    with pytest.raises(Failure, match=r"^some worker, or the scheduler, gave no answer within 2 s"):
+    with pytest.raises(Failure, match=r"^no answer from the scheduler or a worker within 2 s"):
         workers.everywhere(os.getpid)
 
 
@@ -284,7 +284,7 @@ def test_scheduler__that_hangs_does_not_stop_what_is_begun_elsewhere_or_retired(
     workers.retire(name)
     for each in (task, again):
         each.cancel()
-    with pytest.raises(Failure, match="the scheduler does not answer, for 1 s now"):
+    with pytest.raises(Failure, match="the scheduler has not answered for 1 s"):
         workers.present()
 
 
@@ -301,7 +301,7 @@ def broken_link(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("broken_link")
 def test_scheduler__whose_connections_are_lost_before_tls_does_not_answer(client: Client) -> None:
-    with pytest.raises(Failure, match=r"^the scheduler does not answer, for 1 s now$"):
+    with pytest.raises(Failure, match=r"^the scheduler has not answered for 1 s "):
         workers_of_client(client, None, worker_timeout=1)
 
 

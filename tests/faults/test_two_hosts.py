@@ -122,7 +122,7 @@ def test_link_to_the_scheduler__that_is_cut_ends_the_run_which_can_be_resumed(
         assert ended.status == 1
         assert ended.lines == [
             "multigpu: finished chunks are kept: --resume continues from there",
-            f"multigpu: error: the scheduler does not answer, for {TIMEOUT:g} s now",
+            f"multigpu: error: the scheduler has not answered for {TIMEOUT:g} s (--worker-timeout)",
         ]
         assert took < TIMEOUT + GRACE
         assert not run.output.exists()

@@ -70,7 +70,7 @@ def test_chunk__that_kills_three_workers_is_named_and_the_others_are_not_harmed(
     toy = Toy("poison", {("compute", 9): dying(tmp_path)})
     parts, _, error = taken(two, toy, 12)
     assert parts == squares(9)
-    assert str(error) == f"number 9: given up, {DEATHS_BEFORE_FAILURE} workers died of it"
+    assert str(error) == f"number 9: {DEATHS_BEFORE_FAILURE} workers died while computing it"
     assert len(list(tmp_path.iterdir())) == DEATHS_BEFORE_FAILURE
 
 
@@ -216,7 +216,7 @@ def test_workers__that_are_all_unfit_end_the_run(two: Workers) -> None:
     _, _, error = taken(two, Never("never"), 10)
     assert error is not None
     assert "runs another version; " in str(error)
-    assert str(error).endswith("was the last worker")
+    assert str(error).endswith("was the last one")
 
 
 def test_job__that_there_is_no_memory_to_send_ends_the_run_and_not_the_workers(

@@ -16,7 +16,7 @@ VARIANTS = [
     for first, strict in product((0, 1), (0, 1))
 ]
 DEFINES: dict[str, dict[str, object]] = {"pack.cu": {}, "search.cu": {**VARIANTS[2]}}
-LAUNCH = re.compile(r'launch_blocks\(\s*[\w.()]+, "(\w+)"')
+LAUNCH = re.compile(r'launch(?:_blocks)?\(\s*[\w.()]+, "(\w+)"')
 LAUNCH_APPROXIMATE = re.compile(r'"((?:count|select|find|place|fill)_\w+|collect)"')
 KERNEL = re.compile(rb"\.text\.(\w+)\0")
 

@@ -73,7 +73,11 @@ def test_long_alignment__takes_little_memory() -> None:
     tracemalloc.stop()
     assert most_bytes < alignment.BLOCK + (1 << 20)
     piece = sample[found.start[0] : hits.end[0]]
-    assert count_edits(written_out(found.text(0)), signature, piece) == hits.errors[0] > 600
+    assert (
+        count_edits(written_out(found.texts()[0].decode()), signature, piece)
+        == hits.errors[0]
+        > 600
+    )
 
 
 def count_edits(operations: str, signature: Letters, piece: Letters) -> int:

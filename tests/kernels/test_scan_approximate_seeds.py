@@ -138,9 +138,16 @@ def found_by_seeds(case: Case, edits: bool) -> Any:
     table = make_table(packed, limits, plan)
     planes = np.empty((len(chunk.letters) // 64 + 3, 4), np.uint64)
     pack(chunk.letters, planes)
-    target = cpu_seeds.make_target(packed, limits)
     return cpu_seeds.search(
-        planes, chunk.offsets, target, table, edits=edits, strict=strict, wanted="all", room=1
+        planes,
+        chunk.offsets,
+        packed,
+        limits,
+        table,
+        edits=edits,
+        strict=strict,
+        wanted="all",
+        room=1,
     )
 
 

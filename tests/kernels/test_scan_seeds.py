@@ -75,7 +75,7 @@ def test_plan__has_an_index_however_many_the_patterns_are(costs: Costs, count: i
     few_entries = replace(costs, max_entries=2**16)
     plan = plan_seeds(np.full(count, 31, np.uint8), few_entries)
     assert plan.run <= 31
-    assert np.isfinite(seeds.work_of(np.full(count, 31, np.uint8), few_entries, 1e8, 0.1).min())
+    assert np.isfinite(seeds.works(np.full(count, 31, np.uint8), few_entries, 1e8, 0.1)[2].min())
     assert count * plan.stride <= max(2**16, count)
 
 
@@ -88,7 +88,7 @@ def test_plan__on_a_cpu_has_no_step_where_ambiguous_bases_become_more(
 ) -> None:
     """Neither the work nor the index, from one tenth of a per cent to the next."""
     runs = np.full(count, min(length, LONGEST_RUN))
-    works = [seeds.work_of(runs, CPU, 1e8, share).min() for share in SHARES]
+    works = [seeds.works(runs, CPU, 1e8, share)[2].min() for share in SHARES]
     assert max(after / before for before, after in pairwise(works)) < 1.5
     strides = [plan_seeds(runs, CPU, 1e8, share).stride for share in SHARES]
     assert max(strides) <= 4 * min(strides)

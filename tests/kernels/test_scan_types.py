@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from support.examples import examples
+from support.halving import moved
 from support.scan_cases import Case, array, assert_same, cases, chunk_of, letters_of, rows
 
 from multigpu.kernels.bases import encode, reverse_complement
@@ -85,7 +86,7 @@ def divided(chunk: Chunk, patterns: Patterns, limit: int, smallest: int) -> Hits
     for part in parts:
         check_contract(part)
     return Hits.joined(
-        [part.moved(divided(part.chunk, patterns, part.limit, smallest)) for part in parts]
+        [moved(part, divided(part.chunk, patterns, part.limit, smallest)) for part in parts]
     )
 
 
@@ -124,5 +125,5 @@ def test_split__keeps_the_first_hit_of_a_record_that_is_cut() -> None:
     chunk, patterns = chunk_of([array("CCACCACC")]), Patterns.of([array("AC"), array("CC")])
     expected = reference.scan(chunk, patterns, Rules())
     parts = split(chunk, len(chunk.letters), 2)
-    found = [part.moved(reference.scan(part.chunk, patterns, Rules())) for part in parts]
+    found = [moved(part, reference.scan(part.chunk, patterns, Rules())) for part in parts]
     assert_same(Hits.joined(found).ordered(1, first=True), expected)

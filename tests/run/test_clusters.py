@@ -158,7 +158,7 @@ def test_examination__tells_a_file_that_is_missing_or_other(tmp_path: Path) -> N
     path.write_bytes(b"2")
     assert fitness.examine(wanted, None).problems == (f"{path}: not the same file as here",)
     path.unlink()
-    assert fitness.examine(wanted, None).problems == (f"{path}: not there",)
+    assert fitness.examine(wanted, None).problems == (f"{path}: does not exist there",)
 
 
 def test_examination__tries_to_write(tmp_path: Path) -> None:

@@ -224,7 +224,7 @@ def test_note__of_rows_that_rest_on_ambiguous_bases(
     assert ended.status == 0
     (note,) = caplog.messages
     assert note == (
-        "multigpu: 2 of 3 rows rest mostly on ambiguous bases of the samples, which match others:"
+        "multigpu: 2 of 3 matches lie mostly on ambiguous bases of the samples, which match others:"
         " --max-ambiguous 0.1 allows 10 % of a match"
     )
     caplog.clear()

@@ -76,7 +76,7 @@ def test_api__of_no_hit_gives_an_empty_table(store: Any, signatures: str) -> Non
 def test_api__gives_the_rows_once(reads: str, signatures: str) -> None:
     found = multigpu.scan(reads, signatures, gpus="none")
     assert found.to_table().num_rows
-    with pytest.raises(UsageError, match=r"taken already.* call multigpu\.scan once more"):
+    with pytest.raises(UsageError, match=r"read already.* call multigpu\.scan once more"):
         found.to_table()
 
 
@@ -91,8 +91,8 @@ def test_api__gives_the_rows_once(reads: str, signatures: str) -> None:
         ({"samples": "-", "signatures": "-"}, "-: standard input can be given only once"),
         ({"min_score": "x"}, "min_score is 'x'; it must be a number"),
         ({"min_score": True}, "min_score is True; it must be a number"),
-        ({"hits": ["all"]}, r"hits is \['all'\]; it can be first or best or all"),
-        ({"phred_offset": "33"}, "phred_offset is '33'; it can be 33 or 64"),
+        ({"hits": ["all"]}, r"hits is \['all'\]; it must be first or best or all"),
+        ({"phred_offset": "33"}, "phred_offset is '33'; it must be 33 or 64"),
         ({"journal": 5}, "journal is 5; it must be a path"),
         ({"threads": 1.5}, r"threads is 1\.5; it must be a whole number"),
         ({"memory_fraction": "half"}, "memory_fraction is 'half'; it must be a number"),
@@ -145,10 +145,10 @@ def test_api__takes_an_existing_client_and_leaves_it_open(
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({"hits": "last"}, r"hits is 'last'; it can be first or best or all"),
-        ({"strand": "reverse"}, r"strand is 'reverse'; it can be forward or both"),
-        ({"sample_n": "no"}, r"sample_n is 'no'; it can be match or mismatch"),
-        ({"phred_offset": 50}, r"phred_offset is 50; it can be 33 or 64"),
+        ({"hits": "last"}, r"hits is 'last'; it must be first or best or all"),
+        ({"strand": "reverse"}, r"strand is 'reverse'; it must be forward or both"),
+        ({"sample_n": "no"}, r"sample_n is 'no'; it must be match or mismatch"),
+        ({"phred_offset": 50}, r"phred_offset is 50; it must be 33 or 64"),
         ({"max_chunk_bytes": 0}, r"--max-chunk-bytes 0: it must be 1 or more"),
         ({"memory_fraction": 2.0}, r"memory fraction 2: expected a share above 0, at most 1"),
     ],

@@ -271,18 +271,18 @@ def test_match_without_a_base_of_the_sample_has_no_score(scan: Scan, tmp_path: P
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({"max_mismatches": -1}, (r"^max_mismatches is -1; it must be a whole number of bases, or a"
-         r" share of the signature from 0\.0 to below 1$")),
+        ({"max_mismatches": -1}, (r"^max_mismatches is -1; it must be a whole number of bases,"
+         r" e\.g\. 2, or a share of the signature from 0\.0 to below 1, e\.g\. 0\.05$")),
         ({"max_edits": 1.5}, r"^max_edits is 1\.5; it must be"),
         ({"max_edits": "2"}, "^max_edits is '2'; it must be"),
         ({"max_edits": math.nan}, "^max_edits is nan; it must be"),
-        ({"max_edits": 1, "max_mismatches": 1}, "exclude each other: give one of them$"),
+        ({"max_edits": 1, "max_mismatches": 1}, "^give max_mismatches or max_edits, not both$"),
         ({"exact_suffix": -3}, "^exact_suffix is -3; it must be 0 or more bases$"),
         ({"exact_suffix": 2.0}, r"^exact_suffix is 2\.0; it must be a whole number$"),
-        ({"max_edits": 2, "exact_prefix": 6}, ("^exact_prefix is 6, more than the 5 bases of the"
-         " signature 'short'$")),
-        ({"max_mismatches": 5, "hits": "all"}, ("^max_mismatches is 5, and the signature 'short'"
-         " has only 5 bases: it would match everywhere; give fewer, a share of the length")),
+        ({"max_edits": 2, "exact_prefix": 6}, ("^exact prefix of 6 bases: the signature 'short'"
+         " has only 5 bases$")),
+        ({"max_mismatches": 5, "hits": "all"}, ("^up to 5 mismatches: the signature 'short' has"
+         " only 5 bases and would match everywhere; allow fewer, a share of the length")),
     ],
 )  # fmt: skip
 def test_limits__that_cannot_be_are_refused(

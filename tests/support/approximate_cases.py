@@ -70,4 +70,5 @@ def search(
     )  # fmt: skip
     order = np.lexsort((hits.pattern, hits.end, found.start, hits.pattern // patterns.strands,
                         hits.record))  # fmt: skip
-    return started.take(order), [found.text(i) for i in order.tolist()]
+    texts = found.texts()
+    return started.take(order), [texts[i].decode() for i in order.tolist()]

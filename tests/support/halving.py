@@ -3,7 +3,9 @@
 import contextlib
 from typing import Any
 
-from multigpu.kernels.scan import BadBaseError, Chunk, Hits, split
+import numpy as np
+
+from multigpu.kernels.scan import BadBaseError, Chunk, Hits, Part, split
 
 
 def scan_halving(scanner: Any, chunk: Chunk, limit: int | None = None) -> Hits:
@@ -18,7 +20,13 @@ def scan_halving(scanner: Any, chunk: Chunk, limit: int | None = None) -> Hits:
     found = []
     for part in split(chunk, limit, int(scanner.patterns.lengths.max())):
         try:
-            found.append(part.moved(scan_halving(scanner, part.chunk, part.limit)))
+            found.append(moved(part, scan_halving(scanner, part.chunk, part.limit)))
         except BadBaseError as error:
             raise BadBaseError(part.begin + error.position) from None
     return Hits.joined(found).ordered(scanner.patterns.strands, scanner.rules.first)
+
+
+def moved(part: Part, hits: Hits) -> Hits:
+    """Return hits of a piece of a chunk as hits of the chunk."""
+    start = hits.start + np.where(hits.record == 0, part.cut, 0)
+    return Hits(hits.record + np.int32(part.first_record), hits.pattern, start)

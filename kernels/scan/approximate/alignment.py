@@ -49,10 +49,6 @@ class Alignments(NamedTuple):
     cigar: NDArray[np.uint8]
     offsets: NDArray[np.int64]
 
-    def text(self, hit: int) -> str:
-        """Return the CIGAR of a hit."""
-        return self.cigar[self.offsets[hit] : self.offsets[hit + 1]].tobytes().decode()
-
     def texts(self) -> list[bytes]:
         """Return the CIGARs of all hits."""
         joined = self.cigar.tobytes()

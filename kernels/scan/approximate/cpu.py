@@ -3,7 +3,6 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels import bases
 from multigpu.kernels.scan.approximate import cpu_edits, cpu_mismatches, cpu_seeds, seeds
 from multigpu.kernels.scan.approximate.cpu_seed_tables import count_windows, make_table
 from multigpu.kernels.scan.approximate.pieces import WHOLE, Piece
@@ -11,7 +10,7 @@ from multigpu.kernels.scan.approximate.types import ErrorHits, Limits, Wanted
 from multigpu.kernels.scan.approximate.verification import find_hits
 from multigpu.kernels.scan.cpu_patterns import pack, pack_patterns
 from multigpu.kernels.scan.seeds import EXPECTED_BASES
-from multigpu.kernels.scan.types import BadBaseError, Chunk, Patterns
+from multigpu.kernels.scan.types import Chunk, Patterns
 
 COSTS = seeds.CPU
 FIRST_ROOM = 1 << 14  # hits of seeds, or candidates
@@ -37,12 +36,11 @@ class Scanner:
     ) -> None:
         self.patterns, self.limits, self.edits = patterns, limits, edits
         self._strict, self._wanted = strict, wanted
-        packed = pack_patterns(patterns)
+        self._packed = packed = pack_patterns(patterns)
         self._plan = seeds.plan_seeds(
             count_windows(packed), patterns, limits, COSTS, edits=edits, strict=strict, bases=bases
         )
         self._tables = [make_table(packed, limits, table) for table in self._plan.tables]
-        self._seeded = cpu_seeds.make_target(packed, limits)
         swept, swept_limits = seeds.select(patterns, limits, self._plan.swept)
         if edits:
             self._groups = cpu_edits.make_groups(swept, swept_limits, strict)
@@ -66,16 +64,14 @@ class Scanner:
 
     def _pack(self, chunk: Chunk) -> NDArray[np.uint64]:
         planes = np.empty((len(chunk.letters) // 64 + 3, 4), np.uint64)
-        illegal, _ = pack(chunk.letters, planes)
-        if illegal >= 0:
-            raise BadBaseError(illegal)
+        pack(chunk.letters, planes)
         return planes
 
     def _find_seeds(self, planes: NDArray[np.uint64], chunk: Chunk) -> NDArray[np.int64]:
         """Return what is found by seeds, see `cpu_seeds.Search`."""
         parts = [
             cpu_seeds.search(
-                planes, chunk.offsets, self._seeded, table,
+                planes, chunk.offsets, self._packed, self.limits, table,
                 edits=self.edits, strict=self._strict, wanted=self._wanted, room=FIRST_ROOM,
             )
             for table in self._tables
@@ -84,24 +80,20 @@ class Scanner:
 
     def _find_mismatches(self, chunk: Chunk) -> ErrorHits:
         planes = self._pack(chunk)
+        lengths = self.patterns.lengths
         record, pattern, start, errors = self._find_seeds(planes, chunk).T
-        parts = [ErrorHits.at_places(record, pattern, start, errors, self.patterns.lengths)]
+        parts = [ErrorHits.at_places(record, pattern, start, errors, lengths)]
         if len(self._plan.swept):
             found = cpu_mismatches.find(
                 planes, chunk.offsets, self._target, self._strict, self._wanted
             )
             pattern = self._plan.swept[found.pattern]
-            parts.append(
-                ErrorHits.at_places(
-                    found.record, pattern, found.start, found.errors, self.patterns.lengths
-                )
-            )
+            hits = ErrorHits.at_places(found.record, pattern, found.start, found.errors, lengths)
+            parts.append(hits)
         return ErrorHits.joined(parts)
 
     def _find_edits(self, chunk: Chunk, piece: Piece) -> ErrorHits:
-        sets = bases.encode(chunk.letters)
-        if not sets.all():
-            raise BadBaseError(int(np.argmin(sets != 0)))
+        sets = chunk.sets()
         swept = [self._candidates(sets, chunk.offsets, group) for group in self._groups]
         joined = cpu_edits.Candidates.joined([self._seeded_candidates(chunk), *swept])
         return find_hits(

@@ -157,7 +157,7 @@ def _count_entries(packed: Any, table: Any, choices: Any) -> None:
     for piece in range(choices.shape[0]):
         for choice in range(choices[piece]):
             low, high, _ = _bases_of(packed, table, piece, choice)
-            key = _key_of(low, high, table.k)
+            key = key_of(low, high, table.k)
             table.known[key >> np.uint64(5)] |= np.uint32(ONE << (key & np.uint64(31)))
             table.heads[key + ONE] += 1
 
@@ -173,7 +173,7 @@ def _fill_entries(packed: Any, table: Any, choices: Any, places: Any) -> None:
         both = _bases_before(packed, table, piece, piece + 2)
         for choice in range(choices[piece]):
             low, high, compared = _bases_of(packed, table, piece, choice)
-            key = _key_of(low, high, table.k)
+            key = key_of(low, high, table.k)
             entry = table.entries[places[key]]
             places[key] += 1
             entry[0] = low | np.uint64(own) << np.uint64(CHECKED)
@@ -201,7 +201,7 @@ def _bases_of(packed: Any, table: Any, piece: Any, choice: Any) -> Any:
 
 
 @lean
-def _key_of(low: Any, high: Any, k: Any) -> Any:
+def key_of(low: Any, high: Any, k: Any) -> Any:
     inside = (ONE << np.uint64(k)) - ONE
     return (low & inside) | (high & inside) << np.uint64(k)
 

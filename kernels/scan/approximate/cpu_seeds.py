@@ -8,26 +8,16 @@ from numpy.typing import NDArray
 from multigpu.kernels.compiled.jit import lean
 from multigpu.kernels.compiled.native import popcount, trailing_zeros
 from multigpu.kernels.scan.approximate.cpu_mismatches import BEST, CHOICES, EVERY
-from multigpu.kernels.scan.approximate.cpu_seed_tables import Table
+from multigpu.kernels.scan.approximate.cpu_seed_tables import Table, key_of
 from multigpu.kernels.scan.approximate.seeds import CHECKED
 from multigpu.kernels.scan.approximate.types import Limits, Wanted
-from multigpu.kernels.scan.cpu_patterns import ALL, Packed, single, window
+from multigpu.kernels.scan.cpu_compare import differing
+from multigpu.kernels.scan.cpu_patterns import ALL, Packed, bases_from, two_bits, window
 
 ONE = np.uint64(1)
 ROWS = 32  # bases after a piece that are aligned
 GAP_AHEAD = CHECKED + 2 * ROWS + 1  # more bases than are looked at from a piece on
 NO_HIT = -1
-
-
-class Target(NamedTuple):
-    """Patterns as they are compared; see `multigpu.kernels.scan.cpu_patterns.Packed`."""
-
-    planes: NDArray[np.uint64]
-    words: NDArray[np.int64]
-    lengths: NDArray[np.int64]
-    most: NDArray[np.int64]
-    prefix: NDArray[np.int64]
-    suffix: NDArray[np.int64]
 
 
 class Search(NamedTuple):
@@ -37,6 +27,7 @@ class Search(NamedTuple):
     offsets  int64[records + 1] as in `Chunk`
     found    int64[room, 4]: record, pattern, start and mismatches; of edits the end of a hit with
              as many insertions after the seed as deletions, and 0
+    most, prefix, suffix  as in `Limits`
     choice   which of the hits of a record and a pattern are kept, see `cpu_mismatches`
     latest   int64[patterns, 2]: the record of the latest hit of each pattern, and its number
     left     int64[pieces], scratch
@@ -44,7 +35,10 @@ class Search(NamedTuple):
 
     planes: NDArray[np.uint64]
     offsets: NDArray[np.int64]
-    target: Target
+    patterns: Packed
+    most: NDArray[np.int64]
+    prefix: NDArray[np.int64]
+    suffix: NDArray[np.int64]
     table: Table
     edits: bool
     strict: bool
@@ -54,22 +48,11 @@ class Search(NamedTuple):
     left: NDArray[np.int64]
 
 
-def make_target(packed: Packed, limits: Limits) -> Target:
-    """Return the patterns ready for comparing."""
-    return Target(
-        planes=packed.planes,
-        words=packed.words,
-        lengths=packed.lengths,
-        most=limits.most,
-        prefix=limits.prefix,
-        suffix=limits.suffix,
-    )
-
-
 def search(
     planes: NDArray[np.uint64],
     offsets: NDArray[np.int64],
-    target: Target,
+    patterns: Packed,
+    limits: Limits,
     table: Table,
     *,
     edits: bool,
@@ -78,15 +61,25 @@ def search(
     room: int,
 ) -> NDArray[np.int64]:
     """Return what is found in all records, as in `Search`; of edits all candidates."""
-    choice = EVERY if edits else CHOICES[wanted]
-    left = np.empty(len(table.pattern), np.int64)
     while True:
-        found = np.empty((room, 4), np.int64)
-        latest = np.full((len(target.most), 2), -1, np.int64)
-        search = Search(planes, offsets, target, table, edits, strict, choice, found, latest, left)
+        search = Search(
+            planes=planes,
+            offsets=offsets,
+            patterns=patterns,
+            most=limits.most,
+            prefix=limits.prefix,
+            suffix=limits.suffix,
+            table=table,
+            edits=edits,
+            strict=strict,
+            choice=EVERY if edits else CHOICES[wanted],
+            found=np.empty((room, 4), np.int64),
+            latest=np.full((len(limits.most), 2), -1, np.int64),
+            left=np.empty(len(table.pattern), np.int64),
+        )
         count = int(_search(search))
         if count <= room:
-            return found[:count]
+            return search.found[:count]
         room = count
 
 
@@ -99,22 +92,21 @@ def _search(search: Any) -> Any:
         position, stop = search.offsets[record], search.offsets[record + 1] - k + 1
         while position < stop:
             word = position >> 6
-            here, after = _bits_of(search.planes, word), _bits_of(search.planes, word + 1)
-            wanted = _wanted(here, after, k, search.strict, table.known)
+            here, after = two_bits(search.planes, word), two_bits(search.planes, word + 1)
+            wanted = _wanted(here, after, table, search.strict)
             wanted &= ALL << np.uint64(position & 63)
             if stop - 64 * word < 64:
                 wanted &= (ONE << np.uint64(stop & 63)) - ONE
             while wanted:
                 at = trailing_zeros(wanted)
                 wanted &= wanted - ONE
-                bases = _bases_at(here, after, np.uint64(at))
+                bases = bases_from(here, after, np.uint64(at))
                 place = 64 * word + at
                 if _matches_everything(search, record, place - table.widest, place + k):
                     count = _settle_in_gap(search, record, place, count)
                     continue
                 most = NO_HIT if search.edits else table.most
-                left = _follow(bases, k, most, table.known, table.heads, table.entries,
-                               search.left)  # fmt: skip
+                left = _follow(bases, table, most, search.left)
                 for piece in search.left[:left]:
                     count = _settle(search, record, 64 * word + at, piece, count)
             position = 64 * (word + 1)
@@ -122,43 +114,20 @@ def _search(search: Any) -> Any:
 
 
 @lean
-def _bits_of(planes: Any, word: Any) -> Any:
-    """Return which bases of a word are ambiguous, and the low and the high bits of their codes."""
-    a, c, g, t = planes[word, 0], planes[word, 1], planes[word, 2], planes[word, 3]
-    return ~single(a, c, g, t), c | t, g | t
-
-
-@lean
-def _bases_at(here: Any, after: Any, shift: Any) -> Any:
-    """Return the same of the 64 bases from `shift` on."""
-    up = np.uint64(63) - shift
-    return (
-        here[0] >> shift | after[0] << ONE << up,
-        here[1] >> shift | after[1] << ONE << up,
-        here[2] >> shift | after[2] << ONE << up,
-    )
-
-
-@lean
-def _key_of(low: Any, high: Any, k: Any) -> Any:
-    return low | high << np.uint64(k)
-
-
-@lean
 def _is_known(known: Any, key: Any) -> Any:
-    """1 where a seed has this key, else 0."""
+    """Return 1 where a seed has this key, else 0."""
     return np.uint64(known[key >> np.uint64(5)]) >> (key & np.uint64(31)) & ONE
 
 
 @lean
-def _wanted(here: Any, after: Any, k: Any, strict: Any, known: Any) -> Any:
+def _wanted(here: Any, after: Any, table: Any, strict: Any) -> Any:
     """Return the positions of a word whose windows a seed has, or may have by a choice of bases."""
-    k_bits = (ONE << np.uint64(k)) - ONE
+    k_bits = (ONE << np.uint64(table.k)) - ONE
     wanted = np.uint64(0)
     for at in range(64):
         shift = np.uint64(at)
-        ambiguous, low, high = _bases_at(here, after, shift)
-        is_known = _is_known(known, _key_of(low & k_bits, high & k_bits, k))
+        ambiguous, low, high = bases_from(here, after, shift)
+        is_known = _is_known(table.known, key_of(low, high, table.k))
         if ambiguous & k_bits:
             # With `strict` only the one base of a seed that may be ambiguous matches such a base.
             is_known = np.uint64(not strict or popcount(ambiguous & k_bits) == 1)
@@ -167,12 +136,12 @@ def _wanted(here: Any, after: Any, k: Any, strict: Any, known: Any) -> Any:
 
 
 @lean
-def _follow(bases: Any, k: Any, most: Any, known: Any, heads: Any, entries: Any, left: Any) -> Any:
+def _follow(bases: Any, table: Any, most: Any, left: Any) -> Any:
     """Set the pieces that the bases may be those of, without an error; return their number.
 
     most  mismatches in the bases of an entry; NO_HIT for edits
     """
-    k_bits = (ONE << np.uint64(k)) - ONE
+    k_bits, entries, heads = (ONE << np.uint64(table.k)) - ONE, table.entries, table.heads
     mask = bases[0] & k_bits
     count = np.int64(0)
     if ONE << np.uint64(2 * popcount(mask)) > np.uint64(entries.shape[0]):
@@ -183,8 +152,8 @@ def _follow(bases: Any, k: Any, most: Any, known: Any, heads: Any, entries: Any,
     while True:
         of_high = np.uint64(0)
         while True:
-            key = _key_of(low | of_low, high | of_high, k)
-            if _is_known(known, key):
+            key = key_of(low | of_low, high | of_high, table.k)
+            if _is_known(table.known, key):
                 count = _compare(
                     bases, k_bits, most, entries, heads[key], heads[key + ONE], left, count
                 )
@@ -269,7 +238,7 @@ def _settle_in_gap(search: Any, record: Any, position: Any, count: Any) -> Any:
         search, record, position - search.table.widest - 1, position + GAP_AHEAD
     )
     for p in range(first.shape[0] - 1):
-        if first[p] == first[p + 1] or (is_far and position % (search.target.most[p] + 1)):
+        if first[p] == first[p + 1] or (is_far and position % (search.most[p] + 1)):
             continue
         count = _settle(search, record, position, first[p], count)
     return count
@@ -286,9 +255,9 @@ def _settle(search: Any, record: Any, position: Any, own: Any, count: Any) -> An
         if not _may_follow(search, record, position, own):
             return count
         errors = 0
-        place = start + search.target.lengths[p]
+        place = start + search.patterns.lengths[p]
     else:
-        end = start + search.target.lengths[p]
+        end = start + search.patterns.lengths[p]
         if start < search.offsets[record] or end > search.offsets[record + 1]:
             return count
         if _is_beaten(search, record, p, start):
@@ -340,7 +309,7 @@ def _follows_piece(search: Any, record: Any, p: Any, own: Any, start: Any) -> An
 @lean
 def _count_errors(search: Any, p: Any, own: Any, start: Any) -> Any:
     """Return the mismatches at a start; NO_HIT for too many, and where another piece reports it."""
-    table, length = search.table, search.target.lengths[p]
+    table, length = search.table, search.patterns.lengths[p]
     first, stop = np.int64(table.first[p]), np.int64(table.first[p + 1])
     left = np.int64(0)  # pieces from the own one on, less their mismatches
     lowest = stop - first
@@ -361,19 +330,15 @@ def _count_errors(search: Any, p: Any, own: Any, start: Any) -> Any:
 @lean
 def _count_mismatches(search: Any, p: Any, start: Any, first: Any, stop: Any) -> Any:
     """Return the mismatches of the bases [first, stop) of a pattern; too many in exact parts."""
-    target, count = search.target, 0
-    exact_stop = target.lengths[p] - target.suffix[p]
+    patterns, count = search.patterns, 0
+    exact_stop = patterns.lengths[p] - search.suffix[p]
     for place in range(first, stop, 64):
-        a, c, g, t = window(search.planes, 0, start + place)
-        pa, pc, pg, pt = window(target.planes, target.words[p], place)
-        if search.strict:
-            wrong = (a & ~pa) | (c & ~pc) | (g & ~pg) | (t & ~pt)
-        else:
-            wrong = ~((a & pa) | (c & pc) | (g & pg) | (t & pt))
-        wrong &= _below(stop - place)
+        under = window(search.planes, 0, start + place)
+        bases = window(patterns.planes, patterns.words[p], place)
+        wrong = differing(under, bases, search.strict) & _below(stop - place)
         count += popcount(wrong)
-        if wrong & (_below(target.prefix[p] - place) | ~_below(exact_stop - place)):
-            return target.most[p] + 1
+        if wrong & (_below(search.prefix[p] - place) | ~_below(exact_stop - place)):
+            return search.most[p] + 1
     return count
 
 
@@ -395,26 +360,26 @@ def _may_follow(search: Any, record: Any, position: Any, piece: Any) -> Any:
     The first bases after it are aligned in a column of bits (Myers 1999), to all that follows in
     the sample. They have at most one edit for each piece that they are of.
     """
-    table, target = search.table, search.target
+    table, patterns = search.table, search.patterns
     p = table.pattern[piece]
     place = np.int64(table.begin[piece])
     stop = np.int64(table.first[p + 1])
-    end = np.int64(table.begin[piece + 1]) if piece + 1 < stop else target.lengths[p]
+    end = np.int64(table.begin[piece + 1]) if piece + 1 < stop else patterns.lengths[p]
     compared = min(np.int64(CHECKED), end - place)
     record_end = search.offsets[record + 1]
     if position + compared > record_end:
         return False
-    rows = min(np.int64(ROWS), target.lengths[p] - place - compared)
+    rows = min(np.int64(ROWS), patterns.lengths[p] - place - compared)
     most = 0
     while piece + 1 + most < stop and table.begin[piece + 1 + most] < place + compared + rows:
         most += 1
-    a, c, g, t = window(target.planes, target.words[p], place + compared)
+    bases = window(patterns.planes, patterns.words[p], place + compared)
     plus, minus, errors = ALL, np.uint64(0), rows
     last = np.uint64(max(0, rows - 1))
     at = position + compared
     stop = min(record_end, at + rows + most)
     while errors > most and at < stop:
-        equal = _rows_equal(search.planes, at, (a, c, g, t), search.strict)
+        equal = _rows_equal(search.planes, at, bases, search.strict)
         vertical = equal | minus
         horizontal = (((equal & plus) + plus) ^ plus) | equal
         up, down = minus | ~(horizontal | plus), plus & horizontal

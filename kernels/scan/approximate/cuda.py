@@ -1,7 +1,5 @@
 """The search with errors on a GPU: `seed_tables.cu`, `seeds.cu`, `mismatches.cu` and `edits.cu`."""
 
-import threading
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -10,7 +8,7 @@ import cupy
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.device.launch import POINTER, launch_blocks, struct
+from multigpu.kernels.device.launch import POINTER, launch, launch_blocks, struct
 from multigpu.kernels.device.sources import source
 from multigpu.kernels.scan.approximate.cpu_edits import Candidates
 from multigpu.kernels.scan.approximate.edit_queries import EditQueries
@@ -31,7 +29,7 @@ from multigpu.kernels.scan.approximate.seeds import (
 )
 from multigpu.kernels.scan.approximate.types import ErrorHits, Limits, Wanted
 from multigpu.kernels.scan.approximate.verification import find_hits
-from multigpu.kernels.scan.cuda import PATTERNS, Lane, pattern_arrays
+from multigpu.kernels.scan.cuda import PATTERNS, Searcher, pattern_arrays
 from multigpu.kernels.scan.seeds import EXPECTED_BASES
 from multigpu.kernels.scan.types import Chunk, Patterns, Rules
 
@@ -79,7 +77,7 @@ class SeededPatterns:
     """
 
     def __init__(self, arrays: dict[str, Any], limits: Any) -> None:
-        self.limits = limits
+        self._limits = limits
         self._module = _module("seed_tables")
         self._count = len(limits)
         fields = {name: arrays[name] for name in ("planes", "words", "lengths")}
@@ -97,7 +95,7 @@ class SeededPatterns:
         arrays["first"] = cupy.asarray(plan.first)
         pieces = struct(PIECES, **arrays, windows=self._windows[plan.k], n=count, k=plan.k)
         widest = cupy.zeros(1, np.int32)
-        self._launch("place_seeds", self._count, pieces, self.limits, widest)
+        self._launch("place_seeds", self._count, pieces, self._limits, widest)
         arrays["known"] = cupy.zeros(keys // 32, np.uint32)
         heads = cupy.zeros(keys + 1, np.int32)
         self._launch("count_entries", count, pieces, arrays["known"], heads)
@@ -110,44 +108,7 @@ class SeededPatterns:
         return struct(TABLE, **arrays, **sizes), arrays
 
     def _launch(self, kernel: str, threads: int, *arguments: Any) -> None:
-        blocks = -(-threads // THREADS_OF_FEW)
-        launch_blocks(self._module, kernel, blocks, THREADS_OF_FEW, self._patterns, *arguments)
-
-
-class SeedTables:
-    """Tables of seeds on the current device."""
-
-    def __init__(
-        self,
-        patterns: SeededPatterns,
-        plans: Sequence[TablePlan],
-        *,
-        edits: bool,
-        strict: bool,
-        kept: dict[str, int],
-    ) -> None:
-        """Make the tables; kept: FIRST and BEST of `hits.cuh`."""
-        self._limits = patterns.limits
-        self._module = _module("seeds", **kept, STRICT=int(strict), EDITS=int(edits))
-        made = [patterns.make_table(plan) for plan in plans]
-        self._tables = [table for table, _ in made]
-        self._arrays = [arrays for _, arrays in made]
-
-    def search(
-        self, samples: NDArray[Any], patterns: NDArray[Any], hits: NDArray[Any], bases: int
-    ) -> None:
-        """Queue the search on the current stream; all but `bases` are arguments of the kernel."""
-        for table in self._tables:
-            common = (samples, patterns, table, hits, self._limits)
-            launch_blocks(
-                self._module, "find_seeds", -(-bases // (WORDS_OF_WARP * SEED_THREADS)),
-                SEED_THREADS, *common,
-            )  # fmt: skip
-            slices = -(-int(table["n"]) // SLICE)
-            launch_blocks(
-                self._module, "find_crowded", -(-bases // (32 * SEED_THREADS)) * slices,
-                SEED_THREADS, *common, np.uint32(slices),
-            )  # fmt: skip
+        launch(self._module, kernel, threads, THREADS_OF_FEW, self._patterns, *arguments)
 
 
 class CountedQueries:
@@ -186,21 +147,15 @@ class CountedQueries:
             positions, count = cupy.empty(room, np.uint32), cupy.empty(1, np.uint32)
             count.data.memset_async(0, count.nbytes)
             selected = struct(SELECTED, positions=positions, count=count, room=room)
-            launch_blocks(
-                self._module, "select_positions", -(-words // SELECT_THREADS), SELECT_THREADS,
-                samples, self._selected, np.uint32(self._n_selected), selected,
-            )  # fmt: skip
-            launch_blocks(
-                self._module, "count_selected", -(-room // (32 * COUNT_THREADS)), COUNT_THREADS,
-                samples, patterns, hits, self._queries, selected,
-            )  # fmt: skip
-        launch_blocks(
-            self._module, "count_everywhere", -(-words // COUNT_THREADS), COUNT_THREADS,
-            samples, patterns, hits, self._queries, selected,
-        )  # fmt: skip
+            chosen = (samples, self._selected, np.uint32(self._n_selected), selected)
+            launch(self._module, "select_positions", words, SELECT_THREADS, *chosen)
+            common = (samples, patterns, hits, self._queries, selected)
+            launch(self._module, "count_selected", -(-room // 32), COUNT_THREADS, *common)
+        common = (samples, patterns, hits, self._queries, selected)
+        launch(self._module, "count_everywhere", words, COUNT_THREADS, *common)
 
 
-class Scanner:
+class Scanner(Searcher):
     """Searches chunks for the same patterns on the current device.
 
     `scan` may be called from several threads at once: each gets a lane of its own.
@@ -218,15 +173,13 @@ class Scanner:
         wanted: Wanted,
         bases: float = EXPECTED_BASES,
     ) -> None:
-        self.patterns, self.limits, self.edits = patterns, limits, edits
         # Those with edits are chosen when all their ends are known.
         one_each = wanted != "all" and not edits
-        self.rules = Rules(first=one_each, strict=strict)
+        super().__init__(patterns, Rules(first=one_each, strict=strict))
+        self.limits, self.edits = limits, edits
         kept = {"FIRST": int(one_each), "BEST": int(one_each and wanted == "best")}
-        self.device = cupy.cuda.Device()
         self._wanted: Wanted = wanted
         self.module = _module("collect", STRICT=0, **kept) if one_each else None
-        self._own = threading.local()
         self._arrays = pattern_arrays(patterns, cupy.asarray)
         n = len(patterns)
         self._patterns = struct(PATTERNS, **self._arrays, n=n, strands=patterns.strands)
@@ -238,7 +191,9 @@ class Scanner:
         plan = plan_seeds(
             seeded.windows, patterns, limits, COSTS, edits=edits, strict=strict, bases=bases
         )
-        self._seeds = SeedTables(seeded, plan.tables, edits=edits, strict=strict, kept=kept)
+        self._seeds_module = _module("seeds", **kept, STRICT=int(strict), EDITS=int(edits))
+        # With their arrays, of which a table has the addresses alone.
+        self._tables = [seeded.make_table(each) for each in plan.tables]
         swept = select(patterns, limits, plan.swept)
         if edits:
             ends = EditQueries.of(*swept, strict)
@@ -252,19 +207,24 @@ class Scanner:
         cupy.cuda.get_current_stream().synchronize()
 
     def search(self, samples: NDArray[Any], hits: NDArray[Any], bases: int) -> None:
-        """Queue the search on the current stream; `samples` and `hits` are kernel arguments."""
         if not bases:
             return
-        self._seeds.search(samples, self._patterns, hits, bases)
+        for table, _ in self._tables:
+            common = (samples, self._patterns, table, hits, self._limits)
+            threads = -(-bases // WORDS_OF_WARP)
+            launch(self._seeds_module, "find_seeds", threads, SEED_THREADS, *common)
+            slices = -(-int(table["n"]) // SLICE)
+            blocks = -(-bases // (32 * SEED_THREADS)) * slices
+            crowded = (*common, np.uint32(slices))
+            launch_blocks(self._seeds_module, "find_crowded", blocks, SEED_THREADS, *crowded)
         if self.edits:
             blocks = -(-bases // (32 * STRETCH * THREADS))
             count = len(self._ends.queries)
             # The queries say what matches; STRICT makes no difference.
             module = _module("edits", FIRST=0, STRICT=0)
-            launch_blocks(
-                module, "find_ends", blocks * -(-count // GROUP), THREADS, samples, self._queries,
-                np.uint32(count), np.uint32(blocks), hits,
-            )  # fmt: skip
+            queries = (self._queries, np.uint32(count), np.uint32(blocks))
+            groups = -(-count // GROUP)
+            launch_blocks(module, "find_ends", blocks * groups, THREADS, samples, *queries, hits)
             return
         for sweep in self._sweeps:
             sweep.search(samples, self._patterns, hits, bases)
@@ -275,11 +235,7 @@ class Scanner:
         Raises BadBaseError at the first illegal letter, and MemoryError (TooManyHitsError among
         them) for a chunk that is to be searched in pieces.
         """
-        with self.device:
-            if not hasattr(self._own, "lane"):
-                self._own.lane = Lane()
-            lane: Lane = self._own.lane
-            found = lane.find(self, chunk)
+        found = self.find(chunk)
         if self.edits:
             hits = self._ends_to_hits(chunk, found, piece)
         else:
@@ -303,12 +259,3 @@ class Scanner:
         return find_hits(
             chunk.offsets, chunk.letters, self.patterns, self.limits, candidates, strict, piece
         )
-
-    def seconds(self) -> dict[str, float]:
-        """Return how long the parts of this thread's last scan took on the device."""
-        lane: Lane = self._own.lane
-        return lane.seconds()
-
-    def close(self) -> None:
-        """Give the lanes up: they know this scanner, so that without it both would stay."""
-        self._own = threading.local()

@@ -1,7 +1,7 @@
 """Queries of `mismatches.cu`, and which of them are counted together."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from math import comb
 
 import numpy as np
@@ -111,13 +111,7 @@ class Table:
 
     def take(self, rows: NDArray[np.int64]) -> "Table":
         """Return the queries of these numbers."""
-        return Table(
-            pattern=self.pattern[rows],
-            piece=self.piece[rows],
-            most=self.most[rows],
-            sets=self.sets[rows],
-            is_exact=self.is_exact[rows],
-        )
+        return Table(**{each.name: getattr(self, each.name)[rows] for each in fields(self)})
 
     @property
     def places(self) -> int:
@@ -147,13 +141,9 @@ def plan_sweeps(patterns: Patterns, limits: Limits) -> list[Sweep]:
 
 def selecting_pays(queries: int, exact: NDArray[np.uint8]) -> bool:
     """Return whether to count only where the bases match that these queries share."""
-    share = expected_share(exact)
+    # Of the positions of random bases, those at which all of these sets match.
+    share = float(np.prod(np.bitwise_count(exact) / BASES))
     return share <= MOST_SELECTED and SELECT + share * (GATHER + queries) < queries
-
-
-def expected_share(exact: NDArray[np.uint8]) -> float:
-    """Return the share of the positions of random bases at which sets of bases match."""
-    return float(np.prod(np.bitwise_count(exact) / BASES))
 
 
 def _groups(keys: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:

@@ -124,16 +124,6 @@ class EditPart:
         )
         return left, right
 
-    def moved(self, hits: ErrorHits) -> ErrorHits:
-        """Return the part's hits as hits of the chunk that it is a part of."""
-        cut = np.where(hits.record == 0, self.cut, 0)
-        return replace(
-            hits,
-            record=hits.record + np.int32(self.first_record),
-            start=hits.start + cut,
-            end=hits.end + cut,
-        )
-
 
 def join_halves(halves: Sequence[EditPart], hits: Sequence[ErrorHits]) -> ErrorHits:
     """Return the hits of a part from those of its halves, in no order."""
@@ -142,4 +132,4 @@ def join_halves(halves: Sequence[EditPart], hits: Sequence[ErrorHits]) -> ErrorH
         kept, edge = continue_runs(left.edge, left.pattern, right.edge, right.pattern)
         left = replace(left, edge=edge).take(kept)
         right = right.take((right.edge & AT_BEGIN) == 0)
-    return ErrorHits.joined([left_part.moved(left), right_part.moved(right)])
+    return ErrorHits.joined([left, right.moved(right_part.first_record, right_part.cut)])

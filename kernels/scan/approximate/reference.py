@@ -6,9 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels import bases
 from multigpu.kernels.scan.approximate.types import ErrorHits, Limits
-from multigpu.kernels.scan.types import BadBaseError, Chunk, Patterns
+from multigpu.kernels.scan.types import Chunk, Patterns
 
 Sets = NDArray[np.uint8]
 IMPOSSIBLE = 1 << 30  # errors
@@ -120,9 +119,7 @@ def search(
 
     Raises BadBaseError at the first illegal letter.
     """
-    sets = bases.encode(chunk.letters)
-    if not sets.all():
-        raise BadBaseError(int(np.argmin(sets != 0)))
+    sets = chunk.sets()
     find = edit_hits if edits else mismatch_hits
     rows = [
         (record, p, *found)

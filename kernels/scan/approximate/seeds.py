@@ -156,8 +156,7 @@ def select(
     patterns: Patterns, limits: Limits, chosen: NDArray[np.int64]
 ) -> tuple[Patterns, Limits]:
     """Return some of the patterns, each as a signature of its own, and their limits."""
-    offsets = np.zeros(len(chosen) + 1, np.int64)
-    np.cumsum(patterns.lengths[chosen], out=offsets[1:])
+    offsets = np.r_[0, np.cumsum(patterns.lengths[chosen])]
     shift = np.repeat(patterns.offsets[chosen] - offsets[:-1], patterns.lengths[chosen])
     sets = patterns.sets[np.arange(offsets[-1]) + shift]
     return Patterns(sets, offsets), Limits(

@@ -1,7 +1,7 @@
 """Limits of errors, and the result of a search with errors."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Literal
 
 import numpy as np
@@ -72,6 +72,16 @@ class ErrorHits:
         """Return the hits of these numbers, or those for which it is true."""
         return ErrorHits(**{each.name: getattr(self, each.name)[rows] for each in fields(self)})
 
+    def moved(self, records: int, cut: int) -> "ErrorHits":
+        """Return the hits of a piece of a chunk as hits of the chunk.
+
+        records  the chunk's record that the piece's first one is, or is the rest of
+        cut      how many bases of that record the piece does not have
+        """
+        cuts = np.where(self.record == 0, cut, 0)
+        record = self.record + np.int32(records)
+        return replace(self, record=record, start=self.start + cuts, end=self.end + cuts)
+
     def chosen(self, wanted: Wanted, strands: int, by_end: bool) -> "ErrorHits":
         """Return the hits of `choice`."""
         return self.take(self.choice(wanted, strands, by_end))
@@ -121,20 +131,12 @@ class ErrorHits:
     @classmethod
     def none(cls) -> "ErrorHits":
         """Return no hits."""
-        return cls.joined([])
+        nothing = np.empty(0, np.int64)
+        return cls.at_places(nothing, nothing, nothing, nothing, nothing)
 
     @classmethod
     def joined(cls, parts: Sequence["ErrorHits"]) -> "ErrorHits":
         """Return the hits of all parts, one after the other."""
-
-        def join(name: str, dtype: type) -> NDArray[np.int64]:
-            return np.concatenate([np.empty(0, dtype), *(getattr(part, name) for part in parts)])
-
-        return cls(
-            record=join("record", np.int32).astype(np.int32),
-            pattern=join("pattern", np.int32).astype(np.int32),
-            start=join("start", np.int64),
-            end=join("end", np.int64),
-            errors=join("errors", np.int32).astype(np.int32),
-            edge=join("edge", np.uint8).astype(np.uint8),
-        )
+        parts = [cls.none(), *parts]
+        names = [each.name for each in fields(cls)]
+        return cls(**{name: np.concatenate([getattr(p, name) for p in parts]) for name in names})

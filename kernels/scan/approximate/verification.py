@@ -17,12 +17,12 @@ from multigpu.kernels.scan.approximate.alignment import Pairs
 from multigpu.kernels.scan.approximate.cpu_edits import Candidates
 from multigpu.kernels.scan.approximate.pieces import WHOLE, Piece, flag_borders
 from multigpu.kernels.scan.approximate.types import ErrorHits, Limits
+from multigpu.kernels.scan.cpu_patterns import ALL
 from multigpu.kernels.scan.types import Patterns
 
 ONE_EDIT = np.int32(1)
 TOO_MANY = np.int32(1 << 30)
 BLOCK = 64  # rows of the table in a word
-ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 ONE = np.uint64(1)
 
 
@@ -49,39 +49,18 @@ def find_hits(
     pairs = Pairs(offsets, letters, patterns.sets, patterns.offsets, limits.prefix, limits.suffix)
     scratch = make_scratch(patterns, int((stretches.last - stretches.first).max(initial=0)) + 1)
     # Neighbouring hits are two ends apart or more.
-    runs = make_runs(int(((stretches.last - stretches.first) // 2 + 1).sum()))
+    runs = np.empty((int(((stretches.last - stretches.first) // 2 + 1).sum()), 5), np.int64)
     count = _find_hits(pairs, limits.most, stretches, strict, scratch, runs)
-    record, end = runs.record[:count], runs.first[:count]
+    record, pattern, end, last, errors = np.ascontiguousarray(runs[:count].T)
     hits = ErrorHits(
-        record=record,
-        pattern=runs.pattern[:count],
+        record=record.astype(np.int32),
+        pattern=pattern.astype(np.int32),
         start=end,
         end=end,
-        errors=runs.errors[:count],
+        errors=errors.astype(np.int32),
         edge=np.zeros(count, np.uint8),
     )
-    return flag_borders(hits, runs.last[:count], offsets, piece)
-
-
-class Runs(NamedTuple):
-    """Room for runs of neighbouring ends with the fewest edits around."""
-
-    record: NDArray[np.int32]
-    pattern: NDArray[np.int32]
-    first: NDArray[np.int64]
-    last: NDArray[np.int64]
-    errors: NDArray[np.int32]
-
-
-def make_runs(room: int) -> Runs:
-    """Return room for as many runs."""
-    return Runs(
-        record=np.empty(room, np.int32),
-        pattern=np.empty(room, np.int32),
-        first=np.empty(room, np.int64),
-        last=np.empty(room, np.int64),
-        errors=np.empty(room, np.int32),
-    )
+    return flag_borders(hits, last, offsets, piece)
 
 
 class Scratch(NamedTuple):
@@ -144,7 +123,10 @@ def _merge(record: Any, pattern: Any, first: Any, last: Any) -> Any:
 
 @lean
 def _find_hits(pairs: Any, most: Any, stretches: Any, strict: Any, scratch: Any, runs: Any) -> Any:
-    """Write the runs that are hits; return how many there are."""
+    """Find the runs of neighbouring ends with the fewest edits around; return how many there are.
+
+    runs  int64[room, 5]  takes the record, pattern, first end, last end and edits of each
+    """
     count, laid_out = 0, -1
     for i in range(stretches.first.shape[0]):
         p, r = stretches.pattern[i], stretches.record[i]
@@ -170,7 +152,7 @@ def _find_hits(pairs: Any, most: Any, stretches: Any, strict: Any, scratch: Any,
 def _keep_runs(
     distances: Any, ends: Any, most: Any, record: Any, pattern: Any, runs: Any, count: Any
 ) -> Any:
-    """Keep the runs of ends with the fewest edits around."""
+    """Keep the runs of a stretch; return the number of all that are kept."""
     value, run = TOO_MANY, 0
     fell: Any = False
     for end in range(ends[0], ends[1] + 1):
@@ -178,19 +160,19 @@ def _keep_runs(
         if here > most:
             here = TOO_MANY
         if here > value and fell:
-            count = _keep(runs, count, record, pattern, run, end - 1, value)
+            _keep(runs[count], record, pattern, run, end - 1, value)
+            count += 1
         if here != value:
             run, fell, value = end, here < value, here
     if fell:
-        count = _keep(runs, count, record, pattern, run, ends[1], value)
+        _keep(runs[count], record, pattern, run, ends[1], value)
+        count += 1
     return count
 
 
 @lean
-def _keep(runs: Any, at: Any, record: Any, pattern: Any, first: Any, last: Any, errors: Any) -> Any:
-    runs.record[at], runs.pattern[at] = record, pattern
-    runs.first[at], runs.last[at], runs.errors[at] = first, last, errors
-    return at + 1
+def _keep(run: Any, record: Any, pattern: Any, first: Any, last: Any, errors: Any) -> None:
+    run[0], run[1], run[2], run[3], run[4] = record, pattern, first, last, errors
 
 
 # ---- row by row ---------------------------------------------------------------------------------
