@@ -122,7 +122,7 @@ def test_dock__names_atom_types_without_a_map(dock: Dock, golden: Path) -> None:
         (("--precision", "1e-5"), r"\d+ poses; fewer than 2\^63 are possible: take larger steps"),
         (("--precision", "1", "--translations", "1e5,1"), r"fewer than 2\^63"),
         (("--rotations", "0"), "rotations is 0; it must be 1 to 100,000,000"),
-        (("--rotations", "2147483648"), r"it must be 1 to 100,000,000 \(--precision takes more\)"),
+        (("--rotations", "2147483648"), r"it must be 1 to 100,000,000 \(use precision for more\)"),
         (("--rotations", "5", "--rotation-file", "x"), SEVERAL),
         (("--rotations", "5", "--precision", "10"), SEVERAL),
         (("--rotation-file", "x", "--precision", "10"), SEVERAL),
