@@ -121,7 +121,7 @@ def part_search(bench: Bench) -> Iterator[Figure]:
         checked = min(CHECKED, size)
         start = Chunk(made.data.letters[:checked].copy(), np.array([0, checked]))
         expected = places(replace(search, device="cpu").scanner().scan(start), checked - 100)
-        require(len(expected) > 0, "no hits, but signatures with errors are at the begin")
+        require(len(expected) > 0, "no hits, but signatures with errors are at the start")
         require(places(scanner.scan(chunk), checked - 100) == expected, "the hits differ")
         kernels, whole = [], []
         for _ in range(bench.runs):
@@ -253,7 +253,7 @@ def _on_genome(
 
 
 def check_rows(genome: Genome, signatures: Path, rule: Rule, rows: Sequence[str]) -> None:
-    """Require that places at the begin of the genome are those of the kernel on a CPU."""
+    """Require that places at the start of the genome are those of the kernel on a CPU."""
     read = read_signatures([str(signatures)])
     patterns = Patterns.of(read.letters, both_strands=True)
     size = round(min(CHECKED, genome.bases, MOST_CHECKED / len(patterns)))

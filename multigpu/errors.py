@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from multigpu.cluster.errors import Failure, UsageError, first_line
 
 __all__ = [
-    "Failure", "InputError", "Unreadable", "UsageError", "first_line", "quoted", "several", "shown",
+    "Failure", "InputError", "Unreadable", "UsageError", "first_line", "printable_name", "quoted",
+    "several",
 ]  # fmt: skip
 
 NAMED = 5  # names that a message lists
@@ -36,11 +37,11 @@ def quoted(text: bytes | str) -> str:
 
 def several(names: Sequence[str]) -> str:
     """Return the first names for a message, and the number of the others."""
-    listed = ", ".join(map(shown, names[:NAMED]))
+    listed = ", ".join(map(printable_name, names[:NAMED]))
     more = len(names) - NAMED
     return listed if more <= 0 else f"{listed} and {more:,} {'other' if more == 1 else 'others'}"
 
 
-def shown(name: str) -> str:
+def printable_name(name: str) -> str:
     """Return a name for a message: printable, cut when long."""
     return name if 0 < len(name) <= QUOTED and name.isprintable() else quoted(name)

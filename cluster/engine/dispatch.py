@@ -21,8 +21,8 @@ WINDOW_PER_THREAD = 2
 # Chunks that are taken up and not yet given out, for each thread; some are done before their turn.
 LINE_PER_THREAD = 6
 LOOK_EVERY = 1.0  # seconds between two looks at the workers
-DEADLY = 3  # workers that a chunk may kill
-SUSPECT = 2  # workers that a chunk has killed when it is run alone
+DEATHS_BEFORE_FAILURE = 3  # workers that a chunk may kill
+DEATHS_BEFORE_ALONE = 2  # workers that a chunk has killed when it is run alone
 
 # A late chunk is also run on another worker. A model of up to 10,000 devices gave these figures;
 # its results are in the log of benchmarks/.
@@ -267,11 +267,11 @@ class _Dispatch(Generic[S, P]):
         if isinstance(error, DeviceFailed | Unfit):
             self._retire(error.worker, str(error))
         if isinstance(error, WorkerDied):
-            ran_alone = chunk.deaths >= SUSPECT
+            ran_alone = chunk.deaths >= DEATHS_BEFORE_ALONE
             chunk.deaths += error.deaths
-            if chunk.deaths >= SUSPECT:
+            if chunk.deaths >= DEATHS_BEFORE_ALONE:
                 self._suspects.add(chunk)
-            if ran_alone and chunk.deaths >= DEADLY:
+            if ran_alone and chunk.deaths >= DEATHS_BEFORE_FAILURE:
                 self._settle(chunk)
                 name = self._workload.name(chunk.span)
                 chunk.error = Failure(f"{name}: {chunk.deaths} workers died while computing it")

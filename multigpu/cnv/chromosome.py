@@ -109,7 +109,7 @@ class CnvPart:
     regions     rows (first, stop) of the CNV regions
     robust      rows (first, stop) of the robust CNV regions, where they are wanted
     fractional  float64[CNV regions, samples], where fractional copy numbers are wanted
-    nested      whether a region of the chromosome ends before one that begins no later
+    has_nested_regions  whether a region of the chromosome ends before one that begins no later
     pieces      rows of the matrices that the client keeps or writes
     """
 
@@ -119,7 +119,7 @@ class CnvPart:
     regions: Spans
     robust: Spans | None
     fractional: Floats | None
-    nested: bool
+    has_nested_regions: bool
     windows: tuple[Window, ...]
     pieces: Pieces
     notes: tuple[str, ...]

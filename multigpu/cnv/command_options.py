@@ -12,9 +12,10 @@ from multigpu.run.command import FILE, Decorator
 MODEL_PARAMETERS = {
     "fold_changes": "Expected fold change of each class.  [R: I]",
     "classes": "Labels of the classes; one is CN2 (haplo: CN1).  [R: classes]",
-    "prior_impact": "Weight of the prior that nothing changes.  [R: priorImpact]",
+    "prior_impact": "Weight of the prior for the normal copy number.  [R: priorImpact]",
     "cycles": "Cycles of expectation maximisation.  [R: cyc]",
-    "min_read_count": "Regions in which no sample has more reads are unchanged.  [R: minReadCount]",
+    "min_read_count": "Regions with at most N reads in every sample count as unchanged."
+    "  [R: minReadCount]",
     "posterior": "Keep the posterior of every class in the matrices.  [R: returnPosterior]",
 }
 NORMALIZATION_PARAMETERS = {
@@ -39,7 +40,8 @@ CALLING_PARAMETERS = {
     "seg_median": "Medians of gains and losses when segments are merged.  [R: segMedianT]",
     "seed": "Seed for --segmentation cbs.",
     "robust": "Write robust CNV regions, too: I/NI above X.  [R: makeRobustCNVR robust]",
-    "robust_min_width": "Minimum regions in a robust one.  [R: makeRobustCNVR minWidth]",
+    "robust_min_width": "Minimum number of regions in a robust CNV region."
+    "  [R: makeRobustCNVR minWidth]",
     "fractional": "Write fractional copy numbers, too.  [R: calcFractionalCopyNumbers segStat]",
 }
 METAVARS = {  # names of values; X for other real numbers, N for whole ones

@@ -12,7 +12,7 @@ from multigpu.cnv.result import SegmentTable
 from multigpu.cnv.samples import sex
 from multigpu.cnv.samples.cohort import Cohort
 from multigpu.cnv.samples.genomes import X_NAMES, genome_named
-from multigpu.errors import NAMED, quoted, several, shown
+from multigpu.errors import NAMED, printable_name, quoted, several
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.tables.counts import Counts
 from multigpu.run.command import number_of
@@ -33,7 +33,8 @@ def count_notes(counts: Counts, controls: Counts | None, options: CnvOptions) ->
         others = f"{number_of(len(controls.samples), 'control')} ({several(controls.samples)})"
         yield f"{cases} and {others}"
     if len(counts.regions) < FEW_REGIONS and options.model != "single":
-        yield f"{len(counts.regions)} regions are few: normalization may not be applicable"
+        found = number_of(len(counts.regions), "region")
+        yield f"only {found}: normalization is unreliable with fewer than {FEW_REGIONS}"
     if len(counts.regions) < FEWEST_SEGMENTED:
         yield "there are too few regions for a segmentation: nothing is called"
 
@@ -52,7 +53,7 @@ def sex_notes(cohort: Cohort, spans: Sequence[CnvSpan]) -> Iterator[str]:
         )
     for span in by_sex:
         if span.columns == ():
-            yield f"{span.name} is left out: too few samples have it to be compared"
+            yield f"{span.name} is not called: too few samples with copies of it"
 
 
 def _about_par(cohort: Cohort, spans: Sequence[CnvSpan]) -> str:
@@ -81,7 +82,7 @@ def unused_sex_notes(given: Any, cohort: Cohort, options: CnvOptions) -> Iterato
     word = given if isinstance(given, str) else ""
     if not options.compares_by_sex:
         if word not in ("infer", "none"):
-            yield "--sex: without effect on --norm 0 and --model haplo"
+            yield "--sex has no effect with --norm 0 and --model haplo"
     elif word == "infer" and not options.compat_r and not any(cohort.sexes):
         yield (
             f"{' and '.join(names)}: all samples are taken alike, as their sexes cannot be inferred"
@@ -98,8 +99,8 @@ def doubtful_sex_notes(cohort: Cohort) -> Iterator[str]:
     if not rows:
         return
     each = [
-        f"{shown(names[k])} (X {coverage.x[k]:.2f}, Y {coverage.y[k]:.2f} of the autosomes'"
-        f" coverage: taken as {sexes[k]})"
+        f"{printable_name(names[k])} (X {coverage.x[k]:.2f}, Y {coverage.y[k]:.2f} of the"
+        f" autosomes' coverage: taken as {sexes[k]})"
         for k in rows[:NAMED]
     ]
     more = f" and {len(rows) - NAMED:,} more" if len(rows) > NAMED else ""

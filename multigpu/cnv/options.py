@@ -13,7 +13,7 @@ from multigpu.cluster.deploy.threads_or_processes import WorkEstimate
 from multigpu.cnv.output.colours import Colours
 from multigpu.errors import UsageError, quoted
 from multigpu.run.options import Lanes
-from multigpu.run.values import check_choice, number, shown, whole
+from multigpu.run.values import abbreviate, check_choice, number, whole
 
 Model = Literal["cn.mops", "haplo", "exome", "single", "reference"]
 NormType = Literal["poisson", "mean", "median", "quant", "mode"]
@@ -285,7 +285,8 @@ def unused_parameter_notes(options: CnvOptions, given: Collection[str]) -> Itera
     for purpose, is_wanted, names in purposes:
         unused = [flag(name) for name in names if name in given]
         if unused and not is_wanted:
-            yield f"{', '.join(unused)}: without effect, for {purpose} only"
+            has = "has" if len(unused) == 1 else "have"
+            yield f"{', '.join(unused)} {has} no effect: used only with {purpose}"
 
 
 def _range(name: str, value: Any) -> str:
@@ -299,7 +300,7 @@ def _range(name: str, value: Any) -> str:
 
 
 def _digits(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else shown(value)
+    return f"{value:g}" if isinstance(value, float) else abbreviate(value)
 
 
 def _limits(given: Any) -> tuple[float, float]:
@@ -319,12 +320,12 @@ def _numbers(name: str, given: Any) -> tuple[float, ...]:
             return tuple(map(float, given))
     except (TypeError, ValueError):
         pass
-    raise UsageError(f"{flag(name)} is {shown(given)}; it must be numbers")
+    raise UsageError(f"{flag(name)} is {abbreviate(given)}; it must be numbers")
 
 
 def _labels(given: Any) -> tuple[str, ...]:
     if isinstance(given, str) or not isinstance(given, Iterable):
-        raise UsageError(f"--classes is {shown(given)}; it must be a list of labels")
+        raise UsageError(f"--classes is {abbreviate(given)}; it must be a list of labels")
     labels = tuple(given)
     if not all(isinstance(label, str) for label in labels):
         raise UsageError("--classes: labels must be texts")

@@ -148,7 +148,7 @@ class CnvPlan:
     budget       memory that chromosomes may take, on the device that has least
     lanes        chromosomes in progress on each worker
     at_once      chromosomes of these that are on its device
-    in_hand      chromosomes in progress in the process that has most
+    chunks_in_process  chromosomes in progress in the process that has most
     gpu          whether devices are GPUs
     copied       whether there may be a copy of the counts for worker processes
     """
@@ -159,7 +159,7 @@ class CnvPlan:
     budget: int
     lanes: int
     at_once: int
-    in_hand: int
+    chunks_in_process: int
     gpu: bool
     copied: bool
 
@@ -184,7 +184,7 @@ class CnvPlan:
         chromosomes, counts = self.chromosomes, self.shape.bytes
         computing = self.device_bytes * (not self.gpu)
         computing += sum(nlargest(self.at_once, (each.host_bytes for each in chromosomes)))
-        copies = sum(nlargest(self.in_hand, (each.copy_bytes for each in chromosomes)))
+        copies = sum(nlargest(self.chunks_in_process, (each.copy_bytes for each in chromosomes)))
         program = PROGRAM_BYTES + DEVICE_PROGRAM_BYTES * self.gpu
         places = 2 * PLACE_BYTES * self.shape.regions
         return program + places + counts + max(counts, counts * self.copied + computing + copies)
@@ -238,14 +238,14 @@ def plan_memory(
         budget=budget,
         lanes=here.lanes,
         at_once=at_once,
-        in_hand=here.chunks_in_process,
+        chunks_in_process=here.chunks_in_process,
         gpu=here.gpu,
         copied=not in_process,
     )
 
 
 def normalized_by(options: CnvOptions) -> str:
-    """Return what size factors are found for at a time: "chromosome", "genome" or "none"."""
+    """Return the unit of normalization: "chromosome", "genome" or "none"."""
     if not options.is_normalized:
         return "none"
     return "genome" if options.genome_wide else "chromosome"

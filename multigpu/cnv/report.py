@@ -187,7 +187,7 @@ def _heat(heat: overview.HeatMap, result: CnvResult, palette: Palette) -> Figure
 def _bars(
     x: list[Any], losses: Any, gains: Any, palette: Palette, xaxis: Figure, **more: Any
 ) -> Figure:
-    """Return losses and gains as bars, one upon the other; `more` is added to both traces."""
+    """Return losses and gains as stacked bars; `more` is added to both traces."""
     kinds = (("losses", losses, palette.loss.line), ("gains", gains, palette.gain.line))
     bars = []
     for name, y, colour in kinds:

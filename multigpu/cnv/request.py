@@ -23,7 +23,7 @@ class CnvRequest:
     counting_given   parameters of counting that were given
     ploidy, sex      as given; see `samples.facts`
     genome           its name; None: recognized by the lengths of chromosomes
-    given            all parameters that were given, for notes on those without effect
+    given            all parameters that were given, for notes on those that have no effect
     """
 
     cases: SampleInput

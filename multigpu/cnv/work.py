@@ -179,7 +179,7 @@ class CnvSession:
         halves: Sequence[LoadedChromosome],
         computed: Sequence[ComputedChromosome],
     ) -> ComputedChromosome:
-        """Return the results of the only one of `halves`."""
+        """Return the only result: `halves` gives one chromosome, in smaller pieces."""
         return computed[0]
 
     def finish(self, loaded: LoadedChromosome, computed: ComputedChromosome) -> CnvPart:

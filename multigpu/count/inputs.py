@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from multigpu.count.options import CountOptions
-from multigpu.errors import InputError, UsageError
+from multigpu.errors import InputError, UsageError, quoted
 from multigpu.formats.alignments.files import RG, Alignments, numbers_of, sample_of
 from multigpu.formats.alignments.regions import Regions, read_bed, windows
 
@@ -67,7 +67,8 @@ def _check_lengths_differ(file: Alignments, references: Sequence[tuple[str, int]
     name_by_length: dict[int, str] = {}
     for name, length in references:
         if length in name_by_length:
-            problem = f"{name_by_length[length]} and {name} have the same length, at which R stops"
+            names = f"{quoted(name_by_length[length])} and {quoted(name)}"
+            problem = f"{names} have the same length, which R refuses"
             raise InputError(file.path, f"{problem}: leave out --compat r, or one of them")
         name_by_length[length] = name
 

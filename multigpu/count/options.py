@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 from multigpu.errors import UsageError
 from multigpu.formats.alignments.regions import LONGEST
 from multigpu.kernels.counting.types import Counting
-from multigpu.run.values import check_choice, convert_fields, path_of, shown, whole
+from multigpu.run.values import abbreviate, check_choice, convert_fields, path_of, whole
 
 WINDOW = 25_000  # bases
 HIGHEST_MAPQ = 255
@@ -78,5 +78,5 @@ def _number_in(name: str, value: Any, least: int, most: int) -> int:
     """Return a whole number from `least` to `most`. Raises UsageError for anything else."""
     number = whole(name, value)
     if not least <= number <= most:
-        raise UsageError(f"{name} is {shown(number)}; it must be {least} to {most:,}")
+        raise UsageError(f"{name} is {abbreviate(number)}; it must be {least} to {most:,}")
     return number

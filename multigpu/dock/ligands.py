@@ -20,9 +20,9 @@ from multigpu.formats.molecules.molecule import Molecule, MoleculeError, Positio
 from multigpu.formats.molecules.poses import SAME, render
 from multigpu.formats.molecules.registry import COLUMN_FORMATS, FORMATS, parse
 from multigpu.formats.molecules.sdf import SDF
-from multigpu.formats.storage.inlets import STDIN
 from multigpu.formats.storage.sources import Source, suffix_of
-from multigpu.formats.tables.texts import Texts, speakable
+from multigpu.formats.storage.stored_streams import STDIN
+from multigpu.formats.tables.texts import Texts, replace_undecodable
 from multigpu.kernels.rotation import Ligands, Search, energy_terms
 
 Indices = NDArray[np.int64]
@@ -266,7 +266,11 @@ class LigandLoader:
 
 def _file_name(source: Source, number: int) -> str:
     """Return what a record is called that says no name."""
-    name = "ligand" if source.path == STDIN else one_line(speakable(PurePath(source.path).name))
+    name = (
+        "ligand"
+        if source.path == STDIN
+        else one_line(replace_undecodable(PurePath(source.path).name))
+    )
     if suffix := suffix_of(name, LIGANDS):
         name = name[: name.lower().rindex(suffix)]
     return name if number == 1 else f"{name}_{number}"

@@ -58,7 +58,7 @@ class DockOptions:
         if self.rotations is not None and not 1 <= self.rotations <= MOST_ROTATIONS:
             raise UsageError(
                 f"rotations is {self.rotations}; it must be 1 to {MOST_ROTATIONS:,}"
-                " (--precision takes more)"
+                " (use precision for more)"
             )
 
     def _check_places(self) -> None:

@@ -15,7 +15,7 @@ def check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:
     """Raise UsageError unless the value is one of the choices, which are texts or numbers."""
     if not isinstance(value, str | int) or value not in choices:
         allowed = " or ".join(str(choice) for choice in choices)
-        raise UsageError(f"{name} is {shown(value)}; it must be {allowed}")
+        raise UsageError(f"{name} is {abbreviate(value)}; it must be {allowed}")
 
 
 def convert_fields(options: object, kind: Callable[[str, Any], object], *names: str) -> None:
@@ -35,13 +35,13 @@ def path_of(name: str, value: Any) -> str:
         path = os.fspath(value)
         if isinstance(path, str):
             return path
-    raise UsageError(f"{name} is {shown(value)}; it must be a path")
+    raise UsageError(f"{name} is {abbreviate(value)}; it must be a path")
 
 
 def text_of(name: str, value: Any) -> str:
     """Return a text. Raises UsageError for anything else."""
     if not isinstance(value, str):
-        raise UsageError(f"{name} is {shown(value)}; it must be text")
+        raise UsageError(f"{name} is {abbreviate(value)}; it must be text")
     return value
 
 
@@ -50,13 +50,13 @@ def number(name: str, value: Any) -> float:
     if not isinstance(value, bool) and isinstance(value, Real):
         with suppress(OverflowError):
             return float(value)
-    raise UsageError(f"{name} is {shown(value)}; it must be a number")
+    raise UsageError(f"{name} is {abbreviate(value)}; it must be a number")
 
 
 def whole(name: str, value: Any) -> int:
     """Return a whole number as an int. Raises UsageError for anything else."""
     if isinstance(value, bool) or not isinstance(value, Integral):
-        raise UsageError(f"{name} is {shown(value)}; it must be a whole number")
+        raise UsageError(f"{name} is {abbreviate(value)}; it must be a whole number")
     return int(value)
 
 
@@ -68,13 +68,13 @@ def numbers(count: int) -> Callable[[str, Any], tuple[float, ...]]:
         with suppress(TypeError):
             found = tuple(value)
         if len(found) != count:
-            raise UsageError(f"{name} is {shown(value)}; it must be {count} numbers")
+            raise UsageError(f"{name} is {abbreviate(value)}; it must be {count} numbers")
         return tuple(number(name, each) for each in found)
 
     return convert
 
 
-def shown(value: object) -> str:
+def abbreviate(value: object) -> str:
     """Return a value for a message: on one line, cut when long."""
     text = " ".join(repr(value).split())
     return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 1] + "…"

@@ -90,7 +90,7 @@ def scan(
                          share of its length
     max_mismatches       most bases of a signature that do not match, likewise
     max_edits            most substitutions, insertions and deletions; one of the two
-    exact_prefix         bases at the begin of a signature that must match, without a gap inside
+    exact_prefix         bases at the start of a signature that must match, without a gap inside
     exact_suffix         and at its end
     run                  fields of `multigpu.run.options.RunOptions`, and `workers`: the number of
                          worker processes on this machine

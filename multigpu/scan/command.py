@@ -154,7 +154,7 @@ def command(
     scanning, running = scan_options(values), options_from(RunOptions, values)
     reporting = options_from(Reporting, values)
     written = check_outputs(reporting, output)
-    from multigpu.formats.storage.ahead import Streams
+    from multigpu.formats.storage.read_ahead import Streams
 
     with ExitStack() as stack:
         inputs = _inputs(stack, samples, signatures, reporting.quiet)
@@ -166,8 +166,8 @@ def command(
         from multigpu.cluster.engine.journal import journal_of
         from multigpu.formats.tables.writers import format_of, with_columns
         from multigpu.scan.job import ScanJob
+        from multigpu.scan.misplaced_signatures import refuse_strays
         from multigpu.scan.output import write_matches
-        from multigpu.scan.strays import refuse_strays
 
         keep_inputs([*inputs.samples, *inputs.signatures], *written)
         fmt = format_of(output, chosen)

@@ -12,7 +12,7 @@ from typing import Any
 from multigpu.cluster.engine.codec import Codec
 from multigpu.cluster.workers.worker import Outcome
 from multigpu.formats.sequences.signatures import read_signatures
-from multigpu.formats.storage.ahead import Streams
+from multigpu.formats.storage.read_ahead import Streams
 from multigpu.formats.storage.sources import Source, inspect_source, is_repeatable
 from multigpu.formats.tables.batch import Batch
 from multigpu.formats.tables.sam import References

@@ -7,8 +7,8 @@ from contextlib import suppress
 
 from multigpu.errors import quoted
 from multigpu.formats.sequences.signatures import Signatures
-from multigpu.formats.storage.inlets import STDIN, is_remote, status_of
 from multigpu.formats.storage.sources import Source, inspect_source, is_regular
+from multigpu.formats.storage.stored_streams import STDIN, is_remote, status_of
 from multigpu.kernels.scan import allowed_bases
 from multigpu.scan.join import ScanTotals
 from multigpu.scan.options import ScanOptions

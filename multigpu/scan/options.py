@@ -8,7 +8,7 @@ from typing import Any, Literal
 from multigpu.cluster.deploy.threads_or_processes import WorkEstimate
 from multigpu.errors import UsageError
 from multigpu.run.options import Lanes
-from multigpu.run.values import check_choice, convert_fields, number, shown, whole
+from multigpu.run.values import abbreviate, check_choice, convert_fields, number, whole
 
 PHRED_OFFSETS = (33, 64)
 HIGHEST_QUALITY = 126  # '~', the last quality character
@@ -100,6 +100,6 @@ class ScanOptions:
             object.__setattr__(self, name, int(value))
         elif not is_share:
             raise UsageError(
-                f"{name} is {shown(value)}; it must be a whole number of bases, e.g. 2,"
+                f"{name} is {abbreviate(value)}; it must be a whole number of bases, e.g. 2,"
                 f" or a share of the {whole_of} from 0.0 to below 1, e.g. 0.05"
             )

@@ -12,7 +12,7 @@ from multigpu.errors import UsageError
 from multigpu.formats.sequences.reader import READ_AHEAD
 from multigpu.formats.sequences.signatures import Signatures
 from multigpu.formats.sequences.spans import Span, block_spans, file_spans
-from multigpu.formats.storage.ahead import BLOCKS_AHEAD, LARGEST_BLOCK, Streams
+from multigpu.formats.storage.read_ahead import BLOCKS_AHEAD, LARGEST_BLOCK, Streams
 from multigpu.formats.storage.sources import Source
 from multigpu.kernels.scan.seeds import CPU, EXPECTED_BASES, EXPECTED_N, GPU, Size, size_of
 from multigpu.run.options import DEFAULT_CHUNK_BYTES, RunOptions
@@ -136,7 +136,7 @@ def _host_cost(
         base_bytes += COPY_BYTES
     is_fasta = any(source.layout == "fasta" for source in sources)
     unit_bytes = 1 + base_bytes * (1 if is_fasta else 0.5)
-    # Records are read on by the longest match.
+    # Records extend over the border by the longest match.
     fixed_bytes = BUFFER_SLACK * max(READ_AHEAD, (1 + base_bytes) * longest)
     if options.max_edits:
         edits = longest - int(lengths.max())

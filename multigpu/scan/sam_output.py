@@ -24,7 +24,6 @@ from multigpu.scan.options import ScanOptions
 from multigpu.scan.parts import OutputNeeds
 
 SAM_FORMATS = ("sam", "bam")
-SIGNATURES = "--signatures"  # what messages about signatures name
 
 
 class SamOutput:
@@ -45,14 +44,17 @@ class SamOutput:
                 " references: scan them one after the other, or choose --format paf"
             )
         self._are_reads = layouts == {"fastq"}
-        names = job.signatures.names
+        names, lengths = job.signatures.names, job.signatures.letters.lengths.tolist()
         if self._are_reads:
             self.needs = OutputNeeds(fmt=with_columns("sam", self._requested), cigars=True)
-            job.references.add(SIGNATURES, names, job.signatures.letters.lengths.tolist())
+            for file, which in job.signatures.by_file():
+                job.references.add(file, names[which], lengths[which])
         else:
             self.needs = OutputNeeds(cigars=True, records=True)
-            if error := misnamed_query(SIGNATURES, b"".join([name + b"\n" for name in names])):
-                raise error
+            for file, which in job.signatures.by_file():
+                lines = b"".join([name + b"\n" for name in names[which]])
+                if error := misnamed_query(file, lines, are_all=True):
+                    raise error
 
     @contextmanager
     def open(self, file: BinaryIO, path: str | None) -> Iterator[Callable[[Batch | bytes], object]]:

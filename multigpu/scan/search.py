@@ -48,7 +48,7 @@ class Matches:
 class Search(ABC):
     """A search for the signatures on a device.
 
-    overlap   bases that a piece of a record is read on over its border
+    overlap   bases that a piece of a record extends over its border
     allocate  makes memory for letters
     """
 
@@ -272,7 +272,7 @@ class EditSearch(Search):
         ambiguous = _count_ambiguous(pieces, hits)
         number = np.arange(len(hits))
         if options.max_ambiguous is not None:
-            # A match at the begin of a piece only confirms one of the piece before.
+            # A match at the start of a piece only confirms one of the piece before.
             few = (ambiguous <= _most_ambiguous(hits, options)) | ((hits.edge & AT_BEGIN) != 0)
             number = number[few]
             number = number[hits.take(few).choice(options.hits, strands, by_end=True)]

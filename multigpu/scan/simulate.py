@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from multigpu.errors import UsageError
 from multigpu.formats.storage.compressed import Compressed
-from multigpu.run.values import shown
+from multigpu.run.values import abbreviate
 
 # uint8[256, 4]: the four letters that a random byte stands for.
 BASES = np.frombuffer(b"ACGT", np.uint8)[np.arange(256)[:, None] >> np.array([0, 2, 4, 6]) & 3]
@@ -175,7 +175,7 @@ class _Records:
     def __post_init__(self) -> None:
         _check_range("length", self.min_length, self.max_length, 1, LIMIT - 1)
         if self.seed < 0:
-            raise UsageError(f"seed is {shown(self.seed)}; it must be 0 or more")
+            raise UsageError(f"seed is {abbreviate(self.seed)}; it must be 0 or more")
         if not 0 <= self.n_ratio <= 1:
             raise UsageError(f"n-ratio is {self.n_ratio}; it must be 0 to 1")
 
@@ -286,7 +286,7 @@ def _check_planting(signatures: Sequence[Letters], low: int, high: int, shortest
 
 def _check_count(what: str, value: int) -> None:
     if not 0 <= value < LIMIT:
-        raise UsageError(f"{what} is {shown(value)}; it must be 0 to {LIMIT - 1:,}")
+        raise UsageError(f"{what} is {abbreviate(value)}; it must be 0 to {LIMIT - 1:,}")
 
 
 def _check_range(what: str, low: int, high: int, least: int, most: int) -> None:

@@ -229,7 +229,8 @@ class ScanSession:
         fmt = self.workload.needs.fmt
         if fmt is None or split_format(fmt)[0].name != "sam":
             return None
-        return misnamed_query(self.workload.sources[pieces.source].path, facts.sample_names)
+        path = self.workload.sources[pieces.source].path
+        return misnamed_query(path, facts.sample_names, are_all=False)
 
     def _problems(
         self, loaded: LoadedPieces, position: int | None

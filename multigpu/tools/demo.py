@@ -32,7 +32,13 @@ dock {}/ligands.sdf --pocket {}/pocket.npz -o {}/poses.sdf --report {}/poses.htm
     default="multigpu-demo",
     show_default=True,
 )
-@click.option("--gpus", default="auto", show_default=True, metavar="WHICH", help="As of scan.")
+@click.option(
+    "--gpus",
+    default="auto",
+    show_default=True,
+    metavar="WHICH",
+    help="GPUs to use, as in multigpu scan.",
+)
 @click.option("--debug", is_flag=True, help="Show where an error comes from.")
 def command(output: str, gpus: str, debug: bool) -> None:
     """Run scan, cnv and dock on small generated data; print each command and what it found.

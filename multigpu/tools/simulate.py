@@ -43,21 +43,21 @@ def _real(name: str, default: float, text: str) -> Decorator:
     return click.option(name, type=float, default=default, show_default=True, help=text)
 
 
-SEED = _number("--seed", 1, "Another seed gives other data.")
-OUTPUT = file_option("-o", "--output", text="Where to write; standard output without it.")
+SEED = _number("--seed", 1, "Seed of the random numbers: another one gives other data.")
+OUTPUT = file_option("-o", "--output", text="Output file; standard output without it.")
 
 
 def _common(shortest: int, longest: int) -> Decorator:
     """Return the options of both generators of sequences, with these default lengths in bases."""
     lengths = (
-        _number("--min-length", shortest, "Bases of the shortest."),
-        _number("--max-length", longest, "Bases of the longest."),
+        _number("--min-length", shortest, "Minimum length in bases."),
+        _number("--max-length", longest, "Maximum length in bases."),
     )
     return options(lengths, (_real("--n-ratio", 0.1, "Share of Ns, 0 to 1."), SEED, OUTPUT))
 
 
 @command.command("signatures")
-@_number("--count", 1000, "How many.")
+@_number("--count", 1000, "Number of signatures.")
 @_common(3000, 10_000)
 def _signatures(output: str | None, **quantities: Any) -> None:
     """Random signatures sig0, sig1, … as FASTA."""
@@ -66,13 +66,19 @@ def _signatures(output: str | None, **quantities: Any) -> None:
 
 
 @command.command("samples")
-@file_option("--signatures", "source", text="What to plant.", metavar="FASTA", required=True)
-@_number("--clean", 2000, "Samples without a signature.")
-@_number("--infected", 20, "Samples with signatures.")
-@_number("--min-signatures", 1, "Fewest different signatures of an infected sample.")
-@_number("--max-signatures", 2, "Most different signatures of an infected sample.")
-@_number("--min-phred", 10, "Lowest quality, 0 to 93.")
-@_number("--max-phred", 30, "Highest quality, 0 to 93.")
+@file_option(
+    "--signatures",
+    "source",
+    text="Signatures to plant in the samples.",
+    metavar="FASTA",
+    required=True,
+)
+@_number("--clean", 2000, "Number of samples without a signature.")
+@_number("--infected", 20, "Number of samples with signatures.")
+@_number("--min-signatures", 1, "Minimum number of different signatures in an infected sample.")
+@_number("--max-signatures", 2, "Maximum number of different signatures in an infected sample.")
+@_number("--min-phred", 10, "Minimum quality, 0 to 93.")
+@_number("--max-phred", 30, "Maximum quality, 0 to 93.")
 @click.option("--fasta", is_flag=True, help="Write FASTA, without qualities.")
 @_common(100_000, 200_000)
 def _samples(source: str, output: str | None, **quantities: Any) -> None:
@@ -85,9 +91,9 @@ def _samples(source: str, output: str | None, **quantities: Any) -> None:
 
 
 @command.command("ligands")
-@_number("--count", 1000, "How many.")
-@_number("--min-atoms", 20, "Of the smallest.")
-@_number("--max-atoms", 40, "Of the largest.")
+@_number("--count", 1000, "Number of ligands.")
+@_number("--min-atoms", 20, "Minimum number of atoms.")
+@_number("--max-atoms", 40, "Maximum number of atoms.")
 @SEED
 @OUTPUT
 def _ligands(output: str | None, **quantities: int) -> None:
@@ -97,9 +103,9 @@ def _ligands(output: str | None, **quantities: int) -> None:
 
 
 @command.command("pocket")
-@_number("--points", 60, "Along each axis.")
-@_real("--spacing", 0.375, "Å between points.")
-@_number("--wells", 40, "Places where atoms score.")
+@_number("--points", 60, "Number of points along each axis.")
+@_real("--spacing", 0.375, "Distance between points in Å.")
+@_number("--wells", 40, "Number of places where atoms score.")
 @SEED
 @OUTPUT
 def _pocket(output: str | None, **quantities: Any) -> None:
@@ -109,21 +115,21 @@ def _pocket(output: str | None, **quantities: Any) -> None:
 
 
 @command.command("counts")
-@_number("--regions", 100_000, "Rows of the table.")
-@_number("--samples", 15, "Columns.")
-@_number("--chromosomes", 22, "Of about equal length.")
-@_real("--coverage", 80.0, "Mean reads of a region with two copies.")
+@_number("--regions", 100_000, "Number of regions, the rows of the table.")
+@_number("--samples", 15, "Number of samples, the columns of the table.")
+@_number("--chromosomes", 22, "Number of chromosomes, of about equal length.")
+@_real("--coverage", 80.0, "Mean number of reads in a region with two copies.")
 @_real("--dispersion", 0.005, "Variance beyond Poisson's: mean + this x mean^2.")
-@_number("--cnvs", 100, "Planted variants.")
-@_number("--min-length", 5, "Regions of the shortest variant.")
-@_number("--max-length", 60, "Regions of the longest variant.")
-@_number("--max-carriers", 3, "Most samples that share a variant.")
-@_number("--width", 25_000, "Bases of a region.")
+@_number("--cnvs", 100, "Number of planted variants.")
+@_number("--min-length", 5, "Minimum number of regions of a variant.")
+@_number("--max-length", 60, "Maximum number of regions of a variant.")
+@_number("--max-carriers", 3, "Maximum number of samples that share a variant.")
+@_number("--width", 25_000, "Width of a region in bases.")
 @SEED
 @file_option("--truth", text="Write what was planted, as TSV.")
 @file_option("-o", "--output", text="Parquet or TSV by its suffix; standard output without it.")
 def _counts(output: str | None, truth: str | None, **quantities: Any) -> None:
-    """Read counts of a cohort, a table as of `multigpu count`."""
+    """Read counts of a cohort, a table as `multigpu count` writes it."""
     for path in (output, truth):
         check_output(path)
     keep_inputs([], output, truth)

@@ -80,7 +80,7 @@ def test_controls__take_the_names_of_the_cases_chromosomes() -> None:
 def test_notes__name_parameters_without_effect() -> None:
     counts, _ = cohort()
     found = cnv(counts, segmentation="cbs", seg_delta=20)
-    assert found.notes[0] == "--seg-delta: without effect, for --segmentation fast only"
+    assert found.notes[0] == "--seg-delta has no effect: used only with --segmentation fast"
     assert not any("seg" in note for note in cnv(counts, segmentation="cbs").notes)
 
 

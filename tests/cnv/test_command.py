@@ -295,7 +295,7 @@ def test_controls__called_otherwise_by_chr(
 def test_notes__name_options_without_effect(main: Any, table: str, tmp_path: Path) -> None:
     words = ("--segmentation", "cbs", "--seg-alpha", "0.05", "--chromosomes", "chr1")
     said = main(table, "-o", str(tmp_path / "o"), *FEW, *words)[1]
-    assert "note: --seg-alpha: without effect, for --segmentation fast only" in said
+    assert "note: --seg-alpha has no effect: used only with --segmentation fast" in said
 
 
 def test_alignments__are_counted_first_and_the_counts_kept(main: Any, tmp_path: Path) -> None:
@@ -500,11 +500,11 @@ def test_directory__of_alignments(main: Any, refused: Run, tmp_path: Path) -> No
 FACTS = [
     ("--ploidy", "smp1\ttwo\n", "the ploidy of smp1 is 'two', not a whole number"),
     ("--ploidy", f"smp1\t{'9' * 400}\n", "…': no genome has as many sets"),
-    ("--sex", "x\0" * 99 + "\tm\n", "a sex of 'x\\x00x\\x00"),
-    ("--ploidy", "nobody\t2\n", "a ploidy of nobody, but no such sample"),
+    ("--sex", "x\0" * 99 + "\tm\n", "--sex names sample 'x\\x00x\\x00"),
+    ("--ploidy", "nobody\t2\n", "--ploidy names sample 'nobody', which is not in the counts"),
     ("--sex", "smp1\tboth\n", "the sex of smp1 is 'both'"),
     ("--sex", "smp1 male\n", "line 1: two columns are needed"),
-    ("--sex", "smp1\tm\nsmp1\tf\n", "line 2: 'smp1' is there twice"),
+    ("--sex", "smp1\tm\nsmp1\tf\n", "line 2: 'smp1' is listed twice"),
     ("--ploidy", "", "facts.tsv: names no sample: expected lines `sample TAB fact`"),
     ("--ploidy", "# sample and ploidy\n\n", "facts.tsv: names no sample"),
     ("--sex", "", "facts.tsv: names no sample"),

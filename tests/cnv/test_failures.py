@@ -32,10 +32,13 @@ BOTH = (
 )
 WRONG = {
     "sexes": (("--sex", "absent.txt"), "absent.txt: cannot be read: there is no such file"),
-    "a sample": (("--sex", "{facts}"), "there is a sex of zz, but no such sample"),
+    "a sample": (("--sex", "{facts}"), "--sex names sample 'zz', which is not in the counts"),
     "ploidies": (("--ploidy", "absent.txt"), "absent.txt: cannot be read: there is no such file"),
     "no controls": (("--model", "reference"), "--model reference needs --controls"),
-    "single": (("--model", "single"), "--model single is for one sample, here are 2: use cn.mops"),
+    "single": (
+        ("--model", "single"),
+        "--model single takes one sample, not 2: use --model cn.mops",
+    ),
     "controls": (("--controls", "{other}"), "--controls are for --model reference only"),
     "both": (("--model", "reference", "--controls", "{first}"), BOTH),
 }

@@ -63,7 +63,7 @@ def test_selected__chromosomes_in_the_order_asked_for() -> None:
 WRONG = [
     (("chr9",), True, "t has no chromosome chr9: it has chr1, chrX, chrY"),
     (("X",), False, "X is called chrX in t: --rename auto takes them as the same"),
-    (("X", "chrX"), True, "chrX is there twice"),
+    (("X", "chrX"), True, "chrX is listed twice"),
 ]
 
 
@@ -111,5 +111,5 @@ def test_facts__refused(given: object) -> None:
 
 
 def test_facts__of_a_name_that_is_no_text() -> None:
-    with pytest.raises(UsageError, match="there is a sex of 7, but no such sample"):
+    with pytest.raises(UsageError, match="--sex names sample '7', which is not in the counts"):
         read_sexes({7: "male"}, of_sexes().samples)

@@ -145,7 +145,7 @@ def test_reference__ours_hands_the_prior_out_to_every_case_alike() -> None:
 REFUSED = [
     ("cn.mops", 1, 0, "there is only one"),
     ("haplo", 1, 0, "there is only one"),
-    ("single", 2, 0, "is for one sample, here are 2"),
+    ("single", 2, 0, "takes one sample, not 2"),
     ("reference", 2, 0, "needs --controls"),
     ("cn.mops", 2, 2, "for --model reference only"),
 ]
@@ -244,7 +244,7 @@ def test_few_regions__are_noted_and_not_segmented() -> None:
     found = run(few)
     assert len(found.segments) == len(found.called_regions) == 0
     assert [note.split(":")[0] for note in found.notes][:2] == [
-        "5 regions are few",
+        "only 5 regions",
         "there are too few regions for a segmentation",
     ]
 

@@ -101,7 +101,7 @@ def test_given__as_the_command_takes_it() -> None:
 def test_idle__parameters_of_the_fast_segmentation_with_another() -> None:
     cbs = CnvOptions.of("reference")
     assert list(unused_parameter_notes(cbs, ["seg_median", "seed", "seg_alpha"])) == [
-        "--seg-alpha, --seg-median: without effect, for --segmentation fast only"
+        "--seg-alpha, --seg-median have no effect: used only with --segmentation fast"
     ]
     assert (
         list(unused_parameter_notes(cbs, ["seed"]))
@@ -125,7 +125,7 @@ def test_idle__parameters_without_what_they_are_for(given: dict[str, Any], what:
     options = CnvOptions.of(given.pop("model", "cn.mops"), **given)
     name = flag(list(given)[-1])
     assert list(unused_parameter_notes(options, given)) == [
-        f"{name}: without effect, for {what} only"
+        f"{name} has no effect: used only with {what}"
     ]
 
 

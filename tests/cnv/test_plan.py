@@ -179,7 +179,7 @@ def test_command__looks_at_a_cluster(table: str, scheduler: str, main: Run) -> N
         ((), "no INPUT given"),
         (("missing.parquet",), "missing.parquet: cannot be read"),
         (("TABLE", "--window", "1000"), "--window: for alignments only"),
-        (("TABLE", "--model", "single"), "--model single is for one sample"),
+        (("TABLE", "--model", "single"), "--model single takes one sample"),
         (("TABLE", "--upper", "-2"), "upper"),
     ],
 )

@@ -90,7 +90,7 @@ def test_rename__is_asked_for(
 ) -> None:
     plain = write_alignments(tmp_path / "plain.bam", ROWS, PLAIN)
     said = refused(some, plain)
-    assert "number 1 is 1 (300,000 bases), there chr1 (300,000 bases)" in said
+    assert "reference 1 is 1 (300,000 bases) here and chr1 (300,000 bases) in" in said
     assert said.endswith("(the names differ only by `chr`: --rename auto takes them as the same)")
     said = refused(plain, "--regions", bed(("chr1", 0, 5)))
     assert said.endswith(f"chr1 is called 1 in {plain}: --rename auto takes them as the same")
@@ -103,11 +103,11 @@ def test_rename__is_asked_for(
 @pytest.mark.parametrize(
     ("references", "difference"),
     [
-        (REFERENCES[:3], r"number 4 is missing, there chr3 \(70,000 bases\)"),
-        ((*REFERENCES, ("chr4", 9)), r"number 5 is chr4 \(9 bases\), there missing"),
+        (REFERENCES[:3], r"reference 4 is missing here and chr3 \(70,000 bases\)"),
+        ((*REFERENCES, ("chr4", 9)), r"reference 5 is chr4 \(9 bases\) here and missing"),
         (
             (REFERENCES[0], ("chr2", 99_999), *REFERENCES[2:]),
-            r"number 2 is chr2 \(99,999 bases\), there chr2 \(100,000 bases\)",
+            r"reference 2 is chr2 \(99,999 bases\) here and chr2 \(100,000 bases\)",
         ),
     ],
 )
@@ -116,7 +116,7 @@ def test_references__the_first_difference_is_shown(
     tmp_path: Path, some: str, references: Any, difference: str, rename: str
 ) -> None:
     other = write_alignments(tmp_path / "other.bam", [], references)
-    with pytest.raises(InputError, match=rf"other\.bam: has other references .*: {difference}"):
+    with pytest.raises(InputError, match=rf"other\.bam: {difference} in .*{Path(some).name}"):
         count([some, other], rename=rename)
 
 

@@ -16,7 +16,7 @@ from support.toy import Part, Toy
 
 from multigpu.cluster.deploy.deployment import Deployment
 from multigpu.cluster.deploy.start import workers
-from multigpu.cluster.engine.dispatch import DEADLY, dispatch
+from multigpu.cluster.engine.dispatch import DEATHS_BEFORE_FAILURE, dispatch
 from multigpu.cluster.engine.events import Event
 from multigpu.cluster.errors import DeviceFailed, Failure, Unfit
 from multigpu.cluster.workers.threads import LocalWorkers, Workers
@@ -70,13 +70,13 @@ def test_chunk__that_kills_three_workers_is_named_and_the_others_are_not_harmed(
     toy = Toy("poison", {("compute", 9): dying(tmp_path)})
     parts, _, error = taken(two, toy, 12)
     assert parts == squares(9)
-    assert str(error) == f"number 9: {DEADLY} workers died while computing it"
-    assert len(list(tmp_path.iterdir())) == DEADLY
+    assert str(error) == f"number 9: {DEATHS_BEFORE_FAILURE} workers died while computing it"
+    assert len(list(tmp_path.iterdir())) == DEATHS_BEFORE_FAILURE
 
 
 def test_chunk__that_kills_two_workers_is_done_by_the_third(two: Workers, tmp_path: Path) -> None:
     def die() -> None:
-        if len(list(tmp_path.iterdir())) < DEADLY - 1:
+        if len(list(tmp_path.iterdir())) < DEATHS_BEFORE_FAILURE - 1:
             (tmp_path / str(os.getpid())).touch()
             os.kill(os.getpid(), signal.SIGKILL)
 
@@ -224,10 +224,12 @@ def test_job__that_there_is_no_memory_to_send_ends_the_run_and_not_the_workers(
 ) -> None:
     class Large(Toy):
         def __reduce__(self) -> tuple[Any, ...]:
-            raise MemoryError("5 bytes of memory are not there")
+            raise MemoryError("not enough memory: 5 bytes needed")
 
     _, _, error = taken(two, Large("large"), 10)
-    assert str(error) == ("the job cannot be given to the workers: 5 bytes of memory are not there")
+    assert str(error) == (
+        "the job cannot be given to the workers: not enough memory: 5 bytes needed"
+    )
     assert taken(two, Toy("small"), 10)[0] == squares(10)
 
 

@@ -13,7 +13,7 @@ import pysam
 import pytest
 from support.scanned import signatures_named
 
-from multigpu.errors import Failure, InputError, UsageError
+from multigpu.errors import Failure, InputError, UsageError, quoted
 from multigpu.formats.tables import columns, sam
 from multigpu.formats.tables.alignment_lines import SamOfSignatures
 from multigpu.formats.tables.batch import Batch
@@ -123,17 +123,17 @@ def test_references__are_in_the_header_in_their_order() -> None:
 @pytest.mark.parametrize(
     ("name", "length", "problem"),
     [
-        (b"", 1, "record '': SAM allows names of letters, digits and "),
+        (b"", 1, "record 2: has no name, which SAM needs: name it, or choose --format paf"),
         (b"*a", 1, r"record '\*a': SAM allows names of .*, no \* or = first: rename it, or choose"),
         (b"=", 1, "record '=': SAM allows names of"),
         (b"a,b", 1, "record 'a,b': SAM allows names of"),
         (b"a\n", 1, r"record 'a\\n': SAM allows names of"),
         (b"caf\xc3\xa9", 1, "record 'café': SAM allows names of"),
-        (b"there", 1, "record 'there': SAM allows each name once, and this one was there: rename"),
+        (b"there", 1, "record 'there': duplicate name; SAM needs unique reference names: rename"),
         (
             b"long",
             2**31,
-            "record 'long': SAM allows 2,147,483,647 bases, and these are 2",
+            "record 'long': 2,147,483,648 bases, and SAM allows 2,147,483,647: choose --format paf",
         ),
     ],
 )
@@ -147,12 +147,17 @@ def test_references__that_sam_does_not_allow(name: bytes, length: int, problem: 
 @pytest.mark.parametrize("name", [b"", b"a@b", b"a b", b"x" * 255, b"\x7f", b"caf\xc3\xa9"])
 def test_query__that_sam_does_not_allow(name: bytes) -> None:
     good = b"first\n*=,()\n" + b"x" * 254 + b"\n"
-    assert misnamed_query("a.fq", good) is misnamed_query("a.fq", b"") is None
-    for text in (name + b"\n", good + name + b"\nlast\n", good + name + b"\n"):
-        error = misnamed_query("a.fq", text)
+    assert misnamed_query("a.fq", good, are_all=True) is None
+    assert misnamed_query("a.fq", b"", are_all=True) is None
+    for text, number in ((name + b"\n", 1), (good + name + b"\nlast\n", 4)):
+        error = misnamed_query("a.fq", text, are_all=True)
         assert error is not None
-        assert str(error).startswith("a.fq: record ")
-        assert error.problem.startswith("SAM allows names of 1 to 254 ASCII characters without @:")
+        if name:
+            assert error.where == f"record {quoted(name)}"
+            assert error.problem.startswith("SAM allows names of 1 to 254 ASCII characters without")
+        else:
+            assert error.where == f"record {number}"
+            assert error.problem.startswith("has no name, which SAM needs: name it, or choose")
 
 
 def test_reference_without_a_base_cannot_be_named() -> None:

@@ -185,7 +185,7 @@ HEADER = "chrom\tstart\tend\ta\tb\n"
         ("", "is no counts table: its columns are chrom, start, end and samples, not ''"),
         ("x\ty\n1\t2\n", "is no counts table"),
         ("chrom\tstart\tend\nc\t0\t5\n", "there are no samples"),
-        ("chrom\tstart\tend\ta\ta\nc\t0\t5\t1\t1\n", "column 5: the sample 'a' is there twice"),
+        ("chrom\tstart\tend\ta\ta\nc\t0\t5\t1\t1\n", "column 5: the sample 'a' is listed twice"),
         ("chrom\tstart\tend\ta\t\nc\t0\t5\t1\t1\n", "column 5: has no name"),
         (HEADER, "there are no regions"),
         (HEADER + "c\t0\t5\t1\t2\nc\t5\t9\t1\t-2\n", "row 2, column b: -2 is no count"),
@@ -413,7 +413,7 @@ def test_parquet__that_does_not_fit_the_memory_is_not_called_damaged(
         raise errors[error]
 
     monkeypatch.setattr(pq, "read_schema", fail)
-    with pytest.raises(Failure, match=r"a\.parquet: there is not enough memory to read it") as said:
+    with pytest.raises(Failure, match=r"a\.parquet: does not fit into memory") as said:
         read_counts(str(path))
     assert not isinstance(said.value, InputError)
 

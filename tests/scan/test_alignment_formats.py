@@ -347,11 +347,19 @@ def test_empty_sample__that_matches_is_refused(given: Given, scan: Scan) -> None
     ("samples", "signatures", "problem"),
     [
         (b">a\nACGT\n>b,c\nGG\n", b">s\nA\n", r"in\.x: record 'b,c': SAM allows names of letters"),
-        (b">a\nACGT\n>b\nGG\n>a\nT\n", b">s\nA\n", r"in\.x: record 'a': SAM allows each name once"),
-        (b">a\nACGT\n", b">s@\nA\n", "--signatures: record 's@': SAM allows names of 1 to 254"),
+        (b">a\nACGT\n>b\nGG\n>a\nT\n", b">s\nA\n", r"in\.x: record 'a': duplicate name; SAM needs"),
+        (b">a\nACGT\n", b">s@\nA\n", r"g\.fa: record 's@': SAM allows names of 1 to 254"),
         (b"@a\nAC\n+\nII\n@b@c\nGA\n+\nII\n", b">s\nA\n", r"in\.x: record 'b@c': SAM allows names"),
-        (b"@a\nACGT\n+\nIIII\n", b">*s\nA\n", r"--signatures: record '\*s': SAM allows names of l"),
-        (b"@a\nACGT\n+\nIIII\n", b">s\nA\n>s\nT\n", "--signatures: record 's': SAM allows each n"),
+        (b"@a\nACGT\n+\nIIII\n", b">*s\nA\n", r"g\.fa: record '\*s': SAM allows names of l"),
+        (
+            b"@a\nACGT\n+\nIIII\n",
+            b">s\nA\n>s\nT\n",
+            r"g\.fa: record 's': duplicate name; SAM needs",
+        ),
+        (b">a\nACGT\n", b">s\nA\n>\nC\n", r"g\.fa: record 2: has no name, which SAM needs"),
+        (b"@a\nACGT\n+\nIIII\n", b">s\nA\n>\nT\n", r"g\.fa: record 2: has no name, which SAM"),
+        (b">a\nACGT\n>\nT\n>\nA\n", b">s\nA\n", r"in\.x: record 2: has no name, which SAM needs"),
+        (b"@a\nAC\n+\nII\n@\nGA\n+\nII\n", b">s\nA\n", r"in\.x: a record: has no name, which SAM"),
     ],
 )
 def test_name__that_sam_does_not_allow_is_refused(

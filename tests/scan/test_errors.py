@@ -166,7 +166,7 @@ def test_fasta__has_the_rows_of_the_reference_however_it_is_cut(kind: str, tmp_p
 def test_long_runs_of_n__have_the_rows_of_the_reference(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Gaps at the begin, in the middle, two side by side, at the end, and nothing else."""
+    """Gaps at the start, in the middle, two side by side, at the end, and nothing else."""
     rng = np.random.default_rng(4)
     samples, signatures = inputs(4, longest=60)
     records = [array(bases) for _, bases in samples]

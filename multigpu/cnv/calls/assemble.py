@@ -84,7 +84,7 @@ class Assembler:
         found = []
         for part, (first, stop) in zip(self.parts, spans, strict=True):
             end = self.regions.end[part.begin : part.begin + int(stop.max(initial=0))]
-            farthest = part.nested and not self.options.compat_r
+            farthest = part.has_nested_regions and not self.options.compat_r
             found.append(farthest_end(end, first, stop) if farthest else end[stop - 1])
         return np.concatenate(found)
 

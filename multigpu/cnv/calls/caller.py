@@ -74,7 +74,7 @@ class ChromosomeCaller:
             regions=regions,
             robust=self._robust_regions(cnvs),
             fractional=self._fractional(regions),
-            nested=bool((end[1:] < end[:-1]).any()),
+            has_nested_regions=bool((end[1:] < end[:-1]).any()),
             windows=self._windows(segments, cnvs, regions),
             pieces=self._pieces(),
             notes=self.computed.notes,

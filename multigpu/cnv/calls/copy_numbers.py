@@ -33,7 +33,7 @@ def integer_copy_numbers(
 
 
 def direction(copy_number: Indices, options: CnvOptions) -> Indices:
-    """Return int32: -1 for fewer copies than the main class, 0 for as many, 1 for more."""
+    """Return the sign of each change from the main class, int32: -1, 0 or 1."""
     # The last one is that of NOT_CALLED.
     folds = np.array([*options.fold_changes, options.fold_changes[options.main]])
     return np.sign(folds[copy_number] - options.fold_changes[options.main]).astype(np.int32)

@@ -60,7 +60,7 @@ def _cohort(figure: Any, heat: overview.HeatMap, result: CnvResult, palette: Pal
 
 
 def _bars(figure: Any, x: Any, losses: Any, gains: Any, palette: Palette, **settings: Any) -> Any:
-    """Draw losses and gains as bars, one upon the other, and return their axes."""
+    """Draw losses and gains as stacked bars, and return their axes."""
     axes = figure.subplots()
     axes.bar(x, losses, color=palette.loss.line, label="losses", **settings)
     axes.bar(x, gains, bottom=losses, color=palette.gain.line, label="gains", **settings)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from multigpu.cnv.options import CnvOptions
-from multigpu.errors import UsageError, quoted, shown
+from multigpu.errors import UsageError, printable_name, quoted
 from multigpu.formats.alignments.files import without_chr
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.tables.counts import Counts
@@ -30,7 +30,7 @@ def check_samples(
 ) -> None:
     """Raise UsageError for samples, given by their names, that the model cannot take."""
     if options.model == "single" and len(cases) != 1:
-        raise UsageError(f"--model single is for one sample, here are {len(cases)}: use cn.mops")
+        raise UsageError(f"--model single takes one sample, not {len(cases)}: use --model cn.mops")
     if options.model not in ("single", "reference") and len(cases) < 2:
         raise UsageError(
             f"--model {options.model} compares samples, and there is only one: use"
@@ -79,7 +79,7 @@ def _first_difference(cases: Regions, controls: Regions) -> int | None:
 def _region(regions: Regions, row: int) -> str:
     if row >= len(regions):
         return "missing"
-    name = shown(regions.names[regions.chrom[row]])
+    name = printable_name(regions.names[regions.chrom[row]])
     return f"{name}:{regions.start[row]}-{regions.end[row]}"
 
 

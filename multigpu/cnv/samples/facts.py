@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from multigpu.cnv.samples.sex import FEMALE, MALE
-from multigpu.errors import InputError, UsageError, quoted, shown
-from multigpu.formats.storage.inlets import STDIN
+from multigpu.errors import InputError, UsageError, quoted
 from multigpu.formats.storage.sources import open_content
+from multigpu.formats.storage.stored_streams import STDIN
 from multigpu.run import values
 
 PLOIDY_DIGITS = 4
@@ -41,7 +41,7 @@ def read_ploidies(given: Any, samples: Sequence[str]) -> tuple[int, ...] | None:
         facts = dict(zip(samples, numbers, strict=True))
     if facts is None:
         raise UsageError(
-            f"--ploidy is {values.shown(given)}; it can be a file, a mapping of samples, or a"
+            f"--ploidy is {values.abbreviate(given)}; it can be a file, a mapping of samples, or a"
             " number for each"
         )
     return _ploidies(facts, samples)
@@ -64,8 +64,8 @@ def read_sexes(given: Any, samples: Sequence[str]) -> tuple[str, ...] | None:
     facts = _facts(given)
     if facts is None:
         raise UsageError(
-            f"--sex is {values.shown(given)}; it can be infer, none, male, female, a file, or a"
-            " mapping of samples"
+            f"--sex is {values.abbreviate(given)}; it can be infer, none, male, female, a file, or"
+            " a mapping of samples"
         )
     _check_names(facts, samples, "sex")
     words = [str(facts.get(name, "")).lower() for name in samples]
@@ -90,7 +90,8 @@ def _ploidies(facts: Mapping[str, Any], samples: Sequence[str]) -> tuple[int, ..
 
 def _check_names(facts: Mapping[str, Any], samples: Sequence[str], fact: str) -> None:
     if unknown := [name for name in facts if name not in samples]:
-        raise UsageError(f"there is a {fact} of {shown(str(unknown[0]))}, but no such sample")
+        name = quoted(str(unknown[0]))
+        raise UsageError(f"--{fact} names sample {name}, which is not in the counts")
 
 
 def _check_is_file(option: str, given: Any, words: str, fact: str) -> None:
@@ -127,7 +128,7 @@ def read_facts(path: str) -> dict[str, str]:
                 continue
             name, tab, fact = text.partition("\t")
             if not tab or name in facts:
-                problem = f"{quoted(name)} is there twice" if tab else "two columns are needed"
+                problem = f"{quoted(name)} is listed twice" if tab else "two columns are needed"
                 raise InputError(path, problem, f"line {number}")
             facts[name] = fact.strip()
     if not facts:

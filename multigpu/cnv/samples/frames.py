@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.errors import UsageError, quoted, shown
+from multigpu.errors import UsageError, printable_name, quoted
 from multigpu.formats.alignments.regions import LONGEST, Regions, no_region
 from multigpu.formats.tables import arrow
 from multigpu.formats.tables.counts import COLUMNS, LARGEST, MOST_READS, Counts
@@ -46,7 +46,7 @@ def _column(frame: Any, name: str) -> NDArray[Any]:
         return np.asarray(column)
     kind = str(column.type)
     if not kind.startswith(("int", "uint", "float", "double")):
-        raise UsageError(f"column {shown(name)}: it cannot hold {kind}, but numbers")
+        raise UsageError(f"column {printable_name(name)}: it cannot hold {kind}, but numbers")
     chunks = [arrow.values(chunk) for chunk in column.chunks]
     return np.concatenate(chunks) if chunks else np.empty(0)
 
@@ -85,12 +85,14 @@ def _values(frame: Any, samples: tuple[str, ...]) -> NDArray[Any]:
     for name in samples:
         values = _column(frame, name)
         if values.dtype.kind not in "iuf":
-            raise UsageError(f"column {shown(name)}: it cannot hold {values.dtype}, but numbers")
+            raise UsageError(
+                f"column {printable_name(name)}: it cannot hold {values.dtype}, but numbers"
+            )
         values = values.astype(np.float64)
         wrong = ~((values >= 0) & (values < MOST_READS))
         if wrong.any():
             row = int(np.argmax(wrong))
-            where = f"row {row + 1}, column {shown(name)}"
+            where = f"row {row + 1}, column {printable_name(name)}"
             raise UsageError(f"{where}: {values[row]:g} is no count, which is from 0 to 2^40")
         found.append(values)
     every = np.stack(found, 1)

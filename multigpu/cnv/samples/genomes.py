@@ -83,7 +83,7 @@ def find_genome(name: str | None, regions: Regions) -> Genome | None:
     """
     asked, found = genome_named(name) if name else None, genome_of_regions(regions)
     if asked and found and asked != found:
-        raise UsageError(f"--genome {name}: but chromosomes are as long as those of {found.name}")
+        raise UsageError(f"--genome {name}: the chromosome lengths are those of {found.name}")
     return asked or found
 
 

@@ -10,13 +10,13 @@ import numpy as np
 from multigpu.cnv.samples.frames import counts_from_frame, is_frame
 from multigpu.count.job import CountJob
 from multigpu.count.options import CountOptions
-from multigpu.errors import InputError, UsageError, several, shown
+from multigpu.errors import InputError, UsageError, printable_name, several
 from multigpu.formats.alignments import bam, cram
 from multigpu.formats.alignments.files import files_of, without_chr
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.storage import shareable
 from multigpu.formats.storage.sources import open_content, read_beginning
-from multigpu.formats.tables import misread
+from multigpu.formats.tables import counts_errors
 from multigpu.formats.tables.counts import Counts, read_counts
 from multigpu.run.options import RunOptions
 
@@ -104,7 +104,7 @@ def are_alignments(paths: Sequence[str]) -> bool:
     if not alignments and len(paths) > 1:
         with open_content(paths[0]) as file:
             header = file.readline().decode("utf-8-sig", "replace")
-        if problem := misread.identify(paths[0], header):
+        if problem := counts_errors.identify(paths[0], header):
             raise InputError(paths[0], problem)
         raise UsageError(f"{paths[0]} is a counts table: give one table, or alignments")
     return alignments
@@ -142,7 +142,7 @@ def select_chromosomes(counts: Counts, names: Sequence[str], rename: bool, sourc
     blocks = {regions.names[regions.chrom[rows.start]]: rows for rows in regions.blocks}
     wanted = [_name_in_table(name, tuple(blocks), rename, source) for name in names]
     if twice := [name for name in wanted if wanted.count(name) > 1]:
-        raise UsageError(f"--chromosomes: {shown(twice[0])} is there twice")
+        raise UsageError(f"--chromosomes: {printable_name(twice[0])} is listed twice")
     rows = np.concatenate([np.r_[blocks[name]] for name in wanted])
     sizes = [blocks[name].stop - blocks[name].start for name in wanted]
     chrom = np.repeat(np.arange(len(wanted), dtype=np.int32), sizes)
@@ -161,7 +161,7 @@ def _name_in_table(name: str, names: Sequence[str], rename: bool, source: str) -
         problem = f"{name} is called {alike[0]} in {source}: --rename auto takes them as the same"
         raise UsageError(f"--chromosomes: {problem}")
     has = f"it has {several(names)}"
-    raise UsageError(f"--chromosomes: {source} has no chromosome {shown(name)}: {has}")
+    raise UsageError(f"--chromosomes: {source} has no chromosome {printable_name(name)}: {has}")
 
 
 def rename_as_cases(controls: Counts, cases: Counts) -> Counts:

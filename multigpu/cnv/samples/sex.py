@@ -43,12 +43,12 @@ class Coverage:
 
     x       float64[samples]
     y       float64[samples]; None without Y
-    y_says  whether Y can tell males from females
+    y_is_informative  whether Y can tell males from females
     """
 
     x: Floats
     y: Floats | None = None
-    y_says: bool = False
+    y_is_informative: bool = False
 
     @classmethod
     def joined(cls, parts: "Sequence[Coverage]") -> "Coverage":
@@ -57,7 +57,7 @@ class Coverage:
         return cls(
             x=np.concatenate([part.x for part in parts]),
             y=np.concatenate(y) if len(y) == len(parts) else None,
-            y_says=any(part.y_says for part in parts),
+            y_is_informative=any(part.y_is_informative for part in parts),
         )
 
     def sexes(self) -> tuple[str, ...]:
@@ -78,13 +78,13 @@ class Coverage:
 
     def disagreements(self) -> list[int]:
         """Return the samples whose X and Y tell different sexes."""
-        if not self.y_says:
+        if not self.y_is_informative:
             return []
         differ = (self.x < LEAST_OF_TWO_X) != self._has_y()
         return np.flatnonzero(differ & ~np.isnan(self.x)).tolist()
 
     def _has_y(self) -> NDArray[np.bool_]:
-        if self.y is None or not self.y_says:
+        if self.y is None or not self.y_is_informative:
             return np.zeros(len(self.x), np.bool_)
         return np.asarray(self.y >= LEAST_OF_Y)
 
@@ -119,8 +119,8 @@ def coverage(counts: NDArray[Any], regions: Regions, par: Intervals = ()) -> Cov
     table = normalization.Counts(counts, len(os.sched_getaffinity(0)))
     base, reads_of_x = (table.sums(rows).sum(axis=0) / rows.sum() for rows in (autosomal, on_x))
     with np.errstate(divide="ignore", invalid="ignore"):
-        of_y, y_says = _y_coverage(counts[on_y], base) if on_y.any() else (None, False)
-        return Coverage(x=reads_of_x / base, y=of_y, y_says=y_says)
+        of_y, y_is_informative = _y_coverage(counts[on_y], base) if on_y.any() else (None, False)
+        return Coverage(x=reads_of_x / base, y=of_y, y_is_informative=y_is_informative)
 
 
 def _y_coverage(counts: NDArray[Any], base: Floats) -> tuple[Floats, bool]:

@@ -41,7 +41,7 @@ def write_errors(path: str, skipped: Sequence[Skipped]) -> None:
 def check_errors_path(path: str) -> None:
     """Raise UsageError where a file that is no table of skipped ligands would be replaced."""
     if Path(path).exists() and not _is_errors_table(path):
-        raise UsageError(f"{path} is in the way: skipped ligands are listed there; move it")
+        raise UsageError(f"{path} exists and is no table of skipped ligands: move it")
 
 
 def _is_errors_table(path: str) -> bool:

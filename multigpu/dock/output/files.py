@@ -85,7 +85,7 @@ class DockFiles:
         for path in filter(None, others):
             if Path(self.poses).resolve() in Path(path).resolve().parents:
                 raise UsageError(
-                    f"{path}: {self.poses} appears when all poses are there: name it elsewhere"
+                    f"{path} lies inside the output directory {self.poses}: choose another place"
                 )
 
     @property

@@ -15,7 +15,7 @@ from multigpu.formats.storage.suffixes import PARQUET, suffix_of_output, uncompr
 from multigpu.formats.tables.arrow import numbers, pyarrow, strings
 from multigpu.formats.tables.batch import PoseBatch
 from multigpu.formats.tables.parquet import COMPRESSED_INSIDE, RowGroups
-from multigpu.formats.tables.texts import speakable
+from multigpu.formats.tables.texts import replace_undecodable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -116,7 +116,7 @@ def to_arrow(batches: Sequence[PoseBatch]) -> "pa.Table":
 
 def _arrow_array(column: "list[str] | NDArray[Any]") -> "pa.Array":
     if isinstance(column, list):
-        return strings([speakable(text) for text in column])
+        return strings([replace_undecodable(text) for text in column])
     return numbers(column, nan_is_null=column.dtype.kind == "f")
 
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from multigpu.errors import InputError, quoted
 from multigpu.formats.storage.bgzf import BgzfContent
 from multigpu.formats.storage.decompress import BGZF_END
-from multigpu.formats.storage.inlets import fill
 from multigpu.formats.storage.sources import read_ending, read_into
+from multigpu.formats.storage.stored_streams import fill
 from multigpu.kernels.compiled.alignments import POSITION_BITS, Stop, read_records
 from multigpu.kernels.counting.types import READ_DTYPES, Reads
 
@@ -52,8 +52,8 @@ class Stretch:
 WHOLE = Stretch(0, ANYWHERE, 0)
 
 
-class _Inlet:
-    """Stored bytes of a file, from one of them on."""
+class _StoredStream:
+    """Stored bytes of a file, from the offset `start`."""
 
     def __init__(self, path: str, start: int) -> None:
         self.path, self._at = path, start
@@ -65,11 +65,11 @@ class _Inlet:
 
 
 class _Content:
-    """Decompressed bytes of a file, from a virtual offset on."""
+    """Decompressed bytes of a file, from a virtual offset."""
 
     def __init__(self, path: str, offset: int = 0) -> None:
         self.path = path
-        self.stream = BgzfContent(_Inlet(path, offset >> 16), threads=1)
+        self.stream = BgzfContent(_StoredStream(path, offset >> 16), threads=1)
         self.take(offset & 0xFFFF)
 
     def take(self, count: int) -> bytes:
@@ -154,9 +154,11 @@ def _parse(
     ordered: bool,
     last: NDArray[np.int64],
 ) -> tuple[Reads, int, bool]:
-    """Return the reads that lie whole in `raw`, where the next begins, and if the stretch ends.
+    """Return the complete reads in `raw`, the offset of the first incomplete one, and a flag.
 
-    last  int64[1]: the place of the record before, or NOWHERE; takes that of the last one here
+    The flag says whether the stretch ends here.
+
+    last  int64[1]: place of the record before, or NOWHERE; set to that of the last record in `raw`
     """
     room = len(raw) // SMALLEST
     columns = tuple(np.empty(room, dtype) for dtype in READ_DTYPES.values())

@@ -24,7 +24,7 @@ from multigpu.formats.storage.sources import (
     read_beginning,
     stands_for_others,
 )
-from multigpu.formats.tables import misread
+from multigpu.formats.tables import counts_errors
 from multigpu.kernels.counting.types import Reads
 
 logger = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ class Alignments:
     """File of alignments.
 
     kind   "bam" or "cram"
-    index  the path of its index, None to read the file from begin to end
+    index  the path of its index, None to read the whole file
     """
 
     path: str
@@ -61,8 +61,8 @@ def inspect_alignments(path: str) -> Alignments:
     if not is_regular(path):
         raise InputError(path, "BAM and CRAM files must be regular files")
     start = read_beginning(path)
-    if start.decode("latin-1").startswith(misread.SAM):
-        raise InputError(path, misread.advise_on_sam(path))
+    if start.decode("latin-1").startswith(counts_errors.SAM):
+        raise InputError(path, counts_errors.advise_on_sam(path))
     for kind, module in MODULES.items():
         if start.startswith(module.MAGIC):
             module.check_end(path)
@@ -133,11 +133,10 @@ def check_references(files: Sequence[Alignments], rename: bool) -> None:
         pairs = zip_longest(first.references, file.references)
         for number, (ours, theirs) in enumerate(pairs, 1):
             if _key(ours, rename) != _key(theirs, rename):
-                problem = f"number {number} is {_show(theirs)}, there {_show(ours)}"
+                here = f"reference {number} is {_show(theirs)} here"
+                there = f"{_show(ours)} in {first.path}"
                 advice = "" if rename else _advise_rename(first, file)
-                raise InputError(
-                    file.path, f"has other references than {first.path}: {problem}{advice}"
-                )
+                raise InputError(file.path, f"{here} and {there}{advice}")
 
 
 def _key(reference: Reference | None, rename: bool) -> Reference | None:
@@ -220,7 +219,7 @@ def with_index(file: Alignments, threads: int) -> Alignments:
     if reason is None:
         return replace(file, index=_make_index(file, threads))
     logger.warning(
-        "multigpu: %s has no index and none can be made (%s): it is read from begin to end",
+        "multigpu: %s has no index and none can be made (%s): reading the whole file",
         file.path,
         reason,
     )

@@ -1,4 +1,4 @@
-"""Ligands as columns: what a search takes, and what else is known of many regular records."""
+"""Ligands as columns: atoms for the search, and names and texts of many regular records."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -60,7 +60,7 @@ class AtomColumns:
 
     @cached_property
     def borders(self) -> NDArray[np.int64]:
-        """int64[n + 1]: where the atoms of each begin, and the end of the last."""
+        """int64[n + 1]: first atom of each ligand, and the number of all atoms."""
         return np.concatenate([np.zeros(1, np.int64), np.cumsum(self.sizes)])
 
     def replace(self, others: Mapping[int, "AtomColumns"]) -> "AtomColumns":
@@ -74,13 +74,13 @@ class AtomColumns:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LigandColumns:
-    """Columns that were read of n records at once.
+    """Columns of n records that were read at once.
 
-    atoms            of each; none of one that is not regular
-    names            what each calls itself; empty where it does not
-    bodies           what a pose keeps of each
-    is_named         bool[n]: whether that says a name, if an empty one
-    lacks_hydrogens  bool[n]
+    atoms            atoms of each record; none for a record that is not regular
+    names            name in each record; empty where it has none
+    bodies           text of each record that is copied into its poses
+    is_named         bool[n]: whether the body contains the name, even an empty one
+    lacks_hydrogens  bool[n]: whether the record has no hydrogens
     """
 
     atoms: AtomColumns
@@ -118,10 +118,10 @@ def write_poses(
 
     That is where a coordinate is too long, or hard to round.
 
-    frames     what goes before and after each body
-    sizes      atoms of each
-    positions  of all, Å
-    places     of the records' format
+    frames     texts before and after each body
+    sizes      number of atoms of each ligand
+    positions  positions of all atoms, Å
+    places     columns of the coordinates in this format
     """
     heads, tails = (Texts.of(texts) for texts in zip(*frames, strict=True))
     arrays = [arrays_of(texts) for texts in (heads, bodies, tails)]

@@ -64,7 +64,7 @@ class LigandRecords:
 
     @cached_property
     def ends(self) -> NDArray[np.int64]:
-        """int64[n]: bytes up to the end of each."""
+        """int64[n]: offset of the end of each record in the text."""
         return np.cumsum(self.lengths)
 
     def __len__(self) -> int:
@@ -83,7 +83,7 @@ class LigandRecords:
 
     @property
     def texts(self) -> Texts:
-        """The text of each."""
+        """Text of each record."""
         return Texts.one_after_the_other(np.frombuffer(self.text, np.uint8), self.lengths)
 
 

@@ -1,4 +1,4 @@
-"""One molecule of a file, and what is said of it in other terms: bonds, types, notes on a pose.
+"""One molecule of a file, and what is derived from it: bonds, types, notes on a pose.
 
 Coordinates are in Å. Atoms keep their order; hydrogens are kept as given. Names, properties, bonds
 and whatever else stands in a record survive, because a pose is written by putting new numbers into
@@ -26,7 +26,7 @@ PoseNotes = Mapping[str, str]  # what the text of a pose says about it, by name
 
 
 class MoleculeError(ValueError):
-    """Something is wrong with one molecule; the text says what, for its user."""
+    """Error in one molecule; the text says what is wrong, for its user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -26,7 +26,7 @@ from multigpu.kernels.compiled.text import sdf as compiled
 from multigpu.kernels.rotation.types import FARTHEST
 
 ROW_OF_COUNTS = 3
-V30 = b"M  V30 "  # begin of the lines of a V3000 table
+V30 = b"M  V30 "  # start of the lines of a V3000 table
 WORDS_TO_PLACE = 5  # of an atom of V3000: number, type, x y z
 PLACE = slice(0, 10), slice(10, 20), slice(20, 30)  # columns of an atom
 SYMBOL, CHARGE_CODE = slice(30, 34), slice(36, 39)

@@ -47,7 +47,7 @@ def find_ends(text: bytes, final: bool) -> list[int]:
         if end == UNFINISHED:
             break
         if end == WRONG:
-            # After the count at the begin of a record comes a comment, if one of digits.
+            # After the count at the start of a record comes a comment, even one of digits.
             comment = lines.find(b"\n", count.end()) + 1 or len(lines)
             at = comment if is_first else count.end()
             continue

@@ -30,8 +30,8 @@ class FastqRecords:
 
     table    positions in the file, BASES in `letters`
     letters  uint8[b]  their bases, one after the other
-    stop     where the next record begins, or the one that is wrong
-    error    what is wrong with it
+    stop     offset of the next record, or of the one that is wrong
+    error    error of that record, or None
     """
 
     table: NDArray[np.int64]
@@ -60,7 +60,7 @@ def read_records(
 
     file     an open file's descriptor
     offset   the quality character that means 0
-    buffers  where the memory for the letters is from
+    buffers  source of the memory for the letters
 
     Raises InputError where the file is shorter now than `source` says, and OSError.
     """

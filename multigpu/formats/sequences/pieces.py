@@ -1,4 +1,4 @@
-"""The records of a span in memory: their bases, and the text that names and qualities stand in."""
+"""Records of a span in memory: their bases, and the text with their names and qualities."""
 
 from dataclasses import dataclass
 from io import FileIO
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from multigpu.errors import InputError
 from multigpu.formats.sequences.fastq import raise_unreadable
-from multigpu.formats.storage.inlets import errors_named
+from multigpu.formats.storage.stored_streams import errors_named
 from multigpu.kernels.compiled.text import records
 from multigpu.kernels.compiled.text.records import NAME, NAME_END, QUALITY
 from multigpu.kernels.device.buffers import Buffers
@@ -92,14 +92,15 @@ class TextInFile:
 class Pieces:
     """The records, and pieces of records, of a span.
 
-    text         what NAME, NAME_END and QUALITY of the table are positions in
-    table        as in `multigpu.kernels.compiled.text.records`; lengths include what is read over
-                 the border
+    text         the text that NAME, NAME_END and QUALITY of the table are positions in
+    table        as in `multigpu.kernels.compiled.text.records`; lengths include the
+                 bases over the border
     letters      uint8[b]: their bases, one after the other
     offsets      int64[n + 1]: where each piece begins there
-    inside       int64[n]: how many bases of each piece stand in the span
-    lead, tail   the first piece goes on from, the last one may go on into another span
-    begin, stop  which bytes of the file these are; begin -1: no record was found
+    inside       int64[n]: number of bases of each piece in the span
+    lead         whether the first piece continues a record of the span before
+    tail         whether the last piece may continue in the next span
+    begin, stop  bytes of the file that the records take; begin -1: no record was found
     error        what is wrong after the last record
     """
 

@@ -3,7 +3,7 @@
 * **FASTQ**: a span has the records that begin in it; where its first one begins is guessed, and the
   guess is checked against where the span before ended.
 * **FASTA**: a span has the bases that stand in it, even of records that began before or continue
-  after it; those are read on for as many bases as a signature may reach over the border.
+  after it; such a piece extends over the border as far as a signature may reach.
 * Blocks of a stream are whole records, parsed where the job was started.
 """
 
@@ -17,8 +17,8 @@ from multigpu.errors import InputError
 from multigpu.formats.sequences import fastq, records
 from multigpu.formats.sequences.pieces import Pieces, TextInFile, TextInMemory
 from multigpu.formats.sequences.spans import BlockSpan, FileSpan, Span
-from multigpu.formats.storage.inlets import errors_named
 from multigpu.formats.storage.sources import Source, read_into
+from multigpu.formats.storage.stored_streams import errors_named
 from multigpu.kernels.compiled.text.records import BASES, LENGTH, Fault, gather
 from multigpu.kernels.device.buffers import Buffers
 
@@ -39,7 +39,7 @@ class SpanReader:
     ) -> None:
         """Make a reader.
 
-        overlap   bases that a FASTA piece is read on over the border
+        overlap   bases that a FASTA piece extends over the border
         allocate  makes buffers for letters
         """
         self._sources, self._overlap, self._phred_offset = sources, overlap, phred_offset

@@ -1,6 +1,6 @@
-"""Record borders: bytes of FASTQ or FASTA to tables of records, and what is wrong in words.
+"""Record borders: bytes of FASTQ or FASTA to tables of records, and errors in words.
 
-What the columns of a table are says `multigpu.kernels.compiled.text.records`.
+The columns of a table are described in `multigpu.kernels.compiled.text.records`.
 """
 
 from dataclasses import dataclass
@@ -30,9 +30,9 @@ FEW_BYTES = 32  # of a record, name and line ends included
 class Parsed:
     """The records that begin before a border, and where and why parsing stopped.
 
-    table      int64[n, 6]; of a record with a wrong quality there is a row, too
+    table      int64[n, 6]; a record with a wrong quality has a row, too
     stop       where the next record begins, or the one with the fault
-    qualities  how many the record with the fault LENGTHS has
+    qualities  number of quality characters of the record with the fault LENGTHS
     """
 
     table: NDArray[np.int64]
@@ -42,14 +42,14 @@ class Parsed:
 
 
 def empty_table(rows: int) -> NDArray[np.int64]:
-    """Return a table with anything in it."""
+    """Return a table of this many rows, uninitialized."""
     return np.empty((rows, COLUMNS), np.int64)
 
 
 def parse(raw: NDArray[np.uint8], layout: str, *, final: bool, offset: int) -> Parsed:
     """Parse bytes that begin with a record.
 
-    final   nothing follows the bytes, so an incomplete record is what it looks like
+    final   whether nothing follows the bytes, so that an incomplete record is an error
     offset  the quality character that means 0
     """
     if layout == "fasta":
@@ -63,7 +63,7 @@ def parse(raw: NDArray[np.uint8], layout: str, *, final: bool, offset: int) -> P
 
 
 def _parse_fasta(raw: NDArray[np.uint8], final: bool) -> Parsed:
-    """Parse all records but the last, which may go on, unless the bytes are final."""
+    """Parse all records but the last, which may continue; if the bytes are final, all of them."""
     stop = len(raw) if final else _last_header(raw)
     pieces = parse_pieces(raw[:stop], 0, stop, 0, final=True)
     assert pieces is not None
@@ -85,9 +85,10 @@ def parse_pieces(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], bool] | None:
     """Parse the FASTA records, and pieces of records, whose bases stand in [begin, border).
 
-    Returns the table, how many bases of each piece stand there, and whether the first piece goes on
-    from a record that began before. The last one reaches `overlap` bases over the border if its
-    record does; None where they are not all in `raw` (and `final` does not say that this is all).
+    Returns the table, how many bases of each piece stand there, and whether the first piece
+    continues a record that began before. The last one reaches `overlap` bases over the border if
+    its record does. Returns None where these are not all in `raw`, unless `final` says that nothing
+    follows.
     """
     rows = max(ROWS, len(raw) // FEW_BYTES)  # memory that is not used takes none
     while True:

@@ -49,19 +49,29 @@ class Signatures:
 
     names    as in the files, up to the first white space
     letters  ASCII
+    files    path and number of signatures of each file
     """
 
     names: list[bytes]
     letters: Joined
+    files: tuple[tuple[str, int], ...] = ()
 
     def __len__(self) -> int:
         return len(self.names)
+
+    def by_file(self) -> Iterator[tuple[str, slice]]:
+        """Yield the path of each file, and which of the signatures are in it."""
+        first = 0
+        for path, count in self.files:
+            yield path, slice(first, first + count)
+            first += count
 
 
 def read_signatures(paths: Sequence[str]) -> Signatures:
     """Return all signatures of the files in order. Raises InputError for wrong ones."""
     names: list[bytes] = []
     joined, lengths = [np.empty(0, np.uint8)], [np.empty(0, np.int64)]
+    files = []
     for path in expand(paths):
         source = inspect_source(path)
         raw = np.concatenate([np.empty(0, np.uint8), *blocks(source, READ_BYTES)])
@@ -75,11 +85,12 @@ def read_signatures(paths: Sequence[str]) -> Signatures:
         gather(raw, table, letters, 0)
         _check(source, found, _join([letters], [table[:, LENGTH]]))
         names += found
+        files.append((path, len(found)))
         joined.append(letters)
         lengths.append(table[:, LENGTH])
     if not names:
         raise InputError(", ".join(paths) or "--signatures", "there is no signature")
-    return Signatures(names, _join(joined, lengths))
+    return Signatures(names, _join(joined, lengths), tuple(files))
 
 
 def _join(arrays: Sequence[NDArray[np.uint8]], lengths: Sequence[NDArray[np.int64]]) -> Joined:

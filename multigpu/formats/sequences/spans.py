@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from multigpu.cluster.engine.plan import spans
 from multigpu.errors import Failure, InputError, Unreadable
 from multigpu.formats.sequences.records import Parsed, describe, empty_table, parse
-from multigpu.formats.storage.ahead import Block, ReadAhead
+from multigpu.formats.storage.read_ahead import Block, ReadAhead
 from multigpu.formats.storage.sources import Source
 from multigpu.kernels.compiled.text.records import Fault
 
@@ -42,7 +42,7 @@ Span = FileSpan | BlockSpan
 
 
 def file_spans(source: int, size: int, chunk_bytes: int) -> Iterator[FileSpan]:
-    """Yield the spans of a file that is cut every `chunk_bytes`, wherever that is."""
+    """Yield the spans of a file that is cut every `chunk_bytes`, regardless of records."""
     for piece in spans(size, chunk_bytes):
         yield FileSpan(source, piece.start, piece.stop, exact=piece.start == 0)
 

@@ -3,7 +3,13 @@
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from multigpu.formats.storage.decompress import HEADER, Members, Stored, bgzf_size, damaged
+from multigpu.formats.storage.decompress import (
+    HEADER,
+    Members,
+    NamedStream,
+    bgzf_size,
+    damage_error,
+)
 
 BATCH = 1 << 20  # stored bytes that one thread takes together
 SHORTEST = 26  # bytes of a block: header, no data, checksum and length
@@ -16,8 +22,8 @@ class BgzfContent:
     threads, a few ahead of what is taken.
     """
 
-    def __init__(self, inlet: Stored, threads: int) -> None:
-        self._inlet = inlet
+    def __init__(self, stream: NamedStream, threads: int) -> None:
+        self._stream = stream
         self._pool = ThreadPoolExecutor(threads, "bgzf")
         self._most = threads + 1  # batches in progress
         self._coming: deque[Future[bytes]] = deque()
@@ -35,12 +41,12 @@ class BgzfContent:
                 # What follows the blocks: nothing, zeros, or other gzip data.
                 if self._rest is None:
                     self._pool.shutdown(wait=False)
-                    self._rest = Members(self._inlet, "gzip", self._left, self._last)
+                    self._rest = Members(self._stream, "gzip", self._left, self._last)
                 return self._rest.readinto(out)
             try:
                 self._piece = memoryview(self._coming.popleft().result())
             except Exception as error:
-                raise damaged(self._inlet.path, "gzip", error) from error
+                raise damage_error(self._stream.path, "gzip", error) from error
         count = min(len(out), len(self._piece))
         out[:count] = self._piece[:count]
         self._piece = self._piece[count:]
@@ -49,7 +55,7 @@ class BgzfContent:
     def _submit(self) -> None:
         """Give the next blocks to a thread."""
         room = bytearray(BATCH)
-        new = room[: self._inlet.readinto(memoryview(room)) or 0]
+        new = room[: self._stream.readinto(memoryview(room)) or 0]
         stored = self._left + new
         last, stop, good = _whole_blocks(stored)
         self._blocks_follow = good and bool(new)

@@ -34,7 +34,7 @@ class Stream(Protocol):
         """Fill the front of `out`; 0 only at the end."""
 
 
-class Stored(Stream, Protocol):
+class NamedStream(Stream, Protocol):
     """Stream with the path that its errors name."""
 
     @property
@@ -44,13 +44,15 @@ class Stored(Stream, Protocol):
 class Members:
     """Content of a file of any number of gzip members or zstd frames, one after the other."""
 
-    def __init__(self, inlet: Stored, kind: Kind, stored: bytes = b"", last: bytes = b"") -> None:
-        """Read on in a file.
+    def __init__(
+        self, stream: NamedStream, kind: Kind, stored: bytes = b"", last: bytes = b""
+    ) -> None:
+        """Continue to read a file.
 
-        stored  bytes that were read of the inlet before
+        stored  bytes that were read of the stream before
         last    the member before these bytes, if there was one
         """
-        self._inlet, self._kind = inlet, kind
+        self._stream, self._kind = stream, kind
         self._chunk = memoryview(bytearray(CHUNK))
         self._stored = stored  # bytes that wait to be decompressed
         self._front = last[:HEADER]  # of the last member that began
@@ -64,11 +66,11 @@ class Members:
         return 0
 
     def _read(self) -> memoryview:
-        return self._chunk[: self._inlet.readinto(self._chunk) or 0]
+        return self._chunk[: self._stream.readinto(self._chunk) or 0]
 
     def _begin_member(self) -> bool:
         """Begin with the next member, if there is one."""
-        path, kind, padding = self._inlet.path, self._kind, PADDING[self._kind]
+        path, kind, padding = self._stream.path, self._kind, PADDING[self._kind]
         front = self._stored.lstrip(padding)
         while len(front) < HEADER and (more := self._read()):
             front = (front + more).lstrip(padding)
@@ -88,11 +90,11 @@ class Members:
         if self._member.needs_input:
             stored, self._stored = self._stored or self._read(), b""
             if not stored:
-                raise truncated(self._inlet.path, self._kind)
+                raise truncation_error(self._stream.path, self._kind)
         try:
             piece: bytes = self._member.decompress(stored, most)
         except Exception as error:  # each library has its own class
-            raise damaged(self._inlet.path, self._kind, error) from error
+            raise damage_error(self._stream.path, self._kind, error) from error
         if self._member.eof:
             self._stored, self._member = self._member.unused_data, None
         return piece
@@ -110,16 +112,16 @@ def _decompressor(kind: Kind) -> Any:
     return zstd.ZstdDecompressor(options=options)
 
 
-def damaged(path: str, kind: Kind, error: Exception) -> Exception:
+def damage_error(path: str, kind: Kind, error: Exception) -> Exception:
     """Return the error for what a library says of damaged data."""
     if isinstance(error, MemoryError):
         return error
     if isinstance(error, EOFError):
-        return truncated(path, kind)
+        return truncation_error(path, kind)
     return InputError(path, f"{kind} data is corrupt: {str(error).rpartition(': ')[2]}")
 
 
-def truncated(path: str, kind: Kind) -> InputError:
+def truncation_error(path: str, kind: Kind) -> InputError:
     return InputError(path, f"{kind} data ends early: the file is truncated")
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from multigpu.errors import InputError
-from multigpu.formats.storage.inlets import errors_named, status_of
 from multigpu.formats.storage.sources import MIB, read_part
+from multigpu.formats.storage.stored_streams import errors_named, status_of
 
 HASHED_WHOLE = 8 * MIB
 

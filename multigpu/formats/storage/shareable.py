@@ -24,7 +24,7 @@ def empty(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
     size = max(1, prod(shape) * kind.itemsize)
     # The system would give more than it has.
     if size > free_bytes(None):
-        raise MemoryError(f"{size:,} bytes of memory are not there")
+        raise MemoryError(f"not enough memory: {size:,} bytes needed")
     descriptor = -1
     try:
         descriptor = os.memfd_create("multigpu")
@@ -33,7 +33,7 @@ def empty(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
     except OSError as error:
         if descriptor >= 0:
             os.close(descriptor)
-        raise MemoryError(f"{size:,} bytes of memory are not there") from error
+        raise MemoryError(f"not enough memory: {size:,} bytes needed") from error
     memory.descriptor = descriptor
     finalize(memory, os.close, descriptor)
     return np.frombuffer(memory, kind, prod(shape)).reshape(shape)

@@ -33,10 +33,10 @@ from multigpu.formats.storage.decompress import (
     bgzf_size,
     lacks_bgzf_end,
 )
-from multigpu.formats.storage.inlets import (
+from multigpu.formats.storage.stored_streams import (
     HEAD,
     STDIN,
-    Inlet,
+    StoredStream,
     errors_named,
     fill,
     forget,
@@ -234,14 +234,14 @@ def inspect_source(path: str, kind: Kind = SEQUENCES) -> Source:
     kind.
     """
     try:
-        with Inlet(path, looking=True) as inlet:
-            compression = _compression(inlet.head())
-            local = inlet.size is not None and not is_remote(path)
+        with StoredStream(path, looking=True) as stored:
+            compression = _compression(stored.head())
+            local = stored.size is not None and not is_remote(path)
             # `blocks` gets to the end much later.
             if local and lacks_bgzf_end(read_ending(path, 2 * BGZF_LARGEST)):
                 raise InputError(path, NO_BGZF_END)
-            layout = _layout(path, _glimpse(inlet, compression), kind)
-            return Source(path, inlet.size, compression, layout)
+            layout = _layout(path, _glimpse(stored, compression), kind)
+            return Source(path, stored.size, compression, layout)
     except InputError:
         forget(path)
         raise
@@ -253,8 +253,8 @@ def read_beginning(path: str) -> bytes:
     They are kept for `open_content` where they are read of a pipe. Raises InputError where the file
     cannot be read or is visibly damaged.
     """
-    with Inlet(path, looking=True) as inlet:
-        content = _glimpse(inlet, _compression(inlet.head()))
+    with StoredStream(path, looking=True) as stored:
+        content = _glimpse(stored, _compression(stored.head()))
         start = bytearray(HEAD)
         return bytes(start[: fill(content, memoryview(start))])
 
@@ -266,10 +266,10 @@ def read_ending(path: str, count: int) -> bytes:
     return read_part(path, max(0, size - count), count)
 
 
-def _glimpse(inlet: Inlet, compression: Compression) -> Stream:
+def _glimpse(stored: StoredStream, compression: Compression) -> Stream:
     """Return the content, of which only the beginning is wanted."""
     # A few blocks are not worth threads.
-    return _content(inlet, "gzip" if compression == "bgzf" else compression)
+    return _content(stored, "gzip" if compression == "bgzf" else compression)
 
 
 def _compression(head: bytes) -> Compression:
@@ -335,14 +335,14 @@ def blocks(source: Source, size: int) -> Iterator[NDArray[np.uint8]]:
         raise ValueError(f"blocks of {size} bytes")
     if source.compression == "none" and source.size is not None:
         size = min(size, max(LOOK, source.size + 1))  # a byte more tells that there is none
-    with Inlet(source.path, looking=False) as inlet:
-        content = _content(inlet, source.compression)
+    with StoredStream(source.path, looking=False) as stored:
+        content = _content(stored, source.compression)
         count = size
         while count == size:
             room = np.empty(size, np.uint8)
             if count := fill(content, room.data):
                 yield room[:count]
-        inlet.check_complete(source.size)
+        stored.check_complete(source.size)
 
 
 @contextmanager
@@ -351,18 +351,18 @@ def open_content(path: str) -> Iterator[io.BufferedReader]:
 
     Raises InputError, from its reads too, where the data cannot be read, are damaged or end early.
     """
-    with Inlet(path, looking=True) as inlet:
-        compression = _compression(inlet.head())
-    with Inlet(path, looking=False) as inlet:
-        yield io.BufferedReader(_Raw(_content(inlet, compression), inlet), MIB)
+    with StoredStream(path, looking=True) as stored:
+        compression = _compression(stored.head())
+    with StoredStream(path, looking=False) as stored:
+        yield io.BufferedReader(_Raw(_content(stored, compression), stored), MIB)
 
 
 class _Raw(io.RawIOBase):
-    """Content of an inlet as a file object."""
+    """Content of a stored stream as a file object."""
 
-    def __init__(self, stream: Stream, inlet: Inlet) -> None:
+    def __init__(self, stream: Stream, stored: StoredStream) -> None:
         super().__init__()
-        self._stream, self._inlet = stream, inlet
+        self._stream, self._stored = stream, stored
 
     def readable(self) -> bool:
         return True
@@ -370,17 +370,17 @@ class _Raw(io.RawIOBase):
     def readinto(self, out: Any, /) -> int:
         count = self._stream.readinto(memoryview(out)) or 0
         if not count:
-            self._inlet.check_complete(self._inlet.size)
+            self._stored.check_complete(self._stored.size)
         return count
 
 
-def _content(inlet: Inlet, compression: Compression) -> Stream:
+def _content(stored: StoredStream, compression: Compression) -> Stream:
     if compression == "none":
-        return inlet
+        return stored
     if compression == "bgzf":
         # The other half of the processors computes.
-        return BgzfContent(inlet, threads=max(1, len(os.sched_getaffinity(0)) // 2))
-    return Members(inlet, compression)
+        return BgzfContent(stored, threads=max(1, len(os.sched_getaffinity(0)) // 2))
+    return Members(stored, compression)
 
 
 def read_part(path: str, start: int, size: int) -> bytes:

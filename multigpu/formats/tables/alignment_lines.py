@@ -61,7 +61,7 @@ class SamOfSignatures:
         if len(empty := np.flatnonzero(batch.sample_length == 0)):
             raise UsageError(
                 f"SAM has no references without a base, but {quoted(batch.sample[empty[0]])} has"
-                " none and matches: allow fewer errors, or choose another --format"
+                " none and matches: allow fewer errors, or choose --format paf"
             )
         rows = Rows.of(batch, self._signatures, self._requested)
         return b"".join([self._lines(piece) for piece in rows.pieces()])

@@ -22,7 +22,7 @@ from multigpu.formats.alignments.regions import LONGEST, Regions, in_order, no_r
 from multigpu.formats.storage.compressed import Compressed, compressed_output
 from multigpu.formats.storage.sources import is_regular, open_content
 from multigpu.formats.storage.suffixes import PARQUET, suffix_of_output
-from multigpu.formats.tables import arrow, misread
+from multigpu.formats.tables import arrow, counts_errors
 
 COLUMNS = ("chrom", "start", "end")
 PARQUET_MAGIC = b"PAR1"
@@ -112,8 +112,7 @@ def read_counts(path: str, empty: Empty = np.empty) -> Counts:
     try:
         return _read(path, empty)
     except MemoryError as error:
-        problem = f"there is not enough memory to read it ({first_line(error)})"
-        raise Failure(f"{path}: {problem}") from error
+        raise Failure(f"{path}: does not fit into memory ({first_line(error)})") from error
 
 
 def _read(path: str, empty: Empty) -> Counts:
@@ -122,7 +121,7 @@ def _read(path: str, empty: Empty) -> Counts:
             samples = _parse_header(path, file.readline().decode("utf-8-sig", "replace"))
             return _in_order(path, samples, *_read_text(path, file, samples))
     if not is_regular(path):
-        raise InputError(path, "Parquet must be a file, for it is not read in order")
+        raise InputError(path, "Parquet cannot be read from a pipe: give a file")
     samples = _read_schema(path)
     with suppress(_Fractional):  # which knows of the arrays up to here, until this block ends
         return _in_order(path, samples, *_decode(path, samples, np.int32, empty))
@@ -174,7 +173,7 @@ def _check_names(path: str, rows: _Rows, before: int) -> None:
 
 def _parse_header(path: str, header: str) -> tuple[str, ...]:
     """Return the names in a line `chrom start end sample1 …`, which a # may begin."""
-    if problem := misread.identify(path, header):
+    if problem := counts_errors.identify(path, header):
         raise InputError(path, problem)
     return _check_samples(path, header.lstrip("#").rstrip("\r\n").split("\t"))
 
@@ -194,7 +193,7 @@ def _check_samples(path: str, columns: Sequence[str]) -> tuple[str, ...]:
         if "\0" in name:
             raise InputError(path, f"{quoted(name)} is no name of a sample", where)
         if name in samples[:number]:
-            raise InputError(path, f"the sample {quoted(name)} is there twice", where)
+            raise InputError(path, f"the sample {quoted(name)} is listed twice", where)
     return samples
 
 
@@ -236,7 +235,7 @@ def _read_text_rows(path: str, file: Any, samples: Sequence[str]) -> Iterator[_R
         for batch in reader:
             yield _rows(batch)
     except pa.ArrowInvalid as error:
-        raise misread.translate(path, [*COLUMNS, *samples], str(error)) from error
+        raise counts_errors.translate(path, [*COLUMNS, *samples], str(error)) from error
 
 
 # ---- Parquet ----------------------------------------------------------------------------------

@@ -25,9 +25,9 @@ class RowGroups:
         import pyarrow.parquet as pq
 
         self._waiting: list[pa.Table] = []
-        self._valve = _Valve(raw)
+        self._file = _ClosableFile(raw)
         self._writer = pq.ParquetWriter(
-            self._valve, schema, compression="zstd", use_dictionary=list(dictionary)
+            self._file, schema, compression="zstd", use_dictionary=list(dictionary)
         )
 
     def write(self, table: "pa.Table") -> None:
@@ -40,7 +40,7 @@ class RowGroups:
 
     def __exit__(self, kind: object, *_: object) -> None:
         # A writer that is freed or closed would write the end of a file.
-        self._valve.shut = kind is not None
+        self._file.shut = kind is not None
         if self._waiting and kind is None:
             self._write_groups(complete_only=False)
         self._writer.close()
@@ -55,8 +55,8 @@ class RowGroups:
         self._waiting = [rows.slice(stop)] if stop < rows.num_rows else []
 
 
-class _Valve:
-    """File that takes nothing more once it is shut."""
+class _ClosableFile:
+    """File whose writes have no effect once it is shut."""
 
     def __init__(self, raw: BinaryIO) -> None:
         self._raw, self.shut, self.closed = raw, False, False

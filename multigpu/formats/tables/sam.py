@@ -17,20 +17,26 @@ from multigpu.formats.tables.tabix import full_disk_named
 REFERENCE_NAME = re.compile(rb"(?![*=])[0-9A-Za-z!#$%&*+./:;=?@^_|~-]+")
 MISNAMED_QUERY = re.compile(rb"^(?![!-?A-~]{1,254}\n)([^\n]*)\n", re.MULTILINE)
 LONGEST_REFERENCE = (1 << 31) - 1
+DUPLICATE = "duplicate name; SAM needs unique reference names: rename it, or choose --format paf"
+NO_NAME = "has no name, which SAM needs: name it, or choose --format paf"
 BLOCK = 1 << 20  # bytes of lines at a time
 COMPRESSED_INSIDE = "BAM files are compressed inside: choose a name without .gz or .zst"
 
 Write = Callable[[bytes], Any]
 
 
-def misnamed_query(path: str, names: bytes) -> InputError | None:
+def misnamed_query(path: str, names: bytes, *, are_all: bool) -> InputError | None:
     """Return the error for the first name of a read, or signature, that SAM does not allow.
 
-    names  each with a line end after it
+    names    each with a line end after it
+    are_all  whether these are the names of all records of the file
     """
     found = MISNAMED_QUERY.search(names)
     if found is None:
         return None
+    if not found[1]:
+        number = names.count(b"\n", 0, found.start()) + 1
+        return InputError(path, NO_NAME, f"record {number:,}" if are_all else "a record")
     return _misfit(path, found[1], "SAM allows names of 1 to 254 ASCII characters without @")
 
 
@@ -42,25 +48,31 @@ class References:
 
     def __init__(self) -> None:
         self._lengths: dict[bytes, int] = {}
+        self._path, self._records = "", 0
 
     def add(self, path: str, names: Iterable[bytes], lengths: Iterable[int]) -> None:
-        """Add the sequences of a file.
+        """Add the next sequences of a file.
 
         Raises InputError for a name that is there already, and for a name or a length that SAM
         does not allow.
         """
+        if path != self._path:
+            self._path, self._records = path, 0
         for name, length in zip(names, lengths, strict=True):
+            self._records += 1
             if not length:
                 continue
+            if not name:
+                raise InputError(path, NO_NAME, f"record {self._records:,}")
             if not REFERENCE_NAME.fullmatch(name):
                 allowed = "!#$%&*+./:;=?@^_|~-"
                 problem = f"SAM allows names of letters, digits and {allowed}, no * or = first"
                 raise _misfit(path, name, problem)
             if name in self._lengths:
-                raise _misfit(path, name, "SAM allows each name once, and this one was there")
+                raise InputError(path, DUPLICATE, f"record {quoted(name)}")
             if length > LONGEST_REFERENCE:
-                problem = f"SAM allows {LONGEST_REFERENCE:,} bases, and these are {length:,}"
-                raise _misfit(path, name, problem)
+                problem = f"{length:,} bases, and SAM allows {LONGEST_REFERENCE:,}"
+                raise InputError(path, f"{problem}: choose --format paf", f"record {quoted(name)}")
             self._lengths[name] = length
 
     def header(self, program: bytes) -> bytes:
@@ -73,7 +85,7 @@ class References:
 
 
 def _misfit(path: str, name: bytes, problem: str) -> InputError:
-    cure = "rename it, or choose another --format"
+    cure = "rename it, or choose --format paf"
     return InputError(path, f"{problem}: {cure}", f"record {quoted(name)}")
 
 
@@ -106,7 +118,7 @@ def open_sam(
             raise UsageError(COMPRESSED_INSIDE)
         import_pysam("BAM files")
     if header_last:
-        with _Waiting(path) as lines:
+        with _TemporaryLines(path) as lines:
             yield lines.write
             with _open_lines(raw, kind, compression, header(), path) as write:
                 for block in lines.blocks():
@@ -139,7 +151,7 @@ def _open_bam(raw: BinaryIO, header: bytes, path: str | None) -> Iterator[Write]
     """
     pysam = import_pysam("BAM files")
     about = pysam.AlignmentHeader.from_text(header.decode())
-    with _Waiting(path) as records:
+    with _TemporaryLines(path) as records:
         with records.errors_named():
             file = pysam.AlignmentFile(records.file, "wb", header=about)
 
@@ -157,7 +169,7 @@ def _open_bam(raw: BinaryIO, header: bytes, path: str | None) -> Iterator[Write]
         shutil.copyfileobj(records.file, raw, BLOCK)
 
 
-class _Waiting:
+class _TemporaryLines:
     """A file without a name, which is gone when it is closed, or when the process ends."""
 
     def __init__(self, path: str | None) -> None:

@@ -10,8 +10,8 @@ Bytes = NDArray[np.uint8]
 Places = NDArray[np.int64]
 
 
-def speakable(word: str) -> str:
-    """Return a word with question marks for bytes that are no UTF-8, as in names of files."""
+def replace_undecodable(word: str) -> str:
+    """Return a word with a question mark for each byte that is no UTF-8 (in names of files)."""
     return word if word.isascii() else word.encode("utf-8", "replace").decode()
 
 
@@ -45,7 +45,7 @@ class Texts:
 
     @classmethod
     def one_after_the_other(cls, raw: Bytes, lengths: Places) -> "Texts":
-        """Return texts that fill `raw` from its begin."""
+        """Return texts that fill `raw` from its start."""
         return cls(raw, np.cumsum(lengths) - lengths, lengths)
 
     @classmethod

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError, Unreadable, quoted
-from multigpu.formats.storage.inlets import is_remote
 from multigpu.formats.storage.sources import COMPRESSED, Kind, blocks, inspect_source
+from multigpu.formats.storage.stored_streams import is_remote
 
 READ_BYTES = 16 << 20
 LARGEST_VALUE = float(np.finfo(np.float32).max)

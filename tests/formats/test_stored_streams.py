@@ -15,15 +15,15 @@ from support.program import ROOT
 from support.stored import READS, STORED, TRUNCATED, content
 
 from multigpu.errors import InputError
-from multigpu.formats.storage import inlets
+from multigpu.formats.storage import stored_streams
 from multigpu.formats.storage.sources import blocks, expand, inspect_source
 
 
 @pytest.fixture(autouse=True)
 def no_pipes_left() -> Iterator[None]:
     yield
-    while inlets.pipes:
-        inlets.pipes.popitem()[1].close()
+    while stored_streams.pipes:
+        stored_streams.pipes.popitem()[1].close()
 
 
 @dataclass
@@ -120,7 +120,7 @@ def test_fifo__refused_by_inspect_is_closed(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"fifo: neither FASTQ nor FASTA"):
         inspect_source(str(path))
     writer.join(10)
-    assert not inlets.pipes
+    assert not stored_streams.pipes
 
 
 # ---- URLs -------------------------------------------------------------------------------------

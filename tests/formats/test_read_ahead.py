@@ -10,7 +10,7 @@ import pytest
 
 from multigpu.errors import Failure, InputError
 from multigpu.formats.sequences.spans import block_spans
-from multigpu.formats.storage.ahead import LARGEST_BLOCK, Block, ReadAhead, Streams
+from multigpu.formats.storage.read_ahead import LARGEST_BLOCK, Block, ReadAhead, Streams
 from multigpu.formats.storage.sources import inspect_source
 
 

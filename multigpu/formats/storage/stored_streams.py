@@ -34,13 +34,13 @@ def fill(stream: Stream, out: memoryview) -> int:
     return done
 
 
-class Inlet:
+class StoredStream:
     """Stored bytes of one source: opened, counted, closed; errors name the path."""
 
     def __init__(self, path: str, looking: bool) -> None:
         """Open a source.
 
-        looking  whether the next inlet reads again what is read of a pipe now
+        looking  whether the next stream of the source reads again what is read of a pipe now
         """
         self.path = path
         self.taken = 0
