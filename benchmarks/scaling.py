@@ -251,8 +251,8 @@ class Series:
         small = Job(self.job.name, self.job.small or self.job.arguments, self.job.output, 0)
         Running(small, folder, *self.bench.where(1)).ended()
 
-    def median(self, devices: int) -> Ran:
-        ran = [self.run(devices) for _ in range(self.bench.runs)]
+    def median(self, devices: int, as_chosen: bool = False) -> Ran:
+        ran = [self.run(devices, as_chosen) for _ in range(self.bench.runs)]
         return sorted(ran, key=lambda each: each.work)[len(ran) // 2]
 
     def resumed(self, devices: int, chunks: int) -> tuple[int, Ran]:
@@ -274,11 +274,13 @@ def measure(bench: Bench, case: Case) -> Iterator[Figure]:
     series, name = Series(bench, case), case.job.name
     series.warm()
     alone = series.median(1)
-    whole = alone if bench.most == 1 else series.median(bench.most)
-    yield from undisturbed(bench, case, bench.most, whole, alone)
+    whole = alone
     if bench.most > 1:
-        whole = series.run(bench.most, as_chosen=True)
-        yield from started(bench, case, bench.most, whole)
+        yield from undisturbed(bench, case, bench.most, series.median(bench.most), alone)
+        whole = series.median(bench.most, as_chosen=True)
+        yield from as_chosen(bench, case, whole, alone)
+    else:
+        yield from undisturbed(bench, case, 1, alone, alone)
     if case.resumes:
         yield from resume(bench, series, whole)
     for devices in bench.devices[1:-1]:
@@ -296,13 +298,22 @@ def started(bench: Bench, case: Case, devices: int, ran: Ran) -> Iterator[Figure
                  [ran.first_chunk], STARTED if devices == 8 else None)  # fmt: skip
 
 
+def as_chosen(bench: Bench, case: Case, ran: Ran, alone: Ran) -> Iterator[Figure]:
+    """Yield the figures of all devices, by threads or worker processes as the program chooses."""
+    what = f"{case.job.name}, {bench.named(bench.most)} against one, as chosen, without start-up"
+    times, asked = alone.work / ran.work, case.asked.get(bench.most)
+    note = f"work {ran.work:.3g} s"
+    yield Figure("scaling", what, "×", [times], asked, at_most=False, note=note)
+    yield from started(bench, case, bench.most, ran)
+
+
 def undisturbed(bench: Bench, case: Case, devices: int, ran: Ran, alone: Ran) -> Iterator[Figure]:
     """Yield the figures of a run that nothing happens to."""
     name, where = case.job.name, bench.named(devices)
     if devices > 1:
-        yield Figure("scaling", f"{name}, {where} against one, without start-up", "×",
-                     [alone.work / ran.work], case.asked.get(devices), at_most=False,
-                     note=f"work {ran.work:.3g} s, process {ran.seconds:.3g} s")  # fmt: skip
+        what = f"{name}, {where} against one, each a process, without start-up"
+        note = f"work {ran.work:.3g} s, process {ran.seconds:.3g} s"
+        yield Figure("scaling", what, "×", [alone.work / ran.work], note=note)
     else:
         yield from started(bench, case, 1, ran)
     busy = [max(steps.values()) for steps in ran.busy().values()]
