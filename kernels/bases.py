@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.compiled.jit import lean
+from multigpu.kernels.compiled.jit import jit_no_alloc
 
 SETS = {
     "A": 1, "C": 2, "G": 4, "T": 8, "U": 8,
@@ -39,7 +39,7 @@ _WITH_A, _WITH_C, _WITH_G, _WITH_T = map(_letters_with, "ACGT")
 _ONE = np.uint32(1)
 
 
-@lean
+@jit_no_alloc
 def _encode(letters: Any, sets: Any) -> None:
     # Shifts of constants and no table, so that many letters go through a register at once.
     for i in range(len(letters)):

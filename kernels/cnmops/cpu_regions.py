@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from multigpu.kernels.cnmops.numbers import LEAST_MOST, REACH
 from multigpu.kernels.cnmops.types import LEAST_LEVEL, Floats
-from multigpu.kernels.compiled.jit import lean
+from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.compiled.native import fma
 from multigpu.kernels.numerics.exact_sums import exact_mean, exact_sum, in_80_bits
 from multigpu.kernels.numerics.log2_exp2 import (
@@ -123,7 +123,7 @@ def work_for(samples: int, classes: int, team: int) -> Work:
     return Work(*(np.empty(shapes.get(name, (BLOCK,))) for name in Work._fields))
 
 
-@lean
+@jit_no_alloc
 def find_covered(x: Any, scale: Any, least: Any, out: Any) -> Any:
     """Find the regions that have a count above `least`."""
     for row in range(x.shape[0]):
@@ -131,7 +131,7 @@ def find_covered(x: Any, scale: Any, least: Any, out: Any) -> Any:
             out[row] |= x[row, k] * scale[k] > least
 
 
-@lean
+@jit_no_alloc
 def add_up(x: Any, scale: Any, cov: Any, out: Any) -> Any:
     """Add the scaled counts of each region over the coverages, in the order of the samples."""
     for row in range(x.shape[0]):
@@ -141,7 +141,7 @@ def add_up(x: Any, scale: Any, cov: Any, out: Any) -> Any:
         out[row] = total
 
 
-@lean
+@jit_no_alloc
 def estimate(x: Any, rows: Any, constants: Any, work: Any, out: Any) -> Any:
     """Estimate levels and classes of the regions `rows`; the others are left as they are."""
     for first in range(0, rows.shape[0], BLOCK):
@@ -169,7 +169,7 @@ def estimate(x: Any, rows: Any, constants: Any, work: Any, out: Any) -> Any:
         _put_levels(rows, first, work, out)
 
 
-@lean
+@jit_no_alloc
 def compare(x: Any, rows: Any, floor: Any, constants: Any, work: Any, out: Any) -> Any:
     """Find the posteriors of the regions `rows` at the levels in `out`; constants.floor is 0."""
     n, samples = constants.changes.shape[0], x.shape[1]
@@ -192,7 +192,7 @@ def compare(x: Any, rows: Any, floor: Any, constants: Any, work: Any, out: Any) 
         _put_levels(rows, first, work, out)
 
 
-@lean
+@jit_no_alloc
 def _larger(a: Any, b: Any) -> Any:
     return max(b, a)
 
@@ -200,7 +200,7 @@ def _larger(a: Any, b: Any) -> Any:
 # ---- before the first cycle -------------------------------------------------------------------
 
 
-@lean
+@jit_no_alloc
 def _gather(x: Any, rows: Any, first: Any, constants: Any, work: Any) -> Any:
     """Gather the counts of a block of regions, the last one repeated, and what they determine."""
     for j in range(BLOCK):
@@ -215,7 +215,7 @@ def _gather(x: Any, rows: Any, first: Any, constants: Any, work: Any) -> Any:
             work.greatest[j] = _larger(count, work.greatest[j])
 
 
-@lean
+@jit_no_alloc
 def _sum_samples(values: Any, constants: Any, work: Any) -> Any:
     """Add [samples, BLOCK] values into work.sums[0, 0]."""
     for member in range(constants.team):
@@ -226,7 +226,7 @@ def _sum_samples(values: Any, constants: Any, work: Any) -> Any:
     _add_members(work.sums)
 
 
-@lean
+@jit_no_alloc
 def _add_members(sums: Any) -> Any:
     """Add the sums of all members into those of the first: neighbours, neighbouring pairs, ..."""
     step = 1
@@ -238,7 +238,7 @@ def _add_members(sums: Any) -> Any:
         step *= 2
 
 
-@lean
+@jit_no_alloc
 def _start(constants: Any, work: Any) -> Any:
     """Set the first weights and levels: a median, or a mean, 1 or more."""
     samples = work.sorted.shape[0]
@@ -254,7 +254,7 @@ def _start(constants: Any, work: Any) -> Any:
             work.level[j] = _larger(work.sums[0, 0, j] / samples, 1.0)
 
 
-@lean
+@jit_no_alloc
 def _median(values: Any) -> Any:
     """Return the median of at least one value; they are put into another order."""
     middle = values.shape[0] // 2
@@ -281,7 +281,7 @@ def _median(values: Any) -> Any:
 # ---- a cycle ----------------------------------------------------------------------------------
 
 
-@lean
+@jit_no_alloc
 def _set_anchor(cycle: Any, is_moved: Any, constants: Any, work: Any) -> Any:
     """Bring anchors to the levels that are too far off, or without `is_moved` to all levels."""
     is_far = not is_moved
@@ -298,7 +298,7 @@ def _set_anchor(cycle: Any, is_moved: Any, constants: Any, work: Any) -> Any:
         _set_densities(cycle == 0, constants, work)
 
 
-@lean
+@jit_no_alloc
 def _set_densities(is_first: Any, constants: Any, work: Any) -> Any:
     """Set the densities at the rates anchor * changes; in the first cycle these count twice."""
     changes = constants.squares if is_first else constants.changes
@@ -315,7 +315,7 @@ def _set_densities(is_first: Any, constants: Any, work: Any) -> Any:
                 work.density[k, i, j] = exp2_or_little(exponent)
 
 
-@lean
+@jit_no_alloc
 def _set_factors(is_moved: Any, constants: Any, work: Any) -> Any:
     """Set what leads from densities at the anchors to weighted ones at the levels."""
     for j in range(BLOCK):
@@ -328,7 +328,7 @@ def _set_factors(is_moved: Any, constants: Any, work: Any) -> Any:
             work.factor[i, j] = work.alpha[i, j] * to_level
 
 
-@lean
+@jit_no_alloc
 def _add_posteriors(is_moved: Any, constants: Any, work: Any) -> Any:
     """Add the posteriors of all samples and, with coverages, the counts that they let expect."""
     for member in range(constants.team):
@@ -340,7 +340,7 @@ def _add_posteriors(is_moved: Any, constants: Any, work: Any) -> Any:
     _add_members(work.total)
 
 
-@lean
+@jit_no_alloc
 def _weigh(k: Any, is_moved: Any, constants: Any, work: Any) -> Any:
     """Set sample k's weighted densities, not below the floor, and 1 / their sum."""
     n = constants.changes.shape[0]
@@ -357,7 +357,7 @@ def _weigh(k: Any, is_moved: Any, constants: Any, work: Any) -> Any:
         work.share[j] = reciprocal(work.even[j] + work.odd[j])
 
 
-@lean
+@jit_no_alloc
 def _weigh_class(k: Any, i: Any, sums: Any, work: Any) -> Any:
     for j in range(BLOCK):
         here = _larger(work.density[k, i, j] * work.factor[i, j], work.floor[j])
@@ -365,7 +365,7 @@ def _weigh_class(k: Any, i: Any, sums: Any, work: Any) -> Any:
         sums[j] += here
 
 
-@lean
+@jit_no_alloc
 def _add(k: Any, member: Any, constants: Any, work: Any) -> Any:
     """Add sample k's posteriors, weighted * share, and its expected counts to its member's."""
     n = constants.changes.shape[0]
@@ -385,7 +385,7 @@ def _add(k: Any, member: Any, constants: Any, work: Any) -> Any:
         work.sums[member, 0, j] = fma(expected, constants.cov[k], work.sums[member, 0, j])
 
 
-@lean
+@jit_no_alloc
 def _add_expected(constants: Any, work: Any) -> Any:
     """Add up the counts that the totals let expect at level 1, into work.sums[0, 0]."""
     if constants.is_unit:
@@ -399,7 +399,7 @@ def _add_expected(constants: Any, work: Any) -> Any:
     _add_members(work.sums)
 
 
-@lean
+@jit_no_alloc
 def _renew_weights(constants: Any, work: Any) -> Any:
     """Set the weights by the totals of the posteriors."""
     for i in range(constants.changes.shape[0]):
@@ -411,7 +411,7 @@ def _renew_weights(constants: Any, work: Any) -> Any:
 # ---- the last cycle ---------------------------------------------------------------------------
 
 
-@lean
+@jit_no_alloc
 def _divide_weights(constants: Any, work: Any) -> Any:
     """Set the weights as `_renew_weights` does, by true quotients."""
     samples = float(constants.cov.shape[0])
@@ -422,7 +422,7 @@ def _divide_weights(constants: Any, work: Any) -> Any:
             work.alpha[i, j] = (prior + mean) / (1.0 + constants.impact)
 
 
-@lean
+@jit_no_alloc
 def _finish(rows: Any, first: Any, is_moved: Any, constants: Any, work: Any, out: Any) -> Any:
     """Add posteriors as `_add_posteriors` does, and put each sample's answers into `out`."""
     work.share[:] = 1.0
@@ -441,7 +441,7 @@ def _finish(rows: Any, first: Any, is_moved: Any, constants: Any, work: Any, out
         out.ini[rows[first + j]] = exact_mean(total, left_out, float(constants.cov.shape[0]))
 
 
-@lean
+@jit_no_alloc
 def _divide(k: Any, is_moved: Any, constants: Any, work: Any) -> Any:
     """Set sample k's posteriors, as R adds and divides."""
     n = constants.changes.shape[0]
@@ -464,7 +464,7 @@ def _divide(k: Any, is_moved: Any, constants: Any, work: Any) -> Any:
             work.weighted[i, j] /= work.sum_of[j]
 
 
-@lean
+@jit_no_alloc
 def _measure(member: Any, constants: Any, work: Any) -> Any:
     """Find a sample's signed I/NI (work.sum_of) and likeliest class; add its I/NI to a member's."""
     for j in range(BLOCK):
@@ -485,7 +485,7 @@ def _measure(member: Any, constants: Any, work: Any) -> Any:
         work.left_out[member, j] += rest
 
 
-@lean
+@jit_no_alloc
 def _add_exact_members(sums: Any, left_out: Any) -> Any:
     """Add the members as `_add_members` does, with what their roundings leave out."""
     step = 1
@@ -498,7 +498,7 @@ def _add_exact_members(sums: Any, left_out: Any) -> Any:
         step *= 2
 
 
-@lean
+@jit_no_alloc
 def _put_sample(rows: Any, first: Any, k: Any, work: Any, out: Any) -> Any:
     """Put the answers of sample k into `out`."""
     for j in range(min(BLOCK, rows.shape[0] - first)):
@@ -510,7 +510,7 @@ def _put_sample(rows: Any, first: Any, k: Any, work: Any, out: Any) -> Any:
                 out.posterior[row, i, k] = work.weighted[i, j]
 
 
-@lean
+@jit_no_alloc
 def _put_levels(rows: Any, first: Any, work: Any, out: Any) -> Any:
     """Put levels and weights into `out`."""
     for j in range(min(BLOCK, rows.shape[0] - first)):

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from multigpu.kernels.compiled.jit import lean
+from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.normalization import density
 from multigpu.kernels.normalization.types import Floats
 from multigpu.kernels.numerics.sums import WARP, warp_sum
@@ -52,7 +52,7 @@ class Ascending:
         return out
 
 
-@lean
+@jit_no_alloc
 def _add_moments(values, center, out):  # type: ignore[no-untyped-def]
     for row in range(0, len(values), SUMMING):
         for k in range(min(SUMMING, len(values) - row)):
@@ -61,7 +61,7 @@ def _add_moments(values, center, out):  # type: ignore[no-untyped-def]
             out[1, k] += off * off
 
 
-@lean
+@jit_no_alloc
 def _share_out(values, low, step, lanes, out):  # type: ignore[no-untyped-def]
     begin = 0
     while begin < len(values) and np.floor((values[begin] - low) / step) < -1.0:

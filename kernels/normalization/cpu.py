@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.compiled.jit import lean
+from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.compiled.parallel import over_spans
 from multigpu.kernels.normalization import factors
 from multigpu.kernels.normalization.ascending import Ascending
@@ -157,7 +157,7 @@ def _spectra(
     return [out[sample] for sample in samples]
 
 
-@lean
+@jit_no_alloc
 def _add(x: Any, rows: Any, samples: Any, out: Any) -> Any:
     flight = 0
     for row in range(x.shape[0]):

@@ -6,7 +6,7 @@ ends: the I/NI of neighbouring positions are often exactly equal. All results ar
 
 import numpy as np
 
-from multigpu.kernels.compiled.jit import lean
+from multigpu.kernels.compiled.jit import jit_no_alloc
 
 LOG2_E = 1.4426950408889634
 LN2_HIGH = 6.93147180369123816490e-01  # 33 bits, so that multiples of it are exact
@@ -17,14 +17,14 @@ ROOT_HALF = 0x3FE6A09E667F3BCD  # sqrt(1/2)
 DIGITS = 52  # bits after the exponent
 
 
-@lean
+@jit_no_alloc
 def times_power_of_2(x, n):  # type: ignore[no-untyped-def]
     """Return x 2^n, all of them normal numbers."""
     bits = np.float64(x).view(np.int64) + (np.int64(n) << DIGITS)
     return np.int64(bits).view(np.float64)
 
 
-@lean
+@jit_no_alloc
 def ln(x):  # type: ignore[no-untyped-def]
     """Return the natural logarithm of a normal number above 0.
 
@@ -45,14 +45,14 @@ def ln(x):  # type: ignore[no-untyped-def]
     return n * LN2_HIGH + (f + (tail + n * LN2_LOW))
 
 
-@lean
+@jit_no_alloc
 def ln_1p(x):  # type: ignore[no-untyped-def]
     """Return ln(1 + x) for x above -1; what 1 + x loses is added."""
     y = 1.0 + x
     return ln(y) + (x - (y - 1.0)) / y
 
 
-@lean
+@jit_no_alloc
 def exp_of(x):  # type: ignore[no-untyped-def]
     """Return e ** x for x from -700 to 700: 2^n times Taylor's series of what is left."""
     rounded = x * LOG2_E + ROUND

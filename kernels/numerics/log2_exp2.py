@@ -6,7 +6,7 @@ Loops over arrays that call these functions become vector instructions.
 
 import numpy as np
 
-from multigpu.kernels.compiled.jit import lean
+from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.compiled.native import fma
 
 LOG2E = 1.4426950408889634
@@ -18,23 +18,23 @@ ROOT_HALF = 0x3FE6A09E667F3BCD  # sqrt(1/2)
 DIGITS = 52  # bits after the exponent
 
 
-@lean
+@jit_no_alloc
 def _bits(x):  # type: ignore[no-untyped-def]
     return np.float64(x).view(np.int64)
 
 
-@lean
+@jit_no_alloc
 def _number(bits):  # type: ignore[no-untyped-def]
     return np.int64(bits).view(np.float64)
 
 
-@lean
+@jit_no_alloc
 def reciprocal(x):  # type: ignore[no-untyped-def]
     """Return 1 / x to 3 ulp: exactly rounded, of x without its last bit; log2_exp2.cuh says why."""
     return 1.0 / _number(_bits(x) & -2)
 
 
-@lean
+@jit_no_alloc
 def exp2_of(x):  # type: ignore[no-untyped-def]
     """Return 2 ** x to 3 ulp for -1000 < x < 1000."""
     rounded = x + ROUND
@@ -53,14 +53,14 @@ def exp2_of(x):  # type: ignore[no-untyped-def]
     return _number(_bits(fma(t, f, 1.0)) + (_bits(rounded) << DIGITS))
 
 
-@lean
+@jit_no_alloc
 def exp2_or_little(x):  # type: ignore[no-untyped-def]
     """Return 2 ** x for x < 1000; 2 ** -1000 from x = -1000 down."""
     value = exp2_of(x)
     return value if x > LEAST else LITTLE
 
 
-@lean
+@jit_no_alloc
 def _log2_of_quotient(s):  # type: ignore[no-untyped-def]
     """Return log2((1 + s) / (1 - s)) for |s| <= 0.172.
 
@@ -80,7 +80,7 @@ def _log2_of_quotient(s):  # type: ignore[no-untyped-def]
     return t * s
 
 
-@lean
+@jit_no_alloc
 def log2_of(x):  # type: ignore[no-untyped-def]
     """Return the logarithm of a normal number above 0, to 5 ulp; away from 1 to 1 ulp."""
     # x = m * 2 ** n with m in [0.707, 1.414).
@@ -89,13 +89,13 @@ def log2_of(x):  # type: ignore[no-untyped-def]
     return _log2_of_quotient((m - 1.0) * reciprocal(m + 1.0)) + np.int32(n)
 
 
-@lean
+@jit_no_alloc
 def log2_of_ratio(x, y):  # type: ignore[no-untyped-def]
     """Return log2(x / y) where neither is above 1.4 times the other, to 5 ulp."""
     return _log2_of_quotient((x - y) * reciprocal(x + y))
 
 
-@lean
+@jit_no_alloc
 def log2_factorial(x):  # type: ignore[no-untyped-def]
     """Return lgamma(x + 1) / ln(2) for x >= 0, to 6e-14 absolute or 8 ulp.
 

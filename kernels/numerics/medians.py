@@ -1,11 +1,11 @@
 """The middle of values, for Numba functions."""
 
-from multigpu.kernels.compiled.jit import lean
+from multigpu.kernels.compiled.jit import jit_no_alloc
 
 FEW = 32  # values that are sorted by insertion
 
 
-@lean
+@jit_no_alloc
 def middle_of(values, n):  # type: ignore[no-untyped-def]
     """Return the two middle ones of the first n values, equal for an odd n; they are reordered."""
     high = n // 2
@@ -18,7 +18,7 @@ def middle_of(values, n):  # type: ignore[no-untyped-def]
     return below, values[high]
 
 
-@lean
+@jit_no_alloc
 def _select(values, n, k):  # type: ignore[no-untyped-def]
     """Put the k-th smallest of the first n values at k, and none larger before it (Hoare's)."""
     low, high = 0, n - 1

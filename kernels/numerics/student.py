@@ -11,7 +11,7 @@ nothing cancels, and the logarithm of the large part of e is kept apart, so that
 
 import math
 
-from multigpu.kernels.compiled.jit import lean
+from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.numerics.ln_exp import exp_of, ln, ln_1p
 
 PRECISION = 1e-16
@@ -29,7 +29,7 @@ RATIO = (
 )  # fmt: skip
 
 
-@lean
+@jit_no_alloc
 def gamma_step(a):  # type: ignore[no-untyped-def]
     """Return f and s with Γ(a + 1/2) / Γ(a) = f exp(s), for a > 0.
 
@@ -47,7 +47,7 @@ def gamma_step(a):  # type: ignore[no-untyped-def]
     return product * math.sqrt(w), series
 
 
-@lean
+@jit_no_alloc
 def near_series(a, y):  # type: ignore[no-untyped-def]
     """Return 2F1(a + 1/2, 1; 3/2; y)."""
     term, total = 1.0, 1.0
@@ -59,7 +59,7 @@ def near_series(a, y):  # type: ignore[no-untyped-def]
     return total
 
 
-@lean
+@jit_no_alloc
 def far_fraction(a, z):  # type: ignore[no-untyped-def]
     """Return 2F1(1/2, 1; a + 1; -z) for z > 0, a quotient of two forward recurrences."""
     top, top_before, below, below_before = 1.0, 0.0, 1.0, 1.0
@@ -81,7 +81,7 @@ def far_fraction(a, z):  # type: ignore[no-untyped-def]
     return out
 
 
-@lean
+@jit_no_alloc
 def surprise(t2, df):  # type: ignore[no-untyped-def]
     """Return minus the logarithm of the probability that Student's t exceeds sqrt(t2)."""
     if t2 == 0.0:
@@ -96,7 +96,7 @@ def surprise(t2, df):  # type: ignore[no-untyped-def]
     return LOG_2 - scale - ln(factor * far_fraction(a, 1.0 / u) / (a * y))
 
 
-@lean
+@jit_no_alloc
 def compared(t2, df, other_t2, other_df):  # type: ignore[no-untyped-def]
     """Return 1 or -1 where the first's surprise is certainly greater or smaller, else 0.
 

@@ -5,12 +5,12 @@ of a warp or a block adds values k, k + threads, k + 2 threads ... to 0; a warp 
 halves, 16 and 16, 8 and 8, and so on; a block adds its warps one after the other.
 """
 
-from multigpu.kernels.compiled.jit import lean
+from multigpu.kernels.compiled.jit import jit_no_alloc
 
 WARP = 32
 
 
-@lean
+@jit_no_alloc
 def warp_sum(lanes, first, n):  # type: ignore[no-untyped-def]
     """Return the sum of the first n of 32 lanes, which begin at `first`, as if the others were 0.
 
@@ -26,7 +26,7 @@ def warp_sum(lanes, first, n):  # type: ignore[no-untyped-def]
     return lanes[first]
 
 
-@lean
+@jit_no_alloc
 def total(x, start, n, center, squared, threads, lanes):  # type: ignore[no-untyped-def]
     """Return the sum of x[start : start + n] - center, or of its squares.
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.compiled.jit import lean
+from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.rotation.rotations import Floats
 from multigpu.kernels.rotation.types import PENALTY
 
@@ -65,7 +65,7 @@ def room() -> Room:
 # which LLVM makes vectors of.
 
 
-@lean
+@jit_no_alloc
 def score(grid: Any, body: Any, matrices: Any, shifts: Any, scores: Any, room: Any) -> Any:
     """Set the scores of poses, float64[poses], from their matrices and shifts."""
     for first in range(0, scores.shape[0], BLOCK):
@@ -81,7 +81,7 @@ def score(grid: Any, body: Any, matrices: Any, shifts: Any, scores: Any, room: A
             _add_atom(grid, body, atom, block, room)
 
 
-@lean
+@jit_no_alloc
 def _add_atom(grid: Any, body: Any, atom: Any, scores: Any, room: Any) -> Any:
     """Add what an atom scores in a block of poses."""
     size = scores.shape[0]
@@ -102,7 +102,7 @@ def _add_atom(grid: Any, body: Any, atom: Any, scores: Any, room: Any) -> Any:
         scores[j] += room.sums[j]
 
 
-@lean
+@jit_no_alloc
 def _locate(grid: Any, place: Any, size: Any, room: Any) -> Any:
     """Set the places of an atom in the grid, and what it scores where it is outside."""
     x, y, z = place[0], place[1], place[2]
@@ -134,7 +134,7 @@ def _locate(grid: Any, place: Any, size: Any, room: Any) -> Any:
         beyond[j] *= factor
 
 
-@lean
+@jit_no_alloc
 def _add_between(shape: Any, values: Any, weight: Any, size: Any, room: Any) -> Any:
     """Add one term of an atom, by trilinear interpolation."""
     row, plane = np.uint32(shape[2]), np.uint32(shape[1] * shape[2])
@@ -147,12 +147,12 @@ def _add_between(shape: Any, values: Any, weight: Any, size: Any, room: Any) -> 
         room.sums[j] += value * weight
 
 
-@lean
+@jit_no_alloc
 def _along(values: Any, i: Any, fraction: Any) -> Any:
     low, high = np.float64(values[i]), np.float64(values[i + np.uint32(1)])
     return _between(low, high, fraction)
 
 
-@lean
+@jit_no_alloc
 def _between(low: Any, high: Any, fraction: Any) -> Any:
     return low + fraction * (high - low)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from multigpu.kernels.bases import SETS
-from multigpu.kernels.compiled.jit import jit, lean
+from multigpu.kernels.compiled.jit import jit, jit_no_alloc
 from multigpu.kernels.compiled.native import copy_bytes
 
 
@@ -28,7 +28,7 @@ def count_ambiguous(letters: Any, starts: Any, lengths: Any) -> Any:
     return out
 
 
-@lean
+@jit_no_alloc
 def _ambiguous(letters: Any) -> Any:
     unambiguous = np.uint32(0)
     for letter in letters:
@@ -36,7 +36,7 @@ def _ambiguous(letters: Any) -> Any:
     return letters.shape[0] - np.int64(unambiguous)
 
 
-@lean
+@jit_no_alloc
 def mark_stretches(letters: Any, offsets: Any, lengths: Any, most: Any, alive: Any) -> Any:
     """Mark the bases that lie in a window with few ambiguous ones; return the stretches they make.
 
@@ -65,7 +65,7 @@ def mark_stretches(letters: Any, offsets: Any, lengths: Any, most: Any, alive: A
     return count if dead else -1
 
 
-@lean
+@jit_no_alloc
 def _is_illegal(letters: Any) -> Any:
     known = np.uint32(1)
     # To the end, so that many letters go through a register at once.
@@ -74,7 +74,7 @@ def _is_illegal(letters: Any) -> Any:
     return known != _ONE
 
 
-@lean
+@jit_no_alloc
 def _mark_windows(letters: Any, length: Any, most: Any, marks: Any) -> Any:
     """Mark the bases of every window of this length with at most `most` ambiguous bases."""
     inside = marked = np.int64(0)
@@ -89,7 +89,7 @@ def _mark_windows(letters: Any, length: Any, most: Any, marks: Any) -> Any:
             marked = np.int64(end)
 
 
-@lean
+@jit_no_alloc
 def copy_stretches(
     letters: Any, offsets: Any, alive: Any, out: Any, record: Any, begin: Any, ends: Any
 ) -> None:
@@ -116,7 +116,7 @@ def copy_stretches(
             first = stop + 1
 
 
-@lean
+@jit_no_alloc
 def find_gaps(letters: Any, offsets: Any, longest: Any, cuts: Any) -> Any:
     """Find the runs of N that are longer than `longest`; return how many there are.
 
@@ -144,6 +144,6 @@ def find_gaps(letters: Any, offsets: Any, longest: Any, cuts: Any) -> Any:
     return 0 if count and _is_illegal(letters) else count
 
 
-@lean
+@jit_no_alloc
 def _is_n(letter: Any) -> Any:
     return letter == ord("N") or letter == ord("n")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.compiled.jit import lean
+from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.device.buffers import Buffers
 from multigpu.kernels.scan.cpu_compare import Search, Sink, append
 from multigpu.kernels.scan.cpu_direct import compare_wanted, sweep, want_all
@@ -135,7 +135,7 @@ class Scanner:
         )
 
 
-@lean
+@jit_no_alloc
 def _search(search: Any, offsets: Any, begin: Any) -> Any:
     """Search the records from `begin` on; return the first one for which there was no room."""
     sink, passed = search.sink, 0
@@ -152,7 +152,7 @@ def _search(search: Any, offsets: Any, begin: Any) -> Any:
     return offsets.shape[0] - 1
 
 
-@lean
+@jit_no_alloc
 def _search_record(search: Any, offsets: Any, record: Any, passed: Any) -> Any:
     """Search a record; return the word before which no seed stands from here on.
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.compiled.jit import lean
+from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.scan.cpu_index import Index
 from multigpu.kernels.scan.cpu_patterns import Target, window
 
@@ -35,7 +35,7 @@ class Search(NamedTuple):
     alive: NDArray[np.uint64]  # [TILE] those of them that one pattern may have
 
 
-@lean
+@jit_no_alloc
 def append(sink: Any, record: Any, p: Any, start: Any) -> None:
     """Keep a hit, or count that there is no room."""
     count = sink.counts[0]
@@ -47,7 +47,7 @@ def append(sink: Any, record: Any, p: Any, start: Any) -> None:
     sink.counts[0] = count
 
 
-@lean
+@jit_no_alloc
 def differing(s: Any, g: Any, is_strict: Any) -> Any:
     """Return which of 64 bases of sample `s` do not match pattern `g`, four planes each."""
     if is_strict:
@@ -55,7 +55,7 @@ def differing(s: Any, g: Any, is_strict: Any) -> Any:
     return ~((s[0] & g[0]) | (s[1] & g[1]) | (s[2] & g[2]) | (s[3] & g[3]))
 
 
-@lean
+@jit_no_alloc
 def occurs(planes: Any, position: Any, packed: Any, p: Any, is_strict: Any) -> Any:
     """Whether pattern p stands at `position`: the complete comparison, which every way ends in."""
     for i in range(0, packed.lengths[p], 64):
@@ -69,7 +69,7 @@ def occurs(planes: Any, position: Any, packed: Any, p: Any, is_strict: Any) -> A
     return True
 
 
-@lean
+@jit_no_alloc
 def check(search: Any, reach: Any, start: Any, p: Any) -> None:
     """Compare pattern p at the position `start` of the chunk and keep the hit."""
     packed, sink = search.target.packed, search.sink

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from multigpu.kernels.compiled.jit import lean
+from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.compiled.native import popcount, trailing_zeros
 from multigpu.kernels.scan.cpu_compare import check, differing
 from multigpu.kernels.scan.cpu_patterns import AHEAD, ALL, GROUP, HELD, TILE, single, window
@@ -12,7 +12,7 @@ from multigpu.kernels.scan.cpu_patterns import AHEAD, ALL, GROUP, HELD, TILE, si
 MANY = 2 * TILE  # more of a tile's positions than this are swept, fewer compared one by one
 
 
-@lean
+@jit_no_alloc
 def compare_wanted(search: Any, tile: Any, reach: Any) -> None:
     """Compare all seeded patterns at the wanted positions of a tile."""
     count = 0
@@ -31,7 +31,7 @@ def compare_wanted(search: Any, tile: Any, reach: Any) -> None:
 # ---- few positions ----------------------------------------------------------------------------
 
 
-@lean
+@jit_no_alloc
 def compare_at(search: Any, position: Any, reach: Any) -> None:
     """Compare all seeded patterns whose anchor may be at `position`."""
     target = search.target
@@ -44,7 +44,7 @@ def compare_at(search: Any, position: Any, reach: Any) -> None:
             check(search, reach, position - target.anchors[p], p)
 
 
-@lean
+@jit_no_alloc
 def _any_matches(anchors: Any, begin: Any, under: Any, is_strict: Any) -> Any:
     """Whether one of a group of anchors matches 64 bases of the sample."""
     end = begin + GROUP
@@ -60,7 +60,7 @@ def _any_matches(anchors: Any, begin: Any, under: Any, is_strict: Any) -> Any:
 # ---- many positions ---------------------------------------------------------------------------
 
 
-@lean
+@jit_no_alloc
 def want_all(wanted: Any, tile: Any, reach: Any) -> None:
     """Want all positions of the tile that are in the record."""
     _, begin, end = reach
@@ -73,7 +73,7 @@ def want_all(wanted: Any, tile: Any, reach: Any) -> None:
         wanted[word] = bits
 
 
-@lean
+@jit_no_alloc
 def sweep(search: Any, tile: Any, reach: Any, chosen: Any) -> None:
     """Compare the chosen patterns at the wanted positions of a tile.
 
@@ -90,7 +90,7 @@ def sweep(search: Any, tile: Any, reach: Any, chosen: Any) -> None:
             _check_alive(search, tile, reach, p)
 
 
-@lean
+@jit_no_alloc
 def _hold(planes: Any, tile: Any, held: Any, is_strict: Any) -> None:
     """Lay the planes of the tile and of what follows out, each plane's words side by side."""
     for i in range(HELD):
@@ -101,7 +101,7 @@ def _hold(planes: Any, tile: Any, held: Any, is_strict: Any) -> None:
         held[2 * HELD + i], held[3 * HELD + i] = g & usable, t & usable
 
 
-@lean
+@jit_no_alloc
 def _strike(held: Any, bases: Any, wanted: Any, alive: Any) -> Any:
     """Set `alive` to the wanted positions that match all single bases; return if there are any."""
     left = np.uint64(1)
@@ -123,7 +123,7 @@ def _strike(held: Any, bases: Any, wanted: Any, alive: Any) -> Any:
     return left
 
 
-@lean
+@jit_no_alloc
 def _check_alive(search: Any, tile: Any, reach: Any, p: Any) -> None:
     """Compare pattern p at the positions that are alive, the first hit only where that is all."""
     for word in range(TILE):

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.compiled.jit import lean
+from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.scan.cpu_patterns import NOTHING, Target, window
 from multigpu.kernels.scan.seeds import SeedPlan
 
@@ -53,19 +53,19 @@ def _bits(count: int) -> int:
     return max(6, count.bit_length())
 
 
-@lean
+@jit_no_alloc
 def bases_of(low: Any, high: Any) -> Any:
     """Return two bits a base of up to 16 bases as one number, uint64."""
     return low | (high << np.uint64(16))
 
 
-@lean
+@jit_no_alloc
 def hashed(bases: Any) -> Any:
     """Return 64 bits, of which the high ones are mixed best."""
     return np.uint64(bases) * np.uint64(0x9E3779B97F4A7C15)
 
 
-@lean
+@jit_no_alloc
 def may_have(known: Any, shift: Any, key: Any) -> Any:
     """Return 1 where a filter has both bits of a hash, else 0."""
     i = key >> np.uint64(shift)
@@ -74,7 +74,7 @@ def may_have(known: Any, shift: Any, key: Any) -> Any:
     return (word >> (i & np.uint64(63))) & (word >> (other & np.uint64(63))) & np.uint64(1)
 
 
-@lean
+@jit_no_alloc
 def _remember(known: Any, shift: Any, key: Any) -> None:
     """Set the two bits of a hash in a filter, both in one word."""
     i, other = key >> np.uint64(shift), key >> np.uint64(26)
@@ -82,7 +82,7 @@ def _remember(known: Any, shift: Any, key: Any) -> None:
     known[i >> np.uint64(6)] |= (one << (i & np.uint64(63))) | (one << (other & np.uint64(63)))
 
 
-@lean
+@jit_no_alloc
 def _fill_index(index: Any, target: Any) -> None:
     entry = 0
     k_bits = (np.uint64(1) << np.uint64(index.k)) - np.uint64(1)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.kernels.bases import encode
-from multigpu.kernels.compiled.jit import jit, lean
+from multigpu.kernels.compiled.jit import jit, jit_no_alloc
 from multigpu.kernels.compiled.native import popcount, trailing_zeros
 from multigpu.kernels.scan.seeds import LONGEST_RUN, SeedPlan
 from multigpu.kernels.scan.types import BadBaseError, Patterns
@@ -91,7 +91,7 @@ def pack(letters: NDArray[np.uint8], planes: NDArray[np.uint64]) -> int:
     return int(ambiguous)
 
 
-@lean
+@jit_no_alloc
 def _pack(letters: Any, planes: Any) -> Any:
     """Fill `planes`; return the first illegal position or -1, and how many bases are ambiguous."""
     n = letters.shape[0]
@@ -108,7 +108,7 @@ def _pack(letters: Any, planes: Any) -> Any:
     return illegal, ambiguous
 
 
-@lean
+@jit_no_alloc
 def _pack_patterns(sets: Any, offsets: Any, words: Any, planes: Any) -> None:
     for p in range(offsets.shape[0] - 1):
         for begin in range(offsets[p], offsets[p + 1], 64):
@@ -117,7 +117,7 @@ def _pack_patterns(sets: Any, offsets: Any, words: Any, planes: Any) -> None:
             planes[w, 0], planes[w, 1], planes[w, 2], planes[w, 3] = a, c, g, t
 
 
-@lean
+@jit_no_alloc
 def _planes_at(values: Any, begin: Any, end: Any, table: Any) -> Any:
     """Return four words for values[begin : begin + 64]; from `end` on all bits are set."""
     if begin + 64 <= end:
@@ -132,7 +132,7 @@ def _planes_at(values: Any, begin: Any, end: Any, table: Any) -> Any:
     return a, c, g, t
 
 
-@lean
+@jit_no_alloc
 def _planes_of_64(values: Any, table: Any) -> Any:
     a = c = g = t = np.uint64(0)
     for begin in range(0, 64, 16):
@@ -147,13 +147,13 @@ def _planes_of_64(values: Any, table: Any) -> Any:
     return a, c, g, t
 
 
-@lean
+@jit_no_alloc
 def single(a: Any, c: Any, g: Any, t: Any) -> Any:
     """Return the positions that stand for exactly one base."""
     return ~((a & c) | ((a | c) & (g | t)) | (g & t))
 
 
-@lean
+@jit_no_alloc
 def two_bits(planes: Any, word: Any) -> Any:
     """Return which bases of a word are ambiguous, and the low and the high bits of their codes.
 
@@ -163,7 +163,7 @@ def two_bits(planes: Any, word: Any) -> Any:
     return ~single(a, c, g, t), c | t, g | t
 
 
-@lean
+@jit_no_alloc
 def bases_from(here: Any, after: Any, shift: Any) -> Any:
     """Return the same of the 64 bases from `shift` on, uint64, in a word and the one after it."""
     up = np.uint64(63) - shift
@@ -174,7 +174,7 @@ def bases_from(here: Any, after: Any, shift: Any) -> Any:
     )
 
 
-@lean
+@jit_no_alloc
 def _is_single(planes: Any, word: Any, position: Any) -> Any:
     w = word + (position >> 6)
     clean = single(planes[w, 0], planes[w, 1], planes[w, 2], planes[w, 3])
@@ -196,7 +196,7 @@ def _longest_runs(planes: Any, words: Any, lengths: Any) -> Any:
     return runs
 
 
-@lean
+@jit_no_alloc
 def window(planes: Any, word: Any, position: Any) -> Any:
     """Return the four planes of the 64 bases from `position` on, counted from the word's first."""
     w, shift = word + (position >> 6), np.uint64(position & 63)
@@ -210,7 +210,7 @@ def window(planes: Any, word: Any, position: Any) -> Any:
     return a, c, g, t
 
 
-@lean
+@jit_no_alloc
 def _variety(low: Any, high: Any, run: Any) -> Any:
     """Return the number of different pairs of neighbours: seeds of few are found everywhere."""
     seen = np.uint64(0)
@@ -247,7 +247,7 @@ def _anchors(packed: Any, run: Any) -> Any:
     return anchors
 
 
-@lean
+@jit_no_alloc
 def _densest_word(planes: Any, word: Any, length: Any) -> Any:
     best, where = -1, 0
     for i in range(0, length, 64):

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from multigpu.kernels.compiled.jit import lean
+from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.compiled.native import popcount
 from multigpu.kernels.scan.cpu_compare import check
 from multigpu.kernels.scan.cpu_direct import compare_at
@@ -12,7 +12,7 @@ from multigpu.kernels.scan.cpu_index import bases_of, hashed, may_have
 from multigpu.kernels.scan.cpu_patterns import TILE, bases_from, two_bits
 
 
-@lean
+@jit_no_alloc
 def probe(search: Any, tile: Any, reach: Any) -> None:
     """Look every `stride`-th window of the record up that begins in the tile.
 
@@ -42,7 +42,7 @@ def probe(search: Any, tile: Any, reach: Any) -> None:
         q += stride
 
 
-@lean
+@jit_no_alloc
 def _follow_choices(search: Any, reach: Any, q: Any, window: Any) -> None:
     """Check every pattern that the index has for the window at q, whatever its ambiguous bases."""
     mask, low, high = window
@@ -63,7 +63,7 @@ def _follow_choices(search: Any, reach: Any, q: Any, window: Any) -> None:
             break
 
 
-@lean
+@jit_no_alloc
 def _follow(search: Any, reach: Any, q: Any, bases: Any, key: Any) -> None:
     """Check every pattern that the index has for these bases at q."""
     index, target = search.seeds, search.target
@@ -75,7 +75,7 @@ def _follow(search: Any, reach: Any, q: Any, bases: Any, key: Any) -> None:
         entry = index.entries[entry, 1]
 
 
-@lean
+@jit_no_alloc
 def _next_candidate(
     planes: Any, q: Any, end: Any, k: Any, stride: Any, blanks: Any, strict: Any, known: Any,
     shift: Any,
@@ -109,7 +109,7 @@ def _next_candidate(
     return -1, np.uint64(0), np.uint64(0), np.uint64(0)
 
 
-@lean
+@jit_no_alloc
 def _any_choice(mask: Any, low: Any, high: Any, known: Any, shift: Any) -> Any:
     """Whether the filter has the window with some bases in its ambiguous places.
 
@@ -129,7 +129,7 @@ def _any_choice(mask: Any, low: Any, high: Any, known: Any, shift: Any) -> Any:
     return found
 
 
-@lean
+@jit_no_alloc
 def pass_over(planes: Any, word: Any, stop: Any, index: Any) -> Any:
     """Return the first word from `word` on in which a window may begin that the index has."""
     k_bits = (np.uint64(1) << np.uint64(index.k)) - np.uint64(1)
@@ -144,7 +144,7 @@ def pass_over(planes: Any, word: Any, stop: Any, index: Any) -> Any:
     return word
 
 
-@lean
+@jit_no_alloc
 def _any_known(here: Any, after: Any, k_bits: Any, stride: Any, known: Any, shift: Any) -> Any:
     """Whether the filter has one of the windows that begin in a word without ambiguous bases."""
     found = np.uint64(0)
@@ -154,7 +154,7 @@ def _any_known(here: Any, after: Any, k_bits: Any, stride: Any, known: Any, shif
     return found
 
 
-@lean
+@jit_no_alloc
 def _window_of(here: Any, after: Any, shift: Any, k_bits: Any) -> Any:
     """Return the window that begins at `shift` in the word `here`; `after` is the word after it."""
     mask, low, high = bases_from(here, after, np.uint64(shift))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.kernels import bases
-from multigpu.kernels.compiled.jit import lean
+from multigpu.kernels.compiled.jit import jit_no_alloc
 
 # 0.29 of 100 bases are 29, although 0.29 * 100 is a little less.
 SLACK = 1e-15
@@ -90,7 +90,7 @@ class Patterns:
         return np.diff(self.offsets)
 
 
-@lean
+@jit_no_alloc
 def _write_both(sets: Any, offsets: Any, complements: Any, both: Any) -> None:
     """Write each pattern, then its reverse complement."""
     for p in range(offsets.shape[0] - 1):

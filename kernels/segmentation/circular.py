@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.compiled.jit import lean
+from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.segmentation.types import Circular, Floats
 
 BLOCK = 32  # positions that are looked at together: the compiler makes vector instructions of it
@@ -89,7 +89,7 @@ def _seed(seed: int, begin: int, stop: int) -> int:
     return int(sequence.generate_state(1, np.uint64)[0])
 
 
-@lean
+@jit_no_alloc
 def _blur(x, noise, state, out):  # type: ignore[no-untyped-def]
     """Adds normal noise (Box and Muller's)."""
     for i in range(len(x)):
@@ -101,7 +101,7 @@ def _blur(x, noise, state, out):  # type: ignore[no-untyped-def]
 # ---- one segment ------------------------------------------------------------------------------
 
 
-@lean
+@jit_no_alloc
 def _change(x, rules, room):  # type: ignore[no-untyped-def]
     """Return one or two positions where a segment is cut, ascending; 0 for none."""
     n, width = len(x), rules.min_width
@@ -117,7 +117,7 @@ def _change(x, rules, room):  # type: ignore[no-untyped-def]
     return _confirmed(x, min(start, other), max(start, other), rules, room)
 
 
-@lean
+@jit_no_alloc
 def _center(x, room):  # type: ignore[no-untyped-def]
     """Takes the values without their mean; the sum of their squares."""
     total = spread = 0.0
@@ -129,7 +129,7 @@ def _center(x, room):  # type: ignore[no-untyped-def]
     return spread
 
 
-@lean
+@jit_no_alloc
 def _close(room, n, width, longest):  # type: ignore[no-untyped-def]
     """Running sums around the circle, and on for the longest arc.
 
@@ -143,7 +143,7 @@ def _close(room, n, width, longest):  # type: ignore[no-untyped-def]
         room.sums[n + i] = room.sums[i % n]
 
 
-@lean
+@jit_no_alloc
 def _largest_arc(room, n, shortest, longest):  # type: ignore[no-untyped-def]
     """The largest Z² of all arcs of these lengths, up to half the circle, and its length."""
     best, best_length = 0.0, 0
@@ -163,7 +163,7 @@ def _largest_arc(room, n, shortest, longest):  # type: ignore[no-untyped-def]
     return best, best_length
 
 
-@lean
+@jit_no_alloc
 def _largest_of_all(room, n, width):  # type: ignore[no-untyped-def]
     """Return the largest Z² of all arcs and its length.
 
@@ -189,7 +189,7 @@ def _largest_of_all(room, n, width):  # type: ignore[no-untyped-def]
     return best, length
 
 
-@lean
+@jit_no_alloc
 def _largest_between(sums, n, width, size, p, q, best, length):  # type: ignore[no-untyped-def]
     """The largest Z² of arcs between two blocks, if it is more than the best so far."""
     for i in range(p * size, (p + 1) * size):
@@ -202,7 +202,7 @@ def _largest_between(sums, n, width, size, p, q, best, length):  # type: ignore[
     return best, length
 
 
-@lean
+@jit_no_alloc
 def _where(sums, n, length, z2):  # type: ignore[no-untyped-def]
     """The first arc of this length that has this Z²."""
     for i in range(n):
@@ -212,7 +212,7 @@ def _where(sums, n, length, z2):  # type: ignore[no-untyped-def]
     return 0
 
 
-@lean
+@jit_no_alloc
 def _is_change(z2, spread, n, rules, room):  # type: ignore[no-untyped-def]
     """Whether the largest arc of the values in the room is one of a real change."""
     longest, allowed = n // 2, rules.alpha
@@ -236,7 +236,7 @@ def _is_change(z2, spread, n, rules, room):  # type: ignore[no-untyped-def]
     return True
 
 
-@lean
+@jit_no_alloc
 def _may_stop(larger, done, allowed, rules):  # type: ignore[no-untyped-def]
     """Whether so few were larger that a p value above `allowed` is out of the question.
 
@@ -252,7 +252,7 @@ def _may_stop(larger, done, allowed, rules):  # type: ignore[no-untyped-def]
     return chance <= rules.early / looks
 
 
-@lean
+@jit_no_alloc
 def _bound(values, n, shortest, longest):  # type: ignore[no-untyped-def]
     """No order of the values has a larger Z² of a short arc; the values are put in order."""
     _sort(values, n)
@@ -266,7 +266,7 @@ def _bound(values, n, shortest, longest):  # type: ignore[no-untyped-def]
     return best
 
 
-@lean
+@jit_no_alloc
 def _sort(values, n):  # type: ignore[no-untyped-def]
     """Put the first n values in order (Shell's sort, with Knuth's gaps)."""
     gap = 1
@@ -282,7 +282,7 @@ def _sort(values, n):  # type: ignore[no-untyped-def]
             values[j] = value
 
 
-@lean
+@jit_no_alloc
 def _confirmed(x, first, second, rules, room):  # type: ignore[no-untyped-def]
     """Return those of two cuts where both sides differ; a cut at 0 is none."""
     if first and not _differ(x, 0, first, second, rules, room):
@@ -292,7 +292,7 @@ def _confirmed(x, first, second, rules, room):  # type: ignore[no-untyped-def]
     return (first, second) if first else (second, 0)
 
 
-@lean
+@jit_no_alloc
 def _differ(x, begin, middle, stop, rules, room):  # type: ignore[no-untyped-def]
     """Whether two neighbouring pieces have other means, by permutations."""
     n, total = stop - begin, 0.0
@@ -314,7 +314,7 @@ def _differ(x, begin, middle, stop, rules, room):  # type: ignore[no-untyped-def
     return True
 
 
-@lean
+@jit_no_alloc
 def _sum_of(values, begin, stop):  # type: ignore[no-untyped-def]
     total = 0.0
     for i in range(begin, stop):
@@ -322,7 +322,7 @@ def _sum_of(values, begin, stop):  # type: ignore[no-untyped-def]
     return total
 
 
-@lean
+@jit_no_alloc
 def _shuffle(values, n, count, state):  # type: ignore[no-untyped-def]
     """Puts a random choice of `count` values, in random order, at the end (Fisher and Yates)."""
     for last in range(n - 1, n - 1 - min(count, n - 1), -1):
@@ -330,7 +330,7 @@ def _shuffle(values, n, count, state):  # type: ignore[no-untyped-def]
         values[last], values[other] = values[other], values[last]
 
 
-@lean
+@jit_no_alloc
 def _random_below(n, state):  # type: ignore[no-untyped-def]
     """Return a number from 0 to n - 1, by splitmix64 (Steele, Lea and Flood 2014)."""
     state[0] += np.uint64(0x9E3779B97F4A7C15)
@@ -344,7 +344,7 @@ def _random_below(n, state):  # type: ignore[no-untyped-def]
 # ---- the tail of long arcs --------------------------------------------------------------------
 
 
-@lean
+@jit_no_alloc
 def _long_tail(b, n, short):  # type: ignore[no-untyped-def]
     """The chance that an arc of more than `short` and up to half of n normal values reaches |Z| b.
 
@@ -360,7 +360,7 @@ def _long_tail(b, n, short):  # type: ignore[no-untyped-def]
     return 0.5 * b * b * b * math.exp(-0.5 * b * b) / ROOT_2_PI * total * step
 
 
-@lean
+@jit_no_alloc
 def _overshoot(x):  # type: ignore[no-untyped-def]
     """Siegmund's ν, by the approximation of Siegmund and Yakir (2007)."""
     half = 0.5 * x

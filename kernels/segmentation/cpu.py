@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from multigpu.kernels.compiled.jit import lean
+from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.compiled.parallel import over_spans
 from multigpu.kernels.numerics.student import compared, surprise
 from multigpu.kernels.numerics.sums import total
@@ -217,14 +217,14 @@ def _edges(values: Floats, alpha: float) -> Rows:
 # ---- the statistic, in Numba ------------------------------------------------------------------
 
 
-@lean
+@jit_no_alloc
 def _variance(x, lanes):  # type: ignore[no-untyped-def]
     n = len(x)
     mean = total(x, 0, n, 0.0, False, BLOCK, lanes) / n
     return total(x, 0, n, mean, True, BLOCK, lanes) / (n - 1)
 
 
-@lean
+@jit_no_alloc
 def _search(  # type: ignore[no-untyped-def]
     differences, sums, squares, rules, begin, stop, windows, out
 ):
@@ -236,7 +236,7 @@ def _search(  # type: ignore[no-untyped-def]
             out[i] = _greatest_surprise(sums, squares, i + 1, largest, rules, windows)
 
 
-@lean
+@jit_no_alloc
 def _greatest_surprise(sums, squares, middle, largest, rules, windows):  # type: ignore[no-untyped-def]
     """Return that of growing windows, up to where more than `delta` in a row gained nothing.
 
@@ -265,7 +265,7 @@ def _greatest_surprise(sums, squares, middle, largest, rules, windows):  # type:
     return surprise(best_t2, best_df)
 
 
-@lean
+@jit_no_alloc
 def _test(sums, squares, middle, size, count, rules, t2, df):  # type: ignore[no-untyped-def]
     """Set t² and degrees of freedom between the n values before `middle` and the n after it.
 
@@ -287,20 +287,20 @@ def _test(sums, squares, middle, size, count, rules, t2, df):  # type: ignore[no
         df[k] = freedom * (both * both) / (a * a + b * b)
 
 
-@lean
+@jit_no_alloc
 def _compare(t2, df, count, signs):  # type: ignore[no-untyped-def]
     """Set signs[1:] to whether a window certainly tells more than the one before it."""
     for k in range(1, count + 1):
         signs[k] = compared(t2[k], df[k], t2[k - 1], df[k - 1])
 
 
-@lean
+@jit_no_alloc
 def _exceeds(sign, t2, df, other_t2, other_df):  # type: ignore[no-untyped-def]
     """Return whether a window tells more than another, whose comparison gave `sign`."""
     return sign > 0 or (sign == 0 and surprise(t2, df) > surprise(other_t2, other_df))
 
 
-@lean
+@jit_no_alloc
 def _maxima(values, reach, out):  # type: ignore[no-untyped-def]
     """Set `out` to the values that no neighbour exceeds; near the ends all are kept."""
     for i in range(len(values)):

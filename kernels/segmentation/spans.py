@@ -1,6 +1,6 @@
 """Segments from pieces in Numba: means and medians, runs of gains and losses."""
 
-from multigpu.kernels.compiled.jit import lean
+from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.numerics.medians import middle_of
 from multigpu.kernels.numerics.sums import WARP, total
 
@@ -8,7 +8,7 @@ GAIN, LOSS, NEITHER = 1, -1, 0
 SHORT, BLOCK = 128, 1024  # a span's values are added as by a warp up to SHORT, else as by a block
 
 
-@lean
+@jit_no_alloc
 def merge(  # type: ignore[no-untyped-def]
     edges, medians, upper, lower, shortest, merging, start, end
 ):
@@ -32,12 +32,12 @@ def merge(  # type: ignore[no-untyped-def]
     return count
 
 
-@lean
+@jit_no_alloc
 def _kind(median, upper, lower):  # type: ignore[no-untyped-def]
     return GAIN if median > upper else (LOSS if median < lower else NEITHER)
 
 
-@lean
+@jit_no_alloc
 def means(x, start, end, lanes, out):  # type: ignore[no-untyped-def]
     """Set `out` to the means of spans, corrected by the mean of the rest; lanes: float64[BLOCK]."""
     for k in range(len(start)):
@@ -46,14 +46,14 @@ def means(x, start, end, lanes, out):  # type: ignore[no-untyped-def]
         out[k] = average + _total(x, start[k], n, average, lanes) / n
 
 
-@lean
+@jit_no_alloc
 def _total(x, start, n, center, lanes):  # type: ignore[no-untyped-def]
     if n <= SHORT:
         return total(x, start, n, center, False, WARP, lanes)
     return total(x, start, n, center, False, BLOCK, lanes)
 
 
-@lean
+@jit_no_alloc
 def medians(x, start, end, room, out):  # type: ignore[no-untyped-def]
     """Set `out` to the medians of spans, 0.0 and not -0.0; `room` holds the longest."""
     for k in range(len(start)):

@@ -12,6 +12,7 @@ from multigpu.cnv.samples.cohort import Cohort
 from multigpu.cnv.samples.genomes import X_NAMES, are_inside
 from multigpu.cnv.samples.sex import copies_on, ploidy_for
 from multigpu.run.options import RunOptions
+from multigpu.run.plan import memory_budget
 
 BYTES_PER_VALUE = 64  # on a device, of a region and sample: results, and room for segmentation
 PROGRAM_BYTES = 448 << 20  # Python, NumPy, Numba while it compiles, PyArrow
@@ -205,7 +206,7 @@ def plan_memory(
 
     Raises UsageError where a chromosome does not fit in the smallest pieces.
     """
-    budget = int(here.free * run.memory_fraction)
+    budget = memory_budget(here, run)
     at_once = CHROMOSOMES_ON_GPU if here.gpu else 1
     copied = not in_process or (shape.count_bytes > 4 and options.norm == 1)
     chromosomes = []

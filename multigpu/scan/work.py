@@ -18,7 +18,7 @@ from multigpu.formats.storage.sources import Source
 from multigpu.formats.tables.batch import Batch
 from multigpu.formats.tables.sam import misnamed_query
 from multigpu.formats.tables.writers import render, split_format
-from multigpu.kernels.compiled.text.records import LENGTH, QUALITY
+from multigpu.kernels.compiled.text.records import LENGTH
 from multigpu.kernels.scan import BadBaseError, Chunk, TooManyPatternsError
 from multigpu.kernels.scan.approximate import ErrorHits
 from multigpu.kernels.scan.approximate.alignment import align_without_gaps
@@ -33,6 +33,7 @@ from multigpu.scan.parts import (
     ScanPart,
 )
 from multigpu.scan.plan import describe_index, expected_bases, index_size
+from multigpu.scan.scores import mean_qualities
 from multigpu.scan.search import Matches, open_search
 
 
@@ -251,7 +252,8 @@ class ScanSession:
     def _rows(self, pieces: Pieces, matches: Matches) -> tuple[Batch, NDArray[np.uint8]]:
         """Return matches with names and scores, without low scores, and the flags of each."""
         hits, strands = matches.hits, self.search.patterns.strands
-        score = self._scores(pieces, hits.record, hits.start, hits.end - hits.start)
+        lengths, offset = hits.end - hits.start, self.workload.options.phred_offset
+        score = mean_qualities(pieces, hits.record, hits.start, lengths, offset)
         kept = np.ones(len(hits), bool)
         if self.workload.options.min_score is not None:
             kept = ~(score < self.workload.options.min_score)  # rows without a score stay
@@ -284,25 +286,6 @@ class ScanSession:
                 pieces.offsets, pieces.letters, self.search.patterns, hits, strict
             ).texts()
         return [found[i] for i in np.flatnonzero(kept).tolist()]
-
-    def _scores(
-        self,
-        pieces: Pieces,
-        record: NDArray[np.int32],
-        start: NDArray[np.int64],
-        lengths: NDArray[np.int64],
-    ) -> NDArray[np.float64]:
-        """Return the mean quality under every match: an exact sum, divided once.
-
-        NaN for FASTA, and for a match without a base of the sample.
-        """
-        table = pieces.table[record]
-        score = np.full(len(table), np.nan)
-        if len(table) and table[0, QUALITY] >= 0:
-            total = pieces.text.sum_qualities(table, start, lengths)
-            total -= lengths * self.workload.options.phred_offset
-            np.divide(total, lengths, out=score, where=lengths > 0)
-        return score
 
     def close(self) -> None:
         self.search.close()

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from multigpu.kernels.compiled.jit import lean
+from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.compiled.native import fma
 from multigpu.kernels.numerics.exact_sums import exact_mean, exact_sum, in_80_bits
 from multigpu.kernels.numerics.log2_exp2 import (
@@ -23,7 +23,7 @@ from multigpu.kernels.numerics.log2_exp2 import (
 EPSILON = np.finfo(float).eps
 
 
-@lean
+@jit_no_alloc
 def apply(function: Any, x: Any, out: Any) -> None:
     for i in range(x.shape[0]):
         out[i] = function(x[i])
@@ -35,7 +35,7 @@ def applied(function: Any, x: Any) -> Any:
     return out
 
 
-@lean
+@jit_no_alloc
 def fused_and_not(x: Any, y: Any, z: Any, out: Any) -> None:
     for i in range(x.shape[0]):
         out[0, i] = fma(x[i], y[i], z[i])

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from multigpu.kernels.compiled.jit import lean
+from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.compiled.native import find_byte
 from multigpu.kernels.compiled.text.lines import (
     GREATER,
@@ -25,7 +25,7 @@ from multigpu.kernels.compiled.text.records import (
 )
 
 
-@lean
+@jit_no_alloc
 def parse_pieces(
     raw: Any, begin: Any, border: Any, overlap: Any, final: Any, table: Any, inside: Any
 ) -> Any:
@@ -35,7 +35,7 @@ def parse_pieces(
 
     inside  int64[rows]  takes how many bases of each piece stand before the border
 
-    Returns the number of pieces, whether the first one goes on from a record that began before, and
+    Returns the number of pieces, whether the first one continues a record that began before, and
     why it stopped: INCOMPLETE where the bytes end before what belongs to the last piece.
     """
     size, count = raw.shape[0], 0
@@ -71,9 +71,9 @@ def parse_pieces(
     return count, lead, Fault.NONE.value
 
 
-@lean
+@jit_no_alloc
 def _sequence_begin(raw: Any, begin: Any) -> Any:
-    """Return where the sequence goes on at `begin`: after the header line if `begin` is in one."""
+    """Return where the sequence continues from `begin`, or from after the header line it is in."""
     line = begin
     while line > 0 and raw[line - 1] != NEWLINE:
         line -= 1
@@ -82,7 +82,7 @@ def _sequence_begin(raw: Any, begin: Any) -> Any:
     return begin
 
 
-@lean
+@jit_no_alloc
 def _record_end(raw: Any, line: Any) -> Any:
     """Return the first line that begins with > at or after a line, or the end of the bytes."""
     at = find_byte(raw, min(line, raw.shape[0]), raw.shape[0], GREATER)
@@ -91,7 +91,7 @@ def _record_end(raw: Any, line: Any) -> Any:
     return at if at >= 0 else raw.shape[0]
 
 
-@lean
+@jit_no_alloc
 def _pass_letters(raw: Any, start: Any, stop: Any, letters: Any) -> Any:
     """Return where in [start, stop) `letters` letters have been passed, or `stop`."""
     while start < stop:
@@ -104,7 +104,7 @@ def _pass_letters(raw: Any, start: Any, stop: Any, letters: Any) -> Any:
     return stop
 
 
-@lean
+@jit_no_alloc
 def _set_name(raw: Any, at: Any, row: Any) -> Any:
     """Set the name of a row from the header line at `at`; return where the next line begins."""
     end = line_end(raw, at)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from multigpu.kernels.compiled.jit import lean
+from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.compiled.native import copy_bytes, find_byte, read_at
 from multigpu.kernels.compiled.text.lines import (
     AT,
@@ -37,7 +37,7 @@ from multigpu.kernels.compiled.text.records import (
 HIGHEST_QUALITY = 126
 
 
-@lean
+@jit_no_alloc
 def parse(raw: Any, begin: Any, border: Any, final: Any, low: Any, table: Any) -> Any:
     """Fill a table with the records that begin in [begin, border).
 
@@ -79,7 +79,7 @@ def parse(raw: Any, begin: Any, border: Any, final: Any, low: Any, table: Any) -
     return count, at, Fault.NONE.value, 0
 
 
-@lean
+@jit_no_alloc
 def _sequence(raw: Any, start: Any) -> Any:
     """Return where the line with + begins that follows the sequence, its letters and its lines.
 
@@ -95,7 +95,7 @@ def _sequence(raw: Any, start: Any) -> Any:
     return at, letters, lines
 
 
-@lean
+@jit_no_alloc
 def _qualities(raw: Any, start: Any, letters: Any, lines: Any, low: Any) -> Any:
     """Return where the quality lines end, how many qualities they have, and whether all are good.
 
@@ -117,7 +117,7 @@ def _qualities(raw: Any, start: Any, letters: Any, lines: Any, low: Any) -> Any:
     return at, found, good
 
 
-@lean
+@jit_no_alloc
 def any_outside(raw: Any, start: Any, count: Any, low: Any) -> Any:
     """Whether some of `count` qualities are below `low` or above '~'."""
     span = np.uint8(HIGHEST_QUALITY - low)
@@ -127,7 +127,7 @@ def any_outside(raw: Any, start: Any, count: Any, low: Any) -> Any:
     return worst > span
 
 
-@lean
+@jit_no_alloc
 def read(
     file: Any, begin: Any, border: Any, size: Any, low: Any, block: Any, letters: Any, bases: Any,
     table: Any,
@@ -177,7 +177,7 @@ def read(
             return count, bases, origin, held, at, why, detail
 
 
-@lean
+@jit_no_alloc
 def _place(rows: Any, origin: Any, bases: Any) -> None:
     """Turn positions in a block into those in the file, and BASES into those in the letters."""
     for i in range(rows.shape[0]):
@@ -188,7 +188,7 @@ def _place(rows: Any, origin: Any, bases: Any) -> None:
         bases += rows[i, LENGTH]
 
 
-@lean
+@jit_no_alloc
 def find_first_record(file: Any, position: Any, border: Any, block: Any) -> Any:
     """Guess where in [position, border) the first record begins after a newline; -1 for nowhere.
 

@@ -5,21 +5,21 @@ A line ends with LF or CRLF; the last one may have no end.
 
 from typing import Any
 
-from multigpu.kernels.compiled.jit import lean
+from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.compiled.native import copy_bytes, find_byte
 
 NEWLINE, RETURN = 10, 13
 AT, GREATER, PLUS, SPACE, TAB = ord("@"), ord(">"), ord("+"), ord(" "), ord("\t")
 
 
-@lean
+@jit_no_alloc
 def line_end(raw: Any, start: Any) -> Any:
     """Return the newline of the line that begins at `start`, or the end of the bytes."""
     end = find_byte(raw, start, raw.shape[0], NEWLINE)
     return raw.shape[0] if end < 0 else end
 
 
-@lean
+@jit_no_alloc
 def trimmed(raw: Any, start: Any, end: Any) -> Any:
     """Return `end` without the carriage return before it, if the line ends there."""
     if end > start and raw[end - 1] == RETURN and (end == raw.shape[0] or raw[end] == NEWLINE):
@@ -27,7 +27,7 @@ def trimmed(raw: Any, start: Any, end: Any) -> Any:
     return end
 
 
-@lean
+@jit_no_alloc
 def end_of_name(raw: Any, start: Any, end: Any) -> Any:
     """Return the first space or tab in [start, end), or `end`."""
     for i in range(start, end):
@@ -36,7 +36,7 @@ def end_of_name(raw: Any, start: Any, end: Any) -> Any:
     return end
 
 
-@lean
+@jit_no_alloc
 def skip_blank(raw: Any, at: Any) -> Any:
     """Return the first byte at or after `at` that ends no line."""
     while at < raw.shape[0] and (raw[at] == NEWLINE or raw[at] == RETURN):
@@ -44,7 +44,7 @@ def skip_blank(raw: Any, at: Any) -> Any:
     return at
 
 
-@lean
+@jit_no_alloc
 def count_letters(raw: Any, start: Any, stop: Any) -> Any:
     """Return how many letters the lines in [start, stop) have."""
     letters = 0
@@ -55,7 +55,7 @@ def count_letters(raw: Any, start: Any, stop: Any) -> Any:
     return letters
 
 
-@lean
+@jit_no_alloc
 def copy_letters(letters: Any, at: Any, raw: Any, start: Any, count: Any) -> None:
     """Copy `count` letters of the lines from `start` on to letters[at:], without line ends."""
     while count > 0:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from multigpu.kernels.compiled.jit import lean
+from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.compiled.native import copy_bytes, read_at
 from multigpu.kernels.compiled.text.lines import NEWLINE, RETURN, copy_letters
 
@@ -25,7 +25,7 @@ class Fault(IntEnum):
     """Fault of the record at which a parser stopped."""
 
     NONE = 0
-    INCOMPLETE = 1  # the record goes on after the bytes
+    INCOMPLETE = 1  # the record continues after the bytes
     NO_HEADER = 2
     NO_PLUS = 3
     LENGTHS = 4
@@ -36,7 +36,7 @@ class Fault(IntEnum):
 TABLE_FULL, LETTERS_FULL, BLOCK_FULL, UNREADABLE = range(6, 10)
 
 
-@lean
+@jit_no_alloc
 def gather(raw: Any, table: Any, letters: Any, at: Any) -> Any:
     """Copy the bases of all records of a table to letters[at:]; return where they end."""
     for i in range(table.shape[0]):
@@ -49,7 +49,7 @@ def gather(raw: Any, table: Any, letters: Any, at: Any) -> Any:
     return at
 
 
-@lean
+@jit_no_alloc
 def sum_qualities(raw: Any, table: Any, starts: Any, lengths: Any, sums: Any) -> None:
     """Sum the qualities of windows.
 
@@ -63,7 +63,7 @@ def sum_qualities(raw: Any, table: Any, starts: Any, lengths: Any, sums: Any) ->
         sums[i], _, _ = _sum_letters(raw, at, raw.shape[0], skipped, lengths[i])
 
 
-@lean
+@jit_no_alloc
 def sum_qualities_of_file(
     file: Any, block: Any, table: Any, starts: Any, lengths: Any, sums: Any
 ) -> None:
@@ -85,7 +85,7 @@ def sum_qualities_of_file(
             at += held
 
 
-@lean
+@jit_no_alloc
 def _window_begin(row: Any, start: Any) -> Any:
     """Return where to read for qualities from `start` on, and how many of them to skip."""
     if row[WRAPPED]:
@@ -93,7 +93,7 @@ def _window_begin(row: Any, start: Any) -> Any:
     return row[QUALITY] + start, np.int64(0)
 
 
-@lean
+@jit_no_alloc
 def _sum_letters(raw: Any, at: Any, stop: Any, skipped: Any, left: Any) -> Any:
     """Sum up to `left` characters after `skipped` ones; return the sum, and both that remain.
 
@@ -112,7 +112,7 @@ def _sum_letters(raw: Any, at: Any, stop: Any, skipped: Any, left: Any) -> Any:
     return total, skipped, left
 
 
-@lean
+@jit_no_alloc
 def copy_windows(file: Any, begins: Any, ends: Any, out: Any) -> Any:
     """Copy windows of an open file one after the other; return whether the file has them all."""
     at = 0

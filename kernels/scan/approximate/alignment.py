@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.kernels.bases import LETTER_SETS
-from multigpu.kernels.compiled.jit import lean
+from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.scan.approximate.types import ErrorHits, Limits
 from multigpu.kernels.scan.types import Patterns
 
@@ -165,7 +165,7 @@ class Band(NamedTuple):
     edits: int
 
 
-@lean
+@jit_no_alloc
 def _align_all(
     pairs: Any, record: Any, pattern: Any, end: Any, errors: Any, strict: Any, scratch: Any,
     found: Any,
@@ -180,7 +180,7 @@ def _align_all(
         found.offsets[i + 1] = _write_cigar(scratch.path, count, found.cigar, found.offsets[i])
 
 
-@lean
+@jit_no_alloc
 def _find_path(table: Any, edits: Any, scratch: Any) -> Any:
     """Write the operations, from the end on; return their number.
 
@@ -207,12 +207,12 @@ def _find_path(table: Any, edits: Any, scratch: Any) -> Any:
     return count
 
 
-@lean
+@jit_no_alloc
 def _set_point(point: Any, row: Any, position: Any, edits: Any) -> None:
     point[0], point[1], point[2] = row, position, edits
 
 
-@lean
+@jit_no_alloc
 def _band_between(begin: Any, end: Any) -> Any:
     """Return the band of the paths between two points with the edits between them."""
     edits = end[2] - begin[2]
@@ -224,14 +224,14 @@ def _band_between(begin: Any, end: Any) -> Any:
     return Band(begin[0], end[0], shift, insertions + deletions + 1, insertions, edits)
 
 
-@lean
+@jit_no_alloc
 def _columns(table: Any, band: Any, row: Any) -> Any:
     """Return the first column of a row that is in the sample, and the one after the last."""
     at = row + band.shift
     return max(0, -at), min(band.width, table.sample.shape[0] - at + 1)
 
 
-@lean
+@jit_no_alloc
 def _fill_first_row(table: Any, band: Any, begin: Any, costs: Any) -> Any:
     """Set the costs of the row that paths begin in; return its columns, see `_narrowed`.
 
@@ -246,7 +246,7 @@ def _fill_first_row(table: Any, band: Any, begin: Any, costs: Any) -> Any:
     return _narrowed(band, first, stop, costs)
 
 
-@lean
+@jit_no_alloc
 def _narrowed(band: Any, first: Any, stop: Any, costs: Any) -> Any:
     """Return the columns (first, stop) without those at either side that reach no end.
 
@@ -262,13 +262,13 @@ def _narrowed(band: Any, first: Any, stop: Any, costs: Any) -> Any:
     return first, stop
 
 
-@lean
+@jit_no_alloc
 def _may_reach_end(band: Any, column: Any, cost: Any) -> Any:
     """Whether a path that has come to a column at a cost may have the band's edits at its end."""
     return cost + abs(column - band.column) * EDIT <= band.edits * EDIT
 
 
-@lean
+@jit_no_alloc
 def _fill_steps(table: Any, band: Any, columns: Any, scratch: Any) -> None:
     """Find the best step to every cell of a band; columns: those of its first row."""
     for row in range(band.first + 1, band.last + 1):
@@ -277,7 +277,7 @@ def _fill_steps(table: Any, band: Any, columns: Any, scratch: Any) -> None:
         columns = _fill_row(table, band, row, columns, scratch.costs, steps)
 
 
-@lean
+@jit_no_alloc
 def _find_crossing(table: Any, band: Any, columns: Any, scratch: Any) -> Any:
     """Return the middle row, the column where the path leaves it, and that cell's cost.
 
@@ -295,7 +295,7 @@ def _find_crossing(table: Any, band: Any, columns: Any, scratch: Any) -> Any:
     return middle, column, scratch.middle[column]
 
 
-@lean
+@jit_no_alloc
 def _fill_row(table: Any, band: Any, row: Any, columns: Any, costs: Any, steps: Any) -> Any:
     """Replace the costs of the row before by those of this row; return its columns.
 
@@ -327,7 +327,7 @@ def _fill_row(table: Any, band: Any, row: Any, columns: Any, costs: Any, steps: 
     return _narrowed(band, first, stop, costs)
 
 
-@lean
+@jit_no_alloc
 def _pair_or_delete(
     sample: Any, base: Any, strict: Any, differing: Any, deletion: Any, costs: Any
 ) -> None:
@@ -343,7 +343,7 @@ def _pair_or_delete(
         costs[k] = min(paired, costs[k + 1] + deletion, NOWHERE)
 
 
-@lean
+@jit_no_alloc
 def _insert(insertion: Any, costs: Any, steps: Any) -> None:
     """Replace the costs of paths that end without an insertion by those of all paths."""
     best = NOWHERE
@@ -354,7 +354,7 @@ def _insert(insertion: Any, costs: Any, steps: Any) -> None:
         costs[k] = best
 
 
-@lean
+@jit_no_alloc
 def _move_crossings(steps: Any, crossings: Any) -> None:
     """Replace the crossings of the row before by those of a row with these steps.
 
@@ -369,7 +369,7 @@ def _move_crossings(steps: Any, crossings: Any) -> None:
         crossings[k] = crossing
 
 
-@lean
+@jit_no_alloc
 def _follow_steps(band: Any, scratch: Any, count: Any) -> Any:
     """Go back from the end of a band; return the number of operations, and where it begins."""
     row, k = band.last, band.column
@@ -385,7 +385,7 @@ def _follow_steps(band: Any, scratch: Any, count: Any) -> Any:
     return count, row + band.shift + k
 
 
-@lean
+@jit_no_alloc
 def _compare_all(
     samples: Any, begins: Any, patterns: Any, offsets: Any, pattern: Any, strict: Any, path: Any,
     found: Any,
@@ -399,7 +399,7 @@ def _compare_all(
         found.offsets[i + 1] = _write_cigar(path, length, found.cigar, found.offsets[i])
 
 
-@lean
+@jit_no_alloc
 def _write_cigar(path: Any, count: Any, text: Any, at: Any) -> Any:
     """Write the operations, which stand from the end on; return where the text ends."""
     last = count - 1

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.compiled.jit import lean
+from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.scan.approximate.types import Limits
 from multigpu.kernels.scan.types import Patterns
 
@@ -133,7 +133,7 @@ def search(
     return int(_search(sets, offsets, group, scratch, runs, candidates))
 
 
-@lean
+@jit_no_alloc
 def _search(sets: Any, offsets: Any, group: Any, scratch: Any, runs: Any, candidates: Any) -> Any:
     count = 0
     plus, minus, errors, is_low = scratch[0], scratch[1], scratch[2], scratch[3]
@@ -161,7 +161,7 @@ def _search(sets: Any, offsets: Any, group: Any, scratch: Any, runs: Any, candid
     return count
 
 
-@lean
+@jit_no_alloc
 def _next_column(equal: Any, plus: Any, minus: Any, errors: Any) -> None:
     """Go on by a base of the sample; `equal` is what matches it."""
     top = np.uint64(63)
@@ -177,7 +177,7 @@ def _next_column(equal: Any, plus: Any, minus: Any, errors: Any) -> None:
         minus[lane] = up & vertical
 
 
-@lean
+@jit_no_alloc
 def _mark_low(errors: Any, most: Any, length: Any, is_low: Any) -> Any:
     """Mark the lanes with no more edits than they may have; return whether there are any."""
     count = np.uint64(0)
@@ -188,7 +188,7 @@ def _mark_low(errors: Any, most: Any, length: Any, is_low: Any) -> Any:
     return count != 0
 
 
-@lean
+@jit_no_alloc
 def _follow_runs(
     is_low: Any, end: Any, record: Any, group: Any, runs: Any, candidates: Any,
     count: Any,

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.compiled.jit import lean
+from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.compiled.native import trailing_zeros
 from multigpu.kernels.scan.approximate.types import Limits, Wanted
 from multigpu.kernels.scan.cpu_patterns import ALL
@@ -129,7 +129,7 @@ def _room(hits: int) -> Found:
     )
 
 
-@lean
+@jit_no_alloc
 def _search(
     planes: Any, offsets: Any, begin: Any, target: Any, strict: Any, choice: Any, found: Any,
     scratch: Any,
@@ -156,7 +156,7 @@ def _search(
     return words
 
 
-@lean
+@jit_no_alloc
 def _is_latest(found: Any, scratch: Any, record: Any, p: Any) -> Any:
     """Return whether the latest hit of pattern p is in the record."""
     at = scratch.latest[p]
@@ -165,7 +165,7 @@ def _is_latest(found: Any, scratch: Any, record: Any, p: Any) -> Any:
     return is_kept and found.pattern[at] == p and found.record[at] == record
 
 
-@lean
+@jit_no_alloc
 def _search_tile(
     planes: Any, tile: Any, offsets: Any, record: Any, p: Any, target: Any, strict: Any,
     choice: Any, found: Any, scratch: Any,
@@ -203,7 +203,7 @@ def _search_tile(
     _keep(tile, offsets, record, p, n_planes, begin_at, choice, found, scratch)
 
 
-@lean
+@jit_no_alloc
 def _fill_alive(alive: Any, tile: Any, offsets: Any, record: Any, length: Any) -> Any:
     """Set the positions of a tile at which a pattern may begin; return whether there are any.
 
@@ -225,7 +225,7 @@ def _fill_alive(alive: Any, tile: Any, offsets: Any, record: Any, length: Any) -
     return any_left
 
 
-@lean
+@jit_no_alloc
 def _look(planes: Any, tile: Any, target: Any, i: Any, strict: Any, scratch: Any, k: Any) -> None:
     """Set scratch.differ[k] to the positions of the tile that do not match base i of the target."""
     segment = target.places[i] // SEGMENT
@@ -236,7 +236,7 @@ def _look(planes: Any, tile: Any, target: Any, i: Any, strict: Any, scratch: Any
     _compare(scratch.held, offset, target.sets[i], strict, scratch.differ[k])
 
 
-@lean
+@jit_no_alloc
 def _compare(held: Any, offset: Any, bases: Any, strict: Any, differ: Any) -> None:
     """Set the bits of positions whose base, `offset` bases on, does not match the set `bases`."""
     down, up = np.uint64(offset & 63), np.uint64(63 - (offset & 63))
@@ -258,7 +258,7 @@ def _compare(held: Any, offset: Any, bases: Any, strict: Any, differ: Any) -> No
         differ[i] = lacks if strict else ~has
 
 
-@lean
+@jit_no_alloc
 def _hold(planes: Any, word: Any, held: Any) -> None:
     """Lay the planes of a tile and of what follows out, each plane's words side by side."""
     last = planes.shape[0] - 1
@@ -267,7 +267,7 @@ def _hold(planes: Any, word: Any, held: Any) -> None:
             held[plane, i] = planes[min(word + i, last), plane]
 
 
-@lean
+@jit_no_alloc
 def _take_out(alive: Any, wrong: Any) -> Any:
     """Take positions out; return whether any are left."""
     any_left = np.uint64(0)
@@ -277,7 +277,7 @@ def _take_out(alive: Any, wrong: Any) -> Any:
     return any_left != 0
 
 
-@lean
+@jit_no_alloc
 def _count(counters: Any, differ: Any, alive: Any) -> Any:
     """Add two bits to each counter of three planes in one pass; return whether any are left."""
     ones, twos, fours = counters[0], counters[1], counters[2]
@@ -295,7 +295,7 @@ def _count(counters: Any, differ: Any, alive: Any) -> Any:
     return any_left != 0
 
 
-@lean
+@jit_no_alloc
 def _add(counter: Any, carry: Any) -> None:
     """Add a bit to each position's bit of a counter; what is carried over is left in `carry`."""
     for i in range(TILE):
@@ -304,7 +304,7 @@ def _add(counter: Any, carry: Any) -> None:
         carry[i] = both
 
 
-@lean
+@jit_no_alloc
 def _keep(
     tile: Any, offsets: Any, record: Any, p: Any, n_planes: Any, begin_at: Any, choice: Any,
     found: Any, scratch: Any,

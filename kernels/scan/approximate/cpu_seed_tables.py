@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.compiled.jit import lean
+from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.compiled.native import popcount, trailing_zeros
 from multigpu.kernels.scan.approximate.seeds import (
     CHECKED,
@@ -74,14 +74,14 @@ def make_table(packed: Packed, limits: Limits, plan: TablePlan) -> Table:
     return table
 
 
-@lean
+@jit_no_alloc
 def _ambiguous(planes: Any, word: Any, at: Any, k: Any) -> Any:
     """Return which of k bases of a pattern are ambiguous."""
     a, c, g, t = window(planes, word, at)
     return ~single(a, c, g, t) & ((ONE << np.uint64(k)) - ONE)
 
 
-@lean
+@jit_no_alloc
 def _next_window(planes: Any, word: Any, length: Any, at: Any, k: Any, clean: Any) -> Any:
     """Return the next window of a pattern from `at` on: begin, whether clean, and the next clean.
 
@@ -107,7 +107,7 @@ def _next_window(planes: Any, word: Any, length: Any, at: Any, k: Any, clean: An
     return clean, True, clean
 
 
-@lean
+@jit_no_alloc
 def _count_windows(packed: Any, k: Any, windows: Any) -> None:
     """Count the windows of each pattern that do not overlap: clean ones, and others."""
     planes = packed.planes
@@ -119,7 +119,7 @@ def _count_windows(packed: Any, k: Any, windows: Any) -> None:
             at, is_clean, clean = _next_window(planes, word, length, at + k, k, clean)
 
 
-@lean
+@jit_no_alloc
 def _place_seeds(packed: Any, most: Any, windows: Any, table: Any, choices: Any) -> None:
     """Choose windows of each pattern as evenly as there are any, clean ones if they are enough.
 
@@ -151,7 +151,7 @@ def _place_seeds(packed: Any, most: Any, windows: Any, table: Any, choices: Any)
             at += table.k
 
 
-@lean
+@jit_no_alloc
 def _count_entries(packed: Any, table: Any, choices: Any) -> None:
     """Mark the keys that seeds have; count the entries of each where the next one's begin."""
     for piece in range(choices.shape[0]):
@@ -162,7 +162,7 @@ def _count_entries(packed: Any, table: Any, choices: Any) -> None:
             table.heads[key + ONE] += 1
 
 
-@lean
+@jit_no_alloc
 def _fill_entries(packed: Any, table: Any, choices: Any, places: Any) -> None:
     """Write the entries.
 
@@ -181,7 +181,7 @@ def _fill_entries(packed: Any, table: Any, choices: Any, places: Any) -> None:
             entry[2], entry[3] = compared, piece
 
 
-@lean
+@jit_no_alloc
 def _bases_of(packed: Any, table: Any, piece: Any, choice: Any) -> Any:
     """Return low and high bits of a piece's first bases, and which of them are compared.
 
@@ -200,13 +200,13 @@ def _bases_of(packed: Any, table: Any, piece: Any, choice: Any) -> Any:
     return low, high, compared
 
 
-@lean
+@jit_no_alloc
 def key_of(low: Any, high: Any, k: Any) -> Any:
     inside = (ONE << np.uint64(k)) - ONE
     return (low & inside) | (high & inside) << np.uint64(k)
 
 
-@lean
+@jit_no_alloc
 def _bases_before(packed: Any, table: Any, piece: Any, other: Any) -> Any:
     """Return how many of the CHECKED bases of a piece lie before another one of its pattern."""
     p = table.pattern[piece]

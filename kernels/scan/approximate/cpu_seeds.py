@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.compiled.jit import lean
+from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.compiled.native import popcount, trailing_zeros
 from multigpu.kernels.scan.approximate.cpu_mismatches import BEST, CHOICES, EVERY
 from multigpu.kernels.scan.approximate.cpu_seed_tables import Table, key_of
@@ -83,7 +83,7 @@ def search(
         room = count
 
 
-@lean
+@jit_no_alloc
 def _search(search: Any) -> Any:
     """Look every window up; return how much is found, even if there is no room for all."""
     table = search.table
@@ -113,13 +113,13 @@ def _search(search: Any) -> Any:
     return count
 
 
-@lean
+@jit_no_alloc
 def _is_known(known: Any, key: Any) -> Any:
     """Return 1 where a seed has this key, else 0."""
     return np.uint64(known[key >> np.uint64(5)]) >> (key & np.uint64(31)) & ONE
 
 
-@lean
+@jit_no_alloc
 def _wanted(here: Any, after: Any, table: Any, strict: Any) -> Any:
     """Return the positions of a word whose windows a seed has, or may have by a choice of bases."""
     k_bits = (ONE << np.uint64(table.k)) - ONE
@@ -135,7 +135,7 @@ def _wanted(here: Any, after: Any, table: Any, strict: Any) -> Any:
     return wanted
 
 
-@lean
+@jit_no_alloc
 def _follow(bases: Any, table: Any, most: Any, left: Any) -> Any:
     """Set the pieces that the bases may be those of, without an error; return their number.
 
@@ -166,7 +166,7 @@ def _follow(bases: Any, table: Any, most: Any, left: Any) -> Any:
     return count
 
 
-@lean
+@jit_no_alloc
 def _compare(
     bases: Any, k_bits: Any, most: Any, entries: Any, first: Any, stop: Any, left: Any, count: Any
 ) -> Any:
@@ -180,14 +180,14 @@ def _compare(
     return count
 
 
-@lean
+@jit_no_alloc
 def _differ(bases: Any, row: Any) -> Any:
     """Return which bases of an entry differ from those of a sample."""
     differ = (bases[1] ^ np.uint64(row[0])) | (bases[2] ^ np.uint64(row[1]))
     return differ & np.uint64(row[2]) & ~bases[0]
 
 
-@lean
+@jit_no_alloc
 def _has_other_choice(bases: Any, row: Any, k_bits: Any) -> Any:
     """Whether another entry of a seed with an ambiguous base stands for the sample's base there."""
     known = ~bases[0]
@@ -195,7 +195,7 @@ def _has_other_choice(bases: Any, row: Any, k_bits: Any) -> Any:
     return other & k_bits & ~np.uint64(row[2]) != 0
 
 
-@lean
+@jit_no_alloc
 def _has_one_edit(bases: Any, row: Any, differ: Any) -> Any:
     """Whether a piece has no error, and the next one at most one edit; of the bases of an entry."""
     own = _below(np.int64(row[0] >> np.uint32(CHECKED)))
@@ -213,7 +213,7 @@ def _has_one_edit(bases: Any, row: Any, differ: Any) -> Any:
     return not _differ(inserted, row) & (rest | at) or not _differ(deleted, row) & rest
 
 
-@lean
+@jit_no_alloc
 def _matches_everything(search: Any, record: Any, first: Any, stop: Any) -> Any:
     """Whether all bases [first, stop) match every base, and are of the record."""
     if search.strict or first < search.offsets[record] or stop > search.offsets[record + 1]:
@@ -227,7 +227,7 @@ def _matches_everything(search: Any, record: Any, first: Any, stop: Any) -> Any:
     return True
 
 
-@lean
+@jit_no_alloc
 def _settle_in_gap(search: Any, record: Any, position: Any, count: Any) -> Any:
     """Keep what is found by the first pieces of patterns, as every other one follows another.
 
@@ -244,7 +244,7 @@ def _settle_in_gap(search: Any, record: Any, position: Any, count: Any) -> Any:
     return count
 
 
-@lean
+@jit_no_alloc
 def _settle(search: Any, record: Any, position: Any, own: Any, count: Any) -> Any:
     """Keep what is found by a piece at a position."""
     p = search.table.pattern[own]
@@ -281,7 +281,7 @@ def _settle(search: Any, record: Any, position: Any, own: Any, count: Any) -> An
     return max(count, at + 1)
 
 
-@lean
+@jit_no_alloc
 def _is_beaten(search: Any, record: Any, p: Any, start: Any) -> Any:
     """Whether a hit is kept that is preferred to every one at this start."""
     if search.choice == EVERY or search.latest[p, 0] != record:
@@ -292,7 +292,7 @@ def _is_beaten(search: Any, record: Any, p: Any, start: Any) -> Any:
     return search.choice != BEST or search.found[at, 3] == 0
 
 
-@lean
+@jit_no_alloc
 def _follows_piece(search: Any, record: Any, p: Any, own: Any, start: Any) -> Any:
     """Whether the piece before has no error there, either, so that it finds what this one does."""
     if own == search.table.first[p]:
@@ -306,7 +306,7 @@ def _follows_piece(search: Any, record: Any, p: Any, own: Any, start: Any) -> An
 # ---- mismatches ---------------------------------------------------------------------------------
 
 
-@lean
+@jit_no_alloc
 def _count_errors(search: Any, p: Any, own: Any, start: Any) -> Any:
     """Return the mismatches at a start; NO_HIT for too many, and where another piece reports it."""
     table, length = search.table, search.patterns.lengths[p]
@@ -327,7 +327,7 @@ def _count_errors(search: Any, p: Any, own: Any, start: Any) -> Any:
     return stop - first - left if left <= lowest else NO_HIT
 
 
-@lean
+@jit_no_alloc
 def _count_mismatches(search: Any, p: Any, start: Any, first: Any, stop: Any) -> Any:
     """Return the mismatches of the bases [first, stop) of a pattern; too many in exact parts."""
     patterns, count = search.patterns, 0
@@ -342,7 +342,7 @@ def _count_mismatches(search: Any, p: Any, start: Any, first: Any, stop: Any) ->
     return count
 
 
-@lean
+@jit_no_alloc
 def _below(count: Any) -> Any:
     """Return a word with as many low bits set: none for a negative number, all from 64 on."""
     if count <= 0:
@@ -353,7 +353,7 @@ def _below(count: Any) -> Any:
 # ---- edits --------------------------------------------------------------------------------------
 
 
-@lean
+@jit_no_alloc
 def _may_follow(search: Any, record: Any, position: Any, piece: Any) -> Any:
     """Whether the bases after a piece without an error may be those of a hit.
 
@@ -390,7 +390,7 @@ def _may_follow(search: Any, record: Any, position: Any, piece: Any) -> Any:
     return errors <= most
 
 
-@lean
+@jit_no_alloc
 def _rows_equal(planes: Any, at: Any, rows: Any, strict: Any) -> Any:
     """Return the bases of a pattern, given by their planes, that match the base of a sample."""
     word, bit = at >> 6, np.uint64(at & 63)

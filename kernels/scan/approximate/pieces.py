@@ -57,7 +57,7 @@ def continue_runs(
     """Return which hits of an open piece stay, and their flags, by those of the next piece.
 
     A run at the end of a piece is a hit only if the next piece has it, too, at its begin, where
-    no base before is known; else fewer edits follow. The hits at the begin of the next piece have
+    no base before is known; else fewer edits follow. The hits at the start of the next piece have
     then served their purpose.
 
     key, next_key  whose runs are one: equal numbers for the same pattern

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.kernels.bases import LETTER_SETS
-from multigpu.kernels.compiled.jit import lean
+from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.compiled.native import popcount
 from multigpu.kernels.scan.approximate.alignment import Pairs
 from multigpu.kernels.scan.approximate.cpu_edits import Candidates
@@ -104,7 +104,7 @@ def _merged(
     return Candidates(record[:count], pattern[:count], first[:count], last[:count])
 
 
-@lean
+@jit_no_alloc
 def _merge(record: Any, pattern: Any, first: Any, last: Any) -> Any:
     count = 0
     for i in range(record.shape[0]):
@@ -121,7 +121,7 @@ def _merge(record: Any, pattern: Any, first: Any, last: Any) -> Any:
     return count
 
 
-@lean
+@jit_no_alloc
 def _find_hits(pairs: Any, most: Any, stretches: Any, strict: Any, scratch: Any, runs: Any) -> Any:
     """Find the runs of neighbouring ends with the fewest edits around; return how many there are.
 
@@ -148,7 +148,7 @@ def _find_hits(pairs: Any, most: Any, stretches: Any, strict: Any, scratch: Any,
     return count
 
 
-@lean
+@jit_no_alloc
 def _keep_runs(
     distances: Any, ends: Any, most: Any, record: Any, pattern: Any, runs: Any, count: Any
 ) -> Any:
@@ -170,7 +170,7 @@ def _keep_runs(
     return count
 
 
-@lean
+@jit_no_alloc
 def _keep(run: Any, record: Any, pattern: Any, first: Any, last: Any, errors: Any) -> None:
     run[0], run[1], run[2], run[3], run[4] = record, pattern, first, last, errors
 
@@ -178,7 +178,7 @@ def _keep(run: Any, record: Any, pattern: Any, first: Any, last: Any, errors: An
 # ---- row by row ---------------------------------------------------------------------------------
 
 
-@lean
+@jit_no_alloc
 def _measure(
     bases: Any, sample: Any, ends: Any, band: Any, exact: Any, strict: Any, scratch: Any
 ) -> None:
@@ -198,7 +198,7 @@ def _measure(
             scratch.distances[end - ends[0]] = column[length]
 
 
-@lean
+@jit_no_alloc
 def _first_column(exact: Any, column: Any) -> None:
     """Set the distances to the empty piece."""
     column[0] = 0
@@ -207,7 +207,7 @@ def _first_column(exact: Any, column: Any) -> None:
         column[row] = TOO_MANY if is_exact else min(column[row - 1] + ONE_EDIT, TOO_MANY)
 
 
-@lean
+@jit_no_alloc
 def _next_column(bases: Any, rows: Any, under: Any, exact: Any, strict: Any, column: Any) -> None:
     """Go on by a base of the sample, from the first row to the last one of `rows`."""
     length, above = bases.shape[0], column[rows[0] - 1]
@@ -228,7 +228,7 @@ def _next_column(bases: Any, rows: Any, under: Any, exact: Any, strict: Any, col
 # ---- in bits ------------------------------------------------------------------------------------
 
 
-@lean
+@jit_no_alloc
 def _lay_out(bases: Any, strict: Any, equal: Any) -> None:
     """Set which bases of a pattern match each set of bases."""
     for block in range((bases.shape[0] + BLOCK - 1) // BLOCK):
@@ -245,7 +245,7 @@ def _lay_out(bases: Any, strict: Any, equal: Any) -> None:
             equal[under, block] = rest & equal[last, block] if strict else rest | equal[last, block]
 
 
-@lean
+@jit_no_alloc
 def _measure_bits(length: Any, sample: Any, ends: Any, band: Any, scratch: Any) -> None:
     """Set the distances of the stretch's ends, for a pattern without exact parts."""
     begin, final = max(0, band[0]), (length - 1) // BLOCK
@@ -272,7 +272,7 @@ def _measure_bits(length: Any, sample: Any, ends: Any, band: Any, scratch: Any) 
             scratch.distances[end - ends[0]] = errors
 
 
-@lean
+@jit_no_alloc
 def _next_block(scratch: Any, block: Any, equal: Any, step: Any) -> Any:
     """Go on by a base in a block; return the change of its last row, from that of the row above."""
     last = np.uint64(BLOCK - 1)

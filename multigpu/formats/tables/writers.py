@@ -118,7 +118,7 @@ def _json_strings(names: Sequence[bytes]) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableFormat:
-    """A format of the rows of a scan. Adding one to `FORMATS` is all that a new one needs.
+    """A format of the rows of a scan. A new one needs a place in `FORMATS`, and in --format.
 
     Files of SAM and BAM have headers, which `multigpu.formats.tables.sam` writes.
 
