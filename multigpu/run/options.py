@@ -88,14 +88,14 @@ class RunOptions:
         convert_fields(self, whole, "max_chunk_bytes", "threads", "processes")
         if not 0 < self.memory_fraction <= 1:
             raise UsageError(
-                f"memory fraction {self.memory_fraction:g}: expected a share above 0, at most 1"
+                f"memory_fraction is {self.memory_fraction:g}; it must be above 0, at most 1"
             )
         if self.max_chunk_bytes is not None and self.max_chunk_bytes < 1:
             raise UsageError(f"--max-chunk-bytes {self.max_chunk_bytes}: it must be 1 or more")
         for name in timeouts:
             seconds = getattr(self, name)
             if seconds is not None and not 0 < seconds < inf:
-                raise UsageError(f"{name.replace('_', ' ')} {seconds:g}: it must be positive")
+                raise UsageError(f"{name} is {seconds:g}; it must be positive")
         for option, count in (("--threads", self.threads), ("--workers", self.processes)):
             if count < 0:
                 raise UsageError(f"{option} {count}: it must be 0 or more")
