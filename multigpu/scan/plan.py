@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from multigpu.cluster.engine.dispatch import LINE_PER_THREAD
 from multigpu.cluster.engine.plan import Capacity, Cost
 from multigpu.errors import UsageError
-from multigpu.formats.sequences.reader import READ_AHEAD
+from multigpu.formats.sequences.fastq import ROOM as LAST_RECORD_BYTES
 from multigpu.formats.sequences.signatures import Signatures
 from multigpu.formats.sequences.spans import Span, block_spans, file_spans
 from multigpu.formats.storage.read_ahead import BLOCKS_AHEAD, LARGEST_BLOCK, Streams
@@ -24,7 +24,9 @@ from multigpu.scan.patterns import longest_match, pattern_lengths
 PROGRAM_BYTES = 400 << 20
 # Buffers are made larger than what they are first taken for.
 BUFFER_SLACK = 9 / 8
-# Besides the input, for each base of a chunk: letters, and on a CPU planes.
+# For each byte of a chunk: the text of a stream, or the table of a file's records.
+TEXT_BYTES = 1.0
+# Besides, for each base of a chunk: letters, and on a CPU planes.
 BASE_BYTES = 1.5
 # In a search with edits on a CPU they are sets, too.
 SET_BYTES = 1.0
@@ -135,15 +137,12 @@ def _host_cost(
     if options.most_errors or options.max_ambiguous is not None:
         base_bytes += COPY_BYTES
     is_fasta = any(source.layout == "fasta" for source in sources)
-    unit_bytes = 1 + base_bytes * (1 if is_fasta else 0.5)
+    unit_bytes = TEXT_BYTES + base_bytes * (1 if is_fasta else 0.5)
     # Records extend over the border by the longest match.
-    fixed_bytes = BUFFER_SLACK * max(READ_AHEAD, (1 + base_bytes) * longest)
+    fixed_bytes = BUFFER_SLACK * max(LAST_RECORD_BYTES, (TEXT_BYTES + base_bytes) * longest)
     if options.max_edits:
         edits = longest - int(lengths.max())
         fixed_bytes += ALIGNMENT_BYTES + MATCH_BYTES * longest + EDIT_BYTES * edits
-    # Pieces of FASTA that do not end within what is read ahead are read twice as far.
-    if is_fasta and longest > READ_AHEAD // 2:
-        unit_bytes += 1
     return Cost(BUFFER_SLACK * unit_bytes, int(fixed_bytes))
 
 

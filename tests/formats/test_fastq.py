@@ -1,8 +1,5 @@
 """FASTQ read from a file a block at a time: what the parser says of the whole text."""
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from support.examples import examples
-from support.sequence_texts import FASTQ, slices, texts
+from support.sequence_texts import FASTQ, buffers, opened, slices, texts
 
 from multigpu import InputError
 from multigpu.formats.sequences import fastq, records
@@ -19,27 +16,11 @@ from multigpu.formats.sequences.pieces import TextInFile
 from multigpu.formats.sequences.records import describe
 from multigpu.formats.storage.sources import Source
 from multigpu.kernels.compiled.text.records import BASES, LENGTH, NAME, NAME_END, Fault
-from multigpu.kernels.device.buffers import Buffers
 
 OFFSET = 33
 FOUR_LINES = [name for name in FASTQ if "wrapped" not in name and "blank" not in name]
 
 Record = tuple[bytes, bytes, bytes | None]  # name, bases, qualities
-
-
-@contextmanager
-def opened(text: bytes) -> Iterator[int]:
-    """A descriptor of a file that holds the text."""
-    file = os.memfd_create("samples")
-    try:
-        os.write(file, text)
-        yield file
-    finally:
-        os.close(file)
-
-
-def buffers() -> Buffers:
-    return Buffers(lambda size: np.empty(size, np.uint8))
 
 
 def source_of(text: bytes) -> Source:

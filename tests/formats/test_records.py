@@ -1,11 +1,10 @@
 """Record borders: the records of the whole, wherever the bytes are cut."""
 
 from dataclasses import dataclass
-from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 from support.examples import examples
 from support.sequence_texts import (
@@ -15,14 +14,13 @@ from support.sequence_texts import (
     Layout,
     Record,
     array,
-    one,
     slices,
     text_of,
     texts,
 )
 
 from multigpu.formats.sequences import records
-from multigpu.formats.sequences.records import parse, parse_pieces
+from multigpu.formats.sequences.records import parse
 from multigpu.kernels.compiled.text.records import (
     COLUMNS,
     LENGTH,
@@ -170,16 +168,6 @@ def test_parse__of_more_records_than_the_first_table_holds(
         assert [name for name, _, _ in slices(raw, parsed)] == [b"r%d" % n for n in range(count)]
 
 
-def test_pieces__of_more_records_than_the_first_table_holds(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(records, "ROWS", 16)
-    count = 1000
-    raw = array(b"".join(b">r%d\nAC\n" % number for number in range(count)))
-    table, inside, lead = parse_pieces(raw, 0, len(raw), 3, final=True) or pytest.fail("nothing")
-    assert (len(table), inside.tolist(), lead) == (count, count * [2], False)
-
-
 # ---- every border -----------------------------------------------------------------------------
 
 
@@ -216,95 +204,6 @@ def test_parse__of_a_stream_in_blocks_of_any_size_gives_every_record_once(
     parsed = parse(left, layout, final=True, offset=33)
     assert parsed.fault is Fault.NONE
     assert found + slices(left, parsed) == whole(text, layout)
-
-
-# ---- FASTA in pieces --------------------------------------------------------------------------
-
-
-def joined(text: bytes, cuts: list[int], overlap: int, ahead: int | None = None) -> list[Record]:
-    """The records put together from the pieces of the spans between the cuts.
-
-    ahead: how many bytes behind a span are there (one at least); more where they do not suffice
-    """
-    found: list[Record] = []
-    expected = [bases for _, bases, _ in whole(text, "fasta")]
-    for begin, border in zip([0, *cuts], [*cuts, len(text)], strict=True):
-        if begin == border:
-            continue
-        stop = len(text) if ahead is None else min(len(text), border + ahead)
-        while True:
-            raw = array(text[:stop])
-            pieces = parse_pieces(raw, begin, border, overlap, stop == len(text))
-            if pieces is not None:
-                break
-            assert stop < len(text)
-            stop += 1
-        table, own, lead = pieces
-        assert len(own) == len(table)
-        for number, (row, mine) in enumerate(zip(table, own.tolist(), strict=True)):
-            name, bases, quality = one(raw, row)
-            assert quality is None
-            before = b""
-            if number == 0 and lead and not found:
-                assert bases == b""  # blank lines before the first record
-                continue
-            if number == 0 and lead:
-                name, before, _ = found.pop()
-            beyond = expected[len(found)][len(before) + mine :]
-            assert bases[mine:] == (b"" if number + 1 < len(table) else beyond[:overlap])
-            found.append((name, before + bases[:mine], None))
-    return found
-
-
-@pytest.mark.parametrize("name", FASTA)
-def test_pieces__of_two_spans_are_the_records_of_the_whole_wherever_it_is_cut(name: str) -> None:
-    text = FASTA[name]
-    expected = whole(text, "fasta")
-    for border, overlap, ahead in product(range(len(text) + 1), (0, 1, 3, 100), (None, 1)):
-        assert joined(text, [border], overlap, ahead) == expected, (border, overlap, ahead)
-
-
-@pytest.mark.parametrize("name", FASTA)
-def test_pieces__of_tiny_spans_are_the_records_of_the_whole(name: str) -> None:
-    text = FASTA[name]
-    expected = whole(text, "fasta")
-    for size, overlap in product((1, 2, 3, 5), (0, 2, 9)):
-        cuts = list(range(size, len(text), size))
-        assert joined(text, cuts, overlap) == expected, (size, overlap)
-
-
-@examples(200)
-@given(
-    text=texts("fasta"),
-    cuts=st.lists(st.integers(0, 150), max_size=6),
-    overlap=st.integers(0, 30),
-    ahead=st.sampled_from([None, 1, 5]),
-)
-@example(text=b">r0\r\nA\r\nC\r\n", cuts=[6, 7], overlap=1, ahead=1)
-def test_pieces__of_any_spans_are_the_records_of_the_whole(
-    text: bytes, cuts: list[int], overlap: int, ahead: int | None
-) -> None:
-    inside = sorted(cut for cut in cuts if cut <= len(text))
-    assert joined(text, inside, overlap, ahead) == whole(text, "fasta")
-
-
-def test_pieces__say_that_the_overlap_is_not_there_yet() -> None:
-    raw = array(b">r1\nACGTACGT")
-    assert parse_pieces(raw, 0, 8, 4, final=False) is None
-    table, own, lead = parse_pieces(raw, 0, 8, 4, final=True) or pytest.fail("nothing")
-    assert (one(raw, table[0]), own.tolist(), lead) == ((b"r1", b"ACGTACGT", None), [4], False)
-
-
-def test_pieces__say_that_the_overlap_is_not_there_yet_when_nothing_is_behind_the_border() -> None:
-    """The reader never asks so: it has bytes behind the border unless the file ends there."""
-    assert parse_pieces(array(b">r1\nACGT"), 0, 8, 4, final=False) is None
-
-
-def test_pieces__of_a_text_that_begins_without_a_header_have_a_lead() -> None:
-    """Which the reader refuses at the start of a file."""
-    pieces = parse_pieces(array(b"ACGT\n>r1\nAC\n"), 0, 12, 0, final=True)
-    assert pieces is not None
-    assert pieces[2] is True
 
 
 # ---- every fault ------------------------------------------------------------------------------

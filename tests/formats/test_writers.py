@@ -280,6 +280,17 @@ def test_render__of_no_rows_is_nothing(fmt: str) -> None:
     assert render(Batch.empty(), signatures_named([]), fmt) == b""
 
 
+@examples(200)
+@given(st.lists(st.tuples(st.integers(-(2**63) + 1, 2**63 - 1), st.binary(), st.integers(0, 2))))
+def test_lines__have_the_columns_from_left_to_right(rows: list[tuple[int, bytes, int]]) -> None:
+    kinds = [b"", b"one", b"another"]
+    numbers = np.array([number for number, _, _ in rows], np.int64)
+    texts = columns.Texts.of([text for _, text, _ in rows])
+    repeated = columns.Texts(kinds, np.array([kind for _, _, kind in rows], np.intp))
+    found = columns.lines_of(len(rows), numbers, b"\t", texts, b"", repeated, b"\n")
+    assert found == b"".join(b"%d\t%s%s\n" % (n, text, kinds[kind]) for n, text, kind in rows)
+
+
 # ---- files ------------------------------------------------------------------------------------
 
 

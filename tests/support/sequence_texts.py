@@ -1,5 +1,8 @@
 """Texts of FASTQ and FASTA, and tables of their records as text."""
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Literal
 
 import numpy as np
@@ -17,6 +20,7 @@ from multigpu.kernels.compiled.text.records import (
     WRAPPED,
     Fault,
 )
+from multigpu.kernels.device.buffers import Buffers
 
 Record = tuple[bytes, bytes, bytes | None]  # name, bases, qualities
 Layout = Literal["fastq", "fasta"]
@@ -73,6 +77,21 @@ def letters_at(raw: NDArray[np.uint8], row: NDArray[np.int64], column: int) -> b
     if row[WRAPPED]:
         text = b"".join(line.removesuffix(b"\r") for line in text.split(b"\n"))
     return text[: row[LENGTH]]
+
+
+@contextmanager
+def opened(text: bytes) -> Iterator[int]:
+    """A descriptor of a file that holds the text."""
+    file = os.memfd_create("samples")
+    try:
+        os.write(file, text)
+        yield file
+    finally:
+        os.close(file)
+
+
+def buffers() -> Buffers:
+    return Buffers(lambda size: np.empty(size, np.uint8))
 
 
 # ---- strategies -------------------------------------------------------------------------------

@@ -1,113 +1,156 @@
-"""FASTA: bytes to tables of records, and of pieces of records, that stand in a span."""
+"""FASTA: bytes, or spans of a file, to tables of records and their bases."""
 
 from typing import Any
 
 from multigpu.kernels.compiled.jit import jit_no_alloc
-from multigpu.kernels.compiled.native import find_byte
+from multigpu.kernels.compiled.native import copy_bytes, find_byte
+from multigpu.kernels.compiled.text.blocks import refill
 from multigpu.kernels.compiled.text.lines import (
     GREATER,
     NEWLINE,
+    RETURN,
     count_letters,
     end_of_name,
     line_end,
-    skip_blank,
     trimmed,
 )
 from multigpu.kernels.compiled.text.records import (
     BASES,
+    BLOCK_FULL,
     LENGTH,
     NAME,
     NAME_END,
     QUALITY,
     TABLE_FULL,
+    UNREADABLE,
     WRAPPED,
     Fault,
 )
 
 
 @jit_no_alloc
-def parse_pieces(
-    raw: Any, begin: Any, border: Any, overlap: Any, final: Any, table: Any, inside: Any
-) -> Any:
-    """Fill a table with the records, and pieces of records, whose bases stand in [begin, border).
+def parse(raw: Any, at: Any, table: Any) -> Any:
+    """Fill a table with the records from `at` on, where one begins.
 
-    The last piece reaches `overlap` bases over the border if its record does.
-
-    inside  int64[rows]  takes how many bases of each piece stand before the border
-
-    Returns the number of pieces, whether the first one continues a record that began before, and
-    why it stopped: INCOMPLETE where the bytes end before what belongs to the last piece.
+    Returns the number of records, and where the next one begins: behind the bytes, unless the table
+    is full.
     """
     size, count = raw.shape[0], 0
-    if border >= size and not final:
-        return 0, False, Fault.INCOMPLETE.value
-    border = min(border, size)
-    at = _sequence_begin(raw, begin) if begin else skip_blank(raw, 0)
-    lead = at < border and not (raw[at] == GREATER and (begin == 0 or raw[at - 1] == NEWLINE))
-    while at < border:
-        if count == table.shape[0]:
-            return count, lead, TABLE_FULL
-        row, line = table[count], at
-        if lead and count == 0:
-            row[NAME] = row[NAME_END] = at
-            if at > 0 and raw[at - 1] != NEWLINE:
-                line = line_end(raw, at) + 1
-        else:
-            at = line = _set_name(raw, at, row)
-            if raw[size - 1] != NEWLINE and at == size and not final:
-                return count, lead, Fault.INCOMPLETE.value
-        stop = _record_end(raw, line)
-        cut = min(stop, max(border, at))
-        inside[count] = count_letters(raw, at, cut)
-        row[BASES], row[LENGTH] = at, inside[count]
-        row[QUALITY], row[WRAPPED] = -1, 1
-        if stop > border:
-            reach = _pass_letters(raw, cut, stop, overlap)
-            if stop >= size and reach >= stop and not final:
-                return count, lead, Fault.INCOMPLETE.value
-            row[LENGTH] += count_letters(raw, cut, reach)
+    while at < size and count < table.shape[0]:
+        row = table[count]
+        begin = _set_row(raw, at, 0, row)
+        at = _record_end(raw, begin)
+        row[BASES], row[LENGTH] = begin, count_letters(raw, begin, at)
         count += 1
-        at = stop
-    return count, lead, Fault.NONE.value
+    return count, at
 
 
 @jit_no_alloc
-def _sequence_begin(raw: Any, begin: Any) -> Any:
-    """Return where the sequence continues from `begin`, or from after the header line it is in."""
-    line = begin
-    while line > 0 and raw[line - 1] != NEWLINE:
-        line -= 1
-    if line < begin and raw[line] == GREATER:
-        return min(line_end(raw, begin) + 1, raw.shape[0])
-    return begin
+def _set_row(raw: Any, at: Any, origin: Any, row: Any) -> Any:
+    """Begin the row of the record at `at`; return where the line after its header begins.
+
+    origin  where in the file the bytes begin
+    """
+    end = line_end(raw, at)
+    row[NAME] = origin + at + 1
+    row[NAME_END] = origin + end_of_name(raw, at + 1, trimmed(raw, at + 1, end))
+    row[LENGTH], row[QUALITY], row[WRAPPED] = 0, -1, 1
+    return min(end + 1, raw.shape[0])
 
 
 @jit_no_alloc
 def _record_end(raw: Any, line: Any) -> Any:
     """Return the first line that begins with > at or after a line, or the end of the bytes."""
-    at = find_byte(raw, min(line, raw.shape[0]), raw.shape[0], GREATER)
+    at = find_byte(raw, line, raw.shape[0], GREATER)
     while at > line and raw[at - 1] != NEWLINE:
         at = find_byte(raw, at + 1, raw.shape[0], GREATER)
     return at if at >= 0 else raw.shape[0]
 
 
 @jit_no_alloc
-def _pass_letters(raw: Any, start: Any, stop: Any, letters: Any) -> Any:
-    """Return where in [start, stop) `letters` letters have been passed, or `stop`."""
-    while start < stop:
-        end = min(line_end(raw, start), stop)
-        here = trimmed(raw, start, end) - start
-        if here >= letters:
-            return start + letters
-        letters -= here
-        start = end + 1
-    return stop
+def read(
+    file: Any, begin: Any, line_begins: Any, border: Any, size: Any, overlap: Any, block: Any,
+    letters: Any, bases: Any, table: Any,
+) -> Any:  # fmt: skip
+    """Fill a table with the records and pieces of a file that stand in [begin, border).
+
+    The last piece reaches `overlap` bases over the border if its record does. A block is read, and
+    its bases are copied, while it is in the cache of a core; nothing holds the interpreter.
+
+    file         an open file's descriptor; `size` is where it ends
+    line_begins  whether a line begins at `begin`; if none does, or no header, the first piece
+                 continues a record, and its name is empty and stands at `begin`
+    block        uint8[n]        is overwritten; it has to hold the longest header line
+    letters      uint8[n]        takes the bases, from letters[bases] on
+    table        int64[rows, 6]  takes positions in the file, and BASES in `letters`
+
+    Returns the number of pieces, where the letters end, how many of the last piece's stand behind
+    the border, where in the file it stopped, and why: NONE, UNREADABLE, or TABLE_FULL and
+    BLOCK_FULL, for which it stops at a header and goes on from there when it is called again.
+    """
+    count, beyond, origin, at, held = 0, 0, begin, 0, 0
+    while True:
+        origin += at
+        held, there = refill(file, origin, size, block, at, held)
+        if not there:
+            return count, bases, beyond, origin + held, UNREADABLE
+        at, final, raw = 0, origin + held >= size, block[:held]
+        # Whether a carriage return ends a line is seen by the byte behind it.
+        stop = held - (held > 0 and raw[held - 1] == RETURN and not final)
+        while at < stop:
+            is_header = line_begins and raw[at] == GREATER
+            inside = origin + at < border
+            if not inside and (is_header or count == 0 or beyond == overlap):
+                return count, bases, beyond, origin + at, Fault.NONE.value
+            if is_header:
+                if count == table.shape[0]:
+                    return count, bases, beyond, origin + at, TABLE_FULL
+                if not final and find_byte(raw, at, held, NEWLINE) < 0:
+                    break
+                at = _set_row(raw, at, origin, table[count])
+                table[count, BASES] = bases
+                count += 1
+                continue
+            if count == 0:
+                _set_lead(begin, bases, table[0])
+                count = 1
+            most = size if inside else overlap - beyond
+            until = min(stop, border - origin) if inside else stop
+            at, line_begins, end = _copy_lines(raw, at, until, line_begins, letters, bases, most)
+            table[count - 1, LENGTH] += end - bases
+            beyond += 0 if inside else end - bases
+            bases = end
+        if final:
+            return count, bases, beyond, size, Fault.NONE.value
+        if at == 0 and held == block.shape[0]:
+            return count, bases, beyond, origin, BLOCK_FULL
 
 
 @jit_no_alloc
-def _set_name(raw: Any, at: Any, row: Any) -> Any:
-    """Set the name of a row from the header line at `at`; return where the next line begins."""
-    end = line_end(raw, at)
-    row[NAME] = at + 1
-    row[NAME_END] = end_of_name(raw, at + 1, trimmed(raw, at + 1, end))
-    return min(end + 1, raw.shape[0])
+def _set_lead(begin: Any, bases: Any, row: Any) -> None:
+    row[NAME] = row[NAME_END] = begin
+    row[BASES], row[LENGTH], row[QUALITY], row[WRAPPED] = bases, 0, -1, 1
+
+
+@jit_no_alloc
+def _copy_lines(
+    raw: Any, at: Any, stop: Any, line_begins: Any, letters: Any, bases: Any, most: Any
+) -> Any:
+    """Copy up to `most` letters of the lines in [at, stop), before the next header line.
+
+    Returns where it stopped, whether a line begins there, and where the letters end.
+    """
+    last = bases + most
+    while at < stop and not (line_begins and raw[at] == GREATER):
+        end = find_byte(raw, at, stop, NEWLINE)
+        line_begins = end >= 0
+        if not line_begins:
+            end = stop
+        here = trimmed(raw, at, end) - at
+        if bases + here > last:
+            copy_bytes(letters, bases, raw, at, last - bases)
+            return at + last - bases, False, last
+        copy_bytes(letters, bases, raw, at, here)
+        bases += here
+        at = end + line_begins
+    return at, line_begins, bases

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from multigpu.kernels.compiled.jit import jit_no_alloc
-from multigpu.kernels.compiled.native import copy_bytes, find_byte, read_at
+from multigpu.kernels.compiled.native import find_byte, read_at
+from multigpu.kernels.compiled.text.blocks import refill
 from multigpu.kernels.compiled.text.lines import (
     AT,
     NEWLINE,
@@ -150,14 +151,11 @@ def read(
     """
     count, origin, at, held = 0, begin, 0, 0
     while True:
-        copy_bytes(block, 0, block, at, held - at)
-        origin, held, at = origin + at, held - at, 0
-        wanted = min(block.shape[0], size - origin)
-        while held < wanted:
-            more = read_at(file, origin + held, block, held, wanted - held)
-            if more <= 0:
-                return count, bases, origin, held, 0, UNREADABLE, 0
-            held += more
+        origin += at
+        held, there = refill(file, origin, size, block, at, held)
+        at = 0
+        if not there:
+            return count, bases, origin, held, 0, UNREADABLE, 0
         final = origin + held >= size  # more where the file grew and `begin` was looked for there
         found, stop, why, detail = parse(
             block[:held], 0, border - origin, final, low, table[count:]

@@ -13,7 +13,6 @@ from multigpu.formats.sequences.fastq import raise_unreadable
 from multigpu.formats.storage.stored_streams import errors_named
 from multigpu.kernels.compiled.text import records
 from multigpu.kernels.compiled.text.records import NAME, NAME_END, QUALITY
-from multigpu.kernels.device.buffers import Buffers
 
 BLOCK = 1 << 16  # bytes of a file read at a time
 
@@ -35,16 +34,12 @@ class Text(Protocol):
         """
         ...
 
-    def give_back(self) -> None:
-        """Let the memory be used for other text."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TextInMemory:
-    """Text in an array, which may be lent from buffers."""
+    """Text in an array."""
 
     raw: NDArray[np.uint8]
-    lender: Buffers | None = None
 
     def windows(self, begins: Positions, ends: Positions) -> list[bytes]:
         borders = zip(begins.tolist(), ends.tolist(), strict=True)
@@ -54,10 +49,6 @@ class TextInMemory:
         sums = np.empty(len(rows), np.int64)
         records.sum_qualities(self.raw, rows, starts, lengths, sums)
         return sums
-
-    def give_back(self) -> None:
-        if self.lender is not None:
-            self.lender.give(self.raw)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,9 +74,6 @@ class TextInFile:
             if len(wrong := np.flatnonzero(sums < 0)):
                 raise_unreadable(number, self.path, int(rows[wrong[0], QUALITY]))
         return sums
-
-    def give_back(self) -> None:
-        """Do nothing: no memory is lent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -13,17 +13,13 @@ from io import FileIO
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.errors import InputError
-from multigpu.formats.sequences import fastq, records
+from multigpu.formats.sequences import fasta, fastq, records
 from multigpu.formats.sequences.pieces import Pieces, TextInFile, TextInMemory
 from multigpu.formats.sequences.spans import BlockSpan, FileSpan, Span
-from multigpu.formats.storage.sources import Source, read_into
+from multigpu.formats.storage.sources import Source
 from multigpu.formats.storage.stored_streams import errors_named
-from multigpu.kernels.compiled.text.records import BASES, LENGTH, Fault, gather
+from multigpu.kernels.compiled.text.records import LENGTH, Fault, gather
 from multigpu.kernels.device.buffers import Buffers
-
-READ_AHEAD = fastq.ROOM  # bytes that are read after a span, for its last record
-LOOK_BACK = 1 << 16  # bytes before a FASTA span: longer header lines are not recognized
 
 
 class SpanReader:
@@ -43,7 +39,6 @@ class SpanReader:
         allocate  makes buffers for letters
         """
         self._sources, self._overlap, self._phred_offset = sources, overlap, phred_offset
-        self._raw = Buffers(lambda size: np.empty(size, np.uint8))
         self._letters, self._borders = Buffers(allocate), Buffers(allocate)
 
     def read(self, span: Span) -> Pieces:
@@ -58,11 +53,9 @@ class SpanReader:
         """Let the memory that the pieces lie in be used for others."""
         self._letters.give(pieces.letters)
         self._borders.give(pieces.offsets)
-        pieces.text.give_back()
 
     def clear(self) -> None:
         """Give the memory of all buffers back."""
-        self._raw.clear()
         self._letters.clear()
         self._borders.clear()
 
@@ -113,50 +106,30 @@ class SpanReader:
 
     def _read_fasta(self, span: FileSpan) -> Pieces:
         source = self._sources[span.source]
-        origin = max(0, span.start - LOOK_BACK)
-        stop = span.stop + min(READ_AHEAD, 2 * self._overlap + LOOK_BACK)
-        while True:
-            stop = min(stop, source.size or 0)
-            raw = self._read_raw(source, origin, stop)
-            found = records.parse_pieces(
-                raw,
-                span.start - origin,
-                span.stop - origin,
+        with errors_named(source.path), FileIO(source.path) as file:
+            found = fasta.read_pieces(
+                file.fileno(),
+                source,
+                span.start,
+                span.stop,
                 overlap=self._overlap,
-                final=stop == source.size,
+                buffers=self._letters,
             )
-            if found is not None:
-                break
-            self._raw.give(raw)
-            stop += stop - span.start
-        table, inside, lead = found
-        error = None
-        if lead and span.start == 0:
-            where = f"byte {origin + int(table[0, BASES])}"
-            error = InputError(source.path, "a record should begin with '>' here", where)
-        letters, offsets = self._gather(raw, table)
+        inside = found.table[:, LENGTH].copy()
+        inside[-1:] -= found.beyond
         return Pieces(
             source=span.source,
-            text=TextInMemory(raw, self._raw),
-            table=table,
-            letters=letters,
-            offsets=offsets,
+            text=TextInFile(source.path),
+            table=found.table,
+            letters=found.letters,
+            offsets=self._offsets(found.table),
             inside=inside,
-            lead=lead,
+            lead=found.lead,
             tail=True,
             begin=span.start,
             stop=span.stop,
-            error=error,
+            error=found.error,
         )
-
-    def _read_raw(self, source: Source, begin: int, stop: int) -> NDArray[np.uint8]:
-        """Return bytes of a file. Raises InputError where it has become shorter."""
-        raw = self._raw.take(stop - begin)
-        held = read_into(source.path, begin, raw)
-        if held < len(raw):
-            end = f"it ends at byte {begin + held}, not at {source.size}"
-            raise InputError(source.path, f"was cut while it was read: {end}")
-        return raw
 
     def _gather(
         self, raw: NDArray[np.uint8], table: NDArray[np.int64]

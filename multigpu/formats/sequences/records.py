@@ -12,18 +12,10 @@ from multigpu.errors import InputError, quoted
 from multigpu.formats.storage.sources import Source
 from multigpu.kernels.compiled.text import fasta, fastq
 from multigpu.kernels.compiled.text.fastq import HIGHEST_QUALITY
-from multigpu.kernels.compiled.text.lines import GREATER, NEWLINE, copy_letters
-from multigpu.kernels.compiled.text.records import (
-    BASES,
-    COLUMNS,
-    LENGTH,
-    QUALITY,
-    TABLE_FULL,
-    Fault,
-)
+from multigpu.kernels.compiled.text.lines import GREATER, NEWLINE, copy_letters, skip_blank
+from multigpu.kernels.compiled.text.records import COLUMNS, LENGTH, QUALITY, TABLE_FULL, Fault
 
 ROWS = 1 << 16  # of a table at a time
-FEW_BYTES = 32  # of a record, name and line ends included
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -64,13 +56,16 @@ def parse(raw: NDArray[np.uint8], layout: str, *, final: bool, offset: int) -> P
 
 def _parse_fasta(raw: NDArray[np.uint8], final: bool) -> Parsed:
     """Parse all records but the last, which may continue; if the bytes are final, all of them."""
-    stop = len(raw) if final else _last_header(raw)
-    pieces = parse_pieces(raw[:stop], 0, stop, 0, final=True)
-    assert pieces is not None
-    table, _, lead = pieces
-    if lead:
-        return Parsed(table=empty_table(0), stop=int(table[0, BASES]), fault=Fault.NO_HEADER)
-    return Parsed(table=table, stop=stop, fault=Fault.NONE if final else Fault.INCOMPLETE)
+    border = len(raw) if final else _last_header(raw)
+    tables, stop = [empty_table(0)], skip_blank(raw, 0)
+    if stop < border and raw[stop] != GREATER:
+        return Parsed(table=tables[0], stop=stop, fault=Fault.NO_HEADER)
+    while stop < border:
+        table = empty_table(ROWS)
+        count, stop = fasta.parse(raw[:border], stop, table)
+        tables.append(table[:count])
+    fault = Fault.NONE if final else Fault.INCOMPLETE
+    return Parsed(table=np.concatenate(tables), stop=border, fault=fault)
 
 
 def _last_header(raw: NDArray[np.uint8]) -> int:
@@ -78,26 +73,6 @@ def _last_header(raw: NDArray[np.uint8]) -> int:
     marks = np.flatnonzero(raw == GREATER)
     headers = marks[(marks == 0) | (raw[marks - 1] == NEWLINE)]
     return int(headers[-1]) if len(headers) else 0
-
-
-def parse_pieces(
-    raw: NDArray[np.uint8], begin: int, border: int, overlap: int, final: bool
-) -> tuple[NDArray[np.int64], NDArray[np.int64], bool] | None:
-    """Parse the FASTA records, and pieces of records, whose bases stand in [begin, border).
-
-    Returns the table, how many bases of each piece stand there, and whether the first piece
-    continues a record that began before. The last one reaches `overlap` bases over the border if
-    its record does. Returns None where these are not all in `raw`, unless `final` says that nothing
-    follows.
-    """
-    rows = max(ROWS, len(raw) // FEW_BYTES)  # memory that is not used takes none
-    while True:
-        table, inside = empty_table(rows), np.empty(rows, np.int64)
-        count, lead, fault = fasta.parse_pieces(raw, begin, border, overlap, final, table, inside)
-        if fault != TABLE_FULL:
-            break
-        rows *= 8
-    return (table[:count], inside[:count], bool(lead)) if fault == Fault.NONE else None
 
 
 def set_offsets(table: NDArray[np.int64], offsets: NDArray[np.int64]) -> None:

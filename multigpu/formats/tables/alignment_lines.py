@@ -15,7 +15,17 @@ from numpy.typing import NDArray
 
 from multigpu.errors import UsageError, quoted
 from multigpu.formats.tables.batch import Batch
-from multigpu.formats.tables.columns import Requested, Rows, columns, latin1, per_row
+from multigpu.formats.tables.columns import (
+    Column,
+    Requested,
+    Rows,
+    Texts,
+    lines_of,
+    samples_of,
+    scores_of,
+    signatures_of,
+    strands_of,
+)
 from multigpu.kernels.bases import encode, reverse_complement
 
 if TYPE_CHECKING:
@@ -24,25 +34,24 @@ if TYPE_CHECKING:
 UNKNOWN = 255  # mapping quality
 REVERSE, SECONDARY = 16, 256  # flags of SAM
 LETTERS = np.frombuffer(b"=ACMGRSVTWYHKDBN", np.uint8)  # of the 16 sets of bases
-MATCHING = re.compile(r"(\d+)=")
-OPERATION = re.compile(r"\d+[=XID]")
-SWAPPED = str.maketrans("ID", "DI")
+MATCHING = re.compile(rb"(\d+)=")
+OPERATION = re.compile(rb"\d+[=XID]")
+SWAPPED = bytes.maketrans(b"ID", b"DI")
 
 
 def sam_of_reads(rows: Rows) -> bytes:
     """Return lines of SAM for samples that are reads, aligned to the signatures."""
     batch = rows.batch
-    reads, signatures, starts, *_ = columns(rows)
     flags = np.where(batch.reverse, REVERSE, 0) + np.where(rows.is_first, 0, SECONDARY)
-    after = (batch.sample_length - batch.end).tolist()
-    texts = latin1(batch.cigar)
-    clipped = map(_clip, texts, starts, after, batch.reverse.tolist())
-    tags = _tags(rows, _count_matching(texts))
-    lines = zip(reads, flags.tolist(), signatures, clipped, tags, strict=True)
-    return "".join(
-        f"{read}\t{flag}\t{signature}\t1\t{UNKNOWN}\t{cigar}\t*\t0\t0\t*\t*{tag}\n"
-        for read, flag, signature, cigar, tag in lines
-    ).encode("latin-1")
+    after = batch.sample_length - batch.end
+    ends = (batch.start.tolist(), after.tolist(), batch.reverse.tolist())
+    return lines_of(
+        len(rows),
+        samples_of(rows), b"\t", flags, b"\t", signatures_of(rows),
+        b"\t1\t%d\t" % UNKNOWN, Texts.of(list(map(_clip, batch.cigar, *ends))),
+        b"\t*\t0\t0\t*\t*", *_tags(rows, _count_matching(batch.cigar)),
+        b"\n",
+    )  # fmt: skip
 
 
 class SamOfSignatures:
@@ -68,24 +77,15 @@ class SamOfSignatures:
 
     def _lines(self, rows: Rows) -> bytes:
         batch = rows.batch
-        samples, signatures, starts, *_ = columns(rows)
         flags = np.where(batch.reverse, REVERSE, 0) + np.where(self._is_primary(rows), 0, SECONDARY)
-        texts = latin1(batch.cigar)
-        lines = zip(
-            signatures,
-            flags.tolist(),
-            samples,
-            starts,
-            _swap_operations(texts),
-            _sequences(rows),
-            _tags(rows, _count_matching(texts)),
-            strict=True,
-        )
-        return "".join(
-            f"{signature}\t{flag}\t{sample}\t{start + 1}\t{UNKNOWN}\t{cigar}\t*\t0\t0\t{bases}"
-            f"\t*{tags}\n"
-            for signature, flag, sample, start, cigar, bases, tags in lines
-        ).encode("latin-1")
+        return lines_of(
+            len(rows),
+            signatures_of(rows), b"\t", flags, b"\t", samples_of(rows), b"\t", batch.start + 1,
+            b"\t%d\t" % UNKNOWN, _swap_operations(batch.cigar),
+            b"\t*\t0\t0\t", _sequences(rows),
+            b"\t*", *_tags(rows, _count_matching(batch.cigar)),
+            b"\n",
+        )  # fmt: skip
 
     def _is_primary(self, rows: Rows) -> NDArray[np.bool_]:
         """Return bool[n]: whether a row is the first one of its signature."""
@@ -99,76 +99,56 @@ class SamOfSignatures:
 def paf(rows: Rows) -> bytes:
     """Return lines of PAF: signatures aligned to samples."""
     batch = rows.batch
-    samples, signatures, starts, ends, strands = columns(rows)
-    lengths = rows.signatures.letters.lengths[batch.signature].tolist()
-    texts = latin1(batch.cigar)
-    matching = _count_matching(texts)
-    blocks = (np.array(matching, np.int64) + batch.errors).tolist()
-    lines = zip(
-        signatures,
-        lengths,
-        strands,
-        samples,
-        batch.sample_length.tolist(),
-        starts,
-        ends,
-        matching,
-        blocks,
-        _tags(rows, matching),
-        _swap_operations(texts),
-        strict=True,
-    )
-    return "".join(
-        f"{signature}\t{length}\t0\t{length}\t{strand}\t{sample}\t{sample_length}\t{start}\t{end}"
-        f"\t{same}\t{block}\t{UNKNOWN}{tags}\tcg:Z:{cigar}\n"
-        for signature, length, strand, sample, sample_length, start, end, same, block, tags, cigar
-        in lines
-    ).encode("latin-1")  # fmt: skip
+    lengths = rows.signatures.letters.lengths[batch.signature]
+    matching = _count_matching(batch.cigar)
+    return lines_of(
+        len(rows),
+        signatures_of(rows), b"\t", lengths, b"\t0\t", lengths, b"\t", strands_of(rows), b"\t",
+        samples_of(rows), b"\t", batch.sample_length, b"\t", batch.start, b"\t", batch.end, b"\t",
+        matching, b"\t", matching + batch.errors, b"\t%d" % UNKNOWN, *_tags(rows, matching),
+        b"\tcg:Z:", _swap_operations(batch.cigar),
+        b"\n",
+    )  # fmt: skip
 
 
 # ---- parts of lines ---------------------------------------------------------------------------
 
 
-def _count_matching(cigars: Sequence[str]) -> list[int]:
+def _count_matching(cigars: Sequence[bytes]) -> NDArray[np.int64]:
     """Return the number of bases that match in each alignment."""
     counts = {each: sum(map(int, MATCHING.findall(each))) for each in set(cigars)}
-    return [counts[each] for each in cigars]
+    return np.array([counts[each] for each in cigars], np.int64)
 
 
-def _swap_operations(cigars: Sequence[str]) -> list[str]:
+def _swap_operations(cigars: Sequence[bytes]) -> Texts:
     """Return alignments with the sample as the reference."""
-    return "\n".join(cigars).translate(SWAPPED).split("\n") if cigars else []
+    return Texts.of(b"\n".join(cigars).translate(SWAPPED).split(b"\n") if cigars else [])
 
 
-def _clip(cigar: str, before: int, after: int, is_reverse: bool) -> str:
+def _clip(cigar: bytes, before: int, after: int, is_reverse: bool) -> bytes:
     """Return the alignment of a whole read: bases before and after the match are clipped.
 
     before, after  bases in the order of the file
     """
     if is_reverse:
-        cigar, before, after = "".join(OPERATION.findall(cigar)[::-1]), after, before
-    return f"{f'{before}S' if before else ''}{cigar}{f'{after}S' if after else ''}"
+        cigar, before, after = b"".join(OPERATION.findall(cigar)[::-1]), after, before
+    clips = [b"%dS" % bases if bases else b"" for bases in (before, after)]
+    return clips[0] + cigar + clips[1]
 
 
-def _sequences(rows: Rows) -> list[str]:
+def _sequences(rows: Rows) -> Texts:
     """Return the bases of each row's signature as they lie on the sample, T for U."""
-    pattern, row = np.unique(2 * rows.batch.signature + rows.batch.reverse, return_inverse=True)
+    patterns, which = np.unique(2 * rows.batch.signature + rows.batch.reverse, return_inverse=True)
     texts = []
-    for each in pattern.tolist():
-        bases = encode(rows.signatures.letters[each // 2])
-        texts.append(LETTERS[reverse_complement(bases) if each % 2 else bases].tobytes().decode())
-    found: list[str] = np.array(texts, object)[row].tolist()
-    return found
+    for pattern in patterns.tolist():
+        bases = encode(rows.signatures.letters[pattern // 2])
+        texts.append(LETTERS[reverse_complement(bases) if pattern % 2 else bases].tobytes())
+    return Texts(texts, which)
 
 
-def _tags(rows: Rows, matching: Sequence[int]) -> list[str]:
+def _tags(rows: Rows, matching: NDArray[np.int64]) -> list[Column]:
     """Return NM, AS, qs where there are qualities, and xa on request, each with a tab before it."""
     batch = rows.batch
-    qualities = per_row(batch.score, "\tqs:f:{!r}".format, "")
-    tags = [
-        f"\tNM:i:{errors}\tAS:i:{same - errors}{quality}"
-        for errors, same, quality in zip(batch.errors.tolist(), matching, qualities, strict=True)
-    ]
-    if "ambiguous" not in rows.requested:
-        return tags
-    return [f"{tag}\txa:i:{n}" for tag, n in zip(tags, batch.ambiguous.tolist(), strict=True)]
+    qualities = scores_of(rows, "\tqs:f:{!r}".format, b"")
+    tags: list[Column] = [b"\tNM:i:", batch.errors, b"\tAS:i:", matching - batch.errors, qualities]
+    return [*tags, b"\txa:i:", batch.ambiguous] if "ambiguous" in rows.requested else tags

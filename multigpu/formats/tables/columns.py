@@ -1,22 +1,22 @@
-"""Rows of a scan as columns of texts, which the lines of all text formats are made of."""
+"""Rows of a scan as columns, which the lines of all text formats are made of."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.formats.tables.batch import Batch
+from multigpu.kernels.compiled.text.table_lines import add_digits, put_numbers, put_texts
 
 if TYPE_CHECKING:
     from multigpu.formats.sequences.signatures import Signatures
 
-PIECE = 1 << 14  # rows rendered at a time: their Python objects stay in the processor's cache
+PIECE = 1 << 14  # rows rendered at a time: they stay in the processor's cache
 
 Requested = tuple[str, ...]  # some of `multigpu.formats.tables.writers.REQUESTED`
-Columns = tuple[list[str], list[str], list[int], list[int], list[str]]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -53,36 +53,98 @@ class Rows:
             )
 
 
-def latin1(names: Sequence[bytes]) -> list[str]:
-    """Return bytes as characters, one each: encoded again they are the same bytes."""
-    return decoded(names, "latin-1")
+# ---- lines ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Texts:
+    """A column of texts, of which some may stand in many rows.
+
+    distinct  all of them
+    which     intp[n]: the number of the one in each row
+    """
+
+    distinct: Sequence[bytes]
+    which: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, texts: Sequence[bytes]) -> Self:
+        """Return a column with one text for each row."""
+        return cls(texts, np.arange(len(texts)))
+
+
+# A column of a line: the same bytes in every row, whole numbers, or texts.
+Column = bytes | NDArray[np.integer[Any]] | Texts
+
+
+def lines_of(count: int, *columns: Column) -> bytes:
+    """Return `count` lines, made of these columns from left to right; the last ends the line."""
+    ready = [_ready(column, count) for column in columns]
+    lengths = np.zeros(count, np.int64)
+    for column in ready:
+        if isinstance(column, _Joined):
+            lengths += np.diff(column.begins)[column.which]
+        else:
+            add_digits(column, lengths)
+    ends = np.cumsum(lengths) - lengths
+    out = np.empty(int(lengths.sum()), np.uint8)
+    for column in ready:
+        if isinstance(column, _Joined):
+            put_texts(column.raw, column.begins, column.which, out, ends)
+        else:
+            put_numbers(column, out, ends)
+    return out.tobytes()
+
+
+@dataclass(frozen=True, eq=False)
+class _Joined:
+    """Texts as the compiled functions take them."""
+
+    raw: NDArray[np.uint8]
+    begins: NDArray[np.int64]
+    which: NDArray[np.intp]
+
+
+def _ready(column: Column, count: int) -> _Joined | NDArray[np.int64]:
+    if isinstance(column, np.ndarray):
+        return column.astype(np.int64)
+    texts = Texts([column], np.zeros(count, np.intp)) if isinstance(column, bytes) else column
+    begins = np.zeros(len(texts.distinct) + 1, np.int64)
+    np.cumsum([len(text) for text in texts.distinct], out=begins[1:])
+    return _Joined(np.frombuffer(b"".join(texts.distinct), np.uint8), begins, texts.which)
+
+
+# ---- columns that several formats have ----------------------------------------------------------
+
+
+def samples_of(rows: Rows) -> Texts:
+    """Return the names of the samples."""
+    begins = rows.is_first.copy()
+    begins[:1] = True
+    names = [rows.batch.sample[i] for i in np.flatnonzero(begins).tolist()]
+    return Texts(names, np.cumsum(begins) - 1)
+
+
+def signatures_of(rows: Rows) -> Texts:
+    """Return the names of the signatures."""
+    numbers, which = np.unique(rows.batch.signature, return_inverse=True)
+    return Texts([rows.signatures.names[i] for i in numbers.tolist()], which)
+
+
+def strands_of(rows: Rows) -> Texts:
+    """Return + and -."""
+    return Texts([b"+", b"-"], rows.batch.reverse.astype(np.intp))
+
+
+def scores_of(rows: Rows, show: Callable[[float], str], missing: bytes) -> Texts:
+    """Return the scores as texts, NaN as `missing`."""
+    # + 0.0, so that there is no -0.0 beside 0.0.
+    scores, which = np.unique(rows.batch.score + 0.0, return_inverse=True)
+    texts = [missing if math.isnan(score) else show(score).encode() for score in scores.tolist()]
+    return Texts(texts, which)
 
 
 def decoded(names: Sequence[bytes], encoding: str) -> list[str]:
     """Return names as text; they hold no line ends."""
     # All at once: a call for each name takes longer.
     return b"\n".join(names).decode(encoding, "replace").split("\n") if names else []
-
-
-def columns(rows: Rows, decode: Callable[[Sequence[bytes]], list[str]] = latin1) -> Columns:
-    """Return sample, signature, start, end and strand as lists."""
-    batch, names = rows.batch, rows.signatures.names
-    # An array's elements are slow to take one by one, and only names that occur are decoded.
-    which, row = np.unique(batch.signature, return_inverse=True)
-    signatures = np.array(decode([names[i] for i in which.tolist()]), object)
-    return (
-        decode(batch.sample),
-        signatures[row].tolist(),
-        batch.start.tolist(),
-        batch.end.tolist(),
-        ["-" if reverse else "+" for reverse in batch.reverse.tolist()],
-    )
-
-
-def per_row(scores: NDArray[np.float64], show: Callable[[float], str], missing: str) -> list[str]:
-    """Return float64[n] as n texts, NaN as `missing`; each distinct score is rendered once."""
-    # + 0.0, so that there is no -0.0 beside 0.0.
-    distinct, rows = np.unique(scores + 0.0, return_inverse=True)
-    texts = [missing if math.isnan(score) else show(score) for score in distinct.tolist()]
-    texts_by_row: list[str] = np.array(texts, object)[rows].tolist()
-    return texts_by_row

@@ -21,7 +21,18 @@ from multigpu.formats.tables import parquet
 from multigpu.formats.tables.alignment_lines import paf, sam_of_reads
 from multigpu.formats.tables.arrow import numbers, pyarrow, strings
 from multigpu.formats.tables.batch import Batch
-from multigpu.formats.tables.columns import Requested, Rows, columns, decoded, latin1, per_row
+from multigpu.formats.tables.columns import (
+    Column,
+    Requested,
+    Rows,
+    Texts,
+    decoded,
+    lines_of,
+    samples_of,
+    scores_of,
+    signatures_of,
+    strands_of,
+)
 from multigpu.formats.tables.parquet import RowGroups
 
 if TYPE_CHECKING:
@@ -37,71 +48,54 @@ REQUESTED = ("mismatches", "edits", "cigar", "ambiguous")
 Names = Sequence[bytes]
 
 
-def _separated(rows: Rows, separator: str) -> bytes:
-    decode = _csv_strings if separator == "," else latin1
-    scores, last = per_row(rows.batch.score, repr, ""), _last(rows, separator)
-    lines, cut = zip(*columns(rows, decode), scores, last, strict=True), separator
-    return "".join(
-        f"{sample}{cut}{signature}{cut}{start}{cut}{end}{cut}{strand}{cut}{score}{rest}\n"
-        for sample, signature, start, end, strand, score, rest in lines
-    ).encode("latin-1")
+def _separated(rows: Rows, separator: bytes) -> bytes:
+    samples, signatures = samples_of(rows), signatures_of(rows)
+    if separator == b",":
+        samples, signatures = _changed(samples, _csv_name), _changed(signatures, _csv_name)
+    start, end, scores = rows.batch.start, rows.batch.end, scores_of(rows, repr, b"")
+    return _cut(rows, separator, samples, signatures, start, end, strands_of(rows), scores)
 
 
 def _text(rows: Rows) -> bytes:
-    scores = per_row(rows.batch.score, "{:.3f}".format, "-")
-    lines = zip(*columns(rows), scores, strict=True)
-    return "".join(
-        f"{sample}: {signature} ({score})\n" for sample, signature, _, _, _, score in lines
-    ).encode("latin-1")
+    scores = scores_of(rows, "{:.3f}".format, b"-")
+    return lines_of(len(rows), samples_of(rows), b": ", signatures_of(rows), b" (", scores, b")\n")
 
 
 def _bed(rows: Rows) -> bytes:
+    start, end, signatures = rows.batch.start, rows.batch.end, signatures_of(rows)
     scores = np.clip(np.rint(np.nan_to_num(rows.batch.score) * 10), 0, 1000).astype(np.int64)
-    lines = zip(*columns(rows), scores.tolist(), _last(rows, "\t"), strict=True)
-    return "".join(
-        f"{sample}\t{start}\t{end}\t{signature}\t{score}\t{strand}{rest}\n"
-        for sample, signature, start, end, strand, score, rest in lines
-    ).encode("latin-1")
+    return _cut(rows, b"\t", samples_of(rows), start, end, signatures, scores, strands_of(rows))
+
+
+def _cut(rows: Rows, separator: bytes, *columns: Column) -> bytes:
+    """Return lines of these columns and those on request."""
+    line: list[Column] = []
+    for column in (*columns, *(_on_request(rows.batch, name) for name in rows.requested)):
+        line += [column, separator]
+    return lines_of(len(rows), *line[:-1], b"\n")
 
 
 def _jsonl(rows: Rows) -> bytes:
-    scores = per_row(rows.batch.score, repr, "null")
-    last = [""] * len(rows)
+    batch, more = rows.batch, []
     for name in rows.requested:
-        quote = '"' if name == "cigar" else ""
-        texts = _texts(rows.batch, name)
-        last = [
-            f'{rest},"{name}":{quote}{text}{quote}' for rest, text in zip(last, texts, strict=True)
-        ]
-    lines = zip(*columns(rows, _json_strings), scores, last, strict=True)
-    return "".join(
-        f'{{"sample":{sample},"signature":{signature},"start":{start},"end":{end}'
-        f',"strand":"{strand}","score":{score}{rest}}}\n'
-        for sample, signature, start, end, strand, score, rest in lines
-    ).encode()
+        quote = b'"' if name == "cigar" else b""
+        more += [b',"%s":%s' % (name.encode(), quote), _on_request(batch, name), quote]
+    return lines_of(
+        len(rows),
+        b'{"sample":', _changed(samples_of(rows), _json_name),
+        b',"signature":', _changed(signatures_of(rows), _json_name),
+        b',"start":', batch.start,
+        b',"end":', batch.end,
+        b',"strand":"', strands_of(rows),
+        b'","score":', scores_of(rows, repr, b"null"),
+        *more,
+        b"}\n",
+    )  # fmt: skip
 
 
-def _csv_strings(names: Sequence[bytes]) -> list[str]:
-    """Return names as in RFC 4180: in quotes where they need them, with quotes inside doubled."""
-    return [
-        '"' + name.replace('"', '""') + '"' if "," in name or '"' in name or "\r" in name else name
-        for name in latin1(names)
-    ]
-
-
-def _last(rows: Rows, separator: str) -> list[str]:
-    """Return the columns on request as one text a row, each with the separator before it."""
-    if not rows.requested:
-        return [""] * len(rows)
-    texts = [_texts(rows.batch, name) for name in rows.requested]
-    return [separator + separator.join(row) for row in zip(*texts, strict=True)]
-
-
-def _texts(batch: Batch, name: str) -> list[str]:
-    """Return a column on request as texts."""
-    if name == "cigar":
-        return latin1(batch.cigar)
-    return list(map(str, _numbers(batch, name).tolist()))
+def _on_request(batch: Batch, name: str) -> Column:
+    """Return a column on request."""
+    return Texts.of(batch.cigar) if name == "cigar" else _numbers(batch, name)
 
 
 def _numbers(batch: Batch, name: str) -> NDArray[np.int32]:
@@ -109,8 +103,19 @@ def _numbers(batch: Batch, name: str) -> NDArray[np.int32]:
     return batch.ambiguous if name == "ambiguous" else batch.errors
 
 
-def _json_strings(names: Sequence[bytes]) -> list[str]:
-    return list(map(encode_basestring, decoded(names, "utf-8")))
+def _changed(texts: Texts, change: Callable[[bytes], bytes]) -> Texts:
+    return Texts(list(map(change, texts.distinct)), texts.which)
+
+
+def _csv_name(name: bytes) -> bytes:
+    """Return a name as in RFC 4180: in quotes where it needs them, with quotes inside doubled."""
+    if b"," in name or b'"' in name or b"\r" in name:
+        return b'"' + name.replace(b'"', b'""') + b'"'
+    return name
+
+
+def _json_name(name: bytes) -> bytes:
+    return encode_basestring(name.decode("utf-8", "replace")).encode()
 
 
 # ---- formats ----------------------------------------------------------------------------------
@@ -138,7 +143,7 @@ class TableFormat:
     has_more: bool = True
 
 
-_tsv, _csv = partial(_separated, separator="\t"), partial(_separated, separator=",")
+_tsv, _csv = partial(_separated, separator=b"\t"), partial(_separated, separator=b",")
 _ambiguous = ("ambiguous",)
 _alignment = ("mismatches", "edits", "cigar")
 
@@ -289,7 +294,9 @@ def _arrays(batch: Batch, signature_names: Names, more: Requested) -> list["pa.A
         strings(["+", "-"]).take(numbers(batch.reverse.astype(np.int8))),
         numbers(batch.score, nan_is_null=True),
         *(
-            strings(_texts(batch, name)) if name == "cigar" else numbers(_numbers(batch, name))
+            strings(decoded(batch.cigar, "ascii"))
+            if name == "cigar"
+            else numbers(_numbers(batch, name))
             for name in more
         ),
     ]

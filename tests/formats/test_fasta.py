@@ -1,0 +1,163 @@
+"""FASTA read from a file in spans and blocks: the records of the whole, wherever it is cut."""
+
+from itertools import product
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from support.examples import examples
+from support.sequence_texts import FASTA, Record, array, buffers, opened, slices, texts
+
+from multigpu import InputError
+from multigpu.formats.sequences import fasta, records
+from multigpu.formats.sequences.fasta import FastaPieces, read_pieces
+from multigpu.formats.sequences.pieces import TextInFile
+from multigpu.formats.storage.sources import Source
+from multigpu.kernels.compiled.text.records import BASES, LENGTH, NAME, NAME_END, QUALITY
+
+LONG = b">" + 40 * b"x" + b" one\nACGT\n>" + 30 * b"y" + b"\r\nAC\r\nGT\r\n>z" + 50 * b" "
+
+
+def whole(text: bytes) -> list[Record]:
+    """The records, by the parser of bytes in memory."""
+    raw = array(text)
+    return slices(raw, records.parse(raw, "fasta", final=True, offset=33))
+
+
+def read(
+    file: int, text: bytes, begin: int, border: int, overlap: int = 0, block: int = 64
+) -> FastaPieces:
+    source = Source("samples.fa", len(text), "none", "fasta")
+    return read_pieces(
+        file, source, begin, border, overlap=overlap, buffers=buffers(), block_bytes=block
+    )
+
+
+def rows_of(file: int, found: FastaPieces) -> list[Record]:
+    """Names from the file, and bases from the letters."""
+    text, table = TextInFile(f"/proc/self/fd/{file}"), found.table
+    assert (table[:, QUALITY] == -1).all()
+    assert table[:, LENGTH].sum() == len(found.letters)
+    names = text.windows(table[:, NAME], table[:, NAME_END]) if len(table) else []
+    bases = [found.letters[at : at + n].tobytes() for at, n in table[:, [BASES, LENGTH]].tolist()]
+    return [(name, letters, None) for name, letters in zip(names, bases, strict=True)]
+
+
+def joined(text: bytes, cuts: list[int], overlap: int, block: int) -> list[Record]:
+    """The records put together from the pieces of the spans between the cuts."""
+    found: list[Record] = []
+    expected = [bases for _, bases, _ in whole(text)]
+    with opened(text) as file:
+        for begin, border in zip([0, *cuts], [*cuts, len(text)], strict=True):
+            if begin == border:
+                continue
+            pieces = read(file, text, begin, border, overlap, block)
+            assert pieces.error is None
+            rows = rows_of(file, pieces)
+            for number, (name, bases, _) in enumerate(rows):
+                is_last = number + 1 == len(rows)
+                inside = len(bases) - (pieces.beyond if is_last else 0)
+                before = b""
+                if number == 0 and pieces.lead:
+                    assert name == b""
+                    if not found:
+                        assert bases == b""  # blank lines before the first record
+                        continue
+                    name, before, _ = found.pop()
+                beyond = expected[len(found)][len(before) + inside :]
+                assert bases[inside:] == (beyond[:overlap] if is_last else b"")
+                found.append((name, before + bases[:inside], None))
+    return found
+
+
+# ---- wherever it is cut -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", [*FASTA.values(), LONG], ids=[*FASTA, "long headers"])
+def test_pieces__of_two_spans_are_the_records_of_the_whole(text: bytes) -> None:
+    expected = whole(text)
+    for border, overlap, block in product(range(len(text) + 1), (0, 1, 3, 100), (2, 5, 1000)):
+        assert joined(text, [border], overlap, block) == expected, (border, overlap, block)
+
+
+@pytest.mark.parametrize("text", [*FASTA.values(), LONG], ids=[*FASTA, "long headers"])
+def test_pieces__of_tiny_spans_are_the_records_of_the_whole(text: bytes) -> None:
+    expected = whole(text)
+    for size, overlap, block in product((1, 2, 3, 5), (0, 2, 9), (3, 1000)):
+        cuts = list(range(size, len(text), size))
+        assert joined(text, cuts, overlap, block) == expected, (size, overlap, block)
+
+
+@examples(300)
+@given(
+    text=texts("fasta"),
+    cuts=st.lists(st.integers(0, 150), max_size=6),
+    overlap=st.integers(0, 30),
+    block=st.integers(2, 90),
+)
+@example(text=b">r0\r\nA\r\nC\r\n", cuts=[6, 7], overlap=1, block=2)
+def test_pieces__of_any_spans_and_blocks_are_the_records_of_the_whole(
+    text: bytes, cuts: list[int], overlap: int, block: int
+) -> None:
+    inside = sorted(cut for cut in cuts if cut <= len(text))
+    assert joined(text, inside, overlap, block) == whole(text)
+
+
+@examples(200)
+@given(
+    letters=st.lists(st.sampled_from([b"A", b"\n", b"\r", b">", b" ", b"\n>"]), max_size=40),
+    cuts=st.lists(st.integers(0, 60), max_size=4),
+    block=st.integers(2, 20),
+)
+def test_pieces__of_marks_and_line_ends_anywhere(
+    letters: list[bytes], cuts: list[int], block: int
+) -> None:
+    text = b">r\n" + b"".join(letters)
+    inside = sorted(cut for cut in cuts if cut <= len(text))
+    assert joined(text, inside, 3, block) == whole(text)
+
+
+def test_pieces__of_more_records_than_a_table_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fasta, "ROWS", 16)
+    text = b"".join(b">r%d\nAC\n" % number for number in range(1000))
+    assert joined(text, [4000], 3, 50) == whole(text)
+
+
+def test_pieces__of_a_header_longer_than_what_is_looked_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its end is taken for bases, as docs/scan.md says."""
+    monkeypatch.setattr(fasta, "LOOK_BACK", 8)
+    text = b">r\nAC\n>0123456789 A\nGT\n"
+    near, far = text.index(b"3"), text.index(b" A")
+    with opened(text) as file:
+        assert rows_of(file, read(file, text, near, len(text))) == [(b"", b"GT", None)]
+        assert rows_of(file, read(file, text, far, len(text))) == [(b"", b" AGT", None)]
+
+
+# ---- what is wrong ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("blank", [b"", b"\n", b"\r\n\n"])
+def test_pieces__of_a_file_that_begins_without_a_header(blank: bytes) -> None:
+    text = blank + b"ACGT\n>r1\nAC\n"
+    with opened(text) as file:
+        found = read(file, text, 0, len(text))
+    expected = f"samples.fa: byte {len(blank)}: a record should begin with '>' here"
+    assert str(found.error) == expected
+
+
+@pytest.mark.parametrize("begin", [0, 1, 4, 8, 12, 20])
+def test_pieces__of_a_file_that_has_become_shorter(begin: int) -> None:
+    text = b">r1 one\nACGT\n"
+    message = rf"was cut while it was read: it ends at byte {max(begin, len(text))}, not at 40"
+    with opened(text) as file, pytest.raises(InputError, match=message):
+        read(file, text + 27 * b"A", begin, 30)
+
+
+def test_pieces__of_blank_lines_alone_are_none() -> None:
+    text = b"\n\r\n\n"
+    with opened(text) as file:
+        found = read(file, text, 0, len(text), block=2)
+    assert (len(found.table), len(found.letters), found.lead) == (0, 0, False)
+    assert (found.beyond, found.error) == (0, None)
