@@ -102,6 +102,7 @@ def _prepared(
         cycles=options.cycles,
         least=float(options.min_read_count),
         floor=options.floor,
+        classes=tuple(range(options.classes)),
     )
 
 

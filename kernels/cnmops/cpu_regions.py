@@ -66,22 +66,26 @@ class Constants(NamedTuple):
     cycles: int
     least: float  # a region needs a count above it
     floor: float
+    classes: tuple[int, ...]  # their numbers; the compiler knows how many there are
 
 
 class Work(NamedTuple):
-    """Arrays for a block of regions, which is the last axis of all but one; float64."""
+    """Arrays for a block of regions, which is the last axis of all but one; float64.
 
-    density: Floats  # [samples, classes] at the anchor
+    Where that axis is [classes * BLOCK], region j of class i is at i * BLOCK + j.
+    """
+
+    density: Floats  # [samples, classes * BLOCK] at the anchor
     x: Floats  # [samples] counts
     over_cov: Floats  # [samples] counts over coverages
     constant: Floats  # [samples] log2(x!) - x log2(cov)
-    total: Floats  # [team, classes] sums of posteriors; in the end [0] has those of all samples
-    sums: Floats  # [team, 1] other sums, likewise
+    total: Floats  # [team, classes * BLOCK] sums of posteriors; in the end [0] has those of all
+    sums: Floats  # [team] other sums, likewise
     informative: Floats  # [team] sums of I/NI
     left_out: Floats  # [team] what rounding left out of them
     alpha: Floats  # [classes]
-    factor: Floats  # [classes] weight, and the way from the anchor to the level
-    weighted: Floats  # [classes] of one sample: weighted densities, then posteriors
+    factor: Floats  # [classes * BLOCK] weight, and the way from the anchor to the level
+    weighted: Floats  # [classes * BLOCK] of one sample: weighted densities, then posteriors
     level: Floats
     anchor: Floats
     log_anchor: Floats  # to base 2
@@ -89,11 +93,11 @@ class Work(NamedTuple):
     reads: Floats  # sum of the counts
     rate: Floats  # bits that the floor moves for each read of a sample
     floor: Floats  # of one sample
-    even: Floats  # sum of its classes 0, 2, ...
-    odd: Floats
-    share: Floats  # 1 / their sum
-    sum_of: Floats  # one sample's sum of any kind
-    rest_of: Floats  # what rounding left out of it
+    share: Floats  # 1 / the sum of its weighted densities
+    expected: Floats  # count of one sample
+    to_level: Floats  # from one sample's densities at the anchor to those at the level
+    signed: Floats  # I/NI of one sample
+    unsigned: Floats  # likewise
     likeliest: Floats  # class of one sample
     sorted: Floats  # [samples] of one region
 
@@ -112,13 +116,14 @@ class Out(NamedTuple):
 def work_for(samples: int, classes: int, team: int) -> Work:
     """Return arrays for a model of this size."""
     shapes: dict[str, tuple[int, ...]] = {
-        "density": (samples, classes, BLOCK),
-        "total": (team, classes, BLOCK),
-        "sums": (team, 1, BLOCK),
+        "density": (samples, classes * BLOCK),
+        "total": (team, classes * BLOCK),
+        "factor": (classes * BLOCK,),
         "sorted": (samples,),
         **dict.fromkeys(("x", "over_cov", "constant"), (samples, BLOCK)),
-        **dict.fromkeys(("informative", "left_out"), (team, BLOCK)),
-        **dict.fromkeys(("alpha", "factor", "weighted"), (classes, BLOCK)),
+        **dict.fromkeys(("sums", "informative", "left_out"), (team, BLOCK)),
+        "weighted": (classes * BLOCK,),
+        "alpha": (classes, BLOCK),
     }
     return Work(*(np.empty(shapes.get(name, (BLOCK,))) for name in Work._fields))
 
@@ -148,7 +153,7 @@ def estimate(x: Any, rows: Any, constants: Any, work: Any, out: Any) -> Any:
         _gather(x, rows, first, constants, work)
         _sum_samples(work.x, constants, work)
         for j in range(BLOCK):
-            work.reads[j] = work.sums[0, 0, j]
+            work.reads[j] = work.sums[0, j]
         _start(constants, work)
         for cycle in range(constants.cycles):
             is_moved = constants.is_unit and cycle > 1
@@ -158,13 +163,13 @@ def estimate(x: Any, rows: Any, constants: Any, work: Any, out: Any) -> Any:
                 _add_posteriors(is_moved, constants, work)
                 _add_expected(constants, work)
                 for j in range(BLOCK):
-                    work.level[j] = work.reads[j] * reciprocal(work.sums[0, 0, j])
+                    work.level[j] = work.reads[j] * reciprocal(work.sums[0, j])
                 _renew_weights(constants, work)
             else:
                 _finish(rows, first, is_moved, constants, work, out)
                 _add_expected(constants, work)
                 for j in range(BLOCK):
-                    work.level[j] = work.reads[j] / work.sums[0, 0, j]
+                    work.level[j] = work.reads[j] / work.sums[0, j]
                 _divide_weights(constants, work)
         _put_levels(rows, first, work, out)
 
@@ -182,13 +187,13 @@ def compare(x: Any, rows: Any, floor: Any, constants: Any, work: Any, out: Any) 
         for k in range(samples):
             for i in range(n):
                 for j in range(BLOCK):  # R floors before it weighs
-                    floored = _larger(work.density[k, i, j], floor)
-                    work.density[k, i, j] = floored * constants.weights[k, i]
+                    floored = _larger(work.density[k, i * BLOCK + j], floor)
+                    work.density[k, i * BLOCK + j] = floored * constants.weights[k, i]
         work.factor[:] = 1.0
         _finish(rows, first, False, constants, work, out)
         for i in range(n):
             for j in range(BLOCK):
-                work.alpha[i, j] = work.total[0, i, j] / samples
+                work.alpha[i, j] = work.total[0, i * BLOCK + j] / samples
         _put_levels(rows, first, work, out)
 
 
@@ -222,7 +227,7 @@ def _sum_samples(values: Any, constants: Any, work: Any) -> Any:
         work.sums[member] = 0.0
         for k in range(member, values.shape[0], constants.team):
             for j in range(BLOCK):
-                work.sums[member, 0, j] += values[k, j]
+                work.sums[member, j] += values[k, j]
     _add_members(work.sums)
 
 
@@ -232,9 +237,8 @@ def _add_members(sums: Any) -> Any:
     step = 1
     while step < sums.shape[0]:
         for member in range(0, sums.shape[0], 2 * step):
-            for i in range(sums.shape[1]):
-                for j in range(BLOCK):
-                    sums[member, i, j] += sums[member + step, i, j]
+            for j in range(sums.shape[1]):
+                sums[member, j] += sums[member + step, j]
         step *= 2
 
 
@@ -251,7 +255,7 @@ def _start(constants: Any, work: Any) -> Any:
     _sum_samples(work.over_cov, constants, work)
     for j in range(BLOCK):
         if work.level[j] < LEAST_LEVEL:
-            work.level[j] = _larger(work.sums[0, 0, j] / samples, 1.0)
+            work.level[j] = _larger(work.sums[0, j] / samples, 1.0)
 
 
 @jit_no_alloc
@@ -312,7 +316,7 @@ def _set_densities(is_first: Any, constants: Any, work: Any) -> Any:
                 mean = work.anchor[j] * LOG2E * cov
                 rest = fma(-mean, change, -work.constant[k, j])
                 exponent = fma(work.x[k, j], work.log_anchor[j] + log_change, rest)
-                work.density[k, i, j] = exp2_or_little(exponent)
+                work.density[k, i * BLOCK + j] = exp2_or_little(exponent)
 
 
 @jit_no_alloc
@@ -325,64 +329,72 @@ def _set_factors(is_moved: Any, constants: Any, work: Any) -> Any:
         for j in range(BLOCK):
             back = work.anchor[j] - work.level[j]
             to_level = exp2_of(back * fall) if is_moved else 1.0
-            work.factor[i, j] = work.alpha[i, j] * to_level
+            work.factor[i * BLOCK + j] = work.alpha[i, j] * to_level
 
 
 @jit_no_alloc
 def _add_posteriors(is_moved: Any, constants: Any, work: Any) -> Any:
     """Add the posteriors of all samples and, with coverages, the counts that they let expect."""
+    n = constants.changes.shape[0]
     for member in range(constants.team):
         work.total[member] = 0.0
         work.sums[member] = 0.0
         for k in range(member, constants.cov.shape[0], constants.team):
-            _weigh(k, is_moved, constants, work)
-            _add(k, member, constants, work)
+            for j in range(BLOCK):
+                to_anchor = exp2_of(work.x[k, j] * work.rate[j]) if is_moved else 1.0
+                work.floor[j] = constants.floor * to_anchor
+            _add_posteriors_of_sample(
+                work.density[k], work.factor, work.floor, work.share, work.total[member],
+                constants.classes,
+            )  # fmt: skip
+            if not constants.is_unit:
+                for i in range(n):
+                    for j in range(BLOCK):
+                        here = work.density[k, i * BLOCK + j] * work.factor[i * BLOCK + j]
+                        work.weighted[i * BLOCK + j] = _larger(here, work.floor[j])
+                _add_expected_of_sample(k, member, constants, work)
     _add_members(work.total)
 
 
 @jit_no_alloc
-def _weigh(k: Any, is_moved: Any, constants: Any, work: Any) -> Any:
-    """Set sample k's weighted densities, not below the floor, and 1 / their sum."""
-    n = constants.changes.shape[0]
+def _add_posteriors_of_sample(
+    density: Any, factor: Any, floor: Any, share: Any, total: Any, classes: Any
+) -> Any:
+    """Add a sample's posteriors to a member's: weighted densities, not below the floor, * share.
+
+    density, factor, total  float64[classes * BLOCK]
+    share                   takes 1 / the sum of the weighted densities
+    classes                 a tuple with an element for each class
+
+    That there are so many classes is known to the compiler by the tuple's type: it writes out the
+    inner loops, up to some 20 classes, and makes vector instructions of the outer one, whose sums
+    stay in registers. That takes half of the time of loops over the block for each class.
+    """
     for j in range(BLOCK):
-        to_anchor = exp2_of(work.x[k, j] * work.rate[j]) if is_moved else 1.0
-        work.floor[j] = constants.floor * to_anchor
-        work.even[j] = work.odd[j] = 0.0
-    for i in range(0, n - 1, 2):
-        _weigh_class(k, i, work.even, work)
-        _weigh_class(k, i + 1, work.odd, work)
-    if n % 2:
-        _weigh_class(k, n - 1, work.even, work)
-    for j in range(BLOCK):
-        work.share[j] = reciprocal(work.even[j] + work.odd[j])
+        even = odd = 0.0
+        for i in range(len(classes)):
+            here = _larger(density[i * BLOCK + j] * factor[i * BLOCK + j], floor[j])
+            if i % 2:
+                odd += here
+            else:
+                even += here
+        share[j] = of_all = reciprocal(even + odd)
+        for i in range(len(classes)):
+            here = _larger(density[i * BLOCK + j] * factor[i * BLOCK + j], floor[j])
+            total[i * BLOCK + j] = fma(here, of_all, total[i * BLOCK + j])
 
 
 @jit_no_alloc
-def _weigh_class(k: Any, i: Any, sums: Any, work: Any) -> Any:
-    for j in range(BLOCK):
-        here = _larger(work.density[k, i, j] * work.factor[i, j], work.floor[j])
-        work.weighted[i, j] = here
-        sums[j] += here
-
-
-@jit_no_alloc
-def _add(k: Any, member: Any, constants: Any, work: Any) -> Any:
-    """Add sample k's posteriors, weighted * share, and its expected counts to its member's."""
-    n = constants.changes.shape[0]
-    for i in range(n):
-        for j in range(BLOCK):
-            here = fma(work.weighted[i, j], work.share[j], work.total[member, i, j])
-            work.total[member, i, j] = here
-    if constants.is_unit:
-        return
-    work.sum_of[:] = 0.0
-    for i in range(n):
+def _add_expected_of_sample(k: Any, member: Any, constants: Any, work: Any) -> Any:
+    """Add the counts that sample k's posteriors, weighted * share, let expect to its member's."""
+    work.expected[:] = 0.0
+    for i in range(constants.changes.shape[0]):
         change = constants.changes[i]
         for j in range(BLOCK):
-            work.sum_of[j] = fma(work.weighted[i, j], change, work.sum_of[j])
+            work.expected[j] = fma(work.weighted[i * BLOCK + j], change, work.expected[j])
     for j in range(BLOCK):
-        expected = work.sum_of[j] * work.share[j]
-        work.sums[member, 0, j] = fma(expected, constants.cov[k], work.sums[member, 0, j])
+        expected = work.expected[j] * work.share[j]
+        work.sums[member, j] = fma(expected, constants.cov[k], work.sums[member, j])
 
 
 @jit_no_alloc
@@ -394,8 +406,8 @@ def _add_expected(constants: Any, work: Any) -> Any:
             for i in range(member, constants.changes.shape[0], constants.team):
                 change = constants.changes[i]
                 for j in range(BLOCK):
-                    here = fma(work.total[0, i, j], change, work.sums[member, 0, j])
-                    work.sums[member, 0, j] = here
+                    here = fma(work.total[0, i * BLOCK + j], change, work.sums[member, j])
+                    work.sums[member, j] = here
     _add_members(work.sums)
 
 
@@ -405,7 +417,7 @@ def _renew_weights(constants: Any, work: Any) -> Any:
     for i in range(constants.changes.shape[0]):
         prior = constants.prior[i]
         for j in range(BLOCK):
-            work.alpha[i, j] = fma(work.total[0, i, j], constants.sample_weight, prior)
+            work.alpha[i, j] = fma(work.total[0, i * BLOCK + j], constants.sample_weight, prior)
 
 
 # ---- the last cycle ---------------------------------------------------------------------------
@@ -418,7 +430,7 @@ def _divide_weights(constants: Any, work: Any) -> Any:
     for i in range(constants.changes.shape[0]):
         prior = constants.impact if i == constants.main else 0.0
         for j in range(BLOCK):
-            mean = work.total[0, i, j] / samples
+            mean = work.total[0, i * BLOCK + j] / samples
             work.alpha[i, j] = (prior + mean) / (1.0 + constants.impact)
 
 
@@ -431,7 +443,11 @@ def _finish(rows: Any, first: Any, is_moved: Any, constants: Any, work: Any, out
         work.informative[member] = work.left_out[member] = 0.0
         for k in range(member, constants.cov.shape[0], constants.team):
             _divide(k, is_moved, constants, work)
-            _add(k, member, constants, work)
+            for i in range(constants.changes.shape[0]):
+                for j in range(BLOCK):
+                    work.total[member, i * BLOCK + j] += work.weighted[i * BLOCK + j]
+            if not constants.is_unit:
+                _add_expected_of_sample(k, member, constants, work)
             _measure(member, constants, work)
             _put_sample(rows, first, k, work, out)
     _add_members(work.total)
@@ -444,45 +460,60 @@ def _finish(rows: Any, first: Any, is_moved: Any, constants: Any, work: Any, out
 @jit_no_alloc
 def _divide(k: Any, is_moved: Any, constants: Any, work: Any) -> Any:
     """Set sample k's posteriors, as R adds and divides."""
-    n = constants.changes.shape[0]
     for j in range(BLOCK):
-        work.even[j] = exp2_of(0.0 - work.x[k, j] * work.rate[j]) if is_moved else 1.0
-    work.sum_of[:] = work.rest_of[:] = 0.0
-    for i in range(n):
-        for j in range(BLOCK):
-            here = work.density[k, i, j] * work.factor[i, j] * work.even[j]
-            work.weighted[i, j] = _larger(here, constants.floor)
-        for j in range(BLOCK):
-            total, rest = exact_sum(work.sum_of[j], work.weighted[i, j])
-            work.sum_of[j] = total
-            work.rest_of[j] += rest
-    if constants.is_level_given:
-        for j in range(BLOCK):
-            work.sum_of[j] += in_80_bits(work.sum_of[j], work.rest_of[j])
-    for i in range(n):
-        for j in range(BLOCK):
-            work.weighted[i, j] /= work.sum_of[j]
+        work.to_level[j] = exp2_of(0.0 - work.x[k, j] * work.rate[j]) if is_moved else 1.0
+    _divide_sample(
+        work.density[k], work.factor, work.to_level, constants.floor, constants.is_level_given,
+        work.weighted, constants.classes,
+    )  # fmt: skip
+
+
+@jit_no_alloc
+def _divide_sample(
+    density: Any, factor: Any, to_level: Any, floor: Any, in_80: Any, weighted: Any, classes: Any
+) -> Any:
+    """Set weighted, float64[classes * BLOCK]; see `_add_posteriors_of_sample`.
+
+    in_80  whether sums have 80 bits
+    """
+    for j in range(BLOCK):
+        total = left_out = 0.0
+        for i in range(len(classes)):
+            here = density[i * BLOCK + j] * factor[i * BLOCK + j] * to_level[j]
+            weighted[i * BLOCK + j] = here = _larger(here, floor)
+            total, rest = exact_sum(total, here)
+            left_out += rest
+        total += in_80_bits(total, left_out) if in_80 else 0.0
+        for i in range(len(classes)):
+            weighted[i * BLOCK + j] /= total
 
 
 @jit_no_alloc
 def _measure(member: Any, constants: Any, work: Any) -> Any:
-    """Find a sample's signed I/NI (work.sum_of) and likeliest class; add its I/NI to a member's."""
+    """Find a sample's signed I/NI and likeliest class; add its I/NI to a member's."""
+    _measure_sample(
+        work.weighted, constants.bits, work.signed, work.unsigned, work.likeliest, constants.classes
+    )
     for j in range(BLOCK):
-        work.sum_of[j] = work.rest_of[j] = work.likeliest[j] = 0.0
-        work.even[j] = -1.0  # the greatest posterior
-    for i in range(constants.changes.shape[0]):
-        bits, size = constants.bits[i], abs(constants.bits[i])
-        for j in range(BLOCK):
-            work.sum_of[j] += work.weighted[i, j] * bits
-            work.rest_of[j] += work.weighted[i, j] * size
-        for j in range(BLOCK):
-            is_more = work.weighted[i, j] > work.even[j]
-            work.likeliest[j] = float(i) if is_more else work.likeliest[j]
-            work.even[j] = work.weighted[i, j] if is_more else work.even[j]
-    for j in range(BLOCK):
-        total, rest = exact_sum(work.informative[member, j], work.rest_of[j])
+        total, rest = exact_sum(work.informative[member, j], work.unsigned[j])
         work.informative[member, j] = total
         work.left_out[member, j] += rest
+
+
+@jit_no_alloc
+def _measure_sample(
+    posterior: Any, bits: Any, signed: Any, unsigned: Any, likeliest: Any, classes: Any
+) -> Any:
+    for j in range(BLOCK):
+        sum_of = sum_of_sizes = best = 0.0
+        greatest = -1.0
+        for i in range(len(classes)):
+            here = posterior[i * BLOCK + j]
+            sum_of += here * bits[i]
+            sum_of_sizes += here * abs(bits[i])
+            best = float(i) if here > greatest else best
+            greatest = max(greatest, here)
+        signed[j], unsigned[j], likeliest[j] = sum_of, sum_of_sizes, best
 
 
 @jit_no_alloc
@@ -503,11 +534,11 @@ def _put_sample(rows: Any, first: Any, k: Any, work: Any, out: Any) -> Any:
     """Put the answers of sample k into `out`."""
     for j in range(min(BLOCK, rows.shape[0] - first)):
         row = rows[first + j]
-        out.sini[k, row] = work.sum_of[j]
+        out.sini[k, row] = work.signed[j]
         out.cn_index[k, row] = np.int8(work.likeliest[j])
         if out.posterior.shape[0]:
-            for i in range(work.weighted.shape[0]):
-                out.posterior[row, i, k] = work.weighted[i, j]
+            for i in range(out.posterior.shape[1]):
+                out.posterior[row, i, k] = work.weighted[i * BLOCK + j]
 
 
 @jit_no_alloc
