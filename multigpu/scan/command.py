@@ -1,6 +1,5 @@
 """`multigpu scan`."""
 
-import logging
 from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
@@ -32,8 +31,6 @@ from multigpu.scan.options import ScanOptions, scan_lanes
 
 if TYPE_CHECKING:
     from multigpu.scan.inputs import ScanInputs
-
-logger = logging.getLogger(__name__)
 
 ARGUMENTS = "multigpu.arguments"  # where click keeps the arguments of a command for us
 
@@ -167,6 +164,7 @@ def command(
         from multigpu.formats.tables.writers import format_of, with_columns
         from multigpu.scan.job import ScanJob
         from multigpu.scan.misplaced_signatures import refuse_strays
+        from multigpu.scan.notes import notes_on_format
         from multigpu.scan.output import write_matches
 
         keep_inputs([*inputs.samples, *inputs.signatures], *written)
@@ -182,8 +180,7 @@ def command(
         )
         arguments = click.get_current_context().meta[ARGUMENTS]
         refuse_strays(arguments, samples, job.sources, job.signatures)
-        if ambiguous and fmt == "text":
-            logger.warning("multigpu: --ambiguous has no effect: text has no columns")
+        job.note(notes_on_format(fmt, output, scanning, ambiguous))
         columns = list(scanning.error_columns)
         if ambiguous or scanning.max_ambiguous is not None:
             columns.append("ambiguous")

@@ -143,16 +143,16 @@ class ScanJob(Job):
         """
         needs = needs or OutputNeeds()
         joiner = Joiner(self.sources, self.options, self.references if needs.records else None)
-        self._note(self._notes_before)
+        self.note(self._notes_before)
         for outcome in self.outcomes(needs):
             for rows in joiner.rows(outcome.part):
                 self.facts.hits = joiner.totals.hits
                 yield rows
         yield from joiner.finish()
         self.facts.hits = joiner.totals.hits
-        self._note(notes_after(self.signatures, self.options, joiner.totals))
+        self.note(notes_after(self.signatures, self.options, joiner.totals))
 
-    def _note(self, notes: Iterable[str]) -> None:
+    def note(self, notes: Iterable[str]) -> None:
         """Print notes, and keep them for the summary."""
         for note in notes:
             logger.warning("multigpu: %s", note)

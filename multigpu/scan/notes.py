@@ -9,6 +9,8 @@ from multigpu.errors import quoted
 from multigpu.formats.sequences.signatures import Signatures
 from multigpu.formats.storage.sources import Source, inspect_source, is_regular
 from multigpu.formats.storage.stored_streams import STDIN, is_remote, status_of
+from multigpu.formats.storage.suffixes import FOREIGN, uncompressed_suffix
+from multigpu.formats.tables.writers import FORMATS
 from multigpu.kernels.scan import allowed_bases
 from multigpu.scan.join import ScanTotals
 from multigpu.scan.options import ScanOptions
@@ -38,6 +40,25 @@ def notes_before(
                 f"the signatures ({path}) are FASTQ and the samples ({sources[0].path}) FASTA:"
                 " are the two swapped?"
             )
+
+
+def notes_on_format(
+    fmt: str, path: str | None, options: ScanOptions, ambiguous: bool
+) -> Iterator[str]:
+    """Yield the notes on a format chosen for the output; `path` names that.
+
+    ambiguous  whether a column with the ambiguous bases was asked for
+    """
+    if fmt == "text":
+        if ambiguous:
+            yield "--ambiguous has no effect: text has no columns"
+        if options.error_columns:
+            columns = " and ".join(options.error_columns)
+            yield f"text has no columns {columns}: choose --format tsv, bed or jsonl"
+    suffix = uncompressed_suffix(path)
+    promises = FOREIGN.union(*(each.suffixes for each in FORMATS.values()))
+    if suffix in promises.difference(FORMATS[fmt].suffixes):
+        yield f"{path} is written as {fmt}, as --format says, although its name ends in {suffix}"
 
 
 def notes_after(signatures: Signatures, options: ScanOptions, totals: ScanTotals) -> Iterator[str]:

@@ -152,6 +152,10 @@ def test_min_score__of_samples_without_scores_is_noted(
         (("--dashboard",), "--dashboard has no effect: only worker processes of this machine"),
         (("--ambiguous", "--format", "text"), "--ambiguous has no effect: text has no columns"),
         (("--mixed",), "--mixed has no effect without --scheduler or --scheduler-file"),
+        (
+            ("--format", "text", "--max-edits", "1"),
+            "text has no columns edits and cigar: choose --format tsv, bed or jsonl",
+        ),
     ],
 )
 def test_option__without_effect_is_noted(
@@ -159,6 +163,28 @@ def test_option__without_effect_is_noted(
 ) -> None:
     (said,) = noted(store("reads.fq", READS), "-s", signatures, *options)
     assert said.startswith(note)
+
+
+@pytest.mark.parametrize(
+    ("name", "fmt", "note"),
+    [
+        ("hits.tsv", "sam", "is written as sam, as --format says, although its name ends in .tsv"),
+        (
+            "hits.vcf.gz",
+            "tsv",
+            "is written as tsv, as --format says, although its name ends in .vcf",
+        ),
+        ("hits.tsv.gz", "tsv", None),
+        ("hits.run1", "bed", None),
+        ("hits.json", "jsonl", None),
+    ],
+)
+def test_format__other_than_the_name_promises_is_noted(
+    noted: Noted, store: Store, signatures: str, tmp_path: Path, name: str, fmt: str, note: str
+) -> None:
+    output = str(tmp_path / name)
+    notes = noted(store("reads.fq", READS), "-s", signatures, "-o", output, "--format", fmt)
+    assert notes == ([f"{output} {note}"] if note else [])
 
 
 def test_resume__into_a_file_is_not_noted(
