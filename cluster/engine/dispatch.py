@@ -93,7 +93,7 @@ def journal_outcomes(
     """Yield what the journal has of the first spans, for which no worker is needed."""
     for number, part in enumerate(journal.parts()):
         workload.correct(None, part)  # which may keep count of parts
-        tell(Event("resumed", facts={"chunk": number}))
+        tell(Event("resumed", details={"chunk": number}))
         yield Outcome(part)
 
 
@@ -242,7 +242,7 @@ class _Dispatch(Generic[S, P]):
         chunk.outcome = outcome
         self._settle(chunk)
         for event in outcome.events:
-            self._listener(Event(event.name, event.at, {"chunk": chunk.number, **event.facts}))
+            self._listener(Event(event.name, event.at, {"chunk": chunk.number, **event.details}))
         self._tell(
             "finished",
             chunk=chunk.number,
@@ -347,5 +347,5 @@ class _Dispatch(Generic[S, P]):
             return hurried, hurried
         return hurried, max(LEAST_PATIENCE, SLOWEST * usual)
 
-    def _tell(self, name: str, **facts: Any) -> None:
-        self._listener(Event(name, facts=facts))
+    def _tell(self, name: str, **details: Any) -> None:
+        self._listener(Event(name, details=details))

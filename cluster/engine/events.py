@@ -20,12 +20,12 @@ class Event:
     name   planned, started, finished, resumed, corrected; split, on_cpu; retried, moved; joined,
            left, retired; written
     at     seconds since 1970, on the machine where it happened; see `now`
-    facts  numbers and texts, by name; `chunk` is a number in the order of the input
+    details  numbers and texts, by name; `chunk` is a number in the order of the input
     """
 
     name: str
     at: float = field(default_factory=now)
-    facts: dict[str, Any] = field(default_factory=dict)
+    details: dict[str, Any] = field(default_factory=dict)
 
 
 Listener = Callable[[Event], None]

@@ -33,8 +33,8 @@ class ChunkHistory(threading.local):
     def add_step(self, name: str, begin: float, end: float) -> None:
         self.steps.append(Step(name, begin, end, threading.get_native_id()))
 
-    def add_event(self, name: str, **facts: Any) -> None:
-        self.events.append(Event(name, facts=facts))
+    def add_event(self, name: str, **details: Any) -> None:
+        self.events.append(Event(name, details=details))
 
 
 HISTORY = ChunkHistory()

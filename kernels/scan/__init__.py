@@ -18,8 +18,8 @@ Every way ends in the same complete comparison, so the result is exact whatever 
 from multigpu.kernels.scan.types import (
     BadBaseError,
     Chunk,
+    Half,
     Hits,
-    Part,
     Patterns,
     Rules,
     TooManyPatternsError,
@@ -30,8 +30,8 @@ from multigpu.kernels.scan.types import (
 __all__ = [
     "BadBaseError",
     "Chunk",
+    "Half",
     "Hits",
-    "Part",
     "Patterns",
     "Rules",
     "TooManyPatternsError",

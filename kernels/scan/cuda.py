@@ -39,7 +39,7 @@ THREADS_OF_FEW = 32  # where there is one thread for each pattern
 MOST_HITS = 1 << 26  # of one submission; beyond it the chunk is split
 EAGER_HITS = 1024  # copied back together with their count
 MAX_BASES = 1 << 31  # positions are 32 bits wide
-PARTS = ("copy in", "kernels", "copy out")  # of a scan on the device
+DEVICE_STEPS = ("copy in", "kernels", "copy out")  # of a scan on the device
 HIT = np.dtype([("record", "<i4"), ("pattern", "<i4"), ("start", "<i4"), ("errors", "<i4")])
 HEADER = np.dtype(
     [("count", "<u8"), ("full", "<u4"), ("illegal", "<u4"), ("collected", "<u4"), ("_", "<u4", 3)]
@@ -131,7 +131,7 @@ class Searcher:
             return lane.find(self, chunk, limit)
 
     def seconds(self) -> dict[str, float]:
-        """Return how long the parts of this thread's last scan took on the device.
+        """Return how long the steps of this thread's last scan took on the device.
 
         Waiting for other lanes' copies and kernels is in them.
         """
@@ -278,7 +278,7 @@ class Lane:
         self.stream = cupy.cuda.Stream(non_blocking=True)
         self.capacity = EMPTY_TABLE
         self._eager = pinned(HEADER.itemsize + EAGER_HITS * HIT.itemsize)
-        self._marks = [cupy.cuda.Event() for _ in range(len(PARTS) + 1)]
+        self._marks = [cupy.cuda.Event() for _ in range(len(DEVICE_STEPS) + 1)]
         self.release()
 
     def release(self) -> None:
@@ -400,7 +400,7 @@ class Lane:
         """Return the seconds of the last chunk; to be called after `result`."""
         marks = pairwise(self._marks)
         spent = [cupy.cuda.get_elapsed_time(begin, end) / 1e3 for begin, end in marks]
-        return dict(zip(PARTS, spent, strict=True))
+        return dict(zip(DEVICE_STEPS, spent, strict=True))
 
     def _grow(self, count: int) -> None:
         """Make room for more hits. A table is only full; a list says how long it should be."""

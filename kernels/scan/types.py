@@ -171,33 +171,33 @@ class TooManyPatternsError(Exception):
 
 
 @dataclass(frozen=True)
-class Part:
-    """A piece of a chunk, with the positions that it is asked about.
+class Half:
+    """A half of a chunk, with the positions that it is asked about.
 
-    Hits that begin at `limit` or later in `chunk` belong to the next piece.
+    Hits that begin at `limit` or later in `chunk` belong to the other half.
     """
 
     chunk: Chunk
     limit: int
-    begin: int  # where in the chunk the piece begins
-    first_record: int  # the chunk's record that the piece's first one is, or is the rest of
-    cut: int  # how many bases of that record the piece does not have
+    begin: int  # where in the whole chunk it begins
+    first_record: int  # the whole chunk's record that its first one is, or is the rest of
+    cut: int  # how many bases of that record it does not have
 
 
-def split(chunk: Chunk, limit: int, longest: int) -> tuple[Part, Part]:
-    """Return two pieces that together have the chunk's hits that begin before `limit`, each once.
+def split(chunk: Chunk, limit: int, longest: int) -> tuple[Half, Half]:
+    """Return two halves that together have the chunk's hits that begin before `limit`, each once.
 
-    The first piece reaches `longest` - 1 bases over the border, so that a pattern across it is
+    The first half reaches `longest` - 1 bases over the border, so that a pattern across it is
     whole in there.
     """
     middle = limit // 2
     stop = min(middle + longest - 1, len(chunk.letters))
-    return _piece(chunk, 0, stop, middle), _piece(chunk, middle, len(chunk.letters), limit)
+    return _half(chunk, 0, stop, middle), _half(chunk, middle, len(chunk.letters), limit)
 
 
-def _piece(chunk: Chunk, begin: int, stop: int, limit: int) -> Part:
+def _half(chunk: Chunk, begin: int, stop: int, limit: int) -> Half:
     first = max(0, int(np.searchsorted(chunk.offsets, begin, "right")) - 1)
     last = int(np.searchsorted(chunk.offsets, stop, "left"))
     offsets = np.clip(chunk.offsets[first : last + 1], begin, stop) - begin
     cut = begin - int(chunk.offsets[first])
-    return Part(Chunk(chunk.letters[begin:stop], offsets), limit - begin, begin, first, cut)
+    return Half(Chunk(chunk.letters[begin:stop], offsets), limit - begin, begin, first, cut)

@@ -118,7 +118,7 @@ def _results_so_far(job: "CnvJob") -> str:
     """Return what a run has found so far, and the shares of its time."""
     from multigpu.cnv.work import STAGES
 
-    found, spent = f"{job.facts.cnvs:,} CNVs", job.facts.seconds
+    found, spent = f"{job.stats.cnvs:,} CNVs", job.stats.seconds
     total = sum(spent.get(stage, 0.0) for stage in STAGES)
     if not total:
         return found

@@ -34,12 +34,12 @@ from multigpu.formats.tables.counts import Counts
 from multigpu.kernels.normalization import cpu as normalization
 from multigpu.run import fitness
 from multigpu.run.fitness import Expected
-from multigpu.run.job import Crew, Job, JobFacts, check_unchanged, describe_inputs
+from multigpu.run.job import Crew, Job, JobStats, check_unchanged, describe_inputs
 from multigpu.run.options import Lanes, RunOptions
 
 
 @dataclass
-class CnvFacts(JobFacts):
+class CnvStats(JobStats):
     """Facts about the progress of a run; a chunk is a chromosome."""
 
     cnvs: int = 0
@@ -132,7 +132,7 @@ class CnvJob(PlannedCnvJob):
         if controls is not None:
             self.values = np.hstack([counts.values, controls.values])
         self.count_bytes = self.values.itemsize
-        self.facts: CnvFacts = CnvFacts()
+        self.stats: CnvStats = CnvStats()
         self.inputs = inputs
         self._sums = normalization.Counts(self.values, cores()).sums()
         self.totals = self._sums.sum(axis=0)

@@ -27,7 +27,7 @@ def write_cnv_summary(
     finished = SimpleNamespace(
         devices=job.devices,
         options=job.options,
-        facts=job.facts,
+        stats=job.stats,
         chunk_plan=SimpleNamespace(
             chunk_bytes=job.run.chunk_bytes(),
             lanes=job.capacity.lanes,
@@ -61,8 +61,8 @@ def _entries(job: CnvJob, result: CnvResult, request: CnvRequest) -> dict[str, A
         "sex_coverage": _by_name(names, xy) if xy else {},
         "ploidy": None if cohort.ploidy is None else _by_name(names, cohort.ploidy),
         "regions": len(result.regions),
-        "chromosomes": job.facts.chunks,
-        "resumed": job.facts.resumed,
+        "chromosomes": job.stats.chunks,
+        "resumed": job.stats.resumed,
         "segments": len(result.segments),
         "cnvs": len(result.called),
         "cnv_regions": len(result.called_regions),

@@ -39,7 +39,7 @@ class DockResult:
     @property
     def skipped(self) -> list[Skipped]:
         """Ligands that could not be docked, with the reasons."""
-        return self._job.facts.skipped
+        return self._job.stats.skipped
 
     def __iter__(self) -> Iterator[PoseBatch]:
         """Return batches in the order of the input; `ligand_index` counts through all of it."""

@@ -170,7 +170,7 @@ def command(output: str | None, scores: str | None, report: str | None, **values
             _print_covering_radius(job)
 
         def docked() -> str:
-            return f"{job.facts.ligands:,} ligands docked"
+            return f"{job.stats.ligands:,} ligands docked"
 
         watched = watch(job, reporting, name="dock", results=docked, rows_to=output)
         with watched, job.keep_journal():
@@ -180,7 +180,7 @@ def command(output: str | None, scores: str | None, report: str | None, **values
     if not reporting.quiet:
         _print_skipped(job, output)
     print_outcome(reporting, _found(job), output)
-    return SOME_SKIPPED if job.facts.skipped else 0
+    return SOME_SKIPPED if job.stats.skipped else 0
 
 
 def _check_files(files: "DockFiles", request: "DockRequest", reporting: Reporting) -> None:
@@ -207,7 +207,7 @@ def _write_files(job: "DockJob", files: "DockFiles") -> None:
         for docked in job.parts(files.format, files.score_lines):
             begin = now()
             write(docked)
-            job.emit(Event("written", facts={"begin": begin}))
+            job.emit(Event("written", details={"begin": begin}))
 
 
 def _write_facts(job: "DockJob", files: "DockFiles", reporting: Reporting, started: float) -> None:
@@ -224,13 +224,13 @@ def _write_facts(job: "DockJob", files: "DockFiles", reporting: Reporting, start
 def _print_skipped(job: "DockJob", poses: str | None) -> None:
     from multigpu.dock.output.files import tables_beside
 
-    skipped, docked = len(job.facts.skipped), job.facts.ligands
+    skipped, docked = len(job.stats.skipped), job.stats.ligands
     if skipped:
         what = f"{skipped:,} of {skipped + docked:,} ligands were skipped"
         click.echo(f"multigpu: {what}: see {tables_beside(poses)[1]}", err=True)
 
 
 def _found(job: "DockJob") -> str:
-    found = f"{number_of(job.facts.ligands, 'ligand')} docked"
-    best = job.facts.best_score
+    found = f"{number_of(job.stats.ligands, 'ligand')} docked"
+    best = job.stats.best_score
     return found if best is None else f"{found}, best score {best:.4g}"

@@ -27,7 +27,7 @@ from multigpu.formats.molecules.pockets import read_pocket
 from multigpu.formats.storage.sources import is_repeatable
 from multigpu.kernels.rotation import ListedRotations, covering_radius
 from multigpu.run import fitness
-from multigpu.run.job import Crew, Job, JobFacts, check_unchanged, describe_inputs
+from multigpu.run.job import Crew, Job, JobStats, check_unchanged, describe_inputs
 from multigpu.run.report import DeviceChart
 
 logger = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ LONGEST_NAME = 80  # characters of a ligand's name in a message
 
 
 @dataclass
-class DockFacts(JobFacts):
+class DockStats(JobStats):
     """Counts and scores of the ligands that a docking job has finished.
 
     ligands            that were docked
@@ -95,7 +95,7 @@ class DockJob(Job):
         options = request.options
         super().__init__(request.run, request.lanes, **placement)
         self.request, self.options, self.report = request, options, report
-        self.facts: DockFacts = DockFacts()
+        self.stats: DockStats = DockStats()
         self.chunk_plan: DockPlan | None = None
         self.best: list[BestLigand] = []
         self.chart = DeviceChart()
@@ -192,7 +192,7 @@ class DockJob(Job):
                 yield from read_records(number, source)
 
     def _take(self, docked: DockedLigands) -> None:
-        self.facts.take(docked)
+        self.stats.take(docked)
         if docked.skipped and self.options.on_error == "stop":
             raise _input_error(docked.skipped[0])
         best = sorted([*self.best, *docked.best], key=lambda best: (-best.score, best.ligand_index))
@@ -200,23 +200,23 @@ class DockJob(Job):
 
     def _conclude(self) -> None:
         """Warn of what the user probably did not mean. Raises InputError without any ligand."""
-        facts = self.facts
-        self._warn(absent_map_notes(facts, self.pocket))
-        if not facts.ligands:
+        stats = self.stats
+        self._warn(absent_map_notes(stats, self.pocket))
+        if not stats.ligands:
             raise _input_error(
-                facts.skipped[0], f" (none of {len(facts.skipped)} ligands could be docked)"
+                stats.skipped[0], f" (none of {len(stats.skipped)} ligands could be docked)"
             )
         centered = self.options.center is not None
-        self._warn(result_notes(facts, self.pocket, self.field.outside, centered))
+        self._warn(result_notes(stats, self.pocket, self.field.outside, centered))
 
     def _warn(self, notes: Iterator[str]) -> None:
         for note in notes:
             logger.warning("multigpu: %s", note)
 
-    # ---- facts --------------------------------------------------------------------------------
+    # ---- the summary --------------------------------------------------------------------------
 
     def summary_entries(self) -> dict[str, Any]:
-        pocket, facts = self.pocket, self.facts
+        pocket, stats = self.pocket, self.stats
         return {
             "pocket": {
                 "path": pocket.path,
@@ -232,20 +232,20 @@ class DockJob(Job):
             "shifts": self.search.shifts.count,
             # Of each ligand; all others repeat one of these.
             "poses_tried": self.search.stop,
-            "ligands": facts.ligands,
-            "skipped": len(facts.skipped),
-            "without_hydrogens": facts.without_hydrogens,
-            "poses": facts.poses,
+            "ligands": stats.ligands,
+            "skipped": len(stats.skipped),
+            "without_hydrogens": stats.without_hydrogens,
+            "poses": stats.poses,
         }
 
     @property
     def chunks(self) -> int | None:
         """Estimated number of chunks, from the bytes of the ligands so far; None: unknown."""
-        facts, sizes = self.facts, [source.size for source in self.sources if source.cuttable]
-        if not facts.text_bytes or len(sizes) < len(self.sources):
+        stats, sizes = self.stats, [source.size for source in self.sources if source.cuttable]
+        if not stats.text_bytes or len(sizes) < len(self.sources):
             return None
-        done = facts.text_bytes / max(1, sum(size or 0 for size in sizes))
-        return max(facts.chunks, round(facts.chunks / done))
+        done = stats.text_bytes / max(1, sum(size or 0 for size in sizes))
+        return max(stats.chunks, round(stats.chunks / done))
 
 
 def _input_error(skipped: Skipped, more: str = "") -> InputError:

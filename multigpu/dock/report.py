@@ -49,7 +49,7 @@ def write_report(path: str, job: "DockJob", summary: dict[str, Any]) -> None:
     """
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     template = files("multigpu.dock").joinpath("report.html.j2").read_text("utf-8")
-    scores = np.concatenate([np.empty(0), *job.facts.scores])
+    scores = np.concatenate([np.empty(0), *job.stats.scores])
     html = environment.from_string(template).render(
         plotly=Markup(get_plotlyjs()),
         facts=_facts(job, summary, scores),
@@ -57,8 +57,8 @@ def write_report(path: str, job: "DockJob", summary: dict[str, Any]) -> None:
         view=_html(_view(job.pocket, job.best), "pocket"),
         best=[(best, _depiction(best)) for best in job.best],
         devices=Markup(job.chart.svg()),
-        skipped=job.facts.skipped[:SKIPPED],
-        skipped_count=len(job.facts.skipped),
+        skipped=job.stats.skipped[:SKIPPED],
+        skipped_count=len(job.stats.skipped),
     )
     with atomic_output(path) as file:
         file.write(html.encode())
@@ -69,14 +69,14 @@ def _facts(job: "DockJob", summary: dict[str, Any], scores: Any) -> list[tuple[s
     points = " × ".join(map(str, job.pocket.shape))
     seconds = summary["seconds"]["wall"]
     return [
-        ("ligands", f"{job.facts.ligands:,} docked, {len(job.facts.skipped):,} skipped"),
+        ("ligands", f"{job.stats.ligands:,} docked, {len(job.stats.skipped):,} skipped"),
         ("best score", f"{scores.max():.4f} ({job.best[0].ligand})"),
         ("median score", f"{np.median(scores):.4f}"),
         ("pocket", f"{job.pocket.path}: {points} points of {job.pocket.spacing[0]:g} Å"),
         ("maps", ", ".join(job.pocket.types) or "one score for every atom"),
         ("search", f"{job.search.stop:,} poses of each ligand"),
         ("interpolation", f"{job.options.interpolation}, outside: {job.field.outside}"),
-        ("time", f"{seconds:.1f} s, {job.facts.ligands / max(seconds, 1e-9):,.1f} ligands/s"),
+        ("time", f"{seconds:.1f} s, {job.stats.ligands / max(seconds, 1e-9):,.1f} ligands/s"),
         ("where", f"{where}, {len(summary['workers'])} worker(s)"),
         ("program", f"multigpu {summary['program']['multigpu']}, {summary['started']}"),
     ]

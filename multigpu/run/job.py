@@ -1,4 +1,4 @@
-"""Job of any workload: its workers and their fitness, its journal, its events and facts."""
+"""Job of any workload: its workers and their fitness, its journal, its events and statistics."""
 
 import logging
 import os
@@ -66,7 +66,7 @@ def journal_path(journal: str | os.PathLike[str] | None) -> Path | None:
 
 
 @dataclass
-class JobFacts:
+class JobStats:
     """Progress of a run.
 
     chunks   finished chunks
@@ -134,7 +134,7 @@ class Job:
             devices = () if client else run.devices()
         self.deployment = deployment(run, devices, lanes)  # workers that this job has or gets
         self.devices = self.deployment.devices  # those that are used
-        self.facts = JobFacts()
+        self.stats = JobStats()
         self.listeners: list[Listener] = [self._count]
         self._journal: Journal | None = None
         self._taken = False
@@ -248,10 +248,10 @@ class Job:
         """Yield the parts in order, first those of the journal, for which no worker is needed.
 
         spans: those that `skip_finished` returned
-        plan: facts for the event "planned"
+        plan: details of the event "planned"
         """
         for outcome in self._outcomes(crew, workload, spans, plan):
-            self.facts.add(outcome)
+            self.stats.add(outcome)
             yield outcome
         if self._coming is not None:
             self._coming.release()
@@ -268,7 +268,7 @@ class Job:
         workers = crew.workers()
         present = sorted(workers.present())  # may change the number of threads
         plan = {"chunks": self.chunks, "threads": workers.threads, **plan, "workers": present}
-        self.emit(Event("planned", facts=plan))
+        self.emit(Event("planned", details=plan))
         yield from dispatch(
             workers,
             workload,
@@ -285,9 +285,9 @@ class Job:
             listener(event)
 
     def _count(self, event: Event) -> None:
-        self.facts.events[event.name] += 1
+        self.stats.events[event.name] += 1
         if event.name in WARNINGS:
-            logger.warning("multigpu: %s", WARNINGS[event.name].format_map(event.facts))
+            logger.warning("multigpu: %s", WARNINGS[event.name].format_map(event.details))
 
     def take_once(self, results: str, function: str) -> None:
         """Raise UsageError the second time: results are computed as they are taken."""

@@ -102,13 +102,13 @@ class Progress:
     def __call__(self, event: Event) -> None:
         if event.name != "finished":
             return
-        steps = event.facts["steps"]
-        name = f"{event.facts['worker']} {event.facts['device']}"
+        steps = event.details["steps"]
+        name = f"{event.details['worker']} {event.details['device']}"
         spent = max(end for _, _, end, _ in steps) - min(begin for _, begin, _, _ in steps)
         lane = self._lanes.setdefault(name, _Lane(time.monotonic() - spent))
         lane.busy += sum(end - begin for step, begin, end, _ in steps if step == "compute")
         lane.chunks += 1
-        lane.chunk = event.facts["chunk"]
+        lane.chunk = event.details["chunk"]
 
     def _lines(self) -> list[str]:
         """Return a line for the job and one for each device."""
@@ -122,13 +122,13 @@ class Progress:
         return lines
 
     def _line(self) -> str:
-        facts, total = self._job.facts, self._job.chunks
+        stats, total = self._job.stats, self._job.chunks
         spent = max(time.monotonic() - self._begin, 1e-9)
-        done = f"{facts.chunks:,} of {total:,} chunks" if total else f"{facts.chunks:,} chunks"
+        done = f"{stats.chunks:,} of {total:,} chunks" if total else f"{stats.chunks:,} chunks"
         line = f"{self._name}  {done}  {self._results()}"
-        here = facts.chunks - facts.resumed
+        here = stats.chunks - stats.resumed
         if total and here:
-            left = (total - facts.chunks) * spent / here
+            left = (total - stats.chunks) * spent / here
             line += f"  {left // 60:.0f}:{left % 60:02.0f} left"
         return line + self._memory()
 

@@ -21,9 +21,9 @@ class DeviceChart:
 
     def __call__(self, event: Event) -> None:
         if event.name == "finished":
-            name = f"{event.facts['worker']} {event.facts['device']}"
+            name = f"{event.details['worker']} {event.details['device']}"
             spans = self._spans.setdefault(name, [])
-            spans += [(a, b) for step, a, b, _ in event.facts["steps"] if step == "compute"]
+            spans += [(a, b) for step, a, b, _ in event.details["steps"] if step == "compute"]
 
     def svg(self) -> str:
         """Return the picture: a row for each device; the darker, the busier it was."""

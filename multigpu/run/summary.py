@@ -34,7 +34,7 @@ def write_summary(path: str, job: Any, output: str | None, fmt: str, started: fl
 
 def summary(job: Any, output: str | None, fmt: str, started: float) -> dict[str, Any]:
     """Return the summary of a finished job of any workload, ready for JSON."""
-    facts, plan = job.facts, job.chunk_plan
+    stats, plan = job.stats, job.chunk_plan
     finished = now()
     return {
         "version": 1,
@@ -47,18 +47,18 @@ def summary(job: Any, output: str | None, fmt: str, started: float) -> dict[str,
             "bytes": Path(output).stat().st_size if output and Path(output).is_file() else None,
         },
         "devices": [asdict(device) for device in job.devices],
-        "workers": dict(sorted(facts.workers.items())),
-        "events": facts.events,
+        "workers": dict(sorted(stats.workers.items())),
+        "events": stats.events,
         "chunks": {
-            "run": facts.chunks,
-            "resumed": facts.resumed,
+            "run": stats.chunks,
+            "resumed": stats.resumed,
             "bytes": plan.chunk_bytes,
             "lanes": plan.lanes,
         },
         "memory": {"device_bytes": plan.device_bytes, "budget_bytes": plan.budget},
         "seconds": {
             "wall": finished - started,
-            **{f"{name} (all threads)": value for name, value in facts.seconds.items()},
+            **{f"{name} (all threads)": value for name, value in stats.seconds.items()},
         },
         "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
     }

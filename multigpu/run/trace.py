@@ -23,15 +23,15 @@ class Timeline:
         self._devices: dict[str, int] = {}
 
     def __call__(self, event: Event) -> None:
-        facts = event.facts
+        details = event.details
         if event.name == "finished":
-            device = self._device(f"{facts['worker']} {facts['device']}")
-            for name, begin, end, thread in facts["steps"]:
-                self._add_step(name, begin, end, pid=device, tid=thread, chunk=facts["chunk"])
+            device = self._device(f"{details['worker']} {details['device']}")
+            for name, begin, end, thread in details["steps"]:
+                self._add_step(name, begin, end, pid=device, tid=thread, chunk=details["chunk"])
         elif event.name == "written":
-            self._add_step("write", facts["begin"], event.at, pid=self._device("output"))
+            self._add_step("write", details["begin"], event.at, pid=self._device("output"))
         else:
-            self._add(event.name, "i", 0, 0, s="g", ts=event.at * MICRO, args=facts)
+            self._add(event.name, "i", 0, 0, s="g", ts=event.at * MICRO, args=details)
 
     def _device(self, name: str) -> int:
         """Return the number of a device's process; its first event names the process."""
@@ -41,10 +41,10 @@ class Timeline:
         return self._devices[name]
 
     def _add_step(
-        self, name: str, begin: float, end: float, *, pid: int, tid: int = 0, **facts: Any
+        self, name: str, begin: float, end: float, *, pid: int, tid: int = 0, **details: Any
     ) -> None:
         times = {"ts": begin * MICRO, "dur": (end - begin) * MICRO}
-        self._add(name, "X", pid, tid, **times, args=facts)
+        self._add(name, "X", pid, tid, **times, args=details)
 
     def _add(self, name: str, kind: str, pid: int, tid: int, **more: Any) -> None:
         self._events.append({"name": name, "ph": kind, "pid": pid, "tid": tid, **more})
@@ -63,7 +63,7 @@ def log_events(path: str) -> Iterator[Listener]:
     with open_unbuffered(path) as file:
 
         def log(event: Event) -> None:
-            line = {"event": event.name, "at": round(event.at, 6), **event.facts}
+            line = {"event": event.name, "at": round(event.at, 6), **event.details}
             file.write(json.dumps(line).encode() + b"\n")
 
         yield log

@@ -186,7 +186,7 @@ def command(
             columns.append("ambiguous")
 
         def matches_found() -> str:
-            return f"{job.facts.hits:,} matches"
+            return f"{job.stats.hits:,} matches"
 
         watched = watch(job, reporting, name="scan", results=matches_found, rows_to=output)
         with watched, job.keep_journal():
@@ -194,8 +194,8 @@ def command(
             job.published = True
             if reporting.summary:
                 write_summary(reporting.summary, job, output, fmt, started)
-        records = number_of(job.facts.records, "sample")
-        print_outcome(reporting, f"{number_of(job.facts.hits, 'match')} in {records}", output)
+        records = number_of(job.stats.records, "sample")
+        print_outcome(reporting, f"{number_of(job.stats.hits, 'match')} in {records}", output)
 
 
 def _inputs(

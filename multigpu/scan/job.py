@@ -17,7 +17,7 @@ from multigpu.formats.storage.sources import Source, inspect_source, is_repeatab
 from multigpu.formats.tables.batch import Batch
 from multigpu.formats.tables.sam import References
 from multigpu.run import fitness
-from multigpu.run.job import Crew, Job, JobFacts, check_unchanged, describe_inputs
+from multigpu.run.job import Crew, Job, JobStats, check_unchanged, describe_inputs
 from multigpu.run.options import RunOptions
 from multigpu.scan.inputs import ScanInputs
 from multigpu.scan.join import Joiner
@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass
-class ScanFacts(JobFacts):
+class ScanStats(JobStats):
     """Numbers of a scan so far."""
 
     records: int = 0
@@ -62,7 +62,7 @@ class ScanJob(Job):
     ) -> None:
         super().__init__(run, scan_lanes(inputs.plain_bytes), **more)
         self._streams = streams or Streams()
-        self.facts: ScanFacts = ScanFacts()
+        self.stats: ScanStats = ScanStats()
         self.options = options
         self.chunk_plan: ScanPlan | None = None
         self.notes: list[str] = []
@@ -82,9 +82,9 @@ class ScanJob(Job):
         return {
             "samples": [asdict(source) for source in self.sources],
             "signatures": len(self.signatures),
-            "records": self.facts.records,
-            "bases": self.facts.bases,
-            "hits": self.facts.hits,
+            "records": self.stats.records,
+            "bases": self.stats.bases,
+            "hits": self.stats.hits,
             "notes": self.notes,
         }
 
@@ -120,10 +120,10 @@ class ScanJob(Job):
             crew = self.crew(stack, self.worker_files)
             plan = self.plan(crew)
             about = self._describe(needs)
-            facts = {"chunk_bytes": plan.chunk_bytes}
-            facts = self.open_journal(about, facts, Codec(JOURNAL_CLASSES))
+            sizes = {"chunk_bytes": plan.chunk_bytes}
+            sizes = self.open_journal(about, sizes, Codec(JOURNAL_CLASSES))
             # A run that is resumed is cut as the one before.
-            self.chunk_plan = plan.with_chunks(facts["chunk_bytes"], sources)
+            self.chunk_plan = plan.with_chunks(sizes["chunk_bytes"], sources)
             workload = ScanWorkload(
                 key=uuid.uuid4().hex,
                 sources=sources,
@@ -133,7 +133,7 @@ class ScanJob(Job):
                 expected=crew.expected,
             )
             spans = scan_spans(sources, self.chunk_plan, self.options, self._streams)
-            yield from self.run_spans(crew, workload, self.skip_finished(spans), **facts)
+            yield from self.run_spans(crew, workload, self.skip_finished(spans), **sizes)
             check_unchanged(about, self._samples)
 
     def rows(self, needs: OutputNeeds | None = None) -> Iterator[Batch | bytes]:
@@ -146,10 +146,10 @@ class ScanJob(Job):
         self.note(self._notes_before)
         for outcome in self.outcomes(needs):
             for rows in joiner.rows(outcome.part):
-                self.facts.hits = joiner.totals.hits
+                self.stats.hits = joiner.totals.hits
                 yield rows
         yield from joiner.finish()
-        self.facts.hits = joiner.totals.hits
+        self.stats.hits = joiner.totals.hits
         self.note(notes_after(self.signatures, self.options, joiner.totals))
 
     def note(self, notes: Iterable[str]) -> None:

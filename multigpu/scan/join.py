@@ -17,7 +17,7 @@ from multigpu.formats.tables.sam import References
 from multigpu.kernels.scan.approximate.pieces import continue_runs
 from multigpu.kernels.scan.approximate.types import AT_BEGIN, AT_END
 from multigpu.scan.options import ScanOptions
-from multigpu.scan.parts import RecordPiece, RowFacts, ScanPart
+from multigpu.scan.parts import RecordPiece, RowStats, ScanPart
 
 MOST_NAMES = 1 << 20  # samples whose names are kept to find repeated ones
 
@@ -41,12 +41,12 @@ class ScanTotals:
     longest: int = 0
     _names: set[bytes] = field(default_factory=set)
 
-    def add(self, facts: RowFacts) -> None:
-        self.hits += facts.hits
-        self.mostly_ambiguous += facts.mostly_ambiguous
+    def add(self, stats: RowStats) -> None:
+        self.hits += stats.hits
+        self.mostly_ambiguous += stats.mostly_ambiguous
         if len(self._names) >= MOST_NAMES:
             return
-        for name in facts.sample_names.split(b"\n")[:-1]:
+        for name in stats.sample_names.split(b"\n")[:-1]:
             if name in self._names:
                 self.repeated += 1
                 self.example = self.example or name
@@ -89,7 +89,7 @@ class Joiner:
             yield from self.finish()
         if part.listed is not None:
             self._list(part.listed.names.split(b"\n")[:-1], part.listed.lengths.tolist())
-        self.totals.add(part.facts)
+        self.totals.add(part.stats)
         self.totals.longest = max(self.totals.longest, part.longest)
         rows = part.rows
         if isinstance(rows, Batch):  # text has no numbers of samples
@@ -115,7 +115,7 @@ class Joiner:
             return
         rows = rows.take(self._choice(rows))
         rows = replace(rows, sample_length=np.full(len(rows), self._bases))
-        self.totals.add(RowFacts.of(rows))
+        self.totals.add(RowStats.of(rows))
         yield rows
 
     def _list(self, names: Sequence[bytes], lengths: Sequence[int]) -> None:

@@ -28,4 +28,4 @@ def write_matches(job: ScanJob, path: str | None, fmt: str) -> None:
             for rows in job.rows(needs):
                 begin = now()
                 write(rows)
-                job.emit(Event("written", facts={"begin": begin}))
+                job.emit(Event("written", details={"begin": begin}))

@@ -73,7 +73,7 @@ class RecordList:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class RowFacts:
+class RowStats:
     """Facts of rows that must survive when the rows are rendered as text.
 
     hits              number of rows
@@ -86,7 +86,7 @@ class RowFacts:
     sample_names: bytes
 
     @classmethod
-    def of(cls, rows: Batch) -> "RowFacts":
+    def of(cls, rows: Batch) -> "RowStats":
         return cls(
             hits=len(rows), mostly_ambiguous=rows.mostly_ambiguous, sample_names=rows.sample_names
         )
@@ -103,7 +103,7 @@ class ScanPart:
     longest       bases of the longest record or piece in the span
     rows          rows of the records that lie in the span alone: a batch, or text in the format of
                   the job
-    facts         facts of `rows`
+    stats         numbers of `rows`
     lead          the rest of a record that began in an earlier span, or None
     tail          the last record, which may continue in the next span, or None
     listed        the records that lie in the span alone, where the output needs them, or None
@@ -118,7 +118,7 @@ class ScanPart:
     bases: int
     longest: int
     rows: Batch | bytes
-    facts: RowFacts
+    stats: RowStats
     lead: RecordPiece | None
     tail: RecordPiece | None
     listed: RecordList | None
@@ -126,4 +126,4 @@ class ScanPart:
     illegal_lead: IllegalBase | None
 
 
-JOURNAL_CLASSES = (ScanPart, RecordPiece, RecordList, RowFacts, Batch, IllegalBase, InputError)
+JOURNAL_CLASSES = (ScanPart, RecordPiece, RecordList, RowStats, Batch, IllegalBase, InputError)

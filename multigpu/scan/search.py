@@ -1,9 +1,9 @@
 """The search of a scan on one device: exact, or with errors. Both give matches of one kind.
 
-A search is asked about a **part** of the loaded records: all of their bases, or, where a device has
-too little memory for them, a half, a quarter and so on. A record may be a piece of a longer one.
-A match as long as its signature belongs to the piece that it begins in, one with edits to the piece
-that it ends in (see `multigpu.kernels.scan.approximate.pieces`).
+A search is asked about a **portion** of the loaded records: all of their bases, or, where a device
+has too little memory for them, a half, a quarter and so on. A record may be a piece of a longer
+one. A match as long as its signature belongs to the piece that it begins in, one with edits to the
+piece that it ends in (see `multigpu.kernels.scan.approximate.pieces`).
 """
 
 from abc import ABC, abstractmethod
@@ -18,11 +18,11 @@ from multigpu.cluster.engine.workload import Place
 from multigpu.formats.sequences.pieces import Pieces
 from multigpu.formats.sequences.signatures import Signatures
 from multigpu.kernels.device.buffers import Buffers
-from multigpu.kernels.scan import Chunk, Part, Patterns, Rules, allowed_bases, split
+from multigpu.kernels.scan import Chunk, Half, Patterns, Rules, allowed_bases, split
 from multigpu.kernels.scan.ambiguity import count_ambiguous
 from multigpu.kernels.scan.approximate import ErrorHits, Limits
 from multigpu.kernels.scan.approximate.alignment import align
-from multigpu.kernels.scan.approximate.pieces import EditPart, Piece, join_halves
+from multigpu.kernels.scan.approximate.pieces import EditPortion, Piece, join_halves
 from multigpu.kernels.scan.approximate.types import AT_BEGIN, Wanted
 from multigpu.scan.ambiguity import LEAST_GAP, ShortGaps, Stretches, Windows
 from multigpu.scan.options import ScanOptions
@@ -62,22 +62,22 @@ class Search(ABC):
 
     @abstractmethod
     def whole(self, pieces: Pieces) -> Any:
-        """Return the part with all bases of the pieces that may have matches."""
+        """Return the portion with all bases of the pieces that may have matches."""
 
     @abstractmethod
-    def halves(self, part: Any) -> Sequence[Any]:
-        """Return two parts that together have the hits of this one, or none for a small one."""
+    def halves(self, portion: Any) -> Sequence[Any]:
+        """Return two portions that together have the hits of this one, or none for a small one."""
 
     @abstractmethod
-    def find(self, part: Any) -> ErrorHits:
-        """Return the hits in a part. Raises BadBaseError at the first illegal letter."""
+    def find(self, portion: Any) -> ErrorHits:
+        """Return the hits in a portion. Raises BadBaseError at the first illegal letter."""
 
     @abstractmethod
     def join(self, halves: Sequence[Any], hits: Sequence[ErrorHits]) -> ErrorHits:
-        """Return the hits of a part from those of its halves."""
+        """Return the hits of a portion from those of its halves."""
 
     @abstractmethod
-    def matches(self, pieces: Pieces, part: Any, hits: ErrorHits) -> Matches:
+    def matches(self, pieces: Pieces, portion: Any, hits: ErrorHits) -> Matches:
         """Return the matches that the options ask for, from the hits of all of the pieces."""
 
     def seconds(self) -> dict[str, float]:
@@ -91,10 +91,10 @@ class Search(ABC):
             return None
         return ShortGaps.find(chunk, max(LEAST_GAP, 2 * (self.overlap + 1)), self._buffers)
 
-    def give_back(self, part: Any) -> None:
-        """Let the memory of a part made by `whole` be used for others."""
-        if part.origin is not None:
-            self._buffers.give(part.origin.chunk.letters)
+    def give_back(self, portion: Any) -> None:
+        """Let the memory of a portion made by `whole` be used for others."""
+        if portion.origin is not None:
+            self._buffers.give(portion.origin.chunk.letters)
 
     def close(self) -> None:
         """Free the memory on the device, and the buffers."""
@@ -109,22 +109,22 @@ def open_search(place: Place, signatures: Signatures, options: ScanOptions, base
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class PlacePart:
+class PlacePortion:
     """Bases that a search for matches as long as their signatures is asked about.
 
     limit   hits must begin before this position
-    half    where the part lies in the whole; None for the whole
+    half    where the portion lies in the whole; None for the whole
     origin  where the bases of the whole are from; None where they are all that are loaded
     """
 
     chunk: Chunk
     limit: int
-    half: Part | None = None
+    half: Half | None = None
     origin: Stretches | ShortGaps | None = None
 
     @property
     def begin(self) -> int:
-        """The position where the part begins in the chunk that it is a half of."""
+        """The position where the portion begins in the chunk that it is a half of."""
         return self.half.begin if self.half else 0
 
 
@@ -159,7 +159,7 @@ class PlaceSearch(Search):
         if options.max_ambiguous is not None:
             self._windows = Windows(options.max_ambiguous, patterns.lengths)
 
-    def whole(self, pieces: Pieces) -> PlacePart:
+    def whole(self, pieces: Pieces) -> PlacePortion:
         chunk = Chunk(pieces.letters, pieces.offsets)
         origin: Stretches | ShortGaps | None = None
         if self._windows is not None:
@@ -171,35 +171,35 @@ class PlaceSearch(Search):
             origin = self._short_gaps(chunk)
         if origin is not None:
             chunk = origin.chunk
-        return PlacePart(chunk=chunk, limit=len(chunk.letters), origin=origin)
+        return PlacePortion(chunk=chunk, limit=len(chunk.letters), origin=origin)
 
-    def halves(self, part: PlacePart) -> tuple[PlacePart, ...]:
-        """Return two parts that overlap by the longest signature less one base."""
-        if part.limit < 2:
+    def halves(self, portion: PlacePortion) -> tuple[PlacePortion, ...]:
+        """Return two portions that overlap by the longest signature less one base."""
+        if portion.limit < 2:
             return ()
-        halves = split(part.chunk, part.limit, int(self.patterns.lengths.max()))
-        return tuple(PlacePart(chunk=each.chunk, limit=each.limit, half=each) for each in halves)
+        halves = split(portion.chunk, portion.limit, int(self.patterns.lengths.max()))
+        return tuple(PlacePortion(chunk=each.chunk, limit=each.limit, half=each) for each in halves)
 
-    def find(self, part: PlacePart) -> ErrorHits:
+    def find(self, portion: PlacePortion) -> ErrorHits:
         if not self._options.most_errors:
-            hits = self._scanner.scan(part.chunk, part.limit)
+            hits = self._scanner.scan(portion.chunk, portion.limit)
             exact, lengths = np.zeros(len(hits), np.int32), self.patterns.lengths
             return ErrorHits.at_places(hits.record, hits.pattern, hits.start, exact, lengths)
-        found: ErrorHits = self._scanner.scan(part.chunk)
-        # What begins later is found in the next part, be it better or not.
-        return found.take(part.chunk.offsets[found.record] + found.start < part.limit)
+        found: ErrorHits = self._scanner.scan(portion.chunk)
+        # What begins later is found in the next portion, be it better or not.
+        return found.take(portion.chunk.offsets[found.record] + found.start < portion.limit)
 
-    def join(self, halves: Sequence[PlacePart], hits: Sequence[ErrorHits]) -> ErrorHits:
+    def join(self, halves: Sequence[PlacePortion], hits: Sequence[ErrorHits]) -> ErrorHits:
         moved = []
-        for part, found in zip(halves, hits, strict=True):
-            assert part.half is not None
-            moved.append(found.moved(part.half.first_record, part.half.cut))
+        for portion, found in zip(halves, hits, strict=True):
+            assert portion.half is not None
+            moved.append(found.moved(portion.half.first_record, portion.half.cut))
         joined = ErrorHits.joined(moved)
         return joined.chosen(self._wanted, self.patterns.strands, by_end=False)
 
-    def matches(self, pieces: Pieces, part: PlacePart, hits: ErrorHits) -> Matches:
-        if part.origin is not None:
-            hits = part.origin.in_records(hits)
+    def matches(self, pieces: Pieces, portion: PlacePortion, hits: ErrorHits) -> Matches:
+        if portion.origin is not None:
+            hits = portion.origin.in_records(hits)
         hits = hits.take(hits.start < pieces.inside[hits.record])
         ambiguous = _count_ambiguous(pieces, hits)
         if self._windows is not None:
@@ -210,8 +210,8 @@ class PlaceSearch(Search):
 
 
 @dataclass(frozen=True, kw_only=True)
-class EditWhole(EditPart):
-    """The part with all bases; origin: where they are from, None where they are all loaded."""
+class EditWhole(EditPortion):
+    """The portion with all bases; origin: where they are from, None where they are all loaded."""
 
     origin: ShortGaps | None = None
 
@@ -248,27 +248,27 @@ class EditSearch(Search):
         origin = self._short_gaps(chunk)
         return EditWhole(chunk=origin.chunk if origin else chunk, piece=piece, origin=origin)
 
-    def halves(self, part: EditPart) -> tuple[EditPart, ...]:
-        """Return two parts that overlap by the longest match."""
-        return part.halves(self.overlap)
+    def halves(self, portion: EditPortion) -> tuple[EditPortion, ...]:
+        """Return two portions that overlap by the longest match."""
+        return portion.halves(self.overlap)
 
-    def find(self, part: EditPart) -> ErrorHits:
-        hits: ErrorHits = self._scanner.scan(part.chunk, part.piece)
+    def find(self, portion: EditPortion) -> ErrorHits:
+        hits: ErrorHits = self._scanner.scan(portion.chunk, portion.piece)
         return hits
 
-    def join(self, halves: Sequence[EditPart], hits: Sequence[ErrorHits]) -> ErrorHits:
+    def join(self, halves: Sequence[EditPortion], hits: Sequence[ErrorHits]) -> ErrorHits:
         return join_halves(halves, hits)
 
-    def matches(self, pieces: Pieces, part: EditWhole, hits: ErrorHits) -> Matches:
-        options, strands, chunk = self._options, self.patterns.strands, part.chunk
+    def matches(self, pieces: Pieces, portion: EditWhole, hits: ErrorHits) -> Matches:
+        options, strands, chunk = self._options, self.patterns.strands, portion.chunk
         if options.max_ambiguous is None:
             hits = hits.chosen(options.hits, strands, by_end=True)
         alignments = align(
             chunk.offsets, chunk.letters, self.patterns, self._limits, hits, self._strict
         )
         hits = replace(hits, start=alignments.start)
-        if part.origin is not None:
-            hits = part.origin.in_records(hits)
+        if portion.origin is not None:
+            hits = portion.origin.in_records(hits)
         ambiguous = _count_ambiguous(pieces, hits)
         number = np.arange(len(hits))
         if options.max_ambiguous is not None:

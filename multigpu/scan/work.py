@@ -29,7 +29,7 @@ from multigpu.scan.parts import (
     OutputNeeds,
     RecordList,
     RecordPiece,
-    RowFacts,
+    RowStats,
     ScanPart,
 )
 from multigpu.scan.plan import describe_index, expected_bases, index_size
@@ -92,7 +92,7 @@ class LoadedPieces:
     """Records of a span in host memory, and what of them is searched (see `Search`)."""
 
     pieces: Pieces
-    part: Any
+    portion: Any  # as the search makes it
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -125,12 +125,12 @@ class ScanSession:
 
     def load(self, span: Span) -> LoadedPieces:
         pieces = self.reader.read(span)
-        return LoadedPieces(pieces=pieces, part=self.search.whole(pieces))
+        return LoadedPieces(pieces=pieces, portion=self.search.whole(pieces))
 
     def compute(self, loaded: LoadedPieces) -> SearchResult:
         """Find all hits in the loaded bases, also those that belong to the next span."""
         try:
-            hits = self.search.find(loaded.part)
+            hits = self.search.find(loaded.portion)
         except BadBaseError as problem:
             return SearchResult(illegal=problem.position)
         except TooManyPatternsError as problem:
@@ -141,13 +141,13 @@ class ScanSession:
 
     def need(self, loaded: LoadedPieces) -> int:
         """Return the device memory for letters, planes, places, offsets and counts, in bytes."""
-        chunk = loaded.part.chunk
+        chunk = loaded.portion.chunk
         base_bytes = 2.0 if self.workload.options.most_errors else 1.5
         return int(base_bytes * len(chunk.letters)) + 16 * len(chunk.offsets)
 
     def halves(self, loaded: LoadedPieces) -> tuple[LoadedPieces, ...]:
         """Return two pieces that together have all hits."""
-        return tuple(replace(loaded, part=part) for part in self.search.halves(loaded.part))
+        return tuple(replace(loaded, portion=half) for half in self.search.halves(loaded.portion))
 
     def joined(
         self,
@@ -158,18 +158,20 @@ class ScanSession:
         """Return the hits of both halves as hits of the whole, or the first illegal letter."""
         for half, found in zip(halves, computed, strict=True):
             if found.illegal is not None:
-                return SearchResult(illegal=half.part.begin + found.illegal)
-        parts = [half.part for half in halves]
-        return SearchResult(hits=self.search.join(parts, [found.hits for found in computed]))
+                return SearchResult(illegal=half.portion.begin + found.illegal)
+        portions = [half.portion for half in halves]
+        return SearchResult(hits=self.search.join(portions, [found.hits for found in computed]))
 
     def finish(self, loaded: LoadedPieces, computed: SearchResult) -> ScanPart:
         """Return the part, rows as text where the job has a text format."""
         pieces = loaded.pieces
         rows, edge = Batch.empty(), np.empty(0, np.uint8)
         if computed.illegal is None:
-            rows, edge = self._rows(pieces, self.search.matches(pieces, loaded.part, computed.hits))
+            rows, edge = self._rows(
+                pieces, self.search.matches(pieces, loaded.portion, computed.hits)
+            )
         part = self._part(pieces, rows, edge, *self._problems(loaded, computed.illegal))
-        self.search.give_back(loaded.part)
+        self.search.give_back(loaded.portion)
         self.reader.give_back(pieces)
         return part
 
@@ -200,7 +202,7 @@ class ScanSession:
                 edge=edge[is_tail],
             )
         whole, fmt = rows[~(is_lead | is_tail)], self.workload.needs.fmt
-        facts = RowFacts.of(whole)
+        stats = RowStats.of(whole)
         return ScanPart(
             source=pieces.source,
             begin=pieces.begin,
@@ -209,11 +211,11 @@ class ScanSession:
             bases=int(pieces.inside.sum()),
             longest=int(pieces.table[:, LENGTH].max(initial=0)),
             rows=whole if fmt is None else render(whole, self.workload.signatures, fmt),
-            facts=facts,
+            stats=stats,
             lead=lead,
             tail=tail,
             listed=self._listed(pieces, first, last if has_tail else last + 1),
-            error=self._misnamed(pieces, facts) or error,
+            error=self._misnamed(pieces, stats) or error,
             illegal_lead=illegal_lead,
         )
 
@@ -225,13 +227,13 @@ class ScanSession:
         names = b"".join([name + b"\n" for name in pieces.names(which)])
         return RecordList(names=names, lengths=pieces.table[which, LENGTH])
 
-    def _misnamed(self, pieces: Pieces, facts: RowFacts) -> InputError | None:
+    def _misnamed(self, pieces: Pieces, stats: RowStats) -> InputError | None:
         """Return the error for the first read with rows whose name the output does not allow."""
         fmt = self.workload.needs.fmt
         if fmt is None or split_format(fmt)[0].name != "sam":
             return None
         path = self.workload.sources[pieces.source].path
-        return misnamed_query(path, facts.sample_names, are_all=False)
+        return misnamed_query(path, stats.sample_names, are_all=False)
 
     def _problems(
         self, loaded: LoadedPieces, position: int | None
@@ -243,7 +245,7 @@ class ScanSession:
         pieces = loaded.pieces
         if position is None:
             return pieces.error, None
-        illegal = _illegal_base_at(loaded.part.chunk, position)
+        illegal = _illegal_base_at(loaded.portion.chunk, position)
         if pieces.lead and illegal.piece == 0:
             return None, illegal
         path, name = self.workload.sources[pieces.source].path, pieces.name(illegal.piece)

@@ -134,7 +134,7 @@ def test_chunk__whose_smallest_piece_does_not_fit_runs_on_the_cpu() -> None:
     outcome = run(sums, 4)
     assert outcome.part == 6
     assert names(outcome) == ["split", "split", "on_cpu"]
-    assert outcome.events[-1].facts["reason"] == (
+    assert outcome.events[-1].details["reason"] == (
         "about 1 bytes of memory are needed and 1,000 are free, and it cannot be divided further"
     )
     assert outcome.device == "cpu"
@@ -150,7 +150,7 @@ def test_chunk__whose_job_cannot_even_be_set_up_on_the_device_runs_on_the_cpu() 
 
     outcome = run(Large(10), 4)
     assert (outcome.part, outcome.device) == (6, "cpu")
-    assert outcome.events[0].facts["reason"] == "there is not enough memory"
+    assert outcome.events[0].details["reason"] == "there is not enough memory"
 
 
 def test_chunk__whose_smallest_piece_does_not_fit_is_named_where_the_cpu_may_not_help() -> None:

@@ -58,7 +58,7 @@ def test_markup__in_names_of_workers_stays_text() -> None:
     chart = DeviceChart()
     for name in NAMES:
         steps = [("compute", 0.0, 1.0, 1)]
-        chart(Event("finished", facts={"worker": name, "device": "cpu", "steps": steps}))
+        chart(Event("finished", details={"worker": name, "device": "cpu", "steps": steps}))
     found = read(chart.svg(), scripts=0)
     assert all(name in found.text for name in NAMES)
     assert set(found.tags) == {"svg", "text", "rect"}

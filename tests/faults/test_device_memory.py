@@ -124,7 +124,7 @@ def test_scan__gives_the_same_whichever_allocation_fails(
 ) -> None:
     whole = run(files, hits, **options)
     assert (whole.device, whole.events) == ("gpu0", ())
-    assert whole.part.facts.hits > (5 if "max_ambiguous" in options else 20)
+    assert whole.part.stats.hits > (5 if "max_ambiguous" in options else 20)
     happened = set()
     for failing in range(scarce.allocations):
         scarce.allocations, scarce.fails = 0, range(failing, failing + often)

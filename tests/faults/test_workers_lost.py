@@ -51,7 +51,7 @@ def taken(
 
 
 def named(events: list[Event], name: str) -> list[dict[str, Any]]:
-    return [event.facts for event in events if event.name == name]
+    return [event.details for event in events if event.name == name]
 
 
 def dying(marks: Path) -> Callable[[], None]:
@@ -256,7 +256,7 @@ def test_chunks__that_all_lie_on_a_frozen_worker_go_to_the_idle_one(two: Workers
     begin = time.monotonic()
 
     def tell(event: Event) -> None:
-        if event.name == "finished" and event.facts["chunk"] == 1:
+        if event.name == "finished" and event.details["chunk"] == 1:
             frozen.append(psutil.Process(next(iter(two.everywhere(os.getpid).values()))))
             frozen[0].suspend()
 

@@ -1,4 +1,4 @@
-"""The search with edits in pieces of records and in parts of chunks: the hits of the whole."""
+"""The search with edits in pieces of records and in portions of chunks: the hits of the whole."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from support.scan_cases import array, chunk_of, random_letters
 
 from multigpu.kernels.scan import Chunk, Patterns
 from multigpu.kernels.scan.approximate import ErrorHits, Limits, cpu
-from multigpu.kernels.scan.approximate.pieces import EditPart, Piece, join_halves
+from multigpu.kernels.scan.approximate.pieces import EditPortion, Piece, join_halves
 
 Case = tuple[Chunk, Patterns, Limits, int]
 
@@ -35,11 +35,11 @@ def cases(draw: st.DrawFn) -> Case:
     return chunk_of(records), patterns, limits, int((patterns.lengths + limits.most).max())
 
 
-def found_by_halves(scanner: Any, part: EditPart, margin: int) -> ErrorHits:
-    """Return the hits of a part that is cut in two as often as it can be."""
-    halves = part.halves(margin)
+def found_by_halves(scanner: Any, portion: EditPortion, margin: int) -> ErrorHits:
+    """Return the hits of a portion that is cut in two as often as it can be."""
+    halves = portion.halves(margin)
     if not halves:
-        hits: ErrorHits = scanner.scan(part.chunk, part.piece)
+        hits: ErrorHits = scanner.scan(portion.chunk, portion.piece)
         return hits
     return join_halves(halves, [found_by_halves(scanner, half, margin) for half in halves])
 
@@ -50,7 +50,7 @@ def test_halves__have_the_hits_of_the_whole(case: Case, wanted: Any) -> None:
     chunk, patterns, limits, margin = case
     scanner = cpu.Scanner(patterns, limits, edits=True, strict=False, wanted=wanted)
     whole = scanner.scan(chunk)
-    found = found_by_halves(scanner, EditPart(chunk=chunk), margin)
+    found = found_by_halves(scanner, EditPortion(chunk=chunk), margin)
     assert not found.edge.any()
     assert rows(found.chosen(wanted, 2, by_end=True)) == rows(whole)
 
@@ -68,20 +68,22 @@ def test_pieces__of_a_record_have_the_hits_of_the_whole(
     record = chunk.letters
     scanner = cpu.Scanner(patterns, limits, edits=True, strict=False, wanted="all")
     whole = scanner.scan(chunk_of([record]))
-    begin, parts, hits = 0, [], []
-    while not parts or parts[-1].goes_on:
+    begin, portions, hits = 0, [], []
+    while not portions or portions[-1].goes_on:
         letters = record[begin : begin + step + margin]
         is_open = begin + len(letters) < len(record) or (
             not is_known and len(letters) == step + margin
         )
         piece = Piece(margin if begin else 0, is_open)
-        parts.append(EditPart(chunk=chunk_of([letters]), piece=piece, cut=begin, goes_on=is_open))
-        hits.append(scanner.scan(parts[-1].chunk, piece))
+        portions.append(
+            EditPortion(chunk=chunk_of([letters]), piece=piece, cut=begin, goes_on=is_open)
+        )
+        hits.append(scanner.scan(portions[-1].chunk, piece))
         begin += step
-    joined, last = hits[0], parts[0]
-    for part, found in zip(parts[1:], hits[1:], strict=True):
-        joined = join_halves((last, part), (joined, found))
-        last = EditPart(chunk=part.chunk, piece=part.piece, goes_on=part.goes_on)
+    joined, last = hits[0], portions[0]
+    for portion, found in zip(portions[1:], hits[1:], strict=True):
+        joined = join_halves((last, portion), (joined, found))
+        last = EditPortion(chunk=portion.chunk, piece=portion.piece, goes_on=portion.goes_on)
     ordered = joined.chosen("all", 2, by_end=True)
     assert not ordered.edge.any()
     assert rows(ordered) == rows(whole)

@@ -15,7 +15,7 @@ from support.scan_cases import Case, array, assert_same, cases, chunk_of, letter
 
 from multigpu.kernels.bases import encode, reverse_complement
 from multigpu.kernels.scan import Chunk, Hits, Patterns, Rules, reference
-from multigpu.kernels.scan.types import Part, split
+from multigpu.kernels.scan.types import Half, split
 
 # ---- patterns and hits ------------------------------------------------------------------------
 
@@ -82,20 +82,20 @@ def divided(chunk: Chunk, patterns: Patterns, limit: int, smallest: int) -> Hits
     """The same, cut in two again and again."""
     if limit <= smallest:
         return before(chunk, patterns, limit)
-    parts = split(chunk, limit, int(patterns.lengths.max()))
-    for part in parts:
-        check_contract(part)
+    halves = split(chunk, limit, int(patterns.lengths.max()))
+    for half in halves:
+        check_contract(half)
     return Hits.joined(
-        [moved(part, divided(part.chunk, patterns, part.limit, smallest)) for part in parts]
+        [moved(half, divided(half.chunk, patterns, half.limit, smallest)) for half in halves]
     )
 
 
-def check_contract(part: Part) -> None:
-    offsets = part.chunk.offsets
-    assert (offsets[0], offsets[-1]) == (0, len(part.chunk.letters))
+def check_contract(half: Half) -> None:
+    offsets = half.chunk.offsets
+    assert (offsets[0], offsets[-1]) == (0, len(half.chunk.letters))
     assert (np.diff(offsets) >= 0).all()
-    assert 0 <= part.limit <= len(part.chunk.letters)
-    assert (offsets.dtype, part.chunk.letters.dtype) == (np.int64, np.uint8)
+    assert 0 <= half.limit <= len(half.chunk.letters)
+    assert (offsets.dtype, half.chunk.letters.dtype) == (np.int64, np.uint8)
 
 
 SMALL = ["AAAACC", "", "ACCAAACAC", "", "", "C", "AACCAACCAAC", ""]
@@ -124,6 +124,6 @@ def test_split__again_and_again_keeps_every_hit_once(case: Case, smallest: int) 
 def test_split__keeps_the_first_hit_of_a_record_that_is_cut() -> None:
     chunk, patterns = chunk_of([array("CCACCACC")]), Patterns.of([array("AC"), array("CC")])
     expected = reference.scan(chunk, patterns, Rules())
-    parts = split(chunk, len(chunk.letters), 2)
-    found = [moved(part, reference.scan(part.chunk, patterns, Rules())) for part in parts]
+    halves = split(chunk, len(chunk.letters), 2)
+    found = [moved(half, reference.scan(half.chunk, patterns, Rules())) for half in halves]
     assert_same(Hits.joined(found).ordered(1, first=True), expected)

@@ -141,7 +141,7 @@ def test_input__that_cannot_be_read_when_all_is_computed_costs_no_journal(
     (tmp_path / "away").rename(tmp_path / "reads.fq.gz")
     again = compressed()
     assert again.to_table().num_rows == 200
-    assert again._job.facts.resumed == again._job.facts.chunks > 3
+    assert again._job.stats.resumed == again._job.stats.chunks > 3
 
 
 def rewritten(path: Path) -> None:

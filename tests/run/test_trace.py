@@ -26,8 +26,8 @@ ROOT = Path(__file__).resolve().parents[2]
 def finished(chunk: int, worker: str, begin: float) -> Event:
     names = ("load", "compute", "finish")
     steps = [[name, begin + at, begin + at + 1, 7] for at, name in enumerate(names)]
-    facts = {"chunk": chunk, "worker": worker, "device": "gpu0", "steps": steps}
-    return Event("finished", begin + 3, facts)
+    details = {"chunk": chunk, "worker": worker, "device": "gpu0", "steps": steps}
+    return Event("finished", begin + 3, details)
 
 
 def test_log__has_a_line_for_every_event_at_once(tmp_path: Path) -> None:
@@ -66,8 +66,8 @@ def test_timeline__has_a_process_a_device_and_its_steps_where_they_were() -> Non
 
 
 def test_progress__shows_the_run_and_every_device() -> None:
-    facts = SimpleNamespace(chunks=3, resumed=1)
-    job: Any = SimpleNamespace(facts=facts, chunks=12, devices=())
+    stats = SimpleNamespace(chunks=3, resumed=1)
+    job: Any = SimpleNamespace(stats=stats, chunks=12, devices=())
     with Progress(job, "scan", lambda: "5 matches", drawn=True) as progress:
         progress(finished(2, "one", 10.0))
         progress(finished(9, "two", 10.0))
@@ -180,8 +180,8 @@ def test_durations__do_not_follow_a_clock_that_is_set(monkeypatch: pytest.Monkey
         (step,) = history.HISTORY.steps
         assert 0 <= step.end - step.begin < 60
         monkeypatch.undo()
-    facts = SimpleNamespace(chunks=6, resumed=0)
-    job: Any = SimpleNamespace(facts=facts, chunks=12, devices=())
+    stats = SimpleNamespace(chunks=6, resumed=0)
+    job: Any = SimpleNamespace(stats=stats, chunks=12, devices=())
     with Progress(job, "scan", lambda: "5 matches", drawn=False) as progress:
         monkeypatch.setattr(time, "time", lambda: clock + 36_000)
         progress(finished(2, "one", 10.0))
@@ -194,18 +194,18 @@ def test_progress__in_a_file_is_a_line_at_once_then_now_and_then_and_at_the_end(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("multigpu.run.progress.PRINTED_EVERY", 0.02)
-    facts = SimpleNamespace(chunks=0, resumed=0)
-    job: Any = SimpleNamespace(facts=facts, chunks=12, devices=())
+    stats = SimpleNamespace(chunks=0, resumed=0)
+    job: Any = SimpleNamespace(stats=stats, chunks=12, devices=())
     with Progress(job, "scan", lambda: "5 matches", drawn=sys.stderr.isatty()) as progress:
         assert capsys.readouterr().err == "scan  0 of 12 chunks  5 matches\n"
-        facts.chunks = 6
+        stats.chunks = 6
         progress(finished(2, "one", 10.0))
         time.sleep(0.3)
         said = capsys.readouterr().err.splitlines()
         assert len(said) > 1  # without any event
         assert said[-1].startswith("scan  6 of 12 chunks  5 matches  0:0")
         monkeypatch.setattr("multigpu.run.progress.PRINTED_EVERY", 60.0)
-        facts.chunks = 12
+        stats.chunks = 12
     assert capsys.readouterr().err.splitlines()[-1].startswith("scan  12 of 12 chunks")
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from multigpu.kernels.scan import BadBaseError, Chunk, Hits, Part, split
+from multigpu.kernels.scan import BadBaseError, Chunk, Half, Hits, split
 
 
 def scan_halving(scanner: Any, chunk: Chunk, limit: int | None = None) -> Hits:
@@ -18,15 +18,15 @@ def scan_halving(scanner: Any, chunk: Chunk, limit: int | None = None) -> Hits:
         hits: Hits = scanner.scan(chunk, limit)
         return hits
     found = []
-    for part in split(chunk, limit, int(scanner.patterns.lengths.max())):
+    for half in split(chunk, limit, int(scanner.patterns.lengths.max())):
         try:
-            found.append(moved(part, scan_halving(scanner, part.chunk, part.limit)))
+            found.append(moved(half, scan_halving(scanner, half.chunk, half.limit)))
         except BadBaseError as error:
-            raise BadBaseError(part.begin + error.position) from None
+            raise BadBaseError(half.begin + error.position) from None
     return Hits.joined(found).ordered(scanner.patterns.strands, scanner.rules.first)
 
 
-def moved(part: Part, hits: Hits) -> Hits:
+def moved(half: Half, hits: Hits) -> Hits:
     """Return hits of a piece of a chunk as hits of the chunk."""
-    start = hits.start + np.where(hits.record == 0, part.cut, 0)
-    return Hits(hits.record + np.int32(part.first_record), hits.pattern, start)
+    start = hits.start + np.where(hits.record == 0, half.cut, 0)
+    return Hits(hits.record + np.int32(half.first_record), hits.pattern, start)

@@ -76,14 +76,14 @@ def continue_runs(
 
 
 @dataclass(frozen=True, kw_only=True)
-class EditPart:
-    """A part of a chunk, with the ends that it is asked about.
+class EditPortion:
+    """A portion of a chunk, with the ends that it is asked about.
 
     begin         where in the chunk it begins
     first_record  the chunk's record that its first one is, or is the rest of
     cut           how many bases of that record it does not have
-    goes_on       whether its last record continues in the next part of the chunk, which shares an
-                  end with it
+    goes_on       whether its last record continues in the next portion of the chunk, which shares
+                  an end with it
     """
 
     chunk: Chunk
@@ -93,8 +93,8 @@ class EditPart:
     cut: int = 0
     goes_on: bool = False
 
-    def halves(self, margin: int) -> "tuple[EditPart, ...]":
-        """Return two parts that together have the hits of this one; none where it is too small.
+    def halves(self, margin: int) -> "tuple[EditPortion, ...]":
+        """Return two portions with all hits of this one together; none where it is too small.
 
         margin  most bases of a hit
         """
@@ -110,12 +110,12 @@ class EditPart:
         if not cut:
             stop, left_offsets = middle, offsets[: record + 1]
         is_last = cut > 0 and record == len(offsets) - 2
-        left = EditPart(
+        left = EditPortion(
             chunk=Chunk(letters[: int(left_offsets[-1])], left_offsets),
             piece=Piece(self.piece.first, goes_on or (is_last and self.piece.is_open)),
             goes_on=goes_on,
         )
-        right = EditPart(
+        right = EditPortion(
             chunk=Chunk(letters[middle:], np.maximum(offsets[record:], middle) - middle),
             piece=Piece(margin if cut else 0, self.piece.is_open),
             begin=middle,
@@ -125,11 +125,11 @@ class EditPart:
         return left, right
 
 
-def join_halves(halves: Sequence[EditPart], hits: Sequence[ErrorHits]) -> ErrorHits:
-    """Return the hits of a part from those of its halves, in no order."""
-    (left_part, right_part), (left, right) = halves, hits
-    if left_part.goes_on:
+def join_halves(halves: Sequence[EditPortion], hits: Sequence[ErrorHits]) -> ErrorHits:
+    """Return the hits of a portion from those of its halves, in no order."""
+    (left_portion, right_portion), (left, right) = halves, hits
+    if left_portion.goes_on:
         kept, edge = continue_runs(left.edge, left.pattern, right.edge, right.pattern)
         left = replace(left, edge=edge).take(kept)
         right = right.take((right.edge & AT_BEGIN) == 0)
-    return ErrorHits.joined([left, right.moved(right_part.first_record, right_part.cut)])
+    return ErrorHits.joined([left, right.moved(right_portion.first_record, right_portion.cut)])
