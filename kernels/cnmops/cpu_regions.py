@@ -41,6 +41,7 @@ from multigpu.kernels.numerics.log2_exp2 import (
 )
 
 BLOCK = 128  # regions; the compiler makes vector instructions of loops over so many
+WRITTEN_OUT = 20  # classes: the compiler keeps loops over more as they are
 
 
 class Constants(NamedTuple):
@@ -94,6 +95,7 @@ class Work(NamedTuple):
     rate: Floats  # bits that the floor moves for each read of a sample
     floor: Floats  # of one sample
     share: Floats  # 1 / the sum of its weighted densities
+    odd: Floats  # sum of those of classes 1, 3, ...
     expected: Floats  # count of one sample
     to_level: Floats  # from one sample's densities at the anchor to those at the level
     signed: Floats  # I/NI of one sample
@@ -343,10 +345,11 @@ def _add_posteriors(is_moved: Any, constants: Any, work: Any) -> Any:
             for j in range(BLOCK):
                 to_anchor = exp2_of(work.x[k, j] * work.rate[j]) if is_moved else 1.0
                 work.floor[j] = constants.floor * to_anchor
-            _add_posteriors_of_sample(
-                work.density[k], work.factor, work.floor, work.share, work.total[member],
-                constants.classes,
-            )  # fmt: skip
+            arrays = work.density[k], work.factor, work.floor, work.share, work.total[member]
+            if n <= WRITTEN_OUT:
+                _add_posteriors_of_sample(*arrays, constants.classes)
+            else:
+                _add_posteriors_of_many_classes(*arrays, work.odd, n)
             if not constants.is_unit:
                 for i in range(n):
                     for j in range(BLOCK):
@@ -367,8 +370,8 @@ def _add_posteriors_of_sample(
     classes                 a tuple with an element for each class
 
     That there are so many classes is known to the compiler by the tuple's type: it writes out the
-    inner loops, up to some 20 classes, and makes vector instructions of the outer one, whose sums
-    stay in registers. That takes half of the time of loops over the block for each class.
+    inner loops, and makes vector instructions of the outer one, whose sums stay in registers. That
+    takes half of the time of loops over the block for each class.
     """
     for j in range(BLOCK):
         even = odd = 0.0
@@ -382,6 +385,27 @@ def _add_posteriors_of_sample(
         for i in range(len(classes)):
             here = _larger(density[i * BLOCK + j] * factor[i * BLOCK + j], floor[j])
             total[i * BLOCK + j] = fma(here, of_all, total[i * BLOCK + j])
+
+
+@jit_no_alloc
+def _add_posteriors_of_many_classes(
+    density: Any, factor: Any, floor: Any, share: Any, total: Any, odd: Any, n: Any
+) -> Any:
+    """Do what `_add_posteriors_of_sample` does, with a loop over the block for each class.
+
+    odd  takes the sums of classes 1, 3, ...; share first has those of the others
+    """
+    share[:] = odd[:] = 0.0
+    for i in range(n):
+        sums = odd if i % 2 else share
+        for j in range(BLOCK):
+            sums[j] += _larger(density[i * BLOCK + j] * factor[i * BLOCK + j], floor[j])
+    for j in range(BLOCK):
+        share[j] = reciprocal(share[j] + odd[j])
+    for i in range(n):
+        for j in range(BLOCK):
+            here = _larger(density[i * BLOCK + j] * factor[i * BLOCK + j], floor[j])
+            total[i * BLOCK + j] = fma(here, share[j], total[i * BLOCK + j])
 
 
 @jit_no_alloc

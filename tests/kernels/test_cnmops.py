@@ -316,10 +316,11 @@ def test_model_against__is_that_of_the_reference(backend: Any, kind: str, sample
         )
 
 
+@pytest.mark.parametrize("classes", [20, 21])  # on CPUs the loops differ between the two
 @pytest.mark.parametrize("device", DEVICES)
-def test_model__of_many_classes_in_any_order(backend: Any) -> None:
+def test_model__of_many_classes_in_any_order(backend: Any, classes: int) -> None:
     rng = np.random.default_rng(13)
-    changes = (4.0, 1.0, 0.025, *np.linspace(0.3, 9, 17))
+    changes = (4.0, 1.0, 0.025, *np.linspace(0.3, 9, classes - 3))
     options = Model(fold_changes=changes, main=1, posterior=True, prior_impact=0.5)
     counts = cohort(rng, 12, 5)
     assert_close(
