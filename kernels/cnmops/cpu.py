@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from multigpu.kernels.cnmops import reference
 from multigpu.kernels.cnmops.cpu_regions import (
+    UNROLLED,
     Constants,
     Out,
     add_up,
@@ -102,7 +103,7 @@ def _prepared(
         cycles=options.cycles,
         least=float(options.min_read_count),
         floor=options.floor,
-        classes=tuple(range(options.classes)),
+        classes=tuple(range(options.classes)) if options.classes in UNROLLED else (),
     )
 
 

@@ -41,7 +41,9 @@ from multigpu.kernels.numerics.log2_exp2 import (
 )
 
 BLOCK = 128  # regions; the compiler makes vector instructions of loops over so many
-WRITTEN_OUT = 20  # classes: the compiler keeps loops over more as they are
+# Numbers of classes for which the compiler unrolls the loops over classes: those of the models as
+# they are unless told otherwise. Each takes it some 10 s, once.
+UNROLLED = (9, 13)
 
 
 class Constants(NamedTuple):
@@ -67,7 +69,7 @@ class Constants(NamedTuple):
     cycles: int
     least: float  # a region needs a count above it
     floor: float
-    classes: tuple[int, ...]  # their numbers; the compiler knows how many there are
+    classes: tuple[int, ...]  # 0, 1, ... where their number is in UNROLLED, else empty
 
 
 class Work(NamedTuple):
@@ -80,7 +82,7 @@ class Work(NamedTuple):
     x: Floats  # [samples] counts
     over_cov: Floats  # [samples] counts over coverages
     constant: Floats  # [samples] log2(x!) - x log2(cov)
-    total: Floats  # [team, classes * BLOCK] sums of posteriors; in the end [0] has those of all
+    total: Floats  # [team, classes * BLOCK] sums of posteriors; added up, [0] has those of all
     sums: Floats  # [team] other sums, likewise
     informative: Floats  # [team] sums of I/NI
     left_out: Floats  # [team] what rounding left out of them
@@ -224,7 +226,7 @@ def _gather(x: Any, rows: Any, first: Any, constants: Any, work: Any) -> Any:
 
 @jit_no_alloc
 def _sum_samples(values: Any, constants: Any, work: Any) -> Any:
-    """Add [samples, BLOCK] values into work.sums[0, 0]."""
+    """Add [samples, BLOCK] values into work.sums[0]."""
     for member in range(constants.team):
         work.sums[member] = 0.0
         for k in range(member, values.shape[0], constants.team):
@@ -346,15 +348,15 @@ def _add_posteriors(is_moved: Any, constants: Any, work: Any) -> Any:
                 to_anchor = exp2_of(work.x[k, j] * work.rate[j]) if is_moved else 1.0
                 work.floor[j] = constants.floor * to_anchor
             arrays = work.density[k], work.factor, work.floor, work.share, work.total[member]
-            if n <= WRITTEN_OUT:
+            if len(constants.classes):
                 _add_posteriors_of_sample(*arrays, constants.classes)
             else:
-                _add_posteriors_of_many_classes(*arrays, work.odd, n)
+                _add_posteriors_class_by_class(*arrays, work.odd, n)
             if not constants.is_unit:
                 for i in range(n):
                     for j in range(BLOCK):
-                        here = work.density[k, i * BLOCK + j] * work.factor[i * BLOCK + j]
-                        work.weighted[i * BLOCK + j] = _larger(here, work.floor[j])
+                        here = _weighted(work.density[k], work.factor, work.floor, i, j)
+                        work.weighted[i * BLOCK + j] = here
                 _add_expected_of_sample(k, member, constants, work)
     _add_members(work.total)
 
@@ -363,32 +365,38 @@ def _add_posteriors(is_moved: Any, constants: Any, work: Any) -> Any:
 def _add_posteriors_of_sample(
     density: Any, factor: Any, floor: Any, share: Any, total: Any, classes: Any
 ) -> Any:
-    """Add a sample's posteriors to a member's: weighted densities, not below the floor, * share.
+    """Add one sample's posteriors to a member's totals: weighted densities * share.
 
     density, factor, total  float64[classes * BLOCK]
     share                   takes 1 / the sum of the weighted densities
     classes                 a tuple with an element for each class
 
-    That there are so many classes is known to the compiler by the tuple's type: it writes out the
-    inner loops, and makes vector instructions of the outer one, whose sums stay in registers. That
-    takes half of the time of loops over the block for each class.
+    The compiler sees in the tuple's type how many there are, so it unrolls the inner loops and
+    makes vector instructions of the outer one, whose sums stay in registers. That takes half of the
+    time of one loop over the block for each class.
     """
     for j in range(BLOCK):
         even = odd = 0.0
         for i in range(len(classes)):
-            here = _larger(density[i * BLOCK + j] * factor[i * BLOCK + j], floor[j])
+            here = _weighted(density, factor, floor, i, j)
             if i % 2:
                 odd += here
             else:
                 even += here
-        share[j] = of_all = reciprocal(even + odd)
+        share[j] = inverse = reciprocal(even + odd)
         for i in range(len(classes)):
-            here = _larger(density[i * BLOCK + j] * factor[i * BLOCK + j], floor[j])
-            total[i * BLOCK + j] = fma(here, of_all, total[i * BLOCK + j])
+            here = _weighted(density, factor, floor, i, j)
+            total[i * BLOCK + j] = fma(here, inverse, total[i * BLOCK + j])
 
 
 @jit_no_alloc
-def _add_posteriors_of_many_classes(
+def _weighted(density: Any, factor: Any, floor: Any, i: Any, j: Any) -> Any:
+    """Return the weighted density of class i in region j, not below the floor."""
+    return _larger(density[i * BLOCK + j] * factor[i * BLOCK + j], floor[j])
+
+
+@jit_no_alloc
+def _add_posteriors_class_by_class(
     density: Any, factor: Any, floor: Any, share: Any, total: Any, odd: Any, n: Any
 ) -> Any:
     """Do what `_add_posteriors_of_sample` does, with a loop over the block for each class.
@@ -399,12 +407,12 @@ def _add_posteriors_of_many_classes(
     for i in range(n):
         sums = odd if i % 2 else share
         for j in range(BLOCK):
-            sums[j] += _larger(density[i * BLOCK + j] * factor[i * BLOCK + j], floor[j])
+            sums[j] += _weighted(density, factor, floor, i, j)
     for j in range(BLOCK):
         share[j] = reciprocal(share[j] + odd[j])
     for i in range(n):
         for j in range(BLOCK):
-            here = _larger(density[i * BLOCK + j] * factor[i * BLOCK + j], floor[j])
+            here = _weighted(density, factor, floor, i, j)
             total[i * BLOCK + j] = fma(here, share[j], total[i * BLOCK + j])
 
 
@@ -423,7 +431,7 @@ def _add_expected_of_sample(k: Any, member: Any, constants: Any, work: Any) -> A
 
 @jit_no_alloc
 def _add_expected(constants: Any, work: Any) -> Any:
-    """Add up the counts that the totals let expect at level 1, into work.sums[0, 0]."""
+    """Add up the counts that the totals let expect at level 1, into work.sums[0]."""
     if constants.is_unit:
         for member in range(constants.team):
             work.sums[member] = 0.0
@@ -488,27 +496,30 @@ def _divide(k: Any, is_moved: Any, constants: Any, work: Any) -> Any:
         work.to_level[j] = exp2_of(0.0 - work.x[k, j] * work.rate[j]) if is_moved else 1.0
     _divide_sample(
         work.density[k], work.factor, work.to_level, constants.floor, constants.is_level_given,
-        work.weighted, constants.classes,
+        work.weighted, constants.changes.shape[0], constants.classes,
     )  # fmt: skip
 
 
 @jit_no_alloc
 def _divide_sample(
-    density: Any, factor: Any, to_level: Any, floor: Any, in_80: Any, weighted: Any, classes: Any
-) -> Any:
-    """Set weighted, float64[classes * BLOCK]; see `_add_posteriors_of_sample`.
+    density: Any, factor: Any, to_level: Any, floor: Any, is_sum_in_80_bits: Any, weighted: Any,
+    n: Any, classes: Any,
+) -> Any:  # fmt: skip
+    """Set weighted to the posteriors: weighted densities, not below the floor, over their sum.
 
-    in_80  whether sums have 80 bits
+    n        classes
+    classes  as in `_add_posteriors_of_sample`, or empty
     """
+    n = len(classes) or n
     for j in range(BLOCK):
         total = left_out = 0.0
-        for i in range(len(classes)):
+        for i in range(n):
             here = density[i * BLOCK + j] * factor[i * BLOCK + j] * to_level[j]
             weighted[i * BLOCK + j] = here = _larger(here, floor)
             total, rest = exact_sum(total, here)
             left_out += rest
-        total += in_80_bits(total, left_out) if in_80 else 0.0
-        for i in range(len(classes)):
+        total += in_80_bits(total, left_out) if is_sum_in_80_bits else 0.0
+        for i in range(n):
             weighted[i * BLOCK + j] /= total
 
 
@@ -516,8 +527,9 @@ def _divide_sample(
 def _measure(member: Any, constants: Any, work: Any) -> Any:
     """Find a sample's signed I/NI and likeliest class; add its I/NI to a member's."""
     _measure_sample(
-        work.weighted, constants.bits, work.signed, work.unsigned, work.likeliest, constants.classes
-    )
+        work.weighted, constants.bits, work.signed, work.unsigned, work.likeliest,
+        constants.classes,
+    )  # fmt: skip
     for j in range(BLOCK):
         total, rest = exact_sum(work.informative[member, j], work.unsigned[j])
         work.informative[member, j] = total
@@ -528,16 +540,21 @@ def _measure(member: Any, constants: Any, work: Any) -> Any:
 def _measure_sample(
     posterior: Any, bits: Any, signed: Any, unsigned: Any, likeliest: Any, classes: Any
 ) -> Any:
+    """Set a sample's signed I/NI, its I/NI and its likeliest class.
+
+    classes  as in `_add_posteriors_of_sample`, or empty
+    """
+    n = len(classes) or bits.shape[0]
     for j in range(BLOCK):
-        sum_of = sum_of_sizes = best = 0.0
+        signed_sum = unsigned_sum = likeliest_class = 0.0
         greatest = -1.0
-        for i in range(len(classes)):
+        for i in range(n):
             here = posterior[i * BLOCK + j]
-            sum_of += here * bits[i]
-            sum_of_sizes += here * abs(bits[i])
-            best = float(i) if here > greatest else best
+            signed_sum += here * bits[i]
+            unsigned_sum += here * abs(bits[i])
+            likeliest_class = float(i) if here > greatest else likeliest_class
             greatest = max(greatest, here)
-        signed[j], unsigned[j], likeliest[j] = sum_of, sum_of_sizes, best
+        signed[j], unsigned[j], likeliest[j] = signed_sum, unsigned_sum, likeliest_class
 
 
 @jit_no_alloc

@@ -153,12 +153,12 @@ class Hits:
         return cls(np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.int64))
 
     @classmethod
-    def joined(cls, parts: Sequence["Hits"]) -> "Hits":
-        """Return the hits of all parts, one after the other, not sorted again."""
+    def joined(cls, found: Sequence["Hits"]) -> "Hits":
+        """Return all hits, one after the other, not sorted again."""
         return cls(
-            np.concatenate([part.record for part in parts]),
-            np.concatenate([part.pattern for part in parts]),
-            np.concatenate([part.start for part in parts]),
+            np.concatenate([hits.record for hits in found]),
+            np.concatenate([hits.pattern for hits in found]),
+            np.concatenate([hits.start for hits in found]),
         )
 
 
@@ -172,9 +172,9 @@ class TooManyPatternsError(Exception):
 
 @dataclass(frozen=True)
 class Half:
-    """A half of a chunk, with the positions that it is asked about.
+    """The first or second half of a chunk; both overlap.
 
-    Hits that begin at `limit` or later in `chunk` belong to the other half.
+    Of its hits those count that begin before `limit`, a position in the half.
     """
 
     chunk: Chunk

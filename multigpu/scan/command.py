@@ -180,7 +180,7 @@ def command(
         )
         arguments = click.get_current_context().meta[ARGUMENTS]
         refuse_strays(arguments, samples, job.sources, job.signatures)
-        job.note(notes_on_format(fmt, output, scanning, ambiguous))
+        job.notes_before += notes_on_format(fmt, output, scanning, ambiguous)
         columns = list(scanning.error_columns)
         if ambiguous or scanning.max_ambiguous is not None:
             columns.append("ambiguous")

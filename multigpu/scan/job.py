@@ -71,7 +71,7 @@ class ScanJob(Job):
         check_errors(self.signatures, options)
         self.sources = [inspect_source(path) for path in inputs.samples]
         self._samples = inputs.samples
-        self._notes_before = list(
+        self.notes_before = list(
             notes_before(self.sources, inputs.signatures, self.signatures, options)
         )
         if not all(map(is_repeatable, inputs.samples)):
@@ -143,16 +143,16 @@ class ScanJob(Job):
         """
         needs = needs or OutputNeeds()
         joiner = Joiner(self.sources, self.options, self.references if needs.records else None)
-        self.note(self._notes_before)
+        self._note(self.notes_before)
         for outcome in self.outcomes(needs):
             for rows in joiner.rows(outcome.part):
                 self.stats.hits = joiner.totals.hits
                 yield rows
         yield from joiner.finish()
         self.stats.hits = joiner.totals.hits
-        self.note(notes_after(self.signatures, self.options, joiner.totals))
+        self._note(notes_after(self.signatures, self.options, joiner.totals))
 
-    def note(self, notes: Iterable[str]) -> None:
+    def _note(self, notes: Iterable[str]) -> None:
         """Print notes, and keep them for the summary."""
         for note in notes:
             logger.warning("multigpu: %s", note)

@@ -45,8 +45,9 @@ def notes_before(
 def notes_on_format(
     fmt: str, path: str | None, options: ScanOptions, ambiguous: bool
 ) -> Iterator[str]:
-    """Yield the notes on a format chosen for the output; `path` names that.
+    """Yield the notes on the format of the output.
 
+    path       of the output, or None
     ambiguous  whether a column with the ambiguous bases was asked for
     """
     if fmt == "text":
@@ -54,9 +55,9 @@ def notes_on_format(
             yield "--ambiguous has no effect: text has no columns"
         if options.error_columns:
             columns = " and ".join(options.error_columns)
-            yield f"text has no columns {columns}: choose --format tsv, bed or jsonl"
+            yield f"text has no columns {columns}: choose --format tsv, csv, bed or jsonl"
     suffix = uncompressed_suffix(path)
-    promises = FOREIGN.union(*(each.suffixes for each in FORMATS.values()))
+    promises = FOREIGN.union(*(each.suffixes for each in FORMATS.values())) - {".txt"}
     if suffix in promises.difference(FORMATS[fmt].suffixes):
         yield f"{path} is written as {fmt}, as --format says, although its name ends in {suffix}"
 

@@ -74,7 +74,7 @@ class RecordList:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RowStats:
-    """Facts of rows that must survive when the rows are rendered as text.
+    """Numbers and names of rows, kept when the rows are rendered as text.
 
     hits              number of rows
     mostly_ambiguous  rows with more ambiguous than unambiguous bases under the match
@@ -103,7 +103,7 @@ class ScanPart:
     longest       bases of the longest record or piece in the span
     rows          rows of the records that lie in the span alone: a batch, or text in the format of
                   the job
-    stats         numbers of `rows`
+    stats         `RowStats` of `rows`
     lead          the rest of a record that began in an earlier span, or None
     tail          the last record, which may continue in the next span, or None
     listed        the records that lie in the span alone, where the output needs them, or None

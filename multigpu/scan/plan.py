@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from multigpu.cluster.engine.dispatch import LINE_PER_THREAD
 from multigpu.cluster.engine.plan import Capacity, Cost
 from multigpu.errors import UsageError
-from multigpu.formats.sequences.fastq import ROOM as LAST_RECORD_BYTES
+from multigpu.formats.sequences.fastq import LAST_RECORD_BYTES
 from multigpu.formats.sequences.signatures import Signatures
 from multigpu.formats.sequences.spans import Span, block_spans, file_spans
 from multigpu.formats.storage.read_ahead import BLOCKS_AHEAD, LARGEST_BLOCK, Streams
@@ -24,7 +24,7 @@ from multigpu.scan.patterns import longest_match, pattern_lengths
 PROGRAM_BYTES = 400 << 20
 # Buffers are made larger than what they are first taken for.
 BUFFER_SLACK = 9 / 8
-# For each byte of a chunk: the text of a stream, or the table of a file's records.
+# Memory for each byte of a chunk: for the text of a stream, or the table of a file's records.
 TEXT_BYTES = 1.0
 # Besides, for each base of a chunk: letters, and on a CPU planes.
 BASE_BYTES = 1.5

@@ -154,7 +154,7 @@ def test_min_score__of_samples_without_scores_is_noted(
         (("--mixed",), "--mixed has no effect without --scheduler or --scheduler-file"),
         (
             ("--format", "text", "--max-edits", "1"),
-            "text has no columns edits and cigar: choose --format tsv, bed or jsonl",
+            "text has no columns edits and cigar: choose --format tsv, csv, bed or jsonl",
         ),
     ],
 )
@@ -177,6 +177,7 @@ def test_option__without_effect_is_noted(
         ("hits.tsv.gz", "tsv", None),
         ("hits.run1", "bed", None),
         ("hits.json", "jsonl", None),
+        ("hits.txt", "tsv", None),
     ],
 )
 def test_format__other_than_the_name_promises_is_noted(

@@ -111,7 +111,7 @@ def test_read__of_more_records_than_a_table_holds(monkeypatch: pytest.MonkeyPatc
 def test_read__of_records_longer_than_blocks_and_than_the_room_for_letters(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(fastq, "ROOM", 2)
+    monkeypatch.setattr(fastq, "LAST_RECORD_BYTES", 2)
     long = b"@long\n" + 500 * b"ACGT\n" + b"+\n" + 250 * b"IIIIIII5\n"
     text = b"@a\nA\n+\nI\n" + long + b"@b\nC\n+\nI\n"
     for border in (1, 20, len(text)):

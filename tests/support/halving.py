@@ -27,6 +27,6 @@ def scan_halving(scanner: Any, chunk: Chunk, limit: int | None = None) -> Hits:
 
 
 def moved(half: Half, hits: Hits) -> Hits:
-    """Return hits of a piece of a chunk as hits of the chunk."""
+    """Return hits of a half of a chunk as hits of the chunk."""
     start = hits.start + np.where(hits.record == 0, half.cut, 0)
     return Hits(hits.record + np.int32(half.first_record), hits.pattern, start)

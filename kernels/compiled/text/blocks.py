@@ -8,13 +8,13 @@ from multigpu.kernels.compiled.native import copy_bytes, read_at
 
 @jit_no_alloc
 def refill(file: Any, origin: Any, size: Any, block: Any, at: Any, held: Any) -> Any:
-    """Move block[at:held] to the front, and read behind it until the block is full.
+    """Move the unread bytes block[at:held] to the front, and fill the block from the file.
 
     file    an open file's descriptor
-    origin  where in the file the bytes stand that are then in front
-    size    where the file ends
+    origin  position in the file of what is block[0] then
+    size    of the file
 
-    Returns how many bytes the block holds, and whether there are all that `size` promises.
+    Returns how many bytes the block holds, and False if the file ended before `size`.
     """
     copy_bytes(block, 0, block, at, held - at)
     held -= at

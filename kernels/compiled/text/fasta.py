@@ -32,13 +32,13 @@ from multigpu.kernels.compiled.text.records import (
 def parse(raw: Any, at: Any, table: Any) -> Any:
     """Fill a table with the records from `at` on, where one begins.
 
-    Returns the number of records, and where the next one begins: behind the bytes, unless the table
-    is full.
+    Returns the number of records, and where the next one begins: at the end of the bytes, unless
+    the table is full.
     """
     size, count = raw.shape[0], 0
     while at < size and count < table.shape[0]:
         row = table[count]
-        begin = _set_row(raw, at, 0, row)
+        begin = _set_header(raw, at, 0, row)
         at = _record_end(raw, begin)
         row[BASES], row[LENGTH] = begin, count_letters(raw, begin, at)
         count += 1
@@ -46,21 +46,26 @@ def parse(raw: Any, at: Any, table: Any) -> Any:
 
 
 @jit_no_alloc
-def _set_row(raw: Any, at: Any, origin: Any, row: Any) -> Any:
-    """Begin the row of the record at `at`; return where the line after its header begins.
+def _set_header(raw: Any, at: Any, origin: Any, row: Any) -> Any:
+    """Set the row of the record at `at`, without bases; return where the next line begins.
 
-    origin  where in the file the bytes begin
+    origin  position in the file of the first byte
     """
     end = line_end(raw, at)
-    row[NAME] = origin + at + 1
-    row[NAME_END] = origin + end_of_name(raw, at + 1, trimmed(raw, at + 1, end))
-    row[LENGTH], row[QUALITY], row[WRAPPED] = 0, -1, 1
+    _set_row(origin + at + 1, origin + end_of_name(raw, at + 1, trimmed(raw, at + 1, end)), row)
     return min(end + 1, raw.shape[0])
 
 
 @jit_no_alloc
+def _set_row(name: Any, name_end: Any, row: Any) -> None:
+    """Set a row without bases."""
+    row[NAME], row[NAME_END] = name, name_end
+    row[LENGTH], row[QUALITY], row[WRAPPED] = 0, -1, 1
+
+
+@jit_no_alloc
 def _record_end(raw: Any, line: Any) -> Any:
-    """Return the first line that begins with > at or after a line, or the end of the bytes."""
+    """Return where the next header line begins, at or after `line`, or the end of the bytes."""
     at = find_byte(raw, line, raw.shape[0], GREATER)
     while at > line and raw[at - 1] != NEWLINE:
         at = find_byte(raw, at + 1, raw.shape[0], GREATER)
@@ -75,7 +80,7 @@ def read(
     """Fill a table with the records and pieces of a file that stand in [begin, border).
 
     The last piece reaches `overlap` bases over the border if its record does. A block is read, and
-    its bases are copied, while it is in the cache of a core; nothing holds the interpreter.
+    its bases are copied, while it is in the cache of a core, without the GIL.
 
     file         an open file's descriptor; `size` is where it ends
     line_begins  whether a line begins at `begin`; if none does, or no header, the first piece
@@ -84,18 +89,18 @@ def read(
     letters      uint8[n]        takes the bases, from letters[bases] on
     table        int64[rows, 6]  takes positions in the file, and BASES in `letters`
 
-    Returns the number of pieces, where the letters end, how many of the last piece's stand behind
-    the border, where in the file it stopped, and why: NONE, UNREADABLE, or TABLE_FULL and
-    BLOCK_FULL, for which it stops at a header and goes on from there when it is called again.
+    Returns the number of pieces; where the letters end; how many bases of the last piece stand
+    after the border; the position in the file where it stopped; and why: NONE, UNREADABLE,
+    TABLE_FULL or BLOCK_FULL. After the last two it is called again from there: a header begins.
     """
     count, beyond, origin, at, held = 0, 0, begin, 0, 0
     while True:
         origin += at
-        held, there = refill(file, origin, size, block, at, held)
-        if not there:
+        held, is_complete = refill(file, origin, size, block, at, held)
+        if not is_complete:
             return count, bases, beyond, origin + held, UNREADABLE
         at, final, raw = 0, origin + held >= size, block[:held]
-        # Whether a carriage return ends a line is seen by the byte behind it.
+        # A carriage return belongs to a line end only if a newline follows: it waits for that.
         stop = held - (held > 0 and raw[held - 1] == RETURN and not final)
         while at < stop:
             is_header = line_begins and raw[at] == GREATER
@@ -107,16 +112,17 @@ def read(
                     return count, bases, beyond, origin + at, TABLE_FULL
                 if not final and find_byte(raw, at, held, NEWLINE) < 0:
                     break
-                at = _set_row(raw, at, origin, table[count])
+                at = _set_header(raw, at, origin, table[count])
                 table[count, BASES] = bases
                 count += 1
                 continue
             if count == 0:
-                _set_lead(begin, bases, table[0])
+                _set_row(begin, begin, table[0])
+                table[0, BASES] = bases
                 count = 1
-            most = size if inside else overlap - beyond
+            room = size if inside else overlap - beyond
             until = min(stop, border - origin) if inside else stop
-            at, line_begins, end = _copy_lines(raw, at, until, line_begins, letters, bases, most)
+            at, line_begins, end = _copy_lines(raw, at, until, line_begins, letters, bases, room)
             table[count - 1, LENGTH] += end - bases
             beyond += 0 if inside else end - bases
             bases = end
@@ -127,29 +133,23 @@ def read(
 
 
 @jit_no_alloc
-def _set_lead(begin: Any, bases: Any, row: Any) -> None:
-    row[NAME] = row[NAME_END] = begin
-    row[BASES], row[LENGTH], row[QUALITY], row[WRAPPED] = bases, 0, -1, 1
-
-
-@jit_no_alloc
 def _copy_lines(
-    raw: Any, at: Any, stop: Any, line_begins: Any, letters: Any, bases: Any, most: Any
+    raw: Any, at: Any, stop: Any, line_begins: Any, letters: Any, bases: Any, room: Any
 ) -> Any:
-    """Copy up to `most` letters of the lines in [at, stop), before the next header line.
+    """Copy up to `room` letters of the lines in [at, stop), before the next header line.
 
     Returns where it stopped, whether a line begins there, and where the letters end.
     """
-    last = bases + most
+    letters_stop = bases + room
     while at < stop and not (line_begins and raw[at] == GREATER):
         end = find_byte(raw, at, stop, NEWLINE)
         line_begins = end >= 0
         if not line_begins:
             end = stop
         here = trimmed(raw, at, end) - at
-        if bases + here > last:
-            copy_bytes(letters, bases, raw, at, last - bases)
-            return at + last - bases, False, last
+        if bases + here > letters_stop:
+            copy_bytes(letters, bases, raw, at, letters_stop - bases)
+            return at + letters_stop - bases, False, letters_stop
         copy_bytes(letters, bases, raw, at, here)
         bases += here
         at = end + line_begins

@@ -152,9 +152,9 @@ def read(
     count, origin, at, held = 0, begin, 0, 0
     while True:
         origin += at
-        held, there = refill(file, origin, size, block, at, held)
+        held, is_complete = refill(file, origin, size, block, at, held)
         at = 0
-        if not there:
+        if not is_complete:
             return count, bases, origin, held, 0, UNREADABLE, 0
         final = origin + held >= size  # more where the file grew and `begin` was looked for there
         found, stop, why, detail = parse(

@@ -1,6 +1,6 @@
 """Lines of a table, made a column at a time.
 
-Each function writes a column of n rows to `out`, row i at ends[i], and sets ends[i] behind it.
+Columns of n rows are written to `out`, that of row i at cursors[i], which then moves to its end.
 """
 
 from typing import Any
@@ -11,31 +11,24 @@ MINUS, ZERO = b"-0"
 
 
 @jit_no_alloc
-def put_texts(raw: Any, begins: Any, which: Any, out: Any, ends: Any) -> None:
-    """Write texts: of row i raw[begins[k] : begins[k + 1]], where k is which[i]."""
-    for i in range(ends.shape[0]):
-        at = ends[i]
+def put_texts(raw: Any, begins: Any, which: Any, out: Any, cursors: Any) -> None:
+    """Write text number which[i] in row i; text k is raw[begins[k] : begins[k + 1]]."""
+    for i in range(cursors.shape[0]):
+        at = cursors[i]
         for j in range(begins[which[i]], begins[which[i] + 1]):
             out[at] = raw[j]
             at += 1
-        ends[i] = at
+        cursors[i] = at
 
 
 @jit_no_alloc
-def add_digits(values: Any, lengths: Any) -> None:
-    """Add to each length how many letters the int64 of the row takes."""
-    for i in range(values.shape[0]):
-        lengths[i] += _letters(values[i])
-
-
-@jit_no_alloc
-def put_numbers(values: Any, out: Any, ends: Any) -> None:
+def put_numbers(values: Any, out: Any, cursors: Any) -> None:
     """Write int64 as decimal numbers."""
     for i in range(values.shape[0]):
-        left, at = abs(values[i]), ends[i]
+        left, at = abs(values[i]), cursors[i]
         if values[i] < 0:
             out[at] = MINUS
-        ends[i] = at = at + _letters(values[i])
+        cursors[i] = at = at + _count_characters(values[i])
         while left > 9:
             at -= 1
             out[at] = ZERO + left % 10
@@ -44,9 +37,17 @@ def put_numbers(values: Any, out: Any, ends: Any) -> None:
 
 
 @jit_no_alloc
-def _letters(value: Any) -> Any:
-    letters, left = 1 + (value < 0), abs(value)
+def add_number_lengths(values: Any, lengths: Any) -> None:
+    """Add to each length how many characters `put_numbers` writes in the row."""
+    for i in range(values.shape[0]):
+        lengths[i] += _count_characters(values[i])
+
+
+@jit_no_alloc
+def _count_characters(value: Any) -> Any:
+    """Return the number of characters of a decimal number, with its minus."""
+    characters, left = 1 + (value < 0), abs(value)
     while left > 9:
         left //= 10
-        letters += 1
-    return letters
+        characters += 1
+    return characters

@@ -24,7 +24,7 @@ class FastaPieces:
 
     table    positions in the file, BASES in `letters`
     letters  uint8[b]  their bases, one after the other
-    beyond   how many bases of the last piece stand behind the span
+    beyond   how many bases of the last piece stand after the span
     lead     whether the first piece continues a record that began before the span
     error    error of a file that begins with something else than a header, or None
     """
@@ -78,9 +78,10 @@ def read_pieces(
 
 
 def _first_bases(file: int, start: int, border: int) -> tuple[int, bool]:
-    """Return where the bases of a span begin, or a header, and whether a line begins there.
+    """Return where reading begins, and whether a line begins there.
 
-    They begin after the header line that the span begins in, and after blank lines of the file.
+    Of a span that begins inside of a header line it is after that line, at the start of the file
+    after blank lines, else where the span begins.
     """
     if start == 0:
         return _find(file, 0, border, rb"(?=[^\r\n])"), True
@@ -94,7 +95,7 @@ def _first_bases(file: int, start: int, border: int) -> tuple[int, bool]:
 
 
 def _find(file: int, at: int, border: int, pattern: bytes) -> int:
-    """Return where the first match of a pattern ends that begins in [at, border), or the border."""
+    """Return where a pattern's first match after `at` ends; the border or later if none does."""
     while at < border and (text := os.pread(file, LOOK_BACK, at)):
         if found := re.search(pattern, text):
             return at + found.end()

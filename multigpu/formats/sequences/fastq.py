@@ -21,7 +21,7 @@ from multigpu.kernels.compiled.text.records import (
 from multigpu.kernels.device.buffers import Buffers
 
 BLOCK = 1 << 19  # bytes: they stay in the cache of a core, and most records fit
-ROOM = 1 << 20  # for bases of a span's last record, more than half of the span's bytes
+LAST_RECORD_BYTES = 1 << 20  # for bases of a span's last record, more than half of the span's bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -65,7 +65,10 @@ def read_records(
     Raises InputError where the file is shorter now than `source` says, and OSError.
     """
     size = source.size or 0
-    block, letters = np.empty(block_bytes, np.uint8), buffers.take((border - begin) // 2 + ROOM)
+    block, letters = (
+        np.empty(block_bytes, np.uint8),
+        buffers.take((border - begin) // 2 + LAST_RECORD_BYTES),
+    )
     tables, bases, stop, why = [], 0, begin, TABLE_FULL
     while why in (TABLE_FULL, LETTERS_FULL, BLOCK_FULL):
         table = empty_table(ROWS)
@@ -95,5 +98,6 @@ def read_records(
 def raise_unreadable(file: int, path: str, position: int, size: int | None = None) -> NoReturn:
     """Raise what the system says of a position, or InputError where the file ends before it."""
     os.pread(file, 1, position)
+    position = min(position, os.fstat(file).st_size)
     end = f": it ends at byte {position}, not at {size}" if size is not None else ""
     raise InputError(path, f"was cut while it was read{end}")

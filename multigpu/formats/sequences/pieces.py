@@ -14,7 +14,7 @@ from multigpu.formats.storage.stored_streams import errors_named
 from multigpu.kernels.compiled.text import records
 from multigpu.kernels.compiled.text.records import NAME, NAME_END, QUALITY
 
-BLOCK = 1 << 16  # bytes of a file read at a time
+QUALITY_BLOCK = 1 << 16  # bytes of a file that qualities are read in
 
 Positions = NDArray[np.int64]
 
@@ -67,7 +67,7 @@ class TextInFile:
         return [text[begin:end] for begin, end in pairwise(borders)]
 
     def sum_qualities(self, rows: Positions, starts: Positions, lengths: Positions) -> Positions:
-        sums, block = np.empty(len(rows), np.int64), np.empty(BLOCK, np.uint8)
+        sums, block = np.empty(len(rows), np.int64), np.empty(QUALITY_BLOCK, np.uint8)
         with errors_named(self.path), FileIO(self.path) as file:
             number = file.fileno()
             records.sum_qualities_of_file(number, block, rows, starts, lengths, sums)

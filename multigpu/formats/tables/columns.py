@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.formats.tables.batch import Batch
-from multigpu.kernels.compiled.text.table_lines import add_digits, put_numbers, put_texts
+from multigpu.kernels.compiled.text.table_lines import add_number_lengths, put_numbers, put_texts
 
 if TYPE_CHECKING:
     from multigpu.formats.sequences.signatures import Signatures
@@ -34,7 +34,7 @@ class Rows:
 
     @classmethod
     def of(cls, batch: Batch, signatures: "Signatures", requested: Requested) -> "Rows":
-        """Return the rows of a batch with all rows of its samples."""
+        """Return the rows of a batch, which must have all rows of each of its samples."""
         is_first = np.diff(batch.sample_index, prepend=-2) != 0
         return cls(batch=batch, signatures=signatures, requested=requested, is_first=is_first)
 
@@ -44,12 +44,12 @@ class Rows:
     def pieces(self) -> Iterator["Rows"]:
         """Yield the rows, a piece at a time."""
         for at in range(0, len(self), PIECE):
-            part = slice(at, at + PIECE)
+            some = slice(at, at + PIECE)
             yield Rows(
-                batch=self.batch[part],
+                batch=self.batch[some],
                 signatures=self.signatures,
                 requested=self.requested,
-                is_first=self.is_first[part],
+                is_first=self.is_first[some],
             )
 
 
@@ -61,7 +61,7 @@ class Texts:
     """A column of texts, of which some may stand in many rows.
 
     distinct  all of them
-    which     intp[n]: the number of the one in each row
+    which     intp[n]: index into `distinct` for each row
     """
 
     distinct: Sequence[bytes]
@@ -82,22 +82,22 @@ def lines_of(count: int, *columns: Column) -> bytes:
     ready = [_ready(column, count) for column in columns]
     lengths = np.zeros(count, np.int64)
     for column in ready:
-        if isinstance(column, _Joined):
+        if isinstance(column, _PackedTexts):
             lengths += np.diff(column.begins)[column.which]
         else:
-            add_digits(column, lengths)
-    ends = np.cumsum(lengths) - lengths
+            add_number_lengths(column, lengths)
+    cursors = np.cumsum(lengths) - lengths
     out = np.empty(int(lengths.sum()), np.uint8)
     for column in ready:
-        if isinstance(column, _Joined):
-            put_texts(column.raw, column.begins, column.which, out, ends)
+        if isinstance(column, _PackedTexts):
+            put_texts(column.raw, column.begins, column.which, out, cursors)
         else:
-            put_numbers(column, out, ends)
+            put_numbers(column, out, cursors)
     return out.tobytes()
 
 
 @dataclass(frozen=True, eq=False)
-class _Joined:
+class _PackedTexts:
     """Texts as the compiled functions take them."""
 
     raw: NDArray[np.uint8]
@@ -105,13 +105,14 @@ class _Joined:
     which: NDArray[np.intp]
 
 
-def _ready(column: Column, count: int) -> _Joined | NDArray[np.int64]:
+def _ready(column: Column, count: int) -> _PackedTexts | NDArray[np.int64]:
+    """Return a column of `count` rows as the compiled functions take it."""
     if isinstance(column, np.ndarray):
         return column.astype(np.int64)
     texts = Texts([column], np.zeros(count, np.intp)) if isinstance(column, bytes) else column
     begins = np.zeros(len(texts.distinct) + 1, np.int64)
     np.cumsum([len(text) for text in texts.distinct], out=begins[1:])
-    return _Joined(np.frombuffer(b"".join(texts.distinct), np.uint8), begins, texts.which)
+    return _PackedTexts(np.frombuffer(b"".join(texts.distinct), np.uint8), begins, texts.which)
 
 
 # ---- columns that several formats have ----------------------------------------------------------
@@ -132,7 +133,7 @@ def signatures_of(rows: Rows) -> Texts:
 
 
 def strands_of(rows: Rows) -> Texts:
-    """Return + and -."""
+    """Return the strand of each row, + or -."""
     return Texts([b"+", b"-"], rows.batch.reverse.astype(np.intp))
 
 

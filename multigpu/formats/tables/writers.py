@@ -51,9 +51,9 @@ Names = Sequence[bytes]
 def _separated(rows: Rows, separator: bytes) -> bytes:
     samples, signatures = samples_of(rows), signatures_of(rows)
     if separator == b",":
-        samples, signatures = _changed(samples, _csv_name), _changed(signatures, _csv_name)
+        samples, signatures = _map_texts(samples, _csv_name), _map_texts(signatures, _csv_name)
     start, end, scores = rows.batch.start, rows.batch.end, scores_of(rows, repr, b"")
-    return _cut(rows, separator, samples, signatures, start, end, strands_of(rows), scores)
+    return _delimited(rows, separator, samples, signatures, start, end, strands_of(rows), scores)
 
 
 def _text(rows: Rows) -> bytes:
@@ -64,11 +64,13 @@ def _text(rows: Rows) -> bytes:
 def _bed(rows: Rows) -> bytes:
     start, end, signatures = rows.batch.start, rows.batch.end, signatures_of(rows)
     scores = np.clip(np.rint(np.nan_to_num(rows.batch.score) * 10), 0, 1000).astype(np.int64)
-    return _cut(rows, b"\t", samples_of(rows), start, end, signatures, scores, strands_of(rows))
+    return _delimited(
+        rows, b"\t", samples_of(rows), start, end, signatures, scores, strands_of(rows)
+    )
 
 
-def _cut(rows: Rows, separator: bytes, *columns: Column) -> bytes:
-    """Return lines of these columns and those on request."""
+def _delimited(rows: Rows, separator: bytes, *columns: Column) -> bytes:
+    """Return lines with these columns and those on request, the separator between them."""
     line: list[Column] = []
     for column in (*columns, *(_on_request(rows.batch, name) for name in rows.requested)):
         line += [column, separator]
@@ -82,8 +84,8 @@ def _jsonl(rows: Rows) -> bytes:
         more += [b',"%s":%s' % (name.encode(), quote), _on_request(batch, name), quote]
     return lines_of(
         len(rows),
-        b'{"sample":', _changed(samples_of(rows), _json_name),
-        b',"signature":', _changed(signatures_of(rows), _json_name),
+        b'{"sample":', _map_texts(samples_of(rows), _json_name),
+        b',"signature":', _map_texts(signatures_of(rows), _json_name),
         b',"start":', batch.start,
         b',"end":', batch.end,
         b',"strand":"', strands_of(rows),
@@ -95,15 +97,15 @@ def _jsonl(rows: Rows) -> bytes:
 
 def _on_request(batch: Batch, name: str) -> Column:
     """Return a column on request."""
-    return Texts.of(batch.cigar) if name == "cigar" else _numbers(batch, name)
+    return Texts.of(batch.cigar) if name == "cigar" else _requested_numbers(batch, name)
 
 
-def _numbers(batch: Batch, name: str) -> NDArray[np.int32]:
+def _requested_numbers(batch: Batch, name: str) -> NDArray[np.int32]:
     """Return a column on request that is made of numbers."""
     return batch.ambiguous if name == "ambiguous" else batch.errors
 
 
-def _changed(texts: Texts, change: Callable[[bytes], bytes]) -> Texts:
+def _map_texts(texts: Texts, change: Callable[[bytes], bytes]) -> Texts:
     return Texts(list(map(change, texts.distinct)), texts.which)
 
 
@@ -296,7 +298,7 @@ def _arrays(batch: Batch, signature_names: Names, more: Requested) -> list["pa.A
         *(
             strings(decoded(batch.cigar, "ascii"))
             if name == "cigar"
-            else numbers(_numbers(batch, name))
+            else numbers(_requested_numbers(batch, name))
             for name in more
         ),
     ]
