@@ -1,4 +1,4 @@
-"""The model in Numba, in several threads, without the GIL; `cpu_regions.py` has the cycles."""
+"""The model in Numba, in several threads, without the GIL; `cpu_regions.py` has the loops."""
 
 from typing import Any
 
@@ -6,16 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.kernels.cnmops import reference
-from multigpu.kernels.cnmops.cpu_regions import (
-    UNROLLED,
-    Constants,
-    Out,
-    add_up,
-    compare,
-    estimate,
-    find_covered,
-    work_for,
-)
+from multigpu.kernels.cnmops.cpu_blocks import UNROLLED, Constants, Out, work_for
+from multigpu.kernels.cnmops.cpu_regions import add_up, compare, estimate, find_covered
 from multigpu.kernels.cnmops.numbers import lanes_of, log2, numbers_of
 from multigpu.kernels.cnmops.types import (
     LEAST_REFERENCE,
