@@ -50,13 +50,17 @@ def read_records(
         # Records without a reference (-1) stand at the end of a sorted file.
         here = ((where if where >= 0 else references) << POSITION_BITS) + position
         if ordered and here < last[0]:
-            return count, at, Stop.UNSORTED
+            # References may stand in another order than in the header: an earlier one may follow.
+            ends = where < begin >> POSITION_BITS
+            return count, at, Stop.END_OF_STRETCH if ends else Stop.UNSORTED
         last[0] = here
         if here >= end:
             return count, at, Stop.END_OF_STRETCH
-        flag = _uint16(raw, at + _FLAG)
+        flag, cigars = _uint16(raw, at + _FLAG), _uint16(raw, at + _CIGARS)
         if here >= begin and where >= 0 and position >= 0 and not flag & _UNMAPPED:
-            on_reference, on_read = _covered(raw, at)
+            on_reference, on_read = _covered(raw, at + _FIXED + raw[at + _NAME], cigars)
+            if not bases and cigars == 2 and not on_read:
+                on_read = _long_read(raw, at, at + size, on_reference)
             chrom[count], start[count] = where, position
             stop[count] = position + max(1, on_reference)
             # Secondary records may have no sequence.
@@ -79,16 +83,32 @@ def _head(raw: Any, at: Any) -> Any:
 
 
 @jit
-def _covered(raw: Any, at: Any) -> Any:
-    """Return the bases of the reference and of the read in the CIGAR of the record at `at`."""
+def _covered(raw: Any, first: Any, count: Any) -> Any:
+    """Return the bases of the reference and of the read in the CIGAR operations at `first`."""
     on_reference, on_read = 0, 0
-    first = at + _FIXED + raw[at + _NAME]
-    for i in range(_uint16(raw, at + _CIGARS)):
+    for i in range(count):
         operation = _int32(raw, first + 4 * i) & 0xFFFFFFFF
         bases, kind = operation >> 4, operation & 15
         on_reference += bases * (_ON_REFERENCE >> kind & 1)
         on_read += bases * (_ON_READ >> kind & 1)
     return on_reference, on_read
+
+
+@jit
+def _long_read(raw: Any, at: Any, end: Any, on_reference: Any) -> Any:
+    """Return the bases of a read without sequence whose CIGAR may be in the tag CG; else 0.
+
+    Such a record has the operations 0S and N in place of more than 65,535 others, and N has the
+    bases of the reference, which tells the tag from text that looks like it.
+    """
+    for tag in range(at + _FIXED + raw[at + _NAME] + 8, end - 7):
+        if raw[tag] == 67 and raw[tag + 1] == 71 and raw[tag + 2] == 66 and raw[tag + 3] & 95 == 73:
+            count = _int32(raw, tag + 4)
+            if 0 < count <= (end - tag - 8) // 4:
+                covered, on_read = _covered(raw, tag + 8, count)
+                if covered == on_reference:
+                    return on_read
+    return 0
 
 
 @jit

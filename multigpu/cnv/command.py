@@ -10,7 +10,7 @@ import click
 
 from multigpu.cluster.engine.events import now
 from multigpu.cnv.command_options import CALLING, MODEL, NORMALIZATION, OUTPUT
-from multigpu.cnv.options import OutputOptions, copy_number_lanes, file_bytes
+from multigpu.cnv.options import OutputOptions, copy_number_lanes, estimate_count_bytes
 from multigpu.cnv.prepare import prepare
 from multigpu.count.command import COUNT, reads_found
 from multigpu.run.command import (
@@ -54,7 +54,8 @@ def command(**values: Any) -> None:
     started = now()
     run, reporting = options_from(RunOptions, values), options_from(Reporting, values)
     outputs = options_from(OutputOptions, values)
-    size = file_bytes([*values["inputs"], *values["controls"]])
+    counting = values["window"], values["regions"]
+    size = sum(estimate_count_bytes(values[name], *counting) for name in ("inputs", "controls"))
     lanes = copy_number_lanes(size)
     with start_workers(
         run, reporting, lanes, prepare=prepare, here_too=size >= SOME_BYTES

@@ -6,7 +6,7 @@ from typing import Any
 
 from multigpu.cnv.job import CnvJob, PlannedCnvJob
 from multigpu.cnv.notes import doubtful_sex_notes, unused_sex_notes
-from multigpu.cnv.options import copy_number_lanes, file_bytes, unused_parameter_notes
+from multigpu.cnv.options import copy_number_lanes, unused_parameter_notes
 from multigpu.cnv.request import CnvRequest
 from multigpu.cnv.samples.checks import check_samples
 from multigpu.cnv.samples.cohort import Cohort
@@ -17,6 +17,7 @@ from multigpu.cnv.samples.sex import cohort_coverage
 from multigpu.count.job import CountJob
 from multigpu.formats.alignments.files import RG
 from multigpu.formats.tables.counts import Counts
+from multigpu.run.options import Lanes
 
 CountsOrJob = Counts | CountJob  # of alignments
 
@@ -52,6 +53,7 @@ def open_job(
     count_cache: str | None = None,
     count: Callable[[CountJob], Counts] | None = None,
     keep_counts: Callable[[Counts], None] | None = None,
+    lanes: Lanes | None = None,
     **settings: Any,
 ) -> CnvJob:
     """Return the job of a request, whose alignments are counted, the cases' first.
@@ -60,6 +62,7 @@ def open_job(
     count_cache  folder for the counts of each alignment file, where the request names none
     count        runs a job that counts alignments; None: without progress
     keep_counts  called with the counts of the cases, where these were counted
+    lanes        with which workers were started; None: by the size of the counts
     settings     see `CnvJob` and `Job`
 
     Raises UsageError and InputError.
@@ -93,6 +96,7 @@ def open_job(
         references=references,
         inputs=request.paths,
         client=client,
+        lanes=lanes or copy_number_lanes(request.count_bytes),
         **settings,
     )
     job.notes += doubtful_sex_notes(job.cohort)
@@ -104,7 +108,7 @@ def open_job(
 def open_plan(request: CnvRequest) -> PlannedCnvJob:
     """Return the job of a request for its plan: tables are read, alignments are not counted."""
     run, options = request.run, request.options
-    lanes = copy_number_lanes(file_bytes(request.paths))
+    lanes = copy_number_lanes(request.count_bytes)
     if not request.has_alignments:
         return open_job(request, lanes=lanes, devices=run.devices())
     cases, controls, ploidy, sexes = open_inputs(request)

@@ -1,6 +1,6 @@
 """Parameters of a copy-number run, with R's defaults for every model; outputs of a run."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import partial
@@ -11,7 +11,7 @@ from typing import Any, Literal, Self, get_args
 
 from multigpu.cluster.deploy.threads_or_processes import WorkEstimate
 from multigpu.cnv.output.colours import Colours
-from multigpu.errors import UsageError, quoted
+from multigpu.errors import InputError, UsageError, quoted
 from multigpu.run.options import Lanes
 from multigpu.run.values import abbreviate, check_choice, number, whole
 
@@ -71,6 +71,7 @@ RANGES = {
 COPY_NUMBER_LANES = Lanes(5, alone=3)
 BYTES_PER_SECOND = 1e9  # of counts, on one GPU; to read them takes as long
 GPUS_KEPT_BUSY = 2  # by threads of one process
+GENOME, BED_LINE = 3_100_000_000, 24  # bases of a human genome; bytes of a line, about
 SHOWN_REGIONS = 10  # CNV regions with figures of their own
 
 
@@ -81,13 +82,29 @@ def copy_number_lanes(size: int) -> Lanes:
     return replace(COPY_NUMBER_LANES, estimate=estimate)
 
 
-def file_bytes(paths: Iterable[str]) -> int:
-    """Return the size of the files that can be found."""
-    size = 0
-    for path in paths:
-        with suppress(OSError, ValueError):
-            size += Path(path).stat().st_size
-    return size
+def estimate_count_bytes(paths: Sequence[str], window: int, regions: str | None) -> int:
+    """Return about the bytes of counts in a table, or of alignments in windows or a BED file.
+
+    paths  directories and patterns stand for alignments; errors are left to the reader
+    """
+    # The command asks before it loads what reads alignments.
+    from multigpu.formats.storage.sources import ALIGNMENTS, expand, is_regular, read_beginning
+
+    found = list(paths)
+    with suppress(InputError):
+        found = expand(paths, ALIGNMENTS)
+        start = read_beginning(found[0])[:4] if found and is_regular(found[0]) else b""
+        if start in (b"BAM\x01", b"CRAM"):
+            rows = _file_bytes(regions) // BED_LINE if regions else GENOME // max(1, window)
+            return 4 * rows * len(found)
+    return sum(map(_file_bytes, found))
+
+
+def _file_bytes(path: str) -> int:
+    """Return the size of a file; 0 where it cannot be found."""
+    with suppress(OSError, ValueError):
+        return Path(path).stat().st_size
+    return 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from multigpu.cnv.options import FIELDS, CnvOptions, flag
+from multigpu.cnv.options import FIELDS, CnvOptions, estimate_count_bytes, flag
 from multigpu.cnv.samples.inputs import COUNTING, SampleInput
 from multigpu.count.command import count_options
 from multigpu.count.options import CountOptions
@@ -46,6 +46,14 @@ class CnvRequest:
     def paths(self) -> list[str]:
         """Files of the cases and then of the controls."""
         return [path for each in self.inputs for path in each.paths]
+
+    @property
+    def count_bytes(self) -> int:
+        """About the bytes of all counts, by which workers are chosen."""
+        tables = [each.table.values.nbytes for each in self.inputs if each.table is not None]
+        window, regions = self.counting.window, self.counting.regions
+        files = [estimate_count_bytes(each.paths, window, regions) for each in self.inputs]
+        return sum(tables) + sum(files)
 
     @property
     def has_alignments(self) -> bool:

@@ -10,11 +10,13 @@ import click
 
 from multigpu.formats.storage.suffixes import check_table
 from multigpu.run.command import (
+    BASES,
     CLUSTER,
     FILE,
     WATCH,
     Reporting,
     check_outputs,
+    errors_of_options,
     keep_inputs,
     number_of,
     options,
@@ -31,8 +33,8 @@ if TYPE_CHECKING:
 
 COUNT = (
     click.option(
-        "--window", type=int, default=25_000, show_default=True, metavar="BASES",
-        help="Width of the windows to count in, in bases.  [R: WL]",
+        "--window", type=BASES, default=25_000, show_default=True, metavar="BASES",
+        help="Width of the windows to count in, in bases, or as 25kb.  [R: WL]",
     ),
     click.option(
         "--chromosomes", metavar="NAME,…",
@@ -56,7 +58,7 @@ COUNT = (
         help="Count only the first of the reads with one position and strand.  [R: remove.dup]",
     ),
     click.option(
-        "--read-width", type=int, default=1, show_default=True, metavar="BASES",
+        "--read-width", type=BASES, default=1, show_default=True, metavar="BASES",
         help="Bases that a read covers, from its position on.  [R: read.width]",
     ),
     click.option(
@@ -126,7 +128,7 @@ def command(files: tuple[str, ...], output: str | None, **values: Any) -> None:
         for note in counts.notes:
             click.echo(f"multigpu: note: {note}", err=True)
     samples = number_of(len(counts.samples), "sample")
-    outcome = f"{number_of(job.reads, 'read')} of {samples}"
+    outcome = f"{number_of(int(counts.values.sum()), 'read')} of {samples}"
     print_outcome(reporting, f"{outcome} in {number_of(len(counts.regions), 'region')}", output)
 
 
@@ -143,4 +145,5 @@ def count_options(values: Mapping[str, Any]) -> "CountOptions":
     given = {name: values[name] for name in names}
     for name in ("chromosomes", "sample_names"):
         given[name] = given[name] or ()
-    return CountOptions.of(**given, compat_r=values["compat"] == "r")
+    with errors_of_options(names):
+        return CountOptions.of(**given, compat_r=values["compat"] == "r")

@@ -3,39 +3,64 @@
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from multigpu.count.options import CountOptions
 from multigpu.errors import InputError, UsageError, quoted
-from multigpu.formats.alignments.files import RG, Alignments, numbers_of, sample_of
+from multigpu.formats.alignments.files import (
+    RG,
+    Alignments,
+    check_references,
+    numbers_of,
+    sample_of,
+)
 from multigpu.formats.alignments.regions import Regions, read_bed, windows
 
 
-def choose_regions(
-    file: Alignments, options: CountOptions
-) -> tuple[Regions, list[int], tuple[str, ...]]:
+def choose_regions(file: Alignments, options: CountOptions) -> tuple[Regions, tuple[str, ...]]:
     """Return the regions of a BED file, or windows over the references of an alignment file.
 
-    With them go the numbers of the references that their chromosomes stand for, and notes: what
-    was noticed in a BED file, one sentence each.
-
-    Raises InputError for chromosomes that the alignment file does not have.
+    With them go notes, one sentence each. Raises InputError for chromosomes that the alignment
+    file does not have.
     """
     rename = options.rename == "auto"
     if options.regions is not None:
         regions, notes = read_bed(options.regions)
         references = numbers_of(regions.names, file, rename, options.regions, regions)
-        return regions, references, (*notes, *_notes_of_long_regions(regions, references, file))
+        return regions, (*notes, *_notes_of_long_regions(regions, references, file))
     names = options.chromosomes or tuple(name for name, _ in file.references)
     references = numbers_of(names, file, rename, "--chromosomes")
     covered = [file.references[number] for number in references]
     if options.compat_r:
         _check_lengths_differ(file, covered)
-    if not any(length for _, length in covered):
+    longest = max((length for _, length in covered), default=0)
+    if not longest:
         raise InputError(file.path, "its references have no bases: there are no windows")
-    return windows(covered, options.window, options.compat_r), references, ()
+    note = f"each chromosome is one window: the longest has {longest:,} bases, --window is"
+    notes = (f"{note} {options.window:,}",) if options.window > longest else ()
+    return windows(covered, options.window, options.compat_r), notes
+
+
+def choose_references(
+    files: Sequence[Alignments], regions: Regions, options: CountOptions
+) -> list[tuple[int, ...]]:
+    """Return the numbers of the references, in each file, that the regions' chromosomes stand for.
+
+    Raises InputError where files differ in what is asked for: without regions or chromosomes all.
+    """
+    rename, source = options.rename == "auto", options.regions or "--chromosomes"
+    if options.regions is None and not options.chromosomes:
+        check_references(files, rename)
+    found = [tuple(numbers_of(regions.names, file, rename, source)) for file in files]
+    chosen = [
+        replace(file, references=tuple(file.references[number] for number in numbers))
+        for file, numbers in zip(files, found, strict=True)
+    ]
+    check_references(chosen, rename=True)  # their lengths
+    return found
 
 
 def choose_sample_names(files: Sequence[Alignments], names: Sequence[str]) -> tuple[str, ...]:
@@ -47,7 +72,8 @@ def choose_sample_names(files: Sequence[Alignments], names: Sequence[str]) -> tu
     if by_group:
         names = [sample_of(file) for file in files]
     if names and len(names) != len(files):
-        raise UsageError(f"there are {len(names)} sample names for {len(files)} files")
+        needed = f"{len(names)} given, {len(files)} needed, one for each file"
+        raise UsageError(f"--sample-names: {needed}")
     names_or_stems = names or [Path(file.path).stem for file in files]
     # Tables are UTF-8: other bytes of a name become U+FFFD.
     texts = tuple(os.fsencode(name).decode("utf-8", "replace") for name in names_or_stems)

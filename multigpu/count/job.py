@@ -8,18 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from multigpu.cluster.engine.plan import balanced
-from multigpu.count.inputs import choose_regions, choose_sample_names
+from multigpu.count.inputs import choose_references, choose_regions, choose_sample_names
 from multigpu.count.options import CountOptions
 from multigpu.count.output import fill_columns, notes_of_empty_samples
 from multigpu.count.plan import CountSpan, counted_ranges
 from multigpu.count.work import CountPart, CountWorkload
 from multigpu.errors import UsageError
 from multigpu.formats.alignments.files import (
-    check_references,
+    Alignments,
+    cut,
+    index_error,
     inspect_alignments,
-    stretches,
     with_index,
 )
 from multigpu.formats.tables.counts import Counts
@@ -41,32 +43,39 @@ class CountJob(Job):
         self.options = options
         self.files = [inspect_alignments(path) for path in paths]
         self.samples = choose_sample_names(self.files, options.sample_names)
-        check_references(self.files, rename=options.rename == "auto")
-        self.regions, self.references, self.notes = choose_regions(self.files[0], options)
+        self.regions, self.notes = choose_regions(self.files[0], options)
+        self.references = choose_references(self.files, self.regions, options)
         self.reads = 0  # mapped reads seen so far
+        # Mapped reads of each file: by its index, and those seen.
+        self._told: dict[int, tuple[Alignments, dict[int, int | None]]] = {}
+        self._mapped: dict[int, NDArray[np.int64]] = {}
 
     @property
     def lengths(self) -> dict[str, int]:
         """Bases of the references, by the names that the regions have for them."""
-        lengths = [self.files[0].references[number][1] for number in self.references]
+        lengths = [self.files[0].references[number][1] for number in self.references[0]]
         return dict(zip(self.regions.names, lengths, strict=True))
 
     def counts(self) -> Counts:
         """Return the table. Raises what stopped the count."""
         options = self.options
-        cache = None
-        if options.cache is not None:
-            cache = CountsCache(options.cache, self.regions, self.references, options.counting)
+        caches = {
+            numbers: CountsCache(options.cache, self.regions, list(numbers), options.counting)
+            for numbers in set(self.references)
+            if options.cache is not None
+        }
         values = np.zeros((len(self.regions), len(self.files)), np.int32)
         missing = []
         for number, file in enumerate(self.files):
+            cache = caches.get(self.references[number])
             kept = cache.get(file.path) if cache else None
             if kept is None:
                 missing.append(number)
             else:
                 values[:, number] = kept
         for number in fill_columns(self._parts(missing), missing, values):
-            if cache:
+            self._check_mapped(number)
+            if cache := caches.get(self.references[number]):
                 cache.put(self.files[number].path, values[:, number])
         empty = notes_of_empty_samples(self.files, self.samples, values)
         return Counts(self.regions, self.samples, values, (*self.notes, *empty))
@@ -93,17 +102,28 @@ class CountJob(Job):
             chunk_bytes = balanced(stored, self.run.chunk_bytes(), crew.capacity.threads)
             spans = self.skip_finished(self._spans(numbers, chunk_bytes))
             for outcome in self.run_spans(crew, workload, spans):
-                self.reads += outcome.part.reads
-                yield outcome.part
+                part = outcome.part
+                self.reads += int(part.mapped.sum())
+                self._mapped[part.file] = part.mapped + self._mapped.get(part.file, 0)
+                yield part
+
+    def _check_mapped(self, number: int) -> None:
+        """Raise InputError where a file has not the mapped reads that its index tells."""
+        file, told = self._told[number]
+        if any(count not in (None, self._mapped[number][key]) for key, count in told.items()):
+            raise index_error(file)
 
     def _spans(self, numbers: Sequence[int], chunk_bytes: int) -> Iterator[CountSpan]:
         """Yield the spans of these files; a missing index is made while earlier files are read."""
-        ranges = counted_ranges(self.regions, self.references)
         for number in numbers:
             file = self.files[number]
             if self.options.index:
                 file = with_index(file, self.deployment.threads)
             else:
                 file = replace(file, index=None)
-            for stretch in stretches(file, ranges, chunk_bytes):
+            ranges = counted_ranges(self.regions, self.references[number])
+            in_order = self.options.counting.remove_duplicates
+            stretches, mapped = cut(file, ranges, chunk_bytes, in_order)
+            self._told[number] = file, mapped
+            for stretch in stretches:
                 yield CountSpan(number, stretch)

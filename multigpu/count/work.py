@@ -23,13 +23,13 @@ class CountPart:
     file    number of the file
     rows    int64[n]  regions that have reads in the span
     counts  int64[n]  reads in each of these regions
-    reads   mapped reads in the span, whether they count or not
+    mapped  int64[references]  mapped reads in the span, whether they count or not
     """
 
     file: int
     rows: NDArray[np.int64]
     counts: NDArray[np.int64]
-    reads: int
+    mapped: NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -49,14 +49,14 @@ class CountWorkload:
     """Everything that a worker needs to count.
 
     regions     grouped by chromosome
-    references  numbers of the references that the chromosomes stand for, the same in all files
+    references  of each file, numbers of the references that the chromosomes stand for
     expected    requirements for a worker that is not this process
     """
 
     key: str
     files: Sequence[Alignments]
     regions: Regions
-    references: list[int]
+    references: Sequence[Sequence[int]]
     options: Counting
     expected: Expected | None = None
 
@@ -78,19 +78,16 @@ class CountSession:
 
     def __init__(self, workload: CountWorkload) -> None:
         self.workload = workload
-        regions = workload.regions
-        self._reference = np.array(workload.references, np.int32)[regions.chrom]
-        self._rows = {
-            int(self._reference[rows.start]): np.arange(rows.start, rows.stop)
-            for rows in regions.blocks
-        }
 
     def load(self, span: CountSpan) -> LoadedReads:
         """Open the span, and find the regions of the references in it."""
         stretch, file = span.stretch, self.workload.files[span.file]
         first, last = stretch.begin >> POSITION_BITS, stretch.end >> POSITION_BITS
-        rows = [self._rows[number] for number in sorted(self._rows) if first <= number <= last]
-        ordered = stretch.offset > 0 or self.workload.options.remove_duplicates
+        regions, references = self.workload.regions, self.workload.references[span.file]
+        numbered = [(references[regions.chrom[rows.start]], rows) for rows in regions.blocks]
+        rows = [np.r_[rows] for number, rows in numbered if first <= number <= last]
+        indexed = file.kind == "bam" and stretch.offset > 0
+        ordered = indexed or self.workload.options.remove_duplicates
         return LoadedReads(
             span=span, rows=np.concatenate(rows), reads=reads(file, stretch, ordered)
         )
@@ -98,22 +95,22 @@ class CountSession:
     def compute(self, loaded: LoadedReads) -> CountPart:
         """Count the reads, block by block; regions without any are left out: there are many."""
         workload, rows = self.workload, loaded.rows
+        file, chrom = loaded.span.file, workload.regions.chrom[rows]
+        count = len(workload.files[file].references)
         counter = Counter(
-            chrom=self._reference[rows],
+            chrom=np.array(workload.references[file], np.int32)[chrom],
             start=workload.regions.start[rows],
             end=workload.regions.end[rows],
-            references=len(workload.files[loaded.span.file].references),
+            references=count,
             options=workload.options,
         )
-        mapped = 0
+        mapped = np.zeros(count, np.int64)
         for block in loaded.reads:
             counter.add(block)
-            mapped += len(block)
+            mapped += np.bincount(block.chrom, minlength=count)
         counts = counter.counts()
         touched = np.flatnonzero(counts)
-        return CountPart(
-            file=loaded.span.file, rows=rows[touched], counts=counts[touched], reads=mapped
-        )
+        return CountPart(file=file, rows=rows[touched], counts=counts[touched], mapped=mapped)
 
     def need(self, loaded: LoadedReads) -> int:
         """Return the bytes of the counts: only one block of reads is in memory at a time."""

@@ -2,10 +2,12 @@
 
 import logging
 import os
+import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, fields
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
@@ -49,6 +51,32 @@ def file_option(*names: str, text: str, metavar: str = "FILE", **more: Any) -> D
     return click.option(*names, type=FILE, metavar=metavar, help=text, **more)
 
 
+class Size(click.ParamType):  # type: ignore[type-arg]  # not generic in old versions
+    """Number of bases or bytes as users write it: 25000, 25k, 25kb, 1.5Mb; 64M, 64MiB, 64MB.
+
+    k, M and G are powers of 1,000; for bytes of 1,024 where no B follows, and with an i anyhow.
+    """
+
+    LAYOUT = re.compile(r"(-?\d+(?:\.\d+)?) ?([kmg]?)(i?)(b|bp|)", re.IGNORECASE)
+
+    def __init__(self, unit: str) -> None:
+        self.name = unit
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> int:
+        """Return the number. Fails for other texts, and for parts of a base or byte."""
+        size = Decimal("nan")
+        if found := self.LAYOUT.fullmatch(str(value).strip()):
+            number, prefix, binary, last = found.groups()
+            base = 1024 if binary or (self.name == "bytes" and not last) else 1000
+            size = Decimal(number) * base ** " kmg".index(prefix.lower() or " ")
+        if size % 1 != 0:
+            example = "64M" if self.name == "bytes" else "25kb"
+            self.fail(f"{value!r} is no number of {self.name}: give one like 25000 or {example}")
+        return int(size)
+
+
+BASES, BYTES = Size("bases"), Size("bytes")
+
 CLUSTER = (
     click.option("--scheduler", metavar="ADDRESS", help="Address of a running Dask scheduler."),
     file_option("--scheduler-file", text="File of a running Dask scheduler."),
@@ -57,8 +85,8 @@ CLUSTER = (
         help="Seconds to wait for the scheduler, or its file, to be there.",
     ),
     click.option(
-        "--max-chunk-bytes", type=int, metavar="N",
-        help="Maximum chunk size in bytes.  [default: automatic, 1 to 256 MiB]",
+        "--max-chunk-bytes", type=BYTES, metavar="N",
+        help="Maximum chunk size in bytes, or as 64M.  [default: automatic, 1 to 256 MiB]",
     ),
     click.option(
         "--threads", type=int, default=0, metavar="N",
@@ -138,8 +166,15 @@ def options_from(kind: type[Options], values: Mapping[str, Any]) -> Options:
     Raises UsageError for a wrong value, with the name that it has on the command line.
     """
     names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
-    try:
+    with errors_of_options(names):
         return kind(**{name: values[name] for name in names if name in values})
+
+
+@contextmanager
+def errors_of_options(names: Collection[str]) -> Iterator[None]:
+    """Raise a UsageError again with the names that parameters have on the command line."""
+    try:
+        yield
     except UsageError as error:
         words = str(error).split(" ")
         for i, word in enumerate(words):

@@ -9,7 +9,7 @@ from multigpu.cnv.simulate import CohortDesign, simulate_cohort
 from multigpu.dock import simulate as simulate_docking
 from multigpu.formats.storage.compressed import compressed_output
 from multigpu.formats.tables.counts import write_counts
-from multigpu.run.command import Decorator, file_option, keep_inputs, options
+from multigpu.run.command import BASES, Decorator, file_option, keep_inputs, options
 from multigpu.scan import simulate
 
 
@@ -35,8 +35,8 @@ def command() -> None:
     """  # noqa: D301 - \b is a character that click wants
 
 
-def _number(name: str, default: int, text: str) -> Decorator:
-    return click.option(name, type=int, default=default, show_default=True, help=text)
+def _number(name: str, default: int, text: str, kind: Any = int) -> Decorator:
+    return click.option(name, type=kind, default=default, show_default=True, help=text)
 
 
 def _real(name: str, default: float, text: str) -> Decorator:
@@ -50,8 +50,8 @@ OUTPUT = file_option("-o", "--output", text="Output file; standard output withou
 def _common(shortest: int, longest: int) -> Decorator:
     """Return the options of both generators of sequences, with these default lengths in bases."""
     lengths = (
-        _number("--min-length", shortest, "Minimum length in bases."),
-        _number("--max-length", longest, "Maximum length in bases."),
+        _number("--min-length", shortest, "Minimum length in bases.", BASES),
+        _number("--max-length", longest, "Maximum length in bases.", BASES),
     )
     return options(lengths, (_real("--n-ratio", 0.1, "Share of Ns, 0 to 1."), SEED, OUTPUT))
 

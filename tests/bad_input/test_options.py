@@ -177,7 +177,7 @@ WRONG_OPTIONS = [
     ("--memory-fraction 0.000001", "bytes of memory where"),
     ("--max-chunk-bytes 0", "--max-chunk-bytes 0: it must be 1 or more"),
     ("--max-chunk-bytes -7", "--max-chunk-bytes -7: it must be 1 or more"),
-    ("--max-chunk-bytes 1M", "'--max-chunk-bytes': '1M' is not a valid integer"),
+    ("--max-chunk-bytes 1X", "'--max-chunk-bytes': '1X' is no number of bytes: give one like"),
     ("--threads -1", "--threads -1: it must be 0 or more"),
     ("--workers -1", "--workers -1: it must be 0 or more"),
     ("--workers 2147483648", "--threads and --workers are at most 4,096"),

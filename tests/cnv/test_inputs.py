@@ -1,6 +1,7 @@
 """Inputs: options for alignments, chromosomes chosen and renamed, facts about samples."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -113,3 +114,10 @@ def test_facts__refused(given: object) -> None:
 def test_facts__of_a_name_that_is_no_text() -> None:
     with pytest.raises(UsageError, match="--sex names sample '7', which is not in the counts"):
         read_sexes({7: "male"}, of_sexes().samples)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_sexes__of_a_file_whose_lines_end_in_every_way(tmp_path: Path, end: str) -> None:
+    path = tmp_path / "sexes.tsv"
+    path.write_bytes(end.join(["\ufeffa\tmale", "# x", "b\tfemale", ""]).encode())
+    assert read_sexes(str(path), ["a", "b"]) == ("male", "female")

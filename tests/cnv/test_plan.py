@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.bams import write_alignments
+from support.bams import random_rows, write_alignments
 from support.cohorts import cohort
 from support.program import Run
 
@@ -15,9 +15,12 @@ from multigpu.cluster.engine.workload import Place
 from multigpu.cnv.chromosome import CnvSpan
 from multigpu.cnv.counts_source import InMemory
 from multigpu.cnv.job import CnvJob
-from multigpu.cnv.options import CnvOptions, KeptResults
+from multigpu.cnv.options import CnvOptions, KeptResults, estimate_count_bytes
 from multigpu.cnv.plan import CnvPlan, Shape, plan_memory
+from multigpu.cnv.request import CnvRequest
+from multigpu.cnv.samples.inputs import SampleInput
 from multigpu.count.job import CountJob
+from multigpu.count.options import CountOptions
 from multigpu.errors import UsageError
 from multigpu.formats.tables.counts import Counts, write_counts
 from multigpu.run.job import Crew
@@ -189,3 +192,30 @@ def test_command__refuses_what_cnv_refuses(
     ended = main("plan", "cnv", *(table if word == "TABLE" else word for word in words))
     assert ended.status == 2
     assert problem in ended.problem
+
+
+def test_count_bytes__are_the_same_for_names_a_folder_and_a_pattern(tmp_path: Path) -> None:
+    """Workers are chosen by them, before anything is counted: not by the size of alignments."""
+    paths = [write_alignments(tmp_path / f"{name}.bam", random_rows(300)) for name in "abc"]
+    table = str(tmp_path / "counts.parquet")
+    write_counts(table, cohort()[0])
+
+    def weigh(*given: str, **counting: Any) -> int:
+        request = CnvRequest(
+            cases=SampleInput.from_paths(given),
+            controls=None,
+            options=CnvOptions(),
+            run=RunOptions(),
+            counting=CountOptions(**counting),
+        )
+        asked = request.counting
+        assert request.count_bytes == estimate_count_bytes(given, asked.window, asked.regions)
+        return request.count_bytes
+
+    expected = 3 * 4 * (3_100_000_000 // 1000)
+    for given in (paths, [str(tmp_path)], [str(tmp_path / "?.bam")]):
+        assert weigh(*given, window=1000) == expected
+    (tmp_path / "a.bed").write_bytes(b"chr1\t1000000\t1000100\txx\n" * 100)
+    assert weigh(*paths, regions=tmp_path / "a.bed") == 3 * 4 * 100
+    assert weigh(table) == Path(table).stat().st_size
+    assert estimate_count_bytes(["nowhere.tsv", str(tmp_path / "?.none")], 5, None) == 0

@@ -2,15 +2,18 @@
 
 import logging
 import os
+import random
+from collections import Counter
 from pathlib import Path
 
 import pysam
 import pytest
-from support.bams import Row, write_alignments
+from support.bams import Row, random_rows, write_alignments
 from support.counted import ROWS, Run, in_windows
 from support.program import program
 
 from multigpu import count
+from multigpu.errors import InputError
 from multigpu.formats.alignments import files
 
 
@@ -94,6 +97,46 @@ def test_index__of_a_damaged_file(without_index: str, refused: Run) -> None:
     said = refused(without_index)
     assert said == refused(without_index, "--no-index")
     assert "sort" not in said
+
+
+@pytest.mark.parametrize("csi", [False, True], ids=["bai", "csi"])
+@pytest.mark.parametrize("options", [(), ("--chromosomes", "chr3"), ("--chromosomes", "chrEmpty")])
+@pytest.mark.parametrize("fewer", [0, 900, 1500], ids=["none", "two chromosomes", "all but some"])
+def test_index__of_before_reads_were_added_is_refused(
+    tmp_path: Path, refused: Run, fewer: int, csi: bool, options: tuple[str, ...]
+) -> None:
+    """Its date is newer."""
+    rows = [row for row in ROWS if row[0] >= 0]
+    shorter = write_alignments(tmp_path / "shorter.bam", rows[:fewer], csi=csi)
+    path = write_alignments(tmp_path / "a.bam", ROWS, index=False)
+    suffix = ".csi" if csi else ".bai"
+    Path(shorter + suffix).rename(path + suffix)
+    assert refused(path, *options) == (
+        f"{path}{suffix}: is damaged, or not the index of {path}: `samtools index {path}` makes it"
+        " again, --no-index does without"
+    )
+    assert count(path, window=7000, index=False).values[:, 0].tolist() == in_windows(ROWS, 7000)
+
+
+@pytest.mark.parametrize("csi", [False, True], ids=["bai", "csi"])
+def test_index__damaged_anywhere_loses_no_read(tmp_path: Path, csi: bool) -> None:
+    """Numbers of mapped reads and the order of offsets tell."""
+    rows = random_rows(3000, longest=900)
+    path = write_alignments(tmp_path / "a.bam", rows, csi=csi)
+    index, expected = Path(path + (".csi" if csi else ".bai")), in_windows(rows, 50_000)
+    whole, random_ = pysam.BGZFile(str(index), "rb").read(), random.Random(4)
+    outcomes = Counter[bool]()
+    for _ in range(120):
+        content, at = bytearray(whole), random_.randrange(4, len(whole))
+        content[at] = random_.choice([0, 1, 127, 128, 255, content[at] ^ 1, content[at] ^ 64])
+        index.write_bytes(content)
+        try:
+            assert count(path, window=50_000).values[:, 0].tolist() == expected
+        except InputError:
+            outcomes[False] += 1
+        else:
+            outcomes[True] += 1
+    assert min(outcomes[True], outcomes[False]) > 20
 
 
 @pytest.mark.parametrize(

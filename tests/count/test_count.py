@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from array import array
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,14 +11,16 @@ from typing import Any
 import numpy as np
 import pysam
 import pytest
+from click import BadParameter
 from support.bams import REFERENCES, Row, random_rows, write_alignments
 from support.bgzf_data import bgzf
 from support.counted import ROWS, Run, in_windows
-from support.program import ROOT, remarks
+from support.program import ROOT, Ended, remarks
 
 from multigpu import cli, count
 from multigpu.errors import InputError, UsageError
 from multigpu.formats.tables.counts import read_counts
+from multigpu.run.command import BASES, BYTES
 
 
 def test_count__several_files_are_the_columns(tmp_path: Path, some: str) -> None:
@@ -100,6 +103,81 @@ def test_rename__is_asked_for(
     assert said == f"{regions}: 1 and chr1 are one reference of {plain}"
 
 
+def test_references__are_compared_where_they_are_used(
+    tmp_path: Path, some: str, bed: Callable[..., str], refused: Run
+) -> None:
+    references = (("decoy", 500), REFERENCES[1], ("chr1", 250_000), REFERENCES[3])
+    number = {1: 1, 3: 3}
+    rows = [(number[row[0]], *row[1:]) for row in ROWS if row[0] in number]
+    other = write_alignments(tmp_path / "other.bam", rows, references)
+    regions = bed(("chr3", 0, 70_000), ("chr2", 0, 100_000))
+    cache = str(tmp_path / "kept")
+    for options in ({"chromosomes": ["chr3", "chr2"], "window": 100_000}, {"regions": regions}):
+        for _ in range(2):  # the second time they are kept counts
+            found = count([some, other], **options, cache=cache)
+            assert (found.values[:, 0] == found.values[:, 1]).all()
+            assert found.values.all()
+    said = refused(some, other, "--chromosomes", "chr2,chr1")
+    assert said.startswith(f"{other}: reference 2 is chr1 (250,000 bases) here and chr1 (300,000")
+    assert "has no reference chrEmpty" in refused(some, other, "--chromosomes", "chrEmpty")
+
+
+@pytest.mark.parametrize("size", ["7k", "7kb", "7Kbp", "0.007Mb", "7000"])
+def test_sizes__have_units(main: Callable[..., Ended], some: str, size: str) -> None:
+    ended = main("count", some, "--window", size, "--max-chunk-bytes", "1M", "--read-width", "1b")
+    rows = [line.split("\t") for line in ended.out.splitlines()[1:]]
+    assert [int(row[3]) for row in rows] == in_windows(ROWS, 7000)
+
+
+@pytest.mark.parametrize(
+    ("text", "bases", "size"),
+    [("64M", 64_000_000, 64 << 20), ("1.5KiB", 1536, 1536), ("2MB", 2_000_000, 2_000_000),
+     ("3 g", 3_000_000_000, 3 << 30), ("-5", -5, -5)],
+)  # fmt: skip
+def test_sizes__of_bytes_are_powers_of_1024_unless_a_b_follows(
+    text: str, bases: int, size: int
+) -> None:
+    assert (BASES.convert(text, None, None), BYTES.convert(text, None, None)) == (bases, size)
+    for wrong in ("1.5", "k", "1kk", "", "1e3"):
+        with pytest.raises(BadParameter, match="is no number of bases: give one like 25000 or"):
+            BASES.convert(wrong, None, None)
+
+
+def test_outcome__is_the_sum_of_the_table(
+    main: Callable[..., Ended], some: str, bed: Callable[..., str]
+) -> None:
+    for more in ((), ("--min-mapq", "50"), ("--regions", bed(("chr1", 5000, 90_000)))):
+        ended = main("count", some, *more)
+        counted = sum(int(line.split("\t")[3]) for line in ended.out.splitlines()[1:])
+        assert f"multigpu: {counted:,} reads of 1 sample in " in ended.all_err
+        assert counted
+
+
+def test_notes__a_window_wider_than_every_chromosome(some: str) -> None:
+    note = "each chromosome is one window: the longest has 300,000 bases, --window is 300,001"
+    assert count(some, window=300_001).notes == (note,)
+    assert count(some, window=300_000).notes == ()
+
+
+@pytest.mark.parametrize("operation", ["M", "D"])
+def test_get_width__of_a_record_without_bases_whose_cigar_is_in_its_tag(
+    tmp_path: Path, operation: str
+) -> None:
+    header = pysam.AlignmentHeader.from_dict({"SQ": [{"SN": "chr1", "LN": 2000}]})
+    with pysam.AlignmentFile(tmp_path / "a.bam", "wb", header=header) as file:
+        read = pysam.AlignedSegment(header)
+        read.query_name, read.flag, read.reference_id = "r", 256, 0
+        read.reference_start, read.mapping_quality = 100, 60
+        read.cigartuples = [(4, 0), (3, 900)]
+        read.set_tag("XC", "CGBI")  # another tag, though its text looks like this one
+        cigar = [300 << 4, 300 << 4 | "MIDNS".index(operation), 300 << 4]
+        read.set_tag("CG", array("I", cigar))
+        file.write(read)
+    found = count(tmp_path / "a.bam", window=300, get_width=True, index=False)
+    covered = {"M": [1, 1, 1, 1, 0, 0, 0], "D": [1, 1, 1, 0, 0, 0, 0]}[operation]
+    assert found.values[:, 0].tolist() == covered
+
+
 @pytest.mark.parametrize(
     ("references", "difference"),
     [
@@ -126,10 +204,10 @@ def test_references__the_first_difference_is_shown(
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        (("--window", "0"), "window is 0; it must be 1 to"),
-        (("--min-mapq", "-1"), "min_mapq is -1; it must be 0 to 255"),
-        (("--read-width", "0"), "read_width is 0; it must be 1 to"),
-        (("--sample-names", "a,b"), "there are 2 sample names for 1 files"),
+        (("--window", "0"), "--window is 0; it must be 1 to"),
+        (("--min-mapq", "-1"), "--min-mapq is -1; it must be 0 to 255"),
+        (("--read-width", "0"), "--read-width is 0; it must be 1 to"),
+        (("--sample-names", "a,b"), "--sample-names: 2 given, 1 needed, one for each file"),
         (
             ("--chromosomes", "chr1,chr9,x"),
             "has no reference chr9, x: it has chr1, chr2, chrEmpty, chr3",

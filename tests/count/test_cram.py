@@ -70,10 +70,8 @@ TRUNCATED = "ends early: the file is truncated (its end marker is missing)"
 def test_cram__that_is_cut_within_a_container_is_truncated_and_not_unsorted(
     cram: str, refused: Run, stop: int
 ) -> None:
-    Path(cram + ".crai").unlink()
     Path(cram).write_bytes(Path(cram).read_bytes()[:stop])
     assert refused(cram) == f"{cram}: {TRUNCATED}"
-    assert not Path(cram + ".crai").exists()
 
 
 def test_cram__whose_end_java_wrote_is_whole(tmp_path: Path, cram: str) -> None:
@@ -92,9 +90,27 @@ def test_cram__of_version_2_0_has_no_end_marker(tmp_path: Path, refused: Run) ->
     whole = Path(path).read_bytes().removesuffix(cram_file.END_2)  # which htslib writes anyway
     Path(path).write_bytes(whole)
     assert count(path, window=7000).values[:, 0].tolist() == in_windows(ROWS, 7000)
-    Path(path + ".crai").unlink()
     Path(path).write_bytes(whole[:-500])
-    assert refused(path) == f"{path}: cannot be decoded: truncated file"
+    assert refused(path) == f"{path}: {TRUNCATED}"
+
+
+@pytest.mark.parametrize("content", [b"", b"\0" * 50])
+def test_cram__needs_no_index_and_none_is_made(cram: str, content: bytes) -> None:
+    """One of 0 bytes, or of another file, changes nothing."""
+    index = Path(cram + ".crai")
+    for before in (content, None):
+        index.write_bytes(before) if before is not None else index.unlink()
+        found = count(cram, window=7000, max_chunk_bytes=1)
+        assert found.values[:, 0].tolist() == in_windows(ROWS, 7000)
+        assert index.exists() == (before is not None)
+
+
+@pytest.mark.parametrize("byte", [2, 4], ids=["length", "reference"])
+def test_cram__with_a_damaged_header_of_a_container(cram: str, refused: Run, byte: int) -> None:
+    content = bytearray(Path(cram).read_bytes())
+    content[list(cram_file.containers(cram))[1][0] + byte] ^= 64
+    Path(cram).write_bytes(content)
+    assert refused(cram) == f"{cram}: is damaged: the header of a container is wrong"
 
 
 def test_cram__without_pysam(cram: str, refused: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -430,3 +430,14 @@ def test_parquet__whose_chromosomes_have_no_names_is_refused(
     whole = counts_module._Rows.empty(2, 1, np.int32, np.empty)
     with pytest.raises(InputError, match=r"its chromosomes are damaged$"):
         counts_module._place_rows("x.parquet", ("s",), [batch], whole, 0, 2)
+
+
+def test_counts__lines_that_end_with_carriage_returns_are_named_with_what_helps(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "old.tsv").write_bytes(b"chrom\tstart\tend\ta\rchr1\t0\t5\t7\r")
+    with pytest.raises(InputError, match="its lines end with carriage returns: tr ") as caught:
+        read_counts(str(tmp_path / "old.tsv"))
+    command = str(caught.value).partition("returns: ")[2]
+    subprocess.run(command, shell=True, check=True)
+    assert read_counts(str(tmp_path / "old.tsv.tsv")).values.tolist() == [[7]]

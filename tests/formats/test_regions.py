@@ -1,6 +1,7 @@
 """Windows and BED files."""
 
 import gzip
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -53,7 +54,7 @@ def test_bed__comments_other_columns_and_compression(tmp_path: Path) -> None:
     (tmp_path / "a.bed.gz").write_bytes(gzip.compress(text.encode()))
     found, notes = read_bed(str(tmp_path / "a.bed.gz"))
     assert rows(found) == [("chr1", 5, 9), ("chr1", 9, 12)]
-    assert notes == ()
+    assert notes == (f"{tmp_path}/a.bed.gz: names and other columns after the third are left out",)
 
 
 @pytest.mark.parametrize("first", ["", "# a comment\n", "track x\n"])
@@ -87,6 +88,10 @@ def test_bed__is_sorted_within_chromosomes_as_they_appear(tmp_path: Path) -> Non
         ("a\t1_000\t2_000\n", "line 1: no chromosome, start and end: "),
         ("a\t+1\t2\n", "line 1: no chromosome, start and end: "),
         ("\xff\t0\t5\n", "line 1: no chromosome, start and end: "),
+        ("a\t0\t5\na\t\t5\t9\n", "line 2: no chromosome, start and end: "),
+        ("a\t0\t5\na\t1\t\t9\n", "line 2: no chromosome, start and end: "),
+        ("\t0\t5\n", "line 1: no chromosome, start and end: "),
+        ("@SQ\tSN:a\tLN:5\na\t0\t5\t+\tx\n", "line 2: 0 to 5 is no region: 1 <= start <= end"),
     ],
 )
 def test_bed__what_is_wrong_is_named(tmp_path: Path, text: str, message: str) -> None:
@@ -95,3 +100,66 @@ def test_bed__what_is_wrong_is_named(tmp_path: Path, text: str, message: str) ->
     with pytest.raises(InputError) as caught:
         read_bed(str(path))
     assert str(caught.value).startswith(f"{path}: {message}")
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_bed__lines_end_in_every_way(tmp_path: Path, end: str) -> None:
+    text = end.join(["track_7\t0\t9", "track\tname", "browser", "a b\t5\t9", " browser_1 7 9 ", ""])
+    (tmp_path / "a.bed").write_bytes(text.encode())
+    found, _ = read_bed(str(tmp_path / "a.bed"))
+    assert rows(found) == [("track_7", 0, 9), ("a b", 5, 9), ("browser_1", 7, 9)]
+    (tmp_path / "a.bed").write_bytes(b"a\t0\t9\n\rb\t0\t5\r\nc\t1\t2\n")
+    assert len(read_bed(str(tmp_path / "a.bed"))[0]) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "from_1"),
+    [
+        ("a.interval_list", "a\t101\t200\n", True),
+        ("a.interval_list.gz", "a\t101\t200\n", True),
+        ("a.txt", "@HD\tVN:1.6\na\t101\t200\t+\tx\n", True),
+        ("a.txt", "a\t101\t200\t-\tgene1\n", True),
+        ("a.bed", "a\t101\t200\t-\t0\n", False),  # a score
+        ("a.bed", "a\t0\t200\t-\tx\na\t301\t400\t-\tx\n", False),
+        ("a.bed", "a\t101\t200\tx\t0\t+\n", False),
+    ],
+)
+def test_interval_list__counts_from_1(tmp_path: Path, name: str, text: str, from_1: bool) -> None:
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(text.encode()) if name.endswith("gz") else text.encode())
+    found, notes = read_bed(str(path))
+    assert found.start[-1] % 100 == (0 if from_1 else 1)
+    assert any("read as a Picard interval list" in note for note in notes) == from_1
+
+
+def test_bed__other_formats_are_named_with_a_command_that_makes_bed(tmp_path: Path) -> None:
+    lines = {
+        "a.gtf": '#!x\nchr1\tx\texon\t101\t200\t.\t+\t.\tgene_id "a b";\n',
+        "a.list": "HLA-A*01:01-2:101-200\nchr1:101-200\n",
+    }
+    for name, text in lines.items():
+        (tmp_path / name).write_text(text)
+        with pytest.raises(InputError, match=r"no chromosome, start and end: .*: is it ") as caught:
+            read_bed(str(tmp_path / name))
+        command = str(caught.value).partition("? ")[2]
+        subprocess.run(command, shell=True, check=True)
+        found, _ = read_bed(str(tmp_path / f"{name}.bed"))
+        assert rows(found)[-1] == ("chr1", 100, 200)
+
+
+@pytest.mark.parametrize(
+    ("text", "suspicious"),
+    [
+        ("a 1 100\na 101 200\na 201 300\n", True),
+        ("a 1001 2000\nb 3001 4000\n", True),
+        ("a 0 100\na 100 200\na 201 300\n", False),
+        ("a 1001 2000\nb 3000 4000\n", False),
+        ("a 1001 2000\n", False),
+    ],
+)
+def test_regions__that_may_count_from_1_are_noted(
+    tmp_path: Path, text: str, suspicious: bool
+) -> None:
+    (tmp_path / "a.bed").write_text(text)
+    _, notes = read_bed(str(tmp_path / "a.bed"))
+    assert any("seem to count from 1" in note for note in notes) == suspicious

@@ -7,7 +7,7 @@ from typing import Any
 
 from multigpu.cnv.samples.sex import FEMALE, MALE
 from multigpu.errors import InputError, UsageError, quoted
-from multigpu.formats.storage.sources import open_content
+from multigpu.formats.storage.sources import text_lines
 from multigpu.formats.storage.stored_streams import STDIN
 from multigpu.run import values
 
@@ -121,16 +121,15 @@ def read_facts(path: str) -> dict[str, str]:
     Raises InputError for other lines.
     """
     facts: dict[str, str] = {}
-    with open_content(path) as file:
-        for number, line in enumerate(file, 1):
-            text = line.decode("utf-8-sig" if number == 1 else "utf-8", "replace").rstrip("\r\n")
-            if not text or text.startswith("#"):
-                continue
-            name, tab, fact = text.partition("\t")
-            if not tab or name in facts:
-                problem = f"{quoted(name)} is listed twice" if tab else "two columns are needed"
-                raise InputError(path, problem, f"line {number}")
-            facts[name] = fact.strip()
+    for number, text in text_lines(path):
+        if not text or text.startswith("#"):
+            continue
+        name, tab, fact = text.partition("\t")
+        if not tab or name in facts:
+            problem = f"expected `sample TAB fact`, not {quoted(text)}"
+            problem = f"{quoted(name)} is listed twice" if tab else problem
+            raise InputError(path, problem, f"line {number}")
+        facts[name] = fact.strip()
     if not facts:
         raise InputError(path, "names no sample: expected lines `sample TAB fact`")
     return facts

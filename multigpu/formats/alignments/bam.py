@@ -41,12 +41,15 @@ def place(reference: int, position: int) -> int:
 class Stretch:
     """Consecutive records that begin in the places [begin, end).
 
-    offset  where to read from: compressed byte << 16 | byte in the block that begins there
+    offset  where to read from: compressed byte << 16 | byte in the block that begins there; of a
+            CRAM file the stored byte
+    stop    stored byte after the records of a CRAM file
     """
 
     begin: int
     end: int
     offset: int
+    stop: int = 0
 
 
 WHOLE = Stretch(0, ANYWHERE, 0)
@@ -103,6 +106,15 @@ def header(path: str) -> str:
     return _read_header(_Content(path))[0].decode("utf-8", "replace").rstrip("\0")
 
 
+def has_more(path: str, offset: int) -> bool:
+    """Return whether a record with a place begins at the offset; 0: the first record."""
+    content = _Content(path, offset)
+    if not offset:
+        _read_header(content)
+    start = bytearray(8)
+    return fill(content.stream, memoryview(start)) == 8 and start[4:] != b"\xff\xff\xff\xff"
+
+
 def _read_header(content: _Content) -> tuple[bytes, list[tuple[str, int]]]:
     """Return the text, and name and length of every reference."""
     if content.take(4) != MAGIC:
@@ -130,7 +142,9 @@ def reads(path: str, references: int, stretch: Stretch, ordered: bool) -> Iterat
     content = _Content(path, stretch.offset)
     if not stretch.offset:
         _read_header(content)
-    last = np.full(1, NOWHERE, np.int64)  # place of the record before
+    # Place of the record before. Where an index leads to, no earlier reference may begin.
+    before = stretch.begin >> POSITION_BITS << POSITION_BITS if stretch.offset else NOWHERE
+    last = np.full(1, before - 1, np.int64)
     raw, kept, done = np.empty(BLOCK, np.uint8), 0, False
     while not done and (count := fill(content.stream, raw[kept:].data)):
         found, stop, done = _parse(path, raw[: kept + count], references, stretch, ordered, last)
@@ -140,7 +154,7 @@ def reads(path: str, references: int, stretch: Stretch, ordered: bool) -> Iterat
             raw = np.concatenate([raw, np.empty_like(raw)])
         else:
             raw[:kept] = raw[stop : stop + kept].copy()
-    if stretch.offset and last[0] == NOWHERE:
+    if stretch.offset and last[0] == before - 1:
         raise InputError(path, DAMAGED)  # an index names places where there are records
     if kept and not done:
         raise InputError(path, "ends within a record: the file is truncated")

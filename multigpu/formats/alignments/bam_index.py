@@ -17,7 +17,7 @@ from multigpu.formats.storage.sources import open_content
 
 BAI, CSI = b"BAI\x01", b"CSI\x01"
 MOST_BITS = 40  # log2 of the bases that an index may cover
-BAI_WINDOW = 14  # log2 of the bases of a window of the linear index
+BAI_WINDOW, BAI_DEPTH = 14, 5  # log2 of the bases of a window of the linear index; levels of bins
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,10 +27,14 @@ class Entries:
     position  int64[n]  ascending
     offset    int64[n]  from where on to read for records that reach or follow the position:
                         compressed byte << 16 | byte in the block that begins there
+    end       offset after the last record; 0 without records
+    mapped    number of mapped records; None where the index does not tell it
     """
 
     position: NDArray[np.int64]
     offset: NDArray[np.int64]
+    end: int
+    mapped: int | None
 
 
 def read_index(path: str) -> list[Entries]:
@@ -48,7 +52,7 @@ def read_index(path: str) -> list[Entries]:
 
 def _read_references(file: io.BytesIO, csi: bool) -> Iterator[Entries]:
     """Yield the entries of every reference. Raises ValueError or struct.error for a damaged one."""
-    window, depth = 0, 0
+    window, depth = BAI_WINDOW, BAI_DEPTH
     if csi:
         window, depth, more = _unpack(file, "<3i")
         if not (0 <= window <= MOST_BITS and 0 <= window + 3 * depth <= MOST_BITS and more >= 0):
@@ -56,28 +60,42 @@ def _read_references(file: io.BytesIO, csi: bool) -> Iterator[Entries]:
         file.seek(more, io.SEEK_CUR)
     (references,) = _unpack(file, "<i")
     for _ in range(references):
-        bins = _read_bins(file, csi)
-        if csi:
-            position, offset = _place_bins(bins, window, depth)
-        else:
+        bins, mapped = _read_bins(file, csi, ((1 << 3 * depth + 3) - 1) // 7 + 1)
+        position = _positions(bins[:, 0], window, depth)
+        unique, rows = np.unique(position, return_index=True)
+        offset = bins[rows, 1]
+        if not csi:
             (count,) = _unpack(file, "<i")
             offset = _int64(_unpack(file, f"<{count}Q"))
-            position = np.arange(count, dtype=np.int64) << BAI_WINDOW
-        yield _entries(bins, position, offset)
+            unique = np.arange(count, dtype=np.int64) << BAI_WINDOW
+        found = _entries(bins, unique, offset, mapped)
+        # Of damage to offsets most is seen by their order, which is that of the records.
+        before = np.searchsorted(found.position, position, "right") - 1
+        late = found.offset[before] > bins[:, 2] if len(bins) else False
+        if np.any(late) or (np.diff(found.offset) < 0).any():
+            raise ValueError("offsets are not in order")
+        yield found
 
 
-def _read_bins(file: io.BytesIO, csi: bool) -> NDArray[np.int64]:
-    """Return number, offset (CSI only) and first record of each bin."""
+def _read_bins(
+    file: io.BytesIO, csi: bool, statistics: int
+) -> tuple[NDArray[np.int64], int | None]:
+    """Return number, offset (CSI only, else 0), first record and end of each bin: int64[n, 4].
+
+    With them goes the number of mapped records, which the bin of the number `statistics` tells.
+    """
     (count,) = _unpack(file, "<i")
-    rows = []
+    rows, mapped = [], None
     for _ in range(count):
-        *numbers, chunks, first = _unpack(file, "<IQiQ" if csi else "<IiQ")
+        number, *offset, chunks = _unpack(file, "<IQi" if csi else "<Ii")
         if chunks < 1:
             raise ValueError("there is a bin without records")
-        # The bin with the statistics has here where all records begin.
-        rows.append((*numbers, first))
-        file.seek(16 * chunks - 8, io.SEEK_CUR)
-    return _int64(rows).reshape(-1, 3 if csi else 2)
+        places = _unpack(file, f"<{2 * chunks}Q")
+        if number == statistics:
+            mapped = places[2] if chunks > 1 else None
+        else:
+            rows.append((number, sum(offset), min(places[::2]), max(places[1::2])))
+    return _int64(rows).reshape(-1, 4), mapped
 
 
 def _unpack(file: io.BytesIO, layout: str) -> tuple[Any, ...]:
@@ -89,28 +107,27 @@ def _int64(numbers: Sequence[Any]) -> NDArray[np.int64]:
     return np.array(numbers, np.uint64).astype(np.int64)
 
 
-def _place_bins(
-    bins: NDArray[np.int64], window: int, depth: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return positions of bins, and from where on to read for the first window of each."""
-    number, offset = bins[:, 0], bins[:, 1]
+def _positions(number: NDArray[np.int64], window: int, depth: int) -> NDArray[np.int64]:
+    """Return where bins begin. Raises ValueError for a number that no bin has."""
     level_first = ((1 << 3 * np.arange(depth + 2)) - 1) // 7  # and what is no bin of a level
     level = np.searchsorted(level_first, number, "right") - 1
-    real = level <= depth  # not the bin with the statistics
-    level, number, offset = level[real], number[real], offset[real]
-    position = (number - level_first[level]) << (window + 3 * (depth - level))
-    unique, rows = np.unique(position, return_index=True)
-    return unique, offset[rows]
+    if (level > depth).any():
+        raise ValueError("no such bin")
+    return (number - level_first[level]) << (window + 3 * (depth - level))
 
 
 def _entries(
-    bins: NDArray[np.int64], position: NDArray[np.int64], offset: NDArray[np.int64]
+    bins: NDArray[np.int64],
+    position: NDArray[np.int64],
+    offset: NDArray[np.int64],
+    mapped: int | None,
 ) -> Entries:
     """Return entries. Windows before the first record have no offset, or that of the record."""
     if not len(bins):
-        return Entries(np.empty(0, np.int64), np.empty(0, np.int64))
+        return Entries(np.empty(0, np.int64), np.empty(0, np.int64), 0, mapped)
     later = (position > 0) & (offset > 0)
-    first = bins[:, -1].min()
+    first = bins[:, 2].min()
     if min(first, offset.min(initial=0)) < 0:
         raise ValueError("an offset beyond every file")
-    return Entries(np.r_[0, position[later]], np.r_[first, offset[later]])
+    places = np.r_[0, position[later]], np.r_[first, offset[later]]
+    return Entries(*places, int(bins[:, 3].max()), mapped)

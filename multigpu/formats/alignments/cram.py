@@ -1,10 +1,17 @@
-"""CRAM through pysam. Bases are not asked for, so no reference sequence is needed."""
+"""CRAM through pysam. Bases are not asked for, so no reference sequence is needed.
 
-from collections.abc import Iterator
+A file is cut at its containers, whose headers say what they have: no index is needed, which may be
+of another file, and the order of the reads does not matter. The layout is that of the CRAM
+specification (samtools.github.io/hts-specs/CRAMv3.pdf).
+"""
+
+import os
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
+from zlib import crc32
 
 import numpy as np
 
@@ -18,13 +25,17 @@ from multigpu.formats.alignments.bam import (
     place,
 )
 from multigpu.formats.optional import import_pysam
-from multigpu.formats.storage.sources import read_beginning, read_ending
+from multigpu.formats.storage.sources import read_beginning, read_ending, read_part
+from multigpu.formats.storage.stored_streams import errors_named
 from multigpu.kernels.compiled.alignments import POSITION_BITS
 from multigpu.kernels.counting.types import READ_DTYPES, Reads
 
 MAGIC = b"CRAM"
 FIELDS = 0x2 | 0x4 | 0x8 | 0x10 | 0x20  # flag, reference, position, mapping quality, CIGAR
 BLOCK = 1 << 16  # reads at a time
+FIRST = 26  # byte at which the first container begins, which has the text of the header
+SEVERAL, MOST_REFERENCES = -2, 1 << 22  # as the reference of a container; beyond every reference
+MOST_BYTES = 32 << 20  # of a piece: it is copied
 
 # The container that ends a file: from version 2.1 on, in version 3 with checksums.
 END_2 = bytes.fromhex("0b000000ffffffff0fe0454f460000000001000001000606010001000100")
@@ -63,13 +74,73 @@ def references(path: str) -> list[tuple[str, int]]:
         return list(zip(file.references, file.lengths, strict=True))
 
 
+def stretches(path: str, wanted: Collection[int], size: int) -> Iterator[Stretch]:
+    """Yield pieces of neighbouring containers, which have all reads of the wanted references.
+
+    size  stored bytes of a piece, about
+    """
+    begin = end = first = last = 0
+    for start, stop, reference, reads in containers(path):
+        if not reads or (reference not in wanted and reference != SEVERAL):
+            continue
+        if begin and (start != end or stop - begin > min(size, MOST_BYTES)):
+            yield Stretch(place(first, 0), place(last, 0), begin, end)
+            begin = 0
+        if not begin:
+            begin, first, last = start, MOST_REFERENCES, 0
+        end, first, last = stop, min(first, max(0, reference)), max(last, reference + 1)
+        if reference == SEVERAL:
+            last = MOST_REFERENCES
+    if begin:
+        yield Stretch(place(first, 0), place(last, 0), begin, end)
+
+
+def containers(path: str) -> Iterator[tuple[int, int, int, int]]:
+    """Yield stored begin and end, reference and number of reads of each container of a file.
+
+    Raises InputError where they do not follow each other.
+    """
+    with errors_named(path), open(path, "rb", buffering=256) as file:  # noqa: PTH123
+        size, end, checksum = os.fstat(file.fileno()).st_size, FIRST, 4 * (file.read(5)[4] > 2)
+        while (begin := end) < size:
+            file.seek(begin)
+            length = int.from_bytes(file.read(4), "little")
+            reference, _, _, reads = (_number(file) for _ in range(4))
+            for most in (4 + checksum, 8, 4):  # records before; bases; blocks
+                _number(file, most)
+            for _ in range(_number(file)):
+                _number(file)  # where slices begin
+            stop = file.tell()
+            file.seek(begin)
+            header = file.read(stop - begin)
+            if checksum and crc32(header) != int.from_bytes(file.read(4), "little"):
+                raise InputError(path, "is damaged: the header of a container is wrong")
+            end = stop + checksum + length
+            if end > size:
+                raise InputError(path, NO_END)
+            yield begin, end, reference, reads
+
+
+def _number(file: BinaryIO, most: int = 4) -> int:
+    """Return the next number: the first bits that are set say how many bytes follow.
+
+    most  of these: 4 for ITF8, 8 for LTF8, of which only the length matters here
+    """
+    first = (file.read(1) or b"\0")[0]
+    more = min(most, 8 - (first ^ 0xFF).bit_length())
+    number = int.from_bytes(bytes([first & 0xFF >> more + 1]) + file.read(more))
+    if more == 4:  # four bits of the first byte, and four of the last
+        number = (first & 15) << 28 | (number >> 8 & 0xFFFFFF) << 4 | number & 15
+    return number - (number >> 31 << 32)
+
+
 def reads(path: str, stretch: Stretch, ordered: bool) -> Iterator[Reads]:
-    """Yield the mapped reads of a stretch, block by block; its offset has no meaning here.
+    """Yield the mapped reads of a piece, block by block.
 
     ordered  raise InputError where the reads are not sorted by position
     """
-    with _open(path) as file:
-        found = _read_rows(file, stretch)
+    with _open(path, stretch) as file:
+        found = _read_rows(file)
         last = -1
         while rows := list(islice(found, BLOCK)):
             columns = zip(zip(*rows, strict=True), READ_DTYPES.values(), strict=True)
@@ -82,30 +153,36 @@ def reads(path: str, stretch: Stretch, ordered: bool) -> Iterator[Reads]:
 
 
 @contextmanager
-def _open(path: str) -> Iterator[Any]:
+def _open(path: str, stretch: Stretch = WHOLE) -> Iterator[Any]:
     options = {"format_options": [f"required_fields={FIELDS}".encode()], "check_sq": False}
+    open_file = import_pysam("CRAM files").AlignmentFile
     try:
-        with import_pysam("CRAM files").AlignmentFile(absolute(path), "rc", **options) as file:
+        with _part(path, stretch) as source, open_file(source, "rc", **options) as file:
             yield file
     except (OSError, ValueError) as error:
         raise InputError(path, f"cannot be decoded: {error}") from error
 
 
-def _read_rows(file: Any, stretch: Stretch) -> Iterator[tuple[int, int, int, int, int, bool]]:
-    """Yield the columns of every mapped read of the stretch."""
-    for read in _fetch(file, stretch):
+@contextmanager
+def _part(path: str, stretch: Stretch) -> Iterator[str | BinaryIO]:
+    """Yield what pysam opens: the file, or a copy in memory of its header, a piece, and its end."""
+    if not stretch.stop:
+        yield absolute(path)
+        return
+    header = next(containers(path))[1]
+    with open(os.memfd_create("multigpu"), "w+b") as file:  # noqa: PTH123
+        file.write(read_part(path, 0, header))
+        file.write(read_part(path, stretch.offset, stretch.stop - stretch.offset))
+        file.write(ENDS.get(read_beginning(path)[4:6], b""))
+        file.seek(0)
+        yield file
+
+
+def _read_rows(file: Any) -> Iterator[tuple[int, int, int, int, int, bool]]:
+    """Yield the columns of every mapped read."""
+    for read in file.fetch(until_eof=True):
         start = read.reference_start
         if not read.is_unmapped and read.reference_id >= 0 and start >= 0:
             end = read.reference_end or start + 1  # None: no base is mapped
             length = read.infer_query_length() or 0
             yield read.reference_id, start, end, length, read.mapping_quality, read.is_reverse
-
-
-def _fetch(file: Any, stretch: Stretch) -> Iterator[Any]:
-    if stretch == WHOLE:
-        yield from file.fetch(until_eof=True)
-        return
-    stop = stretch.end >> POSITION_BITS
-    for number in range(stretch.begin >> POSITION_BITS, stop + 1):
-        end = stretch.end - place(number, 0) if number == stop else None
-        yield from file.fetch(file.references[number], 0, end)

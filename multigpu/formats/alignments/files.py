@@ -1,10 +1,11 @@
-"""BAM and CRAM files: their references and indexes, how they are cut, and their reads."""
+"""BAM and CRAM files: their references, indexes of BAM files, how they are cut, their reads."""
 
 import logging
 import os
 import secrets
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
@@ -18,13 +19,14 @@ from multigpu.formats.alignments.bam import Stretch
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.optional import import_pysam
 from multigpu.formats.storage.sources import (
-    Kind,
+    ALIGNMENTS,
     expand,
     is_regular,
     read_beginning,
     stands_for_others,
 )
 from multigpu.formats.tables import counts_errors
+from multigpu.kernels.compiled.alignments import POSITION_BITS
 from multigpu.kernels.counting.types import Reads
 
 logger = logging.getLogger(__name__)
@@ -32,14 +34,10 @@ logger = logging.getLogger(__name__)
 Reference = tuple[str, int]  # name and length in bases
 
 MODULES = {"bam": bam, "cram": cram}
-SUFFIXES = {"bam": (".bai", ".csi"), "cram": (".crai",)}
+SUFFIXES = {"bam": (".bai", ".csi"), "cram": ()}  # of indexes; the containers of CRAM are enough
 BAI_LONGEST = 1 << 29  # bases of a reference
 UNUSABLE = "failed to create index"  # samtools on a file that is damaged or not sorted
 RG = "@RG"  # as the name of samples: that in each file's read groups
-CRAM_PIECES = 32  # of a file, about; a large reference is one
-
-
-ALIGNMENTS = Kind("alignment", (".bam", ".cram"), lambda *_: "alignments", "no alignments")
 
 
 @dataclass(frozen=True)
@@ -47,7 +45,7 @@ class Alignments:
     """File of alignments.
 
     kind   "bam" or "cram"
-    index  the path of its index, None to read the whole file
+    index  the path of the index of a BAM file, None to read the whole file
     """
 
     path: str
@@ -85,7 +83,7 @@ def files_of(paths: Sequence[str]) -> list[str]:
 def sample_of(file: Alignments) -> str:
     """Return the sample (SM) that the read groups name. Raises InputError without just one."""
     text: str = MODULES[file.kind].header(file.path)
-    groups = [line for line in text.splitlines() if line.startswith(f"{RG}\t")]
+    groups = [line for line in text.split("\n") if line.startswith(f"{RG}\t")]
     fields = [field for group in groups for field in group.split("\t")]
     found = list(dict.fromkeys(field[3:] for field in fields if field.startswith("SM:")))
     if len(found) == 1:
@@ -211,6 +209,8 @@ def _explain(names: list[str], file: Alignments, source: str, regions: Regions |
 
 def with_index(file: Alignments, threads: int) -> Alignments:
     """Return the file with its index, which is made beside it where there is none."""
+    if file.kind == "cram":
+        return file
     if file.index is not None:
         if Path(file.index).stat().st_mtime < Path(file.path).stat().st_mtime:
             logger.warning("multigpu: %s is older than the file it belongs to", file.index)
@@ -236,9 +236,9 @@ def _no_place(path: str) -> str | None:
 
 def _make_index(file: Alignments, threads: int) -> str:
     """Make an index, under another name first: no run ever sees half of it."""
-    pysam = import_pysam("indexes of BAM and CRAM files")
+    pysam = import_pysam("indexes of BAM files")
     long = any(length > BAI_LONGEST for _, length in file.references)
-    suffix = ".crai" if file.kind == "cram" else ".csi" if long else ".bai"
+    suffix = ".csi" if long else ".bai"
     path = cram.absolute(file.path)
     part = Path(f"{path}.{secrets.token_hex(4)}.part")
     options = ["-c"] if suffix == ".csi" else []
@@ -278,45 +278,60 @@ def _reason(error: Exception) -> str:
 # ---- cutting ----------------------------------------------------------------------------------
 
 
-def stretches(file: Alignments, wanted: Mapping[int, tuple[int, int]], size: int) -> list[Stretch]:
+def cut(
+    file: Alignments, wanted: Mapping[int, tuple[int, int]], size: int, in_order: bool = False
+) -> tuple[list[Stretch], dict[int, int | None]]:
     """Return pieces of a file that hold all reads which may reach into what is wanted.
 
-    wanted  for references by number, where the first region begins and the last one ends
-    size    stored bytes of a piece, about
+    With them goes how many mapped reads the index tells of the references that are read wholly.
+
+    wanted    for references by number, where the first region begins and the last one ends
+    size      stored bytes of a piece, about
+    in_order  whether reads are asked for in the order of the file: a CRAM file is not cut
+
+    Raises InputError for an index that is damaged, or of another file.
     """
+    if file.kind == "cram" and not in_order and read_beginning(file.path)[4] in (2, 3):
+        return list(cram.stretches(file.path, wanted, size)), {}
     if file.index is None:
-        return [bam.WHOLE]
-    if file.kind == "cram":
-        return list(_groups(file, wanted))
+        return [bam.WHOLE], {}
     entries = bam_index.read_index(file.index)
-    if len(entries) != len(file.references):
-        raise InputError(file.index, f"belongs to another file than {file.path}: make a new one")
-    smallest = [_between(number, entries[number], *wanted[number]) for number in sorted(wanted)]
+    _check_index(file, entries)
+    with_reads = [number for number, each in enumerate(entries) if len(each.offset)]
+    stored = sorted(with_reads, key=lambda number: int(entries[number].offset[0]))
+    numbers = [number for number in stored if number in wanted]
+    smallest = [_between(number, entries[number], *wanted[number]) for number in numbers]
     begin, end, offset = np.concatenate([np.empty((3, 0), np.int64), *smallest], axis=1)
     piece = (offset >> 16) // size
+    if stored != with_reads:  # in another order than in the header: each alone
+        piece = piece * len(entries) + (begin >> POSITION_BITS)
     first = np.flatnonzero(np.diff(piece, prepend=-1))
     last = np.flatnonzero(np.diff(piece, append=-1))
     columns = (begin[first].tolist(), end[last].tolist(), offset[first].tolist())
-    return [Stretch(*row) for row in zip(*columns, strict=True)]
+    whole = [n for n in numbers if wanted[n][0] == 0 and wanted[n][1] >= file.references[n][1]]
+    stretches = [Stretch(*row) for row in zip(*columns, strict=True)]
+    return stretches, {number: entries[number].mapped for number in whole}
+
+
+def index_error(file: Alignments) -> InputError:
+    """Return the error of an index that does not tell what its file has."""
+    cure = f"`samtools index {shlex.quote(file.path)}` makes it again, --no-index does without"
+    return InputError(f"{file.index}", f"is damaged, or not the index of {file.path}: {cure}")
+
+
+def _check_index(file: Alignments, entries: Sequence[bam_index.Entries]) -> None:
+    """Raise InputError where the file goes on after the last record that the index knows."""
+    last = max((each.end for each in entries), default=0)
+    wrong = len(entries) != len(file.references) or last >> 16 > Path(file.path).stat().st_size
+    with suppress(InputError):
+        if not wrong and not bam.has_more(file.path, last):
+            return
+    raise index_error(file)
 
 
 def _between(number: int, entries: bam_index.Entries, begin: int, end: int) -> NDArray[np.int64]:
     """Return the stretches between entries of a reference: int64[3, n], begin, end and offset."""
-    if not len(entries.position):
-        return np.empty((3, 0), np.int64)
     first = int(np.searchsorted(entries.position, begin, "right")) - 1
     stop = int(np.searchsorted(entries.position, end))
     borders = np.r_[0, entries.position[first + 1 : stop], end] + bam.place(number, 0)
     return np.stack([borders[:-1], borders[1:], entries.offset[first:stop]])
-
-
-def _groups(file: Alignments, wanted: Mapping[int, tuple[int, int]]) -> Iterator[Stretch]:
-    """Yield neighbouring references of a CRAM file, together while they are small."""
-    most = sum(end for _, end in wanted.values()) / CRAM_PIECES
-    numbers = sorted(wanted)
-    first, bases = 0, 0
-    for i, number in enumerate(numbers):
-        bases += wanted[number][1]
-        if i + 1 == len(numbers) or numbers[i + 1] != number + 1 or bases >= most:
-            yield Stretch(bam.place(numbers[first], 0), bam.place(number, wanted[number][1]), 0)
-            first, bases = i + 1, 0

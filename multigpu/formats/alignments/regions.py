@@ -1,5 +1,7 @@
 """Regions of the genome: windows of references and BED files."""
 
+import re
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError, quoted
-from multigpu.formats.storage.sources import open_content
+from multigpu.formats.storage.sources import text_lines
 from multigpu.kernels.counting.types import check_columns
 
 LONGEST = 1 << 40  # bases of a chromosome
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # some editors begin a file with it
-NO_REGIONS = (b"#", b"track", b"browser")  # how lines of a BED file begin that have none
+NO_REGION = re.compile(r"#|(track|browser)(\s|$)|@(HD|SQ|RG|PG|CO)\t")  # how such a line begins
+INTERVAL_LIST = re.compile(r"\.interval_list(\.b?gz|\.zst)?$", re.IGNORECASE)  # files of Picard
+INTERVAL = re.compile(r"(.+):([\d,]+)-([\d,]+)")  # a line of a list of GATK or samtools
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +96,22 @@ class Regions:
             yield f"{_many(twice, 'region')} given more than once"
         if overlapping:
             yield f"{_many(overlapping, 'region')} overlapping an earlier one"
+        if self._may_count_from_1():
+            yield (
+                "starts seem to count from 1 (each is one more than an end or a round number): here"
+                " they count from 0, so subtract 1 from each"
+            )
+
+    def _may_count_from_1(self) -> bool:
+        """Whether regions that touch, or all of round ends, would do so if starts were one less."""
+        apart = 0
+        for rows in self.blocks:
+            gap = self.start[rows][1:] - self.end[rows][:-1]
+            if (gap == 0).any():
+                return False  # as nearly always
+            apart += int((gap == 1).sum())
+        is_round = len(self) > 1 and (self.start % 10 == 1).all() and (self.end % 10 == 0).all()
+        return bool(is_round) or apart > max(1, len(self) // 2)
 
 
 def _many(count: int, what: str) -> str:
@@ -116,16 +135,45 @@ def windows(references: Sequence[tuple[str, int]], width: int, compat_r: bool = 
 
 
 def read_bed(path: str) -> tuple[Regions, tuple[str, ...]]:
-    """Return the regions of a BED file in order, and notes on it.
+    """Return the regions of a BED file or a Picard interval list in order, and notes on it.
 
     Chromosomes keep the order in which they appear. Raises InputError with the line that is wrong.
     """
-    with open_content(path) as file:
-        found = Regions.of(_bed_rows(path, file))
+    notes: list[str] = []
+    found = Regions.of(_read_rows(path, notes))
     if not len(found):
         raise InputError(path, "there are no regions")
-    found, _, notes = in_order(path, found)
-    return found, notes
+    found, _, oddities = in_order(path, found)
+    return found, (*(f"{path}: {note}" for note in notes), *oddities)
+
+
+def _read_rows(path: str, notes: list[str]) -> Iterator[tuple[str, int, int]]:
+    """Yield the regions of a file, whose starts count from 0; notes on it are added at its end."""
+    first = 0 if INTERVAL_LIST.search(path) is None else 1
+    begun = named = False
+    for number, line in text_lines(path):
+        if not line.strip() or NO_REGION.match(line):
+            first = 1 if line.startswith("@") else first
+            continue
+        columns = [each.strip() for each in line.split("\t")] if "\t" in line else line.split()
+        if not begun and len(columns) == 5 and columns[3] in ("+", "-"):
+            # A score in the last column would be that of a BED file.
+            first = first or int(columns[1] != "0" and not columns[4].isdigit())
+        begun = True
+        try:
+            name, start, end = columns[0], _whole(columns[1]) - first, _whole(columns[2])
+            if not name.encode():
+                raise ValueError(name)
+        except (ValueError, IndexError) as error:
+            raise InputError(path, _explain(path, columns, line), f"line {number}") from error
+        if not 0 <= start < end < LONGEST:
+            raise InputError(path, no_region(start + first, end, first), f"line {number}")
+        named = named or len(columns) > 3
+        yield name, start, end
+    if first:
+        notes.append("read as a Picard interval list, whose starts count from 1")
+    if named:
+        notes.append("names and other columns after the third are left out")
 
 
 def in_order(
@@ -139,31 +187,28 @@ def in_order(
     return regions, order, tuple(f"{path}: {note}" for note in (*notes, *regions.oddities()))
 
 
-def _bed_rows(path: str, lines: Iterable[bytes]) -> Iterator[tuple[str, int, int]]:
-    for number, line in enumerate(lines, 1):
-        if number == 1:
-            line = line.removeprefix(BYTE_ORDER_MARK)
-        if not line.strip() or line.startswith(NO_REGIONS):
-            continue
-        try:
-            name, start, end = line.split(None, 3)[:3]
-            row = (name.decode(), _whole(start), _whole(end))
-        except ValueError as error:
-            problem = f"no chromosome, start and end: {quoted(line.rstrip())}"
-            raise InputError(path, problem, f"line {number}") from error
-        if not 0 <= row[1] < row[2] < LONGEST:
-            raise InputError(path, no_region(row[1], row[2]), f"line {number}")
-        yield row
+def _explain(path: str, columns: Sequence[str], line: str) -> str:
+    """Return what is wrong with a line that has no region, and what helps."""
+    shown, made = f"no chromosome, start and end: {quoted(line)}", shlex.quote(f"{path}.bed")
+    if len(columns) == 9 and columns[3].isdigit() and columns[4].isdigit():
+        command = """awk -F'\\t' '!/^#/ {print $1 "\\t" $4-1 "\\t" $5}'"""
+        return f"{shown}: is it GTF or GFF3? {command} {shlex.quote(path)} > {made}"
+    if INTERVAL.fullmatch(line.strip()):
+        command = r"""sed -E 's/,//g; s/^(.+):([0-9]+)-([0-9]+)\s*$/\1 \2 \3/'"""
+        command = f'{command} {shlex.quote(path)} | awk \'{{print $1 "\\t" $2-1 "\\t" $3}}\''
+        return f"{shown}: is it a list of GATK, which counts from 1? {command} > {made}"
+    return shown
 
 
-def _whole(text: bytes) -> int:
+def _whole(text: str) -> int:
     """Return a number. Raises ValueError for what only Python takes as one: 1_000, +1."""
-    if not text.removeprefix(b"-").isdigit():
+    if not text.isascii() or not text.removeprefix("-").isdigit():
         raise ValueError(text)
     return int(text)
 
 
-def no_region(start: int, end: int) -> str:
-    """Return what is wrong with a region that does not fit 0 <= start < end < LONGEST."""
+def no_region(start: int, end: int, first: int = 0) -> str:
+    """Return what is wrong with a region that does not fit first <= start < end < LONGEST."""
     shown = f"{quoted(str(start))} to {quoted(str(end))}".replace("'", "")
-    return f"{shown} is no region: 0 <= start < end{' < 2^40' if end >= LONGEST else ''}"
+    rule = f"{first} <= start {'<=' if first else '<'} end"
+    return f"{shown} is no region: {rule}{' < 2^40' if end >= LONGEST else ''}"

@@ -108,6 +108,9 @@ SEQUENCES = Kind(
 )
 
 
+ALIGNMENTS = Kind("alignment", (".bam", ".cram"), lambda *_: "alignments", "no alignments")
+
+
 @dataclass(frozen=True)
 class Source:
     """One input; `size` is its stored bytes, None where they are not known (pipes)."""
@@ -355,6 +358,16 @@ def open_content(path: str) -> Iterator[io.BufferedReader]:
         compression = _compression(stored.head())
     with StoredStream(path, looking=False) as stored:
         yield io.BufferedReader(_Raw(_content(stored, compression), stored), MIB)
+
+
+def text_lines(path: str) -> Iterator[tuple[int, str]]:
+    """Yield number (from 1) and text of every line, which a newline, a carriage return or both end.
+
+    A byte order mark is left out. Bytes that are not UTF-8 become surrogates.
+    """
+    with open_content(path) as file:
+        for number, line in enumerate(io.TextIOWrapper(file, "utf-8-sig", "surrogateescape"), 1):
+            yield number, line.removesuffix("\n")
 
 
 class _Raw(io.RawIOBase):

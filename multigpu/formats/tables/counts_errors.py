@@ -28,6 +28,9 @@ def identify(path: str, header: str) -> str:
     if header.startswith(SAM):
         return advise_on_sam(path)
     columns = header.lstrip("#").rstrip("\r\n").split("\t")
+    if tuple(columns[:3]) == PLACE and "\r" in header.rstrip():
+        made = f"{shlex.quote(path)} | tr -s '\\n' > {shlex.quote(path)}.tsv"
+        return f"its lines end with carriage returns: tr '\\r' '\\n' < {made}"
     if columns[:3] == ["chromosome", "start", "end"] and {"log2", "depth"} & {*columns}:
         return CNVKIT
     for sign, name in SEPARATORS.items():
