@@ -1,19 +1,26 @@
 """The files of a scan, by the paths that a user gives."""
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import PurePath
 
-from multigpu.errors import UsageError
-from multigpu.formats.storage.sources import check_stdin, expand, plain_bytes
+from multigpu.errors import UsageError, several
+from multigpu.formats.storage.sources import SEQUENCES, EmptyInput, Source, check_stdin, expand
+from multigpu.formats.storage.sources import inspect_source, plain_bytes, suffix_of
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScanInputs:
-    """Files, URLs and "-", after directories and patterns were expanded."""
+    """Files, URLs and "-", after directories and patterns were expanded.
+
+    notes  what a user should know about the directories
+    """
 
     samples: tuple[str, ...]
     signatures: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
     @cached_property
     def plain_bytes(self) -> int:
@@ -33,4 +40,34 @@ def expand_inputs(samples: Sequence[str], signatures: Sequence[str]) -> ScanInpu
     if not signatures:
         raise UsageError("no --signatures given")
     check_stdin([*samples, *signatures])
-    return ScanInputs(samples=tuple(expand(samples)), signatures=tuple(expand(signatures)))
+    return ScanInputs(
+        samples=tuple(expand(samples)),
+        signatures=tuple(expand(signatures)),
+        notes=tuple(_notes_on_folders([*samples, *signatures])),
+    )
+
+
+def open_samples(paths: Sequence[str]) -> tuple[list[Source], list[str]]:
+    """Return the sources of samples, and the paths of files that are empty.
+
+    Raises InputError where a file cannot be read, and where all are empty.
+    """
+    sources, empty = [], []
+    for path in paths:
+        try:
+            sources.append(inspect_source(path))
+        except EmptyInput:
+            empty.append(path)
+            if len(empty) == len(paths):
+                raise
+    return sources, empty
+
+
+def _notes_on_folders(paths: Sequence[str]) -> Iterator[str]:
+    """Yield a note on each directory of which not all files are read, or of FASTQ and FASTA."""
+    for path in filter(os.path.isdir, paths):
+        taken = [PurePath(file).name for file in expand([path])]
+        others = {name for name in os.listdir(path) if name[0] != "."}.difference(taken)  # noqa: PTH208
+        if others or len({suffix_of(name, SEQUENCES)[-1] == "q" for name in taken}) > 1:
+            left_out = f"; not {several(sorted(others))}" if others else ""
+            yield f"{path}: of this directory are read {several(taken)}{left_out}"

@@ -18,6 +18,7 @@ from multigpu.kernels.scan.approximate.pieces import continue_runs
 from multigpu.kernels.scan.approximate.types import AT_BEGIN, AT_END
 from multigpu.scan.options import ScanOptions
 from multigpu.scan.parts import RecordPiece, RowStats, ScanPart
+from multigpu.scan.scores import NO_QUALITIES
 
 MOST_NAMES = 1 << 20  # samples whose names are kept to find repeated ones
 
@@ -32,6 +33,9 @@ class ScanTotals:
                       `MOST_NAMES` names
     example           the first repeated name
     longest           bases of the longest sample, with rows or not
+    nameless          samples with rows that have no name, among these
+    qualities         the lowest and the highest quality character that were looked at
+    ambiguity_noted   whether the user was told of ambiguous matches
     """
 
     hits: int = 0
@@ -39,6 +43,9 @@ class ScanTotals:
     repeated: int = 0
     example: bytes = b""
     longest: int = 0
+    nameless: int = 0
+    qualities: tuple[int, int] = NO_QUALITIES
+    ambiguity_noted: bool = False
     _names: set[bytes] = field(default_factory=set)
 
     def add(self, stats: RowStats) -> None:
@@ -47,7 +54,9 @@ class ScanTotals:
         if len(self._names) >= MOST_NAMES:
             return
         for name in stats.sample_names.split(b"\n")[:-1]:
-            if name in self._names:
+            if not name:
+                self.nameless += 1
+            elif name in self._names:
                 self.repeated += 1
                 self.example = self.example or name
             self._names.add(name)
@@ -90,6 +99,8 @@ class Joiner:
         if part.listed is not None:
             self._list(part.listed.names.split(b"\n")[:-1], part.listed.lengths.tolist())
         self.totals.add(part.stats)
+        (lowest, highest), (low, high) = self.totals.qualities, part.qualities
+        self.totals.qualities = min(low, lowest), max(high, highest)
         self.totals.longest = max(self.totals.longest, part.longest)
         rows = part.rows
         if isinstance(rows, Batch):  # text has no numbers of samples

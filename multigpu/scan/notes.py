@@ -5,7 +5,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-from multigpu.errors import quoted
+import numpy as np
+
+from multigpu.errors import NAMED, quoted
 from multigpu.formats.sequences.signatures import Signatures
 from multigpu.formats.storage.sources import Source, inspect_source, is_regular
 from multigpu.formats.storage.stored_streams import STDIN, is_remote, status_of
@@ -16,6 +18,9 @@ from multigpu.scan.join import ScanTotals
 from multigpu.scan.options import ScanOptions
 
 AMBIGUOUS_SHARE = 0.5  # of all rows: a note is made above it
+PLAIN_BASES = np.frombuffer(b"ACGTUacgtu", np.uint8)
+SPACERS = range(17, 22)  # lengths of guides without a PAM
+OLD_OFFSET, OLD_HIGHEST = 64, 105  # qualities of Illumina 1.3 to 1.7
 
 
 def notes_before(
@@ -25,21 +30,54 @@ def notes_before(
     yield from _same_files([source.path for source in sources], "sample")
     yield from _same_files(paths, "signature")
     yield from _repeated_signatures(signatures)
+    yield from _exact_ends(signatures, options)
+    if nameless := signatures.names.count(b""):
+        yield f"signatures without a name: {nameless:,}; their column is empty"
+    are_fasta = all(source.layout == "fasta" for source in sources)
+    if path := next(filter(_is_fastq, paths), None):
+        what = f" and the samples ({sources[0].path}) FASTA: are the two swapped?"
+        yield f"the signatures ({path}) are FASTQ" + (what if are_fasta else ": are they reads?")
+    if are_fasta and options.min_score is not None:
+        yield "--min-score has no effect: FASTA samples have no scores, and their rows stay"
     if not options.most_errors and (options.exact_prefix or options.exact_suffix):
         yield (
             "--exact-prefix and --exact-suffix have no effect without --max-mismatches or"
             " --max-edits: all bases must match"
         )
-    if any(source.layout != "fasta" for source in sources):
+
+
+def _is_fastq(path: str) -> bool:
+    return is_regular(path) and inspect_source(path).layout == "fastq"
+
+
+def note_on_empty(paths: Sequence[str]) -> Iterator[str]:
+    """Yield a note on sample files that are empty."""
+    if paths:
+        more = f" and {len(paths) - NAMED:,} more" if len(paths) > NAMED else ""
+        yield f"sample files that are empty: {', '.join(paths[:NAMED])}{more}; the others are read"
+
+
+def _exact_ends(signatures: Signatures, options: ScanOptions) -> Iterator[str]:
+    """Yield a note where the exact part seems to be at the wrong end, or no PAM to be there."""
+    prefix, suffix = options.exact_prefix, options.exact_suffix
+    if not options.most_errors or bool(prefix) == bool(suffix):
         return
-    if options.min_score is not None:
-        yield "--min-score has no effect: FASTA samples have no scores, and their rows stay"
-    for path in paths[:1]:
-        if is_regular(path) and inspect_source(path).layout == "fastq":
-            yield (
-                f"the signatures ({path}) are FASTQ and the samples ({sources[0].path}) FASTA:"
-                " are the two swapped?"
-            )
+    bases, letters = prefix or suffix, signatures.letters.joined
+    borders = signatures.letters.offsets
+    first = letters[borders[:-1, None] + np.arange(bases)]
+    last = letters[borders[1:, None] - np.arange(bases, 0, -1)]
+    kept, other = (first, last) if prefix else (last, first)
+    is_exact = np.isin(kept, PLAIN_BASES).all(axis=1)
+    is_turned = is_exact & ~np.isin(other, PLAIN_BASES).all(axis=1)
+    at = int(is_turned.argmax())
+    here = f"--exact-{'prefix' if prefix else 'suffix'} {bases} keeps {kept[at].tobytes().decode()}"
+    here += f" of {quoted(signatures.names[at])}"
+    if is_turned.any():
+        rest, there = other[at].tobytes().decode(), "suffix" if prefix else "prefix"
+        yield f"{here}, whose other end is {rest}: if that is the PAM, give --exact-{there}"
+    elif is_exact.all() and options.max_mismatches and np.isin(np.diff(borders), SPACERS).all():
+        pam = "TTTV…" if prefix else "…NGG"
+        yield f"{here}: if the signatures are guides, the PAM has to be a part of them, as in {pam}"
 
 
 def notes_on_format(
@@ -70,7 +108,21 @@ def notes_after(signatures: Signatures, options: ScanOptions, totals: ScanTotals
             f"samples with the name of an earlier one: {totals.repeated:,}, e.g."
             f" {quoted(totals.example)}; only Parquet and Python (sample_index) tell them apart"
         )
-    if totals.mostly_ambiguous > AMBIGUOUS_SHARE * totals.hits:
+    if totals.nameless:
+        yield f"samples without a name that have rows: {totals.nameless:,}; their column is empty"
+    lowest, highest = totals.qualities
+    if options.phred_offset == 33 and OLD_OFFSET <= lowest < highest <= OLD_HIGHEST:
+        yield (
+            f"no quality that was looked at is below {chr(OLD_OFFSET)!r}, as in old Illumina files:"
+            " their scores need --phred-offset 64"
+        )
+    yield from note_on_ambiguity(totals)
+
+
+def note_on_ambiguity(totals: ScanTotals) -> Iterator[str]:
+    """Yield a note, once, where most matches so far lie on ambiguous bases."""
+    if totals.mostly_ambiguous > AMBIGUOUS_SHARE * totals.hits and not totals.ambiguity_noted:
+        totals.ambiguity_noted = True
         yield (
             f"{totals.mostly_ambiguous:,} of {totals.hits:,} matches lie mostly on ambiguous bases"
             " of the samples, which match others: --max-ambiguous 0.1 allows 10 % of a match"

@@ -106,16 +106,15 @@ def _repeats_name(raw: Any, plus: Any, header: Any, name_end: Any) -> Any:
     stop = end_of_name(raw, plus + 1, trimmed(raw, plus + 1, line_end(raw, plus)))
     if stop == plus + 1:
         return True
-    for i in range(1, name_end - header):
-        if raw[plus + i] != raw[header + i]:
-            return False
-    return stop - plus == name_end - header
+    same = stop - plus == name_end - header
+    for i in range(1, stop - plus if same else 1):
+        same &= raw[plus + i] == raw[header + i]
+    return same
 
 
 @jit_no_alloc
 def _qualities(raw: Any, start: Any, letters: Any, lines: Any, low: Any, final: Any) -> Any:
-    """Return where the quality lines end, how many qualities they have, whether all are good, and
-    whether sequence or qualities stand on several lines.
+    """Return where the qualities end, their number, whether all are good, and if lines are wrapped.
 
     There are as many lines as are needed. Of a sequence on one line these are one, unless several
     have exactly the qualities that it needs, all good, and no other line follows than a header: a

@@ -36,10 +36,8 @@ def end_of_name(raw: Any, start: Any, end: Any) -> Any:
     """
     for i in range(start, min(end, start + LONGEST_NAME + 1)):
         byte = raw[i]
-        if byte == SPACE or byte == TAB:
-            return i
-        if byte < SPACE or byte == 0x7F:
-            return -1
+        if byte <= SPACE or byte == 0x7F:
+            return i if byte in (SPACE, TAB) else -1
         if byte == 0xC2 and i + 1 < end and 0x80 <= raw[i + 1] < 0xA0:
             return -1
     return end if end - start <= LONGEST_NAME else -1
