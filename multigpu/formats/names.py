@@ -13,6 +13,8 @@ def name_problem(name: bytes | str) -> str:
 
     A name may not have control characters, as it goes to tables and terminals, nor be too long.
     """
+    if isinstance(name, str) and len(name) < LONGEST_NAME // 4 and name.isprintable():
+        return ""
     raw = name if isinstance(name, bytes) else name.encode("utf-8", "surrogateescape")
     if found := CONTROL.search(raw.decode("utf-8", "surrogateescape")):
         return f"the name has the control character {quoted(found[0])}: rename it"

@@ -7,8 +7,16 @@ from functools import cached_property
 from pathlib import PurePath
 
 from multigpu.errors import UsageError, several
-from multigpu.formats.storage.sources import SEQUENCES, EmptyInput, Source, check_stdin, expand
-from multigpu.formats.storage.sources import inspect_source, plain_bytes, suffix_of
+from multigpu.formats.storage.sources import (
+    SEQUENCES,
+    EmptyInput,
+    Source,
+    check_stdin,
+    expand,
+    inspect_source,
+    plain_bytes,
+    suffix_of,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
