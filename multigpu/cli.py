@@ -7,6 +7,7 @@ import sys
 import traceback
 from contextlib import suppress
 from difflib import get_close_matches
+from os import environ
 from typing import NoReturn
 
 import click
@@ -73,7 +74,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     if logging.lastResort:
         logging.lastResort.setFormatter(_PrintableNotes())
     try:
-        if os.environ.get("NUMBA_NUM_THREADS", "").strip() == "0":
+        if environ.get("NUMBA_NUM_THREADS", "").strip() == "0":
             raise UsageError("NUMBA_NUM_THREADS is 0, with which nothing can be compiled: unset it")
         status = cli.main(arguments, prog_name="multigpu", standalone_mode=False)
         _leave(status if isinstance(status, int) else 0)

@@ -22,7 +22,7 @@ from multigpu.run.job import Crew, Job, JobStats, check_unchanged, describe_inpu
 from multigpu.run.options import RunOptions
 from multigpu.scan.inputs import ScanInputs, open_samples
 from multigpu.scan.join import Joiner
-from multigpu.scan.notes import note_on_ambiguity, note_on_empty, notes_after, notes_before
+from multigpu.scan.notes import note_on_ambiguity, notes_after, notes_before
 from multigpu.scan.options import ScanOptions, scan_lanes
 from multigpu.scan.parts import JOURNAL_CLASSES, OutputNeeds, ScanPart
 from multigpu.scan.patterns import check_errors
@@ -72,10 +72,10 @@ class ScanJob(Job):
         self.references = References()
         self.signatures = read_signatures(inputs.signatures)
         check_errors(self.signatures, options)
-        self.sources, empty = open_samples(inputs.samples)
+        self.sources, notes = open_samples(inputs.samples)
         self._samples = inputs.samples
         found = notes_before(self.sources, inputs.signatures, self.signatures, options)
-        self.notes_before = [*inputs.notes, *note_on_empty(empty), *found]
+        self.notes_before = [*inputs.notes, *notes, *found]
         if not all(map(is_repeatable, inputs.samples)):
             self._journal_path = None
 

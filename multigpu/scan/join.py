@@ -18,7 +18,6 @@ from multigpu.kernels.scan.approximate.pieces import continue_runs
 from multigpu.kernels.scan.approximate.types import AT_BEGIN, AT_END
 from multigpu.scan.options import ScanOptions
 from multigpu.scan.parts import RecordPiece, RowStats, ScanPart
-from multigpu.scan.scores import NO_QUALITIES
 
 MOST_NAMES = 1 << 20  # samples whose names are kept to find repeated ones
 
@@ -34,7 +33,6 @@ class ScanTotals:
     example           the first repeated name
     longest           bases of the longest sample, with rows or not
     nameless          samples with rows that have no name, among these
-    qualities         the lowest and the highest quality character that were looked at
     ambiguity_noted   whether the user was told of ambiguous matches
     """
 
@@ -44,7 +42,6 @@ class ScanTotals:
     example: bytes = b""
     longest: int = 0
     nameless: int = 0
-    qualities: tuple[int, int] = NO_QUALITIES
     ambiguity_noted: bool = False
     _names: set[bytes] = field(default_factory=set)
 
@@ -99,8 +96,6 @@ class Joiner:
         if part.listed is not None:
             self._list(part.listed.names.split(b"\n")[:-1], part.listed.lengths.tolist())
         self.totals.add(part.stats)
-        (lowest, highest), (low, high) = self.totals.qualities, part.qualities
-        self.totals.qualities = min(low, lowest), max(high, highest)
         self.totals.longest = max(self.totals.longest, part.longest)
         rows = part.rows
         if isinstance(rows, Batch):  # text has no numbers of samples

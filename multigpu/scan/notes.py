@@ -3,24 +3,27 @@
 import stat
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 
 import numpy as np
 
-from multigpu.errors import NAMED, quoted
+from multigpu.errors import InputError, quoted
+from multigpu.formats.sequences.records import parse
 from multigpu.formats.sequences.signatures import Signatures
-from multigpu.formats.storage.sources import Source, inspect_source, is_regular
+from multigpu.formats.storage.sources import Source, blocks, inspect_source, is_regular
 from multigpu.formats.storage.stored_streams import STDIN, is_remote, status_of
 from multigpu.formats.storage.suffixes import FOREIGN, uncompressed_suffix
 from multigpu.formats.tables.writers import FORMATS
+from multigpu.kernels.compiled.text.records import LENGTH, QUALITY
 from multigpu.kernels.scan import allowed_bases
 from multigpu.scan.join import ScanTotals
-from multigpu.scan.options import ScanOptions
+from multigpu.scan.options import PHRED_OFFSETS, ScanOptions
 
 AMBIGUOUS_SHARE = 0.5  # of all rows: a note is made above it
 PLAIN_BASES = np.frombuffer(b"ACGTUacgtu", np.uint8)
 SPACERS = range(17, 22)  # lengths of guides without a PAM
 OLD_OFFSET, OLD_HIGHEST = 64, 105  # qualities of Illumina 1.3 to 1.7
+LOOKED_AT, LOOKED_AT_BYTES = 20, 1 << 20  # files whose qualities are looked at, and bytes of each
 
 
 def notes_before(
@@ -34,6 +37,8 @@ def notes_before(
     if nameless := signatures.names.count(b""):
         yield f"signatures without a name: {nameless:,}; their column is empty"
     are_fasta = all(source.layout == "fasta" for source in sources)
+    if options.phred_offset == PHRED_OFFSETS[0]:
+        yield from _old_qualities(sources)
     if path := next(filter(_is_fastq, paths), None):
         what = f" and the samples ({sources[0].path}) FASTA: are the two swapped?"
         yield f"the signatures ({path}) are FASTQ" + (what if are_fasta else ": are they reads?")
@@ -50,11 +55,23 @@ def _is_fastq(path: str) -> bool:
     return is_regular(path) and inspect_source(path).layout == "fastq"
 
 
-def note_on_empty(paths: Sequence[str]) -> Iterator[str]:
-    """Yield a note on sample files that are empty."""
-    if paths:
-        more = f" and {len(paths) - NAMED:,} more" if len(paths) > NAMED else ""
-        yield f"sample files that are empty: {', '.join(paths[:NAMED])}{more}; the others are read"
+def _old_qualities(sources: Sequence[Source]) -> Iterator[str]:
+    """Yield a note where the first qualities of a file look like those of old Illumina machines."""
+    for source in sources[:LOOKED_AT]:
+        if source.layout != "fastq" or not is_regular(source.path):
+            continue
+        with suppress(InputError), closing(blocks(source, LOOKED_AT_BYTES)) as content:
+            raw = next(content)
+            final = len(raw) < LOOKED_AT_BYTES
+            table = parse(raw, "fastq", final=final, offset=PHRED_OFFSETS[0]).table
+            values = [raw[at : at + n] for at, n in table[:, [QUALITY, LENGTH]].tolist()]
+            first = np.concatenate([raw[:0], *values])
+            first = first[first > ord(" ")]  # they may stand on several lines
+            if len(first) and OLD_OFFSET <= first.min() < first.max() <= OLD_HIGHEST:
+                what = f"no quality in the first {LOOKED_AT_BYTES:,} bytes is below"
+                cure = "as in old Illumina files, which need --phred-offset 64"
+                yield f"{source.path}: {what} {chr(OLD_OFFSET)!r}, {cure}"
+                return
 
 
 def _exact_ends(signatures: Signatures, options: ScanOptions) -> Iterator[str]:
@@ -110,12 +127,6 @@ def notes_after(signatures: Signatures, options: ScanOptions, totals: ScanTotals
         )
     if totals.nameless:
         yield f"samples without a name that have rows: {totals.nameless:,}; their column is empty"
-    lowest, highest = totals.qualities
-    if options.phred_offset == 33 and OLD_OFFSET <= lowest < highest <= OLD_HIGHEST:
-        yield (
-            f"no quality that was looked at is below {chr(OLD_OFFSET)!r}, as in old Illumina files:"
-            " their scores need --phred-offset 64"
-        )
     yield from note_on_ambiguity(totals)
 
 

@@ -102,7 +102,6 @@ class ScanPart:
     records       records that begin in the span
     bases         bases that stand in the span
     longest       bases of the longest record or piece in the span
-    qualities     the lowest and the highest quality character of its first records
     rows          rows of the records that lie in the span alone: a batch, or text in the format of
                   the job
     stats         `RowStats` of `rows`
@@ -119,7 +118,6 @@ class ScanPart:
     records: int
     bases: int
     longest: int
-    qualities: tuple[int, int]
     rows: Batch | bytes
     stats: RowStats
     lead: RecordPiece | None

@@ -4,10 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.formats.sequences.pieces import Pieces
-from multigpu.kernels.compiled.text.records import LENGTH, QUALITY
-
-LOOKED_AT = 256, 1000  # records of a span, and qualities of each
-NO_QUALITIES = (255, 0)
+from multigpu.kernels.compiled.text.records import QUALITY
 
 
 def mean_qualities(
@@ -32,15 +29,3 @@ def mean_qualities(
         total -= lengths * phred_offset
         np.divide(total, lengths, out=score, where=lengths > 0)
     return score
-
-
-def extreme_qualities(pieces: Pieces) -> tuple[int, int]:
-    """Return the lowest and the highest quality character of the first records."""
-    records, most = LOOKED_AT
-    table = pieces.table[:records]
-    if not len(table) or table[0, QUALITY] < 0:
-        return NO_QUALITIES
-    ends = table[:, QUALITY] + np.minimum(table[:, LENGTH], most)
-    letters = np.frombuffer(b"".join(pieces.text.windows(table[:, QUALITY], ends)), np.uint8)
-    letters = letters[letters > ord(" ")]  # records may have several lines
-    return int(letters.min(initial=255)), int(letters.max(initial=0))

@@ -33,7 +33,7 @@ from multigpu.scan.parts import (
     ScanPart,
 )
 from multigpu.scan.plan import describe_index, expected_bases, index_size
-from multigpu.scan.scores import extreme_qualities, mean_qualities
+from multigpu.scan.scores import mean_qualities
 from multigpu.scan.search import Matches, open_search
 
 
@@ -209,7 +209,6 @@ class ScanSession:
             records=len(pieces.table) - first,
             bases=int(pieces.inside.sum()),
             longest=int(pieces.table[:, LENGTH].max(initial=0)),
-            qualities=extreme_qualities(pieces),
             rows=whole if fmt is None else render(whole, self.workload.signatures, fmt),
             stats=stats,
             lead=lead,

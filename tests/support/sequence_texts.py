@@ -37,7 +37,7 @@ FASTQ = {
     "blank lines between": b"\n\n@r1\nACGT\n+\nIIII\n\n\r\n\n@r2\nAC\n+\nII\n\n\n",
     "no names": b"@\nACGT\n+\nIIII\n@ one\nAC\n+\nII\n",
     "wrapped qualities": b"@r1\nACGT\n+r1\nII\n5@\n@r2\nACG\n+\nI\r\n@I\r\n\n@r3\nA\n+\nI\n",
-    "names repeated": b"@r1 one\nACGT\n+r1 two\nIIII\n@r2\nAC\n+ r3\nII\n \t\n@r3\tx\nA\n+r3\r\nI\n",
+    "names repeated": b"@r1 one\nACGT\n+r1 two\nIIII\n@r2\nAC\n+ r3\nII\n \t\n@r\tx\nA\n+r\r\nI\n",
 }
 FASTA = {
     "plain": b">r1 one\nACGT\n>r2\nAC\n",

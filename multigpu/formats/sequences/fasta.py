@@ -12,16 +12,9 @@ from multigpu.formats.sequences.fastq import BLOCK, raise_unreadable
 from multigpu.formats.sequences.records import ROWS, Parsed, describe, empty_table
 from multigpu.formats.storage.sources import Source
 from multigpu.kernels.compiled.text import fasta
+from multigpu.kernels.compiled.text import records as columns
 from multigpu.kernels.compiled.text.lines import LONGEST_NAME
-from multigpu.kernels.compiled.text.records import (
-    BLOCK_FULL,
-    LENGTH,
-    NAME,
-    NAME_END,
-    TABLE_FULL,
-    UNREADABLE,
-    Fault,
-)
+from multigpu.kernels.compiled.text.records import BLOCK_FULL, TABLE_FULL, UNREADABLE, Fault
 from multigpu.kernels.device.buffers import Buffers
 
 LOOK_BACK = 1 << 16  # bytes before a span in which the beginning of its line is looked for
@@ -88,7 +81,7 @@ def read_pieces(
     if why == UNREADABLE:
         raise_unreadable(file, source.path, stop, size)
     table = np.concatenate([*tables, table[:count]])
-    lead, error = len(table) > 0 and bool(table[0, NAME] == first), None
+    lead, error = len(table) > 0 and bool(table[0, columns.NAME] == first), None
     if lead and start == 0:
         error = InputError(source.path, "a record should begin with '>' here", f"byte {first}")
     elif why == Fault.NAME:
@@ -96,8 +89,8 @@ def read_pieces(
         error = describe(source, raw, Parsed(table=table[:0], stop=0, fault=Fault.NAME), stop, 0)
     begin, stop = 0 if start == 0 else first if first < border else -1, border
     # The last header line may continue after the border.
-    if len(table) and table[-1, NAME] > first and table[-1, LENGTH] == beyond:
-        stop = max(border, _find(file, int(table[-1, NAME_END]), size, rb"\n"))
+    if len(table) and table[-1, columns.NAME] > first and table[-1, columns.LENGTH] == beyond:
+        stop = max(border, _find(file, int(table[-1, columns.NAME_END]), size, rb"\n"))
     return FastaPieces(
         begin=begin,
         stop=stop,

@@ -57,7 +57,7 @@ SAM = re.compile(rb"@(HD|SQ|RG|PG|CO)\t")
 SEQUENCE = re.compile("[ACGTUN]{4,}", re.IGNORECASE)
 # A list of sequences, or a table with names before them, with a line of titles or without.
 LISTED = re.compile(rb'(.*\n)?([^,;\t\n]*[,;\t])?"?[ACGTUN]{8,}"?\s*([,;\t\n]|\Z)', re.IGNORECASE)
-LIST_CURE = r"""is a list, not FASTA: awk -F '[,;\t]' '{print ">" NR "\n" $1}' makes FASTA of sequences,
+LIST_CURE = r"""is a list, and not FASTA: awk '{print ">" NR "\n" $1}' makes that of sequences,
  awk -F '[,;\t]' '{print ">" $1 "\n" $2}' of names and sequences""".replace("\n ", " ")
 
 # How files begin that are often given by mistake -> what to say instead of the first letters.
