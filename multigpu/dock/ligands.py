@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.dock.output.error_table import Skipped, one_line
-from multigpu.errors import quoted
+from multigpu.errors import printable
 from multigpu.formats.molecules.autodock import atom_columns
 from multigpu.formats.molecules.columns import AtomColumns, LigandColumns
 from multigpu.formats.molecules.elements import HEAVY_HYDROGEN
@@ -139,7 +139,7 @@ class LigandLoader:
         unfit = dict(self._drawings(batch)) | dict(self._out_of_room(batch))
         for i, name in enumerate(batch.names):
             if problem := name_problem(name):
-                unfit[i], batch.names[i] = problem, quoted(name)
+                unfit[i], batch.names[i] = batch.reasons.get(i, problem), printable(name)
         batch.atoms = batch.atoms.replace(dict.fromkeys(sorted(unfit), AtomColumns.empty(1)))
         batch.reasons |= unfit
         docked = np.flatnonzero(batch.atoms.sizes)

@@ -3,7 +3,7 @@
 import re
 
 from multigpu.errors import quoted
-from multigpu.kernels.compiled.text.lines import LONGEST_NAME
+from multigpu.kernels.compiled.text import LONGEST_NAME
 
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")  # as the parsers of sequences know them, too
 

@@ -21,7 +21,7 @@ from support.sequence_texts import (
 
 from multigpu.formats.sequences import records
 from multigpu.formats.sequences.records import parse
-from multigpu.kernels.compiled.text.lines import LONGEST_NAME
+from multigpu.kernels.compiled.text import LONGEST_NAME
 from multigpu.kernels.compiled.text.records import (
     COLUMNS,
     LENGTH,

@@ -7,10 +7,10 @@ from typing import Any
 
 from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.compiled.native import copy_bytes, find_byte
+from multigpu.kernels.compiled.text import LONGEST_NAME
 
 NEWLINE, RETURN = 10, 13
 AT, GREATER, PLUS, SPACE, TAB = ord("@"), ord(">"), ord("+"), ord(" "), ord("\t")
-LONGEST_NAME = 4096  # bytes: every row has the names of its sample and its signature
 
 
 @jit_no_alloc

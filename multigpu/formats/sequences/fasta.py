@@ -11,9 +11,8 @@ from multigpu.errors import InputError
 from multigpu.formats.sequences.fastq import BLOCK, raise_unreadable
 from multigpu.formats.sequences.records import ROWS, Parsed, describe, empty_table
 from multigpu.formats.storage.sources import Source
-from multigpu.kernels.compiled.text import fasta
+from multigpu.kernels.compiled.text import LONGEST_NAME, fasta
 from multigpu.kernels.compiled.text import records as columns
-from multigpu.kernels.compiled.text.lines import LONGEST_NAME
 from multigpu.kernels.compiled.text.records import BLOCK_FULL, TABLE_FULL, UNREADABLE, Fault
 from multigpu.kernels.device.buffers import Buffers
 

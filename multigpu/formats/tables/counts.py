@@ -168,7 +168,8 @@ def _check_names(path: str, rows: _Rows, before: int) -> None:
     if wrong and (there := np.isin(rows.chrom, wrong)).any():
         row = int(np.argmax(there))
         name = rows.names[rows.chrom[row]]
-        problem = f"{quoted(name)}: {name_problem(name)}" if name else "the chromosome has no name"
+        problem = f"{quoted(name)} is no chromosome: {name_problem(name)}"
+        problem = problem if name else "the chromosome has no name"
         raise InputError(path, problem, f"row {before + row + 1}, column chrom")
 
 
@@ -192,7 +193,7 @@ def _check_samples(path: str, columns: Sequence[str]) -> tuple[str, ...]:
         if not name:
             raise InputError(path, "has no name", where)
         if problem := name_problem(name):
-            raise InputError(path, f"{quoted(name)}: {problem}", where)
+            raise InputError(path, f"{quoted(name)} is no name of a sample: {problem}", where)
         if name in samples[:number]:
             raise InputError(path, f"the sample {quoted(name)} is listed twice", where)
     return samples
