@@ -3,7 +3,7 @@
 import stat
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 
 import numpy as np
 
@@ -60,8 +60,8 @@ def _old_qualities(sources: Sequence[Source]) -> Iterator[str]:
     for source in sources[:LOOKED_AT]:
         if source.layout != "fastq" or not is_regular(source.path):
             continue
-        with suppress(InputError), closing(blocks(source, LOOKED_AT_BYTES)) as content:
-            raw = next(content)
+        with suppress(InputError):
+            raw = next(blocks(source, LOOKED_AT_BYTES))
             final = len(raw) < LOOKED_AT_BYTES
             table = parse(raw, "fastq", final=final, offset=PHRED_OFFSETS[0]).table
             values = [raw[at : at + n] for at, n in table[:, [QUALITY, LENGTH]].tolist()]
