@@ -24,6 +24,7 @@ PLAIN_BASES = np.frombuffer(b"ACGTUacgtu", np.uint8)
 SPACERS = range(17, 22)  # lengths of guides without a PAM
 OLD_OFFSET, OLD_HIGHEST = 64, 105  # qualities of Illumina 1.3 to 1.7
 LOOKED_AT, LOOKED_AT_BYTES = 20, 1 << 20  # files whose qualities are looked at, and bytes of each
+LOOKED_AT_SIGNATURES = 10_000
 
 
 def notes_before(
@@ -80,7 +81,7 @@ def _exact_ends(signatures: Signatures, options: ScanOptions) -> Iterator[str]:
     if not options.most_errors or bool(prefix) == bool(suffix):
         return
     bases, letters = prefix or suffix, signatures.letters.joined
-    borders = signatures.letters.offsets
+    borders = signatures.letters.offsets[: LOOKED_AT_SIGNATURES + 1]
     first = letters[borders[:-1, None] + np.arange(bases)]
     last = letters[borders[1:, None] - np.arange(bases, 0, -1)]
     kept, other = (first, last) if prefix else (last, first)

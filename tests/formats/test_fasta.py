@@ -124,6 +124,7 @@ def test_pieces__of_any_spans_and_blocks_are_the_records_of_the_whole(
     cuts=st.lists(st.integers(0, 60), max_size=4),
     block=st.integers(2, 20),
 )
+@example(letters=[b"\r"] * 4 + [b"A"], cuts=[1], block=2)
 def test_pieces__of_marks_and_line_ends_anywhere(
     letters: list[bytes], cuts: list[int], block: int
 ) -> None:

@@ -66,8 +66,9 @@ def read_pieces(
     first, line_begins = _first_bases(file, start, border, exact)
     letters = buffers.take(max(0, min(border + overlap, size) - start))
     block, table = np.empty(block_bytes, np.uint8), empty_table(ROWS)
-    tables, count, bases, beyond, stop, why = [], 0, 0, 0, first, BLOCK_FULL
-    while why in (TABLE_FULL, BLOCK_FULL) and stop < border:
+    tables, count, bases, beyond, stop = [], 0, 0, 0, first
+    why = BLOCK_FULL if first < border else Fault.NONE
+    while why in (TABLE_FULL, BLOCK_FULL):
         count, bases, beyond, stop, line_begins, why = fasta.read(
             file, stop, line_begins, border, size, overlap, block, letters, bases, table, count,
             beyond,
