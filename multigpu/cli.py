@@ -1,17 +1,19 @@
 """The command line: commands are imported when they are called, errors become exit statuses."""
 
 import importlib
+import logging
 import os
 import sys
 import traceback
 from contextlib import suppress
 from difflib import get_close_matches
+from os import environ
 from typing import NoReturn
 
 import click
 
 from multigpu import __version__
-from multigpu.errors import Failure
+from multigpu.errors import Failure, UsageError, printable
 from multigpu.run.signals import ENDED_BY, describe, signal_of, stop_listening
 
 WORKLOADS = {
@@ -69,7 +71,11 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     """Run a command and exit: 0; 1 failed; 2 the user's mistake; 3 in part; 128 + n by signal n."""
     arguments = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in arguments
+    if logging.lastResort:
+        logging.lastResort.setFormatter(_PrintableNotes())
     try:
+        if environ.get("NUMBA_NUM_THREADS", "").strip() == "0":
+            raise UsageError("NUMBA_NUM_THREADS is 0, with which nothing can be compiled: unset it")
         status = cli.main(arguments, prog_name="multigpu", standalone_mode=False)
         _leave(status if isinstance(status, int) else 0)
     except (KeyboardInterrupt, click.Abort) as error:
@@ -103,13 +109,14 @@ def _complain(text: str, debug: bool) -> None:
         if debug:
             traceback.print_exc()
         if text:
-            click.echo(f"multigpu: error: {_printable(text)}", err=True)
+            click.echo(f"multigpu: error: {printable(text)}", err=True)
 
 
-def _printable(text: str) -> str:
-    """Return a message with escapes for what moves a terminal's cursor, as names may hold it."""
-    lines = text.split("\n  ")
-    return "\n  ".join("".join(c if c.isprintable() else repr(c)[1:-1] for c in x) for x in lines)
+class _PrintableNotes(logging.Formatter):
+    """Formatter of notes, which repeat paths and names."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(super().format(record))
 
 
 def _leave(status: int) -> NoReturn:

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from multigpu.cluster.errors import Failure, UsageError, first_line
 
 __all__ = [
-    "Failure", "InputError", "Unreadable", "UsageError", "first_line", "printable_name", "quoted",
-    "several",
+    "Failure", "InputError", "Unreadable", "UsageError", "first_line", "printable",
+    "printable_name", "quoted", "several",
 ]  # fmt: skip
 
 NAMED = 5  # names that a message lists
@@ -40,6 +40,17 @@ def several(names: Sequence[str]) -> str:
     listed = ", ".join(map(printable_name, names[:NAMED]))
     more = len(names) - NAMED
     return listed if more <= 0 else f"{listed} and {more:,} {'other' if more == 1 else 'others'}"
+
+
+def printable(text: str) -> str:
+    """Return what a terminal or a report shows of a text: escapes for what moves a cursor.
+
+    Paths and names of other programs may hold it. Lines that are set in are lines of ours.
+    """
+    if text.isprintable():
+        return text
+    lines = text.split("\n  ")
+    return "\n  ".join("".join(c if c.isprintable() else repr(c)[1:-1] for c in x) for x in lines)
 
 
 def printable_name(name: str) -> str:

@@ -25,6 +25,7 @@ from multigpu.run.command import (
     options,
     options_from,
     print_outcome,
+    say,
     start_workers,
     watch,
 )
@@ -131,7 +132,7 @@ def _print_result(result: "CnvResult", outputs: OutputOptions, reporting: Report
     """Print the notes and a line about the result, with what to open first."""
     if not reporting.quiet:
         for note in result.notes:
-            click.echo(f"multigpu: note: {note}", err=True)
+            say(f"note: {note}")
     carriers = len(set(result.called.sample.tolist()))
     found = f"{number_of(len(result.called), 'CNV')} in {carriers:,} of"
     found += f" {number_of(len(result.samples), 'sample')}"

@@ -17,7 +17,7 @@ from multigpu.cnv.output.windows import Window
 from multigpu.cnv.result import CnvResult
 from multigpu.cnv.samples.inputs import COUNTING
 from multigpu.count.options import CountOptions
-from multigpu.run.report import literal
+from multigpu.run.report import literal, shown
 
 PLOTLY = "package_data/plotly.min.js"
 OTHER = "#b8bcc4"
@@ -44,7 +44,7 @@ def render(
     """
     from jinja2 import Environment
 
-    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(autoescape=True, finalize=shown, trim_blocks=True, lstrip_blocks=True)
     source = files("multigpu.cnv").joinpath("report.html.j2").read_text(encoding="utf-8")
     losses, gains = overview.calls_by_sample(result)
     samples = len(result.samples)

@@ -22,6 +22,7 @@ from multigpu.run.command import (
     options,
     options_from,
     print_outcome,
+    say,
     watch,
 )
 from multigpu.run.compiling import compilation_reported
@@ -126,7 +127,7 @@ def command(files: tuple[str, ...], output: str | None, **values: Any) -> None:
     write_counts(output, counts)
     if not reporting.quiet:
         for note in counts.notes:
-            click.echo(f"multigpu: note: {note}", err=True)
+            say(f"note: {note}")
     samples = number_of(len(counts.samples), "sample")
     outcome = f"{number_of(int(counts.values.sum()), 'read')} of {samples}"
     print_outcome(reporting, f"{outcome} in {number_of(len(counts.regions), 'region')}", output)

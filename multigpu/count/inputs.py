@@ -18,6 +18,7 @@ from multigpu.formats.alignments.files import (
     sample_of,
 )
 from multigpu.formats.alignments.regions import Regions, read_bed, windows
+from multigpu.formats.names import name_problem
 
 
 def choose_regions(file: Alignments, options: CountOptions) -> tuple[Regions, tuple[str, ...]]:
@@ -77,6 +78,9 @@ def choose_sample_names(files: Sequence[Alignments], names: Sequence[str]) -> tu
     names_or_stems = names or [Path(file.path).stem for file in files]
     # Tables are UTF-8: other bytes of a name become U+FFFD.
     texts = tuple(os.fsencode(name).decode("utf-8", "replace") for name in names_or_stems)
+    for file, name in zip(files, texts, strict=True):
+        if problem := name_problem(name):
+            raise InputError(file.path, f"its sample is called {quoted(name)}: {problem}")
     for name, times in Counter(texts).items():
         if times > 1:
             groups = " by their read groups" if by_group else ""

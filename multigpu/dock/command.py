@@ -20,6 +20,7 @@ from multigpu.run.command import (
     options,
     options_from,
     print_outcome,
+    say,
     start_workers,
     watch,
 )
@@ -227,7 +228,7 @@ def _print_skipped(job: "DockJob", poses: str | None) -> None:
     skipped, docked = len(job.stats.skipped), job.stats.ligands
     if skipped:
         what = f"{skipped:,} of {skipped + docked:,} ligands were skipped"
-        click.echo(f"multigpu: {what}: see {tables_beside(poses)[1]}", err=True)
+        say(f"{what}: see {tables_beside(poses)[1]}")
 
 
 def _found(job: "DockJob") -> str:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.dock.output.error_table import Skipped, one_line
+from multigpu.errors import printable
 from multigpu.formats.molecules.autodock import atom_columns
 from multigpu.formats.molecules.columns import AtomColumns, LigandColumns
 from multigpu.formats.molecules.elements import HEAVY_HYDROGEN
@@ -20,6 +21,7 @@ from multigpu.formats.molecules.molecule import Molecule, MoleculeError, Positio
 from multigpu.formats.molecules.poses import SAME, render
 from multigpu.formats.molecules.registry import COLUMN_FORMATS, FORMATS, parse
 from multigpu.formats.molecules.sdf import SDF
+from multigpu.formats.names import name_problem
 from multigpu.formats.storage.sources import Source, suffix_of
 from multigpu.formats.storage.stored_streams import STDIN
 from multigpu.formats.tables.texts import Texts, replace_undecodable
@@ -135,6 +137,9 @@ class LigandLoader:
                 batch.reasons[i] = str(error)
         batch.atoms = batch.atoms.replace(alone)
         unfit = dict(self._drawings(batch)) | dict(self._out_of_room(batch))
+        for i, name in enumerate(batch.names):
+            if problem := name_problem(name):
+                unfit[i], batch.names[i] = batch.reasons.get(i, problem), printable(name)
         batch.atoms = batch.atoms.replace(dict.fromkeys(sorted(unfit), AtomColumns.empty(1)))
         batch.reasons |= unfit
         docked = np.flatnonzero(batch.atoms.sizes)

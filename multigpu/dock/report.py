@@ -12,7 +12,7 @@ from multigpu.formats.molecules.molecule import Bond, Molecule, MoleculeError
 from multigpu.formats.molecules.pockets import Pocket
 from multigpu.formats.molecules.registry import parse
 from multigpu.formats.optional import import_package
-from multigpu.run.report import literal
+from multigpu.run.report import literal, shown
 
 if TYPE_CHECKING:
     from multigpu.dock.job import DockJob
@@ -47,7 +47,9 @@ def write_report(path: str, job: "DockJob", summary: dict[str, Any]) -> None:
 
     What cannot be drawn is left out: the poses are written, so the job has not failed.
     """
-    environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment = jinja2.Environment(
+        autoescape=True, finalize=shown, trim_blocks=True, lstrip_blocks=True
+    )
     template = files("multigpu.dock").joinpath("report.html.j2").read_text("utf-8")
     scores = np.concatenate([np.empty(0), *job.stats.scores])
     html = environment.from_string(template).render(

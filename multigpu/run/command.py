@@ -24,7 +24,7 @@ from multigpu.cluster.engine.output import (
     is_replaced,
 )
 from multigpu.cluster.workers.worker import start_device
-from multigpu.errors import UsageError
+from multigpu.errors import UsageError, printable
 from multigpu.run.compiling import compilation_reported
 from multigpu.run.options import Lanes, RunOptions
 from multigpu.run.trace import log_events, record_timeline
@@ -90,11 +90,11 @@ CLUSTER = (
     ),
     click.option(
         "--threads", type=int, default=0, metavar="N",
-        help="CPU threads, or chunks in progress on each GPU.  [default: automatic]",
+        help="CPU threads, or chunks in progress on each GPU; 0: automatic.  [default: 0]",
     ),
     click.option(
         "--workers", "processes", type=int, default=0, metavar="N",
-        help="Worker processes on this machine.  [default: automatic]",
+        help="Worker processes on this machine; 0: automatic.  [default: 0]",
     ),
     click.option(
         "--chunk-timeout", type=float, metavar="SECONDS",
@@ -312,7 +312,12 @@ def print_outcome(reporting: Reporting, found: str, place: str | None) -> None:
     if not reporting.quiet:
         where = "standard output" if place in (None, *STDOUT) else place
         with suppress(OSError):  # nobody reads it any more
-            click.echo(f"multigpu: {found}; written to {where}", err=True)
+            say(f"{found}; written to {where}")
+
+
+def say(text: str) -> None:
+    """Print a line on standard error."""
+    click.echo(f"multigpu: {printable(text)}", err=True)
 
 
 def answer(lines: Iterable[str]) -> None:

@@ -18,6 +18,7 @@ from rich.text import Text
 
 from multigpu.cluster.devices.gpus import survey
 from multigpu.cluster.engine.events import Event
+from multigpu.errors import printable
 
 if TYPE_CHECKING:
     from multigpu.run.job import Job
@@ -28,7 +29,7 @@ PRINTED_EVERY = 30.0  # seconds between two lines, in a file
 
 def _print(line: str) -> None:
     with suppress(OSError, ValueError):  # nobody reads it any more
-        sys.stderr.write(f"{line}\n")
+        sys.stderr.write(f"{printable(line)}\n")
         sys.stderr.flush()
 
 
@@ -84,7 +85,7 @@ class Progress:
         self._shown: AbstractContextManager[object] = (
             Live(
                 console=Console(stderr=True),
-                get_renderable=lambda: Text("\n".join(self._lines())),
+                get_renderable=lambda: Text("\n".join(map(printable, self._lines()))),
                 refresh_per_second=DRAWN_PER_SECOND,
                 transient=True,
             )

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.cluster.engine.events import Event
+from multigpu.errors import printable
 
 BINS = 240
 LEFT, WIDTH, ROW, BAR = 260, 720, 24, 16  # pixels: names, all bars, a row, a bar
@@ -70,6 +71,11 @@ def _covered(spans: NDArray[np.float64]) -> NDArray[np.float64]:
     return covered
 
 
+def shown(value: object) -> object:
+    """Return what a page shows of a value: of plain texts what is printable."""
+    return printable(value) if type(value) is str else value
+
+
 def literal(name: str) -> str:
     """Return `name` so that plotly shows it letter by letter: it knows tags and templates."""
-    return escape(name, quote=False).replace(TEMPLATE, "%&#123;")
+    return escape(printable(name), quote=False).replace(TEMPLATE, "%&#123;")

@@ -7,21 +7,22 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from hashlib import blake2b
+from itertools import chain
 from typing import Any
 
 from multigpu.cluster.engine.codec import Codec
 from multigpu.cluster.workers.worker import Outcome
 from multigpu.formats.sequences.signatures import read_signatures
 from multigpu.formats.storage.read_ahead import Streams
-from multigpu.formats.storage.sources import Source, inspect_source, is_repeatable
+from multigpu.formats.storage.sources import Source, is_repeatable
 from multigpu.formats.tables.batch import Batch
 from multigpu.formats.tables.sam import References
 from multigpu.run import fitness
 from multigpu.run.job import Crew, Job, JobStats, check_unchanged, describe_inputs
 from multigpu.run.options import RunOptions
-from multigpu.scan.inputs import ScanInputs
+from multigpu.scan.inputs import ScanInputs, open_samples
 from multigpu.scan.join import Joiner
-from multigpu.scan.notes import notes_after, notes_before
+from multigpu.scan.notes import note_on_ambiguity, notes_after, notes_before
 from multigpu.scan.options import ScanOptions, scan_lanes
 from multigpu.scan.parts import JOURNAL_CLASSES, OutputNeeds, ScanPart
 from multigpu.scan.patterns import check_errors
@@ -29,6 +30,8 @@ from multigpu.scan.plan import ScanPlan, plan_scan, scan_spans
 from multigpu.scan.work import ScanWorkload
 
 logger = logging.getLogger(__name__)
+
+EARLY_HITS = 1000  # from which on matches are looked at while they come
 
 
 @dataclass
@@ -69,11 +72,10 @@ class ScanJob(Job):
         self.references = References()
         self.signatures = read_signatures(inputs.signatures)
         check_errors(self.signatures, options)
-        self.sources = [inspect_source(path) for path in inputs.samples]
+        self.sources, notes = open_samples(inputs.samples)
         self._samples = inputs.samples
-        self.notes_before = list(
-            notes_before(self.sources, inputs.signatures, self.signatures, options)
-        )
+        found = notes_before(self.sources, inputs.signatures, self.signatures, options)
+        self.notes_before = [*inputs.notes, *notes, *found]
         if not all(map(is_repeatable, inputs.samples)):
             self._journal_path = None
 
@@ -144,13 +146,17 @@ class ScanJob(Job):
         needs = needs or OutputNeeds()
         joiner = Joiner(self.sources, self.options, self.references if needs.records else None)
         self._note(self.notes_before)
-        for outcome in self.outcomes(needs):
-            for rows in joiner.rows(outcome.part):
-                self.stats.hits = joiner.totals.hits
-                yield rows
-        yield from joiner.finish()
-        self.stats.hits = joiner.totals.hits
+        for rows in chain(self._joined(joiner, needs), joiner.finish()):
+            self.stats.hits = joiner.totals.hits
+            # Rows that nobody wants are noted before they fill a disk.
+            if joiner.totals.hits >= EARLY_HITS:
+                self._note(note_on_ambiguity(joiner.totals))
+            yield rows
         self._note(notes_after(self.signatures, self.options, joiner.totals))
+
+    def _joined(self, joiner: Joiner, needs: OutputNeeds) -> Iterator[Batch | bytes]:
+        for outcome in self.outcomes(needs):
+            yield from joiner.rows(outcome.part)
 
     def _note(self, notes: Iterable[str]) -> None:
         """Print notes, and keep them for the summary."""

@@ -32,6 +32,8 @@ class ScanTotals:
                       `MOST_NAMES` names
     example           the first repeated name
     longest           bases of the longest sample, with rows or not
+    nameless          samples with rows that have no name, among these
+    ambiguity_noted   whether the user was told of ambiguous matches
     """
 
     hits: int = 0
@@ -39,6 +41,8 @@ class ScanTotals:
     repeated: int = 0
     example: bytes = b""
     longest: int = 0
+    nameless: int = 0
+    ambiguity_noted: bool = False
     _names: set[bytes] = field(default_factory=set)
 
     def add(self, stats: RowStats) -> None:
@@ -47,7 +51,9 @@ class ScanTotals:
         if len(self._names) >= MOST_NAMES:
             return
         for name in stats.sample_names.split(b"\n")[:-1]:
-            if name in self._names:
+            if not name:
+                self.nameless += 1
+            elif name in self._names:
                 self.repeated += 1
                 self.example = self.example or name
             self._names.add(name)

@@ -97,7 +97,8 @@ class ScanPart:
     """Rows of one span. Samples are counted from the first record that begins in the span.
 
     source        number of the sample file
-    begin, stop   bytes of the file that the part covers; begin -1: no record was found
+    begin, stop   bytes of the file that the part covers; begin -1: no record, or of FASTA no line
+                  that is no header line of the span before
     records       records that begin in the span
     bases         bases that stand in the span
     longest       bases of the longest record or piece in the span

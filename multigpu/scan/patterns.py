@@ -44,7 +44,7 @@ def check_errors(signatures: Signatures, options: ScanOptions) -> None:
                 f"exact {part} of {_bases(bases)}: the signature {name} has only"
                 f" {_bases(lengths[shortest])}"
             )
-    if options.hits != "all" or options.exact_prefix or options.exact_suffix:
+    if options.exact_prefix or options.exact_suffix:
         return
     spare = lengths - allowed_bases(options.most_errors, lengths)
     at = int(np.argmin(spare))
@@ -52,8 +52,8 @@ def check_errors(signatures: Signatures, options: ScanOptions) -> None:
         kind = "edits" if options.max_edits else "mismatches"
         raise UsageError(
             f"up to {options.most_errors} {kind}: the signature {quoted(signatures.names[at])} has"
-            f" only {_bases(lengths[at])} and would match everywhere; allow fewer, a share of the"
-            " length (e.g. 0.1), or ask for the best hits only"
+            f" only {_bases(lengths[at])} and would match everywhere; allow fewer, or a share of"
+            " the length (e.g. 0.1)"
         )
 
 

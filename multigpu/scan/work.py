@@ -43,7 +43,7 @@ class ScanWorkload:
 
     needs     what the output needs
     expected  requirements for a worker that is not this process
-    reached   on the client: the byte up to which each FASTQ source is known to be cut right
+    reached   on the client: the byte up to which each source is known to be cut right
     """
 
     key: str
@@ -70,19 +70,18 @@ class ScanWorkload:
         """Return the span again, from where the part before ended, if the part begins elsewhere.
 
         The first span of a FASTQ file begins at a record, so by induction all do, however the first
-        record of a span was found. FASTA spans and blocks are exact by themselves.
+        record of a span was found; likewise spans of FASTA begin after a header line that continues
+        in them. Blocks are exact by themselves.
         """
         source = self.sources[part.source]
-        if isinstance(span, BlockSpan) or not source.cuttable or source.layout == "fasta":
+        if isinstance(span, BlockSpan) or not source.cuttable:
             return None
         reached = self.reached.get(part.source, 0)
         if part.begin == reached:
             self.reached[part.source] = part.stop
             return None
-        one_record_covers_it = (
-            span is not None and reached >= span.stop and not part.records and part.error is None
-        )
-        if span is None or one_record_covers_it:
+        is_empty = not part.records and part.lead is None and part.error is None
+        if span is None or (reached >= span.stop and is_empty):
             return None
         return replace(span, start=reached, exact=True)
 

@@ -13,6 +13,7 @@ from multigpu.cluster.deploy.deployment import Deployment
 from multigpu.cnv.command_options import CALLING, MODEL, NORMALIZATION
 from multigpu.count.command import COUNT
 from multigpu.dock.command import DOCK, request_of
+from multigpu.errors import printable
 from multigpu.run.command import RUN, answer, number_of, options, options_from
 from multigpu.run.options import RunOptions
 from multigpu.scan.command import SCAN, scan_options
@@ -184,7 +185,7 @@ class PlannedJob:
     def show(self, as_json: bool, entries: dict[str, Any], lines: Sequence[str]) -> None:
         """Print what every plan has, then entries of this kind as JSON, or else lines."""
         if not as_json:
-            answer([*self.places(), *lines])
+            answer(map(printable, [*self.places(), *lines]))
             return
         plan = self.plan
         facts = {

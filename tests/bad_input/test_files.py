@@ -99,7 +99,8 @@ def test_empty_file__is_named(
     refused: Refused, store: Store, compress: Callable[[bytes], bytes], content: bytes
 ) -> None:
     path = store("empty.fq", compress(content))
-    assert refused(store("good.fq", READS), path) == f"{path}: is empty"
+    assert refused(path) == f"{path}: is empty"
+    assert refused(store("good.fq", READS), signatures=path) == f"{path}: is empty"
 
 
 @pytest.mark.parametrize("device", ["zero", "full", "random", "urandom"])

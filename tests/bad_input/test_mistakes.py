@@ -1,13 +1,17 @@
 """What users of scan get wrong: refused with the cure, or noted, never answered in silence."""
 
+import re
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from bad_input.given import READS, SIGNATURES, Refused, Store
-from support.program import Run
+from support.program import Run, program
 
+from multigpu import scan
+from multigpu.formats.storage.sources import LIST_CURE
 from multigpu.formats.storage.suffixes import check_page
 
 LONG = b">contig\n" + b"ACGTTGCA" * 40 + b"\n"
@@ -108,6 +112,139 @@ def test_signatures__longer_than_all_samples_are_noted(
         "1 of 2 signatures cannot occur: they are longer than the longest sample (6 bases), e.g."
         " 'contig' with 320"
     )
+
+
+def test_empty_files__among_others_are_noted(
+    main: Run, noted: Noted, store: Store, signatures: str
+) -> None:
+    empty = [store(f"empty{i}.fq", content) for i, content in enumerate([b"", b"\n \n"])]
+    notes = noted(store("reads.fq", READS), *empty, "-s", signatures)
+    assert notes == [f"2 empty sample files are left out: {', '.join(empty)}"]
+    ended = main("scan", *empty, "-s", signatures, "--gpus", "none")
+    assert (ended.status, ended.problem) == (2, f"{empty[1]}: is empty")
+
+
+def test_directory__of_which_files_are_left_out_is_noted(
+    noted: Noted, store: Store, signatures: str
+) -> None:
+    store("in/a.fq", READS)
+    folder = str(Path(store("in/b.fq", READS.replace(b"@r", b"@q"))).parent)
+    assert noted(folder, "-s", signatures) == []
+    store("in/c.sdf", b"")
+    assert noted(folder, "-s", signatures)[0].endswith("are read a.fq, b.fq; not c.sdf")
+    store("in/d.fa", LONG)
+    Path(folder, "c.sdf").unlink()
+    assert noted(folder, "-s", signatures)[0].endswith("are read a.fq, b.fq, d.fa")
+
+
+def test_reads_as_signatures__are_noted(noted: Noted, store: Store) -> None:
+    reads = store("reads.fq", READS)
+    assert noted(reads, "-s", reads) == [f"the signatures ({reads}) are FASTQ: are they reads?"]
+
+
+GUIDE = "ACGTTGCAACGTTGCAACGT"
+
+
+@pytest.mark.parametrize(
+    ("guide", "option", "note"),
+    [
+        ("NGG" + GUIDE, "suffix", "CGT of 'g', whose other end is NGG: if that is the PAM, give"),
+        (GUIDE + "NGG", "prefix", "ACG of 'g', whose other end is NGG: if that is the PAM, give"),
+        (GUIDE, "suffix", "CGT of 'g': if the signatures are guides, the PAM has to be a part"),
+        (GUIDE, "prefix", "ACG of 'g': if the signatures are guides, the PAM has to be a part"),
+        (GUIDE + "NGG", "suffix", ""),
+        ("NGG" + GUIDE, "prefix", ""),
+        (GUIDE + "TGG", "suffix", ""),
+    ],
+)
+def test_exact_part__at_the_end_without_the_pam_is_noted(
+    noted: Noted, store: Store, guide: str, option: str, note: str
+) -> None:
+    signatures = store("g.fa", f">g\n{guide}\n".encode())
+    options = (f"--exact-{option}", "3", "--max-mismatches", "2")
+    notes = noted(store("long.fa", LONG), "-s", signatures, *options)
+    assert notes == [] if not note else notes[0].startswith(f"--exact-{option} 3 keeps {note}")
+
+
+def test_qualities__of_old_illumina_files_are_noted(
+    noted: Noted, store: Store, signatures: str
+) -> None:
+    old = store("old.fq", b"@r\nACGTACGT\n+\nhhhh\nhBBB\n")
+    (note,) = noted(old, "-s", signatures)
+    assert note.endswith("below '@', as in old Illumina files, which need --phred-offset 64")
+    assert noted(old, "-s", signatures, "--phred-offset", "64") == []
+    for values in (b"hhhhhhhh", b"hhhhhhh?", b"~~~~~~~h"):
+        reads = store("new.fq", b"@r\nACGTACGT\n+\n" + values + b"\n")
+        assert noted(reads, "-s", signatures) == []
+
+
+def test_records__without_a_name_are_noted(noted: Noted, store: Store) -> None:
+    samples, signatures = store("s.fa", b">\nACGT\n> x\nACGT\n"), store("g.fa", b">\nACGT\n")
+    assert noted(samples, "-s", signatures) == [
+        "signatures without a name: 1; their column is empty",
+        "samples without a name that have rows: 2; their column is empty",
+    ]
+
+
+def test_ambiguous_matches__are_noted_before_the_others_come(
+    main: Run, store: Store, signatures: str
+) -> None:
+    samples = store("n.fa", b"".join(b">s%d\n%s\n" % (i, 1500 * b"N") for i in range(40)))
+    result = scan(samples, signatures, gpus="none", hits="all", max_chunk_bytes=1600, threads=1)
+    batches, taken = iter(result), 0
+    while not result._job.notes:
+        taken += len(next(batches))
+    assert taken <= 4500
+    assert sum(map(len, batches)) > 20_000
+    assert [note.split(" matches")[0] for note in result._job.notes] == ["1,497 of 1,497"]
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"ACGTACGTAC\nACGTACGTAA\n", "is a list, and not FASTA: awk '{print"),
+        (b"name;seq\ng1;ACGTACGTAC\n", "is a list, and not FASTA: awk '{print"),
+        (b"g1\tACGTACGTAC\t7\n", "is a list, and not FASTA: awk '{print"),
+        (b"name;seq\ng1;hello\n", "neither FASTQ nor FASTA: begins with 'name;seq'"),
+    ],
+)
+def test_list_of_sequences__is_refused_with_the_cure(
+    refused: Refused, store: Store, content: bytes, problem: str
+) -> None:
+    path = store("list.txt", content)
+    assert refused(store("reads.fq", READS), signatures=path).startswith(f"{path}: {problem}")
+
+
+def test_cures_of_lists__make_fasta(tmp_path: Path) -> None:
+    first, second = re.findall(r"awk .*?}'", LIST_CURE)
+    for cure, text in ((first, "ACGT\nAC\n"), (second, "1\tACGT\n2,AC\n")):
+        made = subprocess.run(cure, shell=True, input=text, stdout=-1, text=True, check=True)
+        assert made.stdout == ">1\nACGT\n>2\nAC\n"
+
+
+def test_paths__that_no_shell_has_expanded_or_joined_by_commas(
+    refused: Refused, store: Store
+) -> None:
+    reads = store("reads.fq", READS)
+    assert refused("~/reads.fq").endswith("no shell has expanded the ~: leave out the quotes")
+    problem = "there is no such file; separate files by spaces, not by commas"
+    assert refused(f"{reads},{reads}") == f"{reads},{reads}: {problem}"
+
+
+def test_names__in_notes_and_at_the_end_move_no_cursor(store: Store, signatures: str) -> None:
+    reads = store("a\x1b[2J.fq", READS)
+    ended = program("scan", reads, reads, "-s", signatures, "--gpus", "none", "-o", f"{reads}.tsv")
+    assert (ended.status, ended.out) == (0, "")
+    assert ended.all_err.count("a\\x1b[2J.fq") == 2
+    assert "\x1b" not in ended.all_err
+
+
+def test_threads_of_numba__that_are_none_are_refused(
+    main: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NUMBA_NUM_THREADS", "0")
+    ended = main("scan")
+    assert (ended.status, "unset it" in ended.problem) == (2, True)
 
 
 def test_swapped_files__are_noted(noted: Noted, store: Store, signatures: str) -> None:

@@ -131,7 +131,7 @@ def test_illegal_base__is_told_with_its_record_and_position(
     refused: Refused, store: Store, letter: str, shown: str, options: tuple[str, ...]
 ) -> None:
     reads = fastq(("r1", "ACGT", "IIII"), ("r2 two", f"ACG{letter}T{letter}", "IIIIII"))
-    fasta = f">r1\nACGT\n>r2 two\nAC\nG{letter}\nT{letter}\n".encode()
+    fasta = f">r1\nACGT\n>r2 two\nAC\nG{letter}A\nT{letter}\n".encode()
     for path in (store("illegal.fq", reads), store("illegal.fa", fasta)):
         problem = refused(path, options=options)
         where = f"{path}: record 'r2', position 3 (from 0)"

@@ -302,6 +302,11 @@ def test_sample_names__of_read_groups(tmp_path: Path, suffix: str, mode: str) ->
     assert count(paths, sample_names="@RG").samples == ("sample one", "sample two")
 
 
+def test_sample_names__with_control_characters_are_refused(some: str, refused: Run) -> None:
+    problem = refused(some, "--sample-names", "a\x1b[2J")
+    assert r"its sample is called 'a\x1b[2J': the name has the control character" in problem
+
+
 def test_sample_names__of_read_groups_that_do_not_name_one(tmp_path: Path, refused: Run) -> None:
     none, two = (with_groups(tmp_path / f"{len(g)}.bam", *g) for g in ((), ("a", "b")))
     same = with_groups(tmp_path / "same.bam", "a"), with_groups(tmp_path / "twin.bam", "a")

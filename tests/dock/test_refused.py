@@ -68,6 +68,17 @@ def test_dock__leaves_what_other_runs_in_its_folder_have_skipped(dock: Dock) -> 
     assert not Path("c.errors.tsv").exists()
 
 
+def test_dock__skips_ligands_whose_names_move_a_cursor_or_have_no_end(dock: Dock) -> None:
+    names = ("bad\x1b[2J", "good", 5000 * "x")
+    Path("some.xyz").write_text("".join(f"1\n{name}\nC 0 0 0\n" for name in names))
+    assert dock("-o", "poses.sdf", of="some.xyz") == SOME_SKIPPED
+    assert names_in("poses.sdf") == ["good"]
+    first, second = table("poses.errors.tsv")
+    assert first["ligand"] == r"bad\x1b[2J"
+    assert first["reason"].startswith(r"the name has the control character '\x1b'")
+    assert second["reason"].startswith("the name has more than 4,096 bytes")
+
+
 def test_dock__lists_what_is_skipped_in_a_directory_of_poses(dock: Dock) -> None:
     Path("some.xyz").write_text("1\ngood\nC 0 0 0\n1\nbad\nC 0 nan 0\n")
     assert dock("-o", "poses/", of="some.xyz") == SOME_SKIPPED

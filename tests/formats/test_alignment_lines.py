@@ -160,13 +160,6 @@ def test_query__that_sam_does_not_allow(name: bytes) -> None:
             assert error.problem.startswith("has no name, which SAM needs: name it, or choose")
 
 
-def test_reference_without_a_base_cannot_be_named() -> None:
-    batch = rows((b"e", 0, 0, 0, False, math.nan, 6, b"6D"))
-    batch.sample_length[:] = 0
-    with pytest.raises(UsageError, match="no references without a base, but 'e' has none and mat"):
-        SamOfSignatures(SIGNATURES, ()).lines(batch)
-
-
 # ---- files ------------------------------------------------------------------------------------
 
 HEADER = b"@HD\tVN:1.6\tSO:unsorted\n@SQ\tSN:s1\tLN:30\n"

@@ -373,6 +373,13 @@ def test_text__through_a_pipe(tmp_path: Path) -> None:
         writer.join()
 
 
+def test_parquet__with_a_name_that_is_not_utf8(tmp_path: Path) -> None:
+    path = str(tmp_path / os.fsdecode(b"a\xff.parquet"))
+    write_counts(path, table())
+    with pytest.raises(InputError, match="its name is not UTF-8, as Parquet needs: rename it"):
+        read_counts(path)
+
+
 def test_gzip__that_is_cut(tmp_path: Path) -> None:
     path = tmp_path / "a.tsv.gz"
     write_counts(str(path), table())

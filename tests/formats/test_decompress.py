@@ -22,6 +22,7 @@ from support.stored import (
 
 from multigpu.errors import InputError
 from multigpu.formats.storage import decompress
+from multigpu.formats.storage.decompress import ZSTD_MAGIC
 from multigpu.formats.storage.sources import blocks, inspect_source
 
 # ---- blocks: good data ------------------------------------------------------------------------
@@ -75,11 +76,31 @@ def test_blocks__read_every_legal_form(store: Callable[..., str], stored: bytes)
     assert content(store(stored)) == READS
 
 
+def windowed(log: int) -> bytes:
+    compressor = zstd.ZstdCompressor(options={zstd.CompressionParameter.window_log: log})
+    return compressor.compress(READS, compressor.FLUSH_BLOCK) + compressor.flush()
+
+
 def test_blocks__read_zstd_with_the_longest_window(store: Callable[..., str]) -> None:
-    options = {zstd.CompressionParameter.window_log: 31}
-    compressor = zstd.ZstdCompressor(options=options)
-    stored = compressor.compress(READS, compressor.FLUSH_BLOCK) + compressor.flush()
-    assert content(store(stored)) == READS
+    assert content(store(windowed(29))) == READS
+
+
+@pytest.mark.parametrize(
+    ("stored", "size"),
+    [
+        (windowed(30), 1 << 30),
+        (windowed(31), 1 << 31),
+        (ZSTD_MAGIC + b"\xe0" + (3 << 30).to_bytes(8, "little") + bytes(20), 3 << 30),
+        (ZSTD_MAGIC + b"\xa1\x07" + (3 << 30).to_bytes(4, "little") + bytes(20), 3 << 30),
+    ],
+    ids=["1 GiB", "2 GiB", "one segment", "one segment with a dictionary"],
+)
+def test_blocks__refuse_a_zstd_window_that_is_too_large(
+    store: Callable[..., str], stored: bytes, size: int
+) -> None:
+    problem = f"its zstd window has {size:,} bytes, and 536,870,912 are the most"
+    with pytest.raises(InputError, match=problem):
+        content(store(stored))
 
 
 def test_blocks__refuse_a_size_of_nothing(store: Callable[..., str]) -> None:

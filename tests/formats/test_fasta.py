@@ -1,9 +1,10 @@
 """FASTA read from a file in spans and blocks: the records of the whole, wherever it is cut."""
 
+import re
 from itertools import product
 
 import pytest
-from hypothesis import example, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from support.examples import examples
 from support.sequence_texts import FASTA, Record, array, buffers, opened, slices, texts
@@ -16,6 +17,7 @@ from multigpu.formats.storage.sources import Source
 from multigpu.kernels.compiled.text.records import BASES, LENGTH, NAME, NAME_END, QUALITY
 
 LONG = b">" + 40 * b"x" + b" one\nACGT\n>" + 30 * b"y" + b"\r\nAC\r\nGT\r\n>z" + 50 * b" "
+COMMENT = b">r\nAC\n>0123456789 A " + 20 * b"ACGT" + b"\nGT\n>s " + 30 * b"A"
 
 
 def whole(text: bytes) -> list[Record]:
@@ -25,11 +27,24 @@ def whole(text: bytes) -> list[Record]:
 
 
 def read(
-    file: int, text: bytes, begin: int, border: int, overlap: int = 0, block: int = 64
+    file: int,
+    text: bytes,
+    begin: int,
+    border: int,
+    overlap: int = 0,
+    block: int = 64,
+    exact: bool = False,
 ) -> FastaPieces:
     source = Source("samples.fa", len(text), "none", "fasta")
     return read_pieces(
-        file, source, begin, border, overlap=overlap, buffers=buffers(), block_bytes=block
+        file,
+        source,
+        begin,
+        border,
+        exact=exact,
+        overlap=overlap,
+        buffers=buffers(),
+        block_bytes=block,
     )
 
 
@@ -109,10 +124,12 @@ def test_pieces__of_any_spans_and_blocks_are_the_records_of_the_whole(
     cuts=st.lists(st.integers(0, 60), max_size=4),
     block=st.integers(2, 20),
 )
+@example(letters=[b"\r"] * 4 + [b"A"], cuts=[1], block=2)
 def test_pieces__of_marks_and_line_ends_anywhere(
     letters: list[bytes], cuts: list[int], block: int
 ) -> None:
     text = b">r\n" + b"".join(letters)
+    assume(re.search(rb">[^\n ]*\r(?!\n|$)", text) is None)  # names that are refused
     inside = sorted(cut for cut in cuts if cut <= len(text))
     assert joined(text, inside, 3, block) == whole(text)
 
@@ -123,16 +140,43 @@ def test_pieces__of_more_records_than_a_table_holds(monkeypatch: pytest.MonkeyPa
     assert joined(text, [4000], 3, 50) == whole(text)
 
 
+@pytest.mark.parametrize("size", range(1, 30))
 def test_pieces__of_a_header_longer_than_what_is_looked_back(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
-    """Its end is taken for bases, as docs/scan.md says."""
+    """The span before knows where it ends: read again from there, all records are right."""
     monkeypatch.setattr(fasta, "LOOK_BACK", 8)
-    text = b">r\nAC\n>0123456789 A\nGT\n"
-    near, far = text.index(b"3"), text.index(b" A")
-    with opened(text) as file:
-        assert rows_of(file, read(file, text, near, len(text))) == [(b"", b"GT", None)]
-        assert rows_of(file, read(file, text, far, len(text))) == [(b"", b" AGT", None)]
+    reached = 0
+    bases: dict[bytes, bytes] = {}
+    with opened(COMMENT) as file:
+        for begin in range(0, len(COMMENT), size):
+            border = min(begin + size, len(COMMENT))
+            found = read(file, COMMENT, begin, border, 2)
+            is_empty = reached >= border and not len(found.table)
+            if found.begin != reached and not is_empty:
+                found = read(file, COMMENT, reached, border, 2, exact=True)
+            if found.begin == reached:
+                reached = found.stop
+            for number, (name, letters, _) in enumerate(rows_of(file, found)):
+                name = name or list(bases)[-1]
+                last = number + 1 == len(found.table)
+                inside = letters[: len(letters) - (found.beyond if last else 0)]
+                bases[name] = bases.get(name, b"") + inside
+    assert bases == {b"r": b"AC", b"0123456789": b"GT", b"s": b""}
+    assert reached == len(COMMENT)
+
+
+def test_pieces__of_a_name_that_is_refused() -> None:
+    for name, problem in (
+        (b"a\x1b[2J", "the control character '\\x1b'"),
+        (5000 * b"a", "more than"),
+    ):
+        text = b">r1\nAC\n>" + name + b"\nGT\n"
+        with opened(text) as file:
+            for block in (4, 1000, 10_000):
+                found = read(file, text, 0, len(text), block=block)
+                assert rows_of(file, found) == [(b"r1", b"AC", None)]
+                assert f"at byte 7: the name has {problem}" in str(found.error)
 
 
 # ---- what is wrong ----------------------------------------------------------------------------

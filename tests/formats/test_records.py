@@ -21,6 +21,7 @@ from support.sequence_texts import (
 
 from multigpu.formats.sequences import records
 from multigpu.formats.sequences.records import parse
+from multigpu.kernels.compiled.text import LONGEST_NAME
 from multigpu.kernels.compiled.text.records import (
     COLUMNS,
     LENGTH,
@@ -53,7 +54,7 @@ def plain_parse(text: bytes, layout: Layout, offset: int = 33) -> Plain:
 
 
 def blank_end(text: bytes, at: int) -> int:
-    return len(text) - len(text[at:].lstrip(b"\r\n"))
+    return len(text) - len(text[at:].lstrip())
 
 
 def line_at(text: bytes, at: int) -> tuple[bytes, int]:
@@ -67,14 +68,18 @@ def name_of(header: bytes) -> bytes:
     return header[1:].replace(b"\t", b" ").split(b" ")[0]
 
 
+def is_refused(header: bytes) -> bool:
+    return any(byte < 32 or byte == 127 for byte in name_of(header))
+
+
 def plain_fasta(text: bytes, at: int, _: int) -> tuple[Record | None, int]:
     header, at = line_at(text, at)
-    if not header.startswith(b">"):
+    if not header.startswith(b">") or is_refused(header):
         return None, at
     bases = b""
     while at < len(text) and text[at : at + 1] != b">":
         line, at = line_at(text, at)
-        bases += line
+        bases += line.rstrip()
     return (name_of(header), bases, None), at
 
 
@@ -86,13 +91,17 @@ def plain_fastq(text: bytes, at: int, offset: int) -> tuple[Record | None, int]:
         bases, lines = bases + line, lines + 1
     if not header.startswith(b"@") or text[at : at + 1] != b"+":
         return None, at
-    _, at = line_at(text, at)
-    if lines <= 1:
-        quality, at = line_at(text, at)
-    while lines > 1 and at < len(text) and len(quality) < len(bases):
+    plus, at = line_at(text, at)
+    quality, at = line_at(text, at)
+    several = lines > 1
+    while at < len(text) and len(quality) < len(bases):
         line, at = line_at(text, at)
-        quality += line
+        quality, several = quality + line, True
     if len(quality) != len(bases) or any(not offset <= byte <= 126 for byte in quality):
+        return None, at
+    if several and lines <= 1 and at < len(text) and text[at] not in b"@ \t\v\f\r\n":
+        return None, at
+    if is_refused(header) or name_of(plus) not in (b"", name_of(header)):
         return None, at
     return (name_of(header), bases, quality), blank_end(text, at)
 
@@ -231,6 +240,16 @@ AT = len(GOOD)
         (b"@r2\nAC\n+\n\x7fI\n", Fault.QUALITY, 0),
         (b"@r2\nACG\n+\nI\rI\n", Fault.QUALITY, 0),
         (b"@r2\nAC\nGT\n+\nII\nI\x1f\n", Fault.QUALITY, 0),
+        (b"@r2\nACGT\n+\nI\n@r3\nA\n+\nI\n", Fault.LENGTHS, 1),
+        (b"@r2\nACGT\n+\nI\n@r3\nAA\n+\nI\n", Fault.LENGTHS, 1),
+        (b"@r2\nACGT\n+\nI\nI\n\nI I\n", Fault.LENGTHS, 1),
+        (b"@r2 x\nAC\n+r3 x\nII\n", Fault.OTHER_NAME, 0),
+        (b"@r2\nAC\n+r22\nII\n", Fault.OTHER_NAME, 0),
+        (b"@r2\nAC\n+r\r\nII\n", Fault.OTHER_NAME, 0),
+        (b"@\nAC\n+r2\nI\n", Fault.OTHER_NAME, 0),
+        (b"@r2\x1b[1m\nAC\n+\nII\n", Fault.NAME, 0),
+        (b"@r2\xc2\x9b\nAC\n+\nII\n", Fault.NAME, 0),
+        (b"@" + LONGEST_NAME * b"r" + b"r\nAC\n+\nII\n", Fault.NAME, 0),
         (b"@r2\nAC\n+\nI", Fault.INCOMPLETE, 0),
         (b"@r2\nAC\n+", Fault.INCOMPLETE, 0),
         (b"@r2\nAC\n", Fault.INCOMPLETE, 0),
@@ -246,6 +265,14 @@ def test_fault__stops_at_its_record_and_keeps_those_before(
     parsed = parse(raw, "fastq", final=True, offset=33)
     assert (parsed.fault, parsed.stop, parsed.qualities) == (fault, AT, qualities)
     assert slices(raw, parsed) == [(b"r1", b"ACGT", b"IIII")]
+
+
+def test_names__of_every_letter_but_control_characters_are_read() -> None:
+    name = "é€😀".encode() + b"\xff\x80" + (LONGEST_NAME - 11) * b"~"
+    for layout, text in (("fastq", b"@%s x\nAC\n+%s\nII\n"), ("fasta", b">%s x\nAC\n")):
+        raw = array(text.replace(b"%s", name))
+        parsed = parse(raw, layout, final=True, offset=33)
+        assert [record[0] for record in slices(raw, parsed)] == [name]
 
 
 def test_parse__of_a_fasta_text_that_begins_with_a_carriage_return() -> None:

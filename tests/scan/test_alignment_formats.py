@@ -329,18 +329,6 @@ def test_program__has_the_options_that_rows_depend_on(given: Given) -> None:
 # ---- what cannot be written -------------------------------------------------------------------
 
 
-def test_empty_sample__that_matches_is_refused(given: Given, scan: Scan) -> None:
-    (given.folder / "e.fa").write_bytes(b">one\nACGT\n>none\n>two\nACGT\n")
-    (given.folder / "g.fa").write_bytes(b">g\nAC\n")
-    options = ("-s", str(given.folder / "g.fa"), "--max-edits", "2")
-    path = str(given.folder / "e.fa")
-    assert scan(path, options=options, name="a.paf").splitlines()[1] == (
-        b"g\t2\t0\t2\t+\tnone\t0\t0\t0\t0\t2\t255\tNM:i:2\tAS:i:-2\tcg:Z:2I"
-    )
-    with pytest.raises(UsageError, match="SAM has no references without a base, but 'none'"):
-        scan(path, options=options, name="a.sam")
-
-
 @pytest.mark.parametrize("size", ["1", "9", "100000"])
 @pytest.mark.parametrize("name", ["a.sam", "a.bam"])
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "2 edits, strict": {"max_edits": 2, "hits": "all", "strand": "both", "sample_n": "mismatch"},
     "best edits": {"max_edits": 0.3, "hits": "best", "strand": "both"},
     "exact prefix": {"max_edits": 3, "exact_prefix": 3, "hits": "all", "strand": "both"},
-    "as many as bases": {"max_edits": 40, "hits": "best"},
+    "all bases but one": {"max_edits": 0.99, "hits": "best"},
     "few ambiguous": {"max_edits": 0.2, "max_ambiguous": 1, "hits": "best", "strand": "both"},
 }
 
@@ -260,14 +260,6 @@ def test_formats__have_the_columns_of_errors(scan: Scan, tmp_path: Path) -> None
     assert frame["mismatches"].tolist() == [3]
 
 
-def test_match_without_a_base_of_the_sample_has_no_score(scan: Scan, tmp_path: Path) -> None:
-    (tmp_path / "r.fq").write_bytes(fastq([("r", "TT", "II")]))
-    (tmp_path / "g.fa").write_bytes(fasta([("g", "AC")]))
-    options = ("-s", str(tmp_path / "g.fa"), "--max-edits", "2", "--min-score", "3")
-    lines = scan(str(tmp_path / "r.fq"), options=options).splitlines()
-    assert lines[1:] == [b"r\tg\t0\t0\t+\t\t2\t2D"]
-
-
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
@@ -281,8 +273,9 @@ def test_match_without_a_base_of_the_sample_has_no_score(scan: Scan, tmp_path: P
         ({"exact_suffix": 2.0}, r"^exact_suffix is 2\.0; it must be a whole number$"),
         ({"max_edits": 2, "exact_prefix": 6}, ("^exact prefix of 6 bases: the signature 'short'"
          " has only 5 bases$")),
-        ({"max_mismatches": 5, "hits": "all"}, ("^up to 5 mismatches: the signature 'short' has"
-         " only 5 bases and would match everywhere; allow fewer, a share of the length")),
+        *[({"max_mismatches": 5, "hits": hits}, ("^up to 5 mismatches: the signature 'short' has"
+         " only 5 bases and would match everywhere; allow fewer, or a share of the length"))
+         for hits in ("first", "best", "all")],
     ],
 )  # fmt: skip
 def test_limits__that_cannot_be_are_refused(

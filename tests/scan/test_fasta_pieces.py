@@ -1,5 +1,6 @@
 """FASTA records that stand in several spans, against the whole file in one."""
 
+import gzip
 from pathlib import Path
 
 import numpy as np
@@ -59,3 +60,16 @@ def test_scan__illegal_base_in_a_later_piece_is_told_from_the_record_s_begin(
     for size in (4, 10, 50, 1000):
         with pytest.raises(InputError, match=r"s\.fa: record 'two', position 82 \(from 0\): '!'"):
             scanned(tmp_path, max_chunk_bytes=size)
+
+
+def test_scan__header_lines_of_any_length_are_no_bases(tmp_path: Path) -> None:
+    """They are as long as several spans, and as what is looked back."""
+    bases = "TTACGTTTCC" * 9000
+    text = f">one\nGGACGTGG\n>two {bases}\nAC\nGT\n>three {bases[:70_000]}\n>four\nACGT\n"
+    (tmp_path / "s.fa").write_text(text)
+    (tmp_path / "z.fa.gz").write_bytes(gzip.compress(text.encode()))
+    (tmp_path / "g.fa").write_text(">g\nACGT\n")
+    whole = rows(scan(tmp_path / "z.fa.gz", tmp_path / "g.fa", gpus="none", hits="all"))
+    assert [(row[0], row[4]) for row in whole] == [("one", 2), ("two", 0), ("four", 0)]
+    for size in (20_000, 70_003, 100_000, 1_000_000):
+        assert scanned(tmp_path, hits="all", max_chunk_bytes=size) == whole, size

@@ -36,6 +36,8 @@ FASTQ = {
     "empty sequences": b"@r1\n\n+\n\n@r2\nAC\n+\nII\n@r3\n\n+\n\n@r4\n\n+\n\n",
     "blank lines between": b"\n\n@r1\nACGT\n+\nIIII\n\n\r\n\n@r2\nAC\n+\nII\n\n\n",
     "no names": b"@\nACGT\n+\nIIII\n@ one\nAC\n+\nII\n",
+    "wrapped qualities": b"@r1\nACGT\n+r1\nII\n5@\n@r2\nACG\n+\nI\r\n@I\r\n\n@r3\nA\n+\nI\n",
+    "names repeated": b"@r1 one\nACGT\n+r1 two\nIIII\n@r2\nAC\n+ r3\nII\n \t\n@r\tx\nA\n+r\r\nI\n",
 }
 FASTA = {
     "plain": b">r1 one\nACGT\n>r2\nAC\n",
@@ -46,6 +48,7 @@ FASTA = {
     "blank lines": b"\n\r\n>r1\n\nAC\n\nGT\n\n>r2\n\n\nAC\n\n",
     "no names": b">\nACGT\n> one\nAC\n",
     "marks inside": b">r1 >x\nAC\n>r2>\nAC\n",
+    "white space": b" \n\t\n>r1  \nAC \n \t\nGT\t\x0b\x0c\r\n\r\n>r2\n \nA  C\n\tA \r",
 }
 TEXTS = [("fastq", name) for name in FASTQ] + [("fasta", name) for name in FASTA]
 
@@ -75,7 +78,8 @@ def letters_at(raw: NDArray[np.uint8], row: NDArray[np.int64], column: int) -> b
     """Return a record's bases or qualities, on several lines only where the row says so."""
     text = raw[row[column] :].tobytes()
     if row[WRAPPED]:
-        text = b"".join(line.removesuffix(b"\r") for line in text.split(b"\n"))
+        is_fasta, lines = row[QUALITY] < 0, text.split(b"\n")
+        text = b"".join(line.rstrip() if is_fasta else line.removesuffix(b"\r") for line in lines)
     return text[: row[LENGTH]]
 
 
@@ -121,7 +125,7 @@ def texts(draw: st.DrawFn, layout: Layout) -> bytes:
         out += wrapped(draw, bases, cuts, end)
         if layout == "fastq":
             values = draw(quality)[: len(bases)]
-            several = any(sum(cuts[:i]) < len(bases) for i in range(1, len(cuts) + 1))
-            out += b"+" + end + wrapped(draw, values, draw(widths) if several else [], end)
+            out += b"+" + draw(st.sampled_from([b"", b"r%d" % number])) + end
+            out += wrapped(draw, values, draw(widths), end)
         out += end * draw(st.integers(0, 2))
     return out.rstrip(b"\r\n") if draw(st.booleans()) and bases else out

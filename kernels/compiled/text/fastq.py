@@ -1,7 +1,6 @@
 """FASTQ: bytes, or spans of a file, to tables of records.
 
-Sequence and qualities may stand on several lines. Of a sequence on one line the qualities are on
-one, too.
+Sequence and qualities may stand on several lines.
 """
 
 from typing import Any
@@ -16,6 +15,7 @@ from multigpu.kernels.compiled.text.lines import (
     NEWLINE,
     PLUS,
     end_of_name,
+    is_blank,
     line_end,
     skip_blank,
     trimmed,
@@ -63,16 +63,20 @@ def parse(raw: Any, begin: Any, border: Any, final: Any, low: Any, table: Any) -
         if raw[plus] != PLUS:
             return count, at, Fault.NO_PLUS.value, 0
         quality = line_end(raw, plus) + 1
-        stop, found, good = _qualities(raw, quality, letters, lines, low)
+        stop, found, good, wrapped = _qualities(raw, quality, letters, lines, low, final)
         cut = found < letters and raw[size - 1] != NEWLINE
         if stop >= size and (cut or not final):
             return count, at, Fault.INCOMPLETE.value, 0
+        name_end = end_of_name(raw, at + 1, trimmed(raw, at + 1, end))
+        if name_end < 0:
+            return count, at, Fault.NAME.value, 0
+        if quality - plus > 2 and not _repeats_name(raw, plus, at, name_end):
+            return count, at, Fault.OTHER_NAME.value, 0
         if found != letters:
             return count, at, Fault.LENGTHS.value, found
-        table[count, NAME] = at + 1
-        table[count, NAME_END] = end_of_name(raw, at + 1, trimmed(raw, at + 1, end))
+        table[count, NAME], table[count, NAME_END] = at + 1, name_end
         table[count, BASES], table[count, LENGTH] = end + 1, letters
-        table[count, QUALITY], table[count, WRAPPED] = min(quality, size), lines > 1
+        table[count, QUALITY], table[count, WRAPPED] = min(quality, size), wrapped
         count += 1
         if not good:
             return count, at, Fault.QUALITY.value, 0
@@ -97,25 +101,45 @@ def _sequence(raw: Any, start: Any) -> Any:
 
 
 @jit_no_alloc
-def _qualities(raw: Any, start: Any, letters: Any, lines: Any, low: Any) -> Any:
-    """Return where the quality lines end, how many qualities they have, and whether all are good.
+def _repeats_name(raw: Any, plus: Any, header: Any, name_end: Any) -> Any:
+    """Whether the line with + has no name, or the name of the header."""
+    stop = end_of_name(raw, plus + 1, trimmed(raw, plus + 1, line_end(raw, plus)))
+    if stop == plus + 1:
+        return True
+    same = stop - plus == name_end - header
+    for i in range(1, stop - plus if same else 1):
+        same &= raw[plus + i] == raw[header + i]
+    return same
 
-    One line of sequence has one line of qualities; several have as many as are needed.
+
+@jit_no_alloc
+def _qualities(raw: Any, start: Any, letters: Any, lines: Any, low: Any, final: Any) -> Any:
+    """Return where the qualities end, their number, whether all are good, and if lines are wrapped.
+
+    There are as many lines as are needed. Of a sequence on one line these are one, unless several
+    have exactly the qualities that it needs, all good, and no other line follows than a header: a
+    record that lost qualities is not to take the next one for its own.
     """
     end, size = start + letters, raw.shape[0]
     # Nearly always the line ends where it should, and need not be searched for its end.
     usual = lines <= 1 and end < size and raw[end] == NEWLINE
     if usual and not any_outside(raw, start, letters, low):
-        return end + 1, letters, True
+        return end + 1, letters, True, False
     found, good, at = 0, True, start
-    while at < size and (found < letters or lines <= 1):
+    first_end, first_found, first_good = start, 0, True
+    while at < size and (found < letters or at == start):
         end = line_end(raw, at)
         here = trimmed(raw, at, end) - at
         good &= not any_outside(raw, at, here, low)
         found, at = found + here, end + 1
-        if lines <= 1:
-            break
-    return at, found, good
+        if first_end == start:
+            first_end, first_found, first_good = at, found, good
+    if lines > 1:
+        return at, found, good, True
+    complete = found == letters and good and (at >= size or raw[at] == AT or is_blank(raw[at]))
+    if at > first_end and (complete or (at >= size and not final)):
+        return at, found, good, True
+    return first_end, first_found, first_good, False
 
 
 @jit_no_alloc

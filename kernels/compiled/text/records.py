@@ -30,10 +30,12 @@ class Fault(IntEnum):
     NO_PLUS = 3
     LENGTHS = 4
     QUALITY = 5
+    NAME = 6  # has a control character, or is too long
+    OTHER_NAME = 7  # after '+'
 
 
 # Other reasons to stop: what the caller has to make larger, and a file that cannot be read.
-TABLE_FULL, LETTERS_FULL, BLOCK_FULL, UNREADABLE = range(6, 10)
+TABLE_FULL, LETTERS_FULL, BLOCK_FULL, UNREADABLE = range(8, 12)
 
 
 @jit_no_alloc
@@ -42,7 +44,7 @@ def gather(raw: Any, table: Any, letters: Any, at: Any) -> Any:
     for i in range(table.shape[0]):
         begin, length = table[i, BASES], table[i, LENGTH]
         if table[i, WRAPPED]:
-            copy_letters(letters, at, raw, begin, length)
+            copy_letters(letters, at, raw, begin, length, table[i, QUALITY] < 0)
         else:
             copy_bytes(letters, at, raw, begin, length)
         at += length

@@ -8,9 +8,8 @@ from multigpu.cnv.options import CnvOptions
 from multigpu.errors import UsageError, printable_name, quoted
 from multigpu.formats.alignments.files import without_chr
 from multigpu.formats.alignments.regions import Regions
+from multigpu.formats.names import name_problem
 from multigpu.formats.tables.counts import Counts
-
-SEPARATORS = "\t\r\n"  # of the tables that are written
 
 
 def check_counts(counts: Counts, controls: Counts | None, options: CnvOptions) -> None:
@@ -18,8 +17,8 @@ def check_counts(counts: Counts, controls: Counts | None, options: CnvOptions) -
     if not len(counts.regions):
         raise UsageError("there are no regions")
     for name in (*counts.regions.names, *counts.samples):
-        if any(sign in name for sign in SEPARATORS):
-            raise UsageError(f"{quoted(name)} cannot be a name in tables: rename it")
+        if problem := name_problem(name):
+            raise UsageError(f"{quoted(name)} cannot be a name in tables: {problem}")
     check_samples(counts.samples, controls.samples if controls else None, options)
     if controls is not None:
         _check_same_regions(counts.regions, controls.regions)

@@ -3,7 +3,8 @@
 * **FASTQ**: a span has the records that begin in it; where its first one begins is guessed, and the
   guess is checked against where the span before ended.
 * **FASTA**: a span has the bases that stand in it, even of records that began before or continue
-  after it; such a piece extends over the border as far as a signature may reach.
+  after it; such a piece extends over the border as far as a signature may reach. Whether it begins
+  in a header line is guessed where that line is very long, and checked likewise.
 * Blocks of a stream are whole records, parsed where the job was started.
 """
 
@@ -112,6 +113,7 @@ class SpanReader:
                 source,
                 span.start,
                 span.stop,
+                exact=span.exact,
                 overlap=self._overlap,
                 buffers=self._letters,
             )
@@ -126,8 +128,8 @@ class SpanReader:
             inside=inside,
             lead=found.lead,
             tail=True,
-            begin=span.start,
-            stop=span.stop,
+            begin=found.begin,
+            stop=found.stop,
             error=found.error,
         )
 

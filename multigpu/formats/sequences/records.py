@@ -3,12 +3,14 @@
 The columns of a table are described in `multigpu.kernels.compiled.text.records`.
 """
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError, quoted
+from multigpu.formats.names import LONGEST_NAME, name_problem
 from multigpu.formats.storage.sources import Source
 from multigpu.kernels.compiled.text import fasta, fastq
 from multigpu.kernels.compiled.text.fastq import HIGHEST_QUALITY
@@ -57,15 +59,17 @@ def parse(raw: NDArray[np.uint8], layout: str, *, final: bool, offset: int) -> P
 def _parse_fasta(raw: NDArray[np.uint8], final: bool) -> Parsed:
     """Parse all records but the last, which may continue; if the bytes are final, all of them."""
     border = len(raw) if final else _last_header(raw)
-    tables, stop = [empty_table(0)], skip_blank(raw, 0)
+    stop = skip_blank(raw, 0)
     if stop < border and raw[stop] != GREATER:
-        return Parsed(table=tables[0], stop=stop, fault=Fault.NO_HEADER)
-    while stop < border:
+        return Parsed(table=empty_table(0), stop=stop, fault=Fault.NO_HEADER)
+    tables, fault = [empty_table(0)], TABLE_FULL
+    while fault == TABLE_FULL:
         table = empty_table(ROWS)
-        count, stop = fasta.parse(raw[:border], stop, table)
+        count, stop, fault = fasta.parse(raw[:border], stop, table)
         tables.append(table[:count])
-    fault = Fault.NONE if final else Fault.INCOMPLETE
-    return Parsed(table=np.concatenate(tables), stop=border, fault=fault)
+    if fault == Fault.NONE and not final:
+        fault = Fault.INCOMPLETE
+    return Parsed(table=np.concatenate(tables), stop=stop, fault=Fault(fault))
 
 
 def _last_header(raw: NDArray[np.uint8]) -> int:
@@ -108,13 +112,19 @@ def _problem(raw: NDArray[np.uint8], parsed: Parsed, origin: int, offset: int) -
         return f"the record is cut off: the data end at byte {origin + len(raw)}"
     if parsed.fault is Fault.NO_PLUS:
         return "the sequence is not followed by a line that begins with '+'"
+    if parsed.fault is Fault.NAME:
+        name = raw[parsed.stop + 1 : parsed.stop + LONGEST_NAME + 2].tobytes()
+        return name_problem(re.split(rb"[ \t]|\r?\n", name)[0])
+    if parsed.fault is Fault.OTHER_NAME:
+        line = raw[parsed.stop :].tobytes().split(b"\n+", 1)[1].partition(b"\n")[0].rstrip()
+        return f"the qualities are those of another record: its name after '+' is {quoted(line)}"
     if parsed.fault is Fault.LENGTHS:
         lines = raw[parsed.stop :].tobytes().split(b"\n+", 1)[0].split(b"\n")[1:]
         bases = sum(len(line.rstrip(b"\r")) for line in lines)
         return f"the sequence has {bases} bases, the quality has {parsed.qualities} characters"
     row = parsed.table[-1]
     values = np.empty(row[LENGTH], np.uint8)
-    copy_letters(values, 0, raw, row[QUALITY], row[LENGTH])
+    copy_letters(values, 0, raw, row[QUALITY], row[LENGTH], False)
     position = int(np.flatnonzero((values < offset) | (values > HIGHEST_QUALITY))[0])
     letter = quoted(bytes([values[position]]))
     return f"{letter} at position {position} (from 0) is no quality from offset {offset}"

@@ -2,14 +2,14 @@
 
 from typing import Any, Literal, Protocol
 
-from multigpu.errors import InputError
+from multigpu.errors import Failure, InputError
 
 Kind = Literal["gzip", "zstd"]
 
 CHUNK = 256 << 10  # stored bytes that are read at a time
 PIECE = 128 << 10  # decompressed bytes at a time: they stay in the cache of a core
 HEADER = 64  # bytes at the front of a member, in which the size of a BGZF block is looked for
-ZSTD_LONGEST_WINDOW = 31  # log2: what `zstd --long=31` writes
+ZSTD_LONGEST_WINDOW = 29  # log2: a decompressor takes several times as many bytes
 
 GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
@@ -94,10 +94,24 @@ class Members:
         try:
             piece: bytes = self._member.decompress(stored, most)
         except Exception as error:  # each library has its own class
+            if (window := _zstd_window(self._front)) > 1 << ZSTD_LONGEST_WINDOW:
+                problem = f"its zstd window has {window:,} bytes, and {1 << ZSTD_LONGEST_WINDOW:,}"
+                cure = f"compress it with --long={ZSTD_LONGEST_WINDOW} or less"
+                raise InputError(self._stream.path, f"{problem} are the most: {cure}") from error
             raise damage_error(self._stream.path, self._kind, error) from error
         if self._member.eof:
             self._stored, self._member = self._member.unused_data, None
         return piece
+
+
+def _zstd_window(header: bytes) -> int:
+    """Return the bytes of a zstd frame's window; 0 for what begins otherwise."""
+    if not header.startswith(ZSTD_MAGIC) or len(header) < 18:
+        return 0
+    if header[4] & 0x20:  # one segment, as long as the content
+        at = 5 + (0, 1, 2, 4)[header[4] & 3]
+        return int.from_bytes(header[at : at + (1 << (header[4] >> 6))], "little")
+    return (8 + (header[5] & 7)) << (7 + (header[5] >> 3))
 
 
 def _decompressor(kind: Kind) -> Any:
@@ -116,6 +130,8 @@ def damage_error(path: str, kind: Kind, error: Exception) -> Exception:
     """Return the error for what a library says of damaged data."""
     if isinstance(error, MemoryError):
         return error
+    if "not enough memory" in str(error):
+        return Failure(f"{path}: there is not enough memory to decompress it")
     if isinstance(error, EOFError):
         return truncation_error(path, kind)
     return InputError(path, f"{kind} data is corrupt: {str(error).rpartition(': ')[2]}")

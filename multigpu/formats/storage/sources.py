@@ -55,6 +55,10 @@ LOOK = 64 << 10  # content bytes looked at in one go to find the first character
 UTF_16 = "is text in UTF-16: convert it with `iconv -f UTF-16 -t UTF-8`"
 SAM = re.compile(rb"@(HD|SQ|RG|PG|CO)\t")
 SEQUENCE = re.compile("[ACGTUN]{4,}", re.IGNORECASE)
+# A list of sequences, or a table with names before them, with a line of titles or without.
+LISTED = re.compile(rb'(.*\n)?([^,;\t\n]*[,;\t])?"?[ACGTUN]{8,}"?\s*([,;\t\n]|\Z)', re.IGNORECASE)
+LIST_CURE = r"""is a list, and not FASTA: awk '{print ">" NR "\n" $1}' makes that of sequences,
+ awk -F '[,;\t]' '{print ">" $1 "\n" $2}' of names and sequences""".replace("\n ", " ")
 
 # How files begin that are often given by mistake -> what to say instead of the first letters.
 STRANGERS = {
@@ -91,12 +95,15 @@ class Kind:
 
 
 def _sequence_layout(path: str, start: bytes) -> str:
-    if b"\n" not in start and b"\r" in start.rstrip():
+    is_foreign = start.startswith(tuple(STRANGERS))
+    if b"\n" not in start and b"\r" in start.rstrip() and not is_foreign:
         raise InputError(path, "its lines end with carriage returns: convert them to newlines")
     if b"\0" in start[:4] and start.strip(b"\0")[:1] in (b"@", b">"):
         raise InputError(path, UTF_16)
     if SAM.match(start):
         raise InputError(path, "is a SAM file: convert it with `samtools fastq`")
+    if start[:1] not in b"@>" and LISTED.match(start):
+        raise InputError(path, LIST_CURE)
     return {b"@": "fastq", b">": "fasta"}.get(start[:1], "")
 
 
@@ -128,6 +135,10 @@ class Source:
 
 
 # ---- which files ------------------------------------------------------------------------------
+
+
+class EmptyInput(InputError):
+    """A file has no content, or only white space."""
 
 
 def expand(paths: Sequence[str], kind: Kind = SEQUENCES) -> list[str]:
@@ -168,6 +179,12 @@ def plain_bytes(paths: Sequence[str], kind: Kind = SEQUENCES, compressed: int = 
 def _expand_one(path: str, kind: Kind) -> list[str]:
     if path == STDIN or is_remote(path):
         return [path]
+    if not os.path.lexists(path):
+        if path.startswith("~"):
+            problem = "there is no such file; no shell has expanded the ~: leave out the quotes"
+            raise InputError(path, problem)
+        if "," in path and all(map(os.path.lexists, path.split(","))):
+            raise InputError(path, "there is no such file; separate files by spaces, not by commas")
     if is_pattern(path):
         found = sorted(glob.glob(path, recursive=True))  # noqa: PTH207  (Path.glob: no "/…/*.fq")
         if not found:
@@ -284,7 +301,7 @@ def _compression(head: bytes) -> Compression:
 def _layout(path: str, content: Stream, kind: Kind) -> str:
     start = _first_letters(content)
     if not start:
-        raise InputError(path, "is empty")
+        raise EmptyInput(path, "is empty")
     if layout := kind.layout(path, start):
         return layout
     for magic, problem in STRANGERS.items():

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.errors import UsageError, quoted
 from multigpu.formats.tables.batch import Batch
 from multigpu.formats.tables.columns import (
     Column,
@@ -66,12 +65,7 @@ class SamOfSignatures:
         self._seen = np.zeros(len(signatures), bool)
 
     def lines(self, batch: Batch) -> bytes:
-        """Return the lines of some rows. Raises UsageError for a sample without a base."""
-        if len(empty := np.flatnonzero(batch.sample_length == 0)):
-            raise UsageError(
-                f"SAM has no references without a base, but {quoted(batch.sample[empty[0]])} has"
-                " none and matches: allow fewer errors, or choose --format paf"
-            )
+        """Return the lines of some rows."""
         rows = Rows.of(batch, self._signatures, self._requested)
         return b"".join([self._lines(piece) for piece in rows.pieces()])
 

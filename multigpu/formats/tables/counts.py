@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from multigpu.cluster.engine.output import atomic_output
 from multigpu.errors import Failure, InputError, UsageError, first_line, quoted
 from multigpu.formats.alignments.regions import LONGEST, Regions, in_order, no_region
+from multigpu.formats.names import name_problem
 from multigpu.formats.storage.compressed import Compressed, compressed_output
 from multigpu.formats.storage.sources import is_regular, open_content
 from multigpu.formats.storage.suffixes import PARQUET, suffix_of_output
@@ -163,11 +164,12 @@ def _check(path: str, rows: _Rows, samples: Sequence[str], before: int) -> None:
 
 def _check_names(path: str, rows: _Rows, before: int) -> None:
     """Raise InputError at the first row with a chromosome that is no name."""
-    wrong = [number for number, name in enumerate(rows.names) if not name or "\0" in name]
+    wrong = [number for number, name in enumerate(rows.names) if not name or name_problem(name)]
     if wrong and (there := np.isin(rows.chrom, wrong)).any():
         row = int(np.argmax(there))
         name = rows.names[rows.chrom[row]]
-        problem = f"{quoted(name)} is no chromosome" if name else "the chromosome has no name"
+        problem = f"{quoted(name)} is no chromosome: {name_problem(name)}"
+        problem = problem if name else "the chromosome has no name"
         raise InputError(path, problem, f"row {before + row + 1}, column chrom")
 
 
@@ -190,8 +192,8 @@ def _check_samples(path: str, columns: Sequence[str]) -> tuple[str, ...]:
         where = f"column {number + 4}"
         if not name:
             raise InputError(path, "has no name", where)
-        if "\0" in name:
-            raise InputError(path, f"{quoted(name)} is no name of a sample", where)
+        if problem := name_problem(name):
+            raise InputError(path, f"{quoted(name)} is no name of a sample: {problem}", where)
         if name in samples[:number]:
             raise InputError(path, f"the sample {quoted(name)} is listed twice", where)
     return samples
@@ -327,6 +329,8 @@ def _as_parquet(path: str) -> Iterator[None]:
 
     try:
         yield
+    except UnicodeEncodeError as error:
+        raise InputError(path, "its name is not UTF-8, as Parquet needs: rename it") from error
     except MemoryError:  # that of Arrow is an ArrowException, too
         raise
     except (pa.ArrowException, OSError, ValueError) as error:
