@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from multigpu.cluster.engine.output import LOCK, is_left_folder
+
 PREFIX = "multigpu-"
-LOCK = ".multigpu-lock"  # a file with the host's name, locked as long as the folder is needed
 
 
 @contextmanager
@@ -32,7 +33,7 @@ def scratch_folder(parent: Path | None = None) -> Iterator[str]:
 
 
 def _hold(folder: Path) -> int:
-    """Lock the folder: its file gets its name when it is locked, so it is never seen unlocked."""
+    """Lock the folder by a file with the host's name, which is never seen unlocked."""
     new = folder / f"{LOCK}.new"
     lock = os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
     try:
@@ -62,6 +63,7 @@ def _remove_abandoned(lock: Path) -> None:
         host = platform.node().encode()
         if (
             os.fstat(descriptor).st_uid == os.geteuid()
+            and is_left_folder(lock.parent)
             and os.read(descriptor, len(host) + 1) == host
         ):
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
