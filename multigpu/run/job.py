@@ -208,7 +208,7 @@ class Job:
             workers = workers_of_client(self._client, worker.OWN, self.run.worker_timeout)
         if self.run.gpus == "none":
             workers.gpu = None
-        wanted = fitness.expected(inputs, folders)
+        wanted = fitness.compare_copies(workers, fitness.expected(inputs, folders))
         found = _examined(workers, wanted)
         if workers.gpu is not None and not any(each.gpu for each in found.values()):
             if self.run.gpus == "all":

@@ -115,6 +115,13 @@ def fingerprint(path: str) -> Fingerprint:
     return Fingerprint(size, found, status.st_mtime_ns)
 
 
+def content_digest(path: str) -> str:
+    """Return a digest of a local file's whole content. Raises Unreadable."""
+    with errors_named(path):
+        size = status_of(path).st_size
+    return digest(_hash_pieces(lambda at: read_part(path, at, PIECE), size))
+
+
 def fingerprint_or_none(path: str) -> Fingerprint | None:
     """Return the fingerprint, or None for what cannot be read or has none."""
     try:
