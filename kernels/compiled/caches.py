@@ -109,6 +109,6 @@ def warn(what: str, why: str, variable: str) -> None:
     """Say once, and not in every worker process, that compiled code is not kept."""
     if parent_process() is None:
         logger.warning(
-            "multigpu: compiled %s are neither loaded nor kept, as %s (%s may name a folder of your "
-            "own)", what, why, variable,
+            "multigpu: compiled %s are neither loaded nor kept, as %s (%s may name a folder of"
+            " your own)", what, why, variable,
         )  # fmt: skip

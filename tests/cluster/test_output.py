@@ -11,7 +11,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -174,13 +173,10 @@ def test_temporary_name__that_is_taken_by_something_else_is_refused_and_left(
         name /= output.LOCK
     take_name(kind, name, tmp_path / "elsewhere")
     before = sorted(tmp_path.rglob("*"))
-    with ExitStack() as stack:
-        with pytest.raises(UsageError, match=rf"out: {name} is in the way") as said:
-            if taken == "journal":
-                stack.enter_context(output.open_locked(name, "out"))
-            else:
-                stack.enter_context(atomic_output(str(tmp_path / "out")))
-        assert "\n" not in str(said.value)
+    target = str(tmp_path / "out")
+    with pytest.raises(UsageError, match=rf"out: {name} is in the way") as said:
+        output.open_locked(name, "out") if taken == "journal" else atomic_output(target).__enter__()
+    assert "\n" not in str(said.value)
     assert sorted(tmp_path.rglob("*")) == before
     assert (tmp_path / "elsewhere" / "kept").read_text() == "kept"
 
