@@ -15,7 +15,7 @@ import shutil
 import signal
 import stat
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
@@ -179,22 +179,35 @@ def hold_folder(folder: Path, name: str, kind: type[Failure] = Failure) -> Itera
 
 def _lock_folder(folder: Path, name: str) -> io.FileIO:
     while True:
+        _check_name(folder, name, stat.S_ISDIR)
+        folder.mkdir(0o700, exist_ok=True)
         try:
-            folder.mkdir(0o700)
-        except FileExistsError:
-            with suppress(FileNotFoundError):
-                if not is_left_folder(folder):
-                    raise _in_the_way(folder, name) from None
-        with suppress(FileNotFoundError):  # another run has just removed it
-            return _open_locked(folder / LOCK, name)
+            return open_locked(folder / LOCK, name)
+        except Failure:
+            if folder.exists():  # else another run has just removed it
+                raise
 
 
-def is_left_folder(folder: Path) -> bool:
-    """Whether a folder is a temporary one of this user's: no link, and with our mark or empty."""
-    status = folder.lstat()
-    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
-        return False
-    return os.path.lexists(folder / LOCK) or not any(folder.iterdir())
+def _check_name(path: Path, name: str, kind: Callable[[int], bool]) -> None:
+    """Raise UsageError where a temporary name is taken by something that no run here has left."""
+    if not is_left(path, kind):
+        problem = "is in the way, and not what a run of yours has left: rename or remove it"
+        raise UsageError(f"{name}: {path} {problem}")
+
+
+def is_left(path: Path, kind: Callable[[int], bool]) -> bool:
+    """Whether a temporary name is free, or its file or folder is this user's, and no link.
+
+    A folder has our mark or is empty; a file has no other name.
+    """
+    with suppress(FileNotFoundError):
+        status = path.lstat()
+        if not kind(status.st_mode) or status.st_uid != os.geteuid():
+            return False
+        if stat.S_ISDIR(status.st_mode):
+            return os.path.lexists(path / LOCK) or not any(path.iterdir())
+        return status.st_nlink == 1
+    return True
 
 
 def clear_folder(folder: Path, keep: Collection[str] = ()) -> None:
@@ -215,46 +228,25 @@ def remove(path: Path) -> None:
 def open_locked(path: Path, name: str) -> io.FileIO:
     """Open or create a file that only one run has at a time, for reading and writing.
 
-    Only this user may read it. Raises UsageError where another run has it, and where the path is
-    taken by a link, by what is no file, or by a file of others or with other names.
+    Only this user may read it. Raises UsageError where another run has it, or something else is
+    there.
 
     name: of the output, for messages
     """
     with failures_named(name):
-        return _open_locked(path, name)
-
-
-def _open_locked(path: Path, name: str) -> io.FileIO:
-    while True:
-        raw = io.FileIO(_open_own(path, name), "r+b")
-        try:
-            _lock(raw, name)
-            with suppress(FileNotFoundError):
-                if os.path.samestat(os.fstat(raw.fileno()), path.stat()):
-                    return raw
-        except BaseException:
-            raw.close()
-            raise
-        raw.close()  # it was renamed or removed before it was locked
-
-
-def _open_own(path: Path, name: str) -> int:
-    flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK
-    while True:
-        with suppress(FileExistsError):
-            return os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o600)
-        with suppress(FileNotFoundError):
-            status = path.lstat()
-            is_own = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
-            if not is_own or status.st_nlink > 1:
-                raise _in_the_way(path, name)
-            return os.open(path, flags)
-
-
-def _in_the_way(path: Path, name: str) -> UsageError:
-    return UsageError(
-        f"{name}: {path} is in the way, and not what a run of yours has left: rename or remove it"
-    )
+        while True:
+            _check_name(path, name, stat.S_ISREG)
+            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
+            raw = io.FileIO(os.open(path, flags, 0o600), "r+b")
+            try:
+                _lock(raw, name)
+                with suppress(FileNotFoundError):
+                    if os.path.samestat(os.fstat(raw.fileno()), path.stat()):
+                        return raw
+            except BaseException:
+                raw.close()
+                raise
+            raw.close()  # it was renamed or removed before it was locked
 
 
 def _lock(raw: io.FileIO, name: str) -> None:

@@ -4,12 +4,13 @@ import fcntl
 import os
 import platform
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from multigpu.cluster.engine.output import LOCK, is_left_folder
+from multigpu.cluster.engine.output import LOCK, is_left
 
 PREFIX = "multigpu-"
 
@@ -63,7 +64,7 @@ def _remove_abandoned(lock: Path) -> None:
         host = platform.node().encode()
         if (
             os.fstat(descriptor).st_uid == os.geteuid()
-            and is_left_folder(lock.parent)
+            and is_left(lock.parent, stat.S_ISDIR)
             and os.read(descriptor, len(host) + 1) == host
         ):
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

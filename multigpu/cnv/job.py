@@ -35,7 +35,7 @@ from multigpu.formats.tables.counts import Counts
 from multigpu.kernels.normalization import cpu as normalization
 from multigpu.run import fitness
 from multigpu.run.fitness import Expected
-from multigpu.run.job import Crew, Job, JobStats, check_unchanged, describe_inputs
+from multigpu.run.job import NO_FILE, Crew, Job, JobStats, check_unchanged, describe_inputs
 from multigpu.run.options import Lanes, RunOptions
 
 
@@ -175,12 +175,13 @@ class CnvJob(PlannedCnvJob):
         """Return the parts of all chromosomes, in their order."""
         with ExitStack() as stack:
             source = self._source(stack, scratch)
-            files = [source.values.path] if isinstance(source, InFile) else []
-            crew = self.crew(stack, files, [str(kept.store.parent)] if kept.store else [])
+            shared = [source.values.path] if isinstance(source, InFile) else []
+            crew = self.crew(stack, shared, [str(kept.store.parent)] if kept.store else [])
             inputs = describe_inputs(self.inputs)
             if self.keeps_journal:
-                facts = {**self.description(kept), **inputs}
-                self.open_journal(facts, {}, Codec(PART_CLASSES))
+                # Of what is no file, the counts tell what it was.
+                files = {name: state for name, state in inputs.items() if state != NO_FILE}
+                self.open_journal({**self.description(kept), **files}, {}, Codec(PART_CLASSES))
             if kept.store is not None:
                 self._open_store(kept.store, kept.matrices)
             workload = self.workload(source, kept, crew.expected)

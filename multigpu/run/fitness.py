@@ -2,9 +2,10 @@
 
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from tempfile import TemporaryFile
+from typing import Any
 
 from multigpu import __version__
 from multigpu.cluster.devices import memory
@@ -68,16 +69,18 @@ def compare_copies(workers: Workers, wanted: Expected) -> Expected:
 
     Those that were written at another time are read whole, once on each machine, as the file here.
     """
-    readers: dict[Copy, int] = {}
-    for answer in workers.everywhere(find_copies, wanted.files).values():
-        readers |= answer if isinstance(answer, dict) else {}
-    if not readers:
-        return wanted
-    digests: dict[Copy, str] = {}
-    for answer in workers.everywhere(read_copies, readers).values():
-        digests |= answer if isinstance(answer, dict) else {}
+    readers = _merged(workers, find_copies, wanted.files)
+    digests = _merged(workers, read_copies, readers)
     whole = {path: content_digest(path) for path in {copy[1] for copy in readers}}
     return replace(wanted, whole=whole, copies=digests)
+
+
+def _merged(
+    workers: Workers, function: Callable[..., Any], given: dict[Any, Any]
+) -> dict[Any, Any]:
+    """Return the answers of all workers that have one, as one; none where nothing is given."""
+    answers = workers.everywhere(function, given).values() if given else ()
+    return {key: value for one in answers if isinstance(one, dict) for key, value in one.items()}
 
 
 def find_copies(files: dict[str, Fingerprint]) -> dict[Copy, int]:
@@ -86,16 +89,14 @@ def find_copies(files: dict[str, Fingerprint]) -> dict[Copy, int]:
     return {
         (platform.node(), path, here): os.getpid()
         for path, here in found.items()
-        if here and here != files[path] and here.may_equal(files[path])
+        if here and here != files[path] and here.same_content(files[path])
     }
 
 
 def read_copies(readers: dict[Copy, int]) -> dict[Copy, str]:
     """Return digests of the whole content of the copies that this process is to read."""
-    own = [
-        copy for copy, pid in readers.items() if (copy[0], pid) == (platform.node(), os.getpid())
-    ]
-    return {copy: content_digest(copy[1]) for copy in own}
+    own = platform.node(), os.getpid()
+    return {c: content_digest(c[1]) for c, process in readers.items() if (c[0], process) == own}
 
 
 def examine(wanted: Expected, gpu: str | None) -> Fitness:
@@ -113,7 +114,7 @@ def require(wanted: Expected | None, place: Place) -> None:
 def _is_same(path: str, here: Fingerprint, wanted: Expected) -> bool:
     """Whether a file here is the one where the job was started."""
     there, whole = wanted.files[path], wanted.whole.get(path)
-    if here == there or not here.may_equal(there) or whole is None:
+    if here == there or not here.same_content(there) or whole is None:
         return here == there
     known = wanted.copies.get((platform.node(), path, here))
     return whole == (known or content_digest(path))  # a worker that joins has to read it

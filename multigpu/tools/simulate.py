@@ -52,9 +52,13 @@ def _note_replaced(_: click.Context, __: click.Parameter, path: str | None) -> s
 
 
 SEED = _number("--seed", 1, "Seed of the random numbers: another one gives other data.")
-OUTPUT = file_option(
-    "-o", "--output", text="Output file; standard output without it.", callback=_note_replaced
-)
+
+
+def _output(*names: str, text: str) -> Decorator:
+    return file_option(*names, text=text, callback=_note_replaced)
+
+
+OUTPUT = _output("-o", "--output", text="Output file; standard output without it.")
 
 
 def _common(shortest: int, longest: int) -> Decorator:
@@ -136,13 +140,8 @@ def _pocket(output: str | None, **quantities: Any) -> None:
 @_number("--max-carriers", 3, "Maximum number of samples that share a variant.")
 @_number("--width", 25_000, "Width of a region in bases.")
 @SEED
-@file_option("--truth", text="Write what was planted, as TSV.", callback=_note_replaced)
-@file_option(
-    "-o",
-    "--output",
-    text="Parquet or TSV by its suffix; standard output without it.",
-    callback=_note_replaced,
-)
+@_output("--truth", text="Write what was planted, as TSV.")
+@_output("-o", "--output", text="Parquet or TSV by its suffix; standard output without it.")
 def _counts(output: str | None, truth: str | None, **quantities: Any) -> None:
     """Read counts of a cohort, a table as `multigpu count` writes it."""
     for path in (output, truth):

@@ -42,9 +42,7 @@ def _add(found: blake2b, value: Any) -> None:
         content = _hash_pieces(lambda at: flat[at : at + PIECE].data, flat.size)
     elif isinstance(value, bytes):
         content = value
-    elif isinstance(value, PLAIN) or (
-        isinstance(value, list | tuple) and all(isinstance(each, PLAIN) for each in value)
-    ):
+    elif all(isinstance(each, PLAIN) for each in (value if is_sequence else [value])):
         content = repr(value).encode()
     elif isinstance(value, Mapping):
         parts = value.items()
@@ -79,7 +77,7 @@ class Fingerprint:
     digest: str
     changed: int | str
 
-    def may_equal(self, other: "Fingerprint") -> bool:
+    def same_content(self, other: "Fingerprint") -> bool:
         """Whether the other may be a copy of the same file, as far as was looked."""
         return (self.size, self.digest) == (other.size, other.digest)
 
