@@ -235,11 +235,10 @@ class Job:
         """
         if self._journal_path is None:
             return plan
-        for name, state in about.items():
-            if name.startswith(INPUT) and state == NO_FILE:
-                self._journal_path = None
-                logger.warning(NOT_KEPT, name.removeprefix(INPUT))
-                return plan
+        if unknown := [name for name, state in about.items() if state == NO_FILE]:
+            self._journal_path = None
+            logger.warning(NOT_KEPT, unknown[0].removeprefix(INPUT))
+            return plan
         self._journal = Journal(
             self._journal_path, about, plan, codec=codec, resume=self.run.resume
         )

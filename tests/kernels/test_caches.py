@@ -109,7 +109,7 @@ def test_folder__in_which_another_user_has_put_something_is_refused_when_it_is_c
         problem = f"others may write to {place}/a" if mask == 0o777 else f"{theirs} belongs to ano"
         refused(place / "a", problem)
     shutil.rmtree(place / "a")  # the cure
-    assert caches.private(place / "a")
+    assert caches.private(place / "a") == place / "a"
 
 
 @as_root

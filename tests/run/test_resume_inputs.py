@@ -49,11 +49,11 @@ class Inputs:
     def resume(self) -> list[Any]:
         return list(self.run(journal=self.folder / "journal", resume=True))
 
-    def edit(self, name: str, *change: str) -> None:
+    def edit(self, name: str, old: str, new: str) -> None:
         path = self.folder / name
         text = path.read_text()
-        assert change[0] in text
-        path.write_text(text.replace(*change, 1))
+        assert old in text
+        path.write_text(text.replace(old, new, 1))
 
 
 @pytest.fixture

@@ -90,20 +90,14 @@ def output_folder(path: str, resume: bool = False) -> Iterator[Path]:
                 with failures_named(path, UsageError):
                     _clear(part, resume)
                 yield part
-            except BaseException:
-                if not _resumable(part):
-                    _clear_quietly(part)
-                raise
-            _clear_quietly(part)
+            finally:
+                with suppress(OSError):  # an earlier error is the one to report
+                    if not _resumable(part):
+                        clear_folder(part)
     finally:
         if not existed:
             with suppress(OSError):  # it is not empty
                 folder.rmdir()
-
-
-def _clear_quietly(part: Path) -> None:
-    with suppress(OSError):  # the error before it is the one to report
-        clear_folder(part)
 
 
 def publish(part: Path) -> list[str]:

@@ -67,13 +67,12 @@ def _hash_pieces(piece: Callable[[int], Any], size: int) -> bytes:
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """State of a file or a URL: bytes, a hash of its content, when it was written.
+    """State of a file: bytes, a hash of its content, when it was written (in ns).
 
-    size     None where a server does not say it
-    changed  in ns; of a URL what its server says of its version, as text
+    Of a URL `changed` is what its server says of its version, as text.
     """
 
-    size: int | None
+    size: int
     digest: str
     changed: int | str
 
@@ -85,8 +84,7 @@ class Fingerprint:
         when = self.changed
         if isinstance(when, int):
             when = f"{datetime.fromtimestamp(when / 1e9, UTC):%Y-%m-%d %H:%M:%S.%f}"
-        size = "unknown" if self.size is None else f"{self.size:,}"
-        return f"{size} bytes, content {self.digest[:16]}, of {when}"
+        return f"{self.size:,} bytes, content {self.digest}, of {when}"
 
 
 def fingerprint(path: str) -> Fingerprint:

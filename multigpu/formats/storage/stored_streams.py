@@ -144,10 +144,10 @@ class _Remote:
         self._file.close()
 
 
-def look_at_url(url: str) -> tuple[int | None, str, bytes]:
+def look_at_url(url: str) -> tuple[int, str, bytes]:
     """Return the size of what a URL names, what its server says of its version, and its beginning.
 
-    The first is None and the second is empty where the server says nothing. Raises Unreadable.
+    The first is 0 and the second empty where the server says nothing. Raises Unreadable.
     """
     with errors_named(url):
         import fsspec.core
@@ -160,7 +160,8 @@ def look_at_url(url: str) -> tuple[int | None, str, bytes]:
             with suppress(Exception):  # of classes of their own, where they do not know it
                 version = {"modified": system.modified(path)}
         with system.open(path, "rb", block_size=LOOKED_AT) as file:
-            return about.get("size"), ", ".join(map(str, version.values())), file.read(LOOKED_AT)
+            begin = file.read(LOOKED_AT)
+        return about.get("size") or 0, ", ".join(map(str, version.values())), begin
 
 
 # Pipes by path, which `inspect_source` has opened and `blocks` will read.
