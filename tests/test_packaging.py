@@ -1,6 +1,7 @@
 """What is installed: one package, complete, that lives beside others of the names of its parts."""
 
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -64,6 +65,20 @@ def test_wheel__has_one_package_with_everything(wheel: Path) -> None:
     assert kernel_sources()
     assert kernel_sources() <= names
     assert {"multigpu/cluster/deploy/__init__.py", "multigpu/kernels/compiled/jit.py"} <= names
+
+
+def test_wheel__has_nothing_of_what_was_made_beside_the_package(
+    checkout: Path, wheel: Path, tmp_path: Path
+) -> None:
+    """As by `make demo` and by runs in the checkout."""
+    clone = tmp_path / "clone"
+    shutil.copytree(checkout, clone, symlinks=True)
+    for folder in ("multigpu-demo/calls/figures", "multigpu_results", "multigpu.out", "out"):
+        (clone / folder).mkdir(parents=True)
+        for name in ("matches.tsv", "report.html", "notes.txt", "extra.py"):
+            (clone / folder / name).write_text("result\n")
+    again = zipfile.ZipFile(built(clone, "wheel", tmp_path)).namelist()
+    assert sorted(again) == sorted(zipfile.ZipFile(wheel).namelist())
 
 
 def test_sdist__builds_the_same_wheel(checkout: Path, wheel: Path, tmp_path: Path) -> None:

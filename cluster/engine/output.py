@@ -1,7 +1,8 @@
 """Output files, which appear under their names only when they are complete.
 
-The part is written beside the target under a hidden name and renamed at the end, so a run that
-fails leaves what was there before. Standard output, pipes and devices are written directly.
+What is written stands in a hidden folder beside the target, which only this user may enter, and is
+renamed at the end, so a run that fails leaves what was there before. Standard output, pipes and
+devices are written directly.
 """
 
 import ctypes
@@ -10,10 +11,11 @@ import fcntl
 import io
 import os
 import select
+import shutil
 import signal
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
@@ -24,6 +26,8 @@ from multigpu.cluster.errors import DiskFull, Failure, UsageError
 STDOUT = ("-", "/dev/stdout")  # the second one by name, because `>>` has to append
 BUFFER = 1 << 20  # bytes
 KEPT_NAME = 200  # bytes of a name that a hidden file's name has: names have at most 255
+LOCK = ".multigpu-lock"  # in every temporary folder, by which it is known as ours, and held
+NEW = "new"  # in the temporary folder of an output, what becomes the output
 FEW_FILES = 100  # files and directories, of which each is synced by itself
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -118,25 +122,31 @@ def _replace(path: str) -> Iterator[BinaryIO]:
     """Write beside the target, then rename. A symbolic link stays one: its target is replaced."""
     target = Path(path).resolve()
     part = hidden_path(target, "part")
-    raw = open_locked(part, path)  # empty, or what a run that was killed has left
-    with _buffered(_NamedFile(path, raw, closes=True)) as file:
+    with hold_folder(part, path):
         try:
             with failures_named(path):
-                raw.truncate(0)
-            yield file
-            file.flush()
-            with failures_named(path):
-                with suppress(OSError):  # there is none, or the file system knows no permissions
-                    os.fchmod(raw.fileno(), stat.S_IMODE(target.stat().st_mode))
-                os.fsync(raw.fileno())
-                part.replace(target)
-        except BaseException:
+                clear_folder(part)  # a run that was killed may have left something
+                raw = (part / NEW).open("xb", buffering=0)
+            with _buffered(_NamedFile(path, raw, closes=True)) as file:
+                yield file
+                file.flush()
+                with failures_named(path):
+                    take_mode(part / NEW, target)
+                    os.fsync(raw.fileno())
+                    (part / NEW).replace(target)
+        finally:
             with suppress(OSError):  # what went wrong before is what is reported
-                # Once it has its name, or is closed, another run may have a part of its own.
-                if os.path.samestat(os.fstat(raw.fileno()), part.stat()):
-                    part.unlink()
-            raise
+                clear_folder(part)
     sync_directory(target.parent)
+
+
+def take_mode(new: Path, target: Path) -> None:
+    """Give a new file the permissions of the one that it is to replace, if there is one."""
+    with suppress(OSError):  # there is none, or the file system knows no permissions
+        new.chmod(stat.S_IMODE(target.stat().st_mode))
+
+
+# ---- temporary names --------------------------------------------------------------------------
 
 
 def hidden_path(target: Path, kind: str) -> Path:
@@ -145,16 +155,89 @@ def hidden_path(target: Path, kind: str) -> Path:
     return target.with_name(f".{name}.{kind}")
 
 
+@contextmanager
+def hold_folder(folder: Path, name: str, kind: type[Failure] = Failure) -> Iterator[None]:
+    """Hold a temporary folder, which only this user may enter: a new one, or what a run has left.
+
+    It is removed with the block if nothing is in it then. Raises UsageError where another run holds
+    it, and where the path is taken by something else, which is left as it is.
+
+    name  of the output, for messages
+    kind  class of other failures
+    """
+    with failures_named(name, kind):
+        lock = _lock_folder(folder, name)
+    with lock:
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                if [path.name for path in folder.iterdir()] == [LOCK]:
+                    (folder / LOCK).unlink()
+                    folder.rmdir()
+
+
+def _lock_folder(folder: Path, name: str) -> io.FileIO:
+    while True:
+        _check_name(folder, name, stat.S_ISDIR)
+        folder.mkdir(0o700, exist_ok=True)
+        try:
+            return open_locked(folder / LOCK, name)
+        except Failure:
+            if folder.exists():  # else another run has just removed it
+                raise
+
+
+def _check_name(path: Path, name: str, kind: Callable[[int], bool]) -> None:
+    """Raise UsageError where a temporary name is taken by something that no run here has left."""
+    if not is_left(path, kind):
+        problem = "is in the way, and not what a run of yours has left: rename or remove it"
+        raise UsageError(f"{name}: {path} {problem}")
+
+
+def is_left(path: Path, kind: Callable[[int], bool]) -> bool:
+    """Whether a temporary name is free, or its file or folder is this user's, and no link.
+
+    A folder has our mark or is empty; a file has no other name.
+    """
+    with suppress(FileNotFoundError):
+        status = path.lstat()
+        if not kind(status.st_mode) or status.st_uid != os.geteuid():
+            return False
+        if stat.S_ISDIR(status.st_mode):
+            return os.path.lexists(path / LOCK) or not any(path.iterdir())
+        return status.st_nlink == 1
+    return True
+
+
+def clear_folder(folder: Path, keep: Collection[str] = ()) -> None:
+    """Remove all that is in a temporary folder, but for these names and our mark."""
+    for path in folder.iterdir():
+        if path.name not in (LOCK, *keep):
+            remove(path)
+
+
+def remove(path: Path) -> None:
+    """Remove a file, a link or a folder with all that is in it, if it is there."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
 def open_locked(path: Path, name: str) -> io.FileIO:
     """Open or create a file that only one run has at a time, for reading and writing.
 
-    Raises UsageError where another run has it.
+    Only this user may read it. Raises UsageError where another run has it, or something else is
+    there.
 
     name: of the output, for messages
     """
     with failures_named(name):
         while True:
-            raw = io.FileIO(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666), "r+b")
+            _check_name(path, name, stat.S_ISREG)
+            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
+            raw = io.FileIO(os.open(path, flags, 0o600), "r+b")
             try:
                 _lock(raw, name)
                 with suppress(FileNotFoundError):

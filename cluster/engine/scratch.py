@@ -4,13 +4,15 @@ import fcntl
 import os
 import platform
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from multigpu.cluster.engine.output import LOCK, is_left
+
 PREFIX = "multigpu-"
-LOCK = ".multigpu-lock"  # a file with the host's name, locked as long as the folder is needed
 
 
 @contextmanager
@@ -32,7 +34,7 @@ def scratch_folder(parent: Path | None = None) -> Iterator[str]:
 
 
 def _hold(folder: Path) -> int:
-    """Lock the folder: its file gets its name when it is locked, so it is never seen unlocked."""
+    """Lock the folder by a file with the host's name, which is never seen unlocked."""
     new = folder / f"{LOCK}.new"
     lock = os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
     try:
@@ -62,6 +64,7 @@ def _remove_abandoned(lock: Path) -> None:
         host = platform.node().encode()
         if (
             os.fstat(descriptor).st_uid == os.geteuid()
+            and is_left(lock.parent, stat.S_ISDIR)
             and os.read(descriptor, len(host) + 1) == host
         ):
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

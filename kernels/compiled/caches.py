@@ -3,6 +3,7 @@
 import logging
 import os
 import pwd
+from contextlib import suppress
 from functools import cache
 from grp import getgrgid
 from multiprocessing import parent_process
@@ -17,7 +18,11 @@ IN_MEMORY = "CUPY_CACHE_IN_MEMORY"  # set: CuPy neither reads nor writes its fol
 
 
 class Exposed(Exception):
-    """Another user may change what is in a folder; the text says where."""
+    """Another user may change what is in a folder, or has; the text says where, and what to do."""
+
+    def __init__(self, problem: str, folder: Path) -> None:
+        cure = f"let nobody else write there and remove {folder}, as what is in it may be theirs"
+        super().__init__(f"{problem}: {cure}")
 
 
 def private(folder: Path) -> Path:
@@ -38,19 +43,29 @@ def private(folder: Path) -> Path:
 def check(folder: Path) -> None:
     """Raise Exposed where others may change what is in a folder, or put another in its place.
 
+    What they have put into it while they could is refused as well.
+
     folder: absolute, without symbolic links
     """
     problem = ""
     for part in (folder, *folder.parents):
         status = part.stat()
-        if status.st_uid not in (0, os.geteuid()):
+        if _is_foreign(status):
             problem = f"{part} belongs to another user"
         elif _others_may_write(status) and (part == folder or not status.st_mode & S_ISVTX):
             problem = f"others may write to {part}"
         elif not status.st_mode & (S_IXGRP | S_IXOTH):
             problem = ""  # nobody else gets to what is inside
     if problem:
-        raise Exposed(problem)
+        raise Exposed(problem, folder)
+    for path in folder.rglob("*"):
+        with suppress(FileNotFoundError):  # another process has just renamed it
+            if _is_foreign(path.lstat()):
+                raise Exposed(f"{path} belongs to another user", folder)
+
+
+def _is_foreign(status: os.stat_result) -> bool:
+    return status.st_uid not in (0, os.geteuid())
 
 
 def _others_may_write(status: os.stat_result) -> bool:
@@ -94,6 +109,6 @@ def warn(what: str, why: str, variable: str) -> None:
     """Say once, and not in every worker process, that compiled code is not kept."""
     if parent_process() is None:
         logger.warning(
-            "multigpu: compiled %s are neither loaded nor kept, as %s: let nobody else write there "
-            "(chmod go-w), or set %s to a folder of your own", what, why, variable,
+            "multigpu: compiled %s are neither loaded nor kept, as %s (%s may name a folder of"
+            " your own)", what, why, variable,
         )  # fmt: skip

@@ -102,6 +102,10 @@ def _check_files(request: "CnvRequest", outputs: OutputOptions, reporting: Repor
     names = [*FILES, COUNTS] if request.cases.is_alignments else FILES
     written = [str(Path(outputs.output) / name) for name in names]
     keep_inputs(inputs, *check_outputs(reporting), *written)
+    folder = Path(outputs.output or "/").absolute()
+    if not reporting.quiet and any(folder == Path(path).absolute().parent for path in inputs):
+        note = f"results stand among the inputs in {outputs.output}: -o NEWFOLDER keeps them apart"
+        click.echo(f"multigpu: note: {note}", err=True)
     check_packages(outputs)
 
 

@@ -3,8 +3,7 @@
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
-from hashlib import blake2b
+from dataclasses import asdict, dataclass, replace
 from heapq import nlargest
 from pathlib import Path
 from typing import Any
@@ -30,11 +29,13 @@ from multigpu.cnv.samples.genomes import X_NAMES, chromosome_lengths, chromosome
 from multigpu.cnv.samples.sex import Coverage, UsualCopies
 from multigpu.cnv.work import PART_CLASSES, CnvWorkload
 from multigpu.errors import UsageError
+from multigpu.formats.alignments.regions import Regions
+from multigpu.formats.storage.fingerprints import digest
 from multigpu.formats.tables.counts import Counts
 from multigpu.kernels.normalization import cpu as normalization
 from multigpu.run import fitness
 from multigpu.run.fitness import Expected
-from multigpu.run.job import Crew, Job, JobStats, check_unchanged, describe_inputs
+from multigpu.run.job import NO_FILE, Crew, Job, JobStats, check_unchanged, describe_inputs
 from multigpu.run.options import Lanes, RunOptions
 
 
@@ -174,16 +175,19 @@ class CnvJob(PlannedCnvJob):
         """Return the parts of all chromosomes, in their order."""
         with ExitStack() as stack:
             source = self._source(stack, scratch)
-            files = [source.values.path] if isinstance(source, InFile) else []
-            crew = self.crew(stack, files, [str(kept.store.parent)] if kept.store else [])
-            description = self.description(kept)
-            self.open_journal(description, {}, Codec(PART_CLASSES))
+            shared = [source.values.path] if isinstance(source, InFile) else []
+            crew = self.crew(stack, shared, [str(kept.store.parent)] if kept.store else [])
+            inputs = describe_inputs(self.inputs)
+            if self.keeps_journal:
+                # Of what is no file, the counts tell what it was.
+                files = {name: state for name, state in inputs.items() if state != NO_FILE}
+                self.open_journal({**self.description(kept), **files}, {}, Codec(PART_CLASSES))
             if kept.store is not None:
                 self._open_store(kept.store, kept.matrices)
             workload = self.workload(source, kept, crew.expected)
             outcomes = self.run_spans(crew, workload, self.skip_finished(iter(self.spans)))
             parts = [outcome.part for outcome in outcomes]
-            check_unchanged(description, self.inputs)
+            check_unchanged(inputs, self.inputs)
         return parts
 
     def _source(self, stack: ExitStack, scratch: Path | None) -> CountsSource:
@@ -231,9 +235,8 @@ class CnvJob(PlannedCnvJob):
     # ---- what a journal is about --------------------------------------------------------------
 
     def description(self, kept: KeptResults) -> dict[str, str]:
-        """Return what must be the same for another run to continue this one's journal."""
+        """Return what must be the same, as the inputs, for a run to continue this one's journal."""
         cohort, stored = self.cohort, "stored" if kept.store else "kept"
-        samples = repr((cohort.names, cohort.ploidy, cohort.sexes, cohort.par)).encode()
         return {
             "program": fitness.program(),
             "job": "cnv",
@@ -241,24 +244,11 @@ class CnvJob(PlannedCnvJob):
             "figures": str(kept.shown),
             **{f"option {name}": str(value) for name, value in asdict(self.options).items()},
             "samples": (
-                f"{len(cohort.names)}, content {blake2b(samples, digest_size=4).hexdigest()}"
+                f"{len(cohort.names)}, content {digest(replace(cohort, regions=Regions.of([])))}"
             ),
             "regions": f"{len(cohort.regions):,} in {len(self.spans)} chromosomes",
-            "counts": f"content {self._counts_digest()}",
-            **describe_inputs(self.inputs),
+            "counts": f"content {digest((cohort.regions, self.values))}",
         }
-
-    def _counts_digest(self) -> str:
-        """Return a digest of the counts and their regions.
-
-        It is that of sums that exist anyway: to read gigabytes again would take a second.
-        """
-        regions, blocks = self.cohort.regions, self.cohort.regions.blocks
-        ends = [(int(regions.start[b.start]), int(regions.end[b.stop - 1])) for b in blocks]
-        about = [regions.names, self.cohort.chromosomes, blocks, ends]
-        digest = blake2b(repr(about).encode(), digest_size=8)
-        digest.update(np.ascontiguousarray(self._sums).data)
-        return digest.hexdigest()
 
     # ---- the result ---------------------------------------------------------------------------
 

@@ -157,15 +157,17 @@ def command(output: str | None, scores: str | None, report: str | None, **values
     with start_workers(request.run, reporting, request.lanes) as workers:
         from multigpu.dock.job import DockJob
         from multigpu.dock.output.files import DockFiles, pose_journal
+        from multigpu.formats.storage.sources import is_repeatable
 
         files = DockFiles(poses=output, scores=scores, report=report)
         _check_files(files, request, reporting)
+        is_kept = all(map(is_repeatable, request.ligands))
         job = DockJob(
             request,
             report=REPORTED if report else 0,
             devices=workers.devices,
             coming=workers.coming,
-            journal=pose_journal(output),
+            journal=pose_journal(output) if is_kept else None,
         )
         if not reporting.quiet:
             _print_covering_radius(job)

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ from multigpu.dock.work import PART_CLASSES, DockedLigands, DockPart, DockWorklo
 from multigpu.errors import InputError
 from multigpu.formats.molecules.ligands import LigandRecords, open_sources, read_records
 from multigpu.formats.molecules.pockets import read_pocket
-from multigpu.formats.storage.sources import is_repeatable
+from multigpu.formats.storage.fingerprints import digest
 from multigpu.kernels.rotation import ListedRotations, covering_radius
 from multigpu.run import fitness
 from multigpu.run.job import Crew, Job, JobStats, check_unchanged, describe_inputs
@@ -105,8 +104,6 @@ class DockJob(Job):
         self.field, self.search = field_of(self.pocket, options), search_of(options)
         skip = options.on_error == "skip"
         self.sources, self._broken_sources = open_sources(request.ligands, skip)
-        if not all(map(is_repeatable, request.ligands)):
-            self._journal_path = None
         if options.center is not None:
             distance = self.pocket.distance(np.array(options.center))
             if distance > 0:
@@ -167,11 +164,7 @@ class DockJob(Job):
 
     def _journal_facts(self, pose_format: str | None, score_lines: bool) -> dict[str, str]:
         """Return what must be the same for another run to continue with the journal of this one."""
-        digest = blake2b(digest_size=16)
-        for array in (self.field.values, self.field.origin, self.field.spacing):
-            digest.update(np.ascontiguousarray(array).data)
-        if isinstance(self.search.rotations, ListedRotations):
-            digest.update(self.search.rotations.quaternions.data)
+        pocket = digest(replace(self.pocket, path="", layout=""))
         return {
             "program": fitness.program(),
             "job": "dock",
@@ -179,7 +172,8 @@ class DockJob(Job):
             "scores": "text" if score_lines else "columns",
             "report": str(self.report),
             **{f"option {name}": str(value) for name, value in asdict(self.options).items()},
-            "pocket and rotations": digest.hexdigest()[:16],
+            "pocket": f"content {pocket}",
+            "poses tried": f"content {digest(self.search)}",
             **describe_inputs(self.request.ligands),
         }
 

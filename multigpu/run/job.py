@@ -26,7 +26,8 @@ from multigpu.cluster.workers import worker
 from multigpu.cluster.workers.threads import Workers
 from multigpu.cluster.workers.worker import Outcome
 from multigpu.errors import Failure, InputError, Unreadable, UsageError
-from multigpu.formats.storage.fingerprints import fingerprint, fingerprint_or_none
+from multigpu.formats.storage.fingerprints import digest, fingerprint, fingerprint_or_none
+from multigpu.formats.storage.stored_streams import is_remote
 from multigpu.run import fitness
 from multigpu.run.fitness import Expected, Fitness
 from multigpu.run.options import NO_LANES, Lanes, RunOptions
@@ -36,6 +37,11 @@ logger = logging.getLogger(__name__)
 
 STARTING_OVER = "multigpu: starting over; --resume would have continued the interrupted run"
 KEPT = "multigpu: finished chunks are kept: --resume continues from there"
+NOT_KEPT = (
+    "multigpu: no journal is kept, so this run cannot be resumed: %s could not be compared with"
+    " what it was (it is a pipe, or its server sends neither ETag nor Last-Modified)"
+)
+INPUT = "input "  # how a journal's entries of inputs begin; the path follows
 NO_FILE = "not a file"  # what a journal says of an input that has no fingerprint
 FILES_AT_A_TIME = 8  # of which fingerprints are made
 WARNINGS = {  # of events that concern the user
@@ -202,7 +208,7 @@ class Job:
             workers = workers_of_client(self._client, worker.OWN, self.run.worker_timeout)
         if self.run.gpus == "none":
             workers.gpu = None
-        wanted = fitness.expected(inputs, folders)
+        wanted = fitness.compare_copies(workers, fitness.expected(inputs, folders))
         found = _examined(workers, wanted)
         if workers.gpu is not None and not any(each.gpu for each in found.values()):
             if self.run.gpus == "all":
@@ -223,8 +229,15 @@ class Job:
     def open_journal(
         self, about: dict[str, str], plan: dict[str, Any], codec: Codec
     ) -> dict[str, Any]:
-        """Open the journal, if there is to be one; the plan that holds. See `Journal`."""
+        """Open the journal, if there is to be one; the plan that holds. See `Journal`.
+
+        There is none where an input cannot be compared with what it was.
+        """
         if self._journal_path is None:
+            return plan
+        if unknown := [name for name, state in about.items() if state == NO_FILE]:
+            self._journal_path = None
+            logger.warning(NOT_KEPT, unknown[0].removeprefix(INPUT))
             return plan
         self._journal = Journal(
             self._journal_path, about, plan, codec=codec, resume=self.run.resume
@@ -362,31 +375,33 @@ def _fitness_without_answer(error: Exception) -> Fitness:
 
 
 def describe_inputs(paths: Sequence[str]) -> dict[str, str]:
-    """Return entries for the journal by which a changed input file is noticed."""
+    """Return entries for the journal by which other or changed inputs are noticed."""
     with ThreadPoolExecutor(FILES_AT_A_TIME) as pool:  # hashing does not hold the interpreter
         found = pool.map(fingerprint_or_none, paths)
-        return {
-            f"input {path}": str(one or NO_FILE) for path, one in zip(paths, found, strict=True)
-        }
+        states = {f"{INPUT}{p}": str(one or NO_FILE) for p, one in zip(paths, found, strict=True)}
+    return {**states, "inputs in this order": f"{len(paths):,}, names {digest(list(paths))}"}
 
 
 def check_unchanged(about: dict[str, str], paths: Sequence[str]) -> None:
     """Raise InputError for a file that was written to since `about` was made.
 
-    Raises Unreadable for one that cannot be read now: it may be the same later.
+    Raises Unreadable for one that cannot be read now: it may be the same later. A URL need not be
+    there any more, as it was read to its end.
     """
-    known = [path for path in paths if about[f"input {path}"] != NO_FILE]
+    known = [path for path in paths if about[f"{INPUT}{path}"] != NO_FILE]
     with ThreadPoolExecutor(FILES_AT_A_TIME) as pool:
         for path, now in zip(known, pool.map(_fingerprint_text, known), strict=True):
-            if now != about[f"input {path}"]:
+            if now not in (None, about[f"{INPUT}{path}"]):
                 raise InputError(path, "was changed while it was read")
 
 
-def _fingerprint_text(path: str) -> str:
-    """Return the journal's entry of an input. Raises Unreadable."""
+def _fingerprint_text(path: str) -> str | None:
+    """Return the journal's entry of an input; None for a URL that is away. Raises Unreadable."""
     try:
         return str(fingerprint(path))
     except Unreadable:
+        if is_remote(path):
+            return None
         raise
     except InputError:  # a directory or a pipe has taken its place
         return NO_FILE

@@ -161,6 +161,7 @@ def command(
         workers = stack.enter_context(start_workers(running, reporting, lanes))
         # GPUs and streams start in threads of their own, while the rest of the program loads.
         from multigpu.cluster.engine.journal import journal_of
+        from multigpu.formats.storage.sources import is_repeatable
         from multigpu.formats.tables.writers import format_of, with_columns
         from multigpu.scan.job import ScanJob
         from multigpu.scan.misplaced_signatures import refuse_strays
@@ -169,6 +170,7 @@ def command(
 
         keep_inputs([*inputs.samples, *inputs.signatures], *written)
         fmt = format_of(output, chosen)
+        kept = output and is_replaced(output) and all(map(is_repeatable, inputs.samples))
         job = ScanJob(
             inputs,
             scanning,
@@ -176,7 +178,7 @@ def command(
             streams,
             devices=workers.devices,
             coming=workers.coming,
-            journal=journal_of(output) if output and is_replaced(output) else None,
+            journal=journal_of(output) if output and kept else None,
         )
         arguments = click.get_current_context().meta[ARGUMENTS]
         refuse_strays(arguments, samples, job.sources, job.signatures)

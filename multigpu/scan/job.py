@@ -6,15 +6,15 @@ import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
-from hashlib import blake2b
 from itertools import chain
 from typing import Any
 
 from multigpu.cluster.engine.codec import Codec
 from multigpu.cluster.workers.worker import Outcome
 from multigpu.formats.sequences.signatures import read_signatures
+from multigpu.formats.storage.fingerprints import digest
 from multigpu.formats.storage.read_ahead import Streams
-from multigpu.formats.storage.sources import Source, is_repeatable
+from multigpu.formats.storage.sources import Source
 from multigpu.formats.tables.batch import Batch
 from multigpu.formats.tables.sam import References
 from multigpu.run import fitness
@@ -76,8 +76,6 @@ class ScanJob(Job):
         self._samples = inputs.samples
         found = notes_before(self.sources, inputs.signatures, self.signatures, options)
         self.notes_before = [*inputs.notes, *notes, *found]
-        if not all(map(is_repeatable, inputs.samples)):
-            self._journal_path = None
 
     def summary_entries(self) -> dict[str, Any]:
         """Return the entries that only the summary of a scan has."""
@@ -173,13 +171,12 @@ class ScanJob(Job):
 
     def _describe(self, needs: OutputNeeds) -> dict[str, str]:
         """Return what must be equal for another run to continue with the journal of this one."""
-        digest = blake2b(repr(list(self.signatures.names)).encode(), digest_size=16)
-        digest.update(self.signatures.letters.joined.data)
+        signatures = digest((self.signatures.names, self.signatures.letters))
         return {
             "program": fitness.program(),
             "job": "scan",
             "rows": str(needs),
             **{f"option {name}": str(value) for name, value in asdict(self.options).items()},
-            "signatures": f"{len(self.signatures):,}, content {digest.hexdigest()[:8]}",
+            "signatures": f"{len(self.signatures):,}, content {signatures}",
             **describe_inputs(self._samples),
         }

@@ -1,10 +1,11 @@
 """`multigpu simulate`: generated data to try the program and to measure it."""
 
+from pathlib import Path
 from typing import Any
 
 import click
 
-from multigpu.cluster.engine.output import atomic_output, check_output
+from multigpu.cluster.engine.output import atomic_output, check_output, is_replaced
 from multigpu.cnv.simulate import CohortDesign, simulate_cohort
 from multigpu.dock import simulate as simulate_docking
 from multigpu.formats.storage.compressed import compressed_output
@@ -43,8 +44,21 @@ def _real(name: str, default: float, text: str) -> Decorator:
     return click.option(name, type=float, default=default, show_default=True, help=text)
 
 
+def _note_replaced(_: click.Context, __: click.Parameter, path: str | None) -> str | None:
+    """Return the output, and print a note where the file is there."""
+    if path and is_replaced(path) and Path(path).exists():
+        click.echo(f"multigpu: note: {path} is there, and is replaced", err=True)
+    return path
+
+
 SEED = _number("--seed", 1, "Seed of the random numbers: another one gives other data.")
-OUTPUT = file_option("-o", "--output", text="Output file; standard output without it.")
+
+
+def _output(*names: str, text: str) -> Decorator:
+    return file_option(*names, text=text, callback=_note_replaced)
+
+
+OUTPUT = _output("-o", "--output", text="Output file; standard output without it.")
 
 
 def _common(shortest: int, longest: int) -> Decorator:
@@ -126,8 +140,8 @@ def _pocket(output: str | None, **quantities: Any) -> None:
 @_number("--max-carriers", 3, "Maximum number of samples that share a variant.")
 @_number("--width", 25_000, "Width of a region in bases.")
 @SEED
-@file_option("--truth", text="Write what was planted, as TSV.")
-@file_option("-o", "--output", text="Parquet or TSV by its suffix; standard output without it.")
+@_output("--truth", text="Write what was planted, as TSV.")
+@_output("-o", "--output", text="Parquet or TSV by its suffix; standard output without it.")
 def _counts(output: str | None, truth: str | None, **quantities: Any) -> None:
     """Read counts of a cohort, a table as `multigpu count` writes it."""
     for path in (output, truth):

@@ -21,6 +21,8 @@ from multigpu.cluster.engine.output import (
     PipeClosed,
     atomic_output,
     check_output,
+    hidden_path,
+    hold_folder,
     sync_file_system,
     sync_folder,
 )
@@ -94,12 +96,15 @@ def test_output__that_another_run_is_writing_is_refused(tmp_path: Path) -> None:
 def test_output__is_this_runs_until_it_has_its_name_or_is_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, fails: bool
 ) -> None:
-    """Between closing and renaming another run could begin, and lose one of the two outputs."""
+    """Before its name another run could begin, and lose one of the two outputs."""
     real, locked = getattr(Path, step), []
 
     def watched(path: Path, *arguments: Any, **more: Any) -> Any:
-        with pytest.raises(UsageError, match="another run is writing it"):
-            output.open_locked(path, "out")
+        with (
+            pytest.raises(UsageError, match="another run is writing it"),
+            hold_folder(tmp_path / ".out.part", "out"),
+        ):
+            pytest.fail("two runs at once")
         locked.append(path.name)
         return real(path, *arguments, **more)
 
@@ -108,14 +113,89 @@ def test_output__is_this_runs_until_it_has_its_name_or_is_gone(
         file.write(b"x")
         if fails:
             raise Broken
-    assert locked == [".out.part"]
+    assert locked[0] == output.NEW
+    assert [path.name for path in tmp_path.iterdir()] == ["out"] * (not fails)
 
 
-def test_output__takes_the_place_of_what_a_killed_run_left(tmp_path: Path) -> None:
-    (tmp_path / ".hits.tsv.part").write_bytes(b"much longer than what comes now")
+@pytest.mark.parametrize("left", [(), (output.LOCK,), (output.LOCK, output.NEW)])
+def test_output__takes_the_place_of_what_a_killed_run_left(
+    tmp_path: Path, left: tuple[str, ...]
+) -> None:
+    (tmp_path / ".hits.tsv.part").mkdir()
+    for name in left:
+        (tmp_path / ".hits.tsv.part" / name).write_bytes(b"much longer than what comes now")
     with atomic_output(str(tmp_path / "hits.tsv")) as file:
         file.write(b"new")
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("hits.tsv", b"new")]
+
+
+def take_name(kind: str, name: Path, elsewhere: Path) -> None:
+    """Put something at a temporary name that is not a run's, with a file worth keeping."""
+    elsewhere.mkdir()
+    (elsewhere / "kept").write_text("kept")
+    if kind == "a link to a folder":
+        name.symlink_to(elsewhere)
+    elif kind == "a link to a temporary folder":
+        (elsewhere / output.LOCK).touch()
+        name.symlink_to(elsewhere)
+    elif kind == "a file":
+        name.write_text("kept")
+    elif kind == "a name of another file":
+        name.hardlink_to(elsewhere / "kept")
+    else:
+        name.mkdir()
+        (name / "kept").write_text("kept")
+        if kind == "another user's":
+            (name / output.LOCK).touch()
+            os.chown(name, 65534, 65534)
+
+
+KINDS = [
+    "a folder", "a link to a folder", "a link to a temporary folder", "a file",
+    "a name of another file", "another user's",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("taken", "kind"),
+    # A file is looked into by who opens it.
+    [(t, k) for t in ("part", "lock", "journal") for k in KINDS if t == "part" or k != "a file"],
+)
+def test_temporary_name__that_is_taken_by_something_else_is_refused_and_left(
+    tmp_path: Path, kind: str, taken: str
+) -> None:
+    """One rule for the folders of all outputs, the locks in them, and journals."""
+    if kind == "another user's" and os.geteuid() != 0:
+        pytest.skip("only root can give files away")
+    name = hidden_path(tmp_path / "out", "part" if taken == "lock" else taken)
+    if taken == "lock":
+        name.mkdir()
+        name /= output.LOCK
+    take_name(kind, name, tmp_path / "elsewhere")
+    before = sorted(tmp_path.rglob("*"))
+    target = str(tmp_path / "out")
+    with pytest.raises(UsageError, match=rf"out: {name} is in the way") as said:
+        output.open_locked(name, "out") if taken == "journal" else atomic_output(target).__enter__()
+    assert "\n" not in str(said.value)
+    assert sorted(tmp_path.rglob("*")) == before
+    assert (tmp_path / "elsewhere" / "kept").read_text() == "kept"
+
+
+@pytest.mark.parametrize("before", [None, 0o600, 0o644])
+def test_output__is_for_the_user_alone_while_it_is_made(tmp_path: Path, before: int | None) -> None:
+    path = tmp_path / "hits.tsv"
+    if before is not None:
+        path.touch(before)
+    usual = os.umask(0o022)
+    try:
+        with atomic_output(str(path)) as file:
+            file.write(b"x")
+            assert mode(tmp_path / ".hits.tsv.part") == 0o700
+        with output.open_locked(tmp_path / ".hits.tsv.journal", "out"):
+            assert mode(tmp_path / ".hits.tsv.journal") == 0o600
+    finally:
+        os.umask(usual)
+    assert mode(path) == (before or 0o644)
 
 
 @pytest.mark.parametrize("error", [Broken, KeyboardInterrupt, SystemExit, Failure])
@@ -306,11 +386,11 @@ def test_disk_full__leaves_nothing_under_the_name(
     def full(*_: object) -> None:
         raise OSError(number, os.strerror(number))
 
-    open_locked = output.open_locked
+    real = Path.open
     if step == "fsync":
         monkeypatch.setattr(os, "fsync", full)
     else:
-        monkeypatch.setattr(output, "open_locked", lambda *names: Full(open_locked(*names), number))
+        monkeypatch.setattr(Path, "open", lambda *how, **more: Full(real(*how, **more), number))
     with (
         pytest.raises(Failure, match=r"hits\.tsv: cannot be written: the disk is full"),
         atomic_output(str(tmp_path / "hits.tsv")) as file,
@@ -327,9 +407,6 @@ class Full:
 
     def write(self, _: object) -> int:
         raise OSError(self.number, os.strerror(self.number))
-
-    def truncate(self, size: int) -> None:
-        self.file.truncate(size)
 
     def fileno(self) -> int:
         return int(self.file.fileno())

@@ -1,10 +1,16 @@
 """What other users of the machine can reach of a run's worker processes."""
 
+import atexit
+import re
+import shutil
 import stat
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from dataclasses import replace
+from functools import cache
+from importlib import metadata
 from pathlib import Path
 
 import psutil
@@ -28,13 +34,46 @@ def listening() -> dict[int, str]:
     return found
 
 
+@cache
+def readable_stranger() -> Path:
+    """Return the stranger's program, with all that it imports, where every user can read it.
+
+    The clone, and the environment in it, may lie in a folder that nobody else may enter.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="multigpu-test-"))
+    atexit.register(shutil.rmtree, folder)
+    folder.chmod(0o755)
+    shutil.copy(ROOT / "tests" / "support" / "stranger.py", folder)
+    for name in needed_packages("distributed", "cryptography"):
+        for file in metadata.files(name) or ():
+            source, target = Path(str(file.locate())), folder / file
+            if ".." not in file.parts and source.is_file():
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(source, target)
+    return folder / "stranger.py"
+
+
+def needed_packages(*names: str) -> set[str]:
+    """Return packages and all that they need, of those that are installed."""
+    found: set[str] = set()
+    left = {*names}
+    while left:
+        name = left.pop()
+        with suppress(metadata.PackageNotFoundError):
+            needed = [line for line in metadata.requires(name) or () if "extra ==" not in line]
+            found.add(name)
+            left |= {re.split(r"[^\w.-]", line, maxsplit=1)[0].lower() for line in needed} - found
+    return found
+
+
 def found_by_a_stranger(scheduler: str, ports: list[int]) -> list[str]:
-    command = [sys.executable, "-W", "ignore", str(ROOT / "tests" / "support" / "stranger.py")]
+    program = readable_stranger()
+    command = [sys.executable, "-W", "ignore", str(program)]
     first = int(scheduler.rpartition(":")[2])
     others = [port for port in ports if port != first]
     run = subprocess.run(
         [*command, *map(str, [first, *others])], capture_output=True, text=True, timeout=120,
-        check=False,
+        check=False, cwd=program.parent,
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
     return run.stdout.splitlines()

@@ -150,6 +150,18 @@ def test_output__never_replaces_an_input(refused: Run, table: str, tmp_path: Pat
     assert given.read_bytes() == Path(table).read_bytes()
 
 
+def test_output__among_the_inputs_is_noted(
+    main: Any, table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    name = Path(table).name
+    status, said = main(name, "-o", ".", *FEW)
+    assert status == 0
+    note = "multigpu: note: results stand among the inputs in .: -o NEWFOLDER keeps them apart\n"
+    assert said.startswith(note)
+    assert "among" not in main(name, "-o", "out", *FEW)[1]
+
+
 def test_output__a_run_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "cnvs.tsv").write_text("old")

@@ -4,6 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from multigpu.cluster.engine import output as engine
+from multigpu.cluster.engine.output import LOCK
+from multigpu.cluster.errors import UsageError
 from multigpu.cnv.output import folder as output
 
 
@@ -66,8 +69,39 @@ def test_folder__of_a_run_that_begins_again_loses_its_journal_first(
 ) -> None:
     """A journal without what it is about could never be resumed."""
     part = tmp_path / output.PART
-    fill(part, output.JOURNAL, output.MATRICES, output.PUBLISHED)
+    fill(part, LOCK, output.JOURNAL, output.MATRICES, output.PUBLISHED)
     removed: list[str] = []
-    monkeypatch.setattr(output, "_remove", lambda path: removed.append(path.name))
+    for module in (output, engine):
+        monkeypatch.setattr(module, "remove", lambda path: removed.append(path.name))
     with output.output_folder(str(tmp_path)):
         assert removed[0] == output.JOURNAL
+
+
+@pytest.mark.parametrize("kind", ["folder", "link"])
+def test_folder__in_which_a_stranger_has_the_hidden_name_is_refused_and_left(
+    tmp_path: Path, kind: str
+) -> None:
+    (tmp_path / "mine").mkdir()
+    part = tmp_path / "out" / output.PART
+    part.parent.mkdir()
+    part.symlink_to(tmp_path / "mine") if kind == "link" else part.mkdir()
+    (part / "kept").touch()
+    with (
+        pytest.raises(UsageError, match=r"/out: .*/out/\.part is in the way"),
+        output.output_folder(f"{tmp_path}/out"),
+    ):
+        pytest.fail("it was taken for ours")
+    assert (part / "kept").exists()
+    assert [path.name for path in part.parent.iterdir()] == [output.PART]
+
+
+def test_files__keep_the_permissions_of_those_that_they_replace(tmp_path: Path) -> None:
+    (tmp_path / "cnvs.tsv").touch(0o640)
+    with output.output_folder(str(tmp_path)) as part:
+        fill(part, "cnvs.tsv", "cnvs.bed")
+        assert part.stat().st_mode & 0o777 == 0o700
+        output.publish(part)
+    (tmp_path / "new").touch()
+    modes = [(tmp_path / name).stat().st_mode & 0o777 for name in ("cnvs.tsv", "cnvs.bed", "new")]
+    assert modes[0] == 0o640
+    assert modes[1] == modes[2]

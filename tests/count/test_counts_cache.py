@@ -66,6 +66,23 @@ def test_cache__knows_the_content_and_not_the_name(tmp_path: Path, some: str) ->
     assert len(list(cache.iterdir())) == 2
 
 
+def test_cache__of_a_file_that_differs_where_no_piece_is_compared_is_not_used(
+    tmp_path: Path, some: str
+) -> None:
+    """Its time is another one, and so it is counted again."""
+    cache = CountsCache(
+        str(tmp_path / "cache"), windows([("chr1", 60_000)], 1000), [0], CountOptions().counting
+    )
+    large = tmp_path / "large.bam"
+    large.write_bytes(Path(some).read_bytes().ljust(12 << 20, b"\0"))
+    cache.put(str(large), np.arange(60, dtype=np.int32))
+    assert cache.get(str(large)) is not None
+    with large.open("r+b") as file:
+        file.seek(3 << 20)
+        file.write(b"N")
+    assert cache.get(str(large)) is None
+
+
 def test_cache__what_is_damaged_or_of_other_regions_is_not_there(tmp_path: Path, some: str) -> None:
     regions, counts = windows([("chr1", 60_000)], 1000), np.arange(60, dtype=np.int32)
     cache = CountsCache(str(tmp_path / "cache"), regions, [0], CountOptions().counting)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from multigpu.cluster.engine.output import LOCK
 from multigpu.cluster.errors import DiskFull, Failure, UsageError
 from multigpu.dock.output.files import check_poses, pose_output, tables_beside
 from multigpu.formats.tables.texts import Texts
@@ -59,10 +60,31 @@ def test_folder__named_by_a_link_is_replaced_and_the_link_stays(tmp_path: Path) 
 
 def test_folder__takes_the_place_of_what_a_killed_run_left(tmp_path: Path) -> None:
     (tmp_path / ".poses.part").mkdir()
+    (tmp_path / ".poses.part" / LOCK).touch()
     (tmp_path / ".poses.part" / "old.sdf").touch()
     write(tmp_path / "poses", "a")
     assert left(tmp_path) == ["poses"]
     assert left(tmp_path / "poses") == ["a.sdf"]
+
+
+def test_folder__of_this_name_that_is_not_ours_is_refused_and_left(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "kept").touch()
+    (tmp_path / ".poses.part").symlink_to(tmp_path / "mine")
+    with pytest.raises(UsageError, match=r"\.poses\.part is in the way"):
+        write(tmp_path / "poses", "a")
+    assert left(tmp_path) == [".poses.part", "mine"]
+    assert left(tmp_path / "mine") == ["kept"]
+
+
+def test_folder__is_private_while_it_is_made_and_has_the_mode_of_an_empty_one(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "poses").mkdir(0o700)
+    with pose_output(f"{tmp_path}/poses/") as poses:
+        poses.write(docked("a"))
+        assert (tmp_path / ".poses.part").stat().st_mode & 0o777 == 0o700
+    assert (tmp_path / "poses").stat().st_mode & 0o777 == 0o700
 
 
 def test_folder__that_another_run_writes_is_refused(tmp_path: Path) -> None:

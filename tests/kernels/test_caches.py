@@ -59,13 +59,13 @@ def test_folder__that_others_may_write_is_refused_and_left_as_it_is(place: Path)
     for number in (0o777, 0o1777, 0o757):
         (place / "a").mkdir(exist_ok=True)
         (place / "a").chmod(number)
-        refused(place / "a", f"^others may write to {place}/a$")
+        refused(place / "a", f"^others may write to {place}/a: let nobody")
         assert mode(place / "a") == number
 
 
 def test_folder__that_others_may_replace_is_refused(place: Path) -> None:
     place.chmod(0o777)
-    refused(place / "a", f"^others may write to {place}$")
+    refused(place / "a", f"^others may write to {place}: let nobody")
     place.chmod(0o1777)  # as that of /tmp: nobody can rename what is not theirs
     assert mode(caches.private(place / "a")) == 0o700
 
@@ -81,8 +81,48 @@ def test_folder__inside_of_one_that_others_cannot_enter_is_safe(place: Path) -> 
 def test_folder__of_another_user_is_refused(place: Path) -> None:
     (place / "a").mkdir()
     os.chown(place / "a", 65534, 65534)
-    refused(place / "a", f"^{place}/a belongs to another user$")
-    refused(place / "a" / "b", f"^{place}/a belongs to another user$")
+    refused(place / "a", f"^{place}/a belongs to another user: let nobody")
+    refused(place / "a" / "b", f"^{place}/a belongs to another user: let nobody")
+
+
+@as_root
+@pytest.mark.parametrize("kind", ["file", "folder", "link", "file within"])
+def test_folder__in_which_another_user_has_put_something_is_refused_when_it_is_closed(
+    place: Path, kind: str
+) -> None:
+    """The stranger's code is there, whoever may write now."""
+    theirs = place / "a" / "theirs"
+    (place / "a").mkdir()
+    (place / "a" / "mine").touch()
+    if kind == "file within":
+        (place / "a" / "b").mkdir()
+        theirs = place / "a" / "b" / "theirs"
+    if kind == "folder":
+        theirs.mkdir()
+    elif kind == "link":
+        theirs.symlink_to(place / "a" / "mine")
+    else:
+        theirs.touch()
+    os.chown(theirs, 65534, 65534, follow_symlinks=False)
+    for mask in (0o777, 0o755, 0o700):
+        (place / "a").chmod(mask)
+        problem = f"others may write to {place}/a" if mask == 0o777 else f"{theirs} belongs to ano"
+        refused(place / "a", problem)
+    shutil.rmtree(place / "a")  # the cure
+    assert caches.private(place / "a") == place / "a"
+
+
+@as_root
+def test_kernels__that_another_user_has_put_there_are_not_loaded(
+    place: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (place / "kernel.cubin").touch()
+    os.chown(place / "kernel.cubin", 65534, 65534)
+    monkeypatch.setenv("CUPY_CACHE_DIR", str(place))
+    monkeypatch.setenv(caches.IN_MEMORY, "0")
+    caches.secure_cupy()
+    assert os.environ[caches.IN_MEMORY] == "1"
+    assert f"as {place}/kernel.cubin belongs to another user: " in caplog.text
 
 
 def test_folder__behind_a_link_is_the_one_that_it_leads_to(place: Path) -> None:
@@ -161,13 +201,14 @@ def test_functions__are_neither_loaded_from_nor_kept_where_others_may_write(
     cache.mkdir(0o755)
     compiled(cache, module)
     files = sorted(cache.rglob("*"))
+    (folder,) = (cache / "multigpu").iterdir()
     (cache / "multigpu").chmod(0o777)
     run = compiled(cache, module)
     assert run.stdout == "42 0\n"
     assert run.stderr == (
         "multigpu: compiled functions are neither loaded nor kept, as others may write to "
-        f"{cache}/multigpu: let nobody else write there (chmod go-w), or set NUMBA_CACHE_DIR to a "
-        "folder of your own\n"
+        f"{cache}/multigpu: let nobody else write there and remove {folder}, as what is in it may "
+        "be theirs (NUMBA_CACHE_DIR may name a folder of your own)\n"
     )
     assert sorted(cache.rglob("*")) == files
 
@@ -205,11 +246,10 @@ def test_kernels__are_kept_in_memory_where_others_may_write(
     monkeypatch.setenv(caches.IN_MEMORY, "0")
     caches.secure_cupy()
     assert os.environ[caches.IN_MEMORY] == ("1" if others else "0")
-    why = (
-        f"others may write to {folder}: let nobody else write there (chmod go-w), or set CUPY_CACHE"
-    )
     said = (
-        f"multigpu: compiled GPU kernels are neither loaded nor kept, as {why}_DIR to a folder of "
+        "multigpu: compiled GPU kernels are neither loaded nor kept, as others may write to "
+        f"{folder}: let nobody else write there and remove {folder}, as what is in it may be "
+        "theirs (CUPY_CACHE_DIR may name a folder of your own)"
     )
-    assert caplog.messages == ([f"{said}your own"] if others else [])
+    assert caplog.messages == ([said] if others else [])
     assert mode(folder) == 0o755 | others  # it is not ours to change

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from numpy.typing import NDArray
+from support.program import Run
 
 from multigpu.errors import Failure, UsageError
 from multigpu.formats.sequences.signatures import read_signatures
@@ -327,3 +328,15 @@ def test_command__help_shows_the_classical_call() -> None:
     text = run("--help").output
     assert "gen_sig 1000 3000 10000 0.1" in text
     assert "gen_sample sig.fasta 2000 20 1 2 100000 200000 10 30 0.1" in text
+
+
+def test_output__that_is_there_is_replaced_with_a_note(main: Run, tmp_path: Path) -> None:
+    path, truth = str(tmp_path / "out"), str(tmp_path / "truth")
+    counts = ("counts", "--regions", "3000", "--cnvs", "1", "--truth", truth)
+    for arguments in (("signatures", "--count", "2"), counts):
+        Path(path).unlink(missing_ok=True)
+        Path(truth).touch()
+        first, second = (main("simulate", *arguments, "-o", path).err for _ in range(2))
+        note = f"multigpu: note: {path} is there, and is replaced\n"
+        assert (note in first, note in second) == (False, True)
+        assert (f"{truth} is there" in first) == (truth in arguments)

@@ -3,17 +3,20 @@
 import importlib.util
 import logging
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from multigpu.cluster.engine.output import (
+    LOCK,
     atomic_output,
+    clear_folder,
     failures_named,
-    open_locked,
+    hold_folder,
+    remove,
     sync_directory,
     sync_folder,
+    take_mode,
 )
 from multigpu.cnv.options import OutputOptions
 from multigpu.errors import UsageError
@@ -27,7 +30,7 @@ FIGURES = "figures"
 SESSION = "igv_session.xml"
 VCF = "cnvs.vcf.gz"
 COUNTS = "counts.parquet"
-PART, LOCK = ".part", ".lock"
+PART = ".part"
 JOURNAL, KEPT_COUNTS = "journal", "counts"  # in the hidden folder
 PUBLISHED = "published"  # in the hidden folder: names of all files, when these are complete
 TABLES = (
@@ -78,26 +81,23 @@ def output_folder(path: str, resume: bool = False) -> Iterator[Path]:
         raise UsageError("the output has no name")
     folder = Path(path)
     existed = folder.is_dir()
-    part, lock = folder / PART, folder / LOCK
+    part = folder / PART
     with failures_named(path, UsageError):
         folder.mkdir(parents=True, exist_ok=True)
-    with open_locked(lock, path):
-        try:
-            with failures_named(path, UsageError):
-                part.mkdir(exist_ok=True)
-                _clear(part, resume)
-            yield part
-            shutil.rmtree(part, ignore_errors=True)
-        except BaseException:
-            if not _resumable(part):
-                shutil.rmtree(part, ignore_errors=True)
-            raise
-        finally:
-            with suppress(OSError):  # the error before it is the one to report
-                lock.unlink()
-            if not existed:
-                with suppress(OSError):  # it is not empty
-                    folder.rmdir()
+    try:
+        with hold_folder(part, path, UsageError):
+            try:
+                with failures_named(path, UsageError):
+                    _clear(part, resume)
+                yield part
+            finally:
+                with suppress(OSError):  # an earlier error is the one to report
+                    if not _resumable(part):
+                        clear_folder(part)
+    finally:
+        if not existed:
+            with suppress(OSError):  # it is not empty
+                folder.rmdir()
 
 
 def publish(part: Path) -> list[str]:
@@ -114,19 +114,20 @@ def publish(part: Path) -> list[str]:
     if store_path(part).parent == folder:
         sync_folder(folder / MATRICES)  # some of its files were written again
         moved = {MATRICES}
-    made = {path.name for path in part.iterdir()} - {JOURNAL, KEPT_COUNTS, PUBLISHED}
+    made = {path.name for path in part.iterdir()} - {JOURNAL, KEPT_COUNTS, PUBLISHED, LOCK}
     if not (part / PUBLISHED).exists():
         with atomic_output(str(part / PUBLISHED)) as file:
             file.writelines(f"{name}\n".encode() for name in sorted(made))
     for name in sorted(made):
         target = folder / name
+        take_mode(part / name, target)
         if (part / name).is_dir() or target.is_dir():
-            _remove(target)  # a folder cannot be replaced
+            remove(target)  # a folder cannot be replaced
         (part / name).replace(target)
     others = [name for name in FILES if name not in made | moved]
     removed = [name for name in others if os.path.lexists(folder / name)]
     for name in removed:
-        _remove(folder / name)
+        remove(folder / name)
     sync_directory(folder)  # before the journal goes
     return removed
 
@@ -149,17 +150,8 @@ def _clear(part: Path, resume: bool) -> None:
         logger.warning(STARTING_OVER)
     kept = (JOURNAL, MATRICES, KEPT_COUNTS, PUBLISHED) if has_journal else (KEPT_COUNTS,)
     if not resume:
-        _remove(part / JOURNAL)  # first, as it refers to the others
-    for left in part.iterdir():
-        if not (resume and left.name in kept):
-            _remove(left)
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
+        remove(part / JOURNAL)  # first, as it refers to the others
+    clear_folder(part, kept if resume else ())
 
 
 def _resumable(part: Path) -> bool:

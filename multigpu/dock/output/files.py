@@ -3,7 +3,6 @@
 import filecmp
 import os
 import re
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -12,14 +11,17 @@ from pathlib import Path, PurePath
 
 from multigpu.cluster.engine.journal import journal_of
 from multigpu.cluster.engine.output import (
+    NEW,
     STDOUT,
     check_output,
+    clear_folder,
     failures_named,
     hidden_path,
+    hold_folder,
     is_replaced,
-    open_locked,
     sync_directory,
     sync_folder,
+    take_mode,
 )
 from multigpu.dock.output.error_table import Skipped, check_errors_path, write_errors
 from multigpu.dock.output.score_table import check_scores, is_parquet, score_output
@@ -251,30 +253,28 @@ def _replacing_folder(path: str) -> Iterator[Path]:
     interrupted after it had published them.
     """
     target = Path(path).resolve()
-    part, lock = hidden_path(target, "part"), hidden_path(target, "lock")
-    with open_locked(lock, path):
+    hidden = hidden_path(target, "part")
+    part = hidden / NEW
+    with hold_folder(hidden, path):
         try:
             with failures_named(path):
-                # A run that was killed may have left it.
-                shutil.rmtree(part, ignore_errors=True)
+                # A run that was killed may have left something.
+                clear_folder(hidden)
                 part.mkdir()
             yield part
             with failures_named(path):
                 if _is_filled(target):
                     _check_same(part, target, path)
-                    shutil.rmtree(part)
                 else:
                     sync_folder(part)
+                    take_mode(part, target)
                     part.rename(target)
                 # Before the journal is removed.
                 sync_directory(target.parent)
-        except BaseException:
-            shutil.rmtree(part, ignore_errors=True)
-            raise
         finally:
             # An earlier error is the one to report.
             with suppress(OSError):
-                lock.unlink()
+                clear_folder(hidden)
 
 
 def _is_filled(folder: Path) -> bool:

@@ -1,41 +1,104 @@
-"""Fingerprints of input files, by which a changed file is noticed."""
+"""Digests of values, and fingerprints of input files, by which a change is noticed."""
 
-import hashlib
+import os
 import stat
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, fields, is_dataclass
 from datetime import UTC, datetime
+from hashlib import blake2b
+from pathlib import Path
+from types import NoneType
+from typing import Any
+
+import numpy as np
 
 from multigpu.errors import InputError
 from multigpu.formats.storage.sources import MIB, read_part
-from multigpu.formats.storage.stored_streams import errors_named, status_of
+from multigpu.formats.storage.stored_streams import errors_named, is_remote, look_at_url, status_of
 
 HASHED_WHOLE = 8 * MIB
+PIECE = 16 * MIB  # hashed by one thread
+PLAIN = (bytes, str, int, float, NoneType, np.generic, Path)  # which their text tells apart
+
+
+def digest(value: Any) -> str:
+    """Return 16 hex digits that differ wherever types, shapes, lengths, names or content do.
+
+    value: numbers, texts, arrays, and sequences, mappings and dataclasses of these
+    """
+    found = blake2b(digest_size=8)
+    _add(found, value)
+    return found.hexdigest()
+
+
+def _add(found: blake2b, value: Any) -> None:
+    kind, content = type(value).__name__, b""
+    parts: Collection[Any] = ()
+    is_sequence = isinstance(value, list | tuple)
+    if isinstance(value, np.ndarray) and not value.dtype.hasobject:
+        kind = f"{value.dtype.str} {value.shape}"
+        flat = np.ascontiguousarray(value).reshape(-1).view(np.uint8)
+        content = _hash_pieces(lambda at: flat[at : at + PIECE].data, flat.size)
+    elif isinstance(value, bytes):
+        content = value
+    elif all(isinstance(each, PLAIN) for each in (value if is_sequence else [value])):
+        content = repr(value).encode()
+    elif isinstance(value, Mapping):
+        parts = value.items()
+    elif is_sequence:
+        parts = value
+    elif is_dataclass(value):
+        parts = [(each.name, getattr(value, each.name)) for each in fields(value)]
+    else:
+        raise TypeError(f"no digest of {kind}")
+    found.update(f"{kind}, {len(content)} bytes, {len(parts)} parts:".encode())
+    found.update(content)
+    for part in parts:
+        _add(found, part)
+
+
+def _hash_pieces(piece: Callable[[int], Any], size: int) -> bytes:
+    """Return the digests of pieces of some bytes, which several threads take and hash."""
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        hashed = pool.map(lambda at: blake2b(piece(at)).digest(), range(0, size, PIECE))
+        return b"".join(hashed)
 
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """State of a local file: bytes, a hash of its content, when it was written (in ns)."""
+    """State of a file: bytes, a hash of its content, when it was written (in ns).
+
+    Of a URL `changed` is what its server says of its version, as text.
+    """
 
     size: int
     digest: str
-    changed: int
+    changed: int | str
 
     def same_content(self, other: "Fingerprint") -> bool:
-        """Whether the other may be a copy of the same file."""
+        """Whether the other may be a copy of the same file, as far as was looked."""
         return (self.size, self.digest) == (other.size, other.digest)
 
     def __str__(self) -> str:
-        moment = datetime.fromtimestamp(self.changed / 1e9, UTC)
-        when = f"{moment:%Y-%m-%d %H:%M:%S.%f}"
-        return f"{self.size:,} bytes, content {self.digest[:8]}, of {when}"
+        when = self.changed
+        if isinstance(when, int):
+            when = f"{datetime.fromtimestamp(when / 1e9, UTC):%Y-%m-%d %H:%M:%S.%f}"
+        return f"{self.size:,} bytes, content {self.digest}, of {when}"
 
 
 def fingerprint(path: str) -> Fingerprint:
-    """Return the fingerprint of a local file, at the same cost for any size.
+    """Return the fingerprint of a local file or a URL, at the same cost for any size.
 
     Of up to 8 MiB the whole content counts, else the first, the middle and the last MiB: another
-    file or version has another fingerprint, a bit flipped on purpose need not.
+    file or version has another time, too. Of a URL it is the beginning, and the version that its
+    server names; where it names none, there is no fingerprint.
     """
+    if is_remote(path):
+        size, version, begin = look_at_url(path)
+        if not version:
+            raise InputError(path, "its server names neither a version nor a time of change")
+        return Fingerprint(size, digest(begin), version)
     with errors_named(path):
         status = status_of(path)
     if not stat.S_ISREG(status.st_mode):
@@ -44,14 +107,19 @@ def fingerprint(path: str) -> Fingerprint:
     pieces = [(0, size)]
     if size > HASHED_WHOLE:
         pieces = [(start, MIB) for start in (0, size // 2 - MIB // 2, size - MIB)]
-    digest = hashlib.blake2b(digest_size=16)
-    for start, length in pieces:
-        digest.update(read_part(path, start, length))
-    return Fingerprint(size, digest.hexdigest(), status.st_mtime_ns)
+    found = digest(b"".join(read_part(path, start, length) for start, length in pieces))
+    return Fingerprint(size, found, status.st_mtime_ns)
+
+
+def content_digest(path: str) -> str:
+    """Return a digest of a local file's whole content. Raises Unreadable."""
+    with errors_named(path):
+        size = status_of(path).st_size
+    return digest(_hash_pieces(lambda at: read_part(path, at, PIECE), size))
 
 
 def fingerprint_or_none(path: str) -> Fingerprint | None:
-    """Return the fingerprint, or None for what cannot be read or is no regular file."""
+    """Return the fingerprint, or None for what cannot be read or has none."""
     try:
         return fingerprint(path)
     except InputError:

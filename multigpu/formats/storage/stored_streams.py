@@ -6,7 +6,7 @@ import select
 import stat
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import BinaryIO, Self
 
 from multigpu.errors import InputError, Unreadable, first_line
@@ -19,6 +19,9 @@ PACKAGES = {  # what fsspec needs beside itself
     "http": "requests aiohttp", "https": "requests aiohttp", "s3": "s3fs", "gs": "gcsfs",
     "gcs": "gcsfs", "abfs": "adlfs", "az": "adlfs", "sftp": "paramiko", "ssh": "paramiko",
 }  # fmt: skip
+# Names that file systems have for the version of a file, or the time of its last change.
+VERSIONS = ("etag", "last-modified", "lastmodified", "last_modified", "updated", "mtime")
+LOOKED_AT = 64 << 10  # bytes of a URL's beginning by which a change is noticed
 REMOTE_CHUNK = 16 << 20  # fetched ahead in one request: latency costs more than bytes
 
 
@@ -139,6 +142,26 @@ class _Remote:
 
     def close(self) -> None:
         self._file.close()
+
+
+def look_at_url(url: str) -> tuple[int, str, bytes]:
+    """Return the size of what a URL names, what its server says of its version, and its beginning.
+
+    The first is 0 and the second empty where the server says nothing. Raises Unreadable.
+    """
+    with errors_named(url):
+        import fsspec.core
+
+        system, path = fsspec.core.url_to_fs(url)
+        system.invalidate_cache()
+        about = system.info(path)
+        version = {name: about[name] for name in sorted(about) if name.lower() in VERSIONS}
+        if not version:
+            with suppress(Exception):  # of classes of their own, where they do not know it
+                version = {"modified": system.modified(path)}
+        with system.open(path, "rb", block_size=LOOKED_AT) as file:
+            begin = file.read(LOOKED_AT)
+        return about.get("size") or 0, ", ".join(map(str, version.values())), begin
 
 
 # Pipes by path, which `inspect_source` has opened and `blocks` will read.

@@ -1,6 +1,5 @@
 """Counts of single samples kept in a folder, found again by what they were counted from."""
 
-import hashlib
 import os
 from dataclasses import astuple
 from pathlib import Path
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from multigpu.cluster.engine.output import atomic_output
 from multigpu.errors import UsageError
 from multigpu.formats.alignments.regions import Regions
-from multigpu.formats.storage.fingerprints import fingerprint
+from multigpu.formats.storage.fingerprints import digest, fingerprint
 from multigpu.formats.storage.npy import UNREADABLE, read_arrays
 from multigpu.kernels.counting.types import Counting
 
@@ -47,10 +46,7 @@ class CountsCache:
                 "chmod o-w, or name another"
             )
         self._count = len(regions)
-        digest = hashlib.blake2b(repr((VERSION, numbers, astuple(options))).encode())
-        for column in (regions.chrom, regions.start, regions.end):
-            digest.update(column.tobytes())
-        self._asked = digest.digest()
+        self._asked = (VERSION, numbers, astuple(options), regions)
 
     def get(self, path: str) -> NDArray[np.int32] | None:
         """Return int32[regions], the counts of a file, or None where they cannot be read."""
@@ -67,6 +63,4 @@ class CountsCache:
             np.savez_compressed(file, counts=counts)
 
     def _place(self, path: str) -> Path:
-        digest = hashlib.blake2b(self._asked, digest_size=16)
-        digest.update(repr(fingerprint(path)).encode())
-        return self._folder / f"{digest.hexdigest()}.npz"
+        return self._folder / f"{digest((self._asked, fingerprint(path)))}.npz"
