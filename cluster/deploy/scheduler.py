@@ -6,12 +6,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 from distributed import Client
-from distributed.comm.addressing import get_address_host
 
 from multigpu.cluster.deploy.dask_settings import changed_settings, close_client, report_dashboard
 from multigpu.cluster.deploy.deployment import Deployment
@@ -86,17 +84,11 @@ def _scheduler_file(path: Path, seconds: float) -> bytes:
 
 
 def warn_of_listeners(client: Any) -> None:
-    """Warn where strangers may reach a scheduler: Dask runs what it is sent."""
+    """Warn of a scheduler without TLS: Dask runs what it is sent."""
     address = client.scheduler.address
-    if not address.startswith(PRIVATE_SCHEMES) and not _is_loopback(get_address_host(address)):
+    if not address.startswith(PRIVATE_SCHEMES):
         logger.warning(
-            "multigpu: %s runs what anybody sends who can reach it: use TLS (docs/clusters.md)",
+            "multigpu: %s runs what anybody sends who can reach it, as every user of its machine:"
+            " use TLS (multigpu tls DIR; docs/clusters.md)",
             address,
         )
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -5,6 +5,7 @@ Dask takes a while to import: what needs it is imported here where it is called.
 
 import contextlib
 import logging
+import resource
 import shutil
 import sys
 import tempfile
@@ -26,6 +27,7 @@ from multigpu.cluster.workers.threads import LocalWorkers, Workers
 logger = logging.getLogger(__name__)
 
 START_GRACE = 2.0  # seconds that workers which are still starting are waited for at the end
+MOST_FILES = 1 << 16  # that a process may have open, unless its user or system allows fewer
 END_TIMEOUT = 10.0  # seconds; the client, the cluster and its workers have limits of their own
 
 
@@ -139,7 +141,14 @@ def _start_processes(
 
 
 def _import_dask() -> None:
-    """Import Dask. Raises UsageError where its configuration is wrong."""
+    """Import Dask, and allow as many connections as it may need.
+
+    Raises UsageError where its configuration is wrong.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+    if resource.RLIM_INFINITY != soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
     try:
         import distributed  # noqa: F401 - reads Dask's configuration
     except ValueError as error:

@@ -6,12 +6,13 @@ import pickle
 import queue
 import time
 from asyncio import CancelledError
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import cloudpickle
+import dask
 from distributed import Client, Future, KilledWorker, Worker, WorkerPlugin
 from distributed.client import FutureCancelledError
 from distributed.comm.core import CommClosedError
@@ -29,7 +30,12 @@ ANSWER_TIMEOUT = 5.0
 FORGET_TIMEOUT = 1.0
 # … and that every worker has to answer: it may have thousands of files to look at.
 ANSWERS_TIMEOUT = 600.0
-LOOK_EVERY = 0.2  # seconds, until the first worker comes
+LOOK_EVERY = 0.2  # seconds, while a worker is waited for
+ENDED = ("closing", "closed", "failed")  # status of a client or a cluster
+CLOSED = "the client or its cluster was closed during the run: keep both open until it ends"
+# Tasks that no worker takes show a cluster that grows by demand what waits: their name, what they
+# seem to take, and how many are shown at most.
+DEMAND, DEMAND_SECONDS, MOST_DEMAND = "multigpu_demand", "1h", 200
 # What a client raises that does not reach its scheduler. ValueError: the connection was lost after
 # it was made and before TLS began.
 NO_ANSWER = (OSError, TimeoutError, CancelledError, ValueError)
@@ -84,7 +90,7 @@ class DaskWorkers:
     """Workers of a Dask scheduler, which come and go.
 
     worker_timeout: seconds without any worker, or without an answer from the scheduler, until
-    `present` raises Failure
+    `present` raises Failure; from when it first finds none
     """
 
     def __init__(self, client: Client, gpu: str | None, worker_timeout: float = 60.0) -> None:
@@ -94,13 +100,20 @@ class DaskWorkers:
         self._admitted: set[str] = set()  # keys of jobs
         # A task was late there, and none has been returned since.
         self._silent: SilentWorkers = {}
-        self._last_seen = time.monotonic()  # when the scheduler had workers
+        self._demand: list[Future] = []
+        self._missing_since: float | None = None  # no worker, or no answer
         self._problem = "no worker has connected"
         if not self.present():  # a batch system may start them after this command
             logger.warning("multigpu: the scheduler has no workers yet: `dask worker` starts one")
-        while not self.present():
-            time.sleep(LOOK_EVERY)
+        self._wait()
         self._problem = "no worker has been left"
+
+    def _wait(self) -> set[str]:
+        """Return the names of the workers, once there are any. Raises Failure as `present`."""
+        while not (names := self.present()):
+            self.want(1)
+            time.sleep(LOOK_EVERY)
+        return names
 
     @property
     def threads(self) -> int:
@@ -117,19 +130,37 @@ class DaskWorkers:
         except MemoryError as error:
             raise Failure(f"the job cannot be given to the workers: {error}") from error
         self._admitted.add(workload.key)
-        self._answers(lambda: self._client.register_plugin(job))
+        self._answers(lambda client: client.register_plugin(job))
 
     def dismiss(self, key: str) -> None:
         for name in list(self._silent):
             _forget(self._silent, name)
+        with contextlib.suppress(Failure):
+            self.want(0)
         if key not in self._admitted or self._client.status != "running":
             return
         self._admitted.remove(key)
-        with contextlib.suppress(*NO_ANSWER):  # then nothing is left to be forgotten
-            self._client.sync(
-                self._client.scheduler.unregister_worker_plugin,
-                name=f"multigpu-{key}",
-                callback_timeout=FORGET_TIMEOUT,
+        with contextlib.suppress(*NO_ANSWER, Failure):  # then nothing is left to be forgotten
+            self._ask("unregister_worker_plugin", FORGET_TIMEOUT, name=f"multigpu-{key}")
+
+    def want(self, chunks: float) -> None:
+        """Show the scheduler that chunks wait, beside those submitted: an adaptive cluster grows.
+
+        Two tasks a thread would show that the workers suffice. Raises Failure.
+        """
+        self._demand = [future for future in self._demand if future.status == "pending"]
+        more = int(min(chunks, MOST_DEMAND)) - len(self._demand)
+        for _ in range(-more):
+            self._demand.pop().release()
+        if more <= 0:
+            return
+        durations = {"scheduler": {"default-task-durations": {DEMAND: DEMAND_SECONDS}}}
+        with contextlib.suppress(*NO_ANSWER), self._open_client() as client:
+            if not self._demand:
+                tell = partial(client.run_on_scheduler, dask.config.update_defaults)
+                call_within(ANSWER_TIMEOUT, partial(tell, {"distributed": durations}))
+            self._demand += client.map(
+                abs, range(more), key=DEMAND, pure=False, resources={DEMAND: 1}
             )
 
     def submit(
@@ -142,9 +173,10 @@ class DaskWorkers:
         where: dict[str, Any] = {}
         if avoid is not None and (others := self._other_workers(avoid)):
             where = {"workers": others, "allow_other_workers": True}
-        future = self._client.submit(function, *arguments, pure=False, **where)
-        # Not add_done_callback, whose one thread would fetch one result after the other.
-        self._client.loop.add_callback(_report, report, future, self._silent)
+        with self._open_client() as client:
+            future = client.submit(function, *arguments, pure=False, **where)
+            # Not add_done_callback, whose one thread would fetch one result after the other.
+            client.loop.add_callback(_report, report, future, self._silent)
         return DaskTask(future, self._silent)
 
     def _other_workers(self, late: Task) -> list[str]:
@@ -159,10 +191,10 @@ class DaskWorkers:
     def _holder(self, key: str) -> str:
         """Return the worker that has a task, or its result; empty where none has."""
         with contextlib.suppress(*NO_ANSWER):
-            for address, keys in self._ask(self._client.scheduler.processing).items():
+            for address, keys in self._ask("processing").items():
                 if key in keys:
                     return str(address)
-            for address in self._ask(self._client.scheduler.who_has, keys=[key])[key]:
+            for address in self._ask("who_has", keys=[key])[key]:
                 return str(address)
         return ""
 
@@ -170,49 +202,90 @@ class DaskWorkers:
         with contextlib.suppress(*NO_ANSWER):
             return sum(
                 max(0, self._nthreads.get(address, 0) - len(tasks))
-                for address, tasks in self._ask(self._client.scheduler.processing).items()
+                for address, tasks in self._ask("processing").items()
                 if address not in self._silent
             )
         return 0
 
-    def _ask(self, question: Callable[..., Any], **what: Any) -> Any:
-        """Return the scheduler's answer. Raises one of NO_ANSWER where it is late."""
-        return self._client.sync(question, **what, callback_timeout=ANSWER_TIMEOUT)
-
-    def _answers(self, ask: Callable[[], Any]) -> Any:
-        """Return the answers of all workers. Raises Failure where one is late."""
+    @contextlib.contextmanager
+    def _open_client(self) -> Iterator[Client]:
+        """Yield the client. Raises Failure where it was closed before or in the block."""
+        if self._client.status in ENDED:
+            raise Failure(CLOSED)
         try:
-            return call_within(ANSWERS_TIMEOUT, ask)
-        except TimeoutError as error:
-            late = f"no answer from the scheduler or a worker within {ANSWERS_TIMEOUT:g} s"
-            raise Failure(late) from error
-        except (OSError, ValueError) as error:
-            raise Failure(f"the connection to the scheduler was lost ({error})") from error
+            yield self._client
+        except Exception as error:
+            cluster = self._client.cluster
+            if self._client.status in ENDED or (cluster and cluster.status.name in ENDED):
+                raise Failure(CLOSED) from error
+            raise
+
+    def _ask(self, question: str, seconds: float = ANSWER_TIMEOUT, **what: Any) -> Any:
+        """Return the scheduler's answer. Raises one of NO_ANSWER where it is late."""
+        with self._open_client() as client:
+            ask = getattr(client.scheduler, question)
+            return client.sync(ask, **what, callback_timeout=seconds)
+
+    def _answers(self, ask: Callable[[Client], Any]) -> Any:
+        """Return the answers of all workers, once there are any.
+
+        They are asked again where some have left meanwhile. Raises Failure where one is late.
+        """
+        deadline = time.monotonic() + self._timeout
+        while True:
+            self._wait()
+            try:
+                with self._open_client() as client:
+                    return call_within(ANSWERS_TIMEOUT, partial(ask, client))
+            except TimeoutError as error:
+                late = f"no answer from the scheduler or a worker within {ANSWERS_TIMEOUT:g} s"
+                raise Failure(late) from error
+            except (OSError, ValueError) as error:
+                if not isinstance(error, OSError) or time.monotonic() > deadline:
+                    raise Failure(f"the connection to the scheduler was lost ({error})") from error
+            time.sleep(LOOK_EVERY)
 
     def everywhere(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
-        """Run a function on every worker; one that cannot gives the exception."""
-        given: dict[str, Any] = self._answers(
-            lambda: self._client.run(function, *arguments, on_error="return")
-        )
-        return given
+        """Run a function on every worker; one that cannot gives the exception.
+
+        Workers that have left meanwhile count as if they had not been there.
+        """
+        deadline = time.monotonic() + self._timeout
+        while True:
+            given = self._answers(
+                lambda client: client.run(function, *arguments, on_error="return")
+            )
+            present = self._wait()
+            found = {name: answer for name, answer in given.items() if name in present}
+            lost = any(isinstance(answer, CommClosedError) for answer in found.values())
+            if found and (not lost or time.monotonic() > deadline):
+                return found
+            time.sleep(LOOK_EVERY)
 
     def present(self) -> set[str]:
-        problem = self._problem
+        problem, asked = self._problem, time.monotonic()
+        limit = min(ANSWER_TIMEOUT, self._timeout)
         try:
-            limit = min(ANSWER_TIMEOUT, self._timeout)
-            self._nthreads = self._client.nthreads(callback_timeout=limit)
+            self._nthreads = self._ask("ncores_running", limit)
+            is_well = bool(self._nthreads) or self._paused_compute(limit)
         except NO_ANSWER:
-            problem = "the scheduler has not answered"
+            problem, is_well = "the scheduler has not answered", False
         else:
-            if self._nthreads:
-                self._last_seen = time.monotonic()
             for name in self._silent.keys() - self._nthreads.keys():
                 _forget(self._silent, name)
-        if self._client.status == "closed":
-            raise Failure("the connection to the scheduler was lost")
-        if time.monotonic() - self._last_seen > self._timeout:
-            raise Failure(f"{problem} for {self._timeout:g} s (--worker-timeout)")
+        if is_well:
+            self._missing_since = None
+        else:
+            self._missing_since = self._missing_since or asked
+            if time.monotonic() - self._missing_since > self._timeout:
+                raise Failure(f"{problem} for {self._timeout:g} s (--worker-timeout)")
         return set(self._nthreads)
+
+    def _paused_compute(self, seconds: float) -> bool:
+        """Return whether workers that take no tasks now, as Dask has paused them, compute some."""
+        workers = self._ask("identity", seconds)["workers"].values()
+        counts = (worker["metrics"].get("task_counts", {}) for worker in workers)
+        return any(count.get("executing") for count in counts)
 
     def retire(self, name: str) -> None:
         """Shut the worker down.
@@ -221,8 +294,7 @@ class DaskWorkers:
         process anyway.
         """
         with contextlib.suppress(*NO_ANSWER):  # then `present` says so, sooner or later
-            retire = self._client.scheduler.retire_workers
-            self._ask(retire, workers=[name], close_workers=True)
+            self._ask("retire_workers", workers=[name], close_workers=True)
         self._nthreads.pop(name, None)
         if not self._nthreads:
             raise Failure(f"no worker is left: {name} was the last one")

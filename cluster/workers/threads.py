@@ -65,6 +65,9 @@ class Workers(Protocol):
     def idle(self) -> int:
         """Return the number of threads without a task, of workers that do not seem to hang."""
 
+    def want(self, chunks: float) -> None:
+        """Show that so many more chunks wait for a thread, where workers come by demand."""
+
     def everywhere(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
         """Run a function on every worker now; return what each gave, by its name."""
 
@@ -154,6 +157,9 @@ class LocalWorkers:
     def idle(self) -> int:
         """Return 0: a late task cannot be moved, as this process is one worker."""
         return 0
+
+    def want(self, chunks: float) -> None:
+        """Do nothing: no thread is added."""
 
     def everywhere(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
         return {WORKER.name: self._pool.submit(function, *arguments).result()}

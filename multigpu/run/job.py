@@ -274,6 +274,7 @@ class Job:
             workload,
             spans,
             journal=journal,
+            chunks=self.chunks,
             cpu_fallback=self.run.cpu_fallback,
             chunk_timeout=self.run.chunk_timeout,
             tell=self.emit,
