@@ -1,7 +1,4 @@
-"""Connections of strangers, which may not take all that the processes of a run can open.
-
-Dask's processes load it as a preload; the process that starts some of its own imports it.
-"""
+"""Connections of strangers, which may not take all that the processes of a run can open."""
 
 import asyncio
 from contextlib import suppress
@@ -22,13 +19,7 @@ class Listener(tcp.TLSListener):
         return None
 
 
-class Backend(tcp.TLSBackend):
-    """TLS with this listener."""
-
-    _listener_class = Listener
-
-
-registry.backends["tls"] = Backend()
+registry.get_backend("tls")._listener_class = Listener
 
 
 def dask_setup(server: Any) -> None:

@@ -21,6 +21,7 @@ logger = logging.getLogger(__name__)
 CONNECT_GRACE = 1.0  # seconds
 LARGEST_SCHEDULER_FILE = 1 << 20  # bytes
 FILE_POLL = 0.05  # seconds
+LISTENS = "runs what anybody sends who reaches it, as every user of its machine can: use TLS"
 PRIVATE_SCHEMES = ("tls://", "wss://", "inproc://")  # strangers cannot send tasks there
 
 
@@ -85,10 +86,5 @@ def _scheduler_file(path: Path, seconds: float) -> bytes:
 
 def warn_of_listeners(client: Any) -> None:
     """Warn of a scheduler without TLS: Dask runs what it is sent."""
-    address = client.scheduler.address
-    if not address.startswith(PRIVATE_SCHEMES):
-        logger.warning(
-            "multigpu: %s runs what anybody sends who can reach it, as every user of its machine:"
-            " use TLS (multigpu tls DIR; docs/clusters.md)",
-            address,
-        )
+    if not (address := client.scheduler.address).startswith(PRIVATE_SCHEMES):
+        logger.warning("multigpu: %s %s (multigpu tls DIR; docs/clusters.md)", address, LISTENS)

@@ -141,14 +141,9 @@ def _start_processes(
 
 
 def _import_dask() -> None:
-    """Import Dask, and allow as many connections as it may need.
-
-    Raises UsageError where its configuration is wrong.
-    """
+    """Import Dask; allow it many connections. Raises UsageError where its settings are wrong."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
-    if resource.RLIM_INFINITY != soft < most:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, MOST_FILES)), hard))
     try:
         import distributed  # noqa: F401 - reads Dask's configuration
     except ValueError as error:
@@ -160,13 +155,6 @@ def _kill_late_workers(folder: str) -> None:
     module = sys.modules.get("multigpu.cluster.deploy.worker_processes")
     if kill_workers := getattr(module, "kill_workers", None):
         kill_workers(folder)
-
-
-@contextmanager
-def workers(deployment: Deployment) -> Iterator[Workers]:
-    """Yield the workers of a deployment, which end with the block."""
-    with start_workers(deployment) as pending:
-        yield pending.wait()
 
 
 def workers_of_client(client: Any, gpu: str | None, worker_timeout: float) -> Workers:

@@ -3,7 +3,6 @@
 import contextlib
 import logging
 import pickle
-import queue
 import time
 from asyncio import CancelledError
 from collections.abc import Callable, Iterator
@@ -19,7 +18,7 @@ from distributed.comm.core import CommClosedError
 
 from multigpu.cluster.engine.workload import Workload
 from multigpu.cluster.errors import Failure, Lost, WorkerDied
-from multigpu.cluster.workers.threads import Report, Task, call_within
+from multigpu.cluster.workers.threads import Report, Task, Workers, call_within
 from multigpu.cluster.workers.worker import WORKER, Outcome
 
 logger = logging.getLogger(__name__)
@@ -33,9 +32,10 @@ ANSWERS_TIMEOUT = 600.0
 LOOK_EVERY = 0.2  # seconds, while a worker is waited for
 ENDED = ("closing", "closed", "failed")  # status of a client or a cluster
 CLOSED = "the client or its cluster was closed during the run: keep both open until it ends"
-# Tasks that no worker takes show a cluster that grows by demand what waits: their name, what they
-# seem to take, and how many are shown at most.
-DEMAND, DEMAND_SECONDS, MOST_DEMAND = "multigpu_demand", "1h", 200
+PAUSED = "Dask has paused all workers, by a limit of memory (`--memory-limit 0` of dask worker)"
+# Tasks that no worker takes show an adaptive cluster what waits. Each seems to need a thread.
+DEMAND, MOST_DEMAND = "multigpu_demand", 200
+DEMAND_SETTINGS = {"distributed": {"scheduler": {"default-task-durations": {DEMAND: "1h"}}}}
 # What a client raises that does not reach its scheduler. ValueError: the connection was lost after
 # it was made and before TLS began.
 NO_ANSWER = (OSError, TimeoutError, CancelledError, ValueError)
@@ -82,11 +82,10 @@ class DaskTask:
         if kept is not None:
             kept.append(self.future)
             return
-        cancel = partial(self.future.cancel, asynchronous=True)
-        self.future.client.loop.add_callback(cancel)  # nobody waits for the scheduler
+        self.future.client.loop.add_callback(_cancel, self.future)  # nobody waits for it
 
 
-class DaskWorkers:
+class DaskWorkers(Workers):
     """Workers of a Dask scheduler, which come and go.
 
     worker_timeout: seconds without any worker, or without an answer from the scheduler, until
@@ -135,8 +134,7 @@ class DaskWorkers:
     def dismiss(self, key: str) -> None:
         for name in list(self._silent):
             _forget(self._silent, name)
-        with contextlib.suppress(Failure):
-            self.want(0)
+        self.want(0)
         if key not in self._admitted or self._client.status != "running":
             return
         self._admitted.remove(key)
@@ -144,24 +142,18 @@ class DaskWorkers:
             self._ask("unregister_worker_plugin", FORGET_TIMEOUT, name=f"multigpu-{key}")
 
     def want(self, chunks: float) -> None:
-        """Show the scheduler that chunks wait, beside those submitted: an adaptive cluster grows.
-
-        Two tasks a thread would show that the workers suffice. Raises Failure.
-        """
+        """Show an adaptive cluster chunks that wait; two tasks a thread would not make it grow."""
         self._demand = [future for future in self._demand if future.status == "pending"]
         more = int(min(chunks, MOST_DEMAND)) - len(self._demand)
         for _ in range(-more):
             self._demand.pop().release()
         if more <= 0:
             return
-        durations = {"scheduler": {"default-task-durations": {DEMAND: DEMAND_SECONDS}}}
         with contextlib.suppress(*NO_ANSWER), self._open_client() as client:
-            if not self._demand:
-                tell = partial(client.run_on_scheduler, dask.config.update_defaults)
-                call_within(ANSWER_TIMEOUT, partial(tell, {"distributed": durations}))
-            self._demand += client.map(
-                abs, range(more), key=DEMAND, pure=False, resources={DEMAND: 1}
-            )
+            tell = partial(client.run_on_scheduler, dask.config.update_defaults, DEMAND_SETTINGS)
+            call_within(ANSWER_TIMEOUT, tell)
+            where = {"resources": {DEMAND: 1}}  # which no worker has
+            self._demand += client.map(abs, range(more), key=DEMAND, pure=False, **where)
 
     def submit(
         self,
@@ -226,66 +218,54 @@ class DaskWorkers:
             ask = getattr(client.scheduler, question)
             return client.sync(ask, **what, callback_timeout=seconds)
 
-    def _answers(self, ask: Callable[[Client], Any]) -> Any:
-        """Return the answers of all workers, once there are any.
+    def _answers(self, ask: Callable[[Client], Any]) -> dict[str, Any]:
+        """Return the answers of all workers, once there are any; without those that just left.
 
-        They are asked again where some have left meanwhile. Raises Failure where one is late.
+        Raises Failure where one is late.
         """
         deadline = time.monotonic() + self._timeout
         while True:
             self._wait()
             try:
                 with self._open_client() as client:
-                    return call_within(ANSWERS_TIMEOUT, partial(ask, client))
+                    answers = call_within(ANSWERS_TIMEOUT, partial(ask, client))
             except TimeoutError as error:
                 late = f"no answer from the scheduler or a worker within {ANSWERS_TIMEOUT:g} s"
                 raise Failure(late) from error
             except (OSError, ValueError) as error:
-                if not isinstance(error, OSError) or time.monotonic() > deadline:
+                if time.monotonic() > deadline:
                     raise Failure(f"the connection to the scheduler was lost ({error})") from error
+            else:
+                left = CommClosedError
+                if found := {k: v for k, v in answers.items() if not isinstance(v, left)}:
+                    return found
             time.sleep(LOOK_EVERY)
 
     def everywhere(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
-        """Run a function on every worker; one that cannot gives the exception.
-
-        Workers that have left meanwhile count as if they had not been there.
-        """
-        deadline = time.monotonic() + self._timeout
-        while True:
-            given = self._answers(
-                lambda client: client.run(function, *arguments, on_error="return")
-            )
-            present = self._wait()
-            found = {name: answer for name, answer in given.items() if name in present}
-            lost = any(isinstance(answer, CommClosedError) for answer in found.values())
-            if found and (not lost or time.monotonic() > deadline):
-                return found
-            time.sleep(LOOK_EVERY)
+        """Run a function on every worker; one that cannot gives the exception."""
+        return self._answers(lambda client: client.run(function, *arguments, on_error="return"))
 
     def present(self) -> set[str]:
-        problem, asked = self._problem, time.monotonic()
-        limit = min(ANSWER_TIMEOUT, self._timeout)
+        asked, limit = time.monotonic(), min(ANSWER_TIMEOUT, self._timeout)
         try:
             self._nthreads = self._ask("ncores_running", limit)
-            is_well = bool(self._nthreads) or self._paused_compute(limit)
+            problem = "" if self._nthreads else self._why_none(limit)
         except NO_ANSWER:
-            problem, is_well = "the scheduler has not answered", False
+            problem = "the scheduler has not answered"
         else:
             for name in self._silent.keys() - self._nthreads.keys():
                 _forget(self._silent, name)
-        if is_well:
-            self._missing_since = None
-        else:
-            self._missing_since = self._missing_since or asked
-            if time.monotonic() - self._missing_since > self._timeout:
-                raise Failure(f"{problem} for {self._timeout:g} s (--worker-timeout)")
+        self._missing_since = (self._missing_since or asked) if problem else None
+        if problem and time.monotonic() - (self._missing_since or asked) > self._timeout:
+            raise Failure(f"{problem} for {self._timeout:g} s (--worker-timeout)")
         return set(self._nthreads)
 
-    def _paused_compute(self, seconds: float) -> bool:
-        """Return whether workers that take no tasks now, as Dask has paused them, compute some."""
-        workers = self._ask("identity", seconds)["workers"].values()
-        counts = (worker["metrics"].get("task_counts", {}) for worker in workers)
-        return any(count.get("executing") for count in counts)
+    def _why_none(self, seconds: float) -> str:
+        """Return why no worker takes tasks; empty where some that are paused compute one."""
+        paused = self._ask("identity", seconds)["workers"].values()
+        if any(worker["metrics"].get("task_counts", {}).get("executing") for worker in paused):
+            return ""
+        return PAUSED if paused else self._problem
 
     def retire(self, name: str) -> None:
         """Shut the worker down.
@@ -299,11 +279,11 @@ class DaskWorkers:
         if not self._nthreads:
             raise Failure(f"no worker is left: {name} was the last one")
 
-    def inbox(self) -> Any:
-        return queue.SimpleQueue()
 
-    def clock(self) -> float:
-        return time.monotonic()
+async def _cancel(future: Future) -> None:
+    """Withdraw a task, unless the client was closed meanwhile."""
+    with contextlib.suppress(Exception):
+        await future.cancel(asynchronous=True)
 
 
 async def _report(report: Report, future: Future, silent: SilentWorkers) -> None:

@@ -12,11 +12,10 @@ from typing import Any
 
 import psutil
 import pytest
-from support.toy import Broken, Bulky, Part, Toy, ToySession
+from support.toy import Broken, Bulky, Part, Toy, ToySession, workers
 
 from multigpu.cluster.deploy.dask_settings import LOGGED_MESSAGES
 from multigpu.cluster.deploy.deployment import Deployment
-from multigpu.cluster.deploy.start import workers
 from multigpu.cluster.deploy.worker_processes import LOOPBACK
 from multigpu.cluster.engine.codec import Codec
 from multigpu.cluster.engine.dispatch import LINE_PER_THREAD, dispatch
