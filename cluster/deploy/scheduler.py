@@ -51,7 +51,8 @@ def _connect(deployment: Deployment) -> Any:
         reason = first_line(error) if str(error) else "is it tcp:// or tls://?"
         raise UsageError(f"{where}: no scheduler answered within {limit:g} s ({reason})") from error
     except (RuntimeError, TypeError, ValueError) as error:  # the address, or settings of TLS
-        raise UsageError(f"{where}: {first_line(error)}") from error
+        cure = "; DASK_CONFIG names the settings of its TLS" if isinstance(error, TypeError) else ""
+        raise UsageError(f"{where}: {first_line(error)}{cure}") from error
 
 
 def _address_in(path: Path, seconds: float) -> str:
