@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -76,11 +77,9 @@ def test_dask__still_has_what_it_does_not_promise() -> None:
         assert asked <= scheduler.handlers.keys()
 
 
-def limit_of_memory() -> int | None:
-    from distributed import get_worker
-
-    limit: int | None = get_worker().memory_manager.memory_limit
-    return limit
+def limit_of_memory(dask_worker: Any) -> Any:
+    """None: Dask looks at no memory, so it neither pauses nor spills."""
+    return dask_worker.memory_manager.memory_limit
 
 
 def test_worker_processes__are_never_paused_and_do_not_steal() -> None:

@@ -247,6 +247,7 @@ def test_workers__may_come_after_the_command(host: Host, samples: str, signature
     with host.scheduler():
         running = scan(host, samples, signatures)
         assert running.stderr is not None
+        assert " runs what anybody sends " in running.stderr.readline()
         assert "the scheduler has no workers yet" in running.stderr.readline()
         with host.worker():
             ended = end(running)
