@@ -63,12 +63,13 @@ def many_workers(host: Host, seconds: float) -> Iterator["subprocess.Popen[str]"
         yield process
 
 
+@pytest.mark.timeout(900)  # they start on two cores
 def test_hundred_workers__share_a_run_of_which_half_is_cut_off(
     hosts: tuple[Host, Host, Link], job: Job, undisturbed: bytes
 ) -> None:
     first, second, link = hosts
     with first.scheduler(), many_workers(first, 0.5), many_workers(second, 0.5):
-        run = Disturbed(first, job, "--max-chunk-bytes", "2000", timeout=60.0)
+        run = Disturbed(first, job, "--max-chunk-bytes", "4000", timeout=60.0)
         run.under_way()
         assert len({line.split('"worker": ')[1] for line in run.finished()}) > 20
         link.cut()
@@ -78,12 +79,13 @@ def test_hundred_workers__share_a_run_of_which_half_is_cut_off(
     assert run.output.read_bytes() == undisturbed
 
 
+@pytest.mark.timeout(900)  # they start on two cores
 def test_hundred_workers__of_which_half_are_told_to_leave_within_30_seconds(
     hosts: tuple[Host, Host, Link], job: Job, undisturbed: bytes
 ) -> None:
     first, second, _ = hosts
     with first.scheduler(), many_workers(first, 0.5), many_workers(second, 0.5) as leaving:
-        run = Disturbed(first, job, "--max-chunk-bytes", "2000", timeout=60.0)
+        run = Disturbed(first, job, "--max-chunk-bytes", "4000", timeout=60.0)
         run.under_way()
         leaving.terminate()
         assert leaving.wait(30) == 0
