@@ -107,12 +107,11 @@ class DaskWorkers(Workers):
         self._wait()
         self._problem = "no worker has been left"
 
-    def _wait(self) -> set[str]:
-        """Return the names of the workers, once there are any. Raises Failure as `present`."""
-        while not (names := self.present()):
+    def _wait(self) -> None:
+        """Wait until the scheduler answers and has workers. Raises Failure as `present`."""
+        while not self.present() or self._missing_since is not None:
             self.want(1)
             time.sleep(LOOK_EVERY)
-        return names
 
     @property
     def threads(self) -> int:
