@@ -15,7 +15,7 @@ import common
 from common import Figure, require
 
 from multigpu.cluster.deploy.deployment import Deployment
-from multigpu.cluster.deploy.start import workers
+from multigpu.cluster.deploy.start import start_workers
 from multigpu.cluster.engine.dispatch import dispatch
 from multigpu.cluster.workers.threads import LocalWorkers, Workers
 
@@ -94,8 +94,8 @@ def main() -> None:
     options = parser.parse_args()
     report = common.report_of(options)
     for name, deployment in DEPLOYMENTS.items():
-        with workers(deployment) as crew:
-            report.figures += overhead(name, crew, options.chunks, options.runs)
+        with start_workers(deployment) as pending:
+            report.figures += overhead(name, pending.wait(), options.chunks, options.runs)
     report.end(full_size=True)
 
 

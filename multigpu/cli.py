@@ -27,6 +27,7 @@ TOOLS = {
     "doctor": "Show what would be used, and why.",
     "simulate": "Make data to try and to measure with.",
     "demo": "Run scan, cnv and dock on small generated data.",
+    "tls": "Make credentials for a Dask cluster of your own.",
 }
 COMMANDS = WORKLOADS | TOOLS
 

@@ -20,6 +20,8 @@ CLOSE_TIMEOUT = 2.0  # seconds
 
 SETTINGS = {
     "distributed.scheduler.allowed-failures": 0,
+    # Tasks wait where there is room; a thief may deadlock with a worker that leaves.
+    "distributed.scheduler.work-stealing": False,
     # A nanny starts its worker again. Dask would close it where the worker dies once more, and is
     # just away this long after the first time; by default 15 s.
     "distributed.deploy.lost-worker-timeout": "1 day",

@@ -6,12 +6,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 from distributed import Client
-from distributed.comm.addressing import get_address_host
 
 from multigpu.cluster.deploy.dask_settings import changed_settings, close_client, report_dashboard
 from multigpu.cluster.deploy.deployment import Deployment
@@ -23,6 +21,7 @@ logger = logging.getLogger(__name__)
 CONNECT_GRACE = 1.0  # seconds
 LARGEST_SCHEDULER_FILE = 1 << 20  # bytes
 FILE_POLL = 0.05  # seconds
+LISTENS = "runs what anybody sends who reaches it, as every user of its machine can: use TLS"
 PRIVATE_SCHEMES = ("tls://", "wss://", "inproc://")  # strangers cannot send tasks there
 
 
@@ -52,7 +51,8 @@ def _connect(deployment: Deployment) -> Any:
         reason = first_line(error) if str(error) else "is it tcp:// or tls://?"
         raise UsageError(f"{where}: no scheduler answered within {limit:g} s ({reason})") from error
     except (RuntimeError, TypeError, ValueError) as error:  # the address, or settings of TLS
-        raise UsageError(f"{where}: {first_line(error)}") from error
+        cure = "; DASK_CONFIG names the settings of its TLS" if isinstance(error, TypeError) else ""
+        raise UsageError(f"{where}: {first_line(error)}{cure}") from error
 
 
 def _address_in(path: Path, seconds: float) -> str:
@@ -86,17 +86,6 @@ def _scheduler_file(path: Path, seconds: float) -> bytes:
 
 
 def warn_of_listeners(client: Any) -> None:
-    """Warn where strangers may reach a scheduler: Dask runs what it is sent."""
-    address = client.scheduler.address
-    if not address.startswith(PRIVATE_SCHEMES) and not _is_loopback(get_address_host(address)):
-        logger.warning(
-            "multigpu: %s runs what anybody sends who can reach it: use TLS (docs/clusters.md)",
-            address,
-        )
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    """Warn of a scheduler without TLS: Dask runs what it is sent."""
+    if not (address := client.scheduler.address).startswith(PRIVATE_SCHEMES):
+        logger.warning("multigpu: %s %s (multigpu tls DIR; docs/clusters.md)", address, LISTENS)

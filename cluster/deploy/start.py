@@ -5,6 +5,7 @@ Dask takes a while to import: what needs it is imported here where it is called.
 
 import contextlib
 import logging
+import resource
 import shutil
 import sys
 import tempfile
@@ -26,6 +27,7 @@ from multigpu.cluster.workers.threads import LocalWorkers, Workers
 logger = logging.getLogger(__name__)
 
 START_GRACE = 2.0  # seconds that workers which are still starting are waited for at the end
+MOST_FILES = 1 << 16  # that a process may have open, unless its user or system allows fewer
 END_TIMEOUT = 10.0  # seconds; the client, the cluster and its workers have limits of their own
 
 
@@ -139,7 +141,9 @@ def _start_processes(
 
 
 def _import_dask() -> None:
-    """Import Dask. Raises UsageError where its configuration is wrong."""
+    """Import Dask; allow it many connections. Raises UsageError where its settings are wrong."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, MOST_FILES)), hard))
     try:
         import distributed  # noqa: F401 - reads Dask's configuration
     except ValueError as error:
@@ -151,13 +155,6 @@ def _kill_late_workers(folder: str) -> None:
     module = sys.modules.get("multigpu.cluster.deploy.worker_processes")
     if kill_workers := getattr(module, "kill_workers", None):
         kill_workers(folder)
-
-
-@contextmanager
-def workers(deployment: Deployment) -> Iterator[Workers]:
-    """Yield the workers of a deployment, which end with the block."""
-    with start_workers(deployment) as pending:
-        yield pending.wait()
 
 
 def workers_of_client(client: Any, gpu: str | None, worker_timeout: float) -> Workers:

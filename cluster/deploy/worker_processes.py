@@ -15,6 +15,7 @@ import dask
 from distributed import Client, LocalCluster, Nanny
 from distributed.security import Security
 
+from multigpu.cluster.deploy import connections
 from multigpu.cluster.deploy.dask_settings import (
     CLOSE_TIMEOUT,
     changed_settings,
@@ -81,9 +82,10 @@ def _start_cluster(deployment: Deployment, folder: str) -> Any:
         "security": Security.temporary(),
         "dashboard_address": f"{LOOPBACK}:0",  # None would be a fixed port on all interfaces
         "scheduler_kwargs": {"dashboard": deployment.dashboard},
-        "memory_limit": 0,
+        "memory_limit": 0,  # else Dask pauses, spills and kills: chunks bound the memory
         "silence_logs": logging.CRITICAL,
         "local_directory": folder,
+        "preload": [connections.__name__],
         "threads_per_worker": deployment.lanes,
     }
     # For what the scheduler and the workers take no argument.
@@ -95,13 +97,17 @@ def _start_cluster(deployment: Deployment, folder: str) -> Any:
         "distributed.worker.blocked-handlers": list(BENCHMARK_HANDLERS),
     }
     with _one_cluster_at_a_time, dask.config.set(settings):
-        if not deployment.devices:
-            return LocalCluster(n_workers=deployment.workers, **common)
-        from dask_cuda import LocalCUDACluster
+        if deployment.devices:
+            from dask_cuda import LocalCUDACluster
 
-        return LocalCUDACluster(
-            CUDA_VISIBLE_DEVICES=deployment.gpus, device_memory_limit=None, **common
-        )
+            gpus = deployment.gpus
+            cluster = LocalCUDACluster(
+                CUDA_VISIBLE_DEVICES=gpus, device_memory_limit=None, **common
+            )
+        else:
+            cluster = LocalCluster(n_workers=deployment.workers, **common)
+    connections.dask_setup(cluster.scheduler)
+    return cluster
 
 
 def _close_cluster(cluster: Any, folder: str) -> None:

@@ -63,6 +63,7 @@ def dispatch(
     spans: Iterable[S],
     *,
     journal: Journal | None = None,
+    chunks: int | None = None,
     cpu_fallback: bool = True,
     chunk_timeout: float | None = None,
     tell: Listener = ignore_event,
@@ -75,6 +76,7 @@ def dispatch(
 
     spans          those that follow the ones in the journal
     journal        gets every part before it is given out
+    chunks         their number, with those in the journal; None: unknown
     cpu_fallback   whether a chunk that does not fit on its device runs on the CPU
     chunk_timeout  seconds after which a chunk is run on another worker too; None: depends on what
                    the others take
@@ -82,7 +84,7 @@ def dispatch(
     before         outcomes to give out first; the workers begin before that, as far as the line is
                    long
     """
-    run = _Dispatch(workers, workload, spans, journal, cpu_fallback, chunk_timeout, tell)
+    run = _Dispatch(workers, workload, spans, journal, chunks, cpu_fallback, chunk_timeout, tell)
     with contextlib.closing(run):
         yield from run.outcomes(before)
 
@@ -106,13 +108,16 @@ class _Dispatch(Generic[S, P]):
         workload: Workload[S, P],
         spans: Iterable[S],
         journal: Journal | None,
+        chunks: int | None,
         cpu_fallback: bool,
         chunk_timeout: float | None,
         tell: Listener,
     ) -> None:
         self._workers, self._workload, self._journal = workers, workload, journal
         self._cpu_fallback, self._chunk_timeout, self._listener = cpu_fallback, chunk_timeout, tell
-        self._spans = enumerate(spans, journal.held if journal else 0)
+        held = journal.held if journal else 0
+        self._spans = enumerate(spans, held)
+        self._left = math.inf if chunks is None else chunks - held  # spans to be taken
         self._has_more_spans = True
         self._line: deque[_Chunk[S, P]] = deque()
         self._in_progress: dict[_Chunk[S, P], None] = {}  # the one that began first comes first
@@ -191,6 +196,7 @@ class _Dispatch(Generic[S, P]):
         if span is None:
             self._has_more_spans = False
             return
+        self._left -= 1
         chunk: _Chunk[S, P] = _Chunk(number, span)
         self._line.append(chunk)
         self._submit(chunk)
@@ -312,6 +318,7 @@ class _Dispatch(Generic[S, P]):
         for name in sorted(self._present - present):
             self._tell("left", worker=name)
         self._present, self._threads = present, self._workers.threads
+        self._workers.want(max(1, self._left) if self._has_more_spans else 0)
         self._resubmit()
         if len(present) > 1:
             self._move_late_chunks()

@@ -3,22 +3,22 @@
 import contextlib
 import logging
 import pickle
-import queue
 import time
 from asyncio import CancelledError
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import cloudpickle
+import dask
 from distributed import Client, Future, KilledWorker, Worker, WorkerPlugin
 from distributed.client import FutureCancelledError
 from distributed.comm.core import CommClosedError
 
 from multigpu.cluster.engine.workload import Workload
 from multigpu.cluster.errors import Failure, Lost, WorkerDied
-from multigpu.cluster.workers.threads import Report, Task, call_within
+from multigpu.cluster.workers.threads import Report, Task, Workers, call_within
 from multigpu.cluster.workers.worker import WORKER, Outcome
 
 logger = logging.getLogger(__name__)
@@ -29,7 +29,13 @@ ANSWER_TIMEOUT = 5.0
 FORGET_TIMEOUT = 1.0
 # … and that every worker has to answer: it may have thousands of files to look at.
 ANSWERS_TIMEOUT = 600.0
-LOOK_EVERY = 0.2  # seconds, until the first worker comes
+LOOK_EVERY = 0.2  # seconds, while a worker is waited for
+ENDED = ("closing", "closed", "failed")  # status of a client or a cluster
+CLOSED = "the client or its cluster was closed during the run: keep both open until it ends"
+PAUSED = "Dask has paused all workers, by a limit of memory (`--memory-limit 0` of dask worker)"
+# Tasks that no worker takes show an adaptive cluster what waits. Each seems to need a thread.
+DEMAND, MOST_DEMAND = "multigpu_demand", 200
+DEMAND_SETTINGS = {"distributed": {"scheduler": {"default-task-durations": {DEMAND: "1h"}}}}
 # What a client raises that does not reach its scheduler. ValueError: the connection was lost after
 # it was made and before TLS began.
 NO_ANSWER = (OSError, TimeoutError, CancelledError, ValueError)
@@ -76,15 +82,14 @@ class DaskTask:
         if kept is not None:
             kept.append(self.future)
             return
-        cancel = partial(self.future.cancel, asynchronous=True)
-        self.future.client.loop.add_callback(cancel)  # nobody waits for the scheduler
+        self.future.client.loop.add_callback(_cancel, self.future)  # nobody waits for it
 
 
-class DaskWorkers:
+class DaskWorkers(Workers):
     """Workers of a Dask scheduler, which come and go.
 
     worker_timeout: seconds without any worker, or without an answer from the scheduler, until
-    `present` raises Failure
+    `present` raises Failure; from when it first finds none
     """
 
     def __init__(self, client: Client, gpu: str | None, worker_timeout: float = 60.0) -> None:
@@ -94,13 +99,19 @@ class DaskWorkers:
         self._admitted: set[str] = set()  # keys of jobs
         # A task was late there, and none has been returned since.
         self._silent: SilentWorkers = {}
-        self._last_seen = time.monotonic()  # when the scheduler had workers
+        self._demand: list[Future] = []
+        self._missing_since: float | None = None  # no worker, or no answer
         self._problem = "no worker has connected"
         if not self.present():  # a batch system may start them after this command
             logger.warning("multigpu: the scheduler has no workers yet: `dask worker` starts one")
-        while not self.present():
-            time.sleep(LOOK_EVERY)
+        self._wait()
         self._problem = "no worker has been left"
+
+    def _wait(self) -> None:
+        """Wait until the scheduler answers and has workers. Raises Failure as `present`."""
+        while not self.present() or self._missing_since is not None:
+            self.want(1)
+            time.sleep(LOOK_EVERY)
 
     @property
     def threads(self) -> int:
@@ -117,20 +128,31 @@ class DaskWorkers:
         except MemoryError as error:
             raise Failure(f"the job cannot be given to the workers: {error}") from error
         self._admitted.add(workload.key)
-        self._answers(lambda: self._client.register_plugin(job))
+        self._answers(lambda client: client.register_plugin(job))
 
     def dismiss(self, key: str) -> None:
         for name in list(self._silent):
             _forget(self._silent, name)
+        self.want(0)
         if key not in self._admitted or self._client.status != "running":
             return
         self._admitted.remove(key)
-        with contextlib.suppress(*NO_ANSWER):  # then nothing is left to be forgotten
-            self._client.sync(
-                self._client.scheduler.unregister_worker_plugin,
-                name=f"multigpu-{key}",
-                callback_timeout=FORGET_TIMEOUT,
-            )
+        with contextlib.suppress(*NO_ANSWER, Failure):  # then nothing is left to be forgotten
+            self._ask("unregister_worker_plugin", FORGET_TIMEOUT, name=f"multigpu-{key}")
+
+    def want(self, chunks: float) -> None:
+        """Show an adaptive cluster chunks that wait; two tasks a thread would not make it grow."""
+        self._demand = [future for future in self._demand if future.status == "pending"]
+        more = int(min(chunks, MOST_DEMAND)) - len(self._demand)
+        for _ in range(-more):
+            self._demand.pop().release()
+        if more <= 0:
+            return
+        with contextlib.suppress(*NO_ANSWER), self._open_client() as client:
+            tell = partial(client.run_on_scheduler, dask.config.update_defaults, DEMAND_SETTINGS)
+            call_within(ANSWER_TIMEOUT, tell)
+            where = {"resources": {DEMAND: 1}}  # which no worker has
+            self._demand += client.map(abs, range(more), key=DEMAND, pure=False, **where)
 
     def submit(
         self,
@@ -142,9 +164,10 @@ class DaskWorkers:
         where: dict[str, Any] = {}
         if avoid is not None and (others := self._other_workers(avoid)):
             where = {"workers": others, "allow_other_workers": True}
-        future = self._client.submit(function, *arguments, pure=False, **where)
-        # Not add_done_callback, whose one thread would fetch one result after the other.
-        self._client.loop.add_callback(_report, report, future, self._silent)
+        with self._open_client() as client:
+            future = client.submit(function, *arguments, pure=False, **where)
+            # Not add_done_callback, whose one thread would fetch one result after the other.
+            client.loop.add_callback(_report, report, future, self._silent)
         return DaskTask(future, self._silent)
 
     def _other_workers(self, late: Task) -> list[str]:
@@ -159,10 +182,10 @@ class DaskWorkers:
     def _holder(self, key: str) -> str:
         """Return the worker that has a task, or its result; empty where none has."""
         with contextlib.suppress(*NO_ANSWER):
-            for address, keys in self._ask(self._client.scheduler.processing).items():
+            for address, keys in self._ask("processing").items():
                 if key in keys:
                     return str(address)
-            for address in self._ask(self._client.scheduler.who_has, keys=[key])[key]:
+            for address in self._ask("who_has", keys=[key])[key]:
                 return str(address)
         return ""
 
@@ -170,49 +193,78 @@ class DaskWorkers:
         with contextlib.suppress(*NO_ANSWER):
             return sum(
                 max(0, self._nthreads.get(address, 0) - len(tasks))
-                for address, tasks in self._ask(self._client.scheduler.processing).items()
+                for address, tasks in self._ask("processing").items()
                 if address not in self._silent
             )
         return 0
 
-    def _ask(self, question: Callable[..., Any], **what: Any) -> Any:
-        """Return the scheduler's answer. Raises one of NO_ANSWER where it is late."""
-        return self._client.sync(question, **what, callback_timeout=ANSWER_TIMEOUT)
-
-    def _answers(self, ask: Callable[[], Any]) -> Any:
-        """Return the answers of all workers. Raises Failure where one is late."""
+    @contextlib.contextmanager
+    def _open_client(self) -> Iterator[Client]:
+        """Yield the client. Raises Failure where it was closed before or in the block."""
+        if self._client.status in ENDED:
+            raise Failure(CLOSED)
         try:
-            return call_within(ANSWERS_TIMEOUT, ask)
-        except TimeoutError as error:
-            late = f"no answer from the scheduler or a worker within {ANSWERS_TIMEOUT:g} s"
-            raise Failure(late) from error
-        except (OSError, ValueError) as error:
-            raise Failure(f"the connection to the scheduler was lost ({error})") from error
+            yield self._client
+        except Exception as error:
+            cluster = self._client.cluster
+            if self._client.status in ENDED or (cluster and cluster.status.name in ENDED):
+                raise Failure(CLOSED) from error
+            raise
+
+    def _ask(self, question: str, seconds: float = ANSWER_TIMEOUT, **what: Any) -> Any:
+        """Return the scheduler's answer. Raises one of NO_ANSWER where it is late."""
+        with self._open_client() as client:
+            ask = getattr(client.scheduler, question)
+            return client.sync(ask, **what, callback_timeout=seconds)
+
+    def _answers(self, ask: Callable[[Client], Any]) -> dict[str, Any]:
+        """Return the answers of all workers, once there are any; without those that just left.
+
+        Raises Failure where one is late.
+        """
+        deadline = time.monotonic() + self._timeout
+        while True:
+            self._wait()
+            try:
+                with self._open_client() as client:
+                    answers = call_within(ANSWERS_TIMEOUT, partial(ask, client))
+            except TimeoutError as error:
+                late = f"no answer from the scheduler or a worker within {ANSWERS_TIMEOUT:g} s"
+                raise Failure(late) from error
+            except (OSError, ValueError) as error:
+                if time.monotonic() > deadline:
+                    raise Failure(f"the connection to the scheduler was lost ({error})") from error
+            else:
+                left = CommClosedError
+                if found := {k: v for k, v in answers.items() if not isinstance(v, left)}:
+                    return found
+            time.sleep(LOOK_EVERY)
 
     def everywhere(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
         """Run a function on every worker; one that cannot gives the exception."""
-        given: dict[str, Any] = self._answers(
-            lambda: self._client.run(function, *arguments, on_error="return")
-        )
-        return given
+        return self._answers(lambda client: client.run(function, *arguments, on_error="return"))
 
     def present(self) -> set[str]:
-        problem = self._problem
+        asked, limit = time.monotonic(), min(ANSWER_TIMEOUT, self._timeout)
         try:
-            limit = min(ANSWER_TIMEOUT, self._timeout)
-            self._nthreads = self._client.nthreads(callback_timeout=limit)
+            self._nthreads = self._ask("ncores_running", limit)
+            problem = "" if self._nthreads else self._why_none(limit)
         except NO_ANSWER:
             problem = "the scheduler has not answered"
         else:
-            if self._nthreads:
-                self._last_seen = time.monotonic()
             for name in self._silent.keys() - self._nthreads.keys():
                 _forget(self._silent, name)
-        if self._client.status == "closed":
-            raise Failure("the connection to the scheduler was lost")
-        if time.monotonic() - self._last_seen > self._timeout:
+        self._missing_since = (self._missing_since or asked) if problem else None
+        if problem and time.monotonic() - (self._missing_since or asked) > self._timeout:
             raise Failure(f"{problem} for {self._timeout:g} s (--worker-timeout)")
         return set(self._nthreads)
+
+    def _why_none(self, seconds: float) -> str:
+        """Return why no worker takes tasks; empty where some that are paused compute one."""
+        paused = self._ask("identity", seconds)["workers"].values()
+        if any(worker["metrics"].get("task_counts", {}).get("executing") for worker in paused):
+            return ""
+        return PAUSED if paused else self._problem
 
     def retire(self, name: str) -> None:
         """Shut the worker down.
@@ -221,17 +273,16 @@ class DaskWorkers:
         process anyway.
         """
         with contextlib.suppress(*NO_ANSWER):  # then `present` says so, sooner or later
-            retire = self._client.scheduler.retire_workers
-            self._ask(retire, workers=[name], close_workers=True)
+            self._ask("retire_workers", workers=[name], close_workers=True)
         self._nthreads.pop(name, None)
         if not self._nthreads:
             raise Failure(f"no worker is left: {name} was the last one")
 
-    def inbox(self) -> Any:
-        return queue.SimpleQueue()
 
-    def clock(self) -> float:
-        return time.monotonic()
+async def _cancel(future: Future) -> None:
+    """Withdraw a task, unless the client was closed meanwhile."""
+    with contextlib.suppress(Exception):
+        await future.cancel(asynchronous=True)
 
 
 async def _report(report: Report, future: Future, silent: SilentWorkers) -> None:

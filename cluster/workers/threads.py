@@ -65,6 +65,10 @@ class Workers(Protocol):
     def idle(self) -> int:
         """Return the number of threads without a task, of workers that do not seem to hang."""
 
+    def want(self, chunks: float) -> None:
+        """Show that so many more chunks wait for a thread, where workers come by demand."""
+        del chunks  # else nobody comes
+
     def everywhere(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
         """Run a function on every worker now; return what each gave, by its name."""
 
@@ -76,12 +80,14 @@ class Workers(Protocol):
 
     def inbox(self) -> Any:
         """Return a new queue of reports, with `put` and `get` as of `queue.SimpleQueue`."""
+        return queue.SimpleQueue()
 
     def clock(self) -> float:
         """Return seconds of which only differences mean something."""
+        return time.monotonic()
 
 
-class LocalWorkers:
+class LocalWorkers(Workers):
     """The threads of this process: no start, no import of Dask, no copy of anything.
 
     A GPU that fails is a worker that retires. The lanes of the others continue; after the last one
@@ -92,6 +98,8 @@ class LocalWorkers:
     cpu_fallback  whether the CPU may take over when the last GPU has failed
     contexts      of the GPUs, which may still be starting
     """
+
+    lanes = threads = 1
 
     def __init__(
         self,
@@ -170,12 +178,6 @@ class LocalWorkers:
             raise Failure("there is no other device")
         self.gpu = None
         self._lanes_may_continue.set()
-
-    def inbox(self) -> Any:
-        return queue.SimpleQueue()
-
-    def clock(self) -> float:
-        return time.monotonic()
 
     def close(self) -> None:
         """Forget the tasks that have not begun; those that have end by themselves."""

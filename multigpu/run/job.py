@@ -287,6 +287,7 @@ class Job:
             workload,
             spans,
             journal=journal,
+            chunks=self.chunks,
             cpu_fallback=self.run.cpu_fallback,
             chunk_timeout=self.run.chunk_timeout,
             tell=self.emit,
@@ -362,16 +363,12 @@ def deployment(run: RunOptions, devices: tuple[Device, ...], lanes: Lanes) -> De
 
 def _examined(workers: Workers, wanted: Expected) -> dict[str, Fitness]:
     """Return the fitness of each worker; one that cannot be asked is unfit."""
-    answers = workers.everywhere(fitness.examine, wanted, workers.gpu)
-    return {
-        name: answer if isinstance(answer, Fitness) else _fitness_without_answer(answer)
-        for name, answer in answers.items()
-    }
-
-
-def _fitness_without_answer(error: Exception) -> Fitness:
-    problem = f"cannot be asked; is the same multigpu installed there? ({error})"
-    return Fitness((problem,), gpu=False, free_bytes=0)
+    found = workers.everywhere(fitness.examine, wanted, workers.gpu)
+    for name, answer in found.items():
+        if not isinstance(answer, Fitness):
+            problem = f"cannot be asked; is the same multigpu installed there? ({answer})"
+            found[name] = Fitness((problem,), gpu=False, free_bytes=0)
+    return found
 
 
 def describe_inputs(paths: Sequence[str]) -> dict[str, str]:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -65,8 +66,27 @@ def test_dask__still_has_what_it_does_not_promise() -> None:
         assert len(here) == 2
         assert all("/multigpu-" in nanny.local_directory for nanny in here)
         scheduler = found._client.cluster.scheduler  # type: ignore[attr-defined]
-        asked = {"processing", "who_has", "retire_workers", "unregister_worker_plugin"}
+        asked = {
+            "processing",
+            "who_has",
+            "ncores_running",
+            "identity",
+            "retire_workers",
+            "unregister_worker_plugin",
+        }
         assert asked <= scheduler.handlers.keys()
+
+
+def limit_of_memory(dask_worker: Any) -> Any:
+    """None: Dask looks at no memory, so it neither pauses nor spills."""
+    return dask_worker.memory_manager.memory_limit
+
+
+def test_worker_processes__are_never_paused_and_do_not_steal() -> None:
+    with start_workers(TWO) as pending:
+        found = pending.wait()
+        assert set(found.everywhere(limit_of_memory).values()) == {None}
+        assert "stealing" not in found._client.cluster.scheduler.extensions  # type: ignore[attr-defined]
 
 
 def test_worker_processes__that_nobody_waits_for_end_with_the_block(tmp_path: Path) -> None:

@@ -12,11 +12,10 @@ from typing import Any
 
 import psutil
 import pytest
-from support.toy import Broken, Bulky, Part, Toy, ToySession
+from support.toy import Broken, Bulky, Part, Toy, ToySession, workers
 
 from multigpu.cluster.deploy.dask_settings import LOGGED_MESSAGES
 from multigpu.cluster.deploy.deployment import Deployment
-from multigpu.cluster.deploy.start import workers
 from multigpu.cluster.deploy.worker_processes import LOOPBACK
 from multigpu.cluster.engine.codec import Codec
 from multigpu.cluster.engine.dispatch import LINE_PER_THREAD, dispatch
@@ -462,14 +461,15 @@ def test_deployment__in_one_process_starts_none_and_does_not_load_dask() -> None
 
 
 def test_remote_workers__that_do_not_come_are_given_up() -> None:
-    class Lonely:
-        status = "running"
+    from distributed import Client, LocalCluster
 
-        def nthreads(self, **_: object) -> dict[str, int]:
-            return {}
-
-    with pytest.raises(Failure, match=r"^no worker has connected for 0\.1 s \(--worker-timeout\)$"):
-        DaskWorkers(Lonely(), None, worker_timeout=0.1)
+    options = {"host": LOOPBACK, "dashboard_address": f"{LOOPBACK}:0"}
+    with (
+        LocalCluster(n_workers=0, **options) as lonely,
+        Client(lonely, set_as_default=False) as client,
+        pytest.raises(Failure, match=r"^no worker has connected for 0\.1 s \(--worker-timeout\)$"),
+    ):
+        DaskWorkers(client, None, worker_timeout=0.1)
 
 
 def test_missing_scheduler_file__is_told() -> None:

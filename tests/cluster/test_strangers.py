@@ -1,13 +1,17 @@
 """What other users of the machine can reach of a run's worker processes."""
 
 import atexit
+import os
 import re
+import resource
 import shutil
+import socket
 import stat
 import subprocess
 import sys
 import tempfile
-from contextlib import suppress
+import time
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import cache
 from importlib import metadata
@@ -141,3 +145,26 @@ def test_stranger__gets_into_a_cluster_without_credentials() -> None:
     ways = {line.partition(" ")[2] for line in found}
     assert {"run", "run_function", "Client.run", "Client.run_on_scheduler", "/health"} <= ways
     assert len({line for line in found if line.endswith(" run")}) == 2  # the nanny and its worker
+
+
+def test_idle_connections__do_not_stop_a_run_and_are_closed() -> None:
+    """More of them than a process may open, unless it raises its limit."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    few, count = 256, 300
+    before = listening()
+    with ExitStack() as stack:
+        stack.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (few, hard))
+        found = stack.enter_context(start_workers(TWO)).wait()
+        assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] > count
+        addresses = [(ip, port) for port, ip in listening().items() if port not in before]
+        idle = [
+            stack.enter_context(socket.create_connection(address, timeout=60))
+            for address in addresses
+            for _ in range(count)
+        ]
+        assert len(set(found.everywhere(os.getpid).values())) == 2
+        begin = time.monotonic()
+        assert {connection.recv(1) for connection in idle} == {b""}
+        assert time.monotonic() - begin < 60
+        assert len(found.present()) == 2

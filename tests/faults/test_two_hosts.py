@@ -1,62 +1,99 @@
-"""Two hosts with TLS between them, as docs/clusters.md says it, and a link that fails."""
+"""Two hosts with TLS between them, by `multigpu tls`, and a link that fails."""
 
-import re
-import shutil
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from faults.harness import ROOT, Job
+from faults.harness import Job
 from support.hosts import Host, Link, end, events, two_hosts, wait_for
+from support.hosts import ended as terminated
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.parametrize("job", ["scan"], indirect=True, scope="session"),
 ]
 
-DOCUMENT = (ROOT / "docs" / "clusters.md").read_text(encoding="utf-8")
-TLS_FOLDER = "/etc/dask/tls"
 TIMEOUT = 5.0  # --worker-timeout
 GRACE = 12.0  # seconds that this may take longer: questions without an answer, and the end
-NOTICED = 30.0  # seconds until a dead connection counts as such, by the document's settings
-
-
-def from_the_document(kind: str, begin: str) -> str:
-    """The block of code of docs/clusters.md that begins so."""
-    (block,) = re.findall(rf"```{kind}\n({re.escape(begin)}.*?)```", DOCUMENT, re.DOTALL)
-    return str(block)
+NOTICED = 30.0  # seconds until a dead connection counts as such, by the settings
 
 
 @pytest.fixture
 def hosts(tmp_path: Path) -> Iterator[tuple[Host, Host, Link]]:
-    """With certificates and Dask's configuration as the document has them."""
-    if shutil.which("openssl") is None:
-        pytest.skip("the certificates need the program openssl")
-    commands = from_the_document("sh", "openssl req")
-    subprocess.run(["bash", "-ec", commands], cwd=tmp_path, check=True, capture_output=True)
-    settings = from_the_document("yaml", "distributed:\n  comm:")
-    (tmp_path / "dask.yaml").write_text(settings.replace(TLS_FOLDER, str(tmp_path)))
-    with two_hosts(tmp_path, {"DASK_CONFIG": str(tmp_path / "dask.yaml")}) as hosts:
+    """With credentials and Dask's settings by our command."""
+    credentials = str(tmp_path / "credentials")
+    assert Host(tmp_path).run("multigpu", "tls", credentials).status == 0
+    with two_hosts(tmp_path, {"DASK_CONFIG": credentials}) as hosts:
         yield hosts
 
 
 class Disturbed:
     """A run on the cluster, started on a host."""
 
-    def __init__(self, host: Host, job: Job, *more: str) -> None:
+    def __init__(self, host: Host, job: Job, *more: str, timeout: float = TIMEOUT) -> None:
         self.output, self.log = host.folder / job.output, host.folder / "events.json"
         self.log.unlink(missing_ok=True)
         cluster = ("--scheduler-file", str(host.folder / "scheduler.json"))
-        patience = ("--worker-timeout", str(TIMEOUT), "--log-json", str(self.log))
+        patience = ("--worker-timeout", str(timeout), "--log-json", str(self.log))
         _, _, *command = job.command(host.folder, *cluster, *patience, *more)
         self.process = host.start(*command)
 
     def under_way(self) -> None:
         """Wait until it has done a part of its work."""
-        wait_for(lambda: events(self.log, "finished") > 20, "finished chunks")
+        wait_for(lambda: events(self.log, "finished") > 20, "finished chunks", 180)
         assert self.process.poll() is None
+
+    def finished(self) -> list[str]:
+        """Return the events of finished chunks."""
+        return [line for line in self.log.read_text().splitlines() if '"finished"' in line]
+
+
+@contextmanager
+def many_workers(host: Host, seconds: float) -> Iterator["subprocess.Popen[str]"]:
+    """Start 50 workers on a host, each chunk of which takes some seconds; yield their parent."""
+    file, log = str(host.folder / "scheduler.json"), f"many-{time.monotonic_ns()}.log"
+    command = ("tests.support.many_workers", file, "50", host.address, str(host.folder))
+    process = host.start(*command, str(seconds), log=log)
+    with terminated(process):
+        text = (host.folder / log).read_text
+        wait_for(lambda: text().count("Registered to") >= 50, "50 workers", 180)
+        yield process
+
+
+@pytest.mark.timeout(900)  # they start on two cores
+def test_hundred_workers__share_a_run_of_which_half_is_cut_off(
+    hosts: tuple[Host, Host, Link], job: Job, undisturbed: bytes
+) -> None:
+    first, second, link = hosts
+    with first.scheduler(), many_workers(first, 0.5), many_workers(second, 0.5):
+        run = Disturbed(first, job, "--max-chunk-bytes", "4000", timeout=60.0)
+        run.under_way()
+        assert len({line.split('"worker": ')[1] for line in run.finished()}) > 20
+        link.cut()
+        ended = end(run.process, NOTICED + 120)
+        link.restore()
+    assert ended.status == 0, ended.lines
+    assert run.output.read_bytes() == undisturbed
+
+
+@pytest.mark.timeout(900)  # they start on two cores
+def test_hundred_workers__of_which_half_are_told_to_leave_within_30_seconds(
+    hosts: tuple[Host, Host, Link], job: Job, undisturbed: bytes
+) -> None:
+    first, second, _ = hosts
+    with first.scheduler(), many_workers(first, 0.5), many_workers(second, 0.5) as leaving:
+        run = Disturbed(first, job, "--max-chunk-bytes", "4000", timeout=60.0)
+        run.under_way()
+        leaving.terminate()
+        assert leaving.wait(30) == 0
+        assert run.process.poll() is None
+        ended = end(run.process, 180)
+    assert ended.status == 0, ended.lines
+    assert {line.rpartition(" ")[2] for line in ended.lines} == {"left"}
+    assert run.output.read_bytes() == undisturbed
 
 
 def test_two_hosts__share_a_run_over_tls(

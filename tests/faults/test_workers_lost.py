@@ -12,10 +12,9 @@ from typing import Any
 
 import psutil
 import pytest
-from support.toy import Part, Toy
+from support.toy import Part, Toy, workers
 
 from multigpu.cluster.deploy.deployment import Deployment
-from multigpu.cluster.deploy.start import workers
 from multigpu.cluster.engine.dispatch import DEATHS_BEFORE_FAILURE, dispatch
 from multigpu.cluster.engine.events import Event
 from multigpu.cluster.errors import DeviceFailed, Failure, Unfit

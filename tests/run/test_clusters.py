@@ -19,6 +19,7 @@ import yaml
 from support.hosts import PATIENCE, ROOT, Host, end, ended, events, wait_for
 
 from multigpu.cli import cli
+from multigpu.cluster.deploy.scheduler import LISTENS
 from multigpu.errors import Failure
 from multigpu.formats.storage.fingerprints import content_digest, fingerprint_or_none
 from multigpu.run import fitness
@@ -316,6 +317,7 @@ def test_workers__may_come_after_the_command(host: Host, samples: str, signature
     with host.scheduler():
         running = scan(host, samples, signatures)
         assert running.stderr is not None
+        assert " runs what anybody sends " in running.stderr.readline()
         assert "the scheduler has no workers yet" in running.stderr.readline()
         with host.worker():
             ended = end(running)
@@ -346,16 +348,20 @@ def test_scheduler__that_strangers_can_reach_is_warned_of(
     assert ended.status == 0
     (line,) = ended.lines
     assert line.startswith(f"multigpu: tcp://{outside}:")
-    assert line.endswith(" runs what anybody sends who can reach it: use TLS (docs/clusters.md)")
+    assert line.endswith(f" {LISTENS} (multigpu tls DIR; docs/clusters.md)")
     assert (quiet.status, quiet.lines) == (0, [])
 
 
-def test_scheduler__on_the_loopback_is_not_warned_of(
+def test_scheduler__on_the_loopback_is_warned_of_too(
     host: Host, samples: str, signatures: str
 ) -> None:
+    """Every user of the machine reaches it."""
     with host.scheduler(), host.worker():
-        ended = end(scan(host, samples, signatures))
-    assert (ended.status, ended.lines) == (0, [])
+        run = scan(host, samples, signatures)
+        _, err = run.communicate(timeout=PATIENCE)
+    assert run.returncode == 0
+    (line,) = [line for line in err.splitlines() if "tcp://127.0.0.1:" in line]
+    assert line.endswith(f" {LISTENS} (multigpu tls DIR; docs/clusters.md)")
 
 
 @pytest.mark.parametrize(

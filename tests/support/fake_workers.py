@@ -72,6 +72,9 @@ class FakeWorkers:
         """Make something happen at a time."""
         heapq.heappush(self._later, (when, next(self._order), happen))
 
+    def want(self, chunks: float) -> None:
+        """Do nothing: they come when a test has them come."""
+
     def join(self, name: str) -> None:
         self._running[name] = None
         self._assign()

@@ -107,8 +107,8 @@ def ended(process: subprocess.Popen[str]) -> Iterator[None]:
             process.wait()
 
 
-def wait_for(happened: Callable[[], Any], what: str) -> None:
-    give_up = time.monotonic() + PATIENCE
+def wait_for(happened: Callable[[], Any], what: str, patience: float = PATIENCE) -> None:
+    give_up = time.monotonic() + patience
     while not happened():
         assert time.monotonic() < give_up, f"no sign of {what}"
         time.sleep(0.05)

@@ -4,11 +4,16 @@ The workers of a test cannot import this module, so its classes travel with what
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import cloudpickle
+
+from multigpu.cluster.deploy.deployment import Deployment
+from multigpu.cluster.deploy.start import start_workers
+from multigpu.cluster.workers.threads import Workers
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
@@ -78,3 +83,10 @@ class ToySession:
 
     def close(self) -> None:
         self.closed = True
+
+
+@contextmanager
+def workers(deployment: Deployment) -> Iterator[Workers]:
+    """Yield the workers of a deployment, which end with the block."""
+    with start_workers(deployment) as pending:
+        yield pending.wait()

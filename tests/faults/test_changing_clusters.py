@@ -1,0 +1,190 @@
+"""Clusters whose workers come by demand, leave before they are asked, or are closed in a run."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import dask
+import pytest
+from distributed import Client, LocalCluster
+from faults.harness import Job
+from support.hosts import wait_for
+from support.toy import Part, Toy
+
+import multigpu
+from multigpu.cluster.deploy.start import workers_of_client
+from multigpu.cluster.engine.dispatch import dispatch
+from multigpu.cluster.errors import Failure
+from multigpu.cluster.workers.dask_workers import CLOSED, MOST_DEMAND, PAUSED, DaskWorkers
+
+
+@contextmanager
+def clustered(count: int, **options: Any) -> Iterator[tuple[LocalCluster, Client]]:
+    """Yield a cluster of `count` worker processes of one thread, and a client of it."""
+    with (
+        LocalCluster(
+            n_workers=count, threads_per_worker=1, host="127.0.0.1", silence_logs=60,
+            dashboard_address="127.0.0.1:0", **{"memory_limit": 0, **options},
+        ) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):  # fmt: skip
+        yield cluster, client
+
+
+def squares(count: int) -> list[Part]:
+    return [(number, number * number) for number in range(count)]
+
+
+def slow(key: str, count: int, seconds: float) -> Toy:
+    return Toy(key, {("compute", number): partial(time.sleep, seconds) for number in range(count)})
+
+
+@pytest.fixture
+def scan_job(job: Job) -> Callable[..., Any]:
+    """The job as a call of the Python function. Skips other jobs than the scan."""
+    if job.name != "scan":
+        pytest.skip("one job says it all")
+    _, samples, _, signatures, *_ = job.arguments
+    return partial(multigpu.scan, samples, signatures, max_chunk_bytes=15_000)
+
+
+# ---- workers that have just left --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_known", [True, False], ids=["known", "unknown"])
+@pytest.mark.parametrize("point", ["run", "register_plugin", "submit"])
+def test_workers__all_gone_just_before_they_are_asked_are_waited_for(
+    scan_job: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, point: str, is_known: bool
+) -> None:
+    """When they are examined, when the job is made known, when the first chunk is sent."""
+    expected = scan_job(gpus="none").to_table()
+    with clustered(2) as (cluster, client):
+        ask, asked = getattr(client, point), threading.Event()
+
+        def after_the_last_left(*arguments: Any, **options: Any) -> Any:
+            if not asked.is_set():
+                asked.set()
+                cluster.scale(0)
+                if is_known:
+                    wait_for(lambda: not client.nthreads(), "the end of the workers")
+                threading.Timer(1.0, cluster.scale, [1]).start()
+            return ask(*arguments, **options)
+
+        monkeypatch.setattr(client, point, after_the_last_left)
+        found = scan_job(client=client, worker_timeout=60).to_table()
+    assert asked.is_set()
+    assert found.equals(expected)
+
+
+@pytest.mark.parametrize("point", ["run", "register_plugin", "submit"])
+def test_workers__that_do_not_come_back_are_missed_after_the_timeout(
+    scan_job: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, point: str
+) -> None:
+    with clustered(1) as (cluster, client):
+        ask = getattr(client, point)
+
+        def after_the_last_left(*arguments: Any, **options: Any) -> Any:
+            cluster.scale(0)
+            wait_for(lambda: not client.nthreads(), "the end of the worker")
+            return ask(*arguments, **options)
+
+        monkeypatch.setattr(client, point, after_the_last_left)
+        with pytest.raises(Failure, match=r"^no worker has been left for 2 s \(--worker-timeout\)"):
+            scan_job(client=client, worker_timeout=2).to_table()
+
+
+def test_worker_timeout__counts_from_when_a_worker_is_needed() -> None:
+    """Not from the last look, which may be long ago: a client reads, and asks nobody."""
+    with clustered(1) as (cluster, client):
+        workers = workers_of_client(client, None, worker_timeout=2)
+        cluster.scale(0)
+        wait_for(lambda: not client.nthreads(), "the end of the worker")
+        time.sleep(2.5)
+        assert workers.present() == set()
+        threading.Timer(0.5, cluster.scale, [1]).start()
+        workers._timeout = 60  # type: ignore[attr-defined]
+        outcomes = dispatch(workers, Toy("late"), range(5))
+        assert [outcome.part for outcome in outcomes] == squares(5)
+
+
+# ---- workers that come by demand --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("minimum", [0, 1])
+def test_adaptive_cluster__grows_to_its_maximum_and_shrinks_again(minimum: int) -> None:
+    """With chunks of which a single worker would have done all in time, by Dask's reckoning."""
+    with clustered(0) as (cluster, client):
+        cluster.adapt(minimum=minimum, maximum=3, interval="200ms")
+        workers = workers_of_client(client, None, worker_timeout=30)
+        outcomes = list(dispatch(workers, slow("grows", 120, 0.2), range(120), chunks=120))
+        assert [outcome.part for outcome in outcomes] == squares(120)
+        assert len({outcome.worker for outcome in outcomes}) == 3
+        wait_for(lambda: len(client.nthreads()) == minimum, "the end of the workers")
+        assert cluster.scheduler.tasks == {}
+
+
+def test_adaptive_cluster__runs_a_whole_job_from_nothing(scan_job: Callable[..., Any]) -> None:
+    expected = scan_job(gpus="none").to_table()
+    with clustered(0) as (cluster, client):
+        cluster.adapt(minimum=0, maximum=3, interval="200ms")
+        assert scan_job(client=client, worker_timeout=30).to_table().equals(expected)
+
+
+def _is_target(cluster: LocalCluster, count: float) -> bool:
+    return bool(cluster.scheduler.adaptive_target() == count)
+
+
+def test_demand__is_what_chunks_can_use() -> None:
+    with clustered(1) as (cluster, client):
+        workers = workers_of_client(client, None, worker_timeout=30)
+        assert isinstance(workers, DaskWorkers)
+        for chunks in (5, 2, float("inf"), 7):
+            workers.want(chunks)
+            shown = partial(_is_target, cluster, min(chunks, MOST_DEMAND))
+            wait_for(shown, "the demand")
+        workers.want(0)
+        wait_for(lambda: not cluster.scheduler.tasks, "the end of the demand")
+
+
+# ---- workers that are paused ------------------------------------------------------------------
+
+
+def test_workers__paused_for_ever_end_the_run_with_the_reason() -> None:
+    limits = {"pause": 0.001, "target": False, "spill": False, "terminate": False}
+    with (
+        dask.config.set({f"distributed.worker.memory.{k}": v for k, v in limits.items()}),
+        clustered(1, memory_limit="2GB") as (cluster, client),
+    ):
+        wait_for(
+            lambda: {w.status.name for w in cluster.scheduler.workers.values()} == {"paused"},
+            "a pause",
+        )
+        with pytest.raises(Failure) as caught:
+            workers_of_client(client, None, worker_timeout=1)
+    assert str(caught.value) == f"{PAUSED} for 1 s (--worker-timeout)"
+
+
+# ---- clients that are closed ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("what", ["client", "cluster"])
+def test_client__closed_in_the_middle_of_a_run_is_said_and_the_journal_kept(
+    scan_job: Callable[..., Any], tmp_path: Path, what: str
+) -> None:
+    expected = scan_job(gpus="none").to_table()
+    journal = tmp_path / "journal"
+    with clustered(2) as (cluster, client):
+        result = scan_job(client=client, journal=journal)
+        batches = iter(result)
+        next(batches)
+        (client if what == "client" else cluster).close()
+        with pytest.raises(Failure) as caught:
+            list(batches)
+    assert str(caught.value) == CLOSED
+    assert journal.stat().st_size > 0
+    resumed = scan_job(gpus="none", journal=journal, resume=True).to_table()
+    assert resumed.equals(expected)
