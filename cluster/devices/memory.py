@@ -4,14 +4,19 @@ A device is CUDA's number in this process, or None for the host.
 """
 
 import contextlib
+import ctypes
+import os
 import resource
 import sys
 from collections.abc import Iterator
 
 import psutil
 
-from multigpu.cluster.errors import DeviceFailed, first_line
+from multigpu.cluster.errors import DeviceFailed, Failure, first_line
 
+# Python with NumPy, SciPy, Numba and Arrow; the stacks of the threads for a CPU.
+ADDRESS_SPACE, THREAD_ADDRESS_SPACE = 560 << 20, 32 << 20
+M_ARENA_MAX = -8  # of glibc's mallopt
 OUT_OF_MEMORY = 2  # cudaErrorMemoryAllocation and CUDA_ERROR_OUT_OF_MEMORY
 DEVICE_ERRORS = ("CUDARuntimeError", "CUDADriverError")  # CuPy's, which need not be installed
 
@@ -43,6 +48,26 @@ def _free_address_space() -> int:
     if limit == resource.RLIM_INFINITY:
         return sys.maxsize
     return max(0, limit - int(psutil.Process().memory_info().vms))
+
+
+def spare_address_space() -> None:
+    """Have libraries that are not loaded yet reserve little where `ulimit -v` limits what they may.
+
+    Raises Failure where too little is left: they would abort, or ask for it again for ever.
+    """
+    left = _free_address_space()
+    if left == sys.maxsize:
+        return
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")  # its own reserves 1 GiB
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    with contextlib.suppress(AttributeError):  # another library of C
+        ctypes.CDLL(None).mallopt(M_ARENA_MAX, 2)  # each thread's reserves 64 MiB
+    needed = ADDRESS_SPACE + THREAD_ADDRESS_SPACE * len(os.sched_getaffinity(0))
+    if left < needed:
+        raise Failure(
+            f"`ulimit -v` leaves {left:,} bytes of addresses, and the program needs {needed:,}:"
+            " raise the limit"
+        )
 
 
 def pooled_bytes(device: int) -> int:

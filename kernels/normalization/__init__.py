@@ -10,9 +10,10 @@ The first two also have `coverages(counts) -> float64[samples]`.
 """
 
 from multigpu.kernels.normalization.types import (
+    ChromosomeError,
     Normalization,
     NormalizationError,
     SizeFactors,
 )
 
-__all__ = ["Normalization", "NormalizationError", "SizeFactors"]
+__all__ = ["ChromosomeError", "Normalization", "NormalizationError", "SizeFactors"]

@@ -33,10 +33,12 @@ def size_factors(
     names: Sequence[str] | None = None,
     threads: int = 1,
     totals: Floats | None = None,
+    leaves_out: bool = False,
 ) -> SizeFactors:
-    """Return what `reference.size_factors` does."""
+    """Return what `reference.size_factors` does; `leaves_out` as in `factors.size_factors`."""
     backend = Counts(contiguous(checked(counts)), threads)
-    return factors.size_factors(backend, blocks, options, chromosome_names(blocks, names), totals)
+    names = chromosome_names(blocks, names)
+    return factors.size_factors(backend, blocks, options, names, totals, leaves_out)
 
 
 def coverages(counts: NDArray[Any], threads: int = 1) -> Floats:

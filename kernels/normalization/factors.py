@@ -13,6 +13,7 @@ from multigpu.kernels.normalization.types import (
     DIPLOID,
     SAMPLE,
     Backend,
+    ChromosomeError,
     Floats,
     Mask,
     Normalization,
@@ -29,10 +30,12 @@ def size_factors(
     options: Normalization,
     names: Sequence[str],
     totals: Floats | None = None,
+    leaves_out: bool = False,
 ) -> SizeFactors:
     """Return a row for each of `blocks`, the chromosomes; `names` are theirs, for notes and errors.
 
     totals: float64[samples], reads of each everywhere, where the backend has some chromosomes only.
+    leaves_out: the factors are NaN on a chromosome that cannot be normalized, instead of an error
 
     Samples of the same ploidy are normalized together, and the groups then scaled so that the
     medians of their normalized counts relate as the ploidies do. A sample that is the only one of
@@ -50,10 +53,12 @@ def size_factors(
     for members in together:
         if len(members) > 1:
             group = _Group(backend, blocks, members, totals[members], options)
-            factors[:, members] = group.factors(names, notes)
+            factors[:, members] = group.factors(names, notes, leaves_out)
             rows = group.rows
         if len(together) > 1:
-            medians.append(backend.median(rows, members, blocks, factors))
+            kept = np.flatnonzero(np.isfinite(factors).all(axis=1)).tolist()
+            some = [blocks[number] for number in kept]
+            medians.append(backend.median(rows, members, some, factors[kept]))
     for members, median in zip(together[1:], medians[1:], strict=True):
         factors[:, members] *= _ratio(medians[0] * ploidy[members[0]] / DIPLOID, median)
     return SizeFactors(factors, tuple(dict.fromkeys(notes)))
@@ -80,7 +85,7 @@ class _Group:
         self._totals, self._options = totals, options
         self._used: Mask = np.ones(1, bool)  # of the last chromosome that has any
 
-    def factors(self, names: Sequence[str], notes: list[str]) -> Floats:
+    def factors(self, names: Sequence[str], notes: list[str], leaves_out: bool) -> Floats:
         """Return float64[chromosomes, samples of the group]; appends to `notes`."""
         out = np.ones((len(self._blocks), len(self._samples)))
         for row, block, name in zip(out, self._blocks, names, strict=True):
@@ -88,7 +93,12 @@ class _Group:
             used = statistics.used()
             if used.any():
                 self._used = used
-                row[:], note = self._of_one(statistics, int(used.sum()), name)
+                try:
+                    row[:], note = self._of_one(statistics, int(used.sum()), name)
+                except ChromosomeError:
+                    if not leaves_out:
+                        raise
+                    row[:], note = np.nan, ""
                 notes += [note] if note else []
         return out
 
@@ -110,7 +120,7 @@ class _Group:
             factors = self._totals
             note = f"{name}: a sample has no reads, all are normalized by their reads elsewhere"
         if not factors.all():
-            raise NormalizationError(
+            raise ChromosomeError(
                 f"{name}: the size factor of {SAMPLE} is 0; leave out samples or chromosomes with "
                 "so few reads, chromosome Y for example",
                 self._samples[int(np.argmin(factors))],
@@ -119,7 +129,7 @@ class _Group:
         if self._options.norm_type == "poisson":
             dispersion = statistics.dispersion(scale)
             if np.isnan(dispersion):
-                raise NormalizationError(
+                raise ChromosomeError(
                     f"{name}: all samples have the same counts, no variance can be estimated"
                 )
             if not dispersion:

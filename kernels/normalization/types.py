@@ -40,6 +40,10 @@ class NormalizationError(ValueError):
         return self.problem.replace(SAMPLE, f"sample {name}")
 
 
+class ChromosomeError(NormalizationError):
+    """A chromosome cannot be normalized; others may."""
+
+
 @dataclass(frozen=True)
 class Normalization:
     """Options of a normalization; the names in R are given where they differ.

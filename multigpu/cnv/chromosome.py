@@ -1,6 +1,6 @@
 """A chromosome on its way through the pipeline: what each step hands to the next."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,6 +11,7 @@ from multigpu.cnv.calls.segments import Floats, Rows, Segments, Spans
 from multigpu.cnv.output.matrices import Matrices, Pieces
 from multigpu.cnv.output.windows import Window
 from multigpu.cnv.samples.genomes import Intervals, are_inside
+from multigpu.errors import UsageError
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -60,6 +61,10 @@ class CnvSpan:
         return found
 
 
+class NotComparable(UsageError):
+    """Samples cannot be compared on a chromosome; the text begins with its name and a colon."""
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LoadedChromosome:
     """Counts of a chromosome, [regions, columns]: cases, then controls.
@@ -80,6 +85,11 @@ class LoadedChromosome:
         """bool[regions]: whether each lies in a pseudoautosomal region."""
         return self.span.is_in_par(self.start, self.end)
 
+    def without_samples(self) -> "LoadedChromosome":
+        """Return the chromosome without the counts: no sample is compared on it."""
+        span = replace(self.span, columns=(), ploidy=None, copies=(), shares=None)
+        return replace(self, span=span, counts=self.counts[:, :0])
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ComputedChromosome:
@@ -89,6 +99,7 @@ class ComputedChromosome:
     scale     float64[columns]: size factors
     level     float64[regions]: level of the controls; None in a cohort
     matrices  results of the model, by name
+    left_out  why the samples are not compared, as in `NotComparable`; empty where they are
     """
 
     segments: Segments
@@ -97,6 +108,7 @@ class ComputedChromosome:
     level: Floats | None = None
     matrices: Matrices = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    left_out: str = ""
 
 
 # A journal restores its parts by position, so these fields are not keyword-only.
@@ -106,23 +118,25 @@ class CnvPart:
 
     begin       the chromosome's first region among all
     called      bool[segments]: which of them are CNVs
+    classes     int8[CNVs, all cases]: the model's class of the inner regions of each CNV
     regions     rows (first, stop) of the CNV regions
     robust      rows (first, stop) of the robust CNV regions, where they are wanted
     fractional  float64[CNV regions, samples], where fractional copy numbers are wanted
-    has_nested_regions  whether a region of the chromosome ends before one that begins no later
     pieces      rows of the matrices that the client keeps or writes
+    left_out    see `ComputedChromosome`
     """
 
     begin: int
     segments: Segments
     called: NDArray[np.bool_]
+    classes: NDArray[np.int8]
     regions: Spans
     robust: Spans | None
     fractional: Floats | None
-    has_nested_regions: bool
     windows: tuple[Window, ...]
     pieces: Pieces
     notes: tuple[str, ...]
+    left_out: str
 
 
 def true_runs(mask: NDArray[np.bool_]) -> list[slice]:

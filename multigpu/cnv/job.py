@@ -17,7 +17,13 @@ from multigpu.cnv.calls.assemble import Assembler
 from multigpu.cnv.chromosome import CnvPart, CnvSpan
 from multigpu.cnv.counts_source import CountsSource, InFile, InMemory, copy_to_file, share_memory
 from multigpu.cnv.normalization import cores, coverages_of_genome, size_factors_of_genome
-from multigpu.cnv.notes import FEWEST_SEGMENTED, advice_without_cnvs, count_notes, sex_notes
+from multigpu.cnv.notes import (
+    FEWEST_SEGMENTED,
+    advice,
+    count_notes,
+    notes_by_chromosome,
+    sex_notes,
+)
 from multigpu.cnv.options import CnvOptions, KeptResults, copy_number_lanes
 from multigpu.cnv.output import matrices
 from multigpu.cnv.output.windows import Window
@@ -135,10 +141,13 @@ class CnvJob(PlannedCnvJob):
         self.count_bytes = self.values.itemsize
         self.stats: CnvStats = CnvStats()
         self.inputs = inputs
-        self._sums = normalization.Counts(self.values, cores()).sums()
-        self.totals = self._sums.sum(axis=0)
+        sums = [normalization.Counts(self.values[s.rows], cores()).sums() for s in self.spans]
+        self._sums = np.concatenate(sums)
+        self.sums = np.array([each.sum(axis=0) for each in sums])  # [chromosomes, columns]
+        self.totals = self.sums.sum(axis=0)
         self._check_reads()
-        self.notes += [*count_notes(counts, controls, options), *sex_notes(cohort, self.spans)]
+        self.notes += count_notes(counts, controls, options, self.totals)
+        self.notes += sex_notes(cohort, self.spans)
 
     def _check_reads(self) -> None:
         """Raise UsageError for a sample without reads that is compared on any chromosome."""
@@ -255,6 +264,12 @@ class CnvJob(PlannedCnvJob):
     def _assemble(self, parts: list[CnvPart], kept: KeptResults) -> CnvResult:
         cohort, options, regions = self.cohort, self.options, self.cohort.regions
         usual = usual_copies(cohort, self.spans, options.usual_copies)
+        for part in parts:
+            if part.left_out:
+                usual.copies[regions.chrom[part.begin]] = 0
+        left_out = [part.left_out for part in parts if part.left_out]
+        if left_out and len(left_out) == sum(span.columns != () for span in self.spans):
+            raise UsageError(left_out[0])
         assembler = Assembler(
             parts=parts, regions=regions, samples=len(cohort.cases), options=options, usual=usual
         )
@@ -264,10 +279,8 @@ class CnvJob(PlannedCnvJob):
         if kept.store is not None:
             matrices.write_rest(kept.store, pieces)
             pieces = []
-        notes = [*self.notes, *dict.fromkeys(note for part in parts for note in part.notes)]
-        if not len(cnvs):
-            reads = float(np.median(self.totals[: len(cohort.cases)])) / len(regions)
-            notes.append(advice_without_cnvs(segments, regions, options, reads))
+        notes = [*self.notes, *notes_by_chromosome(parts)]
+        notes += advice(segments, cohort, self.spans, self.sums, options)
         return CnvResult(
             options=options,
             regions=regions,
@@ -275,6 +288,7 @@ class CnvJob(PlannedCnvJob):
             controls=cohort.controls,
             segments=segments,
             called_regions=assembler.cnv_regions(cnvs),
+            classes=np.concatenate([part.classes for part in parts]),
             robust_regions=assembler.robust_regions(cnvs),
             sex=cohort.sexes,
             ploidy=cohort.ploidy,

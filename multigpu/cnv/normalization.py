@@ -23,6 +23,8 @@ def size_factors_of_genome(
 ) -> tuple[Floats | None, tuple[str, ...]]:
     """Return float64[chromosomes, columns] and notes; None where workers find the factors.
 
+    They are NaN on a chromosome that cannot be normalized where others can.
+
     Raises UsageError for counts that cannot be normalized.
     """
     if not options.is_normalized or not (options.genome_wide or cohort.ploidy):
@@ -32,8 +34,11 @@ def size_factors_of_genome(
         values = autosomal_counts(values, spans)
         blocks, names = [slice(0, len(values))], ["the genome"]
     how = normalization_options(options, cohort.ploidy)
+    leaves_out = len(blocks) > 1 and not options.compat_r
     try:
-        found = normalization.size_factors(values, blocks, how, names, cores())
+        found = normalization.size_factors(
+            values, blocks, how, names, cores(), leaves_out=leaves_out
+        )
     except NormalizationError as error:
         raise UsageError(error.describe(cohort.names)) from error
     factors = np.broadcast_to(found.factors, (len(spans), found.factors.shape[1]))

@@ -1,19 +1,23 @@
 """Notes: what a user should know of a run although it is no error."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 
-from multigpu.cnv.calls.segments import is_beyond_threshold, judged_value
-from multigpu.cnv.chromosome import CnvSpan
+from multigpu.cnv.calls.segments import Floats, is_beyond_threshold, judged_value
+from multigpu.cnv.chromosome import CnvPart, CnvSpan
 from multigpu.cnv.options import CnvOptions
+from multigpu.cnv.plan import normalized_by
 from multigpu.cnv.result import SegmentTable
 from multigpu.cnv.samples import sex
 from multigpu.cnv.samples.cohort import Cohort
-from multigpu.cnv.samples.genomes import X_NAMES, genome_named
+from multigpu.cnv.samples.genomes import GENOMES, X_NAMES, genome_named
 from multigpu.errors import NAMED, printable_name, quoted, several
-from multigpu.formats.alignments.regions import Regions
+from multigpu.formats.alignments.files import without_chr
+from multigpu.formats.alignments.regions import LONGEST, Regions
 from multigpu.formats.tables.counts import Counts
 from multigpu.run.command import number_of
 
@@ -21,22 +25,75 @@ FEW_REGIONS = 100  # below it R warns that normalization may not be applicable
 FEWEST_SEGMENTED = 6  # regions in all; with fewer there is no segmentation
 FEW_ON_CHROMOSOME = 50  # regions: most of them may change at once
 FEW_READS = 50  # of a region: below it noise is as large as a change by one copy
+FEW_SAMPLES = 6  # below it cn.MOPS cannot tell well what is usual
+UNCALLABLE_READS, UNCALLABLE_SHARE = 20, 0.25  # of a region; and of what the median sample has
+LARGEST_LOGARITHM = 40  # log2 of the most reads of a region
+UNUSUAL, SPREADS = 0.25, 5  # change of a chromosome's reads, and as a multiple of what is usual
+LEAST_REGIONS, LEAST_READS = 20, 400  # of a chromosome: below them chance may do as much
 NEAR = 0.5  # share of a threshold above which a segment may be a change
 
 
-def count_notes(counts: Counts, controls: Counts | None, options: CnvOptions) -> Iterator[str]:
-    """Yield notes about the counts."""
+def count_notes(
+    counts: Counts, controls: Counts | None, options: CnvOptions, totals: Floats
+) -> Iterator[str]:
+    """Yield notes about the counts; totals are float64[cases and then controls]: their reads."""
     yield from counts.notes
     if controls is not None:
         yield from controls.notes
         cases = f"{number_of(len(counts.samples), 'case')} ({several(counts.samples)})"
         others = f"{number_of(len(controls.samples), 'control')} ({several(controls.samples)})"
         yield f"{cases} and {others}"
+    if options.model not in ("single", "reference") and len(counts.samples) < FEW_SAMPLES:
+        yield (
+            f"only {len(counts.samples)} samples: with fewer than {FEW_SAMPLES} cn.MOPS cannot tell"
+            " well which copies are usual and which are changed"
+        )
+    values = counts.values
+    # A chromosome at a time: of all of them the remainders are many bytes.
+    blocks = counts.regions.blocks if values.dtype != np.int32 and options.norm != 0 else []
+    if any((values[rows] % 1).any() for rows in blocks):
+        like = "logarithms or ratios" if values.max() < LARGEST_LOGARITHM else "normalized"
+        yield (
+            f"the counts have fractions, as if they were {like}: give the numbers of reads, by"
+            " which the model tells changes from noise"
+        )
+    names = [*counts.samples, *(controls.samples if controls else ())]
+    reads = totals / len(values)
+    usual = float(np.median(reads))
+    few = np.flatnonzero(reads < min(UNCALLABLE_READS, UNCALLABLE_SHARE * usual)).tolist()
+    if few:
+        each = _listed([f"{printable_name(names[k])} ({reads[k]:.2g})" for k in few])
+        yield (
+            f"too few reads a region to be called, where the median sample has {usual:.3g}: {each};"
+            " what is called there may be chance: leave them out"
+        )
     if len(counts.regions) < FEW_REGIONS and options.model != "single":
         found = number_of(len(counts.regions), "region")
         yield f"only {found}: normalization is unreliable with fewer than {FEW_REGIONS}"
     if len(counts.regions) < FEWEST_SEGMENTED:
         yield "there are too few regions for a segmentation: nothing is called"
+
+
+def unread_notes(spans: Sequence[CnvSpan], sums: Floats, options: CnvOptions) -> Iterator[str]:
+    """Yield what a plan says of the chromosomes that will not be called.
+
+    sums  float64[chromosomes, columns]: reads
+    """
+    is_single = options.model == "single"
+    if options.compat_r or not (is_single or normalized_by(options) == "chromosome"):
+        return
+    unread = []
+    for span, row in zip(spans, sums, strict=True):
+        reads = row if span.columns is None else row[[*span.columns]]
+        if not reads.all() and (reads.any() or is_single):
+            unread.append(span.name)
+    if unread:
+        yield f"{several(unread)}: not called, a sample has no reads there"
+
+
+def _listed(each: Sequence[str]) -> str:
+    more = f" and {len(each) - NAMED:,} more" if len(each) > NAMED else ""
+    return f"{', '.join(each[:NAMED])}{more}"
 
 
 def sex_notes(cohort: Cohort, spans: Sequence[CnvSpan]) -> Iterator[str]:
@@ -71,6 +128,24 @@ def _about_par(cohort: Cohort, spans: Sequence[CnvSpan]) -> str:
     return "; --genome says where the pseudoautosomal regions are"
 
 
+def genome_notes(cohort: Cohort) -> Iterator[str]:
+    """Yield notes where the genome of --genome may be a mistake."""
+    name = cohort.genome_name
+    if name is None:
+        return
+    if (genome := genome_named(name)) is None:
+        names = {alias.lower(): alias for g in GENOMES for alias in (g.name, *g.others)}
+        for near in get_close_matches(name.lower(), names, 1, cutoff=0.7):
+            yield f"--genome {quoted(name)} is not known: did you mean {names[near]}?"
+        return
+    lengths = genome.by_name()
+    ends = [cohort.regions.end[rows].max() for rows in cohort.regions.blocks]
+    chromosomes = zip(cohort.chromosomes, ends, strict=True)
+    longer = [c for c, end in chromosomes if end > lengths.get(without_chr(c), LONGEST)]
+    if longer:
+        yield f"--genome {name}: regions end after the end of its {several(longer)}: is it another?"
+
+
 def unused_sex_notes(given: Any, cohort: Cohort, options: CnvOptions) -> Iterator[str]:
     """Yield a note where sexes are asked for and play no part.
 
@@ -91,52 +166,119 @@ def unused_sex_notes(given: Any, cohort: Cohort, options: CnvOptions) -> Iterato
 
 
 def doubtful_sex_notes(cohort: Cohort) -> Iterator[str]:
-    """Yield a note where X and Y tell different sexes of a sample."""
+    """Yield a note where X and Y tell different sexes of a sample, or X alone tells males."""
     coverage = cohort.sex_coverage
     if coverage is None or coverage.y is None or cohort.ploidy is not None:
         return
     rows, sexes, names = coverage.disagreements(), coverage.sexes(), cohort.names
+    problem = "X and Y disagree on the sex of"
+    if not coverage.y_is_informative:
+        rows = [k for k, each in enumerate(sexes) if each == sex.MALE]
+        problem = "hardly any Y is read in any sample, which leaves X to tell the sex of"
     if not rows:
         return
     each = [
         f"{printable_name(names[k])} (X {coverage.x[k]:.2f}, Y {coverage.y[k]:.2f} of the"
         f" autosomes' coverage: taken as {sexes[k]})"
-        for k in rows[:NAMED]
+        for k in rows
     ]
-    more = f" and {len(rows) - NAMED:,} more" if len(rows) > NAMED else ""
-    yield f"X and Y disagree on the sex of {', '.join(each)}{more}: --sex FILE corrects it"
+    yield f"{problem} {_listed(each)}: --sex FILE corrects it"
 
 
-# ---- what to try where no CNVs were found -----------------------------------------------------
+def notes_by_chromosome(parts: Iterable[CnvPart]) -> Iterator[str]:
+    """Yield the notes of parts, each once for all chromosomes that it is about."""
+    names: dict[str, list[str]] = {}
+    for part in parts:
+        left_out = part.left_out.partition(";")[0].replace(": ", ": not called, ", 1)
+        for note in filter(None, (*part.notes, left_out)):
+            name, _, text = note.partition(": ")
+            names.setdefault(text, []).append(name)
+    for text, listed in names.items():
+        yield f"{several(list(dict.fromkeys(listed)))}: {text}"
 
 
-def advice_without_cnvs(
-    segments: SegmentTable, regions: Regions, options: CnvOptions, reads: float
-) -> str:
-    """Return a note that there are no CNVs, with options that may show some.
+# ---- what to try ------------------------------------------------------------------------------
 
-    reads  mean of a region
+
+def advice(
+    segments: SegmentTable,
+    cohort: Cohort,
+    spans: Sequence[CnvSpan],
+    sums: Floats,
+    options: CnvOptions,
+) -> Iterator[str]:
+    """Yield a note with options that may show CNVs which were not found.
+
+    sums  float64[chromosomes, columns]: reads
     """
-    found = [
-        *_normalized_one_by_one(regions, options),
-        *_narrow(segments, options),
-        *_near(segments, options),
-    ]
-    if reads < FEW_READS and options.norm != 0:
-        found.append(f"larger windows or regions (they have {reads:.3g} reads in the mean)")
-    if not found:
-        return (
+    found = []
+    if options.is_normalized and not options.genome_wide:
+        found += [*_normalized_one_by_one(cohort.regions), *_whole(cohort, spans, sums)]
+    if not segments.cnv.any():
+        found += _narrow(segments, options)
+        found += _near(segments, options)
+    found += _near_by_median(segments, cohort, options)
+    reads = float(np.median(sums.sum(axis=0)[: len(cohort.cases)])) / len(cohort.regions)
+    if reads < FEW_READS and options.norm != 0 and not (sums % 1).any():
+        found.append(
+            f"larger windows or regions (they have {reads:.3g} reads in the mean), as noise hides"
+            " gains and losses of one copy"
+        )
+    what = "what may show CNVs that were not found"
+    if not segments.cnv.any():
+        what = "no CNVs were found; what may show some"
+    if found:
+        yield f"{what}: {'; '.join(found)}"
+    elif not segments.cnv.any():
+        yield (
             "no CNVs were found: no segment comes near the thresholds; another --norm-type or"
             " --prior-impact may show some"
         )
-    return f"no CNVs were found; what may show some: {'; '.join(found)}"
 
 
-def _normalized_one_by_one(regions: Regions, options: CnvOptions) -> Iterator[str]:
+def _whole(cohort: Cohort, spans: Sequence[CnvSpan], sums: Floats) -> Iterator[str]:
+    """Yield advice where a case has unusual reads on a chromosome, by those elsewhere."""
+    found = []
+    elsewhere = sums[[span.copies is None for span in spans]].sum(axis=0)
+    for span, reads in zip(spans, sums, strict=True):
+        columns = np.arange(len(reads)) if span.columns is None else np.array(span.columns, int)
+        others = (elsewhere - reads * (span.copies is None))[columns]
+        enough = len(columns) >= FEW_SAMPLES and span.stop - span.first >= LEAST_REGIONS
+        if cohort.ploidy is not None or not enough or not others.all():
+            continue
+        share = reads[columns] / others / np.array(span.copies or 2)
+        share /= np.median(share) or 1
+        change = abs(share - 1)
+        unusual = change >= max(UNUSUAL, SPREADS * float(np.median(change)))
+        unusual &= (columns < len(cohort.cases)) & (reads[columns] >= LEAST_READS)
+        for k in np.flatnonzero(unusual).tolist():
+            name = printable_name(cohort.names[columns[k]])
+            found.append(f"{name} has {share[k]:.2f} times the usual reads on {span.name}")
+    if found:
+        yield (
+            f"--genome-wide ({_listed(found)}: a change of all of a chromosome is hidden where"
+            " every chromosome is normalized by itself)"
+        )
+
+
+def _near_by_median(segments: SegmentTable, cohort: Cohort, options: CnvOptions) -> Iterator[str]:
+    """Yield advice where the median of a segment is beyond a threshold and its mean is not."""
+    by_median = is_beyond_threshold(segments, replace(options, use_median=True))
+    near = segments.take(by_median & ~segments.cnv & (segments.rows >= options.min_width))
+    names = cohort.regions.names
+    if len(near) and not options.use_median:
+        places = zip(near.sample, near.chrom, near.start + 1, near.end, near.median, strict=True)
+        each = [
+            f"{printable_name(cohort.cases[k])} {names[c]}:{start}-{end}, {median:.2g}"
+            for k, c, start, end, median in places
+        ]
+        yield f"--use-median (the median is beyond a threshold, the mean not: {_listed(each)})"
+
+
+def _normalized_one_by_one(regions: Regions) -> Iterator[str]:
     """Yield advice where a chromosome is little more than a gene: its loss is divided out."""
     sizes = [block.stop - block.start for block in regions.blocks]
-    one_by_one = options.is_normalized and not options.genome_wide
-    if one_by_one and len(sizes) > 1 and np.median(sizes) < FEW_ON_CHROMOSOME:
+    if len(sizes) > 1 and np.median(sizes) < FEW_ON_CHROMOSOME:
         yield (
             f"--genome-wide (every chromosome is normalized by itself, and has {np.median(sizes):g}"
             " regions in the median: a change of most of one is taken for the depth of the sample)"

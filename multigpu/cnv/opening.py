@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from multigpu.cnv.job import CnvJob, PlannedCnvJob
-from multigpu.cnv.notes import doubtful_sex_notes, unused_sex_notes
+from multigpu.cnv.notes import doubtful_sex_notes, genome_notes, unread_notes, unused_sex_notes
 from multigpu.cnv.options import copy_number_lanes, unused_parameter_notes
 from multigpu.cnv.request import CnvRequest
 from multigpu.cnv.samples.checks import check_samples
@@ -99,6 +99,7 @@ def open_job(
         lanes=lanes or copy_number_lanes(request.count_bytes),
         **settings,
     )
+    job.notes += genome_notes(job.cohort)
     job.notes += doubtful_sex_notes(job.cohort)
     job.notes += unused_sex_notes(request.sex, job.cohort, options)
     job.notes += unused_parameter_notes(options, request.given)
@@ -110,7 +111,9 @@ def open_plan(request: CnvRequest) -> PlannedCnvJob:
     run, options = request.run, request.options
     lanes = copy_number_lanes(request.count_bytes)
     if not request.has_alignments:
-        return open_job(request, lanes=lanes, devices=run.devices())
+        planned = open_job(request, lanes=lanes, devices=run.devices())
+        planned.notes += unread_notes(planned.spans, planned.sums, options)
+        return planned
     cases, controls, ploidy, sexes = open_inputs(request)
     both = [each for each in (cases, controls) if each is not None]
     cohort = Cohort(

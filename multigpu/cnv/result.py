@@ -72,6 +72,8 @@ class CnvResult:
     regions, samples  of the input, in its order
     controls          names of the controls
     segments          all segments; `cnv` marks the CNVs
+    classes           int8[CNVs, samples]: the model's class of each sample in the inner regions of
+                      each CNV; NOT_CALLED where it is not compared
     usual             usual copies, with which the model compares
     sex, ploidy       of every sample, where they were given or inferred
     kept              (first region, matrices by name) of every chromosome, where they were kept
@@ -86,6 +88,7 @@ class CnvResult:
     samples: tuple[str, ...]
     segments: SegmentTable
     called_regions: RegionTable
+    classes: NDArray[np.int8]
     usual: UsualCopies
     robust_regions: RegionTable | None = None
     controls: tuple[str, ...] = ()

@@ -25,6 +25,7 @@ from multigpu.cnv.chromosome import (
     CnvSpan,
     ComputedChromosome,
     LoadedChromosome,
+    NotComparable,
     true_runs,
 )
 from multigpu.cnv.counts_source import CountsSource
@@ -40,7 +41,7 @@ from multigpu.cnv.output.windows import Window
 from multigpu.cnv.plan import Shape
 from multigpu.errors import UsageError
 from multigpu.kernels.cnmops import ModelError
-from multigpu.kernels.normalization import NormalizationError
+from multigpu.kernels.normalization import ChromosomeError, NormalizationError
 from multigpu.kernels.segmentation import Segmentation, TrackError
 from multigpu.run.fitness import Expected, require
 
@@ -149,11 +150,16 @@ class CnvSession:
     def compute(self, loaded: LoadedChromosome) -> ComputedChromosome:
         """Run stages 2 to 4. Raises UsageError for data at which R stops, too."""
         name = loaded.span.name
+        nothing = ComputedChromosome(segments=Segments.empty(), robust=self._segment_ini(None))
         if not loaded.counts.size:
-            return ComputedChromosome(segments=Segments.empty(), robust=self._segment_ini(None))
+            return nothing
         try:
             with self._device, self.backend.active():
                 computed, fetches = self._for_columns(loaded.span)._compute_on_device(loaded)
+        except NotComparable as error:
+            if self.options.compat_r:
+                raise
+            return replace(nothing, left_out=str(error))
         except TrackError as error:
             raise UsageError(f"{name}: {error.problem}") from error
         except ModelError as error:
@@ -184,6 +190,8 @@ class CnvSession:
 
     def finish(self, loaded: LoadedChromosome, computed: ComputedChromosome) -> CnvPart:
         """Run stage 5, and write the matrices where they are wanted."""
+        if computed.left_out:
+            loaded = loaded.without_samples()
         workload = self._for_columns(loaded.span).workload
         with step("call"):
             return ChromosomeCaller(
@@ -268,6 +276,8 @@ class CnvSession:
         if not self.options.is_normalized:
             return factors, ()
         if workload.factors is not None:
+            if np.isnan(workload.factors[span.block]).any():
+                raise NotComparable(f"{span.name}: no size factors can be found there")
             return workload.factors[span.block], ()
         used = workload.cases if self.options.norm == 2 else columns
         ploidy = None if span.ploidy is None else span.ploidy[:used]
@@ -283,7 +293,8 @@ class CnvSession:
                 **self.backend.kernel_arguments,
             )
         except NormalizationError as error:
-            raise UsageError(error.describe(workload.samples[:used])) from error
+            kind = NotComparable if isinstance(error, ChromosomeError) else UsageError
+            raise kind(error.describe(workload.samples[:used])) from error
         factors[:used] = found.factors[0]
         return factors, found.notes
 
@@ -293,7 +304,10 @@ class CnvSession:
             return None
         if self.model.kind == "single":
             others = self.backend.put(loaded.counts[~loaded.par]) if loaded.par.any() else counts
-            level = self.backend.cnmops.level_of_sample(others)
+            try:
+                level = self.backend.cnmops.level_of_sample(others)
+            except ModelError as error:
+                raise NotComparable(f"{loaded.span.name}: {error}") from error
             return self.backend.put(np.full(len(counts), level))
         usual, par = self.workload.model_coverages(loaded.span)
         level = self._level_of_controls(counts, scale, usual)

@@ -15,6 +15,7 @@ import click
 from multigpu.cluster.deploy import start
 from multigpu.cluster.deploy.deployment import Deployment
 from multigpu.cluster.deploy.start import PendingWorkers
+from multigpu.cluster.devices import memory
 from multigpu.cluster.devices.gpus import Device
 from multigpu.cluster.engine.output import (
     STDOUT,
@@ -224,6 +225,7 @@ def start_workers(
     """Start the workers of a run, while the caller reads its input; see `cluster.deploy.start`."""
     from multigpu.run.job import deployment
 
+    memory.spare_address_space()
     with ExitStack() as stack:
         if reporting.quiet:
             logging.getLogger("multigpu").setLevel(logging.ERROR)

@@ -47,7 +47,7 @@ LANE_BYTES_DISPATCHED = 768 << 20
 DEVICE_BYTES_PER_BYTE = 1.0
 # Places where exact parts of signatures match, in a search with errors.
 ERROR_BYTES_PER_BYTE = 0.5
-# Tables and results, and the index of some thousand signatures.
+# On a GPU: tables and results, and the index of some thousand signatures.
 FIXED_DEVICE_BYTES = 256 << 20
 
 # Of a search with edits, in each chunk in progress: steps of an alignment; for each base of the
@@ -107,10 +107,11 @@ def plan_scan(
     lengths = pattern_lengths(signatures, options)
     index = index_size(lengths, options, expected_bases(sources), capacity.gpu)
     unit_bytes = DEVICE_BYTES_PER_BYTE + (ERROR_BYTES_PER_BYTE if options.most_errors else 0)
-    cost = Cost(unit_bytes, FIXED_DEVICE_BYTES + index.memory)
+    fixed = FIXED_DEVICE_BYTES * capacity.gpu
+    cost = Cost(unit_bytes, fixed + index.memory)
     if cost.fixed_bytes > budget and index.memory > FIXED_DEVICE_BYTES:
         raise UsageError(
-            f"{describe_index(signatures, index.memory)}, and {FIXED_DEVICE_BYTES:,} are needed"
+            f"{describe_index(signatures, index.memory)}, and {fixed:,} are needed"
             f" besides, where {budget:,} may be used: free some, give a larger --memory-fraction,"
             " or scan with a part of the signatures at a time"
         )

@@ -1,12 +1,14 @@
-"""Advice where no CNVs were found: options that would show those that are there."""
+"""Notes on what the calls may be wrong about, or may have missed, whatever was found."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import multigpu
-from multigpu.formats.alignments.regions import Regions
+from multigpu import UsageError
+from multigpu.formats.alignments.regions import Regions, windows
 from multigpu.formats.tables.counts import Counts
 
 GENE = 12  # targets of each gene, which is all there is of its chromosome
@@ -36,6 +38,29 @@ def advice(counts: Counts, **options: Any) -> str:
     assert not len(found.called)
     (note,) = (note for note in found.notes if note.startswith("no CNVs were found"))
     return note
+
+
+def cohort(
+    change: dict[tuple[str, int], float],
+    *,
+    depth: float = 200.0,
+    samples: int = 10,
+    sizes: tuple[tuple[str, int], ...] = (("chr1", 300), ("chr2", 300)),
+) -> Counts:
+    """Return counts in which (chromosome, sample) have other means, by these factors."""
+    random = np.random.default_rng(2)
+    regions = windows([(name, 1000 * size) for name, size in sizes], 1000)
+    mean = np.outer(random.lognormal(0, 0.2, len(regions)), random.uniform(0.8, 1.2, samples))
+    for (name, sample), times in change.items():
+        mean[regions.chrom == regions.names.index(name), sample] *= times
+    names = tuple(f"s{k}" for k in range(samples))
+    return Counts(regions, names, random.poisson(mean * depth).astype(np.int32))
+
+
+def notes(counts: Counts, said: str, **options: Any) -> list[str]:
+    """Return the notes that have this text."""
+    found = multigpu.cnv(counts, gpus="none", keep_matrices=False, **options)
+    return [note for note in found.notes if said in note]
 
 
 def test_advice__genes_that_are_a_chromosome_are_shown_genome_wide() -> None:
@@ -69,3 +94,123 @@ def test_advice__few_reads_need_larger_regions() -> None:
 def test_advice__where_nothing_comes_near() -> None:
     said = advice(panel(depth=2000, lost=1.0), genome_wide=True)
     assert said.startswith("no CNVs were found: no segment comes near the thresholds; ")
+
+
+SMALL = (("chr1", 300), ("chr2", 300), ("chr21", 40))
+
+
+def test_advice__a_whole_chromosome_that_its_own_size_factors_hide() -> None:
+    counts = cohort({("chr21", 3): 1.5}, sizes=SMALL)
+    (note,) = notes(counts, "no CNVs were found")
+    assert "--genome-wide (s3 has 1.50 times the usual reads on chr21: " in note
+    assert set(calls(counts, genome_wide=True)) == {("chr21", "s3")}
+    assert not notes(counts, "on chr21", genome_wide=True)
+    # Beside a CNV that was found, too.
+    counts.values[100:130, 1] //= 2
+    assert notes(counts, "what may show CNVs that were not found: --genome-wide (s3 has 1.50 times")
+    assert not notes(cohort({}, sizes=SMALL), "usual reads")
+
+
+def test_advice__few_reads_and_near_misses_beside_a_cnv() -> None:
+    counts = cohort({}, depth=30)
+    counts.values[100:130, 1] = 0
+    (note,) = notes(counts, "what may show CNVs that were not found: ")
+    assert "larger windows or regions (they have 32.9 reads in the mean), as noise hides" in note
+    counts = cohort({})
+    counts.values[100:110, 1] //= 2
+    counts.values[108, 1] *= 2  # within the loss: its mean comes near the threshold only
+    (note,) = notes(
+        counts, "--use-median (the median is beyond a threshold, the mean not: s1 chr1:"
+    )
+    assert calls(counts) == []
+    assert calls(counts, use_median=True) == [("chr1", "s1")]
+
+
+def test_depth__a_sample_with_few_reads_is_named() -> None:
+    counts = cohort({(name, 3): 0.004 for name in ("chr1", "chr2")}, depth=150)
+    (note,) = notes(counts, "too few reads a region to be called")
+    assert "where the median sample has 15" in note
+    assert ": s3 (0.69); " in note
+    # All of little depth, and one of less that is enough.
+    assert not notes(cohort({}, depth=5), "too few reads a region")
+    assert not notes(cohort({("chr1", 3): 0.2}, depth=150), "too few reads a region")
+
+
+def test_samples__that_are_fewer_than_six_are_said() -> None:
+    assert notes(cohort({}, samples=3), "only 3 samples: with fewer than 6 ")
+    assert not notes(cohort({}, samples=6), "samples: with fewer")
+
+
+@pytest.mark.parametrize(("change", "said"), [(7.3, "normalized"), (None, "logarithms or ratios")])
+def test_fractions__of_no_reads_are_said(change: float | None, said: str) -> None:
+    counts = cohort({})
+    values = counts.values / change if change else np.log2(counts.values + 1)
+    found = notes(replace(counts, values=values), "")
+    assert any(
+        note.startswith(f"the counts have fractions, as if they were {said}:") for note in found
+    )
+    assert not any("larger windows" in note for note in found)
+    assert not notes(replace(counts, values=counts.values * 1.0), "fractions")
+
+
+CONTIGS = (("chr1", 300), ("chr2", 300), ("decoy1", 8), ("decoy2", 8), ("equal", 2))
+OPTIONS: list[dict[str, Any]] = [{}, {"norm": 2}, {"norm_type": "median"}, {"ploidy": 2}]
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_contigs__without_reads_in_a_sample_are_left_out(options: dict[str, Any]) -> None:
+    counts = cohort({("decoy1", 3): 0.0, ("decoy2", 3): 0.0}, sizes=CONTIGS)
+    counts.values[counts.regions.chrom == 4] = 7
+    counts.values[100:130, 1] //= 2
+    found = multigpu.cnv(counts, gpus="none", **options)
+    assert set(found.called.chrom.tolist()) == {0}
+    decoys = counts.regions.chrom > 1
+    assert np.isnan(found.matrices["sini"].values[decoys & (counts.regions.chrom < 4)]).all()
+    assert set(found.segmentation["chrom"].to_pylist()) <= {"chr1", "chr2", "equal"}
+    (note,) = (note for note in found.notes if note.startswith("decoy1, decoy2"))
+    assert ": not called, " in note
+    rows = ~decoys
+    alone = Regions(counts.regions.names[:2], counts.regions.chrom[rows], *places(counts, rows))
+    others = multigpu.cnv(
+        Counts(alone, counts.samples, counts.values[rows]), gpus="none", **options
+    )
+    if "norm" not in options:  # coverages are those of all chromosomes
+        assert others.cnvs == found.cnvs
+    with pytest.raises(UsageError, match="decoy1: the size factor of sample s3 is 0"):
+        multigpu.cnv(counts, gpus="none", compat="r", **options)
+
+
+def places(counts: Counts, rows: Any) -> tuple[Any, Any]:
+    return counts.regions.start[rows], counts.regions.end[rows]
+
+
+def test_contigs__without_reads_of_a_single_sample_are_left_out() -> None:
+    counts = cohort({("decoy1", 0): 0.0}, sizes=CONTIGS[:3], samples=1)
+    assert notes(counts, "decoy1: not called, a chromosome without any read", model="single")
+
+
+def test_contigs__none_of_which_can_be_called_are_an_error() -> None:
+    counts = cohort({("decoy1", 3): 0.0}, sizes=(("decoy1", 300), ("chrY", 50)))
+    counts.values[counts.regions.chrom == 1, 2] = 0
+    with pytest.raises(UsageError, match="decoy1: the size factor of sample s3 is 0"):
+        multigpu.cnv(counts, gpus="none")
+
+
+def test_x__without_y_in_anybody_is_noted() -> None:
+    counts = cohort({("chrX", 3): 0.5}, sizes=(("chr1", 300), ("chrX", 200), ("chrY", 40)))
+    counts.values[counts.regions.chrom == 2] = 0
+    (note,) = notes(counts, "hardly any Y is read in any sample")
+    assert "to tell the sex of s3 (X 0." in note
+    assert "s2" not in note
+
+
+def test_genome__that_may_be_another_is_noted() -> None:
+    counts = cohort({})
+    (note,) = notes(counts, "--genome", genome="hg83")
+    assert note == "--genome 'hg83' is not known: did you mean hg38?"
+    assert not notes(counts, "--genome", genome="GRCh38")
+    assert not notes(counts, "--genome", genome="rheMac10")
+    regions = replace(counts.regions, start=counts.regions.start + 249_000_000)
+    regions = replace(regions, end=regions.start + 1000)
+    (note,) = notes(replace(counts, regions=regions), "--genome hg19", genome="hg19")
+    assert "regions end after the end of its chr1, chr2: is it another?" in note

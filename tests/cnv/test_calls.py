@@ -114,9 +114,11 @@ def test_reach__is_the_last_base_of_any_region(
     start, width = np.array(sorted(regions)).T
     ends = st.tuples(st.integers(0, len(start) - 1), st.integers(0, len(start) - 1)).map(sorted)
     first, last = np.array(data.draw(st.lists(ends, min_size=1, max_size=4))).T
-    found = cnv_regions.farthest_end(start + width, first, last + 1)
+    found = cnv_regions.last_bases(start + width, first, last + 1, compat_r=False)
     expected = [(start + width)[a : b + 1].max() for a, b in zip(first, last, strict=True)]
     assert found.tolist() == expected
+    found = cnv_regions.last_bases(start + width, first, last + 1, compat_r=True)
+    assert found.tolist() == (start + width)[last].tolist()
 
 
 @pytest.mark.parametrize("at_a_time", [1, 7, 1 << 16])

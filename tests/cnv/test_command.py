@@ -8,8 +8,10 @@ import re
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ from support.bams import write_alignments
 from support.cohorts import cohort, of_sexes
 from support.program import Ended
 
+from multigpu.cnv.job import CnvJob
 from multigpu.cnv.options import CnvOptions, OutputOptions
 from multigpu.cnv.output import folder as output
 from multigpu.cnv.samples.facts import read_ploidies
@@ -322,6 +325,39 @@ def test_alignments__are_counted_first_and_the_counts_kept(main: Any, tmp_path: 
     kept = read_counts(str(tmp_path / "out" / "counts.parquet"))
     assert kept.samples == ("a", "b", "c")
     assert kept.values.sum(axis=0).tolist() == [20_000] * 3
+
+
+def test_alignments__that_were_counted_outlive_a_run_that_fails(
+    main: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any
+) -> None:
+    paths = [bam(tmp_path, name, k) for k, name in enumerate("abc")]
+    words = ("-o", str(tmp_path / "out"), *FEW)
+    with monkeypatch.context() as patched:
+        patched.setattr(CnvJob, "result", Mock(side_effect=UsageError("it cannot be")))
+        status, said = main(*paths, "--window", "1000", *words)
+    counts = tmp_path / "out" / "counts.parquet"
+    assert (status, said) == (2, "multigpu: error: it cannot be\n")
+    assert caplog.messages == [f"the counts are kept: {counts}"]
+    assert read_counts(str(counts)).values.sum() == 60_000
+    status, said = main(str(counts), *words)
+    assert status == 0, said
+    assert "note: the results lie beside the inputs, in " in said
+
+
+def test_output__that_is_a_file_or_has_other_samples(
+    main: Any, refused: Run, table: str, tmp_path: Path
+) -> None:
+    assert main(table, "-o", table, *FEW) == (
+        2, f"multigpu: error: {table}: cannot be written: it is a file, and -o names a folder\n",
+    )  # fmt: skip
+    words = ("-o", str(tmp_path / "out"), *FEW)
+    assert main(table, *words)[0] == 0
+    assert "earlier run" not in main(table, *words)[1]
+    counts = cohort()[0]
+    write_counts(table, replace(counts, samples=tuple(f"t{k}" for k in range(6))))
+    earlier = ", ".join(counts.samples[:5])
+    said = f"note: replaced results of an earlier run with other samples: {earlier} and 1 other\n"
+    assert said in main(table, *words)[1]
 
 
 def test_vcf__has_the_lengths_of_references(main: Any, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """`multigpu plan cnv`: how chromosomes come to devices, before anything is computed."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +105,17 @@ def test_command__tells_of_a_table(table: str, main: Run) -> None:
     assert told["largest"].startswith("chr1: 500 regions, in 4 pieces of")  # 166 rows of 24 bytes
     assert told["in progress"].startswith("2 chromosomes at a time on each worker, 1 on its")
     assert told["host memory"].startswith("at most ")
+
+
+def test_command__tells_of_chromosomes_that_will_not_be_called(tmp_path: Path, main: Run) -> None:
+    counts = cohort()[0]
+    counts = replace(counts, values=counts.values.copy())
+    counts.values[counts.regions.chrom == 1, 2] = 0
+    write_counts(str(tmp_path / "t.tsv"), counts)
+    words = ("plan", "cnv", str(tmp_path / "t.tsv"), "--gpus", "none")
+    said = "note          chr2: not called, a sample has no reads there"
+    assert said in main(*words).out.splitlines()
+    assert "not called" not in main(*words, "--genome-wide").out
 
 
 def test_command__tells_where_sexes_leave_samples_out(tmp_path: Path, main: Run) -> None:

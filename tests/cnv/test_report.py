@@ -127,6 +127,12 @@ def test_plots__have_one_colour_of_gains(colours: Colours, tmp_path: Path) -> No
         assert set(fills) == {RED.line, BLUE.line}
 
 
+def test_plots__of_names_that_the_font_lacks(tmp_path: Path) -> None:
+    shown = replace(result(), samples=tuple(f"样本\U0001f600{k}" for k in range(6)))
+    plots.draw(replace(shown, windows=shown.windows[:1]), tmp_path, "png")  # warnings are errors
+    assert (tmp_path / "cohort.png").exists()
+
+
 def test_heat_map__shows_the_strongest_segment_of_every_place() -> None:
     heat = overview.heat_map(result())
     assert heat.values.shape == (6, len(heat.labels))

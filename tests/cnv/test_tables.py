@@ -13,8 +13,9 @@ import pyarrow as pa
 import pysam
 import pysam.bcftools
 import pytest
-from support.cohorts import result
+from support.cohorts import cohort, result
 
+from multigpu.cnv.calls.segments import NOT_CALLED
 from multigpu.cnv.output import text_files
 from multigpu.cnv.output.colours import Colours, Palette
 from multigpu.cnv.output.files import write_tables
@@ -49,6 +50,7 @@ def with_cnvs(
         cnv=np.ones(count, np.bool_),
     )
     place = Regions(names, chrom, start, end)
+    changes.setdefault("classes", np.full((count, 3), 2, np.int8))
     changes.setdefault("usual", UsualCopies(copies=np.full((len(names), 3), 2, np.int8)))
     return replace(result(), regions=place, samples=samples, segments=table, **changes)
 
@@ -172,17 +174,24 @@ def test_vcf__bcftools_reads_every_cnv_and_its_copy_number(tmp_path: Path) -> No
     columns = "%CHROM\t%POS\t%INFO/END\t%INFO/SVLEN[\t%GT:%CN:%MD:%MN]\n"
     shown = bcftools("query", "-f", columns, str(path))
     cnvs, samples = result().cnvs.to_pylist(), result().samples
-    said = []
+    said, uncalled = [], []
     for line in shown.splitlines():
         chrom, position, end, length, *found = line.split("\t")
         assert int(length) == int(end) - int(position)
         for sample, cell in zip(samples, found, strict=True):
             genotype, copies, median, mean = cell.split(":")
-            if "1" in genotype:
+            if mean != ".":
                 numbers = (round(float(median), 4), round(float(mean), 4))
                 said.append((chrom, int(position), int(end), sample, f"CN{copies}", *numbers))
             else:
-                assert (genotype, copies, mean) in (("0/0", "2", "."), ("./.", ".", "."))
+                assert (genotype, copies) in (
+                    ("0/0", "2"),
+                    ("./.", "."),
+                    ("0/1", "1"),
+                    ("0/1", "3"),
+                )
+                if genotype == "0/1":
+                    uncalled.append((chrom, int(position), sample, int(copies)))
     wanted = [
         (
             row["chrom"], max(1, row["start"]), row["end"], row["sample"], row["copy_number"],
@@ -190,6 +199,14 @@ def test_vcf__bcftools_reads_every_cnv_and_its_copy_number(tmp_path: Path) -> No
         )
         for row in cnvs
     ]  # fmt: skip
+    # What was not called and is in the model was planted there, too.
+    assert uncalled == [("chr1", 4425000, "sample4", 1), ("chr3", 5425000, "sample6", 3)]
+    regions, truth = result().regions, cohort()[1]
+    for chrom, position, sample, copies in uncalled:
+        place = (regions.chrom == regions.names.index(chrom)) & (regions.start == position)
+        row, column = int(np.argmax(place)), samples.index(sample)
+        there = (truth.first <= row) & (row < truth.stop) & (truth.sample == column)
+        assert truth.copies[there].tolist() == [copies]
     assert len(cnvs) > 5
     assert [row[:5] for row in sorted(said)] == [row[:5] for row in sorted(wanted)]
     numbers_said, numbers = (np.array([row[5:] for row in sorted(rows)]) for rows in (said, wanted))
@@ -237,6 +254,39 @@ def test_vcf__a_sample_with_a_ploidy_has_copy_numbers_and_no_genotype(tmp_path: 
         ["100", "300", "<DEL>", ".:1:-0.25:-0.5", "0/0:2:.:.", ".:2:.:."],
         ["500", "600", "<DUP>", ".:2:.:.", "0/1:3:0.75:0.5", ".:2:.:."],
     ]
+
+
+def test_vcf__a_sample_without_a_call_has_what_the_model_says(tmp_path: Path) -> None:
+    path = tmp_path / "x.vcf.gz"
+    usual = UsualCopies(copies=np.array([[2, 2, 1]], np.int8))
+    classes = np.array([[1, 0, 1], [2, 3, 2], [1, 3, 3]], np.int8)
+    rows = [(100, 300, "a", 1), (500, 600, "a", 1), (700, 800, "a", 1)]
+    written(with_cnvs(*rows, names=("chrX",), usual=usual, classes=classes), path)
+    own = "0/1:1:-0.25:-0.5"
+    assert cells(path) == [
+        ["100", "300", "<DEL>", own, "1/1:0:.:.", "1:0:.:."],
+        ["500", "600", "<DEL>", own, "./.:3:.:.", "0:1:.:."],
+        ["700", "800", "<DEL>", own, "./.:3:.:.", ".:2:.:."],
+    ]
+    classes[0, 1:] = NOT_CALLED
+    written(with_cnvs(rows[0], classes=classes[:1]), path)
+    assert cells(path) == [["100", "300", "<DEL>", own, "./.:.:.:.", "./.:.:.:."]]
+
+
+def test_vcf__ids_are_of_place_and_type(tmp_path: Path) -> None:
+    path = tmp_path / "x.vcf.gz"
+    written(with_cnvs((0, 200, "a", 0), (100, 300, "a", 1), (100, 300, "b", 3)), path)
+    ids = [line.split("\t")[2] for line in bcftools("view", "-H", str(path)).splitlines()]
+    assert ids == ["DEL:chr1:1-200", "DEL:chr1:101-300", "DUP:chr1:101-300"]
+    # CNVs of two runs are joined if they are the same ones.
+    other = tmp_path / "y.vcf.gz"
+    written(with_cnvs((100, 300, "b", 1), (100, 400, "a", 3)), other)
+    merged = bcftools("merge", "--force-samples", "-m", "id", str(path), str(other))
+    rows = [line.split("\t") for line in merged.splitlines() if not line.startswith("#")]
+    assert [(row[2], row[7].partition("END=")[2].partition(";")[0]) for row in rows] == [
+        ("DEL:chr1:1-200", "200"), ("DEL:chr1:101-300", "300"),
+        ("DUP:chr1:101-300", "300"), ("DUP:chr1:101-400", "400"),
+    ]  # fmt: skip
 
 
 def test_vcf__has_lengths_of_contigs_where_they_are_known(tmp_path: Path) -> None:

@@ -2,8 +2,12 @@
 
 import gzip
 import json
+import os
+import re
+import resource
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -181,3 +185,26 @@ def test_dock__takes_no_more_host_memory_than_planned(tmp_path: Path) -> None:
         used[count], _, _ = peak(*arguments, "-o", str(tmp_path / "poses.sdf"), "-q")
         assert used[count] < plan[count]
     assert used[LIGANDS] - used[500] < plan[LIGANDS] - dock_plan.PROGRAM_BYTES
+
+
+@pytest.mark.process
+def test_address_space__that_is_limited_is_enough_or_said(tmp_path: Path) -> None:
+    """By `ulimit -v`: libraries that reserve more than they use abort, or ask for it for ever."""
+    random = np.random.default_rng(1)
+    regions = windows([("chr1", 300_000)], 1000)
+    values = random.poisson(100, (300, 6)).astype(np.int32)
+    write_counts(str(tmp_path / "t.tsv"), Counts(regions, tuple("abcdef"), values))
+    words = ["cnv", "t.tsv", "-o", "out", "--no-report", "--gpus", "none", "--threads", "2"]
+    for limit, status in ((1200 << 20, 0), (500 << 20, 1)):
+        ended = subprocess.run(
+            [sys.executable, "-m", "multigpu", *words],
+            cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            preexec_fn=partial(resource.setrlimit, resource.RLIMIT_AS, (limit, limit)),
+        )  # fmt: skip
+        assert ended.returncode == status, ended.stderr
+    assert re.fullmatch(
+        r"multigpu: error: `ulimit -v` leaves [\d,]+ bytes of addresses, and the program needs"
+        r" [\d,]+: raise the limit\n",
+        ended.stderr,
+    )

@@ -44,6 +44,13 @@ def test_chunks_are_larger_where_each_costs_more(here: Capacity, chunk: int) -> 
     assert plan(here, max_chunk_bytes=4_000_000).chunk_bytes == 4_000_000
 
 
+def test_cpu_needs_no_more_than_a_small_input() -> None:
+    here = Capacity(8 << 20, 2, 2, gpu=False, in_process=True)
+    assert plan(here, replace(MUCH, size=88)).device_bytes < 4 << 20
+    with pytest.raises(UsageError, match="the smallest chunk needs"):
+        plan(replace(here, gpu=True), replace(MUCH, size=88))
+
+
 def test_host_memory_counts_the_chunks_of_all_gpus_of_a_process() -> None:
     one = plan(Capacity(FREE, 24, 3, gpu=True), max_chunk_bytes=128 << 20)
     eight = plan(Capacity(FREE, 24, 3, gpu=True, in_process=True))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from multigpu.cnv.calls.copy_numbers import classes_by_usual_copies, fractional_copy_numbers
-from multigpu.cnv.calls.regions import farthest_end, region_copy_numbers
+from multigpu.cnv.calls.regions import last_bases, region_copy_numbers
 from multigpu.cnv.calls.segments import NOT_CALLED, Indices, Rows, Segments, Spans
 from multigpu.cnv.chromosome import CnvPart
 from multigpu.cnv.options import CnvOptions
@@ -80,12 +80,11 @@ class Assembler:
         return np.concatenate([p.begin + each for p, each in zip(self.parts, rows, strict=True)])
 
     def _ends(self, spans: Sequence[Spans]) -> Rows:
-        """Return the last base of spans of rows of each part. R takes that of the last region."""
+        """Return the last base of spans of rows of each part."""
         found = []
         for part, (first, stop) in zip(self.parts, spans, strict=True):
             end = self.regions.end[part.begin : part.begin + int(stop.max(initial=0))]
-            farthest = part.has_nested_regions and not self.options.compat_r
-            found.append(farthest_end(end, first, stop) if farthest else end[stop - 1])
+            found.append(last_bases(end, first, stop, self.options.compat_r))
         return np.concatenate(found)
 
     def _region_table(

@@ -13,7 +13,7 @@ from multigpu.cnv.calls.copy_numbers import (
     fractional_copy_numbers,
     integer_copy_numbers,
 )
-from multigpu.cnv.calls.regions import union, union_in_bases
+from multigpu.cnv.calls.regions import last_bases, union, union_in_bases
 from multigpu.cnv.calls.segments import NOT_CALLED, Floats, Indices, Segments, Spans, is_cnv
 from multigpu.cnv.chromosome import CnvPart, ComputedChromosome, LoadedChromosome, true_runs
 from multigpu.cnv.kernel_options import model_options
@@ -60,24 +60,24 @@ class ChromosomeCaller:
 
     def part(self) -> CnvPart:
         """Return the calls of the chromosome, with the numbers that samples have among all."""
-        segments, called = self._called_segments()
+        segments, called, classes = self._called_segments()
         segments = replace(segments, sample=self.places[segments.sample])
         cnvs = segments.take(called)
         regions = cnvs.first, cnvs.stop
         if self.options.model != "single":
             regions = union(*regions)
-        end = self.loaded.end
         return CnvPart(
             begin=self.loaded.span.first,
             segments=segments,
             called=called,
+            classes=classes,
             regions=regions,
             robust=self._robust_regions(cnvs),
             fractional=self._fractional(regions),
-            has_nested_regions=bool((end[1:] < end[:-1]).any()),
             windows=self._windows(segments, cnvs, regions),
             pieces=self._pieces(),
             notes=self.computed.notes,
+            left_out=self.computed.left_out,
         )
 
     def _normalized(self, rows: Any) -> Floats:
@@ -89,8 +89,8 @@ class ChromosomeCaller:
         values: Floats = counts * self.computed.scale[: self.cases]
         return values
 
-    def _called_segments(self) -> tuple[Segments, NDArray[np.bool_]]:
-        """Return the segments with their classes, and which of them are CNVs."""
+    def _called_segments(self) -> tuple[Segments, NDArray[np.bool_], NDArray[np.int8]]:
+        """Return the segments with their classes, which of them are CNVs, and `CnvPart.classes`."""
         segments = self.computed.segments
         called = is_cnv(segments, self.options)
         cnvs = segments.take(called)
@@ -101,7 +101,9 @@ class ChromosomeCaller:
                 cnmops_cpu, spans, "cn_index", threads=self.workload.threads
             )
         numbers = integer_copy_numbers(segments, classes, called, self.options)
-        return replace(segments, copy_number=numbers), called
+        of_all = np.full((len(cnvs), self.all_cases), NOT_CALLED, np.int8)
+        of_all[:, self.places] = classes
+        return replace(segments, copy_number=numbers), called, of_all
 
     def _model_averages(
         self, kernels: Any, spans: Spans, field: str, *, median: bool = False, **more: int
@@ -164,7 +166,8 @@ class ChromosomeCaller:
     def _bases(self, spans: Spans) -> Spans:
         """Return where spans of rows begin and end, in bases."""
         first, stop = spans
-        return self.loaded.start[first], self.loaded.end[stop - 1]
+        end = last_bases(self.loaded.end, first, stop, self.options.compat_r)
+        return self.loaded.start[first], end
 
     def _robust_regions(self, cnvs: Segments) -> Spans | None:
         """Return the segments of I/NI above the threshold; with threshold 0, CNVs that touch."""
@@ -197,9 +200,14 @@ class ChromosomeCaller:
         """Return the largest CNV regions and their surroundings."""
         first, stop = regions
         chosen = windows.largest(first, stop, self.workload.kept.shown).tolist()
-        return tuple(self._window(segments, cnvs, int(first[k]), int(stop[k])) for k in chosen)
+        _, ends = self._bases(regions)
+        return tuple(
+            self._window(segments, cnvs, int(first[k]), int(stop[k]), int(ends[k])) for k in chosen
+        )
 
-    def _window(self, segments: Segments, cnvs: Segments, first: int, stop: int) -> Window:
+    def _window(
+        self, segments: Segments, cnvs: Segments, first: int, stop: int, last_base: int
+    ) -> Window:
         start, end, thinned = self.loaded.start, self.loaded.end, windows.thinned
         rows = windows.surroundings(first, stop, len(start))
         carriers = np.unique(cnvs.sample[(cnvs.first < stop) & (cnvs.stop > first)])
@@ -209,7 +217,7 @@ class ChromosomeCaller:
         return Window(
             chrom=self.loaded.span.block,
             begin=int(start[first]),
-            end=int(end[stop - 1]),
+            end=last_base,
             length=stop - first,
             position=thinned((start[rows] + end[rows]) / 2),
             samples=shown,

@@ -29,8 +29,13 @@ def union_in_bases(first: Rows, stop: Rows, start: Rows, end: Rows) -> Spans:
     return np.searchsorted(start, begin), rows + 1
 
 
-def farthest_end(end: Rows, first: Rows, stop: Rows) -> Rows:
-    """Return the last base of each span, also where a region lies within the one before it."""
+def last_bases(end: Rows, first: Rows, stop: Rows, compat_r: bool) -> Rows:
+    """Return the last base of each span: that of its farthest region; R takes its last region's.
+
+    end  last bases of the regions of a chromosome, whose starts ascend
+    """
+    if compat_r or (end[1:] >= end[:-1]).all():
+        return np.asarray(end[stop - 1])
     borders = np.column_stack([first, stop]).ravel()
     return np.asarray(np.maximum.reduceat(np.append(end, 0), borders)[::2])
 

@@ -20,6 +20,7 @@ from multigpu.cnv.output.tables import table_makers
 from multigpu.cnv.request import CnvRequest
 from multigpu.cnv.result import CnvResult
 from multigpu.cnv.samples.genomes import genome_named, genome_of_regions
+from multigpu.errors import several
 
 
 def run_to_folder(
@@ -45,12 +46,19 @@ def run_to_folder(
         if outputs.plots:
             (folder / FIGURES).mkdir()
             plots.draw(result, folder / FIGURES, outputs.plots, palette)
+        old = folder.parent / "cnv_regions.tsv"
+        earlier = old.read_text(errors="replace").partition("\n")[0] if old.is_file() else ""
         removed = publish(folder)
     job.published = True
+    notes = list(result.notes)
     if removed:
-        note = f"removed from {outputs.output}, left by an earlier run: {', '.join(removed)}"
-        result = replace(result, notes=(*result.notes, note))
-    return result
+        notes.append(f"removed from {outputs.output}, left by an earlier run: {', '.join(removed)}")
+    samples = earlier.split("\t")[3:]
+    if samples and samples != list(result.samples):
+        notes.append(f"replaced results of an earlier run with other samples: {several(samples)}")
+    if Path(outputs.output).resolve() in {Path(path).resolve().parent for path in request.paths}:
+        notes.append(f"the results lie beside the inputs, in {outputs.output}")
+    return replace(result, notes=tuple(notes))
 
 
 def write_tables(

@@ -74,13 +74,15 @@ def output_folder(path: str, resume: bool = False) -> Iterator[Path]:
     run with `resume`.
 
     Raises UsageError where the folder cannot be made or written, or another run is writing it.
-    After any exception before `publish` the files of an earlier run are as they were, and a folder
-    made for the run is removed if nothing in it can be resumed.
+    After any exception before `publish` the files of an earlier run are as they were, new counts
+    of alignments are kept, and a folder made for the run is removed if nothing is left in it.
     """
     if not path:
         raise UsageError("the output has no name")
     folder = Path(path)
     existed = folder.is_dir()
+    if not existed and folder.exists():
+        raise UsageError(f"{path}: cannot be written: it is a file, and -o names a folder")
     part = folder / PART
     with failures_named(path, UsageError):
         folder.mkdir(parents=True, exist_ok=True)
@@ -92,6 +94,9 @@ def output_folder(path: str, resume: bool = False) -> Iterator[Path]:
                 yield part
             finally:
                 with suppress(OSError):  # an earlier error is the one to report
+                    if (part / COUNTS).exists() and not (folder / COUNTS).exists():
+                        (part / COUNTS).replace(folder / COUNTS)  # counting may have taken hours
+                        logger.warning("the counts are kept: %s", folder / COUNTS)
                     if not _resumable(part):
                         clear_folder(part)
     finally:

@@ -1,5 +1,6 @@
 """Figures of the report as PNG or SVG files."""
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,9 @@ def draw(result: CnvResult, folder: Path, kind: str, palette: Palette = GAIN_RED
         date = {"Date": None} if kind == "svg" else {"Software": None}
         figure.savefig(folder / f"{name}.{kind}", dpi=DPI, metadata=date)
 
-    with mpl.rc_context(SETTINGS):
+    with mpl.rc_context(SETTINGS), warnings.catch_warnings():
+        # A name's letters that the font lacks are shown as boxes.
+        warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from")
         height = float(np.clip(1.5 + 0.18 * len(result.samples), 2.5, 12))
         save("cohort", 12, height, _cohort, overview.heat_map(result), result, palette)
         save("calls", 8, 3.5, _calls, result, palette)

@@ -16,15 +16,16 @@ from numpy.typing import NDArray
 from multigpu import __version__
 from multigpu.cnv.calls.copy_numbers import classes_by_usual_copies, direction
 from multigpu.cnv.calls.regions import overlaps
-from multigpu.cnv.calls.segments import Indices
+from multigpu.cnv.calls.segments import NOT_CALLED, Indices
+from multigpu.cnv.options import CnvOptions
 from multigpu.cnv.result import CnvResult, SegmentTable, genome_positions
 from multigpu.errors import UsageError, quoted
 from multigpu.formats.tables.tabix import write_indexed_vcf
 
 COLUMNS = ("CHROM", "POS", "ID", "REF", "ALT", "QUAL", "FILTER", "INFO", "FORMAT")
 FIELDS = "GT:CN:MD:MN"
-ELSEWHERE = 3  # added to the usual copies, of which there are fewer
 TYPES = ("DEL", "CNV", "DUP")  # by direction: -1, 0, 1
+UNKNOWN = len(TYPES)  # in place of a type: the genotype cannot be told
 DECIMALS = 6  # of means and medians
 
 # Names of contigs that VCF and SAM take; a line that begins with # would be a comment.
@@ -55,12 +56,14 @@ class Variants:
     """Records in the order of the file, and the CNVs in them by record and sample.
 
     records         the first CNV of each
+    classes         int8[n, samples]  see `CnvResult.classes`
     sign            int32[n]  -1, 0 or 1: fewer, as many, more copies than usual
     sample, record  [CNVs]    index of the sample, and of the record
     cnv             [CNVs]    row of `CnvResult.called`
     """
 
     records: SegmentTable
+    classes: NDArray[np.int8]
     sign: Indices
     sample: Indices
     record: NDArray[np.intp]
@@ -80,6 +83,7 @@ class Variants:
         _, kept = np.unique(pairs, return_index=True)
         return cls(
             records=cnvs.take(first),
+            classes=result.classes[first],
             sign=sign[first],
             sample=cnvs.sample[order][kept],
             record=number[kept],
@@ -122,68 +126,72 @@ def _records(result: CnvResult, variants: Variants) -> Iterator[bytes]:
     records = variants.records
     columns = (records.chrom, records.start, records.end, records.rows, variants.sign)
     rows = zip(*(each.tolist() for each in columns), _cells(result, variants), strict=True)
-    for number, (chrom, start, end, regions, sign, cells) in enumerate(rows, 1):
+    for chrom, start, end, regions, sign, cells in rows:
         name, position, kind = result.regions.names[chrom], max(1, start), TYPES[sign + 1]
         info = f"SVTYPE={kind};SVLEN={end - position};SVCLAIM=D;END={end};IMPRECISE"
-        place = f"{name}\t{position}\tcnv{number}\tN\t<{kind}>\t.\tPASS"
+        # Files of several runs are joined by their IDs. A semicolon would separate two.
+        identity = f"{kind}:{name.replace(';', '_')}:{start + 1}-{end}"
+        place = f"{name}\t{position}\t{identity}\tN\t<{kind}>\t.\tPASS"
         yield "\t".join([place, f"{info};REGIONS={regions}", FIELDS, *cells]).encode() + b"\n"
 
 
 def _cells(result: CnvResult, variants: Variants) -> Iterator[list[str]]:
     """Yield the cells of all samples in each record.
 
-    A sample without a CNV there has the usual genotype and copy number. One with a CNV there of
-    other borders has neither: that is another record. One that is not compared has nothing.
+    A sample with the CNV has what was called. Another one has what the model says of it in the
+    record's regions, but nothing if it has a CNV of other borders there, which is another record,
+    or is not compared.
     """
-    digits = [label.removeprefix("CN") for label in result.options.classes]
-    copies = [*(text if text.isdigit() else "." for text in digits), "."]  # NOT_CALLED is the last
-    ploidies = np.array(result.ploidy or [2] * len(result.samples))[: len(result.samples)]
-    has_alleles = ploidies == 2  # as many as usual copies
-    usual = classes_by_usual_copies(result.options)[1:, result.options.main].tolist()
-    one, two = (copies[k] for k in usual)
-    # Cells by state: usual copies, or these and ELSEWHERE.
-    diploid = [".", f"0:{one}", f"0/0:{two}", ".", ".", "./."]
-    other = [".", f".:{one}", f".:{two}", ".", ".", "."]
-    by_sample = [diploid if has else other for has in has_alleles.tolist()]
-    carriers = _carrier_cells(result, variants, copies, has_alleles)
-    records = np.arange(len(variants.records) + 1)
-    begins = np.searchsorted(variants.record, records).tolist()
-    for states, (begin, end) in zip(_states(result, variants), pairwise(begins), strict=True):
-        found = [cells[state] for cells, state in zip(by_sample, states.tolist(), strict=True)]
-        for k in range(begin, end):
-            found[variants.sample[k]] = carriers[k]
-        yield found
-
-
-def _states(result: CnvResult, variants: Variants) -> NDArray[np.int8]:
-    """Return int8[records, samples]: usual copies, plus ELSEWHERE for another CNV."""
     records, cnvs = variants.records, result.called
-    found = result.usual.of_intervals(records.chrom, records.start, records.end)
-    other = np.zeros(found.shape, np.bool_)
+    classes = variants.classes.copy()
     for cnv, record in overlaps(*genome_positions(records, cnvs), *genome_positions(cnvs, cnvs)):
-        other[record, cnvs.sample[cnv]] = True
-    found[other] += ELSEWHERE
-    return found
+        classes[record, cnvs.sample[cnv]] = NOT_CALLED
+    ploidies = np.array(result.ploidy or [2] * len(result.samples))[: len(result.samples)]
+    has_alleles = (ploidies == 2).astype(np.intp)  # as many as usual copies
+    usual = result.usual.of_intervals(records.chrom, records.start, records.end)
+    texts = np.array(_genotypes(result.options), object)
+
+    medians, means = cnvs.median.round(DECIMALS).tolist(), cnvs.mean.round(DECIMALS).tolist()
+    begins = np.searchsorted(variants.record, np.arange(len(records) + 1)).tolist()
+    for number, (begin, end) in enumerate(pairwise(begins)):
+        sign, copies = variants.sign[number], usual[number]
+        cells: list[str] = texts[has_alleles, sign + 1, copies, classes[number]].tolist()
+        kind = sign + 1 if sign else UNKNOWN
+        for sample, row in zip(variants.sample[begin:end], variants.cnv[begin:end], strict=True):
+            own = texts[has_alleles[sample], kind, copies[sample], cnvs.copy_number[row]]
+            cells[sample] = f"{own}:{medians[row]}:{means[row]}"
+        yield cells
 
 
-def _carrier_cells(
-    result: CnvResult, variants: Variants, copies: list[str], has_alleles: NDArray[np.bool_]
-) -> list[str]:
-    """Return the cells of the CNVs, in the order of `Variants.cnv`.
+def _genotypes(options: CnvOptions) -> list[list[list[list[str]]]]:
+    """Return genotype and copy number [has alleles, type, usual copies, class] as text.
 
-    copies  number of copies of every class, as text
+    The last type is UNKNOWN, the last class NOT_CALLED.
     """
-    cnvs = result.called.take(variants.cnv)
-    classes = result.usual.shown_classes(cnvs, result.options)
-    usual = result.usual.of_segments(cnvs)
-    digits = np.array([int(text) if text != "." else -1 for text in copies])
-    change = digits[classes] - usual
-    unknown = (direction(cnvs.copy_number, result.options) == 0) | ~has_alleles[cnvs.sample]
-    conditions = [unknown, usual == 1, change == -2, np.abs(change) == 1]
-    # A gain of two copies may lie on one allele or on both.
-    genotypes = np.select(conditions, [".", "1", "1/1", "0/1"], "./1")
-    columns = (genotypes, classes, cnvs.median.round(DECIMALS), cnvs.mean.round(DECIMALS))
+    digits = [label.removeprefix("CN") for label in options.classes]
+    copies = [*(text if text.isdigit() else "." for text in digits), "."]
+    shown = classes_by_usual_copies(options).tolist()
+    kinds = range(UNKNOWN + 1)
+    signs = direction(np.arange(len(copies), dtype=np.int32), options).tolist()
+
+    def text(has_alleles: bool, kind: int, usual: int, k: int) -> str:
+        missing = "./." if has_alleles and usual == 2 else "."
+        if usual == 0 or k == len(digits):
+            return missing
+        number = copies[shown[usual][k]]
+        if kind == UNKNOWN or not has_alleles:
+            return f".:{number}"
+        if k == options.main:
+            return f"{'0/0' if usual == 2 else '0'}:{number}"
+        if not signs[k] or signs[k] != kind - 1:
+            return f"{missing}:{number}"
+        if usual == 1:
+            return f"1:{number}"
+        # A gain of two copies may lie on one allele or on both.
+        alleles = {"0": "1/1", "1": "0/1", "3": "0/1"}
+        return f"{alleles.get(number, './1')}:{number}"
+
     return [
-        f"{genotype}:{copies[class_]}:{median}:{mean}"
-        for genotype, class_, median, mean in zip(*map(np.ndarray.tolist, columns), strict=True)
+        [[[text(has, kind, n, k) for k in range(len(copies))] for n in range(3)] for kind in kinds]
+        for has in (False, True)
     ]
