@@ -15,6 +15,10 @@ class UsageError(Failure):
     exit_status = 2
 
 
+class TooLittleMemory(UsageError, MemoryError):
+    """Not even the smallest piece fits in the memory that may be used."""
+
+
 class DiskFull(UsageError):
     """Output that does not fit on its disk: the user can free some space, and resume."""
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from multigpu.cluster.errors import Failure, UsageError, first_line
+from multigpu.cluster.errors import Failure, TooLittleMemory, UsageError, first_line
 
 __all__ = [
-    "Failure", "InputError", "Unreadable", "UsageError", "first_line", "printable",
-    "printable_name", "quoted", "several",
+    "Failure", "InputError", "TooLittleMemory", "Unreadable", "UsageError", "first_line",
+    "printable", "printable_name", "quoted", "several",
 ]  # fmt: skip
 
 NAMED = 5  # names that a message lists

@@ -13,6 +13,11 @@ from typing import Any
 from multigpu.cluster.errors import Failure
 
 DRIVER = "libcuda.so.1"
+NOT_INITIALIZED = 3  # CUDA_ERROR_NOT_INITIALIZED and cudaErrorInitializationError
+FORKED = (
+    "a process that was forked after CUDA was used cannot use it: start it with"
+    " multiprocessing.get_context('spawn')"
+)
 
 
 def start(uuid: str) -> None:
@@ -89,5 +94,6 @@ def _driver() -> Any:
     except OSError as error:
         raise Failure(f"the CUDA driver cannot be loaded ({error})") from error
     if status := driver.cuInit(0):
-        raise Failure(f"the CUDA driver does not start (error {status})")
+        cure = f"; {FORKED}" if status == NOT_INITIALIZED else ""
+        raise Failure(f"the CUDA driver does not start (error {status}){cure}")
     return driver

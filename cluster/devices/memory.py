@@ -12,12 +12,15 @@ from collections.abc import Iterator
 
 import psutil
 
+from multigpu.cluster.devices.context import FORKED, NOT_INITIALIZED
 from multigpu.cluster.errors import DeviceFailed, Failure, first_line
 
 # Python with NumPy, SciPy, Numba and Arrow; the stacks of the threads for a CPU.
 ADDRESS_SPACE, THREAD_ADDRESS_SPACE = 560 << 20, 32 << 20
 M_ARENA_MAX = -8  # of glibc's mallopt
-OUT_OF_MEMORY = 2  # cudaErrorMemoryAllocation and CUDA_ERROR_OUT_OF_MEMORY
+CONTEXT_BYTES = 512 << 20  # about what CUDA takes of a device before anything else
+OUT_OF_MEMORY = 2  # the status of errors with these names, which are also in texts of Thrust
+OUT_OF_MEMORY_NAMES = ("cudaErrorMemoryAllocation", "CUDA_ERROR_OUT_OF_MEMORY")
 DEVICE_ERRORS = ("CUDARuntimeError", "CUDADriverError")  # CuPy's, which need not be installed
 
 
@@ -33,13 +36,18 @@ def use(device: int | None) -> None:
 
 
 def free_bytes(device: int | None) -> int:
-    """Return the bytes that are free on a device, or available on the host."""
+    """Return the bytes that are free on a device, or available on the host.
+
+    They are 0 where not even CUDA's context fits.
+    """
     if device is None:
         return min(int(psutil.virtual_memory().available), _free_address_space())
     import cupy
 
-    use(device)
-    return int(cupy.cuda.runtime.memGetInfo()[0])
+    with contextlib.suppress(MemoryError), device_errors(""):
+        use(device)
+        return int(cupy.cuda.runtime.memGetInfo()[0])
+    return 0
 
 
 def _free_address_space() -> int:
@@ -70,23 +78,38 @@ def spare_address_space() -> None:
         )
 
 
-def pooled_bytes(device: int) -> int:
-    """Return the bytes that CuPy keeps on a device; a chunk's buffers are used again."""
-    import cupy
-
-    use(device)
-    return int(cupy.get_default_memory_pool().total_bytes())
+def cupy_problem() -> str:
+    """Return why CuPy cannot be imported, and what to do; empty where it can be."""
+    try:
+        import cupy  # noqa: F401
+    except Exception as error:  # noqa: BLE001 - libraries of CUDA that are missing, or others
+        why = first_line(error.__cause__ or error)
+        cure = "install it with its libraries (pip install 'multigpu[cu13]' or [cu12])"
+        return f"CuPy cannot be imported ({why}): {cure}"
+    return ""
 
 
 def release_pool(device: int | None) -> None:
-    """Give back what CuPy keeps for later, on the device and page-locked on the host."""
+    """Give back what CuPy keeps for later, on the device and page-locked on the host.
+
+    A device that has failed, or has no room for a context, keeps what it has.
+    """
     if device is None:
         return
     import cupy
 
-    use(device)
-    cupy.get_default_memory_pool().free_all_blocks()
-    cupy.get_default_pinned_memory_pool().free_all_blocks()
+    with contextlib.suppress(DeviceFailed, MemoryError), device_errors(""):
+        use(device)
+        cupy.get_default_memory_pool().free_all_blocks()
+        cupy.get_default_pinned_memory_pool().free_all_blocks()
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Return whether memory ran out, whichever library says so."""
+    if isinstance(error, MemoryError) or any(name in str(error) for name in OUT_OF_MEMORY_NAMES):
+        return True
+    status = getattr(error, "status", None)
+    return type(error).__name__ in DEVICE_ERRORS and status == OUT_OF_MEMORY
 
 
 @contextlib.contextmanager
@@ -98,9 +121,11 @@ def device_errors(name: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
+        reason = first_line(error)
+        if is_out_of_memory(error) and not isinstance(error, MemoryError):
+            raise MemoryError(reason) from error
         if type(error).__name__ not in DEVICE_ERRORS:
             raise
-        reason = first_line(error)
-        if getattr(error, "status", None) == OUT_OF_MEMORY:
-            raise MemoryError(reason) from error
+        if getattr(error, "status", None) == NOT_INITIALIZED:
+            reason += f"; {FORKED}"
         raise DeviceFailed(name, reason) from error

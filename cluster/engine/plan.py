@@ -1,28 +1,30 @@
 """Sizes of chunks that fit the memory. Pure: no device, no Dask."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from multigpu.cluster.errors import UsageError
+from multigpu.cluster.errors import TooLittleMemory
 
 MEMORY_FRACTION = 0.8  # of what is free on a device
+FULL = 1 / 16  # of the free memory of the device that has most: less is hardly of use
 CHUNKS_PER_THREAD = 4  # so that the last chunks finish together
 SMALLEST_CHUNK = 1 << 20  # bytes; below it the overhead of a task shows
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Memory that a job takes where it computes: for each unit of input, and once."""
+    """Memory that a job takes where it computes: for each unit of input, once, for each chunk."""
 
     unit_bytes: float
     fixed_bytes: int
+    lane_bytes: int = 0
 
 
 @dataclass(frozen=True)
 class Capacity:
     """Memory and threads to compute with.
 
-    free        bytes on the device that has least
+    free        bytes on the device that has least, see `least_free`
     threads     of all workers together
     lanes       of the worker that has most
     gpu         whether the workers have GPUs
@@ -41,22 +43,37 @@ class Capacity:
         return self.threads if self.in_process else self.lanes
 
 
-def chunk_units(cost: Cost, budget: int, lanes: int, largest: int) -> int:
-    """Return how many units a chunk may have when `lanes` chunks are on a device at a time.
+def least_free(free: Sequence[int]) -> int:
+    """Return the free bytes that chunks are made for, from those of each device.
+
+    A device with far less than others does not count: what does not fit there is done elsewhere.
+    """
+    return min(each for each in free if each >= max(free) * FULL)
+
+
+def chunk_units(
+    cost: Cost, budget: int, lanes: int, largest: int, least: int = 1
+) -> tuple[int, int]:
+    """Return how many units a chunk may have, and how many chunks are on a device at a time.
+
+    Fewer chunks at a time come before chunks of less than `least` units.
 
     budget   bytes that all of them may take
+    lanes    the most chunks at a time
     largest  units
 
-    Raises UsageError where not one unit fits.
+    Raises TooLittleMemory where not one unit fits.
     """
-    fits = int((budget - cost.fixed_bytes) / lanes / cost.unit_bytes)
-    if fits < 1:
-        needed = cost.fixed_bytes + int(lanes * cost.unit_bytes)
-        raise UsageError(
-            f"the smallest chunk needs {needed:,} bytes of memory where {budget:,} are free:"
-            " free some, or give a larger --memory-fraction"
-        )
-    return min(fits, largest)
+    for fewest in (min(least, largest), 1):
+        for at_once in range(lanes, 0, -1):
+            share = (budget - cost.fixed_bytes) / at_once - cost.lane_bytes
+            if (fits := int(share / cost.unit_bytes)) >= fewest:
+                return min(fits, largest), at_once
+    needed = cost.fixed_bytes + cost.lane_bytes + int(cost.unit_bytes)
+    raise TooLittleMemory(
+        f"the smallest chunk needs {needed:,} bytes of memory where {budget:,} are free:"
+        " free some, or give a larger --memory-fraction"
+    )
 
 
 def balanced(units: int, most: int, threads: int, each: int = CHUNKS_PER_THREAD) -> int:

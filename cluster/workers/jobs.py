@@ -1,16 +1,20 @@
 """The jobs of a worker, each with a session on every device that it is computed on."""
 
 import contextlib
+import math
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from multigpu.cluster.devices import memory
 from multigpu.cluster.engine.workload import Place, Session, Workload
-from multigpu.cluster.errors import DeviceFailed, Failure
+from multigpu.cluster.errors import DeviceFailed, Failure, TooLittleMemory, first_line
 
+# Pauses after which a session is opened again where memory ran out: others may give some back.
+REOPEN_AFTER = (0.1, 0.3)  # seconds
 TURN_SECONDS = 0.0001  # that a thread which launches kernels waits for one that finishes a chunk
 
 
@@ -19,6 +23,43 @@ class JobEnded(Failure):
 
     def __str__(self) -> str:
         return "the job has ended"
+
+
+class Turns:
+    """Turns of threads on a device: all may compute at once, fewer once memory has run out."""
+
+    def __init__(self) -> None:
+        self._most, self._now = math.inf, 0
+        self._together = False  # whether several have computed at once since nobody did
+        self._changed = threading.Condition()
+
+    @contextlib.contextmanager
+    def take(self) -> Iterator[None]:
+        """Wait for a turn, and have it for the block."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._now + 1 <= self._most)
+            self._now += 1
+            self._together |= self._now > 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._now -= 1
+                self._together &= self._now > 0
+                self._changed.notify_all()
+
+    def allow_fewer(self) -> bool:
+        """Halve the threads that compute at once; return False where only the caller did."""
+        with self._changed:
+            if self._together:
+                self._most = max(1, min(self._most, self._now) // 2)
+            return self._together
+
+    def allow_more(self) -> None:
+        """Allow one thread more after four chunks that fitted."""
+        with self._changed:
+            self._most += 0.25
+            self._changed.notify_all()
 
 
 class AdmittedJob:
@@ -34,6 +75,8 @@ class AdmittedJob:
         self._chunks = 0  # in progress
         self._sessions: dict[int | None, Session[Any, Any]] = {}  # by device
         self._opening: dict[int | None, threading.Lock] = {}
+        self.turns: dict[int | None, Turns] = {}  # by device
+        self._full: dict[int | None, str] = {}  # devices without room for a session, and why
         self._lock = threading.Lock()
 
     @contextlib.contextmanager
@@ -51,16 +94,34 @@ class AdmittedJob:
     def session(self, device: int | None, worker: str) -> Session[Any, Any]:
         """Return the session of this job on this device; the first caller opens it, others wait.
 
-        Raises JobEnded.
+        Raises JobEnded, and TooLittleMemory where a device has no room for it.
         """
         with self._lock:
             opening = self._opening.setdefault(device, threading.Lock())
         with opening:
             self.check()
+            if device in self._full:
+                raise TooLittleMemory(self._full[device])
             if device not in self._sessions:
-                place = Place(worker, device, memory.free_bytes(device))
-                self._sessions[device] = self.workload.open(place)
+                self._sessions[device] = self._open(device, worker)
+                self.turns[device] = Turns()
             return self._sessions[device]
+
+    def _open(self, device: int | None, worker: str) -> Session[Any, Any]:
+        """Open a session, again where memory ran out. Raises TooLittleMemory, then and later."""
+        for pause in (*REOPEN_AFTER, 0.0):
+            try:
+                memory.use(device)
+                return self.workload.open(Place(worker, device, memory.free_bytes(device)))
+            except Exception as error:
+                if device is None or not memory.is_out_of_memory(error):
+                    raise
+                reason = first_line(error)
+            memory.release_pool(device)
+            time.sleep(pause)
+        free = memory.free_bytes(device)
+        self._full[device] = f"too little memory, {free:,} bytes are free there ({reason})"
+        raise TooLittleMemory(self._full[device])
 
     def check(self) -> None:
         """Raise JobEnded where nobody waits for chunks any more."""
@@ -99,8 +160,7 @@ def _close_all(sessions: list[tuple[int | None, Session[Any, Any]]]) -> None:
             errors.append(error)
         # What the session held goes back to the pool, and then from the pool to the device.
         del session
-        with contextlib.suppress(DeviceFailed, MemoryError), memory.device_errors(""):
-            memory.release_pool(device)
+        memory.release_pool(device)
     if errors:
         raise errors[0]
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from multigpu.cluster.devices.context import Contexts
 from multigpu.cluster.engine.workload import Workload
-from multigpu.cluster.errors import DeviceFailed, Failure
+from multigpu.cluster.errors import DeviceFailed, Failure, Unfit
 from multigpu.cluster.workers.worker import OWN, WORKER
 
 LANE_NICENESS = 5
@@ -90,8 +90,8 @@ class Workers(Protocol):
 class LocalWorkers(Workers):
     """The threads of this process: no start, no import of Dask, no copy of anything.
 
-    A GPU that fails is a worker that retires. The lanes of the others continue; after the last one
-    the CPU takes over.
+    A GPU that fails, or has no room for a job, is a worker that retires. The lanes of the others
+    continue; after the last one the CPU takes over.
 
     lanes         threads of each GPU, or all where there is none
     gpus          UUIDs
@@ -151,7 +151,7 @@ class LocalWorkers(Workers):
             result = function(*arguments)
         except Exception as error:  # noqa: BLE001 - whatever a task raises is reported
             report(None, error)
-            device_failed = isinstance(error, DeviceFailed)
+            device_failed = isinstance(error, DeviceFailed | Unfit)
         except BaseException as error:  # noqa: BLE001
             report(None, Failure(f"a task ended with {type(error).__name__}"))
         else:

@@ -4,16 +4,15 @@ import contextlib
 import os
 import platform
 import threading
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic
 
 from multigpu.cluster.devices import context, memory
 from multigpu.cluster.engine.events import Event
 from multigpu.cluster.engine.workload import P, Place, Session
-from multigpu.cluster.errors import Failure
+from multigpu.cluster.errors import DeviceFailed, Failure, TooLittleMemory, Unfit
 from multigpu.cluster.workers.history import HISTORY, Step, step
-from multigpu.cluster.workers.jobs import AdmittedJob, AdmittedJobs, JobEnded
+from multigpu.cluster.workers.jobs import AdmittedJob, AdmittedJobs, JobEnded, Turns
 
 OWN = "own"  # the GPU of this lane or else of this worker, if it has one, in place of a UUID
 
@@ -69,13 +68,19 @@ def place_of(gpu: str | None) -> Place:
 
 
 def device_of(gpu: str | None) -> int | None:
-    """Return CUDA's number in this process for what `run_chunk` calls `gpu`."""
+    """Return CUDA's number in this process for what `run_chunk` calls `gpu`.
+
+    Raises DeviceFailed where CUDA does not see the GPU, or does not start.
+    """
     if gpu is None:
         return None
     gpu = WORKER.lane.gpu if gpu == OWN else gpu
     if gpu != OWN:
-        return context.ordinal(gpu)
-    with contextlib.suppress(ImportError):
+        try:
+            return context.ordinal(gpu)
+        except Failure as error:
+            raise DeviceFailed(WORKER.device_name, str(error)) from error
+    if not memory.cupy_problem():
         import cupy
 
         if cupy.is_available():
@@ -106,11 +111,19 @@ def run_chunk(key: str, gpu: str | None, span: Any, cpu_fallback: bool = True) -
 
 
 def _outcome(job: AdmittedJob, device: int | None, span: Any, cpu_fallback: bool) -> Outcome[Any]:
-    """Compute the part on the device or, where it does not fit, on the CPU."""
+    """Compute the part on the device or, where it does not fit, on the CPU.
+
+    Raises Unfit where nothing of the job fits on the device, and others are to do it.
+    """
     try:
         return _outcome_on(job, device, span)
     except MemoryError as error:
         reason = str(error) or "there is not enough memory"
+        if isinstance(error, TooLittleMemory):
+            if device is None:
+                raise
+            if not cpu_fallback or WORKER.lane.gpu != OWN:
+                raise Unfit(WORKER.device_name, reason) from error
     memory.release_pool(device)
     if device is not None and cpu_fallback:
         HISTORY.add_event("on_cpu", reason=reason)
@@ -121,13 +134,13 @@ def _outcome(job: AdmittedJob, device: int | None, span: Any, cpu_fallback: bool
 def _outcome_on(job: AdmittedJob, device: int | None, span: Any) -> Outcome[Any]:
     """Compute the part on a device. Raises MemoryError where the smallest piece does not fit."""
     with memory.device_errors(WORKER.device_name):
-        memory.use(device)
         session = job.session(device, WORKER.name)
+        memory.use(device)
         with step("load"):
             loaded = session.load(span)
         job.check()
         with step("compute"):
-            computed = _compute_or_halve(session, device, loaded)
+            computed = _compute_or_halve(session, job.turns[device], device, loaded)
         job.check()  # another job may write to the same place by now
         with step("finish"):
             part = session.finish(loaded, computed)
@@ -135,27 +148,32 @@ def _outcome_on(job: AdmittedJob, device: int | None, span: Any) -> Outcome[Any]
     return Outcome(part, WORKER.name, kind, tuple(HISTORY.steps), tuple(HISTORY.events))
 
 
-def _compute_or_halve(session: Session[Any, Any], device: int | None, loaded: Any) -> Any:
-    """Compute; what does not fit is halved. Raises MemoryError for what cannot be halved.
+def _compute_or_halve(
+    session: Session[Any, Any], turns: Turns, device: int | None, loaded: Any
+) -> Any:
+    """Compute; what does not fit beside others waits for them, what does not fit alone is halved.
 
-    Nothing of the failed attempt may stay alive while the halves are computed, an exception's
-    traceback included; so they are computed outside of its block.
+    Nothing of the failed attempt may stay alive while it is tried again, an exception's traceback
+    included; so that is done outside of its block. Raises MemoryError for what cannot be halved.
     """
-    halves: Sequence[Any] = ()
-    if device is not None:  # on the CPU it is tried
-        room = memory.free_bytes(device) + memory.pooled_bytes(device)
-        halves = session.halves(loaded) if session.need(loaded) > room else ()
-    if not halves:
-        with contextlib.suppress(MemoryError), memory.device_errors(WORKER.device_name):
-            return session.compute(loaded)
+    while True:
+        with turns.take():
+            with contextlib.suppress(MemoryError), memory.device_errors(WORKER.device_name):
+                computed = session.compute(loaded)
+                turns.allow_more()
+                return computed
+            is_alone = not turns.allow_fewer()
         memory.release_pool(device)
-        halves = session.halves(loaded)
-    free = memory.free_bytes(device)
+        free = memory.free_bytes(device)
+        if is_alone:
+            break
+        HISTORY.add_event("fewer", bytes=session.need(loaded), free=free)
+    halves = session.halves(loaded)
     if not halves:
         raise MemoryError(
             f"about {session.need(loaded):,} bytes of memory are needed and {free:,} are"
             " free, and it cannot be divided further"
         )
     HISTORY.add_event("split", bytes=session.need(loaded), free=free)
-    computed = [_compute_or_halve(session, device, half) for half in halves]
-    return session.joined(loaded, halves, computed)
+    parts = [_compute_or_halve(session, turns, device, half) for half in halves]
+    return session.joined(loaded, halves, parts)

@@ -1,5 +1,6 @@
 """Folders of compiled code: whoever writes to one can have their code run by who loads from it."""
 
+import atexit
 import logging
 import os
 import pwd
@@ -8,7 +9,9 @@ from functools import cache
 from grp import getgrgid
 from multiprocessing import parent_process
 from pathlib import Path
+from shutil import rmtree
 from stat import S_ISVTX, S_IWGRP, S_IWOTH, S_IXGRP, S_IXOTH
+from tempfile import TemporaryFile, mkdtemp
 
 logger = logging.getLogger(__name__)
 
@@ -86,7 +89,8 @@ def _is_own_group(number: int) -> bool:
 def secure_cupy() -> None:
     """Have CuPy keep its compiled kernels in memory where others may write to their folder.
 
-    CuPy makes the folder for all to read, and loads whatever has the right name.
+    Where it cannot be written, too. CuPy makes the folder for all to read, and loads whatever has
+    the right name.
     """
     folder = os.environ.get("CUPY_CACHE_DIR") or "~/.cupy/kernel_cache"
     if os.environ.get(IN_MEMORY, "0") not in ("", "0"):
@@ -97,11 +101,13 @@ def secure_cupy() -> None:
             check(place.resolve())  # its owner may let others read it
         else:
             private(place)
-    except Exposed as error:
+        TemporaryFile(dir=place).close()  # a file in its place, a read-only file system
+    except (Exposed, OSError, RuntimeError) as error:  # RuntimeError: there is no home
         os.environ[IN_MEMORY] = "1"
         warn("GPU kernels", str(error), "CUPY_CACHE_DIR")
-    except (OSError, RuntimeError):  # it cannot be made, or there is no home: CuPy says so
-        return
+        if not isinstance(error, Exposed):  # CuPy makes the folder when it is imported
+            os.environ["CUPY_CACHE_DIR"] = own = mkdtemp(prefix="multigpu-")
+            atexit.register(rmtree, own, ignore_errors=True)
 
 
 @cache

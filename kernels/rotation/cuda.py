@@ -93,10 +93,12 @@ class Searcher:
     """Searches the poses of ligands in one field, on the current device.
 
     Safe to use from several threads at once: each has a stream of its own.
+
+    scores: the most that a thread holds at a time
     """
 
-    def __init__(self, field: Field, search: Search) -> None:
-        self.field, self.search = field, search
+    def __init__(self, field: Field, search: Search, scores: int | None = None) -> None:
+        self.field, self.search, self._most = field, search, scores or MOST_SCORES
         self.bounds = FieldBounds(field)
         self.device = cupy.cuda.Device()
         self._own = threading.local()
@@ -158,7 +160,7 @@ class Searcher:
         if not len(span) or not len(ligands):
             return Poses.none()
         with self.device, self._stream():
-            return self._best(ligands, span, MOST_SCORES)
+            return self._best(ligands, span, self._most)
 
     def _stream(self) -> Any:
         if not hasattr(self._own, "stream"):

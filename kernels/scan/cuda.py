@@ -282,7 +282,7 @@ class Lane:
         self.release()
 
     def release(self) -> None:
-        """Give the device memory back; the next chunk takes what it needs."""
+        """Give the device memory back, as other lanes may need it; the pool keeps it for this."""
         self._letters: Any = None
         self._planes: Any = None
         self._offsets: Any = None
@@ -299,10 +299,9 @@ class Lane:
             self.upload(chunk)
             self.search(scanner, limit)
             return self.result()
-        except MemoryError:
+        finally:
             self.stream.synchronize()  # what is queued uses the buffers
             self.release()
-            raise
 
     def upload(self, chunk: Chunk) -> None:
         """Start copying; return at once when the letters lie in pinned memory.

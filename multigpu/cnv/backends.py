@@ -26,6 +26,7 @@ class CpuBackend:
 
     normalization, cnmops, segmentation  modules of kernels
     kernel_arguments                     keyword arguments for each kernel
+    normalization_arguments              keyword arguments for normalization
     at_once                              chromosomes that may compute at a time
     """
 
@@ -36,6 +37,7 @@ class CpuBackend:
 
     def __init__(self, threads: int) -> None:
         self.kernel_arguments = {"threads": threads}
+        self.normalization_arguments = self.kernel_arguments
 
     def active(self) -> AbstractContextManager[None]:
         """Return a context for a thread that computes."""
@@ -72,7 +74,7 @@ class CudaBackend:
     segmentation: Any
     at_once = CHROMOSOMES_ON_GPU
 
-    def __init__(self, gpu: int) -> None:
+    def __init__(self, gpu: int, free_bytes: int) -> None:
         # CuPy is not installed where there are no GPUs.
         import cupy
 
@@ -83,6 +85,7 @@ class CudaBackend:
 
         self.normalization, self.cnmops, self.segmentation = normalization, cnmops, segmentation
         self.kernel_arguments: dict[str, int] = {}
+        self.normalization_arguments = {"room": min(normalization.ROOM, free_bytes // 8)}
         self._cupy, self._pinned = cupy, pinned
         self._gpu = gpu
         self._thread = threading.local()
@@ -166,4 +169,4 @@ Backend = CpuBackend | CudaBackend
 
 def open_backend(place: Place, threads: int) -> Backend:
     """Return the backend of a place; `threads` are those of the CPU."""
-    return CpuBackend(threads) if place.gpu is None else CudaBackend(place.gpu)
+    return CpuBackend(threads) if place.gpu is None else CudaBackend(place.gpu, place.free_bytes)

@@ -90,10 +90,8 @@ class PlannedCnvJob(Job):
             cases=len(self.cohort.cases),
             count_bytes=self.count_bytes,
         )
-        here = crew.capacity if crew else self.capacity
-        return plan_memory(
-            self.spans, shape, self.options, self.run, here, in_process=self.in_process
-        )
+        about = (self.spans, shape, self.options, self.run)
+        return self.fit(crew, lambda here: plan_memory(*about, here, in_process=self.in_process))
 
 
 class CnvJob(PlannedCnvJob):

@@ -104,11 +104,11 @@ class Shape:
         chunk_bytes  of counts, at most
         divisor      factor by which the piece is to be smaller
 
-        Raises UsageError where not one region fits.
+        Raises TooLittleMemory where not one region fits.
         """
         largest = max(1, chunk_bytes // (self.columns * self.count_bytes))
         cost = Cost(self.row_bytes(options), 0)
-        return max(1, chunk_units(cost, budget, at_once, largest) // divisor)
+        return max(1, chunk_units(cost, budget, at_once, largest)[0] // divisor)
 
     def of_span(self, span: CnvSpan) -> "Shape":
         """Return the shape of a chromosome's counts in the columns that are compared there."""
@@ -204,7 +204,7 @@ def plan_memory(
 
     in_process  whether all workers are threads of this process, which share the counts
 
-    Raises UsageError where a chromosome does not fit in the smallest pieces.
+    Raises TooLittleMemory where a chromosome does not fit in the smallest pieces.
     """
     budget = memory_budget(here, run)
     at_once = CHROMOSOMES_ON_GPU if here.gpu else 1

@@ -290,7 +290,7 @@ class CnvSession:
                 normalization_options(self.options, ploidy),
                 [span.name],
                 totals=workload.totals[:used],
-                **self.backend.kernel_arguments,
+                **self.backend.normalization_arguments,
             )
         except NormalizationError as error:
             kind = NotComparable if isinstance(error, ChromosomeError) else UsageError

@@ -1,7 +1,7 @@
 """Docking from Python."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from multigpu.dock.job import DockJob
@@ -64,7 +64,7 @@ def dock(
     ligands: Paths,
     pocket: str | os.PathLike[str],
     *,
-    gpus: str = "auto",
+    gpus: str | int | Sequence[str | int] = "auto",
     client: Any = None,
     journal: str | os.PathLike[str] | None = None,
     origin: Vector | None = None,
@@ -86,7 +86,7 @@ def dock(
 
     ligands          files, directories, patterns, URLs: SDF, MOL2, PDB, PDBQT, XYZ
     pocket           .maps.fld of AutoGrid, OpenDX, MRC or CCP4, .npy or .npz
-    gpus             auto, all, none, or numbers and UUIDs as in `--gpus`
+    gpus             auto, all, none, or numbers and UUIDs as in `--gpus`, or a list
     client           a `dask.distributed.Client` to use instead of this machine
     journal          a file that keeps what is finished until all poses were taken; with
                      `resume=True` an interrupted run is resumed from it

@@ -117,8 +117,8 @@ class DockJob(Job):
 
     def plan(self, crew: Crew | None = None) -> DockPlan:
         """Return how the input is cut for a crew, else for this machine."""
-        here = crew.capacity if crew else self.capacity
-        return plan_dock(self.sources, self.field, self.search, here, self.run)
+        about = (self.sources, self.field, self.search)
+        return self.fit(crew, lambda here: plan_dock(*about, here, self.run))
 
     # ---- running ------------------------------------------------------------------------------
 
@@ -153,6 +153,7 @@ class DockJob(Job):
                 field=self.field,
                 score_lines=score_lines,
                 expected=crew.expected,
+                scores=plan.scores,
             )
             spans = self.skip_finished(dock_spans(self._records(), plan))
             outcomes = self.run_spans(crew, workload, spans, **kept)

@@ -1,7 +1,7 @@
 """Plan of a docking job: poses to search, spans of the input, and the memory that they take."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -24,7 +24,13 @@ from multigpu.kernels.rotation import (
     energy_channels,
     near_uniform,
 )
-from multigpu.kernels.rotation.memory import fixed_bytes, working_bytes
+from multigpu.kernels.rotation.memory import (
+    LEAST_SCORES,
+    MOST_SCORES,
+    fixed_bytes,
+    scores_in,
+    working_bytes,
+)
 from multigpu.kernels.rotation.shortlist import MOST_LISTED, SHORTLIST_BYTES
 from multigpu.run.options import RunOptions
 from multigpu.run.plan import Plan, largest_chunk, memory_budget
@@ -103,6 +109,7 @@ class DockPlan(Plan):
 
     chunk_ligands  most ligands of a span
     pose_spans     begin and end of the spans into which the poses of a ligand are cut
+    scores         most that a chunk holds at a time on a GPU
     threads        threads of all workers
     top            poses of each ligand
     once_bytes     host memory that a process takes once: program, field, listed rotations
@@ -110,6 +117,7 @@ class DockPlan(Plan):
 
     chunk_ligands: int
     pose_spans: tuple[tuple[int, int], ...]
+    scores: int = MOST_SCORES
     threads: int = 1
     top: int = 1
     once_bytes: int = PROGRAM_BYTES
@@ -146,11 +154,17 @@ def plan_dock(
 ) -> DockPlan:
     """Return how the input is cut for workers of this capacity.
 
-    Raises UsageError where not even one ligand fits.
+    Raises TooLittleMemory where not even one ligand fits.
     """
-    fixed = here.lanes * working_bytes() + fixed_bytes(field)
-    cost = Cost(DEVICE_BYTES_PER_BYTE, fixed)
-    chunk_bytes = largest_chunk(sources, cost, here, run, chunks_per_thread=CHUNKS_PER_THREAD)
+    fixed, least = fixed_bytes(field), working_bytes(LEAST_SCORES if here.gpu else SCORES)
+    cost = Cost(DEVICE_BYTES_PER_BYTE, fixed, least)
+    chunk_bytes, lanes = largest_chunk(
+        sources, cost, here, run, chunks_per_thread=CHUNKS_PER_THREAD
+    )
+    # More scores at a time where the chunks leave room for them.
+    share = (memory_budget(here, run) - fixed) / lanes - DEVICE_BYTES_PER_BYTE * chunk_bytes
+    scores = scores_in(share) if here.gpu else SCORES
+    cost = replace(cost, lane_bytes=working_bytes(scores))
     share = GPU_POSES if here.gpu else CPU_POSES
     # Several poses of a ligand are chosen by their distances from each other, so spans of poses
     # could not be merged.
@@ -162,7 +176,8 @@ def plan_dock(
         pose_spans=tuple(pairwise(borders)),
         budget=memory_budget(here, run),
         cost=cost,
-        lanes=here.lanes,
+        lanes=lanes,
+        scores=scores,
         process_chunks=here.chunks_in_process,
         threads=here.threads,
         top=search.top,

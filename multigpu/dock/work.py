@@ -21,7 +21,8 @@ from multigpu.dock.poses import BestLigand, DockedPoses
 from multigpu.formats.molecules.ligands import LigandRecords
 from multigpu.formats.tables.batch import PoseBatch
 from multigpu.formats.tables.texts import Texts
-from multigpu.kernels.rotation import Field, Ligands, Poses, Search
+from multigpu.kernels.rotation import Field, Ligands, Poses
+from multigpu.kernels.rotation.memory import MOST_SCORES
 from multigpu.run.fitness import Expected, require
 
 ATOM_BYTES = 128  # of an atom on a device: its position, channels and weights
@@ -103,6 +104,7 @@ class DockWorkload:
     field        the pocket as the kernels take it
     score_lines  whether the table of scores is text
     expected     what a worker elsewhere must have; None: all workers are threads of this process
+    scores       most that a chunk holds at a time on a GPU
     """
 
     key: str
@@ -110,6 +112,7 @@ class DockWorkload:
     field: Field
     score_lines: bool = False
     expected: Expected | None = None
+    scores: int = MOST_SCORES
 
     def open(self, place: Place) -> "DockSession":
         require(self.expected, place)
@@ -165,7 +168,7 @@ class DockSession:
 
     def __init__(self, workload: DockWorkload, place: Place) -> None:
         self.workload = workload
-        self.searcher = _open_searcher(place, workload.field, workload.loader.search)
+        self.searcher = _open_searcher(place, workload)
 
     def load(self, span: DockSpan) -> DockChunk:
         return DockChunk(span=span, loaded=self.workload.load(span))
@@ -204,8 +207,9 @@ class DockSession:
         """Do nothing: the field is freed with the session."""
 
 
-def _open_searcher(place: Place, field: Field, search: Search) -> Searcher:
+def _open_searcher(place: Place, workload: DockWorkload) -> Searcher:
     """Return the backend of a device, which alone is imported: CuPy is not on every machine."""
+    field, search = workload.field, workload.loader.search
     if place.gpu is None:
         from multigpu.kernels.rotation import cpu
 
@@ -215,4 +219,4 @@ def _open_searcher(place: Place, field: Field, search: Search) -> Searcher:
     from multigpu.kernels.rotation import cuda
 
     with cupy.cuda.Device(place.gpu):
-        return cuda.Searcher(field, search)
+        return cuda.Searcher(field, search, workload.scores)

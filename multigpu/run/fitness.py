@@ -14,6 +14,7 @@ from multigpu.cluster.errors import Unfit
 from multigpu.cluster.workers import worker
 from multigpu.cluster.workers.threads import Workers
 from multigpu.formats.storage.fingerprints import Fingerprint, content_digest, fingerprint_or_none
+from multigpu.kernels.compiled import caches
 from multigpu.kernels.compiled.version import digest
 
 Copy = tuple[str, str, Fingerprint]  # a machine, a path, and the file that is there
@@ -101,6 +102,7 @@ def read_copies(readers: dict[Copy, int]) -> dict[Copy, str]:
 
 def examine(wanted: Expected, gpu: str | None) -> Fitness:
     """Return the fitness of the worker that this runs on, with all its problems at once."""
+    caches.secure_cupy()  # before it is imported
     device = worker.device_of(gpu)
     return Fitness(tuple(_problems(wanted, device)), device is not None, memory.free_bytes(device))
 

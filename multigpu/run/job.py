@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,13 +20,13 @@ from multigpu.cluster.engine.codec import Codec
 from multigpu.cluster.engine.dispatch import dispatch, journal_outcomes
 from multigpu.cluster.engine.events import Event, Listener
 from multigpu.cluster.engine.journal import Journal
-from multigpu.cluster.engine.plan import Capacity
+from multigpu.cluster.engine.plan import Capacity, least_free
 from multigpu.cluster.engine.workload import P, S, Workload
 from multigpu.cluster.errors import DiskFull
 from multigpu.cluster.workers import worker
 from multigpu.cluster.workers.threads import Workers
 from multigpu.cluster.workers.worker import Outcome
-from multigpu.errors import Failure, InputError, Unreadable, UsageError
+from multigpu.errors import Failure, InputError, TooLittleMemory, Unreadable, UsageError
 from multigpu.formats.storage.fingerprints import digest, fingerprint, fingerprint_or_none
 from multigpu.formats.storage.stored_streams import is_remote
 from multigpu.run import fitness
@@ -42,7 +43,9 @@ NOT_KEPT = (
     " what it was (it is a pipe, or its server sends neither ETag nor Last-Modified)"
 )
 INPUT = "input "  # how a journal's entries of inputs begin; the path follows
+NO_GPU = "multigpu: using the CPU, because %s"
 NO_FILE = "not a file"  # what a journal says of an input that has no fingerprint
+NUMBERS = re.compile(r"[0-9,]+")
 FILES_AT_A_TIME = 8  # of which fingerprints are made
 WARNINGS = {  # of events that concern the user
     "on_cpu": "chunk {chunk} runs on the CPU: {reason}",
@@ -144,6 +147,7 @@ class Job:
         self.listeners: list[Listener] = [self._count]
         self._journal: Journal | None = None
         self._taken = False
+        self._said: set[str] = set()  # reasons of warnings
         # Once the output has its name, no error is one of the input.
         self.published = False
 
@@ -176,9 +180,10 @@ class Job:
 
     def free_here(self) -> int:
         """Return the bytes that are free on the device of this machine that has least."""
-        if self.devices:
-            return min(device.free_bytes for device in self.devices)
-        return memory.free_bytes(None)
+        # CUDA itself takes some; devices of unknown size share their memory with the CPU.
+        known = [device for device in self.devices if device.total_bytes]
+        free = [max(0, device.free_bytes - memory.CONTEXT_BYTES) for device in known]
+        return least_free(free or [memory.free_bytes(None)])
 
     @property
     def capacity(self) -> Capacity:
@@ -193,6 +198,22 @@ class Job:
             in_process=here.in_process,
         )
 
+    def fit(self, crew: Crew | None, plan: Callable[[Capacity], P]) -> P:
+        """Return the plan for a crew, else for this machine; for its CPUs where GPUs have no room.
+
+        Raises TooLittleMemory.
+        """
+        here = crew.capacity if crew else self.capacity
+        try:
+            return plan(here)
+        except TooLittleMemory as error:
+            if not (here.gpu and self.run.cpu_fallback):
+                raise
+            logger.warning(NO_GPU, error)
+        if crew:
+            crew.workers().gpu = None
+        return plan(replace(here, free=memory.free_bytes(None), gpu=False))
+
     def crew(self, stack: ExitStack, inputs: Sequence[str], folders: Sequence[str] = ()) -> Crew:
         """Return the workers, all of them fit for a job with these inputs (absolute paths).
 
@@ -202,6 +223,12 @@ class Job:
             here = self.capacity
             coming = self._coming or stack.enter_context(start_workers(self.deployment))
             if not self.remote:
+                if self.devices and (problem := memory.cupy_problem()):
+                    if self.run.gpus != "auto":
+                        raise UsageError(f"GPUs cannot be used: {problem}")
+                    logger.warning(NO_GPU, problem)
+                    coming.wait().gpu = None
+                    here = replace(here, free=memory.free_bytes(None), gpu=False)
                 return Crew(here, coming.wait)
             workers = coming.wait()
         else:
@@ -220,7 +247,7 @@ class Job:
         problems = [f"worker {n}: {'; '.join(f.problems)}" for n, f in found.items() if f.problems]
         if problems:
             raise Failure("\n  ".join(["not all workers can take part:", *problems]))
-        free = min(each.free_bytes for each in found.values())
+        free = least_free([each.free_bytes for each in found.values()])
         capacity = Capacity(free, workers.threads, workers.lanes, workers.gpu is not None)
         return Crew(capacity, lambda: workers, found, wanted)
 
@@ -300,7 +327,13 @@ class Job:
 
     def _count(self, event: Event) -> None:
         self.stats.events[event.name] += 1
-        if event.name in WARNINGS:
+        if event.name not in WARNINGS:
+            return
+        # Every chunk, and every lane of a device, may meet the same problem.
+        reason = str(event.details.get("reason", event.details))
+        reason = NUMBERS.sub("", reason) if event.name == "on_cpu" else reason
+        if reason not in self._said:
+            self._said.add(reason)
             logger.warning("multigpu: %s", WARNINGS[event.name].format_map(event.details))
 
     def take_once(self, results: str, function: str) -> None:

@@ -4,11 +4,14 @@ import logging
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from math import inf
+from typing import Any
 
 from multigpu.cluster.deploy.threads_or_processes import WorkEstimate
 from multigpu.cluster.devices.gpus import Device, select, survey
+from multigpu.cluster.devices.memory import CONTEXT_BYTES
 from multigpu.cluster.engine.plan import MEMORY_FRACTION
 from multigpu.errors import UsageError
+from multigpu.kernels.compiled.caches import secure_cupy
 from multigpu.run.values import convert_fields, number, path_of, text_of, whole
 
 logger = logging.getLogger(__name__)
@@ -81,7 +84,8 @@ class RunOptions:
     dashboard: bool = False
 
     def __post_init__(self) -> None:
-        convert_fields(self, text_of, "gpus", "scheduler")
+        convert_fields(self, _gpus_of, "gpus")
+        convert_fields(self, text_of, "scheduler")
         convert_fields(self, path_of, "scheduler_file")
         timeouts = ("connect_timeout", "worker_timeout", "chunk_timeout")
         convert_fields(self, number, "memory_fraction", *timeouts)
@@ -125,9 +129,10 @@ class RunOptions:
                 f"--gpus {self.gpus}: the workers of a scheduler have their own GPUs;"
                 " give --gpus none for their CPUs, or nothing"
             )
-        chosen = () if self.remote else select(self.gpus, survey())
+        chosen = () if self.remote else self._with_room(select(self.gpus, survey()))
         if not chosen:
             return ()
+        secure_cupy()  # before anybody imports it
         needed = ("cupy",) if len(chosen) == 1 else ("cupy", "dask_cuda")
         missing = [name for name in needed if find_spec(name) is None]
         if not missing:
@@ -137,3 +142,21 @@ class RunOptions:
             raise UsageError(f"GPUs cannot be used: {problem}")
         logger.warning("multigpu: using the CPU, because %s", problem)
         return ()
+
+    def _with_room(self, devices: tuple[Device, ...]) -> tuple[Device, ...]:
+        """Return the devices with room for CUDA; the others are left out, with a warning."""
+        full = [each for each in devices if each.total_bytes and each.free_bytes < CONTEXT_BYTES]
+        for device in full:
+            free = f"{device.free_bytes:,} bytes of its memory are free"
+            problem = f"GPU {device.index} is left out: {free}, CUDA needs about {CONTEXT_BYTES:,}"
+            if len(full) == len(devices) and not self.cpu_fallback:
+                raise UsageError(problem)
+            logger.warning("multigpu: %s", problem)
+        return tuple(each for each in devices if each not in full)
+
+
+def _gpus_of(name: str, value: Any) -> str:
+    """Return devices as `--gpus` takes them; from Python they may be numbers, too, or a list."""
+    if isinstance(value, list | tuple):
+        return ",".join(_gpus_of(name, each) for each in value) or "none"
+    return str(value) if type(value) is int else text_of(name, value)

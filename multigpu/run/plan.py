@@ -3,7 +3,14 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from multigpu.cluster.engine.plan import CHUNKS_PER_THREAD, Capacity, Cost, balanced, chunk_units
+from multigpu.cluster.engine.plan import (
+    CHUNKS_PER_THREAD,
+    SMALLEST_CHUNK,
+    Capacity,
+    Cost,
+    balanced,
+    chunk_units,
+)
 from multigpu.formats.storage.sources import Source
 from multigpu.run.options import DEFAULT_CHUNK_BYTES, RunOptions
 
@@ -15,7 +22,7 @@ class Plan:
     chunk_bytes     most bytes of input in a chunk
     budget          bytes that chunks may take on the device with least memory
     cost            memory that chunks take there
-    lanes           chunks in progress at a time on each device
+    lanes           chunks at a time on each device, as many as its memory has room for
     process_chunks  chunks in progress at a time in the process that has most
     """
 
@@ -28,7 +35,8 @@ class Plan:
     @property
     def device_bytes(self) -> int:
         """Bytes that the chunks in progress take on a device."""
-        return self.cost.fixed_bytes + int(self.lanes * self.chunk_bytes * self.cost.unit_bytes)
+        chunk = self.cost.lane_bytes + int(self.chunk_bytes * self.cost.unit_bytes)
+        return self.cost.fixed_bytes + self.lanes * chunk
 
     @property
     def host_bytes(self) -> int:
@@ -49,14 +57,18 @@ def largest_chunk(
     *,
     default: int = DEFAULT_CHUNK_BYTES,
     chunks_per_thread: int = CHUNKS_PER_THREAD,
-) -> int:
-    """Return the most bytes of input that a chunk may have, smaller where there is little input.
+) -> tuple[int, int]:
+    """Return the most bytes of input that a chunk may have, and chunks at a time on a device.
+
+    Chunks are smaller where there is little input. On GPUs there are fewer before they are small.
 
     default: bytes where memory allows it and the user gave no maximum
 
-    Raises UsageError where not a byte fits.
+    Raises TooLittleMemory where not a byte fits.
     """
-    budget = memory_budget(capacity, run)
-    fits = chunk_units(cost, budget, capacity.lanes, run.chunk_bytes(default))
+    budget, least = memory_budget(capacity, run), SMALLEST_CHUNK if capacity.gpu else 1
+    fits, lanes = chunk_units(cost, budget, capacity.lanes, run.chunk_bytes(default), least)
     known = [source.size or 0 for source in sources if source.cuttable]
-    return balanced(sum(known), fits, capacity.threads, chunks_per_thread) if known else fits
+    if known:
+        fits = balanced(sum(known), fits, capacity.threads, chunks_per_thread)
+    return fits, lanes

@@ -1,7 +1,7 @@
 """The Python function `multigpu.scan` and its result."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from multigpu.formats.tables.batch import Batch
@@ -58,7 +58,7 @@ def scan(
     samples: Paths,
     signatures: Paths,
     *,
-    gpus: str = "auto",
+    gpus: str | int | Sequence[str | int] = "auto",
     client: Any = None,
     journal: str | os.PathLike[str] | None = None,
     hits: Any = "first",
@@ -76,7 +76,7 @@ def scan(
     """Return which signatures occur where in which samples, with the mean quality of each match.
 
     samples, signatures  files, directories, patterns, URLs (FASTQ or FASTA, gzip, zstd)
-    gpus                 auto, all, none, or numbers and UUIDs as in `--gpus`
+    gpus                 auto, all, none, or numbers and UUIDs as in `--gpus`, or a list
     client               a `dask.distributed.Client` to use instead of this machine
     journal              a file that keeps what is finished, until all rows were taken; with
                          `resume=True` a scan that was stopped continues from it

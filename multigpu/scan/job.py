@@ -102,13 +102,8 @@ class ScanJob(Job):
 
     def plan(self, crew: Crew | None = None) -> ScanPlan:
         """Return the chunk plan for these workers, or for this machine."""
-        return plan_scan(
-            self.sources,
-            self.signatures,
-            crew.capacity if crew else self.capacity,
-            self.run,
-            self.options,
-        )
+        about = (self.sources, self.signatures)
+        return self.fit(crew, lambda here: plan_scan(*about, here, self.run, self.options))
 
     def outcomes(self, needs: OutputNeeds) -> Iterator[Outcome[ScanPart]]:
         """Yield the parts in order.

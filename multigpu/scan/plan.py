@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from multigpu.cluster.engine.dispatch import LINE_PER_THREAD
 from multigpu.cluster.engine.plan import Capacity, Cost
-from multigpu.errors import UsageError
+from multigpu.errors import TooLittleMemory
 from multigpu.formats.sequences.fastq import LAST_RECORD_BYTES
 from multigpu.formats.sequences.signatures import Signatures
 from multigpu.formats.sequences.spans import Span, block_spans, file_spans
@@ -47,8 +47,9 @@ LANE_BYTES_DISPATCHED = 768 << 20
 DEVICE_BYTES_PER_BYTE = 1.0
 # Places where exact parts of signatures match, in a search with errors.
 ERROR_BYTES_PER_BYTE = 0.5
-# On a GPU: tables and results, and the index of some thousand signatures.
-FIXED_DEVICE_BYTES = 256 << 20
+# On a GPU: modules, steps of patterns, and for each chunk tables and results.
+FIXED_DEVICE_BYTES = 96 << 20
+LANE_DEVICE_BYTES = 16 << 20
 
 # Of a search with edits, in each chunk in progress: steps of an alignment; for each base of the
 # longest match bit vectors and a path, for each edit the ends to verify and rows of the alignment.
@@ -101,28 +102,28 @@ def plan_scan(
 ) -> ScanPlan:
     """Return the plan for the device with least memory.
 
-    Raises UsageError where there is too little memory for the signatures.
+    Raises TooLittleMemory where there is too little for the signatures.
     """
     budget = memory_budget(capacity, run)
     lengths = pattern_lengths(signatures, options)
     index = index_size(lengths, options, expected_bases(sources), capacity.gpu)
     unit_bytes = DEVICE_BYTES_PER_BYTE + (ERROR_BYTES_PER_BYTE if options.most_errors else 0)
     fixed = FIXED_DEVICE_BYTES * capacity.gpu
-    cost = Cost(unit_bytes, fixed + index.memory)
+    cost = Cost(unit_bytes, fixed + index.memory, LANE_DEVICE_BYTES * capacity.gpu)
     if cost.fixed_bytes > budget and index.memory > FIXED_DEVICE_BYTES:
-        raise UsageError(
+        raise TooLittleMemory(
             f"{describe_index(signatures, index.memory)}, and {fixed:,} are needed"
             f" besides, where {budget:,} may be used: free some, give a larger --memory-fraction,"
             " or scan with a part of the signatures at a time"
         )
     best = _best_chunk_bytes(capacity)
-    chunk_bytes = largest_chunk(sources, cost, capacity, run, default=best)
+    chunk_bytes, lanes = largest_chunk(sources, cost, capacity, run, default=best)
     return ScanPlan(
         chunk_bytes=chunk_bytes,
         chunks=_count_chunks(sources, chunk_bytes),
         budget=budget,
         cost=cost,
-        lanes=capacity.lanes,
+        lanes=lanes,
         process_chunks=capacity.chunks_in_process,
         index=index,
         host_cost=_host_cost(sources, lengths, options, capacity.gpu),

@@ -1,8 +1,11 @@
 """The life of a chunk where memory or the device gives out."""
 
 import itertools
+import re
 import sys
 import threading
+import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -14,13 +17,11 @@ import psutil
 import pytest
 
 from multigpu.cluster.devices import memory
-from multigpu.cluster.errors import DeviceFailed, Failure
+from multigpu.cluster.errors import DeviceFailed, Failure, Unfit
 from multigpu.cluster.workers import jobs, worker
 
 FREE = 1000
-REAL_MEMORY = {
-    name: getattr(memory, name) for name in ("use", "free_bytes", "pooled_bytes", "release_pool")
-}
+REAL_MEMORY = {name: getattr(memory, name) for name in ("use", "free_bytes", "release_pool")}
 REAL_DEVICE_OF = worker.device_of
 
 
@@ -96,7 +97,6 @@ def _device(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(worker, "device_of", lambda gpu: None if gpu is None else 0)
     monkeypatch.setattr(memory, "use", lambda device: None)
     monkeypatch.setattr(memory, "free_bytes", lambda device: FREE)
-    monkeypatch.setattr(memory, "pooled_bytes", lambda device: 0)
     monkeypatch.setattr(memory, "release_pool", lambda device: None)
     yield
     worker.WORKER.jobs.dismiss("sums")
@@ -123,12 +123,6 @@ def test_chunk__that_fits_is_not_halved() -> None:
     assert names(run(Sums(100), 100)) == []
 
 
-def test_chunk__that_needs_more_than_is_free_is_halved_before_it_is_tried() -> None:
-    sums = Sums(10**9)
-    outcome = run(sums, 2 * FREE + 1)
-    assert (outcome.part, names(outcome)) == (sum(range(2 * FREE + 1)), ["split"] * 2)
-
-
 def test_chunk__whose_smallest_piece_does_not_fit_runs_on_the_cpu() -> None:
     sums = Sums(0)
     outcome = run(sums, 4)
@@ -141,16 +135,60 @@ def test_chunk__whose_smallest_piece_does_not_fit_runs_on_the_cpu() -> None:
     assert sums.opened == [0, None]
 
 
-def test_chunk__whose_job_cannot_even_be_set_up_on_the_device_runs_on_the_cpu() -> None:
+def test_chunk__whose_job_cannot_even_be_set_up_on_the_device_runs_on_the_cpu(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(jobs, "REOPEN_AFTER", ())
+
     class Large(Sums):
         def open(self, place: Any) -> "SumSession":
             if place.gpu is not None:
                 raise MemoryError
             return super().open(place)
 
-    outcome = run(Large(10), 4)
-    assert (outcome.part, outcome.device) == (6, "cpu")
-    assert outcome.events[0].details["reason"] == "there is not enough memory"
+    sums = Large(10)
+    for _ in range(2):
+        outcome = run(sums, 4)
+        assert (outcome.part, outcome.device) == (6, "cpu")
+        reason = outcome.events[0].details["reason"]
+        assert reason == "too little memory, 1,000 bytes are free there (MemoryError)"
+    assert sums.opened == [None]
+    monkeypatch.setattr(worker.WORKER.lane, "gpu", "GPU-0")
+    with pytest.raises(Unfit, match=rf":GPU-0: {re.escape(reason)}$"):  # others may have room
+        run(sums, 4)
+
+
+def test_chunks__that_do_not_fit_at_once_wait_for_each_other_before_they_are_halved(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Room for one of four: two wait, then one, and nothing is divided."""
+    monkeypatch.setattr(jobs, "REOPEN_AFTER", ())
+    inside, lock, met = Counter[str](), threading.Lock(), threading.Barrier(4, timeout=30)
+    first = threading.local()
+
+    def compute() -> None:
+        if not hasattr(first, "done"):
+            first.done = met.wait()
+        with lock:
+            inside["now"] += 1
+            inside["most"] = max(inside["most"], inside["now"])
+        time.sleep(0.01)
+        with lock:
+            is_full = inside["now"] > 1
+        time.sleep(0.01)
+        with lock:
+            inside["now"] -= 1
+        if is_full:
+            raise MemoryError
+
+    sums = Sums(9, on_compute=compute)
+    with ThreadPoolExecutor(4) as pool:
+        outcomes = list(pool.map(lambda _: run(sums, 4), range(4)))
+    assert [outcome.part for outcome in outcomes] == [6] * 4
+    assert {name for outcome in outcomes for name in names(outcome)} == {"fewer"}
+    turns = worker.WORKER.jobs["sums"].turns[0]
+    assert inside["most"] == 4
+    assert turns._most == 2  # as four chunks fitted
 
 
 def test_chunk__whose_smallest_piece_does_not_fit_is_named_where_the_cpu_may_not_help() -> None:
@@ -182,9 +220,34 @@ def test_host__has_no_more_memory_than_the_limit_of_the_address_space_leaves(
         assert REAL_MEMORY["free_bytes"](None) <= most
 
 
-def test_device__without_memory_by_its_own_account_is_no_broken_one() -> None:
-    outcome = run(Sums(9, error=CUDARuntimeError(2)), 4)
+THRUST = RuntimeError("radix_sort: failed on 1st step: cudaErrorMemoryAllocation: out of memory")
+
+
+@pytest.mark.parametrize("error", [CUDARuntimeError(2), THRUST], ids=["CUDA", "Thrust"])
+def test_device__without_memory_by_its_own_account_is_no_broken_one(error: Exception) -> None:
+    outcome = run(Sums(9, error=error), 4)
     assert (outcome.part, names(outcome)[-1]) == (6, "on_cpu")
+
+
+def test_device__without_room_for_a_context_has_no_free_bytes(
+    used: list[tuple[threading.Thread, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Full:
+        def __init__(self, number: int) -> None:
+            raise CUDARuntimeError(2)
+
+    monkeypatch.setattr(sys.modules["cupy"].cuda, "Device", Full)
+    monkeypatch.setattr(jobs, "REOPEN_AFTER", ())
+    assert memory.free_bytes(0) == 0
+    memory.release_pool(0)
+    outcome = run(Sums(9), 4)
+    assert (outcome.part, outcome.device) == (6, "cpu")
+    assert "too little memory, 0 bytes are free" in outcome.events[0].details["reason"]
+
+
+def test_process__that_was_forked_after_cuda_was_used_is_told_to_spawn() -> None:
+    with pytest.raises(DeviceFailed, match=r"cudaError 3: what happened; .*\('spawn'\)$"):
+        run(Sums(9, error=CUDARuntimeError(3)), 4)
 
 
 @pytest.mark.parametrize("status", [700, 214, 719])

@@ -16,6 +16,7 @@ from multigpu.dock.options import DockOptions
 from multigpu.formats.molecules import ligands
 from multigpu.formats.molecules.pockets import read_pocket
 from multigpu.formats.storage.sources import Source, inspect_source
+from multigpu.kernels.rotation.memory import LEAST_SCORES, MOST_SCORES, scores_in, working_bytes
 from multigpu.run.options import RunOptions
 
 
@@ -98,3 +99,9 @@ def test_spans__carry_the_text_of_their_records_and_nothing_else(
     assert not [each for span in spans for each in span.records if "ends" in vars(each)]
     sent = pickle.loads(pickle.dumps(spans))
     assert b"".join(each.text for span in sent for each in span.records) == path.read_bytes()
+
+
+def test_scores__are_as_many_as_the_room_holds_but_never_very_few() -> None:
+    for room, scores in ((1 << 40, MOST_SCORES), (200 << 20, MOST_SCORES // 2), (0, LEAST_SCORES)):
+        assert scores_in(room) == scores
+        assert working_bytes(scores) <= max(room, working_bytes(LEAST_SCORES))

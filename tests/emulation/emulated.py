@@ -73,6 +73,8 @@ def load(
     with patch.dict(sys.modules, {part.__name__: part for part in parts} | (emulated or {})):
         sys.modules.pop("multigpu.kernels.device.pinned", None)  # it may be there with the real one
         spec.loader.exec_module(module)
+        loaded = {name: each for name, each in sys.modules.items() if name.startswith("numba")}
+    sys.modules.update(loaded)  # they register themselves, which works once only
     return gpu, module
 
 

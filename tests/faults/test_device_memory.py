@@ -11,7 +11,7 @@ from emulation import emulated
 from emulation.device import Gpu, OutOfMemoryError
 
 from multigpu.cluster.devices import memory
-from multigpu.cluster.workers import worker
+from multigpu.cluster.workers import jobs, worker
 from multigpu.cluster.workers.worker import Outcome
 from multigpu.formats.sequences.signatures import read_signatures
 from multigpu.formats.sequences.spans import FileSpan
@@ -65,12 +65,12 @@ def scarce(machine: tuple[Gpu, Any, Any], monkeypatch: pytest.MonkeyPatch) -> It
     gpu, cuda, approximate = machine
     device = Scarce(gpu)
     monkeypatch.setattr(gpu, "allocate", device.allocate)
+    monkeypatch.setattr(jobs, "REOPEN_AFTER", (0, 0))
     monkeypatch.setattr(cuda, "EMPTY_TABLE", 2048)
     monkeypatch.setattr(cuda, "plan_seeds", lambda *_: SeedPlan(4, 4, 1))
     monkeypatch.setattr(worker, "device_of", lambda gpu: None if gpu is None else 0)
     monkeypatch.setattr(memory, "use", lambda device: None)
     monkeypatch.setattr(memory, "free_bytes", lambda device: GENEROUS)
-    monkeypatch.setattr(memory, "pooled_bytes", lambda device: 0)
     monkeypatch.setattr(memory, "release_pool", lambda device: synchronize(gpu))
     for name, module in (("open_scanner", cuda), ("open_error_scanner", approximate)):
         monkeypatch.setattr(search, name, partial(backend, getattr(search, name), module))
@@ -130,9 +130,9 @@ def test_scan__gives_the_same_whichever_allocation_fails(
         scarce.allocations, scarce.fails = 0, range(failing, failing + often)
         outcome = run(files, hits, **options)
         assert outcome.part.rows == whole.part.rows
-        assert outcome.events
+        assert outcome.events or often == 1  # the session was opened at the second attempt
         happened |= {event.name for event in outcome.events}
-    assert happened == {"split", "on_cpu"}
+    assert happened == {"split", "on_cpu"} - ({"on_cpu"} if often == 1 else set())
 
 
 def test_device__has_all_its_memory_again_when_a_job_has_ended(

@@ -175,7 +175,6 @@ def test_device__of_a_single_process_hands_over_to_its_cpu() -> None:
         patch.setattr(f"{WORKER}.device_of", lambda gpu: None if gpu is None else 0)
         patch.setattr(f"{MEMORY}.use", lambda device: None)
         patch.setattr(f"{MEMORY}.free_bytes", lambda device: 1 << 30)
-        patch.setattr(f"{MEMORY}.pooled_bytes", lambda device: 0)
         patch.setattr(f"{MEMORY}.release_pool", lambda device: None)
         patch.setattr("support.toy.ToySession.compute", _fails_on_a_gpu)
         parts, events, error = taken(local, Toy("one device"), 10)

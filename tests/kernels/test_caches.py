@@ -253,3 +253,23 @@ def test_kernels__are_kept_in_memory_where_others_may_write(
     )
     assert caplog.messages == ([said] if others else [])
     assert mode(folder) == 0o755 | others  # it is not ours to change
+
+
+@pytest.mark.parametrize("kind", ["a file", "below a file", "no home"])
+def test_kernels__are_kept_in_memory_where_nothing_can_be_written(
+    place: Path, kind: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (place / "file").write_text("")
+    folder = {"a file": place / "file", "below a file": place / "file" / "x"}.get(kind, "")
+    monkeypatch.setenv("CUPY_CACHE_DIR", str(folder))
+    monkeypatch.setenv("HOME", "/dev/null")
+    monkeypatch.setenv(caches.IN_MEMORY, "0")
+    caches.secure_cupy()
+    caches.secure_cupy()
+    assert os.environ[caches.IN_MEMORY] == "1"
+    own = Path(os.environ["CUPY_CACHE_DIR"])
+    assert mode(own) == 0o700  # CuPy makes its folder when it is imported
+    assert len(caplog.messages) == 1
+    assert "neither loaded nor kept" in caplog.text
+    assert str(folder or "/dev/null") in caplog.text
+    own.rmdir()

@@ -284,7 +284,6 @@ def test_memory__is_what_was_said(cuda: Any, gpu: Gpu, monkeypatch: pytest.Monke
             scores = cuda.Scores(searcher, ligands, range(32), 32)
             scores.listed  # noqa: B018  # it is there from now on
         taken = gpu.used() - before - scores._copied.nbytes
-        monkeypatch.setattr(memory, "MOST_SCORES", 2 * 32)
         monkeypatch.setattr(memory, "MOST_LIGANDS", 2)
-        assert taken == memory.working_bytes()
+        assert taken == memory.working_bytes(2 * 32)
         del searcher, scores

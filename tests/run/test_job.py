@@ -6,6 +6,7 @@ import math
 import os
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -13,15 +14,17 @@ from typing import Any
 import pytest
 
 import multigpu
-from multigpu.cluster.devices.gpus import Device
+from multigpu.cluster.devices import memory
+from multigpu.cluster.devices.gpus import Device, Survey
 from multigpu.cluster.engine.events import Event
 from multigpu.cnv.options import COPY_NUMBER_LANES
 from multigpu.dock.options import DockOptions, docking_lanes
-from multigpu.errors import Failure, InputError, Unreadable
+from multigpu.errors import Failure, InputError, TooLittleMemory, Unreadable, UsageError
 from multigpu.formats.sequences import fastq
 from multigpu.formats.storage import sources
-from multigpu.run.job import KEPT, deployment
-from multigpu.run.options import MOST, RunOptions
+from multigpu.run import options as run_options
+from multigpu.run.job import KEPT, Job, deployment
+from multigpu.run.options import MOST, Lanes, RunOptions
 from multigpu.scan.options import SCAN_LANES, SCAN_RATE, scan_lanes
 
 READS = "".join(f"@read{n}\nACGTACGTTTGA\n+\nIIIIIIIIIIII\n" for n in range(200))
@@ -257,3 +260,86 @@ def test_deployment__of_a_scheduler_starts_no_processes() -> None:
     run = RunOptions(scheduler="tcp://127.0.0.1:9", processes=2)
     where = deployment(run, (), scan_lanes(0))
     assert (where.remote, where.processes, where.in_process) == (True, 0, False)
+
+
+# ---- GPUs without room, or without CuPy ---------------------------------------------------------
+
+
+def gpu(index: int, free: int, total: int = 80 << 30) -> Device:
+    return Device(index, f"GPU-{index}", "a GPU", total, free, (9, 0), mig=False)
+
+
+@pytest.mark.parametrize(
+    ("given", "means"),
+    [(0, "0"), ([0, 1], "0,1"), (("GPU-5a", 2), "GPU-5a,2"), ([], "none"), ("all", "all")],
+)
+def test_gpus__may_be_numbers_and_lists(given: Any, means: str) -> None:
+    assert RunOptions(gpus=given).gpus == means
+
+
+@pytest.mark.parametrize("given", [True, 0.5, None, [None]])
+def test_gpus__of_no_meaning_are_refused(given: Any) -> None:
+    with pytest.raises(UsageError, match="gpus is"):
+        RunOptions(gpus=given)
+
+
+def test_gpus__without_room_for_cuda_are_left_out(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    there = [gpu(0, 300_000_000), gpu(1, 70 << 30), gpu(2, 0, total=0)]  # 2: the memory is shared
+    monkeypatch.setattr(run_options, "survey", lambda: Survey(devices=tuple(there)))
+    monkeypatch.setattr(run_options, "find_spec", lambda name: name)
+    monkeypatch.setattr(run_options, "secure_cupy", lambda: None)
+    assert [each.index for each in RunOptions().devices()] == [1, 2]
+    line = "GPU 0 is left out: 300,000,000 bytes of its memory are free, CUDA needs about"
+    assert f"multigpu: {line} 536,870,912" in caplog.messages
+    del there[1:]
+    assert RunOptions().devices() == ()
+    with pytest.raises(UsageError, match=line):
+        RunOptions(cpu_fallback=False).devices()
+
+
+def test_plan__that_fits_on_no_gpu_is_that_of_the_cpu(caplog: pytest.LogCaptureFixture) -> None:
+    def plan(here: Any) -> Any:
+        if here.gpu:
+            raise TooLittleMemory(f"{here.free:,} bytes are free")
+        return here
+
+    devices = (gpu(0, (1 << 30) + memory.CONTEXT_BYTES),)
+    here = Job(RunOptions(), devices=devices).fit(None, plan)
+    assert (here.gpu, here.free > 1 << 20) == (False, True)
+    assert caplog.messages == ["multigpu: using the CPU, because 1,073,741,824 bytes are free"]
+    with pytest.raises(TooLittleMemory):
+        Job(RunOptions(cpu_fallback=False), devices=devices).fit(None, plan)
+
+
+@pytest.mark.parametrize("gpus", ["auto", "all"])
+def test_cupy__that_cannot_be_imported_leaves_the_cpu(
+    gpus: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(memory, "cupy_problem", lambda: "CuPy cannot be imported (libcudart)")
+    job = Job(RunOptions(gpus=gpus), Lanes(2), devices=(gpu(0, 70 << 30),))
+    with ExitStack() as stack:
+        if gpus == "all":
+            with pytest.raises(UsageError, match=r"^GPUs cannot be used: CuPy cannot be imported"):
+                job.crew(stack, [])
+            return
+        crew = job.crew(stack, [])
+        assert (crew.capacity.gpu, crew.workers().gpu) == (False, None)
+    assert caplog.messages == [
+        "multigpu: using the CPU, because CuPy cannot be imported (libcudart)"
+    ]
+
+
+def test_warnings__with_the_same_reason_are_given_once(caplog: pytest.LogCaptureFixture) -> None:
+    job = Job(RunOptions(gpus="none"))
+    for chunk in range(3):
+        job.emit(Event("retired", details={"worker": "w", "reason": "the GPU of worker w failed"}))
+        job.emit(Event("retried", details={"chunk": chunk, "reason": "the GPU of worker w failed"}))
+        about = {"chunk": chunk, "reason": f"about {chunk} bytes are needed"}
+        job.emit(Event("on_cpu", details=about))
+        job.emit(Event("left", details={"worker": f"v{chunk % 2}"}))
+    assert [message.split(":")[1] for message in caplog.messages] == [
+        " w gets no more work", " chunk 0 runs on the CPU", " worker v0 has left",
+        " worker v1 has left",
+    ]  # fmt: skip

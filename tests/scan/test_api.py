@@ -96,7 +96,7 @@ def test_api__gives_the_rows_once(reads: str, signatures: str) -> None:
         ({"journal": 5}, "journal is 5; it must be a path"),
         ({"threads": 1.5}, r"threads is 1\.5; it must be a whole number"),
         ({"memory_fraction": "half"}, "memory_fraction is 'half'; it must be a number"),
-        ({"gpus": 0}, "gpus is 0; it must be text"),
+        ({"gpus": 1.5}, r"gpus is 1\.5; it must be text"),
     ],
 )
 def test_api__refuses_what_is_of_another_kind(
