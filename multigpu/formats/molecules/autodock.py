@@ -38,6 +38,11 @@ NO_MAP = "no map of atom type"
 # receptor a CG0 is a C, and a G0 is nothing.
 OPENED = {f"CG{i}": "C" for i in range(10)}
 GLUE = {f"G{i}" for i in range(100)}
+# AutoGrid has the same parameters for either.
+SPELLINGS = {name: name.upper() for name in ("Br", "Ca", "Cl", "Fe", "Mg", "Mn", "Zn")}
+SEEN_AS = {  # what a type is to a receptor where it has no map of its own
+    **OPENED, **dict.fromkeys(GLUE, ""), **SPELLINGS, **{b: a for a, b in SPELLINGS.items()},
+}  # fmt: skip
 WATER = "W"  # of hydrated docking: a pseudo atom with a map of its own
 PSEUDO_TYPES = frozenset({*GLUE, WATER})
 HYDRATED = "; W are waters of hydrated docking: make their map, or prepare the ligand without them"
@@ -91,11 +96,10 @@ def atom_columns(molecule: Molecule, maps: Sequence[str]) -> AtomColumns:
 
 
 def _as_receptor_sees(found: AtomTypes, maps: Collection[str]) -> AtomTypes:
-    """Return types with opened macrocycles as carbons, where there are no maps of their types."""
+    """Return types by other names, where there are no maps of their own: see SEEN_AS."""
     if set(found.types) <= {*maps, ""}:
         return found
-    aliases = {**OPENED, **dict.fromkeys(GLUE, "")}
-    types = [kind if kind in maps else aliases.get(kind, kind) for kind in found.types]
+    types = [kind if kind in maps else SEEN_AS.get(kind, kind) for kind in found.types]
     scored = np.array([bool(kind) for kind in types])
     return AtomTypes(types=types, charges=np.where(scored, found.charges, 0.0))
 

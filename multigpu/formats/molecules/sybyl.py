@@ -63,7 +63,7 @@ class _Graph:
 
     def __init__(self, molecule: Molecule) -> None:
         self.molecule, self.elements, self.types = molecule, molecule.elements, molecule.types
-        self.stated = _charges_in_file(molecule)
+        self.stated = stated_charges(molecule)
         self.bonds = list(bonds_of(molecule))
         self.arms = neighbours_of(len(self.elements), self.bonds)
         self._split_resonance()
@@ -308,8 +308,8 @@ def _without_atoms(free: Mapping[int, set[int]], done: set[int]) -> dict[int, se
     return {atom: others - done for atom, others in free.items() if atom not in done}
 
 
-def _charges_in_file(molecule: Molecule) -> dict[int, int] | None:
-    """Return the charges in the section of attributes; None without that section."""
+def stated_charges(molecule: Molecule) -> dict[int, int] | None:
+    """Return the charges in the section of attributes; None where it has none."""
     lines = iter(molecule.lines)
     if not any(line.strip() == ATTRIBUTES for line in lines):
         return None
@@ -322,6 +322,6 @@ def _charges_in_file(molecule: Molecule) -> dict[int, int] | None:
             break
         if len(words) == 2 and words[0] == b"charge" and atom >= 0:
             found[atom] = int(words[1]) if NUMBER.fullmatch(words[1]) else 0
-        elif len(words) == 2 and words[0] in rows:
-            atom = rows[words[0]]
-    return found
+        elif len(words) == 2 and words[0].isdigit():
+            atom = rows.get(words[0], -1)
+    return found or None
