@@ -1,12 +1,16 @@
 """`multigpu dock`."""
 
-from collections.abc import Callable, Mapping
+import logging
+import os
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from multigpu.cluster.engine.events import Event, now
+from multigpu.cluster.engine.output import is_replaced
 from multigpu.dock.options import PRECISION, DockOptions
+from multigpu.errors import UsageError
 from multigpu.formats.storage.suffixes import check_page
 from multigpu.run.command import (
     FILE,
@@ -31,6 +35,7 @@ if TYPE_CHECKING:
     from multigpu.dock.output.files import DockFiles
     from multigpu.dock.request import DockRequest
 
+logger = logging.getLogger(__name__)
 SOME_SKIPPED = 3  # exit status
 REPORTED = 12  # ligands in a report
 
@@ -110,6 +115,10 @@ DOCK = (
         "--allow-flat", is_flag=True,
         help="Dock drawings in two dimensions as they are.  [default: skip them]",
     ),
+    click.option(
+        "--fragments", type=click.Choice(["largest", "skip"]), default="largest",
+        show_default=True, help="Salts and hydrates: dock their largest part, or skip them.",
+    ),
 )  # fmt: skip
 
 OUTPUT = (
@@ -160,6 +169,7 @@ def command(output: str | None, scores: str | None, report: str | None, **values
         from multigpu.formats.storage.sources import is_repeatable
 
         files = DockFiles(poses=output, scores=scores, report=report)
+        _check_folders(output, values["ligands"])
         _check_files(files, request, reporting)
         is_kept = all(map(is_repeatable, request.ligands))
         job = DockJob(
@@ -173,7 +183,7 @@ def command(output: str | None, scores: str | None, report: str | None, **values
             _print_covering_radius(job)
 
         def docked() -> str:
-            return f"{job.stats.ligands:,} ligands docked"
+            return f"{number_of(job.stats.ligands, 'ligand')} docked"
 
         watched = watch(job, reporting, name="dock", results=docked, rows_to=output)
         with watched, job.keep_journal():
@@ -198,10 +208,21 @@ def _check_files(files: "DockFiles", request: "DockRequest", reporting: Reportin
         check_page(files.report)
 
 
+def _check_folders(poses: str | None, ligands: Sequence[str]) -> None:
+    """Raise UsageError for poses that are in a folder of ligands; warn where they will be."""
+    place = os.path.realpath(poses or "")
+    for folder in ligands if is_replaced(poses) else ():
+        if os.path.isdir(folder) and os.path.dirname(place) == os.path.realpath(folder):
+            if os.path.isfile(place):
+                raise UsageError(f"{poses} is in {folder}, which is read: give another output")
+            logger.warning("multigpu: %s will be in %s, and read by the next run", poses, folder)
+
+
 def _print_covering_radius(job: "DockJob") -> None:
     if job.covering_radius is not None:
-        count, radius = job.search.rotations.count, job.covering_radius
-        click.echo(f"multigpu: {count:,} rotations; any other is within {radius:.3g}°", err=True)
+        count = number_of(job.search.rotations.count, "rotation")
+        radius = f"any other is within {job.covering_radius:.3g}°"
+        click.echo(f"multigpu: {count}; {radius}", err=True)
 
 
 def _write_files(job: "DockJob", files: "DockFiles") -> None:
