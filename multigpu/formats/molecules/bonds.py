@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from multigpu.formats.molecules.elements import HEAVY_HYDROGEN, is_element
-from multigpu.formats.molecules.molecule import Bond, Molecule
+from multigpu.formats.molecules.molecule import Bond, Molecule, MoleculeError
 from multigpu.kernels.compiled.fragments import HYDROGEN_RADIUS, fragments, near_pairs
 
 # Covalent radii, Å: Cordero and others 2008 (doi:10.1039/b801115j). Where a file has no bonds, two
@@ -16,6 +16,7 @@ RADII = {
     "Cl": 1.02, "Se": 1.20, "Br": 1.20, "I": 1.39,
 }  # fmt: skip
 OTHER_RADIUS = 1.4
+MOST_ATOMS = 2_000  # with orders that the file does not say
 FULL_NITROGEN = 4  # its valence where it carries a plus
 
 
@@ -74,6 +75,15 @@ def charges_by_valence(molecule: Molecule, bonds: Sequence[Bond]) -> dict[int, i
     plus = [i for i in nitrogens if valences[i] == FULL_NITROGEN]
     minus = [i for n in plus for i in partners[n] if elements[i] == "O" and valences[i] == 1]
     return dict.fromkeys(plus, 1) | dict.fromkeys(minus, -1)
+
+
+def check_size(molecule: Molecule) -> None:
+    """Raise MoleculeError for a molecule so large that its bond orders would take minutes."""
+    if len(molecule.elements) > MOST_ATOMS:
+        raise MoleculeError(
+            f"it has {len(molecule.elements):,} atoms, and bond orders of {molecule.format.name}"
+            f" are found of up to {MOST_ATOMS:,}: write its poses as .{molecule.format.name}"
+        )
 
 
 def neighbours_of(atoms: int, bonds: Sequence[Bond]) -> list[list[int]]:

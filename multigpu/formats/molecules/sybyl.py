@@ -20,7 +20,8 @@ from itertools import count
 
 import numpy as np
 
-from multigpu.formats.molecules.bonds import bonds_of, neighbours_of
+from multigpu.formats.molecules.bonds import bonds_of, check_size, neighbours_of
+from multigpu.formats.molecules.elements import without_isotopes
 from multigpu.formats.molecules.molecule import AROMATIC, Bond, BondGraph, Molecule, MoleculeError
 
 Pair = frozenset[int]
@@ -48,6 +49,7 @@ MOST_TRIED = 20_000  # steps of laying them
 
 def bond_graph(molecule: Molecule) -> BondGraph:
     """Return bonds with orders and formal charges. Aromatic rings keep their order."""
+    check_size(molecule)
     return _Graph(molecule).result()
 
 
@@ -62,7 +64,8 @@ class _Graph:
     """
 
     def __init__(self, molecule: Molecule) -> None:
-        self.molecule, self.elements, self.types = molecule, molecule.elements, molecule.types
+        self.molecule, self.types = molecule, molecule.types
+        self.elements = without_isotopes(molecule.elements)
         self.stated = stated_charges(molecule)
         self.bonds = list(bonds_of(molecule))
         self.arms = neighbours_of(len(self.elements), self.bonds)
