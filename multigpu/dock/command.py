@@ -1,8 +1,8 @@
 """`multigpu dock`."""
 
 import logging
-import os
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -169,8 +169,7 @@ def command(output: str | None, scores: str | None, report: str | None, **values
         from multigpu.formats.storage.sources import is_repeatable
 
         files = DockFiles(poses=output, scores=scores, report=report)
-        _check_folders(output, values["ligands"])
-        _check_files(files, request, reporting)
+        _check_files(files, request, reporting, values["ligands"])
         is_kept = all(map(is_repeatable, request.ligands))
         job = DockJob(
             request,
@@ -196,9 +195,15 @@ def command(output: str | None, scores: str | None, report: str | None, **values
     return SOME_SKIPPED if job.stats.skipped else 0
 
 
-def _check_files(files: "DockFiles", request: "DockRequest", reporting: Reporting) -> None:
-    """Raise UsageError for outputs that cannot be written, or would replace an input."""
+def _check_files(
+    files: "DockFiles", request: "DockRequest", reporting: Reporting, ligands: Sequence[str]
+) -> None:
+    """Raise UsageError for outputs that cannot be written, or would replace an input.
+
+    ligands: files and folders as they were given
+    """
     files.check(request.run.resume)
+    _check_folders(files.poses, ligands)
     files.check_not_in_folder(files.scores, reporting.log_json)
     keep_inputs(request.paths, *files.paths, *check_outputs(reporting))
     if files.report:
@@ -210,10 +215,11 @@ def _check_files(files: "DockFiles", request: "DockRequest", reporting: Reportin
 
 def _check_folders(poses: str | None, ligands: Sequence[str]) -> None:
     """Raise UsageError for poses that are in a folder of ligands; warn where they will be."""
-    place = os.path.realpath(poses or "")
-    for folder in ligands if is_replaced(poses) else ():
-        if os.path.isdir(folder) and os.path.dirname(place) == os.path.realpath(folder):
-            if os.path.isfile(place):
+    if poses is None or not is_replaced(poses):
+        return
+    for folder in ligands:
+        if Path(folder).is_dir() and Path(folder).resolve() == Path(poses).resolve().parent:
+            if Path(poses).is_file():
                 raise UsageError(f"{poses} is in {folder}, which is read: give another output")
             logger.warning("multigpu: %s will be in %s, and read by the next run", poses, folder)
 

@@ -428,7 +428,9 @@ def test_file_size_limit__is_a_failure_and_leaves_what_was_there(tmp_path: Path)
         check=False,
     )
     assert done.returncode == 2
-    assert done.stderr == f"{tmp_path}/hits.tsv: cannot be written: file too large (see `ulimit -f`)"
+    assert (
+        done.stderr == f"{tmp_path}/hits.tsv: cannot be written: file too large (see `ulimit -f`)"
+    )
     assert (tmp_path / "hits.tsv").read_bytes() == b"before"
     assert len(list(tmp_path.iterdir())) == 1
 

@@ -101,9 +101,15 @@ def _as_receptor_sees(found: AtomTypes, maps: Collection[str]) -> AtomTypes:
     """Return types by other names, where there are no maps of their own: see SEEN_AS."""
     if set(found.types) <= {*maps, ""}:
         return found
-    types = [kind if kind in maps else SEEN_AS.get(kind, kind) for kind in found.types]
+    types = [type_seen(kind, maps) for kind in found.types]
     scored = np.array([bool(kind) for kind in types])
     return AtomTypes(types=types, charges=np.where(scored, found.charges, 0.0))
+
+
+def type_seen(kind: str, maps: Collection[str]) -> str:
+    """Return what a type is to a receptor: one of the maps, "" for nothing, else the type."""
+    seen = kind if kind in maps else SEEN_AS.get(kind, kind)
+    return seen if seen in {*maps, ""} else kind
 
 
 def merge_hydrogens(molecule: Molecule, found: AtomTypes) -> AtomTypes:

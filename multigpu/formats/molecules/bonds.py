@@ -44,6 +44,7 @@ def fragments_of(molecule: Molecule) -> list[list[int]]:
     """Return the atoms of each fragment, the largest first, of equals the earlier one.
 
     What is bonded to nothing because it is no atom (`Du`, AutoDock's `G0` and `W`) is of the first.
+    A file that says no bonds, and has most atoms outside of the largest, is no molecule: it is one.
     """
     pairs = np.array([bond[:2] for bond in bonds_of(molecule)], np.int64).reshape(-1, 2)
     found: dict[int, list[int]] = {}
@@ -57,6 +58,8 @@ def fragments_of(molecule: Molecule) -> list[list[int]]:
     ]
     real = [each for first, each in found.items() if first not in pseudo] or [[]]
     largest, *others = sorted(real, key=len, reverse=True)
+    if not molecule.bonds and 2 * len(largest) <= sum(map(len, real)):
+        return [list(range(len(molecule.elements)))]
     return [sorted([*largest, *pseudo]), *others]
 
 

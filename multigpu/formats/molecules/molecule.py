@@ -96,7 +96,7 @@ def check_molecule(molecule: Molecule) -> Molecule:
         raise MoleculeError(f"line {molecule.rows[atom] + 1}: the coordinates are {problem}")
     if are_crowded(molecule.positions):
         raise MoleculeError(
-            f"each of its atoms has another within {CROWDED:g} Å: are its coordinates in"
+            f"most of its atoms have another within {CROWDED:g} Å: are its coordinates in"
             " nanometres? Multiply them by 10"
         )
     odd = ~(np.abs(molecule.charges) <= MOST_WEIGHT)

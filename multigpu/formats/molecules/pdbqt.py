@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +12,9 @@ from multigpu.formats.molecules import fields, pdb, sdf
 from multigpu.formats.molecules.autodock import (
     OPENED,
     PSEUDO_TYPES,
-    SEEN_AS,
     SPELLINGS,
     merge_hydrogens,
+    type_seen,
     types_in_file,
     types_of,
 )
@@ -104,14 +105,14 @@ def parse(lines: list[bytes]) -> Molecule:
         lines=lines,
         rows=rows,
         positions=positions,
-        elements=[_element_of(name) for name in types],
+        elements=[_element(name) for name in types],
         types=types,
         charges=charges[:, 0],
         is_part=ligand != text,
     )
 
 
-def _element_of(kind: str) -> str:
+def _element(kind: str) -> str:
     return ELEMENTS_OF_TYPES.get(kind) or element_of(kind)
 
 
@@ -155,21 +156,14 @@ def read_columns(texts: Texts, maps: Sequence[str]) -> LigandColumns:
 
 
 @lru_cache
-def _type_table(
-    maps: tuple[str, ...],
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
-    """Return the types that score in these maps: their codes, map numbers and radii.
-
-    maps: () takes all usual types
-    """
-    seen = {
-        kind: kind if kind in maps else SEEN_AS.get(kind, kind)
+def _type_table(maps: tuple[str, ...]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Return codes, maps and radii of the types that score in these maps; () takes all types."""
+    usable = [
+        (compiled.type_code(kind), maps.index(seen) if maps else 0, covalent_radius(_element(kind)))
         for kind in dict.fromkeys([*USUAL_TYPES, *maps])
-    }
-    usable = [kind for kind in seen if kind not in PSEUDO_TYPES and (not maps or seen[kind] in maps)]
-    numbers = [maps.index(seen[kind]) if maps else 0 for kind in usable]
-    radii = [covalent_radius(_element_of(kind)) for kind in usable]
-    codes = [compiled.type_code(kind) for kind in usable]
+        if (seen := type_seen(kind, maps)) in maps or not maps
+    ]
+    codes, numbers, radii = zip(*usable, strict=True)
     return np.array(codes, np.int64), np.array(numbers, np.int32), np.array(radii)
 
 

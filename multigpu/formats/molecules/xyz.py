@@ -117,7 +117,9 @@ def _parse_frame(lines: list[bytes], head: int) -> Molecule:
     columns = COLUMNS.search(b"".join(lines[head + 1 : head + 2]))
     if columns and not columns[1].lower().startswith(b"species:s:1:pos:r:3"):
         shown = quoted(columns[1])
-        raise MoleculeError(f"line {head + 2}: its columns are {shown}, not first species, then pos")
+        raise MoleculeError(
+            f"line {head + 2}: its columns are {shown}, not first species, then pos"
+        )
     last = head + atoms + 1
     fields.line_at(lines, last, f"the last of {atoms} atoms")
     rows, places, elements = list(range(head + 2, last + 1)), [], []
