@@ -16,7 +16,6 @@ RADII = {
     "Cl": 1.02, "Se": 1.20, "Br": 1.20, "I": 1.39,
 }  # fmt: skip
 OTHER_RADIUS = 1.4
-MOST_ATOMS = 2_000  # with orders that the file does not say
 FULL_NITROGEN = 4  # its valence where it carries a plus
 
 
@@ -80,12 +79,12 @@ def charges_by_valence(molecule: Molecule, bonds: Sequence[Bond]) -> dict[int, i
     return dict.fromkeys(plus, 1) | dict.fromkeys(minus, -1)
 
 
-def check_size(molecule: Molecule) -> None:
-    """Raise MoleculeError for a molecule so large that its bond orders would take minutes."""
-    if len(molecule.elements) > MOST_ATOMS:
+def check_size(molecule: Molecule, most: int) -> None:
+    """Raise MoleculeError for more atoms, of which bond orders would take minutes."""
+    if len(molecule.elements) > most:
         raise MoleculeError(
             f"it has {len(molecule.elements):,} atoms, and bond orders of {molecule.format.name}"
-            f" are found of up to {MOST_ATOMS:,}: write its poses as .{molecule.format.name}"
+            f" are found of up to {most:,}: write its poses as .{molecule.format.name}"
         )
 
 

@@ -43,13 +43,14 @@ MORE_BONDS = {
     "Cl": {2: 1}, "Br": {2: 1}, "I": {2: 1}, "Si": {5: -1},
 }  # fmt: skip
 FEWER_BONDS = {"N": {2: -1}, "O": {1: -1}, "S": {1: -1}, "Se": {1: -1}, "C": {3: -1}}
+MOST_ATOMS = 2_000
 MOST_CHARGED = 6  # penalties of the double bonds in one aromatic system that are tried
 MOST_TRIED = 20_000  # steps of laying them
 
 
 def bond_graph(molecule: Molecule) -> BondGraph:
     """Return bonds with orders and formal charges. Aromatic rings keep their order."""
-    check_size(molecule)
+    check_size(molecule, MOST_ATOMS)
     return _Graph(molecule).result()
 
 
