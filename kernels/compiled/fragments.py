@@ -8,6 +8,7 @@ from multigpu.kernels.compiled.jit import jit
 
 TOLERANCE = 0.4  # Å: a bond may be longer than the sum of the radii of its atoms by this
 HYDROGEN_RADIUS = 0.31  # Å: two atoms that are no larger are not bonded
+LOOKED_AT = 8  # atoms
 CROWDED = 0.5  # Å: atoms that are nearer than this overlap
 
 
@@ -65,13 +66,11 @@ def fragments(atoms: Any, pairs: Any) -> Any:
 
 @jit
 def are_crowded(positions: Any) -> Any:
-    """Whether most atoms have another nearer than CROWDED, but not on their own place."""
-    apart = 0
-    for a in range(len(positions)):
+    """Whether most of the first atoms have another nearer than CROWDED, but not on their place."""
+    apart, looked_at = 0, min(LOOKED_AT, len(positions))
+    for a in range(looked_at):
         overlaps = False
         for b in range(len(positions)):
             overlaps |= 0 < _squared_distance(positions, a, b) < CROWDED * CROWDED
         apart += not overlaps
-        if 2 * apart >= len(positions):
-            return False
-    return len(positions) > 0
+    return 2 * apart < looked_at
