@@ -9,7 +9,7 @@ from multigpu.kernels.compiled.jit import jit
 TOLERANCE = 0.4  # Å: a bond may be longer than the sum of the radii of its atoms by this
 HYDROGEN_RADIUS = 0.31  # Å: two atoms that are no larger are not bonded
 LOOKED_AT = 8  # atoms
-CROWDED = 0.5  # Å: atoms that are nearer than this overlap
+CROWDED = 0.3  # Å: atoms that are nearer than this overlap
 
 
 @jit

@@ -168,5 +168,5 @@ def test_points__without_bonds_are_one_body(dock: Dock) -> None:
 def test_nanometres__are_refused(dock: Dock, name: str, copies: int) -> None:
     small = [(symbol, x / 10, y / 10, z / 10) for symbol, x, y, z in ATOMS]
     Path(name).write_text(records(small)[name] * copies)
-    with pytest.raises(InputError, match=r"have another within 0.5 Å: .* in nanometres\? Multiply"):
+    with pytest.raises(InputError, match=r"have another within 0.3 Å: .* in nanometres\? Multiply"):
         dock("-o", "poses.xyz", of=name)
