@@ -49,16 +49,16 @@ class Journal:
     def __init__(
         self, path: Path, about: dict[str, str], plan: dict[str, Any], *, codec: Codec, resume: bool
     ) -> None:
-        self.path, self.plan = path, plan
+        self.path, self.plan, self._output = path, plan, _output_of(path)
         self.held = 0  # number of parts
         self.continued = False  # whether there was a journal with parts
         self.thrown_away = 0  # bytes of a journal that was there and was not continued
         self._found: list[_Record] = []  # parts that were there
         self._codec = codec
         self._synced_at, self._has_unsynced = time.monotonic(), False
-        self._file = open_locked(path, str(path))
+        self._file = open_locked(path, self._output)
         try:
-            with failures_named(str(path)):
+            with failures_named(self._output):
                 if not (resume and self._continue(about)):
                     self._start(about)
         except BaseException:
@@ -79,7 +79,7 @@ class Journal:
 
     def append(self, part: Any) -> None:
         """Keep a part. Raises UsageError where the disk is full."""
-        with failures_named(str(self.path)):
+        with failures_named(self._output):
             self._write(self._codec.pack(part))
         self.held += 1
         self._has_unsynced = True
@@ -92,7 +92,7 @@ class Journal:
         """
         if not self._has_unsynced or time.monotonic() - self._synced_at < every:
             return
-        with failures_named(str(self.path)):
+        with failures_named(self._output):
             os.fsync(self._file.fileno())
         self._synced_at, self._has_unsynced = time.monotonic(), False
 
@@ -205,6 +205,12 @@ def _records(file: int, at: int) -> Iterator[_Record]:
 def journal_of(output: str) -> Path:
     """Return the path of an output's journal."""
     return hidden_path(Path(output).resolve(), "journal")
+
+
+def _output_of(path: Path) -> str:
+    """Return the output that a journal is beside, for messages; else the journal."""
+    name = path.name.removeprefix(".").removesuffix(".journal")
+    return str(path.with_name(name) if journal_of(str(path.with_name(name))) == path else path)
 
 
 def _checked_plan(found: Any, plan: dict[str, Any]) -> dict[str, Any]:

@@ -29,7 +29,7 @@ KEPT_NAME = 200  # bytes of a name that a hidden file's name has: names have at 
 LOCK = ".multigpu-lock"  # in every temporary folder, by which it is known as ours, and held
 NEW = "new"  # in the temporary folder of an output, what becomes the output
 FEW_FILES = 100  # files and directories, of which each is synced by itself
-DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class PipeClosed(Failure):
@@ -393,6 +393,8 @@ def failures_named(name: str, kind: type[Failure] = Failure) -> Iterator[None]:
 def _reason(error: Exception) -> str:
     if not isinstance(error, OSError) or error.strerror is None:
         return str(error)
+    if error.errno == errno.EFBIG:
+        return f"{error.strerror.lower()} (see `ulimit -f`)"
     if error.errno in DISK_FULL:
         return f"the disk is full ({error.strerror.lower()})"
     return error.strerror.lower()

@@ -80,6 +80,7 @@ def dock(
     translations: tuple[float, float] | None = None,
     on_error: Any = "skip",
     allow_flat: bool = False,
+    fragments: Any = "largest",
     **run: Any,
 ) -> DockResult:
     """Return the best poses of every ligand in a pocket.
@@ -103,6 +104,8 @@ def dock(
     translations     radius and step of a cube of shifts to search as well, Å
     on_error         what happens when a ligand cannot be docked: "skip" or "stop"
     allow_flat       whether drawings in two dimensions are docked as they are
+    fragments        what happens with salts and hydrates: "largest", their largest part is docked,
+                     or "skip"
     run              the other fields of `multigpu.run.options.RunOptions`, and `workers`: worker
                      processes on this machine
 
@@ -122,6 +125,7 @@ def dock(
         translations=translations,
         on_error=on_error,
         allow_flat=allow_flat,
+        fragments=fragments,
     )
     request = DockRequest(
         ligands=path_list(ligands, "ligands"),

@@ -1,12 +1,16 @@
 """`multigpu dock`."""
 
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from multigpu.cluster.engine.events import Event, now
+from multigpu.cluster.engine.output import is_replaced
 from multigpu.dock.options import PRECISION, DockOptions
+from multigpu.errors import UsageError
 from multigpu.formats.storage.suffixes import check_page
 from multigpu.run.command import (
     FILE,
@@ -31,6 +35,7 @@ if TYPE_CHECKING:
     from multigpu.dock.output.files import DockFiles
     from multigpu.dock.request import DockRequest
 
+logger = logging.getLogger(__name__)
 SOME_SKIPPED = 3  # exit status
 REPORTED = 12  # ligands in a report
 
@@ -110,6 +115,10 @@ DOCK = (
         "--allow-flat", is_flag=True,
         help="Dock drawings in two dimensions as they are.  [default: skip them]",
     ),
+    click.option(
+        "--fragments", type=click.Choice(["largest", "skip"]), default="largest",
+        show_default=True, help="Salts and hydrates: dock their largest part, or skip them.",
+    ),
 )  # fmt: skip
 
 OUTPUT = (
@@ -160,7 +169,7 @@ def command(output: str | None, scores: str | None, report: str | None, **values
         from multigpu.formats.storage.sources import is_repeatable
 
         files = DockFiles(poses=output, scores=scores, report=report)
-        _check_files(files, request, reporting)
+        _check_files(files, request, reporting, values["ligands"])
         is_kept = all(map(is_repeatable, request.ligands))
         job = DockJob(
             request,
@@ -173,7 +182,7 @@ def command(output: str | None, scores: str | None, report: str | None, **values
             _print_covering_radius(job)
 
         def docked() -> str:
-            return f"{job.stats.ligands:,} ligands docked"
+            return f"{number_of(job.stats.ligands, 'ligand')} docked"
 
         watched = watch(job, reporting, name="dock", results=docked, rows_to=output)
         with watched, job.keep_journal():
@@ -186,9 +195,15 @@ def command(output: str | None, scores: str | None, report: str | None, **values
     return SOME_SKIPPED if job.stats.skipped else 0
 
 
-def _check_files(files: "DockFiles", request: "DockRequest", reporting: Reporting) -> None:
-    """Raise UsageError for outputs that cannot be written, or would replace an input."""
+def _check_files(
+    files: "DockFiles", request: "DockRequest", reporting: Reporting, ligands: Sequence[str]
+) -> None:
+    """Raise UsageError for outputs that cannot be written, or would replace an input.
+
+    ligands: files and folders as they were given
+    """
     files.check(request.run.resume)
+    _check_folders(files.poses, ligands)
     files.check_not_in_folder(files.scores, reporting.log_json)
     keep_inputs(request.paths, *files.paths, *check_outputs(reporting))
     if files.report:
@@ -198,10 +213,22 @@ def _check_files(files: "DockFiles", request: "DockRequest", reporting: Reportin
         check_page(files.report)
 
 
+def _check_folders(poses: str | None, ligands: Sequence[str]) -> None:
+    """Raise UsageError for poses that are in a folder of ligands; warn where they will be."""
+    if poses is None or not is_replaced(poses):
+        return
+    for folder in ligands:
+        if Path(folder).is_dir() and Path(folder).resolve() == Path(poses).resolve().parent:
+            if Path(poses).is_file():
+                raise UsageError(f"{poses} is in {folder}, which is read: give another output")
+            logger.warning("multigpu: %s will be in %s, and read by the next run", poses, folder)
+
+
 def _print_covering_radius(job: "DockJob") -> None:
     if job.covering_radius is not None:
-        count, radius = job.search.rotations.count, job.covering_radius
-        click.echo(f"multigpu: {count:,} rotations; any other is within {radius:.3g}°", err=True)
+        count = number_of(job.search.rotations.count, "rotation")
+        radius = f"any other is within {job.covering_radius:.3g}°"
+        click.echo(f"multigpu: {count}; {radius}", err=True)
 
 
 def _write_files(job: "DockJob", files: "DockFiles") -> None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from multigpu.cluster.engine.codec import Codec
 from multigpu.cluster.workers.worker import Outcome
 from multigpu.dock.ligands import LigandLoader
-from multigpu.dock.notes import absent_map_notes, result_notes
+from multigpu.dock.notes import absent_map_notes, result_notes, search_notes
 from multigpu.dock.output.error_table import Skipped
 from multigpu.dock.plan import DockPlan, dock_spans, field_of, plan_dock, search_of
 from multigpu.dock.poses import BestLigand
@@ -42,6 +42,7 @@ class DockStats(JobStats):
     centroids_outside  ligands with their centroid outside of the grid
     farthest           the largest distance of these, Å, and the ligand's name
     without_hydrogens  ligands
+    parts              ligands of whose record other atoms were left out
     reaching_out       ligands whose best pose has atoms outside of the grid
     most_outside       the largest number of such atoms, and the ligand's name
     text_bytes         of the ligands' records
@@ -53,6 +54,7 @@ class DockStats(JobStats):
     centroids_outside: int = 0
     farthest: tuple[float, str] = (0.0, "")
     without_hydrogens: int = 0
+    parts: int = 0
     reaching_out: int = 0
     most_outside: tuple[int, str] = (0, "")
     text_bytes: int = 0
@@ -63,6 +65,7 @@ class DockStats(JobStats):
         self.ligands += len(docked.names)
         self.poses += len(docked.rows)
         self.without_hydrogens += docked.without_hydrogens
+        self.parts += docked.parts
         self.text_bytes += docked.text_bytes
         self.skipped += docked.skipped
         self.centroids_outside += int((docked.outside > 0).sum())
@@ -102,6 +105,7 @@ class DockJob(Job):
             self.listeners.append(self.chart)
         self.pocket = read_pocket(request.pocket, request.origin, request.spacing)
         self.field, self.search = field_of(self.pocket, options), search_of(options)
+        self._warn(search_notes(self.search.stop))
         skip = options.on_error == "skip"
         self.sources, self._broken_sources = open_sources(request.ligands, skip)
         if options.center is not None:
@@ -146,6 +150,7 @@ class DockJob(Job):
                 search=self.search,
                 report=self.report,
                 allow_flat=self.options.allow_flat,
+                fragments=self.options.fragments,
             )
             workload = DockWorkload(
                 key=uuid.uuid4().hex,

@@ -11,6 +11,7 @@ from pathlib import PurePath
 import numpy as np
 from numpy.typing import NDArray
 
+from multigpu.dock.options import Fragments
 from multigpu.dock.output.error_table import Skipped, one_line
 from multigpu.errors import printable
 from multigpu.formats.molecules.autodock import atom_columns
@@ -19,7 +20,12 @@ from multigpu.formats.molecules.elements import HEAVY_HYDROGEN
 from multigpu.formats.molecules.ligands import LIGANDS, LigandRecords
 from multigpu.formats.molecules.molecule import Molecule, MoleculeError, Positions
 from multigpu.formats.molecules.poses import SAME, render
-from multigpu.formats.molecules.registry import COLUMN_FORMATS, FORMATS, parse
+from multigpu.formats.molecules.registry import (
+    COLUMN_FORMATS,
+    FORMATS,
+    largest_fragment,
+    parse,
+)
 from multigpu.formats.molecules.sdf import SDF
 from multigpu.formats.names import name_problem
 from multigpu.formats.storage.sources import Source, suffix_of
@@ -116,6 +122,7 @@ class LigandLoader:
     pose_format  of the poses' text, `SAME` for the format of each ligand; None: no text
     report       ligands of every part whose poses are written for a report, too: as SDF
     allow_flat   whether drawings are docked as they are
+    fragments    what is done with a ligand of several: its largest is docked, or it is skipped
     """
 
     sources: Sequence[Source]
@@ -124,6 +131,7 @@ class LigandLoader:
     pose_format: str | None = None
     report: int = 0
     allow_flat: bool = False
+    fragments: Fragments = "largest"
 
     def load(self, records: Sequence[LigandRecords], first: int) -> LoadedLigands:
         """Return the ligands of records. first: index of the first record in the whole input."""
@@ -201,7 +209,11 @@ class LigandLoader:
             batch.names[i] = one_line(FORMATS[layout].read_name(text)) or batch.names[i]
         if error:
             raise MoleculeError(error)
-        molecule = parse(text, layout)
+        whole = parse(text, layout)
+        molecule = largest_fragment(whole)
+        if molecule is not whole and self.fragments == "skip":
+            left = len(whole.rows) - len(molecule.rows)
+            raise MoleculeError(f"{left} of its {len(whole.rows)} atoms are in other fragments")
         if self.pose_format not in (None, SAME, layout):
             # Raises MoleculeError where poses cannot be written in the format asked for.
             middle = molecule.positions.mean(axis=0)

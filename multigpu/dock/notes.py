@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from multigpu.dock.options import POSE_RATE
 from multigpu.formats.molecules.autodock import NO_MAP
 from multigpu.formats.molecules.pockets import Pocket
 from multigpu.kernels.rotation import PENALTY
@@ -10,11 +11,24 @@ from multigpu.kernels.rotation import PENALTY
 if TYPE_CHECKING:
     from multigpu.dock.job import DockStats
 
+MANY_POSES = 1 << 30
+CPU_RATE = 1 << 20  # poses a second on one core, about
+LOPSIDED = 100  # a grid of energies has high walls and shallow wells
 OUTSIDE = {
     "clamp": "as at its border",
     "zero": "nothing",
     "penalty": f"-{PENALTY:,.0f} for each Å² from its middle",
 }
+
+
+def search_notes(poses: int) -> Iterator[str]:
+    """Yield a note where a ligand takes long. poses: that are tried of each."""
+    if poses >= MANY_POSES:
+        hours, seconds = poses / CPU_RATE / 3600, poses / POSE_RATE
+        yield (
+            f"{poses:,} poses of each ligand are tried: about {hours:.2g} hours of a CPU core, or"
+            f" {seconds:.2g} seconds of a GPU (precision is in degrees, translations in Å)"
+        )
 
 
 def absent_map_notes(stats: "DockStats", pocket: Pocket) -> Iterator[str]:
@@ -33,6 +47,19 @@ def result_notes(stats: "DockStats", pocket: Pocket, outside: str, centered: boo
         yield (
             f"{stats.without_hydrogens} of {stats.ligands} ligands have no hydrogens and were"
             " docked without them: to add them first, try `obabel IN -O OUT -h`"
+        )
+    low, high = float(pocket.values.min()), float(pocket.values.max())
+    if not pocket.types and ((stats.best_score or 0) < 0 or high > LOPSIDED * -low > 0):
+        yield (
+            "values of the grid are scores, of which the highest win: if they are energies, turn"
+            f" their sign (the grid has values from {low:.4g} to {high:.4g}, the best pose scores"
+            f" {stats.best_score:.4g})"
+        )
+    if stats.parts:
+        yield (
+            f"{stats.parts} of {stats.ligands} ligands were docked without other atoms of their"
+            " records: counter-ions and waters (--fragments skip skips such ligands), or flexible"
+            " side chains of a receptor (BEGIN_RES)"
         )
     if stats.centroids_outside and not centered:
         distance, name = stats.farthest

@@ -10,10 +10,11 @@ from multigpu.run.options import MOST, Lanes
 from multigpu.run.values import check_choice, convert_fields, number, numbers, path_of, whole
 
 Outside = Literal["clamp", "zero", "penalty"]
+Fragments = Literal["largest", "skip"]
 
 MOST_ROTATIONS = 100_000_000  # of a list; rotations by angles are not listed
 FARTHEST = 1e9  # Å; the limit of `multigpu.kernels.rotation`, which is too heavy to import here
-PRECISION = 10.0  # degrees
+PRECISION, LARGEST_PRECISION = 10.0, 180.0  # degrees
 MOST_LANES = 4  # of a GPU; with more, its last chunks take longer
 POSE_RATE = 1.2e10  # poses a second on one GPU
 LIGAND_BYTES = 2000  # of text, about
@@ -35,12 +36,14 @@ class DockOptions:
     translations: tuple[float, float] | None = None
     on_error: Literal["skip", "stop"] = "skip"
     allow_flat: bool = False
+    fragments: Fragments = "largest"
 
     def __post_init__(self) -> None:
         check_choice("interpolation", self.interpolation, ("linear", "nearest"))
         if self.outside is not None:
             check_choice("outside", self.outside, ("clamp", "zero", "penalty"))
         check_choice("on_error", self.on_error, ("skip", "stop"))
+        check_choice("fragments", self.fragments, ("largest", "skip"))
         check_choice("allow_flat", self.allow_flat, (False, True))
         convert_fields(self, number, "precision", "min_rmsd")
         convert_fields(self, whole, "rotations", "top")
@@ -53,8 +56,11 @@ class DockOptions:
     def _check_rotations(self) -> None:
         if (self.precision, self.rotations, self.rotation_file).count(None) < 2:
             raise UsageError("give one of precision, rotations and rotation file, not several")
-        if self.precision is not None and not 0 < self.precision < inf:
-            raise UsageError(f"precision is {self.precision:g}°; it must be above 0")
+        if self.precision is not None and not 0 < self.precision <= LARGEST_PRECISION:
+            raise UsageError(
+                f"precision is {self.precision:g}°; it must be above 0 and at most"
+                f" {LARGEST_PRECISION:g} (rotations 1 scores the ligand as it lies)"
+            )
         if self.rotations is not None and not 1 <= self.rotations <= MOST_ROTATIONS:
             raise UsageError(
                 f"rotations is {self.rotations}; it must be 1 to {MOST_ROTATIONS:,}"

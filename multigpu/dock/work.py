@@ -41,6 +41,7 @@ class DockedLigands:
     outside       float64[ligands], Å: distance of the centroid, or the given center, from the grid
     skipped       ligands that could not be docked
     without_hydrogens  number of docked ligands that have none
+    parts         number of docked ligands of whose record other atoms were left out
     best          the ligands with the highest scores, for the report
     text_bytes    of the docked ligands' records
     """
@@ -54,6 +55,7 @@ class DockedLigands:
     outside: NDArray[np.float64]
     skipped: list[Skipped]
     without_hydrogens: int
+    parts: int
     best: list[BestLigand]
     text_bytes: int
 
@@ -153,6 +155,7 @@ class DockWorkload:
             outside=docked.centroid_distances,
             skipped=loaded.skipped,
             without_hydrogens=int(loaded.lacks_hydrogens.sum()),
+            parts=sum(molecule.is_part for molecule in loaded.molecules.values()),
             best=docked.best_ligands(self.loader.report),
             text_bytes=int(loaded.texts.lengths.sum()),
         )

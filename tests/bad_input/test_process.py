@@ -228,8 +228,9 @@ def test_file_size_limit__is_told_and_leaves_nothing(
 ) -> None:
     before = sorted(tmp_path.iterdir())
     ended = in_shell('ulimit -f 0; "$@"', *small_scan, "-o", str(tmp_path / "hits.tsv"))
-    assert ended.status == 1
-    assert ended.problem.endswith("cannot be written: file too large")
+    assert ended.status == 2
+    problem = f"{tmp_path}/hits.tsv: cannot be written: file too large (see `ulimit -f`)"
+    assert ended.problem.endswith(problem)
     assert sorted(tmp_path.iterdir()) == before
 
 

@@ -244,7 +244,7 @@ def test_journal__that_cannot_grow_says_so_and_is_good(tmp_path: Path) -> None:
             cwd=ROOT, capture_output=True, text=True, check=True, timeout=60,
         )  # fmt: skip
         _, problem, count = done.stdout.splitlines()
-        assert problem == f"{tmp_path / 'j'}: cannot be written: file too large"
+        assert problem == f"{tmp_path / 'j'}: cannot be written: file too large (see `ulimit -f`)"
         journal = Journal(tmp_path / "j", {}, {}, codec=Codec(), resume=True)
         assert list(journal.parts()) == [b"x" * 999] * int(count)
         journal.close()

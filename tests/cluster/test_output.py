@@ -427,8 +427,10 @@ def test_file_size_limit__is_a_failure_and_leaves_what_was_there(tmp_path: Path)
         timeout=60,
         check=False,
     )
-    assert done.returncode == 1
-    assert done.stderr == f"{tmp_path}/hits.tsv: cannot be written: file too large"
+    assert done.returncode == 2
+    assert (
+        done.stderr == f"{tmp_path}/hits.tsv: cannot be written: file too large (see `ulimit -f`)"
+    )
     assert (tmp_path / "hits.tsv").read_bytes() == b"before"
     assert len(list(tmp_path.iterdir())) == 1
 

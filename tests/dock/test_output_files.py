@@ -130,18 +130,20 @@ def test_folder__has_names_for_all_ligands_however_they_are_called(tmp_path: Pat
     assert all(len(name.encode()) <= 255 for name in found)
 
 
-def test_folder__that_a_stopped_run_has_published_is_the_resumed_runs(tmp_path: Path) -> None:
+def test_folder__of_an_earlier_run_is_the_resumed_runs(tmp_path: Path) -> None:
+    """That run may have been stopped after it had published it, or be done."""
     path = f"{tmp_path}/poses/"
     write(tmp_path / "poses", "a", "b")
-    with pytest.raises(UsageError, match=r"is not empty: .* no interrupted run to resume"):
+    (tmp_path / "poses" / "notes.txt").write_bytes(b"")
+    with pytest.raises(UsageError, match=r"is not empty: name a new one for the poses$"):
         check_poses(path, resume=True)
-    (tmp_path / ".poses.journal").write_bytes(b"")
+    (tmp_path / "poses" / "notes.txt").unlink()
     check_poses(path, resume=True)
     with pytest.raises(UsageError, match=r"is not empty: name a new one for the poses$"):
         check_poses(path)
     write(tmp_path / "poses", "a", "b")
     assert left(tmp_path / "poses") == ["a.sdf", "b.sdf"]
-    assert left(tmp_path) == [".poses.journal", "poses"]
+    assert left(tmp_path) == ["poses"]
 
 
 @pytest.mark.parametrize("names", [("a",), ("a", "b", "c")], ids=["more", "less"])

@@ -4,7 +4,8 @@ A record is *regular* where
 
     every line ends with a newline, none begins with a blank, and there are no control characters;
     the lines of its atoms have all columns, with numbers in decimals as in `-14.459`;
-    the type of each atom is a word of one to three letters, and has a map;
+    the type of each atom is known, and has a map;
+    its atoms are one fragment, do not overlap, and there are no side chains of a receptor;
     lines that a pose does not keep come before and after all others.
 """
 
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from multigpu.kernels.compiled.fragments import are_crowded, fragments, near_pairs
 from multigpu.kernels.compiled.jit import jit
 from multigpu.kernels.compiled.native import find_byte
 from multigpu.kernels.compiled.text.fixed_width import read_decimal
@@ -29,10 +31,10 @@ from multigpu.kernels.compiled.text.words import (
 PLACE, WIDTH = 30, 8  # columns: x y z of this width,
 CHARGE, CHARGE_END = 66, 76  # the charge,
 TYPE, TYPE_END = 77, 80  # and the type, of which the first must be there
-LAST_PRINTABLE = 126  # of ASCII
 ATOM_WORDS = word_table([b"ATOM  ", b"HETATM"])
 COORDINATES = CoordinatePlaces(header=0, words=ATOM_WORDS, column=PLACE, width=WIDTH, decimals=3)
 REMARK_WORD, NAME_WORD = word_table([b"REMARK"]), word_table([b"Name = "])
+SIDE_CHAIN_WORD = word_table([b"BEGIN_RES"])
 
 
 def type_code(name: str) -> int:
@@ -42,11 +44,15 @@ def type_code(name: str) -> int:
 
 
 @jit
-def read_records(texts: Any, codes: Any, dropped: Any, largest_charge: Any) -> Any:
+def read_records(
+    texts: Any, codes: Any, maps: Any, radii: Any, dropped: Any, largest_charge: Any
+) -> Any:
     """Return the atoms of the records that are regular, and what a pose takes from each.
 
     texts    TextArrays of n records
-    codes    int64[types]: `type_code` of each map; empty where every type will do
+    codes    int64[types]: `type_code` of each type
+    maps     int32[types]: its map
+    radii    float64[types]: its covalent radius, Å
     dropped  word table of the lines that a pose does not keep
     largest_charge  e, above and below 0
     returns  positions float64[atoms, 3] in Å, charges float64[atoms] in e, types int32[atoms];
@@ -70,6 +76,7 @@ def read_records(texts: Any, codes: Any, dropped: Any, largest_charge: Any) -> A
             end = find_byte(raw, at, stop, NEWLINE)
             is_dropped = begins_with(raw, at, end + 1, dropped)
             regular = raw[at] != BLANK and (is_dropped or tail == stop)
+            regular &= not begins_with(raw, at, end, SIDE_CHAIN_WORD)
             if is_dropped and at == body:
                 body = end + 1
             elif is_dropped:
@@ -86,11 +93,18 @@ def read_records(texts: Any, codes: Any, dropped: Any, largest_charge: Any) -> A
                     widths[i] = end - names[i]
                 named[i] = name >= 0 and not is_dropped
             at = end + 1
-        if regular:
+        if regular and _is_one(positions[first:atom], radii[types[first:atom]]):
             sizes[i], first = atom - first, atom
             bodies[i], kept[i] = body, tail - body
-    atoms = positions[:first], charges[:first], types[:first]
+    atoms = positions[:first], charges[:first], maps[types[:first]]
     return *atoms, sizes, names, widths, bodies, kept, named
+
+
+@jit
+def _is_one(positions: Any, radii: Any) -> Any:
+    """Whether atoms are one fragment, and do not overlap."""
+    first = fragments(len(radii), near_pairs(positions, radii))
+    return not first.any() and not are_crowded(positions)
 
 
 @jit
@@ -110,18 +124,14 @@ def _read_atom(
 
 @jit
 def _find_type(raw: Any, at: Any, stop: Any, codes: Any) -> Any:
-    """Return which of the codes a type has, 0 if there are no codes; -1 for another or no type."""
+    """Return which of the codes a type has; -1 for another or no type."""
     while at < stop and raw[at] == BLANK:
         at += 1
     while stop > at and raw[stop - 1] == BLANK:
         stop -= 1
     code = 0
     for byte in raw[at:stop]:
-        if byte <= BLANK or byte > LAST_PRINTABLE:
-            return -1
         code = 256 * code + byte
-    if codes.shape[0] == 0:
-        return 0 if code else -1
     for i in range(codes.shape[0]):
         if codes[i] == code:
             return i

@@ -4,7 +4,8 @@ A record is *regular* where
 
     every line ends with a newline, there are no control characters, and no data item of a pose;
     its counts line says V2000, and as many lines of atoms and bonds follow;
-    coordinates are decimals as in `-0.8883`, and bonds are between atoms that there are;
+    coordinates are decimals as in `-0.8883`, and no atoms overlap;
+    bonds are between atoms that there are, and join them all;
     a line of `M  END` comes after them, and an empty line after data items.
 
 Types and charges for AutoGrid's maps are not read: they need RDKit.
@@ -15,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from multigpu.kernels.compiled.fragments import are_crowded, join
 from multigpu.kernels.compiled.jit import jit
 from multigpu.kernels.compiled.native import find_byte
 from multigpu.kernels.compiled.text.fixed_width import read_decimal, read_whole
@@ -36,6 +38,7 @@ COORDINATES = CoordinatePlaces(
     header=HEAD + 1, words=word_table([b""]), column=0, width=WIDTH, decimals=4
 )
 END_WORD, DATA_WORD, LAST_WORD = word_table([b"M  END"]), word_table([b">"]), word_table([b"$$$$"])
+LAST_LINE = word_table([b"$$$$\n"])
 VERSION_WORD, OTHER_VERSION_WORD = word_table([b"V2000"]), word_table([b"V3000"])
 POSE_ITEM_WORD = word_table([b"<multigpu_"])
 WRONG_HEAD_WORDS = word_table([b">", b"$$$$"])  # of lines before that of the counts
@@ -96,7 +99,7 @@ def _read_record(raw: Any, at: Any, stop: Any, positions: Any, farthest: Any) ->
     at, symbols = _read_atoms(raw, end + 1, stop, positions, atoms, farthest)
     at = _skip_bonds(raw, at, stop, atoms, bonds) if at > 0 else 0
     end = _find_end(raw, at, stop) if at > 0 else 0
-    if end == 0 or atoms <= 0 or bonds < 0:
+    if end == 0 or atoms <= 0 or bonds < 0 or are_crowded(positions[:atoms]):
         return 0, False, 0
     return atoms, symbols == CARBON, end
 
@@ -121,17 +124,19 @@ def _read_atoms(raw: Any, at: Any, stop: Any, positions: Any, atoms: Any, farthe
 
 @jit
 def _skip_bonds(raw: Any, at: Any, stop: Any, atoms: Any, bonds: Any) -> Any:
-    """Return where the bonds' lines end; 0 where one is not regular."""
+    """Return where the bonds' lines end; 0 where one is not regular, or they do not join all."""
+    first, fragments = np.arange(max(atoms, 0)), atoms
     for _ in range(bonds):
         end = find_byte(raw, at, stop, NEWLINE) if at < stop else -1
         if end - at < 3 * COUNT or read_whole(raw, at + 2 * COUNT, at + 3 * COUNT) < 0:
             return 0
-        for partner in range(2):
-            begin = at + COUNT * partner
-            if not 0 < read_whole(raw, begin, begin + COUNT) <= atoms:
-                return 0
+        a = read_whole(raw, at, at + COUNT)
+        b = read_whole(raw, at + COUNT, at + 2 * COUNT)
+        if not (0 < a <= atoms and 0 < b <= atoms):
+            return 0
+        fragments -= join(first, a - 1, b - 1)
         at = end + 1
-    return at
+    return at if fragments == 1 else 0
 
 
 @jit
@@ -152,11 +157,13 @@ def _find_end(raw: Any, at: Any, stop: Any) -> Any:
     """Return where ends what a pose keeps of a record, 0 where that is not regular.
 
     at: after the bonds. It has `M  END`, no data item of a pose, and no empty lines at the end,
-    but for the one after data items.
+    but for the one after data items; no line but the last begins with `$$$$`.
     """
     has_end = False
-    while at < stop and not begins_with(raw, at, stop, LAST_WORD):
+    while at < stop and not begins_with(raw, at, stop, LAST_LINE):
         end = find_byte(raw, at, stop, NEWLINE)
+        if begins_with(raw, at, end, LAST_WORD):
+            return 0
         has_end |= begins_with(raw, at, end, END_WORD)
         if begins_with(raw, at, end, DATA_WORD) and find_word(raw, at, end, POSE_ITEM_WORD) >= 0:
             return 0

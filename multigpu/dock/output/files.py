@@ -28,7 +28,7 @@ from multigpu.dock.output.score_table import check_scores, is_parquet, score_out
 from multigpu.dock.work import DockedLigands
 from multigpu.errors import Failure, UsageError
 from multigpu.formats.molecules.poses import SAME, format_of
-from multigpu.formats.molecules.registry import FORMATS
+from multigpu.formats.molecules.registry import FORMATS, SUFFIXES
 from multigpu.formats.molecules.sdf import SDF
 from multigpu.formats.storage.compressed import Compressed, compressed_output, compression_of
 
@@ -145,18 +145,15 @@ def pose_journal(path: str | None) -> Path | None:
 def check_poses(path: str | None, resume: bool = False) -> None:
     """Raise UsageError where poses cannot be written.
 
-    resume: whether the run continues an interrupted one, which may have published its directory
+    resume: whether the run continues an interrupted one, which may have published its directory,
+            or repeats one that has finished, whose poses stay if they are the same
     """
     if path is None or not is_folder(path):
         check_output(path)
         return
-    folder, journal = Path(path), pose_journal(path)
-    stopped = resume and journal is not None and journal.exists()
-    if _is_filled(folder) and not stopped:
-        problem = "the directory is not empty: name a new one for the poses"
-        if resume:
-            problem += " (there is no interrupted run to resume)"
-        raise UsageError(f"{path}: {problem}")
+    folder = Path(path)
+    if _is_filled(folder) and not (resume and _has_only_poses(folder)):
+        raise UsageError(f"{path}: the directory is not empty: name a new one for the poses")
     parent = folder.resolve().parent
     if not parent.is_dir():
         raise UsageError(f"{path}: there is no directory {parent}")
@@ -279,6 +276,12 @@ def _replacing_folder(path: str) -> Iterator[Path]:
 
 def _is_filled(folder: Path) -> bool:
     return folder.is_dir() and any(folder.iterdir())
+
+
+def _has_only_poses(folder: Path) -> bool:
+    """Whether a directory may be that of an earlier run: what is in it is called like poses."""
+    names = [entry.name for entry in folder.iterdir()]
+    return all(PurePath(name).suffix in SUFFIXES or name in (SCORES, ERRORS) for name in names)
 
 
 def _check_same(part: Path, target: Path, path: str) -> None:

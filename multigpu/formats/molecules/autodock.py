@@ -24,6 +24,7 @@ import numpy as np
 
 from multigpu.formats.molecules.bonds import bonds_of, neighbours_of
 from multigpu.formats.molecules.columns import AtomColumns
+from multigpu.formats.molecules.elements import without_isotopes
 from multigpu.formats.molecules.molecule import AtomTypes, Molecule, MoleculeError
 from multigpu.formats.optional import import_package, quiet_rdkit
 from multigpu.kernels.rotation.types import MOST_WEIGHT
@@ -32,12 +33,18 @@ POLAR = {"N", "O", "S"}  # whose hydrogens make hydrogen bonds
 SYBYL_SHARING = {"N.am", "N.pl3", "N.4"}  # nitrogens that accept no hydrogen bond
 SYBYL_OXIDIZED = {"S.o", "S.O", "S.o2", "S.O2"}
 NO_CHARGES = b"NO_CHARGES"
+MOST_RINGS = 1_000
 NO_MAP = "no map of atom type"
 # Meeko opens macrocycles to bend them: the two carbons of a broken bond are CG0 (then CG1, …), and
 # each has a pseudo atom G0 where the other one belongs. Only that pair attracts each other; to the
 # receptor a CG0 is a C, and a G0 is nothing.
 OPENED = {f"CG{i}": "C" for i in range(10)}
 GLUE = {f"G{i}" for i in range(100)}
+# AutoGrid has the same parameters for either.
+SPELLINGS = {name: name.upper() for name in ("Br", "Ca", "Cl", "Fe", "Mg", "Mn", "Zn")}
+SEEN_AS = {  # what a type is to a receptor where it has no map of its own
+    **OPENED, **dict.fromkeys(GLUE, ""), **SPELLINGS, **{b: a for a, b in SPELLINGS.items()},
+}  # fmt: skip
 WATER = "W"  # of hydrated docking: a pseudo atom with a map of its own
 PSEUDO_TYPES = frozenset({*GLUE, WATER})
 HYDRATED = "; W are waters of hydrated docking: make their map, or prepare the ligand without them"
@@ -91,13 +98,18 @@ def atom_columns(molecule: Molecule, maps: Sequence[str]) -> AtomColumns:
 
 
 def _as_receptor_sees(found: AtomTypes, maps: Collection[str]) -> AtomTypes:
-    """Return types with opened macrocycles as carbons, where there are no maps of their types."""
+    """Return types by other names, where there are no maps of their own: see SEEN_AS."""
     if set(found.types) <= {*maps, ""}:
         return found
-    aliases = {**OPENED, **dict.fromkeys(GLUE, "")}
-    types = [kind if kind in maps else aliases.get(kind, kind) for kind in found.types]
+    types = [type_seen(kind, maps) for kind in found.types]
     scored = np.array([bool(kind) for kind in types])
     return AtomTypes(types=types, charges=np.where(scored, found.charges, 0.0))
+
+
+def type_seen(kind: str, maps: Collection[str]) -> str:
+    """Return what a type is to a receptor: one of the maps, "" for nothing, else the type."""
+    seen = kind if kind in maps else SEEN_AS.get(kind, kind)
+    return seen if seen in {*maps, ""} else kind
 
 
 def merge_hydrogens(molecule: Molecule, found: AtomTypes) -> AtomTypes:
@@ -144,6 +156,8 @@ def types_by_rdkit(molecule: Molecule) -> AtomTypes:
 
 def _rdkit_molecule(molecule: Molecule) -> Any:
     """Return RDKit's molecule. Raises MoleculeError with its reason if the bonds make no sense."""
+    if len(molecule.bonds) - len(molecule.elements) >= MOST_RINGS:
+        raise MoleculeError(f"it has more than {MOST_RINGS:,} rings, which take RDKit minutes")
     block = molecule.text.partition(b"M  END")[0] + b"M  END\n"
     with quiet_rdkit("atom types of SDF files") as chem:
         graph = chem.MolFromMolBlock(block.decode("utf-8", "replace"), False, False)
@@ -194,17 +208,20 @@ def types_by_sybyl(molecule: Molecule) -> AtomTypes:
     """Return types that follow from those of a MOL2, and its charges. Raises MoleculeError."""
     if any(line.strip() == NO_CHARGES for line in molecule.lines[: molecule.rows[0]]):
         raise MoleculeError("its header says NO_CHARGES: an AutoGrid pocket needs them")
-    neighbours = neighbours_of(len(molecule.elements), molecule.bonds)
-    types = [_type_by_sybyl(molecule, i, neighbours[i]) for i in range(len(molecule.elements))]
+    elements = without_isotopes(molecule.elements)
+    neighbours = neighbours_of(len(elements), molecule.bonds)
+    types = [
+        _type_by_sybyl(element, name, [elements[n] for n in near])
+        for element, name, near in zip(elements, molecule.types, neighbours, strict=True)
+    ]
     return AtomTypes(types=types, charges=molecule.charges)
 
 
-def _type_by_sybyl(molecule: Molecule, i: int, neighbours: list[int]) -> str:
-    element, name = molecule.elements[i], molecule.types[i]
+def _type_by_sybyl(element: str, name: str, neighbours: list[str]) -> str:
     if element == "C":
         return "A" if name == "C.ar" else "C"
     if element == "H":
-        return "HD" if any(molecule.elements[n] in POLAR for n in neighbours) else "H"
+        return "H" if POLAR.isdisjoint(neighbours) else "HD"
     if element == "N":
         shares = name in SYBYL_SHARING or (name == "N.ar" and len(neighbours) > 2)
         return "N" if shares else "NA"

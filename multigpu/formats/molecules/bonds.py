@@ -4,17 +4,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from multigpu.formats.molecules.elements import is_element
-from multigpu.formats.molecules.molecule import Bond, Molecule
+from multigpu.formats.molecules.elements import HEAVY_HYDROGEN, is_element
+from multigpu.formats.molecules.molecule import Bond, Molecule, MoleculeError
+from multigpu.kernels.compiled.fragments import HYDROGEN_RADIUS, fragments, near_pairs
 
 # Covalent radii, Å: Cordero and others 2008 (doi:10.1039/b801115j). Where a file has no bonds, two
-# atoms are bonded that are nearer than the sum of theirs and this tolerance.
+# atoms are bonded that are nearer than the sum of theirs and a tolerance.
 RADII = {
-    "H": 0.31, "B": 0.84, "C": 0.76, "N": 0.71, "O": 0.66, "F": 0.57, "Si": 1.11, "P": 1.07,
-    "S": 1.05, "Cl": 1.02, "Se": 1.20, "Br": 1.20, "I": 1.39,
+    **dict.fromkeys(("H", *HEAVY_HYDROGEN), HYDROGEN_RADIUS),
+    "B": 0.84, "C": 0.76, "N": 0.71, "O": 0.66, "F": 0.57, "Si": 1.11, "P": 1.07, "S": 1.05,
+    "Cl": 1.02, "Se": 1.20, "Br": 1.20, "I": 1.39,
 }  # fmt: skip
 OTHER_RADIUS = 1.4
-TOLERANCE = 0.4
 FULL_NITROGEN = 4  # its valence where it carries a plus
 
 
@@ -29,22 +30,36 @@ def bonds_of(molecule: Molecule) -> Sequence[Bond]:
 
 def near_bonds(molecule: Molecule) -> list[Bond]:
     """Return single bonds between atoms that are near enough, except between two hydrogens."""
-    radii = np.array([_covalent_radius(element) for element in molecule.elements])
-    bonds: list[Bond] = []
-    for a, place in enumerate(molecule.positions):
-        distances = np.sqrt(((molecule.positions[a + 1 :] - place) ** 2).sum(axis=1))
-        near = np.flatnonzero(distances < radii[a] + radii[a + 1 :] + TOLERANCE) + a + 1
-        bonds += [
-            (a, b, 1)
-            for b in near.tolist()
-            if not molecule.elements[a] == molecule.elements[b] == "H"
-        ]
-    return bonds
+    radii = np.array([covalent_radius(element) for element in molecule.elements])
+    return [(a, b, 1) for a, b in near_pairs(molecule.positions, radii).tolist()]
 
 
-def _covalent_radius(element: str) -> float:
+def covalent_radius(element: str) -> float:
     """Return Å; for dummy atoms so small that they bond to nothing."""
     return RADII.get(element, OTHER_RADIUS) if is_element(element) else -np.inf
+
+
+def fragments_of(molecule: Molecule) -> list[list[int]]:
+    """Return the atoms of each fragment, the largest first, of equals the earlier one.
+
+    What is bonded to nothing because it is no atom (`Du`, AutoDock's `G0` and `W`) is of the first.
+    A file that says no bonds, and has most atoms outside of the largest, is no molecule: it is one.
+    """
+    pairs = np.array([bond[:2] for bond in bonds_of(molecule)], np.int64).reshape(-1, 2)
+    found: dict[int, list[int]] = {}
+    for atom, first in enumerate(fragments(len(molecule.elements), pairs).tolist()):
+        found.setdefault(first, []).append(atom)
+    pseudo = [
+        atom
+        for atom, kind in enumerate(molecule.types or molecule.elements)
+        if found.get(atom) == [atom]
+        and (kind in molecule.format.pseudo_types or not is_element(molecule.elements[atom]))
+    ]
+    real = [each for first, each in found.items() if first not in pseudo] or [[]]
+    largest, *others = sorted(real, key=len, reverse=True)
+    if not molecule.bonds and 2 * len(largest) <= sum(map(len, real)):
+        return [list(range(len(molecule.elements)))]
+    return [sorted([*largest, *pseudo]), *others]
 
 
 def charges_by_valence(molecule: Molecule, bonds: Sequence[Bond]) -> dict[int, int]:
@@ -62,6 +77,15 @@ def charges_by_valence(molecule: Molecule, bonds: Sequence[Bond]) -> dict[int, i
     plus = [i for i in nitrogens if valences[i] == FULL_NITROGEN]
     minus = [i for n in plus for i in partners[n] if elements[i] == "O" and valences[i] == 1]
     return dict.fromkeys(plus, 1) | dict.fromkeys(minus, -1)
+
+
+def check_size(molecule: Molecule, most: int) -> None:
+    """Raise MoleculeError for more atoms, of which bond orders would take minutes."""
+    if len(molecule.elements) > most:
+        raise MoleculeError(
+            f"it has {len(molecule.elements):,} atoms, and bond orders of {molecule.format.name}"
+            f" are found of up to {most:,}: write its poses as .{molecule.format.name}"
+        )
 
 
 def neighbours_of(atoms: int, bonds: Sequence[Bond]) -> list[list[int]]:

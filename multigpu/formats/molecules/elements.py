@@ -1,5 +1,6 @@
 """Symbols of the elements, as files of molecules write them."""
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 _SYMBOLS = (  # by atomic number
@@ -25,3 +26,8 @@ def element_of(word: str) -> str:
 def is_element(symbol: str) -> bool:
     """Whether a symbol is an element; dummy atoms and pseudo atoms (`Du`, `G0`) are not."""
     return symbol.capitalize() in ELEMENTS or symbol in HEAVY_HYDROGEN
+
+
+def without_isotopes(symbols: Sequence[str]) -> list[str]:
+    """Return the symbols with H for D and T."""
+    return ["H" if symbol in HEAVY_HYDROGEN else symbol for symbol in symbols]

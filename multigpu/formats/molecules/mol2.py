@@ -6,6 +6,7 @@ from itertools import islice, takewhile
 
 import numpy as np
 
+from multigpu.errors import quoted
 from multigpu.formats.molecules import fields
 from multigpu.formats.molecules.autodock import types_by_sybyl
 from multigpu.formats.molecules.elements import element_of
@@ -18,7 +19,7 @@ from multigpu.formats.molecules.molecule import (
     PoseNotes,
     Positions,
 )
-from multigpu.formats.molecules.sybyl import SECTION, bond_graph
+from multigpu.formats.molecules.sybyl import ATTRIBUTES, SECTION, bond_graph, stated_charges
 
 MOLECULE = SECTION + b"MOLECULE"
 BOND_ORDERS = {b"1": 1, b"2": 2, b"3": 3, b"ar": AROMATIC, b"am": AMIDE}
@@ -55,6 +56,9 @@ def parse(lines: list[bytes]) -> Molecule:
         rows.append(row)
         places.append(fields.parse_floats(words[2:5], row))
         types.append(fields.decode(words[5]))
+        if not types[-1][0].isalpha():
+            where = f"line {row + 1}: the type of the atom is {quoted(types[-1])}"
+            raise MoleculeError(f"{where}: is there a blank in its name?")
         elements.append(element_of(types[-1].partition(".")[0]))
         charges.append(fields.parse_floats(words[8:9], row, "charge")[0] if len(words) > 8 else 0.0)
     bonds = []
@@ -78,6 +82,26 @@ def parse(lines: list[bytes]) -> Molecule:
         # The head of ions says that they have no bonds.
         bonds_are_complete=bool(bonds) or (len(counts) > 1 and not counts[1].strip(b"0")),
     )
+
+
+def keep_atoms(molecule: Molecule, kept: Sequence[int]) -> list[bytes]:
+    """Return a record with some of the atoms, numbered from 1: its head, atoms and bonds."""
+    lines, rows = molecule.lines, [molecule.rows[atom] for atom in kept]
+    number = {lines[row].split()[0]: b"%d" % k for k, row in enumerate(rows, 1)}
+    atoms = [fields.TOKEN.sub(b"%d" % k, lines[row], count=1) for k, row in enumerate(rows, 1)]
+    bonds = [line.split() for _, line in _section(lines, b"BOND")]
+    bonds = [[*w[:1], number[w[1]], number[w[2]], *w[3:]] for w in bonds if w[1] in number]
+    charges = stated_charges(molecule) or {}
+    stated = [(k, charges[atom]) for k, atom in enumerate(kept, 1) if atom in charges]
+    head = [lines[row] for row in range(_head(lines).start - 1, _head(lines).stop)]
+    head[2:3] = [b" %d %d\n" % (len(kept), len(bonds))]
+    return [
+        *(fields.end_with_newline(line) for line in head),
+        *(SECTION + b"ATOM\n", *map(fields.end_with_newline, atoms)),
+        *(SECTION + b"BOND\n", *(b" ".join(words) + b"\n" for words in bonds)),
+        *([ATTRIBUTES + b"\n"] * bool(stated)),
+        *(b"%d 1\ncharge %d\n" % each for each in stated),
+    ]
 
 
 def _section(lines: list[bytes], section: bytes) -> Iterator[tuple[int, bytes]]:
@@ -135,6 +159,7 @@ MOL2 = LigandFormat(
     read_name=read_name,
     rewrite=rewrite,
     build=None,
+    keep_atoms=keep_atoms,
     bond_graph=bond_graph,
     atom_types=types_by_sybyl,
 )

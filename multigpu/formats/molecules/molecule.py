@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from multigpu.kernels.compiled.fragments import CROWDED, are_crowded
 from multigpu.kernels.rotation.types import FARTHEST, MOST_WEIGHT
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class Molecule:
     charges    float64[n], e, of MOL2 and PDBQT; else empty
     bonds      of SDF, MOL2 and the CONECT of PDB; else empty
     bonds_are_complete  whether atoms without bonds have none; else they get those to near atoms
+    is_part    whether the file's record has other atoms, which are left out
     """
 
     format: "LigandFormat"
@@ -55,6 +57,7 @@ class Molecule:
     charges: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     bonds: Sequence[Bond] = ()
     bonds_are_complete: bool = False
+    is_part: bool = False
 
     @property
     def text(self) -> bytes:
@@ -91,6 +94,11 @@ def check_molecule(molecule: Molecule) -> Molecule:
         far = np.isfinite(molecule.positions[atom]).all()
         problem = f"beyond ±{FARTHEST:g} Å" if far else "not finite"
         raise MoleculeError(f"line {molecule.rows[atom] + 1}: the coordinates are {problem}")
+    if are_crowded(molecule.positions):
+        raise MoleculeError(
+            f"most of its atoms have another within {CROWDED:g} Å: are its coordinates in"
+            " nanometres? Multiply them by 10"
+        )
     odd = ~(np.abs(molecule.charges) <= MOST_WEIGHT)
     if odd.any():
         atom = int(np.argmax(odd))

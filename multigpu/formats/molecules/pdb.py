@@ -70,7 +70,7 @@ def add_open_model(ends: list[int], text: bytes, final: bool) -> list[int]:
 def parse(lines: list[bytes]) -> Molecule:
     """Return the molecule of a record. Raises MoleculeError.
 
-    Of an atom with several locations the best occupied is taken; the lines of the others are empty.
+    Of a residue with several locations the best occupied is taken; lines of the others are empty.
     """
     rows = atom_rows(lines)
     lines = drop_lines(lines, rows, other_locations(lines, rows))
@@ -127,21 +127,20 @@ def bond_graph(molecule: Molecule) -> BondGraph:
 def other_locations(lines: Sequence[bytes], rows: Sequence[int]) -> set[int]:
     """Return the rows of alternate locations that are not taken, of all lines about atoms.
 
-    Of each residue's atom the best occupied location is taken, the first of equals. Atoms without
-    a letter for their location have no other.
+    Of each residue the location is taken whose atoms have the largest occupancy together, the first
+    of equals. Atoms without a letter for their location have no other.
     """
-    best: dict[tuple[bytes, bytes], tuple[float, bytes]] = {}
-    with_letter = [row for row in rows if lines[row][LOCATION].strip()]
-    for row in with_letter:
-        atom, occupancy = _atom(lines[row]), _occupancy(lines[row])
-        if atom not in best or occupancy > best[atom][0]:
-            best[atom] = occupancy, lines[row][LOCATION]
+    occupied: dict[bytes, Counter[bytes]] = {}  # of each residue and letter, percent
+    for line in (lines[row] for row in rows if lines[row][LOCATION].strip()):
+        letters = occupied.setdefault(line[RESIDUE], Counter())
+        letters[line[LOCATION]] += _occupancy(line)
+    best = {residue: letters.most_common(1)[0][0] for residue, letters in occupied.items()}
     return {
         row
-        for row, line in enumerate(lines if with_letter else ())
+        for row, line in enumerate(lines if best else ())
         if line.startswith(ABOUT_ATOMS)
         and line[LOCATION].strip()
-        and line[LOCATION] != best.get(_atom(line), (0, b""))[1]
+        and line[LOCATION] != best.get(line[RESIDUE])
     }
 
 
@@ -153,6 +152,19 @@ def drop_lines(lines: Sequence[bytes], rows: Sequence[int], dropped: set[int]) -
     kept = [b"" if row in dropped else line for row, line in enumerate(lines)]
     gone = _serials(lines, dropped.intersection(rows)) - _serials(kept, rows)
     return [_conect_without(line, gone) if line.startswith(b"CONECT") else line for line in kept]
+
+
+def keep_atoms(molecule: Molecule, kept: Sequence[int]) -> list[bytes]:
+    """Return a record with some of the atoms, and what it says of them."""
+    lines, rows = molecule.lines, molecule.rows
+    dropped = set(rows) - {rows[atom] for atom in kept}
+    gone = _serials(lines, dropped) - _serials(lines, set(rows) - dropped)
+    about = {
+        row
+        for row, line in enumerate(lines)
+        if line.startswith(ABOUT_ATOMS) and line[SERIAL].strip() in gone
+    }
+    return drop_lines(lines, rows, dropped | about)
 
 
 def _serials(lines: Sequence[bytes], rows: Iterable[int]) -> set[bytes]:
@@ -175,16 +187,12 @@ def _conect_without(line: bytes, gone: set[bytes]) -> bytes:
     return content[: PARTNERS[0].start] + body.ljust(width) + others + line[len(content) :]
 
 
-def _atom(line: bytes) -> tuple[bytes, bytes]:
-    return line[RESIDUE], line[ATOM_NAME]
-
-
-def _occupancy(line: bytes) -> float:
-    """Return the occupancy of an atom; 1 where there is none."""
+def _occupancy(line: bytes) -> int:
+    """Return the occupancy of an atom, percent; 100 where there is none."""
     try:
-        return float(line[OCCUPANCY].strip() or 1)
-    except ValueError:
-        return 0.0
+        return round(100 * float(line[OCCUPANCY].strip() or 1))
+    except (ValueError, OverflowError):
+        return 0
 
 
 def bonds_of_conect(lines: Sequence[bytes], rows: Sequence[int]) -> list[Bond]:
@@ -279,6 +287,7 @@ PDB = LigandFormat(
     read_name=read_name,
     rewrite=rewrite,
     build=build,
+    keep_atoms=keep_atoms,
     bond_graph=bond_graph,
     rewrite_limit=LARGEST_COORDINATE,
     build_limit=LARGEST_COORDINATE,

@@ -2,17 +2,23 @@
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from multigpu.formats.molecules import fields, pdb, sdf
 from multigpu.formats.molecules.autodock import (
     OPENED,
     PSEUDO_TYPES,
+    SPELLINGS,
     merge_hydrogens,
+    type_seen,
     types_in_file,
     types_of,
 )
+from multigpu.formats.molecules.bonds import covalent_radius
 from multigpu.formats.molecules.columns import AtomColumns, LigandColumns, arrays_of
 from multigpu.formats.molecules.elements import element_of
 from multigpu.formats.molecules.ligand_format import ColumnFormat, LigandFormat
@@ -25,12 +31,18 @@ from multigpu.kernels.rotation.types import MOST_WEIGHT
 
 CHARGE, TYPE = slice(66, 76), slice(77, 80)  # columns of an atom
 ROOTS = (b"ROOT\n", b"ROOT\r", b"ROOT ")
+SIDE_CHAIN = re.compile(rb"^BEGIN_RES\b.*?(?:^END_RES\b[^\n]*\n?|\Z)", re.MULTILINE | re.DOTALL)
 HEADS = (b"REMARK", b"MODEL", b"USER", b"HEADER", b"COMPND", b"\n", b"\r")  # lines before a ROOT
 ELEMENTS_OF_TYPES = {  # that are not called like their element
     "A": "C", "HD": "H", "HS": "H", "NA": "N", "NS": "N", "OA": "O", "OS": "O", "SA": "S",
     "G": "C", "GA": "C", "J": "C", "Q": "C", "Z": "Zn", "TZ": "Zn", "W": "O",
     **OPENED,
 }  # fmt: skip
+# Records with others are read one by one. The usual ones come first.
+USUAL_TYPES = (
+    *("C", "A", "HD", "OA", "N", "NA", "H", "SA", "S", "F", "Cl", "CL", "Br", "BR", "P", "I"),
+    *("O", "HS", "NS", "OS", "B", "Si", "Se", *OPENED, *SPELLINGS, *SPELLINGS.values()),
+)
 DROPPED_WORDS = word_table(pdb.DROPPED_LINES)
 
 
@@ -71,7 +83,16 @@ def _begin_of_remarks(text: bytes, at: int) -> int:
 
 
 def parse(lines: list[bytes]) -> Molecule:
+    """Return the ligand of a record, without flexible side chains of a receptor.
+
+    Raises MoleculeError.
+    """
+    text = b"".join(lines)
+    ligand = SIDE_CHAIN.sub(b"", text)
+    lines = ligand.splitlines(keepends=True) if ligand != text else lines
     rows = pdb.atom_rows(lines)
+    if ligand != text and not rows:
+        raise MoleculeError("its atoms are side chains of a receptor (BEGIN_RES), and no ligand")
     positions = fields.parse_columns(lines, rows, pdb.PLACE)
     charges = fields.parse_columns(lines, rows, (CHARGE,), "charge")
     types = [fields.decode(lines[row][TYPE]) for row in rows]
@@ -80,14 +101,19 @@ def parse(lines: list[bytes]) -> Molecule:
             raise MoleculeError(f"line {row + 1}: the atom has no AutoDock type")
     return Molecule(
         format=PDBQT,
-        name=pdb.read_name(b"".join(lines)),
+        name=pdb.read_name(ligand),
         lines=lines,
         rows=rows,
         positions=positions,
-        elements=[ELEMENTS_OF_TYPES.get(name) or element_of(name) for name in types],
+        elements=[_element(name) for name in types],
         types=types,
         charges=charges[:, 0],
+        is_part=ligand != text,
     )
+
+
+def _element(kind: str) -> str:
+    return ELEMENTS_OF_TYPES.get(kind) or element_of(kind)
 
 
 # ---- writing ----------------------------------------------------------------------------------
@@ -117,9 +143,8 @@ def build(molecule: Molecule, name: str, positions: Positions, notes: PoseNotes)
 
 def read_columns(texts: Texts, maps: Sequence[str]) -> LigandColumns:
     """Return the records that are regular. maps: () takes every type."""
-    codes = np.array([compiled.type_code(name) for name in maps], np.int64)
     positions, charges, types, sizes, *names, bodies, kept, is_named = compiled.read_records(
-        arrays_of(texts), codes, DROPPED_WORDS, MOST_WEIGHT
+        arrays_of(texts), *_type_table(tuple(maps)), DROPPED_WORDS, MOST_WEIGHT
     )
     return LigandColumns(
         atoms=AtomColumns(positions=positions, types=types, charges=charges, sizes=sizes),
@@ -128,6 +153,18 @@ def read_columns(texts: Texts, maps: Sequence[str]) -> LigandColumns:
         is_named=is_named,
         lacks_hydrogens=np.zeros(len(texts), np.bool_),  # they are left out on purpose
     )
+
+
+@lru_cache
+def _type_table(maps: tuple[str, ...]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Return codes, maps and radii of the types that score in these maps; () takes all types."""
+    usable = [
+        (compiled.type_code(kind), maps.index(seen) if maps else 0, covalent_radius(_element(kind)))
+        for kind in dict.fromkeys([*USUAL_TYPES, *maps])
+        if (seen := type_seen(kind, maps)) in maps or not maps
+    ]
+    codes, numbers, radii = zip(*usable, strict=True)
+    return np.array(codes, np.int64), np.array(numbers, np.int32), np.array(radii)
 
 
 def frame(name: str, notes: PoseNotes) -> tuple[bytes, bytes]:
@@ -144,6 +181,7 @@ PDBQT = LigandFormat(
     read_name=pdb.read_name,
     rewrite=pdb.rewrite,
     build=build,
+    keep_atoms=pdb.keep_atoms,
     bond_graph=bond_graph,
     atom_types=types_in_file,
     columns=ColumnFormat(

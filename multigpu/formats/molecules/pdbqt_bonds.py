@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from multigpu.errors import UsageError
-from multigpu.formats.molecules.bonds import near_bonds, neighbours_of
+from multigpu.formats.molecules.bonds import check_size, near_bonds, neighbours_of
 from multigpu.formats.molecules.elements import HEAVY_HYDROGEN, is_element
 from multigpu.formats.molecules.molecule import Bond, BondGraph, Molecule, MoleculeError
 from multigpu.formats.molecules.pdb import SERIAL
@@ -34,7 +34,8 @@ LINEAR = 155.0  # degrees between the bonds of a carbon with two triple or doubl
 FLAT = 350.0  # degrees of the three angles of a flat carbon, at least
 TRIPLE = 1.25  # Å, of a triple bond of carbon to carbon or nitrogen, at most
 OTHER_CHARGES = (0, 1, -1, 2, -2, 3, -3)  # e, of a molecule, the likelier first
-MOST_TRIED = 5_000  # assignments of orders: where more would be needed there is a mistake
+MOST_ATOMS, MOST_RESONANT = 500, 200  # that are perceived, with resonance structures
+MOST_TRIED = 100_000  # assignments of orders, times atoms: where it takes more there is a mistake
 MOST_RESONANCE = 50  # structures
 
 
@@ -69,7 +70,10 @@ def remarks_of(block: bytes, serials: Mapping[int, int]) -> Iterator[str]:
         for atom in graph.GetAtoms():
             atom.SetIntProp("row", atom.GetIdx())
         heavy = chem.RemoveHs(graph)
-        smiles = chem.MolToSmiles(heavy)
+        try:
+            smiles = chem.MolToSmiles(heavy)
+        except (ValueError, RuntimeError):  # a SMILES has no room for so many open rings
+            return
     order = heavy.GetPropsAsDict(True, True)["_smilesAtomOutputOrder"]
     numbers = {heavy.GetAtomWithIdx(i).GetIntProp("row"): k for k, i in enumerate(order, 1)}
     heavy_atoms = [(k, serials[row]) for row, k in numbers.items() if row in serials]
@@ -141,6 +145,7 @@ def _pairs(words: Sequence[str]) -> list[tuple[int, int]]:
 
 def _perceive_orders(molecule: Molecule, near: Sequence[Bond]) -> BondGraph:
     """Return orders for the first charge that gives every atom a valence and charge it may have."""
+    check_size(molecule, MOST_ATOMS)
     known = all(map(is_element, molecule.elements))
     # Others than the sum, too: programs write 0 for ions.
     likely = dict.fromkeys([round(float(molecule.charges.sum())), *OTHER_CHARGES])
@@ -163,13 +168,14 @@ def _with_orders(chem: Any, single: Any, charge: int) -> Iterator[Any]:
     find = import_package("rdkit.Chem.rdDetermineBonds", PURPOSE).DetermineBondOrders
     graph = chem.RWMol(single)
     try:
-        find(graph, charge, embedChiral=False, maxIterations=MOST_TRIED)
+        find(graph, charge, embedChiral=False, maxIterations=MOST_TRIED // graph.GetNumAtoms())
         _join_charges(chem, graph)
         chem.SanitizeMol(graph)
     except (ValueError, RuntimeError):
         return
     yield graph
-    yield from chem.ResonanceMolSupplier(graph, 0, MOST_RESONANCE)
+    if len(graph.GetAtoms()) <= MOST_RESONANT:
+        yield from chem.ResonanceMolSupplier(graph, 0, MOST_RESONANCE)
 
 
 def _join_charges(chem: Any, graph: Any) -> None:

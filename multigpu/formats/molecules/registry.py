@@ -1,5 +1,8 @@
 """All formats of ligands. A new one is a module that ends with its `LigandFormat`, and one line."""
 
+from dataclasses import replace
+
+from multigpu.formats.molecules.bonds import fragments_of
 from multigpu.formats.molecules.ligand_format import LigandFormat
 from multigpu.formats.molecules.mol2 import MOL2
 from multigpu.formats.molecules.molecule import Molecule, check_molecule
@@ -18,6 +21,15 @@ def format_of_content(start: bytes) -> str:
     """Return the name of the format that the beginning of a file has; "" for none of these."""
     found = (name for name, each in FORMATS.items() if each.signature.search(start))
     return next(found, "")
+
+
+def largest_fragment(molecule: Molecule) -> Molecule:
+    """Return the molecule without the atoms that no bonds join to most of them: salts, waters."""
+    largest, *others = fragments_of(molecule)
+    if not others:
+        return molecule
+    kept = molecule.format.parse(molecule.format.keep_atoms(molecule, largest))
+    return replace(kept, is_part=True)
 
 
 def parse(text: bytes, layout: str) -> Molecule:

@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 
 from multigpu.errors import quoted
@@ -10,7 +11,7 @@ from multigpu.formats.molecules import fields
 from multigpu.formats.molecules.autodock import types_by_rdkit
 from multigpu.formats.molecules.bonds import bonds_of
 from multigpu.formats.molecules.columns import AtomColumns, LigandColumns, arrays_of
-from multigpu.formats.molecules.elements import is_element
+from multigpu.formats.molecules.elements import element_of, is_element
 from multigpu.formats.molecules.ligand_format import FEWEST_FLAT, ColumnFormat, LigandFormat
 from multigpu.formats.molecules.molecule import (
     Bond,
@@ -26,6 +27,8 @@ from multigpu.kernels.compiled.text import sdf as compiled
 from multigpu.kernels.rotation.types import FARTHEST
 
 ROW_OF_COUNTS = 3
+LONGEST_HEAD = 12  # lines in which the one of the counts is looked for
+VERSION = re.compile(rb"V[23]000\s*$", re.MULTILINE)
 V30 = b"M  V30 "  # start of the lines of a V3000 table
 WORDS_TO_PLACE = 5  # of an atom of V3000: number, type, x y z
 PLACE = slice(0, 10), slice(10, 20), slice(20, 30)  # columns of an atom
@@ -39,13 +42,14 @@ LARGEST_COORDINATE = 99_999_999.0  # Å, above and below 0, of V2000
 CHARGES_A_LINE = 8
 NO_ELEMENT = "*"
 LAST_LINE = b"$$$$\n"
+LAST = re.compile(rb"^\$\$\$\$[ \t\r]*\n", re.MULTILINE)
 POSE_ITEM = re.compile(rb"^>[^\n]*<multigpu_\w+>[^\n]*\n(?:[^\r\n]+\r?\n)*\r?\n?", re.MULTILINE)
 
 
 def find_ends(text: bytes, final: bool) -> list[int]:
-    """Return the ends of all lines of $$$$; a .mol file needs none."""
-    newlines = [text.find(b"\n", begin) for begin in fields.find_lines((b"$$$$",), text)]
-    ends = [newline + 1 for newline in newlines if newline >= 0]
+    """Return the ends of all lines of $$$$ alone; a .mol file needs none."""
+    found = (LAST.match(text, begin) for begin in fields.find_lines((b"$$$$",), text))
+    ends = [line.end() for line in found if line]
     return fields.add_rest(ends, text, final and bool(text[fields.last_end(ends) :].strip()))
 
 
@@ -63,6 +67,10 @@ Table = tuple[list[int], Positions, list[str], list[Bond]]  # rows, positions, e
 
 def parse(lines: list[bytes]) -> Molecule:
     counts = fields.line_at(lines, ROW_OF_COUNTS, "its counts line")
+    found = [row for row, line in enumerate(lines[:LONGEST_HEAD]) if VERSION.search(line)]
+    if found and ROW_OF_COUNTS not in found:
+        problem = "is line 4 in SDF: are there blank lines before the record?"
+        raise MoleculeError(f"line {found[0] + 1} is its counts line, which {problem}")
     read_table = _read_v3000 if b"V3000" in counts else _read_v2000
     rows, positions, elements, bonds = read_table(lines)
     return Molecule(
@@ -87,7 +95,7 @@ def _read_v2000(lines: list[bytes]) -> Table:
     fields.line_at(lines, first_bond + bonds - 1, last)
     rows = list(range(ROW_OF_COUNTS + 1, first_bond))
     positions = fields.parse_columns(lines, rows, PLACE)
-    elements = [fields.decode(lines[row][SYMBOL]) for row in rows]
+    elements = [element_of(fields.decode(lines[row][SYMBOL])) for row in rows]
     joined = []
     for row in range(first_bond, first_bond + bonds):
         a, b, order = fields.parse_integers([lines[row][at : at + 3] for at in (0, 3, 6)], row)
@@ -96,9 +104,12 @@ def _read_v2000(lines: list[bytes]) -> Table:
     return rows, positions, elements, joined
 
 
-def _check_end(lines: list[bytes], begin: int) -> None:
-    if not any(line.startswith(b"M  END") for line in lines[begin:]):
-        raise MoleculeError(f"it ends at line {len(lines)}, before its 'M  END'")
+def _check_end(lines: Sequence[bytes], begin: int) -> int:
+    """Return the row of M  END. Raises MoleculeError where it has none from row `begin` on."""
+    for row in range(begin, len(lines)):
+        if lines[row].startswith(b"M  END"):
+            return row
+    raise MoleculeError(f"it ends at line {len(lines)}, before its 'M  END'")
 
 
 def _read_v3000(lines: list[bytes]) -> Table:
@@ -109,7 +120,7 @@ def _read_v3000(lines: list[bytes]) -> Table:
             raise MoleculeError(f"line {row + 1}: an atom needs a number, a type and a place")
         numbers[words[0]] = len(rows) + 1
         rows.append(row)
-        elements.append(fields.decode(words[1]))
+        elements.append(element_of(fields.decode(words[1])))
         places.append(fields.parse_floats(words[2:5], row))
     for row in rows:
         _gather_place(lines, row)
@@ -125,7 +136,7 @@ def _read_v3000(lines: list[bytes]) -> Table:
 
 
 def _is_v3000(molecule: Molecule) -> bool:
-    return b"V3000" in molecule.lines[ROW_OF_COUNTS]
+    return molecule.format is SDF and b"V3000" in molecule.lines[ROW_OF_COUNTS]
 
 
 def read_name(text: bytes) -> str:
@@ -135,14 +146,16 @@ def read_name(text: bytes) -> str:
 
 
 def bond_graph(molecule: Molecule) -> BondGraph:
-    """Return the bonds of the file with the charges of its lines M  CHG, else of its atoms."""
+    """Return the bonds of the file with the charges of its lines M  CHG, else of its atoms.
+
+    A line M  CHG or M  RAD supersedes all charges that are said with the atoms.
+    """
     if _is_v3000(molecule):
         return BondGraph(bonds_of(molecule), _charges_in_v3000(molecule))
-    after_atoms = molecule.lines[molecule.rows[-1] + 1 :]
-    words = [
-        word for line in after_atoms if line.startswith(b"M  CHG") for word in line.split()[3:]
-    ]
-    if words:
+    begin = molecule.rows[-1] + 1
+    table = molecule.lines[begin : _check_end(molecule.lines, begin)]
+    if any(line.startswith((b"M  CHG", b"M  RAD")) for line in table):
+        words = [word for line in table if line.startswith(b"M  CHG") for word in line.split()[3:]]
         charges = {
             int(atom) - 1: int(charge)
             for atom, charge in zip(words[::2], words[1::2], strict=False)
@@ -164,13 +177,18 @@ def _charges_in_v3000(molecule: Molecule) -> dict[int, int]:
 
 
 def _read_section(lines: Sequence[bytes], name: bytes) -> Iterator[tuple[int, list[bytes]]]:
-    """Yield row and words of every line of a block; see `_join_lines`."""
-    inside = False
+    """Yield row and words of every line of a block of the molecule; see `_join_lines`.
+
+    Blocks within others than CTAB are not of the molecule: those of RGROUP and TEMPLATE.
+    """
+    blocks: list[bytes] = []  # that the line is in
     for row, content in _join_lines(lines):
         words = content.split()
-        if words[:1] in ([b"BEGIN"], [b"END"]):
-            inside = words == [b"BEGIN", name]
-        elif inside:
+        if words[:1] == [b"BEGIN"]:
+            blocks += words[1:2]
+        elif words[:1] == [b"END"]:
+            del blocks[-1:]
+        elif blocks in ([name], [b"CTAB", name]):
             yield row, words
 
 
@@ -225,7 +243,7 @@ def rewrite(molecule: Molecule, name: str, positions: Positions, notes: PoseNote
         lines = fields.move_columns(molecule, positions, PLACE[0].start, width=10, decimals=4)
     newline = fields.newline_of(lines[0])
     lines[0] = fields.fill_blank(lines[0], name)
-    record = POSE_ITEM.sub(b"", b"".join(lines)).partition(b"\n$$$$")[0].rstrip(b"\r\n")
+    record = LAST.split(POSE_ITEM.sub(b"", b"".join(lines)) + b"\n", maxsplit=1)[0].rstrip(b"\r\n")
     gap = newline if record.endswith(b"M  END") else newline * 2
     return record + gap + _data_items(notes, newline) + b"$$$$" + newline
 
@@ -251,11 +269,24 @@ def build(
     bonds, charges = graph or molecule.format.bond_graph(molecule)
     head = f"{molecule.name or name}\n  multigpu          3D\n\n"
     large = max(len(molecule.elements), len(bonds)) > LARGEST_V2000
-    wide = abs(positions).max() > LARGEST_COORDINATE
+    wide = abs(positions).max() > LARGEST_COORDINATE or _is_v3000(molecule)
     elements = [each if is_element(each) else NO_ELEMENT for each in molecule.elements]
     write_table = _write_v3000 if large or wide else _write_v2000
     table = write_table(elements, positions, bonds, charges)
     return f"{head}{table}M  END\n".encode() + _data_items(notes, b"\n") + LAST_LINE
+
+
+def keep_atoms(molecule: Molecule, kept: Sequence[int]) -> list[bytes]:
+    """Return a record with some of the atoms, their bonds and charges, and the data items."""
+    number, (bonds, charges) = {atom: i for i, atom in enumerate(kept)}, bond_graph(molecule)
+    graph = BondGraph(
+        [(number[a], number[b], order) for a, b, order in bonds if a in number],
+        {number[atom]: charge for atom, charge in charges.items() if atom in number},
+    )
+    part = replace(molecule, elements=[molecule.elements[atom] for atom in kept])
+    table = build(part, "", molecule.positions[kept], {}, graph).removesuffix(LAST_LINE)
+    items = molecule.lines[_check_end(molecule.lines, molecule.rows[-1]) + 1 :]
+    return [*table.splitlines(keepends=True), *items]
 
 
 def _write_v2000(
@@ -313,12 +344,13 @@ def frame(name: str, notes: PoseNotes) -> tuple[bytes, bytes]:
 SDF = LigandFormat(
     name="sdf",
     suffixes=(".sdf", ".sd", ".mol"),
-    signature=re.compile(rb"V[23]000\s*$", re.MULTILINE),
+    signature=VERSION,
     find_ends=find_ends,
     parse=parse,
     read_name=read_name,
     rewrite=rewrite,
     build=build,
+    keep_atoms=keep_atoms,
     bond_graph=bond_graph,
     atom_types=types_by_rdkit,
     columns=ColumnFormat(

@@ -20,7 +20,8 @@ from itertools import count
 
 import numpy as np
 
-from multigpu.formats.molecules.bonds import bonds_of, neighbours_of
+from multigpu.formats.molecules.bonds import bonds_of, check_size, neighbours_of
+from multigpu.formats.molecules.elements import without_isotopes
 from multigpu.formats.molecules.molecule import AROMATIC, Bond, BondGraph, Molecule, MoleculeError
 
 Pair = frozenset[int]
@@ -42,12 +43,14 @@ MORE_BONDS = {
     "Cl": {2: 1}, "Br": {2: 1}, "I": {2: 1}, "Si": {5: -1},
 }  # fmt: skip
 FEWER_BONDS = {"N": {2: -1}, "O": {1: -1}, "S": {1: -1}, "Se": {1: -1}, "C": {3: -1}}
+MOST_ATOMS = 2_000
 MOST_CHARGED = 6  # penalties of the double bonds in one aromatic system that are tried
 MOST_TRIED = 20_000  # steps of laying them
 
 
 def bond_graph(molecule: Molecule) -> BondGraph:
     """Return bonds with orders and formal charges. Aromatic rings keep their order."""
+    check_size(molecule, MOST_ATOMS)
     return _Graph(molecule).result()
 
 
@@ -62,8 +65,9 @@ class _Graph:
     """
 
     def __init__(self, molecule: Molecule) -> None:
-        self.molecule, self.elements, self.types = molecule, molecule.elements, molecule.types
-        self.stated = _charges_in_file(molecule)
+        self.molecule, self.types = molecule, molecule.types
+        self.elements = without_isotopes(molecule.elements)
+        self.stated = stated_charges(molecule)
         self.bonds = list(bonds_of(molecule))
         self.arms = neighbours_of(len(self.elements), self.bonds)
         self._split_resonance()
@@ -308,8 +312,8 @@ def _without_atoms(free: Mapping[int, set[int]], done: set[int]) -> dict[int, se
     return {atom: others - done for atom, others in free.items() if atom not in done}
 
 
-def _charges_in_file(molecule: Molecule) -> dict[int, int] | None:
-    """Return the charges in the section of attributes; None without that section."""
+def stated_charges(molecule: Molecule) -> dict[int, int] | None:
+    """Return the charges in the section of attributes; None where it has none."""
     lines = iter(molecule.lines)
     if not any(line.strip() == ATTRIBUTES for line in lines):
         return None
@@ -322,6 +326,6 @@ def _charges_in_file(molecule: Molecule) -> dict[int, int] | None:
             break
         if len(words) == 2 and words[0] == b"charge" and atom >= 0:
             found[atom] = int(words[1]) if NUMBER.fullmatch(words[1]) else 0
-        elif len(words) == 2 and words[0] in rows:
-            atom = rows[words[0]]
-    return found
+        elif len(words) == 2 and words[0].isdigit():
+            atom = rows.get(words[0], -1)
+    return found or None

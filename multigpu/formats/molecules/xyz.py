@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
+from multigpu.errors import quoted
 from multigpu.formats.molecules import fields
 from multigpu.formats.molecules.bonds import bonds_of, charges_by_valence
 from multigpu.formats.molecules.elements import element_of
@@ -26,6 +27,7 @@ UNFINISHED, WRONG = 0, -1  # of a frame: more of it may come; it is none
 SOME_COUNTS = 256  # of atoms, whose patterns are kept
 OUR_NOTES = re.compile(r"(?:^| )score=\S+ pose=\S+ rotation=\S+ rmsd_to_input=\S+$")
 DIGITS = "0123456789"
+COLUMNS = re.compile(rb"(?<!\S)Properties=\"?([^\"\s]+)", re.IGNORECASE)  # of extended XYZ
 
 
 def fewest_flat_atoms(text: bytes) -> float:
@@ -112,6 +114,12 @@ def _parse_frame(lines: list[bytes], head: int) -> Molecule:
     )
     if atoms < 0:
         raise MoleculeError(f"line {head + 1}: there cannot be {atoms} atoms")
+    columns = COLUMNS.search(b"".join(lines[head + 1 : head + 2]))
+    if columns and not columns[1].lower().startswith(b"species:s:1:pos:r:3"):
+        shown = quoted(columns[1])
+        raise MoleculeError(
+            f"line {head + 2}: its columns are {shown}, not first species, then pos"
+        )
     last = head + atoms + 1
     fields.line_at(lines, last, f"the last of {atoms} atoms")
     rows, places, elements = list(range(head + 2, last + 1)), [], []
@@ -120,7 +128,7 @@ def _parse_frame(lines: list[bytes], head: int) -> Molecule:
         if len(words) < 4:
             raise MoleculeError(f"line {row + 1}: an atom needs a symbol and a place")
         label = fields.decode(words[0])  # a symbol, which may be numbered, or an atomic number
-        elements.append(element_of(label.rstrip(DIGITS) or label))
+        elements.append(element_of(label.strip(DIGITS) or label))
         places.append(fields.parse_floats(words[1:4], row))
     for row in range(last + 1, len(lines)):
         if lines[row].strip():
@@ -159,6 +167,12 @@ def rewrite(molecule: Molecule, name: str, positions: Positions, notes: PoseNote
     return fields.end_with_newline(b"".join(lines[first - 2 : last + 1]))
 
 
+def keep_atoms(molecule: Molecule, kept: Sequence[int]) -> list[bytes]:
+    """Return a frame with some of the atoms."""
+    comment, rows = molecule.lines[molecule.rows[0] - 1], molecule.rows
+    return [b"%d\n" % len(kept), comment, *(molecule.lines[rows[atom]] for atom in kept)]
+
+
 def _comment(name: str, notes: PoseNotes) -> bytes:
     words = fields.join_notes(notes, "=")
     return (f"{name} {words}\n" if words else f"{name}\n").encode()
@@ -183,6 +197,7 @@ XYZ = LigandFormat(
     read_name=read_name,
     rewrite=rewrite,
     build=build,
+    keep_atoms=keep_atoms,
     bond_graph=bond_graph,
     fewest_flat_atoms=fewest_flat_atoms,
 )

@@ -8,6 +8,7 @@ import zipfile
 import zlib
 from typing import Any
 
+import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
@@ -19,18 +20,22 @@ UNREADABLE = (  # what a damaged file may raise
 )  # fmt: skip
 
 
-def read_arrays(content: bytes) -> dict[str, NDArray[Any]]:
+def read_arrays(content: bytes, *wanted: str) -> dict[str, NDArray[Any]]:
     """Return the arrays of a .npz file by name, or that of a .npy file by the empty name.
+
+    wanted: names of those that are inflated; all others are empty. An only one always is
 
     Raises one of UNREADABLE for what holds anything else.
     """
     if not content.startswith(ZIP_MAGIC):
         return {"": read_array(content)}
     with zipfile.ZipFile(io.BytesIO(content)) as file:
+        names = [name.removesuffix(SUFFIX) for name in file.namelist() if name.endswith(SUFFIX)]
         return {
-            name.removesuffix(SUFFIX): read_array(file.read(name))
-            for name in file.namelist()
-            if name.endswith(SUFFIX)
+            name: read_array(file.read(name + SUFFIX))
+            if name in wanted or len(names) == 1
+            else np.empty(0)
+            for name in names
         }
 
 

@@ -51,7 +51,7 @@ class CountsCache:
     def get(self, path: str) -> NDArray[np.int32] | None:
         """Return int32[regions], the counts of a file, or None where they cannot be read."""
         try:
-            counts = read_arrays(self._place(path).read_bytes())["counts"]
+            counts = read_arrays(self._place(path).read_bytes(), "counts")["counts"]
         except UNREADABLE:
             return None
         right = counts.dtype == np.int32 and counts.shape == (self._count,)

@@ -175,19 +175,20 @@ def test_pdb__has_the_bonds_of_conect_and_others_by_distance() -> None:
     assert "CONECT    1    2    2\n" in posed(text, "pdb", SAME)
 
 
-def test_pdb__has_one_place_of_each_atom() -> None:
+def test_pdb__has_one_location_of_each_residue() -> None:
+    """That with the largest occupancy of its atoms together; of atoms without others, too."""
     atoms = [
         (1, " C1", "A", 0, 0, 0, "0.40", "C", ""), (2, " C1", "B", 1, 0, 0, "0.60", "C", ""),
         (3, " O1", " ", 2, 0, 0, "0.10", "O", ""), (4, " N1", "A", 3, 0, 0, "0.50", "N", ""),
-        (5, " N1", "B", 4, 0, 0, "0.50", "N", ""), (6, " N1", "A", 5, 0, 0, "0.50", "N", ""),
+        (5, " N1", "B", 4, 0, 0, "0.50", "N", ""), (6, " F1", "A", 5, 0, 0, "0.10", "F", ""),
     ]  # fmt: skip
     more = "ANISOU    1  C1 ALIG A   1      1\nANISOU    2  C1 BLIG A   1      1\n"
     text = pdb(*atoms, more=more)
     molecule = parse(text, "pdb")
-    assert molecule.positions[:, 0].tolist() == [1, 2, 3, 5]
+    assert molecule.positions[:, 0].tolist() == [1, 2, 4]
     pose = posed(text, "pdb", SAME)
     assert [line[6:11].strip() for line in pose.splitlines() if line[:3] in ("HET", "ANI")] == [
-        "2", "3", "4", "6", "2",
+        "2", "3", "5", "2",
     ]  # fmt: skip
     assert parse(pose.encode(), "pdb").positions.tolist() == molecule.positions.tolist()
 

@@ -88,6 +88,16 @@ def test_dx__has_a_spacing_for_each_axis(write: Write) -> None:
     assert pocket.spacing.tolist() == [0.5, 0.75, 1.0]
 
 
+def test_dx__may_run_down_an_axis(write: Write) -> None:
+    content = dx(
+        VALUES[::-1, :, ::-1],
+        origin=f"origin {ORIGIN[0] + 2 * SPACING} {ORIGIN[1]} {ORIGIN[2] + 4 * SPACING}",
+        x=f"delta -{SPACING} 0 0",
+        z=f"delta 0 0 -{SPACING}",
+    )
+    check(read_pocket(write("pocket.dx", content)))
+
+
 def test_autogrid__is_read_with_x_fastest(tmp_path: Path) -> None:
     pocket = read_pocket(autogrid(tmp_path))
     check(pocket)
@@ -260,7 +270,6 @@ COUNTS = "object 1 class gridpositions counts {} {} {}"
         (dx(body="1 2\nx " + "0 " * 57), r"line 10: 'x' is no number"),
         (dx(x="delta 0.5 0.1 0"), "its axes are not parallel to x, y and z"),
         (dx(x="delta 0 0 0"), "the spacing along x is 0, not positive"),
-        (dx(x="delta -0.5 0 0"), "the spacing along x is -0.5, not positive"),
         (dx(x="delta nan 0 0"), r"line 4: every number must be finite: 'nan 0 0'"),
         (dx(origin="origin 0 inf 0"), r"line 3: every number must be finite: '0 inf 0'"),
         (dx(counts=COUNTS.format(*[1 << 32] * 3)), "60 values where .* says 79,228,162,514,264,"),
@@ -351,6 +360,28 @@ def test_autogrid__is_given_by_its_field_file(tmp_path: Path) -> None:
 def test_mrc__with_skew_axes_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="its axes are not at right angles"):
         read_pocket(mrc(tmp_path / "p.mrc", angle=100))
+
+
+@pytest.mark.parametrize("shift", [0.0, 2.5])
+def test_mrc__with_a_skew_transformation_is_refused(write: Write, shift: float) -> None:
+    """The one that changes nothing is none."""
+    words = dict.fromkeys(["word_26", "word_30", "word_34"], 1.0) | {"word_35": shift}
+    path = write("p.ccp4", mrc_bytes(word_25=1, **words))
+    if shift:
+        with pytest.raises(InputError, match=r"skew transformation .LSKFLG.: this is not read"):
+            read_pocket(path)
+    else:
+        assert read_pocket(path).values.shape[1:] == SHAPE
+
+
+def test_numpy__inflates_what_is_needed_only(tmp_path: Path) -> None:
+    more = {f"big{i}": np.zeros(2_000_000) for i in range(8)}
+    place = {"origin": np.array(ORIGIN), "spacing": np.array(SPACING)}
+    np.savez_compressed(tmp_path / "p.npz", grid=VALUES, **place, **more)
+    tracemalloc.start()
+    check(read_pocket(str(tmp_path / "p.npz")))
+    assert tracemalloc.get_traced_memory()[1] < 8_000_000
+    tracemalloc.stop()
 
 
 def test_mrc__may_be_compressed(write: Write) -> None:

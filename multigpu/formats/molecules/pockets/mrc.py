@@ -14,10 +14,11 @@ from multigpu.formats.molecules.pockets.pocket import Pocket, PocketFile, Pocket
 HEADER = np.dtype(
     {
         "names": [
-            "counts", "mode", "start", "sampling", "cell", "angles", "axes", "extended", "origin",
+            "counts", "mode", "start", "sampling", "cell", "angles", "axes", "extended", "skewed",
+            "skew", "origin",
         ],
-        "formats": ["3i4", "i4", "3i4", "3i4", "3f4", "3f4", "3i4", "i4", "3f4"],
-        "offsets": [0, 12, 16, 28, 40, 52, 64, 92, 196],
+        "formats": ["3i4", "i4", "3i4", "3i4", "3f4", "3f4", "3i4", "i4", "i4", "12f4", "3f4"],
+        "offsets": [0, 12, 16, 28, 40, 52, 64, 92, 96, 100, 196],
         "itemsize": 1024,
     }
 )  # fmt: skip
@@ -25,6 +26,7 @@ MARK, MARK_BEGIN, MARK_END = b"MAP ", 208, 212  # bytes; the machine stamp follo
 BYTE_ORDERS = {0x44: "<", 0x11: ">"}
 MODES = {0: "i1", 1: "i2", 2: "f4", 6: "u2"}
 RIGHT_ANGLES = [90.0, 90.0, 90.0]
+NOT_SKEWED = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0]  # matrix, translation
 
 
 def is_marked(start: bytes) -> bool:
@@ -39,6 +41,8 @@ def read(file: PocketFile) -> Pocket:
     header = np.frombuffer(content, HEADER.newbyteorder(order), 1)[0]
     if header["angles"].tolist() != RIGHT_ANGLES:
         raise InputError(path, "its axes are not at right angles: this is not read")
+    if header["skewed"] == 1 and header["skew"].tolist() != NOT_SKEWED:  # of CCP4
+        raise InputError(path, "its header has a skew transformation (LSKFLG): this is not read")
     named = header["axes"].tolist()
     if sorted(named) != [1, 2, 3]:
         raise InputError(path, f"its header names no axes: {named}")

@@ -22,7 +22,7 @@ def read(file: PocketFile) -> Pocket:
     """
     path, content = file.path, file.content()
     try:
-        arrays = read_arrays(content)
+        arrays = read_arrays(content, "grid", "origin", "spacing")
     except UNREADABLE as error:
         raise InputError(path, f"no array: {first_line(error)}") from error
     grid = _grid(path, arrays)

@@ -36,12 +36,14 @@ def read(file: PocketFile) -> Pocket:
     body = content[data.end() : end.start() if end else len(content)]
     line = content.count(b"\n", 0, data.end()) + 1
     values = parse_values(path, body, shape, line, "'gridpositions counts'")
+    step = np.diag(steps)
+    ways = tuple(slice(None, None, -1 if each < 0 else 1) for each in step)  # an axis may run down
     return Pocket(
         path=path,
         layout=OPENDX.name,
-        values=values[None],
-        origin=np.array(origin),
-        spacing=np.diag(steps).copy(),
+        values=np.ascontiguousarray(values[ways])[None],
+        origin=origin + np.minimum(step, 0) * (np.array(shape) - 1),
+        spacing=np.abs(step),
     )
 
 

@@ -1,0 +1,172 @@
+"""Records with more than one molecule: salts, hydrates, side chains of a receptor."""
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.docked import SOME_SKIPPED, Dock, table
+
+import multigpu
+from multigpu import InputError
+from multigpu.formats.molecules.registry import FORMATS, parse
+
+# Methanol, and a chloride that stands between its atoms.
+ATOMS = [
+    ("C", 0.0, 0.0, 0.0), ("Cl", 0.4, 0.3, 6.0), ("O", 1.42, 0.0, 0.1), ("H", -0.36, 1.03, 0.0),
+    ("H", -0.36, -0.51, 0.89), ("H", -0.36, -0.51, -0.89), ("H", 1.74, 0.9, 0.05),
+]  # fmt: skip
+BONDS = [(1, 3), (1, 4), (1, 5), (1, 6), (3, 7)]
+SALT = [symbol for symbol, *_ in ATOMS if symbol != "Cl"]
+
+
+Atoms = list[tuple[str, float, float, float]]
+
+
+def v2000(given: Atoms) -> str:
+    atoms = "".join(f"{x:10.4f}{y:10.4f}{z:10.4f} {e:<3} 0  0\n" for e, x, y, z in given)
+    bonds = "".join(f"{a:3d}{b:3d}  1  0\n" for a, b in BONDS)
+    table = f"  7  5  0  0  0  0  0  0  0  0999 V2000\n{atoms}{bonds}M  CHG  1   2  -1\nM  END\n"
+    return f"salt\n  test              3D\n\n{table}> <id>\n17\n\n$$$$\n"
+
+
+def v3000(given: Atoms) -> str:
+    atoms = "".join(f"M  V30 {i} {e} {x} {y} {z} 0\n" for i, (e, x, y, z) in enumerate(given, 1))
+    bonds = "".join(f"M  V30 {i} 1 {a} {b}\n" for i, (a, b) in enumerate(BONDS, 1))
+    body = f"BEGIN ATOM\n{atoms}M  V30 END ATOM\nM  V30 BEGIN BOND\n{bonds}M  V30 END BOND\n"
+    table = f"M  V30 BEGIN CTAB\nM  V30 COUNTS 7 5 0 0 0\nM  V30 {body}M  V30 END CTAB\nM  END\n"
+    return f"salt\n  test              3D\n\n  0  0  0     0  0            999 V3000\n{table}$$$$\n"
+
+
+def mol2(given: Atoms) -> str:
+    atoms = "".join(
+        f"{i} {e}{i} {x} {y} {z} {'C.3' if e == 'C' else 'O.3' if e == 'O' else e} 1 L 0.0\n"
+        for i, (e, x, y, z) in enumerate(given, 1)
+    )
+    bonds = "".join(f"{i} {a} {b} 1\n" for i, (a, b) in enumerate(BONDS, 1))
+    head = "@<TRIPOS>MOLECULE\nsalt\n 7 5 0 0 0\nSMALL\nUSER_CHARGES\n\n"
+    stated = "@<TRIPOS>UNITY_ATOM_ATTR\n2 1\ncharge -1\n"
+    return f"{head}@<TRIPOS>ATOM\n{atoms}@<TRIPOS>BOND\n{bonds}{stated}"
+
+
+def pdb(given: Atoms, kind: str) -> str:
+    rows = []
+    for i, (e, x, y, z) in enumerate(given, 1):
+        place = f"HETATM{i:5d} {e.upper():<4} LIG A   1    {x:8.3f}{y:8.3f}{z:8.3f}  1.00  0.00"
+        autodock = {"O": "OA", "H": "HD"}.get(e, e)
+        rows.append(
+            f"{place}     0.000 {autodock}\n" if kind == "pdbqt" else f"{place:<76}{e:>2}\n"
+        )
+    if kind == "pdb":
+        return "".join(rows) + "ANISOU    2 CL   LIG A   1      1\nEND\n"
+    return "".join(["REMARK  Name = salt\nROOT\n", *rows, "ENDROOT\nTORSDOF 0\n"])
+
+
+def xyz(given: Atoms) -> str:
+    return "7\nsalt\n" + "".join(f"{e} {x} {y} {z}\n" for e, x, y, z in given)
+
+
+def records(given: Atoms) -> dict[str, str]:
+    return {
+        "a.sdf": v2000(given), "b.sdf": v3000(given), "a.mol2": mol2(given),
+        "a.pdb": pdb(given, "pdb"), "a.pdbqt": pdb(given, "pdbqt"), "a.xyz": xyz(given),
+    }  # fmt: skip
+
+
+RECORDS = records(ATOMS)
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_salt__is_docked_without_its_ion_in_every_format(
+    dock: Dock, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    Path(name).write_text(RECORDS[name])
+    layout = name.rpartition(".")[2]
+    with caplog.at_level(logging.WARNING):
+        assert dock("-o", f"poses.{layout}", of=name) == 0
+    assert "multigpu: 1 of 1 ligands were docked without other atoms" in caplog.text
+    pose = Path(f"poses.{layout}").read_bytes()
+    molecule = parse(pose, layout)
+    assert molecule.elements == SALT
+    assert b"CL" not in pose.upper()
+    assert table("poses.scores.tsv")[0]["atoms"] == "6"
+    graph = molecule.format.bond_graph(molecule) if layout != "pdbqt" else None
+    if graph:
+        bonds = sorted(tuple(sorted(bond[:2])) for bond in graph.bonds)
+        assert bonds == [(0, 1), (0, 2), (0, 3), (0, 4), (1, 5)]
+        assert graph.charges == {}
+    if name == "a.sdf":
+        assert b"> <id>\n17\n" in pose
+
+
+@pytest.mark.parametrize("copies", [1, 30])
+@pytest.mark.parametrize("name", RECORDS)
+def test_salt__is_skipped_if_wanted(dock: Dock, name: str, copies: int) -> None:
+    """However many are read together."""
+    Path(name).write_text(RECORDS[name] * copies)
+    with pytest.raises(InputError, match="1 of its 7 atoms are in other fragments"):
+        dock("-o", "poses.xyz", "--fragments", "skip", of=name)
+
+
+def test_fragments__are_a_keyword(library: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.sdf").write_text(RECORDS["a.sdf"] + RECORDS["a.sdf"].replace("salt", "more"))
+    pocket, where = str(library / "pocket.npz"), str(tmp_path / "a.sdf")
+    options: dict[str, Any] = {"precision": 60, "gpus": "none"}
+    (batch,) = multigpu.dock(where, pocket, **options)
+    assert batch.atoms.tolist() == [6, 6]
+    with pytest.raises(InputError, match="in other fragments"):
+        list(multigpu.dock(where, pocket, fragments="skip", **options))
+    with pytest.raises(multigpu.UsageError, match="fragments"):
+        multigpu.dock(where, pocket, fragments="most", **options)
+
+
+SIDE_CHAIN = """BEGIN_RES SER A 203
+ROOT
+ATOM      8  CB  SER A 203       2.000   1.000   1.000  1.00  0.00     0.000 C
+ENDROOT
+BRANCH   8   9
+ATOM      9  OG  SER A 203       3.000   1.000   1.500  1.00  0.00    -0.300 OA
+ENDBRANCH   8   9
+END_RES SER A 203
+"""
+
+
+@pytest.mark.parametrize("copies", [1, 30])
+def test_side_chains__are_not_docked(
+    dock: Dock, copies: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    alone = "".join(row for row in RECORDS["a.pdbqt"].splitlines(True) if "CL" not in row)
+    Path("alone.pdbqt").write_text(f"MODEL 1\n{alone}ENDMDL\n" * copies)
+    Path("beside.pdbqt").write_text(f"MODEL 1\n{alone}{SIDE_CHAIN}ENDMDL\n" * copies)
+    assert dock("-o", "wanted.pdbqt", of="alone.pdbqt") == 0
+    with caplog.at_level(logging.WARNING):
+        assert dock("-o", "poses.pdbqt", "--fragments", "skip", of="beside.pdbqt") == 0
+    assert "side chains of a receptor (BEGIN_RES)" in caplog.text
+    assert Path("poses.pdbqt").read_bytes() == Path("wanted.pdbqt").read_bytes()
+
+
+def test_side_chains__alone_are_no_ligand(dock: Dock) -> None:
+    ligand = "".join(row for row in RECORDS["a.pdbqt"].splitlines(True) if "CL" not in row)
+    Path("all.pdbqt").write_text(SIDE_CHAIN + ligand)
+    assert dock("-o", "poses.pdbqt", of="all.pdbqt") == SOME_SKIPPED
+    (error,) = table("poses.errors.tsv")
+    assert error["reason"] == "its atoms are side chains of a receptor (BEGIN_RES), and no ligand"
+    assert len(FORMATS["pdbqt"].find_ends(Path("all.pdbqt").read_bytes(), True)) == 2
+
+
+def test_points__without_bonds_are_one_body(dock: Dock) -> None:
+    Path("points.xyz").write_text("3\n\nC 0 0 0\nC 3 0 0\nC 0 3 0\n")
+    assert dock("-o", "poses.xyz", of="points.xyz") == 0
+    assert table("poses.scores.tsv")[0]["atoms"] == "3"
+
+
+# ---- what the user probably did not mean ------------------------------------------------------
+
+
+@pytest.mark.parametrize("copies", [1, 30])
+@pytest.mark.parametrize("name", RECORDS)
+def test_nanometres__are_refused(dock: Dock, name: str, copies: int) -> None:
+    small = [(symbol, x / 10, y / 10, z / 10) for symbol, x, y, z in ATOMS]
+    Path(name).write_text(records(small)[name] * copies)
+    with pytest.raises(InputError, match=r"have another within 0.3 Å: .* in nanometres\? Multiply"):
+        dock("-o", "poses.xyz", of=name)
