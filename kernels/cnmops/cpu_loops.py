@@ -132,11 +132,6 @@ def estimate(x: Any, begin: Any, stop: Any, constants: Any, work: Any, out: Any)
 
 
 @jit_no_alloc
-def _larger(a: Any, b: Any) -> Any:
-    return max(b, a)
-
-
-@jit_no_alloc
 def _gather(x: Any, first: Any, stop: Any, constants: Any, work: Any, out: Any) -> Any:
     """Gather counts, the last region's repeated, and set what cycles start from.
 
@@ -165,7 +160,7 @@ def _gather(x: Any, first: Any, stop: Any, constants: Any, work: Any, out: Any) 
         _add_rows(work.constant, constants.ones, work.sums)
         for j in range(BLOCK):
             if work.level[j] < LEAST_LEVEL:
-                work.level[j] = _larger(work.sums[0, j] / samples, 1.0)
+                work.level[j] = max(1.0, work.sums[0, j] / samples)
     for i in range(constants.start.shape[0]):
         work.alpha[i * BLOCK : (i + 1) * BLOCK] = constants.start[i]
     for k in range(samples):
@@ -183,38 +178,32 @@ def _set_anchor(cycle: Any, is_moved: Any, constants: Any, work: Any) -> Any:
         level, anchor = work.level[j], work.anchor[j]
         least = min(anchor, level)
         # |log(level / anchor)| is no more than |level - anchor| / least.
-        most = _larger(work.most[j], LEAST_MOST)
+        most = max(LEAST_MOST, work.most[j])
         reach = abs(level - anchor) * fma(constants.widest, least, most)
         if not is_moved or reach > REACH * least:
             work.anchor[j] = level
             is_far = True
     if is_far:
-        _set_densities(cycle == 0, constants, work)
+        # In the first cycle fold changes count twice.
+        changes, power = (constants.squares, 2.0) if cycle == 0 else (constants.changes, 1.0)
+        for j in range(BLOCK):
+            work.log_anchor[j] = log2_of(work.anchor[j])
+        for k in range(constants.cov.shape[0]):
+            for i in range(changes.shape[0]):
+                cov, weight = constants.cov[k], constants.weights[k, i]
+                change, log_change = changes[i], power * constants.bits[i]
+                for j in range(BLOCK):
+                    mean = work.anchor[j] * LOG2E * cov
+                    rest = fma(-mean, change, -work.constant[k * BLOCK + j])
+                    exponent = fma(work.x[k * BLOCK + j], work.log_anchor[j] + log_change, rest)
+                    here = max(constants.least_density, exp2_or_little(exponent))
+                    work.density[k, i * BLOCK + j] = here * weight
     for j in range(BLOCK):
         work.rate[j] = -log2_of_ratio(work.level[j], work.anchor[j]) if is_moved else 0.0
     for i in range(constants.falls.shape[0]):
         for j in range(BLOCK):
             to_level = exp2_of((work.anchor[j] - work.level[j]) * constants.falls[i])
             work.factor[i * BLOCK + j] = work.alpha[i * BLOCK + j] * to_level
-
-
-@jit_no_alloc
-def _set_densities(is_first: Any, constants: Any, work: Any) -> Any:
-    """Set the densities at the rates anchor * changes; in the first cycle these count twice."""
-    changes = constants.squares if is_first else constants.changes
-    power = 2.0 if is_first else 1.0
-    for j in range(BLOCK):
-        work.log_anchor[j] = log2_of(work.anchor[j])
-    for k in range(constants.cov.shape[0]):
-        for i in range(changes.shape[0]):
-            cov, weight = constants.cov[k], constants.weights[k, i]
-            change, log_change = changes[i], power * constants.bits[i]
-            for j in range(BLOCK):
-                mean = work.anchor[j] * LOG2E * cov
-                rest = fma(-mean, change, -work.constant[k * BLOCK + j])
-                exponent = fma(work.x[k * BLOCK + j], work.log_anchor[j] + log_change, rest)
-                here = _larger(exp2_or_little(exponent), constants.least_density)
-                work.density[k, i * BLOCK + j] = here * weight
 
 
 @jit_no_alloc
@@ -230,7 +219,7 @@ def _add_posteriors(constants: Any, work: Any) -> Any:
                 floor = constants.floor * exp2_of(x[j] * work.rate[j])
                 even = odd = expected = 0.0
                 for i in range(n):
-                    here = _larger(density[i * BLOCK + j] * factor[i * BLOCK + j], floor)
+                    here = max(floor, density[i * BLOCK + j] * factor[i * BLOCK + j])
                     if i % 2:
                         odd += here
                     else:
@@ -238,7 +227,7 @@ def _add_posteriors(constants: Any, work: Any) -> Any:
                     expected = fma(here, constants.changes[i], expected)
                 share = reciprocal(even + odd)
                 for i in range(n):
-                    here = _larger(density[i * BLOCK + j] * factor[i * BLOCK + j], floor)
+                    here = max(floor, density[i * BLOCK + j] * factor[i * BLOCK + j])
                     total[i * BLOCK + j] = fma(here, share, total[i * BLOCK + j])
                 expected = fma(expected * share, constants.cov[k], total[n * BLOCK + j])
                 total[n * BLOCK + j] = expected
@@ -261,7 +250,7 @@ def _finish(first: Any, stop: Any, constants: Any, work: Any, out: Any) -> Any:
                 whole = lost = expected = 0.0
                 for i in range(n):
                     here = density[i * BLOCK + j] * factor[i * BLOCK + j] * to_level
-                    answers[i * BLOCK + j] = here = _larger(here, constants.floor)
+                    answers[i * BLOCK + j] = here = max(constants.floor, here)
                     whole, rest = exact_sum(whole, here)
                     lost += rest
                 # R adds in 80 bits where levels are given.
