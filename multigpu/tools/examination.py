@@ -229,12 +229,11 @@ def failures(checks: Sequence[KernelCheck], devices: Sequence[Device]) -> tuple[
     failed = {check.uuid: check.error for check in checks if check.error}
     good = [str(device.index) for device in devices if device.uuid not in failed]
     cure = f"leave it out with --gpus {','.join(good) or 'none'}; see whether nvidia-smi works"
-    problems = (
-        f"the kernel check failed on GPU {device.index}: {failed[device.uuid]}"
+    return tuple(
+        Finding(f"the kernel check failed on GPU {device.index}: {error}", cure, broken=True)
         for device in devices
-        if device.uuid in failed
+        if (error := failed.get(device.uuid))
     )
-    return tuple(Finding(problem, cure, broken=True) for problem in problems)
 
 
 def verdict(
@@ -273,6 +272,8 @@ def installed() -> Packages:
     }
     wheel = re.compile(r"(cuda-toolkit|nvidia-cuda-(nvrtc|runtime)(-cu\d+)?)")
     cuda = {name: names[name] for name in sorted(names) if wheel.fullmatch(name)}
+    folders = (os.environ.get("CUDA_PATH"), os.environ.get("CUDA_HOME"), "/usr/local/cuda")
+    headers = (Path(folder) / HEADER for folder in folders if folder)
     return Packages(
         versions={name: names.get(name.replace(".", "-")) for name in PACKAGES},
         cupy=tuple(
@@ -281,13 +282,8 @@ def installed() -> Packages:
             if (match := CUPY.fullmatch(name))
         ),
         cuda=cuda,
-        headers=any("runtime" in name for name in cuda) or _toolkit_has_headers(),
+        headers=any("runtime" in name for name in cuda) or any(map(Path.is_file, headers)),
     )
-
-
-def _toolkit_has_headers() -> bool:
-    folders = (os.environ.get("CUDA_PATH"), os.environ.get("CUDA_HOME"), "/usr/local/cuda")
-    return any((Path(folder) / HEADER).is_file() for folder in folders if folder)
 
 
 def _program() -> str:
