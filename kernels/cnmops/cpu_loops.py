@@ -220,10 +220,7 @@ def _add_posteriors(constants: Any, work: Any) -> Any:
                 even = odd = expected = 0.0
                 for i in range(n):
                     here = max(floor, density[i * BLOCK + j] * factor[i * BLOCK + j])
-                    if i % 2:
-                        odd += here
-                    else:
-                        even += here
+                    even, odd = odd, even + here  # in turns
                     expected = fma(here, constants.changes[i], expected)
                 share = reciprocal(even + odd)
                 for i in range(n):
