@@ -1,4 +1,4 @@
-"""The model in Numba, in several threads, without the GIL; `cpu_regions.py` has the loops."""
+"""The model in Numba, in several threads, without the GIL; `cpu_loops.py` has the loops."""
 
 from typing import Any
 
@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.kernels.cnmops import reference
-from multigpu.kernels.cnmops.cpu_blocks import UNROLLED, Constants, Out, work_for
-from multigpu.kernels.cnmops.cpu_regions import add_up, compare, estimate, find_covered
+from multigpu.kernels.cnmops.cpu_loops import Constants, Out, estimate, work_for
 from multigpu.kernels.cnmops.numbers import lanes_of, log2, numbers_of
 from multigpu.kernels.cnmops.types import (
     LEAST_REFERENCE,
@@ -30,89 +29,35 @@ def model(
     options: Model,
     scale: Floats | None = None,
     threads: int = 1,
+    level: Floats | None = None,
 ) -> Result:
-    """Do what `reference.model` does."""
-    x, constants = _prepared(counts, cov, options, scale)
-    out = _empty(x, options)
-
-    def work(begin: int, stop: int) -> None:
-        rows = np.flatnonzero(_covered(x[begin:stop], constants)) + begin
-        estimate(x, rows, constants, work_for(x.shape[1], options.classes, constants.team), out)
-
-    over_spans(work, len(x), threads, LEAST_SPAN)
-    return _result(out, options)
-
-
-def model_against(
-    counts: NDArray[Any],
-    level: Floats,
-    cov: Floats,
-    options: Model,
-    scale: Floats | None = None,
-    threads: int = 1,
-) -> Result:
-    """Do what `reference.model_against` does."""
-    x, constants = _prepared(counts, cov, options, scale)
-    weights = np.ascontiguousarray(options.weights(x.shape[1]).T)
-    constants = constants._replace(is_level_given=True, weights=weights, floor=0.0)
-    out = _empty(x, options)
-    out.level[:] = checked_level(level, x)
-
-    def work(begin: int, stop: int) -> None:
-        above = out.level[begin:stop] > options.min_read_count
-        rows = np.flatnonzero(_covered(x[begin:stop], constants) | above) + begin
-        arrays = work_for(x.shape[1], options.classes, constants.team)
-        compare(x, rows, options.floor, constants, arrays, out)
-
-    over_spans(work, len(x), threads, LEAST_SPAN)
-    return _result(out, options)
-
-
-def level_of_controls(
-    controls: NDArray[Any], scale: Floats | None = None, cov: Floats | None = None
-) -> Floats:
-    """Return what `reference.level_of_controls` does."""
-    level, samples = np.empty(len(controls)), controls.shape[1]
-    add_up(_usable(controls), _ones_or(scale, samples), _ones_or(cov, samples), level)
-    return np.asarray(np.maximum(level / controls.shape[1], LEAST_REFERENCE))
-
-
-def _prepared(
-    counts: NDArray[Any], cov: Floats, options: Model, scale: Floats | None
-) -> tuple[NDArray[Any], Constants]:
+    """Do what `reference.model` does or, where levels are given, `reference.model_against`."""
     checked(counts, cov, scale, options)
-    coverages = np.array(cov, np.float64)
-    samples = len(coverages)
-    return _usable(counts), Constants(
+    x = np.ascontiguousarray(counts, np.int32 if counts.dtype == np.int32 else np.float64)
+    (regions, samples), coverages = x.shape, np.array(cov, np.float64)
+    team, is_given = lanes_of(samples, options.classes)[0], level is not None
+    weights = np.ones((samples, options.classes))
+    constants = Constants(
         *numbers_of(samples, options),
-        is_level_given=False,
-        weights=np.empty((0, 0)),
+        is_level_given=is_given,
+        weights=np.ascontiguousarray(options.weights(samples).T) if is_given else weights,
+        least_density=options.floor if is_given else 0.0,
+        floor=0.0 if is_given else options.floor,
         scale=_ones_or(scale, samples),
         cov=coverages,
         log_cov=log2(coverages),
+        ones=np.ones(samples),
         is_unit=bool((coverages == 1).all()),
-        team=lanes_of(samples, options.classes)[0],
-        cycles=options.cycles,
+        first_cycle=1 if is_given else 0,
+        cycles=2 if is_given else options.cycles,
         least=float(options.min_read_count),
-        floor=options.floor,
-        classes=tuple(range(options.classes)) if options.classes in UNROLLED else (),
+        classes=tuple(range(options.classes)),
     )
-
-
-def _usable(counts: NDArray[Any]) -> NDArray[Any]:
-    kind = np.int32 if counts.dtype == np.int32 else np.float64
-    return np.ascontiguousarray(counts, kind)
-
-
-def _ones_or(values: Floats | None, samples: int) -> Floats:
-    return np.ones(samples) if values is None else np.array(values, np.float64)
-
-
-def _empty(x: NDArray[Any], options: Model) -> Out:
-    """Return arrays with the answers of regions that are not covered."""
-    regions, samples = x.shape
+    if is_given:  # posteriors alone make the weights
+        constants = constants._replace(start=np.ones(options.classes), impact=0.0)
+    # Answers of regions that are not covered.
     out = Out(
-        level=np.zeros(regions),
+        level=np.zeros(regions) if level is None else np.array(level, np.float64),
         alpha=np.zeros((regions, options.classes)),
         ini=np.zeros(regions),
         sini=np.zeros((samples, regions)),
@@ -121,10 +66,11 @@ def _empty(x: NDArray[Any], options: Model) -> Out:
     )
     out.alpha[:, options.main] = 1
     out.posterior[:, options.main] = 1
-    return out
 
+    def work(begin: int, stop: int) -> None:
+        estimate(x, begin, stop, constants, work_for(samples, options.classes, team), out)
 
-def _result(out: Out, options: Model) -> Result:
+    over_spans(work, regions, threads, LEAST_SPAN)
     return Result(
         level=out.level,
         alpha=out.alpha,
@@ -136,7 +82,28 @@ def _result(out: Out, options: Model) -> Result:
     )
 
 
-def _covered(x: NDArray[Any], constants: Constants) -> NDArray[np.bool_]:
-    out = np.zeros(len(x), np.bool_)
-    find_covered(x, constants.scale, constants.least, out)
-    return out
+def model_against(
+    counts: NDArray[Any],
+    level: Floats,
+    cov: Floats,
+    options: Model,
+    scale: Floats | None = None,
+    threads: int = 1,
+) -> Result:
+    """Do what `reference.model_against` does."""
+    return model(counts, cov, options, scale, threads, checked_level(level, counts))
+
+
+def level_of_controls(
+    controls: NDArray[Any], scale: Floats | None = None, cov: Floats | None = None
+) -> Floats:
+    """Return what `reference.level_of_controls` does; counts are added in order, as on GPUs."""
+    total, samples = np.zeros(len(controls)), controls.shape[1]
+    factors, coverages = _ones_or(scale, samples), _ones_or(cov, samples)
+    for k in range(samples):
+        total += controls[:, k] * factors[k] / coverages[k]
+    return np.asarray(np.maximum(total / samples, LEAST_REFERENCE))
+
+
+def _ones_or(values: Floats | None, samples: int) -> Floats:
+    return np.ones(samples) if values is None else np.array(values, np.float64)

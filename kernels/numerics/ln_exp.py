@@ -7,14 +7,10 @@ ends: the I/NI of neighbouring positions are often exactly equal. All results ar
 import numpy as np
 
 from multigpu.kernels.compiled.jit import jit_no_alloc
+from multigpu.kernels.numerics.log2_exp2 import DIGITS, LOG2E, ONE, ROOT_HALF, ROUND
 
-LOG2_E = 1.4426950408889634
 LN2_HIGH = 6.93147180369123816490e-01  # 33 bits, so that multiples of it are exact
 LN2_LOW = 1.90821492927058770002e-10
-ROUND = 1.5 * 2.0**52  # added to a small number: its whole part is in the low bits
-ONE = 0x3FF0000000000000  # 1.0
-ROOT_HALF = 0x3FE6A09E667F3BCD  # sqrt(1/2)
-DIGITS = 52  # bits after the exponent
 
 
 @jit_no_alloc
@@ -55,7 +51,7 @@ def ln_1p(x):  # type: ignore[no-untyped-def]
 @jit_no_alloc
 def exp_of(x):  # type: ignore[no-untyped-def]
     """Return e ** x for x from -700 to 700: 2^n times Taylor's series of what is left."""
-    rounded = x * LOG2_E + ROUND
+    rounded = x * LOG2E + ROUND
     n = rounded - ROUND
     r = (x - n * LN2_HIGH) - n * LN2_LOW
     r2 = r * r

@@ -295,13 +295,8 @@ def _confirmed(x, first, second, rules, room):  # type: ignore[no-untyped-def]
 @jit_no_alloc
 def _differ(x, begin, middle, stop, rules, room):  # type: ignore[no-untyped-def]
     """Whether two neighbouring pieces have other means, by permutations."""
-    n, total = stop - begin, 0.0
-    for i in range(n):
-        room.values[i] = x[begin + i]
-        total += room.values[i]
-    for i in range(n):
-        room.values[i] -= total / n
-    left = middle - begin
+    n, left = stop - begin, middle - begin
+    _center(x[begin:stop], room)
     smaller = min(left, n - left)
     real, larger = _sum_of(room.values, 0, left), 0
     for done in range(1, rules.permutations + 1):

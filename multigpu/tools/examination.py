@@ -12,10 +12,14 @@ import platform
 import re
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, distributions, version
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +57,7 @@ cupy.RawKernel(source, "twice")((4,), (256,), (cupy.asarray(given), out, numpy.i
 right = bool((out.get() == 2 * given).all())
 print(json.dumps({"right": right, "seconds": round(time.perf_counter() - begin, 3)}))
 """
+ANSWER = re.compile(r'^{"right": (true|false), "seconds": ([0-9.]+)}$', re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -160,10 +165,10 @@ def examine(kernel_check: bool = True) -> Report:
 
 def diagnose(found: Survey, here: Packages) -> tuple[Finding, ...]:
     """Return what stands between the program and the GPUs, most basic first."""
-    return (*_driver_problems(found), *_cupy_problems(found, here))
+    return tuple(_problems(found, here))
 
 
-def _driver_problems(found: Survey) -> Iterator[Finding]:
+def _problems(found: Survey, here: Packages) -> Iterator[Finding]:
     if found.problem:
         yield Finding(found.problem, found.cure or "", found.broken, no_gpus=True)
     for fault in found.faults:
@@ -173,19 +178,12 @@ def _driver_problems(found: Survey) -> Iterator[Finding]:
         everything = len(found.devices) + len(found.hidden)
         text = f"{VISIBLE} hides {len(found.hidden)} of {everything} GPUs"
         yield Finding(text, f"unset {VISIBLE} to use all")
-
-
-def _cupy_problems(found: Survey, here: Packages) -> Iterator[Finding]:
-    """Yield problems of the installed CuPy, and between it and the GPUs."""
     names = [build.name for build in here.cupy]
     if len(names) > 1:
-        yield Finding(
-            f"{len(names)} CuPy builds are installed and overwrite each other's files: "
-            + " and ".join(names),
-            f"pip uninstall {' '.join(names)}, then install one extra: "
-            "pip install 'multigpu[cu13]' (or cu12)",
-            broken=True,
-        )
+        text = f"{len(names)} CuPy builds are installed and overwrite each other's files: "
+        cure = f"pip uninstall {' '.join(names)}, then install one extra: "
+        cure += "pip install 'multigpu[cu13]' (or cu12)"
+        yield Finding(text + " and ".join(names), cure, broken=True)
     if not found.devices:
         return
     if not here.cupy:
@@ -194,24 +192,18 @@ def _cupy_problems(found: Survey, here: Packages) -> Iterator[Finding]:
     needed = max(build.cuda or 0 for build in here.cupy)
     if len(names) == 1 and found.cuda and found.cuda[0] < needed:
         name, cuda = names[0], found.cuda[0]
+        text = f"the driver {found.driver} runs CUDA {dotted(found.cuda)} at most and is too old "
         cure = f"update the driver to {OLDEST_DRIVERS.get(needed, 'a newer one')} or newer"
         if cuda >= OLDEST_CUDA:
             cure += f", or pip uninstall {name} and pip install 'multigpu[cu{cuda}]'"
-        yield Finding(
-            f"the driver {found.driver} runs CUDA {dotted(found.cuda)} at most and is too old for "
-            f"{name} (CUDA {needed})",
-            cure,
-            broken=True,
-            no_gpus=True,
-        )
+        yield Finding(f"{text}for {name} (CUDA {needed})", cure, broken=True, no_gpus=True)
     if len(found.devices) > 1 and not here.versions.get("dask-cuda"):
         text = f"dask-cuda is not installed: {len(found.devices)} GPUs at the same time need it"
         yield Finding(text, _how_to_install(found))
     if not here.headers:
-        yield Finding(
-            "CUDA's headers are not installed: kernels that include them will not compile",
-            f"pip install 'cuda-toolkit[cudart,nvrtc]=={needed or NEWEST_CUDA}.*'",
-        )
+        text = "CUDA's headers are not installed: kernels that include them will not compile"
+        cure = f"pip install 'cuda-toolkit[cudart,nvrtc]=={needed or NEWEST_CUDA}.*'"
+        yield Finding(text, cure)
 
 
 def _how_to_install(found: Survey) -> str:
@@ -237,12 +229,11 @@ def failures(checks: Sequence[KernelCheck], devices: Sequence[Device]) -> tuple[
     failed = {check.uuid: check.error for check in checks if check.error}
     good = [str(device.index) for device in devices if device.uuid not in failed]
     cure = f"leave it out with --gpus {','.join(good) or 'none'}; see whether nvidia-smi works"
-    problems = (
-        f"the kernel check failed on GPU {device.index}: {failed[device.uuid]}"
+    return tuple(
+        Finding(f"the kernel check failed on GPU {device.index}: {error}", cure, broken=True)
         for device in devices
-        if device.uuid in failed
+        if (error := failed.get(device.uuid))
     )
-    return tuple(Finding(problem, cure, broken=True) for problem in problems)
 
 
 def verdict(
@@ -281,6 +272,8 @@ def installed() -> Packages:
     }
     wheel = re.compile(r"(cuda-toolkit|nvidia-cuda-(nvrtc|runtime)(-cu\d+)?)")
     cuda = {name: names[name] for name in sorted(names) if wheel.fullmatch(name)}
+    folders = (os.environ.get("CUDA_PATH"), os.environ.get("CUDA_HOME"), "/usr/local/cuda")
+    headers = (Path(folder) / HEADER for folder in folders if folder)
     return Packages(
         versions={name: names.get(name.replace(".", "-")) for name in PACKAGES},
         cupy=tuple(
@@ -289,13 +282,8 @@ def installed() -> Packages:
             if (match := CUPY.fullmatch(name))
         ),
         cuda=cuda,
-        headers=any("runtime" in name for name in cuda) or _toolkit_has_headers(),
+        headers=any("runtime" in name for name in cuda) or any(map(Path.is_file, headers)),
     )
-
-
-def _toolkit_has_headers() -> bool:
-    folders = (os.environ.get("CUDA_PATH"), os.environ.get("CUDA_HOME"), "/usr/local/cuda")
-    return any((Path(folder) / HEADER).is_file() for folder in folders if folder)
 
 
 def _program() -> str:
@@ -331,63 +319,40 @@ def check_kernels(
     devices: Sequence[Device], timeout: float = CHECK_SECONDS
 ) -> tuple[KernelCheck, ...]:
     """Compile and run a tiny kernel on every device, all at once, within `timeout` seconds."""
-    begin = time.monotonic()
-    children = [_start_check(device) for device in devices]
-    try:
-        return tuple(
-            _finish_check(device, child, begin, timeout)
-            for device, child in zip(devices, children, strict=True)
-        )
-    finally:
-        for child in children:
-            child.kill()  # does nothing to those that have ended
+    with ThreadPoolExecutor(max(1, len(devices))) as pool:
+        return tuple(pool.map(_check_kernel, devices, repeat(timeout)))
 
 
-def _start_check(device: Device) -> subprocess.Popen[str]:
+def _check_kernel(device: Device, timeout: float) -> KernelCheck:
     """Start a Python that sees this device alone and takes no kernel from CuPy's cache."""
-    return subprocess.Popen(
-        [sys.executable, "-P", "-c", KERNEL_CHECK],
-        env={**os.environ, VISIBLE: device.uuid, "CUPY_CACHE_IN_MEMORY": "1"},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-        errors="replace",
-    )
-
-
-def _finish_check(
-    device: Device, child: subprocess.Popen[str], begin: float, timeout: float
-) -> KernelCheck:
-    seconds, error = None, None
-    try:
-        stdout, stderr = child.communicate(timeout=max(0.1, begin + timeout - time.monotonic()))
-        if child.returncode:
-            last_line = stderr.strip().rpartition("\n")[2][:300]
-            error = last_line or f"the process ended with {child.returncode}"
-        else:
-            result = json.loads(stdout.strip().rpartition("\n")[2])
-            seconds = float(result["seconds"])
-            error = None if result["right"] else "the kernel's result is wrong"
-    except subprocess.TimeoutExpired:
-        _abandon(child)
+    begin, code = time.monotonic(), None
+    with tempfile.TemporaryFile() as output:
+        child = subprocess.Popen(
+            [sys.executable, "-P", "-c", KERNEL_CHECK],
+            env={**os.environ, VISIBLE: device.uuid, "CUPY_CACHE_IN_MEMORY": "1"},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+        with suppress(subprocess.TimeoutExpired):
+            code = child.wait(timeout)
+        if code is None:
+            child.kill()
+            with suppress(subprocess.TimeoutExpired):
+                child.wait(1)  # no longer: inside a hung driver it cannot die
+        output.seek(0)
+        text = output.read().decode(errors="replace")
+    seconds, error = round(time.monotonic() - begin, 3), None
+    if code is None:
         error = f"no answer within {timeout:g} seconds"
-    except (ValueError, LookupError, TypeError):
-        error = f"the process printed {stdout[:100]!r}"
-    if seconds is None:
-        seconds = round(time.monotonic() - begin, 3)
+    elif code:
+        error = text.strip().rpartition("\n")[2][:300] or f"the process ended with {code}"
+    elif not (answer := ANSWER.search(text)):
+        error = f"the process printed {text[:100]!r}"
+    else:
+        seconds = float(answer[2])
+        error = None if answer[1] == "true" else "the kernel's result is wrong"
     return KernelCheck(device.uuid, seconds, error)
-
-
-def _abandon(child: subprocess.Popen[str]) -> None:
-    """Kill a child, and wait for a second only: inside a hung driver it cannot die."""
-    child.kill()
-    try:
-        child.communicate(timeout=1)
-    except subprocess.TimeoutExpired:
-        for pipe in (child.stdout, child.stderr):
-            if pipe:
-                pipe.close()
 
 
 # ---- the report, shown ------------------------------------------------------------------------
@@ -412,52 +377,36 @@ def as_json(report: Report) -> str:
 
 def _as_lines(report: Report) -> Iterator[tuple[str, str]]:
     """Yield the report as pairs of a label and a text, findings and verdict left out."""
+    here, host, found = report.packages, report.host, report.survey
     yield "multigpu", report.program
     yield "Python", f"{report.python} on {report.system}"
-    yield (
-        "packages",
-        ", ".join(
-            f"{name} {version or '(missing)'}" for name, version in report.packages.versions.items()
-        ),
-    )
-    yield "CuPy", ", ".join(f"{b.name} {b.version}" for b in report.packages.cupy) or "none"
-    wheels = [f"{name} {version}" for name, version in report.packages.cuda.items()]
-    yield "CUDA wheels", ", ".join(wheels) or "none"
-    yield "CPU", _limited(f"{report.host.threads} threads", report.host.threads_limit)
-    memory = f"{gib(report.host.memory_bytes)}, {gib(report.host.free_bytes)} free"
-    yield "memory", _limited(memory, report.host.memory_limit)
-    yield from _gpu_lines(report)
-
-
-def _gpu_lines(report: Report) -> Iterator[tuple[str, str]]:
-    found = report.survey
-    cuda = f" (CUDA {dotted(found.cuda)})" if found.cuda else ""
-    yield "driver", f"{found.driver or 'none'}{cuda}"
+    yield "packages", ", ".join(f"{name} {v or '(missing)'}" for name, v in here.versions.items())
+    yield "CuPy", ", ".join(f"{build.name} {build.version}" for build in here.cupy) or "none"
+    yield "CUDA wheels", ", ".join(f"{name} {v}" for name, v in here.cuda.items()) or "none"
+    yield "CPU", _limited(f"{host.threads} threads", host.threads_limit)
+    memory = f"{gib(host.memory_bytes)}, {gib(host.free_bytes)} free"
+    yield "memory", _limited(memory, host.memory_limit)
+    cuda = f"CUDA {dotted(found.cuda)}" if found.cuda else None
+    yield "driver", _limited(found.driver or "none", cuda)
     checks = {check.uuid: check for check in report.checks}
     for device in found.devices:
-        yield f"GPU {device.index}", f"{_gpu(device)}, {_checked(checks.get(device.uuid))}"
+        outcome = "kernel not checked"
+        if check := checks.get(device.uuid):
+            outcome = "kernel failed" if check.error else f"kernel ran in {check.seconds:.1f} s"
+        yield f"GPU {device.index}", f"{_gpu(device)}, {outcome}"
     for device in found.hidden:
         yield "hidden GPU", _gpu(device)
 
 
 def _gpu(device: Device) -> str:
-    capability = device.compute_capability
-    parts = [
-        device.name,
-        f"{gib(device.total_bytes)}, {gib(device.free_bytes)} free"
-        if device.total_bytes
-        else "memory shared with the CPU",
-        f"compute capability {dotted(capability)}" if capability else "",
-        "MIG instance" if device.mig else "",
-        device.uuid,
-    ]
+    memory, capability = "memory shared with the CPU", device.compute_capability
+    if device.total_bytes:
+        memory = f"{gib(device.total_bytes)}, {gib(device.free_bytes)} free"
+    parts = (
+        device.name, memory, f"compute capability {dotted(capability)}" if capability else "",
+        "MIG instance" if device.mig else "", device.uuid,
+    )  # fmt: skip
     return ", ".join(part for part in parts if part)
-
-
-def _checked(check: KernelCheck | None) -> str:
-    if check is None:
-        return "kernel not checked"
-    return "kernel failed" if check.error else f"kernel ran in {check.seconds:.1f} s"
 
 
 def _limited(text: str, limit: str | None) -> str:

@@ -316,7 +316,7 @@ def test_model_against__is_that_of_the_reference(backend: Any, kind: str, sample
         )
 
 
-@pytest.mark.parametrize("classes", [13, 20])  # on CPUs the loops differ between the two
+@pytest.mark.parametrize("classes", [13, 20])  # a CPU's loops over few are unrolled
 @pytest.mark.parametrize("device", DEVICES)
 def test_model__of_many_classes_in_any_order(backend: Any, classes: int) -> None:
     rng = np.random.default_rng(13)
