@@ -28,7 +28,7 @@ from multigpu.cluster.devices.gpus import VISIBLE, Device, Survey, survey
 from multigpu.run.command import number_of
 
 PACKAGES = (
-    "numpy", "numba", "dask", "distributed", "pyarrow", "isal", "backports.zstd", "fsspec",
+    "numpy", "numba", "dask", "distributed", "pyarrow", "isal", "fsspec",
     "click", "rich", "nvidia-ml-py", "dask-cuda",
 )  # fmt: skip
 CUPY = re.compile(r"cupy(-cuda(\d\d)[0-9x]+|-rocm.*)?")

@@ -290,23 +290,14 @@ def test_dock__notes_ligands_outside_of_the_grid(
     )
 
 
-@pytest.mark.parametrize(
-    ("package", "options", "what"),
-    [
-        ("plotly", ("--report", "r.html"), "reports"),
-        ("rdkit", ("-o", "poses.pdbqt"), "atom types of SDF files"),
-    ],
-)
-def test_dock__names_the_package_that_is_missing(
-    dock: Dock, monkeypatch: pytest.MonkeyPatch, package: str, options: tuple[str, ...], what: str
+def test_dock__says_before_the_run_that_rdkit_cannot_draw(
+    dock: Dock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in [name for name in sys.modules if name.partition(".")[0] == package]:
-        monkeypatch.setitem(sys.modules, module, None)
+    """As in containers without libXrender."""
     monkeypatch.delitem(sys.modules, "multigpu.dock.report", raising=False)
-    monkeypatch.setitem(sys.modules, package, None)
-    problem = rf"{what} need the package {package}: pip install {package}"
-    with pytest.raises(UsageError, match=problem):
-        dock(*options)
+    monkeypatch.setitem(sys.modules, "rdkit.Chem.Draw.rdMolDraw2D", None)
+    with pytest.raises(UsageError, match=r"--report: RDKit cannot draw: .*libxrender1"):
+        dock("--report", "r.html")
 
 
 @pytest.mark.parametrize("alone", [False, True])

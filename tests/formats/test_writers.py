@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from backports import zstd
 from hypothesis import example, given
 from hypothesis import strategies as st
 from support.examples import examples
@@ -23,6 +22,7 @@ from support.scanned import signatures_named
 from multigpu.errors import UsageError
 from multigpu.formats.storage import compressed
 from multigpu.formats.storage.compressed import compression_of
+from multigpu.formats.storage.zstandard import zstd
 from multigpu.formats.tables import columns, parquet
 from multigpu.formats.tables.batch import Batch
 from multigpu.formats.tables.writers import (

@@ -327,7 +327,7 @@ def test_check_kernels__on_the_gpus_of_this_machine() -> None:
 
 def test_installed__finds_builds_wheels_and_versions(monkeypatch: pytest.MonkeyPatch) -> None:
     there = {
-        "NumPy": "2.4.6", "backports.zstd": "1.8.0", "cupy_cuda13x": "14.2.0",
+        "NumPy": "2.4.6", "nvidia.ml_py": "13.6", "cupy_cuda13x": "14.2.0",
         "cupy-cuda12x": "14.1.0", "cupy-xarray": "1", "nvidia-cuda-nvrtc-cu12": "12.9.86",
         "nvidia-cuda-runtime": "13.4.92", "nvidia-cuda-cupti": "13.0", "cuda-toolkit": "13.4.3",
     }  # fmt: skip
@@ -343,7 +343,7 @@ def test_installed__finds_builds_wheels_and_versions(monkeypatch: pytest.MonkeyP
     }
     assert here.headers
     assert here.versions["numpy"] == "2.4.6"
-    assert here.versions["backports.zstd"] == "1.8.0"
+    assert here.versions["nvidia-ml-py"] == "13.6"
     assert here.versions["dask"] is None
 
 
