@@ -2,6 +2,7 @@
 
 import os
 import pty
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -116,10 +117,19 @@ def test_demo__runs_every_kind_of_job(tmp_path: Path) -> None:
         assert (folder / name).stat().st_size > 100, name
     shown = [line.split()[2] for line in run.all_err.splitlines() if line.startswith("$ multigpu ")]
     assert set(shown) == {"scan", "cnv", "dock", "simulate"}
-    first, second = run.out.splitlines()
+    first, *others = run.out.splitlines()
     matches = len((folder / "matches.tsv").read_text().splitlines()) - 1
     assert first.startswith(f"Found {matches} matches (in {folder}/matches.tsv), ")
-    assert second.startswith("Try these commands on files of your own")
+    tried = [shlex.split(line.partition("|")[0]) for line in others if "multigpu " in line[:14]]
+    assert [words[1] for words in tried] == ["scan", "cnv", "dock"]
+    # What the commands of the demo, and those to try, need was compiled before the first.
+    after = run.all_err.partition("$ multigpu simulate")[2]
+    assert "compiling" not in after
+    for words in tried:
+        words = [word.replace("more-", f"{tmp_path}/more-") for word in words[1:]]
+        again = program(*words, "--gpus", "none")
+        assert again.status == 0, again.err
+        assert "compiling" not in again.all_err
 
 
 def test_demo__needs_a_folder_that_can_be_made(tmp_path: Path) -> None:

@@ -65,14 +65,14 @@ def notes(counts: Counts, said: str, **options: Any) -> list[str]:
 
 def test_advice__genes_that_are_a_chromosome_are_shown_genome_wide() -> None:
     said = advice(panel())
-    assert said.startswith("no CNVs were found; what may show some: --genome-wide (every chrom")
+    assert said.startswith("no CNVs were found; what may show some: genome_wide (every chrom")
     assert "has 12 regions in the median" in said
     assert calls(panel(), genome_wide=True) == LOST
 
 
 def test_advice__a_width_that_shows_them() -> None:
     said = advice(panel(), genome_wide=True, min_width=20)
-    assert "; what may show some: --min-width 12 (2 segments are beyond the thresholds" in said
+    assert "; what may show some: min_width 12 (2 segments are beyond the thresholds" in said
     assert calls(panel(), genome_wide=True, min_width=12) == LOST
 
 
@@ -80,7 +80,7 @@ def test_advice__a_width_that_shows_them() -> None:
 def test_advice__a_threshold_that_shows_them(use_median: bool) -> None:
     options = {"genome_wide": True, "use_median": use_median}
     said = advice(panel(), lower=-1.5, **options)
-    threshold = said.partition("--lower ")[2].partition(" ")[0]
+    threshold = said.partition("lower ")[2].partition(" ")[0]
     assert "the threshold is -1.5" in said
     assert set(calls(panel(), lower=float(threshold), **options)) & set(LOST)
 

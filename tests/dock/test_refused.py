@@ -153,7 +153,7 @@ def test_dock__names_atom_types_without_a_map(dock: Dock, golden: Path) -> None:
         (("--origin", "0,0,0", "--spacing", "0"), "the spacing along x is 0, not positive"),
         (("-o", "poses.txt"), r"poses\.txt: poses are written as"),
         (("-o", "nowhere/poses.sdf"), "there is no directory"),
-        (("-o", "x" * 300), "cannot be written: file name too long"),
+        (("-o", "x" * 300 + ".sdf"), "cannot be written: file name too long"),
         (("-o", "poses.mol2"), "poses in MOL2 can be written of MOL2 only"),
         (("-o", "poses.sdf", "--scores", "poses.sdf"), "is named twice"),
         (("-o", "poses/", "--log-json", "poses"), "is named twice"),
