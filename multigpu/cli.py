@@ -32,7 +32,7 @@ TOOLS = {
 COMMANDS = WORKLOADS | TOOLS
 VERSION = click.version_option(__version__, "-V", "--version", prog_name="multigpu")
 CITATION = f"""\
-multigpu {__version__}, by the multigpu maintainers (Apache License 2.0).
+multigpu {__version__}, by the maintainers of multigpu (Apache License 2.0).
 
 Please cite the program with its version, and for copy numbers the model:
 Klambauer G, Schwarzbauer K, Mayr A, Clevert D-A, Mitterecker A, Bodenhofer U, Hochreiter S:
