@@ -61,7 +61,6 @@ def write_report(path: str, job: "DockJob", summary: dict[str, Any]) -> None:
         histogram=_html(_histogram(scores), "scores"),
         view=_html(_view(job.pocket, job.best), "pocket"),
         best=[(best, _depiction(best)) for best in job.best],
-        devices=Markup(job.chart.svg()),
         skipped=job.stats.skipped[:SKIPPED],
         skipped_count=len(job.stats.skipped),
     )

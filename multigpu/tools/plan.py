@@ -1,7 +1,7 @@
 """`multigpu plan`: how a job would be cut into chunks."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from copy import copy
 from dataclasses import asdict, dataclass
@@ -47,22 +47,16 @@ OF_RUNS = frozenset({
 })  # fmt: skip
 
 
-def _plan_of(planned: click.Command) -> Callable[[Callable[..., None]], click.Command]:
-    """Return a decorator that makes a command of `plan`, with the options of the planned one."""
+def _options_of(planned: click.Command) -> list[click.Parameter]:
+    """Return the options of a command for its plan; those of OF_RUNS are not in the help."""
     params = [copy(param) for param in planned.params if param.name != "version"]
     for param in params:
         if isinstance(param, click.Option) and param.name in OF_RUNS:
             param.hidden, param.required = True, False
-
-    def decorate(function: Callable[..., None]) -> click.Command:
-        made = command.command()(function)
-        made.params = [*params, AS_JSON]
-        return made
-
-    return decorate
+    return [*params, AS_JSON]
 
 
-@_plan_of(scan_command)
+@command.command(params=_options_of(scan_command))
 def scan(**values: Any) -> None:
     """Show the chunk plan of `multigpu scan` with the same options."""
     from multigpu.scan.inputs import expand_inputs
@@ -110,7 +104,7 @@ def scan(**values: Any) -> None:
     )
 
 
-@_plan_of(dock_command)
+@command.command(params=_options_of(dock_command))
 def dock(**values: Any) -> None:
     """Show the chunk plan of `multigpu dock` with the same options."""
     from multigpu.dock.job import DockJob
@@ -143,7 +137,7 @@ def dock(**values: Any) -> None:
     )
 
 
-@_plan_of(cnv_command)
+@command.command(params=_options_of(cnv_command))
 def cnv(**values: Any) -> None:
     """Show how `multigpu cnv` with the same options brings chromosomes to devices.
 
@@ -188,7 +182,7 @@ def cnv(**values: Any) -> None:
     )
 
 
-@_plan_of(count_command)
+@command.command(params=_options_of(count_command))
 def count(**values: Any) -> None:
     """Show what `multigpu count` with the same options would count; no read is looked at."""
     from multigpu.count.job import CountJob
