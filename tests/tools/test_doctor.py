@@ -14,6 +14,7 @@ from click.testing import CliRunner
 
 from multigpu.cluster.devices import gpus as devices
 from multigpu.cluster.devices.gpus import Device, Survey
+from multigpu.errors import UsageError
 from multigpu.tools import examination as doctor
 from multigpu.tools.doctor import command
 from multigpu.tools.examination import Build, Host, KernelCheck, Packages
@@ -235,6 +236,14 @@ def test_command__mig_instance_and_memory_shared_with_the_cpu(
     result = run(monkeypatch, Survey(devices=(instance,)), packages(CU13))
     line = "NVIDIA H200 MIG 1g.18gb, memory shared with the CPU, MIG instance, MIG-0, kernel ran"
     assert line in result.output
+
+
+def test_command__looks_at_the_gpus_that_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = packages(CU13)
+    assert "will use 1 GPU: " in run(monkeypatch, machine(2), here, "--gpus", "1").output
+    without = run(monkeypatch, machine(2), here, "--gpus", "none")
+    assert "scan will use 16 CPU threads: --gpus none" in without.output
+    assert isinstance(run(monkeypatch, machine(2), here, "--gpus", "7").exception, UsageError)
 
 
 def test_command__without_the_kernel_check(monkeypatch: pytest.MonkeyPatch) -> None:
