@@ -73,6 +73,12 @@ class LazyGroup(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
 
+def _cite(context: click.Context, _: click.Parameter, given: bool) -> None:
+    if given:
+        click.echo(CITATION)
+        context.exit()
+
+
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @VERSION
 @click.option(
@@ -80,7 +86,7 @@ class LazyGroup(click.Group):
     is_flag=True,
     is_eager=True,
     expose_value=False,
-    callback=lambda context, _, given: given and (click.echo(CITATION), context.exit()),
+    callback=_cite,
     help="Show how to cite the program and exit.",
 )
 def cli() -> None:

@@ -31,7 +31,7 @@ from multigpu.dock.options import FARTHEST
 from multigpu.formats.molecules.registry import FORMATS
 from multigpu.kernels.rotation import types
 
-SEVERAL = "give one of precision, rotations and rotation file, not several"
+SEVERAL = "give one of --precision, --rotations and --rotation-file, not several"
 
 
 def test_dock__skips_what_cannot_be_docked_and_says_so(
