@@ -27,12 +27,9 @@ simulate ligands --count 100 -o {}/ligands.sdf
 simulate pocket -o {}/pocket.npz
 dock {}/ligands.sdf --pocket {}/pocket.npz -o {}/poses.sdf --report {}/poses.html
 """  # {} is the folder
-SMALLER = {  # generated data with which the steps need the same functions
-    "signatures": "--count 4",
-    "samples": "--clean 4 --infected 4",
+SMALLER = {  # with which the steps need the same functions; of samples only all of them are cut
     "counts": "--regions 400 --cnvs 3 --chromosomes 2",
     "ligands": "--count 3",
-    "pocket": "",
 }
 NEXT = """
     multigpu scan {}/samples.fastq -s {}/signatures.fasta --strand both | head
@@ -66,7 +63,7 @@ def command(output: str, gpus: str, debug: bool) -> None:
         Path(output).mkdir(parents=True, exist_ok=True)
     with scratch_folder() as scratch, compilation_reported():
         for words in _steps(str(scratch), gpus):
-            more = SMALLER[words[1]].split() if words[0] == "simulate" else ["--quiet"]
+            more = SMALLER.get(words[1], "").split() if words[0] == "simulate" else ["--quiet"]
             cli.main([*words, *more], prog_name="multigpu", standalone_mode=False)
     for words in _steps(output, gpus):
         click.echo(f"$ multigpu {shlex.join(words)}", err=True)
