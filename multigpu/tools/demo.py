@@ -32,7 +32,7 @@ SMALLER = {  # with which the steps need the same functions; of samples only all
     "ligands": "--count 3",
 }
 NEXT = """
-    multigpu scan {}/samples.fastq -s {}/signatures.fasta --strand both | head
+    multigpu scan {}/samples.fastq -s {}/signatures.fasta --min-score 20 | head
     multigpu cnv {}/counts.parquet -o more-calls --prior-impact 10
     multigpu dock {}/ligands.sdf --pocket {}/pocket.npz -o more-poses.sdf --top 3"""
 

@@ -296,6 +296,7 @@ def test_dock__says_before_the_run_that_rdkit_cannot_draw(
     """As in containers without libXrender."""
     monkeypatch.delitem(sys.modules, "multigpu.dock.report", raising=False)
     monkeypatch.setitem(sys.modules, "rdkit.Chem.Draw.rdMolDraw2D", None)
+    monkeypatch.delattr("rdkit.Chem.Draw.rdMolDraw2D", raising=False)
     with pytest.raises(UsageError, match=r"--report: RDKit cannot draw: .*libxrender1"):
         dock("--report", "r.html")
 
