@@ -102,12 +102,12 @@ SMALL = (("chr1", 300), ("chr2", 300), ("chr21", 40))
 def test_advice__a_whole_chromosome_that_its_own_size_factors_hide() -> None:
     counts = cohort({("chr21", 3): 1.5}, sizes=SMALL)
     (note,) = notes(counts, "no CNVs were found")
-    assert "--genome-wide (s3 has 1.50 times the usual reads on chr21: " in note
+    assert "genome_wide (s3 has 1.50 times the usual reads on chr21: " in note
     assert set(calls(counts, genome_wide=True)) == {("chr21", "s3")}
     assert not notes(counts, "on chr21", genome_wide=True)
     # Beside a CNV that was found, too.
     counts.values[100:130, 1] //= 2
-    assert notes(counts, "what may show CNVs that were not found: --genome-wide (s3 has 1.50 times")
+    assert notes(counts, "what may show CNVs that were not found: genome_wide (s3 has 1.50 times")
     assert not notes(cohort({}, sizes=SMALL), "usual reads")
 
 
@@ -119,9 +119,7 @@ def test_advice__few_reads_and_near_misses_beside_a_cnv() -> None:
     counts = cohort({})
     counts.values[100:110, 1] //= 2
     counts.values[108, 1] *= 2  # within the loss: its mean comes near the threshold only
-    (note,) = notes(
-        counts, "--use-median (the median is beyond a threshold, the mean not: s1 chr1:"
-    )
+    (note,) = notes(counts, "use_median (the median is beyond a threshold, the mean not: s1 chr1:")
     assert calls(counts) == []
     assert calls(counts, use_median=True) == [("chr1", "s1")]
 
@@ -206,11 +204,11 @@ def test_x__without_y_in_anybody_is_noted() -> None:
 
 def test_genome__that_may_be_another_is_noted() -> None:
     counts = cohort({})
-    (note,) = notes(counts, "--genome", genome="hg83")
-    assert note == "--genome 'hg83' is not known: did you mean hg38?"
-    assert not notes(counts, "--genome", genome="GRCh38")
-    assert not notes(counts, "--genome", genome="rheMac10")
+    (note,) = notes(counts, "genome", genome="hg83")
+    assert note == "genome 'hg83' is not known: did you mean hg38?"
+    assert not notes(counts, "genome", genome="GRCh38")
+    assert not notes(counts, "genome", genome="rheMac10")
     regions = replace(counts.regions, start=counts.regions.start + 249_000_000)
     regions = replace(regions, end=regions.start + 1000)
-    (note,) = notes(replace(counts, regions=regions), "--genome hg19", genome="hg19")
+    (note,) = notes(replace(counts, regions=regions), "genome hg19", genome="hg19")
     assert "regions end after the end of its chr1, chr2: is it another?" in note

@@ -18,6 +18,7 @@ from support.bams import write_alignments
 from support.cohorts import cohort, of_sexes
 from support.program import Ended
 
+from multigpu import UsageError
 from multigpu.cnv.job import CnvJob
 from multigpu.cnv.options import CnvOptions
 from multigpu.cnv.output import folder as output
