@@ -6,6 +6,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+LOWEST := .venv-lowest
 
 # The lock that running needs: cu13 or cu12 by what the NVIDIA driver supports, else core. One that is
 # installed already stays, because a newer driver runs it too and two CuPy wheels never share a .venv.
@@ -13,7 +14,7 @@ INSTALLED_CUDA = $(patsubst $(VENV)/.installed-%,%,$(wildcard $(VENV)/.installed
 DRIVER_CUDA = $(shell nvidia-smi 2>/dev/null | sed -n 's/.*CUDA[A-Za-z ]* Version: *\([0-9]*\).*/\1/p' | head -n 1)
 RUNTIME ?= $(or $(INSTALLED_CUDA),$(if $(filter 12 13,$(DRIVER_CUDA)),cu$(DRIVER_CUDA),core))
 
-# uv pip compile: one file for Python 3.11 to 3.13. LOCK_FLAGS=--upgrade takes the newest versions.
+# uv pip compile: one file for every Python from 3.11 on. LOCK_FLAGS=--upgrade takes the newest versions.
 LOCK_FLAGS ?=
 SCHEDULES ?= 100
 KILL_SECONDS ?= 600
@@ -34,13 +35,14 @@ COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
 
 .DEFAULT_GOAL := help
 .SECONDEXPANSION:
-.PHONY: help demo quick test test-all coverage soak check format lock clean
+.PHONY: help demo quick test test-all lowest coverage soak check format lock clean
 
 help:
 	@echo "make demo     install, and run scan, cnv and dock on small generated data (RUNTIME=core|cu12|cu13 overrides the choice)"
 	@echo "make quick    unit tests: a minute (ARGS='-k scan' goes to pytest, here and below)"
 	@echo "make test     all tests but those marked slow or faults"
 	@echo "make test-all all tests: half an hour"
+	@echo "make lowest   unit tests with the lowest versions that pyproject.toml allows, in .venv-lowest: ten minutes"
 	@echo "make coverage the lines that tests run, per folder"
 	@echo "make soak     100 random fault schedules for each job (SCHEDULES=20 for fewer), then ten minutes of kill points"
 	@echo "              (KILL_SECONDS=60, SEED=2) and ten of damaged files (MUTANT_SECONDS=60): 50 minutes"
@@ -63,6 +65,16 @@ test: $(INSTALLED)
 
 test-all: $(INSTALLED)
 	@$(PYTEST) $(ARGS)
+
+# With wheels only: of a package that has none for this Python, the lowest version that has.
+lowest: $(VENV)/.installed-uv
+	@$(BIN)/uv pip compile --quiet --resolution lowest-direct --only-binary :all: --no-header --no-annotate \
+		--python $(BIN)/python --extra dev pyproject.toml --output-file $(VENV)/lowest.txt
+	@$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(LOWEST)
+	@$(BIN)/uv pip install --quiet --python $(LOWEST) --requirement $(VENV)/lowest.txt
+	@$(BIN)/uv pip install --quiet --python $(LOWEST) --no-deps --no-build-isolation --editable .
+	@PYTHONDONTWRITEBYTECODE= $(LOWEST)/bin/python -m pytest -n $(TEST_PROCESSES) --dist worksteal \
+		-m "unit and not slow and not gpu" --hypothesis-profile quick $(ARGS)
 
 coverage: $(INSTALLED)
 	@$(PYTEST) -m $(MEASURED) --cov --cov-report= $(ARGS)
@@ -96,14 +108,14 @@ lock: $(VENV)/.installed-uv
 	$(COMPILE) --extra cu12 --constraint requirements/dev.txt --output-file requirements/cu12.txt
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage*
+	rm -rf $(VENV) $(LOWEST) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage*
 	find multigpu cluster kernels tests benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
 $(VENV)/.created:
 	@command -v $(PYTHON) >/dev/null || { \
-		echo "There is no $(PYTHON): install Python 3.11, 3.12 or 3.13, or say which: make PYTHON=/path/to/python3" >&2; exit 1; }
-	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' || { \
-		echo "$$($(PYTHON) --version) is not 3.11, 3.12 or 3.13; say which to use: make PYTHON=python3.12" >&2; exit 1; }
+		echo "There is no $(PYTHON): install Python 3.11 or newer, or say which: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "$$($(PYTHON) --version) is older than 3.11; say which to use: make PYTHON=python3.12" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 		echo "$(PYTHON) lacks the modules venv or ensurepip; on Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
 	@$(PYTHON) -m venv --clear $(VENV)

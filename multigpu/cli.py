@@ -30,6 +30,15 @@ TOOLS = {
     "tls": "Make credentials for a Dask cluster of your own.",
 }
 COMMANDS = WORKLOADS | TOOLS
+VERSION = click.version_option(__version__, "-V", "--version", prog_name="multigpu")
+CITATION = f"""\
+multigpu {__version__}, by the maintainers of multigpu (Apache License 2.0).
+
+Please cite the program with its version, and for copy numbers the model:
+Klambauer G, Schwarzbauer K, Mayr A, Clevert D-A, Mitterecker A, Bodenhofer U, Hochreiter S:
+cn.MOPS: mixture of Poissons for discovering copy number variations in next-generation
+sequencing data with a low false discovery rate. Nucleic Acids Research 40(9): e69, 2012.
+doi:10.1093/nar/gks003"""
 
 
 class LazyGroup(click.Group):
@@ -43,6 +52,8 @@ class LazyGroup(click.Group):
             return None
         place = f"multigpu.{name}.command" if name in WORKLOADS else f"multigpu.tools.{name}"
         command: click.Command = importlib.import_module(place).command
+        if all(each.name != "version" for each in command.params):
+            VERSION(command)
         return command
 
     def resolve_command(
@@ -62,15 +73,31 @@ class LazyGroup(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
 
+def _cite(context: click.Context, _: click.Parameter, given: bool) -> None:
+    if given:
+        click.echo(CITATION)
+        context.exit()
+
+
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, "-V", "--version", prog_name="multigpu")
+@VERSION
+@click.option(
+    "--citation",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_cite,
+    help="Show how to cite the program and exit.",
+)
 def cli() -> None:
-    """Batch processing for genomics and molecular structures that fills every GPU it is given."""
+    """Sequences in reads and genomes, copy numbers, rigid docking; on CPUs, GPUs and clusters."""
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run a command and exit: 0; 1 failed; 2 the user's mistake; 3 in part; 128 + n by signal n."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    if arguments[:1] == ["help"]:
+        arguments = [*arguments[1:], "--help"]
     debug = "--debug" in arguments
     if logging.lastResort:
         logging.lastResort.setFormatter(_PrintableNotes())

@@ -1,15 +1,19 @@
 """The command line in a terminal: completion, progress, the last line, the demo."""
 
+import json
 import os
 import pty
+import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
+import pysam
 import pytest
-from support.program import program
+from support.program import ROOT, program
 
-from multigpu import cli
+from multigpu import __version__, cli
 
 READS = "@r1\nTTACGTAA\n+\nIIIIIIII\n@r2\nGGGGGGGG\n+\nIIIIIIII\n"
 
@@ -116,10 +120,33 @@ def test_demo__runs_every_kind_of_job(tmp_path: Path) -> None:
         assert (folder / name).stat().st_size > 100, name
     shown = [line.split()[2] for line in run.all_err.splitlines() if line.startswith("$ multigpu ")]
     assert set(shown) == {"scan", "cnv", "dock", "simulate"}
-    first, second = run.out.splitlines()
+    first, *others = run.out.splitlines()
     matches = len((folder / "matches.tsv").read_text().splitlines()) - 1
     assert first.startswith(f"Found {matches} matches (in {folder}/matches.tsv), ")
-    assert second.startswith("Try these commands on files of your own")
+    tried = [
+        shlex.split(line.partition("|")[0]) for line in others if line.startswith("    multigpu ")
+    ]
+    assert [words[1] for words in tried] == ["scan", "cnv", "dock"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_demo__compiles_all_before_its_first_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    folder = tmp_path / "demo"
+    run = program("demo", "-o", str(folder), "--gpus", "none", timeout=800)
+    before, first, after = run.all_err.partition("$ multigpu simulate")
+    assert "compiling" in before
+    assert first
+    assert "compiling" not in after
+    for line in run.out.splitlines():
+        if line.startswith("    multigpu "):
+            words = shlex.split(line.partition("|")[0].replace("more-", f"{tmp_path}/more-"))
+            again = program(*words[1:], "--gpus", "none")
+            assert again.status == 0, again.err
+            assert "compiling" not in again.all_err
 
 
 def test_demo__needs_a_folder_that_can_be_made(tmp_path: Path) -> None:
@@ -131,3 +158,47 @@ def test_demo__needs_a_folder_that_can_be_made(tmp_path: Path) -> None:
 
 def test_help__lists_every_command() -> None:
     assert all(name in program("--help").out for name in cli.COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (["help"], "Usage: multigpu [OPTIONS]"),
+        (["help", "scan"], "Usage: multigpu scan [OPTIONS]"),
+        (["help", "plan", "dock"], "Usage: multigpu plan dock [OPTIONS]"),
+        (["scan", "--version"], "multigpu, version "),
+        (["simulate", "-V"], "multigpu, version "),
+        (["--citation"], "doi:10.1093/nar/gks003"),
+    ],
+    ids=" ".join,
+)
+def test_help_and_version__are_where_they_are_looked_for(words: list[str], shown: str) -> None:
+    run = program(*words)
+    assert run.status == 0
+    assert shown in run.out
+
+
+def test_plan__takes_the_whole_line_of_a_run(inputs: list[str], tmp_path: Path) -> None:
+    output = tmp_path / "x.sam"
+    more = ["-o", str(output), "--ambiguous", "--quiet", "--summary", str(tmp_path / "s.json")]
+    assert "signatures    1\n" in program("plan", "scan", *inputs, *more).out
+    assert sorted(tmp_path.iterdir()) == [tmp_path / "reads.fastq", tmp_path / "wanted.fasta"]
+    assert "--summary" not in program("plan", "scan", "--help").out
+
+
+def test_plan__of_a_count_names_files_and_regions(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.bam")
+    with pysam.AlignmentFile(path, "wb", reference_names=["c"], reference_lengths=[60_000]):
+        pass
+    run = program("plan", "count", path, "-o", "counts.tsv")
+    size = Path(path).stat().st_size
+    assert run.out == f"counts        1 sample × 3 regions\n{path}: a, {size} bytes, no index\n"
+    facts = json.loads(program("plan", "count", path, "--json").out)
+    assert (facts["regions"], [each["sample"] for each in facts["files"]]) == (3, ["a"])
+
+
+def test_versions__agree() -> None:
+    lines = (ROOT / "CITATION.cff").read_text(encoding="utf-8").splitlines()
+    assert f"version: {__version__}" in lines
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["version"] == __version__

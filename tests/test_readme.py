@@ -1,11 +1,11 @@
-"""The commands of the README, in its order, in an empty folder."""
+"""The commands of the README and of the tour, in their order, in an empty folder."""
 
 from pathlib import Path
 
 import pytest
 from support.readme import commands, printed
 
-README = Path(__file__).resolve().parents[1] / "README.md"
+ROOT = Path(__file__).resolve().parents[1]
 OF_THIS_MACHINE = ("multigpu plan", "multigpu doctor")  # what they print differs
 
 
@@ -21,9 +21,10 @@ def test_commands__are_found_with_what_they_print() -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_readme__prints_what_it_shows(tmp_path: Path) -> None:
-    wanted = list(commands(README.read_text(encoding="utf-8")))
-    assert len(wanted) > 15
+@pytest.mark.parametrize(("page", "least"), [("README.md", 7), ("docs/tour.md", 16)])
+def test_page__prints_what_it_shows(page: str, least: int, tmp_path: Path) -> None:
+    wanted = list(commands((ROOT / page).read_text(encoding="utf-8")))
+    assert len(wanted) >= least
     said = tmp_path / "stderr"
     with said.open("wb") as errors:
         outputs = printed(wanted, tmp_path, 500, errors.fileno())

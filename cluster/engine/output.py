@@ -81,6 +81,8 @@ def is_replaced(path: str | None) -> bool:
 
 def _problem(path: str) -> str | None:
     """Return what is wrong with the target, None where nothing is."""
+    with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+        os.lstat(path)  # from Python 3.14 on `exists` is silent about names that are too long
     target = Path(path).resolve()
     if target.is_symlink():  # Python 3.13 resolves what it can
         return "its links lead in a circle"

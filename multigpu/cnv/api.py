@@ -1,7 +1,7 @@
 """The Python function `multigpu.cnv`."""
 
 from collections.abc import Iterable
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from multigpu.cnv.opening import open_job
@@ -12,13 +12,20 @@ from multigpu.cnv.result import CnvResult
 from multigpu.cnv.samples.inputs import COUNTING, SampleInput
 from multigpu.count.options import CountOptions
 from multigpu.errors import UsageError
-from multigpu.run.keywords import ALIASES, check_keywords, run_keywords
+from multigpu.run.keywords import (
+    ALIASES,
+    check_keywords,
+    in_python,
+    parameters_named,
+    run_keywords,
+)
 from multigpu.run.options import RunOptions
 from multigpu.run.values import text_of
 
 COMMAND_NAMES = {**ALIASES, "counts_cache": "cache"}  # names on the command line, and ours
 
 
+@parameters_named()
 def cnv(
     counts_or_bams: Any,
     *,
@@ -75,7 +82,8 @@ def cnv(
         given=tuple(name for name, value in options.items() if value is not None),
     )
     keep = matrices.names(chosen.posterior) if keep_matrices else ()
-    return open_job(request, client=client).result(keep, shown=SHOWN_REGIONS)
+    result = open_job(request, client=client).result(keep, shown=SHOWN_REGIONS)
+    return replace(result, notes=tuple(map(in_python, result.notes)))
 
 
 def _pop(options: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:

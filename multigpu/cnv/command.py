@@ -95,7 +95,7 @@ def command(**values: Any) -> None:
 
 def _check_files(request: "CnvRequest", outputs: OutputOptions, reporting: Reporting) -> None:
     """Raise UsageError for outputs that cannot be written, or would replace an input."""
-    from multigpu.cnv.output.folder import COUNTS, FILES, check_packages
+    from multigpu.cnv.output.folder import COUNTS, FILES
 
     others = [request.counting.regions, request.ploidy, request.sex]
     inputs = [path for path in (*request.paths, *others) if path]
@@ -106,7 +106,6 @@ def _check_files(request: "CnvRequest", outputs: OutputOptions, reporting: Repor
     if not reporting.quiet and any(folder == Path(path).absolute().parent for path in inputs):
         note = f"results stand among the inputs in {outputs.output}: -o NEWFOLDER keeps them apart"
         click.echo(f"multigpu: note: {note}", err=True)
-    check_packages(outputs)
 
 
 def _count_alignments(reporting: Reporting) -> "Callable[[CountJob], Counts]":

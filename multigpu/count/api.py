@@ -9,9 +9,10 @@ from multigpu.count.options import WINDOW, CountOptions
 from multigpu.formats.alignments.files import files_of
 from multigpu.formats.tables.counts import Counts
 from multigpu.run.job import Paths, path_list
-from multigpu.run.keywords import run_options
+from multigpu.run.keywords import parameters_named, run_options
 
 
+@parameters_named()
 def count(
     files: Paths,
     *,

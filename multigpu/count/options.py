@@ -64,9 +64,9 @@ class CountOptions:
         )
         object.__setattr__(self, "counting", reads)
         if self.regions is not None and self.chromosomes:
-            raise UsageError("give regions or chromosomes, not both")
+            raise UsageError("give --regions or --chromosomes, not both")
         if self.regions is not None and self.window != WINDOW:
-            raise UsageError("give regions or a window, not both")
+            raise UsageError("give --regions or --window, not both")
 
 
 def _name_list(_: str, value: str | Sequence[str]) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from multigpu.dock.request import DockRequest
 from multigpu.formats.molecules.pockets import Vector
 from multigpu.formats.tables.batch import PoseBatch
 from multigpu.run.job import Paths, journal_path, path_list
-from multigpu.run.keywords import run_options
+from multigpu.run.keywords import parameters_named, run_options
 from multigpu.run.values import path_of
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class DockResult:
         return self._batches()
 
     def _batches(self) -> Iterator[PoseBatch]:
-        with self._job.keep_journal():
+        with parameters_named(), self._job.keep_journal():
             for docked in self._job.parts():
                 yield docked.rows
 
@@ -60,6 +60,7 @@ class DockResult:
         return self.to_table().to_pandas()
 
 
+@parameters_named()
 def dock(
     ligands: Paths,
     pocket: str | os.PathLike[str],

@@ -207,7 +207,7 @@ def _check_files(
     files.check_not_in_folder(files.scores, reporting.log_json)
     keep_inputs(request.paths, *files.paths, *check_outputs(reporting))
     if files.report:
-        # Where a package is missing, that is said before hours of work.
+        # Where it cannot draw, that is said before hours of work.
         import multigpu.dock.report  # noqa: F401
 
         check_page(files.report)

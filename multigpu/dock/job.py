@@ -27,7 +27,6 @@ from multigpu.formats.storage.fingerprints import digest
 from multigpu.kernels.rotation import ListedRotations, covering_radius
 from multigpu.run import fitness
 from multigpu.run.job import Crew, Job, JobStats, check_unchanged, describe_inputs
-from multigpu.run.report import DeviceChart
 
 logger = logging.getLogger(__name__)
 LONGEST_NAME = 80  # characters of a ligand's name in a message
@@ -100,9 +99,6 @@ class DockJob(Job):
         self.stats: DockStats = DockStats()
         self.chunk_plan: DockPlan | None = None
         self.best: list[BestLigand] = []
-        self.chart = DeviceChart()
-        if report:
-            self.listeners.append(self.chart)
         self.pocket = read_pocket(request.pocket, request.origin, request.spacing)
         self.field, self.search = field_of(self.pocket, options), search_of(options)
         self._warn(search_notes(self.search.stop))

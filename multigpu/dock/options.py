@@ -55,7 +55,9 @@ class DockOptions:
 
     def _check_rotations(self) -> None:
         if (self.precision, self.rotations, self.rotation_file).count(None) < 2:
-            raise UsageError("give one of precision, rotations and rotation file, not several")
+            raise UsageError(
+                "give one of --precision, --rotations and --rotation-file, not several"
+            )
         if self.precision is not None and not 0 < self.precision <= LARGEST_PRECISION:
             raise UsageError(
                 f"precision is {self.precision:g}°; it must be above 0 and at most"

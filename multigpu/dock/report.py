@@ -4,28 +4,31 @@ from collections.abc import Sequence
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+import jinja2
 import numpy as np
+import plotly.graph_objects as plot
+from markupsafe import Markup
+from plotly.offline import get_plotlyjs
+from rdkit import Chem as chem
+from rdkit.Chem import rdDepictor as depictor
+from rdkit.rdBase import BlockLogs
 
 from multigpu.cluster.engine.output import atomic_output
 from multigpu.dock.poses import BestLigand
+from multigpu.errors import UsageError
 from multigpu.formats.molecules.molecule import Bond, Molecule, MoleculeError
 from multigpu.formats.molecules.pockets import Pocket
 from multigpu.formats.molecules.registry import parse
-from multigpu.formats.optional import import_package
 from multigpu.run.report import literal, shown
 
 if TYPE_CHECKING:
     from multigpu.dock.job import DockJob
 
-# A missing package is a UsageError when this module is imported, before hours of work.
-jinja2 = import_package("jinja2", "reports")
-plot = import_package("plotly.graph_objects", "reports")
-get_plotlyjs = import_package("plotly.offline", "reports").get_plotlyjs
-chem = import_package("rdkit.Chem", "reports")
-depictor = import_package("rdkit.Chem.rdDepictor", "reports")
-drawing = import_package("rdkit.Chem.Draw.rdMolDraw2D", "reports")
-BlockLogs = import_package("rdkit.rdBase", "reports").BlockLogs
-Markup: Any = import_package("markupsafe", "reports").Markup
+try:
+    from rdkit.Chem.Draw import rdMolDraw2D as drawing
+except ImportError as error:  # small containers lack libXrender; this is said before hours of work
+    problem = f"--report: RDKit cannot draw: {error}"
+    raise UsageError(f"{problem}; on Debian and Ubuntu: apt-get install libxrender1") from error
 
 BINS = 60
 SKIPPED = 20  # ligands in the table, at most
@@ -58,7 +61,6 @@ def write_report(path: str, job: "DockJob", summary: dict[str, Any]) -> None:
         histogram=_html(_histogram(scores), "scores"),
         view=_html(_view(job.pocket, job.best), "pocket"),
         best=[(best, _depiction(best)) for best in job.best],
-        devices=Markup(job.chart.svg()),
         skipped=job.stats.skipped[:SKIPPED],
         skipped_count=len(job.stats.skipped),
     )
@@ -119,10 +121,11 @@ def _histogram(scores: Any) -> Any:
 
 def _binned(scores: Any) -> tuple[Any, Any]:
     """Return how many scores lie in each bin, and the edges of the bins."""
-    try:
-        return np.histogram(scores, bins=min(BINS, max(1, len(scores))))
-    except ValueError:  # they differ by less than bins could
-        return np.histogram(scores, bins=1, range=(scores.min() - 0.5, scores.max() + 0.5))
+    bins = min(BINS, max(1, len(scores)))
+    low, high = min(scores, default=0), max(scores, default=0)
+    if 0 < high - low < bins * np.spacing(max(abs(low), abs(high))):  # less than bins could show
+        return np.histogram(scores, bins=1, range=(low - 0.5, high + 0.5))
+    return np.histogram(scores, bins=bins)
 
 
 def _view(pocket: Pocket, best: Sequence[BestLigand]) -> Any:

@@ -51,7 +51,7 @@ NO_LANES = Lanes(0)  # for jobs that run on CPUs only
 class RunOptions:
     """Options of a run; none of them changes a result.
 
-    gpus             GPUs to use: "auto", "all", "none", or numbers and UUIDs, "0,1" or "0-3"
+    gpus             GPUs to use: "auto", "all", "none", or numbers and UUIDs: 0, "0,1" or "0-3"
     scheduler        address of a running Dask scheduler
     scheduler_file   file of a running Dask scheduler
     connect_timeout  seconds to wait for the scheduler, or its file, to be there

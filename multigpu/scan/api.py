@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from multigpu.formats.tables.batch import Batch
 from multigpu.formats.tables.writers import to_arrow, with_columns
 from multigpu.run.job import Paths, journal_path, path_list
-from multigpu.run.keywords import run_options
+from multigpu.run.keywords import parameters_named, run_options
 from multigpu.scan.inputs import expand_inputs
 from multigpu.scan.job import ScanJob
 from multigpu.scan.options import ScanOptions
@@ -39,7 +39,7 @@ class ScanResult:
         return self._batches()
 
     def _batches(self) -> Iterator[Batch]:
-        with self._job.keep_journal():
+        with parameters_named(), self._job.keep_journal():
             for rows in self._job.rows():
                 assert isinstance(rows, Batch)  # no text format was asked for
                 yield rows
@@ -54,6 +54,7 @@ class ScanResult:
         return self.to_table().to_pandas()
 
 
+@parameters_named()
 def scan(
     samples: Paths,
     signatures: Paths,

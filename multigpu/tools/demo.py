@@ -1,14 +1,20 @@
 """`multigpu demo`: every kind of job once, on small generated data."""
 
+import os
 import shlex
+import shutil
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
 from multigpu.cli import cli
 from multigpu.cluster.engine.output import failures_named
+from multigpu.cluster.engine.scratch import scratch_folder
 from multigpu.errors import UsageError
 from multigpu.run.command import file_option
+from multigpu.run.compiling import compilation_reported
 
 STEPS = """
 simulate signatures --count 40 --min-length 300 --max-length 1000 -o {}/signatures.fasta
@@ -21,6 +27,14 @@ simulate ligands --count 100 -o {}/ligands.sdf
 simulate pocket -o {}/pocket.npz
 dock {}/ligands.sdf --pocket {}/pocket.npz -o {}/poses.sdf --report {}/poses.html
 """  # {} is the folder
+SMALLER = {  # with which the steps need the same functions; of samples only all of them are cut
+    "counts": "--regions 400 --cnvs 3 --chromosomes 2",
+    "ligands": "--count 3",
+}
+NEXT = """
+    multigpu scan {}/samples.fastq -s {}/signatures.fasta --min-score 20 | head
+    multigpu cnv {}/counts.parquet -o more-calls --prior-impact 10
+    multigpu dock {}/ligands.sdf --pocket {}/pocket.npz -o more-poses.sdf --top 3"""
 
 
 @click.command()
@@ -43,14 +57,15 @@ dock {}/ligands.sdf --pocket {}/pocket.npz -o {}/poses.sdf --report {}/poses.htm
 def command(output: str, gpus: str, debug: bool) -> None:
     """Run scan, cnv and dock on small generated data; print each command and what it found.
 
-    The first run compiles what these commands need, which takes up to a minute.
+    The first run compiles what these commands need, before the first one: up to a minute.
     """
     with failures_named(output, UsageError):
         Path(output).mkdir(parents=True, exist_ok=True)
-    for step in STEPS.strip().splitlines():
-        words = [word.replace("{}", output) for word in step.split()]
-        if words[0] != "simulate":
-            words += ["--gpus", gpus] * (gpus != "auto")
+    with scratch_folder() as scratch, compilation_reported():
+        for words in _steps(str(scratch), gpus):
+            more = SMALLER.get(words[1], "").split() if words[0] == "simulate" else ["--quiet"]
+            cli.main([*words, *more], prog_name="multigpu", standalone_mode=False)
+    for words in _steps(output, gpus):
         click.echo(f"$ multigpu {shlex.join(words)}", err=True)
         cli.main(words, prog_name="multigpu", standalone_mode=False)
     tables = ("matches.tsv", "calls/cnvs.tsv", "poses.scores.tsv")
@@ -58,9 +73,22 @@ def command(output: str, gpus: str, debug: bool) -> None:
     click.echo(
         f"Found {matches} matches (in {output}/matches.tsv), {cnvs} copy-number variants"
         f" ({output}/calls/report.html) and the best poses of {ligands} ligands"
-        f" ({output}/poses.html).\n"
-        "Try these commands on files of your own; multigpu COMMAND --help lists their options."
+        f" ({output}/poses.html)."
     )
+    activate = Path(os.path.relpath(sys.prefix), "bin", "activate")
+    if shutil.which("multigpu") is None and activate.exists():
+        click.echo(f"So that this shell finds the program:\n\n    source {activate}\n")
+    click.echo(
+        f"Commands to try next, or with files of your own:\n{NEXT.replace('{}', output)}\n\n"
+        "multigpu COMMAND --help lists all options."
+    )
+
+
+def _steps(folder: str, gpus: str) -> Iterator[list[str]]:
+    """Yield the words of each command, with its files in a folder."""
+    for step in STEPS.strip().splitlines():
+        words = [word.replace("{}", folder) for word in step.split()]
+        yield words if words[0] == "simulate" or gpus == "auto" else [*words, "--gpus", gpus]
 
 
 def _rows(table: Path) -> int:

@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import PackageNotFoundError, distributions, version
 from itertools import repeat
 from pathlib import Path
@@ -28,11 +28,11 @@ import psutil
 from dask.system import cpu_count
 from distributed.system import memory_limit
 
-from multigpu.cluster.devices.gpus import VISIBLE, Device, Survey, survey
+from multigpu.cluster.devices.gpus import VISIBLE, Device, Survey, select, survey
 from multigpu.run.command import number_of
 
 PACKAGES = (
-    "numpy", "numba", "dask", "distributed", "pyarrow", "isal", "backports.zstd", "fsspec",
+    "numpy", "numba", "dask", "distributed", "pyarrow", "isal", "fsspec",
     "click", "rich", "nvidia-ml-py", "dask-cuda",
 )  # fmt: skip
 CUPY = re.compile(r"cupy(-cuda(\d\d)[0-9x]+|-rocm.*)?")
@@ -139,10 +139,17 @@ class Report:
         return any(finding.broken for finding in self.findings)
 
 
-def examine(kernel_check: bool = True) -> Report:
-    """Return the report on this machine; kernel checks take a second, for all GPUs at once."""
+def examine(kernel_check: bool = True, gpus: str = "auto") -> Report:
+    """Return the report on this machine; kernel checks take a second, for all GPUs at once.
+
+    Raises UsageError for `gpus` that are not there.
+    """
     here, found, host = installed(), survey(), this_host()
+    chosen = select(gpus, found)
     findings = diagnose(found, here)
+    if found.devices and not chosen:
+        findings += (Finding(f"--gpus {gpus}", "leave it out to use all GPUs", no_gpus=True),)
+    found = replace(found, devices=chosen)
     checks: tuple[KernelCheck, ...] = ()
     if kernel_check and here.cupy and not any(finding.no_gpus for finding in findings):
         checks = check_kernels(found.devices)

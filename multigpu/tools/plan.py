@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from contextlib import ExitStack
+from copy import copy
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,13 +11,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from multigpu.cluster.deploy.deployment import Deployment
-from multigpu.cnv.command_options import CALLING, MODEL, NORMALIZATION
-from multigpu.count.command import COUNT
-from multigpu.dock.command import DOCK, request_of
+from multigpu.cnv.command import command as cnv_command
+from multigpu.count.command import command as count_command
+from multigpu.count.command import count_options
+from multigpu.dock.command import command as dock_command
+from multigpu.dock.command import request_of
 from multigpu.errors import printable
-from multigpu.run.command import RUN, answer, number_of, options, options_from
+from multigpu.run.command import answer, number_of, options_from
 from multigpu.run.options import RunOptions
-from multigpu.scan.command import SCAN, scan_options
+from multigpu.scan.command import command as scan_command
+from multigpu.scan.command import scan_options
 
 if TYPE_CHECKING:
     from multigpu.cnv.plan import CnvPlan
@@ -35,14 +39,24 @@ def command() -> None:
     """Show how a job would be cut into chunks, without running it."""
 
 
-PRINTING = (
-    click.option("--json", "as_json", is_flag=True, help="Print JSON."),
-    click.option("--debug", is_flag=True, help="Print the traceback of an error."),
-)
+AS_JSON = click.Option(["--json", "as_json"], is_flag=True, help="Print JSON.")
+# They change no plan, but `plan` can be put into the line of any run.
+OF_RUNS = frozenset({
+    "output", "chosen", "ambiguous", "scores", "report", "vcf", "matrices", "plots", "colors",
+    "summary", "log_json", "trace", "progress", "quiet",
+})  # fmt: skip
 
 
-@command.command()
-@options(SCAN, RUN, PRINTING)
+def _options_of(planned: click.Command) -> list[click.Parameter]:
+    """Return the options of a command for its plan; those of OF_RUNS are not in the help."""
+    params = [copy(param) for param in planned.params if param.name != "version"]
+    for param in params:
+        if isinstance(param, click.Option) and param.name in OF_RUNS:
+            param.hidden, param.required = True, False
+    return [*params, AS_JSON]
+
+
+@command.command(params=_options_of(scan_command))
 def scan(**values: Any) -> None:
     """Show the chunk plan of `multigpu scan` with the same options."""
     from multigpu.scan.inputs import expand_inputs
@@ -90,8 +104,7 @@ def scan(**values: Any) -> None:
     )
 
 
-@command.command()
-@options(DOCK, RUN, PRINTING)
+@command.command(params=_options_of(dock_command))
 def dock(**values: Any) -> None:
     """Show the chunk plan of `multigpu dock` with the same options."""
     from multigpu.dock.job import DockJob
@@ -124,9 +137,7 @@ def dock(**values: Any) -> None:
     )
 
 
-@command.command()
-@click.argument("inputs", nargs=-1, metavar="INPUT...")
-@options(MODEL, NORMALIZATION, CALLING, COUNT, RUN, PRINTING)
+@command.command(params=_options_of(cnv_command))
 def cnv(**values: Any) -> None:
     """Show how `multigpu cnv` with the same options brings chromosomes to devices.
 
@@ -169,6 +180,29 @@ def cnv(**values: Any) -> None:
             *(f"note          {note}" for note in job.notes),
         ],
     )
+
+
+@command.command(params=_options_of(count_command))
+def count(**values: Any) -> None:
+    """Show what `multigpu count` with the same options would count; no read is looked at."""
+    from multigpu.count.job import CountJob
+    from multigpu.formats.alignments.files import files_of
+
+    run = options_from(RunOptions, values)
+    job = CountJob(files_of(values["files"]), count_options(values), run)
+    files = [
+        {"path": f.path, "sample": name, "bytes": Path(f.path).stat().st_size, "index": f.index}
+        for f, name in zip(job.files, job.samples, strict=True)
+    ]
+    if values["as_json"]:
+        facts = {"regions": len(job.regions), "files": files, "notes": list(job.notes)}
+        answer([json.dumps({"version": 1, **facts}, indent=2)])
+        return
+    lines = [f"counts        {number_of(len(files), 'sample')} × {len(job.regions):,} regions"]
+    for each in files:
+        index = f"index {each['index']}" if each["index"] else "no index"
+        lines.append(f"{each['path']}: {each['sample']}, {each['bytes']:,} bytes, {index}")
+    answer([*lines, *(f"note          {note}" for note in job.notes)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,8 +4,9 @@ import gzip
 from collections.abc import Callable
 
 import pytest
-from backports import zstd
 from support.bgzf_data import bgzf
+
+from multigpu.formats.storage.zstandard import zstd
 
 SCAN = ("scan", "--gpus", "none")
 SIGNATURES = b">sig\nACGT\n"

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from backports import zstd
 from bad_input.given import CHUNKS, COMPRESS, READS, SCAN, SIGNATURES, Refused, Store, many
 from support.bgzf_data import BGZF_END, bgzf
 from support.program import Run, program
 
 from multigpu import InputError, scan
+from multigpu.formats.storage.zstandard import zstd
 
 NOBODY = 65534
 

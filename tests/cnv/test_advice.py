@@ -65,14 +65,14 @@ def notes(counts: Counts, said: str, **options: Any) -> list[str]:
 
 def test_advice__genes_that_are_a_chromosome_are_shown_genome_wide() -> None:
     said = advice(panel())
-    assert said.startswith("no CNVs were found; what may show some: --genome-wide (every chrom")
+    assert said.startswith("no CNVs were found; what may show some: genome_wide (every chrom")
     assert "has 12 regions in the median" in said
     assert calls(panel(), genome_wide=True) == LOST
 
 
 def test_advice__a_width_that_shows_them() -> None:
     said = advice(panel(), genome_wide=True, min_width=20)
-    assert "; what may show some: --min-width 12 (2 segments are beyond the thresholds" in said
+    assert "; what may show some: min_width 12 (2 segments are beyond the thresholds" in said
     assert calls(panel(), genome_wide=True, min_width=12) == LOST
 
 
@@ -80,7 +80,7 @@ def test_advice__a_width_that_shows_them() -> None:
 def test_advice__a_threshold_that_shows_them(use_median: bool) -> None:
     options = {"genome_wide": True, "use_median": use_median}
     said = advice(panel(), lower=-1.5, **options)
-    threshold = said.partition("--lower ")[2].partition(" ")[0]
+    threshold = said.partition("lower ")[2].partition(" ")[0]
     assert "the threshold is -1.5" in said
     assert set(calls(panel(), lower=float(threshold), **options)) & set(LOST)
 
@@ -102,12 +102,12 @@ SMALL = (("chr1", 300), ("chr2", 300), ("chr21", 40))
 def test_advice__a_whole_chromosome_that_its_own_size_factors_hide() -> None:
     counts = cohort({("chr21", 3): 1.5}, sizes=SMALL)
     (note,) = notes(counts, "no CNVs were found")
-    assert "--genome-wide (s3 has 1.50 times the usual reads on chr21: " in note
+    assert "genome_wide (s3 has 1.50 times the usual reads on chr21: " in note
     assert set(calls(counts, genome_wide=True)) == {("chr21", "s3")}
     assert not notes(counts, "on chr21", genome_wide=True)
     # Beside a CNV that was found, too.
     counts.values[100:130, 1] //= 2
-    assert notes(counts, "what may show CNVs that were not found: --genome-wide (s3 has 1.50 times")
+    assert notes(counts, "what may show CNVs that were not found: genome_wide (s3 has 1.50 times")
     assert not notes(cohort({}, sizes=SMALL), "usual reads")
 
 
@@ -119,9 +119,7 @@ def test_advice__few_reads_and_near_misses_beside_a_cnv() -> None:
     counts = cohort({})
     counts.values[100:110, 1] //= 2
     counts.values[108, 1] *= 2  # within the loss: its mean comes near the threshold only
-    (note,) = notes(
-        counts, "--use-median (the median is beyond a threshold, the mean not: s1 chr1:"
-    )
+    (note,) = notes(counts, "use_median (the median is beyond a threshold, the mean not: s1 chr1:")
     assert calls(counts) == []
     assert calls(counts, use_median=True) == [("chr1", "s1")]
 
@@ -206,11 +204,11 @@ def test_x__without_y_in_anybody_is_noted() -> None:
 
 def test_genome__that_may_be_another_is_noted() -> None:
     counts = cohort({})
-    (note,) = notes(counts, "--genome", genome="hg83")
-    assert note == "--genome 'hg83' is not known: did you mean hg38?"
-    assert not notes(counts, "--genome", genome="GRCh38")
-    assert not notes(counts, "--genome", genome="rheMac10")
+    (note,) = notes(counts, "genome", genome="hg83")
+    assert note == "genome 'hg83' is not known: did you mean hg38?"
+    assert not notes(counts, "genome", genome="GRCh38")
+    assert not notes(counts, "genome", genome="rheMac10")
     regions = replace(counts.regions, start=counts.regions.start + 249_000_000)
     regions = replace(regions, end=regions.start + 1000)
-    (note,) = notes(replace(counts, regions=regions), "--genome hg19", genome="hg19")
+    (note,) = notes(replace(counts, regions=regions), "genome hg19", genome="hg19")
     assert "regions end after the end of its chr1, chr2: is it another?" in note

@@ -71,7 +71,7 @@ def test_controls__take_the_names_of_the_cases_chromosomes() -> None:
     regions = replace(table.regions, names=("1", "X"))
     others = Counts(regions, tuple("abcdef"), table.values)
     options = {"model": "reference", "segmentation": "fast"}
-    with pytest.raises(UsageError, match="--rename auto takes them as the same"):
+    with pytest.raises(UsageError, match="rename auto takes them as the same"):
         cnv(table, controls=others, **options)
     assert len(cnv(table, controls=others, rename="auto", **options).segments)
     cnv(table, controls=others, rename="auto", chromosomes=["chr1"], **options)
@@ -80,13 +80,13 @@ def test_controls__take_the_names_of_the_cases_chromosomes() -> None:
 def test_notes__name_parameters_without_effect() -> None:
     counts, _ = cohort()
     found = cnv(counts, segmentation="cbs", seg_delta=20)
-    assert found.notes[0] == "--seg-delta has no effect: used only with --segmentation fast"
+    assert found.notes[0] == "seg_delta has no effect: used only with segmentation fast"
     assert not any("seg" in note for note in cnv(counts, segmentation="cbs").notes)
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
-    ({"window": 5}, "--window: for alignments only, and what was given is a counts table"),
-    ({"count": CountOptions(window=5)}, "--window: for alignments only"),
+    ({"window": 5}, "^window: for alignments only, and what was given is a counts table"),
+    ({"count": CountOptions(window=5)}, "^window: for alignments only"),
     ({"count": 3}, "count is of type int, not CountOptions"),
     ({"count": CountOptions(), "window": 5}, "give window or count, not both"),
     ({"chromosomes": "chr9"}, "has no chromosome chr9"),
@@ -104,7 +104,7 @@ def test_refused__options(options: dict[str, Any], problem: str) -> None:
 def test_refused__counting_options_for_a_table_in_a_file(tmp_path: Path) -> None:
     path = tmp_path / "counts.parquet"
     write_counts(str(path), of_sexes())
-    with pytest.raises(UsageError, match=r"--window: .*counts\.parquet is a counts table"):
+    with pytest.raises(UsageError, match=r"^window: .*counts\.parquet is a counts table"):
         cnv(path, window=5)
 
 

@@ -5,7 +5,6 @@ import gzip
 import json
 import os
 import re
-import sys
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,12 +18,12 @@ from support.bams import write_alignments
 from support.cohorts import cohort, of_sexes
 from support.program import Ended
 
+from multigpu import UsageError
 from multigpu.cnv.job import CnvJob
-from multigpu.cnv.options import CnvOptions, OutputOptions
+from multigpu.cnv.options import CnvOptions
 from multigpu.cnv.output import folder as output
 from multigpu.cnv.samples.facts import read_ploidies
 from multigpu.cnv.work import STAGES
-from multigpu.errors import UsageError
 from multigpu.formats.tables.counts import Counts, read_counts, write_counts
 
 CALLS = {
@@ -98,15 +97,10 @@ def test_output__everything_unless_it_is_not_wanted(main: Any, table: str, tmp_p
     assert names(folder) == CALLS
 
 
-def test_output__without_vcf_needs_no_package_for_alignments(
-    main: Any, refused: Run, table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_output__without_vcf(main: Any, table: str, tmp_path: Path) -> None:
     vcf = {"cnvs.vcf.gz", "cnvs.vcf.gz.tbi"}
-    with monkeypatch.context() as patch:
-        patch.setitem(sys.modules, "pysam", None)
-        assert refused(table, *FEW) == "cnvs.vcf.gz needs the package pysam: pip install pysam"
-        status, said = main(table, "-o", str(tmp_path / "out"), *FEW, "--no-vcf")
-        assert status == 0, said
+    status, said = main(table, "-o", str(tmp_path / "out"), *FEW, "--no-vcf")
+    assert status == 0, said
     assert names(tmp_path / "out") == CALLS - vcf
     assert "vcf" not in (tmp_path / "out" / "igv_session.xml").read_text()
     assert main(table, "-o", str(tmp_path / "out"), *FEW)[0] == 0
@@ -628,13 +622,6 @@ def test_refused__a_folder_without_permission(main: Any, table: str, tmp_path: P
     status, said = main(table, "-o", str(tmp_path / "out"), *FEW)
     assert status == 2
     assert "permission denied" in said
-
-
-def test_refused__a_package_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(output.NEEDED_PACKAGES, output.REPORT, ("no_such_package",))
-    with pytest.raises(UsageError, match=re.escape("pip install ")):
-        output.check_packages(OutputOptions(output="out"))
-    output.check_packages(OutputOptions(output="out", report=False))
 
 
 def test_function__takes_fields_of_both_option_objects(table: str) -> None:

@@ -92,6 +92,14 @@ def test_prior__more_of_it_finds_no_more() -> None:
     assert found[0] > found[-1]
 
 
+def plain(result: CnvResult) -> Any:
+    """Return the matrices with names as objects: some xarrays cannot compare NumPy's texts."""
+    matrices: Any = result.matrices
+    texts = [name for name, each in matrices.coords.items() if each.dtype.kind == "T"]
+    assert "sample" in texts
+    return matrices.assign_coords({name: matrices[name].astype(object) for name in texts})
+
+
 @pytest.mark.parametrize("chunk", [1, 1000, 10_000, 1 << 26])
 def test_pieces__of_a_chromosome_give_the_same(chunk: int) -> None:
     counts, _ = cohort()
@@ -100,7 +108,7 @@ def test_pieces__of_a_chromosome_give_the_same(chunk: int) -> None:
     pieces = CnvJob(counts, CnvOptions(), run_options).result(keep=("sini", "normalized"))
     assert pieces.segmentation.equals(whole.segmentation)
     assert pieces.cnv_regions.equals(whole.cnv_regions)
-    assert pieces.matrices.identical(whole.matrices)
+    assert plain(pieces).identical(plain(whole))
 
 
 def test_threads__give_the_same() -> None:
@@ -110,7 +118,7 @@ def test_threads__give_the_same() -> None:
         for n in (1, 3)
     ]
     assert results[0].segmentation.equals(results[1].segmentation)
-    assert results[0].matrices.identical(results[1].matrices)
+    assert plain(results[0]).identical(plain(results[1]))
 
 
 def test_genome_wide__all_chromosomes_have_the_same_size_factors() -> None:

@@ -68,7 +68,7 @@ def test_inferred__a_y_makes_a_male_of_two_x_which_is_noted() -> None:
     assert found.sex == ("male", "male", *SEXES[2:])
     (note,) = (note for note in found.notes if "disagree" in note)
     assert note.startswith("X and Y disagree on the sex of s1 (X 1.0")
-    assert note.endswith(" of the autosomes' coverage: taken as male): --sex FILE corrects it")
+    assert note.endswith(" of the autosomes' coverage: taken as male): sex FILE corrects it")
 
 
 def test_inferred__a_male_without_y_stays_one_which_is_noted() -> None:
@@ -575,8 +575,8 @@ def test_sexes__that_are_used_are_told() -> None:
         (("chrX", "chrY"), {}, {"s0": "male"}, ""),
         (("chr1", "chrX"), {}, "infer", ""),
         (("chr1",), {}, "infer", ""),
-        (("chr1", "chrX"), {"norm": 0}, {"s0": "male"}, "--sex has no effect"),
-        (("chr1", "chrX"), {"model": "haplo"}, {"s0": "male"}, "--sex has no effect"),
+        (("chr1", "chrX"), {"norm": 0}, {"s0": "male"}, "sex has no effect"),
+        (("chr1", "chrX"), {"model": "haplo"}, {"s0": "male"}, "sex has no effect"),
         (("chr1", "chrX"), {"norm": 0}, "infer", ""),
     ],
 )

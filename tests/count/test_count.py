@@ -213,7 +213,10 @@ def test_references__the_first_difference_is_shown(
             "has no reference chr9, x: it has chr1, chr2, chrEmpty, chr3",
         ),
         (("--chromosomes", "chr1,chr1"), "chr1 and chr1 are one reference"),
-        (("--chromosomes", "chr1", "--regions", "x.bed"), "give regions or chromosomes, not both"),
+        (
+            ("--chromosomes", "chr1", "--regions", "x.bed"),
+            "give --regions or --chromosomes, not both",
+        ),
         (("--regions", "nowhere.bed"), "nowhere.bed: cannot be read: there is no such file"),
         (("--window", "many"), "Invalid value for '--window'"),
         (("--counts-cache", "/dev/null/x"), "/dev/null/x: no folder for counts: not a directory"),

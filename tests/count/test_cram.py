@@ -7,7 +7,7 @@ from typing import Any
 import pysam
 import pytest
 from support.bams import write_alignments, write_fasta
-from support.counted import ROWS, Run, hide, in_windows
+from support.counted import ROWS, Run, in_windows
 
 from multigpu import count
 from multigpu.errors import InputError
@@ -111,8 +111,3 @@ def test_cram__with_a_damaged_header_of_a_container(cram: str, refused: Run, byt
     content[list(cram_file.containers(cram))[1][0] + byte] ^= 64
     Path(cram).write_bytes(content)
     assert refused(cram) == f"{cram}: is damaged: the header of a container is wrong"
-
-
-def test_cram__without_pysam(cram: str, refused: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    hide(monkeypatch, "pysam")
-    assert refused(cram) == "CRAM files need the package pysam: pip install pysam"

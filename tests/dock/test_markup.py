@@ -9,8 +9,7 @@ from support.docked import SOME_SKIPPED, Dock, table
 from support.ligand_texts import ETHANOL
 from support.markup import NAMES, read
 
-from multigpu.cluster.engine.events import Event
-from multigpu.run.report import DeviceChart, literal
+from multigpu.run.report import literal
 
 pytestmark = pytest.mark.process  # runs whole jobs
 
@@ -52,13 +51,3 @@ def test_markup__in_a_report_of_docking_stays_text(dock: Dock) -> None:
     figures = "".join(found.scripts[1:])
     (shown, *_) = re.findall(r'"name":("1\. (?:[^"\\]|\\.)*")', figures)
     assert json.loads(shown).startswith(f"1. {literal(best)} (")
-
-
-def test_markup__in_names_of_workers_stays_text() -> None:
-    chart = DeviceChart()
-    for name in NAMES:
-        steps = [("compute", 0.0, 1.0, 1)]
-        chart(Event("finished", details={"worker": name, "device": "cpu", "steps": steps}))
-    found = read(chart.svg(), scripts=0)
-    assert all(name in found.text for name in NAMES)
-    assert set(found.tags) == {"svg", "text", "rect"}

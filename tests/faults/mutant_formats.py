@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from backports import zstd
 from support import ligand_texts, scanned
 from support.bams import random_rows, write_alignments, write_fasta
 from support.bgzf_data import BGZF_END, bgzf
@@ -27,6 +26,7 @@ from multigpu.dock.api import DockJob
 from multigpu.dock.options import DockOptions
 from multigpu.dock.request import DockRequest
 from multigpu.dock.simulate import pocket
+from multigpu.formats.storage.zstandard import zstd
 from multigpu.formats.tables.counts import Counts, write_counts
 from multigpu.run.options import RunOptions
 

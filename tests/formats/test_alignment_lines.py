@@ -4,7 +4,6 @@ import gzip
 import io
 import math
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -208,13 +207,6 @@ def test_bam__without_records(tmp_path: Path) -> None:
 def test_bam__is_compressed_inside() -> None:
     with pytest.raises(UsageError, match=r"^BAM files are compressed inside: choose a name"):
         written("bam", "gzip")
-
-
-def test_bam__needs_pysam(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pysam", None)
-    with pytest.raises(UsageError, match=r"^BAM files need the package pysam: pip install pysam$"):
-        written("bam")
-    assert written("sam").startswith(HEADER)
 
 
 @pytest.mark.parametrize("kind", ["sam", "bam"])

@@ -5,7 +5,6 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from backports import zstd
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from support.examples import examples
@@ -24,6 +23,7 @@ from multigpu.errors import InputError
 from multigpu.formats.storage import decompress
 from multigpu.formats.storage.decompress import ZSTD_MAGIC
 from multigpu.formats.storage.sources import blocks, inspect_source
+from multigpu.formats.storage.zstandard import zstd
 
 # ---- blocks: good data ------------------------------------------------------------------------
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from backports import zstd
 from support.program import ROOT
 from support.stored import READS, STORED, TRUNCATED, bgzf, skippable_frame
 
@@ -23,6 +22,7 @@ from multigpu.formats.storage.sources import (
     open_content,
     read_into,
 )
+from multigpu.formats.storage.zstandard import zstd
 
 # ---- expand -----------------------------------------------------------------------------------
 

@@ -5,7 +5,6 @@ import gzip
 import io
 import json
 import math
-import sys
 import zlib
 from itertools import pairwise
 from pathlib import Path
@@ -14,7 +13,6 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from backports import zstd
 from hypothesis import example, given
 from hypothesis import strategies as st
 from support.examples import examples
@@ -23,6 +21,7 @@ from support.scanned import signatures_named
 from multigpu.errors import UsageError
 from multigpu.formats.storage import compressed
 from multigpu.formats.storage.compressed import compression_of
+from multigpu.formats.storage.zstandard import zstd
 from multigpu.formats.tables import columns, parquet
 from multigpu.formats.tables.batch import Batch
 from multigpu.formats.tables.writers import (
@@ -445,12 +444,6 @@ def test_parquet__refuses_a_second_compression_and_text() -> None:
         open_table(io.BytesIO(), "parquet", "none", NAMES) as write,
     ):
         write(b"text")
-
-
-def test_parquet__says_when_pyarrow_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(UsageError, match=r"Parquet and Arrow tables need the package pyarrow"):
-        written([], "parquet", "none")
 
 
 def test_parquet__can_be_written_to_a_file(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """Golden copy-number cases through the real command, with `--compat r`."""
 
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +9,6 @@ from support.golden_cnv import Case, Row, from_zero, load, names, one_based
 
 from multigpu import UsageError
 from multigpu.cli import cli
-from multigpu.cnv.output import folder as output
 
 ERRORS = {  # where R stops, in our words
     "norm_min_mean": "'min' is not one of",
@@ -117,11 +115,8 @@ def test_golden__has_no_case_that_is_not_run_here(golden: Path) -> None:
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("name", NAMES)
 def test_golden__tables_and_matrices(name: str, device: Row, run: Run, golden: Path) -> None:
-    possible = all(map(find_spec, output.NEEDED_PACKAGES[output.MATRICES]))
-    folder = run(name, *device, "--matrices" if possible else "--no-matrices")
+    folder = run(name, *device)
     check_tables(folder, load(golden, name))
-    if not possible:
-        pytest.skip("the tables are right; the matrices need zarr")
     check_matrices(folder, load(golden, name))
 
 

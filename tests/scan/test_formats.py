@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from backports import zstd
 from support.program import ROOT, remarks
 from support.scanned import (
     ALL,
@@ -34,6 +33,7 @@ from support.scanned import (
 
 from multigpu import InputError
 from multigpu.cli import cli
+from multigpu.formats.storage.zstandard import zstd
 
 # ---- formats ----------------------------------------------------------------------------------
 

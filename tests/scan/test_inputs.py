@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from backports import zstd
 from support.scanned import (
     ALL,
     HALVES,
@@ -28,6 +27,7 @@ from support.scanned import (
 )
 
 from multigpu.formats.storage import sources
+from multigpu.formats.storage.zstandard import zstd
 
 
 @pytest.mark.parametrize("size", ["11", "100000"])

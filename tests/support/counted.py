@@ -1,11 +1,9 @@
 """Inputs and helpers of tests of counting."""
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pytest
 
 from support.bams import REFERENCES, Row, random_rows
 
@@ -22,8 +20,3 @@ def in_windows(rows: list[Row], width: int, references: Any = REFERENCES) -> lis
         if reference >= 0 and quality >= 1 and not flag & 4:
             counts[first[reference] + position // width] += 1
     return counts
-
-
-def hide(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
-    """Make imports of a package fail."""
-    monkeypatch.setitem(sys.modules, package, None)

@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from backports import zstd
 
 from multigpu.formats.sequences.signatures import Joined, Signatures
+from multigpu.formats.storage.zstandard import zstd
 from support.bgzf_data import bgzf
 
 HEADER = "sample\tsignature\tstart\tend\tstrand\tscore\n"

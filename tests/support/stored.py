@@ -5,9 +5,8 @@ import random
 import struct
 from functools import partial
 
-from backports import zstd
-
 from multigpu.formats.storage.sources import blocks, inspect_source
+from multigpu.formats.storage.zstandard import zstd
 from support import bgzf_data
 
 TRUNCATED = "data ends early: the file is truncated"

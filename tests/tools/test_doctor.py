@@ -14,6 +14,7 @@ from click.testing import CliRunner
 
 from multigpu.cluster.devices import gpus as devices
 from multigpu.cluster.devices.gpus import Device, Survey
+from multigpu.errors import UsageError
 from multigpu.tools import examination as doctor
 from multigpu.tools.doctor import command
 from multigpu.tools.examination import Build, Host, KernelCheck, Packages
@@ -237,6 +238,14 @@ def test_command__mig_instance_and_memory_shared_with_the_cpu(
     assert line in result.output
 
 
+def test_command__looks_at_the_gpus_that_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = packages(CU13)
+    assert "will use 1 GPU: " in run(monkeypatch, machine(2), here, "--gpus", "1").output
+    without = run(monkeypatch, machine(2), here, "--gpus", "none")
+    assert "scan will use 16 CPU threads: --gpus none" in without.output
+    assert isinstance(run(monkeypatch, machine(2), here, "--gpus", "7").exception, UsageError)
+
+
 def test_command__without_the_kernel_check(monkeypatch: pytest.MonkeyPatch) -> None:
     result = run(monkeypatch, machine(1), packages(CU13), "--no-kernel-check", error="boom")
     assert result.exit_code == 0
@@ -327,7 +336,7 @@ def test_check_kernels__on_the_gpus_of_this_machine() -> None:
 
 def test_installed__finds_builds_wheels_and_versions(monkeypatch: pytest.MonkeyPatch) -> None:
     there = {
-        "NumPy": "2.4.6", "backports.zstd": "1.8.0", "cupy_cuda13x": "14.2.0",
+        "NumPy": "2.4.6", "nvidia.ml_py": "13.6", "cupy_cuda13x": "14.2.0",
         "cupy-cuda12x": "14.1.0", "cupy-xarray": "1", "nvidia-cuda-nvrtc-cu12": "12.9.86",
         "nvidia-cuda-runtime": "13.4.92", "nvidia-cuda-cupti": "13.0", "cuda-toolkit": "13.4.3",
     }  # fmt: skip
@@ -343,7 +352,7 @@ def test_installed__finds_builds_wheels_and_versions(monkeypatch: pytest.MonkeyP
     }
     assert here.headers
     assert here.versions["numpy"] == "2.4.6"
-    assert here.versions["backports.zstd"] == "1.8.0"
+    assert here.versions["nvidia-ml-py"] == "13.6"
     assert here.versions["dask"] is None
 
 

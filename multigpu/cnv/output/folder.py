@@ -1,6 +1,5 @@
 """The folder of a run: all its files appear together, when all are complete."""
 
-import importlib.util
 import logging
 import os
 from collections.abc import Iterator
@@ -18,7 +17,6 @@ from multigpu.cluster.engine.output import (
     sync_folder,
     take_mode,
 )
-from multigpu.cnv.options import OutputOptions
 from multigpu.errors import UsageError
 from multigpu.run.job import STARTING_OVER
 
@@ -43,27 +41,6 @@ FILES = (
     *(f"{name}.tsv" for name in TABLES), "cnvs.bed", "segments.seg", VCF, f"{VCF}.tbi",
     f"{VCF}.csi", SESSION, MATRICES, REPORT, FIGURES,
 )  # fmt: skip
-
-NEEDED_PACKAGES = {
-    VCF: ("pysam",),
-    MATRICES: ("zarr", "xarray"),
-    REPORT: ("jinja2", "plotly"),
-    FIGURES: ("matplotlib",),
-}
-
-
-def check_packages(outputs: OutputOptions) -> None:
-    """Raise UsageError where a package is missing that one of the outputs needs."""
-    wanted = {
-        VCF: outputs.vcf,
-        MATRICES: outputs.matrices,
-        REPORT: outputs.report,
-        FIGURES: outputs.plots,
-    }
-    for name, packages in NEEDED_PACKAGES.items():
-        for package in packages:
-            if wanted[name] and importlib.util.find_spec(package) is None:
-                raise UsageError(f"{name} needs the package {package}: pip install {package}")
 
 
 @contextmanager

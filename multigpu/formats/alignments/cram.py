@@ -155,7 +155,7 @@ def reads(path: str, stretch: Stretch, ordered: bool) -> Iterator[Reads]:
 @contextmanager
 def _open(path: str, stretch: Stretch = WHOLE) -> Iterator[Any]:
     options = {"format_options": [f"required_fields={FIELDS}".encode()], "check_sq": False}
-    open_file = import_pysam("CRAM files").AlignmentFile
+    open_file = import_pysam().AlignmentFile
     try:
         with _part(path, stretch) as source, open_file(source, "rc", **options) as file:
             yield file

@@ -236,7 +236,7 @@ def _no_place(path: str) -> str | None:
 
 def _make_index(file: Alignments, threads: int) -> str:
     """Make an index, under another name first: no run ever sees half of it."""
-    pysam = import_pysam("indexes of BAM files")
+    pysam = import_pysam()
     long = any(length > BAI_LONGEST for _, length in file.references)
     suffix = ".csi" if long else ".bai"
     path = cram.absolute(file.path)

@@ -26,7 +26,7 @@ from multigpu.formats.molecules.bonds import bonds_of, neighbours_of
 from multigpu.formats.molecules.columns import AtomColumns
 from multigpu.formats.molecules.elements import without_isotopes
 from multigpu.formats.molecules.molecule import AtomTypes, Molecule, MoleculeError
-from multigpu.formats.optional import import_package, quiet_rdkit
+from multigpu.formats.optional import quiet_rdkit
 from multigpu.kernels.rotation.types import MOST_WEIGHT
 
 POLAR = {"N", "O", "S"}  # whose hydrogens make hydrogen bonds
@@ -138,9 +138,11 @@ def types_in_file(molecule: Molecule) -> AtomTypes:
 
 def types_by_rdkit(molecule: Molecule) -> AtomTypes:
     """Return types and Gasteiger's charges of a molecule of SDF. Raises MoleculeError."""
+    from rdkit.Chem.rdPartialCharges import ComputeGasteigerCharges
+
     graph = _rdkit_molecule(molecule)
     types = [_type_by_rdkit(atom) for atom in graph.GetAtoms()]
-    import_package("rdkit.Chem.rdPartialCharges", "charges").ComputeGasteigerCharges(graph)
+    ComputeGasteigerCharges(graph)
     charges = np.array(
         [
             atom.GetDoubleProp("_GasteigerCharge") + atom.GetDoubleProp("_GasteigerHCharge")
@@ -159,7 +161,7 @@ def _rdkit_molecule(molecule: Molecule) -> Any:
     if len(molecule.bonds) - len(molecule.elements) >= MOST_RINGS:
         raise MoleculeError(f"it has more than {MOST_RINGS:,} rings, which take RDKit minutes")
     block = molecule.text.partition(b"M  END")[0] + b"M  END\n"
-    with quiet_rdkit("atom types of SDF files") as chem:
+    with quiet_rdkit() as chem:
         graph = chem.MolFromMolBlock(block.decode("utf-8", "replace"), False, False)
         if graph is None:
             raise MoleculeError("RDKit does not read this molecule")

@@ -15,17 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from multigpu.errors import UsageError
 from multigpu.formats.molecules.bonds import check_size, near_bonds, neighbours_of
 from multigpu.formats.molecules.elements import HEAVY_HYDROGEN, is_element
 from multigpu.formats.molecules.molecule import Bond, BondGraph, Molecule, MoleculeError
 from multigpu.formats.molecules.pdb import SERIAL
-from multigpu.formats.optional import import_package, quiet_rdkit
+from multigpu.formats.optional import quiet_rdkit
 
 SMILES, INDEX, PARENT = "REMARK SMILES", "REMARK SMILES IDX", "REMARK H PARENT"
 REMARK = re.compile(rb"^REMARK (SMILES IDX|SMILES|H PARENT) ([^\r\n]+)", re.MULTILINE)
 LONGEST_REMARK = 79  # letters of a line
-PURPOSE = "bonds of PDBQT files"
 # Å: a carbon with a shorter bond to one of these is unsaturated. Between single bonds of saturated
 # carbon (C–C 1.50, C–N 1.45, C–O 1.41, C–S 1.80) and what unsaturated carbon has at least one of
 # (aromatic C–C 1.40, amidine C–N 1.34, carboxylate C–O 1.26, thiophene C–S 1.72).
@@ -54,15 +52,11 @@ def bond_graph(molecule: Molecule) -> BondGraph:
 
 
 def remarks_of(block: bytes, serials: Mapping[int, int]) -> Iterator[str]:
-    """Yield the remarks of a molecule in SDF; nothing where RDKit is missing or refuses it.
+    """Yield the remarks of a molecule in SDF; nothing where RDKit refuses it.
 
     serials: numbers in the PDBQT of those atoms (from 0) that are there
     """
-    try:
-        chem = import_package("rdkit.Chem", PURPOSE)
-    except UsageError:
-        return
-    with import_package("rdkit.rdBase", PURPOSE).BlockLogs():
+    with quiet_rdkit() as chem:
         graph = chem.MolFromMolBlock(block.decode("utf-8", "replace"), True, False)
         if graph is None:
             return
@@ -112,7 +106,7 @@ def _graph_by_remarks(
     molecule: Molecule, remarks: Mapping[str, list[str]], near: Sequence[Bond]
 ) -> BondGraph:
     """Return what the remarks say. Raises MoleculeError where they are not about these atoms."""
-    with quiet_rdkit(PURPOSE) as chem:
+    with quiet_rdkit() as chem:
         graph = chem.MolFromSmiles(" ".join(remarks.get(SMILES, [])[:1]))
         if graph is None:
             raise MoleculeError(f"RDKit does not read its {SMILES}")
@@ -149,7 +143,7 @@ def _perceive_orders(molecule: Molecule, near: Sequence[Bond]) -> BondGraph:
     known = all(map(is_element, molecule.elements))
     # Others than the sum, too: programs write 0 for ions.
     likely = dict.fromkeys([round(float(molecule.charges.sum())), *OTHER_CHARGES])
-    with quiet_rdkit(PURPOSE) as chem:
+    with quiet_rdkit() as chem:
         single = _with_single_bonds(chem, molecule, near) if known else None
         for charge in likely if known else ():
             for graph in _with_orders(chem, single, charge):
@@ -165,10 +159,12 @@ def _perceive_orders(molecule: Molecule, near: Sequence[Bond]) -> BondGraph:
 
 def _with_orders(chem: Any, single: Any, charge: int) -> Iterator[Any]:
     """Yield the molecule with orders and formal charges, and its resonance structures."""
-    find = import_package("rdkit.Chem.rdDetermineBonds", PURPOSE).DetermineBondOrders
+    from rdkit.Chem.rdDetermineBonds import DetermineBondOrders
+
     graph = chem.RWMol(single)
     try:
-        find(graph, charge, embedChiral=False, maxIterations=MOST_TRIED // graph.GetNumAtoms())
+        most = MOST_TRIED // graph.GetNumAtoms()
+        DetermineBondOrders(graph, charge, embedChiral=False, maxIterations=most)
         _join_charges(chem, graph)
         chem.SanitizeMol(graph)
     except (ValueError, RuntimeError):

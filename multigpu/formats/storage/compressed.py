@@ -61,7 +61,7 @@ def _compressor(compression: Compression) -> Any:
         return None
     if compression == "gzip":
         return zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, GZIP_FORMAT)
-    from backports import zstd
+    from multigpu.formats.storage.zstandard import zstd
 
     parameter = zstd.CompressionParameter
     options: dict[int, int] = {parameter.compression_level: ZSTD_LEVEL, parameter.checksum_flag: 1}

@@ -120,7 +120,7 @@ def _decompressor(kind: Kind) -> Any:
         from isal import igzip_lib
 
         return igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP)
-    from backports import zstd
+    from multigpu.formats.storage.zstandard import zstd
 
     options: dict[int, int] = {zstd.DecompressionParameter.window_log_max: ZSTD_LONGEST_WINDOW}
     return zstd.ZstdDecompressor(options=options)

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 ZIP_MAGIC = b"PK"
 SUFFIX = ".npy"
+# Others, which a damaged entry may claim to have, raise errors of their own.
+COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 UNREADABLE = (  # what a damaged file may raise
     OSError, ValueError, TypeError, KeyError, EOFError, SyntaxError, OverflowError, RecursionError,
     NotImplementedError, RuntimeError, zipfile.BadZipFile, zlib.error, tokenize.TokenError,
@@ -30,6 +32,8 @@ def read_arrays(content: bytes, *wanted: str) -> dict[str, NDArray[Any]]:
     if not content.startswith(ZIP_MAGIC):
         return {"": read_array(content)}
     with zipfile.ZipFile(io.BytesIO(content)) as file:
+        if any(entry.compress_type not in COMPRESSIONS for entry in file.infolist()):
+            raise ValueError("it is compressed as no .npz file is")
         names = [name.removesuffix(SUFFIX) for name in file.namelist() if name.endswith(SUFFIX)]
         return {
             name: read_array(file.read(name + SUFFIX))

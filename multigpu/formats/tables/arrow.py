@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.formats.optional import import_package
-
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -19,9 +17,10 @@ MOST_TEXT = 2**31 - 1  # bytes of one array of strings
 
 
 def pyarrow() -> Any:
-    """Return pyarrow. Raises UsageError where it is missing."""
-    # Loaded when a table is made and not before: it takes longer than the rest of a start.
-    return import_package("pyarrow", "Parquet and Arrow tables")
+    """Return pyarrow, loaded when a table is made: it takes longer than the rest of a start."""
+    import pyarrow as pa
+
+    return pa
 
 
 def numbers(values: NDArray[Any], nan_is_null: bool = False) -> "pa.Array":

@@ -111,12 +111,10 @@ def open_sam(
     header_last  whether it can be made only after all lines were given, which wait in a file
     path         of the output, beside which lines wait; None: in the system's temporary folder
 
-    Raises UsageError for a compressed BAM file, and where pysam is missing.
+    Raises UsageError for a compressed BAM file.
     """
-    if kind == "bam":
-        if compression != "none":
-            raise UsageError(COMPRESSED_INSIDE)
-        import_pysam("BAM files")
+    if kind == "bam" and compression != "none":
+        raise UsageError(COMPRESSED_INSIDE)
     if header_last:
         with _TemporaryLines(path) as lines:
             yield lines.write
@@ -149,7 +147,7 @@ def _open_bam(raw: BinaryIO, header: bytes, path: str | None) -> Iterator[Write]
 
     htslib writes to files of the system only, so the records wait in one.
     """
-    pysam = import_pysam("BAM files")
+    pysam = import_pysam()
     about = pysam.AlignmentHeader.from_text(header.decode())
     with _TemporaryLines(path) as records:
         with records.errors_named():

@@ -22,7 +22,7 @@ def write_indexed_vcf(path: Path, text: Iterable[bytes], end: int) -> None:
 
     Raises OSError.
     """
-    pysam = import_pysam("VCF files")
+    pysam = import_pysam()
     # htslib takes "s3:x" for an address.
     name = str(path.absolute())
     with full_disk_named(path.parent):

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from backports import zstd
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError, UsageError
 from multigpu.formats.molecules.pockets import Pocket, read_pocket
+from multigpu.formats.storage.zstandard import zstd
 
 SHAPE = (3, 4, 5)
 ORIGIN, SPACING = (-1.5, 2.0, 0.25), 0.5
