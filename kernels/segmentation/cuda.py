@@ -17,13 +17,13 @@ from multigpu.kernels.device.sources import source
 from multigpu.kernels.segmentation import cpu
 from multigpu.kernels.segmentation.types import (
     NOTHING_FINITE,
-    ONE_VALUE,
     Circular,
     Rows,
     Segmentation,
     Segments,
     TrackError,
     check,
+    check_lengths,
     notes,
 )
 
@@ -63,9 +63,7 @@ def segment(x: Any, offsets: Rows, options: Segmentation) -> Segments:
     Up to 48 bytes a value are held on the device, those of x included.
     """
     check(x, offsets)
-    short = np.flatnonzero(np.diff(offsets) == 1)
-    if len(short) and options.limits is None:
-        raise TrackError(int(short[0]), ONE_VALUE)
+    check_lengths(offsets, options)
     if not len(x):
         return Segments.none()
     tracks = _Tracks(x if isinstance(x, cupy.ndarray) else cupy.asarray(x), offsets)
