@@ -8,14 +8,10 @@ import numpy as np
 
 from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.compiled.native import fma
+from multigpu.kernels.numerics.ln_exp import DIGITS, LOG2_E, ONE, ROOT_HALF, ROUND
 
-LOG2E = 1.4426950408889634
 HALF_LOG_2PI = 0.91893853320467274178
-ROUND = 1.5 * 2.0**52  # added to a number of up to 2 ** 51: its whole part is in the low bits
 LEAST, LITTLE = -1000.0, 2.0**-1000
-ONE = 0x3FF0000000000000  # 1.0
-ROOT_HALF = 0x3FE6A09E667F3BCD  # sqrt(1/2)
-DIGITS = 52  # bits after the exponent
 
 
 @jit_no_alloc
@@ -67,16 +63,16 @@ def _log2_of_quotient(s):  # type: ignore[no-untyped-def]
     The series is 2 (s + s ** 3 / 3 + s ** 5 / 5 + ...) / ln(2).
     """
     z = s * s
-    t = 2 * LOG2E / 19
-    t = fma(t, z, 2 * LOG2E / 17)
-    t = fma(t, z, 2 * LOG2E / 15)
-    t = fma(t, z, 2 * LOG2E / 13)
-    t = fma(t, z, 2 * LOG2E / 11)
-    t = fma(t, z, 2 * LOG2E / 9)
-    t = fma(t, z, 2 * LOG2E / 7)
-    t = fma(t, z, 2 * LOG2E / 5)
-    t = fma(t, z, 2 * LOG2E / 3)
-    t = fma(t, z, 2 * LOG2E)
+    t = 2 * LOG2_E / 19
+    t = fma(t, z, 2 * LOG2_E / 17)
+    t = fma(t, z, 2 * LOG2_E / 15)
+    t = fma(t, z, 2 * LOG2_E / 13)
+    t = fma(t, z, 2 * LOG2_E / 11)
+    t = fma(t, z, 2 * LOG2_E / 9)
+    t = fma(t, z, 2 * LOG2_E / 7)
+    t = fma(t, z, 2 * LOG2_E / 5)
+    t = fma(t, z, 2 * LOG2_E / 3)
+    t = fma(t, z, 2 * LOG2_E)
     return t * s
 
 
@@ -116,4 +112,4 @@ def log2_factorial(x):  # type: ignore[no-untyped-def]
     t = fma(t, w, -1 / 360)
     t = fma(t, w, 1 / 12)
     series = fma(t, inverse, HALF_LOG_2PI) - z
-    return fma(z - 0.5, log2_of(z), fma(series, LOG2E, 0.0 - log2_of(product)))
+    return fma(z - 0.5, log2_of(z), fma(series, LOG2_E, 0.0 - log2_of(product)))

@@ -14,10 +14,10 @@ import numpy as np
 
 from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.compiled.parallel import over_spans
+from multigpu.kernels.numerics.medians import middle_of
 from multigpu.kernels.numerics.student import compared, surprise
-from multigpu.kernels.numerics.sums import total
+from multigpu.kernels.numerics.sums import WARP, total
 from multigpu.kernels.segmentation import circular
-from multigpu.kernels.segmentation.spans import BLOCK, means, medians
 from multigpu.kernels.segmentation.types import (
     LEAST_VARIANCE,
     Circular,
@@ -31,6 +31,7 @@ from multigpu.kernels.segmentation.types import (
     notes,
 )
 
+SHORT, BLOCK = 128, 1024  # a span's values are added as by a warp up to SHORT, else as by a block
 LEAST_SPAN = 4096  # positions of a track, for a thread
 TOGETHER = 40  # windows that are tested together
 
@@ -79,7 +80,7 @@ def _of_tracks(
         values = cleaned(x[first:stop], track)
         edges = edges_of(values) if len(values) else np.zeros(1, np.int64)
         mean = np.empty(len(edges) - 1)
-        means(values, edges, np.empty(BLOCK), mean)
+        _set_means(values, edges, np.empty(BLOCK), mean)
         return edges + first, mean, _medians(values, edges)
 
     with ThreadPoolExecutor(threads, "track") as pool:
@@ -116,7 +117,7 @@ def _merged(x: Floats, pieces: Rows, options: Segmentation) -> Rows:
 
 def _medians(x: Floats, edges: Rows) -> Floats:
     out = np.empty(len(edges) - 1)
-    medians(x, edges, np.empty(int(np.diff(edges).max(initial=0))), out)
+    _set_medians(x, edges, np.empty(int(np.diff(edges).max(initial=0))), out)
     return out
 
 
@@ -266,3 +267,31 @@ def _maxima(values, reach, out):  # type: ignore[no-untyped-def]
             for k in range(i - reach, i + reach + 1):
                 largest = max(largest, values[k])
         out[i] = values[i] if values[i] == largest else 0.0
+
+
+# ---- what segments are, in Numba ---------------------------------------------------------------
+
+
+@jit_no_alloc
+def _set_means(x, edges, lanes, out):  # type: ignore[no-untyped-def]
+    """Set `out` to the means of spans, corrected by the mean of the rest; lanes: float64[BLOCK]."""
+    for k in range(len(out)):
+        n = edges[k + 1] - edges[k]
+        average = _total(x, edges[k], n, 0.0, lanes) / n
+        out[k] = average + _total(x, edges[k], n, average, lanes) / n
+
+
+@jit_no_alloc
+def _total(x, start, n, center, lanes):  # type: ignore[no-untyped-def]
+    return total(x, start, n, center, False, WARP if n <= SHORT else BLOCK, lanes)
+
+
+@jit_no_alloc
+def _set_medians(x, edges, room, out):  # type: ignore[no-untyped-def]
+    """Set `out` to the medians of spans, 0.0 and not -0.0; `room` holds the longest."""
+    for k in range(len(out)):
+        n = edges[k + 1] - edges[k]
+        for i in range(n):
+            room[i] = x[edges[k] + i]
+        below, above = middle_of(room, n)
+        out[k] = above + 0.0 if below == above else 0.5 * below + 0.5 * above
