@@ -238,10 +238,9 @@ def _make_index(file: Alignments, threads: int) -> str:
     """Make an index, under another name first: no run ever sees half of it."""
     pysam = import_pysam()
     long = any(length > BAI_LONGEST for _, length in file.references)
-    suffix = ".csi" if long else ".bai"
+    suffix, options = (".csi", ["-c"]) if long else (".bai", [])
     path = cram.absolute(file.path)
     part = Path(f"{path}.{secrets.token_hex(4)}.part")
-    options = ["-c"] if suffix == ".csi" else []
     try:
         pysam.index(*options, "-@", str(threads), path, str(part))
         part.replace(file.path + suffix)
