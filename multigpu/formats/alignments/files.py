@@ -133,8 +133,11 @@ def check_references(files: Sequence[Alignments], rename: bool) -> None:
             if _key(ours, rename) != _key(theirs, rename):
                 here = f"reference {number} is {_show(theirs)} here"
                 there = f"{_show(ours)} in {first.path}"
-                advice = "" if rename else _advise_rename(first, file)
-                raise InputError(file.path, f"{here} and {there}{advice}")
+                keys, others = (
+                    [_key(each, True) for each in one.references] for one in (first, file)
+                )
+                same = " (the names differ only by `chr`: --rename auto takes them as the same)"
+                raise InputError(file.path, f"{here} and {there}{same if keys == others else ''}")
 
 
 def _key(reference: Reference | None, rename: bool) -> Reference | None:
@@ -146,12 +149,6 @@ def _key(reference: Reference | None, rename: bool) -> Reference | None:
 
 def _show(reference: Reference | None) -> str:
     return "missing" if reference is None else f"{reference[0]} ({reference[1]:,} bases)"
-
-
-def _advise_rename(first: Alignments, file: Alignments) -> str:
-    ours, theirs = ([_key(each, True) for each in one.references] for one in (first, file))
-    same = "(the names differ only by `chr`: --rename auto takes them as the same)"
-    return f" {same}" if ours == theirs else ""
 
 
 def numbers_of(
