@@ -8,8 +8,9 @@ import numpy as np
 
 from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.compiled.native import fma
-from multigpu.kernels.numerics.ln_exp import DIGITS, LOG2_E, ONE, ROOT_HALF, ROUND
+from multigpu.kernels.numerics.ln_exp import DIGITS, ONE, ROOT_HALF, ROUND
 
+LOG2E = 1.4426950408889634
 HALF_LOG_2PI = 0.91893853320467274178
 LEAST, LITTLE = -1000.0, 2.0**-1000
 
@@ -63,16 +64,16 @@ def _log2_of_quotient(s):  # type: ignore[no-untyped-def]
     The series is 2 (s + s ** 3 / 3 + s ** 5 / 5 + ...) / ln(2).
     """
     z = s * s
-    t = 2 * LOG2_E / 19
-    t = fma(t, z, 2 * LOG2_E / 17)
-    t = fma(t, z, 2 * LOG2_E / 15)
-    t = fma(t, z, 2 * LOG2_E / 13)
-    t = fma(t, z, 2 * LOG2_E / 11)
-    t = fma(t, z, 2 * LOG2_E / 9)
-    t = fma(t, z, 2 * LOG2_E / 7)
-    t = fma(t, z, 2 * LOG2_E / 5)
-    t = fma(t, z, 2 * LOG2_E / 3)
-    t = fma(t, z, 2 * LOG2_E)
+    t = 2 * LOG2E / 19
+    t = fma(t, z, 2 * LOG2E / 17)
+    t = fma(t, z, 2 * LOG2E / 15)
+    t = fma(t, z, 2 * LOG2E / 13)
+    t = fma(t, z, 2 * LOG2E / 11)
+    t = fma(t, z, 2 * LOG2E / 9)
+    t = fma(t, z, 2 * LOG2E / 7)
+    t = fma(t, z, 2 * LOG2E / 5)
+    t = fma(t, z, 2 * LOG2E / 3)
+    t = fma(t, z, 2 * LOG2E)
     return t * s
 
 
@@ -112,4 +113,4 @@ def log2_factorial(x):  # type: ignore[no-untyped-def]
     t = fma(t, w, -1 / 360)
     t = fma(t, w, 1 / 12)
     series = fma(t, inverse, HALF_LOG_2PI) - z
-    return fma(z - 0.5, log2_of(z), fma(series, LOG2_E, 0.0 - log2_of(product)))
+    return fma(z - 0.5, log2_of(z), fma(series, LOG2E, 0.0 - log2_of(product)))

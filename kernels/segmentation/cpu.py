@@ -276,14 +276,10 @@ def _maxima(values, reach, out):  # type: ignore[no-untyped-def]
 def _set_means(x, edges, lanes, out):  # type: ignore[no-untyped-def]
     """Set `out` to the means of spans, corrected by the mean of the rest; lanes: float64[BLOCK]."""
     for k in range(len(out)):
-        n = edges[k + 1] - edges[k]
-        average = _total(x, edges[k], n, 0.0, lanes) / n
-        out[k] = average + _total(x, edges[k], n, average, lanes) / n
-
-
-@jit_no_alloc
-def _total(x, start, n, center, lanes):  # type: ignore[no-untyped-def]
-    return total(x, start, n, center, False, WARP if n <= SHORT else BLOCK, lanes)
+        start, n = edges[k], edges[k + 1] - edges[k]
+        threads = WARP if n <= SHORT else BLOCK
+        average = total(x, start, n, 0.0, False, threads, lanes) / n
+        out[k] = average + total(x, start, n, average, False, threads, lanes) / n
 
 
 @jit_no_alloc
