@@ -8,11 +8,14 @@ import numpy as np
 
 from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.compiled.native import fma
-from multigpu.kernels.numerics.ln_exp import DIGITS, ONE, ROOT_HALF, ROUND
 
 LOG2E = 1.4426950408889634
 HALF_LOG_2PI = 0.91893853320467274178
+ROUND = 1.5 * 2.0**52  # added to a number of up to 2 ** 51: its whole part is in the low bits
 LEAST, LITTLE = -1000.0, 2.0**-1000
+ONE = 0x3FF0000000000000  # 1.0
+ROOT_HALF = 0x3FE6A09E667F3BCD  # sqrt(1/2)
+DIGITS = 52  # bits after the exponent
 
 
 @jit_no_alloc
