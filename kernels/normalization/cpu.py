@@ -12,14 +12,7 @@ from multigpu.kernels.compiled.parallel import over_spans
 from multigpu.kernels.normalization import factors
 from multigpu.kernels.normalization.ascending import Ascending
 from multigpu.kernels.normalization.spectrum import Spectral, Spectrum
-from multigpu.kernels.normalization.types import (
-    Floats,
-    Mask,
-    Normalization,
-    SizeFactors,
-    checked,
-    chromosome_names,
-)
+from multigpu.kernels.normalization.types import Floats, Mask, Normalization, SizeFactors, checked
 
 STRETCH = 4096  # regions that are summed together, whatever the number of threads
 ADDING = 256  # threads of a GPU that sum them
@@ -37,7 +30,6 @@ def size_factors(
 ) -> SizeFactors:
     """Return what `reference.size_factors` does; `leaves_out` as in `factors.size_factors`."""
     backend = Counts(contiguous(checked(counts)), threads)
-    names = chromosome_names(blocks, names)
     return factors.size_factors(backend, blocks, options, names, totals, leaves_out)
 
 
@@ -54,10 +46,7 @@ class Counts:
 
     def __init__(self, counts: NDArray[Any], threads: int) -> None:
         self._counts, self._threads = counts, threads
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return len(self._counts), self._counts.shape[1]
+        self.shape: tuple[int, int] = counts.shape
 
     def statistics(self, block: slice, samples: Sequence[int]) -> "Part":
         return Part(self._counts[block], samples, self._threads)

@@ -7,11 +7,10 @@ brought over in spans of regions or column by column; the statistics are the sam
 
 from collections.abc import Iterator, Sequence
 from functools import cache, cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import cupy
 import numpy as np
-from numpy.typing import NDArray
 
 from multigpu.kernels.device.launch import POINTER, launch, struct, usable
 from multigpu.kernels.device.sources import source
@@ -27,7 +26,6 @@ from multigpu.kernels.normalization.types import (
     NormalizationError,
     SizeFactors,
     check_shape,
-    chromosome_names,
 )
 
 THREADS = 256
@@ -61,7 +59,7 @@ def size_factors(
     check_shape(counts)
     counts = usable(counts) if isinstance(counts, cupy.ndarray) else contiguous(counts)
     backend = Counts(counts, room)
-    return factors.size_factors(backend, blocks, options, chromosome_names(blocks, names), totals)
+    return factors.size_factors(backend, blocks, options, names, totals)
 
 
 class Counts:
@@ -69,10 +67,7 @@ class Counts:
 
     def __init__(self, counts: Any, room: int) -> None:
         self._counts, self._room = counts, room
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return len(self._counts), self._counts.shape[1]
+        self.shape: tuple[int, int] = counts.shape
 
     def _of(self, block: slice) -> "_Source":
         return _Source(self._counts[block], self._room)
@@ -140,7 +135,7 @@ class _Source:
         """uint8[regions]: 1 where a sample has 1 or more. Raises where a count is impossible."""
         used, illegal = cupy.empty(len(self._counts), np.uint8), cupy.zeros(1, np.uint32)
         for span, counts in self._spans():
-            _each_region("find_used", _View.of(counts, samples), used[span], illegal)
+            _launch("find_used", counts, samples, None, used[span], illegal)
         if illegal.get()[0]:
             raise NormalizationError(BAD_COUNT)
         return used
@@ -152,9 +147,10 @@ class _Source:
         for span, counts in self._spans():
             stretches = -(-len(counts) // STRETCH)
             out = cupy.empty((stretches * each, len(samples)), np.float64)
-            view = _View.of(counts, samples, None if used is None else used[span])
-            arguments = (view.argument(), np.int32(STRETCH), out)
-            launch(_module(self._whole), "add_up", stretches * ADDING, ADDING, *arguments)
+            chosen = None if used is None else used[span]
+            threads, block = stretches * ADDING, ADDING
+            arguments = (np.int32(STRETCH), out)
+            _launch("add_up", counts, samples, chosen, *arguments, threads=threads, block=block)
             parts.append(out.get())
         return np.asarray(np.concatenate(parts).sum(axis=0))
 
@@ -162,7 +158,7 @@ class _Source:
         """Return float64[regions] on the device: variance over mean, infinite where not used."""
         out, scale = cupy.empty(len(self._counts), np.float64), cupy.asarray(factors)
         for span, counts in self._spans():
-            _each_region("ratios", _View.of(counts, samples, used[span]), scale, out[span])
+            _launch("ratios", counts, samples, used[span], scale, out[span])
         return out
 
     def spectrum(self, used: Any, n: int, sample: int) -> Spectrum:
@@ -172,7 +168,7 @@ class _Source:
             counts, column = cupy.asarray(np.ascontiguousarray(counts[:, sample : sample + 1])), 0
         values = cupy.empty(len(counts), counts.dtype)
         greatest = np.int32(2**31 - 1) if self._whole else np.float64(np.inf)
-        _each_region("column", _View.of(counts, [column], used), greatest, values)
+        _launch("column", counts, [column], used, greatest, values)
         return _runs(cupy.sort(values), n, self._whole)
 
 
@@ -216,24 +212,21 @@ def _module(whole: bool) -> Any:
     return cupy.RawModule(code=source("normalization", "measure.cu"), options=options)
 
 
-class _View(NamedTuple):
-    """Device arrays that a kernel looks at; `used` may be None."""
-
-    counts: Any
-    samples: Any
-    used: Any
-
-    @classmethod
-    def of(cls, counts: Any, samples: Sequence[int], used: Any = None) -> "_View":
-        return cls(counts, cupy.asarray(np.array(samples, np.int32)), used)
-
-    def argument(self) -> NDArray[Any]:
-        regions, width = self.counts.shape
-        more = {"regions": regions, "width": width, "chosen": len(self.samples)}
-        return struct(_COUNTS, **self._asdict(), **more)
-
-
-def _each_region(name: str, view: _View, *arguments: Any) -> None:
-    """Queue a kernel with a thread for every region."""
-    module = _module(view.counts.dtype == np.int32)
-    launch(module, name, len(view.counts), THREADS, view.argument(), *arguments)
+def _launch(
+    name: str,
+    counts: Any,
+    samples: Sequence[int],
+    used: Any,
+    *arguments: Any,
+    threads: int | None = None,
+    block: int = THREADS,
+) -> None:
+    """Queue a kernel with a thread for every region, or this many; `used` may be None."""
+    chosen = cupy.asarray(np.array(samples, np.int32))
+    regions, width = counts.shape
+    view = struct(
+        _COUNTS, counts=counts, used=used, samples=chosen, regions=regions, width=width,
+        chosen=len(chosen),
+    )  # fmt: skip
+    module = _module(counts.dtype == np.int32)
+    launch(module, name, regions if threads is None else threads, block, view, *arguments)

@@ -7,7 +7,6 @@ between the grid's points. From R 4.3 on the grid lies elsewhere (`old.coords`).
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -39,33 +38,15 @@ def bandwidth(count: int, deviation: float, quartiles: float, first: float) -> f
     return float(0.9 * spread * count**-0.2)
 
 
-@dataclass(frozen=True)
 class Grid:
-    """Places of a density: `size` points from `low` to `high`, asked for in [0, top]."""
+    """A grid of `size` places from `low` to `high`, and `points` places in [0, top] to look at."""
 
-    top: float
-    bandwidth: float
-
-    @property
-    def points(self) -> int:
-        """The number of places that are looked at."""
-        return math.ceil(self.top * POINTS_PER_UNIT)
-
-    @property
-    def size(self) -> int:
-        return max(LEAST_GRID, 1 << max(0, math.ceil(math.log2(self.top * POINTS_PER_UNIT))))
-
-    @property
-    def low(self) -> float:
-        return -MARGIN * self.bandwidth
-
-    @property
-    def high(self) -> float:
-        return self.top + MARGIN * self.bandwidth
-
-    @property
-    def step(self) -> float:
-        return (self.high - self.low) / (self.size - 1)
+    def __init__(self, top: float, bandwidth: float) -> None:
+        self.top, self.bandwidth = top, bandwidth
+        self.points = math.ceil(top * POINTS_PER_UNIT)
+        self.size = max(LEAST_GRID, 1 << max(0, math.ceil(math.log2(top * POINTS_PER_UNIT))))
+        self.low, self.high = -MARGIN * bandwidth, top + MARGIN * bandwidth
+        self.step = (self.high - self.low) / (self.size - 1)
 
 
 def masses(values: Floats, grid: Grid) -> Floats:

@@ -135,9 +135,7 @@ class Statistics(Protocol):
 class Backend(Protocol):
     """Counts of all regions and samples, and how they are measured."""
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Regions and samples."""
+    shape: tuple[int, int]  # regions and samples
 
     def statistics(self, block: slice, samples: Sequence[int]) -> Statistics:
         """Return the statistics of one chromosome and these samples."""
@@ -173,11 +171,6 @@ def checked(counts: Any) -> Any:
     if counts.size and not (counts.min() >= 0 and counts.max() < np.inf):
         raise NormalizationError(BAD_COUNT)
     return counts
-
-
-def chromosome_names(blocks: Sequence[slice], names: Sequence[str] | None) -> Sequence[str]:
-    """Return `names`, or numbers from 1 on."""
-    return [f"chromosome {i + 1}" for i in range(len(blocks))] if names is None else names
 
 
 def groups(ploidy: Floats) -> list[list[int]]:

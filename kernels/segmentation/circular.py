@@ -114,7 +114,13 @@ def _change(x, rules, room):  # type: ignore[no-untyped-def]
     other = (start + length) % n
     if largest <= 0.0 or not _is_change(largest, spread, n, rules, room):
         return 0, 0
-    return _confirmed(x, min(start, other), max(start, other), rules, room)
+    # A cut is kept where both sides differ; at 0 is none.
+    first, second = min(start, other), max(start, other)
+    if first and not _differ(x, 0, first, second, rules, room):
+        first = 0
+    if not _differ(x, first, second, n, rules, room):
+        second = 0
+    return (first, second) if first else (second, 0)
 
 
 @jit_no_alloc
@@ -280,16 +286,6 @@ def _sort(values, n):  # type: ignore[no-untyped-def]
                 values[j] = values[j - gap]
                 j -= gap
             values[j] = value
-
-
-@jit_no_alloc
-def _confirmed(x, first, second, rules, room):  # type: ignore[no-untyped-def]
-    """Return those of two cuts where both sides differ; a cut at 0 is none."""
-    if first and not _differ(x, 0, first, second, rules, room):
-        first = 0
-    if not _differ(x, first, second, len(x), rules, room):
-        second = 0
-    return (first, second) if first else (second, 0)
 
 
 @jit_no_alloc

@@ -5,7 +5,7 @@ computed for the largest of each position, and where two windows are too close t
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import NamedTuple
@@ -14,40 +14,26 @@ import numpy as np
 
 from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.compiled.parallel import over_spans
+from multigpu.kernels.numerics.medians import middle_of
 from multigpu.kernels.numerics.student import compared, surprise
-from multigpu.kernels.numerics.sums import total
+from multigpu.kernels.numerics.sums import WARP, total
 from multigpu.kernels.segmentation import circular
-from multigpu.kernels.segmentation.spans import BLOCK, means, medians, merge
 from multigpu.kernels.segmentation.types import (
     LEAST_VARIANCE,
-    ONE_VALUE,
     Circular,
     Floats,
     Rows,
     Segmentation,
     Segments,
-    TrackError,
     check,
+    check_lengths,
     cleaned,
     notes,
 )
 
+SHORT, BLOCK = 128, 1024  # a span's values are added as by a warp up to SHORT, else as by a block
 LEAST_SPAN = 4096  # positions of a track, for a thread
 TOGETHER = 40  # windows that are tested together
-
-
-class Found(NamedTuple):
-    """Segments of one track, and whether values had to be replaced."""
-
-    start: Rows
-    end: Rows
-    mean: Floats
-    median: Floats
-    has_infinite: bool = False
-    has_nan: bool = False
-
-
-NONE = Found(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), np.empty(0))
 
 
 class Rules(NamedTuple):
@@ -63,97 +49,75 @@ class Rules(NamedTuple):
 
 def segment(x: Floats, offsets: Rows, options: Segmentation, threads: int = 1) -> Segments:
     """Return what `reference.segment` does."""
+    check(x, offsets)
+    check_lengths(offsets, options)
     each = 1 if len(offsets) > threads else threads  # few tracks are shared by the threads
 
-    def method(values: Floats, track: int) -> Found:
-        return _segment(values, options, track, each)
+    def edges(values: Floats) -> Rows:
+        pieces = _pieces(statistic(values, options, each), options.alpha)
+        return _merged(values, pieces, options)
 
-    return _of_tracks(method, x, offsets, threads // each)
+    return _of_tracks(edges, x, offsets, threads // each)
 
 
 def cbs(x: Floats, offsets: Rows, options: Circular, threads: int = 1) -> Segments:
     """Return what `reference.cbs` does, with other random numbers and p values that end early."""
-    return _of_tracks(lambda values, track: _cbs(values, options, track), x, offsets, threads)
+    check(x, offsets)
+    return _of_tracks(lambda values: circular.edges(values, options), x, offsets, threads)
 
 
 def _of_tracks(
-    method: Callable[[Floats, int], Found], x: Floats, offsets: Rows, threads: int
+    edges_of: Callable[[Floats], Rows], x: Floats, offsets: Rows, threads: int
 ) -> Segments:
-    check(x, offsets)
+    """Return the segments of all tracks.
+
+    edges_of  returns where the segments of a track begin, and the end of the last one
+    """
     borders = list(pairwise(offsets.tolist()))
 
-    def work(track: int) -> Found:
+    def work(track: int) -> tuple[Rows, Floats, Floats]:
         first, stop = borders[track]
-        return method(x[first:stop], track) if first < stop else NONE
+        values = cleaned(x[first:stop], track)
+        edges = edges_of(values) if len(values) else np.zeros(1, np.int64)
+        mean = np.empty(len(edges) - 1)
+        _set_means(values, edges, np.empty(BLOCK), mean)
+        return edges + first, mean, _medians(values, edges)
 
-    if threads == 1 or len(borders) < 2:
-        return _joined(map(work, range(len(borders))), offsets)
     with ThreadPoolExecutor(threads, "track") as pool:
-        return _joined(pool.map(work, range(len(borders))), offsets)
-
-
-def _joined(each: Iterable[Found], offsets: Rows) -> Segments:
-    found = list(each)
-    counts = [len(one.start) for one in found]
-    begin = np.repeat(offsets[:-1], counts)
-    start, end, mean, median = map(np.concatenate, list(zip(NONE, *found, strict=True))[:4])
+        found = list(pool.map(work, range(len(borders))))
+    if not found:
+        return Segments.none()
+    edges, mean, median = zip(*found, strict=True)
     return Segments(
-        track=np.repeat(np.arange(len(found)), counts),
-        start=start + begin,
-        end=end + begin,
-        mean=mean,
-        median=median,
-        notes=notes(any(one.has_infinite for one in found), any(one.has_nan for one in found)),
+        track=np.repeat(np.arange(len(found)), [len(each) for each in mean]),
+        start=np.concatenate([each[:-1] for each in edges]),
+        end=np.concatenate([each[1:] for each in edges]),
+        mean=np.concatenate(mean),
+        median=np.concatenate(median),
+        notes=notes(bool(np.isinf(x).any()), bool(np.isnan(x).any())),
     )
 
 
-def _segment(x: Floats, options: Segmentation, track: int, threads: int) -> Found:
-    """Segments of one track."""
-    if len(x) == 1 and options.limits is None:
-        raise TrackError(track, ONE_VALUE)
-    x, *replaced = _finite(x, track)
-    edges = _edges(statistic(x, options, threads), options.alpha)
+def _merged(x: Floats, pieces: Rows, options: Segmentation) -> Rows:
+    """Return the edges of runs of pieces that are gains or losses, and of what lies between."""
     spread = 2 * math.sqrt(variance(x)) if options.limits is None else 0.0
     upper, lower = options.limits or (spread, -spread)
-    return Found(*_merged(x, edges, upper, lower, options.shortest), *replaced)
+    begins = np.ones(len(pieces) - 1, np.bool_)  # which pieces begin a run
+    counts = begins  # which are gains or losses
+    if upper != 0 or lower != 0:
+        middles = _medians(x, pieces)
+        gains, losses = middles > upper, middles < lower
+        counts = gains | losses
+        begins[1:] = np.diff(gains) | np.diff(losses)
+    first = np.flatnonzero(begins)
+    start, end = pieces[first], pieces[np.append(first[1:], len(begins))]
+    kept = counts[first] & (end - start >= options.shortest)
+    return np.unique(np.concatenate([start[kept], end[kept], [0, len(x)]]))
 
 
-def _cbs(x: Floats, options: Circular, track: int) -> Found:
-    """Segments of one track."""
-    x, *replaced = _finite(x, track)
-    edges = circular.edges(x, options)
-    return Found(edges[:-1], edges[1:], *_described(x, edges[:-1], edges[1:]), *replaced)
-
-
-def _finite(x: Floats, track: int) -> tuple[Floats, bool, bool]:
-    """Return x cleaned, and whether it had infinite values and NaN."""
-    if np.isfinite(x).all():
-        return x, False, False
-    return cleaned(x, track), bool(np.isinf(x).any()), bool(np.isnan(x).any())
-
-
-def _merged(
-    x: Floats, edges: Rows, upper: float, lower: float, shortest: int
-) -> tuple[Rows, Rows, Floats, Floats]:
-    """Segments from pieces, with means and medians."""
-    merging = upper != 0 or lower != 0
-    middles = _medians(x, edges[:-1], edges[1:]) if merging else np.empty(0)
-    spans = np.empty((2, 2 * len(edges)), np.int64)
-    count = merge(edges, middles, upper, lower, shortest, merging, spans[0], spans[1])
-    start, end = spans[:, :count]
-    return start, end, *_described(x, start, end)
-
-
-def _described(x: Floats, start: Rows, end: Rows) -> tuple[Floats, Floats]:
-    """Means and medians of spans."""
-    out = np.empty(len(start))
-    means(x, start, end, np.empty(BLOCK), out)
-    return out, _medians(x, start, end)
-
-
-def _medians(x: Floats, start: Rows, end: Rows) -> Floats:
-    out = np.empty(len(start))
-    medians(x, start, end, np.empty(int((end - start).max(initial=0))), out)
+def _medians(x: Floats, edges: Rows) -> Floats:
+    out = np.empty(len(edges) - 1)
+    _set_medians(x, edges, np.empty(int(np.diff(edges).max(initial=0))), out)
     return out
 
 
@@ -170,14 +134,8 @@ def statistic(x: Floats, options: Segmentation, threads: int = 1) -> Floats:
     np.cumsum(x * x, out=squares[1:])
     found = np.zeros(len(x))
 
-    rules = Rules(
-        eps=eps,
-        prior=prior,
-        weight=options.weight,
-        shortest=options.shortest,
-        largest=options.largest,
-        delta=options.delta,
-    )
+    growth = (options.shortest, options.largest, options.delta)
+    rules = Rules(eps, prior, options.weight, *growth)
 
     def search(begin: int, stop: int) -> None:
         windows = np.empty(TOGETHER + 1), np.empty(TOGETHER + 1), np.empty(TOGETHER + 1, np.int64)
@@ -205,7 +163,7 @@ def quantile(values: Floats, share: float) -> float:
     return float((1 - part) * below + part * above)
 
 
-def _edges(values: Floats, alpha: float) -> Rows:
+def _pieces(values: Floats, alpha: float) -> Rows:
     """Return where pieces begin, and the end of the last one."""
     if alpha < 1 and len(values):
         found = np.flatnonzero(values > quantile(values, 1 - alpha))
@@ -309,3 +267,27 @@ def _maxima(values, reach, out):  # type: ignore[no-untyped-def]
             for k in range(i - reach, i + reach + 1):
                 largest = max(largest, values[k])
         out[i] = values[i] if values[i] == largest else 0.0
+
+
+# ---- what segments are, in Numba ---------------------------------------------------------------
+
+
+@jit_no_alloc
+def _set_means(x, edges, lanes, out):  # type: ignore[no-untyped-def]
+    """Set `out` to the means of spans, corrected by the mean of the rest; lanes: float64[BLOCK]."""
+    for k in range(len(out)):
+        start, n = edges[k], edges[k + 1] - edges[k]
+        threads = WARP if n <= SHORT else BLOCK
+        average = total(x, start, n, 0.0, False, threads, lanes) / n
+        out[k] = average + total(x, start, n, average, False, threads, lanes) / n
+
+
+@jit_no_alloc
+def _set_medians(x, edges, room, out):  # type: ignore[no-untyped-def]
+    """Set `out` to the medians of spans, 0.0 and not -0.0; `room` holds the longest."""
+    for k in range(len(out)):
+        n = edges[k + 1] - edges[k]
+        for i in range(n):
+            room[i] = x[edges[k] + i]
+        below, above = middle_of(room, n)
+        out[k] = above + 0.0 if below == above else 0.5 * below + 0.5 * above

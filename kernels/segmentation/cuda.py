@@ -17,13 +17,13 @@ from multigpu.kernels.device.sources import source
 from multigpu.kernels.segmentation import cpu
 from multigpu.kernels.segmentation.types import (
     NOTHING_FINITE,
-    ONE_VALUE,
     Circular,
     Rows,
     Segmentation,
     Segments,
     TrackError,
     check,
+    check_lengths,
     notes,
 )
 
@@ -63,9 +63,7 @@ def segment(x: Any, offsets: Rows, options: Segmentation) -> Segments:
     Up to 48 bytes a value are held on the device, those of x included.
     """
     check(x, offsets)
-    short = np.flatnonzero(np.diff(offsets) == 1)
-    if len(short) and options.limits is None:
-        raise TrackError(int(short[0]), ONE_VALUE)
+    check_lengths(offsets, options)
     if not len(x):
         return Segments.none()
     tracks = _Tracks(x if isinstance(x, cupy.ndarray) else cupy.asarray(x), offsets)
@@ -112,7 +110,10 @@ class _Tracks:
         found, out = (cupy.empty(self.total, np.float64) for _ in range(2))
         sums, squares = (cupy.empty(self.total + self.n, np.float64) for _ in range(2))
         self._each(STATISTIC, "sum_up", self.x, self.offsets, sums, squares, block=WARP)
-        eps = self._eps(options)
+        if options.eps is None:
+            eps = self._quantiles(self.x, DIFFERENCES, 0.75)
+        else:
+            eps = cupy.asarray(np.full(self.n, options.eps, np.float64))
         search = struct(
             _SEARCH, x=self.x, sums=sums, squares=squares, offsets=self.offsets,
             tracks=self.looks, eps=eps, total=self.total, weight=options.weight, n_tracks=self.n,
@@ -125,11 +126,6 @@ class _Tracks:
             np.int64(self.total), np.int32(options.reach), out,
         )  # fmt: skip
         return out
-
-    def _eps(self, options: Segmentation) -> Any:
-        if options.eps is not None:
-            return cupy.asarray(np.full(self.n, options.eps, np.float64))
-        return self._quantiles(self.x, DIFFERENCES, 0.75)
 
     def _quantiles(self, values: Any, what: np.uint32, share: float) -> Any:
         out = cupy.zeros(self.n, np.float64)
@@ -191,7 +187,8 @@ class _Tracks:
             SPANS, "describe", spans * WARP, THREADS, self.x, start, end, np.int64(spans), mean,
             median, listed, n_listed,
         )  # fmt: skip
-        blocks = min(spans, BLOCKS_PER_SM * _multiprocessors())
+        multiprocessors = cupy.cuda.Device().attributes["MultiProcessorCount"]
+        blocks = min(spans, BLOCKS_PER_SM * int(multiprocessors))
         _launch(
             SPANS, "describe_long", blocks * THREADS_OF_TRACK, THREADS_OF_TRACK, self.x, start,
             end, mean, median, listed, n_listed,
@@ -204,7 +201,3 @@ def _marks(n: int) -> Any:
     marks = cupy.zeros(n + 1, np.uint8)
     marks[n:].data.memset_async(1, 1)
     return marks
-
-
-def _multiprocessors() -> int:
-    return int(cupy.cuda.Device().attributes["MultiProcessorCount"])

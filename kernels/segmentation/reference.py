@@ -9,14 +9,13 @@ from scipy import special
 
 from multigpu.kernels.segmentation.types import (
     LEAST_VARIANCE,
-    ONE_VALUE,
     Circular,
     Floats,
     Rows,
     Segmentation,
     Segments,
-    TrackError,
     check,
+    check_lengths,
     cleaned,
     notes,
 )
@@ -33,18 +32,17 @@ def segment(x: Floats, offsets: Rows, options: Segmentation) -> Segments:
     Raises TrackError for a track of one value where there are no thresholds, and for one that has
     infinite values but no finite one; ValueError for arrays of other shapes and types.
     """
-    return described(x, offsets, lambda values, track: spans(values, options, track))
-
-
-def described(
-    x: Floats, offsets: Rows, spans_of: Callable[[Floats, int], Iterable[Span]]
-) -> Segments:
-    """Return what a method finds in every track."""
     check(x, offsets)
+    check_lengths(offsets, options)
+    return described(x, offsets, lambda values: spans(values, options))
+
+
+def described(x: Floats, offsets: Rows, spans_of: Callable[[Floats], Iterable[Span]]) -> Segments:
+    """Return what a method finds in every track."""
     rows: list[tuple[float, ...]] = []
     for track, (first, stop) in enumerate(pairwise(offsets.tolist())):
         values = cleaned(x[first:stop], track)
-        for start, end in spans_of(values, track):
+        for start, end in spans_of(values):
             part = values[start:end]
             rows.append((track, first + start, first + end, part.mean(), np.median(part)))
     table = np.array(rows, np.float64).reshape(-1, 5)
@@ -53,12 +51,10 @@ def described(
     return Segments(tracks, starts, ends, table[:, 3], table[:, 4], replaced)
 
 
-def spans(x: Floats, options: Segmentation, track: int = 0) -> list[Span]:
+def spans(x: Floats, options: Segmentation) -> list[Span]:
     """Return where the segments of a track are."""
     if not len(x):
         return []
-    if len(x) == 1 and options.limits is None:
-        raise TrackError(track, ONE_VALUE)
     found = breaks(maxima(statistic(x, options), options.reach), options.alpha)
     return merged(x, found, options)
 
@@ -185,7 +181,8 @@ def cbs(x: Floats, offsets: Rows, options: Circular) -> Segments:
     x and offsets as of `segment`. Raises TrackError for a track that has infinite values but no
     finite one, ValueError for arrays of other shapes and types.
     """
-    return described(x, offsets, lambda values, _: circles(values, options))
+    check(x, offsets)
+    return described(x, offsets, lambda values: circles(values, options))
 
 
 def circles(x: Floats, options: Circular) -> list[Span]:

@@ -180,6 +180,13 @@ def check(x: Any, offsets: Rows) -> None:
         raise ValueError("offsets must ascend from 0 to the number of values")
 
 
+def check_lengths(offsets: Rows, options: Segmentation) -> None:
+    """Raise TrackError for a track of one value where there are no thresholds."""
+    short = np.flatnonzero(np.diff(offsets) == 1)
+    if len(short) and options.limits is None:
+        raise TrackError(int(short[0]), ONE_VALUE)
+
+
 def notes(has_infinite: bool, has_nan: bool) -> tuple[str, ...]:
     """Return what to say about values that were replaced."""
     said = ((has_infinite, NOTE_INFINITE), (has_nan, NOTE_NAN))
@@ -191,6 +198,8 @@ def cleaned(x: Floats, track: int) -> Floats:
 
     Raises TrackError where there are infinite values and no finite one.
     """
+    if np.isfinite(x).all():
+        return x
     finite = x[np.isfinite(x)]
     if np.isinf(x).any() and not len(finite):
         raise TrackError(track, NOTHING_FINITE)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from multigpu.cluster.engine.plan import balanced
 from multigpu.count.inputs import choose_references, choose_regions, choose_sample_names
 from multigpu.count.options import CountOptions
-from multigpu.count.output import fill_columns, notes_of_empty_samples
+from multigpu.count.output import fill_columns
 from multigpu.count.plan import CountSpan, counted_ranges
 from multigpu.count.work import CountPart, CountWorkload
 from multigpu.errors import UsageError
@@ -77,7 +77,10 @@ class CountJob(Job):
             self._check_mapped(number)
             if cache := caches.get(self.references[number]):
                 cache.put(self.files[number].path, values[:, number])
-        empty = notes_of_empty_samples(self.files, self.samples, values)
+        empty = [
+            f"{self.files[number].path}: no read counts: {self.samples[number]} is all zero"
+            for number in np.flatnonzero(~values.any(axis=0)).tolist()
+        ]
         return Counts(self.regions, self.samples, values, (*self.notes, *empty))
 
     def _parts(self, numbers: Sequence[int]) -> Iterator[CountPart]:

@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.count.work import CountPart
-from multigpu.formats.alignments.files import Alignments
 
 
 def fill_columns(
@@ -25,11 +24,3 @@ def fill_columns(
             yield waiting.popleft()
         values[part.rows, part.file] += part.counts
     yield from waiting
-
-
-def notes_of_empty_samples(
-    files: Sequence[Alignments], samples: Sequence[str], values: NDArray[np.int32]
-) -> Iterator[str]:
-    """Yield a note for each sample without a count."""
-    for number in np.flatnonzero(~values.any(axis=0)).tolist():
-        yield f"{files[number].path}: no read counts: {samples[number]} is all zero"

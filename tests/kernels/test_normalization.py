@@ -483,7 +483,7 @@ def test_options__out_of_range_are_refused(bad: dict[str, Any], text: str) -> No
 def test_kernels__that_are_launched_compile_for_every_architecture(arch: str, count: str) -> None:
     text = (FOLDER / "cuda.py").read_text()
     launched = set(re.findall(r'launch\(\s*_module\(\S+\), "(\w+)"', text))
-    launched |= set(re.findall(r'_each_region\("(\w+)"', text))
+    launched |= set(re.findall(r'_launch\("(\w+)"', text))
     cubin = compile_cubin(source("normalization", "measure.cu"), arch, {"COUNT": count})
     assert launched == {name.decode() for name in re.findall(rb"\.text\.(\w+)\0", cubin)}
     assert {"find_used", "share_out"} <= launched

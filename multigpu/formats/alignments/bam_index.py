@@ -62,19 +62,27 @@ def _read_references(file: io.BytesIO, csi: bool) -> Iterator[Entries]:
     for _ in range(references):
         bins, mapped = _read_bins(file, csi, ((1 << 3 * depth + 3) - 1) // 7 + 1)
         position = _positions(bins[:, 0], window, depth)
-        unique, rows = np.unique(position, return_index=True)
-        offset = bins[rows, 1]
-        if not csi:
+        if csi:
+            begin, rows = np.unique(position, return_index=True)
+            offset = bins[rows, 1]
+        else:
             (count,) = _unpack(file, "<i")
+            begin = np.arange(count, dtype=np.int64) << BAI_WINDOW
             offset = _int64(_unpack(file, f"<{count}Q"))
-            unique = np.arange(count, dtype=np.int64) << BAI_WINDOW
-        found = _entries(bins, unique, offset, mapped)
+        if not len(bins):
+            yield Entries(np.empty(0, np.int64), np.empty(0, np.int64), 0, mapped)
+            continue
+        first = bins[:, 2].min()
+        if min(first, offset.min(initial=0)) < 0:
+            raise ValueError("an offset beyond every file")
+        # Windows before the first record have no offset, or that of the record.
+        later = (begin > 0) & (offset > 0)
+        begin, offset = np.r_[0, begin[later]], np.r_[first, offset[later]]
         # Of damage to offsets most is seen by their order, which is that of the records.
-        before = np.searchsorted(found.position, position, "right") - 1
-        late = found.offset[before] > bins[:, 2] if len(bins) else False
-        if np.any(late) or (np.diff(found.offset) < 0).any():
+        before = np.searchsorted(begin, position, "right") - 1
+        if (offset[before] > bins[:, 2]).any() or (np.diff(offset) < 0).any():
             raise ValueError("offsets are not in order")
-        yield found
+        yield Entries(begin, offset, int(bins[:, 3].max()), mapped)
 
 
 def _read_bins(
@@ -114,20 +122,3 @@ def _positions(number: NDArray[np.int64], window: int, depth: int) -> NDArray[np
     if (level > depth).any():
         raise ValueError("no such bin")
     return (number - level_first[level]) << (window + 3 * (depth - level))
-
-
-def _entries(
-    bins: NDArray[np.int64],
-    position: NDArray[np.int64],
-    offset: NDArray[np.int64],
-    mapped: int | None,
-) -> Entries:
-    """Return entries. Windows before the first record have no offset, or that of the record."""
-    if not len(bins):
-        return Entries(np.empty(0, np.int64), np.empty(0, np.int64), 0, mapped)
-    later = (position > 0) & (offset > 0)
-    first = bins[:, 2].min()
-    if min(first, offset.min(initial=0)) < 0:
-        raise ValueError("an offset beyond every file")
-    places = np.r_[0, position[later]], np.r_[first, offset[later]]
-    return Entries(*places, int(bins[:, 3].max()), mapped)

@@ -16,14 +16,7 @@ from zlib import crc32
 import numpy as np
 
 from multigpu.errors import InputError
-from multigpu.formats.alignments.bam import (
-    NO_END,
-    NOT_SORTED,
-    WHOLE,
-    Stretch,
-    Unsorted,
-    place,
-)
+from multigpu.formats.alignments.bam import NO_END, NOT_SORTED, WHOLE, Stretch, Unsorted, place
 from multigpu.formats.optional import import_pysam
 from multigpu.formats.storage.sources import read_beginning, read_ending, read_part
 from multigpu.formats.storage.stored_streams import errors_named

@@ -133,8 +133,11 @@ def check_references(files: Sequence[Alignments], rename: bool) -> None:
             if _key(ours, rename) != _key(theirs, rename):
                 here = f"reference {number} is {_show(theirs)} here"
                 there = f"{_show(ours)} in {first.path}"
-                advice = "" if rename else _advise_rename(first, file)
-                raise InputError(file.path, f"{here} and {there}{advice}")
+                keys, others = (
+                    [_key(each, True) for each in one.references] for one in (first, file)
+                )
+                same = " (the names differ only by `chr`: --rename auto takes them as the same)"
+                raise InputError(file.path, f"{here} and {there}{same if keys == others else ''}")
 
 
 def _key(reference: Reference | None, rename: bool) -> Reference | None:
@@ -146,12 +149,6 @@ def _key(reference: Reference | None, rename: bool) -> Reference | None:
 
 def _show(reference: Reference | None) -> str:
     return "missing" if reference is None else f"{reference[0]} ({reference[1]:,} bases)"
-
-
-def _advise_rename(first: Alignments, file: Alignments) -> str:
-    ours, theirs = ([_key(each, True) for each in one.references] for one in (first, file))
-    same = "(the names differ only by `chr`: --rename auto takes them as the same)"
-    return f" {same}" if ours == theirs else ""
 
 
 def numbers_of(
@@ -238,10 +235,9 @@ def _make_index(file: Alignments, threads: int) -> str:
     """Make an index, under another name first: no run ever sees half of it."""
     pysam = import_pysam()
     long = any(length > BAI_LONGEST for _, length in file.references)
-    suffix = ".csi" if long else ".bai"
+    suffix, options = (".csi", ["-c"]) if long else (".bai", [])
     path = cram.absolute(file.path)
     part = Path(f"{path}.{secrets.token_hex(4)}.part")
-    options = ["-c"] if suffix == ".csi" else []
     try:
         pysam.index(*options, "-@", str(threads), path, str(part))
         part.replace(file.path + suffix)

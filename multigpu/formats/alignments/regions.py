@@ -75,10 +75,7 @@ class Regions:
         return np.lexsort((self.end, self.start, self.chrom))
 
     def _ascends(self, rows: slice) -> bool:
-        start = self.start[rows]
-        if (start[1:] > start[:-1]).all():
-            return True  # as nearly always
-        step = np.diff(start)
+        step = np.diff(self.start[rows])
         return not ((step < 0) | ((step == 0) & (np.diff(self.end[rows]) < 0))).any()
 
     def oddities(self) -> Iterator[str]:
@@ -86,8 +83,6 @@ class Regions:
         twice = overlapping = 0
         for block in self.blocks:
             start, end = self.start[block], self.end[block]
-            if (start[1:] >= end[:-1]).all():
-                continue  # as nearly always
             same = (start[1:] == start[:-1]) & (end[1:] == end[:-1])
             reached = np.maximum.accumulate(end)
             twice += int(same.sum())
