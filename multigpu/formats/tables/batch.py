@@ -78,17 +78,6 @@ class Batch:
         sample, cigar = [self.sample[i] for i in rows], [self.cigar[i] for i in rows]
         return Batch(sample=sample, cigar=cigar, **columns)
 
-    @property
-    def mostly_ambiguous(self) -> int:
-        """Return the number of rows with more than half of the bases under the match ambiguous."""
-        return int((2 * self.ambiguous.astype(np.int64) > self.end - self.start).sum())
-
-    @property
-    def sample_names(self) -> bytes:
-        """Return the name of every sample that has rows, one a line; its rows are together."""
-        first = np.flatnonzero(np.diff(self.sample_index, prepend=-2))
-        return b"".join([self.sample[row] + b"\n" for row in first.tolist()])
-
     @classmethod
     def empty(cls) -> Self:
         columns: dict[str, Any] = {name: np.empty(0, dtype) for name, dtype in DTYPES.items()}
@@ -97,8 +86,7 @@ class Batch:
     @classmethod
     def concatenate(cls, batches: Sequence["Batch"]) -> Self:
         """Return all rows in the order given; no batches make an empty one."""
-        if not batches:
-            return cls.empty()
+        batches = [cls.empty(), *batches]
         columns: dict[str, Any] = {
             name: np.concatenate([getattr(b, name) for b in batches]) for name in DTYPES
         }
