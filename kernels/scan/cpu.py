@@ -25,13 +25,7 @@ from multigpu.kernels.scan.cpu_patterns import (
 )
 from multigpu.kernels.scan.cpu_probe import pass_over, probe
 from multigpu.kernels.scan.seeds import CPU, EXPECTED_BASES, SeedPlan, plan_seeds
-from multigpu.kernels.scan.types import (
-    Chunk,
-    Hits,
-    Patterns,
-    Rules,
-    TooManyPatternsError,
-)
+from multigpu.kernels.scan.types import Chunk, Hits, Patterns, Rules, TooManyPatternsError
 
 SHARES = (0.0, 0.0005, 0.002, 0.008, 0.032, 0.128, 0.256, 0.512, 1.0)  # of ambiguous bases
 FIRST_ROOM = 1 << 20  # hits: memory that is not used costs nothing

@@ -104,13 +104,8 @@ class ScanJob(Job):
 
     def plan(self, crew: Crew | None = None) -> ScanPlan:
         """Return the chunk plan for these workers, or for this machine."""
-        return plan_scan(
-            self.sources,
-            self.signatures,
-            crew.capacity if crew else self.capacity,
-            self.run,
-            self.options,
-        )
+        capacity = crew.capacity if crew else self.capacity
+        return plan_scan(self.sources, self.signatures, capacity, self.run, self.options)
 
     def outcomes(self, needs: OutputNeeds) -> Iterator[Outcome[ScanPart]]:
         """Yield the parts in order. Raises what stopped the scan."""

@@ -111,15 +111,14 @@ def _read_atom(
 @jit
 def _find_type(raw: Any, at: Any, stop: Any, codes: Any) -> Any:
     """Return which of the codes a type has, 0 if there are no codes; -1 for another or no type."""
-    while at < stop and raw[at] == BLANK:
-        at += 1
-    while stop > at and raw[stop - 1] == BLANK:
-        stop -= 1
-    code = 0
+    code, has_ended = 0, False
     for byte in raw[at:stop]:
-        if byte <= BLANK or byte > LAST_PRINTABLE:
+        if byte == BLANK:
+            has_ended = code > 0
+        elif has_ended or byte > LAST_PRINTABLE:
             return -1
-        code = 256 * code + byte
+        else:
+            code = 256 * code + byte
     if codes.shape[0] == 0:
         return 0 if code else -1
     for i in range(codes.shape[0]):

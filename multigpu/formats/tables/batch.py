@@ -66,8 +66,6 @@ class Batch:
     def __getitem__(self, rows: "slice | NDArray[np.bool_]") -> "Batch":
         """Return some of the rows; those of a slice are views."""
         if isinstance(rows, np.ndarray):
-            if rows.all():
-                return self
             return self.take(np.flatnonzero(rows))
         return Batch(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
 
