@@ -312,7 +312,13 @@ def open_table(
             raise UsageError(parquet.COMPRESSED_INSIDE)
         repeated = ["sample", "signature", "strand"]
         with RowGroups(raw, _schema(pyarrow(), more), repeated) as groups:
-            yield lambda rows: groups.write(to_arrow(rows, signatures.names, fmt))
+
+            def write(rows: Batch | bytes) -> None:
+                if isinstance(rows, bytes):
+                    raise TypeError("this format is written from batches, not from text")
+                groups.write(to_arrow(rows, signatures.names, fmt))
+
+            yield write
         return
     lines = Compressed(raw, compression)
     lines.write(header(fmt))
