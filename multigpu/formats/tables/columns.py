@@ -75,7 +75,7 @@ class Texts:
 
     @cached_property
     def begins(self) -> NDArray[np.int64]:
-        """Where each distinct text begins, one after the other, and where the last one ends."""
+        """Places where the distinct texts begin, one after the other, and where the last ends."""
         return np.cumsum([0, *map(len, self.distinct)], dtype=np.int64)
 
 
