@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.device.buffers import Buffers
-from multigpu.kernels.scan.cpu_compare import Search, Sink, append
+from multigpu.kernels.scan.cpu_compare import Search, Sink, append, find_rows
 from multigpu.kernels.scan.cpu_direct import compare_wanted, sweep, want_all
 from multigpu.kernels.scan.cpu_index import Index, make_index
 from multigpu.kernels.scan.cpu_patterns import (
@@ -25,16 +25,10 @@ from multigpu.kernels.scan.cpu_patterns import (
 )
 from multigpu.kernels.scan.cpu_probe import pass_over, probe
 from multigpu.kernels.scan.seeds import CPU, EXPECTED_BASES, SeedPlan, plan_seeds
-from multigpu.kernels.scan.types import (
-    Chunk,
-    Hits,
-    Patterns,
-    Rules,
-    TooManyPatternsError,
-)
+from multigpu.kernels.scan.types import Chunk, Hits, Patterns, Rules, TooManyPatternsError
 
 SHARES = (0.0, 0.0005, 0.002, 0.008, 0.032, 0.128, 0.256, 0.512, 1.0)  # of ambiguous bases
-FIRST_ROOM = 1 << 14  # hits
+FIRST_ROOM = 1 << 20  # hits: memory that is not used costs nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,15 +87,12 @@ class Scanner:
     def _scan(self, chunk: Chunk, planes: NDArray[np.uint64], limit: int | None) -> Hits:
         ambiguous = pack(chunk.letters, planes)
         way = self.way(ambiguous / max(1, len(chunk.letters)))
-        done, room, parts = 0, FIRST_ROOM, [Hits.none()]
-        while done < len(chunk.offsets) - 1:
-            search = self._make_search(planes, way, room)
-            stop, sink = _search(search, chunk.offsets, done), search.sink
-            count = int(sink.counts[0])
-            parts.append(Hits(sink.record[:count], sink.pattern[:count], sink.start[:count]))
-            room *= 1 if stop > done else 8
-            done = stop
-        hits = Hits.joined(parts)
+
+        def search(found: NDArray[np.int64]) -> Any:
+            return _search(self._make_search(planes, way, found), chunk.offsets)
+
+        record, pattern, start = find_rows(search, FIRST_ROOM, columns=3).T
+        hits = Hits(record.astype(np.int32), pattern.astype(np.int32), start)
         if limit is not None:
             hits = hits.take(chunk.offsets[hits.record] + hits.start < limit)
         return hits.ordered(self.patterns.strands, self.rules.first)
@@ -113,43 +104,38 @@ class Scanner:
     def close(self) -> None:
         self._buffers.clear()
 
-    def _make_search(self, planes: NDArray[np.uint64], way: Way, room: int) -> Search:
-        """Return a search with room for as many hits."""
+    def _make_search(
+        self, planes: NDArray[np.uint64], way: Way, found: NDArray[np.int64]
+    ) -> Search:
         return Search(
             planes=planes,
             target=way.target,
             seeds=way.index,
             sink=Sink(
-                record=np.empty(room, np.int32),
-                pattern=np.empty(room, np.int32),
-                start=np.empty(room, np.int64),
+                hits=found,
                 counts=np.zeros(2, np.int64),
                 best=np.full(len(self.patterns), -1, np.int64),
                 found=np.empty(len(self.patterns), np.int32),
             ),
             is_first=self.rules.first,
             is_strict=self.rules.strict,
-            held=np.empty(4 * HELD, np.uint64),
+            held=np.empty((4, HELD), np.uint64),
             wanted=np.empty(TILE, np.uint64),
             alive=np.empty(TILE, np.uint64),
         )
 
 
 @jit_no_alloc
-def _search(search: Any, offsets: Any, begin: Any) -> Any:
-    """Search the records from `begin` on; return the first one for which there was no room."""
+def _search(search: Any, offsets: Any) -> Any:
+    """Search all records; return how many hits there are, even if there is no room for all."""
     sink, passed = search.sink, 0
-    for record in range(begin, offsets.shape[0] - 1):
-        before = sink.counts[0]
+    for record in range(offsets.shape[0] - 1):
         passed = _search_record(search, offsets, record, passed)
         for i in range(sink.counts[1]):
             p = sink.found[i]
             append(sink, record, p, sink.best[p])
             sink.best[p] = -1
-        if sink.counts[0] > sink.record.shape[0]:
-            sink.counts[0] = before
-            return record
-    return offsets.shape[0] - 1
+    return sink.counts[0]
 
 
 @jit_no_alloc

@@ -1,5 +1,6 @@
 """The complete comparison on a CPU: where a match is decided, and where hits go."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,10 +14,8 @@ from multigpu.kernels.scan.cpu_patterns import Target, window
 class Sink(NamedTuple):
     """Room for hits, and what is known of the record in progress."""
 
-    record: NDArray[np.int32]
-    pattern: NDArray[np.int32]
-    start: NDArray[np.int64]
-    counts: NDArray[np.int64]  # [0] hits, more than there is room for: full; [1] length of `found`
+    hits: NDArray[np.int64]  # [room, 3] record, pattern, start
+    counts: NDArray[np.int64]  # [0] hits, also those without room; [1] length of `found`
     best: NDArray[np.int64]  # [patterns] the record's first start of each, -1: none
     found: NDArray[np.int32]  # [patterns] those that have one
 
@@ -30,21 +29,33 @@ class Search(NamedTuple):
     sink: Sink
     is_first: bool  # a record has at most one hit of each pattern, the first
     is_strict: bool
-    held: NDArray[np.uint64]  # [4 * HELD] planes of a tile and of what follows
+    held: NDArray[np.uint64]  # [4, HELD] planes of a tile and of what follows
     wanted: NDArray[np.uint64]  # [TILE] positions of the tile to compare directly
     alive: NDArray[np.uint64]  # [TILE] those of them that one pattern may have
 
 
+def find_rows(
+    search: Callable[[NDArray[np.int64]], Any], room: int, columns: int = 4
+) -> NDArray[np.int64]:
+    """Return the rows that a search finds; it is repeated where there was no room for all.
+
+    search  fills int64[room, columns] and returns how many rows there are
+    """
+    while True:
+        found = np.empty((room, columns), np.int64)
+        count = int(search(found))
+        if count <= room:
+            return found[:count]
+        room = count
+
+
 @jit_no_alloc
 def append(sink: Any, record: Any, p: Any, start: Any) -> None:
-    """Keep a hit, or count that there is no room."""
+    """Keep a hit if there is room for it, and count it."""
     count = sink.counts[0]
-    if count < sink.record.shape[0]:
-        sink.record[count], sink.pattern[count], sink.start[count] = record, p, start
-        count += 1
-    else:
-        count = sink.record.shape[0] + 1
-    sink.counts[0] = count
+    if count < sink.hits.shape[0]:
+        sink.hits[count, 0], sink.hits[count, 1], sink.hits[count, 2] = record, p, start
+    sink.counts[0] = count + 1
 
 
 @jit_no_alloc

@@ -7,7 +7,7 @@ import numpy as np
 from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.compiled.native import popcount, trailing_zeros
 from multigpu.kernels.scan.cpu_compare import check, differing
-from multigpu.kernels.scan.cpu_patterns import AHEAD, ALL, GROUP, HELD, TILE, single, window
+from multigpu.kernels.scan.cpu_patterns import AHEAD, ALL, GROUP, TILE, hold, window
 
 MANY = 2 * TILE  # more of a tile's positions than this are swept, fewer compared one by one
 
@@ -80,7 +80,7 @@ def sweep(search: Any, tile: Any, reach: Any, chosen: Any) -> None:
     Positions that differ from a pattern in one of its bases are struck out, base by base.
     """
     target, packed, best = search.target, search.target.packed, search.sink.best
-    _hold(search.planes, tile, search.held, search.is_strict)
+    hold(search.planes, tile, search.held, search.is_strict)
     before = 64 * tile - reach[1] if search.is_first else -1
     for p in chosen:
         if 0 <= best[p] < before - target.anchors[p]:  # found before the tile
@@ -88,17 +88,6 @@ def sweep(search: Any, tile: Any, reach: Any, chosen: Any) -> None:
         bases = packed.sets[packed.offsets[p] + target.anchors[p] : packed.offsets[p + 1]]
         if _strike(search.held, bases[: 64 * AHEAD], search.wanted, search.alive):
             _check_alive(search, tile, reach, p)
-
-
-@jit_no_alloc
-def _hold(planes: Any, tile: Any, held: Any, is_strict: Any) -> None:
-    """Lay the planes of the tile and of what follows out, each plane's words side by side."""
-    for i in range(HELD):
-        word = min(tile + i, planes.shape[0] - 1)
-        a, c, g, t = planes[word, 0], planes[word, 1], planes[word, 2], planes[word, 3]
-        usable = single(a, c, g, t) if is_strict else ALL
-        held[i], held[HELD + i] = a & usable, c & usable
-        held[2 * HELD + i], held[3 * HELD + i] = g & usable, t & usable
 
 
 @jit_no_alloc
@@ -111,12 +100,11 @@ def _strike(held: Any, bases: Any, wanted: Any, alive: Any) -> Any:
         base = np.uint64(bases[offset])
         if base & (base - np.uint64(1)):  # an ambiguous base is left to the complete comparison
             continue
-        word = trailing_zeros(base) * HELD + (offset >> 6)
-        shift = np.uint64(offset & 63)
+        plane, word, shift = held[trailing_zeros(base)], offset >> 6, np.uint64(offset & 63)
         left = np.uint64(0)
         for i in range(TILE):
-            high = (held[word + i + 1] << np.uint64(1)) << (np.uint64(63) - shift)
-            alive[i] &= (held[word + i] >> shift) | high
+            high = (plane[word + i + 1] << np.uint64(1)) << (np.uint64(63) - shift)
+            alive[i] &= (plane[word + i] >> shift) | high
             left |= alive[i]
         if not left:
             break

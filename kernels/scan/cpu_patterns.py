@@ -154,6 +154,24 @@ def single(a: Any, c: Any, g: Any, t: Any) -> Any:
 
 
 @jit_no_alloc
+def hold(planes: Any, word: Any, held: Any, only_single: Any) -> None:
+    """Lay the planes of a tile and of what follows out, each plane's words side by side.
+
+    only_single  whether ambiguous bases are left out
+    """
+    for i in range(HELD):
+        at = min(word + i, planes.shape[0] - 1)
+        a, c, g, t = planes[at, 0], planes[at, 1], planes[at, 2], planes[at, 3]
+        usable = single(a, c, g, t) if only_single else ALL
+        held[0, i], held[1, i], held[2, i], held[3, i] = (
+            a & usable,
+            c & usable,
+            g & usable,
+            t & usable,
+        )
+
+
+@jit_no_alloc
 def two_bits(planes: Any, word: Any) -> Any:
     """Return which bases of a word are ambiguous, and the low and the high bits of their codes.
 

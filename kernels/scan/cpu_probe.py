@@ -45,21 +45,14 @@ def probe(search: Any, tile: Any, reach: Any) -> None:
 @jit_no_alloc
 def _follow_choices(search: Any, reach: Any, q: Any, window: Any) -> None:
     """Check every pattern that the index has for the window at q, whatever its ambiguous bases."""
-    mask, low, high = window
-    index = search.seeds
-    of_low = np.uint64(0)
+    (mask, low, high), index = window, search.seeds
+    mask, bases, chosen = bases_of(mask, mask), bases_of(low, high), np.uint64(0)
     while True:
-        of_high = np.uint64(0)
-        while True:
-            bases = bases_of(low | of_low, high | of_high)
-            key = hashed(bases)
-            if may_have(index.known, index.known_shift, key):
-                _follow(search, reach, q, bases, key)
-            of_high = (of_high - mask) & mask
-            if not of_high:
-                break
-        of_low = (of_low - mask) & mask
-        if not of_low:
+        key = hashed(bases | chosen)
+        if may_have(index.known, index.known_shift, key):
+            _follow(search, reach, q, bases | chosen, key)
+        chosen = (chosen - mask) & mask
+        if not chosen:
             break
 
 
@@ -97,9 +90,7 @@ def _next_candidate(
         while q < stop:
             mask, low, high = _window_of(here, after, q & 63, k_bits)
             low, high = low & ~mask, high & ~mask
-            if mask == 0:
-                found = may_have(known, shift, hashed(bases_of(low, high))) != 0
-            elif strict:  # a seed's single base is no superset of several
+            if strict and mask:  # a seed's single base is no superset of several
                 found = False
             else:
                 found = popcount(mask) > blanks or _any_choice(mask, low, high, known, shift) != 0
@@ -113,18 +104,14 @@ def _next_candidate(
 def _any_choice(mask: Any, low: Any, high: Any, known: Any, shift: Any) -> Any:
     """Whether the filter has the window with some bases in its ambiguous places.
 
-    Adding one beneath the bits outside of `mask` steps through all choices of the bits in it.
+    Subtracting the mask steps through all choices of the bits in it.
     """
-    found = of_low = np.uint64(0)
+    found = chosen = np.uint64(0)
+    mask, bases = bases_of(mask, mask), bases_of(low, high)
     while True:
-        of_high = np.uint64(0)
-        while True:
-            found |= may_have(known, shift, hashed(bases_of(low | of_low, high | of_high)))
-            of_high = (of_high - mask) & mask
-            if not of_high:
-                break
-        of_low = (of_low - mask) & mask
-        if not of_low:
+        found |= may_have(known, shift, hashed(bases | chosen))
+        chosen = (chosen - mask) & mask
+        if not chosen:
             break
     return found
 

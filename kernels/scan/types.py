@@ -149,10 +149,6 @@ class Hits:
         return Hits(self.record[rows], self.pattern[rows], self.start[rows])
 
     @classmethod
-    def none(cls) -> "Hits":
-        return cls(np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.int64))
-
-    @classmethod
     def joined(cls, found: Sequence["Hits"]) -> "Hits":
         """Return all hits, one after the other, not sorted again."""
         return cls(

@@ -106,10 +106,7 @@ class ScanJob(Job):
         return self.fit(crew, lambda here: plan_scan(*about, here, self.run, self.options))
 
     def outcomes(self, needs: OutputNeeds) -> Iterator[Outcome[ScanPart]]:
-        """Yield the parts in order.
-
-        Raises what stopped the scan.
-        """
+        """Yield the parts in order. Raises what stopped the scan."""
         with ExitStack() as stack:
             sources = self._sources_by_absolute_path() if self.remote else self.sources
             crew = self.crew(stack, self.worker_files)
@@ -139,17 +136,14 @@ class ScanJob(Job):
         needs = needs or OutputNeeds()
         joiner = Joiner(self.sources, self.options, self.references if needs.records else None)
         self._note(self.notes_before)
-        for rows in chain(self._joined(joiner, needs), joiner.finish()):
+        joined = (joiner.rows(outcome.part) for outcome in self.outcomes(needs))
+        for rows in chain(chain.from_iterable(joined), joiner.finish()):
             self.stats.hits = joiner.totals.hits
             # Rows that nobody wants are noted before they fill a disk.
             if joiner.totals.hits >= EARLY_HITS:
                 self._note(note_on_ambiguity(joiner.totals))
             yield rows
         self._note(notes_after(self.signatures, self.options, joiner.totals))
-
-    def _joined(self, joiner: Joiner, needs: OutputNeeds) -> Iterator[Batch | bytes]:
-        for outcome in self.outcomes(needs):
-            yield from joiner.rows(outcome.part)
 
     def _note(self, notes: Iterable[str]) -> None:
         """Print notes, and keep them for the summary."""

@@ -3,7 +3,7 @@
 from multigpu.cluster.engine.events import Event, now
 from multigpu.cluster.engine.output import atomic_output
 from multigpu.formats.storage.compressed import compression_of
-from multigpu.formats.tables.writers import has_cigars, is_text, open_table, split_format
+from multigpu.formats.tables.writers import open_table, split_format
 from multigpu.scan.job import ScanJob
 from multigpu.scan.parts import OutputNeeds
 from multigpu.scan.sam_output import SAM_FORMATS, SamOutput
@@ -17,8 +17,9 @@ def write_matches(job: ScanJob, path: str | None, fmt: str) -> None:
 
     Raises UsageError and InputError where SAM and BAM cannot have these samples.
     """
-    sam = SamOutput(job, fmt) if split_format(fmt)[0].name in SAM_FORMATS else None
-    needs = OutputNeeds(fmt=fmt if is_text(fmt) else None, cigars=has_cigars(fmt))
+    kind, columns = split_format(fmt)
+    sam = SamOutput(job, fmt) if kind.name in SAM_FORMATS else None
+    needs = OutputNeeds(fmt=fmt if kind.lines else None, cigars="cigar" in columns)
     with atomic_output(path) as file:
         if sam:
             needs, table = sam.needs, sam.open(file, path)

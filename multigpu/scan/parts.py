@@ -87,9 +87,11 @@ class RowStats:
 
     @classmethod
     def of(cls, rows: Batch) -> "RowStats":
-        return cls(
-            hits=len(rows), mostly_ambiguous=rows.mostly_ambiguous, sample_names=rows.sample_names
-        )
+        is_mostly = 2 * rows.ambiguous.astype(np.int64) > rows.end - rows.start
+        # Rows of a sample stand together.
+        first = np.flatnonzero(np.diff(rows.sample_index, prepend=-2))
+        names = b"".join([rows.sample[row] + b"\n" for row in first.tolist()])
+        return cls(hits=len(rows), mostly_ambiguous=int(is_mostly.sum()), sample_names=names)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

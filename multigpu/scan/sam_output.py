@@ -9,16 +9,15 @@ signature is the first.
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from multigpu import __version__
 from multigpu.cluster.engine.output import is_replaced
 from multigpu.errors import UsageError
 from multigpu.formats.storage.compressed import compression_of
 from multigpu.formats.tables.alignment_lines import SamOfSignatures
-from multigpu.formats.tables.batch import Batch
 from multigpu.formats.tables.sam import misnamed_query, open_sam
-from multigpu.formats.tables.writers import as_batch, as_text, split_format, with_columns
+from multigpu.formats.tables.writers import split_format, with_columns
 from multigpu.scan.job import ScanJob
 from multigpu.scan.options import ScanOptions
 from multigpu.scan.parts import OutputNeeds
@@ -57,8 +56,8 @@ class SamOutput:
                     raise error
 
     @contextmanager
-    def open(self, file: BinaryIO, path: str | None) -> Iterator[Callable[[Batch | bytes], object]]:
-        """Yield a function that writes rows; `path` names the file."""
+    def open(self, file: BinaryIO, path: str | None) -> Iterator[Callable[[Any], object]]:
+        """Yield a function that writes rows, of reads as text; `path` names the file."""
         program = program_line(self._job.options)
         with open_sam(
             file,
@@ -69,10 +68,10 @@ class SamOutput:
             path=path if is_replaced(path) else None,
         ) as write:
             if self._are_reads:
-                yield lambda rows: write(as_text(rows))
+                yield write
             else:
                 lines = SamOfSignatures(self._job.signatures, self._requested).lines
-                yield lambda rows: write(lines(as_batch(rows)))
+                yield lambda rows: write(lines(rows))
 
 
 def program_line(options: ScanOptions) -> bytes:

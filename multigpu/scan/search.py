@@ -140,16 +140,9 @@ class PlaceSearch(Search):
         first = options.hits != "all" and options.max_ambiguous is None
         self._wanted: Wanted = options.hits if first else "all"
         if options.most_errors:
+            kind = {"edits": False, "strict": strict, "wanted": self._wanted, "bases": bases}
             limits = limits_of(patterns, options)
-            self._scanner, self.allocate = open_error_scanner(
-                place,
-                patterns,
-                limits,
-                edits=False,
-                strict=strict,
-                wanted=self._wanted,
-                bases=bases,
-            )
+            self._scanner, self.allocate = open_error_scanner(place, patterns, limits, **kind)
         else:
             rules = Rules(first, strict)
             self._scanner, self.allocate = open_scanner(place, patterns, rules, bases)
@@ -225,15 +218,8 @@ class EditSearch(Search):
         super().__init__(patterns, options)
         self._strict = options.sample_n == "mismatch"
         self._limits = limits_of(patterns, options)
-        self._scanner, self.allocate = open_error_scanner(
-            place,
-            patterns,
-            self._limits,
-            edits=True,
-            strict=self._strict,
-            wanted="all",
-            bases=bases,
-        )
+        kind = {"edits": True, "strict": self._strict, "wanted": "all", "bases": bases}
+        self._scanner, self.allocate = open_error_scanner(place, patterns, self._limits, **kind)
         self.overlap = longest_match(patterns.lengths, options)
         self._buffers = Buffers(self.allocate)
 

@@ -18,7 +18,7 @@ from multigpu.formats.storage.sources import Source
 from multigpu.formats.tables.batch import Batch
 from multigpu.formats.tables.sam import misnamed_query
 from multigpu.formats.tables.writers import render, split_format
-from multigpu.kernels.compiled.text.records import LENGTH
+from multigpu.kernels.compiled.text.records import LENGTH, QUALITY
 from multigpu.kernels.scan import BadBaseError, Chunk, TooManyPatternsError
 from multigpu.kernels.scan.approximate import ErrorHits
 from multigpu.kernels.scan.approximate.alignment import align_without_gaps
@@ -33,7 +33,6 @@ from multigpu.scan.parts import (
     ScanPart,
 )
 from multigpu.scan.plan import describe_index, expected_bases, index_size
-from multigpu.scan.scores import mean_qualities
 from multigpu.scan.search import Matches, open_search
 
 
@@ -253,8 +252,7 @@ class ScanSession:
     def _rows(self, pieces: Pieces, matches: Matches) -> tuple[Batch, NDArray[np.uint8]]:
         """Return matches with names and scores, without low scores, and the flags of each."""
         hits, strands = matches.hits, self.search.patterns.strands
-        lengths, offset = hits.end - hits.start, self.workload.options.phred_offset
-        score = mean_qualities(pieces, hits.record, hits.start, lengths, offset)
+        score = self._scores(pieces, hits)
         kept = np.ones(len(hits), bool)
         if self.workload.options.min_score is not None:
             kept = ~(score < self.workload.options.min_score)  # rows without a score stay
@@ -275,6 +273,19 @@ class ScanSession:
             cigar=self._cigars(pieces, hits, matches.cigars, kept),
         )
         return rows, hits.edge
+
+    def _scores(self, pieces: Pieces, hits: ErrorHits) -> NDArray[np.float64]:
+        """Return the mean Phred score of the bases under each match: an exact sum, divided once.
+
+        NaN for FASTA, and for a match without a base of the sample.
+        """
+        table, lengths = pieces.table[hits.record], hits.end - hits.start
+        score = np.full(len(table), np.nan)
+        if len(table) and table[0, QUALITY] >= 0:
+            total = pieces.text.sum_qualities(table, hits.start, lengths)
+            total -= lengths * self.workload.options.phred_offset
+            np.divide(total, lengths, out=score, where=lengths > 0)
+        return score
 
     def _cigars(
         self, pieces: Pieces, hits: ErrorHits, found: list[bytes], kept: NDArray[np.bool_]

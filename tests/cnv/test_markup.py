@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.cohorts import result
-from support.markup import NAMES, read
+from support.markup import CONTROLS, NAMES, read
 
 from multigpu.cnv import report
 from multigpu.cnv.output import plots, text_files
@@ -38,6 +38,19 @@ def test_markup__in_a_report_of_copy_numbers_stays_text() -> None:
         literal(name) for name in shown.regions.names
     ]
     assert "<b>" not in text
+
+
+def test_control_characters__in_a_report_of_copy_numbers_are_escaped() -> None:
+    usual = result()
+    samples = tuple(f"{name}{CONTROLS}" for name in usual.samples)
+    chromosomes = tuple(f"{name}{CONTROLS}" for name in usual.regions.names)
+    regions = replace(usual.regions, names=chromosomes)
+    shown = replace(usual, samples=samples, regions=regions, notes=(f"note{CONTROLS}",))
+    page = report.render(shown, inputs=(f"input{CONTROLS}",)).decode()
+    found = read(page, scripts=2)
+    for name in ("note", "input", usual.samples[0]):
+        assert rf"{name}\x1b[2J\x07\x9b\u202e" in found.text
+    assert not set(found.text + found.scripts[1]).intersection(CONTROLS[0] + CONTROLS[4:])
 
 
 def test_literal__leaves_nothing_that_figures_would_take_for_theirs() -> None:

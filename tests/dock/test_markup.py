@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support.docked import SOME_SKIPPED, Dock, table
 from support.ligand_texts import ETHANOL
-from support.markup import NAMES, read
+from support.markup import CONTROLS, NAMES, read
 
 from multigpu.run.report import literal
 
@@ -51,3 +51,15 @@ def test_markup__in_a_report_of_docking_stays_text(dock: Dock) -> None:
     figures = "".join(found.scripts[1:])
     (shown, *_) = re.findall(r'"name":("1\. (?:[^"\\]|\\.)*")', figures)
     assert json.loads(shown).startswith(f"1. {literal(best)} (")
+
+
+def test_control_characters__in_a_report_of_docking_are_escaped(dock: Dock) -> None:
+    Path("all").mkdir()
+    named = ETHANOL.replace(b"ethanol", f"ligand{CONTROLS}".encode(), 1)
+    Path("all", f"file{CONTROLS}.sdf").write_bytes(ETHANOL + named)
+    assert dock("-o", "poses.sdf", "--report", "report.html", of="all") == SOME_SKIPPED
+    found = read(Path("report.html").read_text(), scripts=3)
+    for name in ("ligand", "file"):
+        assert rf"{name}\x1b[2J\x07\x9b\u202e" in found.text
+    text = "".join([found.text, *found.scripts[1:]])
+    assert not set(text).intersection(CONTROLS[0] + CONTROLS[4:])

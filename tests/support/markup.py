@@ -14,6 +14,7 @@ NAMES = (
     "%{x}<b>bold</b>",
     "$\\frac$",
 )
+CONTROLS = "\x1b[2J\x07\x9b\u202e"  # what moves a cursor, rings, or turns a line round
 LARGE = 1 << 20  # characters: a script that is plotly
 
 

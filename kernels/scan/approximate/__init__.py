@@ -19,7 +19,8 @@ positions at a time in bit planes; on a GPU, patterns that share exact bases are
 these match. `cpu_edits.py` and `edits.cu` sweep for edits: they keep a column of the table of
 distances as bits (Myers 1999, Hyyrö 2003) and find ends that may be hits; `verification.py` settles
 these and those of the seeds, and `alignment.py` finds their starts and alignments.
-`mismatch_queries.py` and `edit_queries.py` bring patterns into the form of the GPU's kernels.
+`mismatch_queries.py` brings patterns into the form of the GPU's kernel, `edit_queries.py` cuts
+them into pieces for both sweeps for edits.
 """
 
 from multigpu.kernels.scan.approximate.types import ErrorHits, Limits

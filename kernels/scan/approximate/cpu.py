@@ -4,7 +4,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.kernels.scan.approximate import cpu_edits, cpu_mismatches, cpu_seeds, seeds
+from multigpu.kernels.scan.approximate.cpu_mismatches import FIRST_ROOM
 from multigpu.kernels.scan.approximate.cpu_seed_tables import count_windows, make_table
+from multigpu.kernels.scan.approximate.edit_queries import Candidates
 from multigpu.kernels.scan.approximate.pieces import WHOLE, Piece
 from multigpu.kernels.scan.approximate.types import ErrorHits, Limits, Wanted
 from multigpu.kernels.scan.approximate.verification import find_hits
@@ -13,7 +15,6 @@ from multigpu.kernels.scan.seeds import EXPECTED_BASES
 from multigpu.kernels.scan.types import Chunk, Patterns
 
 COSTS = seeds.CPU
-FIRST_ROOM = 1 << 14  # hits of seeds, or candidates
 
 
 class Scanner:
@@ -84,39 +85,23 @@ class Scanner:
         record, pattern, start, errors = self._find_seeds(planes, chunk).T
         parts = [ErrorHits.at_places(record, pattern, start, errors, lengths)]
         if len(self._plan.swept):
-            found = cpu_mismatches.find(
+            record, pattern, start, errors = cpu_mismatches.find(
                 planes, chunk.offsets, self._target, self._strict, self._wanted
-            )
-            pattern = self._plan.swept[found.pattern]
-            hits = ErrorHits.at_places(found.record, pattern, found.start, found.errors, lengths)
-            parts.append(hits)
+            ).T
+            pattern = self._plan.swept[pattern]
+            parts.append(ErrorHits.at_places(record, pattern, start, errors, lengths))
         return ErrorHits.joined(parts)
 
     def _find_edits(self, chunk: Chunk, piece: Piece) -> ErrorHits:
         sets = chunk.sets()
-        swept = [self._candidates(sets, chunk.offsets, group) for group in self._groups]
-        joined = cpu_edits.Candidates.joined([self._seeded_candidates(chunk), *swept])
+        swept = [cpu_edits.find(sets, chunk.offsets, group, FIRST_ROOM) for group in self._groups]
+        of_all = [each._replace(pattern=self._plan.swept[each.pattern]) for each in swept]
+        joined = Candidates.joined([self._seeded_candidates(chunk), *of_all])
         return find_hits(
             chunk.offsets, chunk.letters, self.patterns, self.limits, joined, self._strict, piece
         )
 
-    def _seeded_candidates(self, chunk: Chunk) -> cpu_edits.Candidates:
-        if not self._tables:
-            return cpu_edits.make_candidates(0)
+    def _seeded_candidates(self, chunk: Chunk) -> Candidates:
         record, pattern, end, _ = self._find_seeds(self._pack(chunk), chunk).T
         most = self.limits.most[pattern]
-        return cpu_edits.Candidates(
-            record.astype(np.int32), pattern.astype(np.int32), end - most, end + most
-        )
-
-    def _candidates(
-        self, sets: NDArray[np.uint8], offsets: NDArray[np.int64], group: cpu_edits.Group
-    ) -> cpu_edits.Candidates:
-        size = FIRST_ROOM
-        while True:
-            room = cpu_edits.make_candidates(size)
-            count = cpu_edits.search(sets, offsets, group, room)
-            if count <= size:
-                found = room.cut(count)
-                return found._replace(pattern=self._plan.swept[found.pattern].astype(np.int32))
-            size = count
+        return Candidates(record, pattern, end - most, end + most)

@@ -12,17 +12,15 @@ from numpy.typing import NDArray
 from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.compiled.native import trailing_zeros
 from multigpu.kernels.scan.approximate.types import Limits, Wanted
-from multigpu.kernels.scan.cpu_patterns import ALL
+from multigpu.kernels.scan.cpu_compare import find_rows
+from multigpu.kernels.scan.cpu_patterns import AHEAD, ALL, HELD, TILE, hold
 from multigpu.kernels.scan.types import Patterns
 
-TILE = 32  # words that are counted together: 2,048 positions
-AHEAD = 8  # words after them in which bases are looked at before others are laid out
-HELD = TILE + AHEAD + 1
-SEGMENT = 64 * AHEAD
+SEGMENT = 64 * AHEAD  # bases that are looked at before others are laid out
 FEW_PLANES = 3  # of counters at least
 MOST_PLANES = 24  # of counters: no pattern has 2^24 bases that differ
 
-FIRST_ROOM = 1 << 14  # hits
+FIRST_ROOM = 1 << 20  # hits: memory that is not used costs nothing
 EVERY, FIRST, BEST = range(3)
 CHOICES: dict[Wanted, int] = {"all": EVERY, "first": FIRST, "best": BEST}
 ANY_BASE = 15  # the set that matches everything
@@ -40,20 +38,16 @@ class Target(NamedTuple):
     most: NDArray[np.int64]  # [n]
 
 
-class Found(NamedTuple):
-    """Hits in order of their tiles and patterns; `start` is that in the record."""
+class Search(NamedTuple):
+    """Samples, patterns and rules of a search, what it finds, and its memory."""
 
-    record: NDArray[np.int32]
-    pattern: NDArray[np.int32]
-    start: NDArray[np.int64]
-    errors: NDArray[np.int32]
-
-
-class Scratch(NamedTuple):
-    """Memory for a search."""
-
-    filled: NDArray[np.int64]  # [1] number of hits; more than there is room for: full
-    latest: NDArray[np.int64]  # [patterns] the latest hit of each
+    planes: NDArray[np.uint64]  # [words, 4]
+    offsets: NDArray[np.int64]  # [records + 1]
+    target: Target
+    strict: bool
+    choice: int
+    found: NDArray[np.int64]  # [room, 4] record, pattern, start in the record, mismatches
+    latest: NDArray[np.int64]  # [patterns, 2] record of the latest hit of each, and its number
     alive: NDArray[np.uint64]  # [TILE]
     differ: NDArray[np.uint64]  # [2, TILE] positions that do not match one base, and the next one
     counters: NDArray[np.uint64]  # [MOST_PLANES, TILE]
@@ -89,88 +83,61 @@ def find(
     target: Target,
     strict: bool,
     wanted: Wanted,
-) -> Found:
+) -> NDArray[np.int64]:
     """Return hits: all, or of each record and pattern the first, or the one with fewest errors.
 
     planes   uint64[words, 4], see `multigpu.kernels.scan.cpu_patterns`
     offsets  int64[records + 1] as in `Chunk`
     strict   whether a base of a sample must be a subset of the pattern's
+
+    Returns int64[hits, 4], see `Search`.
     """
-    scratch = Scratch(
-        filled=np.zeros(1, np.int64),
-        latest=np.full(len(target.most), -1, np.int64),
-        alive=np.empty(TILE, np.uint64),
-        differ=np.empty((2, TILE), np.uint64),
-        counters=np.empty((MOST_PLANES, TILE), np.uint64),
-        held=np.empty((4, HELD), np.uint64),
-        held_from=np.empty(1, np.int64),
-    )
-    found, tile, words = _room(FIRST_ROOM), 0, -(-int(offsets[-1]) // 64)
-    while tile < words:
-        tile = _search(planes, offsets, tile, target, strict, CHOICES[wanted], found, scratch)
-        if tile < words:  # full
-            room = len(found.record)
-            more = _room(4 * room)
-            for name in Found._fields:
-                getattr(more, name)[:room] = getattr(found, name)
-            found = more
-    count = int(scratch.filled[0])
-    return Found(
-        found.record[:count], found.pattern[:count], found.start[:count], found.errors[:count]
-    )
 
+    def search(found: NDArray[np.int64]) -> Any:
+        return _search(
+            Search(
+                planes=planes,
+                offsets=offsets,
+                target=target,
+                strict=strict,
+                choice=CHOICES[wanted],
+                found=found,
+                latest=np.full((len(target.most), 2), -1, np.int64),
+                alive=np.empty(TILE, np.uint64),
+                differ=np.empty((2, TILE), np.uint64),
+                counters=np.empty((MOST_PLANES, TILE), np.uint64),
+                held=np.empty((4, HELD), np.uint64),
+                held_from=np.full(1, -1, np.int64),
+            )
+        )
 
-def _room(hits: int) -> Found:
-    return Found(
-        record=np.empty(hits, np.int32),
-        pattern=np.empty(hits, np.int32),
-        start=np.empty(hits, np.int64),
-        errors=np.empty(hits, np.int32),
-    )
+    return find_rows(search, FIRST_ROOM)
 
 
 @jit_no_alloc
-def _search(
-    planes: Any, offsets: Any, begin: Any, target: Any, strict: Any, choice: Any, found: Any,
-    scratch: Any,
-) -> Any:  # fmt: skip
-    """Search the tiles from word `begin` on; return the first one for which there was no room."""
-    words = (offsets[offsets.shape[0] - 1] + 63) // 64
-    scratch.held_from[0] = -1
-    record = 0
-    for tile in range(begin, words, TILE):
+def _search(search: Any) -> Any:
+    """Search all records; return how many hits there are, even if there is no room for all."""
+    offsets, target = search.offsets, search.target
+    count = record = 0
+    for tile in range(0, (offsets[offsets.shape[0] - 1] + 63) // 64, TILE):
         while offsets[record + 1] <= 64 * tile:
             record += 1
-        before = scratch.filled[0]
         is_inside = offsets[record + 1] >= 64 * (tile + TILE)
         for p in range(target.most.shape[0]):
-            if choice == FIRST and is_inside and _is_latest(found, scratch, record, p):
+            if search.choice == FIRST and is_inside and search.latest[p, 0] == record:
                 continue
-            if _fill_alive(scratch.alive, tile, offsets, record, target.lengths[p]):
-                _search_tile(
-                    planes, tile, offsets, record, p, target, strict, choice, found, scratch
-                )
-        if scratch.filled[0] > found.record.shape[0]:
-            scratch.filled[0] = before
-            return tile
-    return words
+            if _fill_alive(search.alive, tile, offsets, record, target.lengths[p]):
+                count = _search_tile(search, tile, record, p, count)
+    return count
 
 
 @jit_no_alloc
-def _is_latest(found: Any, scratch: Any, record: Any, p: Any) -> Any:
-    """Return whether the latest hit of pattern p is in the record."""
-    at = scratch.latest[p]
-    # A hit for which there was no room was found, too.
-    is_kept = 0 <= at < min(scratch.filled[0], found.record.shape[0])
-    return is_kept and found.pattern[at] == p and found.record[at] == record
+def _search_tile(search: Any, tile: Any, record: Any, p: Any, count: Any) -> Any:
+    """Count the mismatches of pattern p at the positions of the tile that are alive.
 
-
-@jit_no_alloc
-def _search_tile(
-    planes: Any, tile: Any, offsets: Any, record: Any, p: Any, target: Any, strict: Any,
-    choice: Any, found: Any, scratch: Any,
-) -> None:  # fmt: skip
-    """Count the mismatches of pattern p at the positions of the tile that are alive."""
+    Returns the number of hits, with those of before.
+    """
+    target, alive, differ, counters = search.target, search.alive, search.differ, search.counters
     first, stop = target.offsets[p], target.offsets[p + 1]
     most = target.most[p]
     n_planes = FEW_PLANES
@@ -179,28 +146,28 @@ def _search_tile(
     begin_at = (1 << n_planes) - 1 - most
     for plane in range(n_planes):
         for i in range(TILE):
-            scratch.counters[plane, i] = ALL if begin_at >> plane & 1 else np.uint64(0)
+            counters[plane, i] = ALL if begin_at >> plane & 1 else np.uint64(0)
     first_inexact = first + target.n_exact[p]
     for i in range(first, first_inexact):
-        _look(planes, tile, target, i, strict, scratch, 0)
-        if not _take_out(scratch.alive, scratch.differ[0]):
-            return
+        _look(search, tile, i, 0)
+        if not _take_out(alive, differ[0]):
+            return count
     for i in range(first_inexact, stop, 2):
-        _look(planes, tile, target, i, strict, scratch, 0)
+        _look(search, tile, i, 0)
         if i + 1 < stop:
-            _look(planes, tile, target, i + 1, strict, scratch, 1)
+            _look(search, tile, i + 1, 1)
         else:
-            scratch.differ[1] = np.uint64(0)
+            differ[1] = np.uint64(0)
         if n_planes == FEW_PLANES:
-            any_left = _count(scratch.counters, scratch.differ, scratch.alive)
+            any_left = _count(counters, differ, alive)
         else:
             for k in range(2):
                 for plane in range(n_planes):
-                    _add(scratch.counters[plane], scratch.differ[k])
-                any_left = _take_out(scratch.alive, scratch.differ[k])
+                    _add(counters[plane], differ[k])
+                any_left = _take_out(alive, differ[k])
         if not any_left:
-            return
-    _keep(tile, offsets, record, p, n_planes, begin_at, choice, found, scratch)
+            return count
+    return _keep_alive(search, tile, record, p, n_planes, begin_at, count)
 
 
 @jit_no_alloc
@@ -226,14 +193,15 @@ def _fill_alive(alive: Any, tile: Any, offsets: Any, record: Any, length: Any) -
 
 
 @jit_no_alloc
-def _look(planes: Any, tile: Any, target: Any, i: Any, strict: Any, scratch: Any, k: Any) -> None:
-    """Set scratch.differ[k] to the positions of the tile that do not match base i of the target."""
+def _look(search: Any, tile: Any, i: Any, k: Any) -> None:
+    """Set search.differ[k] to the positions of the tile that do not match base i of the target."""
+    target = search.target
     segment = target.places[i] // SEGMENT
-    if scratch.held_from[0] != tile + segment * AHEAD:
-        scratch.held_from[0] = tile + segment * AHEAD
-        _hold(planes, scratch.held_from[0], scratch.held)
+    if search.held_from[0] != tile + segment * AHEAD:
+        search.held_from[0] = tile + segment * AHEAD
+        hold(search.planes, search.held_from[0], search.held, False)
     offset = target.places[i] - segment * SEGMENT
-    _compare(scratch.held, offset, target.sets[i], strict, scratch.differ[k])
+    _compare(search.held, offset, target.sets[i], search.strict, search.differ[k])
 
 
 @jit_no_alloc
@@ -256,15 +224,6 @@ def _compare(held: Any, offset: Any, bases: Any, strict: Any, differ: Any) -> No
             else:
                 lacks |= under
         differ[i] = lacks if strict else ~has
-
-
-@jit_no_alloc
-def _hold(planes: Any, word: Any, held: Any) -> None:
-    """Lay the planes of a tile and of what follows out, each plane's words side by side."""
-    last = planes.shape[0] - 1
-    for i in range(HELD):
-        for plane in range(4):
-            held[plane, i] = planes[min(word + i, last), plane]
 
 
 @jit_no_alloc
@@ -305,13 +264,13 @@ def _add(counter: Any, carry: Any) -> None:
 
 
 @jit_no_alloc
-def _keep(
-    tile: Any, offsets: Any, record: Any, p: Any, n_planes: Any, begin_at: Any, choice: Any,
-    found: Any, scratch: Any,
-) -> None:  # fmt: skip
-    """Keep the positions that are left as hits, as far as they are wanted."""
+def _keep_alive(
+    search: Any, tile: Any, record: Any, p: Any, n_planes: Any, begin_at: Any, count: Any
+) -> Any:
+    """Keep the positions that are left as hits, as far as they are wanted; return their number."""
+    offsets = search.offsets
     for i in range(TILE):
-        left = scratch.alive[i]
+        left = search.alive[i]
         while left:
             bit = np.uint64(trailing_zeros(left))
             left &= left - ONE
@@ -320,16 +279,22 @@ def _keep(
                 record += 1
             errors = -begin_at
             for plane in range(n_planes):
-                errors += np.int64(scratch.counters[plane, i] >> bit & ONE) << plane
-            at = scratch.filled[0]
-            if choice != EVERY and _is_latest(found, scratch, record, p):
-                at = scratch.latest[p]
-                if choice == FIRST or errors >= found.errors[at]:
-                    continue
-            if at >= found.record.shape[0]:
-                scratch.filled[0] = found.record.shape[0] + 1
-                return
-            found.record[at], found.pattern[at] = record, p
-            found.start[at], found.errors[at] = position - offsets[record], errors
-            scratch.latest[p] = at
-            scratch.filled[0] = max(scratch.filled[0], at + 1)
+                errors += np.int64(search.counters[plane, i] >> bit & ONE) << plane
+            count = keep(search, record, p, position - offsets[record], errors, count)
+    return count
+
+
+@jit_no_alloc
+def keep(search: Any, record: Any, p: Any, place: Any, errors: Any, count: Any) -> Any:
+    """Keep a hit, or let it replace one that is less wanted; return the number of hits."""
+    found, at = search.found, count
+    if search.choice != EVERY and search.latest[p, 0] == record:
+        at = search.latest[p, 1]
+    if at < found.shape[0]:
+        is_better = place < found[at, 2]
+        if search.choice == BEST:
+            is_better = errors < found[at, 3] or (errors == found[at, 3] and is_better)
+        if at == count or is_better:
+            found[at, 0], found[at, 1], found[at, 2], found[at, 3] = record, p, place, errors
+    search.latest[p, 0], search.latest[p, 1] = record, at
+    return max(count, at + 1)

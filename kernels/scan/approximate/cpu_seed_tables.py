@@ -7,13 +7,7 @@ from numpy.typing import NDArray
 
 from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.compiled.native import popcount, trailing_zeros
-from multigpu.kernels.scan.approximate.seeds import (
-    CHECKED,
-    CHOICES,
-    LONGEST,
-    SHORTEST,
-    TablePlan,
-)
+from multigpu.kernels.scan.approximate.seeds import CHECKED, CHOICES, LONGEST, SHORTEST, TablePlan
 from multigpu.kernels.scan.approximate.types import Limits
 from multigpu.kernels.scan.cpu_patterns import Packed, single, window
 

@@ -7,11 +7,11 @@ from numpy.typing import NDArray
 
 from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.compiled.native import popcount, trailing_zeros
-from multigpu.kernels.scan.approximate.cpu_mismatches import BEST, CHOICES, EVERY
+from multigpu.kernels.scan.approximate.cpu_mismatches import BEST, CHOICES, EVERY, keep
 from multigpu.kernels.scan.approximate.cpu_seed_tables import Table, key_of
 from multigpu.kernels.scan.approximate.seeds import CHECKED
 from multigpu.kernels.scan.approximate.types import Limits, Wanted
-from multigpu.kernels.scan.cpu_compare import differing
+from multigpu.kernels.scan.cpu_compare import differing, find_rows
 from multigpu.kernels.scan.cpu_patterns import ALL, Packed, bases_from, two_bits, window
 
 ONE = np.uint64(1)
@@ -61,26 +61,27 @@ def search(
     room: int,
 ) -> NDArray[np.int64]:
     """Return what is found in all records, as in `Search`; of edits all candidates."""
-    while True:
-        search = Search(
-            planes=planes,
-            offsets=offsets,
-            patterns=patterns,
-            most=limits.most,
-            prefix=limits.prefix,
-            suffix=limits.suffix,
-            table=table,
-            edits=edits,
-            strict=strict,
-            choice=EVERY if edits else CHOICES[wanted],
-            found=np.empty((room, 4), np.int64),
-            latest=np.full((len(limits.most), 2), -1, np.int64),
-            left=np.empty(len(table.pattern), np.int64),
+
+    def search(found: NDArray[np.int64]) -> Any:
+        return _search(
+            Search(
+                planes=planes,
+                offsets=offsets,
+                patterns=patterns,
+                most=limits.most,
+                prefix=limits.prefix,
+                suffix=limits.suffix,
+                table=table,
+                edits=edits,
+                strict=strict,
+                choice=EVERY if edits else CHOICES[wanted],
+                found=found,
+                latest=np.full((len(limits.most), 2), -1, np.int64),
+                left=np.empty(len(table.pattern), np.int64),
+            )
         )
-        count = int(_search(search))
-        if count <= room:
-            return search.found[:count]
-        room = count
+
+    return find_rows(search, room)
 
 
 @jit_no_alloc
@@ -142,26 +143,19 @@ def _follow(bases: Any, table: Any, most: Any, left: Any) -> Any:
     most  mismatches in the bases of an entry; NO_HIT for edits
     """
     k_bits, entries, heads = (ONE << np.uint64(table.k)) - ONE, table.entries, table.heads
-    mask = bases[0] & k_bits
     count = np.int64(0)
-    if ONE << np.uint64(2 * popcount(mask)) > np.uint64(entries.shape[0]):
+    if ONE << np.uint64(2 * popcount(bases[0] & k_bits)) > np.uint64(entries.shape[0]):
         return _compare(bases, k_bits, most, entries, 0, entries.shape[0], left, count)
-    low, high = bases[1] & k_bits & ~mask, bases[2] & k_bits & ~mask
     # Subtracting the mask steps through all choices of the bits in it.
-    of_low = np.uint64(0)
+    mask, chosen = key_of(bases[0], bases[0], table.k), np.uint64(0)
+    unambiguous = key_of(bases[1], bases[2], table.k) & ~mask
     while True:
-        of_high = np.uint64(0)
-        while True:
-            key = key_of(low | of_low, high | of_high, table.k)
-            if _is_known(table.known, key):
-                count = _compare(
-                    bases, k_bits, most, entries, heads[key], heads[key + ONE], left, count
-                )
-            of_high = (of_high - mask) & mask
-            if not of_high:
-                break
-        of_low = (of_low - mask) & mask
-        if not of_low:
+        key = unambiguous | chosen
+        if _is_known(table.known, key):
+            stop = heads[key + ONE]
+            count = _compare(bases, k_bits, most, entries, heads[key], stop, left, count)
+        chosen = (chosen - mask) & mask
+        if not chosen:
             break
     return count
 
@@ -266,19 +260,7 @@ def _settle(search: Any, record: Any, position: Any, own: Any, count: Any) -> An
         if errors == NO_HIT:
             return count
         place = start
-    at = count
-    if search.choice != EVERY and search.latest[p, 0] == record:
-        at = search.latest[p, 1]
-    if at < search.found.shape[0]:
-        kept = search.found[at]
-        place -= search.offsets[record]
-        is_better = place < kept[2]
-        if search.choice == BEST:
-            is_better = errors < kept[3] or (errors == kept[3] and is_better)
-        if at == count or is_better:
-            kept[0], kept[1], kept[2], kept[3] = record, p, place, errors
-    search.latest[p, 0], search.latest[p, 1] = record, at
-    return max(count, at + 1)
+    return keep(search, record, p, place - search.offsets[record], errors, count)
 
 
 @jit_no_alloc

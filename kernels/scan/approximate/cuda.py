@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from multigpu.kernels.device.launch import POINTER, launch, launch_blocks, struct
 from multigpu.kernels.device.sources import source
-from multigpu.kernels.scan.approximate.cpu_edits import Candidates
-from multigpu.kernels.scan.approximate.edit_queries import EditQueries
+from multigpu.kernels.scan.approximate.edit_queries import Candidates, EditQueries
 from multigpu.kernels.scan.approximate.mismatch_queries import (
     MOST_SELECTED,
     STEPS,

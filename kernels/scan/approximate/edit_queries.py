@@ -1,28 +1,51 @@
-"""Queries of `edits.cu`, and what their ends say about the patterns they are pieces of."""
+"""Pieces of patterns for the sweeps for edits, and what their ends say about the patterns."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.scan.approximate.cpu_edits import Candidates
 from multigpu.kernels.scan.approximate.types import Limits
 from multigpu.kernels.scan.types import Patterns
 
-WORD = 32  # bases of the longest query
 SETS = np.arange(16, dtype=np.uint8)  # of bases
 
-QUERY = np.dtype(
-    [("equal", "<u4", len(SETS)), ("rows", "<u4"), ("length", "<u4"), ("most", "<u4"), ("_", "<u4")]
-)
+
+class Candidates(NamedTuple):
+    """Stretches of ends at which patterns may be few edits away.
+
+    first, last  ends in the record, both in the stretch; may be before the record or after it
+    """
+
+    record: NDArray[np.int64]
+    pattern: NDArray[np.int64]
+    first: NDArray[np.int64]
+    last: NDArray[np.int64]
+
+    @classmethod
+    def joined(cls, parts: Sequence["Candidates"]) -> "Candidates":
+        """Return the candidates of all parts, one after the other."""
+        return cls(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def query_type(bits: int) -> np.dtype[np.void]:
+    """Return the type of queries as `edits.cu` reads them, in words of 32 bits, or in others.
+
+    equal  which bases of the piece match each set of bases; every base matches the bits before it
+    rows   one bit for every base, the last in the highest
+    """
+    word = f"<u{bits // 8}"
+    names = ("rows", "length", "most", "_")
+    return np.dtype([("equal", word, len(SETS)), *((name, word) for name in names)])
 
 
 @dataclass(frozen=True, eq=False)
 class EditQueries:
     """Pieces of patterns.
 
-    queries  QUERY[n]
+    queries  query_type[n]
     pattern  int64[n]
     after    int64[n]  bases of the pattern after the piece
     slack    int64[n]  by how much the bases after it may be more or fewer in a sample
@@ -34,18 +57,20 @@ class EditQueries:
     slack: NDArray[np.int64]
 
     @classmethod
-    def of(cls, patterns: Patterns, limits: Limits, strict: bool) -> "EditQueries":
-        """Return the pieces of all patterns, one of which has no more than its share of edits."""
-        count = -(-patterns.lengths // WORD)
+    def of(cls, patterns: Patterns, limits: Limits, strict: bool, bits: int = 32) -> "EditQueries":
+        """Return the pieces of all patterns, one of which has no more than its share of edits.
+
+        bits  of a word, and bases of the longest piece
+        """
+        count = -(-patterns.lengths // bits)
         pattern = np.repeat(np.arange(len(patterns)), count)
         piece = np.arange(len(pattern)) - np.repeat(np.cumsum(count) - count, count)
         length, pieces = patterns.lengths[pattern], count[pattern]
         begin, end = length * piece // pieces, length * (piece + 1) // pieces
-        # The last base of a piece is in bit 31.
-        place = np.arange(WORD) + (end - WORD)[:, None]
+        place = np.arange(bits) + (end - bits)[:, None]
         is_inside = place >= begin[:, None]
         at = patterns.offsets[pattern][:, None] + np.maximum(place, 0)
-        queries = np.zeros(len(pattern), QUERY)
+        queries = np.zeros(len(pattern), query_type(bits))
         queries["equal"] = _equal(patterns.sets[at], is_inside, strict)
         queries["rows"] = _bits(is_inside)
         queries["length"], queries["most"] = end - begin, limits.most[pattern] // pieces
@@ -67,22 +92,22 @@ class EditQueries:
         row = np.repeat(np.arange(len(found)), count)
         record = np.arange(len(row)) - np.repeat(np.cumsum(count) - count - lowest, count)
         return Candidates(
-            record=record.astype(np.int32),
-            pattern=self.pattern[query][row].astype(np.int32),
+            record=record,
+            pattern=self.pattern[query][row],
             first=first[row] - offsets[record],
             last=last[row] - offsets[record],
         )
 
 
-def _equal(
-    bases: NDArray[np.uint8], is_inside: NDArray[np.bool_], strict: bool
-) -> NDArray[np.uint32]:
+def _equal(bases: NDArray[np.uint8], is_inside: NDArray[np.bool_], strict: bool) -> NDArray[Any]:
     """Return the bases of each query that match each set of bases, a bit each."""
     of_sample, bases = SETS[:, None], bases[:, None, :]
     agrees = (of_sample & ~bases) == 0 if strict else (of_sample & bases) != 0
     return _bits(agrees | ~is_inside[:, None, :])
 
 
-def _bits(values: NDArray[np.bool_]) -> NDArray[np.uint32]:
+def _bits(values: NDArray[np.bool_]) -> NDArray[Any]:
     """Return truth values as the bits of words, the first as the lowest."""
-    return np.packbits(values, axis=-1, bitorder="little").view("<u4")[..., 0]
+    return np.packbits(values, axis=-1, bitorder="little").view(f"<u{values.shape[-1] // 8}")[
+        ..., 0
+    ]

@@ -129,14 +129,7 @@ class ErrorHits:
         )
 
     @classmethod
-    def none(cls) -> "ErrorHits":
-        """Return no hits."""
-        nothing = np.empty(0, np.int64)
-        return cls.at_places(nothing, nothing, nothing, nothing, nothing)
-
-    @classmethod
     def joined(cls, parts: Sequence["ErrorHits"]) -> "ErrorHits":
-        """Return the hits of all parts, one after the other."""
-        parts = [cls.none(), *parts]
+        """Return the hits of all parts, of one or more, one after the other."""
         names = [each.name for each in fields(cls)]
         return cls(**{name: np.concatenate([getattr(p, name) for p in parts]) for name in names})

@@ -14,7 +14,7 @@ from multigpu.kernels.bases import LETTER_SETS
 from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.compiled.native import popcount
 from multigpu.kernels.scan.approximate.alignment import Pairs
-from multigpu.kernels.scan.approximate.cpu_edits import Candidates
+from multigpu.kernels.scan.approximate.edit_queries import Candidates
 from multigpu.kernels.scan.approximate.pieces import WHOLE, Piece, flag_borders
 from multigpu.kernels.scan.approximate.types import ErrorHits, Limits
 from multigpu.kernels.scan.cpu_patterns import ALL
@@ -52,14 +52,8 @@ def find_hits(
     runs = np.empty((int(((stretches.last - stretches.first) // 2 + 1).sum()), 5), np.int64)
     count = _find_hits(pairs, limits.most, stretches, strict, scratch, runs)
     record, pattern, end, last, errors = np.ascontiguousarray(runs[:count].T)
-    hits = ErrorHits(
-        record=record.astype(np.int32),
-        pattern=pattern.astype(np.int32),
-        start=end,
-        end=end,
-        errors=errors.astype(np.int32),
-        edge=np.zeros(count, np.uint8),
-    )
+    no_lengths = np.zeros(len(patterns), np.int64)
+    hits = ErrorHits.at_places(record, pattern, end, errors, no_lengths)
     return flag_borders(hits, last, offsets, piece)
 
 

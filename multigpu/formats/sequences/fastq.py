@@ -65,10 +65,8 @@ def read_records(
     Raises InputError where the file is shorter now than `source` says, and OSError.
     """
     size = source.size or 0
-    block, letters = (
-        np.empty(block_bytes, np.uint8),
-        buffers.take((border - begin) // 2 + LAST_RECORD_BYTES),
-    )
+    block = np.empty(block_bytes, np.uint8)
+    letters = buffers.take((border - begin) // 2 + LAST_RECORD_BYTES)
     tables, bases, stop, why = [], 0, begin, TABLE_FULL
     while why in (TABLE_FULL, LETTERS_FULL, BLOCK_FULL):
         table = empty_table(ROWS)

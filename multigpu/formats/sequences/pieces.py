@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from io import FileIO
 from itertools import pairwise
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,22 +18,6 @@ QUALITY_BLOCK = 1 << 16  # bytes of a file that qualities are read in
 Positions = NDArray[np.int64]
 
 
-class Text(Protocol):
-    """The bytes that a table of records refers to."""
-
-    def windows(self, begins: Positions, ends: Positions) -> list[bytes]:
-        """Return the bytes of windows."""
-        ...
-
-    def sum_qualities(self, rows: Positions, starts: Positions, lengths: Positions) -> Positions:
-        """Return int64[n]: the sums of the quality characters of windows of records.
-
-        rows             int64[n, 6]  the row of each window's record
-        starts, lengths  int64[n]     the window in the record
-        """
-        ...
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class TextInMemory:
     """Text in an array."""
@@ -42,10 +25,16 @@ class TextInMemory:
     raw: NDArray[np.uint8]
 
     def windows(self, begins: Positions, ends: Positions) -> list[bytes]:
+        """Return the bytes of windows."""
         borders = zip(begins.tolist(), ends.tolist(), strict=True)
         return [self.raw[begin:end].tobytes() for begin, end in borders]
 
     def sum_qualities(self, rows: Positions, starts: Positions, lengths: Positions) -> Positions:
+        """Return int64[n]: the sums of the quality characters of windows of records.
+
+        rows             int64[n, 6]  the row of each window's record
+        starts, lengths  int64[n]     the window in the record
+        """
         sums = np.empty(len(rows), np.int64)
         records.sum_qualities(self.raw, rows, starts, lengths, sums)
         return sums
@@ -53,7 +42,7 @@ class TextInMemory:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TextInFile:
-    """Text of a file, of which only what matches need is read again."""
+    """Text of a file, of which only what matches need is read again. Else as `TextInMemory`."""
 
     path: str
 
@@ -93,7 +82,7 @@ class Pieces:
     """
 
     source: int
-    text: Text
+    text: TextInMemory | TextInFile
     table: NDArray[np.int64]
     letters: NDArray[np.uint8]
     offsets: NDArray[np.int64]

@@ -10,6 +10,7 @@
 
 from collections.abc import Callable, Sequence
 from io import FileIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,7 +66,9 @@ class SpanReader:
         # The last record of the table is the one with a wrong quality.
         if parsed.fault is Fault.QUALITY:
             table = table[:-1]
-        letters, offsets = self._gather(span.raw, table)
+        offsets = self._offsets(table)
+        letters = self._letters.take(int(offsets[-1]))
+        gather(span.raw, table, letters, 0)
         return Pieces(
             source=span.source,
             text=TextInMemory(span.raw),
@@ -93,17 +96,7 @@ class SpanReader:
                 offset=self._phred_offset,
                 buffers=self._letters,
             )
-        return Pieces(
-            source=span.source,
-            text=TextInFile(source.path),
-            table=found.table,
-            letters=found.letters,
-            offsets=self._offsets(found.table),
-            inside=found.table[:, LENGTH],
-            begin=begin,
-            stop=found.stop,
-            error=found.error,
-        )
+        return self._pieces(span, found, inside=found.table[:, LENGTH], begin=begin)
 
     def _read_fasta(self, span: FileSpan) -> Pieces:
         source = self._sources[span.source]
@@ -119,28 +112,24 @@ class SpanReader:
             )
         inside = found.table[:, LENGTH].copy()
         inside[-1:] -= found.beyond
+        return self._pieces(
+            span, found, inside=inside, lead=found.lead, tail=True, begin=found.begin
+        )
+
+    def _pieces(
+        self, span: FileSpan, found: fastq.FastqRecords | fasta.FastaPieces, **more: Any
+    ) -> Pieces:
+        """Return what was found in a span of a file; `more` are the other fields of `Pieces`."""
         return Pieces(
             source=span.source,
-            text=TextInFile(source.path),
+            text=TextInFile(self._sources[span.source].path),
             table=found.table,
             letters=found.letters,
             offsets=self._offsets(found.table),
-            inside=inside,
-            lead=found.lead,
-            tail=True,
-            begin=found.begin,
             stop=found.stop,
             error=found.error,
+            **more,
         )
-
-    def _gather(
-        self, raw: NDArray[np.uint8], table: NDArray[np.int64]
-    ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """Return the bases of all pieces in one buffer, and where each begins."""
-        offsets = self._offsets(table)
-        letters = self._letters.take(int(offsets[-1]))
-        gather(raw, table, letters, 0)
-        return letters, offsets
 
     def _offsets(self, table: NDArray[np.int64]) -> NDArray[np.int64]:
         offsets: NDArray[np.int64] = self._borders.take(8 * (len(table) + 1)).view(np.int64)

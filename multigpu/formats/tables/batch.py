@@ -66,8 +66,6 @@ class Batch:
     def __getitem__(self, rows: "slice | NDArray[np.bool_]") -> "Batch":
         """Return some of the rows; those of a slice are views."""
         if isinstance(rows, np.ndarray):
-            if rows.all():
-                return self
             return self.take(np.flatnonzero(rows))
         return Batch(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
 
@@ -78,17 +76,6 @@ class Batch:
         sample, cigar = [self.sample[i] for i in rows], [self.cigar[i] for i in rows]
         return Batch(sample=sample, cigar=cigar, **columns)
 
-    @property
-    def mostly_ambiguous(self) -> int:
-        """Return the number of rows with more than half of the bases under the match ambiguous."""
-        return int((2 * self.ambiguous.astype(np.int64) > self.end - self.start).sum())
-
-    @property
-    def sample_names(self) -> bytes:
-        """Return the name of every sample that has rows, one a line; its rows are together."""
-        first = np.flatnonzero(np.diff(self.sample_index, prepend=-2))
-        return b"".join([self.sample[row] + b"\n" for row in first.tolist()])
-
     @classmethod
     def empty(cls) -> Self:
         columns: dict[str, Any] = {name: np.empty(0, dtype) for name, dtype in DTYPES.items()}
@@ -97,8 +84,7 @@ class Batch:
     @classmethod
     def concatenate(cls, batches: Sequence["Batch"]) -> Self:
         """Return all rows in the order given; no batches make an empty one."""
-        if not batches:
-            return cls.empty()
+        batches = [cls.empty(), *batches]
         columns: dict[str, Any] = {
             name: np.concatenate([getattr(b, name) for b in batches]) for name in DTYPES
         }

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -72,6 +73,11 @@ class Texts:
         """Return a column with one text for each row."""
         return cls(texts, np.arange(len(texts)))
 
+    @cached_property
+    def begins(self) -> NDArray[np.int64]:
+        """Places where the distinct texts begin, one after the other, and where the last ends."""
+        return np.cumsum([0, *map(len, self.distinct)], dtype=np.int64)
+
 
 # A column of a line: the same bytes in every row, whole numbers, or texts.
 Column = bytes | NDArray[np.integer[Any]] | Texts
@@ -82,37 +88,26 @@ def lines_of(count: int, *columns: Column) -> bytes:
     ready = [_ready(column, count) for column in columns]
     lengths = np.zeros(count, np.int64)
     for column in ready:
-        if isinstance(column, _PackedTexts):
+        if isinstance(column, Texts):
             lengths += np.diff(column.begins)[column.which]
         else:
             add_number_lengths(column, lengths)
     cursors = np.cumsum(lengths) - lengths
     out = np.empty(int(lengths.sum()), np.uint8)
     for column in ready:
-        if isinstance(column, _PackedTexts):
-            put_texts(column.raw, column.begins, column.which, out, cursors)
+        if isinstance(column, Texts):
+            raw = np.frombuffer(b"".join(column.distinct), np.uint8)
+            put_texts(raw, column.begins, column.which, out, cursors)
         else:
             put_numbers(column, out, cursors)
     return out.tobytes()
 
 
-@dataclass(frozen=True, eq=False)
-class _PackedTexts:
-    """Texts as the compiled functions take them."""
-
-    raw: NDArray[np.uint8]
-    begins: NDArray[np.int64]
-    which: NDArray[np.intp]
-
-
-def _ready(column: Column, count: int) -> _PackedTexts | NDArray[np.int64]:
-    """Return a column of `count` rows as the compiled functions take it."""
+def _ready(column: Column, count: int) -> Texts | NDArray[np.int64]:
+    """Return a column of `count` rows as texts, or as numbers of the type that is compiled for."""
     if isinstance(column, np.ndarray):
         return column.astype(np.int64)
-    texts = Texts([column], np.zeros(count, np.intp)) if isinstance(column, bytes) else column
-    begins = np.zeros(len(texts.distinct) + 1, np.int64)
-    np.cumsum([len(text) for text in texts.distinct], out=begins[1:])
-    return _PackedTexts(np.frombuffer(b"".join(texts.distinct), np.uint8), begins, texts.which)
+    return Texts([column], np.zeros(count, np.intp)) if isinstance(column, bytes) else column
 
 
 # ---- columns that several formats have ----------------------------------------------------------

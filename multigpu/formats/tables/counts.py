@@ -119,7 +119,10 @@ def read_counts(path: str, empty: Empty = np.empty) -> Counts:
 def _read(path: str, empty: Empty) -> Counts:
     with open_content(path) as file:
         if file.peek(4)[:4] != PARQUET_MAGIC:
-            samples = _parse_header(path, file.readline().decode("utf-8-sig", "replace"))
+            header = file.readline().decode("utf-8-sig", "replace")
+            if problem := counts_errors.identify(path, header):
+                raise InputError(path, problem)
+            samples = _check_samples(path, header.lstrip("#").rstrip("\r\n").split("\t"))
             return _in_order(path, samples, *_read_text(path, file, samples))
     if not is_regular(path):
         raise InputError(path, "Parquet cannot be read from a pipe: give a file")
@@ -171,13 +174,6 @@ def _check_names(path: str, rows: _Rows, before: int) -> None:
         problem = f"{quoted(name)} is no chromosome: {name_problem(name)}"
         problem = problem if name else "the chromosome has no name"
         raise InputError(path, problem, f"row {before + row + 1}, column chrom")
-
-
-def _parse_header(path: str, header: str) -> tuple[str, ...]:
-    """Return the names in a line `chrom start end sample1 …`, which a # may begin."""
-    if problem := counts_errors.identify(path, header):
-        raise InputError(path, problem)
-    return _check_samples(path, header.lstrip("#").rstrip("\r\n").split("\t"))
 
 
 def _check_samples(path: str, columns: Sequence[str]) -> tuple[str, ...]:
@@ -289,7 +285,10 @@ def _place_rows(
         _check_there(path, batch, at)
         here = whole.part(at, min(at + batch.num_rows, stop))
         rows = _rows(batch, here.values)
-        _check_numbers(path, rows)
+        # Arrow does not look whether each number stands for a name.
+        chrom = rows.chrom
+        if len(chrom) and not (chrom.min() >= 0 and chrom.max() < len(rows.names)):
+            raise InputError(path, "cannot be read as Parquet: its chromosomes are damaged")
         _check(path, rows, samples, at)
         here.chrom[:], here.start[:], here.end[:] = rows.numbered(names), rows.start, rows.end
         if rows.values is not here.values:
@@ -301,13 +300,6 @@ def _place_rows(
     if at != stop:
         raise InputError(path, f"cannot be read as Parquet: row {at + 1} is missing")
     return whole.part(first, stop, list(names))
-
-
-def _check_numbers(path: str, rows: _Rows) -> None:
-    """Raise InputError where a number stands for no name: Arrow does not look at them."""
-    chrom = rows.chrom
-    if len(chrom) and not (chrom.min() >= 0 and chrom.max() < len(rows.names)):
-        raise InputError(path, "cannot be read as Parquet: its chromosomes are damaged")
 
 
 def _check_there(path: str, batch: Any, before: int) -> None:

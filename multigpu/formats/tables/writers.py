@@ -201,16 +201,6 @@ def split_format(fmt: str) -> tuple[TableFormat, Requested]:
     return kind, tuple(each for each in REQUESTED if each in (*names, *kind.has_always))
 
 
-def is_text(fmt: str) -> bool:
-    """Return whether `render` makes lines of this format."""
-    return split_format(fmt)[0].lines is not None
-
-
-def has_cigars(fmt: str) -> bool:
-    """Return whether rows of this format have alignments."""
-    return "cigar" in split_format(fmt)[1]
-
-
 def header(fmt: str) -> bytes:
     """Return the line above the rows: the names of the columns, or nothing."""
     kind, more = split_format(fmt)
@@ -310,8 +300,8 @@ def _arrays(batch: Batch, signature_names: Names, more: Requested) -> list["pa.A
 @contextmanager
 def open_table(
     raw: BinaryIO, fmt: str, compression: Compression, signatures: "Signatures"
-) -> Iterator[Callable[[Batch | bytes], None]]:
-    """Yield a function that writes rows, or text that `render` made of rows elsewhere, in order.
+) -> Iterator[Callable[[Any], None]]:
+    """Yield a function that writes batches, or text that `render` made of them elsewhere, in order.
 
     `raw` stays open: who opened it closes it. What is written is complete when the block ends
     without an error. Raises UsageError for compressed Parquet.
@@ -322,7 +312,13 @@ def open_table(
             raise UsageError(parquet.COMPRESSED_INSIDE)
         repeated = ["sample", "signature", "strand"]
         with RowGroups(raw, _schema(pyarrow(), more), repeated) as groups:
-            yield lambda rows: groups.write(to_arrow(as_batch(rows), signatures.names, fmt))
+
+            def write(rows: Batch | bytes) -> None:
+                if isinstance(rows, bytes):
+                    raise TypeError("this format is written from batches, not from text")
+                groups.write(to_arrow(rows, signatures.names, fmt))
+
+            yield write
         return
     lines = Compressed(raw, compression)
     lines.write(header(fmt))
@@ -330,17 +326,3 @@ def open_table(
         rows if isinstance(rows, bytes) else render(rows, signatures, fmt)
     )
     lines.close()
-
-
-def as_batch(rows: Batch | bytes) -> Batch:
-    """Return rows that are not text. Raises TypeError for text."""
-    if isinstance(rows, bytes):
-        raise TypeError("this format is written from batches, not from text")
-    return rows
-
-
-def as_text(rows: Batch | bytes) -> bytes:
-    """Return rows that workers have rendered. Raises TypeError for a batch."""
-    if isinstance(rows, Batch):
-        raise TypeError("this format is written from text, not from batches")
-    return rows
