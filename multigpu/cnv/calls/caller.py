@@ -111,39 +111,29 @@ class ChromosomeCaller:
         """Return [spans, cases]: a field of the model of each span's inner regions as one."""
         in_par = self.loaded.span.is_in_par(*self._bases(spans))
         place = self.loaded.start, self.loaded.end, self._on_one_side_of_par(spans, in_par)
-        overlapping = self.options.compat_r
-        averages = inner_averages(self._normalized, *place, median=median, overlapping=overlapping)
+        how = {"median": median, "overlapping": self.options.compat_r}
+        averages = inner_averages(self._normalized, *place, **how)
         level = self.computed.level
         if level is not None:
-            rows = level[:, None].__getitem__
-            level = inner_averages(rows, *place, median=median, overlapping=overlapping)[:, 0]
+            level = inner_averages(level[:, None].__getitem__, *place, **how)[:, 0]
         both = self.workload.model_coverages(self.loaded.span)
         coverages, par_coverages = (each[: self.cases] for each in both)
-        found = self._model(kernels, averages, level, coverages, field, **more)
-        if in_par.any():
-            par_level = None if level is None else level[in_par]
-            found[in_par] = self._model(
-                kernels, averages[in_par], par_level, par_coverages, field, **more
-            )
-        return found
-
-    def _model(
-        self,
-        kernels: Any,
-        averages: Floats,
-        level: Floats | None,
-        coverages: Floats,
-        field: str,
-        **more: int,
-    ) -> NDArray[Any]:
         model = model_options(self.options)
-        if level is None:
-            result = kernels.model(averages, coverages, model, **more)
-        else:
-            # A single sample is called with the floor of the reference model, too.
-            model = replace(model, kind="reference")
-            result = kernels.model_against(averages, level, coverages, model, **more)
-        return np.array(getattr(result, field))
+
+        def run_model(rows: Any, coverages: Floats) -> NDArray[Any]:
+            if level is None:
+                result = kernels.model(averages[rows], coverages, model, **more)
+            else:
+                # A single sample is called with the floor of the reference model, too.
+                against = replace(model, kind="reference")
+                args = averages[rows], level[rows], coverages, against
+                result = kernels.model_against(*args, **more)
+            return np.array(getattr(result, field))
+
+        found = run_model(slice(None), coverages)
+        if in_par.any():
+            found[in_par] = run_model(in_par, par_coverages)
+        return found
 
     def _on_one_side_of_par(self, spans: Spans, in_par: NDArray[np.bool_]) -> Spans:
         """Return the spans without what lies across a border of pseudoautosomal regions.
