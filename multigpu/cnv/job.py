@@ -17,16 +17,9 @@ from multigpu.cnv.calls.assemble import Assembler
 from multigpu.cnv.chromosome import CnvPart, CnvSpan
 from multigpu.cnv.counts_source import CountsSource, InFile, InMemory, copy_to_file, share_memory
 from multigpu.cnv.normalization import cores, coverages_of_genome, size_factors_of_genome
-from multigpu.cnv.notes import (
-    FEWEST_SEGMENTED,
-    advice,
-    count_notes,
-    notes_by_chromosome,
-    sex_notes,
-)
+from multigpu.cnv.notes import FEWEST_SEGMENTED, advice, count_notes, notes_by_chromosome, sex_notes
 from multigpu.cnv.options import CnvOptions, KeptResults, copy_number_lanes
 from multigpu.cnv.output import matrices
-from multigpu.cnv.output.windows import Window
 from multigpu.cnv.plan import CnvPlan, Shape, plan_memory, plan_spans
 from multigpu.cnv.result import CnvResult
 from multigpu.cnv.samples.checks import check_counts
@@ -277,6 +270,8 @@ class CnvJob(PlannedCnvJob):
         if kept.store is not None:
             matrices.write_rest(kept.store, pieces)
             pieces = []
+        windows = [window for part in parts for window in part.windows]
+        largest = nlargest(kept.shown, range(len(windows)), key=lambda k: windows[k].length)
         notes = [*self.notes, *notes_by_chromosome(parts)]
         notes += advice(segments, cohort, self.spans, self.sums, options)
         return CnvResult(
@@ -291,7 +286,7 @@ class CnvJob(PlannedCnvJob):
             sex=cohort.sexes,
             ploidy=cohort.ploidy,
             kept=tuple(pieces),
-            windows=_largest_windows(parts, kept.shown),
+            windows=tuple(windows[k] for k in sorted(largest)),
             notes=tuple(notes),
             usual=usual,
             lengths=chromosome_lengths(cohort.genome, regions, cohort.references),
@@ -310,10 +305,3 @@ def usual_copies(cohort: Cohort, spans: Sequence[CnvSpan], usual: int) -> UsualC
         row[slice(None) if span.columns is None else list(span.columns)] = span.copies
     x = chromosome_number(regions, X_NAMES)
     return UsualCopies(copies=copies[:, : len(cohort.cases)], x=x, par=cohort.par if by_sex else ())
-
-
-def _largest_windows(parts: Sequence[CnvPart], count: int) -> tuple[Window, ...]:
-    """Return the largest CNV regions of all chromosomes, in the order of the genome."""
-    every = [window for part in parts for window in part.windows]
-    chosen = nlargest(count, range(len(every)), key=lambda k: every[k].length)
-    return tuple(every[k] for k in sorted(chosen))

@@ -19,7 +19,7 @@ from multigpu.cluster.engine.workload import Place
 from multigpu.cluster.workers.history import step
 from multigpu.cnv.backends import Backend, Fetch, open_backend
 from multigpu.cnv.calls.caller import ChromosomeCaller
-from multigpu.cnv.calls.segments import NOT_CALLED, Floats, Rows, Segments
+from multigpu.cnv.calls.segments import NOT_CALLED, Floats, Segments
 from multigpu.cnv.chromosome import (
     CnvPart,
     CnvSpan,
@@ -194,12 +194,7 @@ class CnvSession:
             loaded = loaded.without_samples()
         workload = self._for_columns(loaded.span).workload
         with step("call"):
-            return ChromosomeCaller(
-                workload=workload,
-                loaded=loaded,
-                computed=computed,
-                all_cases=self.workload.cases,
-            ).part()
+            return ChromosomeCaller(workload, loaded, computed, self.workload.cases).part()
 
     def close(self) -> None:
         """Give back the memory that is kept between chromosomes."""
@@ -309,17 +304,14 @@ class CnvSession:
             except ModelError as error:
                 raise NotComparable(f"{loaded.span.name}: {error}") from error
             return self.backend.put(np.full(len(counts), level))
-        usual, par = self.workload.model_coverages(loaded.span)
-        level = self._level_of_controls(counts, scale, usual)
-        for rows in true_runs(loaded.par):
-            level[rows] = self._level_of_controls(counts[rows], scale, par)
-        return level
-
-    def _level_of_controls(self, counts: Any, scale: Floats, coverages: Floats) -> Any:
         cases = self.workload.cases
         factors = scale[cases:] if self.workload.coverages is None else None
-        controls = counts[:, cases:].copy()
-        return self.backend.cnmops.level_of_controls(controls, factors, coverages[cases:])
+        usual, par = (each[cases:] for each in self.workload.model_coverages(loaded.span))
+        level_of = self.backend.cnmops.level_of_controls
+        level = level_of(counts[:, cases:].copy(), factors, usual)
+        for rows in true_runs(loaded.par):
+            level[rows] = level_of(counts[rows, cases:].copy(), factors, par)
+        return level
 
     def _model_pieces(
         self, counts: Any, level: Any, scale: Floats, rows: int, loaded: LoadedChromosome
@@ -372,22 +364,21 @@ class CnvSession:
             # R stops here: one value has no deviation, by which it estimates thresholds.
             return Segments.empty(), (f"{name}: one region only, nothing is called there",)
         at_a_time = samples if regions <= rows else max(1, rows * samples // regions)
+        kernels, more = self.backend.segmentation, self.backend.kernel_arguments
+        segment, how = kernels.segment, segmentation_options(self.options)
+        if self.options.segmentation == "cbs":
+            segment, how = kernels.cbs, cbs_options(self.options)
         found, notes = [], []
         for first in range(0, samples, at_a_time):
             some = sini[:, first : first + at_a_time]
             # A sample's values lie side by side, so this is no copy where all came in one piece.
             values = some.T.reshape(-1)
             values = self.backend.put(values if values.flags.c_contiguous else values.copy())
-            each = self._segment(values, np.arange(some.shape[1] + 1, dtype=np.int64) * regions)
+            offsets = np.arange(some.shape[1] + 1, dtype=np.int64) * regions
+            each = segment(values, offsets, how, **more)
             found.append(_segments_of_tracks(each, regions, first))
             notes += each.notes
         return Segments.joined(found), tuple(dict.fromkeys(notes))
-
-    def _segment(self, values: Any, offsets: Rows) -> Any:
-        kernels, more = self.backend.segmentation, self.backend.kernel_arguments
-        if self.options.segmentation == "cbs":
-            return kernels.cbs(values, offsets, cbs_options(self.options), **more)
-        return kernels.segment(values, offsets, segmentation_options(self.options), **more)
 
     def _segment_ini(self, ini: Any) -> Segments | None:
         """Return the segments of I/NI, which is None without samples, for robust regions."""

@@ -1,7 +1,6 @@
 """Stage 5 on a chromosome, on the host: from the segments of the kernels to calls."""
 
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,11 +13,10 @@ from multigpu.cnv.calls.copy_numbers import (
     integer_copy_numbers,
 )
 from multigpu.cnv.calls.regions import last_bases, union, union_in_bases
-from multigpu.cnv.calls.segments import NOT_CALLED, Floats, Indices, Segments, Spans, is_cnv
+from multigpu.cnv.calls.segments import NOT_CALLED, Floats, Segments, Spans, is_cnv
 from multigpu.cnv.chromosome import CnvPart, ComputedChromosome, LoadedChromosome, true_runs
 from multigpu.cnv.kernel_options import model_options
 from multigpu.cnv.normalization import zero_fractions
-from multigpu.cnv.options import CnvOptions
 from multigpu.cnv.output import matrices, windows
 from multigpu.cnv.output.windows import Window
 from multigpu.kernels.cnmops import cpu as cnmops_cpu
@@ -28,35 +26,26 @@ if TYPE_CHECKING:
     from multigpu.cnv.work import CnvWorkload
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class ChromosomeCaller:
     """Stage 5 of one chromosome.
 
     workload   that of the samples that are compared on the chromosome
     all_cases  number of cases on all chromosomes
+    cases      number of compared cases: the first columns of the counts
+    places     int32[cases]: their numbers among all cases
     """
 
-    workload: "CnvWorkload"
-    loaded: LoadedChromosome
-    computed: ComputedChromosome
-    all_cases: int
-
-    @property
-    def options(self) -> CnvOptions:
-        """Parameters of the method."""
-        return self.workload.options
-
-    @property
-    def cases(self) -> int:
-        """Number of compared cases: the first columns of the counts."""
-        return self.workload.cases
-
-    @cached_property
-    def places(self) -> Indices:
-        """int32[cases]: numbers of the compared cases among all cases."""
-        columns = self.loaded.span.columns
-        chosen = range(self.all_cases) if columns is None else columns
-        return np.array([k for k in chosen if k < self.all_cases], np.int32)
+    def __init__(
+        self,
+        workload: "CnvWorkload",
+        loaded: LoadedChromosome,
+        computed: ComputedChromosome,
+        all_cases: int,
+    ) -> None:
+        self.workload, self.options, self.cases = workload, workload.options, workload.cases
+        self.loaded, self.computed, self.all_cases = loaded, computed, all_cases
+        columns = range(all_cases) if loaded.span.columns is None else loaded.span.columns
+        self.places = np.array([k for k in columns if k < all_cases], np.int32)
 
     def part(self) -> CnvPart:
         """Return the calls of the chromosome, with the numbers that samples have among all."""
