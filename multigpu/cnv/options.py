@@ -49,22 +49,14 @@ CHOICES = {
     "segmentation": Segmentation,
     "fractional": Fractional,
 }
+NOT_NEGATIVE = ("prior_impact", "min_read_count", "seg_eps", "seg_cyber_weight", "robust")
 RANGES = {
-    "prior_impact": (0.0, LARGEST),
-    "cycles": (1, MOST),
-    "norm_quantile": (0.0, 1.0),
-    "size_factor_quantile": (0.0, 1.0),
-    "min_read_count": (0.0, LARGEST),
-    "upper": (-LARGEST, LARGEST),
-    "lower": (-LARGEST, LARGEST),
-    "min_width": (1, MOST),
-    "seg_eps": (0.0, LARGEST),
+    **dict.fromkeys(NOT_NEGATIVE, (0.0, LARGEST)),
+    **dict.fromkeys(("upper", "lower"), (-LARGEST, LARGEST)),
+    **dict.fromkeys(("norm_quantile", "size_factor_quantile"), (0.0, 1.0)),
+    **dict.fromkeys(("cycles", "min_width", "seg_max_window", "robust_min_width"), (1, MOST)),
     "seg_delta": (0, MOST),
-    "seg_max_window": (1, MOST),
-    "seg_cyber_weight": (0.0, LARGEST),
     "seed": (0, 2**63 - 1),
-    "robust": (0.0, LARGEST),
-    "robust_min_width": (1, MOST),
 }
 
 # Chromosomes: three compute. Worker processes read others meanwhile, call and send them.
@@ -126,9 +118,7 @@ class OutputOptions:
     """Files that a run writes.
 
     output    folder of the files
-    vcf       whether cnvs.vcf.gz is written
-    matrices  whether matrices.zarr is written
-    report    whether report.html is written
+    vcf, matrices, report  whether cnvs.vcf.gz, matrices.zarr and report.html are written
     plots     format of the figures as files; None: none are written
     colors    which of gains and losses is red
     genome    IGV's name of the genome; None: recognized by the lengths of chromosomes
@@ -264,12 +254,9 @@ class CnvOptions:
                 f"--seg-alpha is {self.seg_alpha:g}; it is a share between 0 and 1, or a number"
                 " of breakpoints"
             )
-        self._check_thresholds()
-
-    def _check_thresholds(self) -> None:
-        """Raise UsageError for crossed thresholds: every segment would be a gain and a loss."""
         if not all(map(isfinite, self.seg_median or ())):
             raise UsageError("--seg-median must be finite numbers")
+        # Where thresholds are crossed every segment would be a gain and a loss.
         pairs = {
             f"--upper is {self.upper:g} and --lower {self.lower:g}": (self.upper, self.lower),
             "--seg-median is {:g},{:g}".format(*self.seg_median or (0, 0)): self.seg_median,

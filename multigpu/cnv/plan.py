@@ -108,7 +108,8 @@ class Shape:
         """
         largest = max(1, chunk_bytes // (self.columns * self.count_bytes))
         cost = Cost(self.row_bytes(options), 0)
-        return max(1, chunk_units(cost, budget, at_once, largest)[0] // divisor)
+        rows = max(1, chunk_units(cost, budget, at_once, largest)[0] // divisor)
+        return min(rows, self.regions)
 
     def of_span(self, span: CnvSpan) -> "Shape":
         """Return the shape of a chromosome's counts in the columns that are compared there."""
@@ -218,7 +219,6 @@ def plan_memory(
         rows = part.piece_rows(
             options, budget=budget, at_once=at_once, chunk_bytes=run.chunk_bytes()
         )
-        rows = min(rows, part.regions)
         pieces = -(-part.regions // rows)
         # Signed I/NI and I/NI of all pieces, once each and once as a whole.
         joined = 16 * (part.cases + 1) * part.regions if pieces > 1 else 0

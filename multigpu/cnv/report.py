@@ -189,17 +189,17 @@ def _bars(
 ) -> Figure:
     """Return losses and gains as stacked bars; `more` is added to both traces."""
     kinds = (("losses", losses, palette.loss.line), ("gains", gains, palette.gain.line))
-    bars = []
-    for name, y, colour in kinds:
-        marker = {"color": colour}
-        bars.append({"type": "bar", "x": x, "y": y.tolist(), "name": name, "marker": marker} | more)
+    bars = [
+        {"type": "bar", "x": x, "y": y.tolist(), "name": name, "marker": {"color": colour}} | more
+        for name, y, colour in kinds
+    ]
     layout = {"barmode": "stack", "xaxis": xaxis, "yaxis": {"title": {"text": "CNVs"}}}
     return {"data": bars, "layout": layout}
 
 
 def _window(window: Window, result: CnvResult) -> Figure:
     """Return counts, signed I/NI with segments, and I/NI, one above the other."""
-    x = _rounded_places(window.position)
+    x = np.round(window.position / 1e6, 6).tolist()
     data = []
     for k, sample in window.drawing_order():
         style = _style(sample, window)
@@ -229,7 +229,7 @@ def _segment(row: Floats, window: Window, result: CnvResult) -> Figure:
     name = literal(result.samples[sample])
     style = {**_style(sample, window), "width": 4 if sample in window.carriers else 1}
     return {
-        "type": "scatter", "mode": "lines", "x": _rounded_places(row[1:3]),
+        "type": "scatter", "mode": "lines", "x": np.round(row[1:3] / 1e6, 6).tolist(),
         "y": _rounded(np.array([row[3], row[3]])), "yaxis": "y2", "line": style, "name": name,
         "legendgroup": name, "showlegend": False,
         "hovertemplate": f"{name}: segment<br>%{{y}}<extra></extra>",
@@ -259,9 +259,3 @@ def _window_layout(window: Window) -> Figure:
             }
         ],
     }  # fmt: skip
-
-
-def _rounded_places(bases: Floats) -> list[float]:
-    """Return places in megabases, rounded to single bases."""
-    places: list[float] = np.round(bases / 1e6, 6).tolist()
-    return places

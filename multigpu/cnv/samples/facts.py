@@ -31,7 +31,7 @@ def read_ploidies(given: Any, samples: Sequence[str]) -> tuple[int, ...] | None:
     if isinstance(given, int) and not isinstance(given, bool):
         given = str(given)
     if isinstance(given, str) and given.isdigit() and not os.path.lexists(given):
-        return _ploidies(dict.fromkeys(samples, given), samples)
+        given = dict.fromkeys(samples, given)
     _check_is_file("--ploidy", given, "a whole number for all samples", "number")
     facts = _facts(given)
     if facts is None and isinstance(given, Iterable):
@@ -44,7 +44,16 @@ def read_ploidies(given: Any, samples: Sequence[str]) -> tuple[int, ...] | None:
             f"--ploidy is {values.abbreviate(given)}; it can be a file, a mapping of samples, or a"
             " number for each"
         )
-    return _ploidies(facts, samples)
+    _check_names(facts, samples, "ploidy")
+    found = []
+    for name in samples:
+        text = str(facts.get(name, 2))
+        if not text.isascii() or not text.isdigit():
+            raise UsageError(f"the ploidy of {name} is {quoted(text)}, not a whole number")
+        if len(text) > PLOIDY_DIGITS:
+            raise UsageError(f"the ploidy of {name} is {quoted(text)}: no genome has as many sets")
+        found.append(int(text))
+    return tuple(found)
 
 
 def read_sexes(given: Any, samples: Sequence[str]) -> tuple[str, ...] | None:
@@ -73,19 +82,6 @@ def read_sexes(given: Any, samples: Sequence[str]) -> tuple[str, ...] | None:
         if word not in SEX_WORDS:
             raise UsageError(f"the sex of {name} is {quoted(word)}: male, female or unknown")
     return tuple(SEX_WORDS[word] for word in words)
-
-
-def _ploidies(facts: Mapping[str, Any], samples: Sequence[str]) -> tuple[int, ...]:
-    _check_names(facts, samples, "ploidy")
-    found = []
-    for name in samples:
-        text = str(facts.get(name, 2))
-        if not text.isascii() or not text.isdigit():
-            raise UsageError(f"the ploidy of {name} is {quoted(text)}, not a whole number")
-        if len(text) > PLOIDY_DIGITS:
-            raise UsageError(f"the ploidy of {name} is {quoted(text)}: no genome has as many sets")
-        found.append(int(text))
-    return tuple(found)
 
 
 def _check_names(facts: Mapping[str, Any], samples: Sequence[str], fact: str) -> None:
