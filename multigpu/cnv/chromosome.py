@@ -1,6 +1,6 @@
 """A chromosome on its way through the pipeline: what each step hands to the next."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -84,11 +84,6 @@ class LoadedChromosome:
     def par(self) -> NDArray[np.bool_]:
         """bool[regions]: whether each lies in a pseudoautosomal region."""
         return self.span.is_in_par(self.start, self.end)
-
-    def without_samples(self) -> "LoadedChromosome":
-        """Return the chromosome without the counts: no sample is compared on it."""
-        span = replace(self.span, columns=(), ploidy=None, copies=(), shares=None)
-        return replace(self, span=span, counts=self.counts[:, :0])
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -77,12 +77,8 @@ class PlannedCnvJob(Job):
 
     def plan(self, crew: Crew | None = None) -> CnvPlan:
         """Return how chromosomes come to the devices of a crew, or of this machine."""
-        shape = Shape(
-            regions=len(self.cohort.regions),
-            columns=len(self.cohort.names),
-            cases=len(self.cohort.cases),
-            count_bytes=self.count_bytes,
-        )
+        regions, columns, cases = self.cohort.regions, self.cohort.names, self.cohort.cases
+        shape = Shape(len(regions), len(columns), len(cases), self.count_bytes)
         about = (self.spans, shape, self.options, self.run)
         return self.fit(crew, lambda here: plan_memory(*about, here, in_process=self.in_process))
 
@@ -182,8 +178,11 @@ class CnvJob(PlannedCnvJob):
                 # Of what is no file, the counts tell what it was.
                 files = {name: state for name, state in inputs.items() if state != NO_FILE}
                 self.open_journal({**self.description(kept), **files}, {}, Codec(PART_CLASSES))
-            if kept.store is not None:
-                self._open_store(kept.store, kept.matrices)
+            if kept.store is not None and not self.resuming:
+                place = self.cohort.regions, self.cohort.cases, self.options.classes
+                matrices.create(kept.store, *place, kept.matrices)
+            elif kept.store is not None and not kept.store.is_dir():
+                raise UsageError(f"{kept.store.name} is missing: start over, without --resume")
             workload = self.workload(source, kept, crew.expected)
             outcomes = self.run_spans(crew, workload, self.skip_finished(iter(self.spans)))
             parts = [outcome.part for outcome in outcomes]
@@ -198,14 +197,6 @@ class CnvJob(PlannedCnvJob):
             return counts
         kept = copy_to_file(counts, scratch) if self.remote else share_memory(counts)
         return stack.enter_context(kept)
-
-    def _open_store(self, store: Path, names: tuple[str, ...]) -> None:
-        """Create the store of matrices, unless a run is resumed that has one."""
-        if not self.resuming:
-            cohort = self.cohort
-            matrices.create(store, cohort.regions, cohort.cases, self.options.classes, names)
-        elif not store.is_dir():
-            raise UsageError(f"{store.name} is missing: start over, without --resume")
 
     def workload(
         self, source: CountsSource, kept: KeptResults, expected: Expected | None

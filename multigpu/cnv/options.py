@@ -1,9 +1,8 @@
 """Parameters of a copy-number run, with R's defaults for every model; outputs of a run."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
-from functools import partial
 from math import isfinite
 from numbers import Real
 from pathlib import Path
@@ -187,9 +186,10 @@ class CnvOptions:
             chosen["compat_r"] = compat == "r"
         if unknown := sorted(set(chosen) - set(FIELDS)):
             raise UsageError(f"there is no parameter {unknown[0]!r}")
-        for name, read in READ.items():
+        lists = {"fold_changes": _numbers, "classes": _labels, "seg_median": _limits}
+        for name, read in lists.items():
             if name in chosen:
-                chosen[name] = read(chosen[name])
+                chosen[name] = read(name, chosen[name])
         return cls(**{"model": model, **MODELS[model], **PRESETS.get(preset or "", {}), **chosen})
 
     @property
@@ -307,15 +307,15 @@ def _digits(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else abbreviate(value)
 
 
-def _limits(given: Any) -> tuple[float, float]:
+def _limits(name: str, given: Any) -> tuple[float, ...]:
     """Return thresholds of gains and losses; one number stands for both signs."""
-    numbers = _numbers("seg_median", (given,) if isinstance(given, Real) else given)
+    numbers = _numbers(name, (given,) if isinstance(given, Real) else given)
     if len(numbers) == 1:
         return abs(numbers[0]), -abs(numbers[0])
     if len(numbers) != 2:
         given = ",".join(f"{each:g}" for each in numbers)
-        raise UsageError(f"--seg-median: expected one number or two, not {quoted(given)}")
-    return numbers[0], numbers[1]
+        raise UsageError(f"{flag(name)}: expected one number or two, not {quoted(given)}")
+    return numbers
 
 
 def _numbers(name: str, given: Any) -> tuple[float, ...]:
@@ -327,17 +327,10 @@ def _numbers(name: str, given: Any) -> tuple[float, ...]:
     raise UsageError(f"{flag(name)} is {abbreviate(given)}; it must be numbers")
 
 
-def _labels(given: Any) -> tuple[str, ...]:
+def _labels(name: str, given: Any) -> tuple[str, ...]:
     if isinstance(given, str) or not isinstance(given, Iterable):
-        raise UsageError(f"--classes is {abbreviate(given)}; it must be a list of labels")
+        raise UsageError(f"{flag(name)} is {abbreviate(given)}; it must be a list of labels")
     labels = tuple(given)
     if not all(isinstance(label, str) for label in labels):
-        raise UsageError("--classes: labels must be texts")
+        raise UsageError(f"{flag(name)}: labels must be texts")
     return labels
-
-
-READ: dict[str, Callable[[Any], Any]] = {
-    "fold_changes": partial(_numbers, "fold_changes"),
-    "classes": _labels,
-    "seg_median": _limits,
-}

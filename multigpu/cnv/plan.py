@@ -75,7 +75,7 @@ def _can_compare(columns: Sequence[int], all_cases: int, model: str) -> bool:
 # ---- memory -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Shape:
     """Shape of a table of counts: regions × columns, of which the first are cases."""
 
@@ -114,12 +114,8 @@ class Shape:
     def of_span(self, span: CnvSpan) -> "Shape":
         """Return the shape of a chromosome's counts in the columns that are compared there."""
         columns = range(self.columns) if span.columns is None else span.columns
-        return Shape(
-            regions=span.stop - span.first,
-            columns=len(columns),
-            cases=sum(column < self.cases for column in columns),
-            count_bytes=self.count_bytes,
-        )
+        cases = sum(column < self.cases for column in columns)
+        return Shape(span.stop - span.first, len(columns), cases, self.count_bytes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -172,15 +172,12 @@ def _heat(heat: overview.HeatMap, result: CnvResult, palette: Palette) -> Figure
     layout = {
         "height": int(np.clip(160 + 18 * len(result.samples), 260, 900)),
         "xaxis": {
-            "type": "category",
-            "tickvals": heat.middles.tolist(),
-            "ticktext": list(map(literal, heat.names)),
-            "showgrid": False,
+            "type": "category", "tickvals": heat.middles.tolist(),
+            "ticktext": list(map(literal, heat.names)), "showgrid": False,
         },
         "yaxis": {"autorange": "reversed", "automargin": True, "type": "category"},
-        "shapes": lines,
-        "margin": {"l": 70, "r": 20, "t": 40, "b": 50},
-    }
+        "shapes": lines, "margin": {"l": 70, "r": 20, "t": 40, "b": 50},
+    }  # fmt: skip
     return {"data": [trace], "layout": layout}
 
 

@@ -171,8 +171,7 @@ class CnvSession:
         """Return bytes of device memory that a chromosome takes at most."""
         if not loaded.counts.size:
             return 0
-        rows = min(self._piece_rows(loaded), len(loaded.counts))
-        return rows * self._shape(loaded).row_bytes(self.options)
+        return self._piece_rows(loaded) * self._shape(loaded).row_bytes(self.options)
 
     def halves(self, loaded: LoadedChromosome) -> tuple[LoadedChromosome, ...]:
         """Return the chromosome with pieces half as large; nothing where they cannot be."""
@@ -190,8 +189,9 @@ class CnvSession:
 
     def finish(self, loaded: LoadedChromosome, computed: ComputedChromosome) -> CnvPart:
         """Run stage 5, and write the matrices where they are wanted."""
-        if computed.left_out:
-            loaded = loaded.without_samples()
+        if computed.left_out:  # no sample is compared
+            span = replace(loaded.span, columns=(), ploidy=None, copies=(), shares=None)
+            loaded = replace(loaded, span=span, counts=loaded.counts[:, :0])
         workload = self._for_columns(loaded.span).workload
         with step("call"):
             return ChromosomeCaller(workload, loaded, computed, self.workload.cases).part()
@@ -245,12 +245,7 @@ class CnvSession:
 
     def _shape(self, loaded: LoadedChromosome) -> Shape:
         regions, columns = loaded.counts.shape
-        return Shape(
-            regions=regions,
-            columns=columns,
-            cases=self.workload.cases,
-            count_bytes=loaded.counts.itemsize,
-        )
+        return Shape(regions, columns, self.workload.cases, loaded.counts.itemsize)
 
     def _piece_rows(self, loaded: LoadedChromosome) -> int:
         """Return the number of regions that are on the device at a time."""
@@ -365,9 +360,9 @@ class CnvSession:
             return Segments.empty(), (f"{name}: one region only, nothing is called there",)
         at_a_time = samples if regions <= rows else max(1, rows * samples // regions)
         kernels, more = self.backend.segmentation, self.backend.kernel_arguments
-        segment, how = kernels.segment, segmentation_options(self.options)
-        if self.options.segmentation == "cbs":
-            segment, how = kernels.cbs, cbs_options(self.options)
+        is_cbs = self.options.segmentation == "cbs"
+        segment = kernels.cbs if is_cbs else kernels.segment
+        how = cbs_options(self.options) if is_cbs else segmentation_options(self.options)
         found, notes = [], []
         for first in range(0, samples, at_a_time):
             some = sini[:, first : first + at_a_time]

@@ -100,7 +100,7 @@ class ChromosomeCaller:
         """Return [spans, cases]: a field of the model of each span's inner regions as one."""
         in_par = self.loaded.span.is_in_par(*self._bases(spans))
         place = self.loaded.start, self.loaded.end, self._on_one_side_of_par(spans, in_par)
-        how = {"median": median, "overlapping": self.options.compat_r}
+        how: dict[str, Any] = {"median": median, "overlapping": self.options.compat_r}
         averages = inner_averages(self._normalized, *place, **how)
         level = self.computed.level
         if level is not None:
@@ -178,10 +178,12 @@ class ChromosomeCaller:
     def _windows(self, segments: Segments, cnvs: Segments, regions: Spans) -> tuple[Window, ...]:
         """Return the largest CNV regions and their surroundings."""
         first, stop = regions
-        chosen = windows.largest(first, stop, self.workload.kept.shown).tolist()
+        # The earlier ones where they are equal.
+        largest = np.lexsort((first, first - stop))[: self.workload.kept.shown]
         _, ends = self._bases(regions)
         return tuple(
-            self._window(segments, cnvs, int(first[k]), int(stop[k]), int(ends[k])) for k in chosen
+            self._window(segments, cnvs, int(first[k]), int(stop[k]), int(ends[k]))
+            for k in np.sort(largest)
         )
 
     def _window(
