@@ -45,13 +45,6 @@ class CnvSpan:
         """Return bool[n]: whether each interval lies in a pseudoautosomal region."""
         return are_inside(self.par, start, end)
 
-    def expected_shares(self, in_par: bool) -> tuple[float, ...] | None:
-        """Return `shares`, or their values in pseudoautosomal regions."""
-        if not in_par or self.copies is None:
-            return self.shares
-        shares = self.shares or (1.0,) * len(self.copies)
-        return tuple(2 * share / n for share, n in zip(shares, self.copies, strict=True))
-
     def usual_copies(self, start: Rows, end: Rows) -> NDArray[np.int8] | None:
         """Return int8[n, columns]: usual copies in each interval; None: two for all columns."""
         if self.copies is None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from multigpu import __version__
 from multigpu.cnv.calls.segments import Floats
-from multigpu.cnv.options import FIELDS, CnvOptions
+from multigpu.cnv.options import FIELDS, CnvOptions, flag
 from multigpu.cnv.output import overview
 from multigpu.cnv.output.colours import GAIN_RED, Palette
 from multigpu.cnv.output.windows import Window
@@ -54,7 +54,7 @@ def render(
         plotly=files("plotly").joinpath(PLOTLY).read_text(encoding="utf-8"),
         version=__version__,
         facts=_facts(result),
-        changed=_changed(result.options) + _changed_counting(counting),
+        changed=_changed(result.options, counting),
         inputs=inputs,
         notes=result.notes,
         rows=list(
@@ -92,21 +92,15 @@ def _facts(result: CnvResult) -> list[tuple[str, str]]:
     ]
 
 
-def _changed(options: CnvOptions) -> list[tuple[str, str]]:
-    """Return the parameters that are not the model's default."""
-    defaults = CnvOptions.of(options.model)
-    changed = [name for name in FIELDS if getattr(options, name) != getattr(defaults, name)]
-    return [(name.replace("_", "-"), _shown(getattr(options, name))) for name in changed]
-
-
-def _changed_counting(counting: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the parameters of counting that are not the default."""
-    usual = CountOptions().parameters()
-    return [
-        (COUNTING[name].removeprefix("--"), "" if name == "index" else _shown(value))
-        for name, value in counting.items()
-        if name in COUNTING and value != usual[name]
-    ]
+def _changed(options: CnvOptions, counting: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the parameters of the model and of counting that are not the default."""
+    model, usual = CnvOptions.of(options.model), CountOptions().parameters()
+    used = {name: getattr(options, name) for name in FIELDS}
+    changed = {flag(name): v for name, v in used.items() if v != getattr(model, name)}
+    for name, value in counting.items():
+        if name in COUNTING and value != usual[name]:
+            changed[COUNTING[name]] = "" if name == "index" else value
+    return [(name.removeprefix("--"), _shown(value)) for name, value in changed.items()]
 
 
 def _shown(value: Any) -> str:

@@ -82,27 +82,15 @@ class CnvWorkload:
     memory_fraction: float
     expected: Expected | None
 
-    def of_columns(self, columns: Sequence[int]) -> "CnvWorkload":
-        """Return the workload for some of the columns."""
-        chosen = np.array(columns, np.intp)
-        return replace(
-            self,
-            samples=tuple(self.samples[k] for k in columns),
-            cases=int((chosen < self.cases).sum()),
-            totals=self.totals[chosen],
-            factors=None if self.factors is None else self.factors[:, chosen],
-            coverages=None if self.coverages is None else self.coverages[chosen],
-        )
-
     def model_coverages(self, span: CnvSpan) -> tuple[Floats, Floats]:
         """Return float64[columns]: coverages that the model takes for averages of counts.
 
         The second are those in pseudoautosomal regions.
         """
-        found = np.ones(len(self.samples)) if self.coverages is None else self.coverages
-        shares = (span.expected_shares(in_par) for in_par in (False, True))
-        usual, par = (found if each is None else found * np.array(each) for each in shares)
-        return usual, par
+        usual = np.ones(len(self.samples)) if self.coverages is None else self.coverages
+        if span.shares is not None:
+            usual = usual * np.array(span.shares)
+        return usual, usual if span.copies is None else usual * 2 / np.array(span.copies)
 
     def open(self, place: Place) -> "CnvSession":
         """Set up on a device. Raises Unfit where the worker lacks something."""
@@ -205,8 +193,16 @@ class CnvSession:
         """Return the session for the samples that are compared on a chromosome."""
         if span.columns is None:
             return self
-        session = copy(self)
-        session.workload = self.workload.of_columns(span.columns)
+        session, of_all = copy(self), self.workload
+        chosen = np.array(span.columns, np.intp)
+        session.workload = replace(
+            of_all,
+            samples=tuple(of_all.samples[k] for k in span.columns),
+            cases=int((chosen < of_all.cases).sum()),
+            totals=of_all.totals[chosen],
+            factors=None if of_all.factors is None else of_all.factors[:, chosen],
+            coverages=None if of_all.coverages is None else of_all.coverages[chosen],
+        )
         return session
 
     # ---- stages 2 to 4, on the device ---------------------------------------------------------

@@ -144,9 +144,8 @@ class ChromosomeCaller:
 
     def _bases(self, spans: Spans) -> Spans:
         """Return where spans of rows begin and end, in bases."""
-        first, stop = spans
-        end = last_bases(self.loaded.end, first, stop, self.options.compat_r)
-        return self.loaded.start[first], end
+        end = last_bases(self.loaded.end, *spans, self.options.compat_r)
+        return self.loaded.start[spans[0]], end
 
     def _robust_regions(self, cnvs: Segments) -> Spans | None:
         """Return the segments of I/NI above the threshold; with threshold 0, CNVs that touch."""
@@ -177,37 +176,32 @@ class ChromosomeCaller:
 
     def _windows(self, segments: Segments, cnvs: Segments, regions: Spans) -> tuple[Window, ...]:
         """Return the largest CNV regions and their surroundings."""
-        first, stop = regions
-        # The earlier ones where they are equal.
-        largest = np.lexsort((first, first - stop))[: self.workload.kept.shown]
-        _, ends = self._bases(regions)
-        return tuple(
-            self._window(segments, cnvs, int(first[k]), int(stop[k]), int(ends[k]))
-            for k in np.sort(largest)
-        )
-
-    def _window(
-        self, segments: Segments, cnvs: Segments, first: int, stop: int, last_base: int
-    ) -> Window:
+        sizes = regions[1] - regions[0]
+        # Of several that are equally large the earlier ones.
+        largest = np.sort(np.argsort(-sizes, kind="stable")[: self.workload.kept.shown])
+        chosen = [each[largest].tolist() for each in (*regions, *self._bases(regions))]
         start, end, thinned = self.loaded.start, self.loaded.end, windows.thinned
-        rows = windows.surroundings(first, stop, len(start))
-        carriers = np.unique(cnvs.sample[(cnvs.first < stop) & (cnvs.stop > first)])
-        shown = windows.shown_samples(carriers, self.places)
-        columns = np.searchsorted(self.places, shown)
-        sini, ini = self.computed.matrices["sini"], self.computed.matrices["ini"]
-        return Window(
-            chrom=self.loaded.span.block,
-            begin=int(start[first]),
-            end=last_base,
-            length=stop - first,
-            position=thinned((start[rows] + end[rows]) / 2),
-            samples=shown,
-            carriers=carriers,
-            counts=thinned(self._normalized(rows)[:, columns]),
-            sini=thinned(sini[rows][:, columns]),
-            ini=thinned(ini[rows]),
-            segments=windows.drawn_segments(segments, shown, rows, start, end),
-        )
+        found = []
+        for first, stop, first_base, last_base in zip(*chosen, strict=True):
+            rows = windows.surroundings(first, stop, len(start))
+            carriers = np.unique(cnvs.sample[(cnvs.first < stop) & (cnvs.stop > first)])
+            shown = windows.shown_samples(carriers, self.places)
+            columns = np.searchsorted(self.places, shown)
+            window = Window(
+                chrom=self.loaded.span.block,
+                begin=first_base,
+                end=last_base,
+                length=stop - first,
+                position=thinned((start[rows] + end[rows]) / 2),
+                samples=shown,
+                carriers=carriers,
+                counts=thinned(self._normalized(rows)[:, columns]),
+                sini=thinned(self.computed.matrices["sini"][rows][:, columns]),
+                ini=thinned(self.computed.matrices["ini"][rows]),
+                segments=windows.drawn_segments(segments, shown, rows, start, end),
+            )
+            found.append(window)
+        return tuple(found)
 
     def _pieces(self) -> matrices.Pieces:
         """Return the matrices to keep; where they are stored, only the ends that are left."""
