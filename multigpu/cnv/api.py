@@ -12,13 +12,7 @@ from multigpu.cnv.result import CnvResult
 from multigpu.cnv.samples.inputs import COUNTING, SampleInput
 from multigpu.count.options import CountOptions
 from multigpu.errors import UsageError
-from multigpu.run.keywords import (
-    ALIASES,
-    check_keywords,
-    in_python,
-    parameters_named,
-    run_keywords,
-)
+from multigpu.run.keywords import ALIASES, check_keywords, in_python, parameters_named, run_keywords
 from multigpu.run.options import RunOptions
 from multigpu.run.values import text_of
 

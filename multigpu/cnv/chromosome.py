@@ -1,6 +1,6 @@
 """A chromosome on its way through the pipeline: what each step hands to the next."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -45,13 +45,6 @@ class CnvSpan:
         """Return bool[n]: whether each interval lies in a pseudoautosomal region."""
         return are_inside(self.par, start, end)
 
-    def expected_shares(self, in_par: bool) -> tuple[float, ...] | None:
-        """Return `shares`, or their values in pseudoautosomal regions."""
-        if not in_par or self.copies is None:
-            return self.shares
-        shares = self.shares or (1.0,) * len(self.copies)
-        return tuple(2 * share / n for share, n in zip(shares, self.copies, strict=True))
-
     def usual_copies(self, start: Rows, end: Rows) -> NDArray[np.int8] | None:
         """Return int8[n, columns]: usual copies in each interval; None: two for all columns."""
         if self.copies is None:
@@ -84,11 +77,6 @@ class LoadedChromosome:
     def par(self) -> NDArray[np.bool_]:
         """bool[regions]: whether each lies in a pseudoautosomal region."""
         return self.span.is_in_par(self.start, self.end)
-
-    def without_samples(self) -> "LoadedChromosome":
-        """Return the chromosome without the counts: no sample is compared on it."""
-        span = replace(self.span, columns=(), ploidy=None, copies=(), shares=None)
-        return replace(self, span=span, counts=self.counts[:, :0])
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

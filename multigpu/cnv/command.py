@@ -1,6 +1,5 @@
 """The command `multigpu cnv`."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path, PurePath
@@ -74,7 +73,7 @@ def command(**values: Any) -> None:
             job = open_job(
                 request,
                 count_cache=str(hidden / folder.KEPT_COUNTS),
-                count=_count_alignments(reporting),
+                count=partial(_count_alignments, reporting),
                 keep_counts=partial(write_counts, str(hidden / folder.COUNTS)),
                 lanes=lanes,
                 devices=workers.devices,
@@ -108,15 +107,11 @@ def _check_files(request: "CnvRequest", outputs: OutputOptions, reporting: Repor
         click.echo(f"multigpu: note: {note}", err=True)
 
 
-def _count_alignments(reporting: Reporting) -> "Callable[[CountJob], Counts]":
-    """Return what counts alignments with progress; log and timeline are those of the calls."""
+def _count_alignments(reporting: Reporting, job: "CountJob") -> "Counts":
+    """Count alignments with progress; log and timeline are those of the calls."""
     shown = replace(reporting, log_json=None, trace=None)
-
-    def count(job: "CountJob") -> "Counts":
-        with watch(job, shown, name="count", results=partial(reads_found, job)):
-            return job.counts()
-
-    return count
+    with watch(job, shown, name="count", results=partial(reads_found, job)):
+        return job.counts()
 
 
 def _results_so_far(job: "CnvJob") -> str:

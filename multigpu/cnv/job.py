@@ -17,16 +17,9 @@ from multigpu.cnv.calls.assemble import Assembler
 from multigpu.cnv.chromosome import CnvPart, CnvSpan
 from multigpu.cnv.counts_source import CountsSource, InFile, InMemory, copy_to_file, share_memory
 from multigpu.cnv.normalization import cores, coverages_of_genome, size_factors_of_genome
-from multigpu.cnv.notes import (
-    FEWEST_SEGMENTED,
-    advice,
-    count_notes,
-    notes_by_chromosome,
-    sex_notes,
-)
+from multigpu.cnv.notes import FEWEST_SEGMENTED, advice, count_notes, notes_by_chromosome, sex_notes
 from multigpu.cnv.options import CnvOptions, KeptResults, copy_number_lanes
 from multigpu.cnv.output import matrices
-from multigpu.cnv.output.windows import Window
 from multigpu.cnv.plan import CnvPlan, Shape, plan_memory, plan_spans
 from multigpu.cnv.result import CnvResult
 from multigpu.cnv.samples.checks import check_counts
@@ -84,12 +77,8 @@ class PlannedCnvJob(Job):
 
     def plan(self, crew: Crew | None = None) -> CnvPlan:
         """Return how chromosomes come to the devices of a crew, or of this machine."""
-        shape = Shape(
-            regions=len(self.cohort.regions),
-            columns=len(self.cohort.names),
-            cases=len(self.cohort.cases),
-            count_bytes=self.count_bytes,
-        )
+        regions, columns, cases = self.cohort.regions, self.cohort.names, self.cohort.cases
+        shape = Shape(len(regions), len(columns), len(cases), self.count_bytes)
         about = (self.spans, shape, self.options, self.run)
         return self.fit(crew, lambda here: plan_memory(*about, here, in_process=self.in_process))
 
@@ -189,8 +178,11 @@ class CnvJob(PlannedCnvJob):
                 # Of what is no file, the counts tell what it was.
                 files = {name: state for name, state in inputs.items() if state != NO_FILE}
                 self.open_journal({**self.description(kept), **files}, {}, Codec(PART_CLASSES))
-            if kept.store is not None:
-                self._open_store(kept.store, kept.matrices)
+            if kept.store is not None and not self.resuming:
+                place = self.cohort.regions, self.cohort.cases, self.options.classes
+                matrices.create(kept.store, *place, kept.matrices)
+            elif kept.store is not None and not kept.store.is_dir():
+                raise UsageError(f"{kept.store.name} is missing: start over, without --resume")
             workload = self.workload(source, kept, crew.expected)
             outcomes = self.run_spans(crew, workload, self.skip_finished(iter(self.spans)))
             parts = [outcome.part for outcome in outcomes]
@@ -205,14 +197,6 @@ class CnvJob(PlannedCnvJob):
             return counts
         kept = copy_to_file(counts, scratch) if self.remote else share_memory(counts)
         return stack.enter_context(kept)
-
-    def _open_store(self, store: Path, names: tuple[str, ...]) -> None:
-        """Create the store of matrices, unless a run is resumed that has one."""
-        if not self.resuming:
-            cohort = self.cohort
-            matrices.create(store, cohort.regions, cohort.cases, self.options.classes, names)
-        elif not store.is_dir():
-            raise UsageError(f"{store.name} is missing: start over, without --resume")
 
     def workload(
         self, source: CountsSource, kept: KeptResults, expected: Expected | None
@@ -277,6 +261,8 @@ class CnvJob(PlannedCnvJob):
         if kept.store is not None:
             matrices.write_rest(kept.store, pieces)
             pieces = []
+        windows = [window for part in parts for window in part.windows]
+        largest = nlargest(kept.shown, range(len(windows)), key=lambda k: windows[k].length)
         notes = [*self.notes, *notes_by_chromosome(parts)]
         notes += advice(segments, cohort, self.spans, self.sums, options)
         return CnvResult(
@@ -291,7 +277,7 @@ class CnvJob(PlannedCnvJob):
             sex=cohort.sexes,
             ploidy=cohort.ploidy,
             kept=tuple(pieces),
-            windows=_largest_windows(parts, kept.shown),
+            windows=tuple(windows[k] for k in sorted(largest)),
             notes=tuple(notes),
             usual=usual,
             lengths=chromosome_lengths(cohort.genome, regions, cohort.references),
@@ -310,10 +296,3 @@ def usual_copies(cohort: Cohort, spans: Sequence[CnvSpan], usual: int) -> UsualC
         row[slice(None) if span.columns is None else list(span.columns)] = span.copies
     x = chromosome_number(regions, X_NAMES)
     return UsualCopies(copies=copies[:, : len(cohort.cases)], x=x, par=cohort.par if by_sex else ())
-
-
-def _largest_windows(parts: Sequence[CnvPart], count: int) -> tuple[Window, ...]:
-    """Return the largest CNV regions of all chromosomes, in the order of the genome."""
-    every = [window for part in parts for window in part.windows]
-    chosen = nlargest(count, range(len(every)), key=lambda k: every[k].length)
-    return tuple(every[k] for k in sorted(chosen))

@@ -17,7 +17,7 @@ from multigpu.cnv.samples.cohort import Cohort
 from multigpu.cnv.samples.genomes import GENOMES, X_NAMES, genome_named
 from multigpu.errors import NAMED, printable_name, quoted, several
 from multigpu.formats.alignments.files import without_chr
-from multigpu.formats.alignments.regions import LONGEST, Regions
+from multigpu.formats.alignments.regions import LONGEST
 from multigpu.formats.tables.counts import Counts
 from multigpu.run.command import number_of
 
@@ -68,8 +68,8 @@ def count_notes(
             " what is called there may be chance: leave them out"
         )
     if len(counts.regions) < FEW_REGIONS and options.model != "single":
-        found = number_of(len(counts.regions), "region")
-        yield f"only {found}: normalization is unreliable with fewer than {FEW_REGIONS}"
+        only = f"only {number_of(len(counts.regions), 'region')}"
+        yield f"{only}: normalization is unreliable with fewer than {FEW_REGIONS}"
     if len(counts.regions) < FEWEST_SEGMENTED:
         yield "there are too few regions for a segmentation: nothing is called"
 
@@ -211,12 +211,12 @@ def advice(
 
     sums  float64[chromosomes, columns]: reads
     """
-    found = []
+    found: list[str] = []
     if options.is_normalized and not options.genome_wide:
-        found += [*_normalized_one_by_one(cohort.regions), *_whole(cohort, spans, sums)]
-    if not segments.cnv.any():
-        found += _narrow(segments, options)
-        found += _near(segments, options)
+        found += _genome_wide(cohort, spans, sums)
+    has_cnvs = bool(segments.cnv.any())
+    if not has_cnvs:
+        found += [*_narrow(segments, options), *_near(segments, options)]
     found += _near_by_median(segments, cohort, options)
     reads = float(np.median(sums.sum(axis=0)[: len(cohort.cases)])) / len(cohort.regions)
     if reads < FEW_READS and options.norm != 0 and not (sums % 1).any():
@@ -224,21 +224,30 @@ def advice(
             f"larger windows or regions (they have {reads:.3g} reads in the mean), as noise hides"
             " gains and losses of one copy"
         )
-    what = "what may show CNVs that were not found"
-    if not segments.cnv.any():
-        what = "no CNVs were found; what may show some"
     if found:
-        yield f"{what}: {'; '.join(found)}"
-    elif not segments.cnv.any():
+        some = "no CNVs were found; what may show some"
+        others = "what may show CNVs that were not found"
+        yield f"{others if has_cnvs else some}: {'; '.join(found)}"
+    elif not has_cnvs:
         yield (
             "no CNVs were found: no segment comes near the thresholds; another --norm-type or"
             " --prior-impact may show some"
         )
 
 
-def _whole(cohort: Cohort, spans: Sequence[CnvSpan], sums: Floats) -> Iterator[str]:
-    """Yield advice where a case has unusual reads on a chromosome, by those elsewhere."""
-    found = []
+def _genome_wide(cohort: Cohort, spans: Sequence[CnvSpan], sums: Floats) -> Iterator[str]:
+    """Yield advice where normalizing each chromosome may hide a change of most or all of one.
+
+    A chromosome may be little more than a gene, or a case has unusual reads there, by those
+    elsewhere.
+    """
+    regions = np.median([span.stop - span.first for span in spans])
+    if len(spans) > 1 and regions < FEW_ON_CHROMOSOME:
+        yield (
+            f"--genome-wide (every chromosome is normalized by itself, and has {regions:g}"
+            " regions in the median: a change of most of one is taken for the depth of the sample)"
+        )
+    found: list[str] = []
     elsewhere = sums[[span.copies is None for span in spans]].sum(axis=0)
     for span, reads in zip(spans, sums, strict=True):
         columns = np.arange(len(reads)) if span.columns is None else np.array(span.columns, int)
@@ -273,16 +282,6 @@ def _near_by_median(segments: SegmentTable, cohort: Cohort, options: CnvOptions)
             for k, c, start, end, median in places
         ]
         yield f"--use-median (the median is beyond a threshold, the mean not: {_listed(each)})"
-
-
-def _normalized_one_by_one(regions: Regions) -> Iterator[str]:
-    """Yield advice where a chromosome is little more than a gene: its loss is divided out."""
-    sizes = [block.stop - block.start for block in regions.blocks]
-    if len(sizes) > 1 and np.median(sizes) < FEW_ON_CHROMOSOME:
-        yield (
-            f"--genome-wide (every chromosome is normalized by itself, and has {np.median(sizes):g}"
-            " regions in the median: a change of most of one is taken for the depth of the sample)"
-        )
 
 
 def _narrow(segments: SegmentTable, options: CnvOptions) -> Iterator[str]:

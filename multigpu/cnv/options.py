@@ -1,9 +1,8 @@
 """Parameters of a copy-number run, with R's defaults for every model; outputs of a run."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
-from functools import partial
 from math import isfinite
 from numbers import Real
 from pathlib import Path
@@ -49,22 +48,14 @@ CHOICES = {
     "segmentation": Segmentation,
     "fractional": Fractional,
 }
+NOT_NEGATIVE = ("prior_impact", "min_read_count", "seg_eps", "seg_cyber_weight", "robust")
 RANGES = {
-    "prior_impact": (0.0, LARGEST),
-    "cycles": (1, MOST),
-    "norm_quantile": (0.0, 1.0),
-    "size_factor_quantile": (0.0, 1.0),
-    "min_read_count": (0.0, LARGEST),
-    "upper": (-LARGEST, LARGEST),
-    "lower": (-LARGEST, LARGEST),
-    "min_width": (1, MOST),
-    "seg_eps": (0.0, LARGEST),
+    **dict.fromkeys(NOT_NEGATIVE, (0.0, LARGEST)),
+    **dict.fromkeys(("upper", "lower"), (-LARGEST, LARGEST)),
+    **dict.fromkeys(("norm_quantile", "size_factor_quantile"), (0.0, 1.0)),
+    **dict.fromkeys(("cycles", "min_width", "seg_max_window", "robust_min_width"), (1, MOST)),
     "seg_delta": (0, MOST),
-    "seg_max_window": (1, MOST),
-    "seg_cyber_weight": (0.0, LARGEST),
     "seed": (0, 2**63 - 1),
-    "robust": (0.0, LARGEST),
-    "robust_min_width": (1, MOST),
 }
 
 # Chromosomes: three compute. Worker processes read others meanwhile, call and send them.
@@ -126,9 +117,7 @@ class OutputOptions:
     """Files that a run writes.
 
     output    folder of the files
-    vcf       whether cnvs.vcf.gz is written
-    matrices  whether matrices.zarr is written
-    report    whether report.html is written
+    vcf, matrices, report  whether cnvs.vcf.gz, matrices.zarr and report.html are written
     plots     format of the figures as files; None: none are written
     colors    which of gains and losses is red
     genome    IGV's name of the genome; None: recognized by the lengths of chromosomes
@@ -197,9 +186,10 @@ class CnvOptions:
             chosen["compat_r"] = compat == "r"
         if unknown := sorted(set(chosen) - set(FIELDS)):
             raise UsageError(f"there is no parameter {unknown[0]!r}")
-        for name, read in READ.items():
+        lists = {"fold_changes": _numbers, "classes": _labels, "seg_median": _limits}
+        for name, read in lists.items():
             if name in chosen:
-                chosen[name] = read(chosen[name])
+                chosen[name] = read(name, chosen[name])
         return cls(**{"model": model, **MODELS[model], **PRESETS.get(preset or "", {}), **chosen})
 
     @property
@@ -264,12 +254,9 @@ class CnvOptions:
                 f"--seg-alpha is {self.seg_alpha:g}; it is a share between 0 and 1, or a number"
                 " of breakpoints"
             )
-        self._check_thresholds()
-
-    def _check_thresholds(self) -> None:
-        """Raise UsageError for crossed thresholds: every segment would be a gain and a loss."""
         if not all(map(isfinite, self.seg_median or ())):
             raise UsageError("--seg-median must be finite numbers")
+        # Where thresholds are crossed every segment would be a gain and a loss.
         pairs = {
             f"--upper is {self.upper:g} and --lower {self.lower:g}": (self.upper, self.lower),
             "--seg-median is {:g},{:g}".format(*self.seg_median or (0, 0)): self.seg_median,
@@ -320,15 +307,15 @@ def _digits(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else abbreviate(value)
 
 
-def _limits(given: Any) -> tuple[float, float]:
+def _limits(name: str, given: Any) -> tuple[float, ...]:
     """Return thresholds of gains and losses; one number stands for both signs."""
-    numbers = _numbers("seg_median", (given,) if isinstance(given, Real) else given)
+    numbers = _numbers(name, (given,) if isinstance(given, Real) else given)
     if len(numbers) == 1:
         return abs(numbers[0]), -abs(numbers[0])
     if len(numbers) != 2:
         given = ",".join(f"{each:g}" for each in numbers)
-        raise UsageError(f"--seg-median: expected one number or two, not {quoted(given)}")
-    return numbers[0], numbers[1]
+        raise UsageError(f"{flag(name)}: expected one number or two, not {quoted(given)}")
+    return numbers
 
 
 def _numbers(name: str, given: Any) -> tuple[float, ...]:
@@ -340,17 +327,10 @@ def _numbers(name: str, given: Any) -> tuple[float, ...]:
     raise UsageError(f"{flag(name)} is {abbreviate(given)}; it must be numbers")
 
 
-def _labels(given: Any) -> tuple[str, ...]:
+def _labels(name: str, given: Any) -> tuple[str, ...]:
     if isinstance(given, str) or not isinstance(given, Iterable):
-        raise UsageError(f"--classes is {abbreviate(given)}; it must be a list of labels")
+        raise UsageError(f"{flag(name)} is {abbreviate(given)}; it must be a list of labels")
     labels = tuple(given)
     if not all(isinstance(label, str) for label in labels):
-        raise UsageError("--classes: labels must be texts")
+        raise UsageError(f"{flag(name)}: labels must be texts")
     return labels
-
-
-READ: dict[str, Callable[[Any], Any]] = {
-    "fold_changes": partial(_numbers, "fold_changes"),
-    "classes": _labels,
-    "seg_median": _limits,
-}

@@ -75,7 +75,7 @@ def _can_compare(columns: Sequence[int], all_cases: int, model: str) -> bool:
 # ---- memory -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Shape:
     """Shape of a table of counts: regions × columns, of which the first are cases."""
 
@@ -108,17 +108,14 @@ class Shape:
         """
         largest = max(1, chunk_bytes // (self.columns * self.count_bytes))
         cost = Cost(self.row_bytes(options), 0)
-        return max(1, chunk_units(cost, budget, at_once, largest)[0] // divisor)
+        rows = max(1, chunk_units(cost, budget, at_once, largest)[0] // divisor)
+        return min(rows, self.regions)
 
     def of_span(self, span: CnvSpan) -> "Shape":
         """Return the shape of a chromosome's counts in the columns that are compared there."""
         columns = range(self.columns) if span.columns is None else span.columns
-        return Shape(
-            regions=span.stop - span.first,
-            columns=len(columns),
-            cases=sum(column < self.cases for column in columns),
-            count_bytes=self.count_bytes,
-        )
+        cases = sum(column < self.cases for column in columns)
+        return Shape(span.stop - span.first, len(columns), cases, self.count_bytes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,7 +215,6 @@ def plan_memory(
         rows = part.piece_rows(
             options, budget=budget, at_once=at_once, chunk_bytes=run.chunk_bytes()
         )
-        rows = min(rows, part.regions)
         pieces = -(-part.regions // rows)
         # Signed I/NI and I/NI of all pieces, once each and once as a whole.
         joined = 16 * (part.cases + 1) * part.regions if pieces > 1 else 0

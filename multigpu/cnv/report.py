@@ -10,7 +10,7 @@ import numpy as np
 
 from multigpu import __version__
 from multigpu.cnv.calls.segments import Floats
-from multigpu.cnv.options import FIELDS, CnvOptions
+from multigpu.cnv.options import FIELDS, CnvOptions, flag
 from multigpu.cnv.output import overview
 from multigpu.cnv.output.colours import GAIN_RED, Palette
 from multigpu.cnv.output.windows import Window
@@ -54,7 +54,7 @@ def render(
         plotly=files("plotly").joinpath(PLOTLY).read_text(encoding="utf-8"),
         version=__version__,
         facts=_facts(result),
-        changed=_changed(result.options) + _changed_counting(counting),
+        changed=_changed(result.options, counting),
         inputs=inputs,
         notes=result.notes,
         rows=list(
@@ -92,21 +92,15 @@ def _facts(result: CnvResult) -> list[tuple[str, str]]:
     ]
 
 
-def _changed(options: CnvOptions) -> list[tuple[str, str]]:
-    """Return the parameters that are not the model's default."""
-    defaults = CnvOptions.of(options.model)
-    changed = [name for name in FIELDS if getattr(options, name) != getattr(defaults, name)]
-    return [(name.replace("_", "-"), _shown(getattr(options, name))) for name in changed]
-
-
-def _changed_counting(counting: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the parameters of counting that are not the default."""
-    usual = CountOptions().parameters()
-    return [
-        (COUNTING[name].removeprefix("--"), "" if name == "index" else _shown(value))
-        for name, value in counting.items()
-        if name in COUNTING and value != usual[name]
-    ]
+def _changed(options: CnvOptions, counting: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the parameters of the model and of counting that are not the default."""
+    model, usual = CnvOptions.of(options.model), CountOptions().parameters()
+    used = {name: getattr(options, name) for name in FIELDS}
+    changed = {flag(name): v for name, v in used.items() if v != getattr(model, name)}
+    for name, value in counting.items():
+        if name in COUNTING and value != usual[name]:
+            changed[COUNTING[name]] = "" if name == "index" else value
+    return [(name.removeprefix("--"), _shown(value)) for name, value in changed.items()]
 
 
 def _shown(value: Any) -> str:
@@ -172,15 +166,12 @@ def _heat(heat: overview.HeatMap, result: CnvResult, palette: Palette) -> Figure
     layout = {
         "height": int(np.clip(160 + 18 * len(result.samples), 260, 900)),
         "xaxis": {
-            "type": "category",
-            "tickvals": heat.middles.tolist(),
-            "ticktext": list(map(literal, heat.names)),
-            "showgrid": False,
+            "type": "category", "tickvals": heat.middles.tolist(),
+            "ticktext": list(map(literal, heat.names)), "showgrid": False,
         },
         "yaxis": {"autorange": "reversed", "automargin": True, "type": "category"},
-        "shapes": lines,
-        "margin": {"l": 70, "r": 20, "t": 40, "b": 50},
-    }
+        "shapes": lines, "margin": {"l": 70, "r": 20, "t": 40, "b": 50},
+    }  # fmt: skip
     return {"data": [trace], "layout": layout}
 
 
@@ -189,17 +180,17 @@ def _bars(
 ) -> Figure:
     """Return losses and gains as stacked bars; `more` is added to both traces."""
     kinds = (("losses", losses, palette.loss.line), ("gains", gains, palette.gain.line))
-    bars = []
-    for name, y, colour in kinds:
-        marker = {"color": colour}
-        bars.append({"type": "bar", "x": x, "y": y.tolist(), "name": name, "marker": marker} | more)
+    bars = [
+        {"type": "bar", "x": x, "y": y.tolist(), "name": name, "marker": {"color": colour}} | more
+        for name, y, colour in kinds
+    ]
     layout = {"barmode": "stack", "xaxis": xaxis, "yaxis": {"title": {"text": "CNVs"}}}
     return {"data": bars, "layout": layout}
 
 
 def _window(window: Window, result: CnvResult) -> Figure:
     """Return counts, signed I/NI with segments, and I/NI, one above the other."""
-    x = _rounded_places(window.position)
+    x = np.round(window.position / 1e6, 6).tolist()
     data = []
     for k, sample in window.drawing_order():
         style = _style(sample, window)
@@ -229,7 +220,7 @@ def _segment(row: Floats, window: Window, result: CnvResult) -> Figure:
     name = literal(result.samples[sample])
     style = {**_style(sample, window), "width": 4 if sample in window.carriers else 1}
     return {
-        "type": "scatter", "mode": "lines", "x": _rounded_places(row[1:3]),
+        "type": "scatter", "mode": "lines", "x": np.round(row[1:3] / 1e6, 6).tolist(),
         "y": _rounded(np.array([row[3], row[3]])), "yaxis": "y2", "line": style, "name": name,
         "legendgroup": name, "showlegend": False,
         "hovertemplate": f"{name}: segment<br>%{{y}}<extra></extra>",
@@ -259,9 +250,3 @@ def _window_layout(window: Window) -> Figure:
             }
         ],
     }  # fmt: skip
-
-
-def _rounded_places(bases: Floats) -> list[float]:
-    """Return places in megabases, rounded to single bases."""
-    places: list[float] = np.round(bases / 1e6, 6).tolist()
-    return places

@@ -53,11 +53,11 @@ class CohortDesign:
     seed: int
 
     def __post_init__(self) -> None:
-        for name in ("regions", "samples", "chromosomes", "min_length", "max_carriers"):
-            _check_at_least(1, name, getattr(self, name))
-        for name in ("dispersion", "cnvs", "seed"):
-            _check_at_least(0, name, getattr(self, name))
-        _check_at_least(2, "width", self.width)
+        ones = dict.fromkeys(("regions", "samples", "chromosomes", "min_length", "max_carriers"), 1)
+        for name, least in (ones | {"dispersion": 0, "cnvs": 0, "seed": 0, "width": 2}).items():
+            if not (value := getattr(self, name)) >= least:
+                problem = f"is {value}: it must be at least {least}"
+                raise UsageError(f"{name.replace('_', '-')} {problem}")
         if self.width * self.regions >= LONGEST:
             raise UsageError("width x regions, the bases of the genome, must be less than 2^40")
         if not 0 < self.coverage <= 1e6:
@@ -72,11 +72,6 @@ class CohortDesign:
     def stream(self, *place: int) -> Generator:
         """Return the random stream of a place."""
         return Generator(PCG64(SeedSequence(self.seed, spawn_key=place)))
-
-
-def _check_at_least(least: int, name: str, value: float) -> None:
-    if not value >= least:
-        raise UsageError(f"{name.replace('_', '-')} is {value}: it must be at least {least}")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -115,8 +110,12 @@ def simulate_cohort(design: CohortDesign) -> tuple[Counts, Truth]:
     def fill(first: int) -> None:
         stop = min(first + ROWS, design.regions)
         random = design.stream(_COUNTS, first // ROWS)
-        mean = _effects(random, stop - first)[:, None] * (design.coverage * depths)
-        _vary(mean, truth, first)
+        effects = np.exp(random.normal(0.0, EFFECT, stop - first))
+        effects[random.random(stop - first) < EMPTY] = 0.0
+        mean = effects[:, None] * (design.coverage * depths)
+        for i in np.flatnonzero((truth.stop > first) & (truth.first < stop)).tolist():
+            here = slice(max(0, truth.first[i] - first), truth.stop[i] - first)
+            mean[here, truth.sample[i]] *= truth.copies[i] / USUAL_COPIES
         if design.dispersion:
             mean = random.gamma(1 / design.dispersion, design.dispersion * mean)
         values[first:stop] = random.poisson(mean)
@@ -132,12 +131,6 @@ def _regions(design: CohortDesign) -> Regions:
     lengths = [count * design.width - design.width // 2 for count in rows]
     names = [f"chr{number + 1}" for number in range(design.chromosomes)]
     return windows(list(zip(names, lengths, strict=True)), design.width)
-
-
-def _effects(random: Generator, rows: int) -> NDArray[np.float64]:
-    effects: NDArray[np.float64] = np.exp(random.normal(0.0, EFFECT, rows))
-    effects[random.random(rows) < EMPTY] = 0.0
-    return effects
 
 
 def _plant(design: CohortDesign, regions: Regions) -> Truth:
@@ -162,11 +155,3 @@ def _plant(design: CohortDesign, regions: Regions) -> Truth:
         rows += [(first, first + length, sample, copies) for sample in samples]
     columns = np.array(rows, np.int64).reshape(-1, 4).T.copy()
     return Truth(first=columns[0], stop=columns[1], sample=columns[2], copies=columns[3])
-
-
-def _vary(mean: NDArray[np.float64], truth: Truth, offset: int) -> None:
-    """Scale the counts in variants; row 0 of `mean` is region `offset`."""
-    rows = len(mean)
-    for i in np.flatnonzero((truth.stop > offset) & (truth.first < offset + rows)).tolist():
-        here = slice(max(0, truth.first[i] - offset), min(rows, truth.stop[i] - offset))
-        mean[here, truth.sample[i]] *= truth.copies[i] / USUAL_COPIES

@@ -46,7 +46,10 @@ def write_cnv_summary(
 def _entries(job: CnvJob, result: CnvResult, request: CnvRequest) -> dict[str, Any]:
     """Return the input, the samples and the results, as JSON."""
     cohort, coverage = job.cohort, job.cohort.sex_coverage
-    names = cohort.names
+
+    def by_name(values: Sequence[Any]) -> dict[str, Any]:  # the cases come first
+        return dict(zip(cohort.names, values, strict=False))
+
     shares = coverage.shares() if coverage else []
     xy = [{"x": _number_or_none(x), "y": _number_or_none(y)} for x, y in shares]
     cnvs_of = np.bincount(result.called.sample, minlength=len(result.samples)).tolist()
@@ -57,26 +60,22 @@ def _entries(job: CnvJob, result: CnvResult, request: CnvRequest) -> dict[str, A
         "counting": request.counting_parameters,
         "samples": list(cohort.cases),
         "controls": list(cohort.controls),
-        "sex": _by_name(names, cohort.sexes) if cohort.sexes else {},
-        "sex_coverage": _by_name(names, xy) if xy else {},
-        "ploidy": None if cohort.ploidy is None else _by_name(names, cohort.ploidy),
+        "sex": by_name(cohort.sexes),
+        "sex_coverage": by_name(xy),
+        "ploidy": None if cohort.ploidy is None else by_name(cohort.ploidy),
         "regions": len(result.regions),
         "chromosomes": job.stats.chunks,
         "resumed": job.stats.resumed,
         "segments": len(result.segments),
         "cnvs": len(result.called),
         "cnv_regions": len(result.called_regions),
-        "cnvs_by_sample": _by_name(result.samples, cnvs_of),
+        "cnvs_by_sample": by_name(cnvs_of),
         "notes": list(result.notes),
     }
 
 
 def _number_or_none(value: float) -> float | None:
     return None if np.isnan(value) else round(value, COVERAGE_DIGITS)
-
-
-def _by_name(names: Sequence[str], values: Sequence[Any]) -> dict[str, Any]:
-    return dict(zip(names, values, strict=True))
 
 
 def _file(path: str) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from multigpu.cluster.engine.workload import Place
 from multigpu.cluster.workers.history import step
 from multigpu.cnv.backends import Backend, Fetch, open_backend
 from multigpu.cnv.calls.caller import ChromosomeCaller
-from multigpu.cnv.calls.segments import NOT_CALLED, Floats, Rows, Segments
+from multigpu.cnv.calls.segments import NOT_CALLED, Floats, Segments
 from multigpu.cnv.chromosome import (
     CnvPart,
     CnvSpan,
@@ -82,27 +82,15 @@ class CnvWorkload:
     memory_fraction: float
     expected: Expected | None
 
-    def of_columns(self, columns: Sequence[int]) -> "CnvWorkload":
-        """Return the workload for some of the columns."""
-        chosen = np.array(columns, np.intp)
-        return replace(
-            self,
-            samples=tuple(self.samples[k] for k in columns),
-            cases=int((chosen < self.cases).sum()),
-            totals=self.totals[chosen],
-            factors=None if self.factors is None else self.factors[:, chosen],
-            coverages=None if self.coverages is None else self.coverages[chosen],
-        )
-
     def model_coverages(self, span: CnvSpan) -> tuple[Floats, Floats]:
         """Return float64[columns]: coverages that the model takes for averages of counts.
 
         The second are those in pseudoautosomal regions.
         """
-        found = np.ones(len(self.samples)) if self.coverages is None else self.coverages
-        shares = (span.expected_shares(in_par) for in_par in (False, True))
-        usual, par = (found if each is None else found * np.array(each) for each in shares)
-        return usual, par
+        usual = np.ones(len(self.samples)) if self.coverages is None else self.coverages
+        if span.shares is not None:
+            usual = usual * np.array(span.shares)
+        return usual, usual if span.copies is None else usual * 2 / np.array(span.copies)
 
     def open(self, place: Place) -> "CnvSession":
         """Set up on a device. Raises Unfit where the worker lacks something."""
@@ -171,8 +159,7 @@ class CnvSession:
         """Return bytes of device memory that a chromosome takes at most."""
         if not loaded.counts.size:
             return 0
-        rows = min(self._piece_rows(loaded), len(loaded.counts))
-        return rows * self._shape(loaded).row_bytes(self.options)
+        return self._piece_rows(loaded) * self._shape(loaded).row_bytes(self.options)
 
     def halves(self, loaded: LoadedChromosome) -> tuple[LoadedChromosome, ...]:
         """Return the chromosome with pieces half as large; nothing where they cannot be."""
@@ -190,16 +177,12 @@ class CnvSession:
 
     def finish(self, loaded: LoadedChromosome, computed: ComputedChromosome) -> CnvPart:
         """Run stage 5, and write the matrices where they are wanted."""
-        if computed.left_out:
-            loaded = loaded.without_samples()
+        if computed.left_out:  # no sample is compared
+            span = replace(loaded.span, columns=(), ploidy=None, copies=(), shares=None)
+            loaded = replace(loaded, span=span, counts=loaded.counts[:, :0])
         workload = self._for_columns(loaded.span).workload
         with step("call"):
-            return ChromosomeCaller(
-                workload=workload,
-                loaded=loaded,
-                computed=computed,
-                all_cases=self.workload.cases,
-            ).part()
+            return ChromosomeCaller(workload, loaded, computed, self.workload.cases).part()
 
     def close(self) -> None:
         """Give back the memory that is kept between chromosomes."""
@@ -210,8 +193,16 @@ class CnvSession:
         """Return the session for the samples that are compared on a chromosome."""
         if span.columns is None:
             return self
-        session = copy(self)
-        session.workload = self.workload.of_columns(span.columns)
+        session, of_all = copy(self), self.workload
+        chosen = np.array(span.columns, np.intp)
+        session.workload = replace(
+            of_all,
+            samples=tuple(of_all.samples[k] for k in span.columns),
+            cases=int((chosen < of_all.cases).sum()),
+            totals=of_all.totals[chosen],
+            factors=None if of_all.factors is None else of_all.factors[:, chosen],
+            coverages=None if of_all.coverages is None else of_all.coverages[chosen],
+        )
         return session
 
     # ---- stages 2 to 4, on the device ---------------------------------------------------------
@@ -250,12 +241,7 @@ class CnvSession:
 
     def _shape(self, loaded: LoadedChromosome) -> Shape:
         regions, columns = loaded.counts.shape
-        return Shape(
-            regions=regions,
-            columns=columns,
-            cases=self.workload.cases,
-            count_bytes=loaded.counts.itemsize,
-        )
+        return Shape(regions, columns, self.workload.cases, loaded.counts.itemsize)
 
     def _piece_rows(self, loaded: LoadedChromosome) -> int:
         """Return the number of regions that are on the device at a time."""
@@ -309,17 +295,14 @@ class CnvSession:
             except ModelError as error:
                 raise NotComparable(f"{loaded.span.name}: {error}") from error
             return self.backend.put(np.full(len(counts), level))
-        usual, par = self.workload.model_coverages(loaded.span)
-        level = self._level_of_controls(counts, scale, usual)
-        for rows in true_runs(loaded.par):
-            level[rows] = self._level_of_controls(counts[rows], scale, par)
-        return level
-
-    def _level_of_controls(self, counts: Any, scale: Floats, coverages: Floats) -> Any:
         cases = self.workload.cases
         factors = scale[cases:] if self.workload.coverages is None else None
-        controls = counts[:, cases:].copy()
-        return self.backend.cnmops.level_of_controls(controls, factors, coverages[cases:])
+        usual, par = (each[cases:] for each in self.workload.model_coverages(loaded.span))
+        level_of = self.backend.cnmops.level_of_controls
+        level = level_of(counts[:, cases:].copy(), factors, usual)
+        for rows in true_runs(loaded.par):
+            level[rows] = level_of(counts[rows, cases:].copy(), factors, par)
+        return level
 
     def _model_pieces(
         self, counts: Any, level: Any, scale: Floats, rows: int, loaded: LoadedChromosome
@@ -372,22 +355,21 @@ class CnvSession:
             # R stops here: one value has no deviation, by which it estimates thresholds.
             return Segments.empty(), (f"{name}: one region only, nothing is called there",)
         at_a_time = samples if regions <= rows else max(1, rows * samples // regions)
+        kernels, more = self.backend.segmentation, self.backend.kernel_arguments
+        is_cbs = self.options.segmentation == "cbs"
+        segment = kernels.cbs if is_cbs else kernels.segment
+        how = cbs_options(self.options) if is_cbs else segmentation_options(self.options)
         found, notes = [], []
         for first in range(0, samples, at_a_time):
             some = sini[:, first : first + at_a_time]
             # A sample's values lie side by side, so this is no copy where all came in one piece.
             values = some.T.reshape(-1)
             values = self.backend.put(values if values.flags.c_contiguous else values.copy())
-            each = self._segment(values, np.arange(some.shape[1] + 1, dtype=np.int64) * regions)
+            offsets = np.arange(some.shape[1] + 1, dtype=np.int64) * regions
+            each = segment(values, offsets, how, **more)
             found.append(_segments_of_tracks(each, regions, first))
             notes += each.notes
         return Segments.joined(found), tuple(dict.fromkeys(notes))
-
-    def _segment(self, values: Any, offsets: Rows) -> Any:
-        kernels, more = self.backend.segmentation, self.backend.kernel_arguments
-        if self.options.segmentation == "cbs":
-            return kernels.cbs(values, offsets, cbs_options(self.options), **more)
-        return kernels.segment(values, offsets, segmentation_options(self.options), **more)
 
     def _segment_ini(self, ini: Any) -> Segments | None:
         """Return the segments of I/NI, which is None without samples, for robust regions."""

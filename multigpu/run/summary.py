@@ -14,15 +14,8 @@ from multigpu.cluster.engine.events import now
 from multigpu.formats.storage.compressed import compressed_output
 
 PACKAGES = (
-    "numpy",
-    "numba",
-    "dask",
-    "distributed",
-    "dask-cuda",
-    "cupy-cuda12x",
-    "cupy-cuda13x",
-    "rdkit",
-)
+    "numpy", "numba", "dask", "distributed", "dask-cuda", "cupy-cuda12x", "cupy-cuda13x", "rdkit",
+)  # fmt: skip
 
 
 def write_summary(path: str, job: Any, output: str | None, fmt: str, started: float) -> None:

@@ -38,7 +38,7 @@ class EmulatedBackend(CpuBackend):
         gpu, self.normalization = emulated.load("normalization")
         _, self.cnmops = emulated.load("cnmops", gpu)
         _, self.segmentation = emulated.load("segmentation", gpu)
-        self.kernel_arguments = {}
+        self.kernel_arguments = self.normalization_arguments = {}
         self._staging = Staging(lambda size: np.full(size, 255, np.uint8))
 
     def put(self, array: Any) -> Any:

@@ -14,7 +14,6 @@ from multigpu.cnv.result import RegionTable, SegmentTable
 from multigpu.cnv.samples.sex import UsualCopies
 from multigpu.formats.alignments.regions import Regions
 
-UNCHANGED = -2  # in place of a class: the sample has no CNV there
 SPECIAL = {"X": 1, "Y": 2, "M": 3, "MT": 3}  # R's order of the chromosomes that have no number
 
 
@@ -101,6 +100,8 @@ class Assembler:
         room = max(int(end.max(initial=0)), int(cnvs.end.max(initial=0)))
         offset, cnv_offset = chrom.astype(np.int64) * room, cnvs.chrom.astype(np.int64) * room
 
+        # A CNV has its own label; a sample without one has the label of what is usual here.
+        usual = self.usual.of_intervals(chrom, start, end)
         copies = region_copy_numbers(
             start=offset + start,
             end=offset + end,
@@ -109,17 +110,11 @@ class Assembler:
             sample=cnvs.sample,
             copy_number=self.usual.shown_classes(cnvs, options),
             samples=self.samples,
-            unchanged=UNCHANGED,
+            unchanged=classes_by_usual_copies(options)[usual, options.main],
         )
-        # A CNV has its own label; a sample without one has the label of what is usual here.
-        usual = self.usual.of_intervals(chrom, start, end)
-        main = classes_by_usual_copies(options)[usual, options.main]
+        unknown = np.full(copies.shape, np.nan)
         return RegionTable(
-            chrom=chrom,
-            start=start,
-            end=end,
-            copy_number=np.where(copies == UNCHANGED, main, copies),
-            fractional=np.full(copies.shape, np.nan),
+            chrom=chrom, start=start, end=end, copy_number=copies, fractional=unknown
         )
 
 

@@ -33,7 +33,13 @@ def inner_averages(
         else:
             lengths = few_stop - few_first
             rows = rows_of_spans(few_first, lengths)
-        averages.append(_averages(values, *inner_rows(rows, lengths), median=median))
+        rows, lengths = inner_rows(rows, lengths)
+        begins, every = np.cumsum(lengths) - lengths, values(rows)
+        if median:
+            parts = np.split(every, begins[1:])
+            averages.append(np.array([np.median(part, axis=0) for part in parts]))
+        else:
+            averages.append(np.add.reduceat(every, begins, axis=0) / lengths[:, None])
     return np.concatenate(averages)
 
 
@@ -66,14 +72,3 @@ def inner_rows(rows: Rows, lengths: Rows) -> tuple[Rows, Rows]:
     kept = np.ones(len(rows), np.bool_)
     kept[(ends - lengths)[many]] = kept[ends[many] - 1] = False
     return rows[kept], lengths - 2 * many
-
-
-def _averages(
-    values: Callable[[Rows], Floats], rows: Rows, lengths: Rows, *, median: bool
-) -> Floats:
-    begins = np.cumsum(lengths) - lengths
-    every = values(rows)
-    if median:
-        return np.array([np.median(part, axis=0) for part in np.split(every, begins[1:])])
-    averages: Floats = np.add.reduceat(every, begins, axis=0) / lengths[:, None]
-    return averages

@@ -1,7 +1,6 @@
 """Stage 5 on a chromosome, on the host: from the segments of the kernels to calls."""
 
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,11 +13,10 @@ from multigpu.cnv.calls.copy_numbers import (
     integer_copy_numbers,
 )
 from multigpu.cnv.calls.regions import last_bases, union, union_in_bases
-from multigpu.cnv.calls.segments import NOT_CALLED, Floats, Indices, Segments, Spans, is_cnv
+from multigpu.cnv.calls.segments import NOT_CALLED, Floats, Segments, Spans, is_cnv
 from multigpu.cnv.chromosome import CnvPart, ComputedChromosome, LoadedChromosome, true_runs
 from multigpu.cnv.kernel_options import model_options
 from multigpu.cnv.normalization import zero_fractions
-from multigpu.cnv.options import CnvOptions
 from multigpu.cnv.output import matrices, windows
 from multigpu.cnv.output.windows import Window
 from multigpu.kernels.cnmops import cpu as cnmops_cpu
@@ -28,35 +26,26 @@ if TYPE_CHECKING:
     from multigpu.cnv.work import CnvWorkload
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class ChromosomeCaller:
     """Stage 5 of one chromosome.
 
     workload   that of the samples that are compared on the chromosome
     all_cases  number of cases on all chromosomes
+    cases      number of compared cases: the first columns of the counts
+    places     int32[cases]: their numbers among all cases
     """
 
-    workload: "CnvWorkload"
-    loaded: LoadedChromosome
-    computed: ComputedChromosome
-    all_cases: int
-
-    @property
-    def options(self) -> CnvOptions:
-        """Parameters of the method."""
-        return self.workload.options
-
-    @property
-    def cases(self) -> int:
-        """Number of compared cases: the first columns of the counts."""
-        return self.workload.cases
-
-    @cached_property
-    def places(self) -> Indices:
-        """int32[cases]: numbers of the compared cases among all cases."""
-        columns = self.loaded.span.columns
-        chosen = range(self.all_cases) if columns is None else columns
-        return np.array([k for k in chosen if k < self.all_cases], np.int32)
+    def __init__(
+        self,
+        workload: "CnvWorkload",
+        loaded: LoadedChromosome,
+        computed: ComputedChromosome,
+        all_cases: int,
+    ) -> None:
+        self.workload, self.options, self.cases = workload, workload.options, workload.cases
+        self.loaded, self.computed, self.all_cases = loaded, computed, all_cases
+        columns = range(all_cases) if loaded.span.columns is None else loaded.span.columns
+        self.places = np.array([k for k in columns if k < all_cases], np.int32)
 
     def part(self) -> CnvPart:
         """Return the calls of the chromosome, with the numbers that samples have among all."""
@@ -111,39 +100,29 @@ class ChromosomeCaller:
         """Return [spans, cases]: a field of the model of each span's inner regions as one."""
         in_par = self.loaded.span.is_in_par(*self._bases(spans))
         place = self.loaded.start, self.loaded.end, self._on_one_side_of_par(spans, in_par)
-        overlapping = self.options.compat_r
-        averages = inner_averages(self._normalized, *place, median=median, overlapping=overlapping)
+        how: dict[str, Any] = {"median": median, "overlapping": self.options.compat_r}
+        averages = inner_averages(self._normalized, *place, **how)
         level = self.computed.level
         if level is not None:
-            rows = level[:, None].__getitem__
-            level = inner_averages(rows, *place, median=median, overlapping=overlapping)[:, 0]
+            level = inner_averages(level[:, None].__getitem__, *place, **how)[:, 0]
         both = self.workload.model_coverages(self.loaded.span)
         coverages, par_coverages = (each[: self.cases] for each in both)
-        found = self._model(kernels, averages, level, coverages, field, **more)
-        if in_par.any():
-            par_level = None if level is None else level[in_par]
-            found[in_par] = self._model(
-                kernels, averages[in_par], par_level, par_coverages, field, **more
-            )
-        return found
-
-    def _model(
-        self,
-        kernels: Any,
-        averages: Floats,
-        level: Floats | None,
-        coverages: Floats,
-        field: str,
-        **more: int,
-    ) -> NDArray[Any]:
         model = model_options(self.options)
-        if level is None:
-            result = kernels.model(averages, coverages, model, **more)
-        else:
-            # A single sample is called with the floor of the reference model, too.
-            model = replace(model, kind="reference")
-            result = kernels.model_against(averages, level, coverages, model, **more)
-        return np.array(getattr(result, field))
+
+        def run_model(rows: Any, coverages: Floats) -> NDArray[Any]:
+            if level is None:
+                result = kernels.model(averages[rows], coverages, model, **more)
+            else:
+                # A single sample is called with the floor of the reference model, too.
+                against = replace(model, kind="reference")
+                args = averages[rows], level[rows], coverages, against
+                result = kernels.model_against(*args, **more)
+            return np.array(getattr(result, field))
+
+        found = run_model(slice(None), coverages)
+        if in_par.any():
+            found[in_par] = run_model(in_par, par_coverages)
+        return found
 
     def _on_one_side_of_par(self, spans: Spans, in_par: NDArray[np.bool_]) -> Spans:
         """Return the spans without what lies across a border of pseudoautosomal regions.
@@ -165,9 +144,8 @@ class ChromosomeCaller:
 
     def _bases(self, spans: Spans) -> Spans:
         """Return where spans of rows begin and end, in bases."""
-        first, stop = spans
-        end = last_bases(self.loaded.end, first, stop, self.options.compat_r)
-        return self.loaded.start[first], end
+        end = last_bases(self.loaded.end, *spans, self.options.compat_r)
+        return self.loaded.start[spans[0]], end
 
     def _robust_regions(self, cnvs: Segments) -> Spans | None:
         """Return the segments of I/NI above the threshold; with threshold 0, CNVs that touch."""
@@ -198,35 +176,32 @@ class ChromosomeCaller:
 
     def _windows(self, segments: Segments, cnvs: Segments, regions: Spans) -> tuple[Window, ...]:
         """Return the largest CNV regions and their surroundings."""
-        first, stop = regions
-        chosen = windows.largest(first, stop, self.workload.kept.shown).tolist()
-        _, ends = self._bases(regions)
-        return tuple(
-            self._window(segments, cnvs, int(first[k]), int(stop[k]), int(ends[k])) for k in chosen
-        )
-
-    def _window(
-        self, segments: Segments, cnvs: Segments, first: int, stop: int, last_base: int
-    ) -> Window:
+        sizes = regions[1] - regions[0]
+        # Of several that are equally large the earlier ones.
+        largest = np.sort(np.argsort(-sizes, kind="stable")[: self.workload.kept.shown])
+        chosen = [each[largest].tolist() for each in (*regions, *self._bases(regions))]
         start, end, thinned = self.loaded.start, self.loaded.end, windows.thinned
-        rows = windows.surroundings(first, stop, len(start))
-        carriers = np.unique(cnvs.sample[(cnvs.first < stop) & (cnvs.stop > first)])
-        shown = windows.shown_samples(carriers, self.places)
-        columns = np.searchsorted(self.places, shown)
-        sini, ini = self.computed.matrices["sini"], self.computed.matrices["ini"]
-        return Window(
-            chrom=self.loaded.span.block,
-            begin=int(start[first]),
-            end=last_base,
-            length=stop - first,
-            position=thinned((start[rows] + end[rows]) / 2),
-            samples=shown,
-            carriers=carriers,
-            counts=thinned(self._normalized(rows)[:, columns]),
-            sini=thinned(sini[rows][:, columns]),
-            ini=thinned(ini[rows]),
-            segments=windows.drawn_segments(segments, shown, rows, start, end),
-        )
+        found = []
+        for first, stop, first_base, last_base in zip(*chosen, strict=True):
+            rows = windows.surroundings(first, stop, len(start))
+            carriers = np.unique(cnvs.sample[(cnvs.first < stop) & (cnvs.stop > first)])
+            shown = windows.shown_samples(carriers, self.places)
+            columns = np.searchsorted(self.places, shown)
+            window = Window(
+                chrom=self.loaded.span.block,
+                begin=first_base,
+                end=last_base,
+                length=stop - first,
+                position=thinned((start[rows] + end[rows]) / 2),
+                samples=shown,
+                carriers=carriers,
+                counts=thinned(self._normalized(rows)[:, columns]),
+                sini=thinned(self.computed.matrices["sini"][rows][:, columns]),
+                ini=thinned(self.computed.matrices["ini"][rows]),
+                segments=windows.drawn_segments(segments, shown, rows, start, end),
+            )
+            found.append(window)
+        return tuple(found)
 
     def _pieces(self) -> matrices.Pieces:
         """Return the matrices to keep; where they are stored, only the ends that are left."""

@@ -49,12 +49,11 @@ def region_copy_numbers(
     sample: Indices,
     copy_number: Indices,
     samples: int,
-    unchanged: int,
+    unchanged: int | Indices,
 ) -> Indices:
     """Return [regions, samples]: the copy number of the sample's first CNV that overlaps.
 
-    Positions are bases; chromosomes follow each other. A sample without a CNV in a region has
-    `unchanged` there.
+    Positions are bases; chromosomes follow each other. `unchanged` stands where there is no CNV.
     """
     result = np.full((len(start), samples), unchanged, np.int32)
     for cnv, region in overlaps(start, end, cnv_start, cnv_end):

@@ -70,9 +70,7 @@ class Segments(Columnar):
     def empty(cls) -> Self:
         """Return no segments."""
         rows, floats, indices = np.empty(0, np.int64), np.empty(0), np.empty(0, np.int32)
-        return cls(
-            sample=indices, first=rows, stop=rows, mean=floats, median=floats, copy_number=indices
-        )
+        return cls(indices, rows, rows, floats, floats, indices)
 
 
 def judged_value(segments: "Segments | SegmentTable", options: CnvOptions) -> Floats:

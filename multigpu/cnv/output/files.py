@@ -56,8 +56,6 @@ def run_to_folder(
     samples = earlier.split("\t")[3:]
     if samples and samples != list(result.samples):
         notes.append(f"replaced results of an earlier run with other samples: {several(samples)}")
-    if Path(outputs.output).resolve() in {Path(path).resolve().parent for path in request.paths}:
-        notes.append(f"the results lie beside the inputs, in {outputs.output}")
     return replace(result, notes=tuple(notes))
 
 

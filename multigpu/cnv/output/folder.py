@@ -31,15 +31,12 @@ COUNTS = "counts.parquet"
 PART = ".part"
 JOURNAL, KEPT_COUNTS = "journal", "counts"  # in the hidden folder
 PUBLISHED = "published"  # in the hidden folder: names of all files, when these are complete
-TABLES = (
-    "cnvs", "cnv_regions", "segmentation", "cnv_regions_robust",
-    "cnvs_fractional", "cnv_regions_fractional", "segmentation_fractional",
-)  # fmt: skip
 
 # All files that a run may write, but for the counts, which may be its input.
 FILES = (
-    *(f"{name}.tsv" for name in TABLES), "cnvs.bed", "segments.seg", VCF, f"{VCF}.tbi",
-    f"{VCF}.csi", SESSION, MATRICES, REPORT, FIGURES,
+    "cnvs.tsv", "cnv_regions.tsv", "segmentation.tsv", "cnv_regions_robust.tsv",
+    "cnvs_fractional.tsv", "cnv_regions_fractional.tsv", "segmentation_fractional.tsv",
+    "cnvs.bed", "segments.seg", VCF, f"{VCF}.tbi", f"{VCF}.csi", SESSION, MATRICES, REPORT, FIGURES,
 )  # fmt: skip
 
 

@@ -6,8 +6,7 @@ same type are one record. Merged regions are in the tables of CNV regions alone.
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +17,7 @@ from multigpu.cnv.calls.copy_numbers import classes_by_usual_copies, direction
 from multigpu.cnv.calls.regions import overlaps
 from multigpu.cnv.calls.segments import NOT_CALLED, Indices
 from multigpu.cnv.options import CnvOptions
-from multigpu.cnv.result import CnvResult, SegmentTable, genome_positions
+from multigpu.cnv.result import CnvResult, genome_positions
 from multigpu.errors import UsageError, quoted
 from multigpu.formats.tables.tabix import write_indexed_vcf
 
@@ -51,46 +50,6 @@ HEADER = f"""\
 """
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Variants:
-    """Records in the order of the file, and the CNVs in them by record and sample.
-
-    records         the first CNV of each
-    classes         int8[n, samples]  see `CnvResult.classes`
-    sign            int32[n]  -1, 0 or 1: fewer, as many, more copies than usual
-    sample, record  [CNVs]    index of the sample, and of the record
-    cnv             [CNVs]    row of `CnvResult.called`
-    """
-
-    records: SegmentTable
-    classes: NDArray[np.int8]
-    sign: Indices
-    sample: Indices
-    record: NDArray[np.intp]
-    cnv: NDArray[np.intp]
-
-    @classmethod
-    def of(cls, result: CnvResult) -> "Variants":
-        """Return a record for each set of CNVs with the same borders and type."""
-        cnvs = result.called
-        sign = direction(cnvs.copy_number, result.options)
-        order = np.lexsort((cnvs.sample, sign, cnvs.end, cnvs.start, cnvs.chrom))
-        keys = np.stack([each[order] for each in (cnvs.chrom, cnvs.start, cnvs.end, sign)])
-        new = np.append(True, (keys[:, 1:] != keys[:, :-1]).any(axis=0))[: len(order)]
-        first, number = order[new], np.cumsum(new) - 1
-        # Regions that are given twice can make a sample's segment twice.
-        pairs = number * len(result.samples) + cnvs.sample[order]
-        _, kept = np.unique(pairs, return_index=True)
-        return cls(
-            records=cnvs.take(first),
-            classes=result.classes[first],
-            sign=sign[first],
-            sample=cnvs.sample[order][kept],
-            record=number[kept],
-            cnv=order[kept],
-        )
-
-
 def check_names(contigs: Sequence[str]) -> None:
     """Raise UsageError for the name of a chromosome that VCF does not take."""
     for name in contigs:
@@ -102,9 +61,8 @@ def check_names(contigs: Sequence[str]) -> None:
 
 def write_vcf(result: CnvResult, path: Path) -> None:
     """Write the VCF file to `path`, and its index beside it."""
-    variants = Variants.of(result)
-    text = chain([_header(result).encode()], _records(result, variants))
-    write_indexed_vcf(path, text, int(variants.records.end.max(initial=0)))
+    text = chain([_header(result).encode()], _records(result))
+    write_indexed_vcf(path, text, int(result.called.end.max(initial=0)))
 
 
 def _header(result: CnvResult) -> str:
@@ -116,18 +74,23 @@ def _header(result: CnvResult) -> str:
     return f"{HEADER}{contigs}#{chr(9).join([*COLUMNS, *result.samples])}\n"
 
 
-def _records(result: CnvResult, variants: Variants) -> Iterator[bytes]:
-    """Yield the line of each record.
+def _records(result: CnvResult) -> Iterator[bytes]:
+    """Yield the line of each record: the CNVs of all samples with the same borders and type.
 
     Symbolic alleles begin at the base before the first changed one. Before the first base of a
     chromosome there is none that programs can look up: such a record begins at 1 and is a base
     shorter.
     """
-    records = variants.records
-    columns = (records.chrom, records.start, records.end, records.rows, variants.sign)
-    rows = zip(*(each.tolist() for each in columns), _cells(result, variants), strict=True)
-    for chrom, start, end, regions, sign, cells in rows:
-        name, position, kind = result.regions.names[chrom], max(1, start), TYPES[sign + 1]
+    cnvs = result.called
+    sign = direction(cnvs.copy_number, result.options)
+    order = np.lexsort((cnvs.sample, sign, cnvs.end, cnvs.start, cnvs.chrom))
+    keys = np.stack([cnvs.chrom, cnvs.start, cnvs.end, sign])[:, order]
+    is_new = np.append(True, (keys[:, 1:] != keys[:, :-1]).any(axis=0))[: len(order)]
+    groups = np.split(order, np.flatnonzero(is_new))[1:]
+    columns = (*keys[:, is_new], cnvs.rows[order[is_new]])
+    rows = zip(*(each.tolist() for each in columns), _cells(result, groups, sign), strict=True)
+    for chrom, start, end, change, regions, cells in rows:
+        name, position, kind = result.regions.names[chrom], max(1, start), TYPES[change + 1]
         info = f"SVTYPE={kind};SVLEN={end - position};SVCLAIM=D;END={end};IMPRECISE"
         # Files of several runs are joined by their IDs. A semicolon would separate two.
         identity = f"{kind}:{name.replace(';', '_')}:{start + 1}-{end}"
@@ -135,15 +98,21 @@ def _records(result: CnvResult, variants: Variants) -> Iterator[bytes]:
         yield "\t".join([place, f"{info};REGIONS={regions}", FIELDS, *cells]).encode() + b"\n"
 
 
-def _cells(result: CnvResult, variants: Variants) -> Iterator[list[str]]:
+def _cells(
+    result: CnvResult, groups: Sequence[NDArray[np.intp]], signs: Indices
+) -> Iterator[list[str]]:
     """Yield the cells of all samples in each record.
+
+    groups  rows of `CnvResult.called` that are the CNVs of each record, by sample
+    signs   int32[CNVs]  -1, 0 or 1: fewer, as many, more copies than usual
 
     A sample with the CNV has what was called. Another one has what the model says of it in the
     record's regions, but nothing if it has a CNV of other borders there, which is another record,
     or is not compared.
     """
-    records, cnvs = variants.records, result.called
-    classes = variants.classes.copy()
+    first = np.array([rows[0] for rows in groups], np.intp)
+    cnvs, classes = result.called, result.classes[first]
+    records = cnvs.take(first)
     for cnv, record in overlaps(*genome_positions(records, cnvs), *genome_positions(cnvs, cnvs)):
         classes[record, cnvs.sample[cnv]] = NOT_CALLED
     ploidies = np.array(result.ploidy or [2] * len(result.samples))[: len(result.samples)]
@@ -152,12 +121,12 @@ def _cells(result: CnvResult, variants: Variants) -> Iterator[list[str]]:
     texts = np.array(_genotypes(result.options), object)
 
     medians, means = cnvs.median.round(DECIMALS).tolist(), cnvs.mean.round(DECIMALS).tolist()
-    begins = np.searchsorted(variants.record, np.arange(len(records) + 1)).tolist()
-    for number, (begin, end) in enumerate(pairwise(begins)):
-        sign, copies = variants.sign[number], usual[number]
-        cells: list[str] = texts[has_alleles, sign + 1, copies, classes[number]].tolist()
+    for rows, sign, copies, known in zip(groups, signs[first], usual, classes, strict=True):
+        cells: list[str] = texts[has_alleles, sign + 1, copies, known].tolist()
         kind = sign + 1 if sign else UNKNOWN
-        for sample, row in zip(variants.sample[begin:end], variants.cnv[begin:end], strict=True):
+        # Regions that are given twice can make a sample's segment twice: the first one stays.
+        for row in rows[::-1].tolist():
+            sample = cnvs.sample[row]
             own = texts[has_alleles[sample], kind, copies[sample], cnvs.copy_number[row]]
             cells[sample] = f"{own}:{medians[row]}:{means[row]}"
         yield cells

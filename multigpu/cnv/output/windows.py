@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from multigpu.cnv.calls.segments import Floats, Indices, Rows, Segments
 
@@ -47,12 +46,6 @@ class Window:
         """Return (column, sample) of all samples, the carriers last: they lie over the others."""
         carriers = set(self.carriers.tolist())
         return sorted(enumerate(self.samples.tolist()), key=lambda pair: pair[1] in carriers)
-
-
-def largest(first: Rows, stop: Rows, count: int) -> NDArray[np.intp]:
-    """Return the spans with most rows, the earlier ones where they are equal."""
-    order = np.lexsort((first, first - stop))
-    return np.sort(order[:count])
 
 
 def shown_samples(carriers: Indices, samples: Indices) -> Indices:

@@ -31,20 +31,24 @@ def read_ploidies(given: Any, samples: Sequence[str]) -> tuple[int, ...] | None:
     if isinstance(given, int) and not isinstance(given, bool):
         given = str(given)
     if isinstance(given, str) and given.isdigit() and not os.path.lexists(given):
-        return _ploidies(dict.fromkeys(samples, given), samples)
-    _check_is_file("--ploidy", given, "a whole number for all samples", "number")
-    facts = _facts(given)
-    if facts is None and isinstance(given, Iterable):
+        given = dict.fromkeys(samples, given)
+    elif isinstance(given, Iterable) and not isinstance(given, str | os.PathLike | Mapping):
         numbers = list(given)
         if len(numbers) != len(samples):
             raise UsageError(f"--ploidy: {len(numbers)} numbers for {len(samples)} samples")
-        facts = dict(zip(samples, numbers, strict=True))
-    if facts is None:
-        raise UsageError(
-            f"--ploidy is {values.abbreviate(given)}; it can be a file, a mapping of samples, or a"
-            " number for each"
-        )
-    return _ploidies(facts, samples)
+        given = dict(zip(samples, numbers, strict=True))
+    expected = "a whole number for all samples, or a file with lines `sample TAB number`"
+    kinds = "a file, a mapping of samples, or a number for each"
+    facts = _facts("--ploidy", given, samples, expected, kinds)
+    found = []
+    for name in samples:
+        text = str(facts.get(name, 2))
+        if not text.isascii() or not text.isdigit():
+            raise UsageError(f"the ploidy of {name} is {quoted(text)}, not a whole number")
+        if len(text) > PLOIDY_DIGITS:
+            raise UsageError(f"the ploidy of {name} is {quoted(text)}: no genome has as many sets")
+        found.append(int(text))
+    return tuple(found)
 
 
 def read_sexes(given: Any, samples: Sequence[str]) -> tuple[str, ...] | None:
@@ -60,14 +64,9 @@ def read_sexes(given: Any, samples: Sequence[str]) -> tuple[str, ...] | None:
         return None
     if isinstance(given, str) and given in (MALE, FEMALE) and not os.path.lexists(given):
         return (given,) * len(samples)
-    _check_is_file("--sex", given, "infer, none, male or female for all samples", "sex")
-    facts = _facts(given)
-    if facts is None:
-        raise UsageError(
-            f"--sex is {values.abbreviate(given)}; it can be infer, none, male, female, a file, or"
-            " a mapping of samples"
-        )
-    _check_names(facts, samples, "sex")
+    expected = "infer, none, male or female for all samples, or a file with lines `sample TAB sex`"
+    kinds = "infer, none, male, female, a file, or a mapping of samples"
+    facts = _facts("--sex", given, samples, expected, kinds)
     words = [str(facts.get(name, "")).lower() for name in samples]
     for name, word in zip(samples, words, strict=True):
         if word not in SEX_WORDS:
@@ -75,44 +74,30 @@ def read_sexes(given: Any, samples: Sequence[str]) -> tuple[str, ...] | None:
     return tuple(SEX_WORDS[word] for word in words)
 
 
-def _ploidies(facts: Mapping[str, Any], samples: Sequence[str]) -> tuple[int, ...]:
-    _check_names(facts, samples, "ploidy")
-    found = []
-    for name in samples:
-        text = str(facts.get(name, 2))
-        if not text.isascii() or not text.isdigit():
-            raise UsageError(f"the ploidy of {name} is {quoted(text)}, not a whole number")
-        if len(text) > PLOIDY_DIGITS:
-            raise UsageError(f"the ploidy of {name} is {quoted(text)}: no genome has as many sets")
-        found.append(int(text))
-    return tuple(found)
+def _facts(
+    option: str, given: Any, samples: Sequence[str], expected: str, kinds: str
+) -> Mapping[str, Any]:
+    """Return the facts of a file or a mapping, by sample.
 
+    expected, kinds  what the option takes, for messages on a word and on anything else
 
-def _check_names(facts: Mapping[str, Any], samples: Sequence[str], fact: str) -> None:
+    Raises UsageError and InputError.
+    """
+    facts = given
+    if isinstance(given, str | os.PathLike):
+        name = os.fspath(given)
+        # A word that looks like the path of a file is left to whoever reads it.
+        looks_like_path = name == STDIN or "/" in name or Path(name).suffix[1:].isalpha()
+        if isinstance(given, str) and not looks_like_path and not os.path.lexists(given):
+            problem = f"expected {expected}, and there is no such file"
+            raise UsageError(f"{option} is {quoted(given)}: {problem}")
+        facts = read_facts(name)
+    if not isinstance(facts, Mapping):
+        raise UsageError(f"{option} is {values.abbreviate(given)}; it can be {kinds}")
     if unknown := [name for name in facts if name not in samples]:
         name = quoted(str(unknown[0]))
-        raise UsageError(f"--{fact} names sample {name}, which is not in the counts")
-
-
-def _check_is_file(option: str, given: Any, words: str, fact: str) -> None:
-    """Raise UsageError for a word that is neither a file nor what else the option takes.
-
-    A word that looks like the path of a file is left to whoever reads it.
-    """
-    if not isinstance(given, str) or given == STDIN or "/" in given or os.path.lexists(given):
-        return
-    if not Path(given).suffix[1:].isalpha():
-        raise UsageError(
-            f"{option} is {quoted(given)}: expected {words}, or a file with lines `sample TAB"
-            f" {fact}`, and there is no such file"
-        )
-
-
-def _facts(given: Any) -> Mapping[str, Any] | None:
-    """Return the facts of a file or a mapping; None for anything else."""
-    if isinstance(given, str | os.PathLike):
-        return read_facts(os.fspath(given))
-    return given if isinstance(given, Mapping) else None
+        raise UsageError(f"{option} names sample {name}, which is not in the counts")
+    return facts
 
 
 def read_facts(path: str) -> dict[str, str]:

@@ -50,16 +50,6 @@ class Coverage:
     y: Floats | None = None
     y_is_informative: bool = False
 
-    @classmethod
-    def joined(cls, parts: "Sequence[Coverage]") -> "Coverage":
-        """Return the coverage of the samples of several tables with the same regions."""
-        y = [part.y for part in parts if part.y is not None]
-        return cls(
-            x=np.concatenate([part.x for part in parts]),
-            y=np.concatenate(y) if len(y) == len(parts) else None,
-            y_is_informative=any(part.y_is_informative for part in parts),
-        )
-
     def sexes(self) -> tuple[str, ...]:
         """Return the sex of every sample; empty for one without reads.
 
@@ -99,7 +89,14 @@ def cohort_coverage(
     tables = [table for table in (cases, controls) if table is not None]
     found = [coverage(each.values, cases.regions, genome.par if genome else ()) for each in tables]
     parts = [each for each in found if each is not None]
-    return Coverage.joined(parts) if parts else None
+    if not parts:
+        return None
+    y = [part.y for part in parts if part.y is not None]
+    return Coverage(
+        x=np.concatenate([part.x for part in parts]),
+        y=np.concatenate(y) if len(y) == len(parts) else None,
+        y_is_informative=any(part.y_is_informative for part in parts),
+    )
 
 
 def coverage(counts: NDArray[Any], regions: Regions, par: Intervals = ()) -> Coverage | None:
