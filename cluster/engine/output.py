@@ -109,11 +109,8 @@ def _try_device(path: Path) -> None:
     """Write no bytes to a character device. Raises OSError where even that is refused."""
     if not path.is_char_device():
         return
-    descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
-    try:
-        os.write(descriptor, b"")
-    finally:
-        os.close(descriptor)
+    with _descriptor(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY) as device:
+        os.write(device, b"")
 
 
 # ---- regular files ----------------------------------------------------------------------------
@@ -270,12 +267,11 @@ def sync_folder(folder: Path) -> None:
     if len(paths) > FEW_FILES:
         sync_file_system(folder)
         return
-    for path in paths:
-        if path.is_file():
-            _sync(path)
-    for path in (folder, *paths):
+    for path in (*paths, folder):
         if path.is_dir():
             sync_directory(path)
+        elif path.is_file():
+            _sync(path)
 
 
 def sync_file_system(path: Path) -> None:
@@ -284,20 +280,24 @@ def sync_file_system(path: Path) -> None:
     if not hasattr(library, "syncfs"):  # it is Linux's
         os.sync()
         return
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        if library.syncfs(descriptor):
+    with _descriptor(path) as file:
+        if library.syncfs(file):
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-    finally:
-        os.close(descriptor)
 
 
 def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
+    with _descriptor(path) as file:
+        os.fsync(file)
+
+
+@contextmanager
+def _descriptor(path: Path, flags: int = os.O_RDONLY) -> Iterator[int]:
+    """Yield the number of an open file, device or directory."""
+    number = os.open(path, flags)
     try:
-        os.fsync(descriptor)
+        yield number
     finally:
-        os.close(descriptor)
+        os.close(number)
 
 
 def sync_directory(directory: Path) -> None:
