@@ -73,13 +73,11 @@ class PendingWorkers:
 def start_workers(
     deployment: Deployment,
     prepare: Callable[[str | None], object] = worker.start_device,
-    prepare_threads: bool = False,
 ) -> Iterator[PendingWorkers]:
     """Yield workers that start while the block does something else, and end with it.
 
-    prepare          called on every worker process with its GPU, to load what its first chunk
-                     would wait for
-    prepare_threads  whether it is called for the GPUs of this process, too
+    prepare: called on every worker process with its GPU, to load what its first chunk would wait
+    for
     """
     stack, unwanted = contextlib.ExitStack(), threading.Event()
     start: Callable[[], Workers]
@@ -89,7 +87,7 @@ def start_workers(
                 deployment.lanes,
                 deployment.gpus,
                 cpu_fallback=deployment.cpu_fallback,
-                contexts=Contexts(deployment.gpus, prepare if prepare_threads else None),
+                contexts=Contexts(deployment.gpus),
             )
             stack.callback(local.close)
             start = lambda: local  # noqa: E731

@@ -220,7 +220,6 @@ def start_workers(
     lanes: Lanes,
     *,
     prepare: Callable[[str | None], object] = start_device,
-    here_too: bool = False,
 ) -> Iterator[StartedWorkers]:
     """Start the workers of a run, while the caller reads its input; see `cluster.deploy.start`."""
     from multigpu.run.job import deployment
@@ -235,9 +234,7 @@ def start_workers(
         where = deployment(run, devices, lanes)
         for problem in _without_effect(run, where):
             logger.warning("multigpu: %s", problem)
-        yield StartedWorkers(
-            devices, stack.enter_context(start.start_workers(where, prepare, here_too))
-        )
+        yield StartedWorkers(devices, stack.enter_context(start.start_workers(where, prepare)))
 
 
 def _without_effect(run: RunOptions, where: Deployment) -> Iterator[str]:
