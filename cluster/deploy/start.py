@@ -18,6 +18,7 @@ from typing import Any
 
 from multigpu.cluster.deploy.deployment import Deployment
 from multigpu.cluster.devices.context import Contexts
+from multigpu.cluster.devices.gpus import Device
 from multigpu.cluster.engine.output import failures_named
 from multigpu.cluster.engine.scratch import scratch_folder
 from multigpu.cluster.errors import Failure, UsageError, first_line
@@ -34,12 +35,15 @@ END_TIMEOUT = 10.0  # seconds; the client, the cluster and its workers have limi
 class PendingWorkers:
     """Workers that start, and end, in another thread.
 
-    start  called at once; returns the workers
-    end    called after it; ends whatever was started
+    devices  GPUs of this machine that they use
+    start    called at once; returns the workers
+    end      called after it; ends whatever was started
     """
 
-    def __init__(self, start: Callable[[], Workers], end: Callable[[], None]) -> None:
-        self._end = end
+    def __init__(
+        self, devices: tuple[Device, ...], start: Callable[[], Workers], end: Callable[[], None]
+    ) -> None:
+        self.devices, self._end = devices, end
         self._pool = ThreadPoolExecutor(1, "workers")
         self._started = self._pool.submit(start)
         self._ended: Future[None] | None = None
@@ -100,7 +104,8 @@ def start_workers(
             # Workers that are late make the folder again.
             stack.callback(shutil.rmtree, folder, ignore_errors=True)
             start = partial(_start_processes, deployment, stack, folder, prepare, unwanted)
-        pending = outer.enter_context(contextlib.closing(PendingWorkers(start, stack.close)))
+        pending = PendingWorkers(deployment.devices, start, stack.close)
+        outer.callback(pending.close)
         outer.callback(unwanted.set)
         yield pending
 

@@ -73,8 +73,7 @@ def command(**values: Any) -> None:
                 count=_count_alignments(reporting),
                 keep_counts=partial(write_counts, str(hidden / folder.COUNTS)),
                 lanes=lanes,
-                devices=workers.devices,
-                coming=workers.coming,
+                coming=workers,
                 journal=hidden / folder.JOURNAL,
             )
             if outputs.vcf:

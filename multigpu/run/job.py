@@ -123,7 +123,7 @@ class Job:
     run      where and how it runs
     lanes    chunks in progress on each GPU, unless --threads gives their number
     client   a `dask.distributed.Client` to use instead of the workers that `run` asks for
-    devices  GPUs of this machine; None: those that `run` asks for
+    devices  GPUs of this machine; None: those of `coming`, else those that `run` asks for
     coming   the workers, if they were started before (see `start_workers`)
     journal  file that keeps finished chunks; None: no file
     """
@@ -139,7 +139,9 @@ class Job:
     ) -> None:
         self.run = run
         self._client, self._coming, self._journal_path = client, coming, journal
-        if devices is None:
+        if devices is None and coming:
+            devices = coming.devices
+        elif devices is None:
             devices = () if client else run.devices()
         self.deployment = deployment(run, devices, lanes)  # workers that this job has or gets
         self.devices = self.deployment.devices  # those that are used
