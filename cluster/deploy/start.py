@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -46,30 +46,24 @@ class PendingWorkers:
         self.devices, self._end = devices, end
         self._pool = ThreadPoolExecutor(1, "workers")
         self._started = self._pool.submit(start)
-        self._ended: Future[None] | None = None
 
     def wait(self) -> Workers:
         """Return the workers when they have started. Raises what went wrong."""
         return self._started.result()
 
-    def release(self) -> None:
-        """Begin to end the workers: they have nothing to do any more."""
-        if self._ended is None:
-            try:
-                self._ended = self._pool.submit(self._end)
-            except RuntimeError:  # the interpreter ends, and so do its pools
-                self._end()
-
     def close(self) -> None:
-        """Wait until the workers have ended, for some seconds at most."""
-        self.release()
+        """End the workers, and wait for that, for some seconds at most."""
+        try:
+            ended = self._pool.submit(self._end)
+        except RuntimeError:  # the interpreter ends, and so do its pools
+            self._end()
+            return
         wait([self._started], START_GRACE)
-        if self._started.done() and self._ended:
-            wait([self._ended], END_TIMEOUT)
-            if self._ended.done() and (error := self._ended.exception()):
-                logger.warning(
-                    "multigpu: the workers did not shut down cleanly: %s", first_line(error)
-                )
+        if self._started.done():
+            wait([ended], END_TIMEOUT)
+            if ended.done() and (error := ended.exception()):
+                problem = "the workers did not shut down cleanly"
+                logger.warning("multigpu: %s: %s", problem, first_line(error))
         self._pool.shutdown(wait=False)
 
 

@@ -295,8 +295,6 @@ class Job:
         for outcome in self._outcomes(crew, workload, spans, plan):
             self.stats.add(outcome)
             yield outcome
-        if self._coming is not None:
-            self._coming.release()
 
     def _outcomes(
         self, crew: Crew, workload: Workload[S, P], spans: Iterator[S], plan: dict[str, Any]
