@@ -185,13 +185,9 @@ def errors_of_options(names: Collection[str]) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reporting:
-    """Files that a run writes, and lines that it shows, beside its output.
+    """Files that a run writes, and lines that it shows, beside its output: SUMMARY and WATCH.
 
-    summary   file for the summary as JSON, or None
-    log_json  file for every event as a line of JSON, or None
-    trace     file for the timeline, or None
-    progress  whether progress is shown; None: where standard error is a terminal
-    quiet     whether only errors are printed
+    progress: None: where standard error is a terminal
     """
 
     summary: str | None = None

@@ -43,7 +43,6 @@ NOT_KEPT = (
     " what it was (it is a pipe, or its server sends neither ETag nor Last-Modified)"
 )
 INPUT = "input "  # how a journal's entries of inputs begin; the path follows
-NO_GPU = "multigpu: using the CPU, because %s"
 NO_FILE = "not a file"  # what a journal says of an input that has no fingerprint
 NUMBERS = re.compile(r"[0-9,]+")
 FILES_AT_A_TIME = 8  # of which fingerprints are made
@@ -211,10 +210,10 @@ class Job:
         except TooLittleMemory as error:
             if not (here.gpu and self.run.cpu_fallback):
                 raise
-            logger.warning(NO_GPU, error)
+            here = _on_cpus(here, error)
         if crew:
             crew.workers().gpu = None
-        return plan(replace(here, free=memory.free_bytes(None), gpu=False))
+        return plan(here)
 
     def crew(self, stack: ExitStack, inputs: Sequence[str], folders: Sequence[str] = ()) -> Crew:
         """Return the workers, all of them fit for a job with these inputs (absolute paths).
@@ -228,9 +227,8 @@ class Job:
                 if self.devices and (problem := memory.cupy_problem()):
                     if self.run.gpus != "auto":
                         raise UsageError(f"GPUs cannot be used: {problem}")
-                    logger.warning(NO_GPU, problem)
                     coming.wait().gpu = None
-                    here = replace(here, free=memory.free_bytes(None), gpu=False)
+                    here = _on_cpus(here, problem)
                 return Crew(here, coming.wait)
             workers = coming.wait()
         else:
@@ -392,6 +390,12 @@ def deployment(run: RunOptions, devices: tuple[Device, ...], lanes: Lanes) -> De
         cpu_fallback=run.cpu_fallback,
         dashboard=run.dashboard,
     )
+
+
+def _on_cpus(here: Capacity, why: object) -> Capacity:
+    """Return the capacity without GPUs; print why they are not used."""
+    logger.warning("multigpu: using the CPU, because %s", why)
+    return replace(here, free=memory.free_bytes(None), gpu=False)
 
 
 def _examined(workers: Workers, wanted: Expected) -> dict[str, Fitness]:

@@ -222,10 +222,9 @@ def _files(path: str, kind: Kind) -> list[str]:
 
 
 def _files_in(directory: str, kind: Kind) -> list[str]:
-    place = str(Path(directory) / "_")[:-1]  # as pathlib writes it
     with errors_named(directory):
-        names = sorted(name for name in os.listdir(directory) if suffix_of(name, kind))  # noqa: PTH208
-    files = [place + name for name in names if not os.path.isdir(place + name)]  # noqa: PTH112
+        paths = [path for path in Path(directory).iterdir() if suffix_of(path.name, kind)]
+    files = sorted(str(path) for path in paths if not os.path.isdir(path))  # noqa: PTH112
     if not files:
         problem = f"the directory has no {kind.name} files ({kind.suffixes[0]}, …)"
         raise InputError(directory, problem)
