@@ -90,8 +90,10 @@ def _problem(path: str) -> str | None:
         return "it is a directory"
     if Path(path).exists() and not os.access(path, os.W_OK):
         return "permission denied"
-    if _is_special(Path(path)):
-        _try_device(target)
+    if _is_special(target):
+        if target.is_char_device():  # it may refuse even nothing
+            with _descriptor(target, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY) as device:
+                os.write(device, b"")
         return None
     if not target.parent.is_dir():
         return f"there is no directory {target.parent}"
@@ -103,14 +105,6 @@ def _problem(path: str) -> str | None:
 def _is_special(path: Path) -> bool:
     """Whether `path` is there and no regular file: a device or a pipe."""
     return path.exists() and not path.is_file()
-
-
-def _try_device(path: Path) -> None:
-    """Write no bytes to a character device. Raises OSError where even that is refused."""
-    if not path.is_char_device():
-        return
-    with _descriptor(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY) as device:
-        os.write(device, b"")
 
 
 # ---- regular files ----------------------------------------------------------------------------

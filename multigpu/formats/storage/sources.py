@@ -233,13 +233,9 @@ def _files_in(directory: str, kind: Kind) -> list[str]:
 
 def suffix_of(name: str, kind: Kind) -> str:
     """Return the kind's suffix with which a name ends, compressed or not; else nothing."""
-    if name.startswith("."):
-        return ""
-    for more in COMPRESSED:
-        stem = name.lower().removesuffix(more)
-        if name.lower().endswith(more) and stem.endswith(kind.suffixes):
-            return next(suffix for suffix in kind.suffixes if stem.endswith(suffix))
-    return ""
+    small = name.lower()
+    found = (end for end in kind.suffixes for more in COMPRESSED if small.endswith(end + more))
+    return "" if name.startswith(".") else next(found, "")
 
 
 # ---- what is in them --------------------------------------------------------------------------
