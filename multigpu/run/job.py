@@ -179,21 +179,16 @@ class Job:
         """Return the number of chunks, or None where it is not known in advance."""
         return None
 
-    def free_here(self) -> int:
-        """Return the bytes that are free on the device of this machine that has least."""
-        # CUDA itself takes some; devices of unknown size share their memory with the CPU.
-        known = [device for device in self.devices if device.total_bytes]
-        free = [max(0, device.free_bytes - memory.CONTEXT_BYTES) for device in known]
-        return least_free(free or [memory.free_bytes(None)])
-
     @property
     def capacity(self) -> Capacity:
         """Return the threads and the memory of this machine."""
         here = self.deployment
-        threads = here.lanes * here.workers
+        # CUDA itself takes some; devices of unknown size share their memory with the CPU.
+        known = [device for device in self.devices if device.total_bytes]
+        free = [max(0, device.free_bytes - memory.CONTEXT_BYTES) for device in known]
         return Capacity(
-            free=self.free_here(),
-            threads=threads,
+            free=least_free(free or [memory.free_bytes(None)]),
+            threads=here.lanes * here.workers,
             lanes=here.lanes,
             gpu=bool(self.devices),
             in_process=here.in_process,
