@@ -5,7 +5,6 @@ import logging
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any
 
@@ -30,16 +29,10 @@ SETTINGS = {
 }
 
 
-@dataclass
-class _Changes:
-    """Changes of Dask's settings, of which a process has one set, as long as clients use them."""
-
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    users: int = 0
-    stack: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
-
-
-_CHANGES = _Changes()
+# A process has one set of settings: they are changed as long as somebody uses them.
+_lock = threading.Lock()
+_users: set[object] = set()
+_changes = contextlib.ExitStack()
 
 
 @contextmanager
@@ -48,31 +41,37 @@ def changed_settings() -> Iterator[None]:
 
     Dask reports lost connections while a cluster closes; what matters arrives as exceptions.
     """
-    with _CHANGES.lock:
-        _CHANGES.users += 1
-        if _CHANGES.users == 1:
-            _CHANGES.stack.enter_context(dask.config.set(SETTINGS))
+    user = object()
+    with _lock:
+        if not _users:
+            _changes.enter_context(dask.config.set(SETTINGS))
             for dask_logger in map(logging.getLogger, QUIET_LOGGERS):
-                _CHANGES.stack.callback(dask_logger.setLevel, dask_logger.level)
+                _changes.callback(dask_logger.setLevel, dask_logger.level)
                 dask_logger.setLevel(logging.CRITICAL)
+        _users.add(user)
     try:
         yield
     finally:
-        with _CHANGES.lock:
-            _CHANGES.users -= 1
-            if not _CHANGES.users:
-                _CHANGES.stack.close()
+        with _lock:
+            _users.remove(user)
+            if not _users:
+                _changes.close()
 
 
-def close_client(client: Any) -> None:
-    """Close a client; where its scheduler does not answer, the connection ends with the process."""
-    with contextlib.suppress(TimeoutError):
-        client.close(timeout=CLOSE_TIMEOUT)
+@contextmanager
+def closing_client(client: Any, dashboard: bool) -> Iterator[Any]:
+    """Yield a client, which is closed with the block.
 
+    Where its scheduler does not answer, the connection ends with the process.
 
-def report_dashboard(client: Any) -> None:
-    """Print where Dask's status page is, or what it needs."""
-    if find_spec("bokeh") is None:
+    dashboard: whether to print where Dask's status page is, or what it needs
+    """
+    if dashboard and find_spec("bokeh") is None:
         logger.warning("multigpu: Dask's status page needs bokeh: pip install bokeh")
-    else:
+    elif dashboard:
         logger.warning("multigpu: Dask's status page is %s", client.dashboard_link)
+    try:
+        yield client
+    finally:
+        with contextlib.suppress(TimeoutError):
+            client.close(timeout=CLOSE_TIMEOUT)

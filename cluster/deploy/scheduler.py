@@ -11,7 +11,7 @@ from typing import Any
 
 from distributed import Client
 
-from multigpu.cluster.deploy.dask_settings import changed_settings, close_client, report_dashboard
+from multigpu.cluster.deploy.dask_settings import changed_settings, closing_client
 from multigpu.cluster.deploy.deployment import Deployment
 from multigpu.cluster.errors import UsageError, first_line
 from multigpu.cluster.workers.threads import call_within
@@ -28,14 +28,8 @@ PRIVATE_SCHEMES = ("tls://", "wss://", "inproc://")  # strangers cannot send tas
 @contextmanager
 def connected_client(deployment: Deployment) -> Iterator[Any]:
     """Yield a `dask.distributed.Client` of the deployment's scheduler."""
-    with changed_settings():
-        client = _connect(deployment)
-        try:
-            if deployment.dashboard:
-                report_dashboard(client)
-            yield client
-        finally:
-            close_client(client)
+    with changed_settings(), closing_client(_connect(deployment), deployment.dashboard) as client:
+        yield client
 
 
 def _connect(deployment: Deployment) -> Any:

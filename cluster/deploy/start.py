@@ -11,13 +11,14 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 from multigpu.cluster.deploy.deployment import Deployment
 from multigpu.cluster.devices.context import Contexts
+from multigpu.cluster.devices.gpus import Device
 from multigpu.cluster.engine.output import failures_named
 from multigpu.cluster.engine.scratch import scratch_folder
 from multigpu.cluster.errors import Failure, UsageError, first_line
@@ -34,38 +35,35 @@ END_TIMEOUT = 10.0  # seconds; the client, the cluster and its workers have limi
 class PendingWorkers:
     """Workers that start, and end, in another thread.
 
-    start  called at once; returns the workers
-    end    called after it; ends whatever was started
+    devices  GPUs of this machine that they use
+    start    called at once; returns the workers
+    end      called after it; ends whatever was started
     """
 
-    def __init__(self, start: Callable[[], Workers], end: Callable[[], None]) -> None:
-        self._end = end
+    def __init__(
+        self, devices: tuple[Device, ...], start: Callable[[], Workers], end: Callable[[], None]
+    ) -> None:
+        self.devices, self._end = devices, end
         self._pool = ThreadPoolExecutor(1, "workers")
         self._started = self._pool.submit(start)
-        self._ended: Future[None] | None = None
 
     def wait(self) -> Workers:
         """Return the workers when they have started. Raises what went wrong."""
         return self._started.result()
 
-    def release(self) -> None:
-        """Begin to end the workers: they have nothing to do any more."""
-        if self._ended is None:
-            try:
-                self._ended = self._pool.submit(self._end)
-            except RuntimeError:  # the interpreter ends, and so do its pools
-                self._end()
-
     def close(self) -> None:
-        """Wait until the workers have ended, for some seconds at most."""
-        self.release()
+        """End the workers, and wait for that, for some seconds at most."""
+        try:
+            ended = self._pool.submit(self._end)
+        except RuntimeError:  # the interpreter ends, and so do its pools
+            self._end()
+            return
         wait([self._started], START_GRACE)
-        if self._started.done() and self._ended:
-            wait([self._ended], END_TIMEOUT)
-            if self._ended.done() and (error := self._ended.exception()):
-                logger.warning(
-                    "multigpu: the workers did not shut down cleanly: %s", first_line(error)
-                )
+        if self._started.done():
+            wait([ended], END_TIMEOUT)
+            if ended.done() and (error := ended.exception()):
+                problem = "the workers did not shut down cleanly"
+                logger.warning("multigpu: %s: %s", problem, first_line(error))
         self._pool.shutdown(wait=False)
 
 
@@ -73,13 +71,11 @@ class PendingWorkers:
 def start_workers(
     deployment: Deployment,
     prepare: Callable[[str | None], object] = worker.start_device,
-    prepare_threads: bool = False,
 ) -> Iterator[PendingWorkers]:
     """Yield workers that start while the block does something else, and end with it.
 
-    prepare          called on every worker process with its GPU, to load what its first chunk
-                     would wait for
-    prepare_threads  whether it is called for the GPUs of this process, too
+    prepare: called on every worker process with its GPU, to load what its first chunk would wait
+    for
     """
     stack, unwanted = contextlib.ExitStack(), threading.Event()
     start: Callable[[], Workers]
@@ -89,7 +85,7 @@ def start_workers(
                 deployment.lanes,
                 deployment.gpus,
                 cpu_fallback=deployment.cpu_fallback,
-                contexts=Contexts(deployment.gpus, prepare if prepare_threads else None),
+                contexts=Contexts(deployment.gpus),
             )
             stack.callback(local.close)
             start = lambda: local  # noqa: E731
@@ -102,7 +98,8 @@ def start_workers(
             # Workers that are late make the folder again.
             stack.callback(shutil.rmtree, folder, ignore_errors=True)
             start = partial(_start_processes, deployment, stack, folder, prepare, unwanted)
-        pending = outer.enter_context(contextlib.closing(PendingWorkers(start, stack.close)))
+        pending = PendingWorkers(deployment.devices, start, stack.close)
+        outer.callback(pending.close)
         outer.callback(unwanted.set)
         yield pending
 

@@ -16,12 +16,7 @@ from distributed import Client, LocalCluster, Nanny
 from distributed.security import Security
 
 from multigpu.cluster.deploy import connections
-from multigpu.cluster.deploy.dask_settings import (
-    CLOSE_TIMEOUT,
-    changed_settings,
-    close_client,
-    report_dashboard,
-)
+from multigpu.cluster.deploy.dask_settings import CLOSE_TIMEOUT, changed_settings, closing_client
 from multigpu.cluster.deploy.deployment import Deployment
 from multigpu.cluster.errors import Failure, UsageError, first_line
 from multigpu.cluster.workers.threads import call_within
@@ -61,12 +56,8 @@ def local_client(deployment: Deployment, folder: str) -> Iterator[Any]:
                 set_as_default=False,
                 direct_to_workers=True,
             )
-            try:
-                if deployment.dashboard:
-                    report_dashboard(client)
+            with closing_client(client, deployment.dashboard):
                 yield client
-            finally:
-                close_client(client)
         finally:
             _close_cluster(cluster, folder)
 

@@ -6,7 +6,7 @@ The driver is called without the GIL, so a context can come up while Python impo
 import contextlib
 import ctypes
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -28,16 +28,10 @@ def start(uuid: str) -> None:
 
 
 class Contexts:
-    """Contexts of this process's GPUs, which start in another thread, one after the other.
+    """Contexts of this process's GPUs, which start in another thread, one after the other."""
 
-    prepare: called with each device whose context has started, in a thread of its own
-    """
-
-    def __init__(
-        self, uuids: Sequence[str], prepare: Callable[[str], object] | None = None
-    ) -> None:
+    def __init__(self, uuids: Sequence[str]) -> None:
         self._started = {uuid: threading.Event() for uuid in uuids}
-        self._prepare = prepare
         self._closed = False
         threading.Thread(target=self._start_all, name="contexts", daemon=True).start()
 
@@ -47,13 +41,6 @@ class Contexts:
                 return
             start(uuid)
             started.set()
-            if self._prepare:
-                threading.Thread(target=self._call_prepare, args=(uuid,), daemon=True).start()
-
-    def _call_prepare(self, uuid: str) -> None:
-        assert self._prepare
-        with contextlib.suppress(Exception):  # it fails again where the device is used
-            self._prepare(uuid)
 
     def wait(self, uuid: str) -> None:
         """Wait until the context has started, or failed to, or nobody wants it any more."""

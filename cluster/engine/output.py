@@ -90,8 +90,10 @@ def _problem(path: str) -> str | None:
         return "it is a directory"
     if Path(path).exists() and not os.access(path, os.W_OK):
         return "permission denied"
-    if _is_special(Path(path)):
-        _try_device(target)
+    if _is_special(target):
+        if target.is_char_device():  # it may refuse even nothing
+            with _descriptor(target, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY) as device:
+                os.write(device, b"")
         return None
     if not target.parent.is_dir():
         return f"there is no directory {target.parent}"
@@ -103,17 +105,6 @@ def _problem(path: str) -> str | None:
 def _is_special(path: Path) -> bool:
     """Whether `path` is there and no regular file: a device or a pipe."""
     return path.exists() and not path.is_file()
-
-
-def _try_device(path: Path) -> None:
-    """Write no bytes to a character device. Raises OSError where even that is refused."""
-    if not path.is_char_device():
-        return
-    descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
-    try:
-        os.write(descriptor, b"")
-    finally:
-        os.close(descriptor)
 
 
 # ---- regular files ----------------------------------------------------------------------------
@@ -270,12 +261,11 @@ def sync_folder(folder: Path) -> None:
     if len(paths) > FEW_FILES:
         sync_file_system(folder)
         return
-    for path in paths:
-        if path.is_file():
-            _sync(path)
-    for path in (folder, *paths):
+    for path in (*paths, folder):
         if path.is_dir():
             sync_directory(path)
+        elif path.is_file():
+            _sync(path)
 
 
 def sync_file_system(path: Path) -> None:
@@ -284,20 +274,24 @@ def sync_file_system(path: Path) -> None:
     if not hasattr(library, "syncfs"):  # it is Linux's
         os.sync()
         return
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        if library.syncfs(descriptor):
+    with _descriptor(path) as file:
+        if library.syncfs(file):
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-    finally:
-        os.close(descriptor)
 
 
 def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
+    with _descriptor(path) as file:
+        os.fsync(file)
+
+
+@contextmanager
+def _descriptor(path: Path, flags: int = os.O_RDONLY) -> Iterator[int]:
+    """Yield the number of an open file, device or directory."""
+    number = os.open(path, flags)
     try:
-        os.fsync(descriptor)
+        yield number
     finally:
-        os.close(descriptor)
+        os.close(number)
 
 
 def sync_directory(directory: Path) -> None:

@@ -248,12 +248,11 @@ class DaskWorkers(Workers):
         asked, limit = time.monotonic(), min(ANSWER_TIMEOUT, self._timeout)
         try:
             self._nthreads = self._ask("ncores_running", limit)
+            for name in self._silent.keys() - self._nthreads.keys():
+                _forget(self._silent, name)
             problem = "" if self._nthreads else self._why_none(limit)
         except NO_ANSWER:
             problem = "the scheduler has not answered"
-        else:
-            for name in self._silent.keys() - self._nthreads.keys():
-                _forget(self._silent, name)
         self._missing_since = (self._missing_since or asked) if problem else None
         if problem and time.monotonic() - (self._missing_since or asked) > self._timeout:
             raise Failure(f"{problem} for {self._timeout:g} s (--worker-timeout)")

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from multigpu.count.job import CountJob
     from multigpu.formats.tables.counts import Counts
 
-SOME_BYTES = 300_000_000  # of input, which take as long to read as kernels to load
-
 
 @click.command()
 @click.argument("inputs", nargs=-1, type=FILE, metavar="INPUT...")
@@ -57,9 +55,7 @@ def command(**values: Any) -> None:
     counting = values["window"], values["regions"]
     size = sum(estimate_count_bytes(values[name], *counting) for name in ("inputs", "controls"))
     lanes = copy_number_lanes(size)
-    with start_workers(
-        run, reporting, lanes, prepare=prepare, here_too=size >= SOME_BYTES
-    ) as workers:
+    with start_workers(run, reporting, lanes, prepare=prepare) as workers:
         # Workers start while the modules of the run load.
         from multigpu.cnv.opening import open_job
         from multigpu.cnv.output import files, folder, vcf
@@ -76,8 +72,7 @@ def command(**values: Any) -> None:
                 count=partial(_count_alignments, reporting),
                 keep_counts=partial(write_counts, str(hidden / folder.COUNTS)),
                 lanes=lanes,
-                devices=workers.devices,
-                coming=workers.coming,
+                coming=workers,
                 journal=hidden / folder.JOURNAL,
             )
             if outputs.vcf:

@@ -33,7 +33,7 @@ def write_cnv_summary(
             lanes=job.capacity.lanes,
             device_bytes=None,
             # Only workers elsewhere know their memory.
-            budget=None if job.remote else int(job.free_here() * job.run.memory_fraction),
+            budget=None if job.remote else int(job.capacity.free * job.run.memory_fraction),
         ),
         summary_entries=partial(_entries, job, result, request),
     )

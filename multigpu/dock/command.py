@@ -174,8 +174,7 @@ def command(output: str | None, scores: str | None, report: str | None, **values
         job = DockJob(
             request,
             report=REPORTED if report else 0,
-            devices=workers.devices,
-            coming=workers.coming,
+            coming=workers,
             journal=pose_journal(output) if is_kept else None,
         )
         if not reporting.quiet:

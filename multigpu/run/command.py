@@ -16,7 +16,6 @@ from multigpu.cluster.deploy import start
 from multigpu.cluster.deploy.deployment import Deployment
 from multigpu.cluster.deploy.start import PendingWorkers
 from multigpu.cluster.devices import memory
-from multigpu.cluster.devices.gpus import Device
 from multigpu.cluster.engine.output import (
     STDOUT,
     atomic_output,
@@ -186,13 +185,9 @@ def errors_of_options(names: Collection[str]) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reporting:
-    """Files that a run writes, and lines that it shows, beside its output.
+    """Files that a run writes, and lines that it shows, beside its output: SUMMARY and WATCH.
 
-    summary   file for the summary as JSON, or None
-    log_json  file for every event as a line of JSON, or None
-    trace     file for the timeline, or None
-    progress  whether progress is shown; None: where standard error is a terminal
-    quiet     whether only errors are printed
+    progress: None: where standard error is a terminal
     """
 
     summary: str | None = None
@@ -205,14 +200,6 @@ class Reporting:
 # ---- around a run -----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class StartedWorkers:
-    """GPUs of this machine that a run uses, and its workers, which may still be starting."""
-
-    devices: tuple[Device, ...]
-    coming: PendingWorkers
-
-
 @contextmanager
 def start_workers(
     run: RunOptions,
@@ -220,8 +207,7 @@ def start_workers(
     lanes: Lanes,
     *,
     prepare: Callable[[str | None], object] = start_device,
-    here_too: bool = False,
-) -> Iterator[StartedWorkers]:
+) -> Iterator[PendingWorkers]:
     """Start the workers of a run, while the caller reads its input; see `cluster.deploy.start`."""
     from multigpu.run.job import deployment
 
@@ -231,13 +217,10 @@ def start_workers(
             logging.getLogger("multigpu").setLevel(logging.ERROR)
         else:
             stack.enter_context(compilation_reported())
-        devices = run.devices()
-        where = deployment(run, devices, lanes)
+        where = deployment(run, run.devices(), lanes)
         for problem in _without_effect(run, where):
             logger.warning("multigpu: %s", problem)
-        yield StartedWorkers(
-            devices, stack.enter_context(start.start_workers(where, prepare, here_too))
-        )
+        yield stack.enter_context(start.start_workers(where, prepare))
 
 
 def _without_effect(run: RunOptions, where: Deployment) -> Iterator[str]:

@@ -43,7 +43,6 @@ NOT_KEPT = (
     " what it was (it is a pipe, or its server sends neither ETag nor Last-Modified)"
 )
 INPUT = "input "  # how a journal's entries of inputs begin; the path follows
-NO_GPU = "multigpu: using the CPU, because %s"
 NO_FILE = "not a file"  # what a journal says of an input that has no fingerprint
 NUMBERS = re.compile(r"[0-9,]+")
 FILES_AT_A_TIME = 8  # of which fingerprints are made
@@ -123,7 +122,7 @@ class Job:
     run      where and how it runs
     lanes    chunks in progress on each GPU, unless --threads gives their number
     client   a `dask.distributed.Client` to use instead of the workers that `run` asks for
-    devices  GPUs of this machine; None: those that `run` asks for
+    devices  GPUs of this machine; None: those of `coming`, else those that `run` asks for
     coming   the workers, if they were started before (see `start_workers`)
     journal  file that keeps finished chunks; None: no file
     """
@@ -139,7 +138,9 @@ class Job:
     ) -> None:
         self.run = run
         self._client, self._coming, self._journal_path = client, coming, journal
-        if devices is None:
+        if devices is None and coming:
+            devices = coming.devices
+        elif devices is None:
             devices = () if client else run.devices()
         self.deployment = deployment(run, devices, lanes)  # workers that this job has or gets
         self.devices = self.deployment.devices  # those that are used
@@ -178,21 +179,16 @@ class Job:
         """Return the number of chunks, or None where it is not known in advance."""
         return None
 
-    def free_here(self) -> int:
-        """Return the bytes that are free on the device of this machine that has least."""
-        # CUDA itself takes some; devices of unknown size share their memory with the CPU.
-        known = [device for device in self.devices if device.total_bytes]
-        free = [max(0, device.free_bytes - memory.CONTEXT_BYTES) for device in known]
-        return least_free(free or [memory.free_bytes(None)])
-
     @property
     def capacity(self) -> Capacity:
         """Return the threads and the memory of this machine."""
         here = self.deployment
-        threads = here.lanes * here.workers
+        # CUDA itself takes some; devices of unknown size share their memory with the CPU.
+        known = [device for device in self.devices if device.total_bytes]
+        free = [max(0, device.free_bytes - memory.CONTEXT_BYTES) for device in known]
         return Capacity(
-            free=self.free_here(),
-            threads=threads,
+            free=least_free(free or [memory.free_bytes(None)]),
+            threads=here.lanes * here.workers,
             lanes=here.lanes,
             gpu=bool(self.devices),
             in_process=here.in_process,
@@ -209,10 +205,10 @@ class Job:
         except TooLittleMemory as error:
             if not (here.gpu and self.run.cpu_fallback):
                 raise
-            logger.warning(NO_GPU, error)
+            here = _on_cpus(here, error)
         if crew:
             crew.workers().gpu = None
-        return plan(replace(here, free=memory.free_bytes(None), gpu=False))
+        return plan(here)
 
     def crew(self, stack: ExitStack, inputs: Sequence[str], folders: Sequence[str] = ()) -> Crew:
         """Return the workers, all of them fit for a job with these inputs (absolute paths).
@@ -226,9 +222,8 @@ class Job:
                 if self.devices and (problem := memory.cupy_problem()):
                     if self.run.gpus != "auto":
                         raise UsageError(f"GPUs cannot be used: {problem}")
-                    logger.warning(NO_GPU, problem)
                     coming.wait().gpu = None
-                    here = replace(here, free=memory.free_bytes(None), gpu=False)
+                    here = _on_cpus(here, problem)
                 return Crew(here, coming.wait)
             workers = coming.wait()
         else:
@@ -293,8 +288,6 @@ class Job:
         for outcome in self._outcomes(crew, workload, spans, plan):
             self.stats.add(outcome)
             yield outcome
-        if self._coming is not None:
-            self._coming.release()
 
     def _outcomes(
         self, crew: Crew, workload: Workload[S, P], spans: Iterator[S], plan: dict[str, Any]
@@ -392,6 +385,12 @@ def deployment(run: RunOptions, devices: tuple[Device, ...], lanes: Lanes) -> De
         cpu_fallback=run.cpu_fallback,
         dashboard=run.dashboard,
     )
+
+
+def _on_cpus(here: Capacity, why: object) -> Capacity:
+    """Return the capacity without GPUs; print why they are not used."""
+    logger.warning("multigpu: using the CPU, because %s", why)
+    return replace(here, free=memory.free_bytes(None), gpu=False)
 
 
 def _examined(workers: Workers, wanted: Expected) -> dict[str, Fitness]:

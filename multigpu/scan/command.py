@@ -176,8 +176,7 @@ def command(
             scanning,
             running,
             streams,
-            devices=workers.devices,
-            coming=workers.coming,
+            coming=workers,
             journal=journal_of(output) if output and kept else None,
         )
         arguments = click.get_current_context().meta[ARGUMENTS]

@@ -1,7 +1,7 @@
 """`multigpu plan`: how a job would be cut into chunks."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from copy import copy
 from dataclasses import asdict, dataclass
@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from multigpu.cluster.deploy.deployment import Deployment
 from multigpu.cnv.command import command as cnv_command
 from multigpu.count.command import command as count_command
 from multigpu.count.command import count_options
@@ -150,8 +149,7 @@ def cnv(**values: Any) -> None:
     job = open_plan(request_from_command(values, options_from(RunOptions, values)))
     files = list(job.uncounted)
     planned = plan_job(job, [str(Path(path).absolute()) for path in files])
-    plan, where = planned.plan, job.deployment
-    normalized = normalized_by(job.options)
+    plan, normalized = planned.plan, normalized_by(job.options)
     chromosome_entries = ("name", "regions", "columns", "pieces", "device_bytes")
     planned.show(
         values["as_json"],
@@ -162,7 +160,7 @@ def cnv(**values: Any) -> None:
             "to_count": files,
             "normalized": normalized,
             "at_once": plan.at_once,
-            "worker_processes": where.processes,
+            "worker_processes": job.deployment.processes,
             "chromosomes": [
                 {name: getattr(each, name) for name in chromosome_entries}
                 for each in plan.chromosomes
@@ -170,11 +168,7 @@ def cnv(**values: Any) -> None:
             "notes": list(job.notes),
         },
         [
-            *([f"works in      {_processes(where)}"] if len(job.devices) > 1 else []),
-            *_files_to_count(files, job.infers_sexes),
-            _counts(plan),
-            f"normalized    {NORMALIZED[normalized]}",
-            *_chromosomes_in_progress(plan),
+            *_cnv_lines(job, plan, files, normalized),
             planned.memory,
             f"{planned.host_memory} without matrices and report",
             *(f"note          {note}" for note in job.notes),
@@ -292,41 +286,28 @@ def _search_seconds(job: "ScanJob", gpu: bool) -> float:
     return plan.work * bases * (1e-12 if gpu else 1e-9)
 
 
-def _processes(where: Deployment) -> str:
-    """Return in words which processes work on several GPUs."""
-    gpus = number_of(len(where.devices), "GPU")
-    if where.processes:
-        return f"{where.processes:,} worker processes, on {gpus}"
-    return f"threads of one process, on {gpus}"
-
-
-def _files_to_count(files: Sequence[str], infers_sexes: bool) -> list[str]:
-    """Return a line about the alignments that are counted first, if any."""
-    if not files:
-        return []
-    size = sum(Path(path).stat().st_size for path in files)
-    found = f"{number_of(len(files), 'alignment file')}, {size:,} bytes"
-    sexes = ", and shows the sexes" if infers_sexes else ""
-    return [f"to count      {found}: this comes first{sexes}"]
-
-
-def _counts(plan: "CnvPlan") -> str:
-    shape, chromosomes = plan.shape, number_of(len(plan.chromosomes), "chromosome")
+def _cnv_lines(job: Any, plan: "CnvPlan", files: Sequence[str], normalized: str) -> Iterator[str]:
+    """Yield lines about counts, and about chromosomes, which are the chunks of such a run."""
+    where, shape, largest = job.deployment, plan.shape, plan.largest
+    if len(where.devices) > 1:
+        processes = f"{where.processes:,} worker processes"
+        workers = processes if where.processes else "threads of one process"
+        yield f"works in      {workers}, on {number_of(len(where.devices), 'GPU')}"
+    if files:
+        size = sum(Path(path).stat().st_size for path in files)
+        found = f"{number_of(len(files), 'alignment file')}, {size:,} bytes"
+        sexes = ", and shows the sexes" if job.infers_sexes else ""
+        yield f"to count      {found}: this comes first{sexes}"
     samples, controls = number_of(shape.cases, "sample"), shape.columns - shape.cases
     if controls:
         samples += f" and {number_of(controls, 'control')}"
-    return f"counts        {samples} × {shape.regions:,} regions in {chromosomes}"
-
-
-def _chromosomes_in_progress(plan: "CnvPlan") -> list[str]:
-    """Return lines about chromosomes, which are the chunks of a copy-number run."""
-    largest = plan.largest
-    chromosomes = number_of(plan.lanes, "chromosome")
+    chromosomes = number_of(len(plan.chromosomes), "chromosome")
+    yield f"counts        {samples} × {shape.regions:,} regions in {chromosomes}"
+    yield f"normalized    {NORMALIZED[normalized]}"
+    at_a_time = f"{number_of(plan.lanes, 'chromosome')} at a time on each worker"
+    yield f"in progress   {at_a_time}, {plan.at_once:,} on its device"
     pieces = f"{number_of(largest.pieces, 'piece')} of {largest.device_bytes:,} bytes"
-    return [
-        f"in progress   {chromosomes} at a time on each worker, {plan.at_once:,} on its device",
-        f"largest       {largest.name}: {largest.regions:,} regions, in {pieces}",
-    ]
+    yield f"largest       {largest.name}: {largest.regions:,} regions, in {pieces}"
 
 
 def _describe(source: Any) -> str:

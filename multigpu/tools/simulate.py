@@ -36,7 +36,8 @@ def command() -> None:
     """  # noqa: D301 - \b is a character that click wants
 
 
-def _number(name: str, default: float, text: str, kind: Any = int) -> Decorator:
+def _number(name: str, default: float, text: str, kind: Any = None) -> Decorator:
+    """Return an option, of the type of its default unless another one is given."""
     return click.option(name, type=kind, default=default, show_default=True, help=text)
 
 
@@ -63,9 +64,7 @@ def _common(shortest: int, longest: int) -> Decorator:
         _number("--min-length", shortest, "Minimum length in bases.", BASES),
         _number("--max-length", longest, "Maximum length in bases.", BASES),
     )
-    return options(
-        lengths, (_number("--n-ratio", 0.1, "Share of Ns, 0 to 1.", float), SEED, OUTPUT)
-    )
+    return options(lengths, (_number("--n-ratio", 0.1, "Share of Ns, 0 to 1."), SEED, OUTPUT))
 
 
 @command.command("signatures")
@@ -116,7 +115,7 @@ def _ligands(output: str | None, **quantities: int) -> None:
 
 @command.command("pocket")
 @_number("--points", 60, "Number of points along each axis.")
-@_number("--spacing", 0.375, "Distance between points in Å.", float)
+@_number("--spacing", 0.375, "Distance between points in Å.")
 @_number("--wells", 40, "Number of places where atoms score.")
 @SEED
 @OUTPUT
@@ -130,8 +129,8 @@ def _pocket(output: str | None, **quantities: Any) -> None:
 @_number("--regions", 100_000, "Number of regions, the rows of the table.")
 @_number("--samples", 15, "Number of samples, the columns of the table.")
 @_number("--chromosomes", 22, "Number of chromosomes, of about equal length.")
-@_number("--coverage", 80.0, "Mean number of reads in a region with two copies.", float)
-@_number("--dispersion", 0.005, "Variance beyond Poisson's: mean + this x mean^2.", float)
+@_number("--coverage", 80.0, "Mean number of reads in a region with two copies.")
+@_number("--dispersion", 0.005, "Variance beyond Poisson's: mean + this x mean^2.")
 @_number("--cnvs", 100, "Number of planted variants.")
 @_number("--min-length", 5, "Minimum number of regions of a variant.")
 @_number("--max-length", 60, "Maximum number of regions of a variant.")

@@ -40,13 +40,12 @@ def test_worker_processes__that_cannot_be_prepared_are_given(
         assert len(pending.wait().present()) == 2
 
 
-def test_worker_processes__that_are_released_end_while_the_block_goes_on() -> None:
+def test_worker_processes__end_with_the_block() -> None:
     with start_workers(TWO) as pending:
         processes = [
             psutil.Process(number) for number in pending.wait().everywhere(os.getpid).values()
         ]
-        pending.release()
-        assert not psutil.wait_procs(processes, timeout=10)[1]
+    assert not psutil.wait_procs(processes, timeout=10)[1]
 
 
 def test_threads__need_no_preparation(tmp_path: Path) -> None:

@@ -130,23 +130,6 @@ def test_gpus__that_all_fail_leave_the_work_to_the_cpu(cpu_fallback: bool) -> No
     workers.close()
 
 
-def test_contexts__are_prepared_when_they_are_there(coming_up: threading.Semaphore) -> None:
-    prepared: queue.SimpleQueue[str] = queue.SimpleQueue()
-
-    def prepare(uuid: str) -> None:
-        prepared.put(uuid)
-        raise RuntimeError("it fails again where it is used")
-
-    contexts = Contexts(GPUS, prepare)
-    coming_up.release()
-    assert prepared.get(timeout=5) == FIRST
-    with pytest.raises(queue.Empty):
-        prepared.get(timeout=0.05)
-    coming_up.release(2)
-    assert {prepared.get(timeout=5) for _ in range(2)} == {SECOND, THIRD}
-    contexts.close()
-
-
 @dataclass
 class Driver:
     """CUDA's driver, as far as it is asked: the GPUs that it sees, and those that were started."""

@@ -222,10 +222,9 @@ def _files(path: str, kind: Kind) -> list[str]:
 
 
 def _files_in(directory: str, kind: Kind) -> list[str]:
-    place = str(Path(directory) / "_")[:-1]  # as pathlib writes it
     with errors_named(directory):
-        names = sorted(name for name in os.listdir(directory) if suffix_of(name, kind))  # noqa: PTH208
-    files = [place + name for name in names if not os.path.isdir(place + name)]  # noqa: PTH112
+        paths = [path for path in Path(directory).iterdir() if suffix_of(path.name, kind)]
+    files = sorted(str(path) for path in paths if not os.path.isdir(path))  # noqa: PTH112
     if not files:
         problem = f"the directory has no {kind.name} files ({kind.suffixes[0]}, …)"
         raise InputError(directory, problem)
@@ -234,13 +233,9 @@ def _files_in(directory: str, kind: Kind) -> list[str]:
 
 def suffix_of(name: str, kind: Kind) -> str:
     """Return the kind's suffix with which a name ends, compressed or not; else nothing."""
-    if name.startswith("."):
-        return ""
-    for more in COMPRESSED:
-        stem = name.lower().removesuffix(more)
-        if name.lower().endswith(more) and stem.endswith(kind.suffixes):
-            return next(suffix for suffix in kind.suffixes if stem.endswith(suffix))
-    return ""
+    small = name.lower()
+    found = (end for end in kind.suffixes for more in COMPRESSED if small.endswith(end + more))
+    return "" if name.startswith(".") else next(found, "")
 
 
 # ---- what is in them --------------------------------------------------------------------------
