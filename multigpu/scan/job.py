@@ -136,14 +136,18 @@ class ScanJob(Job):
         needs = needs or OutputNeeds()
         joiner = Joiner(self.sources, self.options, self.references if needs.records else None)
         self._note(self.notes_before)
-        joined = (joiner.rows(outcome.part) for outcome in self.outcomes(needs))
-        for rows in chain(chain.from_iterable(joined), joiner.finish()):
+        for rows in chain(self._joined(joiner, needs), joiner.finish()):
             self.stats.hits = joiner.totals.hits
             # Rows that nobody wants are noted before they fill a disk.
             if joiner.totals.hits >= EARLY_HITS:
                 self._note(note_on_ambiguity(joiner.totals))
             yield rows
         self._note(notes_after(self.signatures, self.options, joiner.totals))
+
+    def _joined(self, joiner: Joiner, needs: OutputNeeds) -> Iterator[Batch | bytes]:
+        # The loop alone holds the outcomes: an error of the joiner closes them at once.
+        for outcome in self.outcomes(needs):
+            yield from joiner.rows(outcome.part)
 
     def _note(self, notes: Iterable[str]) -> None:
         """Print notes, and keep them for the summary."""
