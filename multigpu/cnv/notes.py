@@ -248,8 +248,11 @@ def _genome_wide(cohort: Cohort, spans: Sequence[CnvSpan], sums: Floats) -> Iter
             " regions in the median: a change of most of one is taken for the depth of the sample)"
         )
     found: list[str] = []
+    # Chromosomes count by their regions: few of many reads, as of mitochondria, tell little.
+    sizes, usual = [span.stop - span.first for span in spans], np.median(sums, axis=1)
+    sums = sums * np.divide(sizes, usual, out=np.zeros(len(spans)), where=usual > 0)[:, None]
     elsewhere = sums[[span.copies is None for span in spans]].sum(axis=0)
-    for span, reads in zip(spans, sums, strict=True):
+    for span, reads, mean in zip(spans, sums, usual / sizes, strict=True):
         columns = np.arange(len(reads)) if span.columns is None else np.array(span.columns, int)
         others = (elsewhere - reads * (span.copies is None))[columns]
         enough = len(columns) >= FEW_SAMPLES and span.stop - span.first >= LEAST_REGIONS
@@ -259,7 +262,7 @@ def _genome_wide(cohort: Cohort, spans: Sequence[CnvSpan], sums: Floats) -> Iter
         share /= np.median(share) or 1
         change = abs(share - 1)
         unusual = change >= max(UNUSUAL, SPREADS * float(np.median(change)))
-        unusual &= (columns < len(cohort.cases)) & (reads[columns] >= LEAST_READS)
+        unusual &= (columns < len(cohort.cases)) & (reads[columns] * mean >= LEAST_READS)
         for k in np.flatnonzero(unusual).tolist():
             name = printable_name(cohort.names[columns[k]])
             found.append(f"{name} has {share[k]:.2f} times the usual reads on {span.name}")

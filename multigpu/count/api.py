@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from multigpu.count.job import CountJob
@@ -9,7 +10,7 @@ from multigpu.count.options import WINDOW, CountOptions
 from multigpu.formats.alignments.files import files_of
 from multigpu.formats.tables.counts import Counts
 from multigpu.run.job import Paths, path_list
-from multigpu.run.keywords import parameters_named, run_options
+from multigpu.run.keywords import in_python, parameters_named, run_options
 
 
 @parameters_named()
@@ -59,4 +60,5 @@ def count(
         index=index,
         cache=cache,
     )
-    return CountJob(files_of(path_list(files)), options, running, client).counts()
+    counts = CountJob(files_of(path_list(files)), options, running, client).counts()
+    return replace(counts, notes=tuple(map(in_python, counts.notes)))

@@ -111,6 +111,15 @@ def test_advice__a_whole_chromosome_that_its_own_size_factors_hide() -> None:
     assert not notes(cohort({}, sizes=SMALL), "usual reads")
 
 
+def test_advice__a_contig_of_many_reads_does_not_change_what_is_usual() -> None:
+    """Mitochondria have thousands of copies, in some samples several times those of others."""
+    counts = cohort({("MT", 3): 4}, sizes=(*SMALL, ("MT", 16)))
+    counts.values[-16:] *= 100
+    assert not notes(counts, "usual reads on chr")
+    counts.values[600:640, 5] //= 2
+    assert notes(counts, "genome_wide (s5 has 0.50 times the usual reads on chr21: ")
+
+
 def test_advice__few_reads_and_near_misses_beside_a_cnv() -> None:
     counts = cohort({}, depth=30)
     counts.values[100:130, 1] = 0
