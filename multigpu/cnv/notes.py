@@ -189,7 +189,7 @@ def notes_by_chromosome(parts: Iterable[CnvPart]) -> Iterator[str]:
     """Yield the notes of parts, each once for all chromosomes that it is about."""
     names: dict[str, list[str]] = {}
     for part in parts:
-        left_out = part.left_out.partition(";")[0].replace(": ", ": not called, ", 1)
+        left_out = part.left_out.partition("; ")[0].replace(": ", ": not called, ", 1)
         for note in filter(None, (*part.notes, left_out)):
             name, _, text = note.partition(": ")
             names.setdefault(text, []).append(name)

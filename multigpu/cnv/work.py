@@ -229,7 +229,7 @@ class CnvSession:
             level=None if level is None else self.backend.get(level),
             segments=segments,
             robust=robust,
-            notes=(*notes, *more_notes),
+            notes=(*notes, *more_notes)[-1 if len(loaded.counts) == 1 else 0 :],
         )
         return computed, fetches
 

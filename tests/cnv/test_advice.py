@@ -196,6 +196,13 @@ def test_contigs__without_reads_of_a_single_sample_are_left_out() -> None:
     assert notes(counts, "decoy1: not called, a chromosome without any read", model="single")
 
 
+def test_contigs__with_signs_in_their_names_are_named() -> None:
+    """As are HLA-DRB1*15:01 and others that SAM allows."""
+    counts = cohort({("HLA;A*01:01", 3): 0.0}, sizes=(*CONTIGS[:2], ("HLA;A*01:01", 30)))
+    (note,) = notes(counts, "not called, the size factor")
+    assert note == "HLA;A*01:01: not called, the size factor of sample s3 is 0"
+
+
 def test_contigs__none_of_which_can_be_called_are_an_error() -> None:
     counts = cohort({("decoy1", 3): 0.0}, sizes=(("decoy1", 300), ("chrY", 50)))
     counts.values[counts.regions.chrom == 1, 2] = 0

@@ -349,5 +349,6 @@ def test_result__leaves_a_chromosome_of_one_region_uncalled() -> None:
     values = np.vstack([table.values, np.full((1, 6), 9000, np.int32)])
     counts = replace(table, regions=replace(regions, **columns), values=values)
     found = CnvJob(counts, CnvOptions(), CPU).result()
-    assert "chrM: one region only, nothing is called there" in found.notes
+    (note,) = (note for note in found.notes if "chrM" in note)
+    assert note == "chrM: one region only, nothing is called there"
     assert found.cnvs.equals(CnvJob(table, CnvOptions(), CPU).result().cnvs)

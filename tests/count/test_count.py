@@ -154,7 +154,7 @@ def test_outcome__is_the_sum_of_the_table(
 
 
 def test_notes__a_window_wider_than_every_chromosome(some: str) -> None:
-    note = "each chromosome is one window: the longest has 300,000 bases, --window is 300,001"
+    note = "each chromosome is one window: the longest has 300,000 bases, window is 300,001"
     assert count(some, window=300_001).notes == (note,)
     assert count(some, window=300_000).notes == ()
 

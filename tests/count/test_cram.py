@@ -111,3 +111,11 @@ def test_cram__with_a_damaged_header_of_a_container(cram: str, refused: Run, byt
     content[list(cram_file.containers(cram))[1][0] + byte] ^= 64
     Path(cram).write_bytes(content)
     assert refused(cram) == f"{cram}: is damaged: the header of a container is wrong"
+
+
+def test_cram__whose_damaged_container_names_billions_of_slices(cram: str, refused: Run) -> None:
+    content = bytearray(Path(cram).read_bytes())
+    begin = list(cram_file.containers(cram))[1][0]
+    content[begin + 4 : begin + 44] = b"\xf7" * 40  # eight large numbers
+    Path(cram).write_bytes(content)
+    assert refused(cram) == f"{cram}: is damaged: the header of a container is wrong"

@@ -101,7 +101,7 @@ def containers(path: str) -> Iterator[tuple[int, int, int, int]]:
             reference, _, _, reads = (_number(file) for _ in range(4))
             for most in (4 + checksum, 8, 4):  # records before; bases; blocks
                 _number(file, most)
-            for _ in range(_number(file)):
+            for _ in range(min(_number(file), size)):  # a damaged one is large
                 _number(file)  # where slices begin
             stop = file.tell()
             file.seek(begin)
