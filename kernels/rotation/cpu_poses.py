@@ -50,15 +50,8 @@ class Room(NamedTuple):
 
 def room() -> Room:
     """Return memory for one thread."""
-    inside, beyond, sums = np.empty((3, BLOCK))
-    return Room(
-        turns=np.empty((12, BLOCK)),
-        at=np.empty((3, BLOCK)),
-        cells=np.empty(BLOCK, np.uint32),
-        inside=inside,
-        beyond=beyond,
-        sums=sums,
-    )
+    turns, at, cells = np.empty((12, BLOCK)), np.empty((3, BLOCK)), np.empty(BLOCK, np.uint32)
+    return Room(turns, at, cells, *np.empty((3, BLOCK)))
 
 
 # A block of poses at a time, one atom after the other. The loops over the block are simple ones,

@@ -39,13 +39,9 @@ def value(field: Field, channel: int, place: Floats, first: bool = True) -> Floa
     is_inside = (inside == place).all(axis=1)
     found[~is_inside] = 0
     if field.outside == "penalty" and first:
-        found[~is_inside] = _penalty(field, place[~is_inside])
+        away = (place[~is_inside] - field.middle) * field.spacing
+        found[~is_inside] = -PENALTY * sum_of(away * away)
     return found
-
-
-def _penalty(field: Field, place: Floats) -> Floats:
-    away = (place - field.middle) * field.spacing
-    return -PENALTY * sum_of(away * away)
 
 
 def _trilinear(grid: Floats, place: Floats, cell: Indices) -> Floats:

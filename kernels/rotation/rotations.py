@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,26 +16,6 @@ Indices = NDArray[np.int64]
 PHI = math.sqrt(2)
 PSI = 1.533751168755204288118041
 STARTS, CLIMBS = 8, 12  # for the covering radius
-
-
-class Rotations(Protocol):
-    """A numbered set of rotations.
-
-    count  rotations, those that repeat others included
-    stop   every rotation from here on repeats one with a lower index
-    """
-
-    @property
-    def count(self) -> int: ...
-
-    @property
-    def stop(self) -> int: ...
-
-    def is_first(self, indices: Indices) -> NDArray[np.bool_]:
-        """Return bool[k]: no lower index is the same rotation."""
-
-    def matrices(self, indices: Indices) -> Floats:
-        """Return float64[k, 3, 3]."""
 
 
 @dataclass(frozen=True)
@@ -73,10 +53,12 @@ class EulerRotations:
 
     @property
     def count(self) -> int:
+        """Rotations, those that repeat others included."""
         return self.n**3
 
     @property
     def stop(self) -> int:
+        """Every rotation from here on repeats one with a lower index."""
         half = 180 / self.step
         return int(half) * self.n**2 if half.denominator == 1 else self.count
 
@@ -110,12 +92,14 @@ class EulerRotations:
         return numbers * float(self.step)
 
     def is_first(self, indices: Indices) -> NDArray[np.bool_]:
+        """Return bool[k]: no lower index is the same rotation."""
         alpha, beta, gamma = self._split(indices)
         repeats = (alpha > 0) & (gamma < self.wrap) & np.isin(beta, self.locked)
         first: NDArray[np.bool_] = (indices < self.stop) & ~repeats
         return first
 
     def matrices(self, indices: Indices) -> Floats:
+        """Return float64[k, 3, 3]."""
         (ca, sa), (cb, sb), (cc, sc) = (self.table[i].T for i in self._split(indices))
         return _stacked(
             (cb * cc, sa * sb * cc - ca * sc, ca * sb * cc + sa * sc),
@@ -173,6 +157,9 @@ class ListedRotations:
         )
 
 
+Rotations = EulerRotations | ListedRotations
+
+
 def _stacked(*rows: tuple[Any, Any, Any]) -> Floats:
     return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
 
@@ -217,17 +204,9 @@ def near_uniform(n: int) -> ListedRotations:
     s = np.arange(n) + 0.5
     inner, outer = np.sqrt(s / n), np.sqrt(1 - s / n)
     first, second = 2 * np.pi * s / PHI, 2 * np.pi * s / PSI
-    return ListedRotations(
-        np.stack(
-            [
-                outer * np.cos(second),
-                inner * np.sin(first),
-                inner * np.cos(first),
-                outer * np.sin(second),
-            ],
-            axis=1,
-        )
-    )
+    w, z = outer * np.cos(second), outer * np.sin(second)
+    x, y = inner * np.sin(first), inner * np.cos(first)
+    return ListedRotations(np.stack([w, x, y, z], axis=1))
 
 
 def covering_radius(rotations: ListedRotations) -> float:
@@ -265,10 +244,8 @@ def _turned(far: Floats, angle: float) -> Floats:
     """Return float64[k, 14, 4]: quaternions turned further, both ways about axes and diagonals."""
     w, x, y, z = far.T
     about = np.stack([[-x, w, -z, y], [-y, z, w, -x], [-z, -y, x, w]])
-    axes = np.array(
-        [[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 1], [1, 1, -1], [1, -1, 1], [-1, 1, 1]]
-    )
-    axes = np.concatenate([axes, -axes])
+    diagonals = np.array([[1, 1, 1], [1, 1, -1], [1, -1, 1], [-1, 1, 1]])
+    axes = np.concatenate([np.eye(3), diagonals, -np.eye(3), -diagonals])
     axes = axes / np.sqrt((axes * axes).sum(axis=1, keepdims=True))
     change = np.einsum("da,aqk->kdq", axes, about)
     turned: Floats = math.cos(angle / 2) * far[:, None] + math.sin(angle / 2) * change

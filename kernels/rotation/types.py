@@ -15,7 +15,7 @@ MOST_POSES = 1 << 63
 MOST_NODES = 1 << 31  # of one channel, and
 MOST_AN_AXIS = 1 << 20
 MOST_VALUE, MOST_WEIGHT = 1e25, 1e3  # so that scores are finite in single precision, and so
-FARTHEST, FINEST = 1e9, 1e-6  # Å: coordinates and spacing
+FARTHEST, FINEST = 1e5, 1e-6  # Å: coordinates and spacing
 PENALTY = 1000.0  # score / Å²: AutoDock 4 adds 500 d² to each of two energies of an atom outside
 ROUNDING = 1e-9  # Å²: squared distances are known this well, or better
 
@@ -194,9 +194,8 @@ class Search:
     min_rmsd: float = 0.0
 
     def __post_init__(self) -> None:
-        count = self.rotations.count * self.shifts.count
-        if count >= MOST_POSES:
-            raise ValueError(f"10^{math.log10(count):.0f} poses; fewer than 2^63 are possible")
+        if self.count >= MOST_POSES:
+            raise ValueError(f"10^{math.log10(self.count):.0f} poses; fewer than 2^63 are possible")
         if self.top < 1 or not self.min_rmsd >= 0:
             raise ValueError(f"top = {self.top}, min_rmsd = {self.min_rmsd}")
 
@@ -340,4 +339,4 @@ def _check(array: Floats, shape: tuple[int, ...], name: str) -> None:
     if array.shape != shape or array.dtype != np.float64:
         raise ValueError(f"{name}: float64{shape} is wanted, not {array.dtype}{array.shape}")
     if not (np.abs(array) <= FARTHEST).all():
-        raise ValueError(f"{name}: a number is not finite or beyond ±1e9")
+        raise ValueError(f"{name}: a number is not finite or beyond ±{FARTHEST:g}")

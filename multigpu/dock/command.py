@@ -165,7 +165,7 @@ def command(output: str | None, scores: str | None, report: str | None, **values
     request, reporting = request_of(values), options_from(Reporting, values)
     with start_workers(request.run, reporting, request.lanes) as workers:
         from multigpu.dock.job import DockJob
-        from multigpu.dock.output.files import DockFiles, pose_journal
+        from multigpu.dock.output.files import DockFiles, pose_journal, tables_beside
         from multigpu.formats.storage.sources import is_repeatable
 
         files = DockFiles(poses=output, scores=scores, report=report)
@@ -177,21 +177,28 @@ def command(output: str | None, scores: str | None, report: str | None, **values
             coming=workers,
             journal=pose_journal(output) if is_kept else None,
         )
-        if not reporting.quiet:
-            _print_covering_radius(job)
+        if not reporting.quiet and job.covering_radius is not None:
+            count = number_of(job.search.rotations.count, "rotation")
+            say(f"{count}; any other is within {job.covering_radius:.3g}°")
 
-        def docked() -> str:
+        def progress() -> str:
             return f"{number_of(job.stats.ligands, 'ligand')} docked"
 
-        watched = watch(job, reporting, name="dock", results=docked, rows_to=output)
+        watched = watch(job, reporting, name="dock", results=progress, rows_to=output)
         with watched, job.keep_journal():
-            _write_files(job, files)
+            with files.open() as write:
+                for docked in job.parts(files.format, files.score_lines):
+                    begin = now()
+                    write(docked)
+                    job.emit(Event("written", details={"begin": begin}))
             job.published = True
             _write_facts(job, files, reporting, started)
-    if not reporting.quiet:
-        _print_skipped(job, output)
+    skipped = len(job.stats.skipped)
+    if skipped and not reporting.quiet:
+        what = f"{skipped:,} of {skipped + job.stats.ligands:,} ligands were skipped"
+        say(f"{what}: see {tables_beside(output)[1]}")
     print_outcome(reporting, _found(job), output)
-    return SOME_SKIPPED if job.stats.skipped else 0
+    return SOME_SKIPPED if skipped else 0
 
 
 def _check_files(
@@ -223,22 +230,6 @@ def _check_folders(poses: str | None, ligands: Sequence[str]) -> None:
             logger.warning("multigpu: %s will be in %s, and read by the next run", poses, folder)
 
 
-def _print_covering_radius(job: "DockJob") -> None:
-    if job.covering_radius is not None:
-        count = number_of(job.search.rotations.count, "rotation")
-        radius = f"any other is within {job.covering_radius:.3g}°"
-        click.echo(f"multigpu: {count}; {radius}", err=True)
-
-
-def _write_files(job: "DockJob", files: "DockFiles") -> None:
-    """Run the job and write its poses and their tables."""
-    with files.open() as write:
-        for docked in job.parts(files.format, files.score_lines):
-            begin = now()
-            write(docked)
-            job.emit(Event("written", details={"begin": begin}))
-
-
 def _write_facts(job: "DockJob", files: "DockFiles", reporting: Reporting, started: float) -> None:
     from multigpu.run.summary import summary, write_summary
 
@@ -248,15 +239,6 @@ def _write_facts(job: "DockJob", files: "DockFiles", reporting: Reporting, start
         from multigpu.dock.report import write_report
 
         write_report(files.report, job, summary(job, files.poses, files.format, started))
-
-
-def _print_skipped(job: "DockJob", poses: str | None) -> None:
-    from multigpu.dock.output.files import tables_beside
-
-    skipped, docked = len(job.stats.skipped), job.stats.ligands
-    if skipped:
-        what = f"{skipped:,} of {skipped + docked:,} ligands were skipped"
-        say(f"{what}: see {tables_beside(poses)[1]}")
 
 
 def _found(job: "DockJob") -> str:

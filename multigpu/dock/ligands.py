@@ -3,7 +3,6 @@
 `LigandLoader._read_columns` is the one place where it is decided which way a record goes.
 """
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
@@ -26,7 +25,6 @@ from multigpu.formats.molecules.registry import (
     largest_fragment,
     parse,
 )
-from multigpu.formats.molecules.sdf import SDF
 from multigpu.formats.names import name_problem
 from multigpu.formats.storage.sources import Source, suffix_of
 from multigpu.formats.storage.stored_streams import STDIN
@@ -37,10 +35,6 @@ Indices = NDArray[np.int64]
 FLAT = (
     "all its atoms have z = {:g}, so it is drawn in two dimensions: make 3D coordinates first, as"
     " with `obabel IN -O OUT --gen3d`, or take it as it is with --allow-flat"
-)
-NO_ROOM = (
-    "its poses may reach {:,.0f} Å from the origin, and their coordinates fit up to {:,.0f} Å:"
-    " move it with --center, or choose .xyz"
 )
 
 
@@ -96,6 +90,7 @@ class LoadedLigands:
 class _Batch:
     """The records of a span while they are read.
 
+    columns     what was read at once
     atoms       of all; none of a record that is not read yet, or is skipped
     molecules   of records that are not regular, by their number here
     reasons     why records are skipped, by their number here
@@ -105,9 +100,7 @@ class _Batch:
     numbers: list[int]
     names: list[str]
     texts: Texts
-    bodies: Texts
-    is_named: NDArray[np.bool_]
-    lacks_hydrogens: NDArray[np.bool_]
+    columns: LigandColumns
     atoms: AtomColumns
     molecules: dict[int, Molecule] = field(default_factory=dict)
     reasons: dict[int, str] = field(default_factory=dict)
@@ -120,7 +113,7 @@ class LigandLoader:
     types        atom types of the pocket's maps, () for a plain grid
     search       which says where poses may be
     pose_format  of the poses' text, `SAME` for the format of each ligand; None: no text
-    report       ligands of every part whose poses are written for a report, too: as SDF
+    report       ligands of every part whose poses are kept for a report
     allow_flat   whether drawings are docked as they are
     fragments    what is done with a ligand of several: its largest is docked, or it is skipped
     """
@@ -144,7 +137,7 @@ class LigandLoader:
             except MoleculeError as error:
                 batch.reasons[i] = str(error)
         batch.atoms = batch.atoms.replace(alone)
-        unfit = dict(self._drawings(batch)) | dict(self._out_of_room(batch))
+        unfit = dict(self._drawings(batch))
         for i, name in enumerate(batch.names):
             if problem := name_problem(name):
                 unfit[i], batch.names[i] = batch.reasons.get(i, problem), printable(name)
@@ -157,8 +150,8 @@ class LigandLoader:
             sources=[batch.sources[i] for i in docked.tolist()],
             names=[batch.names[i] for i in docked.tolist()],
             texts=batch.texts.take(docked),
-            bodies=batch.bodies.take(docked),
-            is_named=batch.is_named[docked],
+            bodies=batch.columns.bodies.take(docked),
+            is_named=batch.columns.is_named[docked],
             molecules={
                 k: batch.molecules[i] for k, i in enumerate(docked.tolist()) if i in batch.molecules
             },
@@ -166,7 +159,7 @@ class LigandLoader:
                 Skipped(batch.sources[i].path, batch.numbers[i], batch.names[i], reason)
                 for i, reason in sorted(batch.reasons.items())
             ],
-            lacks_hydrogens=batch.lacks_hydrogens[docked],
+            lacks_hydrogens=batch.columns.lacks_hydrogens[docked],
         )
 
     # ---- reading ------------------------------------------------------------------------------
@@ -193,9 +186,7 @@ class LigandLoader:
                 for name, source, number in zip(names, sources, numbers, strict=True)
             ],
             texts=texts,
-            bodies=found.bodies,
-            is_named=found.is_named,
-            lacks_hydrogens=found.lacks_hydrogens,
+            columns=found,
             atoms=found.atoms if is_complete else AtomColumns.empty(len(texts)),
         )
 
@@ -218,9 +209,9 @@ class LigandLoader:
             # Raises MoleculeError where poses cannot be written in the format asked for.
             middle = molecule.positions.mean(axis=0)
             render(molecule, batch.names[i], self.pose_format, molecule.positions - middle, {})
-        batch.lacks_hydrogens[i] = lacks_hydrogens(molecule)
+        batch.columns.lacks_hydrogens[i] = lacks_hydrogens(molecule)
         atoms = atom_columns(molecule, self.types)
-        if not batch.bodies.lengths[i]:
+        if not batch.columns.bodies.lengths[i]:
             batch.molecules[i] = molecule
         return atoms
 
@@ -238,35 +229,6 @@ class LigandLoader:
             places = batch.atoms[i : i + 1].positions
             if is_drawn(batch.texts[i], batch.sources[i].layout, places):
                 yield i, FLAT.format(places[0, 2])
-
-    def _out_of_room(self, batch: _Batch) -> Iterator[tuple[int, str]]:
-        """Yield the ligands with poses so far out that their columns have no room, and why."""
-        room = self._room(batch.sources[0].layout)
-        # No ligand is larger than all of them together, which spares looking at each.
-        most = float(np.abs(batch.atoms.positions).max(initial=0))
-        target = max([most, *map(abs, self.search.center or ())])
-        if target + 2 * math.sqrt(3) * most + self.search.shifts.radius <= room:
-            return
-        for i in np.flatnonzero(batch.atoms.sizes).tolist():
-            if (reach := self._reach(batch.atoms[i : i + 1].positions)) > room:
-                yield i, NO_ROOM.format(reach, room)
-
-    def _reach(self, places: Positions) -> float:
-        """Return how far from the origin an atom of these may come along an axis, Å."""
-        middle = places.mean(axis=0)
-        target = middle if self.search.center is None else np.array(self.search.center)
-        radius = np.sqrt(((places - middle) ** 2).sum(axis=1)).max()
-        return float(np.abs(target).max() + radius + self.search.shifts.radius)
-
-    def _room(self, layout: str) -> float:
-        """Return how far from the origin coordinates fit what they are written in, Å."""
-        poses = layout if self.pose_format == SAME else self.pose_format
-        limits = [
-            FORMATS[fmt].rewrite_limit if fmt == layout else FORMATS[fmt].build_limit
-            for fmt in (poses, SDF.name if self.report else None)
-            if fmt
-        ]
-        return min(limits, default=math.inf)
 
     def _ligands(self, atoms: AtomColumns, docked: Indices) -> Ligands:
         """Return ligands as the kernels see them; for maps with channels and weights by type."""

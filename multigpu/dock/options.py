@@ -13,7 +13,7 @@ Outside = Literal["clamp", "zero", "penalty"]
 Fragments = Literal["largest", "skip"]
 
 MOST_ROTATIONS = 100_000_000  # of a list; rotations by angles are not listed
-FARTHEST = 1e9  # Å; the limit of `multigpu.kernels.rotation`, which is too heavy to import here
+FARTHEST = 1e5  # Å; the limit of `multigpu.kernels.rotation`, which is too heavy to import here
 PRECISION, LARGEST_PRECISION = 10.0, 180.0  # degrees
 MOST_LANES = 4  # of a GPU; with more, its last chunks take longer
 POSE_RATE = 1.2e10  # poses a second on one GPU
@@ -79,8 +79,9 @@ class DockOptions:
         if self.translations is not None:
             radius, step = self.translations
             shown = f"translations {radius:g},{step:g}"
-            if not (0 <= radius < inf and 0 < step < inf):
-                raise UsageError(f"{shown}: the radius must be 0 or more, the step above 0")
+            if not (0 <= radius <= FARTHEST and 0 < step <= FARTHEST):
+                rule = "the radius must be 0 or more, the step above 0"
+                raise UsageError(f"{shown}: {rule}, neither beyond {FARTHEST:g} Å")
             if 0 < radius < step:
                 raise UsageError(f"{shown}: the radius, which comes first, is less than one step")
 

@@ -31,6 +31,7 @@ from multigpu.kernels.rotation.memory import (
     scores_in,
     working_bytes,
 )
+from multigpu.kernels.rotation.rotations import Rotations
 from multigpu.kernels.rotation.shortlist import MOST_LISTED, SHORTLIST_BYTES
 from multigpu.run.options import RunOptions
 from multigpu.run.plan import Plan, largest_chunk, memory_budget
@@ -79,7 +80,7 @@ def search_of(options: DockOptions) -> Search:
         raise UsageError(f"this cannot be searched: {error}: take larger steps") from error
 
 
-def _rotations(options: DockOptions) -> EulerRotations | ListedRotations:
+def _rotations(options: DockOptions) -> Rotations:
     if options.rotation_file is not None:
         return ListedRotations(read_quaternions(options.rotation_file))
     if options.rotations is not None:
@@ -124,11 +125,8 @@ class DockPlan(Plan):
 
     def spans_by(self) -> dict[str, Any]:
         """Return what decides where spans begin and end."""
-        return {
-            "chunk_bytes": self.chunk_bytes,
-            "chunk_ligands": self.chunk_ligands,
-            "pose_spans": self.pose_spans,
-        }
+        names = ("chunk_bytes", "chunk_ligands", "pose_spans")
+        return {name: getattr(self, name) for name in names}
 
     @property
     def host_bytes(self) -> int:

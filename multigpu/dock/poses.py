@@ -57,6 +57,9 @@ class DockedPoses:
         ligand_of = found.ligand.tolist()
         matrices, shifts = search.placements(found.pose)
         rotations = found.pose // search.shifts.count
+        angles = np.full((len(found), 3), np.nan)
+        if isinstance(search.rotations, EulerRotations):
+            angles = search.rotations.angles(rotations)
         rank = np.arange(len(found)) - np.searchsorted(found.ligand, found.ligand) + 1
         return PoseBatch(
             ligand=[self.loaded.names[i] for i in ligand_of],
@@ -65,7 +68,7 @@ class DockedPoses:
             pose=rank.astype(np.int32),
             rotation=rotations,
             score=found.score,
-            angles=self._angles(rotations),
+            angles=angles,
             quaternion=quaternions(matrices) + 0.0,  # no -0.0
             place=search.targets(ligands)[found.ligand] + shifts,
             rmsd_to_input=self._rmsds(),
@@ -73,11 +76,6 @@ class DockedPoses:
             atoms_outside=self._atoms_outside(),
             coordinates=self.positions,
         )
-
-    def _angles(self, rotations: NDArray[np.int64]) -> NDArray[np.float64]:
-        if isinstance(self.search.rotations, EulerRotations):
-            return self.search.rotations.angles(rotations)
-        return np.full((len(rotations), 3), np.nan)
 
     def _rmsds(self) -> NDArray[np.float64]:
         """Return float64[poses], Å: the distance of each pose from its ligand as it was given."""
@@ -156,14 +154,9 @@ class DockedPoses:
         best = []
         for row in order.tolist():
             name, molecule = rows.ligand[row], self.loaded.molecule(int(self.found.ligand[row]))
-            best.append(
-                BestLigand(
-                    ligand_index=int(rows.ligand_index[row]),
-                    ligand=name,
-                    score=float(rows.score[row]),
-                    sdf=render_drawing(molecule, name, self._each[row], self._notes[row]),
-                )
-            )
+            sdf = render_drawing(molecule, name, self._each[row], self._notes[row])
+            index, score = int(rows.ligand_index[row]), float(rows.score[row])
+            best.append(BestLigand(ligand_index=index, ligand=name, score=score, sdf=sdf))
         return best
 
     @cached_property
@@ -174,15 +167,10 @@ class DockedPoses:
     def _notes(self) -> list[PoseNotes]:
         """Notes on each pose, for its text."""
         rows = self.rows
-        columns = [
-            column.tolist() for column in (rows.score, rows.pose, rows.rotation, rows.rmsd_to_input)
-        ]
-        return [
-            {
-                "score": f"{score:.6f}",
-                "pose": str(pose),
-                "rotation": str(rotation),
-                "rmsd_to_input": f"{rmsd:.4f}",
-            }
-            for score, pose, rotation, rmsd in zip(*columns, strict=True)
-        ]
+        texts = {
+            "score": map("{:.6f}".format, rows.score.tolist()),
+            "pose": map(str, rows.pose.tolist()),
+            "rotation": map(str, rows.rotation.tolist()),
+            "rmsd_to_input": map("{:.4f}".format, rows.rmsd_to_input.tolist()),
+        }
+        return [dict(zip(texts, each, strict=True)) for each in zip(*texts.values(), strict=True)]

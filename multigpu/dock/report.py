@@ -9,16 +9,14 @@ import numpy as np
 import plotly.graph_objects as plot
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
-from rdkit import Chem as chem
 from rdkit.Chem import rdDepictor as depictor
-from rdkit.rdBase import BlockLogs
 
 from multigpu.cluster.engine.output import atomic_output
 from multigpu.dock.poses import BestLigand
 from multigpu.errors import UsageError
-from multigpu.formats.molecules.molecule import Bond, Molecule, MoleculeError
 from multigpu.formats.molecules.pockets import Pocket
-from multigpu.formats.molecules.registry import parse
+from multigpu.formats.molecules.sdf import SDF
+from multigpu.formats.optional import quiet_rdkit
 from multigpu.run.report import literal, shown
 
 if TYPE_CHECKING:
@@ -132,14 +130,14 @@ def _view(pocket: Pocket, best: Sequence[BestLigand]) -> Any:
     """Return the surface of the best places with the best poses; the first one is visible."""
     figure = plot.Figure(_surface(pocket))
     for rank, each in enumerate(best, 1):
-        molecule = _pose(each)
-        if molecule is None:
-            continue
+        molecule = SDF.parse(each.sdf.splitlines(keepends=True))
         name = f"{rank}. {literal(each.ligand)} ({each.score:.3f})"
         shown = True if rank == 1 else "legendonly"
         common = {"legendgroup": f"pose{rank}", "visible": shown, "hoverinfo": "text"}
         common |= {"text": name, "name": name}
-        x, y, z = _bond_lines(molecule.positions, molecule.bonds)
+        # All bonds as one line with gaps.
+        ends = [(*molecule.positions[[a, b]].tolist(), [None] * 3) for a, b, _ in molecule.bonds]
+        x, y, z = ([point[axis] for each in ends for point in each] for axis in range(3))
         line = {"width": 7, "color": INK}
         figure.add_scatter3d(x=x, y=y, z=z, mode="lines", line=line, **common)
         x, y, z = molecule.positions.T
@@ -151,14 +149,6 @@ def _view(pocket: Pocket, best: Sequence[BestLigand]) -> Any:
     axes = {name: {"title": {"text": f"{name[0]} / Å"}} for name in ("xaxis", "yaxis", "zaxis")}
     figure.update_layout(height=620, scene={**axes, "aspectmode": "data"})
     return figure
-
-
-def _pose(best: BestLigand) -> Molecule | None:
-    """Return the pose; None where its coordinates are too large for the columns of SDF."""
-    try:
-        return parse(best.sdf, "sdf")
-    except MoleculeError:
-        return None
 
 
 def _surface(pocket: Pocket) -> Any:
@@ -194,13 +184,6 @@ def _surface(pocket: Pocket) -> Any:
     )
 
 
-def _bond_lines(positions: Any, bonds: Sequence[Bond]) -> tuple[list[Any], ...]:
-    """Return the coordinates of all bonds as one line with gaps."""
-    ends = [(*positions[[a, b]].tolist(), (None, None, None)) for a, b, _ in bonds]
-    points = [point for each in ends for point in each]
-    return tuple([point[axis] for point in points] for axis in range(3))
-
-
 # ---- depictions -------------------------------------------------------------------------------
 
 
@@ -209,22 +192,18 @@ def _depiction(best: BestLigand) -> Any:
 
     RDKit does not know the dummy atoms and lone pairs of other programs, for example.
     """
-    with BlockLogs():
+    block, drawer = best.sdf.decode("utf-8", "replace"), drawing.MolDraw2DSVG(WIDTH, HEIGHT)
+    with quiet_rdkit() as chem:
+        molecule = chem.MolFromMolBlock(block) or chem.MolFromMolBlock(block, sanitize=False)
+        if molecule is None:
+            return NO_DRAWING
+        prepared = molecule.NeedsUpdatePropertyCache() is False
+        drawer.drawOptions().clearBackground = False
+        drawer.drawOptions().prepareMolsBeforeDrawing = prepared
         try:
-            return Markup(_svg(best.sdf.decode("utf-8", "replace"))) if _pose(best) else NO_DRAWING
+            depictor.Compute2DCoords(molecule)
+            drawer.DrawMolecule(molecule)
         except (ValueError, RuntimeError):  # all that RDKit raises about molecules
             return NO_DRAWING
-
-
-def _svg(block: str) -> str:
-    """Return the structure as SVG. Raises ValueError where RDKit reads no molecule."""
-    molecule = chem.MolFromMolBlock(block) or chem.MolFromMolBlock(block, sanitize=False)
-    if molecule is None:
-        raise ValueError("RDKit reads no molecule")
-    depictor.Compute2DCoords(molecule)
-    drawer = drawing.MolDraw2DSVG(WIDTH, HEIGHT)
-    drawer.drawOptions().clearBackground = False
-    drawer.drawOptions().prepareMolsBeforeDrawing = molecule.NeedsUpdatePropertyCache() is False
-    drawer.DrawMolecule(molecule)
     drawer.FinishDrawing()
-    return str(drawer.GetDrawingText().partition("?>")[2])
+    return Markup(drawer.GetDrawingText().partition("?>")[2])

@@ -108,7 +108,7 @@ ODD_SDF = (
     [
         ("odd.xyz", "3\nodd\nXx 0 0 0\nC1 1.2 0 0\nBq 0 1.2 0\n", 0),
         ("odd.sdf", ODD_SDF, 1),
-        ("far.xyz", "2\nfar\nC -1500 0 0\nO 123456.5 0 0\n2\nnear\nC 0 0 0\nO 1.5 0 0\n", 0),
+        ("far.xyz", "2\nfar\nC -1500 0 0\nO 99999.5 0 0\n2\nnear\nC 0 0 0\nO 1.5 0 0\n", 0),
         (
             "lone.mol2",
             (

@@ -44,9 +44,7 @@ def type_code(name: str) -> int:
 
 
 @jit
-def read_records(
-    texts: Any, codes: Any, maps: Any, radii: Any, dropped: Any, largest_charge: Any
-) -> Any:
+def read_records(texts: Any, codes: Any, maps: Any, radii: Any, dropped: Any, most: Any) -> Any:
     """Return the atoms of the records that are regular, and what a pose takes from each.
 
     texts    TextArrays of n records
@@ -54,16 +52,16 @@ def read_records(
     maps     int32[types]: its map
     radii    float64[types]: its covalent radius, Å
     dropped  word table of the lines that a pose does not keep
-    largest_charge  e, above and below 0
+    most     the largest coordinate in Å and the largest charge in e, above and below 0
     returns  positions float64[atoms, 3] in Å, charges float64[atoms] in e, types int32[atoms];
              sizes int64[n], 0 atoms for a record that is not regular;
              where the names and the lines that a pose keeps are: begins int64[n], lengths int64[n]
              of each; bool[n], whether a kept line says the name
     """
     raw, begins, lengths = texts
-    most = lengths.sum() // TYPE + 1
-    positions, charges = np.empty((most, 3), np.float64), np.empty(most, np.float64)
-    types, sizes = np.empty(most, np.int32), np.zeros(begins.shape[0], np.int64)
+    room = lengths.sum() // TYPE + 1
+    positions, charges = np.empty((room, 3), np.float64), np.empty(room, np.float64)
+    types, sizes = np.empty(room, np.int32), np.zeros(begins.shape[0], np.int64)
     names, widths = np.zeros_like(sizes), np.zeros_like(sizes)
     bodies, kept = np.zeros_like(sizes), np.zeros_like(sizes)
     named = np.zeros(begins.shape[0], np.bool_)
@@ -84,7 +82,7 @@ def read_records(
             if begins_with(raw, at, end, ATOM_WORDS):
                 place = positions[atom]
                 regular &= _read_atom(raw, at, end, codes, place, charges, types, atom)
-                regular &= abs(charges[atom]) <= largest_charge
+                regular &= np.abs(place).max() <= most[0] and abs(charges[atom]) <= most[1]
                 atom += 1
             elif not named[i] and begins_with(raw, at, end, REMARK_WORD):
                 name = find_word(raw, at + REMARK_WORD.shape[1], end, NAME_WORD)

@@ -11,7 +11,6 @@ A record is *regular* where
 Types and charges for AutoGrid's maps are not read: they need RDKit.
 """
 
-import math
 from typing import Any
 
 import numpy as np
@@ -113,9 +112,8 @@ def _read_atoms(raw: Any, at: Any, stop: Any, positions: Any, atoms: Any, farthe
         if end - at < 3 * WIDTH:
             return 0, 0
         for axis in range(3):
-            value = read_decimal(raw, at + WIDTH * axis, at + WIDTH * (axis + 1))
-            positions[atom, axis] = value
-            if math.isnan(value) or abs(value) > farthest:
+            positions[atom, axis] = read_decimal(raw, at + WIDTH * axis, at + WIDTH * (axis + 1))
+            if not abs(positions[atom, axis]) <= farthest:  # NaN, too
                 return 0, 0
         symbols |= _kind_of_symbol(raw, at + 3 * WIDTH, end)
         at = end + 1

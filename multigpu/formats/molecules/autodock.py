@@ -69,13 +69,13 @@ def types_for_maps(molecule: Molecule, maps: Collection[str]) -> AtomTypes:
     found = types_of(molecule)
     if "H" not in maps:
         found = merge_hydrogens(molecule, found)
-    found = _as_receptor_sees(found, maps)
-    missing = sorted(set(found.types) - set(maps) - {""})
+    types = [type_seen(kind, maps) for kind in found.types]
+    missing = sorted(set(types) - set(maps) - {""})
     if missing:
         names = ", ".join(maps)
         hint = HYDRATED if WATER in missing else ""
         raise MoleculeError(f"{NO_MAP} {', '.join(missing)}: the pocket has {names}{hint}")
-    return found
+    return AtomTypes(types=types, charges=np.where(np.array(types) == "", 0.0, found.charges))
 
 
 def atom_columns(molecule: Molecule, maps: Sequence[str]) -> AtomColumns:
@@ -97,17 +97,8 @@ def atom_columns(molecule: Molecule, maps: Sequence[str]) -> AtomColumns:
     )
 
 
-def _as_receptor_sees(found: AtomTypes, maps: Collection[str]) -> AtomTypes:
-    """Return types by other names, where there are no maps of their own: see SEEN_AS."""
-    if set(found.types) <= {*maps, ""}:
-        return found
-    types = [type_seen(kind, maps) for kind in found.types]
-    scored = np.array([bool(kind) for kind in types])
-    return AtomTypes(types=types, charges=np.where(scored, found.charges, 0.0))
-
-
 def type_seen(kind: str, maps: Collection[str]) -> str:
-    """Return what a type is to a receptor: one of the maps, "" for nothing, else the type."""
+    """Return what a type is to a receptor, see SEEN_AS: a map, "" for nothing, else the type."""
     seen = kind if kind in maps else SEEN_AS.get(kind, kind)
     return seen if seen in {*maps, ""} else kind
 

@@ -3,7 +3,6 @@
 A format is one module that ends with its object, and one line in `registry`.
 """
 
-import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -58,7 +57,6 @@ class LigandFormat:
     bond_graph  molecule → bonds with orders, and formal charges
     atom_types  molecule → AutoDock's types and charges; None: the format says too little
     columns     how regular records are read and written at once; None: one by one
-    rewrite_limit, build_limit  Å: the largest coordinates that a rewritten, a built record can hold
     has_models  whether poses in one file stand between lines of MODEL and ENDMDL
     has_polar_hydrogens_only  whether molecules come without the hydrogens of their carbons
     fewest_flat_atoms  record → from how many atoms with one z on it is a drawing
@@ -77,8 +75,6 @@ class LigandFormat:
     bond_graph: Callable[[Molecule], BondGraph]
     atom_types: Callable[[Molecule], AtomTypes] | None = None
     columns: ColumnFormat | None = None
-    rewrite_limit: float = math.inf
-    build_limit: float = math.inf
     has_models: bool = False
     has_polar_hydrogens_only: bool = False
     fewest_flat_atoms: Callable[[bytes], float] = four_atoms

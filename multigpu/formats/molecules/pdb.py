@@ -20,19 +20,18 @@ from multigpu.formats.molecules.molecule import (
 
 PLACE = slice(30, 38), slice(38, 46), slice(46, 54)  # columns of an atom
 SERIAL, ATOM_NAME, LOCATION = slice(6, 11), slice(12, 16), slice(16, 17)
-RESIDUE, OCCUPANCY = slice(21, 27), slice(54, 60)
+RESIDUE, LABEL, OCCUPANCY = slice(21, 27), slice(6, 27), slice(54, 60)
 ELEMENT, CHARGE = slice(76, 78), slice(78, 80)
 PARTNERS = [slice(at, at + 5) for at in range(11, 31, 5)]  # columns of CONECT
 OTHERS = slice(31, None)  # of CONECT in old files: hydrogen bonds and salt bridges
 ATOM_WORDS = (b"ATOM  ", b"HETATM")
-ABOUT_ATOMS = (*ATOM_WORDS, b"ANISOU", b"SIGATM", b"SIGUIJ")
+ABOUT_ATOMS = (b"ANISOU", b"SIGATM", b"SIGUIJ")  # with the label of the atom
 ATOM = re.compile(rb"^(ATOM  |HETATM)", re.MULTILINE)
 BEGUN = re.compile(rb"^(ATOM  |HETATM|MODEL\b)", re.MULTILINE)
 MODEL_ENDS = (b"ENDMDL", b"END\n", b"END\r", b"END ")
 NAME = re.compile(rb"(?<![^\r\n])REMARK[^\r\n]*?Name = ([^\r\n]*)")
 SIGNED = re.compile(rb"(\d)([+-])|([+-])(\d)")
 FULL_NAME = 4  # letters of an atom's name
-LARGEST_COORDINATE = 999_999.0  # Å, above and below 0: what fits its columns
 LARGEST_CHARGE = 9
 MOST_ORDER = 3  # of a bond
 POSE_REMARK = "REMARK multigpu "
@@ -73,7 +72,7 @@ def parse(lines: list[bytes]) -> Molecule:
     Of a residue with several locations the best occupied is taken; lines of the others are empty.
     """
     rows = atom_rows(lines)
-    lines = drop_lines(lines, rows, other_locations(lines, rows))
+    lines = _drop_atoms(lines, rows, other_locations(lines, rows))
     rows = atom_rows(lines)
     return Molecule(
         format=PDB,
@@ -125,46 +124,41 @@ def bond_graph(molecule: Molecule) -> BondGraph:
 
 
 def other_locations(lines: Sequence[bytes], rows: Sequence[int]) -> set[int]:
-    """Return the rows of alternate locations that are not taken, of all lines about atoms.
+    """Return the rows of atoms in alternate locations that are not taken.
 
     Of each residue the location is taken whose atoms have the largest occupancy together, the first
     of equals. Atoms without a letter for their location have no other.
     """
     occupied: dict[bytes, Counter[bytes]] = {}  # of each residue and letter, percent
-    for line in (lines[row] for row in rows if lines[row][LOCATION].strip()):
+    located = [row for row in rows if lines[row][LOCATION].strip()]
+    for line in (lines[row] for row in located):
         letters = occupied.setdefault(line[RESIDUE], Counter())
         letters[line[LOCATION]] += _occupancy(line)
     best = {residue: letters.most_common(1)[0][0] for residue, letters in occupied.items()}
-    return {
-        row
-        for row, line in enumerate(lines if best else ())
-        if line.startswith(ABOUT_ATOMS)
-        and line[LOCATION].strip()
-        and line[LOCATION] != best.get(line[RESIDUE])
-    }
-
-
-def drop_lines(lines: Sequence[bytes], rows: Sequence[int], dropped: set[int]) -> list[bytes]:
-    """Return all lines, those in the dropped rows empty, and no CONECT of their atoms.
-
-    rows: of all atoms.
-    """
-    kept = [b"" if row in dropped else line for row, line in enumerate(lines)]
-    gone = _serials(lines, dropped.intersection(rows)) - _serials(kept, rows)
-    return [_conect_without(line, gone) if line.startswith(b"CONECT") else line for line in kept]
+    return {row for row in located if lines[row][LOCATION] != best[lines[row][RESIDUE]]}
 
 
 def keep_atoms(molecule: Molecule, kept: Sequence[int]) -> list[bytes]:
     """Return a record with some of the atoms, and what it says of them."""
-    lines, rows = molecule.lines, molecule.rows
-    dropped = set(rows) - {rows[atom] for atom in kept}
+    dropped = set(molecule.rows) - {molecule.rows[atom] for atom in kept}
+    return _drop_atoms(molecule.lines, molecule.rows, dropped)
+
+
+def _drop_atoms(lines: list[bytes], rows: Sequence[int], dropped: set[int]) -> list[bytes]:
+    """Return all lines, those about dropped atoms empty, and CONECT without them.
+
+    rows: of all atoms.
+    """
+    if not dropped:
+        return lines
+    labels = {lines[row][LABEL] for row in dropped}
     gone = _serials(lines, dropped) - _serials(lines, set(rows) - dropped)
-    about = {
-        row
-        for row, line in enumerate(lines)
-        if line.startswith(ABOUT_ATOMS) and line[SERIAL].strip() in gone
-    }
-    return drop_lines(lines, rows, dropped | about)
+    found = []
+    for row, line in enumerate(lines):
+        if row in dropped or (line.startswith(ABOUT_ATOMS) and line[LABEL] in labels):
+            line = b""
+        found.append(_conect_without(line, gone) if line.startswith(b"CONECT") else line)
+    return found
 
 
 def _serials(lines: Sequence[bytes], rows: Iterable[int]) -> set[bytes]:
@@ -289,7 +283,5 @@ PDB = LigandFormat(
     build=build,
     keep_atoms=keep_atoms,
     bond_graph=bond_graph,
-    rewrite_limit=LARGEST_COORDINATE,
-    build_limit=LARGEST_COORDINATE,
     has_models=True,
 )

@@ -27,7 +27,7 @@ from multigpu.formats.molecules.pdbqt_bonds import bond_graph, remarks_of
 from multigpu.formats.tables.texts import Texts
 from multigpu.kernels.compiled.text import pdbqt as compiled
 from multigpu.kernels.compiled.text.words import word_table
-from multigpu.kernels.rotation.types import MOST_WEIGHT
+from multigpu.kernels.rotation.types import FARTHEST, MOST_WEIGHT
 
 CHARGE, TYPE = slice(66, 76), slice(77, 80)  # columns of an atom
 ROOTS = (b"ROOT\n", b"ROOT\r", b"ROOT ")
@@ -144,7 +144,7 @@ def build(molecule: Molecule, name: str, positions: Positions, notes: PoseNotes)
 def read_columns(texts: Texts, maps: Sequence[str]) -> LigandColumns:
     """Return the records that are regular. maps: () takes every type."""
     positions, charges, types, sizes, *names, bodies, kept, is_named = compiled.read_records(
-        arrays_of(texts), *_type_table(tuple(maps)), DROPPED_WORDS, MOST_WEIGHT
+        arrays_of(texts), *_type_table(tuple(maps)), DROPPED_WORDS, (FARTHEST, MOST_WEIGHT)
     )
     return LigandColumns(
         atoms=AtomColumns(positions=positions, types=types, charges=charges, sizes=sizes),
@@ -187,8 +187,6 @@ PDBQT = LigandFormat(
     columns=ColumnFormat(
         read=read_columns, frame=frame, places=compiled.COORDINATES, has_types=True
     ),
-    rewrite_limit=pdb.LARGEST_COORDINATE,
-    build_limit=pdb.LARGEST_COORDINATE,
     has_models=True,
     has_polar_hydrogens_only=True,
     pseudo_types=PSEUDO_TYPES,

@@ -38,7 +38,6 @@ CHARGE_OF_V3000 = re.compile(rb" CHG=([+-]?\d{1,2})(?!\S)")
 DIMENSION = slice(20, 22)  # columns of the second line
 FEWEST_FLAT_IN_2D = 2  # atoms
 LARGEST_V2000 = 999  # atoms or bonds
-LARGEST_COORDINATE = 99_999_999.0  # Å, above and below 0, of V2000
 CHARGES_A_LINE = 8
 NO_ELEMENT = "*"
 LAST_LINE = b"$$$$\n"
@@ -151,7 +150,10 @@ def bond_graph(molecule: Molecule) -> BondGraph:
     A line M  CHG or M  RAD supersedes all charges that are said with the atoms.
     """
     if _is_v3000(molecule):
-        return BondGraph(bonds_of(molecule), _charges_in_v3000(molecule))
+        lines = dict(_join_lines(molecule.lines))
+        found = ((i, CHARGE_OF_V3000.search(lines[row])) for i, row in enumerate(molecule.rows))
+        stated = {i: int(charge[1]) for i, charge in found if charge}
+        return BondGraph(bonds_of(molecule), {i: e for i, e in stated.items() if e})
     begin = molecule.rows[-1] + 1
     table = molecule.lines[begin : _check_end(molecule.lines, begin)]
     if any(line.startswith((b"M  CHG", b"M  RAD")) for line in table):
@@ -165,12 +167,6 @@ def bond_graph(molecule: Molecule) -> BondGraph:
         codes = (molecule.lines[row][CHARGE_CODE].strip() for row in molecule.rows)
         charges = {i: CHARGE_CODES[code] for i, code in enumerate(codes) if code in CHARGE_CODES}
     return BondGraph(bonds_of(molecule), charges)
-
-
-def _charges_in_v3000(molecule: Molecule) -> dict[int, int]:
-    lines = dict(_join_lines(molecule.lines))
-    found = ((i, CHARGE_OF_V3000.search(lines[row])) for i, row in enumerate(molecule.rows))
-    return {i: int(charge[1]) for i, charge in found if charge and int(charge[1])}
 
 
 # ---- lines of V3000 ---------------------------------------------------------------------------
@@ -269,9 +265,8 @@ def build(
     bonds, charges = graph or molecule.format.bond_graph(molecule)
     head = f"{molecule.name or name}\n  multigpu          3D\n\n"
     large = max(len(molecule.elements), len(bonds)) > LARGEST_V2000
-    wide = abs(positions).max() > LARGEST_COORDINATE or _is_v3000(molecule)
     elements = [each if is_element(each) else NO_ELEMENT for each in molecule.elements]
-    write_table = _write_v3000 if large or wide else _write_v2000
+    write_table = _write_v3000 if large or _is_v3000(molecule) else _write_v2000
     table = write_table(elements, positions, bonds, charges)
     return f"{head}{table}M  END\n".encode() + _data_items(notes, b"\n") + LAST_LINE
 
@@ -324,9 +319,8 @@ def _write_v3000(
 
 def read_columns(texts: Texts, maps: Sequence[str] = ()) -> LigandColumns:
     """Return the records that are regular, without types and charges."""
-    positions, sizes, titles, bodies, kept, is_named, lacking = compiled.read_records(
-        arrays_of(texts), FARTHEST
-    )
+    found = compiled.read_records(arrays_of(texts), FARTHEST)
+    positions, sizes, titles, bodies, kept, is_named, lacking = found
     return LigandColumns(
         atoms=AtomColumns.untyped(positions, sizes),
         names=Texts(texts.raw, texts.begins, titles),
@@ -356,6 +350,5 @@ SDF = LigandFormat(
     columns=ColumnFormat(
         read=read_columns, frame=frame, places=compiled.COORDINATES, has_types=False
     ),
-    rewrite_limit=LARGEST_COORDINATE,
     fewest_flat_atoms=fewest_flat_atoms,
 )

@@ -23,6 +23,7 @@ import numpy as np
 from multigpu.formats.molecules.bonds import bonds_of, check_size, neighbours_of
 from multigpu.formats.molecules.elements import without_isotopes
 from multigpu.formats.molecules.molecule import AROMATIC, Bond, BondGraph, Molecule, MoleculeError
+from multigpu.kernels.compiled.fragments import fragments
 
 Pair = frozenset[int]
 
@@ -249,15 +250,14 @@ def _count_doubles(element: str, arms: int, neighbours: int) -> int:
 
 def _aromatic_systems(bonds: Sequence[Bond]) -> Iterator[list[Pair]]:
     """Yield the aromatic bonds that are connected, one system after the other."""
-    left = {frozenset(bond[:2]) for bond in bonds if bond[2] == AROMATIC and bond[0] != bond[1]}
-    while left:
-        first = min(left, key=sorted)
-        system, atoms = {first}, set(first)
-        while beside := {pair for pair in left - system if pair & atoms}:
-            system |= beside
-            atoms |= frozenset().union(*beside)
-        left -= system
-        yield sorted(system, key=sorted)
+    found = {frozenset(bond[:2]) for bond in bonds if bond[2] == AROMATIC and bond[0] != bond[1]}
+    pairs = sorted(map(sorted, found))
+    atoms = 1 + max((b for _, b in pairs), default=-1)
+    first = fragments(atoms, np.array(pairs, np.int64).reshape(-1, 2)).tolist()
+    systems: dict[int, list[Pair]] = {}
+    for pair in pairs:
+        systems.setdefault(first[pair[0]], []).append(frozenset(pair))
+    yield from systems.values()
 
 
 def _atoms_laid_out(bonds: Sequence[Bond], bare: set[int]) -> set[int]:
