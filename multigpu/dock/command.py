@@ -255,7 +255,8 @@ def _print_skipped(job: "DockJob", poses: str | None) -> None:
 
     skipped, docked = len(job.stats.skipped), job.stats.ligands
     if skipped:
-        what = f"{skipped:,} of {skipped + docked:,} ligands were skipped"
+        verb = "was" if skipped == 1 else "were"
+        what = f"{skipped:,} of {skipped + docked:,} ligands {verb} skipped"
         say(f"{what}: see {tables_beside(poses)[1]}")
 
 
