@@ -84,6 +84,16 @@ def test_part__keeps_the_line_ends_of_its_record(name: str) -> None:
     assert part.text.count(b"\n") == part.text.count(b"\r\n") > 0
 
 
+def test_part__of_mol2_has_the_charges_that_are_stated() -> None:
+    """Without hydrogens they do not follow from the bonds."""
+    atoms = "1 NA 0 0 9 Na 1 L 0\n2 C 0 0 0 C.3 1 L 0\n3 O 1.4 0 0 O.3 1 L 0\n"
+    head = "@<TRIPOS>MOLECULE\nsalt\n 3 1 0 0 0\nSMALL\nUSER_CHARGES\n\n"
+    stated = "@<TRIPOS>UNITY_ATOM_ATTR\n1 1\ncharge 1\n3 1\ncharge -1\n"
+    text = f"{head}@<TRIPOS>ATOM\n{atoms}@<TRIPOS>BOND\n1 2 3 1\n{stated}"
+    part = largest_fragment(parse(text.encode(), "mol2"))
+    assert part.format.bond_graph(part).charges == {1: -1}
+
+
 @pytest.mark.parametrize("name", RECORDS)
 def test_salt__is_docked_without_its_ion_in_every_format(
     dock: Dock, name: str, caplog: pytest.LogCaptureFixture

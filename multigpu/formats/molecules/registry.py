@@ -29,8 +29,8 @@ def largest_fragment(molecule: Molecule) -> Molecule:
     largest, *others = fragments_of(molecule)
     if not others:
         return molecule
-    lines, newline = molecule.format.keep_atoms(molecule, largest), newline_of(molecule.lines[0])
-    kept = [line.rstrip(b"\r\n") + newline if line else line for line in lines]
+    text, newline = molecule.format.keep_atoms(molecule, largest), newline_of(molecule.lines[0])
+    kept = [line + newline for line in b"".join(text).splitlines()]
     return replace(molecule.format.parse(kept), is_part=True)
 
 
