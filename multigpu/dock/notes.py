@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 MANY_POSES = 1 << 30
 CPU_RATE = 1 << 20  # poses a second on one core, about
-LOPSIDED = 100  # a grid of energies has high walls and shallow wells
+LOPSIDED, WELL = 100, -0.1  # a grid of energies has high walls and shallow wells, below this
 OUTSIDE = {
     "clamp": "as at its border",
     "zero": "nothing",
@@ -56,7 +56,7 @@ def result_notes(stats: "DockStats", pocket: Pocket, outside: str, centered: boo
             " first, try `obabel IN -O OUT -h`"
         )
     low, high = float(pocket.values.min()), float(pocket.values.max())
-    if not pocket.types and ((stats.best_score or 0) < 0 or high > LOPSIDED * -low > 0):
+    if not pocket.types and ((stats.best_score or 0) < 0 or WELL > low > -high / LOPSIDED):
         yield (
             "values of the grid are scores, of which the highest win: if they are energies, turn"
             f" their sign (the grid has values from {low:.4g} to {high:.4g}, the best pose scores"
