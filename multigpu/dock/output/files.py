@@ -70,7 +70,8 @@ class DockFiles:
         pose_format(self.poses)
         # A folder of somebody's ligands is not that of an earlier run: that left its scores, too.
         table = self.scores or tables_beside(self.poses)[0]
-        check_poses(self.poses, resume and table is not None and Path(table).exists())
+        is_left = table in (None, *STDOUT) or Path(str(table)).exists()
+        check_poses(self.poses, resume and is_left)
         check_scores(self.scores)
         check_output(self.scores)
         check_output(self.report)
