@@ -195,7 +195,8 @@ def command(output: str | None, scores: str | None, report: str | None, **values
             _write_facts(job, files, reporting, started)
     skipped = len(job.stats.skipped)
     if skipped and not reporting.quiet:
-        what = f"{skipped:,} of {skipped + job.stats.ligands:,} ligands were skipped"
+        verb = "was" if skipped == 1 else "were"
+        what = f"{skipped:,} of {skipped + job.stats.ligands:,} ligands {verb} skipped"
         say(f"{what}: see {tables_beside(output)[1]}")
     print_outcome(reporting, _found(job), output)
     return SOME_SKIPPED if skipped else 0

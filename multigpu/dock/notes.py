@@ -13,12 +13,18 @@ if TYPE_CHECKING:
 
 MANY_POSES = 1 << 30
 CPU_RATE = 1 << 20  # poses a second on one core, about
-LOPSIDED = 100  # a grid of energies has high walls and shallow wells
+LOPSIDED, WELL = 100, -0.1  # a grid of energies has high walls and shallow wells, below this
 OUTSIDE = {
     "clamp": "as at its border",
     "zero": "nothing",
     "penalty": f"-{PENALTY:,.0f} for each Å² from its middle",
 }
+
+
+def _of(stats: "DockStats", count: int, one: str, more: str) -> str:
+    """Return how many of the ligands, and what follows of one or of more."""
+    noun = "ligand" if stats.ligands == 1 else "ligands"
+    return f"{count:,} of {stats.ligands:,} {noun} {one if count == 1 else more}"
 
 
 def search_notes(poses: int) -> Iterator[str]:
@@ -45,11 +51,12 @@ def result_notes(stats: "DockStats", pocket: Pocket, outside: str, centered: boo
     """
     if stats.without_hydrogens:
         yield (
-            f"{stats.without_hydrogens} of {stats.ligands} ligands have no hydrogens and were"
-            " docked without them: to add them first, try `obabel IN -O OUT -h`"
+            f"{_of(stats, stats.without_hydrogens, 'has', 'have')} no hydrogens and"
+            f" {'was' if stats.without_hydrogens == 1 else 'were'} docked without them: to add them"
+            " first, try `obabel IN -O OUT -h`"
         )
     low, high = float(pocket.values.min()), float(pocket.values.max())
-    if not pocket.types and ((stats.best_score or 0) < 0 or high > LOPSIDED * -low > 0):
+    if not pocket.types and ((stats.best_score or 0) < 0 or WELL > low > -high / LOPSIDED):
         yield (
             "values of the grid are scores, of which the highest win: if they are energies, turn"
             f" their sign (the grid has values from {low:.4g} to {high:.4g}, the best pose scores"
@@ -57,17 +64,17 @@ def result_notes(stats: "DockStats", pocket: Pocket, outside: str, centered: boo
         )
     if stats.parts:
         yield (
-            f"{stats.parts} of {stats.ligands} ligands were docked without other atoms of their"
-            " records: counter-ions and waters (--fragments skip skips such ligands), or flexible"
-            " side chains of a receptor (BEGIN_RES)"
+            f"{_of(stats, stats.parts, 'was', 'were')} docked without other atoms of the record:"
+            " counter-ions and waters (--fragments skip skips such ligands), or flexible side"
+            " chains of a receptor (BEGIN_RES)"
         )
     if stats.centroids_outside and not centered:
         distance, name = stats.farthest
         middle = ",".join(f"{x:.4g}" for x in pocket.center)
         yield (
-            f"{stats.centroids_outside} of {stats.ligands} ligands have their centroid outside of"
+            f"{_of(stats, stats.centroids_outside, 'has its', 'have their')} centroid outside of"
             f" the grid, up to {distance:.4g} Å ({name}), where scores mean nothing: --center"
-            f" {middle} puts them all in its middle"
+            f" {middle} puts all in its middle"
         )
     if stats.reaching_out:
         atoms, name = stats.most_outside

@@ -33,7 +33,7 @@ def test_search__that_takes_hours_is_estimated() -> None:
     assert list(search_notes(search_of(DockOptions()).stop)) == []
 
 
-@pytest.mark.parametrize("kind", ["scores", "turned", "walls"])
+@pytest.mark.parametrize("kind", ["scores", "rounded", "turned", "walls"])
 def test_grid__of_energies_is_noted(
     dock: Dock, library: Path, kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -41,12 +41,14 @@ def test_grid__of_energies_is_noted(
     arrays = dict(np.load(library / "pocket.npz"))
     if kind == "turned":
         arrays["grid"] = -np.abs(arrays["grid"]) - 1
+    if kind == "rounded":  # scores that a transform has left a little below 0
+        arrays["grid"] = np.maximum(arrays["grid"], 0) - 1e-6
     if kind == "walls":
         arrays["grid"] = np.where(arrays["grid"] > 0, -arrays["grid"], 1e5)
     np.savez("p.npz", **arrays)
     with caplog.at_level(logging.WARNING):
         assert dock("-o", "poses.sdf", "--center", "0,0,0", pocket="p.npz") == 0
-    assert ("if they are energies, turn their sign" in caplog.text) is (kind != "scores")
+    assert ("if they are energies, turn their sign" in caplog.text) is (kind in ("turned", "walls"))
 
 
 def test_output__among_the_ligands_is_noted_and_then_refused(

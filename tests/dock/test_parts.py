@@ -9,7 +9,7 @@ from support.docked import SOME_SKIPPED, Dock, table
 
 import multigpu
 from multigpu import InputError
-from multigpu.formats.molecules.registry import FORMATS, parse
+from multigpu.formats.molecules.registry import FORMATS, largest_fragment, parse
 
 # Methanol, and a chloride that stands between its atoms.
 ATOMS = [
@@ -77,6 +77,24 @@ RECORDS = records(ATOMS)
 
 
 @pytest.mark.parametrize("name", RECORDS)
+def test_part__keeps_the_line_ends_of_its_record(name: str) -> None:
+    text = RECORDS[name].replace("\n", "\r\n").encode()
+    part = largest_fragment(parse(text, name.rpartition(".")[2]))
+    assert part.is_part
+    assert part.text.count(b"\n") == part.text.count(b"\r\n") > 0
+
+
+def test_part__of_mol2_has_the_charges_that_are_stated() -> None:
+    """Without hydrogens they do not follow from the bonds."""
+    atoms = "1 NA 0 0 9 Na 1 L 0\n2 C 0 0 0 C.3 1 L 0\n3 O 1.4 0 0 O.3 1 L 0\n"
+    head = "@<TRIPOS>MOLECULE\nsalt\n 3 1 0 0 0\nSMALL\nUSER_CHARGES\n\n"
+    stated = "@<TRIPOS>UNITY_ATOM_ATTR\n1 1\ncharge 1\n3 1\ncharge -1\n"
+    text = f"{head}@<TRIPOS>ATOM\n{atoms}@<TRIPOS>BOND\n1 2 3 1\n{stated}"
+    part = largest_fragment(parse(text.encode(), "mol2"))
+    assert part.format.bond_graph(part).charges == {1: -1}
+
+
+@pytest.mark.parametrize("name", RECORDS)
 def test_salt__is_docked_without_its_ion_in_every_format(
     dock: Dock, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -84,7 +102,7 @@ def test_salt__is_docked_without_its_ion_in_every_format(
     layout = name.rpartition(".")[2]
     with caplog.at_level(logging.WARNING):
         assert dock("-o", f"poses.{layout}", of=name) == 0
-    assert "multigpu: 1 of 1 ligands were docked without other atoms" in caplog.text
+    assert "multigpu: 1 of 1 ligand was docked without other atoms" in caplog.text
     pose = Path(f"poses.{layout}").read_bytes()
     molecule = parse(pose, layout)
     assert molecule.elements == SALT

@@ -262,6 +262,15 @@ def test_dock__does_not_write_into_a_directory_that_is_not_empty(dock: Dock) -> 
     assert files("poses") == ["mine"]
 
 
+def test_dock__does_not_resume_into_a_directory_of_ligands(dock: Dock, library: Path) -> None:
+    """That would be said at the end of the run only, with the advice to empty the directory."""
+    Path("mine").mkdir()
+    Path("mine/a.sdf").write_bytes((library / "ligands.sdf").read_bytes())
+    with pytest.raises(UsageError, match="the directory is not empty"):
+        dock("-o", "mine/", "--resume")
+    assert files("mine") == ["a.sdf"]
+
+
 def test_dock__does_not_replace_a_file_that_is_no_table_of_errors(dock: Dock) -> None:
     Path("poses.errors.tsv").write_text("mine")
     with pytest.raises(UsageError, match=r"poses\.errors\.tsv exists and is no table of skipped"):
@@ -285,8 +294,8 @@ def test_dock__notes_ligands_outside_of_the_grid(
     with caplog.at_level(logging.WARNING):
         dock("-o", "poses.sdf", of="far.xyz")
     beside, reaching = caplog.messages[-2:]
-    assert "--center 0,0,0 puts them all in its middle" in beside
-    assert "1 of 2 ligands have their centroid outside of the grid, up to 10 Å (far)" in beside
+    assert "--center 0,0,0 puts all in its middle" in beside
+    assert "1 of 2 ligands has its centroid outside of the grid, up to 10 Å (far)" in beside
     assert (
         "the best poses of 1 of 2 ligands have atoms outside of the grid, up to 1 (far)" in reaching
     )
@@ -335,7 +344,7 @@ def test_program__shows_by_its_status_that_some_were_skipped(library: Path, tmp_
     )  # fmt: skip
     assert (ran.returncode, ran.stdout) == (SOME_SKIPPED, "")
     where = tmp_path / "poses.errors.tsv"
-    assert remarks(ran.stderr) == f"multigpu: 1 of 2 ligands were skipped: see {where}\n"
+    assert remarks(ran.stderr) == f"multigpu: 1 of 2 ligands was skipped: see {where}\n"
 
 
 def test_program__reads_ligands_from_standard_input(library: Path, tmp_path: Path) -> None:

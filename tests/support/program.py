@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # The last line of good runs, what first runs say, and what is said of simulated ligands and of a
 # scheduler on the loopback without TLS.
 OF_EVERY_RUN = re.compile(
-    r"multigpu: (compiling|.*; written to |.* ligands have no hydrogens "
+    r"multigpu: (compiling|.*; written to |.* ligands? ha(ve|s) no hydrogens "
     r"|tcp://127\.0\.0\.1:\d+ runs what anybody sends )"
 )
 

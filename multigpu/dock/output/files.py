@@ -68,7 +68,10 @@ class DockFiles:
         resume: whether the job continues an interrupted run, which may have published a directory
         """
         pose_format(self.poses)
-        check_poses(self.poses, resume)
+        # A folder of somebody's ligands is not that of an earlier run: that left its scores, too.
+        table = self.scores or tables_beside(self.poses)[0]
+        is_left = table in (None, *STDOUT) or Path(str(table)).exists()
+        check_poses(self.poses, resume and is_left)
         check_scores(self.scores)
         check_output(self.scores)
         check_output(self.report)

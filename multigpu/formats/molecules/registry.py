@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from multigpu.formats.molecules.bonds import fragments_of
+from multigpu.formats.molecules.fields import newline_of
 from multigpu.formats.molecules.ligand_format import LigandFormat
 from multigpu.formats.molecules.mol2 import MOL2
 from multigpu.formats.molecules.molecule import Molecule, check_molecule
@@ -28,8 +29,9 @@ def largest_fragment(molecule: Molecule) -> Molecule:
     largest, *others = fragments_of(molecule)
     if not others:
         return molecule
-    kept = molecule.format.parse(molecule.format.keep_atoms(molecule, largest))
-    return replace(kept, is_part=True)
+    text, newline = molecule.format.keep_atoms(molecule, largest), newline_of(molecule.lines[0])
+    kept = [line + newline for line in b"".join(text).splitlines()]
+    return replace(molecule.format.parse(kept), is_part=True)
 
 
 def parse(text: bytes, layout: str) -> Molecule:
