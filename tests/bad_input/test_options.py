@@ -174,7 +174,7 @@ WRONG_OPTIONS = [
     ("--memory-fraction 0", "--memory-fraction is 0; it must be above 0, at most 1"),
     ("--memory-fraction 1.5", "--memory-fraction is 1.5; it must be above 0, at most 1"),
     ("--memory-fraction nan", "--memory-fraction is nan; it must be above 0, at most 1"),
-    ("--memory-fraction 0.000001", "bytes of memory where"),
+    ("--memory-fraction 0.000000001", "bytes of memory where"),
     ("--max-chunk-bytes 0", "--max-chunk-bytes 0: it must be 1 or more"),
     ("--max-chunk-bytes -7", "--max-chunk-bytes -7: it must be 1 or more"),
     ("--max-chunk-bytes 1X", "'--max-chunk-bytes': '1X' is no number of bytes: give one like"),
