@@ -91,24 +91,24 @@ def stretches(path: str, wanted: Collection[int], size: int) -> Iterator[Stretch
 def containers(path: str) -> Iterator[tuple[int, int, int, int]]:
     """Yield stored begin and end, reference and number of reads of each container of a file.
 
-    Raises InputError where they do not follow each other.
+    The file is of version 3. Raises InputError where containers do not follow each other.
     """
     with errors_named(path), open(path, "rb", buffering=256) as file:  # noqa: PTH123
-        size, end, checksum = os.fstat(file.fileno()).st_size, FIRST, 4 * (file.read(5)[4] > 2)
+        size, end = os.fstat(file.fileno()).st_size, FIRST
         while (begin := end) < size:
             file.seek(begin)
             length = int.from_bytes(file.read(4), "little")
             reference, _, _, reads = (_number(file) for _ in range(4))
-            for most in (4 + checksum, 8, 4):  # records before; bases; blocks
+            for most in (8, 8, 4):  # records before; bases; blocks
                 _number(file, most)
             for _ in range(min(_number(file), size)):  # a damaged one is large
                 _number(file)  # where slices begin
             stop = file.tell()
             file.seek(begin)
             header = file.read(stop - begin)
-            if checksum and crc32(header) != int.from_bytes(file.read(4), "little"):
+            if crc32(header) != int.from_bytes(file.read(4), "little"):
                 raise InputError(path, "is damaged: the header of a container is wrong")
-            end = stop + checksum + length
+            end = stop + 4 + length
             if end > size:
                 raise InputError(path, NO_END)
             yield begin, end, reference, reads
