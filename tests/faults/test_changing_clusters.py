@@ -93,7 +93,7 @@ def test_workers__that_do_not_come_back_are_missed_after_the_timeout(
             return ask(*arguments, **options)
 
         monkeypatch.setattr(client, point, after_the_last_left)
-        with pytest.raises(Failure, match=r"^no worker has been left for 2 s \(--worker-timeout\)"):
+        with pytest.raises(Failure, match=r"^no worker has been left for 2 s \(worker_timeout\)"):
             scan_job(client=client, worker_timeout=2).to_table()
 
 

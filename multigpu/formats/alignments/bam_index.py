@@ -67,8 +67,8 @@ def _read_references(file: io.BytesIO, csi: bool) -> Iterator[Entries]:
             offset = bins[rows, 1]
         else:
             (count,) = _unpack(file, "<i")
+            offset = _int64(_unpack(file, f"<{count}Q"))  # first, as a damaged count is large
             begin = np.arange(count, dtype=np.int64) << BAI_WINDOW
-            offset = _int64(_unpack(file, f"<{count}Q"))
         if not len(bins):
             yield Entries(np.empty(0, np.int64), np.empty(0, np.int64), 0, mapped)
             continue
