@@ -11,7 +11,6 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from rdkit.Chem import Draw
 from support.docked import (
     COUNT,
     SOME_SKIPPED,
@@ -306,8 +305,9 @@ def test_dock__says_before_the_run_that_rdkit_cannot_draw(
 ) -> None:
     """As in containers without libXrender."""
     monkeypatch.delitem(sys.modules, "multigpu.dock.report", raising=False)
+    drawing = pytest.importorskip("rdkit.Chem.Draw", exc_type=ImportError)
     monkeypatch.setitem(sys.modules, "rdkit.Chem.Draw.rdMolDraw2D", None)
-    monkeypatch.delattr(Draw, "rdMolDraw2D", raising=False)
+    monkeypatch.delattr(drawing, "rdMolDraw2D", raising=False)
     with pytest.raises(UsageError, match=r"--report: RDKit cannot draw: .*libxrender1"):
         dock("--report", "r.html")
 
