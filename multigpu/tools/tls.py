@@ -22,6 +22,8 @@ def command(folder: str) -> None:
     """
     from distributed.security import Security
 
+    if not folder:
+        raise UsageError("the folder for the credentials has no name")
     made, place = Security.temporary(), Path(folder).absolute()
     settings = resources.files("multigpu.cluster.deploy").joinpath("tls.yaml").read_text()
     texts = {

@@ -23,6 +23,7 @@ def test_credentials__are_for_their_owner_and_are_not_replaced(main: Run, tmp_pa
     key = (folder / "key.pem").read_text()
     assert main("tls", str(folder)).problem == f"{folder}: cannot be written: file exists"
     assert (folder / "key.pem").read_text() == key
+    assert main("tls", "").problem == "the folder for the credentials has no name"
 
 
 def test_credentials__keep_strangers_out_and_let_the_run_in(main: Run, tmp_path: Path) -> None:
