@@ -17,7 +17,7 @@ from searches import Letters
 from multigpu.formats.sequences import records
 from multigpu.formats.sequences.signatures import read_signatures
 from multigpu.kernels.compiled.text.records import LENGTH, gather
-from multigpu.scan import simulate
+from multigpu.workloads.scan import simulate
 
 GZIP_LEVEL = 1
 READ_BASES = 150

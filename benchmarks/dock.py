@@ -18,11 +18,11 @@ from common import ROOT, Figure, repeated, require
 from data import made
 from processes import process, python
 
-from multigpu.dock.simulate import ligands, pocket
 from multigpu.formats.molecules.pockets import read_pocket
 from multigpu.formats.molecules.registry import parse
 from multigpu.formats.molecules.sdf import SDF
 from multigpu.kernels.rotation import EulerRotations, Field, Ligands, Poses, Search, reference
+from multigpu.workloads.dock.simulate import ligands, pocket
 
 GOLDEN = Path(os.environ.get("MULTIGPU_GOLDEN", ROOT.parent / "shared" / "golden"))
 POCKET = GOLDEN / "dock" / "real_1stp" / "1stp_protein.maps.fld"
@@ -209,10 +209,10 @@ def part_library(bench: Bench) -> Iterator[Figure]:
 
 def _check_plain_search(bench: Bench, count: int, rows: list[str]) -> None:
     """Require that the plain search agrees on the first ligands."""
-    from multigpu.dock.ligands import LigandLoader
-    from multigpu.dock.options import DockOptions
-    from multigpu.dock.plan import field_of, search_of
     from multigpu.formats.molecules.ligands import open_sources, read_records
+    from multigpu.workloads.dock.ligands import LigandLoader
+    from multigpu.workloads.dock.options import DockOptions
+    from multigpu.workloads.dock.plan import field_of, search_of
 
     grid = read_pocket(str(bench.pocket))
     options = DockOptions(center=tuple(float(f"{x:.3f}") for x in grid.center))

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 from multigpu.errors import Failure, InputError, UsageError
 
 if TYPE_CHECKING:
-    from multigpu.cnv.api import cnv
-    from multigpu.cnv.result import CnvResult
-    from multigpu.count.api import count
-    from multigpu.dock.api import DockResult, dock
     from multigpu.formats.tables.batch import Batch, PoseBatch
     from multigpu.formats.tables.counts import Counts, read_counts, write_counts
-    from multigpu.scan.api import ScanResult, scan
+    from multigpu.workloads.cnv.api import cnv
+    from multigpu.workloads.cnv.result import CnvResult
+    from multigpu.workloads.count.api import count
+    from multigpu.workloads.dock.api import DockResult, dock
+    from multigpu.workloads.scan.api import ScanResult, scan
 
 __version__ = "0.1.0"
 __all__ = [
@@ -41,16 +41,19 @@ __all__ = [
     "write_counts",
 ]
 
-_WORKLOADS = ("cnv", "count", "dock", "scan")  # packages that can be called
-_CLASSES = {
-    "Batch": "multigpu.formats.tables.batch",
-    "CnvResult": "multigpu.cnv.result",
-    "Counts": "multigpu.formats.tables.counts",
-    "DockResult": "multigpu.dock.api",
-    "PoseBatch": "multigpu.formats.tables.batch",
-    "ScanResult": "multigpu.scan.api",
-    "read_counts": "multigpu.formats.tables.counts",
-    "write_counts": "multigpu.formats.tables.counts",
+_HOMES = {
+    "Batch": "formats.tables.batch",
+    "CnvResult": "workloads.cnv.result",
+    "Counts": "formats.tables.counts",
+    "DockResult": "workloads.dock.api",
+    "PoseBatch": "formats.tables.batch",
+    "ScanResult": "workloads.scan.api",
+    "cnv": "workloads.cnv.api",
+    "count": "workloads.count.api",
+    "dock": "workloads.dock.api",
+    "read_counts": "formats.tables.counts",
+    "scan": "workloads.scan.api",
+    "write_counts": "formats.tables.counts",
 }
 
 
@@ -61,8 +64,6 @@ def __dir__() -> list[str]:
 
 def __getattr__(name: str) -> Any:
     """Import a public name on first use: the API brings much that `--help` does not need."""
-    if name in _WORKLOADS:
-        return import_module(f"multigpu.{name}")
-    if name in _CLASSES:
-        return getattr(import_module(_CLASSES[name]), name)
+    if name in _HOMES:
+        return getattr(import_module(f"multigpu.{_HOMES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -50,8 +50,8 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        place = f"multigpu.{name}.command" if name in WORKLOADS else f"multigpu.tools.{name}"
-        command: click.Command = importlib.import_module(place).command
+        place = f"workloads.{name}.command" if name in WORKLOADS else f"tools.{name}"
+        command: click.Command = importlib.import_module(f"multigpu.{place}").command
         if all(each.name != "version" for each in command.params):
             VERSION(command)
         return command

@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from multigpu.cnv.command import command as cnv_command
-from multigpu.count.command import command as count_command
-from multigpu.count.command import count_options
-from multigpu.dock.command import command as dock_command
-from multigpu.dock.command import request_of
 from multigpu.errors import printable
 from multigpu.run.command import answer, number_of, options_from
 from multigpu.run.options import RunOptions
-from multigpu.scan.command import command as scan_command
-from multigpu.scan.command import scan_options
+from multigpu.workloads.cnv.command import command as cnv_command
+from multigpu.workloads.count.command import command as count_command
+from multigpu.workloads.count.command import count_options
+from multigpu.workloads.dock.command import command as dock_command
+from multigpu.workloads.dock.command import request_of
+from multigpu.workloads.scan.command import command as scan_command
+from multigpu.workloads.scan.command import scan_options
 
 if TYPE_CHECKING:
-    from multigpu.cnv.plan import CnvPlan
     from multigpu.run.job import Job
-    from multigpu.scan.job import ScanJob
+    from multigpu.workloads.cnv.plan import CnvPlan
+    from multigpu.workloads.scan.job import ScanJob
 
 NORMALIZED = {
     "chromosome": "every chromosome by itself",
@@ -58,8 +58,8 @@ def _options_of(planned: click.Command) -> list[click.Parameter]:
 @command.command(params=_options_of(scan_command))
 def scan(**values: Any) -> None:
     """Show the chunk plan of `multigpu scan` with the same options."""
-    from multigpu.scan.inputs import expand_inputs
-    from multigpu.scan.job import ScanJob
+    from multigpu.workloads.scan.inputs import expand_inputs
+    from multigpu.workloads.scan.job import ScanJob
 
     inputs = expand_inputs(values["samples"], values["signatures"])
     job = ScanJob(inputs, scan_options(values), options_from(RunOptions, values))
@@ -106,7 +106,7 @@ def scan(**values: Any) -> None:
 @command.command(params=_options_of(dock_command))
 def dock(**values: Any) -> None:
     """Show the chunk plan of `multigpu dock` with the same options."""
-    from multigpu.dock.job import DockJob
+    from multigpu.workloads.dock.job import DockJob
 
     job = DockJob(request_of(values))
     # Workers get the text of the ligands: they need no files.
@@ -142,9 +142,9 @@ def cnv(**values: Any) -> None:
 
     A counts table is read. Alignments are looked at, but not counted.
     """
-    from multigpu.cnv.opening import open_plan
-    from multigpu.cnv.plan import normalized_by
-    from multigpu.cnv.request import request_from_command
+    from multigpu.workloads.cnv.opening import open_plan
+    from multigpu.workloads.cnv.plan import normalized_by
+    from multigpu.workloads.cnv.request import request_from_command
 
     job = open_plan(request_from_command(values, options_from(RunOptions, values)))
     files = list(job.uncounted)
@@ -179,8 +179,8 @@ def cnv(**values: Any) -> None:
 @command.command(params=_options_of(count_command))
 def count(**values: Any) -> None:
     """Show what `multigpu count` with the same options would count; no read is looked at."""
-    from multigpu.count.job import CountJob
     from multigpu.formats.alignments.files import files_of
+    from multigpu.workloads.count.job import CountJob
 
     run = options_from(RunOptions, values)
     job = CountJob(files_of(values["files"]), count_options(values), run)
@@ -270,8 +270,8 @@ def _search_seconds(job: "ScanJob", gpu: bool) -> float:
     from multigpu.kernels.scan.approximate import seeds
     from multigpu.kernels.scan.approximate.cpu_seed_tables import count_windows
     from multigpu.kernels.scan.cpu_patterns import pack_patterns
-    from multigpu.scan.patterns import limits_of, patterns_of
-    from multigpu.scan.plan import expected_bases
+    from multigpu.workloads.scan.patterns import limits_of, patterns_of
+    from multigpu.workloads.scan.plan import expected_bases
 
     patterns, bases = patterns_of(job.signatures, job.options), expected_bases(job.sources)
     plan = seeds.plan_seeds(

@@ -6,12 +6,12 @@ from typing import Any
 import click
 
 from multigpu.cluster.engine.output import atomic_output, check_output, is_replaced
-from multigpu.cnv.simulate import CohortDesign, simulate_cohort
-from multigpu.dock import simulate as simulate_docking
 from multigpu.formats.storage.compressed import compressed_output
 from multigpu.formats.tables.counts import write_counts
 from multigpu.run.command import BASES, Decorator, file_option, keep_inputs, options
-from multigpu.scan import simulate
+from multigpu.workloads.cnv.simulate import CohortDesign, simulate_cohort
+from multigpu.workloads.dock import simulate as simulate_docking
+from multigpu.workloads.scan import simulate
 
 
 @click.group("simulate")

@@ -12,10 +12,10 @@ from support.cohorts import SEXES, cohort, of_sexes
 
 import multigpu
 from multigpu import UsageError
-from multigpu.cnv.result import CnvResult
-from multigpu.count.options import CountOptions
 from multigpu.formats.tables import arrow
 from multigpu.formats.tables.counts import Counts, write_counts
+from multigpu.workloads.cnv.result import CnvResult
+from multigpu.workloads.count.options import CountOptions
 
 
 def cnv(given: Any, **options: Any) -> CnvResult:

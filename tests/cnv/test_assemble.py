@@ -3,10 +3,10 @@
 import numpy as np
 from support.cohorts import CPU
 
-from multigpu.cnv.job import CnvJob
-from multigpu.cnv.options import CnvOptions
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.tables.counts import Counts
+from multigpu.workloads.cnv.job import CnvJob
+from multigpu.workloads.cnv.options import CnvOptions
 
 
 def nested(compat_r: bool) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multigpu.cnv.calls import averages, copy_numbers
-from multigpu.cnv.calls import regions as cnv_regions
-from multigpu.cnv.calls.segments import NOT_CALLED, Floats, Segments, is_cnv
-from multigpu.cnv.options import CnvOptions
+from multigpu.workloads.cnv.calls import averages, copy_numbers
+from multigpu.workloads.cnv.calls import regions as cnv_regions
+from multigpu.workloads.cnv.calls.segments import NOT_CALLED, Floats, Segments, is_cnv
+from multigpu.workloads.cnv.options import CnvOptions
 
 COHORT = CnvOptions()
 

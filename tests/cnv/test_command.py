@@ -19,12 +19,12 @@ from support.cohorts import cohort, of_sexes
 from support.program import Ended
 
 from multigpu import UsageError
-from multigpu.cnv.job import CnvJob
-from multigpu.cnv.options import CnvOptions
-from multigpu.cnv.output import folder as output
-from multigpu.cnv.samples.facts import read_ploidies
-from multigpu.cnv.work import STAGES
 from multigpu.formats.tables.counts import Counts, read_counts, write_counts
+from multigpu.workloads.cnv.job import CnvJob
+from multigpu.workloads.cnv.options import CnvOptions
+from multigpu.workloads.cnv.output import folder as output
+from multigpu.workloads.cnv.samples.facts import read_ploidies
+from multigpu.workloads.cnv.work import STAGES
 
 CALLS = {
     "cnvs.tsv", "cnv_regions.tsv", "segmentation.tsv", "cnvs.bed", "segments.seg", "cnvs.vcf.gz",

@@ -9,8 +9,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from multigpu.cnv.counts_source import Columns, InFile, InMemory, copy_to_file, share_memory
 from multigpu.formats.storage import shareable
+from multigpu.workloads.cnv.counts_source import (
+    Columns,
+    InFile,
+    InMemory,
+    copy_to_file,
+    share_memory,
+)
 
 Place = Callable[[InMemory], AbstractContextManager[InFile]]
 

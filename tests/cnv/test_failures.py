@@ -11,10 +11,10 @@ from support.bams import write_alignments
 from support.cohorts import cohort
 from support.program import Run
 
-from multigpu.cnv.output import matrices
-from multigpu.cnv.work import CnvSession
-from multigpu.count.job import CountJob
 from multigpu.formats.tables.counts import write_counts
+from multigpu.workloads.cnv.output import matrices
+from multigpu.workloads.cnv.work import CnvSession
+from multigpu.workloads.count.job import CountJob
 
 FEW = ("--no-matrices", "--no-report", "--gpus", "none")
 

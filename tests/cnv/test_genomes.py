@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from multigpu.cnv.samples.genomes import (
+from multigpu.formats.alignments.regions import windows
+from multigpu.workloads.cnv.samples.genomes import (
     GENOMES,
     Genome,
     are_inside,
@@ -12,7 +13,6 @@ from multigpu.cnv.samples.genomes import (
     genome_named,
     genome_of_regions,
 )
-from multigpu.formats.alignments.regions import windows
 
 
 @pytest.mark.parametrize("genome", GENOMES, ids=lambda genome: genome.name)

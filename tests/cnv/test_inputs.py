@@ -8,14 +8,14 @@ import pytest
 from support.cohorts import cohort, of_sexes
 
 from multigpu import UsageError
-from multigpu.cnv.samples.facts import read_ploidies, read_sexes
-from multigpu.cnv.samples.inputs import (
+from multigpu.errors import several
+from multigpu.workloads.cnv.samples.facts import read_ploidies, read_sexes
+from multigpu.workloads.cnv.samples.inputs import (
     SampleInput,
     check_counting,
     rename_as_cases,
     select_chromosomes,
 )
-from multigpu.errors import several
 
 USELESS = [  # given, table of the cases, table of the controls, options in the message
     (["window"], "t", None, "--window"),

@@ -16,12 +16,12 @@ from support.examples import examples
 from multigpu import UsageError
 from multigpu.cluster.engine.codec import Codec
 from multigpu.cluster.engine.journal import Journal
-from multigpu.cnv.job import CnvJob
-from multigpu.cnv.options import CnvOptions, KeptResults
-from multigpu.cnv.result import CnvResult
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.tables.counts import Counts
 from multigpu.run.options import RunOptions
+from multigpu.workloads.cnv.job import CnvJob
+from multigpu.workloads.cnv.options import CnvOptions, KeptResults
+from multigpu.workloads.cnv.result import CnvResult
 
 FIXED = CnvOptions(seg_median=(0.3, -0.5))  # in place of R's two standard deviations of a track,
 # beyond which a gain of one copy does not lie where the track has a loss of both

@@ -10,10 +10,10 @@ import pytest
 from support.cohorts import result
 from support.markup import CONTROLS, NAMES, read
 
-from multigpu.cnv import report
-from multigpu.cnv.output import plots, text_files
-from multigpu.cnv.result import CnvResult
 from multigpu.run.report import literal
+from multigpu.workloads.cnv import report
+from multigpu.workloads.cnv.output import plots, text_files
+from multigpu.workloads.cnv.result import CnvResult
 
 
 def named() -> CnvResult:

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.cohorts import result
 
-from multigpu.cnv.output import matrices
 from multigpu.formats.alignments.regions import windows
+from multigpu.workloads.cnv.output import matrices
 
 SAMPLES = ("a", "b", "c")
 CLASSES = ("CN1", "CN2")

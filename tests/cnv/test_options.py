@@ -10,9 +10,9 @@ import pytest
 from support.golden_cnv import MODELS, OF_R_ALONE, OPTIONS, SEGMENTATIONS, load
 
 from multigpu import UsageError
-from multigpu.cnv.command import command
-from multigpu.cnv.options import CnvOptions, flag, unused_parameter_notes
-from multigpu.cnv.request import options_from_command
+from multigpu.workloads.cnv.command import command
+from multigpu.workloads.cnv.options import CnvOptions, flag, unused_parameter_notes
+from multigpu.workloads.cnv.request import options_from_command
 
 REFUSED = [
     ({"model": "other"}, "--model is 'other'; it must be cn.mops or haplo"),

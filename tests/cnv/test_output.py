@@ -7,7 +7,7 @@ import pytest
 from multigpu.cluster.engine import output as engine
 from multigpu.cluster.engine.output import LOCK
 from multigpu.cluster.errors import UsageError
-from multigpu.cnv.output import folder as output
+from multigpu.workloads.cnv.output import folder as output
 
 
 def fill(folder: Path, *names: str, text: str = "new") -> None:

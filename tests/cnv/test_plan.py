@@ -13,19 +13,19 @@ from support.program import Run
 
 from multigpu.cluster.engine.plan import Capacity
 from multigpu.cluster.engine.workload import Place
-from multigpu.cnv.chromosome import CnvSpan
-from multigpu.cnv.counts_source import InMemory
-from multigpu.cnv.job import CnvJob
-from multigpu.cnv.options import CnvOptions, KeptResults, estimate_count_bytes
-from multigpu.cnv.plan import CnvPlan, Shape, plan_memory
-from multigpu.cnv.request import CnvRequest
-from multigpu.cnv.samples.inputs import SampleInput
-from multigpu.count.job import CountJob
-from multigpu.count.options import CountOptions
 from multigpu.errors import UsageError
 from multigpu.formats.tables.counts import Counts, write_counts
 from multigpu.run.job import Crew
 from multigpu.run.options import RunOptions
+from multigpu.workloads.cnv.chromosome import CnvSpan
+from multigpu.workloads.cnv.counts_source import InMemory
+from multigpu.workloads.cnv.job import CnvJob
+from multigpu.workloads.cnv.options import CnvOptions, KeptResults, estimate_count_bytes
+from multigpu.workloads.cnv.plan import CnvPlan, Shape, plan_memory
+from multigpu.workloads.cnv.request import CnvRequest
+from multigpu.workloads.cnv.samples.inputs import SampleInput
+from multigpu.workloads.count.job import CountJob
+from multigpu.workloads.count.options import CountOptions
 
 FREE = 8 << 30  # bytes
 GENOME = [

@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from multigpu.cnv.prepare import prepare
+from multigpu.workloads.cnv.prepare import prepare
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -15,7 +15,7 @@ def test_prepare__runs_on_a_cpu() -> None:
 
 def test_prepare__is_named_before_anything_heavy_is_loaded() -> None:
     code = (
-        "import sys, multigpu.cnv.prepare\n"
+        "import sys, multigpu.workloads.cnv.prepare\n"
         "print({'numba', 'numpy', 'dask', 'pyarrow'} & set(sys.modules))"
     )
     done = subprocess.run(

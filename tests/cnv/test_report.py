@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from support.cohorts import result
 
-from multigpu.cnv import report
-from multigpu.cnv.output import overview, plots
-from multigpu.cnv.output.colours import BLUE, RED, Colours, Palette, Shade
+from multigpu.workloads.cnv import report
+from multigpu.workloads.cnv.output import overview, plots
+from multigpu.workloads.cnv.output.colours import BLUE, RED, Colours, Palette, Shade
 
 pytestmark = pytest.mark.process  # runs whole jobs
 

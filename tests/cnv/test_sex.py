@@ -11,19 +11,19 @@ import pytest
 from support.cohorts import CPU, SEXES, of_sexes
 
 import multigpu
-from multigpu.cnv import report
-from multigpu.cnv.calls import copy_numbers
-from multigpu.cnv.calls.segments import NOT_CALLED
-from multigpu.cnv.job import CnvJob, usual_copies
-from multigpu.cnv.options import CnvOptions
-from multigpu.cnv.output import matrices
-from multigpu.cnv.output.files import write_tables
-from multigpu.cnv.result import CnvResult, SegmentTable
-from multigpu.cnv.samples import sex
-from multigpu.cnv.samples.genomes import find_genome, genome_named
 from multigpu.errors import UsageError
 from multigpu.formats.tables.counts import Counts
 from multigpu.run.options import RunOptions
+from multigpu.workloads.cnv import report
+from multigpu.workloads.cnv.calls import copy_numbers
+from multigpu.workloads.cnv.calls.segments import NOT_CALLED
+from multigpu.workloads.cnv.job import CnvJob, usual_copies
+from multigpu.workloads.cnv.options import CnvOptions
+from multigpu.workloads.cnv.output import matrices
+from multigpu.workloads.cnv.output.files import write_tables
+from multigpu.workloads.cnv.result import CnvResult, SegmentTable
+from multigpu.workloads.cnv.samples import sex
+from multigpu.workloads.cnv.samples.genomes import find_genome, genome_named
 
 
 def inferred_sexes(cases: Counts, controls: Counts | None, genome: str | None) -> tuple[str, ...]:

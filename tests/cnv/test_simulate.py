@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from multigpu.cnv import simulate as simulate_counts
-from multigpu.cnv.simulate import CohortDesign, simulate_cohort
 from multigpu.errors import UsageError
 from multigpu.formats.tables.counts import read_counts
 from multigpu.tools.simulate import command
+from multigpu.workloads.cnv import simulate as simulate_counts
+from multigpu.workloads.cnv.simulate import CohortDesign, simulate_cohort
 
 COHORT = CohortDesign(
     regions=3000, samples=8, chromosomes=3, coverage=100.0, dispersion=0.0, cnvs=20,

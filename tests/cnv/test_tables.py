@@ -15,16 +15,16 @@ import pysam.bcftools
 import pytest
 from support.cohorts import cohort, result
 
-from multigpu.cnv.calls.segments import NOT_CALLED
-from multigpu.cnv.output import text_files
-from multigpu.cnv.output.colours import Colours, Palette
-from multigpu.cnv.output.files import write_tables
-from multigpu.cnv.output.vcf import check_names, write_vcf
-from multigpu.cnv.result import CnvResult, SegmentTable
-from multigpu.cnv.samples.sex import UsualCopies
 from multigpu.errors import UsageError
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.tables.tabix import LONGEST_TBI
+from multigpu.workloads.cnv.calls.segments import NOT_CALLED
+from multigpu.workloads.cnv.output import text_files
+from multigpu.workloads.cnv.output.colours import Colours, Palette
+from multigpu.workloads.cnv.output.files import write_tables
+from multigpu.workloads.cnv.output.vcf import check_names, write_vcf
+from multigpu.workloads.cnv.result import CnvResult, SegmentTable
+from multigpu.workloads.cnv.samples.sex import UsualCopies
 
 
 def with_cnvs(
@@ -109,7 +109,7 @@ def test_files__are_the_same_in_blocks_of_a_few_rows(
         return [path.read_bytes() for path in sorted((tmp_path / name).iterdir())]
 
     whole = files("whole")
-    monkeypatch.setattr("multigpu.cnv.output.text_files.CELLS", 20)
+    monkeypatch.setattr("multigpu.workloads.cnv.output.text_files.CELLS", 20)
     assert files("few") == whole
 
 

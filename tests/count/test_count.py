@@ -1,4 +1,4 @@
-"""`multigpu count` and `multigpu.count.api.count`: columns, regions, names, bad input."""
+"""`multigpu count` and `multigpu.workloads.count.api.count`: columns, regions, names, bad input."""
 
 import os
 import subprocess

@@ -10,10 +10,10 @@ from support.bams import random_rows, write_alignments
 from support.counted import ROWS, in_windows
 
 from multigpu import count
-from multigpu.count.options import CountOptions
 from multigpu.errors import UsageError
 from multigpu.formats.alignments.regions import windows
 from multigpu.formats.tables.counts_cache import CountsCache
+from multigpu.workloads.count.options import CountOptions
 
 
 def test_cache__counts_only_what_is_new(tmp_path: Path, some: str) -> None:

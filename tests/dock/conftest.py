@@ -6,7 +6,7 @@ import pytest
 from support.docked import COUNT, Dock
 
 from multigpu.cli import cli
-from multigpu.dock.simulate import ligands, pocket
+from multigpu.workloads.dock.simulate import ligands, pocket
 
 
 @pytest.fixture(scope="session")

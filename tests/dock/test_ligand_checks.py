@@ -3,8 +3,8 @@
 import pytest
 from support.ligand_texts import ETHANOL, MOL2, PDB, PDBQT, TEXTS, XYZ
 
-from multigpu.dock.ligands import is_drawn, lacks_hydrogens
 from multigpu.formats.molecules.registry import parse
+from multigpu.workloads.dock.ligands import is_drawn, lacks_hydrogens
 
 CODE = b"              3D"
 FLAT_TEXT = (

@@ -13,9 +13,9 @@ import pytest
 from support.docked import Dock
 
 from multigpu import UsageError
-from multigpu.dock.notes import search_notes
-from multigpu.dock.options import DockOptions
-from multigpu.dock.plan import search_of
+from multigpu.workloads.dock.notes import search_notes
+from multigpu.workloads.dock.options import DockOptions
+from multigpu.workloads.dock.plan import search_of
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -11,8 +11,8 @@ import pytest
 
 from multigpu.cluster.engine.output import LOCK
 from multigpu.cluster.errors import DiskFull, Failure, UsageError
-from multigpu.dock.output.files import check_poses, pose_output, tables_beside
 from multigpu.formats.tables.texts import Texts
+from multigpu.workloads.dock.output.files import check_poses, pose_output, tables_beside
 
 
 def write(path: Path, *names: str) -> None:

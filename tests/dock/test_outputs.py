@@ -14,8 +14,8 @@ from support.program import remarks
 
 import multigpu
 from multigpu import UsageError
-from multigpu.dock import plan as dock_plan
 from multigpu.formats.molecules.registry import FORMATS
+from multigpu.workloads.dock import plan as dock_plan
 
 pytestmark = pytest.mark.process  # runs whole jobs
 

@@ -11,13 +11,13 @@ from support.program import Run
 
 from multigpu.cli import cli
 from multigpu.cluster.engine.plan import Capacity, Cost
-from multigpu.dock import plan as dock_plan
-from multigpu.dock.options import DockOptions
 from multigpu.formats.molecules import ligands
 from multigpu.formats.molecules.pockets import read_pocket
 from multigpu.formats.storage.sources import Source, inspect_source
 from multigpu.kernels.rotation.memory import LEAST_SCORES, MOST_SCORES, scores_in, working_bytes
 from multigpu.run.options import RunOptions
+from multigpu.workloads.dock import plan as dock_plan
+from multigpu.workloads.dock.options import DockOptions
 
 
 def test_plan__shows_the_search_and_runs_nothing(

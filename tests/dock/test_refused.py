@@ -27,9 +27,9 @@ from support.program import ROOT, remarks
 
 import multigpu
 from multigpu import InputError, UsageError
-from multigpu.dock.options import FARTHEST
 from multigpu.formats.molecules.registry import FORMATS
 from multigpu.kernels.rotation import types
+from multigpu.workloads.dock.options import FARTHEST
 
 SEVERAL = "give one of --precision, --rotations and --rotation-file, not several"
 SEVERAL_IN_PYTHON = "give one of precision, rotations and rotation_file, not several"
@@ -304,7 +304,7 @@ def test_dock__says_before_the_run_that_rdkit_cannot_draw(
     dock: Dock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As in containers without libXrender."""
-    monkeypatch.delitem(sys.modules, "multigpu.dock.report", raising=False)
+    monkeypatch.delitem(sys.modules, "multigpu.workloads.dock.report", raising=False)
     drawing = pytest.importorskip("rdkit.Chem.Draw", exc_type=ImportError)
     monkeypatch.setitem(sys.modules, "rdkit.Chem.Draw.rdMolDraw2D", None)
     monkeypatch.delattr(drawing, "rdMolDraw2D", raising=False)

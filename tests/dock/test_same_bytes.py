@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from support.docked import SOME_SKIPPED, Dock, molecules, pdbqt, read_one_by_one, sdf
 
-from multigpu.dock import plan as dock_plan
+from multigpu.workloads.dock import plan as dock_plan
 
 
 def test_dock__gives_the_same_bytes_however_it_is_cut(

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from multigpu.dock.output.score_table import FORMATS, as_tsv, to_arrow
 from multigpu.formats.tables.batch import PoseBatch
+from multigpu.workloads.dock.output.score_table import FORMATS, as_tsv, to_arrow
 
 NAN = float("nan")
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from multigpu.cli import cli
-from multigpu.dock.simulate import BOND, ligands, pocket
 from multigpu.errors import UsageError
 from multigpu.formats.molecules.molecule import Molecule
 from multigpu.formats.molecules.pockets import read_pocket
 from multigpu.formats.molecules.registry import parse
 from multigpu.formats.molecules.sdf import SDF
+from multigpu.workloads.dock.simulate import BOND, ligands, pocket
 
 MOST_BONDS = {"C": 4, "N": 3, "O": 2, "S": 2, "F": 1, "Cl": 1}
 DIGEST = "a909e10d6d20a1b0"  # the same on every machine

@@ -101,7 +101,7 @@ class Watch:
 
     def begin(self) -> None:
         from multigpu.cluster.engine import output
-        from multigpu.cnv.output import matrices, plots
+        from multigpu.workloads.cnv.output import matrices, plots
 
         for name in CALLS:
             setattr(os, name, self._watched(name, getattr(os, name)))

@@ -21,14 +21,14 @@ from support.bgzf_data import BGZF_END, bgzf
 import multigpu
 from multigpu.cluster.engine.codec import LENGTH
 from multigpu.cluster.engine.journal import MAGIC, RECORD, Journal
-from multigpu.cnv.simulate import CohortDesign, simulate_cohort
-from multigpu.dock.api import DockJob
-from multigpu.dock.options import DockOptions
-from multigpu.dock.request import DockRequest
-from multigpu.dock.simulate import pocket
 from multigpu.formats.storage.zstandard import zstd
 from multigpu.formats.tables.counts import Counts, write_counts
 from multigpu.run.options import RunOptions
+from multigpu.workloads.cnv.simulate import CohortDesign, simulate_cohort
+from multigpu.workloads.dock.api import DockJob
+from multigpu.workloads.dock.options import DockOptions
+from multigpu.workloads.dock.request import DockRequest
+from multigpu.workloads.dock.simulate import pocket
 
 Parse = Callable[[], Any]
 MIB = 1 << 20

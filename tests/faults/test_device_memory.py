@@ -17,10 +17,10 @@ from multigpu.formats.sequences.signatures import read_signatures
 from multigpu.formats.sequences.spans import FileSpan
 from multigpu.formats.storage.sources import inspect_source
 from multigpu.kernels.scan.seeds import SeedPlan
-from multigpu.scan import search
-from multigpu.scan.options import ScanOptions
-from multigpu.scan.parts import OutputNeeds
-from multigpu.scan.work import ScanWorkload
+from multigpu.workloads.scan import search
+from multigpu.workloads.scan.options import ScanOptions
+from multigpu.workloads.scan.parts import OutputNeeds
+from multigpu.workloads.scan.work import ScanWorkload
 
 GENEROUS = 1 << 40
 OPTIONS: dict[str, dict[str, Any]] = {

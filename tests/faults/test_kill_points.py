@@ -18,7 +18,7 @@ from faults.conftest import simulate
 from faults.kill_points import KILLED, Ended, Forks, Point
 from support.bams import random_rows, write_alignments
 
-from multigpu.cnv.output.folder import MATRICES
+from multigpu.workloads.cnv.output.folder import MATRICES
 
 SEED = 1
 FEW = 3  # points of each job, unless there is time for more

@@ -9,14 +9,14 @@ from emulation import emulated
 from support.cohorts import CPU, SEXES, of_sexes
 from support.golden_cnv import load
 
-from multigpu.cnv import work as cnv
-from multigpu.cnv.backends import Backend, CpuBackend, Fetch, Staging
-from multigpu.cnv.job import CnvJob
-from multigpu.cnv.options import CnvOptions
-from multigpu.cnv.output import matrices
-from multigpu.cnv.result import CnvResult
 from multigpu.formats.tables.counts import read_counts
 from multigpu.run.options import RunOptions
+from multigpu.workloads.cnv import work as cnv
+from multigpu.workloads.cnv.backends import Backend, CpuBackend, Fetch, Staging
+from multigpu.workloads.cnv.job import CnvJob
+from multigpu.workloads.cnv.options import CnvOptions
+from multigpu.workloads.cnv.output import matrices
+from multigpu.workloads.cnv.result import CnvResult
 
 CASES: dict[str, dict[str, Any]] = {
     "two_samples": {},

@@ -11,11 +11,11 @@ import pytest
 from numpy.typing import NDArray
 
 from multigpu.cli import cli
-from multigpu.dock import plan as dock_plan
 from multigpu.formats.molecules.pockets import read_pocket
 from multigpu.formats.molecules.registry import parse
 from multigpu.kernels.rotation import Field, Ligands, Search, reference
 from multigpu.kernels.rotation.rotations import EulerRotations
+from multigpu.workloads.dock import plan as dock_plan
 
 PLAIN = [
     "few_atoms", "grid_linear_clamp", "grid_linear_zero", "grid_nearest_clamp", "many_atoms",

@@ -51,7 +51,7 @@ WAITING = """
 import time
 from itertools import count
 from pathlib import Path
-from multigpu.scan import work as scan
+from multigpu.workloads.scan import work as scan
 
 chunks = count()
 
@@ -66,7 +66,7 @@ scan.SpanReader = Waiting
 """
 JOINING = """
 from pathlib import Path
-from multigpu.scan import work as scan
+from multigpu.workloads.scan import work as scan
 
 class Joining(scan.SpanReader):
     def read(self, span):

@@ -18,11 +18,11 @@ from support.program import remarks
 from support.scan_cases import random_letters
 
 from multigpu.cluster.engine.dispatch import LINE_PER_THREAD
-from multigpu.cnv import plan as cnv_plan
-from multigpu.dock import plan as dock_plan
-from multigpu.dock.simulate import ligands, pocket
 from multigpu.formats.alignments.regions import windows
 from multigpu.formats.tables.counts import Counts, write_counts
+from multigpu.workloads.cnv import plan as cnv_plan
+from multigpu.workloads.dock import plan as dock_plan
+from multigpu.workloads.dock.simulate import ligands, pocket
 
 ROOT = Path(__file__).resolve().parents[2]
 CHUNK = ("--max-chunk-bytes", str(16 << 20), "--threads", "4", "--gpus", "none")
@@ -44,7 +44,7 @@ sys.exit(os.waitstatus_to_exitcode(status))
 LATE = """
 import sys, time
 from multigpu import cli
-from multigpu.scan import work as scan
+from multigpu.workloads.scan import work as scan
 compute, finish, done = scan.ScanSession.compute, scan.ScanSession.finish, []
 def late(self, loaded):
     if loaded.pieces.begin == 0:

@@ -17,15 +17,15 @@ import multigpu
 from multigpu.cluster.devices import memory
 from multigpu.cluster.devices.gpus import Device, Survey
 from multigpu.cluster.engine.events import Event
-from multigpu.cnv.options import COPY_NUMBER_LANES
-from multigpu.dock.options import DockOptions, docking_lanes
 from multigpu.errors import Failure, InputError, TooLittleMemory, Unreadable, UsageError
 from multigpu.formats.sequences import fastq
 from multigpu.formats.storage import sources
 from multigpu.run import options as run_options
 from multigpu.run.job import KEPT, Job, deployment
 from multigpu.run.options import MOST, Lanes, RunOptions
-from multigpu.scan.options import SCAN_LANES, SCAN_RATE, scan_lanes
+from multigpu.workloads.cnv.options import COPY_NUMBER_LANES
+from multigpu.workloads.dock.options import DockOptions, docking_lanes
+from multigpu.workloads.scan.options import SCAN_LANES, SCAN_RATE, scan_lanes
 
 READS = "".join(f"@read{n}\nACGTACGTTTGA\n+\nIIIIIIIIIIII\n" for n in range(200))
 

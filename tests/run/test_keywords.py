@@ -4,8 +4,6 @@ import inspect
 import pickle
 import pydoc
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +11,9 @@ import numpy as np
 import pytest
 
 import multigpu
-from multigpu.cnv.result import CnvResult
 from multigpu.formats.alignments.regions import windows
-from multigpu.scan.simulate import signatures
+from multigpu.workloads.cnv.result import CnvResult
+from multigpu.workloads.scan.simulate import signatures
 
 NAMES = ("scan", "count", "cnv", "dock")
 named = pytest.mark.parametrize("name", NAMES)
@@ -38,34 +36,10 @@ def test_help__names_the_functions() -> None:
 
 
 @named
-def test_help__shows_a_function_although_a_package_has_its_name(name: str) -> None:
+def test_help__describes_a_function(name: str) -> None:
     text = pydoc.plain(pydoc.render_doc(getattr(multigpu, name)))
-    assert re.search(rf"^    {name}\(.*\n( .*\n)* +Return ", text, re.MULTILINE)
+    assert re.search(rf"^{name}\(.*\n( .*\n)* +Return ", text, re.MULTILINE)
     assert list(inspect.signature(getattr(multigpu, name)).parameters)[-1] in ("run", "options")
-
-
-@named
-@pytest.mark.parametrize(
-    "before", ["", "import multigpu.{0}.command", "import multigpu.{0}.api, multigpu.{0}.work"]
-)
-def test_a_function__is_the_same_whatever_was_imported_before(name: str, before: str) -> None:
-    """Python binds the name of a package to its module as soon as the package is imported."""
-    program = f"""
-import multigpu
-{before.format(name)}
-from multigpu import {name} as imported
-from multigpu.{name}.api import {name} as function
-import multigpu.{name} as package
-assert imported is multigpu.{name} is package, "not one object"
-assert package.{name} is function and callable(imported)
-try:
-    imported(no_such_keyword=1)
-except TypeError as error:
-    assert "{name}()" in str(error), error
-else:
-    raise AssertionError("the function was not called")
-"""
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
 
 
 @named

@@ -14,15 +14,15 @@ from fsspec.implementations.memory import MemoryFileSystem
 from support.cohorts import cohort
 
 import multigpu
-from multigpu.cnv.job import CnvJob
-from multigpu.cnv.options import CnvOptions, KeptResults
-from multigpu.dock.simulate import ligands, pocket
 from multigpu.errors import UsageError
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.molecules.pockets import Pocket, read_pocket
 from multigpu.formats.storage.fingerprints import digest
 from multigpu.formats.tables.counts import Counts
 from multigpu.run.options import RunOptions
+from multigpu.workloads.cnv.job import CnvJob
+from multigpu.workloads.cnv.options import CnvOptions, KeptResults
+from multigpu.workloads.dock.simulate import ligands, pocket
 
 READS = "".join(
     f"@r{i}\n{'ACGTTGCA'[i % 8 :]}GGATTACAGG\n+\n{'I' * (18 - i % 8)}\n" for i in range(60)

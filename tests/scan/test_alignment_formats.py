@@ -17,8 +17,8 @@ from support.scanned import OTHER, Scan, fasta, fastq
 
 from multigpu.cli import cli
 from multigpu.errors import Failure, InputError, UsageError
-from multigpu.scan.job import ScanJob
-from multigpu.scan.parts import OutputNeeds
+from multigpu.workloads.scan.job import ScanJob
+from multigpu.workloads.scan.parts import OutputNeeds
 
 pytestmark = pytest.mark.process  # runs whole jobs
 

@@ -20,9 +20,9 @@ import multigpu
 from multigpu import Batch, UsageError
 from multigpu.kernels.scan import Chunk, Patterns
 from multigpu.kernels.scan.approximate import Limits, reference
-from multigpu.scan import search
-from multigpu.scan.ambiguity import ShortGaps
-from multigpu.scan.search import EditSearch, PlaceSearch
+from multigpu.workloads.scan import search
+from multigpu.workloads.scan.ambiguity import ShortGaps
+from multigpu.workloads.scan.search import EditSearch, PlaceSearch
 
 pytestmark = pytest.mark.process  # runs whole jobs
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from multigpu import InputError, scan
-from multigpu.scan.api import ScanResult
+from multigpu.workloads.scan.api import ScanResult
 
 pytestmark = pytest.mark.process  # runs whole jobs
 

@@ -14,8 +14,8 @@ from multigpu.formats.storage import sources
 from multigpu.formats.storage.sources import Source, plain_bytes
 from multigpu.kernels.scan.approximate import alignment
 from multigpu.run.options import RunOptions
-from multigpu.scan.options import ScanOptions
-from multigpu.scan.plan import ScanPlan, plan_scan
+from multigpu.workloads.scan.options import ScanOptions
+from multigpu.workloads.scan.plan import ScanPlan, plan_scan
 
 FREE = 100 << 30  # bytes on each GPU
 MUCH = Source("a.fq", 1 << 40, "none", "fastq")

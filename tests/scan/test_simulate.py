@@ -15,8 +15,8 @@ from support.program import Run
 from multigpu.errors import Failure, UsageError
 from multigpu.formats.sequences.signatures import read_signatures
 from multigpu.kernels.bases import encode
-from multigpu.scan import simulate
 from multigpu.tools.simulate import command
+from multigpu.workloads.scan import simulate
 
 SAMPLES: dict[str, Any] = {
     "clean": 30, "infected": 10, "min_signatures": 1, "max_signatures": 3,

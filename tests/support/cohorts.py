@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from multigpu.cnv.job import CnvJob
-from multigpu.cnv.options import CnvOptions
-from multigpu.cnv.output import matrices
-from multigpu.cnv.result import CnvResult
-from multigpu.cnv.simulate import CohortDesign, Truth, simulate_cohort
 from multigpu.formats.alignments.regions import windows
 from multigpu.formats.tables.counts import Counts
 from multigpu.run.options import RunOptions
+from multigpu.workloads.cnv.job import CnvJob
+from multigpu.workloads.cnv.options import CnvOptions
+from multigpu.workloads.cnv.output import matrices
+from multigpu.workloads.cnv.result import CnvResult
+from multigpu.workloads.cnv.simulate import CohortDesign, Truth, simulate_cohort
 
 SMALL: dict[str, Any] = {
     "regions": 1500, "samples": 6, "chromosomes": 3, "coverage": 80.0, "dispersion": 0.005,

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from multigpu.dock import ligands
 from multigpu.formats.molecules.registry import FORMATS, parse
+from multigpu.workloads.dock import ligands
 
 COUNT = 30  # ligands of the library
 SOME_SKIPPED = 3  # exit status

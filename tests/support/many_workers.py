@@ -17,7 +17,7 @@ from typing import Any
 from distributed import Worker
 
 import multigpu
-from multigpu.scan import work as scan
+from multigpu.workloads.scan import work as scan
 
 
 async def run_worker(file: str, host: str, folder: str) -> None:

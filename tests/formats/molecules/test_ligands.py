@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from support.ligand_texts import ETHANOL, MANY, TEXTS
 
 from multigpu.cluster.engine.plan import Cost
-from multigpu.dock.plan import DockPlan, dock_spans
 from multigpu.errors import InputError
 from multigpu.formats.molecules import ligands
 from multigpu.formats.molecules.ligands import LigandRecords, open_sources, read_records
 from multigpu.formats.molecules.registry import FORMATS
 from multigpu.formats.storage.sources import expand
+from multigpu.workloads.dock.plan import DockPlan, dock_spans
 
 
 def cut(text: bytes, ends: list[int]) -> list[bytes]:

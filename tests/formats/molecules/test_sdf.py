@@ -8,7 +8,6 @@ import pytest
 from support.examples import trials
 from support.ligand_texts import is_clear
 
-from multigpu.dock.ligands import lacks_hydrogens
 from multigpu.formats.molecules import sdf
 from multigpu.formats.molecules.columns import LigandColumns, write_poses
 from multigpu.formats.molecules.molecule import MoleculeError, Positions
@@ -16,6 +15,7 @@ from multigpu.formats.molecules.poses import render
 from multigpu.formats.molecules.registry import FORMATS, parse
 from multigpu.formats.tables.texts import Texts
 from multigpu.kernels.compiled.text.sdf import COORDINATES
+from multigpu.workloads.dock.ligands import lacks_hydrogens
 
 REGULAR = b"""ethanol
   test              3D

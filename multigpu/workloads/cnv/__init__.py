@@ -1,0 +1,1 @@
+"""Copy-number variants from read counts, by the cn.MOPS pipeline."""

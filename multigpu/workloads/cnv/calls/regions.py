@@ -1,0 +1,94 @@
+"""CNV regions: where any sample has a CNV, and which CNVs and regions share a base."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.workloads.cnv.calls.segments import Indices, Rows, Spans, rows_of_spans
+
+PAIRS_AT_A_TIME = 1 << 18  # CNVs and regions that are compared together: they fit into a cache
+
+
+def union(first: Rows, stop: Rows) -> Spans:
+    """Return the spans in ascending order, joined where they overlap or touch."""
+    if not len(first):
+        return first, stop
+    order = np.argsort(first, kind="stable")
+    first, stop = first[order], stop[order]
+    reached = np.maximum.accumulate(stop)
+    begins = np.flatnonzero(np.r_[True, first[1:] > reached[:-1]])
+    ends = np.r_[begins[1:] - 1, len(first) - 1]
+    return first[begins], reached[ends]
+
+
+def union_in_bases(first: Rows, stop: Rows, start: Rows, end: Rows) -> Spans:
+    """Return the union of spans, where a gap between the bases of two rows divides them."""
+    begin, reached = union(start[first], end[stop - 1])
+    rows = np.searchsorted(np.maximum.accumulate(end), reached)
+    return np.searchsorted(start, begin), rows + 1
+
+
+def last_bases(end: Rows, first: Rows, stop: Rows, compat_r: bool) -> Rows:
+    """Return the last base of each span: that of its farthest region; R takes its last region's.
+
+    end  last bases of the regions of a chromosome, whose starts ascend
+    """
+    if compat_r or (end[1:] >= end[:-1]).all():
+        return np.asarray(end[stop - 1])
+    borders = np.column_stack([first, stop]).ravel()
+    return np.asarray(np.maximum.reduceat(np.append(end, 0), borders)[::2])
+
+
+def region_copy_numbers(
+    *,
+    start: Rows,
+    end: Rows,
+    cnv_start: Rows,
+    cnv_end: Rows,
+    sample: Indices,
+    copy_number: Indices,
+    samples: int,
+    unchanged: int | Indices,
+) -> Indices:
+    """Return [regions, samples]: the copy number of the sample's first CNV that overlaps.
+
+    Positions are bases; chromosomes follow each other. `unchanged` stands where there is no CNV.
+    """
+    result = np.full((len(start), samples), unchanged, np.int32)
+    for cnv, region in overlaps(start, end, cnv_start, cnv_end):
+        result[region, sample[cnv]] = copy_number[cnv]  # of several, the one written last stays
+    return result
+
+
+def overlaps(
+    start: Rows, end: Rows, cnv_start: Rows, cnv_end: Rows
+) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Yield blocks of all (CNVs, regions) that share a base, from the last CNV to the first.
+
+    Regions stand in any order and may overlap each other. By their starts, those that can share a
+    base with a CNV follow each other: the first of them is the first to reach beyond the CNV's
+    start (or one before it), and the last is the last to start before its end.
+    """
+    order = np.argsort(start, kind="stable")
+    first = np.searchsorted(np.maximum.accumulate(end[order]), cnv_start, "right")
+    counts = np.maximum(np.searchsorted(start[order], cnv_end) - first, 0)
+    backwards = np.arange(len(counts))[::-1]
+    block = np.cumsum(counts[backwards]) // PAIRS_AT_A_TIME
+    for few in np.split(backwards, np.flatnonzero(np.diff(block)) + 1):
+        cnv = np.repeat(few, counts[few])
+        region = order[rows_of_spans(first[few], counts[few])]
+        touched = end[region] > cnv_start[cnv]
+        yield cnv[touched], region[touched]
+
+
+def count_carriers(start: Rows, end: Rows, sample: Indices) -> Rows:
+    """Return int64[CNVs]: the number of samples with a CNV that shares a base with each.
+
+    Positions are bases; chromosomes follow each other.
+    """
+    found, samples = np.zeros(len(start), np.int64), int(sample.max(initial=0)) + 1
+    for cnv, other in overlaps(start, end, start, end):  # all others of a CNV at a time
+        pairs = np.unique(cnv * samples + sample[other])
+        found += np.bincount(pairs // samples, minlength=len(found))
+    return found

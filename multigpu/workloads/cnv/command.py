@@ -1,0 +1,136 @@
+"""The command `multigpu cnv`."""
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from multigpu.cluster.engine.events import now
+from multigpu.run.command import (
+    FILE,
+    RUN,
+    SUMMARY,
+    WATCH,
+    Reporting,
+    check_outputs,
+    keep_inputs,
+    number_of,
+    options,
+    options_from,
+    print_outcome,
+    say,
+    start_workers,
+    watch,
+)
+from multigpu.run.options import RunOptions
+from multigpu.workloads.cnv.command_options import CALLING, MODEL, NORMALIZATION, OUTPUT
+from multigpu.workloads.cnv.options import OutputOptions, copy_number_lanes, estimate_count_bytes
+from multigpu.workloads.cnv.prepare import prepare
+from multigpu.workloads.count.command import COUNT, reads_found
+
+if TYPE_CHECKING:
+    from multigpu.formats.tables.counts import Counts
+    from multigpu.workloads.cnv.job import CnvJob
+    from multigpu.workloads.cnv.request import CnvRequest
+    from multigpu.workloads.cnv.result import CnvResult
+    from multigpu.workloads.count.job import CountJob
+
+
+@click.command()
+@click.argument("inputs", nargs=-1, type=FILE, metavar="INPUT...")
+@options(OUTPUT, MODEL, NORMALIZATION, CALLING, COUNT, RUN, SUMMARY, WATCH)
+def command(**values: Any) -> None:
+    """Call copy-number variants by cn.MOPS.
+
+    INPUT is one table of read counts (`multigpu count` makes it), or BAM and CRAM files, one a
+    sample, or directories with them, which are counted first. DIR gets
+    cnvs, CNV regions and segments as tables, VCF, BED and SEG, the matrices as a Zarr store, and a
+    report.
+    """
+    started = now()
+    run, reporting = options_from(RunOptions, values), options_from(Reporting, values)
+    outputs = options_from(OutputOptions, values)
+    counting = values["window"], values["regions"]
+    size = sum(estimate_count_bytes(values[name], *counting) for name in ("inputs", "controls"))
+    lanes = copy_number_lanes(size)
+    with start_workers(run, reporting, lanes, prepare=prepare) as workers:
+        # Workers start while the modules of the run load.
+        from multigpu.formats.tables.counts import write_counts
+        from multigpu.workloads.cnv.opening import open_job
+        from multigpu.workloads.cnv.output import files, folder, vcf
+        from multigpu.workloads.cnv.request import request_from_command
+        from multigpu.workloads.cnv.summary import write_cnv_summary
+
+        request = request_from_command(values, run)
+        _check_files(request, outputs, reporting)
+        with folder.output_folder(outputs.output, run.resume) as hidden:
+            job = open_job(
+                request,
+                count_cache=str(hidden / folder.KEPT_COUNTS),
+                count=partial(_count_alignments, reporting),
+                keep_counts=partial(write_counts, str(hidden / folder.COUNTS)),
+                lanes=lanes,
+                coming=workers,
+                journal=hidden / folder.JOURNAL,
+            )
+            if outputs.vcf:
+                vcf.check_names(job.cohort.regions.names)
+            results = partial(_results_so_far, job)
+            with watch(job, reporting, name="cnv", results=results), job.keep_journal():
+                result = files.run_to_folder(job, hidden, outputs, request)
+                if reporting.summary:
+                    write_cnv_summary(
+                        reporting.summary, job, result, request, outputs.output, started
+                    )
+    _print_result(result, outputs, reporting)
+
+
+def _check_files(request: "CnvRequest", outputs: OutputOptions, reporting: Reporting) -> None:
+    """Raise UsageError for outputs that cannot be written, or would replace an input."""
+    from multigpu.workloads.cnv.output.folder import COUNTS, FILES
+
+    others = [request.counting.regions, request.ploidy, request.sex]
+    inputs = [path for path in (*request.paths, *others) if path]
+    names = [*FILES, COUNTS] if request.cases.is_alignments else FILES
+    written = [str(Path(outputs.output) / name) for name in names]
+    keep_inputs(inputs, *check_outputs(reporting), *written)
+    folder = Path(outputs.output or "/").absolute()
+    if not reporting.quiet and any(folder == Path(path).absolute().parent for path in inputs):
+        note = f"results stand among the inputs in {outputs.output}: -o NEWFOLDER keeps them apart"
+        click.echo(f"multigpu: note: {note}", err=True)
+
+
+def _count_alignments(reporting: Reporting, job: "CountJob") -> "Counts":
+    """Count alignments with progress; log and timeline are those of the calls."""
+    shown = replace(reporting, log_json=None, trace=None)
+    with watch(job, shown, name="count", results=partial(reads_found, job)):
+        return job.counts()
+
+
+def _results_so_far(job: "CnvJob") -> str:
+    """Return what a run has found so far, and the shares of its time."""
+    from multigpu.workloads.cnv.work import STAGES
+
+    found, spent = f"{job.stats.cnvs:,} CNVs", job.stats.seconds
+    total = sum(spent.get(stage, 0.0) for stage in STAGES)
+    if not total:
+        return found
+    shares = [f"{stage} {100 * spent.get(stage, 0.0) / total:.0f} %" for stage in STAGES]
+    return f"{found}; {', '.join(shares)}"
+
+
+def _print_result(result: "CnvResult", outputs: OutputOptions, reporting: Reporting) -> None:
+    """Print the notes and a line about the result, with what to open first."""
+    if not reporting.quiet:
+        for note in result.notes:
+            say(f"note: {note}")
+    carriers = len(set(result.called.sample.tolist()))
+    found = f"{number_of(len(result.called), 'CNV')} in {carriers:,} of"
+    found += f" {number_of(len(result.samples), 'sample')}"
+    found += f", {number_of(len(result.called_regions), 'CNV region')}"
+    place = outputs.output
+    if outputs.report:
+        place = f"{place}: open {PurePath(place) / 'report.html'} in a browser"
+    print_outcome(reporting, found, place)

@@ -1,0 +1,310 @@
+"""A copy-number run: planned, opened on counts, and run once."""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from heapq import nlargest
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.cluster.engine.codec import Codec
+from multigpu.cluster.workers.worker import Outcome
+from multigpu.errors import UsageError
+from multigpu.formats.alignments.regions import Regions
+from multigpu.formats.storage.fingerprints import digest
+from multigpu.formats.tables.counts import Counts
+from multigpu.kernels.normalization import cpu as normalization
+from multigpu.run import fitness
+from multigpu.run.fitness import Expected
+from multigpu.run.job import NO_FILE, Crew, Job, JobStats, check_unchanged, describe_inputs
+from multigpu.run.options import Lanes, RunOptions
+from multigpu.workloads.cnv.calls.assemble import Assembler
+from multigpu.workloads.cnv.chromosome import CnvPart, CnvSpan
+from multigpu.workloads.cnv.counts_source import (
+    CountsSource,
+    InFile,
+    InMemory,
+    copy_to_file,
+    share_memory,
+)
+from multigpu.workloads.cnv.normalization import cores, coverages_of_genome, size_factors_of_genome
+from multigpu.workloads.cnv.notes import (
+    FEWEST_SEGMENTED,
+    advice,
+    count_notes,
+    notes_by_chromosome,
+    sex_notes,
+)
+from multigpu.workloads.cnv.options import CnvOptions, KeptResults, copy_number_lanes
+from multigpu.workloads.cnv.output import matrices
+from multigpu.workloads.cnv.plan import CnvPlan, Shape, plan_memory, plan_spans
+from multigpu.workloads.cnv.result import CnvResult
+from multigpu.workloads.cnv.samples.checks import check_counts
+from multigpu.workloads.cnv.samples.cohort import Cohort
+from multigpu.workloads.cnv.samples.genomes import X_NAMES, chromosome_lengths, chromosome_number
+from multigpu.workloads.cnv.samples.sex import Coverage, UsualCopies
+from multigpu.workloads.cnv.work import PART_CLASSES, CnvWorkload
+
+
+@dataclass
+class CnvStats(JobStats):
+    """Facts about the progress of a run; a chunk is a chromosome."""
+
+    cnvs: int = 0
+
+    def add(self, outcome: Outcome[CnvPart]) -> None:
+        """Count a finished chromosome and its CNVs."""
+        super().add(outcome)
+        self.cnvs += int(outcome.part.called.sum())
+
+
+class PlannedCnvJob(Job):
+    """A run whose chromosomes are planned; its reads need not be counted yet.
+
+    uncounted     alignments that are still to be counted
+    infers_sexes  whether sexes are still to be inferred, so that a chromosome may be compared in
+                  fewer samples than planned
+    """
+
+    uncounted: Sequence[str] = ()
+    infers_sexes = False
+    count_bytes = 4
+
+    def __init__(
+        self, cohort: Cohort, options: CnvOptions, run: RunOptions, lanes: Lanes, **settings: Any
+    ) -> None:
+        super().__init__(run, lanes, **settings)
+        self.cohort, self.options = cohort, options
+        self.spans = plan_spans(cohort, options)
+        self.notes: list[str] = []
+
+    @property
+    def chunks(self) -> int | None:
+        """Number of chromosomes."""
+        return len(self.spans)
+
+    def plan(self, crew: Crew | None = None) -> CnvPlan:
+        """Return how chromosomes come to the devices of a crew, or of this machine."""
+        regions, columns, cases = self.cohort.regions, self.cohort.names, self.cohort.cases
+        shape = Shape(len(regions), len(columns), len(cases), self.count_bytes)
+        about = (self.spans, shape, self.options, self.run)
+        return self.fit(crew, lambda here: plan_memory(*about, here, in_process=self.in_process))
+
+
+class CnvJob(PlannedCnvJob):
+    """Stages 2 to 5 on a table of counts: opened (all is checked), and run once.
+
+    controls  counts of the same regions, for the model "reference" and no other
+    ploidy, sexes, sex_coverage, genome, references: see `Cohort`
+    inputs    files of the counts, which must not change until a run is resumed
+    lanes     with which workers were started; None: by the size of the counts
+    settings  see `Job`
+    """
+
+    def __init__(
+        self,
+        counts: Counts,
+        options: CnvOptions,
+        run: RunOptions,
+        *,
+        controls: Counts | None = None,
+        ploidy: tuple[int, ...] | None = None,
+        sexes: tuple[str, ...] = (),
+        sex_coverage: Coverage | None = None,
+        genome: str | None = None,
+        references: Mapping[str, int] | None = None,
+        inputs: Sequence[str] = (),
+        lanes: Lanes | None = None,
+        **settings: Any,
+    ) -> None:
+        check_counts(counts, controls, options)
+        cohort = Cohort(
+            regions=counts.regions,
+            cases=counts.samples,
+            controls=controls.samples if controls else (),
+            ploidy=ploidy,
+            sexes=sexes,
+            sex_coverage=sex_coverage,
+            genome_name=genome,
+            references=references or {},
+        )
+        lanes = lanes or copy_number_lanes(counts.values.nbytes)
+        super().__init__(cohort, options, run, lanes, **settings)
+        self.values: NDArray[Any] = counts.values
+        if controls is not None:
+            self.values = np.hstack([counts.values, controls.values])
+        self.count_bytes = self.values.itemsize
+        self.stats: CnvStats = CnvStats()
+        self.inputs = inputs
+        sums = [normalization.Counts(self.values[s.rows], cores()).sums() for s in self.spans]
+        self._sums = np.concatenate(sums)
+        self.sums = np.array([each.sum(axis=0) for each in sums])  # [chromosomes, columns]
+        self.totals = self.sums.sum(axis=0)
+        self._check_reads()
+        self.notes += count_notes(counts, controls, options, self.totals)
+        self.notes += sex_notes(cohort, self.spans)
+
+    def _check_reads(self) -> None:
+        """Raise UsageError for a sample without reads that is compared on any chromosome."""
+        if not self.options.is_normalized:
+            return
+        compared = np.zeros(len(self.cohort.names), np.bool_)
+        for span in self.spans:
+            compared[slice(None) if span.columns is None else list(span.columns)] = True
+        if (without := np.flatnonzero(compared & (self.totals == 0))).size:
+            name = self.cohort.names[without[0]]
+            raise UsageError(f"sample {name} has no reads: leave it out")
+
+    # ---- running ------------------------------------------------------------------------------
+
+    def result(
+        self,
+        keep: tuple[str, ...] = (),
+        store: Path | None = None,
+        shown: int = 0,
+        scratch: Path | None = None,
+    ) -> CnvResult:
+        """Run the job and return its result; see `KeptResults` for `keep`, `store` and `shown`.
+
+        scratch  a folder that workers on other machines see; None: that for temporary files
+
+        Raises UsageError for counts that cannot be normalized, modelled or segmented.
+        """
+        kept = KeptResults(matrices=keep, store=store, shown=shown)
+        parts = self._run(kept, scratch)
+        del self.values  # the tables need memory, too
+        return self._assemble(parts, kept)
+
+    def _run(self, kept: KeptResults, scratch: Path | None) -> list[CnvPart]:
+        """Return the parts of all chromosomes, in their order."""
+        with ExitStack() as stack:
+            source = self._source(stack, scratch)
+            shared = [source.values.path] if isinstance(source, InFile) else []
+            crew = self.crew(stack, shared, [str(kept.store.parent)] if kept.store else [])
+            inputs = describe_inputs(self.inputs)
+            if self.keeps_journal:
+                # Of what is no file, the counts tell what it was.
+                files = {name: state for name, state in inputs.items() if state != NO_FILE}
+                self.open_journal({**self.description(kept), **files}, {}, Codec(PART_CLASSES))
+            if kept.store is not None and not self.resuming:
+                place = self.cohort.regions, self.cohort.cases, self.options.classes
+                matrices.create(kept.store, *place, kept.matrices)
+            elif kept.store is not None and not kept.store.is_dir():
+                raise UsageError(f"{kept.store.name} is missing: start over, without --resume")
+            workload = self.workload(source, kept, crew.expected)
+            outcomes = self.run_spans(crew, workload, self.skip_finished(iter(self.spans)))
+            parts = [outcome.part for outcome in outcomes]
+            check_unchanged(inputs, self.inputs)
+        return parts
+
+    def _source(self, stack: ExitStack, scratch: Path | None) -> CountsSource:
+        """Return where workers find the counts."""
+        regions = self.cohort.regions
+        counts = InMemory(values=self.values, start=regions.start, end=regions.end)
+        if self.in_process:
+            return counts
+        kept = copy_to_file(counts, scratch) if self.remote else share_memory(counts)
+        return stack.enter_context(kept)
+
+    def workload(
+        self, source: CountsSource, kept: KeptResults, expected: Expected | None
+    ) -> CnvWorkload:
+        """Return what workers need to know of the job."""
+        factors, notes = size_factors_of_genome(self.values, self.cohort, self.spans, self.options)
+        self.notes += notes
+        # On a CPU chromosomes take turns, and each has all threads of its worker.
+        threads = (self.run.threads or cores()) // max(1, self.run.processes)
+        return CnvWorkload(
+            key=uuid.uuid4().hex,
+            options=self.options,
+            counts=source,
+            samples=self.cohort.names,
+            cases=len(self.cohort.cases),
+            totals=self.totals,
+            factors=factors,
+            coverages=coverages_of_genome(self.values, self.spans, self.options),
+            is_segmented=len(self.values) >= FEWEST_SEGMENTED,
+            kept=kept,
+            threads=max(1, threads),
+            chunk_bytes=self.run.chunk_bytes(),
+            memory_fraction=self.run.memory_fraction,
+            expected=expected,
+        )
+
+    # ---- what a journal is about --------------------------------------------------------------
+
+    def description(self, kept: KeptResults) -> dict[str, str]:
+        """Return what must be the same, as the inputs, for a run to continue this one's journal."""
+        cohort, stored = self.cohort, "stored" if kept.store else "kept"
+        return {
+            "program": fitness.program(),
+            "job": "cnv",
+            "matrices": f"{', '.join(kept.matrices) or 'none'}, {stored}",
+            "figures": str(kept.shown),
+            **{f"option {name}": str(value) for name, value in asdict(self.options).items()},
+            "samples": (
+                f"{len(cohort.names)}, content {digest(replace(cohort, regions=Regions.of([])))}"
+            ),
+            "regions": f"{len(cohort.regions):,} in {len(self.spans)} chromosomes",
+            "counts": f"content {digest((cohort.regions, self.values))}",
+        }
+
+    # ---- the result ---------------------------------------------------------------------------
+
+    def _assemble(self, parts: list[CnvPart], kept: KeptResults) -> CnvResult:
+        cohort, options, regions = self.cohort, self.options, self.cohort.regions
+        usual = usual_copies(cohort, self.spans, options.usual_copies)
+        for part in parts:
+            if part.left_out:
+                usual.copies[regions.chrom[part.begin]] = 0
+        left_out = [part.left_out for part in parts if part.left_out]
+        if left_out and len(left_out) == sum(span.columns != () for span in self.spans):
+            raise UsageError(left_out[0])
+        assembler = Assembler(
+            parts=parts, regions=regions, samples=len(cohort.cases), options=options, usual=usual
+        )
+        segments = assembler.segments()
+        cnvs = segments.take(segments.cnv)
+        pieces = [piece for part in parts for piece in part.pieces]
+        if kept.store is not None:
+            matrices.write_rest(kept.store, pieces)
+            pieces = []
+        windows = [window for part in parts for window in part.windows]
+        largest = nlargest(kept.shown, range(len(windows)), key=lambda k: windows[k].length)
+        notes = [*self.notes, *notes_by_chromosome(parts)]
+        notes += advice(segments, cohort, self.spans, self.sums, options)
+        return CnvResult(
+            options=options,
+            regions=regions,
+            samples=cohort.cases,
+            controls=cohort.controls,
+            segments=segments,
+            called_regions=assembler.cnv_regions(cnvs),
+            classes=np.concatenate([part.classes for part in parts]),
+            robust_regions=assembler.robust_regions(cnvs),
+            sex=cohort.sexes,
+            ploidy=cohort.ploidy,
+            kept=tuple(pieces),
+            windows=tuple(windows[k] for k in sorted(largest)),
+            notes=tuple(notes),
+            usual=usual,
+            lengths=chromosome_lengths(cohort.genome, regions, cohort.references),
+            sex_coverage=cohort.sex_coverage,
+        )
+
+
+def usual_copies(cohort: Cohort, spans: Sequence[CnvSpan], usual: int) -> UsualCopies:
+    """Return the usual copies of the cases: by sex where the spans have them so, else `usual`."""
+    regions, shape = cohort.regions, (len(cohort.regions.names), len(cohort.names))
+    copies: NDArray[np.int8] = np.full(shape, usual, np.int8)
+    by_sex = [span for span in spans if span.copies is not None]
+    for span in by_sex:
+        row = copies[regions.chrom[span.first]]
+        row[:] = 0
+        row[slice(None) if span.columns is None else list(span.columns)] = span.copies
+    x = chromosome_number(regions, X_NAMES)
+    return UsualCopies(copies=copies[:, : len(cohort.cases)], x=x, par=cohort.par if by_sex else ())

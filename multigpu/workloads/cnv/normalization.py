@@ -1,0 +1,91 @@
+"""Normalization that needs all chromosomes at once, and what it makes of fractions of reads."""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.errors import UsageError
+from multigpu.kernels.normalization import NormalizationError
+from multigpu.kernels.normalization import cpu as normalization
+from multigpu.kernels.normalization.types import groups
+from multigpu.workloads.cnv.calls.segments import Floats
+from multigpu.workloads.cnv.chromosome import CnvSpan
+from multigpu.workloads.cnv.kernel_options import normalization_options
+from multigpu.workloads.cnv.options import CnvOptions
+from multigpu.workloads.cnv.samples.cohort import Cohort
+
+
+def size_factors_of_genome(
+    values: NDArray[Any], cohort: Cohort, spans: Sequence[CnvSpan], options: CnvOptions
+) -> tuple[Floats | None, tuple[str, ...]]:
+    """Return float64[chromosomes, columns] and notes; None where workers find the factors.
+
+    They are NaN on a chromosome that cannot be normalized where others can.
+
+    Raises UsageError for counts that cannot be normalized.
+    """
+    if not options.is_normalized or not (options.genome_wide or cohort.ploidy):
+        return None, ()
+    blocks, names = [span.rows for span in spans], [span.name for span in spans]
+    if options.genome_wide:
+        values = autosomal_counts(values, spans)
+        blocks, names = [slice(0, len(values))], ["the genome"]
+    how = normalization_options(options, cohort.ploidy)
+    leaves_out = len(blocks) > 1 and not options.compat_r
+    try:
+        found = normalization.size_factors(
+            values, blocks, how, names, cores(), leaves_out=leaves_out
+        )
+    except NormalizationError as error:
+        raise UsageError(error.describe(cohort.names)) from error
+    factors = np.broadcast_to(found.factors, (len(spans), found.factors.shape[1]))
+    return factors, found.notes
+
+
+def coverages_of_genome(
+    values: NDArray[Any], spans: Sequence[CnvSpan], options: CnvOptions
+) -> Floats | None:
+    """Return float64[columns]: the coverages that are modelled with --norm 2, else None."""
+    if options.norm != 2 or options.model == "single":
+        return None
+    return np.asarray(normalization.coverages(autosomal_counts(values, spans), cores()))
+
+
+def autosomal_counts(values: NDArray[Any], spans: Sequence[CnvSpan]) -> NDArray[Any]:
+    """Return [regions, columns] where all have two copies; all counts if that is nowhere.
+
+    Counts of the other chromosomes would tell less about a sample's depth than about its sex.
+    The result is a copy where other chromosomes lie between.
+    """
+    rows = [span.rows for span in spans if span.copies is None]
+    if not rows:
+        return values
+    if sum(each.stop - each.start for each in rows) == rows[-1].stop - rows[0].start:
+        return values[rows[0].start : rows[-1].stop]
+    return np.concatenate([values[each] for each in rows])
+
+
+def zero_fractions(
+    counts: NDArray[Any], options: CnvOptions, ploidy: tuple[int, ...] | None
+) -> NDArray[Any]:
+    """Return counts with 0 where all samples normalized together are below 1, as in R.
+
+    Counts that are whole numbers are 0 there already.
+    """
+    if counts.dtype == np.int32:
+        return counts
+    known = ploidy if ploidy is not None and ploidy.count(2) > 1 else None
+    out = counts.copy()
+    for members in groups(normalization_options(options, known).ploidies(counts.shape[1])):
+        if len(members) > 1:
+            rows = np.flatnonzero((counts[:, members] < 1).all(axis=1))
+            out[np.ix_(rows, np.array(members))] = 0
+    return out
+
+
+def cores() -> int:
+    """Return the number of CPUs that this process may use."""
+    return len(os.sched_getaffinity(0))

@@ -1,0 +1,313 @@
+"""Notes: what a user should know of a run although it is no error."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+
+from multigpu.errors import NAMED, printable_name, quoted, several
+from multigpu.formats.alignments.files import without_chr
+from multigpu.formats.alignments.regions import LONGEST
+from multigpu.formats.tables.counts import Counts
+from multigpu.run.command import number_of
+from multigpu.workloads.cnv.calls.segments import Floats, is_beyond_threshold, judged_value
+from multigpu.workloads.cnv.chromosome import CnvPart, CnvSpan
+from multigpu.workloads.cnv.options import CnvOptions
+from multigpu.workloads.cnv.plan import normalized_by
+from multigpu.workloads.cnv.result import SegmentTable
+from multigpu.workloads.cnv.samples import sex
+from multigpu.workloads.cnv.samples.cohort import Cohort
+from multigpu.workloads.cnv.samples.genomes import GENOMES, X_NAMES, genome_named
+
+FEW_REGIONS = 100  # below it R warns that normalization may not be applicable
+FEWEST_SEGMENTED = 6  # regions in all; with fewer there is no segmentation
+FEW_ON_CHROMOSOME = 50  # regions: most of them may change at once
+FEW_READS = 50  # of a region: below it noise is as large as a change by one copy
+FEW_SAMPLES = 6  # below it cn.MOPS cannot tell well what is usual
+UNCALLABLE_READS, UNCALLABLE_SHARE = 20, 0.25  # of a region; and of what the median sample has
+LARGEST_LOGARITHM = 40  # log2 of the most reads of a region
+UNUSUAL, SPREADS = 0.25, 5  # change of a chromosome's reads, and as a multiple of what is usual
+LEAST_REGIONS, LEAST_READS = 20, 400  # of a chromosome: below them chance may do as much
+NEAR = 0.5  # share of a threshold above which a segment may be a change
+
+
+def count_notes(
+    counts: Counts, controls: Counts | None, options: CnvOptions, totals: Floats
+) -> Iterator[str]:
+    """Yield notes about the counts; totals are float64[cases and then controls]: their reads."""
+    yield from counts.notes
+    if controls is not None:
+        yield from controls.notes
+        cases = f"{number_of(len(counts.samples), 'case')} ({several(counts.samples)})"
+        others = f"{number_of(len(controls.samples), 'control')} ({several(controls.samples)})"
+        yield f"{cases} and {others}"
+    if options.model not in ("single", "reference") and len(counts.samples) < FEW_SAMPLES:
+        yield (
+            f"only {len(counts.samples)} samples: with fewer than {FEW_SAMPLES} cn.MOPS cannot tell"
+            " well which copies are usual and which are changed"
+        )
+    values = counts.values
+    # A chromosome at a time: of all of them the remainders are many bytes.
+    blocks = counts.regions.blocks if values.dtype != np.int32 and options.norm != 0 else []
+    if any((values[rows] % 1).any() for rows in blocks):
+        like = "logarithms or ratios" if values.max() < LARGEST_LOGARITHM else "normalized"
+        yield (
+            f"the counts have fractions, as if they were {like}: give the numbers of reads, by"
+            " which the model tells changes from noise"
+        )
+    names = [*counts.samples, *(controls.samples if controls else ())]
+    reads = totals / len(values)
+    usual = float(np.median(reads))
+    few = np.flatnonzero(reads < min(UNCALLABLE_READS, UNCALLABLE_SHARE * usual)).tolist()
+    if few:
+        each = _listed([f"{printable_name(names[k])} ({reads[k]:.2g})" for k in few])
+        yield (
+            f"too few reads a region to be called, where the median sample has {usual:.3g}: {each};"
+            " what is called there may be chance: leave them out"
+        )
+    if len(counts.regions) < FEW_REGIONS and options.model != "single":
+        only = f"only {number_of(len(counts.regions), 'region')}"
+        yield f"{only}: normalization is unreliable with fewer than {FEW_REGIONS}"
+    if len(counts.regions) < FEWEST_SEGMENTED:
+        yield "there are too few regions for a segmentation: nothing is called"
+
+
+def unread_notes(spans: Sequence[CnvSpan], sums: Floats, options: CnvOptions) -> Iterator[str]:
+    """Yield what a plan says of the chromosomes that will not be called.
+
+    sums  float64[chromosomes, columns]: reads
+    """
+    is_single = options.model == "single"
+    if options.compat_r or not (is_single or normalized_by(options) == "chromosome"):
+        return
+    unread = []
+    for span, row in zip(spans, sums, strict=True):
+        reads = row if span.columns is None else row[[*span.columns]]
+        if not reads.all() and (reads.any() or is_single):
+            unread.append(span.name)
+    if unread:
+        yield f"{several(unread)}: not called, a sample has no reads there"
+
+
+def _listed(each: Sequence[str]) -> str:
+    more = f" and {len(each) - NAMED:,} more" if len(each) > NAMED else ""
+    return f"{', '.join(each[:NAMED])}{more}"
+
+
+def sex_notes(cohort: Cohort, spans: Sequence[CnvSpan]) -> Iterator[str]:
+    """Yield notes about sexes, where they decide what is usual on a chromosome."""
+    by_sex = [span for span in spans if span.copies is not None]
+    if by_sex:
+        males, females = cohort.sexes.count(sex.MALE), cohort.sexes.count(sex.FEMALE)
+        unknown = len(cohort.sexes) - males - females
+        others = f", {unknown} of unknown sex taken as female" if unknown else ""
+        yield (
+            f"{' and '.join(span.name for span in by_sex)}: every sample is compared with what is"
+            f" usual for its sex, {males} male and {females} female{others}: --sex FILE corrects"
+            f" it, --sex none leaves it out{_about_par(cohort, by_sex)}"
+        )
+    for span in by_sex:
+        if span.columns == ():
+            yield f"{span.name} is not called: too few samples with copies of it"
+
+
+def _about_par(cohort: Cohort, spans: Sequence[CnvSpan]) -> str:
+    """Return a clause about the pseudoautosomal regions, if X is among the chromosomes."""
+    if not any(span.name in X_NAMES for span in spans):
+        return ""
+    name = cohort.genome_name
+    if cohort.genome:
+        why = ""
+        if name and not genome_named(name):
+            why = f", by the lengths: {quoted(name)} is not known"
+        return f"; two copies in the pseudoautosomal regions of {cohort.genome.name}{why}"
+    if name:
+        return f"; the pseudoautosomal regions of {quoted(name)} are not known"
+    return "; --genome says where the pseudoautosomal regions are"
+
+
+def genome_notes(cohort: Cohort) -> Iterator[str]:
+    """Yield notes where the genome of --genome may be a mistake."""
+    name = cohort.genome_name
+    if name is None:
+        return
+    if (genome := genome_named(name)) is None:
+        names = {alias.lower(): alias for g in GENOMES for alias in (g.name, *g.others)}
+        for near in get_close_matches(name.lower(), names, 1, cutoff=0.7):
+            yield f"--genome {quoted(name)} is not known: did you mean {names[near]}?"
+        return
+    lengths = genome.by_name()
+    ends = [cohort.regions.end[rows].max() for rows in cohort.regions.blocks]
+    chromosomes = zip(cohort.chromosomes, ends, strict=True)
+    longer = [c for c, end in chromosomes if end > lengths.get(without_chr(c), LONGEST)]
+    if longer:
+        yield f"--genome {name}: regions end after the end of its {several(longer)}: is it another?"
+
+
+def unused_sex_notes(given: Any, cohort: Cohort, options: CnvOptions) -> Iterator[str]:
+    """Yield a note where sexes are asked for and play no part.
+
+    given  as `read_sexes` takes it
+    """
+    names = [name for name in cohort.regions.names if sex.is_sex_chromosome(name)]
+    if not names or given is None or cohort.ploidy is not None:
+        return
+    word = given if isinstance(given, str) else ""
+    if not options.compares_by_sex:
+        if word not in ("infer", "none"):
+            yield "--sex has no effect with --norm 0 and --model haplo"
+    elif word == "infer" and not options.compat_r and not any(cohort.sexes):
+        yield (
+            f"{' and '.join(names)}: all samples are taken alike, as their sexes cannot be inferred"
+            " without reads on X and on other chromosomes: --sex FILE gives them"
+        )
+
+
+def doubtful_sex_notes(cohort: Cohort) -> Iterator[str]:
+    """Yield a note where X and Y tell different sexes of a sample, or X alone tells males."""
+    coverage = cohort.sex_coverage
+    if coverage is None or coverage.y is None or cohort.ploidy is not None:
+        return
+    rows, sexes, names = coverage.disagreements(), coverage.sexes(), cohort.names
+    problem = "X and Y disagree on the sex of"
+    if not coverage.y_is_informative:
+        rows = [k for k, each in enumerate(sexes) if each == sex.MALE]
+        problem = "hardly any Y is read in any sample, which leaves X to tell the sex of"
+    if not rows:
+        return
+    each = [
+        f"{printable_name(names[k])} (X {coverage.x[k]:.2f}, Y {coverage.y[k]:.2f} of the"
+        f" autosomes' coverage: taken as {sexes[k]})"
+        for k in rows
+    ]
+    yield f"{problem} {_listed(each)}: --sex FILE corrects it"
+
+
+def notes_by_chromosome(parts: Iterable[CnvPart]) -> Iterator[str]:
+    """Yield the notes of parts, each once for all chromosomes that it is about."""
+    names: dict[str, list[str]] = {}
+    for part in parts:
+        left_out = part.left_out.partition("; ")[0].replace(": ", ": not called, ", 1)
+        for note in filter(None, (*part.notes, left_out)):
+            name, _, text = note.partition(": ")
+            names.setdefault(text, []).append(name)
+    for text, listed in names.items():
+        yield f"{several(list(dict.fromkeys(listed)))}: {text}"
+
+
+# ---- what to try ------------------------------------------------------------------------------
+
+
+def advice(
+    segments: SegmentTable,
+    cohort: Cohort,
+    spans: Sequence[CnvSpan],
+    sums: Floats,
+    options: CnvOptions,
+) -> Iterator[str]:
+    """Yield a note with options that may show CNVs which were not found.
+
+    sums  float64[chromosomes, columns]: reads
+    """
+    found: list[str] = []
+    if options.is_normalized and not options.genome_wide:
+        found += _genome_wide(cohort, spans, sums)
+    has_cnvs = bool(segments.cnv.any())
+    if not has_cnvs:
+        found += [*_narrow(segments, options), *_near(segments, options)]
+    found += _near_by_median(segments, cohort, options)
+    reads = float(np.median(sums.sum(axis=0)[: len(cohort.cases)])) / len(cohort.regions)
+    if reads < FEW_READS and options.norm != 0 and not (sums % 1).any():
+        found.append(
+            f"larger windows or regions (they have {reads:.3g} reads in the mean), as noise hides"
+            " gains and losses of one copy"
+        )
+    if found:
+        some = "no CNVs were found; what may show some"
+        others = "what may show CNVs that were not found"
+        yield f"{others if has_cnvs else some}: {'; '.join(found)}"
+    elif not has_cnvs:
+        yield (
+            "no CNVs were found: no segment comes near the thresholds; another --norm-type or"
+            " --prior-impact may show some"
+        )
+
+
+def _genome_wide(cohort: Cohort, spans: Sequence[CnvSpan], sums: Floats) -> Iterator[str]:
+    """Yield advice where normalizing each chromosome may hide a change of most or all of one.
+
+    A chromosome may be little more than a gene, or a case has unusual reads there, by those
+    elsewhere.
+    """
+    regions = np.median([span.stop - span.first for span in spans])
+    if len(spans) > 1 and regions < FEW_ON_CHROMOSOME:
+        yield (
+            f"--genome-wide (every chromosome is normalized by itself, and has {regions:g}"
+            " regions in the median: a change of most of one is taken for the depth of the sample)"
+        )
+    found: list[str] = []
+    # Chromosomes count by their regions: few of many reads, as of mitochondria, tell little.
+    sizes, usual = [span.stop - span.first for span in spans], np.median(sums, axis=1)
+    sums = sums * np.divide(sizes, usual, out=np.zeros(len(spans)), where=usual > 0)[:, None]
+    elsewhere = sums[[span.copies is None for span in spans]].sum(axis=0)
+    for span, reads, mean in zip(spans, sums, usual / sizes, strict=True):
+        columns = np.arange(len(reads)) if span.columns is None else np.array(span.columns, int)
+        others = (elsewhere - reads * (span.copies is None))[columns]
+        enough = len(columns) >= FEW_SAMPLES and span.stop - span.first >= LEAST_REGIONS
+        if cohort.ploidy is not None or not enough or not others.all():
+            continue
+        share = reads[columns] / others / np.array(span.copies or 2)
+        share /= np.median(share) or 1
+        change = abs(share - 1)
+        unusual = change >= max(UNUSUAL, SPREADS * float(np.median(change)))
+        unusual &= (columns < len(cohort.cases)) & (reads[columns] * mean >= LEAST_READS)
+        for k in np.flatnonzero(unusual).tolist():
+            name = printable_name(cohort.names[columns[k]])
+            found.append(f"{name} has {share[k]:.2f} times the usual reads on {span.name}")
+    if found:
+        yield (
+            f"--genome-wide ({_listed(found)}: a change of all of a chromosome is hidden where"
+            " every chromosome is normalized by itself)"
+        )
+
+
+def _near_by_median(segments: SegmentTable, cohort: Cohort, options: CnvOptions) -> Iterator[str]:
+    """Yield advice where the median of a segment is beyond a threshold and its mean is not."""
+    by_median = is_beyond_threshold(segments, replace(options, use_median=True))
+    near = segments.take(by_median & ~segments.cnv & (segments.rows >= options.min_width))
+    names = cohort.regions.names
+    if len(near) and not options.use_median:
+        places = zip(near.sample, near.chrom, near.start + 1, near.end, near.median, strict=True)
+        each = [
+            f"{printable_name(cohort.cases[k])} {names[c]}:{start}-{end}, {median:.2g}"
+            for k, c, start, end, median in places
+        ]
+        yield f"--use-median (the median is beyond a threshold, the mean not: {_listed(each)})"
+
+
+def _narrow(segments: SegmentTable, options: CnvOptions) -> Iterator[str]:
+    """Yield advice where segments lack nothing but width to be CNVs."""
+    beyond = is_beyond_threshold(segments, options)
+    if beyond.any():
+        rows = segments.rows[beyond]
+        found = f"{number_of(len(rows), 'segment')} {'is' if len(rows) == 1 else 'are'}"
+        yield (
+            f"--min-width {int(rows.max())} ({found} beyond the thresholds, with fewer than"
+            f" {options.min_width} regions)"
+        )
+
+
+def _near(segments: SegmentTable, options: CnvOptions) -> Iterator[str]:
+    """Yield advice where the strongest of the wide segments come near a threshold."""
+    value = judged_value(segments, options)[segments.rows >= options.min_width]
+    limits = (("--upper", "gain", options.upper, 1), ("--lower", "loss", options.lower, -1))
+    for option, kind, limit, sign in limits:
+        strongest = float((sign * value).max(initial=0.0)) * sign
+        if NEAR * abs(limit) <= abs(strongest) < abs(limit):
+            rounded = np.floor(abs(strongest) * 100) / 100 * sign
+            yield (
+                f"{option} {rounded:g} (the strongest {kind} has {strongest:.2g}, the threshold is"
+                f" {limit:g})"
+            )

@@ -1,0 +1,81 @@
+"""Numbers for the figures, which the report and the plots share."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.workloads.cnv.calls.copy_numbers import direction
+from multigpu.workloads.cnv.calls.segments import Floats
+from multigpu.workloads.cnv.result import CnvResult
+
+MOST_CELLS = 400_000  # of the heat map
+BINS = (200, 1500)  # of the genome, fewest and most
+SIZE_BINS = 24
+NAMED_SAMPLES = 80  # names of more would overlap
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class HeatMap:
+    """The genome in bins, each within a chromosome.
+
+    values  float64[samples, bins]: the segment mean farthest from 0 in each bin; NaN without any
+    labels  chromosome and place of every bin
+    begins  int64[chromosomes]: the first bin of each
+    names   names of the chromosomes
+    """
+
+    values: Floats
+    labels: list[str]
+    begins: NDArray[np.int64]
+    names: tuple[str, ...]
+
+    @property
+    def middles(self) -> Floats:
+        """Middle of each chromosome, in bins."""
+        return np.asarray((self.begins + np.r_[self.begins[1:], len(self.labels)]) / 2)
+
+
+def heat_map(result: CnvResult) -> HeatMap:
+    """Return the heat map of a result; bins have about the same number of bases."""
+    regions, segments = result.regions, result.segments
+    ends = np.array([regions.end[block].max() for block in regions.blocks])
+    names = tuple(regions.names[regions.chrom[block.start]] for block in regions.blocks)
+    bins = int(np.clip(MOST_CELLS // len(result.samples), *BINS))
+    width = max(1, -(-int(ends.sum()) // bins))
+    counts = -(-ends // width)
+    begins = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    place = np.empty(len(regions.names), np.int64)
+    place[[regions.chrom[block.start] for block in regions.blocks]] = begins[:-1]
+    values = np.full((len(result.samples), int(begins[-1])), np.nan)
+    first = place[segments.chrom] + segments.start // width
+    stop = place[segments.chrom] + -(-segments.end // width)
+    for k in np.argsort(np.abs(segments.mean), kind="stable").tolist():  # the strongest stays
+        values[segments.sample[k], first[k] : stop[k]] = segments.mean[k]
+    labels = [
+        f"{name}:{bin_ * width / 1e6:.2f} Mb"
+        for name, count in zip(names, counts.tolist(), strict=True)
+        for bin_ in range(count)
+    ]
+    return HeatMap(values=values, labels=labels, begins=begins[:-1], names=names)
+
+
+def calls_by_sample(result: CnvResult) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the numbers of losses and of gains of every sample."""
+    calls, size = result.called, len(result.samples)
+    kind = direction(calls.copy_number, result.options)
+    losses, gains = (np.bincount(calls.sample[kind == k], minlength=size) for k in (-1, 1))
+    return losses, gains
+
+
+def sizes(result: CnvResult) -> tuple[Floats, NDArray[np.int64], NDArray[np.int64]]:
+    """Return the edges of length bins in bases, and the numbers of losses and gains in each."""
+    calls = result.called
+    lengths = calls.end - calls.start
+    if not len(lengths):
+        return np.array([1.0, 10.0]), np.zeros(1, np.int64), np.zeros(1, np.int64)
+    low, high = np.floor(np.log10(lengths.min())), np.ceil(np.log10(lengths.max() + 1))
+    edges = np.logspace(low, high, SIZE_BINS + 1)
+    kind = direction(calls.copy_number, result.options)
+    losses, gains = (np.histogram(lengths[kind == k], edges)[0] for k in (-1, 1))
+    return edges, losses, gains

@@ -1,0 +1,86 @@
+"""Surroundings of the largest CNV regions, as the report and the plots show them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from multigpu.workloads.cnv.calls.segments import Floats, Indices, Rows, Segments
+
+FLANK = 0.5  # of the CNV region's length, on either side
+LEAST_FLANK = 10  # regions
+MOST_POINTS = 600  # more are averaged with their neighbours
+MOST_SAMPLES = 60  # shown; the carriers come first
+
+
+# A journal restores its parts by position, so these fields are not keyword-only.
+@dataclass(frozen=True, eq=False)
+class Window:
+    """A CNV region and its surroundings.
+
+    chrom       index of the chromosome
+    begin, end  bases of the CNV region, from 0, half open
+    length      regions in it
+    position    float64[points]         middles of regions, in bases
+    samples     int32[shown]            samples that are shown, ascending
+    carriers    int32[carriers]         samples that have a CNV there
+    counts      float64[points, shown]  normalized counts
+    sini        float64[points, shown]  signed I/NI
+    ini         float64[points]         I/NI
+    segments    float64[n, 4]           sample, start, end and mean of the segments of the shown
+                                        samples that reach into the window, in bases
+    """
+
+    chrom: int
+    begin: int
+    end: int
+    length: int
+    position: Floats
+    samples: Indices
+    carriers: Indices
+    counts: Floats
+    sini: Floats
+    ini: Floats
+    segments: Floats
+
+    def drawing_order(self) -> list[tuple[int, int]]:
+        """Return (column, sample) of all samples, the carriers last: they lie over the others."""
+        carriers = set(self.carriers.tolist())
+        return sorted(enumerate(self.samples.tolist()), key=lambda pair: pair[1] in carriers)
+
+
+def shown_samples(carriers: Indices, samples: Indices) -> Indices:
+    """Return the samples to show: the carriers, and others as far as there is room."""
+    others = np.setdiff1d(samples, carriers)
+    kept = carriers[:MOST_SAMPLES]
+    chosen = np.concatenate([kept, others[: MOST_SAMPLES - len(kept)]])
+    return np.sort(chosen)
+
+
+def surroundings(first: int, stop: int, rows: int) -> slice:
+    """Return the rows of a CNV region and its flanks."""
+    flank = max(LEAST_FLANK, int((stop - first) * FLANK))
+    return slice(max(0, first - flank), min(rows, stop + flank))
+
+
+def thinned(values: Floats) -> Floats:
+    """Return at most MOST_POINTS rows: means of neighbours."""
+    step = -(-len(values) // MOST_POINTS)
+    if step == 1:
+        return values
+    edges = np.arange(0, len(values), step)
+    sums = np.add.reduceat(values, edges, axis=0)
+    sizes = np.diff(np.r_[edges, len(values)])
+    return np.asarray((sums.T / sizes).T)
+
+
+def drawn_segments(
+    segments: Segments, samples: Indices, rows: slice, start: Rows, end: Rows
+) -> Floats:
+    """Return float64[n, 4]: sample, start, end and mean of segments, cut at the window's ends."""
+    kept = segments.take(
+        np.isin(segments.sample, samples)
+        & (segments.stop > rows.start)
+        & (segments.first < rows.stop)
+    )
+    first, last = np.maximum(kept.first, rows.start), np.minimum(kept.stop, rows.stop) - 1
+    return np.column_stack((kept.sample, start[first], end[last], kept.mean))

@@ -1,0 +1,120 @@
+"""Ploidies and sexes that a user gives: for all samples, in a file, or from Python."""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from multigpu.errors import InputError, UsageError, quoted
+from multigpu.formats.storage.sources import text_lines
+from multigpu.formats.storage.stored_streams import STDIN
+from multigpu.run import values
+from multigpu.workloads.cnv.samples.sex import FEMALE, MALE
+
+PLOIDY_DIGITS = 4
+SEX_WORDS = {
+    "male": MALE, "m": MALE, "xy": MALE, "1": MALE,
+    "female": FEMALE, "f": FEMALE, "xx": FEMALE, "2": FEMALE,
+    "unknown": "", "": "", "0": "",
+}  # fmt: skip
+
+
+def read_ploidies(given: Any, samples: Sequence[str]) -> tuple[int, ...] | None:
+    """Return the ploidy of every sample, 2 for those that are not named; None if none is given.
+
+    given  a file, a mapping, a number for all samples, a number for each of them, or None
+
+    Raises UsageError and InputError.
+    """
+    if given is None:
+        return None
+    if isinstance(given, int) and not isinstance(given, bool):
+        given = str(given)
+    if isinstance(given, str) and given.isdigit() and not os.path.lexists(given):
+        given = dict.fromkeys(samples, given)
+    elif isinstance(given, Iterable) and not isinstance(given, str | os.PathLike | Mapping):
+        numbers = list(given)
+        if len(numbers) != len(samples):
+            raise UsageError(f"--ploidy: {len(numbers)} numbers for {len(samples)} samples")
+        given = dict(zip(samples, numbers, strict=True))
+    expected = "a whole number for all samples, or a file with lines `sample TAB number`"
+    kinds = "a file, a mapping of samples, or a number for each"
+    facts = _facts("--ploidy", given, samples, expected, kinds)
+    found = []
+    for name in samples:
+        text = str(facts.get(name, 2))
+        if not text.isascii() or not text.isdigit():
+            raise UsageError(f"the ploidy of {name} is {quoted(text)}, not a whole number")
+        if len(text) > PLOIDY_DIGITS:
+            raise UsageError(f"the ploidy of {name} is {quoted(text)}: no genome has as many sets")
+        found.append(int(text))
+    return tuple(found)
+
+
+def read_sexes(given: Any, samples: Sequence[str]) -> tuple[str, ...] | None:
+    """Return male, female or "" for every sample; () if sexes are not used, None to infer them.
+
+    given  "infer", "none", "male" or "female" for all, a file, a mapping, or None, which is "none"
+
+    Raises UsageError and InputError.
+    """
+    if given is None or (isinstance(given, str) and given == "none"):
+        return ()
+    if isinstance(given, str) and given == "infer":
+        return None
+    if isinstance(given, str) and given in (MALE, FEMALE) and not os.path.lexists(given):
+        return (given,) * len(samples)
+    expected = "infer, none, male or female for all samples, or a file with lines `sample TAB sex`"
+    kinds = "infer, none, male, female, a file, or a mapping of samples"
+    facts = _facts("--sex", given, samples, expected, kinds)
+    words = [str(facts.get(name, "")).lower() for name in samples]
+    for name, word in zip(samples, words, strict=True):
+        if word not in SEX_WORDS:
+            raise UsageError(f"the sex of {name} is {quoted(word)}: male, female or unknown")
+    return tuple(SEX_WORDS[word] for word in words)
+
+
+def _facts(
+    option: str, given: Any, samples: Sequence[str], expected: str, kinds: str
+) -> Mapping[str, Any]:
+    """Return the facts of a file or a mapping, by sample.
+
+    expected, kinds  what the option takes, for messages on a word and on anything else
+
+    Raises UsageError and InputError.
+    """
+    facts = given
+    if isinstance(given, str | os.PathLike):
+        name = os.fspath(given)
+        # A word that looks like the path of a file is left to whoever reads it.
+        looks_like_path = name == STDIN or "/" in name or Path(name).suffix[1:].isalpha()
+        if isinstance(given, str) and not looks_like_path and not os.path.lexists(given):
+            problem = f"expected {expected}, and there is no such file"
+            raise UsageError(f"{option} is {quoted(given)}: {problem}")
+        facts = read_facts(name)
+    if not isinstance(facts, Mapping):
+        raise UsageError(f"{option} is {values.abbreviate(given)}; it can be {kinds}")
+    if unknown := [name for name in facts if name not in samples]:
+        name = quoted(str(unknown[0]))
+        raise UsageError(f"{option} names sample {name}, which is not in the counts")
+    return facts
+
+
+def read_facts(path: str) -> dict[str, str]:
+    """Return the lines `sample TAB fact` of a file as a dictionary, which is not empty.
+
+    Raises InputError for other lines.
+    """
+    facts: dict[str, str] = {}
+    for number, text in text_lines(path):
+        if not text or text.startswith("#"):
+            continue
+        name, tab, fact = text.partition("\t")
+        if not tab or name in facts:
+            problem = f"expected `sample TAB fact`, not {quoted(text)}"
+            problem = f"{quoted(name)} is listed twice" if tab else problem
+            raise InputError(path, problem, f"line {number}")
+        facts[name] = fact.strip()
+    if not facts:
+        raise InputError(path, "names no sample: expected lines `sample TAB fact`")
+    return facts

@@ -1,0 +1,96 @@
+"""Summary of a copy-number run as JSON: the entries that only this kind of run has."""
+
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from multigpu.formats.storage.compressed import compressed_output
+from multigpu.run.summary import summary
+from multigpu.workloads.cnv.job import CnvJob
+from multigpu.workloads.cnv.output.folder import COUNTS, FILES
+from multigpu.workloads.cnv.request import CnvRequest
+from multigpu.workloads.cnv.result import CnvResult
+
+COVERAGE_DIGITS = 4
+
+
+def write_cnv_summary(
+    path: str, job: CnvJob, result: CnvResult, request: CnvRequest, folder: str, started: float
+) -> None:
+    """Write the summary of a finished run; `started` is a time of `events.now`."""
+    finished = SimpleNamespace(
+        devices=job.devices,
+        options=job.options,
+        stats=job.stats,
+        chunk_plan=SimpleNamespace(
+            chunk_bytes=job.run.chunk_bytes(),
+            lanes=job.capacity.lanes,
+            device_bytes=None,
+            # Only workers elsewhere know their memory.
+            budget=None if job.remote else int(job.capacity.free * job.run.memory_fraction),
+        ),
+        summary_entries=partial(_entries, job, result, request),
+    )
+    facts = summary(finished, folder, "folder", started)
+    facts["output"]["bytes"] = _written_bytes(folder, request.cases.is_alignments)
+    with compressed_output(path) as file:
+        file.write(json.dumps(facts, indent=2).encode() + b"\n")
+
+
+def _entries(job: CnvJob, result: CnvResult, request: CnvRequest) -> dict[str, Any]:
+    """Return the input, the samples and the results, as JSON."""
+    cohort, coverage = job.cohort, job.cohort.sex_coverage
+
+    def by_name(values: Sequence[Any]) -> dict[str, Any]:  # the cases come first
+        return dict(zip(cohort.names, values, strict=False))
+
+    shares = coverage.shares() if coverage else []
+    xy = [{"x": _number_or_none(x), "y": _number_or_none(y)} for x, y in shares]
+    cnvs_of = np.bincount(result.called.sample, minlength=len(result.samples)).tolist()
+    controls = request.controls.paths if request.controls else ()
+    return {
+        "inputs": [_file(path) for path in request.cases.paths],
+        "control_inputs": [_file(path) for path in controls],
+        "counting": request.counting_parameters,
+        "samples": list(cohort.cases),
+        "controls": list(cohort.controls),
+        "sex": by_name(cohort.sexes),
+        "sex_coverage": by_name(xy),
+        "ploidy": None if cohort.ploidy is None else by_name(cohort.ploidy),
+        "regions": len(result.regions),
+        "chromosomes": job.stats.chunks,
+        "resumed": job.stats.resumed,
+        "segments": len(result.segments),
+        "cnvs": len(result.called),
+        "cnv_regions": len(result.called_regions),
+        "cnvs_by_sample": by_name(cnvs_of),
+        "notes": list(result.notes),
+    }
+
+
+def _number_or_none(value: float) -> float | None:
+    return None if np.isnan(value) else round(value, COVERAGE_DIGITS)
+
+
+def _file(path: str) -> dict[str, Any]:
+    return {"path": path, "size": _file_bytes(Path(path))}
+
+
+def _file_bytes(path: Path) -> int | None:
+    """Return the size of a file; None for a pipe, and for a file that is gone."""
+    with suppress(OSError):
+        return path.stat().st_size if path.is_file() else None
+    return None
+
+
+def _written_bytes(folder: str, with_counts: bool) -> int:
+    """Return the size of the files that a run has written."""
+    files = [Path(folder) / name for name in (*FILES, *([COUNTS] if with_counts else []))]
+    inside = [path for place in files if place.is_dir() for path in place.rglob("*")]
+    return sum(_file_bytes(path) or 0 for path in (*files, *inside))

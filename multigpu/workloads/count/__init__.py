@@ -1,0 +1,1 @@
+"""Read counts: how many reads of alignment files begin in which regions."""

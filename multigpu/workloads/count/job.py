@@ -1,0 +1,132 @@
+"""The job of a count: files looked at, cut into spans, counted on CPUs."""
+
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.cluster.engine.plan import balanced
+from multigpu.errors import UsageError
+from multigpu.formats.alignments.files import (
+    Alignments,
+    cut,
+    index_error,
+    inspect_alignments,
+    with_index,
+)
+from multigpu.formats.tables.counts import Counts
+from multigpu.formats.tables.counts_cache import CountsCache
+from multigpu.run.job import Job
+from multigpu.run.options import RunOptions
+from multigpu.workloads.count.inputs import choose_references, choose_regions, choose_sample_names
+from multigpu.workloads.count.options import CountOptions
+from multigpu.workloads.count.output import fill_columns
+from multigpu.workloads.count.plan import CountSpan, counted_ranges
+from multigpu.workloads.count.work import CountPart, CountWorkload
+
+
+class CountJob(Job):
+    """A count: opened (all files looked at), and run once, on CPUs also where there are GPUs."""
+
+    def __init__(
+        self, paths: Sequence[str], options: CountOptions, run: RunOptions, client: Any = None
+    ) -> None:
+        """Look at the files of these paths: directories and patterns are expanded before."""
+        if not paths:
+            raise UsageError("no alignment files given")
+        super().__init__(replace(run, gpus="none"), client=client, devices=())
+        self.options = options
+        self.files = [inspect_alignments(path) for path in paths]
+        self.samples = choose_sample_names(self.files, options.sample_names)
+        self.regions, self.notes = choose_regions(self.files[0], options)
+        self.references = choose_references(self.files, self.regions, options)
+        self.reads = 0  # mapped reads seen so far
+        # Mapped reads of each file: by its index, and those seen.
+        self._told: dict[int, tuple[Alignments, dict[int, int | None]]] = {}
+        self._mapped: dict[int, NDArray[np.int64]] = {}
+
+    @property
+    def lengths(self) -> dict[str, int]:
+        """Bases of the references, by the names that the regions have for them."""
+        lengths = [self.files[0].references[number][1] for number in self.references[0]]
+        return dict(zip(self.regions.names, lengths, strict=True))
+
+    def counts(self) -> Counts:
+        """Return the table. Raises what stopped the count."""
+        options = self.options
+        caches = {
+            numbers: CountsCache(options.cache, self.regions, list(numbers), options.counting)
+            for numbers in set(self.references)
+            if options.cache is not None
+        }
+        values = np.zeros((len(self.regions), len(self.files)), np.int32)
+        missing = []
+        for number, file in enumerate(self.files):
+            cache = caches.get(self.references[number])
+            kept = cache.get(file.path) if cache else None
+            if kept is None:
+                missing.append(number)
+            else:
+                values[:, number] = kept
+        for number in fill_columns(self._parts(missing), missing, values):
+            self._check_mapped(number)
+            if cache := caches.get(self.references[number]):
+                cache.put(self.files[number].path, values[:, number])
+        empty = [
+            f"{self.files[number].path}: no read counts: {self.samples[number]} is all zero"
+            for number in np.flatnonzero(~values.any(axis=0)).tolist()
+        ]
+        return Counts(self.regions, self.samples, values, (*self.notes, *empty))
+
+    def _parts(self, numbers: Sequence[int]) -> Iterator[CountPart]:
+        """Yield the parts of the files of these numbers, in order."""
+        if not numbers:
+            return
+        files = self.files
+        if self.remote:
+            files = [replace(file, path=str(Path(file.path).absolute())) for file in files]
+        counted = [files[number] for number in numbers]
+        with ExitStack() as stack:
+            crew = self.crew(stack, [file.path for file in counted])
+            workload = CountWorkload(
+                key=uuid.uuid4().hex,
+                files=files,
+                regions=self.regions,
+                references=self.references,
+                options=self.options.counting,
+                expected=crew.expected,
+            )
+            stored = sum(Path(file.path).stat().st_size for file in counted)
+            chunk_bytes = balanced(stored, self.run.chunk_bytes(), crew.capacity.threads)
+            spans = self.skip_finished(self._spans(numbers, chunk_bytes))
+            for outcome in self.run_spans(crew, workload, spans):
+                part = outcome.part
+                self.reads += int(part.mapped.sum())
+                self._mapped[part.file] = part.mapped + self._mapped.get(part.file, 0)
+                yield part
+
+    def _check_mapped(self, number: int) -> None:
+        """Raise InputError where a file has not the mapped reads that its index tells."""
+        file, told = self._told[number]
+        if any(count not in (None, self._mapped[number][key]) for key, count in told.items()):
+            raise index_error(file)
+
+    def _spans(self, numbers: Sequence[int], chunk_bytes: int) -> Iterator[CountSpan]:
+        """Yield the spans of these files; a missing index is made while earlier files are read."""
+        for number in numbers:
+            file = self.files[number]
+            if self.options.index:
+                file = with_index(file, self.deployment.threads)
+            else:
+                file = replace(file, index=None)
+            ranges = counted_ranges(self.regions, self.references[number])
+            in_order = self.options.counting.remove_duplicates
+            stretches, mapped = cut(file, ranges, chunk_bytes, in_order)
+            self._told[number] = file, mapped
+            for stretch in stretches:
+                yield CountSpan(number, stretch)

@@ -1,0 +1,134 @@
+"""Counting as a workload: a span is a piece of one alignment file, a part the counts from it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.cluster.engine.workload import Place
+from multigpu.formats.alignments.files import Alignments, reads
+from multigpu.formats.alignments.regions import Regions
+from multigpu.kernels.compiled.alignments import POSITION_BITS
+from multigpu.kernels.counting.cpu import Counter
+from multigpu.kernels.counting.types import Counting, Reads
+from multigpu.run.fitness import Expected, require
+from multigpu.workloads.count.plan import CountSpan
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CountPart:
+    """Counts from one span.
+
+    file    number of the file
+    rows    int64[n]  regions that have reads in the span
+    counts  int64[n]  reads in each of these regions
+    mapped  int64[references]  mapped reads in the span, whether they count or not
+    """
+
+    file: int
+    rows: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    mapped: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LoadedReads:
+    """Reads of a span, decompressed while they are taken.
+
+    rows  int64[n]  regions that the reads may fall into
+    """
+
+    span: CountSpan
+    rows: NDArray[np.int64]
+    reads: Iterator[Reads]
+
+
+@dataclass(eq=False, kw_only=True)
+class CountWorkload:
+    """Everything that a worker needs to count.
+
+    regions     grouped by chromosome
+    references  of each file, numbers of the references that the chromosomes stand for
+    expected    requirements for a worker that is not this process
+    """
+
+    key: str
+    files: Sequence[Alignments]
+    regions: Regions
+    references: Sequence[Sequence[int]]
+    options: Counting
+    expected: Expected | None = None
+
+    def open(self, place: Place) -> "CountSession":
+        """Return a session on a worker. Raises Unfit where the worker may not take part."""
+        require(self.expected, place)
+        return CountSession(self)
+
+    def name(self, span: CountSpan) -> str:
+        """Return the file of a span."""
+        return self.files[span.file].path
+
+    def correct(self, span: CountSpan | None, part: CountPart) -> None:
+        """Return None: every span begins at a record that the index names."""
+
+
+class CountSession:
+    """Counting on one worker."""
+
+    def __init__(self, workload: CountWorkload) -> None:
+        self.workload = workload
+
+    def load(self, span: CountSpan) -> LoadedReads:
+        """Open the span, and find the regions of the references in it."""
+        stretch, file = span.stretch, self.workload.files[span.file]
+        first, last = stretch.begin >> POSITION_BITS, stretch.end >> POSITION_BITS
+        regions, references = self.workload.regions, self.workload.references[span.file]
+        numbered = [(references[regions.chrom[rows.start]], rows) for rows in regions.blocks]
+        rows = [np.r_[rows] for number, rows in numbered if first <= number <= last]
+        indexed = file.kind == "bam" and stretch.offset > 0
+        ordered = indexed or self.workload.options.remove_duplicates
+        return LoadedReads(
+            span=span, rows=np.concatenate(rows), reads=reads(file, stretch, ordered)
+        )
+
+    def compute(self, loaded: LoadedReads) -> CountPart:
+        """Count the reads, block by block; regions without any are left out: there are many."""
+        workload, rows = self.workload, loaded.rows
+        file, chrom = loaded.span.file, workload.regions.chrom[rows]
+        count = len(workload.files[file].references)
+        counter = Counter(
+            chrom=np.array(workload.references[file], np.int32)[chrom],
+            start=workload.regions.start[rows],
+            end=workload.regions.end[rows],
+            references=count,
+            options=workload.options,
+        )
+        mapped = np.zeros(count, np.int64)
+        for block in loaded.reads:
+            counter.add(block)
+            mapped += np.bincount(block.chrom, minlength=count)
+        counts = counter.counts()
+        touched = np.flatnonzero(counts)
+        return CountPart(file=file, rows=rows[touched], counts=counts[touched], mapped=mapped)
+
+    def need(self, loaded: LoadedReads) -> int:
+        """Return the bytes of the counts: only one block of reads is in memory at a time."""
+        return 8 * len(loaded.rows)
+
+    def halves(self, loaded: LoadedReads) -> tuple[LoadedReads, ...]:
+        """Return nothing: the reads of a span can be taken only once."""
+        return ()
+
+    def joined(
+        self, loaded: LoadedReads, halves: Sequence[LoadedReads], computed: Sequence[CountPart]
+    ) -> CountPart:
+        """Raise AssertionError: a span has no halves."""
+        raise AssertionError("a span of alignments has no halves")
+
+    def finish(self, loaded: LoadedReads, computed: CountPart) -> CountPart:
+        """Return what was counted."""
+        return computed
+
+    def close(self) -> None:
+        """Do nothing: a session keeps nothing between spans."""

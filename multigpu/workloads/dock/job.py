@@ -1,0 +1,272 @@
+"""A docking job: opened, planned and run once."""
+
+import logging
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.cluster.engine.codec import Codec
+from multigpu.cluster.workers.worker import Outcome
+from multigpu.errors import InputError
+from multigpu.formats.molecules.ligands import LigandRecords, open_sources, read_records
+from multigpu.formats.molecules.pockets import read_pocket
+from multigpu.formats.storage.fingerprints import digest
+from multigpu.kernels.rotation import ListedRotations, covering_radius
+from multigpu.run import fitness
+from multigpu.run.job import Crew, Job, JobStats, check_unchanged, describe_inputs
+from multigpu.workloads.dock.ligands import LigandLoader
+from multigpu.workloads.dock.notes import absent_map_notes, result_notes, search_notes
+from multigpu.workloads.dock.output.error_table import Skipped
+from multigpu.workloads.dock.plan import DockPlan, dock_spans, field_of, plan_dock, search_of
+from multigpu.workloads.dock.poses import BestLigand
+from multigpu.workloads.dock.request import DockRequest
+from multigpu.workloads.dock.work import (
+    PART_CLASSES,
+    DockedLigands,
+    DockPart,
+    DockWorkload,
+    SearchedPoses,
+)
+
+logger = logging.getLogger(__name__)
+LONGEST_NAME = 80  # characters of a ligand's name in a message
+
+
+@dataclass
+class DockStats(JobStats):
+    """Counts and scores of the ligands that a docking job has finished.
+
+    ligands            that were docked
+    poses              that were written
+    centroids_outside  ligands with their centroid outside of the grid
+    farthest           the largest distance of these, Å, and the ligand's name
+    without_hydrogens  ligands
+    parts              ligands of whose record other atoms were left out
+    reaching_out       ligands whose best pose has atoms outside of the grid
+    most_outside       the largest number of such atoms, and the ligand's name
+    text_bytes         of the ligands' records
+    scores             float64 arrays: the best score of every ligand, in the order of the input
+    """
+
+    ligands: int = 0
+    poses: int = 0
+    centroids_outside: int = 0
+    farthest: tuple[float, str] = (0.0, "")
+    without_hydrogens: int = 0
+    parts: int = 0
+    reaching_out: int = 0
+    most_outside: tuple[int, str] = (0, "")
+    text_bytes: int = 0
+    skipped: list[Skipped] = field(default_factory=list)
+    scores: list[NDArray[np.float64]] = field(default_factory=list)
+
+    def take(self, docked: DockedLigands) -> None:
+        self.ligands += len(docked.names)
+        self.poses += len(docked.rows)
+        self.without_hydrogens += docked.without_hydrogens
+        self.parts += docked.parts
+        self.text_bytes += docked.text_bytes
+        self.skipped += docked.skipped
+        self.centroids_outside += int((docked.outside > 0).sum())
+        if len(docked.outside):
+            most = int(docked.outside.argmax())
+            self.farthest = max(self.farthest, (float(docked.outside[most]), docked.names[most]))
+        best = np.flatnonzero(docked.rows.pose == 1)
+        self.scores.append(docked.rows.score[best])
+        atoms = docked.rows.atoms_outside[best]
+        self.reaching_out += int((atoms > 0).sum())
+        if atoms.max(initial=0) > self.most_outside[0]:
+            most = int(atoms.argmax())
+            self.most_outside = int(atoms[most]), docked.rows.ligand[best[most]]
+
+    @property
+    def best_score(self) -> float | None:
+        """The highest score of all ligands; None without any."""
+        return max((scores.max() for scores in self.scores if len(scores)), default=None)
+
+
+class DockJob(Job):
+    """A docking job. All inputs are inspected when it is opened.
+
+    report     number of the best ligands that are kept for a report
+    placement  what `multigpu.run.job.Job` takes besides: client, devices, coming, journal
+    """
+
+    def __init__(self, request: DockRequest, *, report: int = 0, **placement: Any) -> None:
+        options = request.options
+        super().__init__(request.run, request.lanes, **placement)
+        self.request, self.options, self.report = request, options, report
+        self.stats: DockStats = DockStats()
+        self.chunk_plan: DockPlan | None = None
+        self.best: list[BestLigand] = []
+        self.pocket = read_pocket(request.pocket, request.origin, request.spacing)
+        self.field, self.search = field_of(self.pocket, options), search_of(options)
+        self._warn(search_notes(self.search.stop))
+        skip = options.on_error == "skip"
+        self.sources, self._broken_sources = open_sources(request.ligands, skip)
+        if options.center is not None:
+            distance = self.pocket.distance(np.array(options.center))
+            if distance > 0:
+                logger.warning("multigpu: the center lies %.4g Å outside of the grid", distance)
+
+    @cached_property
+    def covering_radius(self) -> float | None:
+        """Degrees from any rotation to the nearest that is tried; None for rotations by angles."""
+        rotations = self.search.rotations
+        return covering_radius(rotations) if isinstance(rotations, ListedRotations) else None
+
+    def plan(self, crew: Crew | None = None) -> DockPlan:
+        """Return how the input is cut for a crew, else for this machine."""
+        about = (self.sources, self.field, self.search)
+        return self.fit(crew, lambda here: plan_dock(*about, here, self.run))
+
+    # ---- running ------------------------------------------------------------------------------
+
+    def parts(
+        self, pose_format: str | None = None, score_lines: bool = False
+    ) -> Iterator[DockedLigands]:
+        """Yield docked ligands in the order of the input.
+
+        pose_format  of the poses' text; None: no text
+        score_lines  whether they come with lines for a table of scores
+
+        Raises what stopped the job: with `on_error` "stop" the first ligand that cannot be docked,
+        else InputError where no ligand could be docked.
+        """
+        with ExitStack() as stack:
+            # Workers are sent the text of the ligands: they need no files.
+            crew = self.crew(stack, [])
+            plan, about = self.plan(crew), self._journal_facts(pose_format, score_lines)
+            kept = self.open_journal(about, plan.spans_by(), Codec(PART_CLASSES))
+            self.chunk_plan = plan = replace(plan, **kept)
+            loader = LigandLoader(
+                sources=self.sources,
+                types=self.pocket.types,
+                pose_format=pose_format,
+                search=self.search,
+                report=self.report,
+                allow_flat=self.options.allow_flat,
+                fragments=self.options.fragments,
+            )
+            workload = DockWorkload(
+                key=uuid.uuid4().hex,
+                loader=loader,
+                field=self.field,
+                score_lines=score_lines,
+                expected=crew.expected,
+                scores=plan.scores,
+            )
+            spans = self.skip_finished(dock_spans(self._records(), plan))
+            outcomes = self.run_spans(crew, workload, spans, **kept)
+            for docked in _merge_spans(workload, outcomes):
+                self._take(docked)
+                yield docked
+            check_unchanged(about, self.request.ligands)
+        self._conclude()
+
+    def _journal_facts(self, pose_format: str | None, score_lines: bool) -> dict[str, str]:
+        """Return what must be the same for another run to continue with the journal of this one."""
+        pocket = digest(replace(self.pocket, path="", layout=""))
+        return {
+            "program": fitness.program(),
+            "job": "dock",
+            "poses": pose_format or "columns",
+            "scores": "text" if score_lines else "columns",
+            "report": str(self.report),
+            **{f"option {name}": str(value) for name, value in asdict(self.options).items()},
+            "pocket": f"content {pocket}",
+            "poses tried": f"content {digest(self.search)}",
+            **describe_inputs(self.request.ligands),
+        }
+
+    def _records(self) -> Iterator[LigandRecords]:
+        broken = {each.source: each for each in self._broken_sources}
+        for number, source in enumerate(self.sources):
+            if number in broken:
+                yield broken[number]
+            else:
+                yield from read_records(number, source)
+
+    def _take(self, docked: DockedLigands) -> None:
+        self.stats.take(docked)
+        if docked.skipped and self.options.on_error == "stop":
+            raise _input_error(docked.skipped[0])
+        best = sorted([*self.best, *docked.best], key=lambda best: (-best.score, best.ligand_index))
+        self.best = best[: self.report]
+
+    def _conclude(self) -> None:
+        """Warn of what the user probably did not mean. Raises InputError without any ligand."""
+        stats = self.stats
+        self._warn(absent_map_notes(stats, self.pocket))
+        if not stats.ligands:
+            raise _input_error(
+                stats.skipped[0], f" (none of {len(stats.skipped)} ligands could be docked)"
+            )
+        centered = self.options.center is not None
+        self._warn(result_notes(stats, self.pocket, self.field.outside, centered))
+
+    def _warn(self, notes: Iterator[str]) -> None:
+        for note in notes:
+            logger.warning("multigpu: %s", note)
+
+    # ---- the summary --------------------------------------------------------------------------
+
+    def summary_entries(self) -> dict[str, Any]:
+        pocket, stats = self.pocket, self.stats
+        return {
+            "pocket": {
+                "path": pocket.path,
+                "layout": pocket.layout,
+                "points": list(pocket.shape),
+                "origin": pocket.origin.tolist(),
+                "spacing": pocket.spacing.tolist(),
+                "types": list(pocket.types),
+            },
+            "sources": [asdict(source) for source in self.sources],
+            "rotations": self.search.rotations.count,
+            "covering_radius_degrees": self.covering_radius,
+            "shifts": self.search.shifts.count,
+            # Of each ligand; all others repeat one of these.
+            "poses_tried": self.search.stop,
+            "ligands": stats.ligands,
+            "skipped": len(stats.skipped),
+            "without_hydrogens": stats.without_hydrogens,
+            "poses": stats.poses,
+        }
+
+    @property
+    def chunks(self) -> int | None:
+        """Estimated number of chunks, from the bytes of the ligands so far; None: unknown."""
+        stats, sizes = self.stats, [source.size for source in self.sources if source.cuttable]
+        if not stats.text_bytes or len(sizes) < len(self.sources):
+            return None
+        done = stats.text_bytes / max(1, sum(size or 0 for size in sizes))
+        return max(stats.chunks, round(stats.chunks / done))
+
+
+def _input_error(skipped: Skipped, more: str = "") -> InputError:
+    name = skipped.ligand[:LONGEST_NAME] + "…" * (len(skipped.ligand) > LONGEST_NAME)
+    where = f"record {skipped.number} ({name})"
+    return InputError(skipped.path, skipped.reason + more, where)
+
+
+def _merge_spans(
+    workload: DockWorkload, outcomes: Iterator[Outcome[DockPart]]
+) -> Iterator[DockedLigands]:
+    """Yield docked ligands: the parts of their spans of poses are merged."""
+    searched: list[SearchedPoses] = []
+    for outcome in outcomes:
+        part = outcome.part
+        if isinstance(part, DockedLigands):
+            yield part
+            continue
+        searched.append(part)
+        if part.span.poses[1] == workload.loader.search.stop:
+            yield workload.merge(searched)
+            searched = []

@@ -1,0 +1,85 @@
+"""Notes that the user of a docking job should read although nothing is wrong."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from multigpu.formats.molecules.autodock import NO_MAP
+from multigpu.formats.molecules.pockets import Pocket
+from multigpu.kernels.rotation import PENALTY
+from multigpu.workloads.dock.options import POSE_RATE
+
+if TYPE_CHECKING:
+    from multigpu.workloads.dock.job import DockStats
+
+MANY_POSES = 1 << 30
+CPU_RATE = 1 << 20  # poses a second on one core, about
+LOPSIDED, WELL = 100, -0.1  # a grid of energies has high walls and shallow wells, below this
+OUTSIDE = {
+    "clamp": "as at its border",
+    "zero": "nothing",
+    "penalty": f"-{PENALTY:,.0f} for each Å² from its middle",
+}
+
+
+def _of(stats: "DockStats", count: int, one: str, more: str) -> str:
+    """Return how many of the ligands, and what follows of one or of more."""
+    noun = "ligand" if stats.ligands == 1 else "ligands"
+    return f"{count:,} of {stats.ligands:,} {noun} {one if count == 1 else more}"
+
+
+def search_notes(poses: int) -> Iterator[str]:
+    """Yield a note where a ligand takes long. poses: that are tried of each."""
+    if poses >= MANY_POSES:
+        hours, seconds = poses / CPU_RATE / 3600, poses / POSE_RATE
+        yield (
+            f"{poses:,} poses of each ligand are tried: about {hours:.2g} hours of a CPU core, or"
+            f" {seconds:.2g} seconds of a GPU (precision is in degrees, translations in Å)"
+        )
+
+
+def absent_map_notes(stats: "DockStats", pocket: Pocket) -> Iterator[str]:
+    """Yield a note where ligands were skipped and the pocket's file names maps that are missing."""
+    if pocket.absent and any(each.reason.startswith(NO_MAP) for each in stats.skipped):
+        yield f"{pocket.path} names maps of {', '.join(pocket.absent)}, which are not there"
+
+
+def result_notes(stats: "DockStats", pocket: Pocket, outside: str, centered: bool) -> Iterator[str]:
+    """Yield a note for everything that the user probably did not mean.
+
+    outside   what atoms outside of the grid score: a key of OUTSIDE
+    centered  whether the user says where centroids are
+    """
+    if stats.without_hydrogens:
+        yield (
+            f"{_of(stats, stats.without_hydrogens, 'has', 'have')} no hydrogens and"
+            f" {'was' if stats.without_hydrogens == 1 else 'were'} docked without them: to add them"
+            " first, try `obabel IN -O OUT -h`"
+        )
+    low, high = float(pocket.values.min()), float(pocket.values.max())
+    if not pocket.types and ((stats.best_score or 0) < 0 or WELL > low > -high / LOPSIDED):
+        yield (
+            "values of the grid are scores, of which the highest win: if they are energies, turn"
+            f" their sign (the grid has values from {low:.4g} to {high:.4g}, the best pose scores"
+            f" {stats.best_score:.4g})"
+        )
+    if stats.parts:
+        yield (
+            f"{_of(stats, stats.parts, 'was', 'were')} docked without other atoms of the record:"
+            " counter-ions and waters (--fragments skip skips such ligands), or flexible side"
+            " chains of a receptor (BEGIN_RES)"
+        )
+    if stats.centroids_outside and not centered:
+        distance, name = stats.farthest
+        middle = ",".join(f"{x:.4g}" for x in pocket.center)
+        yield (
+            f"{_of(stats, stats.centroids_outside, 'has its', 'have their')} centroid outside of"
+            f" the grid, up to {distance:.4g} Å ({name}), where scores mean nothing: --center"
+            f" {middle} puts all in its middle"
+        )
+    if stats.reaching_out:
+        atoms, name = stats.most_outside
+        yield (
+            f"the best poses of {stats.reaching_out} of {stats.ligands} ligands have atoms outside"
+            f" of the grid, up to {atoms} ({name}); these score {OUTSIDE[outside]}: see the column"
+            " atoms_outside"
+        )

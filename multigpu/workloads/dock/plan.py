@@ -1,0 +1,222 @@
+"""Plan of a docking job: poses to search, spans of the input, and the memory that they take."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from multigpu.cluster.engine.dispatch import LINE_PER_THREAD
+from multigpu.cluster.engine.plan import Capacity, Cost
+from multigpu.errors import InputError, UsageError
+from multigpu.formats.molecules.ligands import READ_BYTES, LigandRecords
+from multigpu.formats.molecules.pockets import Pocket
+from multigpu.formats.molecules.rotations import read_quaternions
+from multigpu.formats.storage.sources import Source
+from multigpu.kernels.rotation import (
+    EulerRotations,
+    Field,
+    ListedRotations,
+    Search,
+    Shifts,
+    energy_channels,
+    near_uniform,
+)
+from multigpu.kernels.rotation.memory import (
+    LEAST_SCORES,
+    MOST_SCORES,
+    fixed_bytes,
+    scores_in,
+    working_bytes,
+)
+from multigpu.kernels.rotation.rotations import Rotations
+from multigpu.kernels.rotation.shortlist import MOST_LISTED, SHORTLIST_BYTES
+from multigpu.run.options import RunOptions
+from multigpu.run.plan import Plan, largest_chunk, memory_budget
+from multigpu.workloads.dock.options import DockOptions
+
+# Poses of a span, of all its ligands: they take a core a second with some dozens of atoms, a GPU a
+# tenth of a second, so that all devices finish at about the same time.
+GPU_POSES = 1 << 30
+CPU_POSES = 1 << 20
+# Many, so that little unfinished work is lost when a long run is stopped.
+CHUNKS_PER_THREAD = 20
+DEVICE_BYTES_PER_BYTE = 1.0  # atoms and results on a device, by the bytes of the ligands' text
+
+PROGRAM_BYTES = 400 << 20  # of host memory: Python, NumPy, Numba while it compiles, RDKit
+DEVICE_PROGRAM_BYTES = 1 << 30  # CUDA and CuPy with its compiler
+LISTED_BYTES = 192  # of a listed rotation while the list is made
+FIELD_COPIES = 4  # while it is read and searched
+LARGE_LIGAND, SMALL_LIGAND = 16 << 10, 512  # bytes of text; few are larger or smaller
+LOADED_BYTES_PER_BYTE = 4  # the text, its atoms as they are read and as they are searched
+NAME_BYTES = 512  # of a ligand: its name and other facts
+POSE_BYTES = 1024  # of a pose: its row as numbers and as text, and the notes in its text
+SCORES = 1 << 24  # float32, the most that a thread of a CPU holds
+
+
+# ---- what is searched -------------------------------------------------------------------------
+
+
+def field_of(pocket: Pocket, options: DockOptions) -> Field:
+    """Return the pocket as the kernels take it. Raises InputError for what they refuse."""
+    values = pocket.values
+    if pocket.types:
+        values = energy_channels(values[:-2], values[-2], values[-1])
+    try:
+        outside = options.outside_of(pocket.types)
+        return Field(values, pocket.origin, pocket.spacing, options.interpolation, outside)
+    except ValueError as error:
+        raise InputError(pocket.path, str(error)) from error
+
+
+def search_of(options: DockOptions) -> Search:
+    """Return the poses to try. Raises UsageError where there are too many."""
+    shifts = Shifts(*options.translations) if options.translations else Shifts()
+    try:
+        rotations = _rotations(options)
+        return Search(rotations, shifts, options.center, options.top, options.min_rmsd)
+    except ValueError as error:
+        raise UsageError(f"this cannot be searched: {error}: take larger steps") from error
+
+
+def _rotations(options: DockOptions) -> Rotations:
+    if options.rotation_file is not None:
+        return ListedRotations(read_quaternions(options.rotation_file))
+    if options.rotations is not None:
+        return near_uniform(options.rotations)
+    return EulerRotations(options.step)
+
+
+# ---- how it is cut ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DockSpan:
+    """Consecutive ligands of one format, and the range of their poses to search.
+
+    first    index of the first record in the whole input
+    poses    begin and end
+    """
+
+    first: int
+    records: tuple[LigandRecords, ...]
+    poses: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DockPlan(Plan):
+    """Sizes by which ligands and their poses are cut into spans.
+
+    chunk_ligands  most ligands of a span
+    pose_spans     begin and end of the spans into which the poses of a ligand are cut
+    scores         most that a chunk holds at a time on a GPU
+    threads        threads of all workers
+    top            poses of each ligand
+    once_bytes     host memory that a process takes once: program, field, listed rotations
+    """
+
+    chunk_ligands: int
+    pose_spans: tuple[tuple[int, int], ...]
+    scores: int = MOST_SCORES
+    threads: int = 1
+    top: int = 1
+    once_bytes: int = PROGRAM_BYTES
+
+    def spans_by(self) -> dict[str, Any]:
+        """Return what decides where spans begin and end."""
+        names = ("chunk_bytes", "chunk_ligands", "pose_spans")
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def host_bytes(self) -> int:
+        """Most bytes of host memory of a process, if no ligand has more than 16 KiB of text.
+
+        The sum of what it takes once, the chunks in progress with their ligands and poses, and the
+        chunks in line, which hold the text of their ligands, or the texts and rows of their poses.
+        """
+        text = min(self.chunk_bytes, self.chunk_ligands * LARGE_LIGAND)
+        ligands = min(self.chunk_ligands, -(-text // SMALL_LIGAND))
+        poses = self.top * (text + ligands * POSE_BYTES)
+        scored = max(end - begin for begin, end in self.pose_spans)
+        scores = 4 * min(SCORES, scored)
+        if self.top > 1:
+            scores += SHORTLIST_BYTES * min(3 * MOST_LISTED, scored)
+        loaded = LOADED_BYTES_PER_BYTE * text + NAME_BYTES * ligands
+        line = LINE_PER_THREAD * self.threads * (text + poses)
+        return self.once_bytes + self.process_chunks * (loaded + poses + scores) + line
+
+
+def plan_dock(
+    sources: Sequence[Source], field: Field, search: Search, here: Capacity, run: RunOptions
+) -> DockPlan:
+    """Return how the input is cut for workers of this capacity.
+
+    Raises TooLittleMemory where not even one ligand fits.
+    """
+    fixed, least = fixed_bytes(field), working_bytes(LEAST_SCORES if here.gpu else SCORES)
+    cost = Cost(DEVICE_BYTES_PER_BYTE, fixed, least)
+    chunk_bytes, lanes = largest_chunk(
+        sources, cost, here, run, chunks_per_thread=CHUNKS_PER_THREAD
+    )
+    # More scores at a time where the chunks leave room for them.
+    share = (memory_budget(here, run) - fixed) / lanes - DEVICE_BYTES_PER_BYTE * chunk_bytes
+    scores = scores_in(share) if here.gpu else SCORES
+    cost = replace(cost, lane_bytes=working_bytes(scores))
+    share = GPU_POSES if here.gpu else CPU_POSES
+    # Several poses of a ligand are chosen by their distances from each other, so spans of poses
+    # could not be merged.
+    pieces = -(-search.stop // share) if search.top == 1 else 1
+    borders = [search.stop * i // pieces for i in range(pieces + 1)]
+    return DockPlan(
+        chunk_bytes=chunk_bytes,
+        chunk_ligands=max(1, share // search.stop),
+        pose_spans=tuple(pairwise(borders)),
+        budget=memory_budget(here, run),
+        cost=cost,
+        lanes=lanes,
+        scores=scores,
+        process_chunks=here.chunks_in_process,
+        threads=here.threads,
+        top=search.top,
+        once_bytes=_once_bytes(field, search, here),
+    )
+
+
+def _once_bytes(field: Field, search: Search, here: Capacity) -> int:
+    """Return the host memory that a process takes whatever its spans are."""
+    rotations = search.rotations
+    listed = rotations.count if isinstance(rotations, ListedRotations) else 0
+    program = PROGRAM_BYTES + DEVICE_PROGRAM_BYTES * here.gpu
+    held = FIELD_COPIES * field.values.nbytes + fixed_bytes(field) + LISTED_BYTES * listed
+    return program + held + 4 * READ_BYTES  # streams are read in blocks
+
+
+def dock_spans(records: Iterable[LigandRecords], plan: DockPlan) -> Iterator[DockSpan]:
+    """Yield spans of consecutive records; the spans of a ligand's poses follow each other."""
+    for begin, group in _record_groups(records, plan):
+        for poses in plan.pose_spans:
+            yield DockSpan(first=begin, records=group, poses=poses)
+
+
+def _record_groups(
+    records: Iterable[LigandRecords], plan: DockPlan
+) -> Iterator[tuple[int, tuple[LigandRecords, ...]]]:
+    """Yield the index of the first record, and as many of one format as a span may have."""
+    first, count, size = 0, 0, 0
+    group: list[LigandRecords] = []
+    for block in records:
+        done, ends = 0, block.ends
+        while done < len(block):
+            before = int(ends[done - 1]) if done else 0
+            fit = int(np.searchsorted(ends, before + plan.chunk_bytes - size, "right")) - done
+            fit = min(fit, plan.chunk_ligands - count)
+            if count and (fit < 1 or block.layout != group[0].layout):
+                yield first, tuple(group)
+                first, count, size, group = first + count, 0, 0, []
+                continue
+            group.append(block[done : done + max(1, fit)])
+            count, size = count + len(group[-1]), size + len(group[-1].text)
+            done += len(group[-1])
+    if group:
+        yield first, tuple(group)

@@ -1,0 +1,176 @@
+"""Rows and texts of the best poses of some ligands."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.formats.molecules.columns import write_poses
+from multigpu.formats.molecules.molecule import PoseNotes, Positions
+from multigpu.formats.molecules.poses import render, render_drawing
+from multigpu.formats.molecules.registry import COLUMN_FORMATS
+from multigpu.formats.tables.batch import PoseBatch
+from multigpu.formats.tables.texts import Texts
+from multigpu.kernels.rotation import (
+    EulerRotations,
+    Field,
+    Poses,
+    Search,
+    atoms_of,
+    placed,
+    quaternions,
+)
+from multigpu.workloads.dock.ligands import LoadedLigands
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BestLigand:
+    """A ligand with one of the highest scores, for the report. sdf: its best pose."""
+
+    ligand_index: int
+    ligand: str
+    score: float
+    sdf: bytes
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DockedPoses:
+    """The best poses of loaded ligands.
+
+    found  the poses: ligands in their order, the best pose of each first
+    """
+
+    loaded: LoadedLigands
+    field: Field
+    search: Search
+    found: Poses
+
+    @cached_property
+    def positions(self) -> Positions:
+        """float64[atoms, 3], Å: the atoms of all poses, pose after pose."""
+        return placed(self.loaded.ligands, self.search, self.found)
+
+    @cached_property
+    def rows(self) -> PoseBatch:
+        found, ligands, search = self.found, self.loaded.ligands, self.search
+        ligand_of = found.ligand.tolist()
+        matrices, shifts = search.placements(found.pose)
+        rotations = found.pose // search.shifts.count
+        angles = np.full((len(found), 3), np.nan)
+        if isinstance(search.rotations, EulerRotations):
+            angles = search.rotations.angles(rotations)
+        rank = np.arange(len(found)) - np.searchsorted(found.ligand, found.ligand) + 1
+        return PoseBatch(
+            ligand=[self.loaded.names[i] for i in ligand_of],
+            source=[self.loaded.sources[i].path for i in ligand_of],
+            ligand_index=self.loaded.index[found.ligand],
+            pose=rank.astype(np.int32),
+            rotation=rotations,
+            score=found.score,
+            angles=angles,
+            quaternion=quaternions(matrices) + 0.0,  # no -0.0
+            place=search.targets(ligands)[found.ligand] + shifts,
+            rmsd_to_input=self._rmsds(),
+            atoms=ligands.sizes[found.ligand].astype(np.int32),
+            atoms_outside=self._atoms_outside(),
+            coordinates=self.positions,
+        )
+
+    def _rmsds(self) -> NDArray[np.float64]:
+        """Return float64[poses], Å: the distance of each pose from its ligand as it was given."""
+        ligands, found = self.loaded.ligands, self.found
+        if not len(found):
+            return np.empty(0)
+        original = ligands.positions[atoms_of(ligands, found)]
+        squares = ((original - self.positions) ** 2).sum(axis=1)
+        sizes = ligands.sizes[found.ligand]
+        distances: NDArray[np.float64] = np.sqrt(
+            np.add.reduceat(squares, np.cumsum(sizes) - sizes) / sizes
+        )
+        return distances
+
+    def _atoms_outside(self) -> NDArray[np.int32]:
+        """Return int32[poses]: how many atoms of each pose are outside of the grid."""
+        outside = (self.positions < self.field.origin) | (self.positions > self._grid_end)
+        sizes = self.loaded.ligands.sizes[self.found.ligand]
+        pose_of = np.repeat(np.arange(len(self.found)), sizes)
+        counts = np.bincount(pose_of[outside.any(axis=1)], minlength=len(self.found))
+        return counts.astype(np.int32)
+
+    @property
+    def _grid_end(self) -> NDArray[np.float64]:
+        """float64[3], Å: the last point of the grid."""
+        field = self.field
+        end: NDArray[np.float64] = field.origin + field.spacing * (np.array(field.shape) - 1)
+        return end
+
+    @property
+    def centroid_distances(self) -> NDArray[np.float64]:
+        """float64[ligands], Å: from the grid to the centroid, or the given center; 0 inside."""
+        targets = self.search.targets(self.loaded.ligands)
+        beyond = np.maximum(self.field.origin - targets, targets - self._grid_end)
+        distances: NDArray[np.float64] = np.sqrt((np.maximum(beyond, 0) ** 2).sum(axis=1))
+        return distances
+
+    # ---- text ---------------------------------------------------------------------------------
+
+    def texts(self, fmt: str) -> Texts:
+        """Return the poses in a format: regular records together, the others one by one."""
+        regular = ~np.isin(self.found.ligand, list(self.loaded.molecules))
+        together = self._write_together(regular)
+        if regular.all() and together.lengths.all():
+            return together
+        written, texts = iter(together.each()), []
+        for row, is_regular in enumerate(regular.tolist()):
+            text, name = next(written) if is_regular else b"", self.rows.ligand[row]
+            if not text:
+                molecule = self.loaded.molecule(int(self.found.ligand[row]))
+                text = render(molecule, name, fmt, self._each[row], self._notes[row])
+            texts.append(text)
+        return Texts.of(texts)
+
+    def _write_together(self, regular: NDArray[np.bool_]) -> Texts:
+        """Return texts of the regular rows; an empty one where a pose must be written alone."""
+        ligand = self.found.ligand[regular]
+        if not len(ligand):
+            return Texts.of([])
+        columns = COLUMN_FORMATS[self.loaded.sources[ligand[0]].layout]
+        is_named, names = self.loaded.is_named.tolist(), self.loaded.names
+        frames = [
+            columns.frame("" if is_named[i] else names[i], self._notes[row])
+            for i, row in zip(ligand.tolist(), np.flatnonzero(regular).tolist(), strict=True)
+        ]
+        sizes = self.loaded.ligands.sizes
+        positions = self.positions[np.repeat(regular, sizes[self.found.ligand])]
+        bodies = self.loaded.bodies.take(ligand)
+        return write_poses(frames, bodies, sizes[ligand], positions, columns.places)
+
+    def best_ligands(self, most: int) -> list[BestLigand]:
+        """Return the ligands with the highest scores, best first."""
+        rows = self.rows
+        first = np.flatnonzero(rows.pose == 1)
+        order = first[np.argsort(-rows.score[first], kind="stable")][:most]
+        best = []
+        for row in order.tolist():
+            name, molecule = rows.ligand[row], self.loaded.molecule(int(self.found.ligand[row]))
+            sdf = render_drawing(molecule, name, self._each[row], self._notes[row])
+            index, score = int(rows.ligand_index[row]), float(rows.score[row])
+            best.append(BestLigand(ligand_index=index, ligand=name, score=score, sdf=sdf))
+        return best
+
+    @cached_property
+    def _each(self) -> list[Positions]:
+        return self.rows.positions
+
+    @cached_property
+    def _notes(self) -> list[PoseNotes]:
+        """Notes on each pose, for its text."""
+        rows = self.rows
+        texts = {
+            "score": map("{:.6f}".format, rows.score.tolist()),
+            "pose": map(str, rows.pose.tolist()),
+            "rotation": map(str, rows.rotation.tolist()),
+            "rmsd_to_input": map("{:.4f}".format, rows.rmsd_to_input.tolist()),
+        }
+        return [dict(zip(texts, each, strict=True)) for each in zip(*texts.values(), strict=True)]

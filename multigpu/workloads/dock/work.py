@@ -1,0 +1,225 @@
+"""Docking as a worker does it: spans of ligands in, their best poses out.
+
+A span has whole ligands with all their poses. Where one ligand takes long, because the search is so
+fine, its poses are cut into spans instead. Their results are merged: the highest score wins, then
+the lowest index.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.cluster.engine.workload import Place
+from multigpu.formats.molecules.ligands import LigandRecords
+from multigpu.formats.tables.batch import PoseBatch
+from multigpu.formats.tables.texts import Texts
+from multigpu.kernels.rotation import Field, Ligands, Poses
+from multigpu.kernels.rotation.memory import MOST_SCORES
+from multigpu.run.fitness import Expected, require
+from multigpu.workloads.dock.ligands import LigandLoader, LoadedLigands
+from multigpu.workloads.dock.output.error_table import Skipped
+from multigpu.workloads.dock.output.score_table import as_tsv
+from multigpu.workloads.dock.plan import DockSpan
+from multigpu.workloads.dock.poses import BestLigand, DockedPoses
+
+ATOM_BYTES = 128  # of an atom on a device: its position, channels and weights
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DockedLigands:
+    """The part of a span that has whole ligands.
+
+    rows          of the poses
+    score_lines   the rows as text, where the table of scores is text
+    pose_texts    the poses in the format that was asked for, if any
+    names         of the docked ligands
+    layouts       formats of the files that they came from
+    pose_counts   int64[ligands]: poses of each
+    outside       float64[ligands], Å: distance of the centroid, or the given center, from the grid
+    skipped       ligands that could not be docked
+    without_hydrogens  number of docked ligands that have none
+    parts         number of docked ligands of whose record other atoms were left out
+    best          the ligands with the highest scores, for the report
+    text_bytes    of the docked ligands' records
+    """
+
+    rows: PoseBatch
+    score_lines: bytes
+    pose_texts: Texts
+    names: list[str]
+    layouts: list[str]
+    pose_counts: NDArray[np.int64]
+    outside: NDArray[np.float64]
+    skipped: list[Skipped]
+    without_hydrogens: int
+    parts: int
+    best: list[BestLigand]
+    text_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SearchedPoses:
+    """The part of a span that has some of the poses of its ligands: the best of them."""
+
+    span: DockSpan
+    poses: Poses
+
+
+DockPart = DockedLigands | SearchedPoses
+
+# Classes that the journal of a docking job may hold.
+PART_CLASSES = (
+    DockedLigands,
+    SearchedPoses,
+    DockSpan,
+    LigandRecords,
+    Poses,
+    PoseBatch,
+    Skipped,
+    BestLigand,
+    Texts,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DockChunk:
+    """A span and its loaded ligands."""
+
+    span: DockSpan
+    loaded: LoadedLigands
+
+
+class Searcher(Protocol):
+    """A backend of `multigpu.kernels.rotation`."""
+
+    def best(self, ligands: Ligands, span: range | None = None) -> Poses: ...
+
+
+@dataclass(kw_only=True, eq=False)
+class DockWorkload:
+    """Everything that a worker needs to know of a docking job.
+
+    loader       of its ligands
+    field        the pocket as the kernels take it
+    score_lines  whether the table of scores is text
+    expected     what a worker elsewhere must have; None: all workers are threads of this process
+    scores       most that a chunk holds at a time on a GPU
+    """
+
+    key: str
+    loader: LigandLoader
+    field: Field
+    score_lines: bool = False
+    expected: Expected | None = None
+    scores: int = MOST_SCORES
+
+    def open(self, place: Place) -> "DockSession":
+        require(self.expected, place)
+        return DockSession(self, place)
+
+    def name(self, span: DockSpan) -> str:
+        """Return the records and poses of a span, for messages."""
+        first, last = span.records[0], span.records[-1]
+        sources = self.loader.sources
+        begin = f"{sources[first.source].path}, record {first.number}"
+        poses = "" if self.is_whole(span) else f", poses {span.poses[0]} to {span.poses[1]}"
+        end = f"{sources[last.source].path}, record {last.last}"
+        return begin + (f" to {end}" if end != begin else "") + poses
+
+    def is_whole(self, span: DockSpan) -> bool:
+        """Whether a span has all poses of its ligands."""
+        return span.poses == (0, self.loader.search.stop)
+
+    def correct(self, span: DockSpan | None, part: DockPart) -> None:
+        """Return None: spans are cut at borders of records, so there is nothing to correct."""
+
+    def load(self, span: DockSpan) -> LoadedLigands:
+        return self.loader.load(span.records, span.first)
+
+    def finish(self, loaded: LoadedLigands, found: Poses) -> DockedLigands:
+        """Return the part of a span from all poses that were found for its ligands."""
+        search, fmt = self.loader.search, self.loader.pose_format
+        docked = DockedPoses(loaded=loaded, field=self.field, search=search, found=found)
+        rows = docked.rows
+        return DockedLigands(
+            # The texts have the coordinates.
+            rows=replace(rows, coordinates=np.empty((0, 3))) if fmt else rows,
+            score_lines=as_tsv(rows) if self.score_lines else b"",
+            pose_texts=docked.texts(fmt) if fmt else Texts.of([]),
+            names=loaded.names,
+            layouts=[source.layout for source in loaded.sources],
+            pose_counts=np.bincount(found.ligand, minlength=len(loaded.names)),
+            outside=docked.centroid_distances,
+            skipped=loaded.skipped,
+            without_hydrogens=int(loaded.lacks_hydrogens.sum()),
+            parts=sum(molecule.is_part for molecule in loaded.molecules.values()),
+            best=docked.best_ligands(self.loader.report),
+            text_bytes=int(loaded.texts.lengths.sum()),
+        )
+
+    def merge(self, parts: Sequence[SearchedPoses]) -> DockedLigands:
+        """Return the part of ligands from the parts of all spans of their poses."""
+        span, found = parts[-1].span, Poses.joined([part.poses for part in parts]).winners()
+        return self.finish(self.load(span), found)
+
+
+class DockSession:
+    """Docking on one device, which holds the field."""
+
+    def __init__(self, workload: DockWorkload, place: Place) -> None:
+        self.workload = workload
+        self.searcher = _open_searcher(place, workload)
+
+    def load(self, span: DockSpan) -> DockChunk:
+        return DockChunk(span=span, loaded=self.workload.load(span))
+
+    def compute(self, chunk: DockChunk) -> Poses:
+        ligands = chunk.loaded.ligands
+        if not len(ligands):
+            return Poses.none()
+        return self.searcher.best(ligands, range(*chunk.span.poses))
+
+    def need(self, chunk: DockChunk) -> int:
+        """Return the bytes of the atoms; scores take what memory is left."""
+        return ATOM_BYTES * len(chunk.loaded.ligands.positions)
+
+    def halves(self, chunk: DockChunk) -> tuple[DockChunk, ...]:
+        """Return the chunk as two with half of the ligands each; nothing for one ligand."""
+        loaded = chunk.loaded
+        middle = len(loaded.ligands) // 2
+        if not middle:
+            return ()
+        return replace(chunk, loaded=loaded[:middle]), replace(chunk, loaded=loaded[middle:])
+
+    def joined(
+        self, chunk: DockChunk, halves: Sequence[DockChunk], computed: Sequence[Poses]
+    ) -> Poses:
+        """Return the poses of a chunk from those of its halves."""
+        first, second = computed
+        return Poses.joined([first, second.moved(len(halves[0].loaded.ligands))])
+
+    def finish(self, chunk: DockChunk, found: Poses) -> DockPart:
+        if self.workload.is_whole(chunk.span):
+            return self.workload.finish(chunk.loaded, found)
+        return SearchedPoses(span=chunk.span, poses=found)
+
+    def close(self) -> None:
+        """Do nothing: the field is freed with the session."""
+
+
+def _open_searcher(place: Place, workload: DockWorkload) -> Searcher:
+    """Return the backend of a device, which alone is imported: CuPy is not on every machine."""
+    field, search = workload.field, workload.loader.search
+    if place.gpu is None:
+        from multigpu.kernels.rotation import cpu
+
+        return cpu.Searcher(field, search)
+    import cupy
+
+    from multigpu.kernels.rotation import cuda
+
+    with cupy.cuda.Device(place.gpu):
+        return cuda.Searcher(field, search, workload.scores)

@@ -1,0 +1,1 @@
+"""Known sequences in reads and genomes: which signatures occur where in which samples."""

@@ -1,0 +1,175 @@
+"""The job of a scan: opened (all input looked at), planned, and run once."""
+
+import logging
+import os
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from itertools import chain
+from typing import Any
+
+from multigpu.cluster.engine.codec import Codec
+from multigpu.cluster.workers.worker import Outcome
+from multigpu.formats.sequences.signatures import read_signatures
+from multigpu.formats.storage.fingerprints import digest
+from multigpu.formats.storage.read_ahead import Streams
+from multigpu.formats.storage.sources import Source
+from multigpu.formats.tables.batch import Batch
+from multigpu.formats.tables.sam import References
+from multigpu.run import fitness
+from multigpu.run.job import Crew, Job, JobStats, check_unchanged, describe_inputs
+from multigpu.run.options import RunOptions
+from multigpu.workloads.scan.inputs import ScanInputs, open_samples
+from multigpu.workloads.scan.join import Joiner
+from multigpu.workloads.scan.notes import note_on_ambiguity, notes_after, notes_before
+from multigpu.workloads.scan.options import ScanOptions, scan_lanes
+from multigpu.workloads.scan.parts import JOURNAL_CLASSES, OutputNeeds, ScanPart
+from multigpu.workloads.scan.patterns import check_errors
+from multigpu.workloads.scan.plan import ScanPlan, plan_scan, scan_spans
+from multigpu.workloads.scan.work import ScanWorkload
+
+logger = logging.getLogger(__name__)
+
+EARLY_HITS = 1000  # from which on matches are looked at while they come
+
+
+@dataclass
+class ScanStats(JobStats):
+    """Numbers of a scan so far."""
+
+    records: int = 0
+    bases: int = 0
+    hits: int = 0
+
+    def add(self, outcome: Outcome[ScanPart]) -> None:
+        super().add(outcome)
+        self.records += outcome.part.records
+        self.bases += outcome.part.bases
+
+
+class ScanJob(Job):
+    """A scan.
+
+    streams  the streams, of which the first may be read already
+    more     see `Job`
+    """
+
+    def __init__(
+        self,
+        inputs: ScanInputs,
+        options: ScanOptions,
+        run: RunOptions,
+        streams: Streams | None = None,
+        **more: Any,
+    ) -> None:
+        super().__init__(run, scan_lanes(inputs.plain_bytes), **more)
+        self._streams = streams or Streams()
+        self.stats: ScanStats = ScanStats()
+        self.options = options
+        self.chunk_plan: ScanPlan | None = None
+        self.notes: list[str] = []
+        self.references = References()
+        self.signatures = read_signatures(inputs.signatures)
+        check_errors(self.signatures, options)
+        self.sources, notes = open_samples(inputs.samples)
+        self._samples = inputs.samples
+        found = notes_before(self.sources, inputs.signatures, self.signatures, options)
+        self.notes_before = [*inputs.notes, *notes, *found]
+
+    def summary_entries(self) -> dict[str, Any]:
+        """Return the entries that only the summary of a scan has."""
+        return {
+            "samples": [asdict(source) for source in self.sources],
+            "signatures": len(self.signatures),
+            "records": self.stats.records,
+            "bases": self.stats.bases,
+            "hits": self.stats.hits,
+            "notes": self.notes,
+        }
+
+    @property
+    def worker_files(self) -> list[str]:
+        """Absolute paths of the files that workers read by themselves."""
+        return [source.path for source in self._sources_by_absolute_path() if source.cuttable]
+
+    @property
+    def chunks(self) -> int | None:
+        """Number of chunks; None before the plan is made, and where there are streams."""
+        if self.chunk_plan is None or None in self.chunk_plan.chunks:
+            return None
+        return sum(count or 0 for count in self.chunk_plan.chunks)
+
+    def plan(self, crew: Crew | None = None) -> ScanPlan:
+        """Return the chunk plan for these workers, or for this machine."""
+        about = (self.sources, self.signatures)
+        return self.fit(crew, lambda here: plan_scan(*about, here, self.run, self.options))
+
+    def outcomes(self, needs: OutputNeeds) -> Iterator[Outcome[ScanPart]]:
+        """Yield the parts in order. Raises what stopped the scan."""
+        with ExitStack() as stack:
+            sources = self._sources_by_absolute_path() if self.remote else self.sources
+            crew = self.crew(stack, self.worker_files)
+            plan = self.plan(crew)
+            about = self._describe(needs)
+            sizes = {"chunk_bytes": plan.chunk_bytes}
+            sizes = self.open_journal(about, sizes, Codec(JOURNAL_CLASSES))
+            # A run that is resumed is cut as the one before.
+            self.chunk_plan = plan.with_chunks(sizes["chunk_bytes"], sources)
+            workload = ScanWorkload(
+                key=uuid.uuid4().hex,
+                sources=sources,
+                signatures=self.signatures,
+                options=self.options,
+                needs=needs,
+                expected=crew.expected,
+            )
+            spans = scan_spans(sources, self.chunk_plan, self.options, self._streams)
+            yield from self.run_spans(crew, workload, self.skip_finished(spans), **sizes)
+            check_unchanged(about, self._samples)
+
+    def rows(self, needs: OutputNeeds | None = None) -> Iterator[Batch | bytes]:
+        """Yield the rows of every part in order, samples numbered through the whole input.
+
+        Where the output needs all records, they are added to `references`.
+        """
+        needs = needs or OutputNeeds()
+        joiner = Joiner(self.sources, self.options, self.references if needs.records else None)
+        self._note(self.notes_before)
+        for rows in chain(self._joined(joiner, needs), joiner.finish()):
+            self.stats.hits = joiner.totals.hits
+            # Rows that nobody wants are noted before they fill a disk.
+            if joiner.totals.hits >= EARLY_HITS:
+                self._note(note_on_ambiguity(joiner.totals))
+            yield rows
+        self._note(notes_after(self.signatures, self.options, joiner.totals))
+
+    def _joined(self, joiner: Joiner, needs: OutputNeeds) -> Iterator[Batch | bytes]:
+        # The loop alone holds the outcomes: an error of the joiner closes them at once.
+        for outcome in self.outcomes(needs):
+            yield from joiner.rows(outcome.part)
+
+    def _note(self, notes: Iterable[str]) -> None:
+        """Print notes, and keep them for the summary."""
+        for note in notes:
+            logger.warning("multigpu: %s", note)
+            self.notes.append(note)
+
+    def _sources_by_absolute_path(self) -> list[Source]:
+        """Return the sources with paths that mean the same on other machines."""
+        return [
+            replace(source, path=os.path.abspath(source.path)) if source.cuttable else source  # noqa: PTH100
+            for source in self.sources
+        ]
+
+    def _describe(self, needs: OutputNeeds) -> dict[str, str]:
+        """Return what must be equal for another run to continue with the journal of this one."""
+        signatures = digest((self.signatures.names, self.signatures.letters))
+        return {
+            "program": fitness.program(),
+            "job": "scan",
+            "rows": str(needs),
+            **{f"option {name}": str(value) for name, value in asdict(self.options).items()},
+            "signatures": f"{len(self.signatures):,}, content {signatures}",
+            **describe_inputs(self._samples),
+        }

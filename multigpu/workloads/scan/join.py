@@ -1,0 +1,176 @@
+"""Parts joined to the rows of the whole input: samples numbered, pieces of records put together.
+
+A FASTA record may lie in several spans. Its rows wait here until it has ended.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.errors import InputError
+from multigpu.formats.sequences.signatures import illegal_base
+from multigpu.formats.storage.sources import Source
+from multigpu.formats.tables.batch import Batch
+from multigpu.formats.tables.sam import References
+from multigpu.kernels.scan.approximate.pieces import continue_runs
+from multigpu.kernels.scan.approximate.types import AT_BEGIN, AT_END
+from multigpu.workloads.scan.options import ScanOptions
+from multigpu.workloads.scan.parts import RecordPiece, RowStats, ScanPart
+
+MOST_NAMES = 1 << 20  # samples whose names are kept to find repeated ones
+
+
+@dataclass
+class ScanTotals:
+    """Facts of all rows of a scan.
+
+    hits              number of rows
+    mostly_ambiguous  rows with more ambiguous than unambiguous bases under the match
+    repeated          samples with rows that have the name of an earlier one, among the first
+                      `MOST_NAMES` names
+    example           the first repeated name
+    longest           bases of the longest sample, with rows or not
+    nameless          samples with rows that have no name, among these
+    ambiguity_noted   whether the user was told of ambiguous matches
+    """
+
+    hits: int = 0
+    mostly_ambiguous: int = 0
+    repeated: int = 0
+    example: bytes = b""
+    longest: int = 0
+    nameless: int = 0
+    ambiguity_noted: bool = False
+    _names: set[bytes] = field(default_factory=set)
+
+    def add(self, stats: RowStats) -> None:
+        self.hits += stats.hits
+        self.mostly_ambiguous += stats.mostly_ambiguous
+        if len(self._names) >= MOST_NAMES:
+            return
+        for name in stats.sample_names.split(b"\n")[:-1]:
+            if not name:
+                self.nameless += 1
+            elif name in self._names:
+                self.repeated += 1
+                self.example = self.example or name
+            self._names.add(name)
+
+
+class Joiner:
+    """Takes the parts in the order of the input and returns their rows.
+
+    references  takes all records, where parts list them
+    """
+
+    def __init__(
+        self, sources: Sequence[Source], options: ScanOptions, references: References | None = None
+    ) -> None:
+        self._sources, self._options, self._references = sources, options, references
+        self._records_before = 0  # records that began in earlier parts
+        self._source = -1
+        # The record that has not ended yet: its name, its bases so far and its rows.
+        self._is_waiting = False
+        self._name = b""
+        self._bases = 0
+        self._waiting: list[Batch] = []
+        # Its rows, and their flags, that only the next piece confirms.
+        self._open: list[tuple[Batch, NDArray[np.uint8]]] = []
+        self.totals = ScanTotals()
+
+    def rows(self, part: ScanPart) -> Iterator[Batch | bytes]:
+        """Yield the rows that are complete now. Raises InputError where the part has an error."""
+        if part.source != self._source:
+            yield from self.finish()
+            self._source, self._bases = part.source, 0
+        if part.lead is not None:
+            self._hold(part.lead, self._records_before - 1)
+            if part.illegal_lead is not None:
+                raise self._illegal(part)
+            self._bases += part.lead.bases
+            self.totals.longest = max(self.totals.longest, self._bases)
+        if part.records:
+            yield from self.finish()
+        if part.listed is not None:
+            self._list(part.listed.names.split(b"\n")[:-1], part.listed.lengths.tolist())
+        self.totals.add(part.stats)
+        self.totals.longest = max(self.totals.longest, part.longest)
+        rows = part.rows
+        if isinstance(rows, Batch):  # text has no numbers of samples
+            rows = replace(rows, sample_index=rows.sample_index + self._records_before)
+        if len(rows):
+            yield rows
+        if part.error is not None:
+            raise part.error
+        self._records_before += part.records
+        if part.tail is not None:
+            self._is_waiting, self._name, self._bases = True, part.tail.name, 0
+            self._hold(part.tail, self._records_before - 1)
+            self._bases = part.tail.bases
+
+    def finish(self) -> Iterator[Batch]:
+        """Yield the rows of the waiting record: no more of it comes."""
+        if self._is_waiting:
+            self._list([self._name], [self._bases])
+            self._is_waiting = False
+        rows = Batch.concatenate([*self._waiting, *(rows for rows, _ in self._open)])
+        self._waiting, self._open = [], []
+        if not len(rows):
+            return
+        rows = rows.take(self._choice(rows))
+        rows = replace(rows, sample_length=np.full(len(rows), self._bases))
+        self.totals.add(RowStats.of(rows))
+        yield rows
+
+    def _list(self, names: Sequence[bytes], lengths: Sequence[int]) -> None:
+        """Add records to the references. Raises InputError where they cannot be."""
+        if self._references is not None:
+            self._references.add(self._sources[self._source].path, names, lengths)
+
+    def _choice(self, rows: Batch) -> NDArray[np.intp]:
+        """Return the numbers of the rows of a record that the options ask for, in order."""
+        if self._options.hits != "all":
+            place = rows.end if self._options.max_edits else rows.start
+            errors = rows.errors if self._options.hits == "best" else np.zeros_like(rows.errors)
+            order = np.lexsort((rows.reverse, place, errors, rows.signature))
+            signature = rows.signature[order]
+            return order[np.r_[True, signature[1:] != signature[:-1]]]
+        return np.lexsort((rows.reverse, rows.end, rows.start, rows.signature))
+
+    def _hold(self, piece: RecordPiece, sample_index: int) -> None:
+        """Keep the rows of a piece of the waiting record until the record has ended."""
+        rows = piece.rows
+        held = replace(
+            rows,
+            sample_index=np.full(len(rows), sample_index),
+            sample=[self._name] * len(rows),
+            start=rows.start + self._bases,
+            end=rows.end + self._bases,
+        )
+        borders, self._open = self._open, []
+        for before, edge in borders:
+            stay, edge = continue_runs(edge, _key(before), piece.edge, _key(rows))
+            self._keep(before[stay], edge[stay])
+        is_new = (piece.edge & AT_BEGIN) == 0
+        self._keep(held[is_new], piece.edge[is_new])
+
+    def _keep(self, rows: Batch, edge: NDArray[np.uint8]) -> None:
+        """Keep rows; those that reach the end of their piece until the next one confirms them."""
+        is_open = (edge & AT_END) != 0
+        self._waiting.append(rows[~is_open])
+        if is_open.any():
+            self._open.append((rows[is_open], edge[is_open]))
+
+    def _illegal(self, part: ScanPart) -> InputError:
+        """Return the error for a letter in a later piece of a record."""
+        assert part.illegal_lead is not None
+        position = self._bases + part.illegal_lead.position
+        path = self._sources[part.source].path
+        return illegal_base(path, self._name, part.illegal_lead.letter, position)
+
+
+def _key(rows: Batch) -> NDArray[np.int64]:
+    """Return a number for each row that is equal for the same pattern."""
+    return 2 * rows.signature.astype(np.int64) + rows.reverse

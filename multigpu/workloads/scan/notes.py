@@ -1,0 +1,195 @@
+"""Notes on a scan: what a user should know although it is no error, one line each."""
+
+import stat
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+
+import numpy as np
+
+from multigpu.errors import InputError, quoted
+from multigpu.formats.sequences.records import parse
+from multigpu.formats.sequences.signatures import Signatures
+from multigpu.formats.storage.sources import Source, blocks, inspect_source, is_regular
+from multigpu.formats.storage.stored_streams import STDIN, is_remote, status_of
+from multigpu.formats.storage.suffixes import FOREIGN, uncompressed_suffix
+from multigpu.formats.tables.writers import FORMATS
+from multigpu.kernels.compiled.text.records import LENGTH, QUALITY
+from multigpu.kernels.scan import allowed_bases
+from multigpu.workloads.scan.join import ScanTotals
+from multigpu.workloads.scan.options import PHRED_OFFSETS, ScanOptions
+
+AMBIGUOUS_SHARE = 0.5  # of all rows: a note is made above it
+PLAIN_BASES = np.frombuffer(b"ACGTUacgtu", np.uint8)
+SPACERS = range(17, 22)  # lengths of guides without a PAM
+OLD_OFFSET, OLD_HIGHEST = 64, 105  # qualities of Illumina 1.3 to 1.7
+LOOKED_AT, LOOKED_AT_BYTES = 20, 1 << 20  # files whose qualities are looked at, and bytes of each
+LOOKED_AT_SIGNATURES = 10_000
+
+
+def notes_before(
+    sources: Sequence[Source], paths: Sequence[str], signatures: Signatures, options: ScanOptions
+) -> Iterator[str]:
+    """Yield the notes on the inputs; `paths` are the files of the signatures."""
+    yield from _same_files([source.path for source in sources], "sample")
+    yield from _same_files(paths, "signature")
+    yield from _repeated_signatures(signatures)
+    yield from _exact_ends(signatures, options)
+    if nameless := signatures.names.count(b""):
+        yield f"signatures without a name: {nameless:,}; their column is empty"
+    are_fasta = all(source.layout == "fasta" for source in sources)
+    if options.phred_offset == PHRED_OFFSETS[0]:
+        yield from _old_qualities(sources)
+    if path := next(filter(_is_fastq, paths), None):
+        what = f" and the samples ({sources[0].path}) FASTA: are the two swapped?"
+        yield f"the signatures ({path}) are FASTQ" + (what if are_fasta else ": are they reads?")
+    if are_fasta and options.min_score is not None:
+        yield "--min-score has no effect: FASTA samples have no scores, and their rows stay"
+    if not options.most_errors and (options.exact_prefix or options.exact_suffix):
+        yield (
+            "--exact-prefix and --exact-suffix have no effect without --max-mismatches or"
+            " --max-edits: all bases must match"
+        )
+
+
+def _is_fastq(path: str) -> bool:
+    return is_regular(path) and inspect_source(path).layout == "fastq"
+
+
+def _old_qualities(sources: Sequence[Source]) -> Iterator[str]:
+    """Yield a note where the first qualities of a file look like those of old Illumina machines."""
+    for source in sources[:LOOKED_AT]:
+        if source.layout != "fastq" or not is_regular(source.path):
+            continue
+        with suppress(InputError):
+            raw = next(blocks(source, LOOKED_AT_BYTES))
+            final = len(raw) < LOOKED_AT_BYTES
+            table = parse(raw, "fastq", final=final, offset=PHRED_OFFSETS[0]).table
+            values = [raw[at : at + n] for at, n in table[:, [QUALITY, LENGTH]].tolist()]
+            first = np.concatenate([raw[:0], *values])
+            first = first[first > ord(" ")]  # they may stand on several lines
+            if len(first) and OLD_OFFSET <= first.min() < first.max() <= OLD_HIGHEST:
+                what = f"no quality in the first {LOOKED_AT_BYTES:,} bytes is below"
+                cure = "as in old Illumina files, which need --phred-offset 64"
+                yield f"{source.path}: {what} {chr(OLD_OFFSET)!r}, {cure}"
+                return
+
+
+def _exact_ends(signatures: Signatures, options: ScanOptions) -> Iterator[str]:
+    """Yield a note where the exact part seems to be at the wrong end, or no PAM to be there."""
+    prefix, suffix = options.exact_prefix, options.exact_suffix
+    if not options.most_errors or bool(prefix) == bool(suffix):
+        return
+    bases, letters = prefix or suffix, signatures.letters.joined
+    borders = signatures.letters.offsets[: LOOKED_AT_SIGNATURES + 1]
+    first = letters[borders[:-1, None] + np.arange(bases)]
+    last = letters[borders[1:, None] - np.arange(bases, 0, -1)]
+    kept, other = (first, last) if prefix else (last, first)
+    is_exact = np.isin(kept, PLAIN_BASES).all(axis=1)
+    is_turned = is_exact & ~np.isin(other, PLAIN_BASES).all(axis=1)
+    at = int(is_turned.argmax())
+    here = f"--exact-{'prefix' if prefix else 'suffix'} {bases} keeps {kept[at].tobytes().decode()}"
+    here += f" of {quoted(signatures.names[at])}"
+    if is_turned.any():
+        rest, there = other[at].tobytes().decode(), "suffix" if prefix else "prefix"
+        yield f"{here}, whose other end is {rest}: if that is the PAM, give --exact-{there}"
+    elif is_exact.all() and options.max_mismatches and np.isin(np.diff(borders), SPACERS).all():
+        pam = "TTTV…" if prefix else "…NGG"
+        yield f"{here}: if the signatures are guides, the PAM has to be a part of them, as in {pam}"
+
+
+def notes_on_format(
+    fmt: str, path: str | None, options: ScanOptions, ambiguous: bool
+) -> Iterator[str]:
+    """Yield the notes on the format of the output.
+
+    path       of the output, or None
+    ambiguous  whether a column with the ambiguous bases was asked for
+    """
+    if fmt == "text":
+        if ambiguous:
+            yield "--ambiguous has no effect: text has no columns"
+        if options.error_columns:
+            columns = " and ".join(options.error_columns)
+            yield f"text has no columns {columns}: choose --format tsv, csv, bed or jsonl"
+    suffix = uncompressed_suffix(path)
+    promises = FOREIGN.union(*(each.suffixes for each in FORMATS.values())) - {".txt"}
+    if suffix in promises.difference(FORMATS[fmt].suffixes):
+        yield f"{path} is written as {fmt}, as --format says, although its name ends in {suffix}"
+
+
+def notes_after(signatures: Signatures, options: ScanOptions, totals: ScanTotals) -> Iterator[str]:
+    """Yield the notes on the rows and on the lengths of the samples."""
+    yield from _too_long(signatures, options, totals.longest)
+    if totals.repeated:
+        yield (
+            f"samples with the name of an earlier one: {totals.repeated:,}, e.g."
+            f" {quoted(totals.example)}; only Parquet and Python (sample_index) tell them apart"
+        )
+    if totals.nameless:
+        yield f"samples without a name that have rows: {totals.nameless:,}; their column is empty"
+    yield from note_on_ambiguity(totals)
+
+
+def note_on_ambiguity(totals: ScanTotals) -> Iterator[str]:
+    """Yield a note, once, where most matches so far lie on ambiguous bases."""
+    if totals.mostly_ambiguous > AMBIGUOUS_SHARE * totals.hits and not totals.ambiguity_noted:
+        totals.ambiguity_noted = True
+        yield (
+            f"{totals.mostly_ambiguous:,} of {totals.hits:,} matches lie mostly on ambiguous bases"
+            " of the samples, which match others: --max-ambiguous 0.1 allows 10 % of a match"
+        )
+
+
+def _same_files(paths: Sequence[str], what: str) -> Iterator[str]:
+    """Yield a note on files that are read more than once."""
+    places = [_place(path) for path in paths]
+    times = Counter(places)
+    again = len(paths) - len(times)
+    if again:
+        example = next(path for path, place in zip(paths, places, strict=True) if times[place] > 1)
+        yield f"{what} files given more than once: {again:,}, e.g. {example}; rows are repeated"
+
+
+def _place(path: str) -> tuple[int, int] | str:
+    """Return a value that is equal for all paths of one regular file."""
+    if path != STDIN and not is_remote(path):
+        with suppress(OSError):
+            status = status_of(path)
+            if stat.S_ISREG(status.st_mode):
+                return status.st_dev, status.st_ino
+    return path
+
+
+def _repeated_signatures(signatures: Signatures) -> Iterator[str]:
+    """Yield a note on names that several signatures have."""
+    again = len(signatures) - len(set(signatures.names))
+    if again:
+        (name, count), *_ = Counter(signatures.names).most_common(1)
+        yield (
+            f"signatures with the name of an earlier one: {again:,}, e.g. {quoted(name)}"
+            f" ({count:,} times); only Parquet and Python (signature_index) tell them apart"
+        )
+
+
+def _too_long(signatures: Signatures, options: ScanOptions, longest: int) -> Iterator[str]:
+    """Yield a note on signatures that are longer than every sample."""
+    lengths = signatures.letters.lengths
+    shortest_matches = lengths - allowed_bases(options.max_edits or 0, lengths)
+    count = int((shortest_matches > longest).sum())
+    if not count:
+        return
+    rest = f"longer than the longest sample ({longest:,} bases)"
+    if count == len(lengths):
+        least = int(lengths.min())
+        yield (
+            f"no signature can occur: the shortest has {least:,} bases and is {rest};"
+            " are samples and signatures swapped?"
+        )
+        return
+    at = int(lengths.argmax())
+    name = quoted(signatures.names[at])
+    yield (
+        f"{count:,} of {len(lengths):,} signatures cannot occur: they are {rest},"
+        f" e.g. {name} with {lengths[at]:,}"
+    )

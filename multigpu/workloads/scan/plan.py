@@ -1,0 +1,210 @@
+"""Plan of a scan: spans of the samples, and the memory that these take."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.cluster.engine.dispatch import LINE_PER_THREAD
+from multigpu.cluster.engine.plan import Capacity, Cost
+from multigpu.errors import TooLittleMemory
+from multigpu.formats.sequences.fastq import LAST_RECORD_BYTES
+from multigpu.formats.sequences.signatures import Signatures
+from multigpu.formats.sequences.spans import Span, block_spans, file_spans
+from multigpu.formats.storage.read_ahead import BLOCKS_AHEAD, LARGEST_BLOCK, Streams
+from multigpu.formats.storage.sources import Source
+from multigpu.kernels.scan.seeds import CPU, EXPECTED_BASES, EXPECTED_N, GPU, Size, size_of
+from multigpu.run.options import DEFAULT_CHUNK_BYTES, RunOptions
+from multigpu.run.plan import Plan, largest_chunk, memory_budget
+from multigpu.workloads.scan.options import ScanOptions
+from multigpu.workloads.scan.patterns import longest_match, pattern_lengths
+
+# Python, NumPy, Numba while it compiles, PyArrow.
+PROGRAM_BYTES = 400 << 20
+# Buffers are made larger than what they are first taken for.
+BUFFER_SLACK = 9 / 8
+# Memory for each byte of a chunk: for the text of a stream, or the table of a file's records.
+TEXT_BYTES = 1.0
+# Besides, for each base of a chunk: letters, and on a CPU planes.
+BASE_BYTES = 1.5
+# In a search with edits on a CPU they are sets, too.
+SET_BYTES = 1.0
+# The letters that are searched, where these are not all that are loaded.
+COPY_BYTES = 1.0
+
+# A chunk on the only GPU of this process. With smaller ones its threads wait for each other, with
+# larger ones the GPU waits for the first.
+CHUNK_BYTES_ALONE = 48 << 20
+# On several GPUs of this process, whose threads wait for each other at each chunk.
+CHUNK_BYTES_SHARED = 128 << 20
+PROCESS_BYTES_SHARED = 3 << 30
+# On the GPUs of other processes: each chunk costs several messages.
+CHUNK_BYTES_DISPATCHED = 256 << 20
+LANE_BYTES_DISPATCHED = 768 << 20
+
+# Letters and planes of the bases, offsets and counts of the records.
+DEVICE_BYTES_PER_BYTE = 1.0
+# Places where exact parts of signatures match, in a search with errors.
+ERROR_BYTES_PER_BYTE = 0.5
+# On a GPU: modules, steps of patterns, and for each chunk tables and results.
+FIXED_DEVICE_BYTES = 96 << 20
+LANE_DEVICE_BYTES = 16 << 20
+
+# Of a search with edits, in each chunk in progress: steps of an alignment; for each base of the
+# longest match bit vectors and a path, for each edit the ends to verify and rows of the alignment.
+ALIGNMENT_BYTES = 8 << 20
+MATCH_BYTES = 12
+EDIT_BYTES = 128
+
+# Of the search with errors: a pattern with its pieces, and for each base steps and seeds.
+PATTERN_BYTES = 256
+STEP_BYTES = 32
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScanPlan(Plan):
+    """Sizes of the chunks of a scan; streams are cut into `chunk_bytes` decompressed bytes.
+
+    chunks     number of chunks of each source; None for streams of unknown length
+    index      size of the index of the signatures
+    host_cost  host memory that a chunk in progress takes: for each byte, and besides
+    """
+
+    chunks: tuple[int | None, ...]
+    index: Size
+    host_cost: Cost
+
+    def with_chunks(self, chunk_bytes: int, sources: Sequence[Source]) -> "ScanPlan":
+        return replace(self, chunk_bytes=chunk_bytes, chunks=_count_chunks(sources, chunk_bytes))
+
+    @property
+    def host_bytes(self) -> int:
+        """Most bytes that a process takes: the program, the signatures and the chunks in progress.
+
+        Streams have blocks besides, read ahead and in line. Rows come on top until they are
+        written.
+        """
+        chunk = self.host_cost.unit_bytes * self.chunk_bytes + self.host_cost.fixed_bytes
+        blocks = 0
+        if None in self.chunks:
+            line = BLOCKS_AHEAD + LINE_PER_THREAD * self.process_chunks
+            blocks = line * min(self.chunk_bytes, LARGEST_BLOCK)
+        return int(PROGRAM_BYTES + self.index.memory + self.process_chunks * chunk + blocks)
+
+
+def plan_scan(
+    sources: Sequence[Source],
+    signatures: Signatures,
+    capacity: Capacity,
+    run: RunOptions,
+    options: ScanOptions,
+) -> ScanPlan:
+    """Return the plan for the device with least memory.
+
+    Raises TooLittleMemory where there is too little for the signatures.
+    """
+    budget = memory_budget(capacity, run)
+    lengths = pattern_lengths(signatures, options)
+    index = index_size(lengths, options, expected_bases(sources), capacity.gpu)
+    unit_bytes = DEVICE_BYTES_PER_BYTE + (ERROR_BYTES_PER_BYTE if options.most_errors else 0)
+    fixed = FIXED_DEVICE_BYTES * capacity.gpu
+    cost = Cost(unit_bytes, fixed + index.memory, LANE_DEVICE_BYTES * capacity.gpu)
+    if cost.fixed_bytes > budget and index.memory > FIXED_DEVICE_BYTES:
+        raise TooLittleMemory(
+            f"{describe_index(signatures, index.memory)}, and {fixed:,} are needed"
+            f" besides, where {budget:,} may be used: free some, give a larger --memory-fraction,"
+            " or scan with a part of the signatures at a time"
+        )
+    best = _best_chunk_bytes(capacity)
+    chunk_bytes, lanes = largest_chunk(sources, cost, capacity, run, default=best)
+    return ScanPlan(
+        chunk_bytes=chunk_bytes,
+        chunks=_count_chunks(sources, chunk_bytes),
+        budget=budget,
+        cost=cost,
+        lanes=lanes,
+        process_chunks=capacity.chunks_in_process,
+        index=index,
+        host_cost=_host_cost(sources, lengths, options, capacity.gpu),
+    )
+
+
+def _host_cost(
+    sources: Sequence[Source], lengths: NDArray[np.int64], options: ScanOptions, gpu: bool
+) -> Cost:
+    """Return the host memory that a chunk in progress takes, with patterns of these lengths."""
+    longest = longest_match(lengths, options)
+    base_bytes = BASE_BYTES + (SET_BYTES if options.max_edits and not gpu else 0)
+    if options.most_errors or options.max_ambiguous is not None:
+        base_bytes += COPY_BYTES
+    is_fasta = any(source.layout == "fasta" for source in sources)
+    unit_bytes = TEXT_BYTES + base_bytes * (1 if is_fasta else 0.5)
+    # Records extend over the border by the longest match.
+    fixed_bytes = BUFFER_SLACK * max(LAST_RECORD_BYTES, (TEXT_BYTES + base_bytes) * longest)
+    if options.max_edits:
+        edits = longest - int(lengths.max())
+        fixed_bytes += ALIGNMENT_BYTES + MATCH_BYTES * longest + EDIT_BYTES * edits
+    return Cost(BUFFER_SLACK * unit_bytes, int(fixed_bytes))
+
+
+def _best_chunk_bytes(capacity: Capacity) -> int:
+    """Return the bytes of a chunk with which a scan of much input is fastest."""
+    if not capacity.gpu:
+        return DEFAULT_CHUNK_BYTES
+    if capacity.in_process and capacity.threads == capacity.lanes:
+        return CHUNK_BYTES_ALONE
+    dispatched = min(CHUNK_BYTES_DISPATCHED, LANE_BYTES_DISPATCHED // capacity.lanes)
+    if not capacity.in_process:
+        return dispatched
+    return min(CHUNK_BYTES_SHARED, dispatched, PROCESS_BYTES_SHARED // capacity.threads)
+
+
+def _count_chunks(sources: Sequence[Source], chunk_bytes: int) -> tuple[int | None, ...]:
+    """Return the number of chunks of each source; None for a stream."""
+    return tuple(
+        -(-(source.size or 0) // chunk_bytes) if source.cuttable else None for source in sources
+    )
+
+
+def scan_spans(
+    sources: Sequence[Source], plan: ScanPlan, options: ScanOptions, streams: Streams
+) -> Iterator[Span]:
+    """Yield the spans of all sources in order; streams are read as the spans are taken."""
+    for number, source in enumerate(sources):
+        if source.cuttable:
+            yield from file_spans(number, source.size or 0, plan.chunk_bytes)
+        else:
+            content = streams.blocks(source, min(plan.chunk_bytes, LARGEST_BLOCK))
+            yield from block_spans(number, source, content, options.phred_offset)
+
+
+# ---- the index of the signatures ----------------------------------------------------------------
+
+
+def expected_bases(sources: Sequence[Source]) -> float:
+    """Return about how many bases are searched, where sizes are known: half of FASTQ's bytes."""
+    sizes = [
+        (source.size or 0) / (2 if source.layout == "fastq" else 1)
+        for source in sources
+        if source.cuttable
+    ]
+    return sum(sizes) if sizes else EXPECTED_BASES
+
+
+def index_size(lengths: NDArray[np.int64], options: ScanOptions, bases: float, gpu: bool) -> Size:
+    """Return the size of the index of patterns of these lengths; `bases` are searched."""
+    size = size_of(lengths, GPU, bases, EXPECTED_N) if gpu else size_of(lengths, CPU, bases, 0.0)
+    if options.most_errors:
+        memory = PATTERN_BYTES * len(lengths) + STEP_BYTES * int(lengths.sum())
+        return replace(size, entries=0, memory=memory)
+    return size
+
+
+def describe_index(signatures: Signatures, memory: int) -> str:
+    """Return the memory that the signatures need, in words."""
+    bases = len(signatures.letters.joined)
+    return (
+        f"{len(signatures):,} signatures of {bases:,} bases need {memory:,} bytes of memory with"
+        " their index"
+    )

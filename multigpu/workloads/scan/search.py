@@ -1,0 +1,319 @@
+"""The search of a scan on one device: exact, or with errors. Both give matches of one kind.
+
+A search is asked about a **portion** of the loaded records: all of their bases, or, where a device
+has too little memory for them, a half, a quarter and so on. A record may be a piece of a longer
+one. A match as long as its signature belongs to the piece that it begins in, one with edits to the
+piece that it ends in (see `multigpu.kernels.scan.approximate.pieces`).
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.cluster.engine.workload import Place
+from multigpu.formats.sequences.pieces import Pieces
+from multigpu.formats.sequences.signatures import Signatures
+from multigpu.kernels.device.buffers import Buffers
+from multigpu.kernels.scan import Chunk, Half, Patterns, Rules, allowed_bases, split
+from multigpu.kernels.scan.ambiguity import count_ambiguous
+from multigpu.kernels.scan.approximate import ErrorHits, Limits
+from multigpu.kernels.scan.approximate.alignment import align
+from multigpu.kernels.scan.approximate.pieces import EditPortion, Piece, join_halves
+from multigpu.kernels.scan.approximate.types import AT_BEGIN, Wanted
+from multigpu.workloads.scan.ambiguity import LEAST_GAP, ShortGaps, Stretches, Windows
+from multigpu.workloads.scan.options import ScanOptions
+from multigpu.workloads.scan.patterns import limits_of, longest_match, patterns_of
+
+Allocate = Callable[[int], NDArray[np.uint8]]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Matches:
+    """Matches in the records of a span, in the order of the rows.
+
+    hits       where they are; flagged where a match reaches the border of a piece
+    cigars     n texts: their alignments, empty unless edits are searched
+    ambiguous  int32[n]: ambiguous sample bases of each
+    """
+
+    hits: ErrorHits
+    cigars: list[bytes]
+    ambiguous: NDArray[np.int32]
+
+
+class Search(ABC):
+    """A search for the signatures on a device.
+
+    overlap   bases that a piece of a record extends over its border
+    allocate  makes memory for letters
+    """
+
+    overlap: int
+    allocate: Allocate
+    _scanner: Any  # of a kernel, on this device
+    _buffers: Buffers  # for letters that are a choice of those loaded
+
+    def __init__(self, patterns: Patterns, options: ScanOptions) -> None:
+        self.patterns, self._options = patterns, options
+
+    @abstractmethod
+    def whole(self, pieces: Pieces) -> Any:
+        """Return the portion with all bases of the pieces that may have matches."""
+
+    @abstractmethod
+    def halves(self, portion: Any) -> Sequence[Any]:
+        """Return two portions that together have the hits of this one, or none for a small one."""
+
+    @abstractmethod
+    def find(self, portion: Any) -> ErrorHits:
+        """Return the hits in a portion. Raises BadBaseError at the first illegal letter."""
+
+    @abstractmethod
+    def join(self, halves: Sequence[Any], hits: Sequence[ErrorHits]) -> ErrorHits:
+        """Return the hits of a portion from those of its halves."""
+
+    @abstractmethod
+    def matches(self, pieces: Pieces, portion: Any, hits: ErrorHits) -> Matches:
+        """Return the matches that the options ask for, from the hits of all of the pieces."""
+
+    def seconds(self) -> dict[str, float]:
+        """Return how long the steps of this thread's last search took on the device."""
+        seconds: dict[str, float] = self._scanner.seconds()
+        return seconds
+
+    def _short_gaps(self, chunk: Chunk) -> ShortGaps | None:
+        """Return the records with shorter runs of N where some are longer than matches by far."""
+        if self._options.sample_n == "mismatch":
+            return None
+        return ShortGaps.find(chunk, max(LEAST_GAP, 2 * (self.overlap + 1)), self._buffers)
+
+    def give_back(self, portion: Any) -> None:
+        """Let the memory of a portion made by `whole` be used for others."""
+        if portion.origin is not None:
+            self._buffers.give(portion.origin.chunk.letters)
+
+    def close(self) -> None:
+        """Free the memory on the device, and the buffers."""
+        self._scanner.close()
+        self._buffers.clear()
+
+
+def open_search(place: Place, signatures: Signatures, options: ScanOptions, bases: float) -> Search:
+    """Return the search that the options ask for; `bases` are expected to be searched."""
+    kind = EditSearch if options.max_edits else PlaceSearch
+    return kind(place, patterns_of(signatures, options), options, bases)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PlacePortion:
+    """Bases that a search for matches as long as their signatures is asked about.
+
+    limit   hits must begin before this position
+    half    where the portion lies in the whole; None for the whole
+    origin  where the bases of the whole are from; None where they are all that are loaded
+    """
+
+    chunk: Chunk
+    limit: int
+    half: Half | None = None
+    origin: Stretches | ShortGaps | None = None
+
+    @property
+    def begin(self) -> int:
+        """The position where the portion begins in the chunk that it is a half of."""
+        return self.half.begin if self.half else 0
+
+
+class PlaceSearch(Search):
+    """The search for matches as long as their signatures: exact ones, or with mismatches."""
+
+    def __init__(
+        self, place: Place, patterns: Patterns, options: ScanOptions, bases: float
+    ) -> None:
+        super().__init__(patterns, options)
+        strict = options.sample_n == "mismatch"
+        # Of a choice by ambiguous bases or by errors the index for exact matches knows nothing.
+        first = options.hits != "all" and options.max_ambiguous is None
+        self._wanted: Wanted = options.hits if first else "all"
+        if options.most_errors:
+            kind = {"edits": False, "strict": strict, "wanted": self._wanted, "bases": bases}
+            limits = limits_of(patterns, options)
+            self._scanner, self.allocate = open_error_scanner(place, patterns, limits, **kind)
+        else:
+            rules = Rules(first, strict)
+            self._scanner, self.allocate = open_scanner(place, patterns, rules, bases)
+        self.overlap = int(patterns.lengths.max()) - 1
+        self._buffers = Buffers(self.allocate)
+        self._windows: Windows | None = None
+        if options.max_ambiguous is not None:
+            self._windows = Windows(options.max_ambiguous, patterns.lengths)
+
+    def whole(self, pieces: Pieces) -> PlacePortion:
+        chunk = Chunk(pieces.letters, pieces.offsets)
+        origin: Stretches | ShortGaps | None = None
+        if self._windows is not None:
+            buffer = self._buffers.take(len(chunk.letters))
+            origin = self._windows.find_stretches(chunk, buffer)
+            if origin is None:
+                self._buffers.give(buffer)
+        elif self._options.most_errors and self._wanted != "all":
+            origin = self._short_gaps(chunk)
+        if origin is not None:
+            chunk = origin.chunk
+        return PlacePortion(chunk=chunk, limit=len(chunk.letters), origin=origin)
+
+    def halves(self, portion: PlacePortion) -> tuple[PlacePortion, ...]:
+        """Return two portions that overlap by the longest signature less one base."""
+        if portion.limit < 2:
+            return ()
+        halves = split(portion.chunk, portion.limit, int(self.patterns.lengths.max()))
+        return tuple(PlacePortion(chunk=each.chunk, limit=each.limit, half=each) for each in halves)
+
+    def find(self, portion: PlacePortion) -> ErrorHits:
+        if not self._options.most_errors:
+            hits = self._scanner.scan(portion.chunk, portion.limit)
+            exact, lengths = np.zeros(len(hits), np.int32), self.patterns.lengths
+            return ErrorHits.at_places(hits.record, hits.pattern, hits.start, exact, lengths)
+        found: ErrorHits = self._scanner.scan(portion.chunk)
+        # What begins later is found in the next portion, be it better or not.
+        return found.take(portion.chunk.offsets[found.record] + found.start < portion.limit)
+
+    def join(self, halves: Sequence[PlacePortion], hits: Sequence[ErrorHits]) -> ErrorHits:
+        moved = []
+        for portion, found in zip(halves, hits, strict=True):
+            assert portion.half is not None
+            moved.append(found.moved(portion.half.first_record, portion.half.cut))
+        joined = ErrorHits.joined(moved)
+        return joined.chosen(self._wanted, self.patterns.strands, by_end=False)
+
+    def matches(self, pieces: Pieces, portion: PlacePortion, hits: ErrorHits) -> Matches:
+        if portion.origin is not None:
+            hits = portion.origin.in_records(hits)
+        hits = hits.take(hits.start < pieces.inside[hits.record])
+        ambiguous = _count_ambiguous(pieces, hits)
+        if self._windows is not None:
+            few = hits.take(ambiguous <= _most_ambiguous(hits, self._options))
+            hits = few.chosen(self._options.hits, self.patterns.strands, by_end=False)
+            ambiguous = _count_ambiguous(pieces, hits)
+        return Matches(hits=hits, cigars=[b""] * len(hits), ambiguous=ambiguous)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EditWhole(EditPortion):
+    """The portion with all bases; origin: where they are from, None where they are all loaded."""
+
+    origin: ShortGaps | None = None
+
+
+class EditSearch(Search):
+    """The search for matches with insertions and deletions."""
+
+    def __init__(
+        self, place: Place, patterns: Patterns, options: ScanOptions, bases: float
+    ) -> None:
+        super().__init__(patterns, options)
+        self._strict = options.sample_n == "mismatch"
+        self._limits = limits_of(patterns, options)
+        kind = {"edits": True, "strict": self._strict, "wanted": "all", "bases": bases}
+        self._scanner, self.allocate = open_error_scanner(place, patterns, self._limits, **kind)
+        self.overlap = longest_match(patterns.lengths, options)
+        self._buffers = Buffers(self.allocate)
+
+    def whole(self, pieces: Pieces) -> EditWhole:
+        chunk = Chunk(pieces.letters, pieces.offsets)
+        is_open = False
+        if pieces.tail and len(pieces.inside):
+            # A record that ends just there is open, too: the next piece has its last end again.
+            beyond = chunk.offsets[-1] - chunk.offsets[-2] - pieces.inside[-1]
+            is_open = bool(beyond >= self.overlap)
+        piece = Piece(self.overlap if pieces.lead else 0, is_open)
+        origin = self._short_gaps(chunk)
+        return EditWhole(chunk=origin.chunk if origin else chunk, piece=piece, origin=origin)
+
+    def halves(self, portion: EditPortion) -> tuple[EditPortion, ...]:
+        """Return two portions that overlap by the longest match."""
+        return portion.halves(self.overlap)
+
+    def find(self, portion: EditPortion) -> ErrorHits:
+        hits: ErrorHits = self._scanner.scan(portion.chunk, portion.piece)
+        return hits
+
+    def join(self, halves: Sequence[EditPortion], hits: Sequence[ErrorHits]) -> ErrorHits:
+        return join_halves(halves, hits)
+
+    def matches(self, pieces: Pieces, portion: EditWhole, hits: ErrorHits) -> Matches:
+        options, strands, chunk = self._options, self.patterns.strands, portion.chunk
+        if options.max_ambiguous is None:
+            hits = hits.chosen(options.hits, strands, by_end=True)
+        alignments = align(
+            chunk.offsets, chunk.letters, self.patterns, self._limits, hits, self._strict
+        )
+        hits = replace(hits, start=alignments.start)
+        if portion.origin is not None:
+            hits = portion.origin.in_records(hits)
+        ambiguous = _count_ambiguous(pieces, hits)
+        number = np.arange(len(hits))
+        if options.max_ambiguous is not None:
+            # A match at the start of a piece only confirms one of the piece before.
+            few = (ambiguous <= _most_ambiguous(hits, options)) | ((hits.edge & AT_BEGIN) != 0)
+            number = number[few]
+            number = number[hits.take(few).choice(options.hits, strands, by_end=True)]
+        number = number[hits.take(number).choice("all", strands, by_end=True)]
+        texts = alignments.texts()
+        return Matches(
+            hits=hits.take(number),
+            cigars=[texts[hit] for hit in number.tolist()],
+            ambiguous=ambiguous[number],
+        )
+
+
+def _count_ambiguous(pieces: Pieces, hits: ErrorHits) -> NDArray[np.int32]:
+    """Return the number of ambiguous sample bases under every hit."""
+    begins = pieces.offsets[hits.record] + hits.start
+    found: NDArray[np.int32] = count_ambiguous(pieces.letters, begins, hits.end - hits.start)
+    return found
+
+
+def _most_ambiguous(hits: ErrorHits, options: ScanOptions) -> NDArray[np.int64]:
+    """Return the ambiguous sample bases that every hit may have."""
+    assert options.max_ambiguous is not None
+    return allowed_bases(options.max_ambiguous, hits.end - hits.start)
+
+
+def open_scanner(
+    place: Place, patterns: Patterns, rules: Rules, bases: float
+) -> tuple[Any, Allocate]:
+    """Return the scanner for this thread's device, and what allocates memory for the letters."""
+    if place.gpu is None:
+        from multigpu.kernels.scan import cpu
+
+        return cpu.Scanner(patterns, rules, bases), _unpinned
+    from multigpu.kernels.device.pinned import pinned
+    from multigpu.kernels.scan import cuda
+
+    return cuda.Scanner(patterns, rules, bases), pinned
+
+
+def open_error_scanner(
+    place: Place, patterns: Patterns, limits: Limits, **kind: Any
+) -> tuple[Any, Allocate]:
+    """Return the scanner for this thread's device, and what allocates memory for the letters.
+
+    kind  see `multigpu.kernels.scan.approximate.cpu.Scanner`
+    """
+    if place.gpu is None:
+        from multigpu.kernels.scan.approximate import cpu
+
+        return cpu.Scanner(patterns, limits, **kind), _unpinned
+    from multigpu.kernels.device.pinned import pinned
+    from multigpu.kernels.scan.approximate import cuda
+
+    return cuda.Scanner(patterns, limits, **kind), pinned
+
+
+def _unpinned(size: int) -> NDArray[np.uint8]:
+    return np.empty(size, np.uint8)

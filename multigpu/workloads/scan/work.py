@@ -1,0 +1,311 @@
+"""The scan as a workload: spans of sample files in, rows out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.cluster.engine.workload import Place
+from multigpu.cluster.workers.history import add_device_steps
+from multigpu.errors import Failure, InputError
+from multigpu.formats.sequences.pieces import Pieces
+from multigpu.formats.sequences.reader import SpanReader
+from multigpu.formats.sequences.signatures import Signatures, illegal_base
+from multigpu.formats.sequences.spans import BlockSpan, Span
+from multigpu.formats.storage.sources import Source
+from multigpu.formats.tables.batch import Batch
+from multigpu.formats.tables.sam import misnamed_query
+from multigpu.formats.tables.writers import render, split_format
+from multigpu.kernels.compiled.text.records import LENGTH, QUALITY
+from multigpu.kernels.scan import BadBaseError, Chunk, TooManyPatternsError
+from multigpu.kernels.scan.approximate import ErrorHits
+from multigpu.kernels.scan.approximate.alignment import align_without_gaps
+from multigpu.run.fitness import Expected, require
+from multigpu.workloads.scan.options import ScanOptions
+from multigpu.workloads.scan.parts import (
+    IllegalBase,
+    OutputNeeds,
+    RecordList,
+    RecordPiece,
+    RowStats,
+    ScanPart,
+)
+from multigpu.workloads.scan.plan import describe_index, expected_bases, index_size
+from multigpu.workloads.scan.search import Matches, open_search
+
+
+@dataclass(eq=False, kw_only=True)
+class ScanWorkload:
+    """Everything that a worker needs for a scan.
+
+    needs     what the output needs
+    expected  requirements for a worker that is not this process
+    reached   on the client: the byte up to which each source is known to be cut right
+    """
+
+    key: str
+    sources: Sequence[Source]
+    signatures: Signatures
+    options: ScanOptions
+    needs: OutputNeeds = field(default_factory=OutputNeeds)
+    expected: Expected | None = None
+    reached: dict[int, int] = field(default_factory=dict)
+
+    def open(self, place: Place) -> "ScanSession":
+        """Return a session on a device. Raises Unfit where the worker may not take part."""
+        require(self.expected, place)
+        return ScanSession(self, place)
+
+    def name(self, span: Span) -> str:
+        """Return the file of a span, and which piece of it."""
+        path = self.sources[span.source].path
+        if isinstance(span, BlockSpan):
+            return f"{path}, a block of {len(span.parsed.table)} records"
+        return f"{path}, bytes {span.start} to {span.stop}"
+
+    def correct(self, span: Span | None, part: ScanPart) -> Span | None:
+        """Return the span again, from where the part before ended, if the part begins elsewhere.
+
+        The first span of a FASTQ file begins at a record, so by induction all do, however the first
+        record of a span was found; likewise spans of FASTA begin after a header line that continues
+        in them. Blocks are exact by themselves.
+        """
+        source = self.sources[part.source]
+        if isinstance(span, BlockSpan) or not source.cuttable:
+            return None
+        reached = self.reached.get(part.source, 0)
+        if part.begin == reached:
+            self.reached[part.source] = part.stop
+            return None
+        is_empty = not part.records and part.lead is None and part.error is None
+        if span is None or (reached >= span.stop and is_empty):
+            return None
+        return replace(span, start=reached, exact=True)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LoadedPieces:
+    """Records of a span in host memory, and what of them is searched (see `Search`)."""
+
+    pieces: Pieces
+    portion: Any  # as the search makes it
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SearchResult:
+    """Hits in the loaded bases, as the search gives them.
+
+    illegal  position of a letter that is no base, for which there are no hits; or None
+    """
+
+    hits: Any = None
+    illegal: int | None = None
+
+
+class ScanSession:
+    """A scan on one device of a worker: the search for the signatures, and buffers."""
+
+    def __init__(self, workload: ScanWorkload, place: Place) -> None:
+        self.workload = workload
+        bases = expected_bases(workload.sources)
+        self.search = open_search(place, workload.signatures, workload.options, bases)
+        lengths = self.search.patterns.lengths
+        size = index_size(lengths, workload.options, bases, place.gpu is not None)
+        self._index_bytes = size.memory
+        self.reader = SpanReader(
+            workload.sources,
+            overlap=self.search.overlap,
+            phred_offset=workload.options.phred_offset,
+            allocate=self.search.allocate,
+        )
+
+    def load(self, span: Span) -> LoadedPieces:
+        pieces = self.reader.read(span)
+        return LoadedPieces(pieces=pieces, portion=self.search.whole(pieces))
+
+    def compute(self, loaded: LoadedPieces) -> SearchResult:
+        """Find all hits in the loaded bases, also those that belong to the next span."""
+        try:
+            hits = self.search.find(loaded.portion)
+        except BadBaseError as problem:
+            return SearchResult(illegal=problem.position)
+        except TooManyPatternsError as problem:
+            needs = describe_index(self.workload.signatures, self._index_bytes)
+            raise Failure(f"{needs}: {problem}") from problem
+        add_device_steps(self.search.seconds())
+        return SearchResult(hits=hits)
+
+    def need(self, loaded: LoadedPieces) -> int:
+        """Return the device memory for letters, planes, places, offsets and counts, in bytes."""
+        chunk = loaded.portion.chunk
+        base_bytes = 2.0 if self.workload.options.most_errors else 1.5
+        return int(base_bytes * len(chunk.letters)) + 16 * len(chunk.offsets)
+
+    def halves(self, loaded: LoadedPieces) -> tuple[LoadedPieces, ...]:
+        """Return two pieces that together have all hits."""
+        return tuple(replace(loaded, portion=half) for half in self.search.halves(loaded.portion))
+
+    def joined(
+        self,
+        loaded: LoadedPieces,
+        halves: Sequence[LoadedPieces],
+        computed: Sequence[SearchResult],
+    ) -> SearchResult:
+        """Return the hits of both halves as hits of the whole, or the first illegal letter."""
+        for half, found in zip(halves, computed, strict=True):
+            if found.illegal is not None:
+                return SearchResult(illegal=half.portion.begin + found.illegal)
+        portions = [half.portion for half in halves]
+        return SearchResult(hits=self.search.join(portions, [found.hits for found in computed]))
+
+    def finish(self, loaded: LoadedPieces, computed: SearchResult) -> ScanPart:
+        """Return the part, rows as text where the job has a text format."""
+        pieces = loaded.pieces
+        rows, edge = Batch.empty(), np.empty(0, np.uint8)
+        if computed.illegal is None:
+            rows, edge = self._rows(
+                pieces, self.search.matches(pieces, loaded.portion, computed.hits)
+            )
+        part = self._part(pieces, rows, edge, *self._problems(loaded, computed.illegal))
+        self.search.give_back(loaded.portion)
+        self.reader.give_back(pieces)
+        return part
+
+    def _part(
+        self,
+        pieces: Pieces,
+        rows: Batch,
+        edge: NDArray[np.uint8],
+        error: InputError | None,
+        illegal_lead: IllegalBase | None,
+    ) -> ScanPart:
+        """Return the part: rows of the lead and of the tail are kept apart from the others."""
+        first, last = int(pieces.lead), len(pieces.table) - 1  # records that begin in the span
+        has_tail = pieces.tail and last >= first
+        is_lead = (rows.sample_index == 0) & pieces.lead
+        is_tail = (rows.sample_index == last) & has_tail
+        rows = replace(rows, sample_index=rows.sample_index - first)
+        lead = tail = None
+        if pieces.lead:
+            lead = RecordPiece(
+                name=b"", bases=int(pieces.inside[0]), rows=rows[is_lead], edge=edge[is_lead]
+            )
+        if has_tail:
+            tail = RecordPiece(
+                name=pieces.name(last),
+                bases=int(pieces.inside[-1]),
+                rows=rows[is_tail],
+                edge=edge[is_tail],
+            )
+        whole, fmt = rows[~(is_lead | is_tail)], self.workload.needs.fmt
+        stats = RowStats.of(whole)
+        return ScanPart(
+            source=pieces.source,
+            begin=pieces.begin,
+            stop=pieces.stop,
+            records=len(pieces.table) - first,
+            bases=int(pieces.inside.sum()),
+            longest=int(pieces.table[:, LENGTH].max(initial=0)),
+            rows=whole if fmt is None else render(whole, self.workload.signatures, fmt),
+            stats=stats,
+            lead=lead,
+            tail=tail,
+            listed=self._listed(pieces, first, last if has_tail else last + 1),
+            error=self._misnamed(pieces, stats) or error,
+            illegal_lead=illegal_lead,
+        )
+
+    def _listed(self, pieces: Pieces, first: int, end: int) -> RecordList | None:
+        """Return records of the pieces, from the first to before the end."""
+        if not self.workload.needs.records:
+            return None
+        which = np.arange(first, max(first, end))
+        names = b"".join([name + b"\n" for name in pieces.names(which)])
+        return RecordList(names=names, lengths=pieces.table[which, LENGTH])
+
+    def _misnamed(self, pieces: Pieces, stats: RowStats) -> InputError | None:
+        """Return the error for the first read with rows whose name the output does not allow."""
+        fmt = self.workload.needs.fmt
+        if fmt is None or split_format(fmt)[0].name != "sam":
+            return None
+        path = self.workload.sources[pieces.source].path
+        return misnamed_query(path, stats.sample_names, are_all=False)
+
+    def _problems(
+        self, loaded: LoadedPieces, position: int | None
+    ) -> tuple[InputError | None, IllegalBase | None]:
+        """Return (error, illegal_lead) of the part.
+
+        An illegal letter stands before what the reader reports.
+        """
+        pieces = loaded.pieces
+        if position is None:
+            return pieces.error, None
+        illegal = _illegal_base_at(loaded.portion.chunk, position)
+        if pieces.lead and illegal.piece == 0:
+            return None, illegal
+        path, name = self.workload.sources[pieces.source].path, pieces.name(illegal.piece)
+        return illegal_base(path, name, illegal.letter, illegal.position), None
+
+    def _rows(self, pieces: Pieces, matches: Matches) -> tuple[Batch, NDArray[np.uint8]]:
+        """Return matches with names and scores, without low scores, and the flags of each."""
+        hits, strands = matches.hits, self.search.patterns.strands
+        score = self._scores(pieces, hits)
+        kept = np.ones(len(hits), bool)
+        if self.workload.options.min_score is not None:
+            kept = ~(score < self.workload.options.min_score)  # rows without a score stay
+        hits = hits.take(kept)
+        unique, row = np.unique(hits.record.astype(np.int64), return_inverse=True)
+        names = pieces.names(unique)
+        rows = Batch(
+            sample_index=hits.record.astype(np.int64),
+            sample=[names[i] for i in row.tolist()],
+            signature=(hits.pattern // strands).astype(np.int32),
+            start=hits.start,
+            end=hits.end,
+            reverse=hits.pattern % strands == 1,
+            score=score[kept],
+            ambiguous=matches.ambiguous[kept],
+            errors=hits.errors,
+            sample_length=pieces.table[hits.record, LENGTH],
+            cigar=self._cigars(pieces, hits, matches.cigars, kept),
+        )
+        return rows, hits.edge
+
+    def _scores(self, pieces: Pieces, hits: ErrorHits) -> NDArray[np.float64]:
+        """Return the mean Phred score of the bases under each match: an exact sum, divided once.
+
+        NaN for FASTA, and for a match without a base of the sample.
+        """
+        table, lengths = pieces.table[hits.record], hits.end - hits.start
+        score = np.full(len(table), np.nan)
+        if len(table) and table[0, QUALITY] >= 0:
+            total = pieces.text.sum_qualities(table, hits.start, lengths)
+            total -= lengths * self.workload.options.phred_offset
+            np.divide(total, lengths, out=score, where=lengths > 0)
+        return score
+
+    def _cigars(
+        self, pieces: Pieces, hits: ErrorHits, found: list[bytes], kept: NDArray[np.bool_]
+    ) -> list[bytes]:
+        """Return the alignments of the hits that are kept of those found."""
+        options = self.workload.options
+        if self.workload.needs.cigars and not options.max_edits:
+            strict = options.sample_n == "mismatch"
+            return align_without_gaps(
+                pieces.offsets, pieces.letters, self.search.patterns, hits, strict
+            ).texts()
+        return [found[i] for i in np.flatnonzero(kept).tolist()]
+
+    def close(self) -> None:
+        self.search.close()
+        self.reader.clear()
+
+
+def _illegal_base_at(chunk: Chunk, position: int) -> IllegalBase:
+    """Return the letter at a position of the chunk's bases."""
+    piece = int(np.searchsorted(chunk.offsets, position, "right")) - 1
+    letter = chunk.letters[position : position + 1].tobytes()
+    return IllegalBase(piece=piece, position=position - int(chunk.offsets[piece]), letter=letter)
