@@ -1,16 +1,18 @@
 """Ligands as columns: atoms for the search, and names and texts of many regular records."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.formats.molecules.molecule import Positions
 from multigpu.formats.tables.texts import Texts
 from multigpu.kernels.compiled.text import poses as compiled
 from multigpu.kernels.compiled.text.words import CoordinatePlaces, TextArrays
+
+Positions = NDArray[np.float64]  # [atoms, 3], Å
+PoseNotes = Mapping[str, str]  # what the text of a pose says about it, by name
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -100,6 +102,24 @@ class LigandColumns:
             is_named=np.zeros(records, np.bool_),
             lacks_hydrogens=np.zeros(records, np.bool_),
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ColumnFormat:
+    """Functions that read and write many regular records at once, as they are compiled.
+
+    read       records, types of the pocket's maps → columns, without atoms for records that are
+               not regular
+    frame      name ("" for a record that says its own), notes → what goes before and after the
+               body of a pose; the three are what `LigandFormat.rewrite` writes
+    places     of the coordinates in a body
+    has_types  whether the columns have AutoDock's types and charges
+    """
+
+    read: Callable[[Texts, Sequence[str]], LigandColumns]
+    frame: Callable[[str, PoseNotes], tuple[bytes, bytes]]
+    places: CoordinatePlaces
+    has_types: bool
 
 
 def arrays_of(texts: Texts) -> TextArrays:

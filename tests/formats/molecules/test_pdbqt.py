@@ -11,8 +11,7 @@ from support.ligand_texts import is_clear
 
 from multigpu.formats.molecules import pdbqt
 from multigpu.formats.molecules.autodock import atom_columns
-from multigpu.formats.molecules.columns import LigandColumns, write_poses
-from multigpu.formats.molecules.molecule import Positions
+from multigpu.formats.molecules.columns import LigandColumns, Positions, write_poses
 from multigpu.formats.molecules.poses import render
 from multigpu.formats.molecules.registry import FORMATS, parse
 from multigpu.formats.tables.texts import Texts

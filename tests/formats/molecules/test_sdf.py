@@ -9,8 +9,8 @@ from support.examples import trials
 from support.ligand_texts import is_clear
 
 from multigpu.formats.molecules import sdf
-from multigpu.formats.molecules.columns import LigandColumns, write_poses
-from multigpu.formats.molecules.molecule import MoleculeError, Positions
+from multigpu.formats.molecules.columns import LigandColumns, Positions, write_poses
+from multigpu.formats.molecules.molecule import MoleculeError
 from multigpu.formats.molecules.poses import render
 from multigpu.formats.molecules.registry import FORMATS, parse
 from multigpu.formats.tables.texts import Texts
