@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rdkit import Chem
 from support.docked import SOME_SKIPPED, Dock, table
 
 ASPIRIN = "CC(=O)Oc1ccccc1C(=O)O"
@@ -29,17 +30,15 @@ def maps(tmp_path: Path) -> str:
 
 
 def embedded(smiles: str) -> str:
-    chem = pytest.importorskip("rdkit.Chem", reason="the package is not installed")
     from rdkit.Chem import AllChem
 
-    molecule = chem.AddHs(chem.MolFromSmiles(smiles))
+    molecule = Chem.AddHs(Chem.MolFromSmiles(smiles))
     assert AllChem.EmbedMolecule(molecule, randomSeed=7) == 0
-    return str(chem.MolToMolBlock(molecule)) + "$$$$\n"
+    return str(Chem.MolToMolBlock(molecule)) + "$$$$\n"
 
 
 def test_dock__takes_the_pdbqt_that_it_wrote(dock: Dock, maps: str) -> None:
     """The poses score there as they did: types and charges are the same."""
-    chem = pytest.importorskip("rdkit.Chem", reason="the package is not installed")
     Path("aspirin.sdf").write_text(embedded(ASPIRIN))
     assert dock("-o", "first.pdbqt", of="aspirin.sdf", pocket=maps) == 0
     Path("none.txt").write_text("1 0 0 0\n")
@@ -47,8 +46,8 @@ def test_dock__takes_the_pdbqt_that_it_wrote(dock: Dock, maps: str) -> None:
     assert dock("-o", "again.sdf", *stay, of="first.pdbqt", pocket=maps) == 0
     (first,), (again,) = table("first.scores.tsv"), table("again.scores.tsv")
     assert float(again["score"]) == pytest.approx(float(first["score"]), abs=0.05)
-    pose = chem.MolFromMolFile("again.sdf")
-    assert chem.MolToSmiles(pose) == chem.CanonSmiles(ASPIRIN)
+    pose = Chem.MolFromMolFile("again.sdf")
+    assert Chem.MolToSmiles(pose) == Chem.CanonSmiles(ASPIRIN)
 
 
 def test_dock__takes_opened_macrocycles_as_carbons_without_their_glue(

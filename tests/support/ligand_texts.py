@@ -1,6 +1,13 @@
-"""A small ligand in each format."""
+"""A small ligand in each format, and helpers for texts of ligands."""
 
+import re
+from collections.abc import Sequence
 from decimal import Decimal
+
+from rdkit import Chem
+
+from multigpu.formats.molecules.poses import SAME, render
+from multigpu.formats.molecules.registry import parse
 
 ETHANOL = b"""ethanol
   test              3D
@@ -87,3 +94,32 @@ def is_clear(number: float, width: int, decimals: int) -> bool:
     """Whether a number fits its columns, and is not near the middle between two last digits."""
     digits = abs(Decimal(number)).scaleb(decimals) % 1
     return len(f"{number:.{decimals}f}") <= width and abs(digits - Decimal("0.5")) > Decimal("2e-6")
+
+
+def mol2(types: str, bonds: str, charges: Sequence[float | str] = (), more: str = "") -> bytes:
+    """Atoms in a row, bonds as in `1-2:ar`, single ones without an order, and charges or zeros.
+
+    more: sections between atoms and bonds
+    """
+    said = charges or ["0"] * len(types.split())
+    atoms = [
+        f"{i} A{i} {1.5 * i} 0 0 {kind} 1 LIG {charge}\n"
+        for i, (kind, charge) in enumerate(zip(types.split(), said, strict=True), 1)
+    ]
+    rows = [re.sub("[-:]", " ", bond if ":" in bond else f"{bond}:1") for bond in bonds.split()]
+    joined = "".join(f"{i} {row}\n" for i, row in enumerate(rows, 1))
+    head = f"@<TRIPOS>MOLECULE\nx\n{len(atoms)} {len(rows)}\nSMALL\nUSER_CHARGES\n\n"
+    return f"{head}@<TRIPOS>ATOM\n{''.join(atoms)}{more}@<TRIPOS>BOND\n{joined}".encode()
+
+
+def posed(text: bytes, layout: str, fmt: str = SAME) -> str:
+    """A record as a pose where it lies."""
+    molecule = parse(text, layout)
+    return render(molecule, "x", fmt, molecule.positions, {}).decode()
+
+
+def plain(smiles: str) -> str:
+    """As RDKit writes it, without stereo, which is in the places; the first resonance structure."""
+    flat = Chem.MolFromSmiles(Chem.MolToSmiles(Chem.MolFromSmiles(smiles), isomericSmiles=False))
+    structures = [flat, *Chem.ResonanceMolSupplier(flat)]
+    return min(Chem.MolToSmiles(each, isomericSmiles=False) for each in structures if each)

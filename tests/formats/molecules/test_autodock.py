@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from rdkit import Chem
 from support.ligand_texts import MOL2, PDBQT, TEXTS
 
 from multigpu.formats.molecules.autodock import atom_columns, types_for_maps, types_of
@@ -52,12 +53,11 @@ SMILES = {
 @pytest.mark.parametrize("smiles", SMILES)
 def test_types__of_sdf_are_those_that_meeko_gives(smiles: str) -> None:
     """The table was written down from meeko 0.8; heavy atoms only."""
-    chem = pytest.importorskip("rdkit.Chem", reason="the package is not installed")
     from rdkit.Chem import AllChem
 
-    molecule = chem.AddHs(chem.MolFromSmiles(smiles))
+    molecule = Chem.AddHs(Chem.MolFromSmiles(smiles))
     AllChem.EmbedMolecule(molecule, randomSeed=7)
-    found = types_of(parse(chem.MolToMolBlock(molecule).encode(), "sdf"))
+    found = types_of(parse(Chem.MolToMolBlock(molecule).encode(), "sdf"))
     heavy = [t for t in found.types if t not in ("H", "HD")]
     assert " ".join(heavy) == SMILES[smiles]
     total = sum(atom.GetFormalCharge() for atom in molecule.GetAtoms())
@@ -65,8 +65,7 @@ def test_types__of_sdf_are_those_that_meeko_gives(smiles: str) -> None:
 
 
 def test_charges__of_sdf_hold_those_of_hydrogens_that_are_left_out() -> None:
-    chem = pytest.importorskip("rdkit.Chem", reason="the package is not installed")
-    methanol = chem.MolToMolBlock(chem.MolFromSmiles("CO"))
+    methanol = Chem.MolToMolBlock(Chem.MolFromSmiles("CO"))
     found = types_of(parse(methanol.encode(), "sdf"))
     assert found.charges.tolist() == pytest.approx([0.19, -0.19], abs=1e-3)
 

@@ -5,10 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from rdkit import Chem
+from support.ligand_texts import mol2, posed
 
 from multigpu.formats.molecules.fields import format_number
 from multigpu.formats.molecules.molecule import MoleculeError
-from multigpu.formats.molecules.poses import SAME, render
+from multigpu.formats.molecules.poses import render
 from multigpu.formats.molecules.registry import parse
 
 ROW = "HETATM{:5d} {:<4}{}LIG A   1    {:8.3f}{:8.3f}{:8.3f}{:>6}  0.00          {:>2}{}\n"
@@ -31,30 +33,19 @@ CHARGED = b"    0.100 C"
 ARMS = "1-2 1-3 1-4 2-5 2-6 3-7 3-8 4-9 4-10"
 
 
-def mol2(types: str, bonds: str) -> bytes:
-    """Atoms somewhere, bonds as in `1-2:ar`, single ones without an order."""
-    atoms = [
-        f"{i} A{i} {1.5 * i} 0 0 {name} 1 LIG 0.0\n" for i, name in enumerate(types.split(), 1)
-    ]
-    rows = [re.sub("[-:]", " ", bond if ":" in bond else f"{bond}:1") for bond in bonds.split()]
-    joined = "".join(f"{i} {row}\n" for i, row in enumerate(rows, 1))
-    head = f"@<TRIPOS>MOLECULE\nx\n{len(atoms)} {len(rows)}\nSMALL\nUSER_CHARGES\n\n"
-    return f"{head}@<TRIPOS>ATOM\n{''.join(atoms)}@<TRIPOS>BOND\n{joined}".encode()
-
-
 def pdb(*atoms: tuple[Any, ...], more: str = "") -> bytes:
     return ("".join(ROW.format(*atom) for atom in atoms) + more).encode()
 
 
-def posed(text: bytes, layout: str, fmt: str) -> str:
-    molecule = parse(text, layout)
-    return render(molecule, "x", fmt, molecule.positions, {}).decode()
-
-
 def charges_in(sdf: str) -> dict[int, int]:
-    rows = re.findall("^M  CHG...(.*)$", sdf, re.MULTILINE)
-    words = [word for row in rows for word in row.split()]
-    return {int(a): int(b) for a, b in zip(words[::2], words[1::2], strict=True)}
+    """Of atoms, from 1."""
+    atoms = Chem.MolFromMolBlock(sdf, sanitize=False, removeHs=False).GetAtoms()
+    return {atom.GetIdx() + 1: e for atom in atoms if (e := atom.GetFormalCharge())}
+
+
+def ends_in(pdb: str) -> list[str]:
+    """Elements and charges, the last columns of atoms."""
+    return [line[76:] for line in pdb.splitlines() if line.startswith("HETATM")]
 
 
 # ---- another format ---------------------------------------------------------------------------
@@ -76,16 +67,13 @@ def test_pose__keeps_bonds_and_charges_of_sdf_in_pdb() -> None:
         "CONECT    1    2    2    3    4", "CONECT    1    4    4", "CONECT    2    1    1",
         "CONECT    3    1", "CONECT    4    1    1    1",
     ]  # fmt: skip
-    assert [line[76:] for line in text.splitlines() if line.startswith("HETATM")] == [
-        " C", " O", " O1-", " C",
-    ]  # fmt: skip
+    assert ends_in(text) == [" C", " O", " O1-", " C"]
     assert parse(text.encode(), "pdb").bonds == parse(ACID.encode(), "sdf").bonds
 
 
 def test_pose__has_the_charges_that_an_sdf_says_last() -> None:
     text = ACID.replace("M  END", "M  CHG  1   1   2\nM  END")
-    lines = posed(text.encode(), "sdf", "pdb").splitlines()
-    assert [line[76:] for line in lines if line.startswith("HETATM")] == [" C2+", " O", " O", " C"]
+    assert ends_in(posed(text.encode(), "sdf", "pdb")) == [" C2+", " O", " O", " C"]
 
 
 @pytest.mark.parametrize(
@@ -103,12 +91,9 @@ def test_pose__has_the_charges_of_v3000(atoms: str) -> None:
         "M  V30 COUNTS 2 0 0 0 0\nM  V30 BEGIN ATOM\n"
         f"{atoms}M  V30 END ATOM\nM  V30 END CTAB\nM  END\n$$$$\n"
     )
-    for again in (text, posed(text.encode(), "sdf", SAME)):
-        lines = posed(again.encode(), "sdf", "pdb").splitlines()
-        assert [line[76:] for line in lines if line.startswith("HETATM")] == [" N1+", " O1-"]
-    chem = pytest.importorskip("rdkit.Chem", reason="the package is not installed")
-    pose = chem.MolFromMolBlock(posed(text.encode(), "sdf", SAME), False, False)
-    assert [atom.GetFormalCharge() for atom in pose.GetAtoms()] == [1, -1]
+    for again in (text, posed(text.encode(), "sdf")):
+        assert ends_in(posed(again.encode(), "sdf", "pdb")) == [" N1+", " O1-"]
+        assert charges_in(again) == {1: 1, 2: -1}
 
 
 @pytest.mark.parametrize(
@@ -132,12 +117,7 @@ def test_charges__follow_from_types_and_valences(
     text = posed(mol2(types, bonds), "mol2", "sdf")
     assert [order for _, _, order in parse(text.encode(), "sdf").bonds] == orders
     assert charges_in(text) == charges
-    chem = pytest.importorskip("rdkit.Chem", reason="the package is not installed")
-    molecule = chem.MolFromMolBlock(text, removeHs=False)
-    assert molecule is not None, "RDKit makes no sense of it"
-    assert {a.GetIdx() + 1: a.GetFormalCharge() for a in molecule.GetAtoms()} == {
-        i: charges.get(i, 0) for i in range(1, len(types.split()) + 1)
-    }
+    assert Chem.MolFromMolBlock(text, removeHs=False), "RDKit makes no sense of it"
 
 
 def test_charges__of_many_atoms_take_several_lines() -> None:
@@ -148,7 +128,6 @@ def test_charges__of_many_atoms_take_several_lines() -> None:
 
 
 def test_charges__of_ammonium_in_pdbqt_are_read_by_rdkit() -> None:
-    chem = pytest.importorskip("rdkit.Chem", reason="the package is not installed")
     places = [(0, 0, 0), (0.6, 0.6, 0.6), (-0.6, -0.6, 0.6), (-0.6, 0.6, -0.6), (0.6, -0.6, -0.6)]
     row = "HETATM{:5d}  X   LIG A   1    {:8.3f}{:8.3f}{:8.3f}  1.00  0.00     0.000 {}\n"
     kinds = ("N", "HD", "HD", "HD", "HD")
@@ -156,7 +135,7 @@ def test_charges__of_ammonium_in_pdbqt_are_read_by_rdkit() -> None:
         row.format(i, *at, kind) for i, (at, kind) in enumerate(zip(places, kinds, strict=True))
     ]
     text = posed("".join(["ROOT\n", *rows, "ENDROOT\nTORSDOF 0\n"]).encode(), "pdbqt", "sdf")
-    assert chem.MolToSmiles(chem.MolFromMolBlock(text)) == "[NH4+]"
+    assert Chem.MolToSmiles(Chem.MolFromMolBlock(text)) == "[NH4+]"
 
 
 # ---- what PDB says ----------------------------------------------------------------------------
@@ -168,7 +147,7 @@ def test_pdb__has_the_bonds_of_conect_and_others_by_distance() -> None:
     assert parse(text, "pdb").bonds == [(0, 1, 2)]
     found = parse(posed(text, "pdb", "sdf").encode(), "sdf")
     assert found.bonds == [(0, 1, 2), (1, 2, 1), (2, 3, 1)]
-    assert "CONECT    1    2    2\n" in posed(text, "pdb", SAME)
+    assert "CONECT    1    2    2\n" in posed(text, "pdb")
 
 
 def test_pdb__has_one_location_of_each_residue() -> None:
@@ -182,7 +161,7 @@ def test_pdb__has_one_location_of_each_residue() -> None:
     text = pdb(*atoms, more=more)
     molecule = parse(text, "pdb")
     assert molecule.positions[:, 0].tolist() == [1, 2, 4]
-    pose = posed(text, "pdb", SAME)
+    pose = posed(text, "pdb")
     assert [line[6:11].strip() for line in pose.splitlines() if line[:3] in ("HET", "ANI")] == [
         "2", "3", "5", "2",
     ]  # fmt: skip
@@ -212,9 +191,9 @@ def test_pdb__has_no_conect_of_the_places_that_are_not_taken(
         (3, " O1", " ", 2, 0, 0, "1.00", "O", ""), (4, " N1", " ", 3, 0, 0, "1.00", "N", ""),
         (5, " N2", "A", 4, 0, 0, "0.50", "N", ""), (5, " N2", "B", 5, 0, 0, "0.50", "N", ""),
     ]  # fmt: skip
-    pose = posed(pdb(*atoms, more=said + end), "pdb", SAME)
+    pose = posed(pdb(*atoms, more=said + end), "pdb")
     assert [line for line in pose.splitlines(True) if "CONECT" in line] == [kept + end] * bool(kept)
-    assert posed(pose.encode(), "pdb", SAME) == pose
+    assert posed(pose.encode(), "pdb") == pose
 
 
 def test_pdb__charges_reach_sdf() -> None:
@@ -260,8 +239,6 @@ def test_pose__far_out_is_read_where_it_was_written(layout: str, fmt: str) -> No
     """Columns do not run into each other."""
     if layout == "pdb" and fmt == "pdbqt":
         pytest.skip("PDB has no charges")
-    if layout == "sdf" and fmt == "pdbqt":
-        pytest.importorskip("rdkit.Chem", reason="the package is not installed")
     text = {
         "mol2": mol2("C.3 O.2", "1-2:2"),
         "sdf": ACID.replace("1  4  3", "1  4  1").encode(),

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from rdkit import Chem
 from support.ligand_texts import ETHANOL, MOL2, PDB, PDBQT, V3000, XYZ
 
 from multigpu.formats.molecules.elements import is_element
@@ -184,8 +185,7 @@ def test_v3000__places_that_go_on_are_read_and_gathered(new: bytes, ends: bytes)
     assert again.positions.tolist() == [[1, 2, 3], [4, 5, 6]]
     assert (again.bonds, again.elements) == (molecule.bonds, molecule.elements)
     assert (b"CFG=1" in pose) == (b"CFG=1" in new)
-    chem = pytest.importorskip("rdkit.Chem", reason="the package is not installed")
-    read = chem.MolFromMolBlock(pose.partition(b"$$$$")[0].decode(), False, False)
+    read = Chem.MolFromMolBlock(pose.partition(b"$$$$")[0].decode(), False, False)
     assert read.GetConformer().GetPositions().tolist() == [[1, 2, 3], [4, 5, 6]]
 
 

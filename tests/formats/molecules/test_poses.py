@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from rdkit import Chem
 from support.ligand_texts import ETHANOL, MOL2, PDB, PDBQT, TEXTS, V3000, XYZ
 
 from multigpu.errors import UsageError
@@ -70,8 +71,6 @@ def test_pose__in_another_format_has_the_same_atoms(layout: str, fmt: str) -> No
 
 @pytest.mark.parametrize("layout", ["sdf", "mol2", "pdbqt"])
 def test_pose__in_pdbqt_has_types_and_charges(layout: str) -> None:
-    if layout == "sdf":
-        pytest.importorskip("rdkit.Chem", reason="the package is not installed")
     molecule = parse(TEXTS[layout], layout)
     again = parse(render(molecule, "name", "pdbqt", molecule.positions, FACTS), "pdbqt")
     wanted = types_of(molecule)
@@ -80,12 +79,11 @@ def test_pose__in_pdbqt_has_types_and_charges(layout: str) -> None:
 
 
 def test_pose__of_sdf_is_read_by_rdkit_as_it_was() -> None:
-    chem = pytest.importorskip("rdkit.Chem", reason="the package is not installed")
     pose = render(parse(ETHANOL, "sdf"), "", "sdf", shifted(ETHANOL, "sdf"), FACTS)
-    supplier = chem.SDMolSupplier()
+    supplier = Chem.SDMolSupplier()
     supplier.SetData(pose.decode(), removeHs=False)
     (molecule,) = supplier
-    assert chem.MolToSmiles(chem.RemoveHs(molecule)) == "CCO"
+    assert Chem.MolToSmiles(Chem.RemoveHs(molecule)) == "CCO"
     assert molecule.GetPropsAsDict() == {
         "vendor": "A-17", "multigpu_score": 1.5, "multigpu_pose": 1, "multigpu_rotation": 7,
         "multigpu_rmsd_to_input": 0.5,
