@@ -4,8 +4,11 @@ import logging
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from rdkit import Chem
 from support.docked import SOME_SKIPPED, Dock, table
+from support.ligand_texts import mol2
 
 import multigpu
 from multigpu import InputError
@@ -20,60 +23,43 @@ BONDS = [(1, 3), (1, 4), (1, 5), (1, 6), (3, 7)]
 SALT = [symbol for symbol, *_ in ATOMS if symbol != "Cl"]
 
 
-Atoms = list[tuple[str, float, float, float]]
-
-
-def v2000(given: Atoms) -> str:
-    atoms = "".join(f"{x:10.4f}{y:10.4f}{z:10.4f} {e:<3} 0  0\n" for e, x, y, z in given)
-    bonds = "".join(f"{a:3d}{b:3d}  1  0\n" for a, b in BONDS)
-    table = f"  7  5  0  0  0  0  0  0  0  0999 V2000\n{atoms}{bonds}M  CHG  1   2  -1\nM  END\n"
-    return f"salt\n  test              3D\n\n{table}> <id>\n17\n\n$$$$\n"
-
-
-def v3000(given: Atoms) -> str:
-    atoms = "".join(f"M  V30 {i} {e} {x} {y} {z} 0\n" for i, (e, x, y, z) in enumerate(given, 1))
-    bonds = "".join(f"M  V30 {i} 1 {a} {b}\n" for i, (a, b) in enumerate(BONDS, 1))
-    body = f"BEGIN ATOM\n{atoms}M  V30 END ATOM\nM  V30 BEGIN BOND\n{bonds}M  V30 END BOND\n"
-    table = f"M  V30 BEGIN CTAB\nM  V30 COUNTS 7 5 0 0 0\nM  V30 {body}M  V30 END CTAB\nM  END\n"
-    return f"salt\n  test              3D\n\n  0  0  0     0  0            999 V3000\n{table}$$$$\n"
-
-
-def mol2(given: Atoms) -> str:
-    atoms = "".join(
-        f"{i} {e}{i} {x} {y} {z} {'C.3' if e == 'C' else 'O.3' if e == 'O' else e} 1 L 0.0\n"
-        for i, (e, x, y, z) in enumerate(given, 1)
-    )
-    bonds = "".join(f"{i} {a} {b} 1\n" for i, (a, b) in enumerate(BONDS, 1))
-    head = "@<TRIPOS>MOLECULE\nsalt\n 7 5 0 0 0\nSMALL\nUSER_CHARGES\n\n"
-    stated = "@<TRIPOS>UNITY_ATOM_ATTR\n2 1\ncharge -1\n"
-    return f"{head}@<TRIPOS>ATOM\n{atoms}@<TRIPOS>BOND\n{bonds}{stated}"
-
-
-def pdb(given: Atoms, kind: str) -> str:
-    rows = []
-    for i, (e, x, y, z) in enumerate(given, 1):
-        place = f"HETATM{i:5d} {e.upper():<4} LIG A   1    {x:8.3f}{y:8.3f}{z:8.3f}  1.00  0.00"
-        autodock = {"O": "OA", "H": "HD"}.get(e, e)
-        rows.append(
-            f"{place}     0.000 {autodock}\n" if kind == "pdbqt" else f"{place:<76}{e:>2}\n"
-        )
-    if kind == "pdb":
-        return "".join(rows) + "ANISOU    2 CL   LIG A   1      1\nEND\n"
+def pdbqt(places: list[list[float]]) -> str:
+    row = "HETATM{:5d} {:<4} LIG A   1    {:8.3f}{:8.3f}{:8.3f}  1.00  0.00     0.000 {}\n"
+    rows = [
+        row.format(i, symbol.upper(), *place, {"O": "OA", "H": "HD"}.get(symbol, symbol))
+        for i, ((symbol, *_), place) in enumerate(zip(ATOMS, places, strict=True), 1)
+    ]
     return "".join(["REMARK  Name = salt\nROOT\n", *rows, "ENDROOT\nTORSDOF 0\n"])
 
 
-def xyz(given: Atoms) -> str:
-    return "7\nsalt\n" + "".join(f"{e} {x} {y} {z}\n" for e, x, y, z in given)
-
-
-def records(given: Atoms) -> dict[str, str]:
+def records(scale: float = 1.0) -> dict[str, str]:
+    """The salt in every format; scale: of its coordinates."""
+    places = [[scale * x for x in place] for _, *place in ATOMS]
+    salt = Chem.RWMol()
+    for symbol, *_ in ATOMS:
+        salt.AddAtom(Chem.Atom(symbol))
+    for a, b in BONDS:
+        salt.AddBond(a - 1, b - 1, Chem.BondType.SINGLE)
+    salt.GetAtomWithIdx(1).SetFormalCharge(-1)
+    conformer = Chem.Conformer(len(ATOMS))
+    conformer.SetPositions(np.array(places))
+    salt.AddConformer(conformer)
+    Chem.SanitizeMol(salt)
+    salt.SetProp("_Name", "salt")
+    types = " ".join(f"{e}.3" if e in "CO" else e for e, *_ in ATOMS)
+    bonds = " ".join(f"{a}-{b}" for a, b in BONDS)
+    stated = "@<TRIPOS>UNITY_ATOM_ATTR\n2 1\ncharge -1\n"
     return {
-        "a.sdf": v2000(given), "b.sdf": v3000(given), "a.mol2": mol2(given),
-        "a.pdb": pdb(given, "pdb"), "a.pdbqt": pdb(given, "pdbqt"), "a.xyz": xyz(given),
-    }  # fmt: skip
+        "a.sdf": f"{Chem.MolToMolBlock(salt)}> <id>\n17\n\n$$$$\n",
+        "b.sdf": f"{Chem.MolToV3KMolBlock(salt)}$$$$\n",
+        "a.mol2": mol2(types, bonds, more=stated, places=places).decode(),
+        "a.pdb": Chem.MolToPDBBlock(salt),
+        "a.pdbqt": pdbqt(places),
+        "a.xyz": Chem.MolToXYZBlock(salt),
+    }
 
 
-RECORDS = records(ATOMS)
+RECORDS = records()
 
 
 @pytest.mark.parametrize("name", RECORDS)
@@ -86,11 +72,8 @@ def test_part__keeps_the_line_ends_of_its_record(name: str) -> None:
 
 def test_part__of_mol2_has_the_charges_that_are_stated() -> None:
     """Without hydrogens they do not follow from the bonds."""
-    atoms = "1 NA 0 0 9 Na 1 L 0\n2 C 0 0 0 C.3 1 L 0\n3 O 1.4 0 0 O.3 1 L 0\n"
-    head = "@<TRIPOS>MOLECULE\nsalt\n 3 1 0 0 0\nSMALL\nUSER_CHARGES\n\n"
     stated = "@<TRIPOS>UNITY_ATOM_ATTR\n1 1\ncharge 1\n3 1\ncharge -1\n"
-    text = f"{head}@<TRIPOS>ATOM\n{atoms}@<TRIPOS>BOND\n1 2 3 1\n{stated}"
-    part = largest_fragment(parse(text.encode(), "mol2"))
+    part = largest_fragment(parse(mol2("Na C.3 O.3", "2-3", more=stated), "mol2"))
     assert part.format.bond_graph(part).charges == {1: -1}
 
 
@@ -184,7 +167,6 @@ def test_points__without_bonds_are_one_body(dock: Dock) -> None:
 @pytest.mark.parametrize("copies", [1, 30])
 @pytest.mark.parametrize("name", RECORDS)
 def test_nanometres__are_refused(dock: Dock, name: str, copies: int) -> None:
-    small = [(symbol, x / 10, y / 10, z / 10) for symbol, x, y, z in ATOMS]
-    Path(name).write_text(records(small)[name] * copies)
+    Path(name).write_text(records(0.1)[name] * copies)
     with pytest.raises(InputError, match=r"have another within 0.3 Å: .* in nanometres\? Multiply"):
         dock("-o", "poses.xyz", of=name)

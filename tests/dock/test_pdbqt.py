@@ -6,27 +6,19 @@ import numpy as np
 import pytest
 from rdkit import Chem
 from support.docked import SOME_SKIPPED, Dock, table
+from support.pocket_texts import autogrid
 
 ASPIRIN = "CC(=O)Oc1ccccc1C(=O)O"
-TYPES = ("A", "C", "OA", "HD", "e", "d")
+TYPES = ("A", "C", "OA", "HD")
 
 
 @pytest.fixture
 def maps(tmp_path: Path) -> str:
     """A pocket of AutoGrid around the origin, without a map of nonpolar hydrogen."""
-    folder = tmp_path / "maps"
-    folder.mkdir()
-    head = "SPACING 1.0\nNELEMENTS 20 20 20\nCENTER 0 0 0\n"
-    for seed, name in enumerate(TYPES):
-        values = np.random.default_rng(seed).normal(size=21**3).round(3).astype(str)
-        rows = "\n".join(values)
-        (folder / f"p.{name}.map").write_text(f"G g\nG p\nM p\n{head}{rows}\n")
-    labels = [*(f"{name}-affinity" for name in TYPES[:-2]), "Electrostatics", "Desolvation"]
-    said = "".join(f"#{line}\n" for line in head.splitlines())
-    said += "".join(f"label={label}\n" for label in labels)
-    said += "".join(f"variable 1 file=p.{name}.map filetype=ascii\n" for name in TYPES)
-    (folder / "p.maps.fld").write_text(said)
-    return str(folder / "p.maps.fld")
+    (tmp_path / "maps").mkdir()
+    chance = np.random.default_rng(1)
+    grids = [chance.normal(size=(21, 21, 21)).round(3) for _ in range(len(TYPES) + 2)]
+    return autogrid(tmp_path / "maps", TYPES, lambda i: grids[i - 1], (-10, -10, -10), 1.0)
 
 
 def embedded(smiles: str) -> str:

@@ -96,15 +96,23 @@ def is_clear(number: float, width: int, decimals: int) -> bool:
     return len(f"{number:.{decimals}f}") <= width and abs(digits - Decimal("0.5")) > Decimal("2e-6")
 
 
-def mol2(types: str, bonds: str, charges: Sequence[float | str] = (), more: str = "") -> bytes:
-    """Atoms in a row, bonds as in `1-2:ar`, single ones without an order, and charges or zeros.
+def mol2(
+    types: str,
+    bonds: str,
+    charges: Sequence[float | str] = (),
+    more: str = "",
+    places: Sequence[Sequence[float]] = (),
+) -> bytes:
+    """Bonds as in `1-2:ar`, single ones without an order; atoms in a row, uncharged, if not said.
 
     more: sections between atoms and bonds
     """
-    said = charges or ["0"] * len(types.split())
+    kinds = types.split()
+    said = charges or ["0"] * len(kinds)
+    where = places or [(1.5 * i, 0, 0) for i in range(len(kinds))]
     atoms = [
-        f"{i} A{i} {1.5 * i} 0 0 {kind} 1 LIG {charge}\n"
-        for i, (kind, charge) in enumerate(zip(types.split(), said, strict=True), 1)
+        f"{i} A{i} {x} {y} {z} {kind} 1 LIG {charge}\n"
+        for i, (kind, charge, (x, y, z)) in enumerate(zip(kinds, said, where, strict=True), 1)
     ]
     rows = [re.sub("[-:]", " ", bond if ":" in bond else f"{bond}:1") for bond in bonds.split()]
     joined = "".join(f"{i} {row}\n" for i, row in enumerate(rows, 1))

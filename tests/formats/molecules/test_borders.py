@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.ligand_texts import MANY
 
-from multigpu.formats.molecules.molecule import MoleculeError
-from multigpu.formats.molecules.registry import FORMATS, parse
+from multigpu.formats.molecules.registry import FORMATS
 
 ATOM = b"ATOM      1  C   LIG A   1       0.000   0.000   0.000  1.00  0.00           C\n"
 TYPED = b"ATOM      1  C   LIG A   1       0.000   0.000   0.000  1.00  0.00     0.000 C\n"
@@ -92,18 +91,3 @@ def test_ends__of_any_lines_ascend_and_do_not_change(
     assert not whole or whole[-1] <= len(text)
     found = FORMATS[layout].find_ends(text[: size % (len(text) + 1)], False)
     assert found == whole[: len(found)]
-
-
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        (b"2\na\nC 0 0 0\n", "^it ends at line 3, before the last of 2 atoms$"),
-        (b"1\na\nC 0 0 0\nC 1 0 0\n", "^line 4: there is more than the 1 atoms it says; its 4 lin"),
-        (b"\n1\na\nC 0 x 0\nb\nc\n", "^line 4: the coord.*; its 5 lines, up to .* are not read$"),
-        (b"what\nis\nit\n", "^line 1: 'what' should be whole numbers; its 3 lines"),
-        (b"\n \n", "^line 1: '' should be whole numbers"),
-    ],
-)
-def test_parse__a_wrong_frame_says_what_is_lost_with_it(text: bytes, problem: str) -> None:
-    with pytest.raises(MoleculeError, match=problem):
-        parse(text, "xyz")

@@ -59,7 +59,8 @@ ODD_SDF = {
                 b"  4 -3", b"  4   ", b"004003"],
     b"   -0.8883": [b"       nan", b"      1e-3", b"   -0_8883", b"   -0.88 3", b"9999999999",
                     b"1000000000", b"          "],
-    b" H   0": [b" F   0", b" D   0", b"  H  0", b" He  0", b"H    0", b"      "],
+    b" H   0": [b" F   0", b" D   0", b" T   0", b"  H  0", b" He  0", b"H    0", b"      "],
+    b" C   0": [b" Cl  0"],
     b"  1  2  1": [b"  1  5  1", b"  0  2  1", b"  1  2  x", b"  1  2"],
     b"M  END\n": [b"", b"M  CHG  1   3  -1\nM  END\n"],
     DATA: [b"M  END\n", b"M  END\n\n\n"],
@@ -259,13 +260,3 @@ def test_names__of_maps_that_are_too_long_fit_no_type() -> None:
     assert typed(maps=("OA", "HD", "N", "LONG")).read(PDBQT).atoms.sizes == 3
     strange = PDBQT.replace(b"OA", b"NG")
     assert pdbqt.read_columns(Texts.of([strange]), ("HD", "N", "LONG")).atoms.sizes == 0
-
-
-@pytest.mark.parametrize(
-    ("symbol", "bare"),
-    [(b"H ", False), (b"D ", False), (b"T ", False), (b"F ", True), (b"He", True), (b"  ", True)],
-)
-def test_hydrogens__are_missing_where_there_is_carbon_and_none(symbol: bytes, bare: bool) -> None:
-    text = SDF.replace(b" H  ", b" " + symbol + b" ")
-    assert CASE_SDF.read(text).lacks_hydrogens.tolist() == [bare]
-    assert not CASE_SDF.read(text.replace(b" C ", b" Cl")).lacks_hydrogens

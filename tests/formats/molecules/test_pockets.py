@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support import pocket_texts
 
 from multigpu.errors import InputError, UsageError
 from multigpu.formats.molecules.pockets import Pocket, read_pocket
@@ -50,22 +51,10 @@ def dx(values: NDArray[Any] = VALUES, **changes: str) -> bytes:
 
 def autogrid(folder: Path, types: tuple[str, ...] = ("A", "OA"), **changes: str) -> str:
     """Maps whose values are those of VALUES, times 1, 2, 3 …; `changes` replace whole files."""
-    center = [o + SPACING * (n - 1) / 2 for o, n in zip(ORIGIN, SHAPE, strict=True)]
-    steps = " ".join(str(n - 1) for n in SHAPE)
-    geometry = f"SPACING {SPACING}\nNELEMENTS {steps}\nCENTER {' '.join(map(str, center))}\n"
-    names = [*types, "e", "d"]
-    labels = [*(f"{name}-affinity" for name in types), "Electrostatics", "Desolvation"]
-    field = "# AVS field file\n" + "".join(f"#{line}\n" for line in geometry.splitlines())
-    field += "".join(f"label={label}\t# component\n" for label in labels)
-    for i, name in enumerate(names, 1):
-        field += f"variable {i} file=p.{name}.map filetype=ascii skip=6\n"
-        head = f"GRID_PARAMETER_FILE g.gpf\nGRID_DATA_FILE p.maps.fld\nMACROMOLECULE p\n{geometry}"
-        values = "\n".join(map(str, (VALUES * i).transpose(2, 1, 0).ravel().tolist()))
-        (folder / f"p.{name}.map").write_text(f"{head}{values}\n")
-    (folder / "p.maps.fld").write_text(field)
+    path = pocket_texts.autogrid(folder, types, lambda i: VALUES * i, ORIGIN, SPACING)
     for name, text in changes.items():
         (folder / name.replace("__", ".")).write_text(text)
-    return str(folder / "p.maps.fld")
+    return path
 
 
 def check(pocket: Pocket, factor: int = 1) -> None:
@@ -125,8 +114,9 @@ def test_numpy__takes_them_from_the_file_else(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", ["mrc", "ccp4", "map", "mrc.gz", "mrc.zst"])
 def test_mrc__stands_where_its_header_says(write: Write, suffix: str) -> None:
-    pack = {"gz": gzip.compress, "zst": zstd.compress}.get(suffix.rpartition(".")[2], bytes)
-    check(read_pocket(write(f"p.{suffix}", pack(mrc_bytes()))), factor=8)
+    content = mrc_bytes()
+    packed = {"mrc.gz": gzip.compress(content), "mrc.zst": zstd.compress(content)}
+    check(read_pocket(write(f"p.{suffix}", packed.get(suffix, content))), factor=8)
 
 
 def test_mrc__without_origin_stands_where_it_starts(write: Write) -> None:

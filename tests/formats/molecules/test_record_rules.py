@@ -2,9 +2,8 @@
 
 import time
 
-import numpy as np
 import pytest
-from support.ligand_texts import ETHANOL, MOL2, PDBQT, V3000, XYZ
+from support.ligand_texts import ETHANOL, MOL2, PDBQT, V3000, XYZ, mol2
 
 from multigpu.formats.molecules import pdbqt
 from multigpu.formats.molecules.autodock import types_for_maps, types_of
@@ -32,15 +31,6 @@ def test_sdf__blanks_after_the_dollars_are_nothing() -> None:
     assert FORMATS["sdf"].find_ends(text * 2, False) == [len(text), 2 * len(text)]
     molecule = parse(text, "sdf")
     assert render(molecule, "", "sdf", molecule.positions, {}).count(b"$$$$") == 1
-
-
-@pytest.mark.parametrize("before", [b"\n", b"\n\n\n"])
-def test_sdf__says_where_its_counts_are(before: bytes) -> None:
-    line = 4 + len(before)
-    with pytest.raises(
-        MoleculeError, match=rf"^line {line} is its counts line.*blank lines before"
-    ):
-        parse(before + ETHANOL, "sdf")
 
 
 def test_v2000__radicals_supersede_the_charges_of_the_atoms() -> None:
@@ -104,33 +94,7 @@ def test_atoms__on_one_place_are_not_bonded() -> None:
 # ---- MOL2, XYZ --------------------------------------------------------------------------------
 
 
-def test_mol2__a_number_is_no_type() -> None:
-    text = MOL2.replace(b" C1  ", b" C 1 ").replace(b"  1 LIG1        0.1000", b"")
-    with pytest.raises(
-        MoleculeError, match=r"line 9: the type of the atom is '-0.0273': is there a"
-    ):
-        parse(text, "mol2")
-
-
-METHOXIDE = b"""@<TRIPOS>MOLECULE
-own
- 5 4 0 0 0
-SMALL
-USER_CHARGES
-
-@<TRIPOS>ATOM
-1 C1 0.0 0.0 0.0 C.3 1 L -0.05
-2 O1 1.33 0.0 0.1 O.3 1 L -0.95
-3 H1 -0.5 0.9 0.2 H 1 L 0.0
-4 H2 -0.5 -0.5 0.9 H 1 L 0.0
-5 H3 -0.5 -0.5 -0.8 H 1 L 0.0
-@<TRIPOS>BOND
-1 1 2 1
-2 1 3 1
-3 1 4 1
-4 1 5 1
-@<TRIPOS>UNITY_ATOM_ATTR
-"""
+METHOXIDE = mol2("C.3 O.3 H H H", "1-2 1-3 1-4 1-5", [-0.05, -0.95, 0, 0, 0])
 
 
 @pytest.mark.parametrize(
@@ -144,7 +108,7 @@ USER_CHARGES
     ],
 )
 def test_mol2__attributes_change_what_they_name(attributes: bytes, charges: object) -> None:
-    molecule = parse(METHOXIDE + attributes, "mol2")
+    molecule = parse(METHOXIDE + b"@<TRIPOS>UNITY_ATOM_ATTR\n" + attributes, "mol2")
     assert molecule.format.bond_graph(molecule).charges == charges
 
 
@@ -187,19 +151,12 @@ def test_types__sodium_is_no_nitrogen() -> None:
 
 
 def chain(atoms: int, layout: str) -> bytes:
-    places = np.array(
-        [[1.2 * i % 900, 0.7 * (i % 2), 1.5 * (1.2 * i // 900)] for i in range(atoms)]
-    )
     if layout == "mol2":
-        rows = "".join(
-            f"{i} C {x} {y} {z} C.ar\n" for i, (x, y, z) in enumerate(places.tolist(), 1)
-        )
-        bonds = "".join(f"{i} {i} {i + 1} ar\n" for i in range(1, atoms))
-        head = f"@<TRIPOS>MOLECULE\nx\n{atoms} {atoms - 1}\nSMALL\nNO_CHARGES\n\n"
-        return f"{head}@<TRIPOS>ATOM\n{rows}@<TRIPOS>BOND\n{bonds}".encode()
+        return mol2("C.ar " * atoms, " ".join(f"{i}-{i + 1}:ar" for i in range(1, atoms)))
+    places = [(1.2 * i % 900, 0.7 * (i % 2), 1.5 * (1.2 * i // 900)) for i in range(atoms)]
     rows = "".join(
         f"ATOM  {i:5d}  C   ALA A   1    {x:8.3f}{y:8.3f}{z:8.3f}  1.00  0.00     0.000 C\n"
-        for i, (x, y, z) in enumerate(places.tolist(), 1)
+        for i, (x, y, z) in enumerate(places, 1)
     )
     return f"ROOT\n{rows}ENDROOT\n".encode()
 
