@@ -1,6 +1,6 @@
 """Ligands as columns: atoms for the search, and names and texts of many regular records."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 
@@ -10,9 +10,6 @@ from numpy.typing import NDArray
 from multigpu.formats.tables.texts import Texts
 from multigpu.kernels.compiled.text import poses as compiled
 from multigpu.kernels.compiled.text.words import CoordinatePlaces, TextArrays
-
-Positions = NDArray[np.float64]  # [atoms, 3], Å
-PoseNotes = Mapping[str, str]  # what the text of a pose says about it, by name
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -25,13 +22,13 @@ class AtomColumns:
     sizes      int64[n]: atoms of each ligand
     """
 
-    positions: Positions
+    positions: NDArray[np.float64]
     types: NDArray[np.int32]
     charges: NDArray[np.float64]
     sizes: NDArray[np.int64]
 
     @classmethod
-    def untyped(cls, positions: Positions, sizes: NDArray[np.int64]) -> "AtomColumns":
+    def untyped(cls, positions: NDArray[np.float64], sizes: NDArray[np.int64]) -> "AtomColumns":
         """Return atoms that all score as one, for a pocket that is one grid."""
         types, charges = np.zeros(len(positions), np.int32), np.zeros(len(positions))
         return cls(positions=positions, types=types, charges=charges, sizes=sizes)
@@ -104,24 +101,6 @@ class LigandColumns:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ColumnFormat:
-    """Functions that read and write many regular records at once, as they are compiled.
-
-    read       records, types of the pocket's maps → columns, without atoms for records that are
-               not regular
-    frame      name ("" for a record that says its own), notes → what goes before and after the
-               body of a pose; the three are what `LigandFormat.rewrite` writes
-    places     of the coordinates in a body
-    has_types  whether the columns have AutoDock's types and charges
-    """
-
-    read: Callable[[Texts, Sequence[str]], LigandColumns]
-    frame: Callable[[str, PoseNotes], tuple[bytes, bytes]]
-    places: CoordinatePlaces
-    has_types: bool
-
-
 def arrays_of(texts: Texts) -> TextArrays:
     """Return texts as compiled functions take them."""
     return TextArrays(texts.raw, texts.begins, texts.lengths)
@@ -131,7 +110,7 @@ def write_poses(
     frames: Sequence[tuple[bytes, bytes]],
     bodies: Texts,
     sizes: NDArray[np.int64],
-    positions: Positions,
+    positions: NDArray[np.float64],
     places: CoordinatePlaces,
 ) -> Texts:
     """Return poses of regular records; an empty text where a pose must be written alone.

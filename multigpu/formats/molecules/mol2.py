@@ -9,7 +9,6 @@ import numpy as np
 from multigpu.errors import quoted
 from multigpu.formats.molecules import fields
 from multigpu.formats.molecules.autodock import types_by_sybyl
-from multigpu.formats.molecules.columns import PoseNotes, Positions
 from multigpu.formats.molecules.elements import element_of
 from multigpu.formats.molecules.molecule import (
     AMIDE,
@@ -17,6 +16,8 @@ from multigpu.formats.molecules.molecule import (
     LigandFormat,
     Molecule,
     MoleculeError,
+    PoseNotes,
+    Positions,
 )
 from multigpu.formats.molecules.sybyl import bond_graph
 

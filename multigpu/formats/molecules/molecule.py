@@ -13,14 +13,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.formats.molecules.columns import ColumnFormat, PoseNotes, Positions
+from multigpu.formats.molecules.columns import LigandColumns
+from multigpu.formats.tables.texts import Texts
 from multigpu.kernels.compiled.fragments import CROWDED, are_crowded
+from multigpu.kernels.compiled.text.words import CoordinatePlaces
 from multigpu.kernels.rotation.types import FARTHEST, MOST_WEIGHT
 
 AROMATIC, AMIDE = 4, 1  # bond orders
 FEWEST_FLAT = 4  # atoms of a drawing: three are always in a plane
 
+Positions = NDArray[np.float64]  # [atoms, 3], Å
 Bond = tuple[int, int, int]  # two atoms from 0, and the order; 4: aromatic
+PoseNotes = Mapping[str, str]  # what the text of a pose says about it, by name
 FormalCharges = Mapping[int, int]  # of atoms from 0, e; those without are left out
 
 
@@ -82,6 +86,24 @@ class AtomTypes:
 
     types: list[str]
     charges: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ColumnFormat:
+    """Functions that read and write many regular records at once, as they are compiled.
+
+    read       records, types of the pocket's maps → columns, without atoms for records that are
+               not regular
+    frame      name ("" for a record that says its own), notes → what goes before and after the
+               body of a pose; the three are what `LigandFormat.rewrite` writes
+    places     of the coordinates in a body
+    has_types  whether the columns have AutoDock's types and charges
+    """
+
+    read: Callable[[Texts, Sequence[str]], LigandColumns]
+    frame: Callable[[str, PoseNotes], tuple[bytes, bytes]]
+    places: CoordinatePlaces
+    has_types: bool
 
 
 PoseWriter = Callable[[Molecule, str, Positions, PoseNotes], bytes]

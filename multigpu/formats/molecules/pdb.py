@@ -7,7 +7,6 @@ from functools import lru_cache
 
 from multigpu.formats.molecules import fields
 from multigpu.formats.molecules.bonds import graph_by_valence
-from multigpu.formats.molecules.columns import PoseNotes, Positions
 from multigpu.formats.molecules.elements import ELEMENTS, FEW_WORDS, element_of
 from multigpu.formats.molecules.molecule import (
     AROMATIC,
@@ -15,6 +14,8 @@ from multigpu.formats.molecules.molecule import (
     FormalCharges,
     LigandFormat,
     Molecule,
+    PoseNotes,
+    Positions,
 )
 
 PLACE = slice(30, 38), slice(38, 46), slice(46, 54)  # columns of an atom

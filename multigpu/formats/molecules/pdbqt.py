@@ -19,16 +19,16 @@ from multigpu.formats.molecules.autodock import (
     types_of,
 )
 from multigpu.formats.molecules.bonds import covalent_radius
-from multigpu.formats.molecules.columns import (
-    AtomColumns,
+from multigpu.formats.molecules.columns import AtomColumns, LigandColumns, arrays_of
+from multigpu.formats.molecules.elements import element_of
+from multigpu.formats.molecules.molecule import (
     ColumnFormat,
-    LigandColumns,
+    LigandFormat,
+    Molecule,
+    MoleculeError,
     PoseNotes,
     Positions,
-    arrays_of,
 )
-from multigpu.formats.molecules.elements import element_of
-from multigpu.formats.molecules.molecule import LigandFormat, Molecule, MoleculeError
 from multigpu.formats.molecules.pdbqt_bonds import bond_graph, remarks_of
 from multigpu.formats.tables.texts import Texts
 from multigpu.kernels.compiled.text import pdbqt as compiled

@@ -9,9 +9,14 @@ from dataclasses import replace
 
 from multigpu.errors import UsageError, quoted
 from multigpu.formats.molecules.bonds import bonds_of
-from multigpu.formats.molecules.columns import PoseNotes, Positions
 from multigpu.formats.molecules.elements import is_element
-from multigpu.formats.molecules.molecule import BondGraph, Molecule, MoleculeError
+from multigpu.formats.molecules.molecule import (
+    BondGraph,
+    Molecule,
+    MoleculeError,
+    PoseNotes,
+    Positions,
+)
 from multigpu.formats.molecules.registry import FORMATS, SUFFIXES
 from multigpu.formats.molecules.sdf import SDF, build
 from multigpu.formats.storage.suffixes import uncompressed_suffix

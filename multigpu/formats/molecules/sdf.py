@@ -10,23 +10,19 @@ from multigpu.errors import quoted
 from multigpu.formats.molecules import fields
 from multigpu.formats.molecules.autodock import types_by_rdkit
 from multigpu.formats.molecules.bonds import stated_graph
-from multigpu.formats.molecules.columns import (
-    AtomColumns,
-    ColumnFormat,
-    LigandColumns,
-    PoseNotes,
-    Positions,
-    arrays_of,
-)
+from multigpu.formats.molecules.columns import AtomColumns, LigandColumns, arrays_of
 from multigpu.formats.molecules.elements import element_of, is_element
 from multigpu.formats.molecules.molecule import (
     FEWEST_FLAT,
     Bond,
     BondGraph,
+    ColumnFormat,
     FormalCharges,
     LigandFormat,
     Molecule,
     MoleculeError,
+    PoseNotes,
+    Positions,
 )
 from multigpu.formats.tables.texts import Texts
 from multigpu.kernels.compiled.text import sdf as compiled

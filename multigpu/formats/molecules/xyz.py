@@ -8,9 +8,14 @@ from functools import lru_cache
 from multigpu.errors import quoted
 from multigpu.formats.molecules import fields
 from multigpu.formats.molecules.bonds import graph_by_valence
-from multigpu.formats.molecules.columns import PoseNotes, Positions
 from multigpu.formats.molecules.elements import element_of
-from multigpu.formats.molecules.molecule import LigandFormat, Molecule, MoleculeError
+from multigpu.formats.molecules.molecule import (
+    LigandFormat,
+    Molecule,
+    MoleculeError,
+    PoseNotes,
+    Positions,
+)
 
 COUNT = re.compile(rb"\s*+(\d{1,9})[ \t\r]*+\n")
 COUNTS = re.compile(rb"^[^\S\n]*+(\d{1,9})[ \t\r]*+\n", re.MULTILINE)

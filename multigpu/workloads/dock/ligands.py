@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from multigpu.errors import printable
 from multigpu.formats.molecules.autodock import atom_columns
-from multigpu.formats.molecules.columns import AtomColumns, LigandColumns, Positions
+from multigpu.formats.molecules.columns import AtomColumns, LigandColumns
 from multigpu.formats.molecules.elements import HEAVY_HYDROGEN
 from multigpu.formats.molecules.ligands import LIGANDS, LigandRecords
-from multigpu.formats.molecules.molecule import Molecule, MoleculeError
+from multigpu.formats.molecules.molecule import Molecule, MoleculeError, Positions
 from multigpu.formats.molecules.poses import SAME, render
 from multigpu.formats.molecules.registry import (
     COLUMN_FORMATS,

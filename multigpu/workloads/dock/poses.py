@@ -6,7 +6,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.formats.molecules.columns import PoseNotes, Positions, write_poses
+from multigpu.formats.molecules.columns import write_poses
+from multigpu.formats.molecules.molecule import PoseNotes, Positions
 from multigpu.formats.molecules.poses import render, render_drawing
 from multigpu.formats.molecules.registry import COLUMN_FORMATS
 from multigpu.formats.tables.batch import PoseBatch

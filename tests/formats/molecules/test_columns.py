@@ -14,8 +14,8 @@ from support.ligand_texts import is_clear
 
 from multigpu.formats.molecules import pdbqt
 from multigpu.formats.molecules.autodock import atom_columns
-from multigpu.formats.molecules.columns import LigandColumns, Positions, write_poses
-from multigpu.formats.molecules.molecule import MoleculeError
+from multigpu.formats.molecules.columns import LigandColumns, write_poses
+from multigpu.formats.molecules.molecule import MoleculeError, Positions
 from multigpu.formats.molecules.poses import render
 from multigpu.formats.molecules.registry import COLUMN_FORMATS, FORMATS, parse
 from multigpu.formats.tables.texts import Texts
