@@ -4,7 +4,6 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
 
 from multigpu.errors import quoted
 from multigpu.formats.molecules import fields
@@ -205,25 +204,17 @@ def _continued_part(line: bytes) -> tuple[bytes, bool]:
 
 
 def _gather_place(lines: list[bytes], row: int) -> None:
-    """Put all of an atom's place into its first line, and what comes after that into the last.
-
-    Lines between them, or without anything left, become empty.
-    """
-    last, content, continues = row, *_continued_part(lines[row])
+    """Put an atom whose place continues in other lines into one line; those become empty."""
+    last, (content, continues) = row, _continued_part(lines[row])
     # The last word may continue.
-    while continues and len((content + b"x").split()) <= WORDS_TO_PLACE:
+    if not continues or len((content + b"x").split()) > WORDS_TO_PLACE:
+        return
+    while continues:
         last += 1
         if lines[last].startswith(V30):
             part, continues = _continued_part(lines[last])
             content += part
-    if last == row:
-        return
-    *_, word = islice(fields.TOKEN.finditer(content), WORDS_TO_PLACE)
-    place, rest = content[: word.end()], content[word.end() :].lstrip() + b"-" * continues
-    newline = lines[row][len(lines[row].rstrip(b"\r\n")) :]
-    lines[row : last + 1] = [b""] * (last + 1 - row)
-    lines[row] = V30 + place + b" -" * bool(rest) + newline
-    lines[last] = V30 + rest + newline if rest else b""
+    lines[row : last + 1] = [V30 + content + fields.newline_of(lines[row])] + [b""] * (last - row)
 
 
 # ---- writing ----------------------------------------------------------------------------------
