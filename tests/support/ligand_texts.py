@@ -26,6 +26,20 @@ A-17
 
 $$$$
 """
+ACID = """acid
+  test
+
+  4  3  0  0  0  0  0  0  0  0999 V2000
+    0.0000    0.0000    0.0000 C   0  0
+    1.2000    0.0000    0.0000 O   0  0
+   -0.6000    1.1000    0.0000 O   0  5
+   -0.8000   -1.2000    0.0000 C   0  0
+  1  2  2  0
+  1  3  1  0
+  1  4  3  0
+M  END
+$$$$
+"""
 V3000 = b"""big
   test              3D
 
@@ -131,3 +145,16 @@ def plain(smiles: str) -> str:
     flat = Chem.MolFromSmiles(Chem.MolToSmiles(Chem.MolFromSmiles(smiles), isomericSmiles=False))
     structures = [flat, *Chem.ResonanceMolSupplier(flat)]
     return min(Chem.MolToSmiles(each, isomericSmiles=False) for each in structures if each)
+
+
+def charges_in(sdf: str, sanitize: bool = False) -> dict[int, int]:
+    """Charges of atoms, from 1. sanitize: as RDKit understands them."""
+    molecule = Chem.MolFromMolBlock(sdf, sanitize, False)
+    assert molecule is not None, "RDKit makes no sense of it"
+    charges = {atom.GetIdx() + 1: atom.GetFormalCharge() for atom in molecule.GetAtoms()}
+    return {atom: charge for atom, charge in charges.items() if charge}
+
+
+def ends_in(pdb: str) -> list[str]:
+    """Elements and charges, the last columns of atoms."""
+    return [line[76:] for line in pdb.splitlines() if line.startswith("HETATM")]

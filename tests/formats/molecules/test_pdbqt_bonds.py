@@ -7,7 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 from rdkit import Chem
-from support.ligand_texts import PDBQT, plain, posed
+from support.ligand_texts import (
+    PDBQT,
+    plain,
+    posed,
+)
 
 from multigpu.formats.molecules import pdbqt_bonds
 from multigpu.formats.molecules.autodock import types_for_maps
@@ -202,3 +206,14 @@ def test_hydrogens__of_pdbqt_that_are_not_merged_are_for_maps_without_them() -> 
     )
     assert found.types == ["C", "", "OA", "HD"]
     assert found.charges[0] == pytest.approx(molecule.charges[0] + 0.125)
+
+
+def test_charges__of_ammonium_in_pdbqt_are_read_by_rdkit() -> None:
+    places = [(0, 0, 0), (0.6, 0.6, 0.6), (-0.6, -0.6, 0.6), (-0.6, 0.6, -0.6), (0.6, -0.6, -0.6)]
+    row = "HETATM{:5d}  X   LIG A   1    {:8.3f}{:8.3f}{:8.3f}  1.00  0.00     0.000 {}\n"
+    kinds = ("N", "HD", "HD", "HD", "HD")
+    rows = [
+        row.format(i, *at, kind) for i, (at, kind) in enumerate(zip(places, kinds, strict=True))
+    ]
+    text = posed("".join(["ROOT\n", *rows, "ENDROOT\nTORSDOF 0\n"]).encode(), "pdbqt", "sdf")
+    assert Chem.MolToSmiles(Chem.MolFromMolBlock(text)) == "[NH4+]"

@@ -3,7 +3,15 @@
 import numpy as np
 import pytest
 from rdkit import Chem
-from support.ligand_texts import ETHANOL, MOL2, PDB, PDBQT, TEXTS, V3000, XYZ
+from support.ligand_texts import (
+    ETHANOL,
+    MOL2,
+    PDB,
+    PDBQT,
+    TEXTS,
+    V3000,
+    XYZ,
+)
 
 from multigpu.errors import UsageError
 from multigpu.formats.molecules.autodock import types_of
@@ -208,3 +216,22 @@ def test_format__follows_from_the_suffix(path: str, fmt: str) -> None:
 def test_format__that_is_unknown_is_refused() -> None:
     with pytest.raises(UsageError, match=r"poses\.csv: poses are written as"):
         format_of("poses.csv")
+
+
+LONE = b"ATOM      1  C   LIG A   1       0.000   0.000   0.000  1.00  0.00     0.100 C\n"
+
+
+@pytest.mark.parametrize("fmt", ["sdf", "pdb", "pdbqt"])
+@pytest.mark.parametrize("layout", ["sdf", "mol2", "pdbqt", "pdb"])
+def test_pose__far_out_is_read_where_it_was_written(layout: str, fmt: str) -> None:
+    """Columns do not run into each other."""
+    molecule = parse(LONE if layout == "pdbqt" else TEXTS[layout], layout)
+    for far in (-1234.5678, 98765.4321, -98765.4):
+        places = molecule.positions + np.array([far, -far, far])
+        if (layout, fmt) == ("pdb", "pdbqt"):
+            with pytest.raises(MoleculeError, match="neither bond orders nor charges"):
+                render(molecule, "x", fmt, places, {})
+        else:
+            again = parse(render(molecule, "x", fmt, places, {}), fmt)
+            np.testing.assert_allclose(again.positions, places, atol=0.51)
+            assert again.elements == molecule.elements

@@ -1,13 +1,21 @@
 """Formal charges of MOL2 in other formats, by what RDKit makes of them."""
 
+import re
 from typing import Any
 
 import pytest
 from rdkit import Chem, rdBase
-from support.ligand_texts import mol2, plain, posed
+from support.ligand_texts import (
+    ACID,
+    MOL2,
+    charges_in,
+    mol2,
+    plain,
+    posed,
+)
 
 from multigpu.formats.molecules.molecule import MoleculeError
-from multigpu.formats.molecules.registry import parse
+from multigpu.formats.molecules.registry import FORMATS, parse
 
 SMILES = """
 CC(=O)Oc1ccccc1C(=O)O CC(=O)[O-].[Na+] CN=[N+]=[N-] C=[N+]=[N-] [CH2-][N+]#N c1ccc(cc1)[N+]#N
@@ -158,3 +166,74 @@ def test_aromatic_system__that_is_large_is_done_in_time() -> None:
     """Rows of fused rings, with as many charges as there may be."""
     rings = "c1ccc2cc3cc4cc5cc6cc7ccccc7cc6cc5cc4cc3cc2c1"
     assert as_smiles(written(rings, True, "none")) == plain(rings)
+
+
+GUANIDINIUM = "C.cat N.pl3 N.pl3 N.pl3 H H H H H H"
+
+
+ARMS = "1-2 1-3 1-4 2-5 2-6 3-7 3-8 4-9 4-10"
+
+
+def test_pose__keeps_the_orders_of_bonds_in_sdf() -> None:
+    """Of a ring that is aromatic; V3000 says the same."""
+    ring = "1-2:ar 2-3:ar 3-4:ar 4-5:ar 5-6:ar 6-1:ar"
+    text = mol2("C.ar " * 6 + "C.2 O.2 C.1 N.1", f"{ring} 2-7 7-8:2 7-9 9-10:3 1-7:am")
+    found = parse(posed(text, "mol2", "sdf").encode(), "sdf")
+    wanted = [(i, (i + 1) % 6, 4) for i in range(6)]
+    wanted += [(1, 6, 1), (6, 7, 2), (6, 8, 1), (8, 9, 3), (0, 6, 1)]
+    assert found.bonds == parse(text, "mol2").bonds == wanted
+
+
+@pytest.mark.parametrize(
+    ("types", "bonds", "orders", "charges"),
+    [
+        ("C.3 C.2 O.co2 O.co2", "1-2 2-3:ar 4-2:ar", [1, 2, 1], {4: -1}),
+        ("C.3 C.2 O.co2 O.co2", "1-2 2-3:1 2-4:2", [1, 1, 2], {3: -1}),
+        ("C.3 P.3 O.co2 O.co2 O.co2", "1-2 2-3:ar 2-4:ar 2-5:ar", [1, 2, 1, 1], {4: -1, 5: -1}),
+        ("C.3 S.o2 O.co2 O.co2 O.co2", "1-2 2-3:ar 2-4:ar 2-5:ar", [1, 2, 2, 1], {5: -1}),
+        ("C.3 N.pl3 O.2 O.2", "1-2 2-3:2 2-4:1", [1, 2, 1], {2: 1, 4: -1}),
+        ("N.4 H H H C.3", "1-2 1-3 1-4 1-5", [1, 1, 1, 1], {1: 1}),
+        ("N.4 C.3", "1-2", [1], {1: 1}),
+        (GUANIDINIUM, ARMS.replace("1-2 1-3 1-4", "1-2:ar 1-3:ar 1-4:ar"),
+         [2, 1, 1, 1, 1, 1, 1, 1, 1], {2: 1}),
+        ("C.3 O.3 H N.am", "1-2 2-3 1-4:am", [1, 1, 1], {}),
+    ],
+)  # fmt: skip
+def test_charges__follow_from_types_and_valences(
+    types: str, bonds: str, orders: list[int], charges: dict[int, int]
+) -> None:
+    text = posed(mol2(types, bonds), "mol2", "sdf")
+    assert [order for _, _, order in parse(text.encode(), "sdf").bonds] == orders
+    assert charges_in(text) == charges_in(text, sanitize=True) == charges
+
+
+def test_charges__of_many_atoms_take_several_lines() -> None:
+    types = " ".join(["N.4 C.3"] * 10)
+    text = posed(mol2(types, " ".join(f"{i}-{i + 1}" for i in range(1, 20, 2))), "mol2", "sdf")
+    assert re.findall("^M  CHG...", text, re.MULTILINE) == ["M  CHG  8", "M  CHG  2"]
+    assert charges_in(text) == dict.fromkeys(range(1, 20, 2), 1)
+
+
+METHOXIDE = mol2("C.3 O.3 H H H", "1-2 1-3 1-4 1-5", [-0.05, -0.95, 0, 0, 0])
+
+
+@pytest.mark.parametrize(
+    ("attributes", "charges"),
+    [
+        (b"", {1: -1}),
+        (b"2 1\npartial -0.95\n", {1: -1}),
+        (b"2 2\npartial -0.95\ncharge -1\n", {1: -1}),
+        (b"2 1\ncharge 0\n", {}),
+        (b"9 1\ncharge -1\n2 1\npartial 1\n", {1: -1}),
+    ],
+)
+def test_mol2__attributes_change_what_they_name(attributes: bytes, charges: object) -> None:
+    molecule = parse(METHOXIDE + b"@<TRIPOS>UNITY_ATOM_ATTR\n" + attributes, "mol2")
+    assert molecule.format.bond_graph(molecule).charges == charges
+
+
+def test_mol2__with_a_blank_name_has_none() -> None:
+    assert parse(MOL2.replace(b"phenol-ish", b" "), "mol2").name == ""
+    assert parse(MOL2.replace(b"phenol-ish", b"#5"), "mol2").name == "#5"
+    assert FORMATS["mol2"].read_name(b"@<TRIPOS>MOLECULE\n") == ""
+    assert FORMATS["mol2"].read_name(b"x\n") == ""
