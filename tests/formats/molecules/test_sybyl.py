@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from rdkit import Chem, rdBase
 from support.ligand_texts import (
-    ACID,
     MOL2,
     charges_in,
     mol2,
@@ -103,7 +102,7 @@ def test_charges__are_those_of_the_molecule(aromatic: bool, charges: str) -> Non
 AZIDE = "C.3 N.2 N.1 N.1 H H H", "1-5 1-6 1-7 "
 NITRO = "C.3 N.pl3 O.2 O.2 H H H", "1-2 1-5 1-6 1-7 "
 GUANIDINE = "1-2 1-3 1-4 2-5 2-6 3-7 3-8 4-9 4-10"
-ACID = "C.2 O.co2 O.co2 C.3", "1-2:2 1-3 1-4"
+CARBOXYLATE = "C.2 O.co2 O.co2 C.3", "1-2:2 1-3 1-4"
 ALCOHOL = "C.3 O.3 H H H", "1-2 1-3 1-4 1-5"
 
 
@@ -124,7 +123,8 @@ ALCOHOL = "C.3 O.3 H H H", "1-2 1-3 1-4 1-5"
         # Charges of the file: a hydroxyl whose hydrogen is missing, and an alcoholate.
         (*ALCOHOL, "0.3 -0.3 0 0 0", "CO"), (*ALCOHOL, "-0.3 -0.7 0 0 0", "C[O-]"),
         ("C.3 S.3", "1-2", "-0.5 -0.5", "C[S-]"),
-        (*ACID, "0.4 -0.3 -0.2 0.1", "CC(=O)O"), (*ACID, "0 -0.5 -0.5 0", "CC(=O)[O-]"),
+        (*CARBOXYLATE, "0.4 -0.3 -0.2 0.1", "CC(=O)O"),
+        (*CARBOXYLATE, "0 -0.5 -0.5 0", "CC(=O)[O-]"),
         ("C.1 N.1 K", "1-2:3", "-1 0 1", "[C-]#N.[K+]"),
         ("Fe", "", "3.0", "[Fe+3]"), ("Fe", "", "0.2", "[Fe+2]"),
     ],
