@@ -141,7 +141,7 @@ def posed(text: bytes, layout: str, fmt: str = SAME) -> str:
 
 
 def plain(smiles: str) -> str:
-    """As RDKit writes it, without stereo, which is in the places; the first resonance structure."""
+    """Return RDKit's SMILES of the first resonance structure, without stereo."""
     flat = Chem.MolFromSmiles(Chem.MolToSmiles(Chem.MolFromSmiles(smiles), isomericSmiles=False))
     structures = [flat, *Chem.ResonanceMolSupplier(flat)]
     return min(Chem.MolToSmiles(each, isomericSmiles=False) for each in structures if each)
