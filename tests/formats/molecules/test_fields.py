@@ -1,20 +1,54 @@
-"""Where records end in files that were put together, and behind frames that are wrong."""
+"""Where records end in files that were put together; numbers in columns."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.ligand_texts import MANY
+from support.ligand_texts import (
+    MANY,
+)
 
+from multigpu.formats.molecules.fields import format_number
 from multigpu.formats.molecules.molecule import MoleculeError
-from multigpu.formats.molecules.registry import FORMATS, parse
+from multigpu.formats.molecules.registry import FORMATS
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (1.5, "   1.500"), (-999.9994, "-999.999"), (-999.9996, "-1000.00"),
+        (12345.678, "12345.68"), (-123456.5, "-123456."), (999999.4, "999999.4"),
+        (9999999.0, "9999999."), (-0.0, "  -0.000"),
+    ],
+)  # fmt: skip
+def test_number__has_as_many_decimals_as_its_columns_hold(number: float, text: str) -> None:
+    assert format_number(number, 8, 3) == text
+
+
+@pytest.mark.parametrize("number", [-999999.7, 1e7])
+def test_number__that_does_not_fit_is_refused(number: float) -> None:
+    with pytest.raises(MoleculeError, match="does not fit the 8 columns"):
+        format_number(number, 8, 3)
+
 
 ATOM = b"ATOM      1  C   LIG A   1       0.000   0.000   0.000  1.00  0.00           C\n"
+
+
 TYPED = b"ATOM      1  C   LIG A   1       0.000   0.000   0.000  1.00  0.00     0.000 C\n"
+
+
 ROOT = b"ROOT\n" + TYPED + b"ENDROOT\nBRANCH 1 2\n" + TYPED + b"ENDBRANCH 1 2\nTORSDOF 1\n"
+
+
 NAMED = b"REMARK  Name = one\nREMARK  1 active torsions:\n" + ROOT
+
+
 RESIDUE = b"BEGIN_RES ARG A 8\nREMARK  4 active torsions:\n" + ROOT[:-10] + b"END_RES ARG A 8\n"
+
+
 GRIDDED = b"########## Name: %b\n########## Grid_Score: %b\n@<TRIPOS>MOLECULE\n%b\n"
+
+
 JOINED = [
     *(pytest.param(layout, texts, id=f"{layout} of many kinds") for layout, texts in MANY.items()),
     pytest.param(
@@ -50,6 +84,8 @@ JOINED = [
     pytest.param("xyz", [b"1\n1\nC 0 0 0\nC 1 0 0\n", b"1\n2\nC 1 0 0\n"], id="comments of digits"),
     pytest.param("xyz", [b"1\na\nC 0 0 0\nx\ny\nz\n7\n"], id="nothing follows"),
 ]
+
+
 LINES = [
     ATOM, b"END\n", b"ENDMDL\n", b"MODEL 1\n", b"ROOT\n", b"REMARK\n", b"\n", b"0\n", b"1\n",
     b" 2 \n", b"C 0 0 0\n", b"a b\n", b"a\n", b"3", b"# a\n", b"@<TRIPOS>MOLECULE\n",
@@ -92,18 +128,3 @@ def test_ends__of_any_lines_ascend_and_do_not_change(
     assert not whole or whole[-1] <= len(text)
     found = FORMATS[layout].find_ends(text[: size % (len(text) + 1)], False)
     assert found == whole[: len(found)]
-
-
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        (b"2\na\nC 0 0 0\n", "^it ends at line 3, before the last of 2 atoms$"),
-        (b"1\na\nC 0 0 0\nC 1 0 0\n", "^line 4: there is more than the 1 atoms it says; its 4 lin"),
-        (b"\n1\na\nC 0 x 0\nb\nc\n", "^line 4: the coord.*; its 5 lines, up to .* are not read$"),
-        (b"what\nis\nit\n", "^line 1: 'what' should be whole numbers; its 3 lines"),
-        (b"\n \n", "^line 1: '' should be whole numbers"),
-    ],
-)
-def test_parse__a_wrong_frame_says_what_is_lost_with_it(text: bytes, problem: str) -> None:
-    with pytest.raises(MoleculeError, match=problem):
-        parse(text, "xyz")
