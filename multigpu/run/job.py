@@ -4,7 +4,7 @@ import logging
 import os
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -32,7 +32,6 @@ from multigpu.formats.storage.stored_streams import is_remote
 from multigpu.run import fitness
 from multigpu.run.fitness import Expected, Fitness
 from multigpu.run.options import NO_LANES, Lanes, RunOptions
-from multigpu.run.values import path_of
 
 logger = logging.getLogger(__name__)
 
@@ -52,25 +51,6 @@ WARNINGS = {  # of events that concern the user
     "retired": "{worker} gets no more work: {reason}",
     "left": "worker {worker} has left",
 }
-
-
-Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
-
-
-def path_list(paths: Paths, name: str = "files") -> list[str]:
-    """Return one path or several as texts. Raises UsageError for none, or for anything else."""
-    given: Any = paths
-    if isinstance(given, str | bytes | os.PathLike) or not isinstance(given, Iterable):
-        given = [given]
-    found = [path_of(name, path) for path in given]
-    if not found:
-        raise UsageError(f"no {name} given")
-    return found
-
-
-def journal_path(journal: str | os.PathLike[str] | None) -> Path | None:
-    """Return the path of a journal; None for None and for an empty text: no journal."""
-    return None if journal in (None, "") else Path(path_of("journal", journal))
 
 
 @dataclass
@@ -370,7 +350,7 @@ def deployment(run: RunOptions, devices: tuple[Device, ...], lanes: Lanes) -> De
     """Return the workers of a job with these options; see `threads_or_processes`."""
     processes = 0
     if not run.remote:
-        devices, processes = threads_or_processes(devices, run.processes, lanes.estimate)
+        devices, processes = threads_or_processes(devices, run.workers, lanes.estimate)
     cores = len(os.sched_getaffinity(0))
     usual = min(lanes.each(len(devices)), max(2, cores)) if devices else cores
     threads = run.threads or usual
@@ -379,7 +359,7 @@ def deployment(run: RunOptions, devices: tuple[Device, ...], lanes: Lanes) -> De
         threads=threads,
         processes=processes,
         scheduler=run.scheduler,
-        scheduler_file=run.scheduler_file,
+        scheduler_file=None if run.scheduler_file is None else str(run.scheduler_file),
         connect_timeout=run.connect_timeout,
         worker_timeout=run.worker_timeout,
         cpu_fallback=run.cpu_fallback,

@@ -217,7 +217,7 @@ class CnvJob(PlannedCnvJob):
         factors, notes = size_factors_of_genome(self.values, self.cohort, self.spans, self.options)
         self.notes += notes
         # On a CPU chromosomes take turns, and each has all threads of its worker.
-        threads = (self.run.threads or cores()) // max(1, self.run.processes)
+        threads = (self.run.threads or cores()) // max(1, self.run.workers)
         return CnvWorkload(
             key=uuid.uuid4().hex,
             options=self.options,

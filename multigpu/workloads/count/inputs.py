@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from multigpu.errors import InputError, UsageError, quoted
+from multigpu.errors import InputError, UsageError, option, quoted
 from multigpu.formats.alignments.files import (
     RG,
     Alignments,
@@ -29,19 +29,22 @@ def choose_regions(file: Alignments, options: CountOptions) -> tuple[Regions, tu
     """
     rename = options.rename == "auto"
     if options.regions is not None:
-        regions, notes = read_bed(options.regions)
-        references = numbers_of(regions.names, file, rename, options.regions, regions)
+        path = str(options.regions)
+        regions, notes = read_bed(path)
+        references = numbers_of(regions.names, file, rename, path, regions)
         return regions, (*notes, *_notes_of_long_regions(regions, references, file))
     names = options.chromosomes or tuple(name for name, _ in file.references)
-    references = numbers_of(names, file, rename, "--chromosomes")
+    references = numbers_of(names, file, rename, option("chromosomes"))
     covered = [file.references[number] for number in references]
     if options.compat_r:
         _check_lengths_differ(file, covered)
     longest = max((length for _, length in covered), default=0)
     if not longest:
         raise InputError(file.path, "its references have no bases: there are no windows")
-    note = f"each chromosome is one window: the longest has {longest:,} bases, --window is"
-    notes = (f"{note} {options.window:,}",) if options.window > longest else ()
+    note = f"each chromosome is one window: the longest has {longest:,} bases"
+    notes = (
+        (f"{note}, {option('window')} is {options.window:,}",) if options.window > longest else ()
+    )
     return windows(covered, options.window, options.compat_r), notes
 
 
@@ -52,7 +55,7 @@ def choose_references(
 
     Raises InputError where files differ in what is asked for: without regions or chromosomes all.
     """
-    rename, source = options.rename == "auto", options.regions or "--chromosomes"
+    rename, source = options.rename == "auto", str(options.regions or option("chromosomes"))
     if options.regions is None and not options.chromosomes:
         check_references(files, rename)
     found = [tuple(numbers_of(regions.names, file, rename, source)) for file in files]

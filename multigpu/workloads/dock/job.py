@@ -105,11 +105,11 @@ class DockJob(Job):
         self.stats: DockStats = DockStats()
         self.chunk_plan: DockPlan | None = None
         self.best: list[BestLigand] = []
-        self.pocket = read_pocket(request.pocket, request.origin, request.spacing)
+        self.pocket = read_pocket(str(request.pocket), request.origin, request.spacing)
         self.field, self.search = field_of(self.pocket, options), search_of(options)
         self._warn(search_notes(self.search.stop))
         skip = options.on_error == "skip"
-        self.sources, self._broken_sources = open_sources(request.ligands, skip)
+        self.sources, self._broken_sources = open_sources(request.files, skip)
         if options.center is not None:
             distance = self.pocket.distance(np.array(options.center))
             if distance > 0:
@@ -167,7 +167,7 @@ class DockJob(Job):
             for docked in _merge_spans(workload, outcomes):
                 self._take(docked)
                 yield docked
-            check_unchanged(about, self.request.ligands)
+            check_unchanged(about, self.request.files)
         self._conclude()
 
     def _journal_facts(self, pose_format: str | None, score_lines: bool) -> dict[str, str]:
@@ -182,7 +182,7 @@ class DockJob(Job):
             **{f"option {name}": str(value) for name, value in asdict(self.options).items()},
             "pocket": f"content {pocket}",
             "poses tried": f"content {digest(self.search)}",
-            **describe_inputs(self.request.ligands),
+            **describe_inputs(self.request.files),
         }
 
     def _records(self) -> Iterator[LigandRecords]:

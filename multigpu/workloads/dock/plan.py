@@ -82,7 +82,7 @@ def search_of(options: DockOptions) -> Search:
 
 def _rotations(options: DockOptions) -> Rotations:
     if options.rotation_file is not None:
-        return ListedRotations(read_quaternions(options.rotation_file))
+        return ListedRotations(read_quaternions(str(options.rotation_file)))
     if options.rotations is not None:
         return near_uniform(options.rotations)
     return EulerRotations(options.step)

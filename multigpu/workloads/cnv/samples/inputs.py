@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from multigpu.errors import InputError, UsageError, printable_name, several
+from multigpu.errors import InputError, UsageError, option, printable_name, several
 from multigpu.formats.alignments import bam, cram
 from multigpu.formats.alignments.files import files_of, without_chr
 from multigpu.formats.alignments.regions import Regions
@@ -20,13 +20,7 @@ from multigpu.workloads.cnv.samples.frames import counts_from_frame, is_frame
 from multigpu.workloads.count.job import CountJob
 from multigpu.workloads.count.options import CountOptions
 
-COUNTING = {  # parameters of `multigpu.count` and their options of the command line
-    "window": "--window", "chromosomes": "--chromosomes", "regions": "--regions",
-    "sample_names": "--sample-names", "min_mapq": "--min-mapq",
-    "remove_duplicates": "--remove-duplicates", "read_width": "--read-width",
-    "get_width": "--get-width", "stranded_start": "--stranded-start", "rename": "--rename",
-    "index": "--no-index", "cache": "--counts-cache",
-}  # fmt: skip
+COUNTING = [name for name in CountOptions().parameters() if name != "compat_r"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -54,7 +48,7 @@ class SampleInput:
         return cls(paths=expanded, is_alignments=are_alignments(expanded))
 
     @classmethod
-    def from_python(cls, given: Any) -> Self:
+    def from_given(cls, given: Any) -> Self:
         """Return Counts, a table in memory, or one or several paths as an input.
 
         Raises UsageError and InputError for anything else.
@@ -124,7 +118,7 @@ def check_counting(given: Iterable[str], cases: SampleInput, controls: SampleInp
     elif "rename" in unused and (controls is not None or "chromosomes" in given):
         unused.remove("rename")
     if unused:
-        options = ", ".join(COUNTING[name] for name in unused)
+        options = ", ".join(option(name, name != "index") for name in unused)
         raise UsageError(
             f"{options}: for alignments only, and {cases.table_name} is a counts table"
         )
