@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import MISSING, dataclass
-from typing import TYPE_CHECKING, Annotated, Any, TextIO, get_type_hints
+from typing import TYPE_CHECKING, Any, TextIO, get_type_hints
 
 import click
 
@@ -24,7 +24,7 @@ from multigpu.cluster.engine.output import (
 from multigpu.cluster.workers.worker import start_device
 from multigpu.errors import UsageError, option, options_spelled, printable, spelled
 from multigpu.run.compiling import compilation_reported
-from multigpu.run.declarations import Declared, Option, Options, declared, flag
+from multigpu.run.declarations import Declared, Options, declare, declared, flag
 from multigpu.run.options import Lanes, RunOptions
 from multigpu.run.trace import log_events, record_timeline
 from multigpu.run.values import Anything, Choice, File, Kind, Number, Switch, TextPath, Whole
@@ -50,16 +50,14 @@ GROUPS = (
 class Reporting(Options, group="Reporting"):
     """Files that a run writes, and lines that it shows, beside its output."""
 
-    summary: Annotated[TextPath | None, Option("Write a summary of the run as JSON.")] = None
-    log_json: Annotated[TextPath | None, Option("Write every event as a line of JSON.")] = None
-    trace: Annotated[TextPath | None, Option("Write a timeline for Perfetto or Chrome.")] = None
-    progress: Annotated[bool | None, Option("Show the progress.", default="on a terminal")] = None
-    quiet: Annotated[bool, Option("Print errors only.", short="q")] = False
-    dry_run: Annotated[
-        bool, Option("Show how the job would be cut into chunks, without running it.")
-    ] = False
-    json: Annotated[bool, Option(f"With {option('dry_run')}: print JSON.")] = False
-    debug: Annotated[bool, Option("Print the traceback of an error.")] = False
+    summary: TextPath | None = declare(None, "Write a summary of the run as JSON.")
+    log_json: TextPath | None = declare(None, "Write every event as a line of JSON.")
+    trace: TextPath | None = declare(None, "Write a timeline for Perfetto or Chrome.")
+    progress: bool | None = declare(None, "Show the progress.", default="on a terminal")
+    quiet: bool = declare(False, "Print errors only.", short="q")
+    dry_run: bool = declare(False, "Show how the job would be cut into chunks, without running it.")
+    json: bool = declare(False, f"With {option('dry_run')}: print JSON.")
+    debug: bool = declare(False, "Print the traceback of an error.")
 
 
 # A file or folder, as text: completed by the shell, checked by whoever opens it.
@@ -240,7 +238,7 @@ def start_workers(
             stack.enter_context(compilation_reported())
         where = deployment(run, run.devices(), lanes)
         for problem in _without_effect(run, where):
-            logger.warning("multigpu: %s", problem)
+            logger.warning("multigpu: %s", spelled(problem))
         yield stack.enter_context(start.start_workers(where, prepare))
 
 
@@ -275,8 +273,9 @@ def watch(
     """
     if job.run.resume and not job.keeps_journal:
         logger.warning(
-            "multigpu: --resume has no effect: a run that reads a pipe or writes to standard output"
-            " cannot be continued"
+            "multigpu: %s has no effect: a run that reads a pipe or writes to standard output"
+            " cannot be continued",
+            flag("resume"),
         )
     with ExitStack() as stack:
         if reporting.log_json is not None:

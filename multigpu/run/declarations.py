@@ -1,24 +1,25 @@
-"""Options, each declared once: a field of a dataclass, whose annotation says all about it.
+"""Options, each declared once, as a field of a dataclass.
 
     @dataclass(frozen=True, kw_only=True)
     class Search(Options, group="Search"):
-        min_score: Annotated[float | None, Option("Drop rows with a lower score.")] = None
+        min_score: float | None = declare(None, "Drop rows with a lower score.", at_most=93)
 
 From this come the option `--min-score` of the command line, the keyword `min_score` of the Python
 function with its line in the docstring, the check of its value, and its entry in docs/options.md.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, MISSING, dataclass, field, fields, replace
 from functools import cache
 from inspect import get_annotations
 from math import inf, isfinite
 from types import NoneType, UnionType
 from typing import (
-    Annotated,
     Any,
     ClassVar,
+    Concatenate,
     Literal,
+    ParamSpec,
     Self,
     TypeVar,
     Union,
@@ -91,6 +92,25 @@ class Option:
     required: bool = False
     argument: bool = False
     many: bool = False
+
+
+P = ParamSpec("P")
+
+
+def _as_metadata(kind: Callable[P, Option]) -> Callable[P, dict[str, Option]]:
+    return lambda *args, **more: {"option": kind(*args, **more)}
+
+
+def _with_default(make: Callable[P, dict[str, Option]]) -> Callable[Concatenate[Any, P], Any]:
+    def declared_field(default: Any, /, *args: P.args, **more: P.kwargs) -> Any:
+        return field(default=default, metadata=make(*args, **more))
+
+    return declared_field
+
+
+# Metadata of a dataclass field; and a field with a default. Both take what `Option` takes.
+declaration = _as_metadata(Option)
+declare = _with_default(declaration)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,8 +272,7 @@ def _declared(kind: Any) -> tuple[Declared, ...]:
     hints = get_type_hints(kind, include_extras=True)
     found: dict[type, list[Declared]] = {owner: [] for owner in kind.__mro__}
     for each in fields(kind):
-        extras = getattr(hints[each.name], "__metadata__", ())
-        option = next((x for x in extras if isinstance(x, Option)), None)
+        option = each.metadata.get("option")
         if option is None:
             continue
         if option.flag:
@@ -276,9 +295,8 @@ def _declared(kind: Any) -> tuple[Declared, ...]:
 
 def _kind_of(hint: Any) -> tuple[Kind, bool]:
     """Return the kind of value of a type, and whether None is one, too."""
-    kinds = [x for x in getattr(hint, "__metadata__", ()) if not isinstance(x, Option)]
-    if get_origin(hint) is Annotated:
-        hint = hint.__origin__
+    kinds = getattr(hint, "__metadata__", ())
+    hint = hint.__origin__ if kinds else hint
     several = get_args(hint) if get_origin(hint) in (Union, UnionType) else ()
     optional = NoneType in several or hint is Any
     others = [each for each in several if each is not NoneType]

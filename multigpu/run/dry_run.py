@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from multigpu.errors import printable, spelled
+from multigpu.errors import printable
 from multigpu.formats.storage.sources import Source
 from multigpu.run.command import answer
 
@@ -75,8 +75,7 @@ def plan_job(job: Any, files: Sequence[str]) -> PlannedJob:
 
 def show(as_json: bool, entries: dict[str, Any], lines: Sequence[str]) -> None:
     """Print a plan: its entries as JSON, or else its lines."""
-    text = [json.dumps({"version": 1, **entries}, indent=2)] if as_json else map(printable, lines)
-    answer(map(spelled, text))
+    answer([json.dumps({"version": 1, **entries}, indent=2)] if as_json else map(printable, lines))
 
 
 def describe_source(source: Source) -> str:

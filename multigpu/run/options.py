@@ -12,7 +12,7 @@ from multigpu.cluster.devices.memory import CONTEXT_BYTES
 from multigpu.cluster.engine.plan import MEMORY_FRACTION
 from multigpu.errors import UsageError, option, spelled
 from multigpu.kernels.compiled.caches import secure_cupy
-from multigpu.run.declarations import Option, Options
+from multigpu.run.declarations import Options, declare
 from multigpu.run.values import Bytes, Devices, FilePath
 
 logger = logging.getLogger(__name__)
@@ -48,81 +48,37 @@ class Lanes:
 NO_LANES = Lanes(0)  # for jobs that run on CPUs only
 
 
-Client = Annotated[
-    Any,
-    Option("A `dask.distributed.Client` to use instead of this machine.", only="Python"),
-]
-JournalPath = Annotated[
-    FilePath | None,
-    Option(
-        "A file that keeps what is finished, until all results were taken; with `resume=True` a run"
-        " that was stopped continues from it.",
-        only="Python",
-    ),
-]
-
-
 @dataclass(frozen=True, kw_only=True)
 class WorkerOptions(Options, group="Devices"):
     """Which workers carry a job out, in which chunks; none of these changes a result."""
 
-    scheduler: Annotated[str | None, Option("Address of a running Dask scheduler.", "ADDRESS")] = (
-        None
+    scheduler: str | None = declare(None, "Address of a running Dask scheduler.", "ADDRESS")
+    scheduler_file: FilePath | None = declare(None, "File of a running Dask scheduler.")
+    connect_timeout: float = declare(
+        30.0, "Seconds to wait for the scheduler, or its file, to be there.", "SECONDS", above=0,
+        group="Faults",
+    )  # fmt: skip
+    max_chunk_bytes: Bytes | None = declare(
+        None, "Maximum chunk size in bytes, or as 64M.", at_least=1,
+        default="automatic, 1 to 256 MiB",
+    )  # fmt: skip
+    threads: int = declare(
+        0, "CPU threads, or chunks in progress on each GPU; 0: automatic.", at_least=0, at_most=MOST
     )
-    scheduler_file: Annotated[FilePath | None, Option("File of a running Dask scheduler.")] = None
-    connect_timeout: Annotated[
-        float,
-        Option(
-            "Seconds to wait for the scheduler, or its file, to be there.",
-            "SECONDS",
-            above=0,
-            group="Faults",
-        ),
-    ] = 30.0
-    max_chunk_bytes: Annotated[
-        Bytes | None,
-        Option(
-            "Maximum chunk size in bytes, or as 64M.",
-            at_least=1,
-            default="automatic, 1 to 256 MiB",
-        ),
-    ] = None
-    threads: Annotated[
-        int,
-        Option(
-            "CPU threads, or chunks in progress on each GPU; 0: automatic.",
-            at_least=0,
-            at_most=MOST,
-        ),
-    ] = 0
-    workers: Annotated[
-        int,
-        Option(
-            "Worker processes on this machine; 0: automatic.",
-            at_least=0,
-            at_most=MOST,
-            also=("processes",),
-        ),
-    ] = 0
-    chunk_timeout: Annotated[
-        float | None,
-        Option(
-            "Seconds after which a chunk is also started on another worker.",
-            "SECONDS",
-            above=0,
-            default="from the times of the other chunks",
-            group="Faults",
-        ),
-    ] = None
-    worker_timeout: Annotated[
-        float,
-        Option(
-            "Seconds to wait for a worker when none is left.", "SECONDS", above=0, group="Faults"
-        ),
-    ] = 60.0
-    dashboard: Annotated[
-        bool, Option("Serve Dask's status page and print its address.", group="Reporting")
-    ] = False
+    workers: int = declare(
+        0, "Worker processes on this machine; 0: automatic.", at_least=0, at_most=MOST,
+        also=("processes",),
+    )  # fmt: skip
+    chunk_timeout: float | None = declare(
+        None, "Seconds after which a chunk is also started on another worker.", "SECONDS", above=0,
+        default="from the times of the other chunks", group="Faults",
+    )  # fmt: skip
+    worker_timeout: float = declare(
+        60.0, "Seconds to wait for a worker when none is left.", "SECONDS", above=0, group="Faults"
+    )
+    dashboard: bool = declare(
+        False, "Serve Dask's status page and print its address.", group="Reporting"
+    )
 
     def check(self) -> None:
         super().check()
@@ -137,26 +93,20 @@ class WorkerOptions(Options, group="Devices"):
 class RunOptions(WorkerOptions, group="Devices"):
     """Where and how a job is carried out; none of these options changes a result."""
 
-    gpus: Annotated[
-        str | int | Sequence[str | int],
-        Devices(),
-        Option("GPUs to use: auto, all, none, or numbers and UUIDs (0,1 or 0-3 or GPU-5a1f…)."),
-    ] = "auto"
-    memory_fraction: Annotated[
-        float, Option("Share of a device's free memory to use.", above=0, at_most=1)
-    ] = MEMORY_FRACTION
-    mixed: Annotated[bool, Option("Also use workers of a scheduler that have no GPU.")] = False
-    cpu_fallback: Annotated[
-        bool,
-        Option(
-            "Use the CPU for chunks that do not fit on a GPU, and when a GPU fails.",
-            group="Faults",
-        ),
-    ] = True
-    resume: Annotated[
-        bool,
-        Option("Continue an interrupted run.", default="start over", group="Faults"),
-    ] = False
+    gpus: Annotated[str | int | Sequence[str | int], Devices()] = declare(
+        "auto", "GPUs to use: auto, all, none, or numbers and UUIDs (0,1 or 0-3 or GPU-5a1f…)."
+    )
+    memory_fraction: float = declare(
+        MEMORY_FRACTION, "Share of a device's free memory to use.", above=0, at_most=1
+    )
+    mixed: bool = declare(False, "Also use workers of a scheduler that have no GPU.")
+    cpu_fallback: bool = declare(
+        True, "Use the CPU for chunks that do not fit on a GPU, and when a GPU fails.",
+        group="Faults",
+    )  # fmt: skip
+    resume: bool = declare(
+        False, "Continue an interrupted run.", default="start over", group="Faults"
+    )
 
     def chunk_bytes(self, default: int = DEFAULT_CHUNK_BYTES) -> int:
         """Return the maximum size of a chunk in bytes; `default` unless the user gave one."""
@@ -201,3 +151,27 @@ class RunOptions(WorkerOptions, group="Devices"):
                 raise UsageError(problem)
             logger.warning("multigpu: %s", spelled(problem))
         return tuple(each for each in devices if each not in full)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request(RunOptions, group="Devices"):
+    """What every job is asked for, beside what it computes from what."""
+
+    client: Any = declare(
+        None, "A `dask.distributed.Client` to use instead of this machine.", only="Python"
+    )
+
+    @property
+    def run(self) -> RunOptions:
+        """Where and how the job is carried out."""
+        return self.part(RunOptions)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resumable(Options, group="Faults"):
+    """What a Python function is asked for whose result is computed as it is taken."""
+
+    journal: FilePath | None = declare(
+        None, "A file that keeps what is finished, until all results were taken; with"
+        " `resume=True` a run that was stopped continues from it.", only="Python",
+    )  # fmt: skip

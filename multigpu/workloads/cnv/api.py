@@ -1,8 +1,5 @@
 """The Python function `multigpu.cnv`."""
 
-from dataclasses import replace
-
-from multigpu.errors import spelled
 from multigpu.run.functions import function_of
 from multigpu.workloads.cnv.opening import open_job
 from multigpu.workloads.cnv.options import SHOWN_REGIONS
@@ -20,5 +17,4 @@ def cnv(request: CnvRequest) -> CnvResult:
     Raises UsageError and InputError for wrong options and files.
     """
     keep = matrices.names(request.posterior) if request.keep_matrices else ()
-    result = open_job(request, client=request.client).result(keep, shown=SHOWN_REGIONS)
-    return replace(result, notes=tuple(map(spelled, result.notes)))
+    return open_job(request, client=request.client).result(keep, shown=SHOWN_REGIONS)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from multigpu.errors import spelled
 from multigpu.run.command import number_of
 from multigpu.run.dry_run import plan_job
 from multigpu.workloads.cnv.opening import open_plan
@@ -41,7 +42,7 @@ def show_plan(request: CnvRequest, as_json: bool) -> None:
                 {name: getattr(each, name) for name in chromosome_entries}
                 for each in plan.chromosomes
             ],
-            "notes": list(job.notes),
+            "notes": [spelled(note) for note in job.notes],
         },
         [
             *_cnv_lines(job, plan, files, normalized),

@@ -10,11 +10,11 @@ from typing import Annotated, Any, Literal, Self, cast, get_args
 
 from multigpu.cluster.deploy.threads_or_processes import WorkEstimate
 from multigpu.errors import InputError, UsageError, option
-from multigpu.run.declarations import Option, Options, declared
+from multigpu.run.declarations import Options, declare, declared
 from multigpu.run.options import Lanes
 from multigpu.run.values import Names, Numbers, StrPath, TextPath
 from multigpu.workloads.cnv.output.colours import Colours
-from multigpu.workloads.count.options import CompatR, CountOptions
+from multigpu.workloads.count.options import COMPAT_R, CompatR, CountOptions
 
 Model = Literal["cn.mops", "haplo", "exome", "single", "reference"]
 NormType = Literal["poisson", "mean", "median", "quant", "mode"]
@@ -104,241 +104,133 @@ class Thresholds(Numbers):
 class CnvOutput(Options, group="Output"):
     """Files that a run writes, on the command line."""
 
-    output: Annotated[
-        TextPath, Option("Folder for the results.", "DIR", short="o", required=True)
-    ] = ""
-    vcf: Annotated[bool, Option("Write cnvs.vcf.gz and its index.")] = True
-    matrices: Annotated[bool, Option("Write matrices.zarr.")] = True
-    report: Annotated[bool, Option("Write report.html.")] = True
-    plots: Annotated[Literal["png", "svg"] | None, Option("Write the figures as files, too.")] = (
-        None
-    )
-    colors: Annotated[
-        Colours,
-        Option(
-            "Colours in BED, IGV session, report and figures. gain-red: gains are red and losses"
-            " blue, as in IGV; gain-blue: the other way round."
-        ),
-    ] = "gain-red"
+    output: TextPath = declare("", "Folder for the results.", "DIR", short="o", required=True)
+    vcf: bool = declare(True, "Write cnvs.vcf.gz and its index.")
+    matrices: bool = declare(True, "Write matrices.zarr.")
+    report: bool = declare(True, "Write report.html.")
+    plots: Literal["png", "svg"] | None = declare(None, "Write the figures as files, too.")
+    colors: Colours = declare(
+        "gain-red", "Colours in BED, IGV session, report and figures. gain-red: gains are red and"
+        " losses blue, as in IGV; gain-blue: the other way round.",
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelOptions(Options, group="Model"):
     """The mixture of Poissons."""
 
-    model: Annotated[
-        Model,
-        Option(
-            "What the samples are: a cohort (cn.mops), haploid genomes, exomes, a single sample,"
-            f" or cases against {option('controls')} (reference). The options below have R's"
-            " defaults for the model."
-        ),
-    ] = "cn.mops"
-    fold_changes: Annotated[
-        tuple[float, ...],
-        Numbers(),
-        Option(
-            "Expected fold change of each class.",
-            "I,…",
-            r="I",
-            of_model={"haplo": HAPLOID, "reference": (*DIPLOID, 8.0, 16.0, 32.0, 64.0)},
-        ),
-    ] = DIPLOID
-    classes: Annotated[
-        tuple[str, ...],
-        Names("a list of labels"),
-        Option(
-            "Labels of the classes; one is CN2 (haplo: CN1).",
-            "CN0,…",
-            r="classes",
-            of_model={"reference": TUMOR_CLASSES},
-        ),
-    ] = CLASSES
-    prior_impact: Annotated[
-        float,
-        Option(
-            "Weight of the prior for the normal copy number.",
-            "G",
-            at_least=0,
-            at_most=LARGEST,
-            r="priorImpact",
-            of_model={"exome": 10.0},
-        ),
-    ] = 1.0
-    cycles: Annotated[
-        int,
-        Option("Cycles of expectation maximisation.", at_least=1, at_most=MOST, r="cyc"),
-    ] = 20
+    model: Model = declare(
+        "cn.mops", f"What the samples are: a cohort (cn.mops), haploid genomes, exomes, a single"
+        f" sample, or cases against {option('controls')} (reference). The options below have R's"
+        f" defaults for the model.",
+    )  # fmt: skip
+    fold_changes: Annotated[tuple[float, ...], Numbers()] = declare(
+        DIPLOID, "Expected fold change of each class.", "I,…", r="I",
+        of_model={"haplo": HAPLOID, "reference": (*DIPLOID, 8.0, 16.0, 32.0, 64.0)},
+    )  # fmt: skip
+    classes: Annotated[tuple[str, ...], Names("a list of labels")] = declare(
+        CLASSES, "Labels of the classes; one is CN2 (haplo: CN1).", "CN0,…", r="classes",
+        of_model={"reference": TUMOR_CLASSES},
+    )  # fmt: skip
+    prior_impact: float = declare(
+        1.0, "Weight of the prior for the normal copy number.", "G", at_least=0, at_most=LARGEST,
+        r="priorImpact", of_model={"exome": 10.0},
+    )  # fmt: skip
+    cycles: int = declare(
+        20, "Cycles of expectation maximisation.", at_least=1, at_most=MOST, r="cyc"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class NormalizationOptions(Options, group="Normalization"):
     """Counts of samples made comparable."""
 
-    norm: Annotated[
-        Literal[0, 1, 2],
-        Option("0: take counts as normalized; 1: normalize them; 2: model coverages.", r="norm"),
-    ] = 1
-    norm_type: Annotated[
-        NormType, Option("Statistic that is made equal in all samples.", r="normType")
-    ] = "poisson"
-    size_factor: Annotated[
-        SizeFactor, Option("Statistic of a sample that is its size factor.", r="sizeFactor")
-    ] = "mean"
-    norm_quantile: Annotated[
-        float,
-        Option(
-            f"Quantile for {option('norm_type')} quant.", "Q", at_least=0, at_most=1, r="normQu"
-        ),
-    ] = 0.25
-    size_factor_quantile: Annotated[
-        float,
-        Option(
-            f"Quantile for {option('size_factor')} quant.",
-            "Q",
-            at_least=0,
-            at_most=1,
-            r="quSizeFactor",
-        ),
-    ] = 0.75
-    genome_wide: Annotated[
-        bool, Option("Normalize the genome as a whole, not each chromosome by itself.")
-    ] = False
+    norm: Literal[0, 1, 2] = declare(
+        1, "0: take counts as normalized; 1: normalize them; 2: model coverages.", r="norm"
+    )
+    norm_type: NormType = declare(
+        "poisson", "Statistic that is made equal in all samples.", r="normType"
+    )
+    size_factor: SizeFactor = declare(
+        "mean", "Statistic of a sample that is its size factor.", r="sizeFactor"
+    )
+    norm_quantile: float = declare(
+        0.25, f"Quantile for {option('norm_type')} quant.", "Q", at_least=0, at_most=1, r="normQu"
+    )
+    size_factor_quantile: float = declare(
+        0.75, f"Quantile for {option('size_factor')} quant.", "Q", at_least=0, at_most=1,
+        r="quSizeFactor",
+    )  # fmt: skip
+    genome_wide: bool = declare(
+        False, "Normalize the genome as a whole, not each chromosome by itself."
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class CallOptions(Options, group="Calling"):
     """Segments, and which of them are CNVs."""
 
-    min_read_count: Annotated[
-        float,
-        Option(
-            "Regions with at most N reads in every sample count as unchanged.",
-            "N",
-            at_least=0,
-            at_most=LARGEST,
-            r="minReadCount",
-            of_model=dict.fromkeys(("haplo", "exome", "single", "reference"), 1.0),
-        ),
-    ] = 5.0
-    upper: Annotated[
-        float,
-        Option(
-            "Segments with this signed I/NI or more are gains.",
-            at_least=-LARGEST,
-            at_most=LARGEST,
-            r="upperThreshold",
-            of_model={"haplo": 0.6},
-        ),
-    ] = 0.5
-    lower: Annotated[
-        float,
-        Option(
-            "Segments with this signed I/NI or less are losses.",
-            at_least=-LARGEST,
-            at_most=LARGEST,
-            r="lowerThreshold",
-            of_model={"exome": -0.8},
-        ),
-    ] = -0.9
-    min_width: Annotated[
-        int,
-        Option(
-            "Minimum number of regions in a CNV.",
-            at_least=1,
-            at_most=MOST,
-            r="minWidth",
-            of_model={"exome": 5, "reference": 4},
-        ),
-    ] = 3
-    segmentation: Annotated[
-        Segmentation,
-        Option(
-            "fast: R's own; cbs: circular binary segmentation.",
-            r="segAlgorithm",
-            of_model={"reference": "cbs"},
-        ),
-    ] = "fast"
-    use_median: Annotated[
-        bool, Option("Judge segments by their median, not their mean.", r="useMedian")
-    ] = False
-    posterior: Annotated[
-        bool, Option("Keep the posterior of every class in the matrices.", r="returnPosterior")
-    ] = False
-    seg_alpha: Annotated[
-        float,
-        Option(
-            "Share (below 1) or number of initial breakpoints.",
-            r="alpha",
-            above=0,
-            at_most=MOST,
-            must="a share between 0 and 1, or a number of breakpoints",
-        ),
-    ] = 0.05
-    seg_eps: Annotated[
-        float | None,
-        Option(
-            "Minimum difference of neighbours at a breakpoint.",
-            at_least=0,
-            at_most=LARGEST,
-            default="a quantile",
-            r="eps",
-        ),
-    ] = None
-    seg_delta: Annotated[
-        int,
-        Option(
-            "Windows without improvement after which the search stops.",
-            at_least=0,
-            at_most=MOST,
-            r="delta",
-        ),
-    ] = 20
-    seg_max_window: Annotated[
-        int,
-        Option("Maximum number of regions in a window.", at_least=1, at_most=MOST, r="maxInt"),
-    ] = 40
-    seg_cyber_weight: Annotated[
-        float,
-        Option(
-            "Weight of the variance of all regions.",
-            at_least=0,
-            at_most=LARGEST,
-            r="cyberWeight",
-        ),
-    ] = 50.0
-    seg_median: Annotated[
-        float | tuple[float, float] | None,
-        Thresholds(),
-        Option("Medians of gains and losses when segments are merged.", "X[,X]", r="segMedianT"),
-    ] = None
-    seed: Annotated[
-        int,
-        Option(f"Seed for {option('segmentation')} cbs.", at_least=0, at_most=2**63 - 1),
-    ] = 0
-    robust: Annotated[
-        float | None,
-        Option(
-            "Write robust CNV regions, too: I/NI above X.",
-            at_least=0,
-            at_most=LARGEST,
-            r="makeRobustCNVR robust",
-        ),
-    ] = None
-    robust_min_width: Annotated[
-        int,
-        Option(
-            "Minimum number of regions in a robust CNV region.",
-            at_least=1,
-            at_most=MOST,
-            r="makeRobustCNVR minWidth",
-        ),
-    ] = 4
-    fractional: Annotated[
-        Fractional | None,
-        Option("Write fractional copy numbers, too.", r="calcFractionalCopyNumbers segStat"),
-    ] = None
-    compat_r: CompatR = False
+    min_read_count: float = declare(
+        5.0, "Regions with at most N reads in every sample count as unchanged.", "N", at_least=0,
+        at_most=LARGEST, r="minReadCount",
+        of_model=dict.fromkeys(("haplo", "exome", "single", "reference"), 1.0),
+    )  # fmt: skip
+    upper: float = declare(
+        0.5, "Segments with this signed I/NI or more are gains.", at_least=-LARGEST,
+        at_most=LARGEST, r="upperThreshold", of_model={"haplo": 0.6},
+    )  # fmt: skip
+    lower: float = declare(
+        -0.9, "Segments with this signed I/NI or less are losses.", at_least=-LARGEST,
+        at_most=LARGEST, r="lowerThreshold", of_model={"exome": -0.8},
+    )  # fmt: skip
+    min_width: int = declare(
+        3, "Minimum number of regions in a CNV.", at_least=1, at_most=MOST, r="minWidth",
+        of_model={"exome": 5, "reference": 4},
+    )  # fmt: skip
+    segmentation: Segmentation = declare(
+        "fast", "fast: R's own; cbs: circular binary segmentation.", r="segAlgorithm",
+        of_model={"reference": "cbs"},
+    )  # fmt: skip
+    use_median: bool = declare(
+        False, "Judge segments by their median, not their mean.", r="useMedian"
+    )
+    posterior: bool = declare(
+        False, "Keep the posterior of every class in the matrices.", r="returnPosterior"
+    )
+    seg_alpha: float = declare(
+        0.05, "Share (below 1) or number of initial breakpoints.", r="alpha", above=0, at_most=MOST,
+        must="a share between 0 and 1, or a number of breakpoints",
+    )  # fmt: skip
+    seg_eps: float | None = declare(
+        None, "Minimum difference of neighbours at a breakpoint.", at_least=0, at_most=LARGEST,
+        default="a quantile", r="eps",
+    )  # fmt: skip
+    seg_delta: int = declare(
+        20, "Windows without improvement after which the search stops.", at_least=0, at_most=MOST,
+        r="delta",
+    )  # fmt: skip
+    seg_max_window: int = declare(
+        40, "Maximum number of regions in a window.", at_least=1, at_most=MOST, r="maxInt"
+    )
+    seg_cyber_weight: float = declare(
+        50.0, "Weight of the variance of all regions.", at_least=0, at_most=LARGEST, r="cyberWeight"
+    )
+    seg_median: Annotated[float | tuple[float, float] | None, Thresholds()] = declare(
+        None, "Medians of gains and losses when segments are merged.", "X[,X]", r="segMedianT"
+    )
+    seed: int = declare(0, f"Seed for {option('segmentation')} cbs.", at_least=0, at_most=2**63 - 1)
+    robust: float | None = declare(
+        None, "Write robust CNV regions, too: I/NI above X.", at_least=0, at_most=LARGEST,
+        r="makeRobustCNVR robust",
+    )  # fmt: skip
+    robust_min_width: int = declare(
+        4, "Minimum number of regions in a robust CNV region.", at_least=1, at_most=MOST,
+        r="makeRobustCNVR minWidth",
+    )  # fmt: skip
+    fractional: Fractional | None = declare(
+        None, "Write fractional copy numbers, too.", r="calcFractionalCopyNumbers segStat"
+    )
+    compat_r: CompatR = declare(False, COMPAT_R, flag="compat", also=("compat",))
 
     @property
     def seg_limits(self) -> tuple[float, float] | None:

@@ -1,12 +1,12 @@
 """Request for a copy-number run, by the command line or by Python."""
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from multigpu.run.declarations import Option
-from multigpu.run.options import Client, RunOptions
+from multigpu.run.declarations import declaration, declare
+from multigpu.run.options import Request
 from multigpu.workloads.cnv.options import CnvOptions, completed, estimate_count_bytes
 from multigpu.workloads.count.options import CountOptions
 
@@ -15,65 +15,39 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class CnvRequest(CnvOptions, CountOptions, RunOptions, group="Input"):
+class CnvRequest(CnvOptions, CountOptions, Request, group="Input"):
     """Everything that decides on the results of a run, and how it is carried out.
 
     For ploidies and sexes see `samples.facts`.
     """
 
-    counts_or_bams: Annotated[
-        Any,
-        Option(
-            "A `Counts` object, a counts table (a file, or one of pyarrow or pandas), or BAM and"
-            " CRAM files, one a sample.",
-            "INPUT...",
-            argument=True,
-        ),
-    ]
+    counts_or_bams: Any = field(metadata=declaration(
+        "A `Counts` object, a counts table (a file, or one of pyarrow or pandas), or BAM and CRAM"
+        " files, one a sample.", "INPUT...", argument=True,
+    ))  # fmt: skip
     _: KW_ONLY
-    controls: Annotated[
-        Any,
-        Option(
-            "Controls, as INPUT; give the option once for each file.",
-            many=True,
-            r="controls",
-        ),
-    ] = None
-    preset: Annotated[
-        Literal["gcnmops"] | None,
-        Option("gcnmops: the parameters of that program.", group="Model"),
-    ] = None
-    ploidy: Annotated[
-        Any,
-        Option(
-            "Ploidy on all chromosomes: a number for all samples, or a file with lines `sample TAB"
-            " number`; 2 for samples left out. In Python also a mapping, or a number for each.",
-            "N|FILE",
-            r="ploidy",
-        ),
-    ] = None
-    sex: Annotated[
-        Any,
-        Option(
-            "Sex of the samples, by which X and Y are normalized. infer: by their coverage of X"
-            " and Y; none: do not use sexes; male or female: for all samples; a file: lines `sample"
-            " TAB male|female|unknown`, where samples left out are taken as female. In Python also"
-            " a mapping.",
-            "SEX|FILE",
-        ),
-    ] = "infer"
-    genome: Annotated[
-        str | None,
-        Option(
-            "IGV's name of the genome, for its pseudoautosomal regions and the IGV session.",
-            "ID",
-            default="recognized by the lengths of its chromosomes",
-        ),
-    ] = None
-    keep_matrices: Annotated[
-        bool, Option("Whether the result has the matrices.", only="Python")
-    ] = True
-    client: Client = None
+    controls: Any = declare(
+        None, "Controls, as INPUT; give the option once for each file.", many=True, r="controls"
+    )
+    preset: Literal["gcnmops"] | None = declare(
+        None, "gcnmops: the parameters of that program.", group="Model"
+    )
+    ploidy: Any = declare(
+        None, "Ploidy on all chromosomes: a number for all samples, or a file with lines `sample"
+        " TAB number`; 2 for samples left out. In Python also a mapping, or a number for each.",
+        "N|FILE", r="ploidy",
+    )  # fmt: skip
+    sex: Any = declare(
+        "infer", "Sex of the samples, by which X and Y are normalized. infer: by their coverage of"
+        " X and Y; none: do not use sexes; male or female: for all samples; a file: lines `sample"
+        " TAB male|female|unknown`, where samples left out are taken as female. In Python also a"
+        " mapping.", "SEX|FILE",
+    )  # fmt: skip
+    genome: str | None = declare(
+        None, "IGV's name of the genome, for its pseudoautosomal regions and the IGV session.",
+        "ID", default="recognized by the lengths of its chromosomes",
+    )  # fmt: skip
+    keep_matrices: bool = declare(True, "Whether the result has the matrices.", only="Python")
 
     @classmethod
     def completed(cls, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -89,11 +63,6 @@ class CnvRequest(CnvOptions, CountOptions, RunOptions, group="Input"):
     def count_options(self) -> CountOptions:
         """How alignments are counted."""
         return self.part(CountOptions)
-
-    @property
-    def run(self) -> RunOptions:
-        """Where and how it is computed."""
-        return self.part(RunOptions)
 
     @cached_property
     def cases(self) -> "SampleInput":

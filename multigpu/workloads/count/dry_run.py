@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from multigpu.errors import spelled
 from multigpu.formats.alignments.files import files_of
 from multigpu.run.command import number_of
 from multigpu.run.dry_run import show
@@ -17,7 +18,11 @@ def show_plan(request: CountRequest, as_json: bool) -> None:
         {"path": f.path, "sample": name, "bytes": Path(f.path).stat().st_size, "index": f.index}
         for f, name in zip(job.files, job.samples, strict=True)
     ]
-    facts = {"regions": len(job.regions), "files": files, "notes": list(job.notes)}
+    facts = {
+        "regions": len(job.regions),
+        "files": files,
+        "notes": [spelled(note) for note in job.notes],
+    }
     lines = [f"counts        {number_of(len(files), 'sample')} × {len(job.regions):,} regions"]
     for each in files:
         index = f"index {each['index']}" if each["index"] else "no index"

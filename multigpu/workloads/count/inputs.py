@@ -77,7 +77,7 @@ def choose_sample_names(files: Sequence[Alignments], names: Sequence[str]) -> tu
         names = [sample_of(file) for file in files]
     if names and len(names) != len(files):
         needed = f"{len(names)} given, {len(files)} needed, one for each file"
-        raise UsageError(f"--sample-names: {needed}")
+        raise UsageError(f"{option('sample_names')}: {needed}")
     names_or_stems = names or [Path(file.path).stem for file in files]
     # Tables are UTF-8: other bytes of a name become U+FFFD.
     texts = tuple(os.fsencode(name).decode("utf-8", "replace") for name in names_or_stems)
@@ -87,9 +87,14 @@ def choose_sample_names(files: Sequence[Alignments], names: Sequence[str]) -> tu
     for name, times in Counter(texts).items():
         if times > 1:
             groups = " by their read groups" if by_group else ""
-            other = "" if names else f", or --sample-names {RG} for the names in their read groups"
+            other = (
+                ""
+                if names
+                else f", or {option('sample_names')} {RG} for the names in their read groups"
+            )
             raise UsageError(
-                f"{times} samples are called {name}{groups}: give --sample-names NAME,…, one for"
+                f"{times} samples are called {name}{groups}: give"
+                f" {option('sample_names')} NAME,…, one for"
                 f" each file{other}"
             )
     return texts
@@ -102,7 +107,9 @@ def _check_lengths_differ(file: Alignments, references: Sequence[tuple[str, int]
         if length in name_by_length:
             names = f"{quoted(name_by_length[length])} and {quoted(name)}"
             problem = f"{names} have the same length, which R refuses"
-            raise InputError(file.path, f"{problem}: leave out --compat r, or one of them")
+            raise InputError(
+                file.path, f"{problem}: leave out {option('compat_r')} r, or one of them"
+            )
         name_by_length[length] = name
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from multigpu.cluster.engine.codec import Codec
 from multigpu.cluster.workers.worker import Outcome
-from multigpu.errors import InputError
+from multigpu.errors import InputError, spelled
 from multigpu.formats.molecules.ligands import LigandRecords, open_sources, read_records
 from multigpu.formats.molecules.pockets import read_pocket
 from multigpu.formats.storage.fingerprints import digest
@@ -72,7 +72,7 @@ class DockStats(JobStats):
         self.without_hydrogens += docked.without_hydrogens
         self.parts += docked.parts
         self.text_bytes += docked.text_bytes
-        self.skipped += docked.skipped
+        self.skipped += [replace(x, reason=spelled(x.reason)) for x in docked.skipped]
         self.centroids_outside += int((docked.outside > 0).sum())
         if len(docked.outside):
             most = int(docked.outside.argmax())
@@ -213,7 +213,7 @@ class DockJob(Job):
 
     def _warn(self, notes: Iterator[str]) -> None:
         for note in notes:
-            logger.warning("multigpu: %s", note)
+            logger.warning("multigpu: %s", spelled(note))
 
     # ---- the summary --------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from multigpu.cluster.deploy.threads_or_processes import WorkEstimate
 from multigpu.errors import UsageError, option
-from multigpu.run.declarations import Option, Options
+from multigpu.run.declarations import Options, declare
 from multigpu.run.options import MOST, Lanes
 from multigpu.run.values import FilePath, Numbers, TextPath, Vector
 
@@ -25,72 +25,47 @@ LIGAND_SECONDS = 1.25e-5  # that a process takes to read and write a ligand
 class DockOptions(Options, group="Search"):
     """What decides the result of docking."""
 
-    precision: Annotated[
-        float | None,
-        Option(
-            "Degrees between neighbouring angles; all three angles run through 360.",
-            "P",
-            unit="°",
-            above=0,
-            at_most=LARGEST_PRECISION,
-            default=f"{PRECISION:g}",
-            must=f"above 0 and at most {LARGEST_PRECISION:g}"
-            f" ({option('rotations')} 1 scores the ligand as it lies)",
-        ),
-    ] = None
-    rotations: Annotated[
-        int | None,
-        Option(
-            f"Number of rotations, spread evenly, instead of {option('precision')}.",
-            at_least=1,
-            at_most=MOST_ROTATIONS,
-            must=f"1 to {MOST_ROTATIONS:,} (use {option('precision')} for more)",
-        ),
-    ] = None
-    rotation_file: Annotated[
-        FilePath | None,
-        Option(f"File of quaternions w x y z, one a line, instead of {option('precision')}."),
-    ] = None
-    center: Annotated[
-        Vector | None,
-        Option(
-            "Position of every ligand's centroid, Å.",
-            default="where the ligand is",
-            example="15.2,53.9,16.9",
-        ),
-    ] = None
-    interpolation: Annotated[
-        Literal["linear", "nearest"], Option("How to read the grid between its points.")
-    ] = "linear"
-    outside: Annotated[
-        Outside | None,
-        Option(
-            "Score of atoms outside of the grid: as at its border, 0, or AutoDock's penalty.",
-            default="penalty for AutoGrid, else clamp",
-        ),
-    ] = None
-    top: Annotated[int, Option("Poses to write of each ligand.", "K", at_least=1)] = 1
-    min_rmsd: Annotated[
-        float,
-        Option("Smallest distance between two poses of a ligand, Å.", "D", unit=" Å", at_least=0),
-    ] = 1.0
-    translations: Annotated[
-        tuple[float, float] | None,
-        Numbers("R,STEP"),
-        Option(
-            "Also try all shifts in steps of STEP Å, up to R Å along each axis.", example="2,0.5"
-        ),
-    ] = None
-    on_error: Annotated[
-        Literal["skip", "stop"], Option("What to do when a ligand cannot be docked.")
-    ] = "skip"
-    allow_flat: Annotated[
-        bool,
-        Option("Dock drawings in two dimensions as they are.", default="skip them"),
-    ] = False
-    fragments: Annotated[
-        Fragments, Option("Salts and hydrates: dock their largest part, or skip them.")
-    ] = "largest"
+    precision: float | None = declare(
+        None, "Degrees between neighbouring angles; all three angles run through 360.", "P",
+        unit="°", above=0, at_most=LARGEST_PRECISION, default=f"{PRECISION:g}",
+        must=f"above 0 and at most {LARGEST_PRECISION:g} ({option('rotations')} 1 scores the"
+        f" ligand as it lies)",
+    )  # fmt: skip
+    rotations: int | None = declare(
+        None, f"Number of rotations, spread evenly, instead of {option('precision')}.", at_least=1,
+        at_most=MOST_ROTATIONS, must=f"1 to {MOST_ROTATIONS:,} (use {option('precision')} for"
+        f" more)",
+    )  # fmt: skip
+    rotation_file: FilePath | None = declare(
+        None, f"File of quaternions w x y z, one a line, instead of {option('precision')}."
+    )
+    center: Vector | None = declare(
+        None, "Position of every ligand's centroid, Å.", default="where the ligand is",
+        example="15.2,53.9,16.9",
+    )  # fmt: skip
+    interpolation: Literal["linear", "nearest"] = declare(
+        "linear", "How to read the grid between its points."
+    )
+    outside: Outside | None = declare(
+        None, "Score of atoms outside of the grid: as at its border, 0, or AutoDock's penalty.",
+        default="penalty for AutoGrid, else clamp",
+    )  # fmt: skip
+    top: int = declare(1, "Poses to write of each ligand.", "K", at_least=1)
+    min_rmsd: float = declare(
+        1.0, "Smallest distance between two poses of a ligand, Å.", "D", unit=" Å", at_least=0
+    )
+    translations: Annotated[tuple[float, float] | None, Numbers("R,STEP")] = declare(
+        None, "Also try all shifts in steps of STEP Å, up to R Å along each axis.", example="2,0.5"
+    )
+    on_error: Literal["skip", "stop"] = declare(
+        "skip", "What to do when a ligand cannot be docked."
+    )
+    allow_flat: bool = declare(
+        False, "Dock drawings in two dimensions as they are.", default="skip them"
+    )
+    fragments: Fragments = declare(
+        "largest", "Salts and hydrates: dock their largest part, or skip them."
+    )
 
     def check(self) -> None:
         super().check()
@@ -141,19 +116,11 @@ def docking_lanes(options: DockOptions, text_bytes: int) -> Lanes:
 class DockOutput(Options, group="Output"):
     """Files of a docking run, on the command line."""
 
-    output: Annotated[
-        TextPath | None,
-        Option(
-            "Poses: .sdf, .mol2, .pdb, .pdbqt or .xyz, or directory/ for a file for each ligand.",
-            "OUT",
-            short="o",
-            default="SDF on standard output",
-        ),
-    ] = None
-    scores: Annotated[
-        TextPath | None,
-        Option("Table of scores: .tsv or .parquet.", default="beside the poses"),
-    ] = None
-    report: Annotated[
-        TextPath | None, Option("Write a report with scores and best poses.", "HTML")
-    ] = None
+    output: TextPath | None = declare(
+        None, "Poses: .sdf, .mol2, .pdb, .pdbqt or .xyz, or directory/ for a file for each ligand.",
+        "OUT", short="o", default="SDF on standard output",
+    )  # fmt: skip
+    scores: TextPath | None = declare(
+        None, "Table of scores: .tsv or .parquet.", default="beside the poses"
+    )
+    report: TextPath | None = declare(None, "Write a report with scores and best poses.", "HTML")

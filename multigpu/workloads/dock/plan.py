@@ -67,7 +67,7 @@ def field_of(pocket: Pocket, options: DockOptions) -> Field:
         outside = options.outside_of(pocket.types)
         return Field(values, pocket.origin, pocket.spacing, options.interpolation, outside)
     except ValueError as error:
-        raise InputError(pocket.path, str(error)) from error
+        raise InputError(pocket.path, f"{error}") from error
 
 
 def search_of(options: DockOptions) -> Search:

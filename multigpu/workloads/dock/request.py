@@ -1,13 +1,12 @@
 """Request for a docking job, by the command line or by Python."""
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
-from typing import Annotated
 
 from multigpu.formats.molecules.ligands import LIGANDS
 from multigpu.formats.storage.sources import check_stdin, expand, plain_bytes
-from multigpu.run.declarations import Option
-from multigpu.run.options import Client, JournalPath, Lanes, RunOptions
+from multigpu.run.declarations import declaration, declare
+from multigpu.run.options import Lanes, Request, Resumable
 from multigpu.run.values import FilePath, Paths, Vector, path_list
 from multigpu.workloads.dock.options import DockOptions, docking_lanes
 
@@ -15,43 +14,29 @@ COMPRESSION = 4  # bytes of text in a byte of a compressed file, about
 
 
 @dataclass(frozen=True)
-class DockRequest(DockOptions, RunOptions, group="Input"):
+class DockRequest(DockOptions, Resumable, Request, group="Input"):
     """Everything that a docking job is asked for.
 
     Raises InputError for ligands that are missing, unreadable or stand for nothing, and where
     standard input is given twice.
     """
 
-    ligands: Annotated[
-        Paths,
-        Option(
-            "SDF, MOL2, PDB, PDBQT or XYZ files, directories, patterns or URLs.",
-            argument=True,
-            required=True,
-        ),
-    ]
-    pocket: Annotated[
-        FilePath,
-        Option(
-            "Score grid of the pocket: AutoGrid .maps.fld, OpenDX, MRC/CCP4, NumPy .npy or .npz.",
-            required=True,
-        ),
-    ]
+    ligands: Paths = field(metadata=declaration(
+        "SDF, MOL2, PDB, PDBQT or XYZ files, directories, patterns or URLs.", argument=True,
+        required=True,
+    ))  # fmt: skip
+    pocket: FilePath = field(metadata=declaration(
+        "Score grid of the pocket: AutoGrid .maps.fld, OpenDX, MRC/CCP4, NumPy .npy or .npz.",
+        required=True,
+    ))  # fmt: skip
     _: KW_ONLY
-    origin: Annotated[
-        Vector | None,
-        Option(
-            "Coordinates of the first point of a NumPy grid, Å.",
-            default="as the file says",
-            example="-12.5,4,30.25",
-        ),
-    ] = None
-    spacing: Annotated[
-        float | None,
-        Option("Distance between points of a NumPy grid, Å.", "S", default="as the file says"),
-    ] = None
-    client: Client = None
-    journal: JournalPath = None
+    origin: Vector | None = declare(
+        None, "Coordinates of the first point of a NumPy grid, Å.", default="as the file says",
+        example="-12.5,4,30.25",
+    )  # fmt: skip
+    spacing: float | None = declare(
+        None, "Distance between points of a NumPy grid, Å.", "S", default="as the file says"
+    )
 
     def check(self) -> None:
         super().check()
@@ -62,11 +47,6 @@ class DockRequest(DockOptions, RunOptions, group="Input"):
     def options(self) -> DockOptions:
         """What decides the result."""
         return self.part(DockOptions)
-
-    @property
-    def run(self) -> RunOptions:
-        """Where and how it is computed."""
-        return self.part(RunOptions)
 
     @cached_property
     def files(self) -> tuple[str, ...]:

@@ -6,10 +6,11 @@ from typing import Annotated, Literal
 
 from multigpu.cluster.deploy.threads_or_processes import WorkEstimate
 from multigpu.errors import UsageError, option
-from multigpu.run.declarations import Option, Options
+from multigpu.run.declarations import Options, declare
 from multigpu.run.options import Lanes
 from multigpu.run.values import CountOrShare, TextPath
 
+Format = Literal["tsv", "csv", "text", "bed", "jsonl", "parquet", "sam", "bam", "paf"]
 PHRED_OFFSETS = (33, 64)
 HIGHEST_QUALITY = 126  # '~', the last quality character
 
@@ -32,70 +33,42 @@ def scan_lanes(plain_bytes: int) -> Lanes:
 class ScanOptions(Options, group="Search"):
     """Rules for matches and rows: what decides the result of a scan."""
 
-    hits: Annotated[
-        Literal["first", "best", "all"],
-        Option(
-            "Matches to report of each sample and signature: the first (lowest start, with edits"
-            " the lowest end), the best (fewest errors, then as first), or all."
-        ),
-    ] = "first"
-    strand: Annotated[
-        Literal["forward", "both"],
-        Option("Search the signatures only, or their reverse complements too."),
-    ] = "forward"
-    sample_n: Annotated[
-        Literal["match", "mismatch"],
-        Option("Whether ambiguous bases of samples may match others."),
-    ] = "match"
-    min_score: Annotated[
-        float | None, Option("Drop rows with a lower score.", "S", default="keep all")
-    ] = None
-    phred_offset: Annotated[
-        Literal[33, 64],
-        Option("Phred offset of the quality characters: 33, or 64 for old Illumina files."),
-    ] = 33
-    max_ambiguous: Annotated[
-        int | float | None,
-        CountOrShare("match"),
-        Option(
-            "Most ambiguous sample bases of a match, e.g. 2, or a share of its length, e.g. 0.1.",
-            default="no limit",
-        ),
-    ] = None
-    max_mismatches: Annotated[
-        int | float | None,
-        CountOrShare("signature"),
-        Option(
-            "Allow up to K mismatches (substitutions), e.g. 2, or a share of the signature's"
-            " length, e.g. 0.05.",
-            default="0",
-        ),
-    ] = None
-    max_edits: Annotated[
-        int | float | None,
-        CountOrShare("signature"),
-        Option(
-            "Allow up to K substitutions, insertions and deletions, e.g. 2, or a share of the"
-            " signature's length, e.g. 0.05.",
-            default="0",
-        ),
-    ] = None
-    exact_prefix: Annotated[
-        int,
-        Option(
-            "Bases at the start of each signature that must match exactly.",
-            at_least=0,
-            must="0 or more bases",
-        ),
-    ] = 0
-    exact_suffix: Annotated[
-        int,
-        Option(
-            "Bases at the end of each signature that must match exactly.",
-            at_least=0,
-            must="0 or more bases",
-        ),
-    ] = 0
+    hits: Literal["first", "best", "all"] = declare(
+        "first", "Matches to report of each sample and signature: the first (lowest start, with"
+        " edits the lowest end), the best (fewest errors, then as first), or all.",
+    )  # fmt: skip
+    strand: Literal["forward", "both"] = declare(
+        "forward", "Search the signatures only, or their reverse complements too."
+    )
+    sample_n: Literal["match", "mismatch"] = declare(
+        "match", "Whether ambiguous bases of samples may match others."
+    )
+    min_score: float | None = declare(
+        None, "Drop rows with a lower score.", "S", default="keep all"
+    )
+    phred_offset: Literal[33, 64] = declare(
+        33, "Phred offset of the quality characters: 33, or 64 for old Illumina files."
+    )
+    max_ambiguous: Annotated[int | float | None, CountOrShare("match")] = declare(
+        None, "Most ambiguous sample bases of a match, e.g. 2, or a share of its length, e.g. 0.1.",
+        default="no limit",
+    )  # fmt: skip
+    max_mismatches: Annotated[int | float | None, CountOrShare("signature")] = declare(
+        None, "Allow up to K mismatches (substitutions), e.g. 2, or a share of the signature's"
+        " length, e.g. 0.05.", default="0",
+    )  # fmt: skip
+    max_edits: Annotated[int | float | None, CountOrShare("signature")] = declare(
+        None, "Allow up to K substitutions, insertions and deletions, e.g. 2, or a share of the"
+        " signature's length, e.g. 0.05.", default="0",
+    )  # fmt: skip
+    exact_prefix: int = declare(
+        0, "Bases at the start of each signature that must match exactly.", at_least=0,
+        must="0 or more bases",
+    )  # fmt: skip
+    exact_suffix: int = declare(
+        0, "Bases at the end of each signature that must match exactly.", at_least=0,
+        must="0 or more bases",
+    )  # fmt: skip
 
     def check(self) -> None:
         super().check()
@@ -133,26 +106,14 @@ class ScanOptions(Options, group="Search"):
 class ScanOutput(Options, group="Output"):
     """File of the rows, on the command line."""
 
-    output: Annotated[
-        TextPath | None,
-        Option(
-            "File for the rows; -: standard output.",
-            "OUT",
-            short="o",
-            default="standard output",
-        ),
-    ] = None
-    format: Annotated[
-        Literal["tsv", "csv", "text", "bed", "jsonl", "parquet", "sam", "bam", "paf"] | None,
-        Option(
-            "Format of the rows; sam, bam and paf are alignments.",
-            default="by the suffix of OUT, else tsv",
-        ),
-    ] = None
-    ambiguous: Annotated[
-        bool,
-        Option(
-            "Add a last column with the ambiguous sample bases of each match to TSV, CSV and BED,"
-            " or a tag to SAM, BAM and PAF."
-        ),
-    ] = False
+    output: TextPath | None = declare(
+        None, "File for the rows; -: standard output.", "OUT", short="o", default="standard output"
+    )
+    format: Format | None = declare(
+        None, "Format of the rows; sam, bam and paf are alignments.",
+        default="by the suffix of OUT, else tsv",
+    )  # fmt: skip
+    ambiguous: bool = declare(
+        False, "Add a last column with the ambiguous sample bases of each match to TSV, CSV and"
+        " BED, or a tag to SAM, BAM and PAF.",
+    )  # fmt: skip

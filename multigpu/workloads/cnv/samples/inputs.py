@@ -136,7 +136,7 @@ def select_chromosomes(counts: Counts, names: Sequence[str], rename: bool, sourc
     blocks = {regions.names[regions.chrom[rows.start]]: rows for rows in regions.blocks}
     wanted = [_name_in_table(name, tuple(blocks), rename, source) for name in names]
     if twice := [name for name in wanted if wanted.count(name) > 1]:
-        raise UsageError(f"--chromosomes: {printable_name(twice[0])} is listed twice")
+        raise UsageError(f"{option('chromosomes')}: {printable_name(twice[0])} is listed twice")
     rows = np.concatenate([np.r_[blocks[name]] for name in wanted])
     sizes = [blocks[name].stop - blocks[name].start for name in wanted]
     chrom = np.repeat(np.arange(len(wanted), dtype=np.int32), sizes)
@@ -152,10 +152,13 @@ def _name_in_table(name: str, names: Sequence[str], rename: bool, source: str) -
     if alike and rename:
         return alike[0]
     if alike:
-        problem = f"{name} is called {alike[0]} in {source}: --rename auto takes them as the same"
-        raise UsageError(f"--chromosomes: {problem}")
+        problem = f"{name} is called {alike[0]} in {source}"
+        problem += f": {option('rename')} auto takes them as the same"
+        raise UsageError(f"{option('chromosomes')}: {problem}")
     has = f"it has {several(names)}"
-    raise UsageError(f"--chromosomes: {source} has no chromosome {printable_name(name)}: {has}")
+    raise UsageError(
+        f"{option('chromosomes')}: {source} has no chromosome {printable_name(name)}: {has}"
+    )
 
 
 def rename_as_cases(controls: Counts, cases: Counts) -> Counts:
