@@ -141,7 +141,7 @@ def command_of(
         def callback(**values: Any) -> Any:
             context = click.get_current_context()
             for each in [] if values["dry_run"] else context.command.params:
-                if each.name in outputs and not values[each.name]:
+                if each.name in outputs and values[each.name] is None:
                     raise click.MissingParameter(ctx=context, param=each)
             return function(*(_options(kind, has[kind], values) for kind in kinds))
 

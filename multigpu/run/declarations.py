@@ -169,7 +169,7 @@ class Declared:
         this, (low, high) = self.option, self._limits
         if this.must:
             return this.must
-        if not isfinite(value) and high > MOST:
+        if isinstance(value, float) and not isfinite(value) and high > MOST:
             return "a finite number"
         if this.above is not None:
             most = "" if high == inf else f", at most {high:g}"

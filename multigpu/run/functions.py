@@ -42,7 +42,7 @@ def function_of(
 
         call.__doc__ = _docstring(function.__doc__ or "", kind)
         call.__signature__ = signature  # type: ignore[attr-defined]
-        del call.__wrapped__  # type: ignore[attr-defined]
+        del call.__wrapped__  # help() would show its signature
         return call
 
     return decorate

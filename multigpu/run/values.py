@@ -253,9 +253,7 @@ class Numbers:
     def parse(self, text: str, example: str) -> tuple[float, ...]:
         with suppress(ValueError):
             return self.convert(map(float, text.split(",")))
-        wanted = (
-            f"{self.form}, e.g. {example}" if self.form else f"{self.must}, with commas between"
-        )
+        wanted = f"{self.form}, e.g. {example}" if self.form else self.must
         raise ValueError(f"expected {wanted}; got {text!r}")
 
 

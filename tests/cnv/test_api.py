@@ -113,7 +113,7 @@ def test_refused__inputs_of_other_types(given: Any) -> None:
 
 
 def test_refused__no_input() -> None:
-    with pytest.raises(UsageError, match="no input given"):
+    with pytest.raises(UsageError, match="no INPUT given"):
         cnv([])
 
 

@@ -460,14 +460,8 @@ def test_refused__a_chromosome_of_one_region(refused: Run, write: Callable[..., 
 
 OPTIONS = [
     (("--classes", "CN0,CN1"), "9 --fold-changes and 2 --classes"),
-    (
-        ("--fold-changes", "1,x"),
-        "'--fold-changes': expected numbers; got '1,x'",
-    ),
-    (
-        ("--seg-median", "1,2,3"),
-        "'--seg-median': expected one number or two; got '1,2,3'",
-    ),
+    (("--fold-changes", "1,x"), "'--fold-changes': expected numbers; got '1,x'"),
+    (("--seg-median", "1,2,3"), "'--seg-median': expected one number or two; got '1,2,3'"),
     (("--norm-type", "min"), "Invalid value for '--norm-type'"),
     (("--min-width", "x"), "Invalid value for '--min-width'"),
     (("--gpus", "99"), "99"),

@@ -128,7 +128,7 @@ def test_values_of_another_kind__are_refused(keywords: dict[str, Any], problem: 
     [
         ("--water 2X", "'--water': '2X' is no number of bytes: give one like 25000 or 64M"),
         ("--table 1,2", "'--table': expected X,Y,Z, e.g. --table 1,2,3; got '1,2'"),
-        ("--milk much", "'--milk': 'much' is neither a number of bases, e.g. 2, nor a share, e.g. 0.1"),
+        ("--milk much", "'--milk': 'much' is neither a number of bases, e.g. 2, nor a"),
         ("--pot tin", "'--pot': 'tin' is not one of 'glass', 'clay'"),
     ],
 )  # fmt: skip

@@ -63,7 +63,7 @@ class SampleInput:
         elif isinstance(given, Iterable) and not isinstance(given, Mapping):
             paths = list(given)
         if not paths:
-            raise UsageError("no input given: a counts table, or BAM and CRAM files")
+            raise UsageError("no INPUT given: a counts table, or BAM and CRAM files")
         if not all(isinstance(path, str | os.PathLike) for path in paths):
             raise UsageError(
                 f"an input of type {type(given).__name__} has no regions: give Counts, a table with"
