@@ -8,12 +8,13 @@ import traceback
 from contextlib import suppress
 from difflib import get_close_matches
 from os import environ
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 
 from multigpu import __version__
-from multigpu.errors import Failure, UsageError, printable
+from multigpu.errors import Failure, UsageError, options_spelled, printable
+from multigpu.run.declarations import flag
 from multigpu.run.signals import ENDED_BY, describe, signal_of, stop_listening
 
 WORKLOADS = {
@@ -23,7 +24,7 @@ WORKLOADS = {
     "dock": "Find the best rotations of ligands in a pocket.",
 }
 TOOLS = {
-    "plan": "Show how a job would be cut into chunks, without running it.",
+    "plan": "The same as COMMAND --dry-run: show how a job would be cut into chunks.",
     "doctor": "Show what would be used, and why.",
     "simulate": "Make data to try and to measure with.",
     "demo": "Run scan, cnv and dock on small generated data.",
@@ -60,6 +61,8 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command; for a misspelt one the error names the most similar."""
+        if args[0] == "plan" and args[1:2] and args[1] in WORKLOADS:
+            args = [args[1], "--dry-run", *args[2:]]
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
@@ -67,6 +70,11 @@ class LazyGroup(click.Group):
                 raise
             message = f"{error.format_message()} Did you mean {alike[0]!r}?"
             raise click.UsageError(message, ctx) from None
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command, whose messages name options as the command line has them."""
+        with options_spelled(flag):
+            return super().invoke(ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -119,7 +127,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         _complain(error.format_message() + hint, debug=False)
         _leave(error.exit_code)
     except Failure as error:
-        _complain(str(error), debug)
+        _complain(error.text, debug)
         _leave(error.exit_status)
     except MemoryError:
         _complain("there is not enough memory: try a smaller --max-chunk-bytes", debug)
@@ -137,7 +145,8 @@ def _complain(text: str, debug: bool) -> None:
         if debug:
             traceback.print_exc()
         if text:
-            click.echo(f"multigpu: error: {printable(text)}", err=True)
+            with options_spelled(flag):
+                click.echo(f"multigpu: error: {printable(text)}", err=True)
 
 
 class _PrintableNotes(logging.Formatter):

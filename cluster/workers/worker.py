@@ -79,7 +79,7 @@ def device_of(gpu: str | None) -> int | None:
         try:
             return context.ordinal(gpu)
         except Failure as error:
-            raise DeviceFailed(WORKER.device_name, str(error)) from error
+            raise DeviceFailed(WORKER.device_name, f"{error}") from error
     if not memory.cupy_problem():
         import cupy
 
@@ -118,7 +118,7 @@ def _outcome(job: AdmittedJob, device: int | None, span: Any, cpu_fallback: bool
     try:
         return _outcome_on(job, device, span)
     except MemoryError as error:
-        reason = str(error) or "there is not enough memory"
+        reason = f"{error}" or "there is not enough memory"
         if isinstance(error, TooLittleMemory):
             if device is None:
                 raise

@@ -31,8 +31,7 @@ from multigpu.formats.molecules.registry import FORMATS
 from multigpu.kernels.rotation import types
 from multigpu.workloads.dock.options import FARTHEST
 
-SEVERAL = "give one of --precision, --rotations and --rotation-file, not several"
-SEVERAL_IN_PYTHON = "give one of precision, rotations and rotation_file, not several"
+SEVERAL = "give one of precision, rotations and rotation_file, not several"
 
 
 def test_dock__skips_what_cannot_be_docked_and_says_so(
@@ -140,7 +139,7 @@ def test_dock__names_atom_types_without_a_map(dock: Dock, golden: Path) -> None:
         (("--rotation-file", "x", "--precision", "10"), SEVERAL),
         (("--rotation-file", "x"), "x: cannot be read: there is no such file"),
         (("--top", "0"), "top is 0; it must be 1 or more"),
-        (("--min-rmsd", "-1"), "--min-rmsd is -1 Å; it must be 0 or more"),
+        (("--min-rmsd", "-1"), "min_rmsd is -1 Å; it must be 0 or more"),
         (
             ("--translations", "-1,1"),
             "translations -1,1: the radius must be 0 or more, the step above 0",
@@ -212,7 +211,7 @@ def test_dock__refuses_what_would_be_in_a_directory_before_its_poses(
         ({"ligands": ["x.sdf", None]}, "ligands is None; it must be a path"),
         ({"pocket": 3}, "pocket is 3; it must be a path"),
         ({"center": (1, 2)}, r"center is \(1, 2\); it must be 3 numbers"),
-        ({"center": "abc"}, "center is 'a'; it must be a number"),
+        ({"center": "abc"}, "center is 'abc'; it must be 3 numbers"),
         ({"translations": 1}, "translations is 1; it must be 2 numbers"),
         ({"precision": "a"}, "precision is 'a'; it must be a number"),
         ({"precision": 10**400}, "precision is 10+…; it must be a number"),
@@ -223,9 +222,9 @@ def test_dock__refuses_what_would_be_in_a_directory_before_its_poses(
         ({"rotation_file": 7}, "rotation_file is 7; it must be a path"),
         ({"journal": 7}, "journal is 7; it must be a path"),
         ({"outside": "far"}, "outside is 'far'; it must be clamp or zero or penalty"),
-        ({"precision": 10, "rotations": 5}, SEVERAL_IN_PYTHON),
-        ({"precision": 10, "rotation_file": "x"}, SEVERAL_IN_PYTHON),
-        ({"spacing": [1, [2]]}, r".*pocket\.npz: its spacing is not one number, or three"),
+        ({"precision": 10, "rotations": 5}, SEVERAL),
+        ({"precision": 10, "rotation_file": "x"}, SEVERAL),
+        ({"spacing": [1, [2]]}, r"spacing is \[1, \[2\]\]; it must be a number"),
     ],
 )
 def test_api__refuses_what_is_of_another_kind(
@@ -308,7 +307,7 @@ def test_dock__says_before_the_run_that_rdkit_cannot_draw(
     drawing = pytest.importorskip("rdkit.Chem.Draw", exc_type=ImportError)
     monkeypatch.setitem(sys.modules, "rdkit.Chem.Draw.rdMolDraw2D", None)
     monkeypatch.delattr(drawing, "rdMolDraw2D", raising=False)
-    with pytest.raises(UsageError, match=r"--report: RDKit cannot draw: .*libxrender1"):
+    with pytest.raises(UsageError, match=r"^report: RDKit cannot draw: .*libxrender1"):
         dock("--report", "r.html")
 
 

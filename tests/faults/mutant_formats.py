@@ -23,10 +23,8 @@ from multigpu.cluster.engine.codec import LENGTH
 from multigpu.cluster.engine.journal import MAGIC, RECORD, Journal
 from multigpu.formats.storage.zstandard import zstd
 from multigpu.formats.tables.counts import Counts, write_counts
-from multigpu.run.options import RunOptions
 from multigpu.workloads.cnv.simulate import CohortDesign, simulate_cohort
 from multigpu.workloads.dock.api import DockJob
-from multigpu.workloads.dock.options import DockOptions
 from multigpu.workloads.dock.request import DockRequest
 from multigpu.workloads.dock.simulate import pocket
 
@@ -358,9 +356,7 @@ def _maps(folder: Path) -> Path:
 
 def _dock(ligands: Path, grid: Path, *poses: str, **run: Any) -> Any:
     """Poses with their text, in one of these formats."""
-    options = DockOptions(precision=120, allow_flat=True)
-    where = RunOptions(**ONE, **run)
-    job = DockJob(DockRequest(ligands=[str(ligands)], pocket=str(grid), options=options, run=where))
+    job = DockJob(DockRequest(ligands, grid, precision=120, allow_flat=True, **ONE, **run))
     with job.keep_journal():
         return [
             text

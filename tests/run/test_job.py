@@ -76,7 +76,7 @@ def test_resume__threads_at_hand_compute_while_the_journal_is_read(
     def make() -> Any:
         return multigpu.scan(
             tmp_path / "reads.fq", tmp_path / "signatures.fa", gpus="none", max_chunk_bytes=500,
-            journal=tmp_path / "journal", resume=True, processes=processes, threads=2,
+            journal=tmp_path / "journal", resume=True, workers=processes, threads=2,
         )  # fmt: skip
 
     rows = iter(make())
@@ -251,13 +251,13 @@ def test_deployment__is_chosen_before_a_job(
 ) -> None:
     devices = tuple(Device(k, f"GPU-{k}", "", 9, 9, (9, 0), mig=False) for k in range(there))
     lanes = scan_lanes(int(seconds * SCAN_RATE))
-    where = deployment(RunOptions(processes=asked), devices, lanes)
+    where = deployment(RunOptions(workers=asked), devices, lanes)
     assert (where.gpus, where.processes) == ([f"GPU-{k}" for k in range(used)], processes)
     assert where.in_process == (not processes)
 
 
 def test_deployment__of_a_scheduler_starts_no_processes() -> None:
-    run = RunOptions(scheduler="tcp://127.0.0.1:9", processes=2)
+    run = RunOptions(scheduler="tcp://127.0.0.1:9", workers=2)
     where = deployment(run, (), scan_lanes(0))
     assert (where.remote, where.processes, where.in_process) == (True, 0, False)
 

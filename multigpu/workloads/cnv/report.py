@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from multigpu import __version__
+from multigpu.run.declarations import flag
 from multigpu.run.report import literal, shown
 from multigpu.workloads.cnv.calls.segments import Floats
-from multigpu.workloads.cnv.options import FIELDS, CnvOptions, flag
+from multigpu.workloads.cnv.options import FIELDS, CnvOptions
 from multigpu.workloads.cnv.output import overview
 from multigpu.workloads.cnv.output.colours import GAIN_RED, Palette
 from multigpu.workloads.cnv.output.windows import Window
@@ -96,10 +97,12 @@ def _changed(options: CnvOptions, counting: Mapping[str, Any]) -> list[tuple[str
     """Return the parameters of the model and of counting that are not the default."""
     model, usual = CnvOptions.of(options.model), CountOptions().parameters()
     used = {name: getattr(options, name) for name in FIELDS}
-    changed = {flag(name): v for name, v in used.items() if v != getattr(model, name)}
+    changed = {
+        "--" + name.replace("_", "-"): v for name, v in used.items() if v != getattr(model, name)
+    }
     for name, value in counting.items():
         if name in COUNTING and value != usual[name]:
-            changed[COUNTING[name]] = "" if name == "index" else value
+            changed[flag(name, name != "index")] = "" if name == "index" else value
     return [(name.removeprefix("--"), _shown(value)) for name, value in changed.items()]
 
 

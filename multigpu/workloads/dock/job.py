@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from multigpu.cluster.engine.codec import Codec
 from multigpu.cluster.workers.worker import Outcome
-from multigpu.errors import InputError
+from multigpu.errors import InputError, spelled
 from multigpu.formats.molecules.ligands import LigandRecords, open_sources, read_records
 from multigpu.formats.molecules.pockets import read_pocket
 from multigpu.formats.storage.fingerprints import digest
@@ -72,7 +72,7 @@ class DockStats(JobStats):
         self.without_hydrogens += docked.without_hydrogens
         self.parts += docked.parts
         self.text_bytes += docked.text_bytes
-        self.skipped += docked.skipped
+        self.skipped += [replace(x, reason=spelled(x.reason)) for x in docked.skipped]
         self.centroids_outside += int((docked.outside > 0).sum())
         if len(docked.outside):
             most = int(docked.outside.argmax())
@@ -105,11 +105,11 @@ class DockJob(Job):
         self.stats: DockStats = DockStats()
         self.chunk_plan: DockPlan | None = None
         self.best: list[BestLigand] = []
-        self.pocket = read_pocket(request.pocket, request.origin, request.spacing)
+        self.pocket = read_pocket(str(request.pocket), request.origin, request.spacing)
         self.field, self.search = field_of(self.pocket, options), search_of(options)
         self._warn(search_notes(self.search.stop))
         skip = options.on_error == "skip"
-        self.sources, self._broken_sources = open_sources(request.ligands, skip)
+        self.sources, self._broken_sources = open_sources(request.files, skip)
         if options.center is not None:
             distance = self.pocket.distance(np.array(options.center))
             if distance > 0:
@@ -167,7 +167,7 @@ class DockJob(Job):
             for docked in _merge_spans(workload, outcomes):
                 self._take(docked)
                 yield docked
-            check_unchanged(about, self.request.ligands)
+            check_unchanged(about, self.request.files)
         self._conclude()
 
     def _journal_facts(self, pose_format: str | None, score_lines: bool) -> dict[str, str]:
@@ -182,7 +182,7 @@ class DockJob(Job):
             **{f"option {name}": str(value) for name, value in asdict(self.options).items()},
             "pocket": f"content {pocket}",
             "poses tried": f"content {digest(self.search)}",
-            **describe_inputs(self.request.ligands),
+            **describe_inputs(self.request.files),
         }
 
     def _records(self) -> Iterator[LigandRecords]:
@@ -213,7 +213,7 @@ class DockJob(Job):
 
     def _warn(self, notes: Iterator[str]) -> None:
         for note in notes:
-            logger.warning("multigpu: %s", note)
+            logger.warning("multigpu: %s", spelled(note))
 
     # ---- the summary --------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from pathlib import PurePath
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.errors import printable
+from multigpu.errors import option, printable
 from multigpu.formats.molecules.autodock import atom_columns
 from multigpu.formats.molecules.columns import AtomColumns, LigandColumns
 from multigpu.formats.molecules.elements import HEAVY_HYDROGEN
@@ -34,7 +34,7 @@ from multigpu.workloads.dock.output.error_table import Skipped, one_line
 Indices = NDArray[np.int64]
 FLAT = (
     "all its atoms have z = {:g}, so it is drawn in two dimensions: make 3D coordinates first, as"
-    " with `obabel IN -O OUT --gen3d`, or take it as it is with --allow-flat"
+    f" with `obabel IN -O OUT --gen3d`, or take it as it is with {option('allow_flat')}"
 )
 
 
@@ -135,7 +135,7 @@ class LigandLoader:
             try:
                 alone[i] = self._read_alone(batch, i, errors[i])
             except MoleculeError as error:
-                batch.reasons[i] = str(error)
+                batch.reasons[i] = f"{error}"
         batch.atoms = batch.atoms.replace(alone)
         unfit = dict(self._drawings(batch))
         for i, name in enumerate(batch.names):

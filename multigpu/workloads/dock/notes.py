@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from multigpu.errors import option
 from multigpu.formats.molecules.autodock import NO_MAP
 from multigpu.formats.molecules.pockets import Pocket
 from multigpu.kernels.rotation import PENALTY
@@ -65,7 +66,8 @@ def result_notes(stats: "DockStats", pocket: Pocket, outside: str, centered: boo
     if stats.parts:
         yield (
             f"{_of(stats, stats.parts, 'was', 'were')} docked without other atoms of the record:"
-            " counter-ions and waters (--fragments skip skips such ligands), or flexible side"
+            f" counter-ions and waters ({option('fragments')} skip skips such ligands),"
+            " or flexible side"
             " chains of a receptor (BEGIN_RES)"
         )
     if stats.centroids_outside and not centered:
@@ -73,7 +75,8 @@ def result_notes(stats: "DockStats", pocket: Pocket, outside: str, centered: boo
         middle = ",".join(f"{x:.4g}" for x in pocket.center)
         yield (
             f"{_of(stats, stats.centroids_outside, 'has its', 'have their')} centroid outside of"
-            f" the grid, up to {distance:.4g} Å ({name}), where scores mean nothing: --center"
+            f" the grid, up to {distance:.4g} Å ({name}), where scores mean nothing:"
+            f" {option('center')}"
             f" {middle} puts all in its middle"
         )
     if stats.reaching_out:

@@ -12,7 +12,7 @@ from plotly.offline import get_plotlyjs
 from rdkit.Chem import rdDepictor as depictor
 
 from multigpu.cluster.engine.output import atomic_output
-from multigpu.errors import UsageError
+from multigpu.errors import UsageError, option
 from multigpu.formats.molecules.pockets import Pocket
 from multigpu.formats.molecules.sdf import SDF
 from multigpu.formats.optional import quiet_rdkit
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 try:
     from rdkit.Chem.Draw import rdMolDraw2D as drawing
 except ImportError as error:  # small containers lack libXrender; this is said before hours of work
-    problem = f"--report: RDKit cannot draw: {error}"
+    problem = f"{option('report')}: RDKit cannot draw: {error}"
     raise UsageError(f"{problem}; on Debian and Ubuntu: apt-get install libxrender1") from error
 
 BINS = 60

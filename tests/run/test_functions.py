@@ -5,7 +5,7 @@ import pickle
 import pydoc
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -36,10 +36,24 @@ def test_help__names_the_functions() -> None:
 
 
 @named
-def test_help__describes_a_function(name: str) -> None:
-    text = pydoc.plain(pydoc.render_doc(getattr(multigpu, name)))
-    assert re.search(rf"^{name}\(.*\n( .*\n)* +Return ", text, re.MULTILINE)
-    assert list(inspect.signature(getattr(multigpu, name)).parameters)[-1] in ("run", "options")
+def test_help__describes_a_function_and_every_parameter(name: str) -> None:
+    function = getattr(multigpu, name)
+    text = pydoc.plain(pydoc.render_doc(function))
+    assert re.search(rf"^{name}\(.*\n +Return ", text, re.MULTILINE)
+    parameters = inspect.signature(function).parameters
+    assert {"gpus", "workers", "resume", "client"} <= set(parameters)
+    for each in parameters:
+        assert re.search(rf"^ +{each}\n  +\w", text, re.MULTILINE), each
+    assert not re.search("[\ue000\ue001]|{options}", text)
+
+
+def test_signature__has_types_and_defaults() -> None:
+    parameters = inspect.signature(multigpu.scan).parameters
+    assert list(parameters)[:2] == ["samples", "signatures"]
+    assert parameters["signatures"].kind == inspect.Parameter.POSITIONAL_OR_KEYWORD
+    assert parameters["hits"].kind == inspect.Parameter.KEYWORD_ONLY
+    assert parameters["hits"].annotation == Literal["first", "best", "all"]
+    assert parameters["phred_offset"].default == 33
 
 
 @named
@@ -65,12 +79,33 @@ def test_a_misspelt_keyword__is_looked_for_among_those_of_the_function() -> None
         call("cnv", priorimpact=1)
     with pytest.raises(TypeError, match=r"argument 'zzzzzz'$"):
         call("dock", zzzzzz=1)
+    with pytest.raises(TypeError, match=r"^scan\(\) missing a required argument: 'signatures'$"):
+        multigpu.scan("reads.fq")  # type: ignore[call-arg]
 
 
 @named
 def test_workers__are_a_keyword_of_all(name: str) -> None:
-    with pytest.raises(multigpu.UsageError, match="missing: cannot be read"):
-        call(name, workers=1)
+    for former in ("workers", "processes"):
+        with pytest.raises(multigpu.UsageError, match="missing: cannot be read"):
+            call(name, **{former: 1})
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"threads": -1}, r"^threads is -1; "),
+        ({"workers": -1}, r"^workers is -1; "),
+        ({"max_chunk_bytes": 0}, r"^max_chunk_bytes is 0; "),
+        ({"scheduler": ""}, r"^scheduler and scheduler_file must not be empty"),
+        ({"gpus": 70}, r"^there is no GPU 70: .*; or go without: gpus none"),
+        ({"gpus": [70, 71]}, r"^there is no GPU 70: "),
+        ({"gpus": True}, r"^gpus is True; it must be text"),
+    ],
+)
+def test_errors__name_parameters(tmp_path: Path, given: dict[str, Any], problem: str) -> None:
+    (tmp_path / "r.fa").write_text(">r\nACGTACGT\n")
+    with pytest.raises(multigpu.UsageError, match=problem):
+        multigpu.scan(tmp_path / "r.fa", tmp_path / "r.fa", **given)
 
 
 def test_repr__is_one_short_line(tmp_path: Path, small_result: CnvResult) -> None:
