@@ -105,14 +105,14 @@ def test_facts__from_files_mappings_and_lists(tmp_path: object) -> None:
 @pytest.mark.parametrize("given", [True, [2] * 5, 2.5])
 def test_facts__refused(given: object) -> None:
     counts, _ = cohort()
-    with pytest.raises(UsageError, match="^ploidy"):
+    with pytest.raises(UsageError, match=r"^ploidy"):
         read_ploidies(given, counts.samples)
     with pytest.raises(UsageError, match="it can be infer, none, male, female, a file, or "):
         read_sexes(given, counts.samples)
 
 
 def test_facts__of_a_name_that_is_no_text() -> None:
-    with pytest.raises(UsageError, match="^sex names sample '7', which is not in the counts"):
+    with pytest.raises(UsageError, match=r"^sex names sample '7', which is not in the counts"):
         read_sexes({7: "male"}, of_sexes().samples)
 
 
