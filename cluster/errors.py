@@ -65,7 +65,7 @@ class UsageError(Failure):
     exit_status = 2
 
 
-class TooLittleMemory(UsageError, MemoryError):
+class TooLittleMemory(MemoryError, UsageError):
     """Not even the smallest piece fits in the memory that may be used."""
 
 

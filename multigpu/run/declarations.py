@@ -51,7 +51,7 @@ T = TypeVar("T", bound="Options")
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """What an option is, beside its name, type and default, which are those of the field.
+    """Declaration of an option, beside its name, type and default, which are those of the field.
 
     help      what it does, a sentence
     metavar   name of its value in the help
@@ -164,12 +164,12 @@ class Declared:
         low = this.at_least if this.above is None else this.above
         return -inf if low is None else low, inf if this.at_most is None else this.at_most
 
-    def _range(self, value: float) -> str:
+    def _range(self, value: Any) -> str:
         """Return in words what a number outside its range must be."""
         this, (low, high) = self.option, self._limits
         if this.must:
             return this.must
-        if isinstance(value, float) and not isfinite(value) and high > MOST:
+        if high > MOST and isinstance(value, float) and not isfinite(value):
             return "a finite number"
         if this.above is not None:
             most = "" if high == inf else f", at most {high:g}"

@@ -50,7 +50,7 @@ NO_LANES = Lanes(0)  # for jobs that run on CPUs only
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerOptions(Options, group="Devices"):
-    """Which workers carry a job out, in which chunks; none of these changes a result."""
+    """Workers that carry a job out, and its chunks; none of these options changes a result."""
 
     scheduler: str | None = declare(None, "Address of a running Dask scheduler.", "ADDRESS")
     scheduler_file: FilePath | None = declare(None, "File of a running Dask scheduler.")
@@ -91,7 +91,7 @@ class WorkerOptions(Options, group="Devices"):
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions(WorkerOptions, group="Devices"):
-    """Where and how a job is carried out; none of these options changes a result."""
+    """Place and manner of a run; none of these options changes a result."""
 
     gpus: Annotated[str | int | Sequence[str | int], Devices()] = declare(
         "auto", "GPUs to use: auto, all, none, or numbers and UUIDs (0,1 or 0-3 or GPU-5a1f…)."
@@ -155,7 +155,7 @@ class RunOptions(WorkerOptions, group="Devices"):
 
 @dataclass(frozen=True, kw_only=True)
 class Request(RunOptions, group="Devices"):
-    """What every job is asked for, beside what it computes from what."""
+    """Base of the requests of all commands and functions."""
 
     client: Any = declare(
         None, "A `dask.distributed.Client` to use instead of this machine.", only="Python"
@@ -163,13 +163,13 @@ class Request(RunOptions, group="Devices"):
 
     @property
     def run(self) -> RunOptions:
-        """Where and how the job is carried out."""
+        """Place and manner of the run."""
         return self.part(RunOptions)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Resumable(Options, group="Faults"):
-    """What a Python function is asked for whose result is computed as it is taken."""
+    """Base of requests whose result is computed as it is taken in Python."""
 
     journal: FilePath | None = declare(
         None, "A file that keeps what is finished, until all results were taken; with"

@@ -29,7 +29,6 @@ from dask.system import cpu_count
 from distributed.system import memory_limit
 
 from multigpu.cluster.devices.gpus import VISIBLE, Device, Survey, select, survey
-from multigpu.errors import option
 from multigpu.run.command import number_of
 
 PACKAGES = (
@@ -149,9 +148,7 @@ def examine(kernel_check: bool = True, gpus: str = "auto") -> Report:
     chosen = select(gpus, found)
     findings = diagnose(found, here)
     if found.devices and not chosen:
-        findings += (
-            Finding(f"{option('gpus')} {gpus}", "leave it out to use all GPUs", no_gpus=True),
-        )
+        findings += (Finding(f"--gpus {gpus}", "leave it out to use all GPUs", no_gpus=True),)
     found = replace(found, devices=chosen)
     checks: tuple[KernelCheck, ...] = ()
     if kernel_check and here.cupy and not any(finding.no_gpus for finding in findings):
@@ -238,8 +235,7 @@ def failures(checks: Sequence[KernelCheck], devices: Sequence[Device]) -> tuple[
     """Return a finding for each device on which the kernel check failed."""
     failed = {check.uuid: check.error for check in checks if check.error}
     good = [str(device.index) for device in devices if device.uuid not in failed]
-    cure = f"leave it out with {option('gpus')} {','.join(good) or 'none'}"
-    cure += "; see whether nvidia-smi works"
+    cure = f"leave it out with --gpus {','.join(good) or 'none'}; see whether nvidia-smi works"
     return tuple(
         Finding(f"the kernel check failed on GPU {device.index}: {error}", cure, broken=True)
         for device in devices
@@ -261,11 +257,7 @@ def verdict(
     failed = {check.uuid for check in checks if check.error}
     if failed:
         good = ",".join(str(device.index) for device in devices if device.uuid not in failed)
-        instead = (
-            f"{option('gpus')} {good} uses the others"
-            if good
-            else f"{option('gpus')} none uses {on_cpu}"
-        )
+        instead = f"--gpus {good} uses the others" if good else f"--gpus none uses {on_cpu}"
         return f"scan will fail on {len(failed)} of {number_of(len(devices), 'GPU')}; {instead}"
     names = [device.name for device in devices]
     kinds = ", ".join(

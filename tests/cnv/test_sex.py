@@ -11,7 +11,7 @@ import pytest
 from support.cohorts import CPU, SEXES, of_sexes
 
 import multigpu
-from multigpu.errors import UsageError
+from multigpu.errors import UsageError, option
 from multigpu.formats.tables.counts import Counts
 from multigpu.run.options import RunOptions
 from multigpu.workloads.cnv import report
@@ -415,7 +415,7 @@ def test_par__changes_nothing_beside_it() -> None:
 
 def test_par__of_a_genome_that_is_not_known_is_asked_for() -> None:
     table = of_sexes(**PAR)
-    asked = "--genome says where the pseudoautosomal regions are"
+    asked = f"{option('genome')} says where the pseudoautosomal regions are"
     assert asked in CnvJob(table, CnvOptions(), CPU, sexes=SEXES).notes[0]
     other = CnvJob(table, CnvOptions(), CPU, sexes=SEXES, genome="danRer11")
     assert other.notes[0].endswith("; the pseudoautosomal regions of 'danRer11' are not known")
@@ -433,7 +433,7 @@ def test_genome__that_cannot_be_as_chromosomes_are_longer_is_refused() -> None:
         == find_genome("canFam3", longer)
         == genome_named("hg38")
     )
-    with pytest.raises(UsageError, match=r"^--genome hg19: the .* lengths are those of hg38$"):
+    with pytest.raises(UsageError, match=r"^genome hg19: the .* lengths are those of hg38$"):
         find_genome("hg19", longer)
 
 

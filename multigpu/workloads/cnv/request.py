@@ -56,12 +56,12 @@ class CnvRequest(CnvOptions, CountOptions, Request, group="Input"):
 
     @property
     def options(self) -> CnvOptions:
-        """What decides the calls in a table of counts."""
+        """Options that decide the calls in a table of counts."""
         return self.part(CnvOptions)
 
     @property
     def count_options(self) -> CountOptions:
-        """How alignments are counted."""
+        """Options of counting alignments."""
         return self.part(CountOptions)
 
     @cached_property

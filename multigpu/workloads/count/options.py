@@ -70,7 +70,7 @@ class CountOptions(Options, group="Counting"):
 
     @property
     def counting(self) -> Counting:
-        """Which reads count, and which bases each of them covers."""
+        """Rules for which reads count, and which bases each of them covers."""
         return Counting(**{each.name: getattr(self, each.name) for each in fields(Counting)})
 
     def parameters(self) -> dict[str, Any]:

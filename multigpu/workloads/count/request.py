@@ -19,5 +19,5 @@ class CountRequest(CountOptions, Request, group="Input"):
 
     @property
     def options(self) -> CountOptions:
-        """What decides the result."""
+        """Options that decide the result."""
         return self.part(CountOptions)

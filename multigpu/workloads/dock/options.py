@@ -23,7 +23,7 @@ LIGAND_SECONDS = 1.25e-5  # that a process takes to read and write a ligand
 
 @dataclass(frozen=True, kw_only=True)
 class DockOptions(Options, group="Search"):
-    """What decides the result of docking."""
+    """Options that decide the result of docking."""
 
     precision: float | None = declare(
         None, "Degrees between neighbouring angles; all three angles run through 360.", "P",

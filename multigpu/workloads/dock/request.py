@@ -3,7 +3,6 @@
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 
-from multigpu.formats.molecules.ligands import LIGANDS
 from multigpu.formats.storage.sources import check_stdin, expand, plain_bytes
 from multigpu.run.declarations import declaration, declare
 from multigpu.run.options import Lanes, Request, Resumable
@@ -45,17 +44,21 @@ class DockRequest(DockOptions, Resumable, Request, group="Input"):
 
     @property
     def options(self) -> DockOptions:
-        """What decides the result."""
+        """Options that decide the result."""
         return self.part(DockOptions)
 
     @cached_property
     def files(self) -> tuple[str, ...]:
         """Files and URLs that the ligands stand for."""
+        from multigpu.formats.molecules.ligands import LIGANDS
+
         return tuple(expand(path_list(self.ligands, "ligands"), LIGANDS))
 
     @cached_property
     def lanes(self) -> Lanes:
         """Lanes of the job, by the size of its input."""
+        from multigpu.formats.molecules.ligands import LIGANDS
+
         return docking_lanes(self.options, plain_bytes(self.files, LIGANDS, COMPRESSION))
 
     @property

@@ -26,5 +26,5 @@ class ScanRequest(ScanOptions, Resumable, Request, group="Input"):
 
     @property
     def options(self) -> ScanOptions:
-        """What decides the result."""
+        """Options that decide the result."""
         return self.part(ScanOptions)

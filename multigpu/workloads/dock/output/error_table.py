@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from multigpu.cluster.engine.output import atomic_output
-from multigpu.errors import UsageError
+from multigpu.errors import UsageError, spelled
 from multigpu.workloads.dock.output.score_table import LINE_BREAKS
 
 COLUMNS = ("file", "record", "ligand", "reason")
@@ -31,7 +31,7 @@ def write_errors(path: str, skipped: Sequence[Skipped]) -> None:
         return
     rows = [
         f"{each.path.translate(LINE_BREAKS)}\t{each.number}\t{each.ligand}\t"
-        f"{one_line(each.reason)}\n"
+        f"{one_line(spelled(each.reason))}\n"
         for each in skipped
     ]
     with atomic_output(path) as file:
