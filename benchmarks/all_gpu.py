@@ -87,8 +87,6 @@ def steps(options: argparse.Namespace) -> Iterator[Step]:
     yield script("others-scan", 300, "scan", *usual, "--only", *parts)
     yield script("others-sassy", 300, "scan_errors", *usual, "--only", "sassy")
     yield script("others-engine", 120, "engine", "--chunks", "500")
-    quick = ("--quick", "--out", str(options.out))
-    yield script("others-factors", 300, "scan_factors", *device, *quick, figures=False)
 
 
 PARTS = ("tests", "kernels", "scan", "cnv", "dock", "scaling", "sanitize", "others")
