@@ -33,9 +33,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--kill-seconds", type=float, default=0, help="seconds for kill points; else a few of them"
     )
-    parser.addoption(
-        "--mutant-seconds", type=float, default=0, help="seconds for mutants; else a few of them"
-    )
+    parser.addoption("--mutants", type=int, default=0, help="mutants of each format; else a few")
     parser.addoption("--seed", default="1", help="of the kill points and mutants that are tried")
 
 

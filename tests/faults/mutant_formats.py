@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from support import ligand_texts, scanned
 from support.bams import random_rows, write_alignments, write_fasta
 from support.bgzf_data import BGZF_END, bgzf
@@ -45,32 +46,39 @@ def _always(_prefix: bytes) -> bool:
 
 
 @dataclass(frozen=True)
+class Inner:
+    """What is in a file, and how the file is made of it.
+
+    is_cut  whether a front of the content must be refused: its end can be told
+    parse   how the file with other content is read, if not as any other
+    """
+
+    content: bytes
+    wrap: Callable[[bytes], bytes]
+    is_text: bool = False
+    is_cut: Callable[[bytes], bool] = _never
+    parse: Parse | None = None
+
+
+@dataclass(frozen=True)
 class Format:
     """A file, and how it is read.
 
     path        where each mutant is put for `parse`, which returns what was read of it
-    inner       what is in the file, where `wrap` makes the file of it, and `unwrap` the reverse
-    cut_is_seen whether the front of the file must be refused: its end can be told
+    is_cut      whether the front of the file must be refused: its end can be told
     is_checked  whether checksums guard the file: where it is read, what is read is the same
     bombs       small files that hold gigabytes, or say that they do
-    parse_inner how a file with mutated content is read, if not by `parse`
     """
 
-    name: str
     path: Path
     content: bytes
     parse: Parse
     is_text: bool = False
-    cut_is_seen: Callable[[bytes], bool] = _never
+    is_cut: Callable[[bytes], bool] = _never
     is_checked: bool = False
-    inner: bytes = b""
-    wrap: Callable[[bytes], bytes] | None = None
-    unwrap: Callable[[bytes], bytes] = bytes
-    inner_is_text: bool = False
-    inner_cut_is_seen: Callable[[bytes], bool] = _never
+    inner: Inner | None = None
     bombs: list[Callable[[], bytes]] = field(default_factory=list)
     prepare: Callable[[], None] | None = None
-    parse_inner: Parse | None = None
 
     def place(self, content: bytes) -> None:
         """Put a mutant where it is read."""
@@ -113,11 +121,11 @@ def _fastq_is_cut(prefix: bytes) -> bool:
 def _reads(folder: Path, name: str, content: bytes, **more: Any) -> Format:
     path = folder / name
     path.write_bytes(content)
-    return Format(folder.name, path, content, partial(_scan, path, _signatures(folder)), **more)
+    return Format(path, content, partial(_scan, path, _signatures(folder)), **more)
 
 
 def fastq(folder: Path) -> Format:
-    return _reads(folder, "reads.fq", FASTQ, is_text=True, cut_is_seen=_fastq_is_cut)
+    return _reads(folder, "reads.fq", FASTQ, is_text=True, is_cut=_fastq_is_cut)
 
 
 def fasta(folder: Path) -> Format:
@@ -127,34 +135,29 @@ def fasta(folder: Path) -> Format:
 def signatures(folder: Path) -> Format:
     samples, path = folder / "reads.fq", _signatures(folder)
     samples.write_bytes(FASTQ)
-    return Format("signatures", path, path.read_bytes(), partial(_scan, samples, path), True)
+    return Format(path, path.read_bytes(), partial(_scan, samples, path), True)
 
 
-def _compressed(folder: Path, name: str, compress: Any, decompress: Any, bomb: bytes) -> Format:
+def _compressed(folder: Path, name: str, compress: Any, bomb: bytes) -> Format:
     return _reads(
-        folder, name, compress(FASTQ), cut_is_seen=_always, is_checked=True, inner=FASTQ,
-        wrap=compress, unwrap=decompress, inner_is_text=True, inner_cut_is_seen=_fastq_is_cut,
+        folder, name, compress(FASTQ), is_cut=_always, is_checked=True,
+        inner=Inner(FASTQ, compress, is_text=True, is_cut=_fastq_is_cut),
         bombs=[lambda: bomb * BOMB, lambda: compress(b"@r\n") + bomb * BOMB],
     )  # fmt: skip
 
 
 def gzip_(folder: Path) -> Format:
-    bomb = gzip.compress(b"A" * MIB)
-    return _compressed(
-        folder, "reads.fq.gz", partial(gzip.compress, mtime=0), gzip.decompress, bomb
-    )
+    compress = partial(gzip.compress, mtime=0)
+    return _compressed(folder, "reads.fq.gz", compress, compress(b"A" * MIB))
 
 
 def bgzf_(folder: Path) -> Format:
-    compress = partial(bgzf, block=90)
-    bomb = gzip.compress(b"A" * MIB)
-    return _compressed(folder, "reads.fq.gz", compress, gzip.decompress, bomb)
+    return _compressed(folder, "reads.fq.gz", partial(bgzf, block=90), gzip.compress(b"A" * MIB))
 
 
 def zstd_(folder: Path) -> Format:
-    options = {zstd.CompressionParameter.checksum_flag: 1}
-    compress = partial(zstd.compress, options=options)
-    return _compressed(folder, "reads.fq.zst", compress, zstd.decompress, compress(b"A" * MIB))
+    compress = partial(zstd.compress, options={zstd.CompressionParameter.checksum_flag: 1})
+    return _compressed(folder, "reads.fq.zst", compress, compress(b"A" * MIB))
 
 
 # ---- alignments -------------------------------------------------------------------------------
@@ -201,10 +204,10 @@ def bam(folder: Path) -> Format:
     write_alignments(path, _rows(), REFERENCES, index=False)
     content = path.read_bytes()
     head, bomb = b"BAM\1", bgzf(bytes(60_000), 60_000, b"")
+    inner = Inner(gzip.decompress(content), partial(bgzf, block=20_000), is_cut=_bam_inner_is_cut)
     return Format(
-        "bam", path, content, partial(_count, path, index=False), cut_is_seen=_always,
-        is_checked=True, inner=gzip.decompress(content), wrap=partial(bgzf, block=20_000),
-        unwrap=gzip.decompress, inner_cut_is_seen=_bam_inner_is_cut,
+        path, content, partial(_count, path, index=False), is_cut=_always, is_checked=True,
+        inner=inner,
         bombs=[
             lambda: bgzf(head + struct.pack("<i", MOST), end=b"") + bomb * 4000 + BGZF_END,
             lambda: bgzf(head + struct.pack("<ii", 0, MOST), end=b"") + bomb * 400 + BGZF_END,
@@ -216,10 +219,7 @@ def bam_with_index(folder: Path) -> Format:
     """The index is that of the sound file."""
     made = bam(folder)
     write_alignments(made.path, _rows(), REFERENCES)
-    return Format(
-        "bam_with_index", made.path, made.content, partial(_count, made.path), inner=made.inner,
-        wrap=made.wrap, unwrap=made.unwrap, cut_is_seen=_always,
-    )  # fmt: skip
+    return replace(made, parse=partial(_count, made.path), is_checked=False)
 
 
 def bai(folder: Path) -> Format:
@@ -232,7 +232,7 @@ def bai(folder: Path) -> Format:
     def is_cut(prefix: bytes) -> bool:
         return len(prefix) < len(content) - optional
 
-    return Format("bai", index, content, partial(_count, path), cut_is_seen=is_cut)
+    return Format(index, content, partial(_count, path), is_cut=is_cut)
 
 
 def csi(folder: Path) -> Format:
@@ -241,8 +241,8 @@ def csi(folder: Path) -> Format:
     index = folder / "a.bam.csi"
     content = index.read_bytes()
     return Format(
-        "csi", index, content, partial(_count, path), cut_is_seen=_always, is_checked=True,
-        inner=gzip.decompress(content), wrap=bgzf,
+        index, content, partial(_count, path), is_cut=_always, is_checked=True,
+        inner=Inner(gzip.decompress(content), bgzf),
     )  # fmt: skip
 
 
@@ -251,10 +251,7 @@ def _cram(version: str, folder: Path) -> Format:
     rows = _rows()
     reference = write_fasta(folder / "reference.fa")
     write_alignments(path, rows, index=False, fasta=reference, version=version)
-    return Format(
-        folder.name, path, path.read_bytes(), partial(_count, path, index=False),
-        cut_is_seen=_always,
-    )  # fmt: skip
+    return Format(path, path.read_bytes(), partial(_count, path, index=False), is_cut=_always)
 
 
 # ---- tables -----------------------------------------------------------------------------------
@@ -278,7 +275,7 @@ def _read_table(path: Path) -> Any:
 def tsv(folder: Path) -> Format:
     path = folder / "counts.tsv"
     write_counts(str(path), simulate_cohort(COHORT)[0])
-    return Format("tsv", path, path.read_bytes(), partial(_read_table, path), is_text=True)
+    return Format(path, path.read_bytes(), partial(_read_table, path), is_text=True)
 
 
 def _cohort_file(name: str, text: bytes, folder: Path) -> Format:
@@ -289,15 +286,13 @@ def _cohort_file(name: str, text: bytes, folder: Path) -> Format:
     def parse() -> Any:
         return len(multigpu.cnv(counts, **{name: str(path)}, **ONE).segments)
 
-    return Format(folder.name, path, text, parse, is_text=True)
+    return Format(path, text, parse, is_text=True)
 
 
 def parquet(folder: Path) -> Format:
     path = folder / "counts.parquet"
     write_counts(str(path), simulate_cohort(COHORT)[0])
-    return Format(
-        "parquet", path, path.read_bytes(), partial(_read_table, path), cut_is_seen=_always
-    )
+    return Format(path, path.read_bytes(), partial(_read_table, path), is_cut=_always)
 
 
 def bed(folder: Path) -> Format:
@@ -305,7 +300,7 @@ def bed(folder: Path) -> Format:
     write_alignments(alignments, _rows(), REFERENCES, index=False)
     path.write_text("track x\nchr1\t0\t500\tone\nchr1\t400\t9000\nchr2\t0\t30000\nchr2\t5\t6\n")
     count = partial(multigpu.count, [str(alignments)], regions=str(path), index=False, threads=1)
-    return Format("bed", path, path.read_bytes(), lambda: count().values.tolist(), is_text=True)
+    return Format(path, path.read_bytes(), lambda: count().values.tolist(), is_text=True)
 
 
 def counts_cache(folder: Path) -> Format:
@@ -321,7 +316,7 @@ def counts_cache(folder: Path) -> Format:
 
     count()
     (path,) = cache.iterdir()
-    return _npz(Format("counts_cache", path, path.read_bytes(), count, is_checked=True), "counts")
+    return _npz(Format(path, path.read_bytes(), count, is_checked=True), "counts")
 
 
 # ---- ligands ----------------------------------------------------------------------------------
@@ -372,7 +367,7 @@ def _ligands(name: str, content: bytes, folder: Path) -> Format:
     typed = folder.name.endswith("_on_maps")
     grid = _maps(folder) if typed else _pocket(folder)
     poses = (name, "sdf", "pdb", "xyz", *(["pdbqt"] if typed else []))
-    return Format(folder.name, path, content, partial(_dock, path, grid, *poses), is_text=True)
+    return Format(path, content, partial(_dock, path, grid, *poses), is_text=True)
 
 
 SDF = ligand_texts.ETHANOL + ligand_texts.V3000 + ligand_texts.ETHANOL
@@ -389,7 +384,7 @@ def _of_pocket(folder: Path, path: Path, content: bytes, grid: Path, **more: Any
     ligand = folder / "ligand.xyz"
     ligand.write_bytes(ligand_texts.XYZ)
     path.write_bytes(content)
-    return Format(folder.name, path, content, partial(_dock, ligand, grid, "xyz"), **more)
+    return Format(path, content, partial(_dock, ligand, grid, "xyz"), **more)
 
 
 def _on_maps(folder: Path, name: str) -> Format:
@@ -397,7 +392,7 @@ def _on_maps(folder: Path, name: str) -> Format:
     ligand.write_bytes(ligand_texts.PDBQT)
     path = folder / name
     parse = partial(_dock, ligand, grid, "pdbqt")
-    return Format(folder.name, path, path.read_bytes(), parse, is_text=True)
+    return Format(path, path.read_bytes(), parse, is_text=True)
 
 
 def dx(folder: Path) -> Format:
@@ -422,18 +417,18 @@ def mrc(folder: Path) -> Format:
     header.view("S4")[52:54] = b"MAP ", b"\x44\x44"
     content = header.tobytes() + GRID.transpose(2, 1, 0).tobytes()
     path = folder / "p.mrc"
-    return _of_pocket(folder, path, content, path, cut_is_seen=_always)
+    return _of_pocket(folder, path, content, path, is_cut=_always)
 
 
 def npz(folder: Path) -> Format:
     path = folder / "p.npz"
     members = io.BytesIO()
     np.savez(members, grid=GRID, origin=(-1.5, 2, 0.25), spacing=0.5)
-    told = {"is_checked": True, "cut_is_seen": _always, "inner_cut_is_seen": _always}
-    return _npz(_of_pocket(folder, path, members.getvalue(), path, **told), "grid")
+    made = _of_pocket(folder, path, members.getvalue(), path, is_checked=True, is_cut=_always)
+    return _npz(made, "grid", is_cut=_always)
 
 
-def _npz(given: Format, member: str) -> Format:
+def _npz(given: Format, member: str, **inner: Any) -> Format:
     """Also with a mutated member, stored with the right checksum, and with a bomb in its place."""
     with zipfile.ZipFile(io.BytesIO(given.content)) as file:
         members = {info.filename: file.read(info) for info in file.infolist()}
@@ -445,10 +440,6 @@ def _npz(given: Format, member: str) -> Format:
             for each, content in members.items():
                 file.writestr(each, inner if each == name else content)
         return made.getvalue()
-
-    def unwrap(content: bytes) -> bytes:
-        with zipfile.ZipFile(io.BytesIO(content)) as file:
-            return file.read(name)
 
     def bomb() -> bytes:
         """An array of 4 GiB, of which there is as much as shows how a reader takes it."""
@@ -463,7 +454,7 @@ def _npz(given: Format, member: str) -> Format:
                 out.write(bytes(MIB))
         return made.getvalue()
 
-    return replace(given, inner=members[name], wrap=wrap, unwrap=unwrap, bombs=[bomb])
+    return replace(given, inner=Inner(members[name], wrap, **inner), bombs=[bomb])
 
 
 def rotations(folder: Path) -> Format:
@@ -474,7 +465,7 @@ def rotations(folder: Path) -> Format:
     def parse() -> Any:
         return multigpu.dock(ligand, grid, rotation_file=path, **ONE).to_table().to_pydict()
 
-    return Format("rotations", path, path.read_bytes(), parse, is_text=True)
+    return Format(path, path.read_bytes(), parse, is_text=True)
 
 
 # ---- journals ---------------------------------------------------------------------------------
@@ -504,11 +495,9 @@ def _journal_of(folder: Path, run: Parse) -> Journal:
             shutil.copytree(journal.path.parent, whole)
         remove(journal)
 
-    Journal.remove = keep  # type: ignore[method-assign]
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Journal, "remove", keep)
         run()
-    finally:
-        Journal.remove = remove  # type: ignore[method-assign]
     return found[0]
 
 
@@ -543,10 +532,8 @@ def _journal(folder: Path, run: Parse, output: Path | None = None) -> Format:
             shutil.rmtree(path.parent, ignore_errors=True)
         shutil.copytree(folder / "whole", path.parent, dirs_exist_ok=True)
 
-    return Format(
-        folder.name, path, content, run, is_checked=True, inner=b"".join(heads), wrap=wrap,
-        prepare=prepare, parse_inner=unpack,
-    )  # fmt: skip
+    inner = Inner(b"".join(heads), wrap, parse=unpack)
+    return Format(path, content, run, is_checked=True, inner=inner, prepare=prepare)
 
 
 def scan_journal(folder: Path) -> Format:
