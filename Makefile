@@ -58,7 +58,7 @@ INSTALLED = $(VENV)/.installed-dev $$(if $$(filter-out core,$$(RUNTIME)),$(VENV)
 
 quick: $(INSTALLED)
 	@$(PYTEST) -m "unit and not slow and not gpu" --hypothesis-profile quick \
-		$(foreach folder,bad_input faults golden,--ignore tests/$(folder)) $(ARGS)
+		$(foreach folder,bad_input faults golden program,--ignore tests/$(folder)) $(ARGS)
 
 test: $(INSTALLED)
 	@$(PYTEST) -m "not slow and not faults" $(ARGS)

@@ -10,10 +10,15 @@ from pathlib import Path
 
 import hypothesis
 import pytest
-from support.kinds import kind_of
 from support.program import Run, main_in_process
 
-GOLDEN = Path(__file__).resolve().parents[2] / "shared" / "golden"
+TESTS = Path(__file__).resolve().parent
+GOLDEN = TESTS.parents[1] / "shared" / "golden"
+KINDS = {"unit", "process", "emulated", "golden", "faults"}  # pyproject.toml says what they are
+KIND_OF_FOLDER = {
+    "bad_input": "process", "faults": "faults", "golden": "golden", "program": "process",
+}  # fmt: skip
+KIND_OF_FIXTURE = {"golden": "golden", "main": "process", "scheduler": "process"}
 
 # A first call of a Numba function compiles for seconds: time is pytest-timeout's business.
 hypothesis.settings.register_profile("multigpu", deadline=None, print_blob=True)
@@ -62,9 +67,12 @@ def pytest_collection() -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
-    """Give every test the marker of its kind."""
+    """Give every test the marker of its kind: its own, or that of its folder or of a fixture."""
     for item in items:
-        item.add_marker(kind_of(item))
+        if not KINDS & {marker.name for marker in item.iter_markers()}:
+            kinds = [KIND_OF_FIXTURE[name] for name in KIND_OF_FIXTURE if name in item.fixturenames]
+            folder = item.path.relative_to(TESTS).parts[0]
+            item.add_marker(KIND_OF_FOLDER.get(folder) or [*kinds, "unit"][0])
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -1,6 +1,7 @@
 """What is installed: one package, complete, that lives beside others of the names of its parts."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -9,6 +10,8 @@ from pathlib import Path
 
 import pytest
 from support.program import ROOT
+
+from multigpu import __version__
 
 FOREIGN = ("kernels", "cluster")  # published packages of other people have these names
 SOURCES = {".py", ".cu", ".cuh", ".html", ".j2", ".typed", ".md", ".toml", ".txt"}
@@ -57,6 +60,18 @@ def kernel_sources() -> set[str]:
         for path in (ROOT / "kernels").rglob("*")
         if path.suffix in (".cu", ".cuh")
     }
+
+
+def test_versions__agree(wheel: Path) -> None:
+    assert wheel.name.startswith(f"multigpu-{__version__}-")
+    assert f"\nversion: {__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\n## [{__version__}] - " in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_ruff__has_one_version() -> None:
+    hooks = (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8")
+    (version,) = re.findall(r"rev: v([0-9.]+)\n", hooks)
+    assert f"\nruff=={version} " in (ROOT / "requirements" / "dev.txt").read_text(encoding="utf-8")
 
 
 def test_wheel__has_one_package_with_everything(wheel: Path) -> None:
