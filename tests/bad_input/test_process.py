@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 from bad_input.given import BASE, READS, SCAN, Store, many
-from support.program import ROOT, Ended, Run, program, remarks
+from support.program import ROOT, Ended, Run, program, remarks, run_python
 
 SOON = 5.0  # seconds; the promise is 2, on a machine that does nothing else
 
@@ -130,27 +130,14 @@ WORKERS = [
 ]
 
 
+@pytest.mark.parametrize("whole_group", [False, True], ids=["the program", "all processes"])
 @pytest.mark.parametrize(("options", "busy"), WORKERS)
-def test_interrupt__ends_soon_and_leaves_nothing(
-    long_scan: list[str], tmp_path: Path, options: tuple[str, ...], busy: float
-) -> None:
-    output = ("-o", str(tmp_path / "hits.tsv"), "--gpus", "none")
-    ended = interrupt([*long_scan, *output, *options], tmp_path, busy, whole_group=False)
-    print(f"ended {ended.seconds:.2f} s after SIGINT")
-    assert (ended.status, ended.out) == (130, b"")
-    assert "multigpu: error: interrupted" in ended.err.splitlines()
-    assert ended.seconds < SOON
-    assert ended.left == []
-    assert [path.name for path in tmp_path.iterdir()] == [".hits.tsv.journal"]
-
-
-@pytest.mark.parametrize(("options", "busy"), WORKERS)
-def test_interrupt__from_the_keyboard_reaches_all_processes_and_says_one_line(
-    long_scan: list[str], tmp_path: Path, options: tuple[str, ...], busy: float
+def test_interrupt__ends_soon_says_one_line_and_leaves_nothing(
+    long_scan: list[str], tmp_path: Path, options: tuple[str, ...], busy: float, whole_group: bool
 ) -> None:
     """Ctrl-C in a terminal goes to the whole process group."""
     output = ("-o", str(tmp_path / "hits.tsv"), "--gpus", "none")
-    ended = interrupt([*long_scan, *output, *options], tmp_path, busy, whole_group=True)
+    ended = interrupt([*long_scan, *output, *options], tmp_path, busy, whole_group)
     print(f"ended {ended.seconds:.2f} s after SIGINT")
     assert (ended.status, ended.out) == (130, b"")
     kept = "multigpu: finished chunks are kept: --resume continues from there"
@@ -164,14 +151,9 @@ def test_interrupt__from_the_keyboard_reaches_all_processes_and_says_one_line(
 # ---- the files of a process ---------------------------------------------------------------------
 
 
-def in_shell(script: str, *arguments: str, timeout: float = 60) -> Ended:
-    """The program as `$@` of a shell script."""
-    command = [sys.executable, "-m", "multigpu", *arguments]
-    run = subprocess.run(
-        ["sh", "-c", script, "sh", *command],
-        cwd=ROOT, capture_output=True, text=True, timeout=timeout, check=False,
-    )  # fmt: skip
-    return Ended(run.returncode, run.stdout, remarks(run.stderr))
+def in_shell(script: str, *arguments: str) -> Ended:
+    """Run the program as `$@` of a shell script."""
+    return program(*arguments, script=script)
 
 
 @pytest.fixture
@@ -239,14 +221,10 @@ def test_working_folder__that_is_gone_is_no_reason_to_fail(
 ) -> None:
     # Numba imports `coverage` where it is installed, as it is for tests only; it needs a folder.
     (tmp_path / "coverage.py").write_text("raise ImportError")
-    script = f'cd "$0" && rmdir "$0"; PYTHONPATH={tmp_path}:{ROOT} "$@"'
     (tmp_path / "gone").mkdir()
-    command = [sys.executable, "-m", "multigpu", *small_scan]
-    run = subprocess.run(
-        ["sh", "-c", script, str(tmp_path / "gone"), *command],
-        cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
-    assert (run.returncode, remarks(run.stderr)) == (0, "")
+    script = f'cd "{tmp_path}/gone" && rmdir "$PWD"; PYTHONPATH={tmp_path}:{ROOT} "$@"'
+    ended = in_shell(script, *small_scan)
+    assert (ended.status, ended.err) == (0, "")
 
 
 def test_name__with_line_ends_is_told_in_one_line(main: Run) -> None:
@@ -291,8 +269,8 @@ except KeyboardInterrupt:
     sys.exit(7)
 """
     begin = time.monotonic()
-    ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=False)
-    assert (ended.returncode, ended.stderr) == (7, b"")
+    ended = run_python("-c", code)
+    assert (ended.status, ended.err) == (7, "")
     assert time.monotonic() - begin < 5
 
 

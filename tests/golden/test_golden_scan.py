@@ -2,17 +2,13 @@
 
 import gzip
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.program import remarks
+from support.program import program
 
 from multigpu.cli import cli
-
-ROOT = Path(__file__).resolve().parents[2]
 
 FIRST = [
     "default_like", "edges", "format_crlf", "format_fasta_samples", "format_gzip",
@@ -193,8 +189,8 @@ def test_program__writes_the_expected_rows_and_says_nothing(
     case: Case,
     device: tuple[str, ...],
 ) -> None:
-    run = program(arguments(case, *device))
-    assert (run.returncode, run.stdout, remarks(run.stderr)) == (0, b"", "")
+    run = program(*arguments(case, *device))
+    assert (run.status, run.out, run.err) == (0, "", "")
     assert (tmp_path / "hits.tsv").read_bytes() == expected(case)
     assert [path.name for path in tmp_path.iterdir()] == ["hits.tsv"]
 
@@ -203,15 +199,5 @@ def test_program__writes_to_standard_output_nothing_but_the_rows(
     arguments: Callable[..., list[str]], expected: Callable[[Case], bytes]
 ) -> None:
     case = ("low_complexity", "all")
-    run = program([*arguments(case, "--gpus", "none"), "-o", "-"])
-    assert (run.returncode, run.stdout, remarks(run.stderr)) == (0, expected(case), "")
-
-
-def program(arguments: list[str]) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
-        [sys.executable, "-m", "multigpu", *arguments],
-        cwd=ROOT,
-        capture_output=True,
-        timeout=120,
-        check=False,
-    )
+    run = program(*arguments(case, "--gpus", "none"), "-o", "-")
+    assert (run.status, run.out.encode(), run.err) == (0, expected(case), "")

@@ -26,20 +26,8 @@ def inputs(tmp_path: Path) -> list[str]:
 
 def completed(*words: str) -> list[str]:
     """Return what the shell is offered for the last word: lines `type,value`."""
-    run = subprocess.run(
-        [sys.executable, "-m", "multigpu"],
-        env={
-            **os.environ,
-            "_MULTIGPU_COMPLETE": "bash_complete",
-            "COMP_WORDS": " ".join(("multigpu", *words)),
-            "COMP_CWORD": str(len(words)),
-        },
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    return run.stdout.splitlines()
+    asked = {"COMP_WORDS": " ".join(("multigpu", *words)), "COMP_CWORD": str(len(words))}
+    return program(env={"_MULTIGPU_COMPLETE": "bash_complete", **asked}).out.splitlines()
 
 
 def test_completion__completes_commands_and_options() -> None:

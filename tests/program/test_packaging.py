@@ -1,15 +1,13 @@
 """What is installed: one package, complete, that lives beside others of the names of its parts."""
 
-import os
 import re
 import shutil
 import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
 import pytest
-from support.program import ROOT
+from support.program import ROOT, run_python
 
 from multigpu import __version__
 
@@ -41,12 +39,9 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def built(checkout: Path, kind: str, folder: Path) -> Path:
     """Return the wheel or sdist that setuptools makes of a checkout."""
     code = f"from setuptools import build_meta; print(build_meta.build_{kind}({str(folder)!r}))"
-    run = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=checkout, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
-    assert run.returncode == 0, run.stderr[-2000:]
-    return folder / run.stdout.split()[-1]
+    ended = run_python("-c", code, cwd=checkout, env={"PYTHONPATH": ""})
+    assert ended.status == 0, ended.err[-2000:]
+    return folder / ended.out.split()[-1]
 
 
 @pytest.fixture(scope="module")
@@ -123,13 +118,9 @@ def site(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(site: Path, folder: Path, *arguments: str) -> str:
     """Return what a Python that finds the modules in `site` prints."""
     folder.mkdir(exist_ok=True)
-    ended = subprocess.run(
-        [sys.executable, *arguments],
-        cwd=folder, env={**os.environ, "PYTHONPATH": str(site)}, capture_output=True, text=True,
-        timeout=280, check=False,
-    )  # fmt: skip
-    assert ended.returncode == 0, ended.stderr
-    return ended.stdout
+    ended = run_python(*arguments, cwd=folder, env={"PYTHONPATH": str(site)}, timeout=280)
+    assert ended.status == 0, ended.err
+    return ended.out
 
 
 def test_foreign_packages__go_on_working(site: Path, tmp_path: Path) -> None:
