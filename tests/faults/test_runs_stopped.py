@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from faults.conftest import JOBS
-from faults.harness import Job, Run, left, resize, run
+from faults.harness import Ended, Job, Run, left, resize, run
 
 Results = dict[str, bytes]
 
@@ -28,11 +28,16 @@ def stopped(job: Job, folder: Path, number: signal.Signals, *more: str) -> None:
     assert disturbed.ended().status in (130, -signal.SIGKILL)
 
 
+def said(ended: Ended) -> list[str]:
+    """Return what a run said, but for what its copy numbers suggest."""
+    return [line for line in ended.err.splitlines() if "note: what may show CNVs" not in line]
+
+
 def resumed(job: Job, folder: Path, *more: str) -> int:
     """Resume a run; return how many parts it had."""
     summary = folder / "summary.json"
     ended = run(job, folder, "--resume", "--summary", str(summary), *more)
-    assert (ended.status, ended.err) == (0, "")
+    assert (ended.status, said(ended)) == (0, [])
     facts: dict[str, Any] = json.loads(summary.read_text())
     summary.unlink()
     return int(facts["resumed"] if job.name == "cnv" else facts["chunks"]["resumed"])
@@ -109,9 +114,8 @@ def test_run__without_resume_begins_anew_and_says_so(
     stopped(job, tmp_path, signal.SIGKILL)
     ended = run(job, tmp_path)
     assert ended.status == 0
-    assert ended.err == (
-        "multigpu: starting over; --resume would have continued the interrupted run\n"
-    )
+    anew = "multigpu: starting over; --resume would have continued the interrupted run"
+    assert said(ended) == [anew]
     assert job.result(tmp_path) == results
 
 

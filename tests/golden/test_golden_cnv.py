@@ -2,13 +2,20 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from emulation import emulated
+from support.cohorts import CPU, SEXES, of_sexes
 from support.golden_cnv import Case, Row, from_zero, load, names, one_based
 
 from multigpu import UsageError
 from multigpu.cli import cli
+from multigpu.workloads.cnv import work
+from multigpu.workloads.cnv.backends import CpuBackend, Fetch, Staging
+from multigpu.workloads.cnv.job import CnvJob
+from multigpu.workloads.cnv.options import CnvOptions
 
 ERRORS = {  # where R stops, in our words
     "norm_min_mean": "'min' is not one of",
@@ -41,6 +48,9 @@ NAMES = [
 ]  # fmt: skip
 ROBUST = ["default", "exome_default", "thesis"]
 FRACTIONAL = ["reference_multi", "reference_n1", "single_granges"]
+EMULATED = [
+    "norm2", "reference_multi_posterior", "reference_norm2", "single_granges", "two_samples",
+]  # fmt: skip
 TYPICAL = ["chr_order", "classes5", "reference_multi"]
 
 MATRICES = {
@@ -106,6 +116,66 @@ def check_matrices(folder: Path, case: Case) -> None:
                 )
         if "cn_index" in expected:
             assert (store["copy_number"].values == expected["cn_index"]).all()
+
+
+# ---- the CUDA kernels on an emulated GPU --------------------------------------------------------
+
+
+class EmulatedBackend(CpuBackend):
+    """The three CUDA kernels on one emulated GPU."""
+
+    def __init__(self) -> None:
+        gpu, self.normalization = emulated.load("normalization")
+        _, self.cnmops = emulated.load("cnmops", gpu)
+        _, self.segmentation = emulated.load("segmentation", gpu)
+        self.kernel_arguments = self.normalization_arguments = {}
+        self._staging = Staging(lambda size: np.full(size, 255, np.uint8))
+
+    def put(self, array: Any) -> Any:
+        return self.normalization.cupy.asarray(array)
+
+    def get(self, array: Any) -> Any:
+        return array.get() if hasattr(array, "get") else array
+
+    def fetch(self, array: Any) -> Fetch:
+        return self._staging.fetch(array)
+
+    def close(self) -> None:
+        self._staging.close()
+
+
+@pytest.fixture
+def on_emulated_gpu(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Return a function after which runs use an emulated GPU."""
+    if emulated.why_not():
+        pytest.skip(emulated.why_not())
+    device = EmulatedBackend()
+    return lambda: monkeypatch.setattr(work, "open_backend", lambda place, threads: device)
+
+
+@pytest.mark.parametrize("chunk", ["67108864", "3000"], ids=["whole", "pieces"])
+@pytest.mark.parametrize("name", EMULATED)
+def test_golden__on_an_emulated_gpu(
+    name: str, chunk: str, run: Run, golden: Path, on_emulated_gpu: Callable[[], None]
+) -> None:
+    """Arrays stay on the device."""
+    on_emulated_gpu()
+    folder = run(name, "--gpus", "none", "--max-chunk-bytes", chunk)
+    check_tables(folder, load(golden, name))
+    check_matrices(folder, load(golden, name))
+
+
+def test_sex_chromosomes__on_an_emulated_gpu(on_emulated_gpu: Callable[[], None]) -> None:
+    def normalized() -> Any:
+        job = CnvJob(of_sexes(), CnvOptions(), CPU, sexes=SEXES)
+        return job.result(keep=("normalized",)).matrices["normalized"]
+
+    here = normalized()
+    on_emulated_gpu()
+    np.testing.assert_allclose(normalized(), here, rtol=1e-12)
+
+
+# ---- all cases ----------------------------------------------------------------------------------
 
 
 def test_golden__has_no_case_that_is_not_run_here(golden: Path) -> None:

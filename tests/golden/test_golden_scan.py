@@ -96,43 +96,28 @@ def test_golden__has_no_case_that_is_not_run_here(golden: Path) -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@cases(CASES)
-def test_scan__gives_the_expected_rows(
-    scan: Scan, expected: Callable[[Case], bytes], case: Case, device: tuple[str, ...]
-) -> None:
-    assert scan(case, *device) == expected(case)
-
-
-@pytest.mark.parametrize("device", DEVICES)
-@cases(CASES)
-def test_scan__gives_the_same_rows_from_many_chunks(
-    scan: Scan,
-    expected: Callable[[Case], bytes],
-    golden: Path,
-    tmp_path: Path,
-    case: Case,
-    device: tuple[str, ...],
-) -> None:
-    size, summary = piece_size(golden, case), tmp_path / "summary.json"
-    got = scan(case, *device, "--max-chunk-bytes", str(size), "--summary", str(summary))
+@pytest.mark.parametrize(
+    ("case", "size"),
+    [
+        *((case, size) for case in CASES for size in ("whole", "pieces")),
+        *((case, size) for case in SMALL for size in (37, 150)),  # smaller than a record
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, tuple) else str(value),
+)
+def test_scan__gives_the_expected_rows_however_it_is_cut(
+    scan: Scan, expected: Callable[[Case], bytes], golden: Path, tmp_path: Path, case: Case,
+    size: str | int, device: tuple[str, ...],
+) -> None:  # fmt: skip
+    if size == "whole":
+        assert scan(case, *device) == expected(case)
+        return
+    most, summary = piece_size(golden, case) if size == "pieces" else size, tmp_path / "summary"
+    got = scan(case, *device, "--max-chunk-bytes", str(most), "--summary", str(summary))
     assert got == expected(case)
     facts = json.loads(summary.read_text())
-    if facts["samples"][0]["compression"] == "none":
+    assert facts["chunks"]["bytes"] == most
+    if size == "pieces" and facts["samples"][0]["compression"] == "none":
         assert facts["chunks"]["run"] in (PIECES - 1, PIECES)
-    assert facts["chunks"]["bytes"] == size
-
-
-@pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("size", [37, 150])
-@cases(SMALL)
-def test_scan__gives_the_same_rows_from_chunks_smaller_than_a_record(
-    scan: Scan,
-    expected: Callable[[Case], bytes],
-    case: Case,
-    size: int,
-    device: tuple[str, ...],
-) -> None:
-    assert scan(case, *device, "--max-chunk-bytes", str(size)) == expected(case)
 
 
 @cases(CASES)
