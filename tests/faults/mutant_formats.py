@@ -20,13 +20,12 @@ from support.bams import random_rows, write_alignments, write_fasta
 from support.bgzf_data import BGZF_END, bgzf
 
 import multigpu
+from multigpu.cli import cli
 from multigpu.cluster.engine.codec import LENGTH
 from multigpu.cluster.engine.journal import MAGIC, RECORD, Journal
 from multigpu.formats.storage.zstandard import zstd
 from multigpu.formats.tables.counts import Counts, write_counts
 from multigpu.workloads.cnv.simulate import CohortDesign, simulate_cohort
-from multigpu.workloads.dock.api import DockJob
-from multigpu.workloads.dock.request import DockRequest
 from multigpu.workloads.dock.simulate import pocket
 
 Parse = Callable[[], Any]
@@ -272,10 +271,10 @@ def _read_table(path: Path) -> Any:
     return counts.values.tolist()
 
 
-def tsv(folder: Path) -> Format:
-    path = folder / "counts.tsv"
+def _counts_table(name: str, folder: Path, **more: Any) -> Format:
+    path = folder / f"counts.{name}"
     write_counts(str(path), simulate_cohort(COHORT)[0])
-    return Format(path, path.read_bytes(), partial(_read_table, path), is_text=True)
+    return Format(path, path.read_bytes(), partial(_read_table, path), **more)
 
 
 def _cohort_file(name: str, text: bytes, folder: Path) -> Format:
@@ -287,12 +286,6 @@ def _cohort_file(name: str, text: bytes, folder: Path) -> Format:
         return len(multigpu.cnv(counts, **{name: str(path)}, **ONE).segments)
 
     return Format(path, text, parse, is_text=True)
-
-
-def parquet(folder: Path) -> Format:
-    path = folder / "counts.parquet"
-    write_counts(str(path), simulate_cohort(COHORT)[0])
-    return Format(path, path.read_bytes(), partial(_read_table, path), is_cut=_always)
 
 
 def bed(folder: Path) -> Format:
@@ -349,15 +342,13 @@ def _maps(folder: Path) -> Path:
     return path
 
 
-def _dock(ligands: Path, grid: Path, *poses: str, **run: Any) -> Any:
-    """Poses with their text, in one of these formats."""
-    job = DockJob(DockRequest(ligands, grid, precision=120, allow_flat=True, **ONE, **run))
-    with job.keep_journal():
-        return [
-            text
-            for docked in job.parts(_chosen(ligands, *poses))
-            for text in docked.pose_texts.each()
-        ]
+def _dock(ligands: Path, grid: Path, *formats: str) -> Any:
+    """Poses in one of these formats."""
+    poses = ligands.with_name(f"poses.{_chosen(ligands, *formats)}")
+    search = ("--precision", "120", "--allow-flat", "--gpus", "none", "--threads", "1", "--quiet")
+    command = ["dock", str(ligands), "--pocket", str(grid), "-o", str(poses), *search]
+    cli.main(command, standalone_mode=False)
+    return poses.read_bytes()
 
 
 def _ligands(name: str, content: bytes, folder: Path) -> Format:
@@ -480,31 +471,32 @@ def _records(journal: bytes) -> Iterator[bytes]:
         at += length
 
 
-def _journal_of(folder: Path, run: Parse) -> Journal:
+def _journal(folder: Path, output: str, *command: object) -> Format:
     """The journal of a run as it is just before it goes; what is beside it is kept, too."""
-    found: list[Journal] = []
-    remove = Journal.remove
+    made, whole, found = folder / "made", folder / "whole", list[Journal]()
+    arguments = [*map(str, command), "-o", str(made / output), "--resume", "--gpus", "none"]
+    made.mkdir()
+
+    def run() -> Any:
+        cli.main([*arguments, "--threads", "1", "--quiet"], standalone_mode=False)
+        files = [path for path in sorted(made.rglob("[!.]*")) if path.is_file()]
+        return [(path.name, path.read_bytes()) for path in files]
+
+    def prepare() -> None:
+        shutil.rmtree(made)
+        shutil.copytree(whole, made)
 
     def keep(journal: Journal) -> None:
+        shutil.copytree(made, whole)
         found.append(journal)
-        whole = folder / "whole"
-        if journal.path.parent == folder:
-            whole.mkdir()
-            shutil.copyfile(journal.path, whole / journal.path.name)
-        else:
-            shutil.copytree(journal.path.parent, whole)
         remove(journal)
 
     with pytest.MonkeyPatch.context() as patch:
+        remove = Journal.remove
         patch.setattr(Journal, "remove", keep)
         run()
-    return found[0]
-
-
-def _journal(folder: Path, run: Parse, output: Path | None = None) -> Format:
-    kept = _journal_of(folder, run)
-    path, codec = kept.path, kept._codec
-    content = (folder / "whole" / path.name).read_bytes()
+    path, codec, plan = found[0].path, found[0]._codec, found[0].plan
+    content = (whole / path.relative_to(made)).read_bytes()
     records = list(_records(content))
     # The structure of each, without what is in its arrays.
     heads = [record[: LENGTH.size + LENGTH.unpack_from(record)[0]] for record in records]
@@ -522,61 +514,30 @@ def _journal(folder: Path, run: Parse, output: Path | None = None) -> Format:
     def unpack() -> list[str]:
         """The parts alone: what they say is true where their checksums are right."""
         about = codec.unpack(records[0])["about"]
-        with closing(Journal(path, about, kept.plan, codec=codec, resume=True)) as journal:
+        with closing(Journal(path, about, plan, codec=codec, resume=True)) as journal:
             return [repr(part) for part in journal.parts()]
-
-    def prepare() -> None:
-        if output is not None:
-            shutil.rmtree(output, ignore_errors=True)
-        if path.parent != folder:
-            shutil.rmtree(path.parent, ignore_errors=True)
-        shutil.copytree(folder / "whole", path.parent, dirs_exist_ok=True)
 
     inner = Inner(b"".join(heads), wrap, parse=unpack)
     return Format(path, content, run, is_checked=True, inner=inner, prepare=prepare)
 
 
 def scan_journal(folder: Path) -> Format:
-    samples, wanted = folder / "reads.fq", _signatures(folder)
+    samples = folder / "reads.fq"
     samples.write_bytes(FASTQ)
-
-    def run() -> Any:
-        found = multigpu.scan(
-            samples, wanted, journal=folder / "journal", resume=True, max_chunk_bytes=100, **ONE
-        )
-        return found.to_table().to_pydict()
-
-    return _journal(folder, run)
+    wanted = ("-s", _signatures(folder), "--max-chunk-bytes", 100)
+    return _journal(folder, "hits.tsv", "scan", samples, *wanted)
 
 
 def dock_journal(folder: Path) -> Format:
-    ligands, grid = folder / "ligands.sdf", _pocket(folder)
+    ligands, search = folder / "ligands.sdf", ("--precision", 120, "--max-chunk-bytes", 1)
     ligands.write_bytes(ligand_texts.ETHANOL * 3)
-
-    def run() -> Any:
-        found = multigpu.dock(
-            ligands, grid, journal=folder / "journal", resume=True, max_chunk_bytes=1,
-            precision=120, **ONE,
-        )  # fmt: skip
-        return found.to_table().to_pydict()
-
-    return _journal(folder, run)
+    return _journal(folder, "poses.sdf", "dock", ligands, "--pocket", _pocket(folder), *search)
 
 
 def cnv_journal(folder: Path) -> Format:
-    from multigpu.cli import cli
-
-    counts, output = folder / "counts.tsv", folder / "out"
+    counts, without = folder / "counts.tsv", ("--no-matrices", "--no-report", "--no-vcf")
     write_counts(str(counts), simulate_cohort(COHORT)[0])
-    command = ("cnv", str(counts), "-o", str(output), "--resume", "--gpus", "none", "--quiet")
-    without = ("--no-matrices", "--no-report", "--no-vcf", "--threads", "1")
-
-    def run() -> Any:
-        shutil.rmtree(output, ignore_errors=True)
-        cli.main([*command, *without], standalone_mode=False)
-        return sorted((path.name, path.read_bytes()) for path in output.iterdir())
-
-    return _journal(folder, run, output)
+    return _journal(folder, "out", "cnv", counts, *without)
 
 
 FORMATS: dict[str, Callable[[Path], Format]] = {
@@ -586,7 +547,9 @@ FORMATS: dict[str, Callable[[Path], Format]] = {
     "cram_2": partial(_cram, "2.1"), "cram_3": partial(_cram, "3.0"),
     "sex": partial(_cohort_file, "sex", b"sample1\tmale\nsample2\tfemale\nsample4\tmale\n"),
     "ploidy": partial(_cohort_file, "ploidy", b"sample1\t2\nsample2\t4\nsample3\t2\n"),
-    "tsv": tsv, "parquet": parquet, "bed": bed, "counts_cache": counts_cache,
+    "tsv": partial(_counts_table, "tsv", is_text=True),
+    "parquet": partial(_counts_table, "parquet", is_cut=_always),
+    "bed": bed, "counts_cache": counts_cache,
     **{name: partial(_ligands, name, text) for name, text in LIGANDS.items()},
     **{f"{name}_on_maps": partial(_ligands, name, LIGANDS[name]) for name in TYPED},
     "fld": lambda folder: _on_maps(folder, "p.maps.fld"),
