@@ -78,6 +78,7 @@ def test_resume__that_fails_before_the_first_part_was_read_keeps_the_journal(
     assert not (tmp_path / "journal").exists()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("processes", [0, 2])
 def test_resume__threads_at_hand_compute_while_the_journal_is_read(
     scan: Scan, processes: int
