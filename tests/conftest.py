@@ -10,10 +10,10 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+from support.golden import GOLDEN
 from support.program import Run, main_in_process
 
 TESTS = Path(__file__).resolve().parent
-GOLDEN = TESTS.parents[1] / "shared" / "golden"
 KINDS = {"unit", "process", "emulated", "golden", "faults"}  # pyproject.toml says what they are
 KIND_OF_FOLDER = {
     "bad_input": "process", "faults": "faults", "golden": "golden", "program": "process",
@@ -137,10 +137,9 @@ def store(tmp_path: Path) -> Callable[[str, bytes], str]:
 @pytest.fixture(scope="session")
 def golden() -> Path:
     """The folder of golden data: MULTIGPU_GOLDEN, or ../shared/golden beside the repository."""
-    folder = Path(os.environ.get("MULTIGPU_GOLDEN", GOLDEN))
-    if not folder.is_dir():
-        pytest.skip(f"no golden data at {folder} (MULTIGPU_GOLDEN says where they are)")
-    return folder
+    if not GOLDEN.is_dir():
+        pytest.skip(f"no golden data at {GOLDEN} (MULTIGPU_GOLDEN says where they are)")
+    return GOLDEN
 
 
 @pytest.fixture(scope="module")
