@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from faults.harness import ROOT, Job, run
+from faults.harness import Job, run
+from support.program import ROOT
 
 # What happens to a job happens in the engine, so docking says little that a scan has not said.
 JOBS = ("scan", pytest.param("dock", marks=pytest.mark.slow))

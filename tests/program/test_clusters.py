@@ -12,7 +12,8 @@ from pathlib import Path
 import click
 import pytest
 import yaml
-from support.hosts import PATIENCE, ROOT, Host, end, ended, events, wait_for
+from support.hosts import PATIENCE, Host, end, ended, events, wait_for
+from support.program import ROOT
 
 from multigpu.cli import cli
 from multigpu.cluster.deploy.scheduler import LISTENS
