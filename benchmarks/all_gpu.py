@@ -91,7 +91,7 @@ def steps(options: argparse.Namespace) -> Iterator[Step]:
 
 PARTS = ("tests", "kernels", "scan", "cnv", "dock", "scaling", "sanitize", "others")
 FIGURES = (
-    ("kernels-scan", 150, "scan", ("kernels", "records")),
+    ("kernels-scan", 150, "scan", ("kernels",)),
     ("kernels-errors", 150, "scan_errors", ("search", "long")),
     ("kernels-cnv", 150, "cnv", ("model", "stages", "cohort")),
     ("kernels-dock", 150, "dock", ("nearest", "linear", "cpu")),
