@@ -114,7 +114,7 @@ def _tests(name: str, gpu: bool) -> Step:
     files = [
         path
         for path in sorted(TESTS.rglob("test_*.py"))
-        if (path.parent.name == "kernels") == (name == "kernels")
+        if (path.relative_to(TESTS).parts[0] == "kernels") == (name == "kernels")
         and any(word in path.read_text() for word in GPU_TESTS)
     ]
     more = ["-p", "xdist.plugin", "-n", str(PROCESSES)] if find_spec("xdist") else []
