@@ -11,9 +11,12 @@ import numpy as np
 from multigpu.formats.sequences.signatures import Joined, Signatures
 from multigpu.formats.storage.zstandard import zstd
 from support.bgzf_data import bgzf
-from support.scan_cases import MEANING
 
 HEADER = "sample\tsignature\tstart\tend\tstrand\tscore\n"
+MEANING = {
+    "A": "A", "C": "C", "G": "G", "T": "T", "U": "T", "R": "AG", "Y": "CT", "S": "CG", "W": "AT",
+    "K": "GT", "M": "AC", "B": "CGT", "D": "AGT", "H": "ACT", "V": "ACG", "N": "ACGT",
+}  # fmt: skip
 OTHER = dict(zip("ACGTURYSWKMBDHVN", "TGCAAYRSWMKVHDBN", strict=True))  # complements
 
 Read = tuple[str, str, str]  # header, bases, quality
