@@ -17,6 +17,7 @@ import multigpu
 from multigpu.cluster.devices import memory
 from multigpu.cluster.devices.gpus import Device, Survey
 from multigpu.cluster.engine.events import Event
+from multigpu.cluster.errors import spelled
 from multigpu.errors import Failure, InputError, TooLittleMemory, Unreadable, UsageError
 from multigpu.formats.sequences import fastq
 from multigpu.formats.storage import sources
@@ -166,7 +167,7 @@ def test_journal__that_stays_is_said_to_be_kept(
     scan: Scan, caplog: pytest.LogCaptureFixture
 ) -> None:
     begin(scan).close()
-    assert caplog.messages == [KEPT]
+    assert caplog.messages == [spelled(KEPT)]
 
 
 def test_pipe__as_input_has_no_journal(scan: Scan, tmp_path: Path) -> None:
