@@ -97,6 +97,7 @@ def test_links__lead_to_the_folders_beside(folder: str) -> None:
     assert (ROOT / "multigpu" / folder).readlink() == Path("..", folder)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "options",
     [[], ["scan"], ["dock"], ["count"], ["cnv"], ["plan", "scan"], ["simulate", "counts"]],

@@ -3,16 +3,14 @@
 import json
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.neighbour import neighbour
-from support.program import ROOT, Ended, program, remarks
+from support.program import Ended, program, python_path, run_python
 
-pytestmark = [pytest.mark.gpu, pytest.mark.process]
+pytestmark = pytest.mark.gpu
 
 SIMULATED = (
     ("signatures", "--count", "200", "-o", "sig.fa"),
@@ -39,17 +37,8 @@ def run(
     arguments = [str(folder / one) if "." in one else one for one in COMMANDS[command]]
     output, summary = folder / OUTPUTS[command].format(name), folder / f"{name}.json"
     arguments += ["-o", str(output), "--summary", str(summary), *more]
-    ended = start_python(*start, *arguments)
+    ended = run_python(*start, *arguments, timeout=250)
     return ended, json.loads(summary.read_text()) if not ended.status else None
-
-
-def start_python(*arguments: str, **environment: str) -> Ended:
-    """Run Python in the root of this tree."""
-    ended = subprocess.run(
-        [sys.executable, *arguments], cwd=ROOT, env={**os.environ, **environment},
-        capture_output=True, text=True, timeout=250, check=False,
-    )  # fmt: skip
-    return Ended(ended.returncode, ended.stdout, remarks(ended.stderr), ended.stderr)
 
 
 def content(folder: Path, command: str, name: str) -> dict[str, bytes]:
@@ -149,7 +138,7 @@ def test_run__without_the_cpu_says_in_a_line_what_is_free(
 def scan_with(folder: Path, name: str, *more: str, **environment: str) -> Ended:
     arguments = [str(folder / one) if "." in one else one for one in COMMANDS["scan"]]
     output = str(folder / f"{name}.tsv")
-    return start_python("-m", "multigpu", *arguments, "-o", output, *more, **environment)
+    return program(*arguments, "-o", output, *more, timeout=250, env=environment)
 
 
 @pytest.mark.parametrize("place", ["a file", "unwritable", "HOME"])
@@ -171,7 +160,7 @@ def test_cupy__that_cannot_be_imported_leaves_the_cpu(
     folder: Path, tmp_path: Path, gpus: str
 ) -> None:
     (tmp_path / "cupy.py").write_text("raise ImportError('libcudart.so.13: cannot open')\n")
-    path = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))
+    path = f"{tmp_path}{os.pathsep}{python_path()}"
     ended = scan_with(folder, f"broken-{gpus}", "--gpus", gpus, PYTHONPATH=path)
     problem = "CuPy cannot be imported (libcudart.so.13: cannot open): install it"
     assert ended.err.count(problem) == 1
@@ -200,7 +189,7 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 @pytest.mark.parametrize("before", [True, False], ids=["by us", "by others"])
 def test_child__forked_after_cuda_was_used_says_once_what_to_do(folder: Path, before: bool) -> None:
     code = FORKED.replace("{before}", str(before))
-    ended = start_python("-c", code, str(folder / "samples.fq"), str(folder / "sig.fa"))
+    ended = run_python("-c", code, str(folder / "samples.fq"), str(folder / "sig.fa"))
     assert ended.status == 0, ended.all_err
     assert ended.err.count("('spawn')") == 1
     assert len(ended.err.splitlines()) == 1

@@ -2,11 +2,8 @@
 
 import gzip
 import json
-import os
 import re
 import resource
-import subprocess
-import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.approximate_cases import with_edits
-from support.program import remarks
+from support.program import program, run_python
 from support.scan_cases import random_letters
 
 from multigpu.cluster.engine.dispatch import LINE_PER_THREAD
@@ -24,7 +21,6 @@ from multigpu.workloads.cnv import plan as cnv_plan
 from multigpu.workloads.dock import plan as dock_plan
 from multigpu.workloads.dock.simulate import ligands, pocket
 
-ROOT = Path(__file__).resolve().parents[2]
 CHUNK = ("--max-chunk-bytes", str(16 << 20), "--threads", "4", "--gpus", "none")
 RECORDS = 40_000
 LITTLE = 256 << 10  # bytes of a chunk
@@ -78,22 +74,18 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def planned(*arguments: str) -> dict[str, Any]:
     """The plan; `host_bytes` are those that it allows a process."""
-    plan = subprocess.run(
-        [sys.executable, "-m", "multigpu", "plan", *arguments, "--json"],
-        cwd=ROOT, capture_output=True, check=True, timeout=120,
-    )  # fmt: skip
-    facts: dict[str, Any] = json.loads(plan.stdout)
+    plan = program("plan", *arguments, "--json")
+    assert plan.status == 0, plan.err
+    facts: dict[str, Any] = json.loads(plan.out)
     return facts
 
 
-def peak(*arguments: str, program: tuple[str, ...] = ("-m", "multigpu")) -> tuple[int, bytes, str]:
+def peak(*arguments: str, start: tuple[str, ...] = ("-m", "multigpu")) -> tuple[int, str, str]:
     """The bytes that a run takes, what it writes, and what it says."""
-    done = subprocess.run(
-        [sys.executable, "-c", PEAK, *program, *arguments], cwd=ROOT, capture_output=True,
-        check=True, timeout=120,
-    )  # fmt: skip
-    *said, used = remarks(done.stderr).splitlines()
-    return int(used), done.stdout, "".join(said)
+    done = run_python("-c", PEAK, *start, *arguments)
+    assert done.status == 0, done.err
+    *said, used = done.lines
+    return int(used), done.out, "".join(said)
 
 
 @pytest.mark.parametrize("name", ["plain.fq", "packed.fq.gz"])
@@ -103,7 +95,7 @@ def test_scan__takes_no_more_host_memory_than_planned(files: Path, name: str) ->
     most = planned(*arguments)["host_bytes"]
     assert most < 1 << 30
     used, rows, _ = peak(*arguments)
-    assert rows.count(b"\n") == 2
+    assert rows.count("\n") == 2
     assert used < most
 
 
@@ -117,7 +109,7 @@ def test_scan__of_a_long_signature_with_edits_takes_no_more_than_planned(tmp_pat
     arguments = ["scan", str(tmp_path / "samples.fa"), "-s", str(tmp_path / "signature.fa")]
     arguments += ["--max-edits", "0.05", "--hits", "best", "--gpus", "none"]
     used, rows, _ = peak(*arguments)
-    assert rows.count(b"\n") == 2
+    assert rows.count("\n") == 2
     assert used < planned(*arguments)["host_bytes"] < 500e6
 
 
@@ -126,7 +118,7 @@ def test_scan__with_worker_processes_takes_no_more_in_any_of_them(files: Path) -
     arguments = ["scan", str(files / "packed.fq.gz"), "-s", str(files / "signatures.fa")]
     arguments += ["--workers", "2", "--max-chunk-bytes", str(4 << 20), "--gpus", "none"]
     used, rows, _ = peak(*arguments)
-    assert rows.count(b"\n") == 2
+    assert rows.count("\n") == 2
     assert used < planned(*arguments)["host_bytes"]
 
 
@@ -141,7 +133,7 @@ def test_scan__a_late_chunk_lets_no_others_pile_up(files: Path, tmp_path: Path) 
     line, size = LINE_PER_THREAD * 2, rows.stat().st_size
     read = (files / "few.fq").stat().st_size
     assert size > 56 << 20
-    late, _, done = peak(*arguments, program=("-c", LATE))
+    late, _, done = peak(*arguments, start=("-c", LATE))
     assert rows.stat().st_size == size
     assert int(done) < line
     assert late < usual + line * size * LITTLE // read + (8 << 20)
@@ -187,7 +179,6 @@ def test_dock__takes_no_more_host_memory_than_planned(tmp_path: Path) -> None:
     assert used[LIGANDS] - used[500] < plan[LIGANDS] - dock_plan.PROGRAM_BYTES
 
 
-@pytest.mark.process
 def test_address_space__that_is_limited_is_enough_or_said(tmp_path: Path) -> None:
     """By `ulimit -v`: libraries that reserve more than they use abort, or ask for it for ever."""
     random = np.random.default_rng(1)
@@ -196,15 +187,11 @@ def test_address_space__that_is_limited_is_enough_or_said(tmp_path: Path) -> Non
     write_counts(str(tmp_path / "t.tsv"), Counts(regions, tuple("abcdef"), values))
     words = ["cnv", "t.tsv", "-o", "out", "--no-report", "--gpus", "none", "--threads", "2"]
     for limit, status in ((1200 << 20, 0), (500 << 20, 1)):
-        ended = subprocess.run(
-            [sys.executable, "-m", "multigpu", *words],
-            cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            preexec_fn=partial(resource.setrlimit, resource.RLIMIT_AS, (limit, limit)),
-        )  # fmt: skip
-        assert ended.returncode == status, ended.stderr
+        limited = partial(resource.setrlimit, resource.RLIMIT_AS, (limit, limit))
+        ended = program(*words, cwd=tmp_path, preexec_fn=limited)
+        assert ended.status == status, ended.err
     assert re.fullmatch(
         r"multigpu: error: `ulimit -v` leaves [\d,]+ bytes of addresses, and the program needs"
         r" [\d,]+: raise the limit\n",
-        ended.stderr,
+        ended.err,
     )

@@ -6,14 +6,13 @@ import pty
 import shlex
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pysam
 import pytest
-from support.program import ROOT, program
+from support.program import program
 
-from multigpu import __version__, cli
+from multigpu import cli
 
 READS = "@r1\nTTACGTAA\n+\nIIIIIIII\n@r2\nGGGGGGGG\n+\nIIIIIIII\n"
 
@@ -27,20 +26,8 @@ def inputs(tmp_path: Path) -> list[str]:
 
 def completed(*words: str) -> list[str]:
     """Return what the shell is offered for the last word: lines `type,value`."""
-    run = subprocess.run(
-        [sys.executable, "-m", "multigpu"],
-        env={
-            **os.environ,
-            "_MULTIGPU_COMPLETE": "bash_complete",
-            "COMP_WORDS": " ".join(("multigpu", *words)),
-            "COMP_CWORD": str(len(words)),
-        },
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    return run.stdout.splitlines()
+    asked = {"COMP_WORDS": " ".join(("multigpu", *words)), "COMP_CWORD": str(len(words))}
+    return program(env={"_MULTIGPU_COMPLETE": "bash_complete", **asked}).out.splitlines()
 
 
 def test_completion__completes_commands_and_options() -> None:
@@ -197,10 +184,3 @@ def test_plan__of_a_count_names_files_and_regions(tmp_path: Path) -> None:
     assert run.out == f"counts        1 sample × 3 regions\n{path}: a, {size} bytes, no index\n"
     facts = json.loads(program("plan", "count", path, "--json").out)
     assert (facts["regions"], [each["sample"] for each in facts["files"]]) == (3, ["a"])
-
-
-def test_versions__agree() -> None:
-    lines = (ROOT / "CITATION.cff").read_text(encoding="utf-8").splitlines()
-    assert f"version: {__version__}" in lines
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert project["version"] == __version__

@@ -1,14 +1,15 @@
 """What is installed: one package, complete, that lives beside others of the names of its parts."""
 
-import os
+import re
 import shutil
 import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
 import pytest
-from support.program import ROOT
+from support.program import ROOT, run_python
+
+from multigpu import __version__
 
 FOREIGN = ("kernels", "cluster")  # published packages of other people have these names
 SOURCES = {".py", ".cu", ".cuh", ".html", ".j2", ".typed", ".md", ".toml", ".txt"}
@@ -38,12 +39,9 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def built(checkout: Path, kind: str, folder: Path) -> Path:
     """Return the wheel or sdist that setuptools makes of a checkout."""
     code = f"from setuptools import build_meta; print(build_meta.build_{kind}({str(folder)!r}))"
-    run = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=checkout, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
-    assert run.returncode == 0, run.stderr[-2000:]
-    return folder / run.stdout.split()[-1]
+    ended = run_python("-c", code, cwd=checkout, env={"PYTHONPATH": ""})
+    assert ended.status == 0, ended.err[-2000:]
+    return folder / ended.out.split()[-1]
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +55,18 @@ def kernel_sources() -> set[str]:
         for path in (ROOT / "kernels").rglob("*")
         if path.suffix in (".cu", ".cuh")
     }
+
+
+def test_versions__agree(wheel: Path) -> None:
+    assert wheel.name.startswith(f"multigpu-{__version__}-")
+    assert f"\nversion: {__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\n## [{__version__}] - " in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_ruff__has_one_version() -> None:
+    hooks = (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8")
+    (version,) = re.findall(r"rev: v([0-9.]+)\n", hooks)
+    assert f"\nruff=={version} " in (ROOT / "requirements" / "dev.txt").read_text(encoding="utf-8")
 
 
 def test_wheel__has_one_package_with_everything(wheel: Path) -> None:
@@ -108,13 +118,9 @@ def site(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(site: Path, folder: Path, *arguments: str) -> str:
     """Return what a Python that finds the modules in `site` prints."""
     folder.mkdir(exist_ok=True)
-    ended = subprocess.run(
-        [sys.executable, *arguments],
-        cwd=folder, env={**os.environ, "PYTHONPATH": str(site)}, capture_output=True, text=True,
-        timeout=280, check=False,
-    )  # fmt: skip
-    assert ended.returncode == 0, ended.stderr
-    return ended.stdout
+    ended = run_python(*arguments, cwd=folder, env={"PYTHONPATH": str(site)}, timeout=280)
+    assert ended.status == 0, ended.err
+    return ended.out
 
 
 def test_foreign_packages__go_on_working(site: Path, tmp_path: Path) -> None:
