@@ -218,8 +218,8 @@ def _check_plain_search(bench: Bench, count: int, rows: list[str]) -> None:
     field, search = field_of(grid, options), search_of(options)
     (source,), _ = open_sources([str(library(bench.folder, count))], skip=False)
     some = next(read_records(0, source))[:CHECKED]
-    loaded = LigandLoader(sources=[source], types=grid.types, search=search).load([some], first=0)
-    plain = reference.Searcher(field, search).best(loaded.ligands)
+    loaded = LigandLoader(sources=[source], types=grid.types).load([some], first=0)
+    plain = reference.Searcher(field, search).best(loaded.bodies)
     claimed = [float(row.split("\t")[2]) for row in rows]
     require(plain.score.tolist() == claimed, f"the plain search scores {plain.score}: {claimed}")
 

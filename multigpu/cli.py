@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 import click
 
-from multigpu import __version__
+from multigpu import __version__, citation
 from multigpu.errors import Failure, UsageError, options_spelled, printable
 from multigpu.run.declarations import flag
 from multigpu.run.signals import ENDED_BY, describe, signal_of, stop_listening
@@ -33,13 +33,10 @@ TOOLS = {
 COMMANDS = WORKLOADS | TOOLS
 VERSION = click.version_option(__version__, "-V", "--version", prog_name="multigpu")
 CITATION = f"""\
-multigpu {__version__}, by the maintainers of multigpu (Apache License 2.0).
+{citation.PROGRAM}
 
 Please cite the program with its version, and for copy numbers the model:
-Klambauer G, Schwarzbauer K, Mayr A, Clevert D-A, Mitterecker A, Bodenhofer U, Hochreiter S:
-cn.MOPS: mixture of Poissons for discovering copy number variations in next-generation
-sequencing data with a low false discovery rate. Nucleic Acids Research 40(9): e69, 2012.
-doi:10.1093/nar/gks003"""
+{citation.CN_MOPS}"""
 
 
 class LazyGroup(click.Group):

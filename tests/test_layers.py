@@ -24,6 +24,10 @@ MAY_IMPORT = {
     "multigpu/formats": (
         "multigpu.formats", "multigpu.errors", "multigpu.cluster", "multigpu.kernels",
     ),
+    "multigpu/report": (
+        "multigpu.report", "multigpu.run", "multigpu.citation", "multigpu.errors",
+        "multigpu.__version__",
+    ),
 }  # fmt: skip
 OURS = {"multigpu", "cluster", "kernels"}
 HEAVY = {

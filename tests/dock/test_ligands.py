@@ -1,6 +1,5 @@
 """Records to ligands: drawings, missing hydrogens, salts, side chains of a receptor."""
 
-import logging
 from pathlib import Path
 from typing import Any
 
@@ -147,24 +146,11 @@ def test_dock__notes_ligands_without_hydrogens(
     """The note comes once, whether ligands are read alone or together."""
     bare, whole = sdf("bare", "3D", "0.5000", last="F"), sdf("whole", "3D", "0.5000")
     Path("a.sdf").write_text((bare + whole + bare) * copies)
-    with caplog.at_level(logging.WARNING):
-        assert dock("-o", "poses.sdf", "--max-chunk-bytes", "3000", of="a.sdf") == 0
+    assert dock("-o", "poses.sdf", "--max-chunk-bytes", "3000", of="a.sdf") == 0
     count = f"{2 * copies} of {3 * copies} ligands"
     (message,) = caplog.messages
     assert message.startswith(f"multigpu: {count} have no hydrogens and were docked without them")
     assert "obabel IN -O OUT -h" in message
-
-
-@pytest.mark.parametrize("center", ["15", "1,2", "a,b,c"])
-def test_dock__shows_how_a_center_is_written(
-    dock: Dock, center: str, library: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    import click
-
-    with pytest.raises(click.BadParameter) as caught:
-        dock("--center", center, "53", "16")
-    wanted = f"expected X,Y,Z, e.g. --center 15.2,53.9,16.9; got '{center}'"
-    assert caught.value.message == wanted
 
 
 # ---- several molecules in a record --------------------------------------------------------------
@@ -239,8 +225,7 @@ def test_salt__is_docked_without_its_ion_in_every_format(
 ) -> None:
     Path(name).write_text(RECORDS[name])
     layout = name.rpartition(".")[2]
-    with caplog.at_level(logging.WARNING):
-        assert dock("-o", f"poses.{layout}", of=name) == 0
+    assert dock("-o", f"poses.{layout}", of=name) == 0
     assert "multigpu: 1 of 1 ligand was docked without other atoms" in caplog.text
     pose = Path(f"poses.{layout}").read_bytes()
     molecule = parse(pose, layout)
@@ -296,8 +281,7 @@ def test_side_chains__are_not_docked(
     Path("alone.pdbqt").write_text(f"MODEL 1\n{alone}ENDMDL\n" * copies)
     Path("beside.pdbqt").write_text(f"MODEL 1\n{alone}{SIDE_CHAIN}ENDMDL\n" * copies)
     assert dock("-o", "wanted.pdbqt", of="alone.pdbqt") == 0
-    with caplog.at_level(logging.WARNING):
-        assert dock("-o", "poses.pdbqt", "--fragments", "skip", of="beside.pdbqt") == 0
+    assert dock("-o", "poses.pdbqt", "--fragments", "skip", of="beside.pdbqt") == 0
     assert "side chains of a receptor (BEGIN_RES)" in caplog.text
     assert Path("poses.pdbqt").read_bytes() == Path("wanted.pdbqt").read_bytes()
 

@@ -3,13 +3,12 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from multigpu.formats.tables.batch import PoseBatch
 from multigpu.run.functions import function_of
 from multigpu.run.values import journal_path
 from multigpu.workloads.dock.job import DockJob
-from multigpu.workloads.dock.output.error_table import Skipped
-from multigpu.workloads.dock.output.score_table import to_arrow
+from multigpu.workloads.dock.parts import Skipped
 from multigpu.workloads.dock.request import DockRequest
+from multigpu.workloads.dock.rows import PoseBatch, to_arrow
 
 if TYPE_CHECKING:
     import pandas as pd

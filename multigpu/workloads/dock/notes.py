@@ -1,16 +1,13 @@
 """Notes that the user of a docking job should read although nothing is wrong."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from multigpu.errors import option
 from multigpu.formats.molecules.autodock import NO_MAP
 from multigpu.formats.molecules.pockets import Pocket
 from multigpu.kernels.rotation import PENALTY
 from multigpu.workloads.dock.options import POSE_RATE
-
-if TYPE_CHECKING:
-    from multigpu.workloads.dock.job import DockStats
+from multigpu.workloads.dock.stats import DockStats
 
 MANY_POSES = 1 << 30
 CPU_RATE = 1 << 20  # poses a second on one core, about
@@ -22,7 +19,7 @@ OUTSIDE = {
 }
 
 
-def _of(stats: "DockStats", count: int, one: str, more: str) -> str:
+def _of(stats: DockStats, count: int, one: str, more: str) -> str:
     """Return how many of the ligands, and what follows of one or of more."""
     noun = "ligand" if stats.ligands == 1 else "ligands"
     return f"{count:,} of {stats.ligands:,} {noun} {one if count == 1 else more}"
@@ -38,13 +35,13 @@ def search_notes(poses: int) -> Iterator[str]:
         )
 
 
-def absent_map_notes(stats: "DockStats", pocket: Pocket) -> Iterator[str]:
+def absent_map_notes(stats: DockStats, pocket: Pocket) -> Iterator[str]:
     """Yield a note where ligands were skipped and the pocket's file names maps that are missing."""
     if pocket.absent and any(each.reason.startswith(NO_MAP) for each in stats.skipped):
         yield f"{pocket.path} names maps of {', '.join(pocket.absent)}, which are not there"
 
 
-def result_notes(stats: "DockStats", pocket: Pocket, outside: str, centered: bool) -> Iterator[str]:
+def result_notes(stats: DockStats, pocket: Pocket, outside: str, centered: bool) -> Iterator[str]:
     """Yield a note for everything that the user probably did not mean.
 
     outside   what atoms outside of the grid score: a key of OUTSIDE

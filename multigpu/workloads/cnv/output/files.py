@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from multigpu.cluster.engine.output import failures_named
 from multigpu.errors import several
+from multigpu.report.page import Provenance
 from multigpu.workloads.cnv import report
 from multigpu.workloads.cnv.job import CnvJob
 from multigpu.workloads.cnv.normalization import cores
@@ -39,7 +40,8 @@ def run_to_folder(job: CnvJob, folder: Path, outputs: CnvOutput, request: CnvReq
             controls = request.control_samples.paths if request.control_samples else ()
             inputs = [*request.cases.paths, *(f"{path} (controls)" for path in controls)]
             counting = request.counting_parameters
-            page = report.render(result, palette, inputs=inputs, counting=counting)
+            made = Provenance.of_this_run()
+            page = report.render(result, palette, inputs=inputs, counting=counting, provenance=made)
             (folder / REPORT).write_bytes(page)
         if outputs.plots:
             (folder / FIGURES).mkdir()

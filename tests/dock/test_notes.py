@@ -1,15 +1,60 @@
-"""Atoms outside of the grid: what they score by default, and where that is said."""
+"""What the user probably did not mean is said."""
 
-import logging
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from support.docked import Dock, table
+from support.docked import COUNT, Dock, table
 
 import multigpu
 from multigpu.formats.molecules.pockets import Pocket, read_pocket
+from multigpu.workloads.dock.notes import search_notes
+from multigpu.workloads.dock.options import DockOptions
+from multigpu.workloads.dock.plan import search_of
+
+pytestmark = pytest.mark.process  # runs whole jobs
+
+
+def test_search__that_takes_hours_is_estimated() -> None:
+    (note,) = search_notes(search_of(DockOptions(precision=0.17)).stop)
+    assert note.startswith("9,501,187,032 poses of each ligand are tried: about 2.5 hours of a CPU")
+    assert "core, or 0.79 seconds of a GPU (precision is in degrees" in note
+    assert list(search_notes(search_of(DockOptions()).stop)) == []
+
+
+@pytest.mark.parametrize("kind", ["scores", "rounded", "turned", "walls"])
+def test_grid__of_energies_is_noted(
+    dock: Dock, library: Path, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One whose best places are below 0, or which has high walls and shallow wells."""
+    arrays = dict(np.load(library / "pocket.npz"))
+    if kind == "turned":
+        arrays["grid"] = -np.abs(arrays["grid"]) - 1
+    if kind == "rounded":  # scores that a transform has left a little below 0
+        arrays["grid"] = np.maximum(arrays["grid"], 0) - 1e-6
+    if kind == "walls":
+        arrays["grid"] = np.where(arrays["grid"] > 0, -arrays["grid"], 1e5)
+    np.savez("p.npz", **arrays)
+    assert dock("-o", "poses.sdf", "--center", "0,0,0", pocket="p.npz") == 0
+    assert ("if they are energies, turn their sign" in caplog.text) is (kind in ("turned", "walls"))
+
+
+def test_dock__notes_centroids_and_atoms_outside_of_the_grid(
+    dock: Dock, caplog: pytest.LogCaptureFixture
+) -> None:
+    dock("-o", "poses.sdf", "--center", "0,0,28.625")
+    assert caplog.messages[0] == "multigpu: the center lies 20 Å outside of the grid"
+    assert caplog.messages[-1].startswith(f"multigpu: the best poses of {COUNT} of {COUNT} ligands")
+    Path("far.xyz").write_text("1\nnear\nC 0 0 0\n1\nfar\nC 18.625 0 0\n")
+    dock("-o", "poses.sdf", of="far.xyz")
+    beside, reaching = caplog.messages[-2:]
+    assert "--center 0,0,0 puts all in its middle" in beside
+    assert "1 of 2 ligands has its centroid outside of the grid, up to 10 Å (far)" in beside
+    assert "of 1 of 2 ligands have atoms outside of the grid, up to 1 (far)" in reaching
+
+
+# ---- atoms outside of the grid -----------------------------------------------------------------
 
 BIOTIN = 18  # atoms
 
@@ -71,23 +116,18 @@ def test_plain_grid__clamps_as_ever(dock: Dock) -> None:
     assert {row["atoms_outside"] for row in rows} > {"0"}
 
 
-def test_note__says_how_atoms_outside_score(
+def test_note__says_how_atoms_outside_score_where_there_are_some(
     dock: Dock, maps: str, biotin: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    where = ("--center", "80,-7.5,-11.2")
-    with caplog.at_level(logging.WARNING):
-        dock("-o", "poses.pdbqt", *where, of=biotin, pocket=maps)
-        dock("-o", "poses.pdbqt", *where, "--outside", "zero", of=biotin, pocket=maps)
-    said = "have atoms outside of the grid, up to 18 (ligand_turned); these score"
-    first, second = [message for message in caplog.messages if said in message]
-    assert "-1,000 for each Å² from its middle: see the column atoms_outside" in first
-    assert "score nothing:" in second
-
-
-def test_note__is_not_there_where_all_best_poses_are_inside(
-    dock: Dock, maps: str, biotin: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    with caplog.at_level(logging.WARNING):
-        assert dock("-o", "poses.pdbqt", of=biotin, pocket=maps) == 0
+    assert dock("-o", "poses.pdbqt", of=biotin, pocket=maps) == 0
     assert caplog.messages == []
     assert table("poses.scores.tsv")[0]["atoms_outside"] == "0"
+    said = "have atoms outside of the grid, up to 18 (ligand_turned); these score"
+    for options, how in (
+        ((), "-1,000 for each Å² from its middle"),
+        (("--outside", "zero"), "nothing"),
+    ):
+        caplog.clear()
+        dock("-o", "poses.pdbqt", "--center", "80,-7.5,-11.2", *options, of=biotin, pocket=maps)
+        (note,) = [message for message in caplog.messages if said in message]
+        assert f"{said} {how}: see the column atoms_outside" in note

@@ -4,8 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from multigpu.formats.tables.batch import PoseBatch
-from multigpu.workloads.dock.output.score_table import FORMATS, as_tsv, to_arrow
+from multigpu.workloads.dock.rows import FORMATS, PoseBatch, as_tsv, to_arrow
 
 NAN = float("nan")
 

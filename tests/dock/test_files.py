@@ -49,22 +49,22 @@ def test_tables__have_the_name_of_the_poses_without_its_suffix(path: str, name: 
     assert tables_beside(path) == (f"{name}.scores.tsv", f"{name}.errors.tsv")
 
 
-def test_folder__named_by_a_link_is_replaced_and_the_link_stays(tmp_path: Path) -> None:
-    (tmp_path / "poses").mkdir()
+def test_folder__takes_the_place_of_an_empty_one_and_of_what_a_killed_run_left(
+    tmp_path: Path,
+) -> None:
+    """It is private while it is made. A link to it stays."""
+    (tmp_path / "poses").mkdir(0o700)
     (tmp_path / "link").symlink_to(tmp_path / "poses")
-    write(tmp_path / "link", "a")
+    (tmp_path / ".poses.part").mkdir(0o700)
+    (tmp_path / ".poses.part" / LOCK).touch()
+    (tmp_path / ".poses.part" / "old.sdf").touch()
+    with pose_output(f"{tmp_path}/link/") as poses:
+        poses.write(docked("a"))
+        assert (tmp_path / ".poses.part").stat().st_mode & 0o777 == 0o700
+    assert (tmp_path / "poses").stat().st_mode & 0o777 == 0o700
     assert (tmp_path / "link").is_symlink()
     assert left(tmp_path / "poses") == ["a.sdf"]
     assert left(tmp_path) == ["link", "poses"]
-
-
-def test_folder__takes_the_place_of_what_a_killed_run_left(tmp_path: Path) -> None:
-    (tmp_path / ".poses.part").mkdir()
-    (tmp_path / ".poses.part" / LOCK).touch()
-    (tmp_path / ".poses.part" / "old.sdf").touch()
-    write(tmp_path / "poses", "a")
-    assert left(tmp_path) == ["poses"]
-    assert left(tmp_path / "poses") == ["a.sdf"]
 
 
 def test_folder__of_this_name_that_is_not_ours_is_refused_and_left(tmp_path: Path) -> None:
@@ -75,16 +75,6 @@ def test_folder__of_this_name_that_is_not_ours_is_refused_and_left(tmp_path: Pat
         write(tmp_path / "poses", "a")
     assert left(tmp_path) == [".poses.part", "mine"]
     assert left(tmp_path / "mine") == ["kept"]
-
-
-def test_folder__is_private_while_it_is_made_and_has_the_mode_of_an_empty_one(
-    tmp_path: Path,
-) -> None:
-    (tmp_path / "poses").mkdir(0o700)
-    with pose_output(f"{tmp_path}/poses/") as poses:
-        poses.write(docked("a"))
-        assert (tmp_path / ".poses.part").stat().st_mode & 0o777 == 0o700
-    assert (tmp_path / "poses").stat().st_mode & 0o777 == 0o700
 
 
 def test_folder__that_another_run_writes_is_refused(tmp_path: Path) -> None:

@@ -1,10 +1,11 @@
-"""Docking to and from PDBQT, in maps of AutoGrid."""
+"""Poses to and from PDBQT, in maps of AutoGrid."""
 
 from pathlib import Path
 
 import numpy as np
 import pytest
 from rdkit import Chem
+from rdkit.Chem import AllChem
 from support.docked import SOME_SKIPPED, Dock, table
 from support.pocket_texts import autogrid
 
@@ -22,8 +23,6 @@ def maps(tmp_path: Path) -> str:
 
 
 def embedded(smiles: str) -> str:
-    from rdkit.Chem import AllChem
-
     molecule = Chem.AddHs(Chem.MolFromSmiles(smiles))
     assert AllChem.EmbedMolecule(molecule, randomSeed=7) == 0
     return str(Chem.MolToMolBlock(molecule)) + "$$$$\n"
@@ -63,35 +62,39 @@ def test_dock__takes_opened_macrocycles_as_carbons_without_their_glue(
     assert Path("poses/glued.pdbqt").read_text().count("G0") == 4
 
 
-def test_dock__without_a_map_of_waters_says_what_they_are(dock: Dock, maps: str) -> None:
-    row = "HETATM{:5d}  X   LIG A   1    {:8.3f}   0.000   0.000  1.00  0.00     0.000 {}\n"
-    Path("a.pdbqt").write_text(row.format(1, 0.0, "C") + row.format(2, 3.0, "W") + "END\n")
-    Path("b.pdbqt").write_text(row.format(1, 0.0, "C") + "END\n")
-    assert dock("-o", "poses.pdbqt", of="a.pdbqt b.pdbqt", pocket=maps) == SOME_SKIPPED
-    (error,) = table("poses.errors.tsv")
-    assert error["reason"].startswith("no map of atom type W: the pocket has A, C, OA, HD; W are")
+ROW = "HETATM{:5d}  X   LIG A   1    {:8.3f}   0.000   0.000  1.00  0.00     0.000 {}\n"
 
 
-def test_dock__skips_poses_whose_bonds_do_not_follow(dock: Dock, maps: str) -> None:
-    row = "HETATM{:5d}  X   LIG A   1    {:8.3f}   0.000   0.000  1.00  0.00     0.000 {}\n"
-    bad = row.format(1, 0, "C") + row.format(2, 1.42, "A") + row.format(3, 2.58, "C")
-    Path("bad.pdbqt").write_text(f"{bad}END\n")
-    Path("good.pdbqt").write_text(row.format(1, 0, "C") + row.format(2, 1.42, "OA") + "END\n")
-    assert dock("-o", "poses.sdf", of="bad.pdbqt good.pdbqt", pocket=maps) == SOME_SKIPPED
-    (error,) = table("poses.errors.tsv")
-    assert error["reason"].startswith("its bond orders do not follow from its places")
+def record(*atoms: tuple[float, str]) -> str:
+    """Return a ligand of atoms along x, each with its type."""
+    return "".join(ROW.format(i, *atom) for i, atom in enumerate(atoms, 1)) + "END\n"
 
 
-def test_dock__needs_only_the_maps_of_types_that_ligands_have(
-    dock: Dock, maps: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    Path(maps).with_name("p.A.map").unlink()
-    row = "HETATM{:5d}  X   LIG A   1    {:8.3f}   0.000   0.000  1.00  0.00     0.000 {}\n"
-    for kind in ("A", "C"):
-        Path(f"{kind}.pdbqt").write_text(row.format(1, 0.0, kind) + "END\n")
-    assert dock("-o", "one.pdbqt", of="C.pdbqt", pocket=maps) == 0
+@pytest.mark.parametrize(
+    ("bad", "output", "removed", "reason", "notes"),
+    [
+        (record((0, "C"), (3, "W")), "p.pdbqt", "",
+         "no map of atom type W: the pocket has A, C, OA, HD; W are", []),
+        (record((0, "C"), (1.42, "A"), (2.58, "C")), "p.sdf", "",
+         "its bond orders do not follow from its places", []),
+        (record((0, "A")), "p.pdbqt", "A", "no map of atom type A: the pocket has C, OA, HD",
+         ["multigpu: {} names maps of A, which are not there"]),
+        (record((0, "Br"), (5, "C"), (9, "Zn")), "p.pdbqt", "",
+         "no map of atom type Br, Zn: the pocket has A, C, OA, HD", []),
+    ],
+)  # fmt: skip
+def test_dock__skips_what_its_maps_or_its_output_have_no_room_for(
+    dock: Dock, maps: str, caplog: pytest.LogCaptureFixture, bad: str, output: str, removed: str,
+    reason: str, notes: list[str],
+) -> None:  # fmt: skip
+    """Of an absent map nothing is said where no ligand needs it."""
+    Path("bad.pdbqt").write_text(bad)
+    Path("good.pdbqt").write_text(record((0, "C"), (1.42, "OA")))
+    if removed:
+        Path(maps).with_name(f"p.{removed}.map").unlink()
+    assert dock("-o", "good.sdf", of="good.pdbqt", pocket=maps) == 0
     assert caplog.messages == []
-    assert dock("-o", "two.pdbqt", of="A.pdbqt C.pdbqt", pocket=maps) == SOME_SKIPPED
-    assert caplog.messages == [f"multigpu: {maps} names maps of A, which are not there"]
-    (error,) = table("two.errors.tsv")
-    assert error["reason"] == "no map of atom type A: the pocket has C, OA, HD"
+    assert dock("-o", output, of="bad.pdbqt good.pdbqt", pocket=maps) == SOME_SKIPPED
+    (error,) = table("p.errors.tsv")
+    assert error["reason"].startswith(reason)
+    assert caplog.messages == [note.format(maps) for note in notes]
