@@ -134,3 +134,7 @@ $(VENV)/.installed-%: requirements/%.txt pyproject.toml | $(VENV)/.created
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps --requirement $<
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
+
+.PHONY: reference
+reference:  ## write docs/options.md again, from the declarations
+	$(BIN)/python -m multigpu.tools.reference > docs/options.md
