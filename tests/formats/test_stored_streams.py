@@ -12,11 +12,11 @@ from pathlib import Path
 import fsspec
 import pytest
 from support.program import ROOT
-from support.stored import READS, STORED, TRUNCATED, content
+from support.stored import READS, STORED, TRUNCATED, content, expand, inspect_source
 
 from multigpu.errors import InputError
 from multigpu.formats.storage import stored_streams
-from multigpu.formats.storage.sources import blocks, expand, inspect_source
+from multigpu.formats.storage.sources import blocks
 
 
 @pytest.fixture(autouse=True)
@@ -84,8 +84,10 @@ def test_stdin__of_a_slow_writer_is_read_to_its_end(compression: str) -> None:
     code = (
         "import os, sys\n"
         "os.set_blocking(0, False)\n"
-        "from multigpu.formats.storage.sources import inspect_source, blocks\n"
-        "for block in blocks(inspect_source('-'), 10_000): sys.stdout.buffer.write(block)\n"
+        "from multigpu.formats.sequences.registry import SEQUENCES\n"
+        "from multigpu.formats.storage.sources import blocks, inspect_source\n"
+        "for block in blocks(inspect_source('-', SEQUENCES), 10_000):\n"
+        "    sys.stdout.buffer.write(block)\n"
     )
     command = [sys.executable, "-c", code]
     pipe = subprocess.PIPE
