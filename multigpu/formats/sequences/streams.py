@@ -3,9 +3,9 @@
 import contextlib
 import itertools
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,17 +14,11 @@ from multigpu.errors import Failure, InputError, Unreadable
 from multigpu.formats.sequences.records import Parsed, describe, empty_table
 from multigpu.formats.sequences.registry import FORMATS
 from multigpu.formats.sequences.spans import BlockSpan, StreamSpan
+from multigpu.formats.storage.read_ahead import ReadAhead
 from multigpu.formats.storage.sources import Block, Source, blocks
 from multigpu.kernels.compiled.text.records import Fault
 
-
-class Content(Protocol):
-    """Blocks of bytes of a stream, in order."""
-
-    def __next__(self) -> Block: ...
-
-    def close(self) -> None:
-        """Read nothing more."""
+Content = Generator[Block] | ReadAhead[Block]
 
 
 def block_spans(

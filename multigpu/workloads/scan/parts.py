@@ -67,7 +67,7 @@ class RowStats:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ScanPart:
-    """What was found in one span. Samples count from the first record that begins in the span.
+    """Findings of one span. Samples count from the first record that begins in the span.
 
     source        number of the sample file
     number        of the span in the file

@@ -33,7 +33,7 @@ class Sink(Protocol[T_co]):
 
     @property
     def name(self) -> str:
-        """What a journal says of the payloads in it: other ones have another name."""
+        """Name of the payloads in a journal: other ones have another name."""
 
     @property
     def cigars(self) -> bool:

@@ -1,1 +1,1 @@
-"""What a scan writes: one class an output, formats of rows by name in `registry`."""
+"""Outputs of a scan: one class an output, formats of rows by name in `registry`."""

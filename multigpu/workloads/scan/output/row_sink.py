@@ -1,4 +1,4 @@
-"""What all outputs have in common that write rows to one file."""
+"""Outputs that write rows to one file, and formats of these."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
