@@ -9,7 +9,7 @@ piece that it ends in (see `multigpu.kernels.scan.approximate.pieces`).
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +45,36 @@ class Matches:
     ambiguous: NDArray[np.int32]
 
 
-class Search(ABC):
+class Portion(Protocol):
+    """Bases that a search is asked about.
+
+    begin  where they begin in the portion that this one is a half of
+    """
+
+    @property
+    def chunk(self) -> Chunk: ...
+
+    @property
+    def begin(self) -> int: ...
+
+
+class Scanner(Protocol):
+    """A scanner of a kernel, on the device of this thread; its `scan` is that of each kernel."""
+
+    @property
+    def scan(self) -> Callable[..., Any]: ...
+
+    def seconds(self) -> dict[str, float]:
+        """Return how long the steps of this thread's last scan took on the device."""
+
+    def close(self) -> None:
+        """Free the memory on the device."""
+
+
+PortionT = TypeVar("PortionT", bound=Portion)
+
+
+class SignatureSearch(ABC, Generic[PortionT]):
     """A search for the signatures on a device.
 
     overlap   bases that a piece of a record extends over its border
@@ -54,36 +83,35 @@ class Search(ABC):
 
     overlap: int
     allocate: Allocate
-    _scanner: Any  # of a kernel, on this device
+    _scanner: Scanner
     _buffers: Buffers  # for letters that are a choice of those loaded
 
     def __init__(self, patterns: Patterns, options: ScanOptions) -> None:
         self.patterns, self._options = patterns, options
 
     @abstractmethod
-    def whole(self, pieces: Pieces) -> Any:
+    def whole(self, pieces: Pieces) -> PortionT:
         """Return the portion with all bases of the pieces that may have matches."""
 
     @abstractmethod
-    def halves(self, portion: Any) -> Sequence[Any]:
+    def halves(self, portion: PortionT) -> Sequence[PortionT]:
         """Return two portions that together have the hits of this one, or none for a small one."""
 
     @abstractmethod
-    def find(self, portion: Any) -> ErrorHits:
+    def find(self, portion: PortionT) -> ErrorHits:
         """Return the hits in a portion. Raises BadBaseError at the first illegal letter."""
 
     @abstractmethod
-    def join(self, halves: Sequence[Any], hits: Sequence[ErrorHits]) -> ErrorHits:
+    def join(self, halves: Sequence[PortionT], hits: Sequence[ErrorHits]) -> ErrorHits:
         """Return the hits of a portion from those of its halves."""
 
     @abstractmethod
-    def matches(self, pieces: Pieces, portion: Any, hits: ErrorHits) -> Matches:
+    def matches(self, pieces: Pieces, portion: PortionT, hits: ErrorHits) -> Matches:
         """Return the matches that the options ask for, from the hits of all of the pieces."""
 
     def seconds(self) -> dict[str, float]:
         """Return how long the steps of this thread's last search took on the device."""
-        seconds: dict[str, float] = self._scanner.seconds()
-        return seconds
+        return self._scanner.seconds()
 
     def _short_gaps(self, chunk: Chunk) -> ShortGaps | None:
         """Return the records with shorter runs of N where some are longer than matches by far."""
@@ -91,10 +119,10 @@ class Search(ABC):
             return None
         return ShortGaps.find(chunk, max(LEAST_GAP, 2 * (self.overlap + 1)), self._buffers)
 
-    def give_back(self, portion: Any) -> None:
+    def give_back(self, pieces: Pieces, portion: PortionT) -> None:
         """Let the memory of a portion made by `whole` be used for others."""
-        if portion.origin is not None:
-            self._buffers.give(portion.origin.chunk.letters)
+        if portion.chunk.letters is not pieces.letters:
+            self._buffers.give(portion.chunk.letters)
 
     def close(self) -> None:
         """Free the memory on the device, and the buffers."""
@@ -102,7 +130,9 @@ class Search(ABC):
         self._buffers.clear()
 
 
-def open_search(place: Place, signatures: Signatures, options: ScanOptions, bases: float) -> Search:
+def open_search(
+    place: Place, signatures: Signatures, options: ScanOptions, bases: float
+) -> SignatureSearch[Any]:
     """Return the search that the options ask for; `bases` are expected to be searched."""
     kind = EditSearch if options.max_edits else PlaceSearch
     return kind(place, patterns_of(signatures, options), options, bases)
@@ -128,7 +158,7 @@ class PlacePortion:
         return self.half.begin if self.half else 0
 
 
-class PlaceSearch(Search):
+class PlaceSearch(SignatureSearch[PlacePortion]):
     """The search for matches as long as their signatures: exact ones, or with mismatches."""
 
     def __init__(
@@ -209,7 +239,7 @@ class EditWhole(EditPortion):
     origin: ShortGaps | None = None
 
 
-class EditSearch(Search):
+class EditSearch(SignatureSearch[EditPortion]):
     """The search for matches with insertions and deletions."""
 
     def __init__(
@@ -245,7 +275,7 @@ class EditSearch(Search):
     def join(self, halves: Sequence[EditPortion], hits: Sequence[ErrorHits]) -> ErrorHits:
         return join_halves(halves, hits)
 
-    def matches(self, pieces: Pieces, portion: EditWhole, hits: ErrorHits) -> Matches:
+    def matches(self, pieces: Pieces, portion: EditPortion, hits: ErrorHits) -> Matches:
         options, strands, chunk = self._options, self.patterns.strands, portion.chunk
         if options.max_ambiguous is None:
             hits = hits.chosen(options.hits, strands, by_end=True)
@@ -253,7 +283,7 @@ class EditSearch(Search):
             chunk.offsets, chunk.letters, self.patterns, self._limits, hits, self._strict
         )
         hits = replace(hits, start=alignments.start)
-        if portion.origin is not None:
+        if isinstance(portion, EditWhole) and portion.origin is not None:
             hits = portion.origin.in_records(hits)
         ambiguous = _count_ambiguous(pieces, hits)
         number = np.arange(len(hits))
@@ -286,7 +316,7 @@ def _most_ambiguous(hits: ErrorHits, options: ScanOptions) -> NDArray[np.int64]:
 
 def open_scanner(
     place: Place, patterns: Patterns, rules: Rules, bases: float
-) -> tuple[Any, Allocate]:
+) -> tuple[Scanner, Allocate]:
     """Return the scanner for this thread's device, and what allocates memory for the letters."""
     if place.gpu is None:
         from multigpu.kernels.scan import cpu
@@ -300,7 +330,7 @@ def open_scanner(
 
 def open_error_scanner(
     place: Place, patterns: Patterns, limits: Limits, **kind: Any
-) -> tuple[Any, Allocate]:
+) -> tuple[Scanner, Allocate]:
     """Return the scanner for this thread's device, and what allocates memory for the letters.
 
     kind  see `multigpu.kernels.scan.approximate.cpu.Scanner`
