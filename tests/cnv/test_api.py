@@ -14,7 +14,7 @@ import multigpu
 from multigpu import UsageError
 from multigpu.formats.tables import arrow
 from multigpu.formats.tables.counts import Counts, write_counts
-from multigpu.workloads.cnv.result import CnvResult
+from multigpu.workloads.cnv.results.result import CnvResult
 
 
 def cnv(given: Any, **options: Any) -> CnvResult:

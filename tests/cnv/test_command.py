@@ -23,8 +23,8 @@ from multigpu.formats.tables.counts import Counts, read_counts, write_counts
 from multigpu.workloads.cnv.job import CnvJob
 from multigpu.workloads.cnv.options import CnvOptions
 from multigpu.workloads.cnv.output import folder as output
-from multigpu.workloads.cnv.samples.facts import read_ploidies
-from multigpu.workloads.cnv.work import STAGES
+from multigpu.workloads.cnv.samples.annotations import read_ploidies
+from multigpu.workloads.cnv.stages.chromosome import STAGES
 
 CALLS = {
     "cnvs.tsv", "cnv_regions.tsv", "segmentation.tsv", "cnvs.bed", "segments.seg", "cnvs.vcf.gz",

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from multigpu.formats.storage import shareable
-from multigpu.workloads.cnv.counts_source import (
+from multigpu.workloads.cnv.stages.counts_source import (
     Columns,
     InFile,
     InMemory,

@@ -9,7 +9,7 @@ from support.cohorts import cohort, of_sexes
 
 from multigpu import UsageError
 from multigpu.errors import several
-from multigpu.workloads.cnv.samples.facts import read_ploidies, read_sexes
+from multigpu.workloads.cnv.samples.annotations import read_ploidies, read_sexes
 from multigpu.workloads.cnv.samples.inputs import (
     SampleInput,
     check_counting,

@@ -21,7 +21,7 @@ from multigpu.formats.tables.counts import Counts
 from multigpu.run.options import RunOptions
 from multigpu.workloads.cnv.job import CnvJob
 from multigpu.workloads.cnv.options import CnvOptions, KeptResults
-from multigpu.workloads.cnv.result import CnvResult
+from multigpu.workloads.cnv.results.result import CnvResult
 
 FIXED = CnvOptions(seg_median=(0.3, -0.5))  # in place of R's two standard deviations of a track,
 # beyond which a gain of one copy does not lie where the track has a loss of both

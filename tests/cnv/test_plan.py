@@ -17,19 +17,17 @@ from multigpu.errors import UsageError
 from multigpu.formats.tables.counts import Counts, write_counts
 from multigpu.run.job import Crew
 from multigpu.run.options import RunOptions
-from multigpu.workloads.cnv.chromosome import CnvSpan
-from multigpu.workloads.cnv.counts_source import InMemory
 from multigpu.workloads.cnv.job import CnvJob
 from multigpu.workloads.cnv.options import CnvOptions, KeptResults, estimate_count_bytes
-from multigpu.workloads.cnv.plan import CnvPlan, Shape, plan_memory
+from multigpu.workloads.cnv.plan import CnvPlan, CnvSpan, Shape, plan_memory
 from multigpu.workloads.cnv.request import CnvRequest
 from multigpu.workloads.count.job import CountJob
 from multigpu.workloads.count.options import CountOptions
 
 FREE = 8 << 30  # bytes
 GENOME = [
-    CnvSpan(block=0, name="chr1", first=0, stop=600_000),
-    CnvSpan(block=1, name="chr2", first=600_000, stop=700_000),
+    CnvSpan(block=0, chrom=0, name="chr1", first=0, stop=600_000),
+    CnvSpan(block=1, chrom=1, name="chr2", first=600_000, stop=700_000),
 ]
 
 

@@ -14,16 +14,16 @@ import multigpu
 from multigpu.errors import UsageError, option
 from multigpu.formats.tables.counts import Counts
 from multigpu.run.options import RunOptions
-from multigpu.workloads.cnv import report
-from multigpu.workloads.cnv.calls import copy_numbers
-from multigpu.workloads.cnv.calls.segments import NOT_CALLED
-from multigpu.workloads.cnv.job import CnvJob, usual_copies
+from multigpu.workloads.cnv.job import CnvJob
 from multigpu.workloads.cnv.options import CnvOptions
-from multigpu.workloads.cnv.output import matrices
+from multigpu.workloads.cnv.output import report
 from multigpu.workloads.cnv.output.files import write_tables
-from multigpu.workloads.cnv.result import CnvResult, SegmentTable
+from multigpu.workloads.cnv.records import NOT_CALLED, SegmentTable
+from multigpu.workloads.cnv.results import copy_numbers, matrices
+from multigpu.workloads.cnv.results.result import CnvResult
 from multigpu.workloads.cnv.samples import sex
 from multigpu.workloads.cnv.samples.genomes import find_genome, genome_named
+from multigpu.workloads.cnv.stages.chromosome import Chromosome, Columns
 
 
 def inferred_sexes(cases: Counts, controls: Counts | None, genome: str | None) -> tuple[str, ...]:
@@ -438,15 +438,23 @@ def test_genome__that_cannot_be_as_chromosomes_are_longer_is_refused() -> None:
         find_genome("hg19", longer)
 
 
-def test_usual__of_single_samples_is_that_of_all() -> None:
+def test_usual_copies__of_single_segments_are_those_of_all_samples() -> None:
     job = CnvJob(of_sexes(**PAR), CnvOptions(), CPU, sexes=SEXES, genome="hg38")
-    usual, regions = usual_copies(job.cohort, job.spans, 2), job.cohort.regions
-    every = usual.of_intervals(regions.chrom, regions.start, regions.end)
-    assert set(every.ravel().tolist()) == {0, 1, 2}
-    sample = np.arange(len(regions)) % len(SEXES)
-    place = {"chrom": regions.chrom, "start": regions.start, "end": regions.end}
-    own = usual.of_segments(cast(SegmentTable, SimpleNamespace(**place, sample=sample)))
-    np.testing.assert_array_equal(own, every[np.arange(len(regions)), sample])
+    regions, names = job.cohort.regions, job.cohort.names
+    sample, found = np.arange(200, dtype=np.int32) % len(SEXES), set()
+    columns = Columns(
+        names=names, cases=len(names), totals=job.totals, factors=None, coverages=None
+    )
+    for span in job.spans:
+        place = regions.start[span.rows], regions.end[span.rows]
+        chromosome = Chromosome.load(span, job.values[span.rows], *place, columns, 2)
+        every = chromosome.usual_copies(*place)
+        segments = cast(SegmentTable, SimpleNamespace(start=place[0], end=place[1], sample=sample))
+        is_compared = every[0, sample] > 0
+        own = every[np.arange(200), sample]
+        assert (chromosome.usual_copies_of(segments) == own)[is_compared].all()
+        found |= set(every.ravel().tolist())
+    assert found == {0, 1, 2}
 
 
 def test_matrices__have_their_types_where_copies_go_by_sex() -> None:

@@ -18,17 +18,21 @@ from support.cohorts import cohort, result
 from multigpu.errors import UsageError
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.tables.tabix import LONGEST_TBI
-from multigpu.workloads.cnv.calls.segments import NOT_CALLED
+from multigpu.workloads.cnv.options import CnvOptions
 from multigpu.workloads.cnv.output import text_files
 from multigpu.workloads.cnv.output.colours import Colours, Palette
 from multigpu.workloads.cnv.output.files import write_tables
 from multigpu.workloads.cnv.output.vcf import check_names, write_vcf
-from multigpu.workloads.cnv.result import CnvResult, SegmentTable
-from multigpu.workloads.cnv.samples.sex import UsualCopies
+from multigpu.workloads.cnv.records import NOT_CALLED, SegmentTable
+from multigpu.workloads.cnv.results.copy_numbers import classes_by_usual_copies
+from multigpu.workloads.cnv.results.result import CnvResult
 
 
 def with_cnvs(
-    *rows: tuple[int, int, str, int], names: tuple[str, ...] = ("chr1",), **changes: Any
+    *rows: tuple[int, int, str, int],
+    names: tuple[str, ...] = ("chr1",),
+    usual: tuple[int, ...] = (2, 2, 2),
+    **changes: Any,
 ) -> CnvResult:
     """A result with CNVs (start, end, sample, class) of samples a, b, c on the last chromosome."""
     samples, count = ("a", "b", "c"), len(rows)
@@ -37,22 +41,29 @@ def with_cnvs(
     copies = np.array([row[3] for row in rows], np.int32)
     chrom = np.full(count, len(names) - 1, np.int32)
     mean = (copies - 2) / 2
-    table = SegmentTable(
+    own = np.array(usual)[sample]
+    segments = SegmentTable.uncalled(
         chrom=chrom,
         sample=sample,
+        first=np.zeros(count, np.int64),
+        stop=(end - start) // 10,
         start=start,
         end=end,
-        rows=(end - start) // 10,
         mean=mean,
         median=mean + 0.25,
+    )
+    table = replace(
+        segments,
         copy_number=copies,
-        fractional=np.full(count, np.nan),
+        shown=classes_by_usual_copies(CnvOptions())[own, copies],
         cnv=np.ones(count, np.bool_),
     )
     place = Regions(names, chrom, start, end)
     changes.setdefault("classes", np.full((count, 3), 2, np.int8))
-    changes.setdefault("usual", UsualCopies(copies=np.full((len(names), 3), 2, np.int8)))
-    return replace(result(), regions=place, samples=samples, segments=table, **changes)
+    everywhere = np.tile(np.array(usual, np.int8), (count, 1))
+    return replace(
+        result(), regions=place, samples=samples, segments=table, usual=everywhere, **changes
+    )
 
 
 def bcftools(command: str, *arguments: str) -> str:
@@ -238,8 +249,7 @@ def test_vcf__a_short_cnv_within_the_region_of_a_long_one_keeps_its_borders(
 
 def test_vcf__a_sample_by_its_sex(tmp_path: Path) -> None:
     path = tmp_path / "x.vcf.gz"
-    usual = UsualCopies(copies=np.array([[1, 2, 0]], np.int8))
-    found = with_cnvs((100, 300, "a", 1), (500, 600, "b", 3), names=("chrX",), usual=usual)
+    found = with_cnvs((100, 300, "a", 1), (500, 600, "b", 3), names=("chrX",), usual=(1, 2, 0))
     written(found, path)
     assert cells(path) == [
         ["100", "300", "<DEL>", "1:0:-0.25:-0.5", "0/0:2:.:.", ".:.:.:."],
@@ -258,10 +268,9 @@ def test_vcf__a_sample_with_a_ploidy_has_copy_numbers_and_no_genotype(tmp_path: 
 
 def test_vcf__a_sample_without_a_call_has_what_the_model_says(tmp_path: Path) -> None:
     path = tmp_path / "x.vcf.gz"
-    usual = UsualCopies(copies=np.array([[2, 2, 1]], np.int8))
     classes = np.array([[1, 0, 1], [2, 3, 2], [1, 3, 3]], np.int8)
     rows = [(100, 300, "a", 1), (500, 600, "a", 1), (700, 800, "a", 1)]
-    written(with_cnvs(*rows, names=("chrX",), usual=usual, classes=classes), path)
+    written(with_cnvs(*rows, names=("chrX",), usual=(2, 2, 1), classes=classes), path)
     own = "0/1:1:-0.25:-0.5"
     assert cells(path) == [
         ["100", "300", "<DEL>", own, "1/1:0:.:.", "1:0:.:."],
@@ -337,7 +346,6 @@ def test_vcf__without_cnvs_is_valid(tmp_path: Path) -> None:
 
 
 def test_cnvs__have_regions_length_and_the_share_of_samples_with_one_of_that_type() -> None:
-    usual = UsualCopies(copies=np.array([[2, 2, 2], [1, 1, 0]], np.int8))
     rows = [(100, 300, "a", 1), (290, 400, "b", 0), (300, 350, "c", 3), (800, 900, "a", 1)]
     columns = ("regions", "length", "frequency")
     found = with_cnvs(*rows).cnvs
@@ -345,7 +353,8 @@ def test_cnvs__have_regions_length_and_the_share_of_samples_with_one_of_that_typ
     assert [tuple(row[name] for name in columns) for row in found.to_pylist()] == [
         (20, 200, 2 / 3), (11, 110, 2 / 3), (5, 50, 1 / 3), (10, 100, 1 / 3),
     ]  # fmt: skip
-    on_y = with_cnvs((100, 300, "a", 0), (290, 400, "b", 0), names=("chr1", "chrY"), usual=usual)
+    names = ("chr1", "chrY")
+    on_y = with_cnvs((100, 300, "a", 0), (290, 400, "b", 0), names=names, usual=(1, 1, 0))
     assert on_y.cnvs["frequency"].to_pylist() == [1.0, 1.0]
 
 

@@ -256,7 +256,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def test_golden__chromosomes_that_share_a_chunk_of_the_store(
     run: Run, golden: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from multigpu.workloads.cnv.output import matrices
+    from multigpu.workloads.cnv.results import matrices
 
     monkeypatch.setattr(matrices, "CHUNK_BYTES", 64 * 8 * 8)
     folder = run("tiny_chr", "--gpus", "none")

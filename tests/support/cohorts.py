@@ -10,8 +10,8 @@ from multigpu.formats.tables.counts import Counts
 from multigpu.run.options import RunOptions
 from multigpu.workloads.cnv.job import CnvJob
 from multigpu.workloads.cnv.options import CnvOptions
-from multigpu.workloads.cnv.output import matrices
-from multigpu.workloads.cnv.result import CnvResult
+from multigpu.workloads.cnv.results import matrices
+from multigpu.workloads.cnv.results.result import CnvResult
 from multigpu.workloads.cnv.simulate import CohortDesign, Truth, simulate_cohort
 
 SMALL: dict[str, Any] = {

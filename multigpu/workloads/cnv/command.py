@@ -24,8 +24,7 @@ from multigpu.workloads.count.command import reads_found
 
 if TYPE_CHECKING:
     from multigpu.formats.tables.counts import Counts
-    from multigpu.workloads.cnv.job import CnvJob
-    from multigpu.workloads.cnv.result import CnvResult
+    from multigpu.workloads.cnv.results.result import CnvResult
     from multigpu.workloads.count.job import CountJob
 
 
@@ -51,7 +50,7 @@ def command(request: CnvRequest, outputs: CnvOutput, reporting: Reporting) -> No
         from multigpu.formats.tables.counts import write_counts
         from multigpu.workloads.cnv.opening import open_job
         from multigpu.workloads.cnv.output import files, folder, vcf
-        from multigpu.workloads.cnv.summary import write_cnv_summary
+        from multigpu.workloads.cnv.output.summary import write_cnv_summary
 
         _check_files(request, outputs, reporting)
         with folder.output_folder(outputs.output, request.resume) as hidden:
@@ -66,8 +65,7 @@ def command(request: CnvRequest, outputs: CnvOutput, reporting: Reporting) -> No
             )
             if outputs.vcf:
                 vcf.check_names(job.cohort.regions.names)
-            results = partial(_results_so_far, job)
-            with watch(job, reporting, name="cnv", results=results), job.keep_journal():
+            with watch(job, reporting, name="cnv", results=job.stats.progress), job.keep_journal():
                 result = files.run_to_folder(job, hidden, outputs, request)
                 if reporting.summary:
                     write_cnv_summary(
@@ -96,18 +94,6 @@ def _count_alignments(reporting: Reporting, job: "CountJob") -> "Counts":
     shown = replace(reporting, log_json=None, trace=None)
     with watch(job, shown, name="count", results=partial(reads_found, job)):
         return job.counts()
-
-
-def _results_so_far(job: "CnvJob") -> str:
-    """Return what a run has found so far, and the shares of its time."""
-    from multigpu.workloads.cnv.work import STAGES
-
-    found, spent = f"{job.stats.cnvs:,} CNVs", job.stats.seconds
-    total = sum(spent.get(stage, 0.0) for stage in STAGES)
-    if not total:
-        return found
-    shares = [f"{stage} {100 * spent.get(stage, 0.0) / total:.0f} %" for stage in STAGES]
-    return f"{found}; {', '.join(shares)}"
 
 
 def _print_result(result: "CnvResult", outputs: CnvOutput, reporting: Reporting) -> None:

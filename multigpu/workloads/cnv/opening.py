@@ -16,9 +16,9 @@ from multigpu.workloads.cnv.notes import (
 )
 from multigpu.workloads.cnv.options import copy_number_lanes, unused_parameter_notes
 from multigpu.workloads.cnv.request import CnvRequest
+from multigpu.workloads.cnv.samples.annotations import read_ploidies, read_sexes
 from multigpu.workloads.cnv.samples.checks import check_samples
 from multigpu.workloads.cnv.samples.cohort import Cohort
-from multigpu.workloads.cnv.samples.facts import read_ploidies, read_sexes
 from multigpu.workloads.cnv.samples.genomes import X_NAMES, find_genome
 from multigpu.workloads.cnv.samples.inputs import check_counting, rename_as_cases
 from multigpu.workloads.cnv.samples.sex import cohort_coverage
@@ -33,7 +33,7 @@ def open_inputs(
     """Return cases and controls, opened and checked, and the ploidy and the sex of each.
 
     Alignments are not counted yet: they are a job that counts them. For ploidies and sexes see
-    `samples.facts`.
+    `samples.annotations`.
 
     Raises UsageError and InputError for what cannot be a run.
     """

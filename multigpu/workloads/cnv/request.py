@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class CnvRequest(CnvOptions, CountOptions, Request, group="Input"):
     """Everything that decides on the results of a run, and how it is carried out.
 
-    For ploidies and sexes see `samples.facts`.
+    For ploidies and sexes see `samples.annotations`.
     """
 
     counts_or_bams: Any = field(metadata=declaration(

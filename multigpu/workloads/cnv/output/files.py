@@ -11,17 +11,17 @@ import pyarrow as pa
 from multigpu.cluster.engine.output import failures_named
 from multigpu.errors import several
 from multigpu.report.page import Provenance
-from multigpu.workloads.cnv import report
 from multigpu.workloads.cnv.job import CnvJob
-from multigpu.workloads.cnv.normalization import cores
 from multigpu.workloads.cnv.options import SHOWN_REGIONS, CnvOutput
-from multigpu.workloads.cnv.output import matrices, plots, text_files, vcf
+from multigpu.workloads.cnv.output import plots, report, text_files, vcf
 from multigpu.workloads.cnv.output.colours import GAIN_RED, Palette
 from multigpu.workloads.cnv.output.folder import FIGURES, REPORT, SESSION, VCF, publish, store_path
-from multigpu.workloads.cnv.output.tables import table_makers
 from multigpu.workloads.cnv.request import CnvRequest
-from multigpu.workloads.cnv.result import CnvResult
+from multigpu.workloads.cnv.results import matrices
+from multigpu.workloads.cnv.results.result import CnvResult
+from multigpu.workloads.cnv.results.tables import table_makers
 from multigpu.workloads.cnv.samples.genomes import genome_named, genome_of_regions
+from multigpu.workloads.cnv.stages.normalize import cores
 
 
 def run_to_folder(job: CnvJob, folder: Path, outputs: CnvOutput, request: CnvRequest) -> CnvResult:

@@ -10,10 +10,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from multigpu.formats.tables import arrow
-from multigpu.workloads.cnv.calls.copy_numbers import class_labels, direction
 from multigpu.workloads.cnv.output.colours import GAIN_RED, NEUTRAL, Palette
-from multigpu.workloads.cnv.output.tables import names_of
-from multigpu.workloads.cnv.result import CnvResult
+from multigpu.workloads.cnv.results.copy_numbers import class_labels, direction
+from multigpu.workloads.cnv.results.result import CnvResult
+from multigpu.workloads.cnv.results.tables import names_of
 
 CELLS = 1 << 18  # joined at a time: far below 2 GiB, which is the most Arrow joins
 TRACKS = ("cnvs.bed", "segments.seg", "cnvs.vcf.gz")
@@ -69,7 +69,7 @@ def bed(result: CnvResult, palette: Palette = GAIN_RED) -> Iterator[Text]:
         cnvs = every.take(order[begin : begin + CELLS // BED_COLUMNS])
         score = np.minimum(np.rint(np.abs(cnvs.mean) * 100), 1000).astype(int)
         sample = names_of(cnvs.sample, result.samples)
-        label = names_of(*class_labels(result.usual.shown_classes(cnvs, options), options.classes))
+        label = names_of(*class_labels(cnvs.shown, options.classes))
         chrom, place = names_of(cnvs.chrom, result.regions.names), (cnvs.start, cnvs.end)
         colour = names_of(direction(cnvs.copy_number, options) + 1, colours)
         yield lines(chrom, *place, joined(sample, label, by=":"), score, ".", *place, colour)

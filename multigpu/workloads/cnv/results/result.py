@@ -1,68 +1,35 @@
 """Results of a copy-number run over all chromosomes: the tables of its files as objects."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from multigpu.formats.alignments.regions import Regions
-from multigpu.workloads.cnv.calls.copy_numbers import direction
-from multigpu.workloads.cnv.calls.regions import count_carriers
-from multigpu.workloads.cnv.calls.segments import Columnar, Floats, Indices, Rows
 from multigpu.workloads.cnv.options import CnvOptions
-from multigpu.workloads.cnv.output import tables
-from multigpu.workloads.cnv.output.matrices import Matrices, dataset, joined
-from multigpu.workloads.cnv.output.windows import Window
-from multigpu.workloads.cnv.samples.sex import Coverage, UsualCopies
+from multigpu.workloads.cnv.records import (
+    NOT_CALLED,
+    CnvPart,
+    Copies,
+    Floats,
+    Indices,
+    Matrices,
+    RegionTable,
+    Rows,
+    SegmentTable,
+    Window,
+)
+from multigpu.workloads.cnv.results import tables
+from multigpu.workloads.cnv.results.copy_numbers import direction
+from multigpu.workloads.cnv.results.intervals import count_carriers, overlaps
+from multigpu.workloads.cnv.results.matrices import dataset, joined
+from multigpu.workloads.cnv.samples.sex import Coverage
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import xarray as xr
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class SegmentTable(Columnar):
-    """Segments by chromosome, sample and position.
-
-    chrom, sample  int32[n]    indices of their names
-    start, end     int64[n]    bases, from 0, half open
-    rows           int64[n]    regions in the segment
-    mean, median   float64[n]  of the signed I/NI
-    copy_number    int32[n]    class relative to what is usual, or NOT_CALLED; see `UsualCopies`
-    fractional     float64[n]  fractional copy number; NaN where it is not wanted
-    cnv            bool[n]     whether the segment is a CNV
-    """
-
-    chrom: Indices
-    sample: Indices
-    start: Rows
-    end: Rows
-    rows: Rows
-    mean: Floats
-    median: Floats
-    copy_number: Indices
-    fractional: Floats
-    cnv: NDArray[np.bool_]
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class RegionTable(Columnar):
-    """CNV regions by chromosome and position.
-
-    chrom        int32[n]             index of the name
-    start, end   int64[n]             bases, from 0, half open
-    copy_number  int32[n, samples]    classes to show: those of the numbers of copies
-    fractional   float64[n, samples]  fractional copy numbers; NaN where they are not wanted
-    """
-
-    chrom: Indices
-    start: Rows
-    end: Rows
-    copy_number: Indices
-    fractional: Floats
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -72,9 +39,7 @@ class CnvResult:
     regions, samples  of the input, in its order
     controls          names of the controls
     segments          all segments; `cnv` marks the CNVs
-    classes           int8[CNVs, samples]: the model's class of each sample in the inner regions of
-                      each CNV; NOT_CALLED where it is not compared
-    usual             usual copies, with which the model compares
+    classes, usual    int8[CNVs, samples]: see `CnvPart`
     sex, ploidy       of every sample, where they were given or inferred
     kept              (first region, matrices by name) of every chromosome, where they were kept
     windows           the largest CNV regions and their surroundings, for figures
@@ -88,8 +53,8 @@ class CnvResult:
     samples: tuple[str, ...]
     segments: SegmentTable
     called_regions: RegionTable
-    classes: NDArray[np.int8]
-    usual: UsualCopies
+    classes: Copies
+    usual: Copies
     robust_regions: RegionTable | None = None
     controls: tuple[str, ...] = ()
     sex: tuple[str, ...] = ()
@@ -159,16 +124,66 @@ class CnvResult:
         The samples are those that are compared on the chromosome.
         """
         cnvs = self.called
-        sign = direction(cnvs.copy_number, self.options)
+        sign, room = direction(cnvs.copy_number, self.options), int(cnvs.end.max(initial=0))
         carriers = np.zeros(len(cnvs), np.int64)
         for each in (-1, 0, 1):
             some = cnvs.take(sign == each)
-            carriers[sign == each] = count_carriers(*genome_positions(some, cnvs), some.sample)
-        compared = (self.usual.of_intervals(cnvs.chrom, cnvs.start, cnvs.end) > 0).sum(axis=1)
-        return np.asarray(carriers / compared)
+            carriers[sign == each] = count_carriers(*genome_positions(some, room), some.sample)
+        return np.asarray(carriers / (self.usual > 0).sum(axis=1))
 
 
-def genome_positions(rows: SegmentTable, cnvs: SegmentTable) -> tuple[Rows, Rows]:
-    """Return start and end of rows when chromosomes are laid end to end, with room for all CNVs."""
-    offset = rows.chrom.astype(np.int64) * int(cnvs.end.max(initial=0))
-    return offset + rows.start, offset + rows.end
+# ---- tables of all chromosomes ----------------------------------------------------------------
+
+SPECIAL = {"X": 1, "Y": 2, "M": 3, "MT": 3}  # R's order of the chromosomes that have no number
+
+
+def join_segments(parts: Sequence[CnvPart]) -> SegmentTable:
+    """Return the segments. Where there is no CNV at all nothing is called, as in R."""
+    segments = SegmentTable.joined([part.segments for part in parts])
+    if segments.cnv.any():
+        return segments
+    nothing = np.full(len(segments), NOT_CALLED, np.int32)
+    return replace(segments, copy_number=nothing, shown=nothing)
+
+
+def join_regions(
+    tables: Sequence[RegionTable], cnvs: SegmentTable, names: Sequence[str] | None = None
+) -> RegionTable:
+    """Return regions with the copy numbers of the CNVs there: of several, the first one's.
+
+    names  of chromosomes, by which R's pairs them with regions; None: their own chromosomes
+    """
+    regions = RegionTable.joined(tables)
+    if names is not None:
+        regions = replace(regions, chrom=_chromosomes_of_r(regions.chrom, names))
+    room = max(int(regions.end.max(initial=0)), int(cnvs.end.max(initial=0)))
+    places = (*genome_positions(regions, room), *genome_positions(cnvs, room))
+    for cnv, region in overlaps(*places):
+        # Of several, the one written last stays.
+        regions.copy_number[region, cnvs.sample[cnv]] = cnvs.shown[cnv]
+    return regions
+
+
+def genome_positions(table: SegmentTable | RegionTable, room: int) -> tuple[Rows, Rows]:
+    """Return start and end of rows when chromosomes of `room` bases are laid end to end."""
+    offset = table.chrom.astype(np.int64) * room
+    return offset + table.start, offset + table.end
+
+
+def _chromosomes_of_r(chrom: Indices, names: Sequence[str]) -> Indices:
+    """Return R's chromosome of every CNV region: all of them sorted, whatever the row.
+
+    This is a mistake of R's package that `--compat r` repeats; docs/cnv.md says why.
+    """
+    order = sorted(range(len(names)), key=lambda k: _level_key(names[k]))
+    ranks = np.argsort(order)
+    return chrom[np.argsort(ranks[chrom], kind="stable")]
+
+
+def _level_key(name: str) -> tuple[int, int, int, str]:
+    """Return the key of R's order: chr1, chr2, chr10, chrX, chrM, the others."""
+    group = 0 if name.startswith(("chr", "CHR")) else 1
+    rest = name if group else name[3:]
+    if rest.isascii() and rest.isdigit():
+        return group, 0, int(rest), rest
+    return group, 1 + (rest not in SPECIAL), SPECIAL.get(rest, 0), rest

@@ -15,7 +15,7 @@ from multigpu.run.summary import summary
 from multigpu.workloads.cnv.job import CnvJob
 from multigpu.workloads.cnv.output.folder import COUNTS, FILES
 from multigpu.workloads.cnv.request import CnvRequest
-from multigpu.workloads.cnv.result import CnvResult
+from multigpu.workloads.cnv.results.result import CnvResult
 
 COVERAGE_DIGITS = 4
 

@@ -5,13 +5,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from multigpu.formats.tables import arrow
-from multigpu.workloads.cnv.calls.copy_numbers import class_labels, fractional_labels
-from multigpu.workloads.cnv.calls.segments import Indices
+from multigpu.workloads.cnv.records import Indices, RegionTable, SegmentTable
+from multigpu.workloads.cnv.results.copy_numbers import class_labels, fractional_labels
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from multigpu.workloads.cnv.result import CnvResult, RegionTable, SegmentTable
+    from multigpu.workloads.cnv.results.result import CnvResult
 
 
 FRACTIONAL = "_fractional"  # end of the names of tables with fractional copy numbers
@@ -28,14 +28,13 @@ def cnv_table(result: "CnvResult", fractional: bool = False) -> "pa.Table":
 
 
 def segment_table(
-    result: "CnvResult", segments: "SegmentTable", fractional: bool = False
+    result: "CnvResult", segments: SegmentTable, fractional: bool = False
 ) -> "pa.Table":
     """Return the columns chrom start end sample median mean copy_number."""
     if fractional:
         labels = fractional_labels(segments.fractional, result.options)
     else:
-        classes = result.usual.shown_classes(segments, result.options)
-        labels = class_labels(classes, result.options.classes)
+        labels = class_labels(segments.shown, result.options.classes)
     return arrow.table(
         [
             ("chrom", names_of(segments.chrom, result.regions.names)),
@@ -49,9 +48,7 @@ def segment_table(
     )
 
 
-def region_table(
-    result: "CnvResult", regions: "RegionTable", fractional: bool = False
-) -> "pa.Table":
+def region_table(result: "CnvResult", regions: RegionTable, fractional: bool = False) -> "pa.Table":
     """Return the columns chrom start end, and the copy numbers of every sample."""
     if fractional:
         indices, labels = fractional_labels(regions.fractional, result.options)
