@@ -16,7 +16,8 @@ from common import Figure, repeated, require
 from numpy.typing import NDArray
 from processes import process, python
 
-from multigpu.formats.tables.counts import Counts, read_counts
+from multigpu.formats.tables.counts import Counts
+from multigpu.formats.tables.counts_files import read_counts
 from multigpu.kernels.cnmops import reference
 from multigpu.run.options import DEFAULT_CHUNK_BYTES, RunOptions
 from multigpu.workloads.cnv.job import CnvJob

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from multigpu.errors import Failure, InputError, UsageError
 
 if TYPE_CHECKING:
-    from multigpu.formats.tables.counts import Counts, read_counts, write_counts
+    from multigpu.formats.tables.counts import Counts
+    from multigpu.formats.tables.counts_files import read_counts, write_counts
     from multigpu.workloads.cnv.api import cnv
     from multigpu.workloads.cnv.results.result import CnvResult
     from multigpu.workloads.count.api import count
@@ -52,9 +53,9 @@ _HOMES = {
     "cnv": "workloads.cnv.api",
     "count": "workloads.count.api",
     "dock": "workloads.dock.api",
-    "read_counts": "formats.tables.counts",
+    "read_counts": "formats.tables.counts_files",
     "scan": "workloads.scan.api",
-    "write_counts": "formats.tables.counts",
+    "write_counts": "formats.tables.counts_files",
 }
 
 

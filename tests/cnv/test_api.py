@@ -13,7 +13,8 @@ from support.cohorts import SEXES, cohort, of_sexes
 import multigpu
 from multigpu import UsageError
 from multigpu.formats.tables import arrow
-from multigpu.formats.tables.counts import Counts, write_counts
+from multigpu.formats.tables.counts import Counts
+from multigpu.formats.tables.counts_files import write_counts
 from multigpu.workloads.cnv.results.result import CnvResult
 
 

@@ -19,7 +19,8 @@ from support.cohorts import cohort, of_sexes
 from support.program import Ended
 
 from multigpu import UsageError
-from multigpu.formats.tables.counts import Counts, read_counts, write_counts
+from multigpu.formats.tables.counts import Counts
+from multigpu.formats.tables.counts_files import read_counts, write_counts
 from multigpu.workloads.cnv.job import CnvJob
 from multigpu.workloads.cnv.options import CnvOptions
 from multigpu.workloads.cnv.output import folder as output

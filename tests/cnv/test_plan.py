@@ -14,7 +14,8 @@ from support.program import Run
 from multigpu.cluster.engine.plan import Capacity
 from multigpu.cluster.engine.workload import Place
 from multigpu.errors import UsageError
-from multigpu.formats.tables.counts import Counts, write_counts
+from multigpu.formats.tables.counts import Counts
+from multigpu.formats.tables.counts_files import write_counts
 from multigpu.run.job import Crew
 from multigpu.run.options import RunOptions
 from multigpu.workloads.cnv.job import CnvJob

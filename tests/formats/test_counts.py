@@ -15,8 +15,9 @@ import pytest
 
 from multigpu.errors import Failure, InputError, UsageError
 from multigpu.formats.alignments.regions import Regions, windows
-from multigpu.formats.tables import counts as counts_module
-from multigpu.formats.tables.counts import Counts, read_counts, write_counts
+from multigpu.formats.tables import counts_parquet, counts_tsv
+from multigpu.formats.tables.counts import Counts
+from multigpu.formats.tables.counts_files import read_counts, write_counts
 
 NAMES = ("a.tsv", "a.tsv.gz", "a.tsv.zst", "a.parquet", "a.pq", "a")
 
@@ -66,7 +67,8 @@ def test_tables__bytes_do_not_depend_on_pieces(
     written = table(rows=100)
     write_counts(str(tmp_path / name), written)
     whole = (tmp_path / name).read_bytes()
-    monkeypatch.setattr(counts_module, "ROWS", 7)
+    for module in (counts_parquet, counts_tsv):
+        monkeypatch.setattr(module, "ROWS", 7)
     assert same(read_counts(str(tmp_path / name)), written)
     write_counts(str(tmp_path / name), written)
     assert (tmp_path / name).read_bytes() == whole
@@ -122,7 +124,8 @@ def test_rows__are_sorted_within_chromosomes_as_they_appear(
     arrays = [[kind(value) for value in c] for kind, c in zip(kinds, columns, strict=True)]
     path = str(tmp_path / "a.parquet")
     pq.write_table(pa.table(arrays, ["chrom", "start", "end", "a"]), path)
-    monkeypatch.setattr(counts_module, "ROWS", rows_at_a_time)
+    for module in (counts_parquet, counts_tsv):
+        monkeypatch.setattr(module, "ROWS", rows_at_a_time)
     found = read_counts(path)
     assert found.regions.names == ("c", "d")
     assert found.values[:, 0].tolist() == [2, 5, 4, 1, 3]
@@ -434,9 +437,9 @@ def test_parquet__whose_chromosomes_have_no_names_is_refused(
     chrom = pa.DictionaryArray.from_arrays(indices, pa.array(names, pa.string()), safe=False)
     columns = [chrom, pa.array([0, 5]), pa.array([5, 9]), pa.array([1, 2], pa.int32())]
     batch = pa.record_batch(columns, ["chrom", "start", "end", "s"])
-    whole = counts_module._Rows.empty(2, 1, np.int32, np.empty)
+    whole = counts_parquet.CountRows.empty(2, 1, np.int32, np.empty)
     with pytest.raises(InputError, match=r"its chromosomes are damaged$"):
-        counts_module._place_rows("x.parquet", ("s",), [batch], whole, 0, 2)
+        counts_parquet._place_rows("x.parquet", ("s",), [batch], whole, 0, 2)
 
 
 def test_counts__lines_that_end_with_carriage_returns_are_named_with_what_helps(

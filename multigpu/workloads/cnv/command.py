@@ -47,7 +47,7 @@ def command(request: CnvRequest, outputs: CnvOutput, reporting: Reporting) -> No
     lanes = copy_number_lanes(sum(estimate_count_bytes(paths, request) for paths in given))
     with start_workers(request.run, reporting, lanes, prepare=prepare) as workers:
         # Workers start while the modules of the run load.
-        from multigpu.formats.tables.counts import write_counts
+        from multigpu.formats.tables.counts_files import write_counts
         from multigpu.workloads.cnv.opening import open_job
         from multigpu.workloads.cnv.output import files, folder, vcf
         from multigpu.workloads.cnv.output.summary import write_cnv_summary

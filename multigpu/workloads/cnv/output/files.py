@@ -19,7 +19,6 @@ from multigpu.workloads.cnv.output.folder import FIGURES, REPORT, SESSION, VCF, 
 from multigpu.workloads.cnv.request import CnvRequest
 from multigpu.workloads.cnv.results import matrices
 from multigpu.workloads.cnv.results.result import CnvResult
-from multigpu.workloads.cnv.results.tables import table_makers
 from multigpu.workloads.cnv.samples.genomes import genome_named, genome_of_regions
 from multigpu.workloads.cnv.stages.normalize import cores
 
@@ -67,7 +66,7 @@ def write_tables(
     genome  IGV's name; None: recognized by the lengths of chromosomes
     """
     texts = {"segments.seg": text_files.seg(result), "cnvs.bed": text_files.bed(result, palette)}
-    for name, make in table_makers(result).items():
+    for name, make in result.table_makers().items():
         texts[f"{name}.tsv"] = _table_text(make)
     with ThreadPoolExecutor(cores()) as threads:
         written = [threads.submit(_write_text, folder / name, text) for name, text in texts.items()]

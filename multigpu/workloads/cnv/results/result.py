@@ -1,13 +1,14 @@
 """Results of a copy-number run over all chromosomes: the tables of its files as objects."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from multigpu.formats.alignments.regions import Regions
+from multigpu.formats.tables import arrow
 from multigpu.workloads.cnv.options import CnvOptions
 from multigpu.workloads.cnv.records import (
     NOT_CALLED,
@@ -21,8 +22,7 @@ from multigpu.workloads.cnv.records import (
     SegmentTable,
     Window,
 )
-from multigpu.workloads.cnv.results import tables
-from multigpu.workloads.cnv.results.copy_numbers import direction
+from multigpu.workloads.cnv.results.copy_numbers import class_labels, direction, fractional_labels
 from multigpu.workloads.cnv.results.intervals import count_carriers, overlaps
 from multigpu.workloads.cnv.results.matrices import dataset, joined
 from multigpu.workloads.cnv.samples.sex import Coverage
@@ -30,6 +30,8 @@ from multigpu.workloads.cnv.samples.sex import Coverage
 if TYPE_CHECKING:
     import pyarrow as pa
     import xarray as xr
+
+FRACTIONAL = "_fractional"  # end of the names of tables with fractional copy numbers
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -76,30 +78,28 @@ class CnvResult:
     @property
     def cnvs(self) -> "pa.Table":
         """Segments that are CNVs: the columns of `segmentation`, and regions length frequency."""
-        return tables.cnv_table(self)
+        return self._cnv_table()
 
     @property
     def cnv_regions(self) -> "pa.Table":
         """CNV regions: chrom start end and a column of copy numbers for every sample."""
-        return tables.region_table(self, self.called_regions)
+        return self._region_table(self.called_regions)
 
     @property
     def cnv_regions_robust(self) -> "pa.Table | None":
         """Robust CNV regions, with the columns of `cnv_regions`; None if they are not wanted."""
-        if self.robust_regions is None:
-            return None
-        return tables.region_table(self, self.robust_regions)
+        return None if self.robust_regions is None else self._region_table(self.robust_regions)
 
     @property
     def segmentation(self) -> "pa.Table":
         """All segments: chrom start end sample median mean copy_number."""
-        return tables.segment_table(self, self.segments)
+        return self._segment_table(self.segments)
 
     @property
     def fractional(self) -> "dict[str, pa.Table]":
         """Tables with fractional copy numbers, where these are wanted."""
-        makers = tables.table_makers(self).items()
-        return {name: make() for name, make in makers if name.endswith(tables.FRACTIONAL)}
+        makers = self.table_makers().items()
+        return {name: make() for name, make in makers if name.endswith(FRACTIONAL)}
 
     @property
     def matrices(self) -> "xr.Dataset":
@@ -108,7 +108,61 @@ class CnvResult:
 
     def tables(self) -> "dict[str, pa.Table]":
         """Return every table by the name of its file."""
-        return {name: make() for name, make in tables.table_makers(self).items()}
+        return {name: make() for name, make in self.table_makers().items()}
+
+    def table_makers(self) -> "dict[str, Callable[[], pa.Table]]":
+        """Return a function for every table, by the name of its file: a thread can take each."""
+        makers: dict[str, Callable[..., pa.Table]] = {
+            "cnvs": self._cnv_table,
+            "cnv_regions": partial(self._region_table, self.called_regions),
+            "segmentation": partial(self._segment_table, self.segments),
+        }
+        fractional = {}
+        if self.options.fractional is not None:
+            fractional = {name + FRACTIONAL: partial(m, True) for name, m in makers.items()}
+        if self.robust_regions is not None:
+            makers["cnv_regions_robust"] = partial(self._region_table, self.robust_regions)
+        return makers | fractional
+
+    def _cnv_table(self, fractional: bool = False) -> "pa.Table":
+        cnvs = self.called
+        table = self._segment_table(cnvs, fractional)
+        more = {"regions": cnvs.rows, "length": cnvs.end - cnvs.start, "frequency": self.frequency}
+        for name, values in more.items():
+            table = table.append_column(name, arrow.numbers(values))
+        return table
+
+    def _segment_table(self, segments: SegmentTable, fractional: bool = False) -> "pa.Table":
+        if fractional:
+            labels = fractional_labels(segments.fractional, self.options)
+        else:
+            labels = class_labels(segments.shown, self.options.classes)
+        return arrow.table(
+            [
+                ("chrom", arrow.named(segments.chrom, self.regions.names)),
+                ("start", segments.start),
+                ("end", segments.end),
+                ("sample", arrow.named(segments.sample, self.samples)),
+                ("median", segments.median),
+                ("mean", segments.mean),
+                ("copy_number", arrow.named(*labels)),
+            ]
+        )
+
+    def _region_table(self, regions: RegionTable, fractional: bool = False) -> "pa.Table":
+        if fractional:
+            indices, labels = fractional_labels(regions.fractional, self.options)
+        else:
+            indices, labels = class_labels(regions.copy_number, self.options.classes)
+        copies = (arrow.named(column, labels) for column in indices.T)
+        return arrow.table(
+            [
+                ("chrom", arrow.named(regions.chrom, self.regions.names)),
+                ("start", regions.start),
+                ("end", regions.end),
+                *zip(self.samples, copies, strict=True),
+            ]
+        )
 
     # ---- facts about the calls ----------------------------------------------------------------
 

@@ -14,9 +14,10 @@ from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.storage import shareable
 from multigpu.formats.storage.sources import open_content, read_beginning
 from multigpu.formats.tables import counts_errors
-from multigpu.formats.tables.counts import Counts, read_counts
+from multigpu.formats.tables.counts import Counts
+from multigpu.formats.tables.counts_files import read_counts
+from multigpu.formats.tables.counts_frames import counts_from_frame, is_frame
 from multigpu.run.options import RunOptions
-from multigpu.workloads.cnv.samples.frames import counts_from_frame, is_frame
 from multigpu.workloads.count.job import CountJob
 from multigpu.workloads.count.options import CountOptions
 
