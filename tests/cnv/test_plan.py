@@ -22,6 +22,7 @@ from multigpu.workloads.cnv.job import CnvJob
 from multigpu.workloads.cnv.options import CnvOptions, KeptResults, estimate_count_bytes
 from multigpu.workloads.cnv.plan import CnvPlan, CnvSpan, Shape, plan_memory
 from multigpu.workloads.cnv.request import CnvRequest
+from multigpu.workloads.cnv.stages.counts_source import InMemory
 from multigpu.workloads.count.job import CountJob
 from multigpu.workloads.count.options import CountOptions
 
