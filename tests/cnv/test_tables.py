@@ -18,9 +18,9 @@ from support.cohorts import cohort, result
 from multigpu.errors import UsageError
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.tables.tabix import LONGEST_TBI
-from multigpu.workloads.cnv.options import CnvOptions
+from multigpu.workloads.cnv.options import CnvOptions, Colours
 from multigpu.workloads.cnv.output import text_files
-from multigpu.workloads.cnv.output.colours import Colours, Palette
+from multigpu.workloads.cnv.output.colours import Palette
 from multigpu.workloads.cnv.output.files import write_tables
 from multigpu.workloads.cnv.output.vcf import check_names, write_vcf
 from multigpu.workloads.cnv.records import NOT_CALLED, SegmentTable

@@ -17,7 +17,12 @@ from multigpu.run.command import (
     start_workers,
     watch,
 )
-from multigpu.workloads.cnv.options import CnvOutput, copy_number_lanes, estimate_count_bytes
+from multigpu.workloads.cnv.options import (
+    SHOWN_REGIONS,
+    CnvOutput,
+    copy_number_lanes,
+    estimate_count_bytes,
+)
 from multigpu.workloads.cnv.prepare import prepare
 from multigpu.workloads.cnv.request import CnvRequest
 from multigpu.workloads.count.command import reads_found
@@ -51,6 +56,7 @@ def command(request: CnvRequest, outputs: CnvOutput, reporting: Reporting) -> No
         from multigpu.workloads.cnv.opening import open_job
         from multigpu.workloads.cnv.output import files, folder, vcf
         from multigpu.workloads.cnv.output.summary import write_cnv_summary
+        from multigpu.workloads.cnv.results import matrices
 
         _check_files(request, outputs, reporting)
         with folder.output_folder(outputs.output, request.resume) as hidden:
@@ -66,7 +72,12 @@ def command(request: CnvRequest, outputs: CnvOutput, reporting: Reporting) -> No
             if outputs.vcf:
                 vcf.check_names(job.cohort.regions.names)
             with watch(job, reporting, name="cnv", results=job.stats.progress), job.keep_journal():
-                result = files.run_to_folder(job, hidden, outputs, request)
+                store = folder.store_path(hidden) if outputs.matrices else None
+                shown = SHOWN_REGIONS if outputs.report or outputs.plots else 0
+                keep = matrices.names(request.posterior) if store else ()
+                found = job.result(keep, store, shown, scratch=hidden)
+                result = files.write_files(found, hidden, outputs, request)
+                job.published = True
                 if reporting.summary:
                     write_cnv_summary(
                         reporting.summary, job, result, request, outputs.output, started

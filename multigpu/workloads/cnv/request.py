@@ -84,9 +84,14 @@ class CnvRequest(CnvOptions, CountOptions, Request, group="Input"):
         return [each for each in (self.cases, self.control_samples) if each is not None]
 
     @property
+    def control_paths(self) -> tuple[str, ...]:
+        """Files of the controls."""
+        return () if self.control_samples is None else self.control_samples.paths
+
+    @property
     def paths(self) -> list[str]:
         """Files of the cases and then of the controls."""
-        return [path for each in self.inputs for path in each.paths]
+        return [*self.cases.paths, *self.control_paths]
 
     @property
     def count_bytes(self) -> int:

@@ -23,7 +23,7 @@ from multigpu.run.fitness import Expected, require
 from multigpu.workloads.cnv.options import CnvOptions, KeptResults
 from multigpu.workloads.cnv.plan import CnvSpan
 from multigpu.workloads.cnv.records import CnvPart
-from multigpu.workloads.cnv.stages.backends import Backend, open_backend
+from multigpu.workloads.cnv.stages.backends import KernelBackend, open_backend
 from multigpu.workloads.cnv.stages.call import Call
 from multigpu.workloads.cnv.stages.chromosome import Chromosome, Columns, NotComparable, Stage
 from multigpu.workloads.cnv.stages.counts_source import CountsSource
@@ -74,7 +74,7 @@ class CnvWorkload:
 class CnvSession:
     """The stages on a device of a worker; a few chromosomes at a time are on the device."""
 
-    def __init__(self, workload: CnvWorkload, backend: Backend, budget: int) -> None:
+    def __init__(self, workload: CnvWorkload, backend: KernelBackend, budget: int) -> None:
         self.workload, self.options, self.backend = workload, workload.options, backend
         self.budget, kept = budget, workload.kept
         shown = ("sini", "ini") if kept.shown else ()

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from multigpu.cluster.engine.plan import balanced
 from multigpu.errors import UsageError
 from multigpu.formats.alignments.files import (
-    Alignments,
+    AlignmentFile,
     cut,
     index_error,
     inspect_alignments,
@@ -47,7 +47,7 @@ class CountJob(Job):
         self.references = choose_references(self.files, self.regions, options)
         self.reads = 0  # mapped reads seen so far
         # Mapped reads of each file: by its index, and those seen.
-        self._told: dict[int, tuple[Alignments, dict[int, int | None]]] = {}
+        self._told: dict[int, tuple[AlignmentFile, dict[int, int | None]]] = {}
         self._mapped: dict[int, NDArray[np.int64]] = {}
 
     @property

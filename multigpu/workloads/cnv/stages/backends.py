@@ -24,7 +24,7 @@ Array = Any  # of NumPy on the CPU, of CuPy on a GPU
 Fetch = Callable[[], NDArray[Any]]  # the second step of fetching an array, without the device
 
 
-class Backend:
+class KernelBackend:
     """Kernels of a device, and the way of arrays there and back. This one is the CPU.
 
     normalizer, modeller, segmenter  modules of kernels
@@ -129,7 +129,7 @@ class Backend:
         """Give back the memory that `fetch` has kept."""
 
 
-class CudaBackend(Backend):
+class CudaBackend(KernelBackend):
     """Kernels on a GPU; each thread has a stream of its own."""
 
     at_once = CHROMOSOMES_ON_GPU
@@ -223,6 +223,6 @@ class Staging:
         self._buffers.clear()
 
 
-def open_backend(place: Place, threads: int) -> Backend:
+def open_backend(place: Place, threads: int) -> KernelBackend:
     """Return the backend of a place; `threads` are those of the CPU."""
-    return Backend(threads) if place.gpu is None else CudaBackend(place.gpu, place.free_bytes)
+    return KernelBackend(threads) if place.gpu is None else CudaBackend(place.gpu, place.free_bytes)

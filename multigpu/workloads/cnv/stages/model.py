@@ -8,7 +8,7 @@ import numpy as np
 from multigpu.kernels.cnmops import Model, ModelError
 from multigpu.workloads.cnv.options import CnvOptions
 from multigpu.workloads.cnv.records import Floats
-from multigpu.workloads.cnv.stages.backends import Array, Backend
+from multigpu.workloads.cnv.stages.backends import Array, KernelBackend
 from multigpu.workloads.cnv.stages.chromosome import Chromosome, NotComparable, true_runs
 
 NEEDED = ("sini", "ini")  # results that the next stage takes
@@ -22,7 +22,7 @@ class RunModel:
     """
 
     options: CnvOptions
-    backend: Backend
+    backend: KernelBackend
     fetched: tuple[str, ...]
     name: ClassVar[str] = "model"
 

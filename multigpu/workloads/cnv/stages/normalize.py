@@ -16,7 +16,7 @@ from multigpu.workloads.cnv.options import CnvOptions
 from multigpu.workloads.cnv.plan import CnvSpan
 from multigpu.workloads.cnv.records import Floats
 from multigpu.workloads.cnv.samples.cohort import Cohort
-from multigpu.workloads.cnv.stages.backends import Backend
+from multigpu.workloads.cnv.stages.backends import KernelBackend
 from multigpu.workloads.cnv.stages.chromosome import Chromosome, NotComparable
 
 
@@ -25,7 +25,7 @@ class Normalize:
     """Size factors of each chromosome by itself, unless the client has found them."""
 
     options: CnvOptions
-    backend: Backend
+    backend: KernelBackend
     name: ClassVar[str] = "normalize"
 
     def run(self, chromosome: Chromosome) -> Chromosome:

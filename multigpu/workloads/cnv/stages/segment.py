@@ -10,7 +10,7 @@ from multigpu.kernels.segmentation import Segments as TrackSegments
 from multigpu.workloads.cnv.options import CnvOptions
 from multigpu.workloads.cnv.records import Indices, SegmentTable
 from multigpu.workloads.cnv.results.intervals import last_bases
-from multigpu.workloads.cnv.stages.backends import Array, Backend
+from multigpu.workloads.cnv.stages.backends import Array, KernelBackend
 from multigpu.workloads.cnv.stages.chromosome import Chromosome
 
 CBS_WIDEST = 5  # widest least width of a segment that circular binary segmentation takes
@@ -24,7 +24,7 @@ class Segment:
     """
 
     options: CnvOptions
-    backend: Backend
+    backend: KernelBackend
     is_segmented: bool
     name: ClassVar[str] = "segment"
 
