@@ -22,7 +22,7 @@ from multigpu.workloads.cnv.job import CnvJob
 from multigpu.workloads.cnv.options import CnvOptions, KeptResults, estimate_count_bytes
 from multigpu.workloads.cnv.plan import CnvPlan, CnvSpan, Shape, plan_memory
 from multigpu.workloads.cnv.request import CnvRequest
-from multigpu.workloads.cnv.stages.counts_source import InMemory
+from multigpu.workloads.cnv.stages.counts_source import CountsSource
 from multigpu.workloads.count.job import CountJob
 from multigpu.workloads.count.options import CountOptions
 
@@ -52,7 +52,7 @@ def test_plan__is_what_a_worker_does(chunk: int, free: int) -> None:
     job = CnvJob(counts, CnvOptions(), RunOptions(gpus="none", max_chunk_bytes=chunk))
     capacity = Capacity(free, 2, 2, gpu=False, in_process=True)
     planned = job.plan(Crew(capacity, lambda: pytest.fail("nothing is started")))
-    source = InMemory(values=counts.values, start=counts.regions.start, end=counts.regions.end)
+    source = CountsSource(values=counts.values, start=counts.regions.start, end=counts.regions.end)
     session = job.workload(source, KeptResults(), None).open(Place("worker", None, free))
     for span, chromosome in zip(job.spans, planned.chromosomes, strict=True):
         loaded = session.load(span)

@@ -39,13 +39,7 @@ from multigpu.workloads.cnv.samples.cohort import Cohort
 from multigpu.workloads.cnv.samples.genomes import chromosome_lengths
 from multigpu.workloads.cnv.samples.sex import Coverage
 from multigpu.workloads.cnv.stages.chromosome import STAGES, Columns
-from multigpu.workloads.cnv.stages.counts_source import (
-    CountsSource,
-    InFile,
-    InMemory,
-    copy_to_file,
-    share_memory,
-)
+from multigpu.workloads.cnv.stages.counts_source import CountsSource, copy_to_file, share_memory
 from multigpu.workloads.cnv.stages.normalize import (
     cores,
     coverages_of_genome,
@@ -196,8 +190,7 @@ class CnvJob(PlannedCnvJob):
         """Return the parts of all chromosomes, in their order."""
         with ExitStack() as stack:
             source = self._source(stack, scratch)
-            shared = [source.values.path] if isinstance(source, InFile) else []
-            crew = self.crew(stack, shared, [str(kept.store.parent)] if kept.store else [])
+            crew = self.crew(stack, source.paths, [str(kept.store.parent)] if kept.store else [])
             inputs = describe_inputs(self.inputs)
             if self.keeps_journal:
                 # Of what is no file, the counts tell what it was.
@@ -219,10 +212,10 @@ class CnvJob(PlannedCnvJob):
     def _source(self, stack: ExitStack, scratch: Path | None) -> CountsSource:
         """Return where workers find the counts."""
         regions = self.cohort.regions
-        counts = InMemory(values=self.values, start=regions.start, end=regions.end)
+        arrays = {"values": self.values, "start": regions.start, "end": regions.end}
         if self.in_process:
-            return counts
-        kept = copy_to_file(counts, scratch) if self.remote else share_memory(counts)
+            return CountsSource(**arrays)
+        kept = copy_to_file(scratch, **arrays) if self.remote else share_memory(**arrays)
         return stack.enter_context(kept)
 
     def workload(

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -10,7 +10,6 @@ import numpy as np
 from multigpu.errors import InputError, UsageError, option, printable_name, several
 from multigpu.formats.alignments import bam, cram
 from multigpu.formats.alignments.files import files_of, without_chr
-from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.storage import shareable
 from multigpu.formats.storage.sources import open_content, read_beginning
 from multigpu.formats.tables import counts_errors
@@ -159,11 +158,10 @@ def select_chromosomes(counts: Counts, names: Sequence[str], rename: bool, sourc
     wanted = [_name_in_table(name, tuple(blocks), rename, source) for name in names]
     if twice := [name for name in wanted if wanted.count(name) > 1]:
         raise UsageError(f"{option('chromosomes')}: {printable_name(twice[0])} is listed twice")
-    rows = np.concatenate([np.r_[blocks[name]] for name in wanted])
+    chosen = counts.take(np.concatenate([np.r_[blocks[name]] for name in wanted]))
     sizes = [blocks[name].stop - blocks[name].start for name in wanted]
     chrom = np.repeat(np.arange(len(wanted), dtype=np.int32), sizes)
-    chosen = Regions(tuple(wanted), chrom, regions.start[rows], regions.end[rows])
-    return Counts(chosen, counts.samples, counts.values[rows], counts.notes)
+    return replace(chosen, regions=replace(chosen.regions, names=tuple(wanted), chrom=chrom))
 
 
 def _name_in_table(name: str, names: Sequence[str], rename: bool, source: str) -> str:
@@ -193,5 +191,4 @@ def rename_as_cases(controls: Counts, cases: Counts) -> Counts:
     )
     if len(set(names)) < len(names):
         return controls  # two would become one: they differ by more
-    renamed = Regions(names, regions.chrom, regions.start, regions.end)
-    return Counts(renamed, controls.samples, controls.values, controls.notes)
+    return replace(controls, regions=replace(regions, names=names))

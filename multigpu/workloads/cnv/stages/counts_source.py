@@ -16,30 +16,13 @@ from multigpu.errors import InputError
 from multigpu.formats.storage import shareable
 from multigpu.formats.storage.sources import read_into
 
-Columns = tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]
+LoadedRows = tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]
 Room = Callable[[int], NDArray[np.uint8]]  # returns memory of this size; it may be reused
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class InMemory:
-    """Counts of all regions and their places, for workers that are threads of this process."""
-
-    values: NDArray[Any]
-    start: NDArray[np.int64]
-    end: NDArray[np.int64]
-
-    def arrays(self) -> tuple[NDArray[Any], ...]:
-        """Return start, end and counts."""
-        return self.start, self.end, self.values
-
-    def rows(self, first: int, stop: int, room: Room) -> Columns:
-        """Return views of int32 or float64[rows, samples], and of start and end of each region."""
-        return self.values[first:stop], self.start[first:stop], self.end[first:stop]
 
 
 @dataclass(frozen=True)
 class ArrayInFile:
-    """An array in a file, from byte `begin` on."""
+    """An array in a file, from byte `begin` on: other processes read it, it passes no scheduler."""
 
     path: str
     dtype: str
@@ -53,6 +36,7 @@ class ArrayInFile:
 
     def read(self, first: int, stop: int, room: Room) -> NDArray[Any]:
         """Return the rows [first, stop), in memory from `room`."""
+        # Read, not mapped: all rows are used, and each new page would be a fault.
         rows = (stop - first, *self.shape[1:])
         width = int(np.prod(self.shape[1:])) * np.dtype(self.dtype).itemsize
         raw = room(rows[0] * width)
@@ -61,50 +45,64 @@ class ArrayInFile:
         return raw.view(self.dtype).reshape(rows)
 
 
-@dataclass(frozen=True)
-class InFile:
-    """Counts in files, which other processes read: counts pass no scheduler."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CountsSource:
+    """Counts of all regions, and their places: arrays for threads of this process, or files."""
 
-    start: ArrayInFile
-    end: ArrayInFile
-    values: ArrayInFile
+    values: NDArray[Any] | ArrayInFile
+    start: NDArray[np.int64] | ArrayInFile
+    end: NDArray[np.int64] | ArrayInFile
 
-    def rows(self, first: int, stop: int, room: Room) -> Columns:
-        """Return copies of what `InMemory.rows` returns, with the counts in memory from `room`."""
-        # Read, not mapped: all rows are used, and each new page would be a fault.
-        start, end = (each.read(first, stop, _fresh) for each in (self.start, self.end))
-        return self.values.read(first, stop, room), start, end
+    @property
+    def paths(self) -> list[str]:
+        """Files that workers must see."""
+        return [self.values.path] if isinstance(self.values, ArrayInFile) else []
+
+    def rows(self, first: int, stop: int, room: Room) -> LoadedRows:
+        """Return int32 or float64[rows, samples], and start and end of each region.
+
+        These are views of arrays; from files they are copies, the counts in memory from `room`.
+        """
+        return (
+            _rows_of(self.values, first, stop, room),
+            _rows_of(self.start, first, stop, _fresh),
+            _rows_of(self.end, first, stop, _fresh),
+        )
+
+
+def _rows_of(array: NDArray[Any] | ArrayInFile, first: int, stop: int, room: Room) -> NDArray[Any]:
+    if isinstance(array, ArrayInFile):
+        return array.read(first, stop, room)
+    return array[first:stop]
 
 
 def _fresh(size: int) -> NDArray[np.uint8]:
     return np.empty(size, np.uint8)
 
 
-CountsSource = InMemory | InFile
-
-
 @contextmanager
-def share_memory(counts: InMemory) -> Iterator[InFile]:
+def share_memory(**arrays: NDArray[Any]) -> Iterator[CountsSource]:
     """Keep the counts where worker processes of this machine read them; copied if they are not."""
-    arrays = list(counts.arrays())
-    for k, array in enumerate(arrays):
+    kept = {}
+    for name, array in arrays.items():
+        kept[name] = array
         if shareable.path_of(array) is None:
-            arrays[k] = shareable.empty(array.shape, array.dtype)
-            arrays[k][...] = array
+            kept[name] = shareable.empty(array.shape, array.dtype)
+            kept[name][...] = array
     # A path is there as long as its array.
-    yield InFile(*(ArrayInFile.of(array, str(shareable.path_of(array))) for array in arrays))
+    places = {name: str(shareable.path_of(array)) for name, array in kept.items()}
+    yield CountsSource(**{name: ArrayInFile.of(kept[name], places[name]) for name in kept})
 
 
 @contextmanager
-def copy_to_file(counts: InMemory, folder: Path | None) -> Iterator[InFile]:
+def copy_to_file(folder: Path | None, **arrays: NDArray[Any]) -> Iterator[CountsSource]:
     """Keep a copy of the counts in a file of `folder`, or of the folder for temporary files."""
     with ExitStack() as stack:
         with failures_named(str(folder or tempfile.gettempdir())):
             place = stack.enter_context(scratch_folder(folder))
-        path = Path(place) / "counts"
-        found = []
+        path, found = Path(place) / "counts", {}
         with failures_named(place), path.open("wb") as file:
-            for array in counts.arrays():
-                found.append(ArrayInFile.of(array, str(path), file.tell()))
+            for name, array in arrays.items():
+                found[name] = ArrayInFile.of(array, str(path), file.tell())
                 array.tofile(file)
-        yield InFile(*found)
+        yield CountsSource(**found)

@@ -1,4 +1,4 @@
-"""Regions and names of samples of a count, from its files and options."""
+"""Regions, references and names of samples of a count, from its files and options."""
 
 import os
 from collections import Counter
