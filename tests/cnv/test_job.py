@@ -46,32 +46,21 @@ def test_calls__find_what_was_planted(
         regions=20_000, samples=12, chromosomes=4, cnvs=120, min_length=8, coverage=400.0, seed=7
     )
     called = run(counts, options).called
-    planted = np.zeros(counts.values.shape, np.int8)
-    for first, stop, sample, copies in zip(
-        truth.first, truth.stop, truth.sample, truth.copies, strict=True
-    ):
-        planted[first:stop, sample] = np.sign(copies - 2)
-    found = np.zeros_like(planted)
-    first = np.searchsorted(place(counts, counts.regions.start), place_of(counts, called))
-    for row, rows, sample, copy in zip(
-        first, called.rows, called.sample, called.copy_number, strict=True
-    ):
-        found[row : row + rows, sample] = np.sign(copy - 2)
+    planted, found = np.zeros((2, *counts.values.shape), np.int8)
+    for row in range(len(truth.first)):
+        rows = slice(truth.first[row], truth.stop[row])
+        planted[rows, truth.sample[row]] = np.sign(truth.copies[row] - 2)
+    begins = [block.start for block in counts.regions.blocks]
+    for row in range(len(called)):
+        first = begins[called.chrom[row]] + called.first[row]
+        rows = slice(first, first + called.rows[row])
+        found[rows, called.sample[row]] = np.sign(called.copy_number[row] - 2)
     right = int(((found == planted) & (planted != 0)).sum())
     recall, precision = right / (planted != 0).sum(), right / (found != 0).sum()
     record_property("recall", float(recall))
     record_property("precision", float(precision))
     assert recall >= least
     assert precision >= 0.99
-
-
-def place(counts: Counts, start: Any) -> Any:
-    """Positions that ascend through all chromosomes."""
-    return counts.regions.chrom * np.int64(1 << 40) + start
-
-
-def place_of(counts: Counts, table: Any) -> Any:
-    return table.chrom * np.int64(1 << 40) + table.start
 
 
 @examples(5)
@@ -100,25 +89,15 @@ def plain(result: CnvResult) -> Any:
     return matrices.assign_coords({name: matrices[name].astype(object) for name in texts})
 
 
-@pytest.mark.parametrize("chunk", [1, 1000, 10_000, 1 << 26])
-def test_pieces__of_a_chromosome_give_the_same(chunk: int) -> None:
+@pytest.mark.parametrize("ways", [*({"max_chunk_bytes": n} for n in (1, 1000, 10_000, 1 << 26)),
+                                  {"threads": 1}, {"threads": 3}], ids=str)  # fmt: skip
+def test_pieces_and_threads__of_a_chromosome_give_the_same(ways: dict[str, Any]) -> None:
     counts, _ = cohort()
-    run_options = RunOptions(gpus="none", max_chunk_bytes=chunk)
-    whole = run(counts)
-    pieces = CnvJob(counts, CnvOptions(), run_options).result(keep=("sini", "normalized"))
+    whole, options = run(counts), RunOptions(gpus="none", **ways)
+    pieces = CnvJob(counts, CnvOptions(), options).result(keep=("sini", "normalized"))
     assert pieces.segmentation.equals(whole.segmentation)
     assert pieces.cnv_regions.equals(whole.cnv_regions)
     assert plain(pieces).identical(plain(whole))
-
-
-def test_threads__give_the_same() -> None:
-    counts, _ = cohort()
-    results = [
-        CnvJob(counts, CnvOptions(), RunOptions(gpus="none", threads=n)).result(keep=("sini",))
-        for n in (1, 3)
-    ]
-    assert results[0].segmentation.equals(results[1].segmentation)
-    assert plain(results[0]).identical(plain(results[1]))
 
 
 def test_genome_wide__all_chromosomes_have_the_same_size_factors() -> None:
@@ -282,25 +261,6 @@ def test_robust__without_a_threshold_joins_cnvs_by_bases() -> None:
     found = run(counts, CnvOptions(robust=0.0))
     assert found.cnv_regions_robust is not None
     assert found.cnv_regions_robust.equals(found.cnv_regions)
-
-
-def test_stages__one_by_one_give_the_same_segments() -> None:
-    from multigpu.kernels import cnmops, normalization, segmentation
-    from multigpu.kernels.cnmops import cpu as model
-    from multigpu.kernels.normalization import cpu as normalize
-    from multigpu.kernels.segmentation import cpu as segment
-
-    counts, _ = cohort()
-    values, blocks = counts.values, counts.regions.blocks
-    factors = normalize.size_factors(values, blocks, normalization.Normalization()).factors
-    scaled = np.concatenate([values[b] * row for b, row in zip(blocks, factors, strict=True)])
-    found = model.model(scaled, np.ones(scaled.shape[1]), cnmops.Model())
-    means = []
-    for block in blocks:
-        tracks = np.ascontiguousarray(found.sini[block].T).reshape(-1)
-        borders = np.arange(scaled.shape[1] + 1) * (block.stop - block.start)
-        means += segment.segment(tracks, borders, segmentation.Segmentation()).mean.tolist()
-    np.testing.assert_allclose(run(counts).segments.mean, means, rtol=1e-9, atol=1e-9)
 
 
 def test_journal__of_other_counts_is_refused(tmp_path: Path) -> None:

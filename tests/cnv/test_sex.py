@@ -253,6 +253,7 @@ def test_files__show_what_is_usual_and_what_is_not_looked_at(tmp_path: Path) -> 
     assert [call["CN"] for call in records[1].samples.values()] == [*[None] * 4, 1, 1, 1, 0]
     assert b"s5:CN2" in (tmp_path / "cnvs.bed").read_bytes()
     kept = found.matrices
+    assert (kept["sini"].dtype, kept["copy_number"].dtype) == (np.float64, np.int8)
     y = (kept["chrom"] == "chrY").values
     for name in ("sini", "normalized", "posterior"):
         values = kept[name].values[y]
@@ -290,9 +291,14 @@ def test_reads__are_wanted_where_a_sample_is_looked_at() -> None:
         CnvJob(alone, CnvOptions(), CPU)
 
 
-def test_sexes__that_are_unknown_are_told() -> None:
-    job = CnvJob(of_sexes(), CnvOptions(), CPU, sexes=("male", "female", "", "", "", ""))
-    assert "1 male and 1 female, 4 of unknown sex taken as female: " in job.notes[0]
+def test_sexes__that_are_used_or_unknown_are_told() -> None:
+    def notes(*sexes: str, **more: Any) -> list[str]:
+        return CnvJob(of_sexes(), CnvOptions(), CPU, sexes=sexes, **more).notes
+
+    assert notes(*SEXES)[0].startswith("chrX and chrY: every sample is compared with what is usual")
+    told = "1 male and 1 female, 4 of unknown sex taken as female: "
+    assert told in notes("male", "female", "", "", "", "")[0]
+    assert notes() == notes(*SEXES, ploidy=(2,) * 6) == []
 
 
 # ---- pseudoautosomal regions ------------------------------------------------------------------
@@ -457,12 +463,6 @@ def test_usual_copies__of_single_segments_are_those_of_all_samples() -> None:
     assert found == {0, 1, 2}
 
 
-def test_matrices__have_their_types_where_copies_go_by_sex() -> None:
-    found = CnvJob(of_sexes(), CnvOptions(), CPU, sexes=SEXES).result(("sini", "copy_number"))
-    dtypes = {name: found.matrices[name].dtype for name in ("sini", "copy_number")}
-    assert dtypes == {"sini": np.float64, "copy_number": np.int8}
-
-
 def test_par__of_a_table_that_has_nothing_else_of_x() -> None:
     table = of_sexes(**PAR)
     rows = np.flatnonzero(table.regions.chrom == 1)[PAR["par"] :]
@@ -524,12 +524,15 @@ def test_calls__where_no_sample_is_looked_at(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("norm_type", ["poisson", "mean"])
-def test_x__males_have_half_of_what_females_have(norm_type: str) -> None:
-    options = CnvOptions.of("cn.mops", norm_type=norm_type)
+def test_normalized__x_of_males_is_half_and_y_is_that_of_those_that_have_it(norm_type: Any) -> None:
+    options, males = CnvOptions(norm_type=norm_type), np.array([s == "male" for s in SEXES])
     found = CnvJob(of_sexes(), options, CPU, sexes=SEXES).result(keep=("normalized",)).matrices
-    on_x = found["normalized"][found["chrom"] == "chrX"].median("region").values
-    males = np.array([each == "male" for each in SEXES])
-    np.testing.assert_allclose(np.median(on_x[males]) / np.median(on_x[~males]), 0.5, atol=0.03)
+    on_x, on_y = (found["normalized"].values[found["chrom"].values == n] for n in ("chrX", "chrY"))
+    medians = np.median(on_x, axis=0)
+    ratio = np.median(medians[males]) / np.median(medians[~males])
+    np.testing.assert_allclose(ratio, 0.5, atol=0.03)
+    if norm_type == "mean":
+        np.testing.assert_allclose(on_y[:, males].mean(axis=0), on_y[:, males].mean(), rtol=1e-9)
 
 
 @pytest.mark.parametrize("model", ["cn.mops", "reference"])
@@ -541,14 +544,6 @@ def test_sexes__also_where_counts_are_not_whole(model: str) -> None:
     sexes = SEXES * (2 if others else 1)
     found = CnvJob(parts, options, CPU, sexes=sexes, controls=others).result(keep=("sini",))
     assert len(found.segments)
-
-
-def test_y__is_normalized_among_those_that_have_it() -> None:
-    table, options = of_sexes(), CnvOptions(norm_type="mean")
-    found = CnvJob(table, options, CPU, sexes=SEXES).result(keep=("normalized",)).matrices
-    on_y = found["normalized"].values[table.regions.chrom == 2]
-    males = np.array([each == "male" for each in SEXES])
-    np.testing.assert_allclose(on_y[:, males].mean(axis=0), on_y[:, males].mean(), rtol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -565,14 +560,6 @@ def test_sexes__that_are_not_used_are_not_told(
     job = CnvJob(of_sexes(names), CnvOptions.of(model, **options), CPU, sexes=SEXES)
     assert not any("sex" in note for note in job.notes)
     assert all(span.copies is None for span in job.spans)
-
-
-def test_sexes__that_are_used_are_told() -> None:
-    job = CnvJob(of_sexes(), CnvOptions(), CPU, sexes=SEXES)
-    assert job.notes[0].startswith("chrX and chrY: every sample is compared with what is usual")
-    assert CnvJob(of_sexes(), CnvOptions(), CPU).notes == []
-    given = CnvJob(of_sexes(), CnvOptions(), CPU, sexes=SEXES, ploidy=(2,) * 6)
-    assert given.notes == []
 
 
 @pytest.mark.parametrize(
