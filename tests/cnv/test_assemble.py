@@ -28,9 +28,6 @@ def nested(compat_r: bool) -> tuple[list[tuple[int, int]], list[tuple[int, int]]
     return cnvs, regions
 
 
-def test_ends__are_those_of_the_farthest_region() -> None:
+def test_ends__are_those_of_the_farthest_region_and_in_r_of_the_last() -> None:
     assert nested(compat_r=False) == ([(10_000, 21_800), (15_000, 21_800)], [(10_000, 21_800)])
-
-
-def test_ends__of_r_are_those_of_the_last_region() -> None:
     assert nested(compat_r=True) == ([(10_000, 21_800), (15_000, 20_200)], [(10_000, 20_200)])
