@@ -172,11 +172,11 @@ class PlannedChromosome:
 
     name: str
     regions: int
-    columns: int = 0
-    pieces: int = 0
-    device_bytes: int = 0
-    host_bytes: int = 0
-    copy_bytes: int = 0
+    columns: int
+    pieces: int
+    device_bytes: int
+    host_bytes: int
+    copy_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,23 +249,20 @@ def plan_memory(
     copied = not in_process or (shape.count_bytes > 4 and options.norm == 1)
     chromosomes = []
     for span in spans:
-        part = shape.of_span(span)
-        if not part.columns:
-            chromosomes.append(PlannedChromosome(name=span.name, regions=part.regions))
-            continue
-        rows = part.piece_rows(
-            options, budget=budget, at_once=at_once, chunk_bytes=run.chunk_bytes()
-        )
-        pieces = -(-part.regions // rows)
-        # Signed I/NI and I/NI of all pieces, once each and once as a whole.
-        joined = 16 * (part.cases + 1) * part.regions if pieces > 1 else 0
+        part, rows, pieces = shape.of_span(span), 0, 0
+        if part.columns:
+            rows = part.piece_rows(
+                options, budget=budget, at_once=at_once, chunk_bytes=run.chunk_bytes()
+            )
+            pieces = -(-part.regions // rows)
         planned = PlannedChromosome(
             name=span.name,
             regions=part.regions,
             columns=part.columns,
             pieces=pieces,
             device_bytes=rows * part.row_bytes(options),
-            host_bytes=joined,
+            # Signed I/NI and I/NI of all pieces, once each and once as a whole.
+            host_bytes=16 * (part.cases + 1) * part.regions if pieces > 1 else 0,
             copy_bytes=part.bytes if copied or span.columns is not None else 0,
         )
         chromosomes.append(planned)
