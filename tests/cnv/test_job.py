@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.cohorts import CPU, cohort
+from support.cohorts import CPU, cnv_job, cohort
 from support.examples import examples
 
 from multigpu import UsageError
@@ -19,7 +19,6 @@ from multigpu.cluster.engine.journal import Journal
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.tables.counts import Counts
 from multigpu.run.options import RunOptions
-from multigpu.workloads.cnv.job import CnvJob
 from multigpu.workloads.cnv.options import CnvOptions, KeptResults
 from multigpu.workloads.cnv.results.result import CnvResult
 
@@ -29,7 +28,7 @@ QUALITY = [(CnvOptions(), 0.75), (FIXED, 0.93)]  # least recall, in regions
 
 
 def run(counts: Counts, options: CnvOptions = CnvOptions(), **more: Any) -> CnvResult:  # noqa: B008
-    return CnvJob(counts, options, CPU, **more).result(keep=("sini", "normalized"))
+    return cnv_job(counts, options, **more).result(keep=("sini", "normalized"))
 
 
 def some_samples(counts: Counts, columns: list[int], names: str = "") -> Counts:
@@ -94,7 +93,7 @@ def plain(result: CnvResult) -> Any:
 def test_pieces_and_threads__of_a_chromosome_give_the_same(ways: dict[str, Any]) -> None:
     counts, _ = cohort()
     whole, options = run(counts), RunOptions(gpus="none", **ways)
-    pieces = CnvJob(counts, CnvOptions(), options).result(keep=("sini", "normalized"))
+    pieces = cnv_job(counts, CnvOptions(), options).result(keep=("sini", "normalized"))
     assert pieces.segmentation.equals(whole.segmentation)
     assert pieces.cnv_regions.equals(whole.cnv_regions)
     assert plain(pieces).identical(plain(whole))
@@ -146,7 +145,7 @@ def test_refused__tables_that_do_not_suit_the_model(
     some = some_samples(counts, list(range(cases)))
     others = some_samples(counts, list(range(controls))) if controls else None
     with pytest.raises(UsageError, match=problem):
-        CnvJob(some, CnvOptions.of(model), CPU, controls=others)
+        cnv_job(some, CnvOptions.of(model), CPU, controls=others)
 
 
 def other_controls(counts: Counts, regions: Regions) -> Counts:
@@ -160,7 +159,7 @@ def different(regions: Regions) -> str:
     counts, options = cohort()[0], CnvOptions.of("reference")
     controls = other_controls(counts, regions)
     with pytest.raises(UsageError) as error:
-        CnvJob(counts, options, CPU, controls=controls)
+        cnv_job(counts, options, controls=controls)
     return str(error.value).partition("controls have different regions: ")[2]
 
 
@@ -188,14 +187,14 @@ def test_refused__controls_whose_names_differ_by_chr() -> None:
 def test_refused__a_name_of_a_case_and_a_control() -> None:
     counts, _ = cohort()
     with pytest.raises(UsageError, match=f"{counts.samples[0]} is a case and a control: rename"):
-        CnvJob(counts, CnvOptions.of("reference"), CPU, controls=counts)
+        cnv_job(counts, CnvOptions.of("reference"), CPU, controls=counts)
 
 
 def test_notes__say_how_many_cases_and_controls_there_are() -> None:
     counts, _ = cohort()
     cases = some_samples(counts, [0])
     controls = other_controls(counts, counts.regions)
-    job = CnvJob(cases, CnvOptions.of("reference"), CPU, controls=controls)
+    job = cnv_job(cases, CnvOptions.of("reference"), CPU, controls=controls)
     first, listed = counts.samples[0], ", ".join(controls.samples[:5])
     assert job.notes == [f"1 case ({first}) and 6 controls ({listed} and 1 other)"]
 
@@ -204,7 +203,7 @@ def test_refused__a_name_that_would_break_a_table() -> None:
     counts, _ = cohort()
     samples = ("a\tb", *counts.samples[1:])
     with pytest.raises(UsageError, match="cannot be a name in tables"):
-        CnvJob(replace(counts, samples=samples), CnvOptions(), CPU)
+        cnv_job(replace(counts, samples=samples))
 
 
 def test_refused__a_sample_without_reads() -> None:
@@ -212,7 +211,7 @@ def test_refused__a_sample_without_reads() -> None:
     values = counts.values.copy()
     values[:, 3] = 0
     with pytest.raises(UsageError, match=f"sample {counts.samples[3]} has no reads"):
-        CnvJob(replace(counts, values=values), CnvOptions(), CPU)
+        cnv_job(replace(counts, values=values))
 
 
 def test_sample_without_reads_on_one_chromosome__is_normalized_by_the_others() -> None:
@@ -269,7 +268,7 @@ def test_journal__of_other_counts_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "journal"
 
     def begun(counts: Counts) -> Journal:
-        job = CnvJob(counts, CnvOptions(), CPU, journal=path)
+        job = cnv_job(counts, journal=path)
         return Journal(path, job.description(KeptResults()), {}, codec=Codec(), resume=True)
 
     begun(counts).close()
@@ -286,7 +285,7 @@ def test_counts__are_given_back_before_the_tables_are_made(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     counts, _ = cohort(regions=2000, samples=6)
-    job = CnvJob(replace(counts, values=counts.values.copy()), CnvOptions(), CPU)
+    job = cnv_job(replace(counts, values=counts.values.copy()))
     held = weakref.ref(job.values)
 
     def is_freed(*_: Any) -> bool:
@@ -308,7 +307,7 @@ def test_result__leaves_a_chromosome_of_one_region_uncalled() -> None:
     columns["chrom"] = columns["chrom"].astype(np.int32)
     values = np.vstack([table.values, np.full((1, 6), 9000, np.int32)])
     counts = replace(table, regions=replace(regions, **columns), values=values)
-    found = CnvJob(counts, CnvOptions(), CPU).result()
+    found = cnv_job(counts).result()
     (note,) = (note for note in found.notes if "chrM" in note)
     assert note == "chrM: one region only, nothing is called there"
-    assert found.cnvs.equals(CnvJob(table, CnvOptions(), CPU).result().cnvs)
+    assert found.cnvs.equals(cnv_job(table).result().cnvs)

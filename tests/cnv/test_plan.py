@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.bams import random_rows, write_alignments
-from support.cohorts import cohort
+from support.cohorts import cnv_job, cohort
 from support.program import Run
 
 from multigpu.cluster.engine.plan import Capacity
@@ -18,7 +18,6 @@ from multigpu.formats.tables.counts import Counts
 from multigpu.formats.tables.counts_files import write_counts
 from multigpu.run.job import Crew
 from multigpu.run.options import RunOptions
-from multigpu.workloads.cnv.job import CnvJob
 from multigpu.workloads.cnv.options import CnvOptions, KeptResults, estimate_count_bytes
 from multigpu.workloads.cnv.plan import CnvPlan, CnvSpan, Shape, plan_memory
 from multigpu.workloads.cnv.request import CnvRequest
@@ -49,7 +48,7 @@ def plan(here: Capacity, in_process: bool = True, **run: Any) -> CnvPlan:
 @pytest.mark.parametrize("free", [FREE, 1 << 18])
 def test_plan__is_what_a_worker_does(chunk: int, free: int) -> None:
     counts, _ = cohort()
-    job = CnvJob(counts, CnvOptions(), RunOptions(gpus="none", max_chunk_bytes=chunk))
+    job = cnv_job(counts, CnvOptions(), RunOptions(gpus="none", max_chunk_bytes=chunk))
     capacity = Capacity(free, 2, 2, gpu=False, in_process=True)
     planned = job.plan(Crew(capacity, lambda: pytest.fail("nothing is started")))
     source = CountsSource(values=counts.values, start=counts.regions.start, end=counts.regions.end)

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.cohorts import CPU
+from support.cohorts import cnv_job
 
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.tables.counts import Counts
-from multigpu.workloads.cnv.job import CnvJob
 from multigpu.workloads.cnv.options import CnvOptions
 from multigpu.workloads.cnv.records import Floats, RegionTable, SegmentTable
 from multigpu.workloads.cnv.results import copy_numbers, intervals
@@ -247,7 +246,7 @@ def nested(compat_r: bool) -> tuple[list[tuple[int, int]], list[tuple[int, int]]
     chrom = np.repeat(np.arange(2, dtype=np.int32), 60)
     table = Counts(Regions(("a", "b"), chrom, start, end), tuple("stuvwxyz"), values, ())
     options = CnvOptions(seg_median=(0.3, -0.5), compat_r=compat_r)
-    found = CnvJob(table, options, CPU).result()
+    found = cnv_job(table, options).result()
     tables = found.cnvs.to_pylist(), found.cnv_regions.to_pylist()
     assert {row["chrom"] for rows in tables for row in rows} == {"b"}
     cnvs, regions = ([(row["start"], row["end"]) for row in rows] for rows in tables)

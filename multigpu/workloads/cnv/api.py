@@ -17,4 +17,4 @@ def cnv(request: CnvRequest) -> CnvResult:
     Raises UsageError and InputError for wrong options and files.
     """
     keep = matrices.names(request.posterior) if request.keep_matrices else ()
-    return open_job(request, client=request.client).result(keep, shown=SHOWN_REGIONS)
+    return open_job(request).result(keep, shown=SHOWN_REGIONS)

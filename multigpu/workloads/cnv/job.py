@@ -1,7 +1,7 @@
 """A copy-number run: planned, opened on counts, and run once."""
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from heapq import nlargest
@@ -37,7 +37,6 @@ from multigpu.workloads.cnv.results.result import CnvResult, join_regions, join_
 from multigpu.workloads.cnv.samples.checks import check_counts
 from multigpu.workloads.cnv.samples.cohort import Cohort
 from multigpu.workloads.cnv.samples.genomes import chromosome_lengths
-from multigpu.workloads.cnv.samples.sex import Coverage
 from multigpu.workloads.cnv.stages.chromosome import STAGES, Columns
 from multigpu.workloads.cnv.stages.counts_source import CountsSource, copy_to_file, share_memory
 from multigpu.workloads.cnv.stages.normalize import (
@@ -106,7 +105,7 @@ class CnvJob(PlannedCnvJob):
     """Stages 2 to 5 on a table of counts: opened (all is checked), and run once.
 
     controls  counts of the same regions, for the model "reference" and no other
-    ploidy, sexes, sex_coverage, genome, references: see `Cohort`
+    cohort    what is known of their samples; None: nothing else
     inputs    files of the counts, which must not change until a run is resumed
     lanes     with which workers were started; None: by the size of the counts
     settings  see `Job`
@@ -119,26 +118,13 @@ class CnvJob(PlannedCnvJob):
         run: RunOptions,
         *,
         controls: Counts | None = None,
-        ploidy: tuple[int, ...] | None = None,
-        sexes: tuple[str, ...] = (),
-        sex_coverage: Coverage | None = None,
-        genome: str | None = None,
-        references: Mapping[str, int] | None = None,
+        cohort: Cohort | None = None,
         inputs: Sequence[str] = (),
         lanes: Lanes | None = None,
         **settings: Any,
     ) -> None:
         check_counts(counts, controls, options)
-        cohort = Cohort(
-            regions=counts.regions,
-            cases=counts.samples,
-            controls=controls.samples if controls else (),
-            ploidy=ploidy,
-            sexes=sexes,
-            sex_coverage=sex_coverage,
-            genome_name=genome,
-            references=references or {},
-        )
+        cohort = cohort or Cohort.of(counts, controls)
         lanes = lanes or copy_number_lanes(counts.values.nbytes)
         super().__init__(cohort, options, run, lanes, **settings)
         self.values: NDArray[Any] = counts.values
