@@ -8,7 +8,7 @@ import numpy as np
 
 from multigpu.workloads.cnv.output import overview
 from multigpu.workloads.cnv.output.colours import CARRIERS, GAIN_RED, HEAT_LIMIT, OTHER, Palette
-from multigpu.workloads.cnv.records import Window
+from multigpu.workloads.cnv.records import Floats, Window
 from multigpu.workloads.cnv.results.result import CnvResult
 
 DPI = 150
