@@ -16,14 +16,15 @@ from common import Figure, repeated, require
 from numpy.typing import NDArray
 from processes import process, python
 
-from multigpu.formats.tables.counts import Counts, read_counts
+from multigpu.formats.tables.counts import Counts
+from multigpu.formats.tables.counts_files import read_counts
 from multigpu.kernels.cnmops import reference
 from multigpu.run.options import DEFAULT_CHUNK_BYTES, RunOptions
 from multigpu.workloads.cnv.job import CnvJob
-from multigpu.workloads.cnv.kernel_options import model_options
 from multigpu.workloads.cnv.options import CnvOptions
-from multigpu.workloads.cnv.result import CnvResult
+from multigpu.workloads.cnv.results.result import CnvResult
 from multigpu.workloads.cnv.simulate import CohortDesign, simulate_cohort
+from multigpu.workloads.cnv.stages.model import model_options
 
 BM_A = {"regions": 6_904_726, "samples": 15, "chromosomes": 24}  # of the thesis on gcn.MOPS
 R_SHAPE = {"regions": 60_000, "samples": 15, "chromosomes": 1}

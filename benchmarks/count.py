@@ -11,7 +11,7 @@ from data import in_page_cache, made
 from processes import process, python
 
 from multigpu.formats.storage.sources import open_content
-from multigpu.formats.tables.counts import read_counts
+from multigpu.formats.tables.counts_files import read_counts
 from multigpu.kernels.counting.types import Counting
 
 CORES = 2

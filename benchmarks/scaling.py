@@ -25,7 +25,8 @@ from processes import process, python
 from runs import Job, Running, Watched, contents
 
 from multigpu.cluster.devices.gpus import survey
-from multigpu.formats.tables.counts import Counts, write_counts
+from multigpu.formats.tables.counts import Counts
+from multigpu.formats.tables.counts_files import write_counts
 
 GB = 40.0  # of FASTQ
 GB_OF_SET = 0.6  # the default set

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 from multigpu.errors import Failure, InputError, UsageError
 
 if TYPE_CHECKING:
-    from multigpu.formats.tables.counts import Counts, read_counts, write_counts
+    from multigpu.formats.tables.counts import Counts
+    from multigpu.formats.tables.counts_files import read_counts, write_counts
     from multigpu.workloads.cnv.api import cnv
-    from multigpu.workloads.cnv.result import CnvResult
+    from multigpu.workloads.cnv.results.result import CnvResult
     from multigpu.workloads.count.api import count
     from multigpu.workloads.dock.api import DockResult, dock
     from multigpu.workloads.dock.rows import PoseBatch
@@ -44,7 +45,7 @@ __all__ = [
 
 _HOMES = {
     "Batch": "workloads.scan.batch",
-    "CnvResult": "workloads.cnv.result",
+    "CnvResult": "workloads.cnv.results.result",
     "Counts": "formats.tables.counts",
     "DockResult": "workloads.dock.api",
     "PoseBatch": "workloads.dock.rows",
@@ -52,9 +53,9 @@ _HOMES = {
     "cnv": "workloads.cnv.api",
     "count": "workloads.count.api",
     "dock": "workloads.dock.api",
-    "read_counts": "formats.tables.counts",
+    "read_counts": "formats.tables.counts_files",
     "scan": "workloads.scan.api",
-    "write_counts": "formats.tables.counts",
+    "write_counts": "formats.tables.counts_files",
 }
 
 

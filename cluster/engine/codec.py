@@ -27,8 +27,8 @@ NAMES = "surrogateescape"  # names of files are bytes, which need not be UTF-8
 class Codec:
     """A packer of values that are made of plain ones, arrays and these classes.
 
-    An exception is kept by its `args`, a dataclass by its fields; to unpack them, the class is
-    called with these. Raises TypeError and ValueError for anything else.
+    An exception is kept by its `args`, a dataclass by its fields with their names; to unpack them,
+    the class is called with these. Raises TypeError and ValueError for anything else.
     """
 
     def __init__(self, classes: Sequence[type] = ()) -> None:
@@ -80,7 +80,7 @@ class Codec:
         name = type(value).__name__
         if self._classes.get(name) is not type(value):
             raise TypeError(f"a part may not hold a {name}")
-        return msgpack.ExtType(OBJECT, self._packed([name, *_contents(value)], arrays))
+        return msgpack.ExtType(OBJECT, self._packed([name, _contents(value)], arrays))
 
     def _unpacked(self, data: bytes | memoryview, arrays: memoryview) -> Any:
         return msgpack.unpackb(
@@ -102,21 +102,23 @@ class Codec:
             raw = arrays[begin : begin + math.prod(shape) * dtype.itemsize]
             return np.frombuffer(bytearray(raw), dtype).reshape(shape)
         if kind == OBJECT and value[0] in self._classes:
-            return _build(self._classes[value[0]], value[1:])
+            name, contents = value
+            return _build(self._classes[name], contents)
         raise ValueError("not a value of this program")
 
 
-def _build(kind: type, contents: list[Any]) -> Any:
+def _build(kind: type, contents: Any) -> Any:
     """Return an object with these contents, as `_contents` gave them."""
     if not is_dataclass(kind):
         return kind(*contents)
-    names = [field.name for field in fields(kind)]
-    return kind(**dict(zip(names, contents, strict=True)))
+    if contents.keys() != {field.name for field in fields(kind)}:
+        raise ValueError(f"not the fields of a {kind.__name__} of this program")
+    return kind(**contents)
 
 
-def _contents(value: Any) -> list[Any]:
+def _contents(value: Any) -> dict[str, Any] | list[Any]:
     if is_dataclass(value):
-        return [getattr(value, field.name) for field in fields(value)]
+        return {field.name: getattr(value, field.name) for field in fields(value)}
     if isinstance(value, BaseException):
         return list(value.args)
     raise TypeError(f"a part may not hold a {type(value).__name__}")

@@ -8,7 +8,7 @@ import click
 
 from multigpu.cluster.engine.output import atomic_output, check_output, is_replaced
 from multigpu.formats.storage.compressed import compressed_output
-from multigpu.formats.tables.counts import write_counts
+from multigpu.formats.tables.counts_files import write_counts
 from multigpu.run.command import Decorator, Typed, file_option, keep_inputs
 from multigpu.run.values import Size
 from multigpu.workloads.cnv.simulate import CohortDesign, simulate_cohort

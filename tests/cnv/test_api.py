@@ -13,8 +13,9 @@ from support.cohorts import SEXES, cohort, of_sexes
 import multigpu
 from multigpu import UsageError
 from multigpu.formats.tables import arrow
-from multigpu.formats.tables.counts import Counts, write_counts
-from multigpu.workloads.cnv.result import CnvResult
+from multigpu.formats.tables.counts import Counts
+from multigpu.formats.tables.counts_files import write_counts
+from multigpu.workloads.cnv.results.result import CnvResult
 
 
 def cnv(given: Any, **options: Any) -> CnvResult:
@@ -90,6 +91,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"chromosomes": "chr9"}, "has no chromosome chr9"),
     ({"min_width": "3"}, "it must be a whole number"),
     ({"ploidy": [2] * 7}, "7 numbers for 6 samples"),
+    ({"genome": 38}, "genome is 38; it must be text"),
+    ({"window": "5"}, "window is '5'; it must be a whole number"),
 ]
 
 
@@ -110,21 +113,8 @@ def test_refused__counting_options_for_a_table_in_a_file(tmp_path: Path) -> None
 def test_refused__inputs_of_other_types(given: Any) -> None:
     with pytest.raises(UsageError, match=r"an input of type .* has no regions"):
         cnv(given)
-
-
-def test_refused__no_input() -> None:
     with pytest.raises(UsageError, match="no INPUT given"):
         cnv([])
-
-
-def test_refused__a_genome_that_is_no_name() -> None:
-    with pytest.raises(UsageError, match="genome is 38; it must be text"):
-        cnv(cohort()[0], genome=38)
-
-
-def test_refused__a_window_that_is_no_number() -> None:
-    with pytest.raises(UsageError, match="window is '5'; it must be a whole number"):
-        cnv("x.bam", window="5")
 
 
 # ---- tables in memory -----------------------------------------------------------------------

@@ -19,12 +19,13 @@ from support.cohorts import cohort, of_sexes
 from support.program import Ended
 
 from multigpu import UsageError
-from multigpu.formats.tables.counts import Counts, read_counts, write_counts
+from multigpu.formats.tables.counts import Counts
+from multigpu.formats.tables.counts_files import read_counts, write_counts
 from multigpu.workloads.cnv.job import CnvJob
 from multigpu.workloads.cnv.options import CnvOptions
 from multigpu.workloads.cnv.output import folder as output
-from multigpu.workloads.cnv.samples.facts import read_ploidies
-from multigpu.workloads.cnv.work import STAGES
+from multigpu.workloads.cnv.samples.annotations import read_ploidies
+from multigpu.workloads.cnv.stages.chromosome import STAGES
 
 CALLS = {
     "cnvs.tsv", "cnv_regions.tsv", "segmentation.tsv", "cnvs.bed", "segments.seg", "cnvs.vcf.gz",
@@ -89,23 +90,13 @@ def names(folder: Path) -> set[str]:
 
 
 def test_output__everything_unless_it_is_not_wanted(main: Any, table: str, tmp_path: Path) -> None:
-    folder = tmp_path / "out"
+    folder, robust = tmp_path / "out", {"cnv_regions_robust.tsv"}
     main(table, "-o", str(folder), "--gpus", "none", "--plots", "svg", "--robust", "0.1")
-    robust = {"cnv_regions_robust.tsv"}
     assert names(folder) == CALLS | robust | {"matrices.zarr", "report.html", "figures"}
-    main(table, "-o", str(folder), *FEW)  # nothing of the first run stays
-    assert names(folder) == CALLS
-
-
-def test_output__without_vcf(main: Any, table: str, tmp_path: Path) -> None:
-    vcf = {"cnvs.vcf.gz", "cnvs.vcf.gz.tbi"}
-    status, said = main(table, "-o", str(tmp_path / "out"), *FEW, "--no-vcf")
-    assert status == 0, said
-    assert names(tmp_path / "out") == CALLS - vcf
-    assert "vcf" not in (tmp_path / "out" / "igv_session.xml").read_text()
-    assert main(table, "-o", str(tmp_path / "out"), *FEW)[0] == 0
-    assert names(tmp_path / "out") == CALLS
-    assert "vcf" in (tmp_path / "out" / "igv_session.xml").read_text()
+    for more, without in ((["--no-vcf"], {"cnvs.vcf.gz", "cnvs.vcf.gz.tbi"}), ([], set())):
+        assert main(table, "-o", str(folder), *FEW, *more)[0] == 0
+        assert names(folder) == CALLS - without  # nothing of the run before stays
+        assert ("vcf" in (folder / "igv_session.xml").read_text()) == (not more)
 
 
 def test_output__other_files_of_the_folder_stay(main: Any, table: str, tmp_path: Path) -> None:
@@ -290,9 +281,7 @@ def test_controls__called_otherwise_by_chr(
 ) -> None:
     counts, _ = cohort()
     path = str(tmp_path / "controls.parquet")
-    regions = type(counts.regions)(
-        ("1", "2", "3"), counts.regions.chrom, counts.regions.start, counts.regions.end
-    )
+    regions = replace(counts.regions, names=("1", "2", "3"))
     write_counts(path, Counts(regions, tuple("abcdef"), counts.values))
     words = (table, "--model", "reference", "--segmentation", "fast", "--controls", path)
     assert "--rename auto takes them as the same" in refused(*words)
@@ -308,12 +297,7 @@ def test_notes__name_options_without_effect(main: Any, table: str, tmp_path: Pat
 
 
 def test_alignments__are_counted_first_and_the_counts_kept(main: Any, tmp_path: Path) -> None:
-    random = np.random.default_rng(5)
-    paths = []
-    for name in ("a", "b", "c"):
-        places = np.sort(random.integers(0, 299_000, 20_000)).tolist()
-        rows = [(0, place, 60, "10M", 0) for place in places]
-        paths.append(write_alignments(tmp_path / f"{name}.bam", rows))
+    paths = [bam(tmp_path, name, k) for k, name in enumerate("abc")]
     status, said = main(*paths, "-o", str(tmp_path / "out"), *FEW, "--window", "1000")
     assert status == 0, said
     kept = read_counts(str(tmp_path / "out" / "counts.parquet"))
@@ -369,10 +353,9 @@ def test_vcf__refuses_names_before_anything_is_computed(
     main: Any, refused: Run, tmp_path: Path
 ) -> None:
     counts, _ = cohort()
-    regions = counts.regions
     path = str(tmp_path / "names.parquet")
-    renamed = type(regions)(("a b", "2", "3"), regions.chrom, regions.start, regions.end)
-    write_counts(path, Counts(renamed, counts.samples, counts.values))
+    renamed = replace(counts.regions, names=("a b", "2", "3"))
+    write_counts(path, replace(counts, regions=renamed))
     assert refused(path) == (
         "VCF does not take the chromosome name 'a b': rename it, or give --no-vcf"
     )
@@ -381,10 +364,9 @@ def test_vcf__refuses_names_before_anything_is_computed(
 
 def test_sex__is_read_from_a_file(main: Any, tmp_path: Path, write: Callable[..., str]) -> None:
     counts, _ = cohort()
-    regions = counts.regions
-    renamed = type(regions)(("chr1", "chr2", "chrX"), regions.chrom, regions.start, regions.end)
     path = str(tmp_path / "x.parquet")
-    write_counts(path, Counts(renamed, counts.samples, counts.values))
+    renamed = replace(counts.regions, names=("chr1", "chr2", "chrX"))
+    write_counts(path, replace(counts, regions=renamed))
     facts = write("\n".join(f"{name}\t{'mf'[k % 2]}" for k, name in enumerate(counts.samples)))
     out = tmp_path / "summary.json"
     main(path, "-o", str(tmp_path / "out"), *FEW, "--sex", facts, "--summary", str(out))
@@ -419,37 +401,25 @@ def test_notes__are_said_unless_it_is_to_be_quiet(main: Any, table: str, tmp_pat
 HEADER = "chrom\tstart\tend\ta\tb\n"
 ROWS = "".join(f"chr1\t{k * 10}\t{k * 10 + 10}\t{k % 7 + 50}\t{k % 5 + 40}\n" for k in range(200))
 
-TABLES = [
-    ("chr1\t0\t10\t-1\t2\n", "row 1, column a: -1 is no count"),
-    ("", "there are no regions"),
-]
+NONE = re.sub(r"\t\d+\n", "\t0\n", ROWS)
+TWICE = re.sub(r"\t(\d+)\t\d+\n", r"\t\1\t\1\n", ROWS)
+TABLES = {
+    "row 1, column a: -1 is no count": "chr1\t0\t10\t-1\t2\n",
+    "there are no regions": "",
+    "sample b has no reads: leave it out": NONE,
+    "all samples have the same counts": TWICE,
+}
 
 
-@pytest.mark.parametrize(("rows", "problem"), TABLES, ids=[problem for _, problem in TABLES])
-def test_refused__tables(rows: str, problem: str, refused: Run, write: Callable[..., str]) -> None:
-    assert problem in refused(write(HEADER + rows))
+@pytest.mark.parametrize("problem", TABLES)
+def test_refused__tables(problem: str, refused: Run, write: Callable[..., str]) -> None:
+    assert problem in refused(write(HEADER + TABLES[problem]))
 
 
-def test_refused__no_input(refused: Run) -> None:
+def test_refused__no_table_or_several(refused: Run, table: str, tmp_path: Path) -> None:
     assert refused().startswith("no INPUT given")
-
-
-def test_refused__a_file_that_is_not_there(refused: Run, tmp_path: Path) -> None:
     assert "no.tsv" in refused(str(tmp_path / "no.tsv"))
-
-
-def test_refused__several_tables(refused: Run, table: str) -> None:
     assert "give one table, or alignments" in refused(table, table)
-
-
-def test_refused__a_sample_without_reads(refused: Run, write: Callable[..., str]) -> None:
-    rows = re.sub(r"\t\d+\n", "\t0\n", ROWS)
-    assert refused(write(HEADER + rows)) == "sample b has no reads: leave it out"
-
-
-def test_refused__samples_that_are_the_same(refused: Run, write: Callable[..., str]) -> None:
-    rows = re.sub(r"\t(\d+)\t\d+\n", r"\t\1\t\1\n", ROWS)
-    assert "all samples have the same counts" in refused(write(HEADER + rows))
 
 
 def test_refused__a_chromosome_of_one_region(refused: Run, write: Callable[..., str]) -> None:
@@ -606,13 +576,6 @@ def test_counts__from_a_pipe(main: Any, tmp_path: Path) -> None:
     assert main(str(plain), "-o", str(tmp_path / "b"), *FEW)[0] == 0
     for name in ("cnvs.tsv", "segmentation.tsv"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
-
-
-def test_refused__a_folder_that_cannot_be_made(main: Any, table: str, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    status, said = main(table, "-o", str(tmp_path / "file"), *FEW)
-    assert status == 2
-    assert "cannot be written" in said
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

@@ -3,30 +3,30 @@
 import multiprocessing
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from multigpu.formats.storage import shareable
-from multigpu.workloads.cnv.counts_source import (
-    Columns,
-    InFile,
-    InMemory,
+from multigpu.workloads.cnv.stages.counts_source import (
+    CountsSource,
+    LoadedRows,
     copy_to_file,
     share_memory,
 )
 
-Place = Callable[[InMemory], AbstractContextManager[InFile]]
+ARRAYS = {"start": np.arange(7), "end": np.arange(7) + 5}
 
 
-def counts(kind: type) -> InMemory:
-    values = np.arange(21).reshape(7, 3).astype(kind)
-    return InMemory(values=values, start=np.arange(7), end=np.arange(7) + 5)
+def counts(kind: type) -> dict[str, NDArray[Any]]:
+    return {"values": np.arange(21).reshape(7, 3).astype(kind), **ARRAYS}
 
 
-def same(a: Columns, b: Columns) -> bool:
+def same(a: LoadedRows, b: LoadedRows) -> bool:
     return all(x.dtype == y.dtype and np.array_equal(x, y) for x, y in zip(a, b, strict=True))
 
 
@@ -35,25 +35,28 @@ def room(size: int) -> NDArray[np.uint8]:
 
 
 @pytest.mark.parametrize("kind", [np.int32, np.float64])
-@pytest.mark.parametrize("place", [share_memory, lambda counts: copy_to_file(counts, None)])
-def test_rows__are_the_same_in_another_process(place: Place, kind: type) -> None:
-    whole = counts(kind)
-    with place(whole) as there, multiprocessing.get_context("spawn").Pool(1) as other:
+@pytest.mark.parametrize("place", [share_memory, partial(copy_to_file, None)])
+def test_rows__are_the_same_in_another_process(
+    place: Callable[..., AbstractContextManager[CountsSource]], kind: type
+) -> None:
+    whole = CountsSource(**counts(kind))
+    with place(**counts(kind)) as there, multiprocessing.get_context("spawn").Pool(1) as other:
         assert same(other.apply(there.rows, (2, 6, room)), whole.rows(2, 6, room))
         assert same(there.rows(0, 7, room), whole.rows(0, 7, room))
 
 
 def test_shared__goes_with_the_block() -> None:
-    with share_memory(counts(np.int32)) as there:
-        assert Path(there.values.path).exists()
-    assert not Path(there.values.path).exists()
+    with share_memory(**counts(np.int32)) as there:
+        (path,) = there.paths
+        assert Path(path).exists()
+    assert not Path(path).exists()
 
 
 def test_shared__does_not_copy_what_has_a_path() -> None:
-    whole = counts(np.int32)
-    values = shareable.empty(whole.values.shape, np.int32)
-    values[:] = whole.values
-    with share_memory(InMemory(values=values, start=whole.start, end=whole.end)) as found:
+    whole = CountsSource(**counts(np.int32))
+    values = shareable.empty((7, 3), np.int32)
+    values[:] = np.arange(21).reshape(7, 3)
+    with share_memory(values=values, **ARRAYS) as found:
         values[3, 1] = 99
         assert found.rows(3, 4, room)[0].tolist() == [[9, 99, 11]]
         assert same(found.rows(0, 3, room), whole.rows(0, 3, room))
@@ -62,8 +65,7 @@ def test_shared__does_not_copy_what_has_a_path() -> None:
 def test_shared__copies_a_part_of_what_has_a_path() -> None:
     whole = shareable.empty((9, 3), np.int32)
     whole[:] = np.arange(27).reshape(9, 3)
-    part = InMemory(values=whole[2:], start=np.arange(7), end=np.arange(7))
-    with share_memory(part) as found:
+    with share_memory(values=whole[2:], **ARRAYS) as found:
         assert found.rows(0, 1, room)[0].tolist() == [[6, 7, 8]]
 
 
@@ -89,6 +91,6 @@ def test_shareable__refuses_what_is_not_given(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_filed__leaves_nothing_in_the_folder(tmp_path: Path) -> None:
-    with copy_to_file(counts(np.int32), tmp_path) as there:
-        assert tmp_path in Path(there.values.path).parents
+    with copy_to_file(tmp_path, **counts(np.int32)) as there:
+        assert tmp_path in Path(there.paths[0]).parents
     assert list(tmp_path.iterdir()) == []

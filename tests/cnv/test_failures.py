@@ -11,8 +11,8 @@ from support.bams import write_alignments
 from support.cohorts import cohort
 from support.program import Run
 
-from multigpu.formats.tables.counts import write_counts
-from multigpu.workloads.cnv.output import matrices
+from multigpu.formats.tables.counts_files import write_counts
+from multigpu.workloads.cnv.results import matrices
 from multigpu.workloads.cnv.work import CnvSession
 from multigpu.workloads.count.job import CountJob
 

@@ -9,9 +9,11 @@ from support.cohorts import cohort, of_sexes
 
 from multigpu import UsageError
 from multigpu.errors import several
-from multigpu.workloads.cnv.samples.facts import read_ploidies, read_sexes
+from multigpu.workloads.cnv.samples.annotations import read_ploidies, read_sexes
 from multigpu.workloads.cnv.samples.inputs import (
-    SampleInput,
+    AlignmentFiles,
+    CohortInput,
+    CountsTable,
     check_counting,
     rename_as_cases,
     select_chromosomes,
@@ -31,17 +33,17 @@ USELESS = [  # given, table of the cases, table of the controls, options in the 
 ]
 
 
-def sample_input(table: str) -> SampleInput:
+def input_named(table: str) -> CohortInput:
     """Return a table of this name, or alignments without one."""
-    return SampleInput(paths=(table or "a.bam",), is_alignments=not table)
+    return CountsTable(table) if table else AlignmentFiles(("a.bam",))
 
 
 @pytest.mark.parametrize(("given", "table", "others", "useless"), USELESS)
 def test_counting__is_refused_where_nothing_is_counted(
     given: list[str], table: str, others: str | None, useless: str | None
 ) -> None:
-    cases = sample_input(table)
-    controls = None if others is None else sample_input(others)
+    cases = input_named(table)
+    controls = None if others is None else input_named(others)
     if useless is None:
         check_counting(given, cases, controls)
         return

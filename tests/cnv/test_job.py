@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.cohorts import CPU, cohort
+from support.cohorts import CPU, cnv_job, cohort
 from support.examples import examples
 
 from multigpu import UsageError
@@ -19,9 +19,8 @@ from multigpu.cluster.engine.journal import Journal
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.tables.counts import Counts
 from multigpu.run.options import RunOptions
-from multigpu.workloads.cnv.job import CnvJob
 from multigpu.workloads.cnv.options import CnvOptions, KeptResults
-from multigpu.workloads.cnv.result import CnvResult
+from multigpu.workloads.cnv.results.result import CnvResult
 
 FIXED = CnvOptions(seg_median=(0.3, -0.5))  # in place of R's two standard deviations of a track,
 # beyond which a gain of one copy does not lie where the track has a loss of both
@@ -29,7 +28,7 @@ QUALITY = [(CnvOptions(), 0.75), (FIXED, 0.93)]  # least recall, in regions
 
 
 def run(counts: Counts, options: CnvOptions = CnvOptions(), **more: Any) -> CnvResult:  # noqa: B008
-    return CnvJob(counts, options, CPU, **more).result(keep=("sini", "normalized"))
+    return cnv_job(counts, options, **more).result(keep=("sini", "normalized"))
 
 
 def some_samples(counts: Counts, columns: list[int], names: str = "") -> Counts:
@@ -46,32 +45,21 @@ def test_calls__find_what_was_planted(
         regions=20_000, samples=12, chromosomes=4, cnvs=120, min_length=8, coverage=400.0, seed=7
     )
     called = run(counts, options).called
-    planted = np.zeros(counts.values.shape, np.int8)
-    for first, stop, sample, copies in zip(
-        truth.first, truth.stop, truth.sample, truth.copies, strict=True
-    ):
-        planted[first:stop, sample] = np.sign(copies - 2)
-    found = np.zeros_like(planted)
-    first = np.searchsorted(place(counts, counts.regions.start), place_of(counts, called))
-    for row, rows, sample, copy in zip(
-        first, called.rows, called.sample, called.copy_number, strict=True
-    ):
-        found[row : row + rows, sample] = np.sign(copy - 2)
+    planted, found = np.zeros((2, *counts.values.shape), np.int8)
+    for row in range(len(truth.first)):
+        rows = slice(truth.first[row], truth.stop[row])
+        planted[rows, truth.sample[row]] = np.sign(truth.copies[row] - 2)
+    begins = [block.start for block in counts.regions.blocks]
+    for row in range(len(called)):
+        first = begins[called.chrom[row]] + called.first[row]
+        rows = slice(first, first + called.rows[row])
+        found[rows, called.sample[row]] = np.sign(called.copy_number[row] - 2)
     right = int(((found == planted) & (planted != 0)).sum())
     recall, precision = right / (planted != 0).sum(), right / (found != 0).sum()
     record_property("recall", float(recall))
     record_property("precision", float(precision))
     assert recall >= least
     assert precision >= 0.99
-
-
-def place(counts: Counts, start: Any) -> Any:
-    """Positions that ascend through all chromosomes."""
-    return counts.regions.chrom * np.int64(1 << 40) + start
-
-
-def place_of(counts: Counts, table: Any) -> Any:
-    return table.chrom * np.int64(1 << 40) + table.start
 
 
 @examples(5)
@@ -100,25 +88,15 @@ def plain(result: CnvResult) -> Any:
     return matrices.assign_coords({name: matrices[name].astype(object) for name in texts})
 
 
-@pytest.mark.parametrize("chunk", [1, 1000, 10_000, 1 << 26])
-def test_pieces__of_a_chromosome_give_the_same(chunk: int) -> None:
+@pytest.mark.parametrize("ways", [*({"max_chunk_bytes": n} for n in (1, 1000, 10_000, 1 << 26)),
+                                  {"threads": 1}, {"threads": 3}], ids=str)  # fmt: skip
+def test_pieces_and_threads__of_a_chromosome_give_the_same(ways: dict[str, Any]) -> None:
     counts, _ = cohort()
-    run_options = RunOptions(gpus="none", max_chunk_bytes=chunk)
-    whole = run(counts)
-    pieces = CnvJob(counts, CnvOptions(), run_options).result(keep=("sini", "normalized"))
+    whole, options = run(counts), RunOptions(gpus="none", **ways)
+    pieces = cnv_job(counts, CnvOptions(), options).result(keep=("sini", "normalized"))
     assert pieces.segmentation.equals(whole.segmentation)
     assert pieces.cnv_regions.equals(whole.cnv_regions)
     assert plain(pieces).identical(plain(whole))
-
-
-def test_threads__give_the_same() -> None:
-    counts, _ = cohort()
-    results = [
-        CnvJob(counts, CnvOptions(), RunOptions(gpus="none", threads=n)).result(keep=("sini",))
-        for n in (1, 3)
-    ]
-    assert results[0].segmentation.equals(results[1].segmentation)
-    assert plain(results[0]).identical(plain(results[1]))
 
 
 def test_genome_wide__all_chromosomes_have_the_same_size_factors() -> None:
@@ -167,7 +145,7 @@ def test_refused__tables_that_do_not_suit_the_model(
     some = some_samples(counts, list(range(cases)))
     others = some_samples(counts, list(range(controls))) if controls else None
     with pytest.raises(UsageError, match=problem):
-        CnvJob(some, CnvOptions.of(model), CPU, controls=others)
+        cnv_job(some, CnvOptions.of(model), CPU, controls=others)
 
 
 def other_controls(counts: Counts, regions: Regions) -> Counts:
@@ -181,7 +159,7 @@ def different(regions: Regions) -> str:
     counts, options = cohort()[0], CnvOptions.of("reference")
     controls = other_controls(counts, regions)
     with pytest.raises(UsageError) as error:
-        CnvJob(counts, options, CPU, controls=controls)
+        cnv_job(counts, options, controls=controls)
     return str(error.value).partition("controls have different regions: ")[2]
 
 
@@ -209,14 +187,14 @@ def test_refused__controls_whose_names_differ_by_chr() -> None:
 def test_refused__a_name_of_a_case_and_a_control() -> None:
     counts, _ = cohort()
     with pytest.raises(UsageError, match=f"{counts.samples[0]} is a case and a control: rename"):
-        CnvJob(counts, CnvOptions.of("reference"), CPU, controls=counts)
+        cnv_job(counts, CnvOptions.of("reference"), CPU, controls=counts)
 
 
 def test_notes__say_how_many_cases_and_controls_there_are() -> None:
     counts, _ = cohort()
     cases = some_samples(counts, [0])
     controls = other_controls(counts, counts.regions)
-    job = CnvJob(cases, CnvOptions.of("reference"), CPU, controls=controls)
+    job = cnv_job(cases, CnvOptions.of("reference"), CPU, controls=controls)
     first, listed = counts.samples[0], ", ".join(controls.samples[:5])
     assert job.notes == [f"1 case ({first}) and 6 controls ({listed} and 1 other)"]
 
@@ -225,7 +203,7 @@ def test_refused__a_name_that_would_break_a_table() -> None:
     counts, _ = cohort()
     samples = ("a\tb", *counts.samples[1:])
     with pytest.raises(UsageError, match="cannot be a name in tables"):
-        CnvJob(replace(counts, samples=samples), CnvOptions(), CPU)
+        cnv_job(replace(counts, samples=samples))
 
 
 def test_refused__a_sample_without_reads() -> None:
@@ -233,7 +211,7 @@ def test_refused__a_sample_without_reads() -> None:
     values = counts.values.copy()
     values[:, 3] = 0
     with pytest.raises(UsageError, match=f"sample {counts.samples[3]} has no reads"):
-        CnvJob(replace(counts, values=values), CnvOptions(), CPU)
+        cnv_job(replace(counts, values=values))
 
 
 def test_sample_without_reads_on_one_chromosome__is_normalized_by_the_others() -> None:
@@ -284,32 +262,13 @@ def test_robust__without_a_threshold_joins_cnvs_by_bases() -> None:
     assert found.cnv_regions_robust.equals(found.cnv_regions)
 
 
-def test_stages__one_by_one_give_the_same_segments() -> None:
-    from multigpu.kernels import cnmops, normalization, segmentation
-    from multigpu.kernels.cnmops import cpu as model
-    from multigpu.kernels.normalization import cpu as normalize
-    from multigpu.kernels.segmentation import cpu as segment
-
-    counts, _ = cohort()
-    values, blocks = counts.values, counts.regions.blocks
-    factors = normalize.size_factors(values, blocks, normalization.Normalization()).factors
-    scaled = np.concatenate([values[b] * row for b, row in zip(blocks, factors, strict=True)])
-    found = model.model(scaled, np.ones(scaled.shape[1]), cnmops.Model())
-    means = []
-    for block in blocks:
-        tracks = np.ascontiguousarray(found.sini[block].T).reshape(-1)
-        borders = np.arange(scaled.shape[1] + 1) * (block.stop - block.start)
-        means += segment.segment(tracks, borders, segmentation.Segmentation()).mean.tolist()
-    np.testing.assert_allclose(run(counts).segments.mean, means, rtol=1e-9, atol=1e-9)
-
-
 def test_journal__of_other_counts_is_refused(tmp_path: Path) -> None:
     """Another --min-mapq, or other --regions, give other counts of the same files."""
     counts, _ = cohort()
     path = tmp_path / "journal"
 
     def begun(counts: Counts) -> Journal:
-        job = CnvJob(counts, CnvOptions(), CPU, journal=path)
+        job = cnv_job(counts, journal=path)
         return Journal(path, job.description(KeptResults()), {}, codec=Codec(), resume=True)
 
     begun(counts).close()
@@ -326,7 +285,7 @@ def test_counts__are_given_back_before_the_tables_are_made(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     counts, _ = cohort(regions=2000, samples=6)
-    job = CnvJob(replace(counts, values=counts.values.copy()), CnvOptions(), CPU)
+    job = cnv_job(replace(counts, values=counts.values.copy()))
     held = weakref.ref(job.values)
 
     def is_freed(*_: Any) -> bool:
@@ -348,7 +307,7 @@ def test_result__leaves_a_chromosome_of_one_region_uncalled() -> None:
     columns["chrom"] = columns["chrom"].astype(np.int32)
     values = np.vstack([table.values, np.full((1, 6), 9000, np.int32)])
     counts = replace(table, regions=replace(regions, **columns), values=values)
-    found = CnvJob(counts, CnvOptions(), CPU).result()
+    found = cnv_job(counts).result()
     (note,) = (note for note in found.notes if "chrM" in note)
     assert note == "chrM: one region only, nothing is called there"
-    assert found.cnvs.equals(CnvJob(table, CnvOptions(), CPU).result().cnvs)
+    assert found.cnvs.equals(cnv_job(table).result().cnvs)

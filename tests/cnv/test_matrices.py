@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from support.cohorts import result
 
 from multigpu.formats.alignments.regions import windows
-from multigpu.workloads.cnv.output import matrices
+from multigpu.workloads.cnv.results import matrices
 
 SAMPLES = ("a", "b", "c")
 CLASSES = ("CN1", "CN2")

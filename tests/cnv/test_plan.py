@@ -8,28 +8,27 @@ from typing import Any
 import numpy as np
 import pytest
 from support.bams import random_rows, write_alignments
-from support.cohorts import cohort
+from support.cohorts import cnv_job, cohort
 from support.program import Run
 
 from multigpu.cluster.engine.plan import Capacity
 from multigpu.cluster.engine.workload import Place
 from multigpu.errors import UsageError
-from multigpu.formats.tables.counts import Counts, write_counts
+from multigpu.formats.tables.counts import Counts
+from multigpu.formats.tables.counts_files import write_counts
 from multigpu.run.job import Crew
 from multigpu.run.options import RunOptions
-from multigpu.workloads.cnv.chromosome import CnvSpan
-from multigpu.workloads.cnv.counts_source import InMemory
-from multigpu.workloads.cnv.job import CnvJob
 from multigpu.workloads.cnv.options import CnvOptions, KeptResults, estimate_count_bytes
-from multigpu.workloads.cnv.plan import CnvPlan, Shape, plan_memory
+from multigpu.workloads.cnv.plan import CnvPlan, CnvSpan, Shape, plan_memory
 from multigpu.workloads.cnv.request import CnvRequest
+from multigpu.workloads.cnv.stages.counts_source import CountsSource
 from multigpu.workloads.count.job import CountJob
 from multigpu.workloads.count.options import CountOptions
 
 FREE = 8 << 30  # bytes
 GENOME = [
-    CnvSpan(block=0, name="chr1", first=0, stop=600_000),
-    CnvSpan(block=1, name="chr2", first=600_000, stop=700_000),
+    CnvSpan(block=0, chrom=0, name="chr1", first=0, stop=600_000),
+    CnvSpan(block=1, chrom=1, name="chr2", first=600_000, stop=700_000),
 ]
 
 
@@ -49,10 +48,10 @@ def plan(here: Capacity, in_process: bool = True, **run: Any) -> CnvPlan:
 @pytest.mark.parametrize("free", [FREE, 1 << 18])
 def test_plan__is_what_a_worker_does(chunk: int, free: int) -> None:
     counts, _ = cohort()
-    job = CnvJob(counts, CnvOptions(), RunOptions(gpus="none", max_chunk_bytes=chunk))
+    job = cnv_job(counts, CnvOptions(), RunOptions(gpus="none", max_chunk_bytes=chunk))
     capacity = Capacity(free, 2, 2, gpu=False, in_process=True)
     planned = job.plan(Crew(capacity, lambda: pytest.fail("nothing is started")))
-    source = InMemory(values=counts.values, start=counts.regions.start, end=counts.regions.end)
+    source = CountsSource(values=counts.values, start=counts.regions.start, end=counts.regions.end)
     session = job.workload(source, KeptResults(), None).open(Place("worker", None, free))
     for span, chromosome in zip(job.spans, planned.chromosomes, strict=True):
         loaded = session.load(span)

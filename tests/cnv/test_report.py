@@ -12,10 +12,10 @@ from support.markup import CONTROLS, ESCAPED, NAMES, read
 
 import multigpu
 from multigpu.report.figures import literal
-from multigpu.workloads.cnv import report
-from multigpu.workloads.cnv.output import overview, plots, text_files
-from multigpu.workloads.cnv.output.colours import BLUE, RED, Colours, Palette
-from multigpu.workloads.cnv.result import CnvResult
+from multigpu.workloads.cnv.options import Colours
+from multigpu.workloads.cnv.output import overview, plots, report, text_files
+from multigpu.workloads.cnv.output.colours import BLUE, RED, Palette
+from multigpu.workloads.cnv.results.result import CnvResult
 
 pytestmark = pytest.mark.process  # runs whole jobs
 

@@ -8,22 +8,21 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from support.cohorts import CPU, SEXES, of_sexes
+from support.cohorts import CPU, SEXES, cnv_job, of_sexes
 
 import multigpu
 from multigpu.errors import UsageError, option
 from multigpu.formats.tables.counts import Counts
 from multigpu.run.options import RunOptions
-from multigpu.workloads.cnv import report
-from multigpu.workloads.cnv.calls import copy_numbers
-from multigpu.workloads.cnv.calls.segments import NOT_CALLED
-from multigpu.workloads.cnv.job import CnvJob, usual_copies
 from multigpu.workloads.cnv.options import CnvOptions
-from multigpu.workloads.cnv.output import matrices
+from multigpu.workloads.cnv.output import report
 from multigpu.workloads.cnv.output.files import write_tables
-from multigpu.workloads.cnv.result import CnvResult, SegmentTable
+from multigpu.workloads.cnv.records import NOT_CALLED, SegmentTable
+from multigpu.workloads.cnv.results import copy_numbers, matrices
+from multigpu.workloads.cnv.results.result import CnvResult
 from multigpu.workloads.cnv.samples import sex
 from multigpu.workloads.cnv.samples.genomes import find_genome, genome_named
+from multigpu.workloads.cnv.stages.chromosome import Chromosome, Columns
 
 
 def inferred_sexes(cases: Counts, controls: Counts | None, genome: str | None) -> tuple[str, ...]:
@@ -198,7 +197,7 @@ def test_calls__of_what_is_not_usual_for_the_sex(
         planted["chrX", 1] = 2.0
     expected = {(chrom, f"s{k}", 1 if x > 1 else -1) for (chrom, k), x in planted.items()}
     table = of_sexes(sexes=sexes, planted=planted, coverage=400)
-    found = CnvJob(table, CnvOptions(**options), CPU, sexes=sexes).result()
+    found = cnv_job(table, CnvOptions(**options), CPU, sexes=sexes).result()
     assert calls_of(found) == expected
     usual = {(row["chrom"], row["sample"]): row["copy_number"]
              for row in found.segmentation.to_pylist() if row["start"] == 0}  # fmt: skip
@@ -216,7 +215,7 @@ def test_calls__of_cases_by_controls_of_either_sex() -> None:
     others = of_sexes(sexes=controls, coverage=400, seed=4)
     others = replace(others, samples=tuple(f"c{k}" for k in range(5)))
     options = CnvOptions.of("reference", segmentation="fast")
-    job = CnvJob(table, options, CPU, sexes=cases + controls, controls=others)
+    job = cnv_job(table, options, sexes=cases + controls, controls=others)
     assert calls_of(job.result()) == {("chrX", "s3", 1), ("chrY", "s2", -1)}
 
 
@@ -224,7 +223,7 @@ def test_calls__of_cases_by_controls_of_either_sex() -> None:
 def test_calls__of_one_sample_by_its_sex(own: str, on_x: str) -> None:
     table = of_sexes(sexes=(own, own), planted={("chrX", 0): 3.0})
     one = replace(table, samples=("s0",), values=table.values[:, :1].copy())
-    found = CnvJob(one, CnvOptions.of("single"), CPU, sexes=(own,)).result()
+    found = cnv_job(one, CnvOptions.of("single"), CPU, sexes=(own,)).result()
     segments = found.segmentation.to_pylist()
     assert {row["copy_number"] for row in segments if row["chrom"] == "chrX"} > {on_x}
     assert any(row["chrom"] == "chrY" for row in segments) == (own == "male")
@@ -236,7 +235,7 @@ def test_files__show_what_is_usual_and_what_is_not_looked_at(tmp_path: Path) -> 
     planted = {("chrX", 5): 2.0, ("chrY", 7): 0.02}
     table = of_sexes(sexes=sexes, planted=planted, coverage=400)
     options = CnvOptions(fractional="mean", posterior=True)
-    found = CnvJob(table, options, CPU, sexes=sexes).result(keep=matrices.names(posterior=True))
+    found = cnv_job(table, options, sexes=sexes).result(keep=matrices.names(posterior=True))
     on_x, on_y = found.cnv_regions.to_pylist()
     names = [f"s{k}" for k in range(8)]
     assert [on_x[name] for name in names] == [*["CN2"] * 4, "CN1", "CN2", "CN1", "CN1"]
@@ -253,6 +252,7 @@ def test_files__show_what_is_usual_and_what_is_not_looked_at(tmp_path: Path) -> 
     assert [call["CN"] for call in records[1].samples.values()] == [*[None] * 4, 1, 1, 1, 0]
     assert b"s5:CN2" in (tmp_path / "cnvs.bed").read_bytes()
     kept = found.matrices
+    assert (kept["sini"].dtype, kept["copy_number"].dtype) == (np.float64, np.int8)
     y = (kept["chrom"] == "chrY").values
     for name in ("sini", "normalized", "posterior"):
         values = kept[name].values[y]
@@ -271,7 +271,7 @@ def test_calls__do_not_depend_on_how_much_of_the_genome_is_x(
     """Males have fewer reads in all, but not elsewhere."""
     sexes = cohort_of(4, 4)
     table = of_sexes(names, sexes=sexes, planted={("chrX", 5): 2.0}, coverage=400)
-    found = CnvJob(table, CnvOptions(**options), CPU, sexes=sexes).result(("normalized",))
+    found = cnv_job(table, CnvOptions(**options), CPU, sexes=sexes).result(("normalized",))
     assert calls_of(found) == {("chrX", "s5", 1)}
     level = found.matrices["normalized"].values[(found.matrices["chrom"] == "chr1").values]
     if "genome_wide" in options:
@@ -283,16 +283,19 @@ def test_reads__are_wanted_where_a_sample_is_looked_at() -> None:
     values = table.values.copy()
     values[:, :4] = 0
     alone = replace(table, values=values)
-    assert (
-        CnvJob(alone, CnvOptions(), CPU, sexes=cohort_of(4, 4)).result().segments.sample.min() > 3
-    )
+    assert cnv_job(alone, sexes=cohort_of(4, 4)).result().segments.sample.min() > 3
     with pytest.raises(UsageError, match=r"^sample s0 has no reads: leave it out$"):
-        CnvJob(alone, CnvOptions(), CPU)
+        cnv_job(alone)
 
 
-def test_sexes__that_are_unknown_are_told() -> None:
-    job = CnvJob(of_sexes(), CnvOptions(), CPU, sexes=("male", "female", "", "", "", ""))
-    assert "1 male and 1 female, 4 of unknown sex taken as female: " in job.notes[0]
+def test_sexes__that_are_used_or_unknown_are_told() -> None:
+    def notes(*sexes: str, **more: Any) -> list[str]:
+        return cnv_job(of_sexes(), sexes=sexes, **more).notes
+
+    assert notes(*SEXES)[0].startswith("chrX and chrY: every sample is compared with what is usual")
+    told = "1 male and 1 female, 4 of unknown sex taken as female: "
+    assert told in notes("male", "female", "", "", "", "")[0]
+    assert notes() == notes(*SEXES, ploidy=(2,) * 6) == []
 
 
 # ---- pseudoautosomal regions ------------------------------------------------------------------
@@ -316,7 +319,7 @@ def test_par__everybody_has_two_copies(females: int, males: int, options: dict[s
     table = of_sexes(sexes=sexes, coverage=400, planted={("chrX", on_x): 2.0}, **PAR)
     table = in_par(in_par(table, more, 2.0), fewer, 0.5)
     chosen = CnvOptions(**options, fractional="mean")
-    job = CnvJob(table, chosen, CPU, sexes=sexes, genome="GRCh38")
+    job = cnv_job(table, chosen, sexes=sexes, genome="GRCh38")
     assert any(note.endswith("pseudoautosomal regions of hg38") for note in job.notes)
     found = job.result(matrices.names(posterior=False))
     columns = ("chrom", "start", "end", "sample", "copy_number")
@@ -350,7 +353,7 @@ def test_par__of_cases_by_controls_and_of_one_sample(model: str) -> None:
         controls = replace(controls, samples=tuple(f"c{k}" for k in range(6)))
         sexes += cohort_of(3, 3)
     options = CnvOptions.of(model, segmentation="fast", min_width=5)
-    job = CnvJob(table, options, CPU, sexes=sexes, controls=controls, genome="hg38")
+    job = cnv_job(table, options, sexes=sexes, controls=controls, genome="hg38")
     found = job.result()
     on_x = [row for row in found.cnvs.to_pylist() if row["chrom"] == "chrX"]
     assert [(row["start"], row["end"]) for row in on_x] == [(20 * 50_000, 40 * 50_000)]
@@ -369,7 +372,7 @@ def test_par__of_one_sample_and_few_regions_beside_it() -> None:
     assert inferred_sexes(less, None, "hg38") == cohort_of(4, 4)
     one = replace(less, samples=("s7",), values=less.values[:, 7:].copy())
     options = CnvOptions.of("single", segmentation="fast")
-    found = CnvJob(one, options, CPU, sexes=("male",), genome="hg38").result()
+    found = cnv_job(one, options, sexes=("male",), genome="hg38").result()
     assert not [row for row in found.cnvs.to_pylist() if row["chrom"] == "chrX"]
 
 
@@ -380,9 +383,7 @@ def test_par__a_cnv_across_its_border_is_counted_on_the_side_of_its_middle(
     table = of_sexes(sexes=cohort_of(females, males), coverage=400, **PAR)
     for rows in (slice(48, 58), slice(52, 62), slice(53, 63)):
         across = in_par(table, 0, 2.0, rows)
-        found = CnvJob(
-            across, CnvOptions(), CPU, sexes=cohort_of(females, males), genome="hg38"
-        ).result()
+        found = cnv_job(across, sexes=cohort_of(females, males), genome="hg38").result()
         on_x = [row for row in found.cnvs.to_pylist() if row["chrom"] == "chrX"]
         assert [(row["start"] // 50_000, row["sample"]) for row in on_x] == [(rows.start, "s0")]
         assert on_x[0]["copy_number"] == "CN4"
@@ -392,7 +393,7 @@ def test_par__a_region_says_of_each_cnv_what_it_is_alone() -> None:
     sexes = cohort_of(5, 5)
     table = of_sexes(sexes=sexes, coverage=400, **PAR)
     table = in_par(in_par(table, 7, 0.5, slice(28, 48)), 0, 0.5, slice(30, 90))
-    found = CnvJob(table, CnvOptions(), CPU, sexes=sexes, genome="hg38").result()
+    found = cnv_job(table, sexes=sexes, genome="hg38").result()
     own = {row["sample"]: row["copy_number"] for row in found.cnvs.to_pylist()}
     assert own == {"s0": "CN1", "s7": "CN1"}
     (region,) = found.cnv_regions.to_pylist()
@@ -404,11 +405,11 @@ def test_par__a_region_says_of_each_cnv_what_it_is_alone() -> None:
 def test_par__changes_nothing_beside_it() -> None:
     sexes, options = cohort_of(4, 4), CnvOptions(norm_type="mean", size_factor="mean")
     table = of_sexes(sexes=sexes, planted={("chrX", 5): 2.0}, coverage=400, **PAR)
-    found = CnvJob(table, options, CPU, sexes=sexes, genome="hg38").result(("sini", "normalized"))
+    found = cnv_job(table, options, sexes=sexes, genome="hg38").result(("sini", "normalized"))
     x = np.flatnonzero(table.regions.chrom == 1)
     kept = np.delete(np.arange(len(table.values)), x[: PAR["par"]])
     less = replace(table, regions=table.regions.take(kept), values=table.values[kept])
-    alone = CnvJob(less, options, CPU, sexes=sexes).result(("sini", "normalized"))
+    alone = cnv_job(less, options, sexes=sexes).result(("sini", "normalized"))
     for name in ("normalized", "sini"):
         both = [each.matrices[name].values for each in (found, alone)]
         np.testing.assert_allclose(both[0][kept], both[1], rtol=1e-12, atol=1e-12)
@@ -417,8 +418,8 @@ def test_par__changes_nothing_beside_it() -> None:
 def test_par__of_a_genome_that_is_not_known_is_asked_for() -> None:
     table = of_sexes(**PAR)
     asked = f"{option('genome')} says where the pseudoautosomal regions are"
-    assert asked in CnvJob(table, CnvOptions(), CPU, sexes=SEXES).notes[0]
-    other = CnvJob(table, CnvOptions(), CPU, sexes=SEXES, genome="danRer11")
+    assert asked in cnv_job(table, sexes=SEXES).notes[0]
+    other = cnv_job(table, sexes=SEXES, genome="danRer11")
     assert other.notes[0].endswith("; the pseudoautosomal regions of 'danRer11' are not known")
     assert all(span.par == () for span in other.spans)
 
@@ -438,21 +439,23 @@ def test_genome__that_cannot_be_as_chromosomes_are_longer_is_refused() -> None:
         find_genome("hg19", longer)
 
 
-def test_usual__of_single_samples_is_that_of_all() -> None:
-    job = CnvJob(of_sexes(**PAR), CnvOptions(), CPU, sexes=SEXES, genome="hg38")
-    usual, regions = usual_copies(job.cohort, job.spans, 2), job.cohort.regions
-    every = usual.of_intervals(regions.chrom, regions.start, regions.end)
-    assert set(every.ravel().tolist()) == {0, 1, 2}
-    sample = np.arange(len(regions)) % len(SEXES)
-    place = {"chrom": regions.chrom, "start": regions.start, "end": regions.end}
-    own = usual.of_segments(cast(SegmentTable, SimpleNamespace(**place, sample=sample)))
-    np.testing.assert_array_equal(own, every[np.arange(len(regions)), sample])
-
-
-def test_matrices__have_their_types_where_copies_go_by_sex() -> None:
-    found = CnvJob(of_sexes(), CnvOptions(), CPU, sexes=SEXES).result(("sini", "copy_number"))
-    dtypes = {name: found.matrices[name].dtype for name in ("sini", "copy_number")}
-    assert dtypes == {"sini": np.float64, "copy_number": np.int8}
+def test_usual_copies__of_single_segments_are_those_of_all_samples() -> None:
+    job = cnv_job(of_sexes(**PAR), sexes=SEXES, genome="hg38")
+    regions, names = job.cohort.regions, job.cohort.names
+    sample, found = np.arange(200, dtype=np.int32) % len(SEXES), set()
+    columns = Columns(
+        names=names, cases=len(names), totals=job.totals, factors=None, coverages=None
+    )
+    for span in job.spans:
+        place = regions.start[span.rows], regions.end[span.rows]
+        chromosome = Chromosome.load(span, job.values[span.rows], *place, columns, 2)
+        every = chromosome.usual_copies(*place)
+        segments = cast(SegmentTable, SimpleNamespace(start=place[0], end=place[1], sample=sample))
+        is_compared = every[0, sample] > 0
+        own = every[np.arange(200), sample]
+        assert (chromosome.usual_copies_of(segments) == own)[is_compared].all()
+        found |= set(every.ravel().tolist())
+    assert found == {0, 1, 2}
 
 
 def test_par__of_a_table_that_has_nothing_else_of_x() -> None:
@@ -460,7 +463,7 @@ def test_par__of_a_table_that_has_nothing_else_of_x() -> None:
     rows = np.flatnonzero(table.regions.chrom == 1)[PAR["par"] :]
     kept = np.delete(np.arange(len(table.values)), rows)
     less = replace(table, regions=table.regions.take(kept), values=table.values[kept])
-    assert calls_of(CnvJob(less, CnvOptions(), CPU, sexes=SEXES, genome="hg38").result()) == set()
+    assert calls_of(cnv_job(less, sexes=SEXES, genome="hg38").result()) == set()
 
 
 # ---- everywhere the same ----------------------------------------------------------------------
@@ -486,7 +489,7 @@ def test_calls__are_the_same_everywhere(run: RunOptions, model: str) -> None:
     options = CnvOptions.of(model, segmentation="fast", posterior=True, min_width=3)
     keep = matrices.names(posterior=True)
     more = {"sexes": sexes * (2 if controls else 1), "controls": controls, "genome": "hg38"}
-    found, expected = (CnvJob(table, options, r, **more).result(keep) for r in (run, CPU))
+    found, expected = (cnv_job(table, options, r, **more).result(keep) for r in (run, CPU))
     for name, rows in expected.tables().items():
         assert found.tables()[name].equals(rows)
     for name in keep:
@@ -506,7 +509,7 @@ def test_names__of_classes_where_one_copy_is_usual() -> None:
 def test_calls__where_no_sample_is_looked_at(tmp_path: Path) -> None:
     table = of_sexes(("chr1", "chrX", "chrY"), sexes=cohort_of(5, 1))
     store = tmp_path / "matrices.zarr"
-    job = CnvJob(table, CnvOptions(robust=0.1), CPU, sexes=cohort_of(5, 1))
+    job = cnv_job(table, CnvOptions(robust=0.1), CPU, sexes=cohort_of(5, 1))
     found = job.result(matrices.names(posterior=False), store, shown=4)
     assert any("chrY is not called" in note for note in found.notes)
     zarr = pytest.importorskip("zarr")
@@ -516,12 +519,15 @@ def test_calls__where_no_sample_is_looked_at(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("norm_type", ["poisson", "mean"])
-def test_x__males_have_half_of_what_females_have(norm_type: str) -> None:
-    options = CnvOptions.of("cn.mops", norm_type=norm_type)
-    found = CnvJob(of_sexes(), options, CPU, sexes=SEXES).result(keep=("normalized",)).matrices
-    on_x = found["normalized"][found["chrom"] == "chrX"].median("region").values
-    males = np.array([each == "male" for each in SEXES])
-    np.testing.assert_allclose(np.median(on_x[males]) / np.median(on_x[~males]), 0.5, atol=0.03)
+def test_normalized__x_of_males_is_half_and_y_is_that_of_those_that_have_it(norm_type: Any) -> None:
+    options, males = CnvOptions(norm_type=norm_type), np.array([s == "male" for s in SEXES])
+    found = cnv_job(of_sexes(), options, CPU, sexes=SEXES).result(keep=("normalized",)).matrices
+    on_x, on_y = (found["normalized"].values[found["chrom"].values == n] for n in ("chrX", "chrY"))
+    medians = np.median(on_x, axis=0)
+    ratio = np.median(medians[males]) / np.median(medians[~males])
+    np.testing.assert_allclose(ratio, 0.5, atol=0.03)
+    if norm_type == "mean":
+        np.testing.assert_allclose(on_y[:, males].mean(axis=0), on_y[:, males].mean(), rtol=1e-9)
 
 
 @pytest.mark.parametrize("model", ["cn.mops", "reference"])
@@ -531,16 +537,8 @@ def test_sexes__also_where_counts_are_not_whole(model: str) -> None:
     others = replace(parts, samples=tuple("abcdef")) if model == "reference" else None
     options = CnvOptions.of(model, segmentation="fast")
     sexes = SEXES * (2 if others else 1)
-    found = CnvJob(parts, options, CPU, sexes=sexes, controls=others).result(keep=("sini",))
+    found = cnv_job(parts, options, sexes=sexes, controls=others).result(keep=("sini",))
     assert len(found.segments)
-
-
-def test_y__is_normalized_among_those_that_have_it() -> None:
-    table, options = of_sexes(), CnvOptions(norm_type="mean")
-    found = CnvJob(table, options, CPU, sexes=SEXES).result(keep=("normalized",)).matrices
-    on_y = found["normalized"].values[table.regions.chrom == 2]
-    males = np.array([each == "male" for each in SEXES])
-    np.testing.assert_allclose(on_y[:, males].mean(axis=0), on_y[:, males].mean(), rtol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -554,17 +552,9 @@ def test_y__is_normalized_among_those_that_have_it() -> None:
 def test_sexes__that_are_not_used_are_not_told(
     model: str, options: dict[str, Any], names: tuple[str, ...]
 ) -> None:
-    job = CnvJob(of_sexes(names), CnvOptions.of(model, **options), CPU, sexes=SEXES)
+    job = cnv_job(of_sexes(names), CnvOptions.of(model, **options), CPU, sexes=SEXES)
     assert not any("sex" in note for note in job.notes)
     assert all(span.copies is None for span in job.spans)
-
-
-def test_sexes__that_are_used_are_told() -> None:
-    job = CnvJob(of_sexes(), CnvOptions(), CPU, sexes=SEXES)
-    assert job.notes[0].startswith("chrX and chrY: every sample is compared with what is usual")
-    assert CnvJob(of_sexes(), CnvOptions(), CPU).notes == []
-    given = CnvJob(of_sexes(), CnvOptions(), CPU, sexes=SEXES, ploidy=(2,) * 6)
-    assert given.notes == []
 
 
 @pytest.mark.parametrize(

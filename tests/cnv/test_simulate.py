@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from multigpu.errors import UsageError
-from multigpu.formats.tables.counts import read_counts
+from multigpu.formats.tables.counts_files import read_counts
 from multigpu.tools.simulate import command
 from multigpu.workloads.cnv import simulate as simulate_counts
 from multigpu.workloads.cnv.simulate import CohortDesign, simulate_cohort

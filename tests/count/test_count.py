@@ -18,7 +18,7 @@ from support.program import ROOT, Ended, remarks
 
 from multigpu import cli, count
 from multigpu.errors import InputError, UsageError
-from multigpu.formats.tables.counts import read_counts
+from multigpu.formats.tables.counts_files import read_counts
 from multigpu.run.values import Size
 
 

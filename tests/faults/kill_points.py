@@ -93,7 +93,8 @@ class Watch:
 
     def begin(self) -> None:
         from multigpu.cluster.engine import output
-        from multigpu.workloads.cnv.output import matrices, plots
+        from multigpu.workloads.cnv.output import plots
+        from multigpu.workloads.cnv.results import matrices
 
         for name in CALLS:
             setattr(os, name, self._watched(name, getattr(os, name)))

@@ -18,7 +18,7 @@ from multigpu.errors import InputError
 from multigpu.formats.alignments import bam
 from multigpu.formats.alignments.bam import WHOLE, Stretch
 from multigpu.formats.alignments.bam_index import read_index
-from multigpu.formats.alignments.files import Alignments, cut, inspect_alignments, reads
+from multigpu.formats.alignments.files import AlignmentFile, cut, inspect_alignments, reads
 
 WANTED = {number: (0, length) for number, (_, length) in enumerate(REFERENCES)}
 
@@ -31,14 +31,14 @@ def header_size(path: str) -> int:
     return at
 
 
-def stretches(file: Alignments, wanted: dict[int, tuple[int, int]], size: int) -> list[Stretch]:
+def stretches(file: AlignmentFile, wanted: dict[int, tuple[int, int]], size: int) -> list[Stretch]:
     return cut(file, wanted, size)[0]
 
 
 Columns = list[tuple[int, int, int, int, int, bool]]
 
 
-def rows(file: Alignments, stretch: Stretch = WHOLE) -> Columns:
+def rows(file: AlignmentFile, stretch: Stretch = WHOLE) -> Columns:
     found = [
         (block.chrom, block.start, block.end, block.length, block.mapq, block.reverse)
         for block in reads(file, stretch, ordered=True)

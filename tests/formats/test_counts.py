@@ -15,8 +15,9 @@ import pytest
 
 from multigpu.errors import Failure, InputError, UsageError
 from multigpu.formats.alignments.regions import Regions, windows
-from multigpu.formats.tables import counts as counts_module
-from multigpu.formats.tables.counts import Counts, read_counts, write_counts
+from multigpu.formats.tables import counts_parquet, counts_tsv
+from multigpu.formats.tables.counts import Counts
+from multigpu.formats.tables.counts_files import read_counts, write_counts
 
 NAMES = ("a.tsv", "a.tsv.gz", "a.tsv.zst", "a.parquet", "a.pq", "a")
 
@@ -66,7 +67,8 @@ def test_tables__bytes_do_not_depend_on_pieces(
     written = table(rows=100)
     write_counts(str(tmp_path / name), written)
     whole = (tmp_path / name).read_bytes()
-    monkeypatch.setattr(counts_module, "ROWS", 7)
+    for module in (counts_parquet, counts_tsv):
+        monkeypatch.setattr(module, "ROWS", 7)
     assert same(read_counts(str(tmp_path / name)), written)
     write_counts(str(tmp_path / name), written)
     assert (tmp_path / name).read_bytes() == whole
@@ -122,7 +124,8 @@ def test_rows__are_sorted_within_chromosomes_as_they_appear(
     arrays = [[kind(value) for value in c] for kind, c in zip(kinds, columns, strict=True)]
     path = str(tmp_path / "a.parquet")
     pq.write_table(pa.table(arrays, ["chrom", "start", "end", "a"]), path)
-    monkeypatch.setattr(counts_module, "ROWS", rows_at_a_time)
+    for module in (counts_parquet, counts_tsv):
+        monkeypatch.setattr(module, "ROWS", rows_at_a_time)
     found = read_counts(path)
     assert found.regions.names == ("c", "d")
     assert found.values[:, 0].tolist() == [2, 5, 4, 1, 3]
@@ -155,25 +158,23 @@ def test_read__other_separators_are_named_with_the_command_that_changes_them(
     assert read_counts(str(tmp_path / "a table.tsv")).values.tolist() == [[7]]
 
 
-@pytest.mark.parametrize(
-    "header",
-    [
-        "chromosome\tstart\tend\tgene\tlog2\tdepth",
-        "chromosome\tstart\tend\tgene\tdepth\tlog2\tweight",
-    ],
-)
-def test_read__files_of_cnvkit_are_called_by_their_name(tmp_path: Path, header: str) -> None:
-    path = tmp_path / "x.targetcoverage.cnn"
-    path.write_text(f"{header}\nchr1\t0\t5\tA\t0.1\t3.5\t1\n")
-    with pytest.raises(InputError, match=r"is a file of CNVkit, .* give the BAM or CRAM files"):
-        read_counts(str(path))
+OTHERS = {  # files that are given instead of a table, and what is said of them
+    "chromosome\tstart\tend\tgene\tlog2\tdepth\n": "is a file of CNVkit, .* give the BAM",
+    "chromosome\tstart\tend\tgene\tdepth\tlog2\tweight\n": "is a file of CNVkit, .* give the BAM",
+    "@SQ\tSN:chr1\tLN:1000\n": r"is a SAM file, .*: samtools sort -o .*x\.bam .*x\.sam$",
+    "chrom\tstart\tend\ta\rchr1\t0\t5\t7\r": "its lines end with carriage returns: tr ",
+}
 
 
-def test_read__sam_is_called_by_its_name(tmp_path: Path) -> None:
+@pytest.mark.parametrize("text", OTHERS)
+def test_read__other_files_are_called_by_their_name(tmp_path: Path, text: str) -> None:
     path = tmp_path / "x.sam"
-    path.write_text("@SQ\tSN:chr1\tLN:1000\n")
-    with pytest.raises(InputError, match=r"is a SAM file, .*: samtools sort -o .*x\.bam .*x\.sam$"):
+    path.write_bytes(text.encode())
+    with pytest.raises(InputError, match=OTHERS[text]) as caught:
         read_counts(str(path))
+    if command := str(caught.value).partition("returns: ")[2]:
+        subprocess.run(command, shell=True, check=True)
+        assert read_counts(f"{path}.tsv").values.tolist() == [[7]]
 
 
 HEADER = "chrom\tstart\tend\ta\tb\n"
@@ -326,11 +327,15 @@ def test_parquet__the_first_wrong_row_is_told_whichever_is_found_first(
         read_counts(six_rows(tmp_path, counts, group))
 
 
-def test_parquet__that_is_cut(tmp_path: Path) -> None:
-    path = tmp_path / "a.parquet"
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [("a.parquet", "cannot be read as Parquet"), ("a.tsv.gz", "gzip data ends early: the file is")],
+)
+def test_tables__that_are_cut(tmp_path: Path, name: str, problem: str) -> None:
+    path = tmp_path / name
     write_counts(str(path), table())
     path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(InputError, match=r"a\.parquet: cannot be read as Parquet"):
+    with pytest.raises(InputError, match=f"{name}: {problem}"):
         read_counts(str(path))
 
 
@@ -380,14 +385,6 @@ def test_parquet__with_a_name_that_is_not_utf8(tmp_path: Path) -> None:
         read_counts(path)
 
 
-def test_gzip__that_is_cut(tmp_path: Path) -> None:
-    path = tmp_path / "a.tsv.gz"
-    write_counts(str(path), table())
-    path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(InputError, match=r"gzip data ends early: the file is truncated"):
-        read_counts(str(path))
-
-
 def test_text__names_that_would_break_it(tmp_path: Path) -> None:
     path = tmp_path / "a.tsv"
     bad = Counts(Regions.of([("c", 0, 1)]), ("a\tb",), np.zeros((1, 1), np.int32))
@@ -434,17 +431,6 @@ def test_parquet__whose_chromosomes_have_no_names_is_refused(
     chrom = pa.DictionaryArray.from_arrays(indices, pa.array(names, pa.string()), safe=False)
     columns = [chrom, pa.array([0, 5]), pa.array([5, 9]), pa.array([1, 2], pa.int32())]
     batch = pa.record_batch(columns, ["chrom", "start", "end", "s"])
-    whole = counts_module._Rows.empty(2, 1, np.int32, np.empty)
+    whole = counts_parquet.CountRows.empty(2, 1, np.int32, np.empty)
     with pytest.raises(InputError, match=r"its chromosomes are damaged$"):
-        counts_module._place_rows("x.parquet", ("s",), [batch], whole, 0, 2)
-
-
-def test_counts__lines_that_end_with_carriage_returns_are_named_with_what_helps(
-    tmp_path: Path,
-) -> None:
-    (tmp_path / "old.tsv").write_bytes(b"chrom\tstart\tend\ta\rchr1\t0\t5\t7\r")
-    with pytest.raises(InputError, match="its lines end with carriage returns: tr ") as caught:
-        read_counts(str(tmp_path / "old.tsv"))
-    command = str(caught.value).partition("returns: ")[2]
-    subprocess.run(command, shell=True, check=True)
-    assert read_counts(str(tmp_path / "old.tsv.tsv")).values.tolist() == [[7]]
+        counts_parquet._place_rows("x.parquet", ("s",), [batch], whole, 0, 2)

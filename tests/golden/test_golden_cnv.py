@@ -7,16 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 from emulation import emulated
-from support.cohorts import CPU, SEXES, of_sexes
+from support.cohorts import SEXES, cnv_job, of_sexes
 from support.golden import GOLDEN
 from support.golden_cnv import Case, Row, from_zero, load, names, one_based
 
 from multigpu import UsageError
 from multigpu.cli import cli
 from multigpu.workloads.cnv import work
-from multigpu.workloads.cnv.backends import CpuBackend, Fetch, Staging
-from multigpu.workloads.cnv.job import CnvJob
-from multigpu.workloads.cnv.options import CnvOptions
+from multigpu.workloads.cnv.stages.backends import Fetch, KernelBackend, Staging
 
 ERRORS = {  # where R stops, in our words
     "norm_min_mean": "'min' is not one of",
@@ -105,18 +103,18 @@ def check_matrices(folder: Path, case: Case) -> None:
 # ---- the CUDA kernels on an emulated GPU --------------------------------------------------------
 
 
-class EmulatedBackend(CpuBackend):
+class EmulatedBackend(KernelBackend):
     """The three CUDA kernels on one emulated GPU."""
 
     def __init__(self) -> None:
-        gpu, self.normalization = emulated.load("normalization")
-        _, self.cnmops = emulated.load("cnmops", gpu)
-        _, self.segmentation = emulated.load("segmentation", gpu)
-        self.kernel_arguments = self.normalization_arguments = {}
+        gpu, self.normalizer = emulated.load("normalization")
+        _, self.modeller = emulated.load("cnmops", gpu)
+        _, self.segmenter = emulated.load("segmentation", gpu)
+        self.threads = self.room = {}
         self._staging = Staging(lambda size: np.full(size, 255, np.uint8))
 
     def put(self, array: Any) -> Any:
-        return self.normalization.cupy.asarray(array)
+        return self.normalizer.cupy.asarray(array)
 
     def get(self, array: Any) -> Any:
         return array.get() if hasattr(array, "get") else array
@@ -151,7 +149,7 @@ def test_golden__on_an_emulated_gpu(
 
 def test_sex_chromosomes__on_an_emulated_gpu(on_emulated_gpu: Callable[[], None]) -> None:
     def normalized() -> Any:
-        job = CnvJob(of_sexes(), CnvOptions(), CPU, sexes=SEXES)
+        job = cnv_job(of_sexes(), sexes=SEXES)
         return job.result(keep=("normalized",)).matrices["normalized"]
 
     here = normalized()
@@ -256,7 +254,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def test_golden__chromosomes_that_share_a_chunk_of_the_store(
     run: Run, golden: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from multigpu.workloads.cnv.output import matrices
+    from multigpu.workloads.cnv.results import matrices
 
     monkeypatch.setattr(matrices, "CHUNK_BYTES", 64 * 8 * 8)
     folder = run("tiny_chr", "--gpus", "none")

@@ -11,7 +11,8 @@ import pytest
 
 from multigpu import cli
 from multigpu.errors import InputError, UsageError
-from multigpu.formats.tables.counts import Counts, read_counts
+from multigpu.formats.tables.counts import Counts
+from multigpu.formats.tables.counts_files import read_counts
 
 # Calls that R answers, and ours too.
 FOLDERS = {"bam_equal_lengths": 3, "bam_odd_reads": 17, "bam_segments": 23, "bam_windows": 35}

@@ -11,7 +11,7 @@ import fsspec
 import numpy as np
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
-from support.cohorts import cohort
+from support.cohorts import cnv_job, cohort
 
 import multigpu
 from multigpu.errors import UsageError
@@ -19,9 +19,7 @@ from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.molecules.pockets import Pocket, read_pocket
 from multigpu.formats.storage.fingerprints import digest
 from multigpu.formats.tables.counts import Counts
-from multigpu.run.options import RunOptions
-from multigpu.workloads.cnv.job import CnvJob
-from multigpu.workloads.cnv.options import CnvOptions, KeptResults
+from multigpu.workloads.cnv.options import KeptResults
 from multigpu.workloads.dock.simulate import ligands, pocket
 
 READS = "".join(
@@ -262,7 +260,7 @@ def test_url__that_changes_while_it_is_read_is_an_error_and_one_that_goes_is_non
 
 
 def description(counts: Counts, **more: Any) -> dict[str, str]:
-    job = CnvJob(counts, CnvOptions(), RunOptions(gpus="none"), **more)
+    job = cnv_job(counts, **more)
     return job.description(KeptResults())
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import multigpu
 from multigpu.formats.alignments.regions import windows
-from multigpu.workloads.cnv.result import CnvResult
+from multigpu.workloads.cnv.results.result import CnvResult
 from multigpu.workloads.scan.simulate import signatures
 
 NAMES = ("scan", "count", "cnv", "dock")

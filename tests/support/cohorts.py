@@ -1,6 +1,8 @@
 """Small simulated cohorts and their results."""
 
+from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,8 +12,9 @@ from multigpu.formats.tables.counts import Counts
 from multigpu.run.options import RunOptions
 from multigpu.workloads.cnv.job import CnvJob
 from multigpu.workloads.cnv.options import CnvOptions
-from multigpu.workloads.cnv.output import matrices
-from multigpu.workloads.cnv.result import CnvResult
+from multigpu.workloads.cnv.results import matrices
+from multigpu.workloads.cnv.results.result import CnvResult
+from multigpu.workloads.cnv.samples.cohort import Cohort
 from multigpu.workloads.cnv.simulate import CohortDesign, Truth, simulate_cohort
 
 SMALL: dict[str, Any] = {
@@ -26,6 +29,22 @@ SEXES = ("male", "female", "female", "male", "female", "male")
 def cohort(**changes: Any) -> tuple[Counts, Truth]:
     """Counts and what was planted."""
     return simulate_cohort(CohortDesign(**{**SMALL, **changes}))
+
+
+def cnv_job(
+    counts: Counts,
+    options: CnvOptions = CnvOptions(),  # noqa: B008
+    run: RunOptions = CPU,
+    *,
+    controls: Counts | None = None,
+    ploidy: tuple[int, ...] | None = None,
+    sexes: tuple[str, ...] = (),
+    genome: str | None = None,
+    journal: Path | None = None,
+) -> CnvJob:
+    """Return a job on counts of samples of which this is known."""
+    cohort = replace(Cohort.of(counts, controls), ploidy=ploidy, sexes=sexes, genome_name=genome)
+    return CnvJob(counts, options, run, controls=controls, cohort=cohort, journal=journal)
 
 
 @cache

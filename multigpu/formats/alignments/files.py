@@ -41,7 +41,7 @@ RG = "@RG"  # as the name of samples: that in each file's read groups
 
 
 @dataclass(frozen=True)
-class Alignments:
+class AlignmentFile:
     """File of alignments.
 
     kind   "bam" or "cram"
@@ -54,7 +54,7 @@ class Alignments:
     index: str | None
 
 
-def inspect_alignments(path: str) -> Alignments:
+def inspect_alignments(path: str) -> AlignmentFile:
     """Return what a file has. Raises InputError where it is no BAM or CRAM file, or is damaged."""
     if not is_regular(path):
         raise InputError(path, "BAM and CRAM files must be regular files")
@@ -64,7 +64,7 @@ def inspect_alignments(path: str) -> Alignments:
     for kind, module in MODULES.items():
         if start.startswith(module.MAGIC):
             module.check_end(path)
-            return Alignments(path, kind, tuple(module.references(path)), _index_of(path, kind))
+            return AlignmentFile(path, kind, tuple(module.references(path)), _index_of(path, kind))
     raise InputError(path, "is neither BAM nor CRAM")
 
 
@@ -80,7 +80,7 @@ def files_of(paths: Sequence[str]) -> list[str]:
     ]
 
 
-def sample_of(file: Alignments) -> str:
+def sample_of(file: AlignmentFile) -> str:
     """Return the sample (SM) that the read groups name. Raises InputError without just one."""
     text: str = MODULES[file.kind].header(file.path)
     groups = [line for line in text.split("\n") if line.startswith(f"{RG}\t")]
@@ -103,7 +103,7 @@ def _index_of(path: str, kind: str) -> str | None:
     return None
 
 
-def reads(alignments: Alignments, stretch: Stretch, ordered: bool) -> Iterator[Reads]:
+def reads(alignments: AlignmentFile, stretch: Stretch, ordered: bool) -> Iterator[Reads]:
     """Yield the mapped reads of a stretch, block by block.
 
     ordered  raise InputError where the records are not sorted by position
@@ -121,7 +121,7 @@ def without_chr(name: str) -> str:
     return name[3:] if name.lower().startswith("chr") and len(name) > 3 else name
 
 
-def check_references(files: Sequence[Alignments], rename: bool) -> None:
+def check_references(files: Sequence[AlignmentFile], rename: bool) -> None:
     """Raise InputError at the first reference that differs between the first file and another.
 
     rename  names that differ by `chr` are the same
@@ -154,7 +154,7 @@ def _show(reference: Reference | None) -> str:
 
 def numbers_of(
     names: Sequence[str],
-    file: Alignments,
+    file: AlignmentFile,
     rename: bool,
     source: str,
     regions: Regions | None = None,
@@ -185,7 +185,7 @@ def numbers_of(
     return list(found)
 
 
-def _explain(names: list[str], file: Alignments, source: str, regions: Regions | None) -> str:
+def _explain(names: list[str], file: AlignmentFile, source: str, regions: Regions | None) -> str:
     """Return what is wrong with chromosomes that are no references of a file, and what helps."""
     has = several([name for name, _ in file.references])
     said = f"{file.path} has no reference {several(names)}: it has {has}"
@@ -205,7 +205,7 @@ def _explain(names: list[str], file: Alignments, source: str, regions: Regions |
 # ---- indexes ----------------------------------------------------------------------------------
 
 
-def with_index(file: Alignments, threads: int) -> Alignments:
+def with_index(file: AlignmentFile, threads: int) -> AlignmentFile:
     """Return the file with its index, which is made beside it where there is none."""
     if file.kind == "cram":
         return file
@@ -232,7 +232,7 @@ def _no_place(path: str) -> str | None:
     return None if os.access(folder, os.W_OK | os.X_OK) else f"{folder} cannot be written"
 
 
-def _make_index(file: Alignments, threads: int) -> str:
+def _make_index(file: AlignmentFile, threads: int) -> str:
     """Make an index, under another name first: no run ever sees half of it."""
     pysam = import_pysam()
     long = any(length > BAI_LONGEST for _, length in file.references)
@@ -248,7 +248,7 @@ def _make_index(file: Alignments, threads: int) -> str:
     return file.path + suffix
 
 
-def _no_index(file: Alignments, error: Exception) -> InputError:
+def _no_index(file: AlignmentFile, error: Exception) -> InputError:
     """Return the error for what kept samtools from making an index."""
     said = _reason(error)
     if said.startswith(UNUSABLE):
@@ -278,7 +278,7 @@ def _reason(error: Exception) -> str:
 
 
 def cut(
-    file: Alignments, wanted: Mapping[int, tuple[int, int]], size: int, in_order: bool = False
+    file: AlignmentFile, wanted: Mapping[int, tuple[int, int]], size: int, in_order: bool = False
 ) -> tuple[list[Stretch], dict[int, int | None]]:
     """Return pieces of a file that hold all reads which may reach into what is wanted.
 
@@ -313,14 +313,14 @@ def cut(
     return stretches, {number: entries[number].mapped for number in whole}
 
 
-def index_error(file: Alignments) -> InputError:
+def index_error(file: AlignmentFile) -> InputError:
     """Return the error of an index that does not tell what its file has."""
     cure = f"`samtools index {shlex.quote(file.path)}` makes it again"
     cure += f", {option('index', on=False)} does without"
     return InputError(f"{file.index}", f"is damaged, or not the index of {file.path}: {cure}")
 
 
-def _check_index(file: Alignments, entries: Sequence[bam_index.Entries]) -> None:
+def _check_index(file: AlignmentFile, entries: Sequence[bam_index.Entries]) -> None:
     """Raise InputError where the file goes on after the last record that the index knows."""
     last = max((each.end for each in entries), default=0)
     wrong = len(entries) != len(file.references) or last >> 16 > Path(file.path).stat().st_size

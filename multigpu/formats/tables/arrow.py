@@ -48,6 +48,11 @@ def strings(texts: Sequence[str]) -> "pa.Array":
     return pa.Array.from_buffers(pa.string(), len(texts), buffers)
 
 
+def named(indices: NDArray[Any], names: Sequence[str]) -> "pa.Array":
+    """Return the name of every index, [n]."""
+    return strings(names).take(numbers(indices))
+
+
 def word(text: str) -> "pa.Scalar":
     """Return one text, where a function takes the same for all rows."""
     return strings([text])[0]

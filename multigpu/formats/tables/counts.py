@@ -1,37 +1,24 @@
 """Read counts of regions and samples: the table between counting and calling.
 
-As TSV (plain, .gz, .zst) or Parquet: `chrom start end`, 0-based half-open, and a column a sample.
+Its columns in a file are `chrom start end`, 0-based half-open, and one for each sample. Here is
+what all formats share; `counts_files.py` lists them.
 """
 
-import errno
-import io
-import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from io import BufferedReader
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.cluster.engine.output import atomic_output
-from multigpu.errors import Failure, InputError, UsageError, first_line, quoted
-from multigpu.formats.alignments.regions import LONGEST, Regions, in_order, no_region
+from multigpu.errors import InputError, quoted
+from multigpu.formats.alignments.regions import LONGEST, Regions, no_region
 from multigpu.formats.names import name_problem
-from multigpu.formats.storage.compressed import Compressed, compressed_output
-from multigpu.formats.storage.sources import is_regular, open_content
-from multigpu.formats.storage.suffixes import PARQUET, suffix_of_output
-from multigpu.formats.tables import arrow, counts_errors
+from multigpu.formats.tables import arrow
 
 COLUMNS = ("chrom", "start", "end")
-PARQUET_MAGIC = b"PAR1"
 ROWS = 1 << 15  # read or written at a time
-THREADS = 16  # at most, that decode row groups; each holds such rows and some pages
-THREAD_ROWS = 8 * ROWS  # a thread for these: all together hold a quarter of the counts at most
-COLUMN_BUFFER = 1 << 16  # bytes of every column read at a time, not all that a row group has
-ROW_GROUP = 1 << 20  # rows, of Parquet
 LARGEST = np.iinfo(np.int32).max
 MOST_READS = 1 << 40  # of a region: sums and grids of what is beyond do not fit anywhere
 
@@ -69,12 +56,35 @@ class Counts:
                 f" instead of [{len(self.regions)}, {len(self.samples)}]"
             )
 
+    def take(self, rows: NDArray[np.intp]) -> "Counts":
+        """Return the rows of these indices, in this order."""
+        return Counts(self.regions.take(rows), self.samples, self.values[rows], self.notes)
 
-# ---- reading ----------------------------------------------------------------------------------
+
+@dataclass(frozen=True)
+class CountsFormat:
+    """A layout of counts tables in files.
+
+    name      in messages
+    suffixes  of files that are written in it
+    fits      whether a file with this beginning has it
+    read      returns samples, regions and values of a file, from its path, its decompressed content
+              and a maker of arrays
+    write     writes a table to a path; None is standard output
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    fits: Callable[[bytes], bool]
+    read: Callable[[str, BufferedReader, Empty], tuple[tuple[str, ...], Regions, Values]]
+    write: Callable[[str | None, Counts], None]
+
+
+# ---- rows of a table, and what they must be ---------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
+class CountRows:
     """Rows of a table as they are read; chrom are indexes into `names`."""
 
     names: list[str]
@@ -101,46 +111,7 @@ class _Rows:
         return type(self)(list(names), *columns)
 
 
-def read_counts(path: str, empty: Empty = np.empty) -> Counts:
-    """Return a table in order; the notes say whether its rows had to be sorted.
-
-    empty: makes large arrays, where their size is known beforehand
-
-    Chromosomes keep the order in which they appear. Raises InputError with row (from 1) and column
-    of a count that is missing, no number, negative or not finite, and for what else is no table;
-    Failure where it does not fit the memory.
-    """
-    try:
-        return _read(path, empty)
-    except MemoryError as error:
-        raise Failure(f"{path}: does not fit into memory ({first_line(error)})") from error
-
-
-def _read(path: str, empty: Empty) -> Counts:
-    with open_content(path) as file:
-        if file.peek(4)[:4] != PARQUET_MAGIC:
-            header = file.readline().decode("utf-8-sig", "replace")
-            if problem := counts_errors.identify(path, header):
-                raise InputError(path, problem)
-            samples = _check_samples(path, header.lstrip("#").rstrip("\r\n").split("\t"))
-            return _in_order(path, samples, *_read_text(path, file, samples))
-    if not is_regular(path):
-        raise InputError(path, "Parquet cannot be read from a pipe: give a file")
-    samples = _read_schema(path)
-    with suppress(_Fractional):  # which knows of the arrays up to here, until this block ends
-        return _in_order(path, samples, *_decode(path, samples, np.int32, empty))
-    return _in_order(path, samples, *_decode(path, samples, np.float64, empty))
-
-
-def _in_order(path: str, samples: tuple[str, ...], regions: Regions, values: Values) -> Counts:
-    """Return the table of these rows."""
-    if not len(regions):
-        raise InputError(path, "there are no regions")
-    regions, order, notes = in_order(path, regions)
-    return Counts(regions, samples, values if order is None else values[order], notes)
-
-
-def _narrow(values: Values) -> Values:
+def narrow(values: Values) -> Values:
     """Return int32 where that changes nothing."""
     if values.dtype == np.int32 or values.max(initial=0) > LARGEST:
         return values
@@ -148,9 +119,9 @@ def _narrow(values: Values) -> Values:
     return whole if (whole == values).all() else values
 
 
-def _check(path: str, rows: _Rows, samples: Sequence[str], before: int) -> None:
+def check_rows(path: str, rows: CountRows, samples: Sequence[str], before: int) -> None:
     """Raise InputError at the first row that is wrong."""
-    _check_names(path, rows, before)
+    _check_chromosomes(path, rows, before)
     wrong = (rows.start < 0) | (rows.start >= rows.end) | (rows.end >= LONGEST)
     if wrong.any():
         row = int(np.argmax(wrong))
@@ -165,7 +136,7 @@ def _check(path: str, rows: _Rows, samples: Sequence[str], before: int) -> None:
         raise InputError(path, problem, f"row {before + row + 1}, column {samples[column]}")
 
 
-def _check_names(path: str, rows: _Rows, before: int) -> None:
+def _check_chromosomes(path: str, rows: CountRows, before: int) -> None:
     """Raise InputError at the first row with a chromosome that is no name."""
     wrong = [number for number, name in enumerate(rows.names) if not name or name_problem(name)]
     if wrong and (there := np.isin(rows.chrom, wrong)).any():
@@ -176,7 +147,7 @@ def _check_names(path: str, rows: _Rows, before: int) -> None:
         raise InputError(path, problem, f"row {before + row + 1}, column chrom")
 
 
-def _check_samples(path: str, columns: Sequence[str]) -> tuple[str, ...]:
+def check_samples(path: str, columns: Sequence[str]) -> tuple[str, ...]:
     if tuple(columns[:3]) != COLUMNS:
         shown = quoted("\t".join(columns))
         problem = f"is no counts table: its columns are chrom, start, end and samples, not {shown}"
@@ -195,163 +166,10 @@ def _check_samples(path: str, columns: Sequence[str]) -> tuple[str, ...]:
     return samples
 
 
-# ---- text -------------------------------------------------------------------------------------
+# ---- batches of Arrow -------------------------------------------------------------------------
 
 
-def _read_text(path: str, file: Any, samples: Sequence[str]) -> tuple[Regions, Values]:
-    """Return the rows of the rest of the file."""
-    names: dict[str, int] = {}
-    whole = _Rows.empty(0, len(samples), np.int32, np.empty)
-    columns = [(whole.chrom, whole.start, whole.end, whole.values)]
-    rows = 0
-    for part in _read_text_rows(path, file, samples):
-        _check(path, part, samples, rows)
-        rows += len(part.chrom)
-        columns.append((part.numbered(names), part.start, part.end, _narrow(part.values)))
-    chrom, start, end, values = map(np.concatenate, zip(*columns, strict=True))
-    return Regions(tuple(names), chrom, start, end), values
-
-
-def _read_text_rows(path: str, file: Any, samples: Sequence[str]) -> Iterator[_Rows]:
-    import pyarrow as pa
-    from pyarrow import csv
-
-    if not file.peek(1):
-        return
-    # Names that no sample's name can clash with.
-    names = [*COLUMNS, *(f"sample {number}" for number in range(len(samples)))]
-    types = dict.fromkeys(names, pa.float64())
-    types |= {"chrom": pa.dictionary(pa.int32(), pa.string())}
-    types |= {"start": pa.int64(), "end": pa.int64()}
-    try:
-        reader = csv.open_csv(
-            file,
-            csv.ReadOptions(column_names=names, use_threads=False),  # so errors have a row
-            csv.ParseOptions(delimiter="\t", quote_char=False),
-            csv.ConvertOptions(column_types=types, null_values=[]),
-        )
-        for batch in reader:
-            yield _rows(batch)
-    except pa.ArrowInvalid as error:
-        raise counts_errors.translate(path, [*COLUMNS, *samples], str(error)) from error
-
-
-# ---- Parquet ----------------------------------------------------------------------------------
-
-
-class _Fractional(Exception):
-    """Error of a count that is no whole number, or does not fit int32."""
-
-
-def _decode(path: str, samples: Sequence[str], kind: Any, empty: Empty) -> tuple[Regions, Values]:
-    """Return all rows: several threads decode row groups, each to its place in the arrays."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    with _as_parquet(path):
-        metadata = pq.read_metadata(path)
-        numbers = range(metadata.num_row_groups)
-        sizes = (metadata.row_group(number).num_rows for number in numbers)
-        borders = list(accumulate(sizes, initial=0))
-        whole = _Rows.empty(borders[-1], len(samples), kind, empty)
-
-    options = {"read_dictionary": ["chrom"], "buffer_size": COLUMN_BUFFER, "pre_buffer": False}
-
-    def decode(number: int, first: int, stop: int) -> _Rows:
-        with _as_parquet(path), pq.ParquetFile(path, metadata=metadata, **options) as file:
-            # Arrow's own threads keep some megabytes each, for good.
-            batches = file.iter_batches(ROWS, row_groups=[number], use_threads=False)
-            return _place_rows(path, samples, batches, whole, first, stop)
-
-    names: dict[str, int] = {}
-    threads = min(THREADS, len(os.sched_getaffinity(0)), 1 + len(whole.values) // THREAD_ROWS)
-    with ThreadPoolExecutor(threads) as pool:
-        for group in pool.map(decode, numbers, borders, borders[1:]):
-            group.chrom[:] = group.numbered(names)
-    pa.default_memory_pool().release_unused()  # Arrow keeps what it has freed
-    return Regions(tuple(names), whole.chrom, whole.start, whole.end), whole.values
-
-
-def _place_rows(
-    path: str, samples: Sequence[str], batches: Iterable[Any], whole: _Rows, first: int, stop: int
-) -> _Rows:
-    """Put the batches of a row group in their place, rows `first` to `stop`.
-
-    Raises _Fractional.
-    """
-    names: dict[str, int] = {}
-    at = first
-    for batch in batches:
-        _check_there(path, batch, at)
-        here = whole.part(at, min(at + batch.num_rows, stop))
-        rows = _rows(batch, here.values)
-        # Arrow does not look whether each number stands for a name.
-        chrom = rows.chrom
-        if len(chrom) and not (chrom.min() >= 0 and chrom.max() < len(rows.names)):
-            raise InputError(path, "cannot be read as Parquet: its chromosomes are damaged")
-        _check(path, rows, samples, at)
-        here.chrom[:], here.start[:], here.end[:] = rows.numbered(names), rows.start, rows.end
-        if rows.values is not here.values:
-            values = _narrow(rows.values)
-            if not np.can_cast(values.dtype, here.values.dtype):
-                raise _Fractional
-            here.values[:] = values
-        at += batch.num_rows
-    if at != stop:
-        raise InputError(path, f"cannot be read as Parquet: row {at + 1} is missing")
-    return whole.part(first, stop, list(names))
-
-
-def _check_there(path: str, batch: Any, before: int) -> None:
-    """Raise InputError at the first row without chromosome, start or end."""
-    missing = [
-        (column.is_null().index(True).as_py(), number)
-        for number, column in enumerate(batch.columns[:3])
-        if column.null_count
-    ]
-    if missing:
-        row, number = min(missing)
-        raise InputError(path, "is missing", f"row {before + row + 1}, column {COLUMNS[number]}")
-
-
-@contextmanager
-def _as_parquet(path: str) -> Iterator[None]:
-    """Raise what is wrong with a file as InputError, and missing memory as MemoryError."""
-    import pyarrow as pa
-
-    try:
-        yield
-    except UnicodeEncodeError as error:
-        raise InputError(path, "its name is not UTF-8, as Parquet needs: rename it") from error
-    except MemoryError:  # that of Arrow is an ArrowException, too
-        raise
-    except (pa.ArrowException, OSError, ValueError) as error:
-        if isinstance(error, OSError) and error.errno == errno.ENOMEM:
-            raise MemoryError(first_line(error)) from error
-        raise InputError(path, f"cannot be read as Parquet: {first_line(error)}") from error
-
-
-def _read_schema(path: str) -> tuple[str, ...]:
-    """Return the names of the samples. Raises InputError for columns of wrong types, too."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    with _as_parquet(path):
-        schema = pq.read_schema(path)
-    samples = _check_samples(path, schema.names)
-    kinds = pa.types
-    for number, (name, kind) in enumerate(zip(schema.names, schema.types, strict=True)):
-        if number == 0:
-            plain = kind.value_type if kinds.is_dictionary(kind) else kind
-            right = kinds.is_string(plain) or kinds.is_large_string(plain)
-        else:
-            right = kinds.is_integer(kind) or (number > 2 and kinds.is_floating(kind))
-        if not right:
-            raise InputError(path, f"it cannot hold {kind}", f"column {name}")
-    return samples
-
-
-def _rows(batch: Any, into: Values | None = None) -> _Rows:
+def rows_of_batch(batch: Any, into: Values | None = None) -> CountRows:
     """Return the rows of a batch of Arrow; what is missing becomes NaN.
 
     into  where the counts are put if they have its type
@@ -365,59 +183,19 @@ def _rows(batch: Any, into: Values | None = None) -> _Rows:
         into = np.empty((batch.num_rows, len(columns)), kind)
     values = np.stack(columns, 1, out=into)
     start, end = (arrow.values(batch.column(i)).astype(np.int64, copy=False) for i in (1, 2))
-    return _Rows(chrom.dictionary.to_pylist(), arrow.values(chrom.indices), start, end, values)
+    return CountRows(chrom.dictionary.to_pylist(), arrow.values(chrom.indices), start, end, values)
 
 
-# ---- writing ----------------------------------------------------------------------------------
-
-
-def write_counts(path: str | None, counts: Counts) -> None:
-    """Write Parquet where the suffix says so, else TSV; None is standard output.
-
-    The file appears when it is complete. Whole counts are written as int32, others as float64, in
-    a text as the shortest decimal that reads back equal.
-    """
-    if suffix_of_output(path) in PARQUET:
-        with atomic_output(path) as file:
-            _write_parquet(file, counts)
-    else:
-        with compressed_output(path) as out:
-            _write_text(out, counts)
-
-
-def _write_parquet(file: Any, counts: Counts) -> None:
-    import pyarrow.parquet as pq
-
-    schema = _batch(counts, slice(0, 0)).schema
-    with pq.ParquetWriter(file, schema, compression="zstd", use_dictionary=["chrom"]) as writer:
-        for rows in _slices(counts, ROW_GROUP):
-            writer.write_batch(_batch(counts, rows), ROW_GROUP)
-
-
-def _write_text(out: Compressed, counts: Counts) -> None:
-    from pyarrow import csv
-
-    for name in (*counts.regions.names, *counts.samples):
-        if any(sign in name for sign in "\t\r\n"):
-            raise UsageError(f"{quoted(name)} cannot be a name in a TSV file: use Parquet")
-    out.write("\t".join([*COLUMNS, *counts.samples]).encode() + b"\n")
-    options = csv.WriteOptions(include_header=False, delimiter="\t", quoting_style="none")
-    for rows in _slices(counts, ROWS):
-        text = io.BytesIO()
-        csv.write_csv(_batch(counts, rows), text, options)
-        out.write(text.getbuffer())
-
-
-def _slices(counts: Counts, size: int) -> Iterator[slice]:
+def slices(counts: Counts, size: int) -> Iterator[slice]:
     return (slice(at, at + size) for at in range(0, len(counts.regions), size))
 
 
-def _batch(counts: Counts, rows: slice) -> Any:
+def batch_of(counts: Counts, rows: slice) -> Any:
     import pyarrow as pa
 
     regions = counts.regions
     columns = [
-        arrow.strings(regions.names).take(arrow.numbers(regions.chrom[rows])),
+        arrow.named(regions.chrom[rows], regions.names),
         arrow.numbers(regions.start[rows]),
         arrow.numbers(regions.end[rows]),
         *map(arrow.numbers, counts.values[rows].T.copy()),

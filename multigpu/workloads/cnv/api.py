@@ -3,9 +3,9 @@
 from multigpu.run.functions import function_of
 from multigpu.workloads.cnv.opening import open_job
 from multigpu.workloads.cnv.options import SHOWN_REGIONS
-from multigpu.workloads.cnv.output import matrices
 from multigpu.workloads.cnv.request import CnvRequest
-from multigpu.workloads.cnv.result import CnvResult
+from multigpu.workloads.cnv.results import matrices
+from multigpu.workloads.cnv.results.result import CnvResult
 
 
 @function_of(CnvRequest)
@@ -17,4 +17,4 @@ def cnv(request: CnvRequest) -> CnvResult:
     Raises UsageError and InputError for wrong options and files.
     """
     keep = matrices.names(request.posterior) if request.keep_matrices else ()
-    return open_job(request, client=request.client).result(keep, shown=SHOWN_REGIONS)
+    return open_job(request).result(keep, shown=SHOWN_REGIONS)

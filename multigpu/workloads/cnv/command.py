@@ -17,15 +17,19 @@ from multigpu.run.command import (
     start_workers,
     watch,
 )
-from multigpu.workloads.cnv.options import CnvOutput, copy_number_lanes, estimate_count_bytes
+from multigpu.workloads.cnv.options import (
+    SHOWN_REGIONS,
+    CnvOutput,
+    copy_number_lanes,
+    estimate_count_bytes,
+)
 from multigpu.workloads.cnv.prepare import prepare
 from multigpu.workloads.cnv.request import CnvRequest
 from multigpu.workloads.count.command import reads_found
 
 if TYPE_CHECKING:
     from multigpu.formats.tables.counts import Counts
-    from multigpu.workloads.cnv.job import CnvJob
-    from multigpu.workloads.cnv.result import CnvResult
+    from multigpu.workloads.cnv.results.result import CnvResult
     from multigpu.workloads.count.job import CountJob
 
 
@@ -48,10 +52,11 @@ def command(request: CnvRequest, outputs: CnvOutput, reporting: Reporting) -> No
     lanes = copy_number_lanes(sum(estimate_count_bytes(paths, request) for paths in given))
     with start_workers(request.run, reporting, lanes, prepare=prepare) as workers:
         # Workers start while the modules of the run load.
-        from multigpu.formats.tables.counts import write_counts
+        from multigpu.formats.tables.counts_files import write_counts
         from multigpu.workloads.cnv.opening import open_job
         from multigpu.workloads.cnv.output import files, folder, vcf
-        from multigpu.workloads.cnv.summary import write_cnv_summary
+        from multigpu.workloads.cnv.output.summary import write_cnv_summary
+        from multigpu.workloads.cnv.results import matrices
 
         _check_files(request, outputs, reporting)
         with folder.output_folder(outputs.output, request.resume) as hidden:
@@ -66,9 +71,13 @@ def command(request: CnvRequest, outputs: CnvOutput, reporting: Reporting) -> No
             )
             if outputs.vcf:
                 vcf.check_names(job.cohort.regions.names)
-            results = partial(_results_so_far, job)
-            with watch(job, reporting, name="cnv", results=results), job.keep_journal():
-                result = files.run_to_folder(job, hidden, outputs, request)
+            with watch(job, reporting, name="cnv", results=job.stats.progress), job.keep_journal():
+                store = folder.store_path(hidden) if outputs.matrices else None
+                shown = SHOWN_REGIONS if outputs.report or outputs.plots else 0
+                keep = matrices.names(request.posterior) if store else ()
+                found = job.result(keep, store, shown, scratch=hidden)
+                result = files.write_files(found, hidden, outputs, request)
+                job.published = True
                 if reporting.summary:
                     write_cnv_summary(
                         reporting.summary, job, result, request, outputs.output, started
@@ -96,18 +105,6 @@ def _count_alignments(reporting: Reporting, job: "CountJob") -> "Counts":
     shown = replace(reporting, log_json=None, trace=None)
     with watch(job, shown, name="count", results=partial(reads_found, job)):
         return job.counts()
-
-
-def _results_so_far(job: "CnvJob") -> str:
-    """Return what a run has found so far, and the shares of its time."""
-    from multigpu.workloads.cnv.work import STAGES
-
-    found, spent = f"{job.stats.cnvs:,} CNVs", job.stats.seconds
-    total = sum(spent.get(stage, 0.0) for stage in STAGES)
-    if not total:
-        return found
-    shares = [f"{stage} {100 * spent.get(stage, 0.0) / total:.0f} %" for stage in STAGES]
-    return f"{found}; {', '.join(shares)}"
 
 
 def _print_result(result: "CnvResult", outputs: CnvOutput, reporting: Reporting) -> None:

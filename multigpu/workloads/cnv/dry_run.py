@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from multigpu.errors import spelled
 from multigpu.run.command import number_of
 from multigpu.run.dry_run import plan_job
+from multigpu.workloads.cnv.job import PlannedCnvJob
 from multigpu.workloads.cnv.opening import open_plan
 from multigpu.workloads.cnv.plan import CnvPlan, normalized_by
 from multigpu.workloads.cnv.request import CnvRequest
@@ -53,7 +53,9 @@ def show_plan(request: CnvRequest, as_json: bool) -> None:
     )
 
 
-def _cnv_lines(job: Any, plan: CnvPlan, files: Sequence[str], normalized: str) -> Iterator[str]:
+def _cnv_lines(
+    job: PlannedCnvJob, plan: CnvPlan, files: Sequence[str], normalized: str
+) -> Iterator[str]:
     """Yield lines about counts, and about chromosomes, which are the chunks of such a run."""
     where, shape, largest = job.deployment, plan.shape, plan.largest
     if len(where.devices) > 1:

@@ -1,7 +1,7 @@
 """A copy-number run: planned, opened on counts, and run once."""
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from heapq import nlargest
@@ -22,16 +22,6 @@ from multigpu.run import fitness
 from multigpu.run.fitness import Expected
 from multigpu.run.job import NO_FILE, Crew, Job, JobStats, check_unchanged, describe_inputs
 from multigpu.run.options import Lanes, RunOptions
-from multigpu.workloads.cnv.calls.assemble import Assembler
-from multigpu.workloads.cnv.chromosome import CnvPart, CnvSpan
-from multigpu.workloads.cnv.counts_source import (
-    CountsSource,
-    InFile,
-    InMemory,
-    copy_to_file,
-    share_memory,
-)
-from multigpu.workloads.cnv.normalization import cores, coverages_of_genome, size_factors_of_genome
 from multigpu.workloads.cnv.notes import (
     FEWEST_SEGMENTED,
     advice,
@@ -40,14 +30,21 @@ from multigpu.workloads.cnv.notes import (
     sex_notes,
 )
 from multigpu.workloads.cnv.options import CnvOptions, KeptResults, copy_number_lanes
-from multigpu.workloads.cnv.output import matrices
 from multigpu.workloads.cnv.plan import CnvPlan, Shape, plan_memory, plan_spans
-from multigpu.workloads.cnv.result import CnvResult
+from multigpu.workloads.cnv.records import JOURNAL_CLASSES, CnvPart
+from multigpu.workloads.cnv.results import matrices
+from multigpu.workloads.cnv.results.result import CnvResult, join_regions, join_segments
 from multigpu.workloads.cnv.samples.checks import check_counts
 from multigpu.workloads.cnv.samples.cohort import Cohort
-from multigpu.workloads.cnv.samples.genomes import X_NAMES, chromosome_lengths, chromosome_number
-from multigpu.workloads.cnv.samples.sex import Coverage, UsualCopies
-from multigpu.workloads.cnv.work import PART_CLASSES, CnvWorkload
+from multigpu.workloads.cnv.samples.genomes import chromosome_lengths
+from multigpu.workloads.cnv.stages.chromosome import STAGES, Columns
+from multigpu.workloads.cnv.stages.counts_source import CountsSource, copy_to_file, share_memory
+from multigpu.workloads.cnv.stages.normalize import (
+    cores,
+    coverages_of_genome,
+    size_factors_of_genome,
+)
+from multigpu.workloads.cnv.work import CnvWorkload
 
 
 @dataclass
@@ -59,7 +56,16 @@ class CnvStats(JobStats):
     def add(self, outcome: Outcome[CnvPart]) -> None:
         """Count a finished chromosome and its CNVs."""
         super().add(outcome)
-        self.cnvs += int(outcome.part.called.sum())
+        self.cnvs += int(outcome.part.segments.cnv.sum())
+
+    def progress(self) -> str:
+        """Return what a run has found so far, and the shares of its time."""
+        found, spent = f"{self.cnvs:,} CNVs", self.seconds
+        total = sum(spent.get(stage, 0.0) for stage in STAGES)
+        if not total:
+            return found
+        shares = [f"{stage} {100 * spent.get(stage, 0.0) / total:.0f} %" for stage in STAGES]
+        return f"{found}; {', '.join(shares)}"
 
 
 class PlannedCnvJob(Job):
@@ -99,7 +105,7 @@ class CnvJob(PlannedCnvJob):
     """Stages 2 to 5 on a table of counts: opened (all is checked), and run once.
 
     controls  counts of the same regions, for the model "reference" and no other
-    ploidy, sexes, sex_coverage, genome, references: see `Cohort`
+    cohort    what is known of their samples; None: nothing else
     inputs    files of the counts, which must not change until a run is resumed
     lanes     with which workers were started; None: by the size of the counts
     settings  see `Job`
@@ -112,26 +118,13 @@ class CnvJob(PlannedCnvJob):
         run: RunOptions,
         *,
         controls: Counts | None = None,
-        ploidy: tuple[int, ...] | None = None,
-        sexes: tuple[str, ...] = (),
-        sex_coverage: Coverage | None = None,
-        genome: str | None = None,
-        references: Mapping[str, int] | None = None,
+        cohort: Cohort | None = None,
         inputs: Sequence[str] = (),
         lanes: Lanes | None = None,
         **settings: Any,
     ) -> None:
         check_counts(counts, controls, options)
-        cohort = Cohort(
-            regions=counts.regions,
-            cases=counts.samples,
-            controls=controls.samples if controls else (),
-            ploidy=ploidy,
-            sexes=sexes,
-            sex_coverage=sex_coverage,
-            genome_name=genome,
-            references=references or {},
-        )
+        cohort = cohort or Cohort.of(counts, controls)
         lanes = lanes or copy_number_lanes(counts.values.nbytes)
         super().__init__(cohort, options, run, lanes, **settings)
         self.values: NDArray[Any] = counts.values
@@ -183,13 +176,12 @@ class CnvJob(PlannedCnvJob):
         """Return the parts of all chromosomes, in their order."""
         with ExitStack() as stack:
             source = self._source(stack, scratch)
-            shared = [source.values.path] if isinstance(source, InFile) else []
-            crew = self.crew(stack, shared, [str(kept.store.parent)] if kept.store else [])
+            crew = self.crew(stack, source.paths, [str(kept.store.parent)] if kept.store else [])
             inputs = describe_inputs(self.inputs)
             if self.keeps_journal:
                 # Of what is no file, the counts tell what it was.
                 files = {name: state for name, state in inputs.items() if state != NO_FILE}
-                self.open_journal({**self.description(kept), **files}, {}, Codec(PART_CLASSES))
+                self.open_journal({**self.description(kept), **files}, {}, Codec(JOURNAL_CLASSES))
             if kept.store is not None and not self.resuming:
                 place = self.cohort.regions, self.cohort.cases, self.options.classes
                 matrices.create(kept.store, *place, kept.matrices)
@@ -206,10 +198,10 @@ class CnvJob(PlannedCnvJob):
     def _source(self, stack: ExitStack, scratch: Path | None) -> CountsSource:
         """Return where workers find the counts."""
         regions = self.cohort.regions
-        counts = InMemory(values=self.values, start=regions.start, end=regions.end)
+        arrays = {"values": self.values, "start": regions.start, "end": regions.end}
         if self.in_process:
-            return counts
-        kept = copy_to_file(counts, scratch) if self.remote else share_memory(counts)
+            return CountsSource(**arrays)
+        kept = copy_to_file(scratch, **arrays) if self.remote else share_memory(**arrays)
         return stack.enter_context(kept)
 
     def workload(
@@ -224,11 +216,13 @@ class CnvJob(PlannedCnvJob):
             key=uuid.uuid4().hex,
             options=self.options,
             counts=source,
-            samples=self.cohort.names,
-            cases=len(self.cohort.cases),
-            totals=self.totals,
-            factors=factors,
-            coverages=coverages_of_genome(self.values, self.spans, self.options),
+            columns=Columns(
+                names=self.cohort.names,
+                cases=len(self.cohort.cases),
+                totals=self.totals,
+                factors=factors,
+                coverages=coverages_of_genome(self.values, self.spans, self.options),
+            ),
             is_segmented=len(self.values) >= FEWEST_SEGMENTED,
             kept=kept,
             threads=max(1, threads),
@@ -259,18 +253,15 @@ class CnvJob(PlannedCnvJob):
 
     def _assemble(self, parts: list[CnvPart], kept: KeptResults) -> CnvResult:
         cohort, options, regions = self.cohort, self.options, self.cohort.regions
-        usual = usual_copies(cohort, self.spans, options.usual_copies)
-        for part in parts:
-            if part.left_out:
-                usual.copies[regions.chrom[part.begin]] = 0
         left_out = [part.left_out for part in parts if part.left_out]
         if left_out and len(left_out) == sum(span.columns != () for span in self.spans):
             raise UsageError(left_out[0])
-        assembler = Assembler(
-            parts=parts, regions=regions, samples=len(cohort.cases), options=options, usual=usual
-        )
-        segments = assembler.segments()
+        segments = join_segments(parts)
         cnvs = segments.take(segments.cnv)
+        # R pairs ranges in the order of the rows with chromosomes in the order of their names, but
+        # not for a single sample, whose regions are its CNVs.
+        mispaired = options.compat_r and options.model != "single"
+        robust = [part.robust for part in parts if part.robust is not None]
         pieces = [piece for part in parts for piece in part.pieces]
         if kept.store is not None:
             matrices.write_rest(kept.store, pieces)
@@ -285,28 +276,17 @@ class CnvJob(PlannedCnvJob):
             samples=cohort.cases,
             controls=cohort.controls,
             segments=segments,
-            called_regions=assembler.cnv_regions(cnvs),
+            called_regions=join_regions(
+                [part.regions for part in parts], cnvs, regions.names if mispaired else None
+            ),
             classes=np.concatenate([part.classes for part in parts]),
-            robust_regions=assembler.robust_regions(cnvs),
+            usual=np.concatenate([part.usual for part in parts]),
+            robust_regions=join_regions(robust, cnvs) if robust else None,
             sex=cohort.sexes,
             ploidy=cohort.ploidy,
             kept=tuple(pieces),
             windows=tuple(windows[k] for k in sorted(largest)),
             notes=tuple(map(spelled, notes)),
-            usual=usual,
             lengths=chromosome_lengths(cohort.genome, regions, cohort.references),
             sex_coverage=cohort.sex_coverage,
         )
-
-
-def usual_copies(cohort: Cohort, spans: Sequence[CnvSpan], usual: int) -> UsualCopies:
-    """Return the usual copies of the cases: by sex where the spans have them so, else `usual`."""
-    regions, shape = cohort.regions, (len(cohort.regions.names), len(cohort.names))
-    copies: NDArray[np.int8] = np.full(shape, usual, np.int8)
-    by_sex = [span for span in spans if span.copies is not None]
-    for span in by_sex:
-        row = copies[regions.chrom[span.first]]
-        row[:] = 0
-        row[slice(None) if span.columns is None else list(span.columns)] = span.copies
-    x = chromosome_number(regions, X_NAMES)
-    return UsualCopies(copies=copies[:, : len(cohort.cases)], x=x, par=cohort.par if by_sex else ())

@@ -12,11 +12,10 @@ from multigpu.formats.alignments.files import without_chr
 from multigpu.formats.alignments.regions import LONGEST
 from multigpu.formats.tables.counts import Counts
 from multigpu.run.command import number_of
-from multigpu.workloads.cnv.calls.segments import Floats, is_beyond_threshold, judged_value
-from multigpu.workloads.cnv.chromosome import CnvPart, CnvSpan
 from multigpu.workloads.cnv.options import CnvOptions
-from multigpu.workloads.cnv.plan import normalized_by
-from multigpu.workloads.cnv.result import SegmentTable
+from multigpu.workloads.cnv.plan import CnvSpan, normalized_by
+from multigpu.workloads.cnv.records import CnvPart, Floats, SegmentTable
+from multigpu.workloads.cnv.results.copy_numbers import is_beyond_threshold, judged_value
 from multigpu.workloads.cnv.samples import sex
 from multigpu.workloads.cnv.samples.cohort import Cohort
 from multigpu.workloads.cnv.samples.genomes import GENOMES, X_NAMES, genome_named

@@ -1,7 +1,7 @@
 """Opening of a job: a request is checked, and alignments are counted."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from multigpu.formats.alignments.files import RG
@@ -16,56 +16,70 @@ from multigpu.workloads.cnv.notes import (
 )
 from multigpu.workloads.cnv.options import copy_number_lanes, unused_parameter_notes
 from multigpu.workloads.cnv.request import CnvRequest
+from multigpu.workloads.cnv.samples.annotations import read_ploidies, read_sexes
 from multigpu.workloads.cnv.samples.checks import check_samples
 from multigpu.workloads.cnv.samples.cohort import Cohort
-from multigpu.workloads.cnv.samples.facts import read_ploidies, read_sexes
 from multigpu.workloads.cnv.samples.genomes import X_NAMES, find_genome
 from multigpu.workloads.cnv.samples.inputs import check_counting, rename_as_cases
 from multigpu.workloads.cnv.samples.sex import cohort_coverage
 from multigpu.workloads.count.job import CountJob
 
-CountsOrJob = Counts | CountJob  # of alignments
 
+@dataclass(frozen=True, kw_only=True)
+class OpenedInputs:
+    """Cases and controls, looked at and checked; alignments are jobs that count them.
 
-def open_inputs(
-    request: CnvRequest, client: Any = None
-) -> tuple[CountsOrJob, CountsOrJob | None, tuple[int, ...] | None, tuple[str, ...] | None]:
-    """Return cases and controls, opened and checked, and the ploidy and the sex of each.
-
-    Alignments are not counted yet: they are a job that counts them. For ploidies and sexes see
-    `samples.facts`.
-
-    Raises UsageError and InputError for what cannot be a run.
+    cohort        what is known of the samples before they are counted
+    infers_sexes  whether sexes are to be inferred from the counts
     """
-    run, counting = request.run, request.count_options
+
+    cases: Counts | CountJob
+    controls: Counts | CountJob | None
+    cohort: Cohort
+    infers_sexes: bool
+
+    @property
+    def both(self) -> list[Counts | CountJob]:
+        """Cases, and controls if there are any."""
+        return [self.cases] if self.controls is None else [self.cases, self.controls]
+
+
+def open_inputs(request: CnvRequest) -> OpenedInputs:
+    """Return what a request is about. Raises UsageError and InputError for what cannot be a run."""
+    where, counting = (request.run, request.client), request.count_options
     check_counting(request.given, request.cases, request.control_samples)
-    cases, controls = request.cases.open(counting, run, client), None
+    cases, controls = request.cases.open(counting, *where), None
     if request.control_samples is not None:
         if counting.sample_names != (RG,):  # names that are given are those of the cases
             counting = replace(counting, sample_names=())
-        controls = request.control_samples.open(counting, run, client)
-    find_genome(request.genome, cases.regions)
-    control_names = None if controls is None else controls.samples
-    check_samples(cases.samples, control_names, request.options)
-    names = [*cases.samples, *(control_names or ())]
-    return cases, controls, read_ploidies(request.ploidy, names), read_sexes(request.sex, names)
+        controls = request.control_samples.open(counting, *where)
+    cohort = replace(Cohort.of(cases, controls), genome_name=request.genome)
+    find_genome(request.genome, cohort.regions)
+    check_samples(cohort.cases, None if controls is None else cohort.controls, request.options)
+    ploidy, sexes = (
+        read_ploidies(request.ploidy, cohort.names), read_sexes(request.sex, cohort.names)
+    )  # fmt: skip
+    return OpenedInputs(
+        cases=cases,
+        controls=controls,
+        cohort=replace(cohort, ploidy=ploidy, sexes=sexes or ()),
+        infers_sexes=sexes is None and not request.compat_r,
+    )
 
 
 def open_job(
     request: CnvRequest,
     *,
-    client: Any = None,
     count_cache: str | None = None,
-    count: Callable[[CountJob], Counts] | None = None,
+    count: Callable[[CountJob], Counts] = CountJob.counts,
     keep_counts: Callable[[Counts], None] | None = None,
     lanes: Lanes | None = None,
     **settings: Any,
 ) -> CnvJob:
     """Return the job of a request, whose alignments are counted, the cases' first.
 
-    client       a `dask.distributed.Client` to use instead of what the request says
     count_cache  folder for the counts of each alignment file, where the request names none
-    count        runs a job that counts alignments; None: without progress
+    count        runs a job that counts alignments
     keep_counts  called with the counts of the cases, where these were counted
     lanes        with which workers were started; None: by the size of the counts
     settings     see `CnvJob` and `Job`
@@ -74,11 +88,10 @@ def open_job(
     """
     if request.cache is None:
         request = request.changed(cache=count_cache)
-    options, count = request.options, count or CountJob.counts
-    cases, controls, ploidy, sexes = open_inputs(request, client)
-    references = coverage = None
+    opened, options = open_inputs(request), request.options
+    cases, controls, cohort = opened.cases, opened.controls, opened.cohort
     if isinstance(cases, CountJob):
-        references = cases.lengths
+        cohort = replace(cohort, references=cases.lengths)
         cases = count(cases)
         if keep_counts:
             keep_counts(cases)
@@ -86,27 +99,22 @@ def open_job(
         controls = count(controls)
     if controls is not None and request.rename == "auto":
         controls = rename_as_cases(controls, cases)
-    if sexes is None and not options.compat_r:
-        coverage = cohort_coverage(cases, controls, request.genome)
-        sexes = coverage.sexes() if coverage else ()
+    if opened.infers_sexes and (coverage := cohort_coverage(cases, controls, request.genome)):
+        cohort = replace(cohort, sexes=coverage.sexes(), sex_coverage=coverage)
     job = CnvJob(
         cases,
         options,
         request.run,
         controls=controls,
-        ploidy=ploidy,
-        sexes=sexes or (),
-        sex_coverage=coverage,
-        genome=request.genome,
-        references=references,
+        cohort=cohort,
         inputs=request.paths,
-        client=client,
+        client=request.client,
         lanes=lanes or copy_number_lanes(request.count_bytes),
         **settings,
     )
-    job.notes += genome_notes(job.cohort)
-    job.notes += doubtful_sex_notes(job.cohort)
-    job.notes += unused_sex_notes(request.sex, job.cohort, options)
+    job.notes += genome_notes(cohort)
+    job.notes += doubtful_sex_notes(cohort)
+    job.notes += unused_sex_notes(request.sex, cohort, options)
     job.notes += unused_parameter_notes(options, request.given)
     return job
 
@@ -119,21 +127,13 @@ def open_plan(request: CnvRequest) -> PlannedCnvJob:
         planned = open_job(request, lanes=lanes, devices=run.devices())
         planned.notes += unread_notes(planned.spans, planned.sums, options)
         return planned
-    cases, controls, ploidy, sexes = open_inputs(request)
-    both = [each for each in (cases, controls) if each is not None]
-    cohort = Cohort(
-        regions=cases.regions,
-        cases=cases.samples,
-        controls=() if controls is None else controls.samples,
-        ploidy=ploidy,
-        sexes=sexes or (),
-        genome_name=request.genome,
-    )
-    infers = sexes is None and options.compares_by_sex and not options.compat_r
-    has_x = any(name in X_NAMES for name in cohort.regions.names)
+    opened = open_inputs(request)
+    cohort = opened.cohort
     job = PlannedCnvJob(cohort, options, run, lanes)
-    job.notes += [note for each in both for note in each.notes]
-    to_count = [each for each in both if isinstance(each, CountJob)]
+    job.notes += [note for each in opened.both for note in each.notes]
+    to_count = [each for each in opened.both if isinstance(each, CountJob)]
     job.uncounted = [file.path for each in to_count for file in each.files]
-    job.infers_sexes = infers and has_x and ploidy is None
+    has_x = any(name in X_NAMES for name in cohort.regions.names)
+    uses_sexes = options.compares_by_sex and cohort.ploidy is None
+    job.infers_sexes = opened.infers_sexes and uses_sexes and has_x
     return job

@@ -13,7 +13,6 @@ from multigpu.errors import InputError, UsageError, option
 from multigpu.run.declarations import Options, declare, declared
 from multigpu.run.options import Lanes
 from multigpu.run.values import Names, Numbers, StrPath, TextPath
-from multigpu.workloads.cnv.output.colours import Colours
 from multigpu.workloads.count.options import COMPAT_R, CompatR, CountOptions
 
 Model = Literal["cn.mops", "haplo", "exome", "single", "reference"]
@@ -21,6 +20,7 @@ NormType = Literal["poisson", "mean", "median", "quant", "mode"]
 SizeFactor = Literal["mean", "median", "quant", "mode"]
 Segmentation = Literal["fast", "cbs"]
 Fractional = Literal["mean", "median"]
+Colours = Literal["gain-red", "gain-blue"]
 
 DIPLOID = (0.025, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0)
 HAPLOID = (0.025, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0)

@@ -7,13 +7,13 @@ from heapq import nlargest
 from multigpu.cluster.engine.plan import Capacity, Cost, chunk_units
 from multigpu.run.options import RunOptions
 from multigpu.run.plan import memory_budget
-from multigpu.workloads.cnv.backends import CHROMOSOMES_ON_GPU
-from multigpu.workloads.cnv.chromosome import CnvSpan
 from multigpu.workloads.cnv.options import CnvOptions
+from multigpu.workloads.cnv.records import Mask, Rows
 from multigpu.workloads.cnv.samples.cohort import Cohort
-from multigpu.workloads.cnv.samples.genomes import X_NAMES, are_inside
+from multigpu.workloads.cnv.samples.genomes import X_NAMES, Intervals, are_inside
 from multigpu.workloads.cnv.samples.sex import copies_on, ploidy_for
 
+CHROMOSOMES_ON_GPU = 3  # many kernels have a block a sample, and leave room for others
 BYTES_PER_VALUE = 64  # on a device, of a region and sample: results, and room for segmentation
 PROGRAM_BYTES = 448 << 20  # Python, NumPy, Numba while it compiles, PyArrow
 DEVICE_PROGRAM_BYTES = 1 << 30  # CUDA and CuPy, with a compiler of their own
@@ -23,12 +23,53 @@ PLACE_BYTES = 20  # of a region: chromosome, start and end
 # ---- spans ------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CnvSpan:
+    """A chromosome: its place among the blocks of the regions, and its rows of the counts.
+
+    chrom    index of its name
+    columns  samples that are compared here, cases and then controls; None: all of them. The other
+             fields are about these columns
+    ploidy   of each column, for normalization; None: the same for all
+    copies   usual copies of each column, where they go by sex; None: two for all
+    shares   expected reads of each column relative to an autosome; None: the same for all
+    par      pseudoautosomal regions: everybody has two copies there, whatever `copies` says
+    """
+
+    block: int
+    chrom: int
+    name: str
+    first: int
+    stop: int
+    columns: tuple[int, ...] | None = None
+    ploidy: tuple[int, ...] | None = None
+    copies: tuple[int, ...] | None = None
+    shares: tuple[float, ...] | None = None
+    par: Intervals = ()
+
+    @property
+    def rows(self) -> slice:
+        """Rows of the counts."""
+        return slice(self.first, self.stop)
+
+    def is_in_par(self, start: Rows, end: Rows) -> Mask:
+        """Return bool[n]: whether each interval lies in a pseudoautosomal region."""
+        return are_inside(self.par, start, end)
+
+
 def plan_spans(cohort: Cohort, options: CnvOptions) -> list[CnvSpan]:
     """Return the chromosomes in the order of the regions, with the samples compared on each."""
-    blocks = zip(cohort.chromosomes, cohort.regions.blocks, strict=True)
+    regions = cohort.regions
     spans = [
-        CnvSpan(block=k, name=name, first=rows.start, stop=rows.stop, ploidy=cohort.ploidy)
-        for k, (name, rows) in enumerate(blocks)
+        CnvSpan(
+            block=k,
+            chrom=int(regions.chrom[rows.start]),
+            name=regions.names[regions.chrom[rows.start]],
+            first=rows.start,
+            stop=rows.stop,
+            ploidy=cohort.ploidy,
+        )
+        for k, rows in enumerate(regions.blocks)
     ]
     if cohort.ploidy is not None:
         return spans
@@ -131,11 +172,11 @@ class PlannedChromosome:
 
     name: str
     regions: int
-    columns: int = 0
-    pieces: int = 0
-    device_bytes: int = 0
-    host_bytes: int = 0
-    copy_bytes: int = 0
+    columns: int
+    pieces: int
+    device_bytes: int
+    host_bytes: int
+    copy_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,23 +249,20 @@ def plan_memory(
     copied = not in_process or (shape.count_bytes > 4 and options.norm == 1)
     chromosomes = []
     for span in spans:
-        part = shape.of_span(span)
-        if not part.columns:
-            chromosomes.append(PlannedChromosome(name=span.name, regions=part.regions))
-            continue
-        rows = part.piece_rows(
-            options, budget=budget, at_once=at_once, chunk_bytes=run.chunk_bytes()
-        )
-        pieces = -(-part.regions // rows)
-        # Signed I/NI and I/NI of all pieces, once each and once as a whole.
-        joined = 16 * (part.cases + 1) * part.regions if pieces > 1 else 0
+        part, rows, pieces = shape.of_span(span), 0, 0
+        if part.columns:
+            rows = part.piece_rows(
+                options, budget=budget, at_once=at_once, chunk_bytes=run.chunk_bytes()
+            )
+            pieces = -(-part.regions // rows)
         planned = PlannedChromosome(
             name=span.name,
             regions=part.regions,
             columns=part.columns,
             pieces=pieces,
             device_bytes=rows * part.row_bytes(options),
-            host_bytes=joined,
+            # Signed I/NI and I/NI of all pieces, once each and once as a whole.
+            host_bytes=16 * (part.cases + 1) * part.regions if pieces > 1 else 0,
             copy_bytes=part.bytes if copied or span.columns is not None else 0,
         )
         chromosomes.append(planned)

@@ -14,24 +14,16 @@ def prepare(gpu: str | None) -> None:
     import numpy as np
 
     from multigpu.cluster.workers import worker
-    from multigpu.workloads.cnv.backends import open_backend
-    from multigpu.workloads.cnv.kernel_options import normalization_options, segmentation_options
     from multigpu.workloads.cnv.options import CnvOptions
+    from multigpu.workloads.cnv.stages.backends import open_backend
+    from multigpu.workloads.cnv.stages.normalize import normalization_options
+    from multigpu.workloads.cnv.stages.segment import segmentation_options
 
     options, backend = CnvOptions(), open_backend(worker.place_of(gpu), 1)
     counts = (np.arange(2 * REGIONS, dtype=np.int32) * 37 % 50 + 50).reshape(REGIONS, 2)
     with backend.active():
-        backend.normalization.size_factors(
-            backend.put(counts),
-            [slice(0, REGIONS)],
-            normalization_options(options, None),
-            ["few"],
-            totals=counts.sum(axis=0),
-            **backend.kernel_arguments,
-        )
-        backend.segmentation.segment(
-            backend.put(np.log2(counts.T.reshape(-1) / 75)),
-            np.arange(3, dtype=np.int64) * REGIONS,
-            segmentation_options(options),
-            **backend.kernel_arguments,
-        )
+        how = normalization_options(options, None)
+        backend.size_factors(backend.put(counts), "few", how, counts.sum(axis=0, dtype=np.float64))
+        values = backend.put(np.log2(counts.T.reshape(-1) / 75))
+        offsets = np.arange(3, dtype=np.int64) * REGIONS
+        backend.segment(values, offsets, segmentation_options(options))

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from multigpu.run.declarations import declaration, declare
 from multigpu.run.options import Request
-from multigpu.workloads.cnv.options import CnvOptions, completed, estimate_count_bytes
+from multigpu.workloads.cnv.options import CnvOptions, completed
 from multigpu.workloads.count.options import CountOptions
 
 if TYPE_CHECKING:
-    from multigpu.workloads.cnv.samples.inputs import SampleInput
+    from multigpu.workloads.cnv.samples.inputs import CohortInput
 
 
 @dataclass(frozen=True, eq=False)
 class CnvRequest(CnvOptions, CountOptions, Request, group="Input"):
     """Everything that decides on the results of a run, and how it is carried out.
 
-    For ploidies and sexes see `samples.facts`.
+    For ploidies and sexes see `samples.annotations`.
     """
 
     counts_or_bams: Any = field(metadata=declaration(
@@ -65,35 +65,38 @@ class CnvRequest(CnvOptions, CountOptions, Request, group="Input"):
         return self.part(CountOptions)
 
     @cached_property
-    def cases(self) -> "SampleInput":
+    def cases(self) -> "CohortInput":
         """Counts or alignments of the samples. Raises UsageError and InputError."""
-        from multigpu.workloads.cnv.samples.inputs import SampleInput
+        from multigpu.workloads.cnv.samples.inputs import input_of
 
-        return SampleInput.from_given(self.counts_or_bams)
+        return input_of(self.counts_or_bams)
 
     @cached_property
-    def control_samples(self) -> "SampleInput | None":
+    def control_samples(self) -> "CohortInput | None":
         """Counts or alignments of the controls, if there are any."""
-        from multigpu.workloads.cnv.samples.inputs import SampleInput
+        from multigpu.workloads.cnv.samples.inputs import input_of
 
-        return None if self.controls is None else SampleInput.from_given(self.controls)
+        return None if self.controls is None else input_of(self.controls)
 
     @property
-    def inputs(self) -> "list[SampleInput]":
+    def inputs(self) -> "list[CohortInput]":
         """Cases, and controls if there are any."""
         return [each for each in (self.cases, self.control_samples) if each is not None]
 
     @property
+    def control_paths(self) -> tuple[str, ...]:
+        """Files of the controls."""
+        return () if self.control_samples is None else self.control_samples.paths
+
+    @property
     def paths(self) -> list[str]:
         """Files of the cases and then of the controls."""
-        return [path for each in self.inputs for path in each.paths]
+        return [*self.cases.paths, *self.control_paths]
 
     @property
     def count_bytes(self) -> int:
         """About the bytes of all counts, by which workers are chosen."""
-        tables = [each.table.values.nbytes for each in self.inputs if each.table is not None]
-        files = [estimate_count_bytes(each.paths, self) for each in self.inputs]
-        return sum(tables) + sum(files)
+        return sum(each.count_bytes(self) for each in self.inputs)
 
     @property
     def has_alignments(self) -> bool:

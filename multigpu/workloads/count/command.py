@@ -41,7 +41,7 @@ def command(request: CountRequest, out: CountOutput, reporting: Reporting) -> No
         show_plan(request, reporting.json)
         return
     from multigpu.formats.alignments.files import files_of
-    from multigpu.formats.tables.counts import write_counts
+    from multigpu.formats.tables.counts_files import write_counts
     from multigpu.workloads.count.job import CountJob
 
     options, output = request.options, out.output

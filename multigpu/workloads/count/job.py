@@ -1,7 +1,8 @@
 """The job of a count: files looked at, cut into spans, counted on CPUs."""
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from multigpu.cluster.engine.plan import balanced
 from multigpu.errors import UsageError
 from multigpu.formats.alignments.files import (
-    Alignments,
+    AlignmentFile,
     cut,
     index_error,
     inspect_alignments,
@@ -23,9 +24,8 @@ from multigpu.formats.tables.counts import Counts
 from multigpu.formats.tables.counts_cache import CountsCache
 from multigpu.run.job import Job
 from multigpu.run.options import RunOptions
-from multigpu.workloads.count.inputs import choose_references, choose_regions, choose_sample_names
+from multigpu.workloads.count.files import choose_references, choose_regions, choose_sample_names
 from multigpu.workloads.count.options import CountOptions
-from multigpu.workloads.count.output import fill_columns
 from multigpu.workloads.count.plan import CountSpan, counted_ranges
 from multigpu.workloads.count.work import CountPart, CountWorkload
 
@@ -47,7 +47,7 @@ class CountJob(Job):
         self.references = choose_references(self.files, self.regions, options)
         self.reads = 0  # mapped reads seen so far
         # Mapped reads of each file: by its index, and those seen.
-        self._told: dict[int, tuple[Alignments, dict[int, int | None]]] = {}
+        self._told: dict[int, tuple[AlignmentFile, dict[int, int | None]]] = {}
         self._mapped: dict[int, NDArray[np.int64]] = {}
 
     @property
@@ -73,7 +73,7 @@ class CountJob(Job):
                 missing.append(number)
             else:
                 values[:, number] = kept
-        for number in fill_columns(self._parts(missing), missing, values):
+        for number in _fill_columns(self._parts(missing), missing, values):
             self._check_mapped(number)
             if cache := caches.get(self.references[number]):
                 cache.put(self.files[number].path, values[:, number])
@@ -130,3 +130,20 @@ class CountJob(Job):
             self._told[number] = file, mapped
             for stretch in stretches:
                 yield CountSpan(number, stretch)
+
+
+def _fill_columns(
+    parts: Iterable[CountPart], numbers: Sequence[int], values: NDArray[np.int32]
+) -> Iterator[int]:
+    """Add the parts to the columns of their files; yield the number of each complete column.
+
+    parts    in the order of the files
+    numbers  of the files that are counted, ascending
+    values   int32[regions, files]
+    """
+    waiting = deque(numbers)
+    for part in parts:
+        while waiting[0] < part.file:
+            yield waiting.popleft()
+        values[part.rows, part.file] += part.counts
+    yield from waiting

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.cluster.engine.workload import Place
-from multigpu.formats.alignments.files import Alignments, reads
+from multigpu.formats.alignments.files import AlignmentFile, reads
 from multigpu.formats.alignments.regions import Regions
 from multigpu.kernels.compiled.alignments import POSITION_BITS
 from multigpu.kernels.counting.cpu import Counter
@@ -54,7 +54,7 @@ class CountWorkload:
     """
 
     key: str
-    files: Sequence[Alignments]
+    files: Sequence[AlignmentFile]
     regions: Regions
     references: Sequence[Sequence[int]]
     options: Counting

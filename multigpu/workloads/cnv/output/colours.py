@@ -1,10 +1,8 @@
 """The colours of gains and losses, the same in every file of a run."""
 
 from dataclasses import dataclass
-from typing import Literal, get_args
 
-Colours = Literal["gain-red", "gain-blue"]
-CHOICES: tuple[str, ...] = get_args(Colours)
+from multigpu.workloads.cnv.options import Colours
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

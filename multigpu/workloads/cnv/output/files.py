@@ -11,34 +11,28 @@ import pyarrow as pa
 from multigpu.cluster.engine.output import failures_named
 from multigpu.errors import several
 from multigpu.report.page import Provenance
-from multigpu.workloads.cnv import report
-from multigpu.workloads.cnv.job import CnvJob
-from multigpu.workloads.cnv.normalization import cores
-from multigpu.workloads.cnv.options import SHOWN_REGIONS, CnvOutput
-from multigpu.workloads.cnv.output import matrices, plots, text_files, vcf
+from multigpu.workloads.cnv.options import CnvOutput
+from multigpu.workloads.cnv.output import plots, report, text_files, vcf
 from multigpu.workloads.cnv.output.colours import GAIN_RED, Palette
-from multigpu.workloads.cnv.output.folder import FIGURES, REPORT, SESSION, VCF, publish, store_path
-from multigpu.workloads.cnv.output.tables import table_makers
+from multigpu.workloads.cnv.output.folder import FIGURES, REPORT, SESSION, VCF, publish
 from multigpu.workloads.cnv.request import CnvRequest
-from multigpu.workloads.cnv.result import CnvResult
+from multigpu.workloads.cnv.results.result import CnvResult
 from multigpu.workloads.cnv.samples.genomes import genome_named, genome_of_regions
 
 
-def run_to_folder(job: CnvJob, folder: Path, outputs: CnvOutput, request: CnvRequest) -> CnvResult:
-    """Run a job, write all its files and publish them; return the result."""
-    store = store_path(folder) if outputs.matrices else None
-    result = job.result(
-        keep=matrices.names(job.options.posterior) if store else (),
-        store=store,
-        shown=SHOWN_REGIONS if outputs.report or outputs.plots else 0,
-        scratch=folder,
-    )
+def write_files(
+    result: CnvResult, folder: Path, outputs: CnvOutput, request: CnvRequest
+) -> CnvResult:
+    """Write all files of a run to its hidden folder and publish them.
+
+    Return the result with notes on what was there before.
+    """
     palette = Palette.named(outputs.colors)
     with failures_named(outputs.output):
         write_tables(result, folder, request.genome, outputs.vcf, palette)
         if outputs.report:
-            controls = request.control_samples.paths if request.control_samples else ()
-            inputs = [*request.cases.paths, *(f"{path} (controls)" for path in controls)]
+            cases, controls = request.cases.paths, request.control_paths
+            inputs = [*cases, *(f"{path} (controls)" for path in controls)]
             counting = request.counting_parameters
             made = Provenance.of_this_run()
             page = report.render(result, palette, inputs=inputs, counting=counting, provenance=made)
@@ -49,7 +43,6 @@ def run_to_folder(job: CnvJob, folder: Path, outputs: CnvOutput, request: CnvReq
         old = folder.parent / "cnv_regions.tsv"
         earlier = old.read_text(errors="replace").partition("\n")[0] if old.is_file() else ""
         removed = publish(folder)
-    job.published = True
     notes = list(result.notes)
     if removed:
         notes.append(f"removed from {outputs.output}, left by an earlier run: {', '.join(removed)}")
@@ -67,9 +60,9 @@ def write_tables(
     genome  IGV's name; None: recognized by the lengths of chromosomes
     """
     texts = {"segments.seg": text_files.seg(result), "cnvs.bed": text_files.bed(result, palette)}
-    for name, make in table_makers(result).items():
+    for name, make in result.table_makers().items():
         texts[f"{name}.tsv"] = _table_text(make)
-    with ThreadPoolExecutor(cores()) as threads:
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
         written = [threads.submit(_write_text, folder / name, text) for name, text in texts.items()]
         if with_vcf:
             written.append(threads.submit(vcf.write_vcf, result, folder / VCF))

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.workloads.cnv.calls.copy_numbers import direction
-from multigpu.workloads.cnv.calls.segments import Floats
-from multigpu.workloads.cnv.output.windows import Window
-from multigpu.workloads.cnv.result import CnvResult
+from multigpu.workloads.cnv.records import Floats, Window
+from multigpu.workloads.cnv.results.copy_numbers import direction
+from multigpu.workloads.cnv.results.result import CnvResult
 
 MOST_CELLS = 400_000  # of the heat map
 BINS = (200, 1500)  # of the genome, fewest and most

@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from multigpu.workloads.cnv.calls.segments import Floats
 from multigpu.workloads.cnv.output import overview
 from multigpu.workloads.cnv.output.colours import CARRIERS, GAIN_RED, HEAT_LIMIT, OTHER, Palette
-from multigpu.workloads.cnv.output.windows import Window
-from multigpu.workloads.cnv.result import CnvResult
+from multigpu.workloads.cnv.records import Floats, Window
+from multigpu.workloads.cnv.results.result import CnvResult
 
 DPI = 150
 SETTINGS = {  # text stays text, also with $ in it, and its ids are the same in every run

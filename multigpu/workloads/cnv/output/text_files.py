@@ -10,10 +10,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from multigpu.formats.tables import arrow
-from multigpu.workloads.cnv.calls.copy_numbers import class_labels, direction
 from multigpu.workloads.cnv.output.colours import GAIN_RED, NEUTRAL, Palette
-from multigpu.workloads.cnv.output.tables import names_of
-from multigpu.workloads.cnv.result import CnvResult
+from multigpu.workloads.cnv.results.copy_numbers import class_labels, direction
+from multigpu.workloads.cnv.results.result import CnvResult
 
 CELLS = 1 << 18  # joined at a time: far below 2 GiB, which is the most Arrow joins
 TRACKS = ("cnvs.bed", "segments.seg", "cnvs.vcf.gz")
@@ -68,10 +67,10 @@ def bed(result: CnvResult, palette: Palette = GAIN_RED) -> Iterator[Text]:
     for begin in range(0, len(every), CELLS // BED_COLUMNS):
         cnvs = every.take(order[begin : begin + CELLS // BED_COLUMNS])
         score = np.minimum(np.rint(np.abs(cnvs.mean) * 100), 1000).astype(int)
-        sample = names_of(cnvs.sample, result.samples)
-        label = names_of(*class_labels(result.usual.shown_classes(cnvs, options), options.classes))
-        chrom, place = names_of(cnvs.chrom, result.regions.names), (cnvs.start, cnvs.end)
-        colour = names_of(direction(cnvs.copy_number, options) + 1, colours)
+        sample = arrow.named(cnvs.sample, result.samples)
+        label = arrow.named(*class_labels(cnvs.shown, options.classes))
+        chrom, place = arrow.named(cnvs.chrom, result.regions.names), (cnvs.start, cnvs.end)
+        colour = arrow.named(direction(cnvs.copy_number, options) + 1, colours)
         yield lines(chrom, *place, joined(sample, label, by=":"), score, ".", *place, colour)
 
 
@@ -79,8 +78,8 @@ def seg(result: CnvResult) -> Iterator[bytes | Text]:
     """Yield all segments for IGV; positions are from 1, inclusive."""
     segments = result.segments
     columns = {
-        "ID": names_of(segments.sample, result.samples),
-        "chrom": names_of(segments.chrom, result.regions.names),
+        "ID": arrow.named(segments.sample, result.samples),
+        "chrom": arrow.named(segments.chrom, result.regions.names),
         "loc.start": segments.start + 1,
         "loc.end": segments.end,
         "num.mark": segments.rows,

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from multigpu import __version__
 from multigpu.errors import UsageError, option, quoted
 from multigpu.formats.tables.tabix import write_indexed_vcf
-from multigpu.workloads.cnv.calls.copy_numbers import classes_by_usual_copies, direction
-from multigpu.workloads.cnv.calls.regions import overlaps
-from multigpu.workloads.cnv.calls.segments import NOT_CALLED, Indices
 from multigpu.workloads.cnv.options import CnvOptions
-from multigpu.workloads.cnv.result import CnvResult, genome_positions
+from multigpu.workloads.cnv.records import NOT_CALLED, Indices
+from multigpu.workloads.cnv.results.copy_numbers import classes_by_usual_copies, direction
+from multigpu.workloads.cnv.results.intervals import overlaps
+from multigpu.workloads.cnv.results.result import CnvResult, genome_positions
 
 COLUMNS = ("CHROM", "POS", "ID", "REF", "ALT", "QUAL", "FILTER", "INFO", "FORMAT")
 FIELDS = "GT:CN:MD:MN"
@@ -114,11 +114,12 @@ def _cells(
     first = np.array([rows[0] for rows in groups], np.intp)
     cnvs, classes = result.called, result.classes[first]
     records = cnvs.take(first)
-    for cnv, record in overlaps(*genome_positions(records, cnvs), *genome_positions(cnvs, cnvs)):
+    room = int(cnvs.end.max(initial=0))
+    for cnv, record in overlaps(*genome_positions(records, room), *genome_positions(cnvs, room)):
         classes[record, cnvs.sample[cnv]] = NOT_CALLED
     ploidies = np.array(result.ploidy or [2] * len(result.samples))[: len(result.samples)]
     has_alleles = (ploidies == 2).astype(np.intp)  # as many as usual copies
-    usual = result.usual.of_intervals(records.chrom, records.start, records.end)
+    usual = result.usual[first]
     texts = np.array(_genotypes(result.options), object)
 
     medians, means = cnvs.median.round(DECIMALS).tolist(), cnvs.mean.round(DECIMALS).tolist()

@@ -1,6 +1,7 @@
 """Checks of samples and counts before anything is computed."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -56,15 +57,15 @@ def _check_same_regions(cases: Regions, controls: Regions) -> None:
     row = _first_difference(cases, controls)
     if row is None:
         return
+    here, there = (_region(regions, row) for regions in (cases, controls))
     problem = (
-        f"the cases and the {option('controls')} have different regions: region"
-        f" {row + 1} of the cases is"
-        f" {_region(cases, row)}, of the controls {_region(controls, row)}"
+        f"the cases and the {option('controls')} have different regions: region {row + 1} of the"
+        f" cases is {here}, of the controls {there}"
     )
-    if _first_difference(_without_chr(cases), _without_chr(controls)) is None:
-        problem += (
-            f" (the names differ only by `chr`: {option('rename')} auto takes them as the same)"
-        )
+    plain = (replace(each, names=tuple(map(without_chr, each.names))) for each in (cases, controls))
+    if _first_difference(*plain) is None:
+        same = f"{option('rename')} auto takes them as the same"
+        problem += f" (the names differ only by `chr`: {same})"
     raise UsageError(problem)
 
 
@@ -86,8 +87,3 @@ def _region(regions: Regions, row: int) -> str:
         return "missing"
     name = printable_name(regions.names[regions.chrom[row]])
     return f"{name}:{regions.start[row]}-{regions.end[row]}"
-
-
-def _without_chr(regions: Regions) -> Regions:
-    names = tuple(map(without_chr, regions.names))
-    return Regions(names, regions.chrom, regions.start, regions.end)

@@ -3,10 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Self
 
 from multigpu.formats.alignments.regions import Regions
+from multigpu.formats.tables.counts import Counts
 from multigpu.workloads.cnv.samples.genomes import Genome, Intervals, find_genome
 from multigpu.workloads.cnv.samples.sex import Coverage
+from multigpu.workloads.count.job import CountJob
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -31,6 +34,12 @@ class Cohort:
     sex_coverage: Coverage | None = None
     genome_name: str | None = None
     references: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, cases: Counts | CountJob, controls: Counts | CountJob | None = None) -> Self:
+        """Return cases and controls of which nothing else is known; see `dataclasses.replace`."""
+        others = () if controls is None else controls.samples
+        return cls(regions=cases.regions, cases=cases.samples, controls=others)
 
     @property
     def names(self) -> tuple[str, ...]:

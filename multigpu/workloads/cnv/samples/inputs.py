@@ -1,115 +1,138 @@
-"""Inputs of a run: counts, one counts table, or alignments to count."""
+"""Inputs of a run: a counts table, in memory or in a file, or alignments to count."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Self
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from multigpu.errors import InputError, UsageError, option, printable_name, several
 from multigpu.formats.alignments import bam, cram
 from multigpu.formats.alignments.files import files_of, without_chr
-from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.storage import shareable
 from multigpu.formats.storage.sources import open_content, read_beginning
 from multigpu.formats.tables import counts_errors
-from multigpu.formats.tables.counts import Counts, read_counts
+from multigpu.formats.tables.counts import Counts
+from multigpu.formats.tables.counts_files import read_counts
+from multigpu.formats.tables.counts_frames import counts_from_frame, is_frame
 from multigpu.run.options import RunOptions
-from multigpu.workloads.cnv.samples.frames import counts_from_frame, is_frame
+from multigpu.workloads.cnv.options import estimate_count_bytes
 from multigpu.workloads.count.job import CountJob
 from multigpu.workloads.count.options import CountOptions
 
 COUNTING = [name for name in CountOptions().parameters() if name != "compat_r"]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class SampleInput:
-    """Cases or controls as they are given: counts in memory, or files.
+class CohortInput(Protocol):
+    """Cases or controls as they are given.
 
-    table          counts in memory, or None
-    paths          one counts table, or alignments to count
-    is_alignments  whether the files are alignments
+    paths          files, after directories and patterns were expanded; none for what is in memory
+    is_alignments  whether they are alignments, which are counted first
     """
 
-    table: Counts | None = None
-    paths: tuple[str, ...] = ()
-    is_alignments: bool = False
-
-    @classmethod
-    def from_paths(cls, paths: Sequence[str]) -> Self:
-        """Return files as an input; directories and patterns stand for their alignments.
-
-        Raises UsageError and InputError for no files, and for several that are no alignments.
-        """
-        if not paths:
-            raise UsageError("no INPUT given: a counts table, or BAM and CRAM files")
-        expanded = tuple(files_of(paths))
-        return cls(paths=expanded, is_alignments=are_alignments(expanded))
-
-    @classmethod
-    def from_given(cls, given: Any) -> Self:
-        """Return Counts, a table in memory, or one or several paths as an input.
-
-        Raises UsageError and InputError for anything else.
-        """
-        if isinstance(given, Counts):
-            return cls(table=given)
-        if is_frame(given):
-            return cls(table=counts_from_frame(given))
-        paths: list[Any] = [None]
-        if isinstance(given, str | os.PathLike):
-            paths = [given]
-        elif isinstance(given, Iterable) and not isinstance(given, Mapping):
-            paths = list(given)
-        if not paths:
-            raise UsageError("no INPUT given: a counts table, or BAM and CRAM files")
-        if not all(isinstance(path, str | os.PathLike) for path in paths):
-            raise UsageError(
-                f"an input of type {type(given).__name__} has no regions: give Counts, a table with"
-                " the columns chrom, start, end and samples, or files"
-            )
-        return cls.from_paths([os.fspath(path) for path in paths])
+    is_alignments: ClassVar[bool]
 
     @property
-    def table_name(self) -> str:
-        """Name of the table in messages; empty for alignments."""
-        if self.table is not None:
-            return "what was given"
-        return "" if self.is_alignments else self.paths[0]
+    def paths(self) -> tuple[str, ...]: ...
 
-    def open(
-        self, counting: CountOptions, run: RunOptions, client: Any = None
-    ) -> Counts | CountJob:
-        """Return the counts, or the job that counts the alignments."""
-        if self.is_alignments:
-            return CountJob(self.paths, counting, run, client)
-        counts = self.table
+    def count_bytes(self, counting: CountOptions) -> int:
+        """Return about the bytes of the counts."""
+
+    def open(self, counting: CountOptions, run: RunOptions, client: Any) -> Counts | CountJob:
+        """Return the counts, or the job that counts them. Raises UsageError and InputError."""
+
+
+@dataclass(frozen=True, eq=False)
+class CountsTable:
+    """One counts table: a file, or counts in memory, which have no path."""
+
+    path: str = ""
+    counts: Counts | None = None
+    is_alignments: ClassVar[bool] = False
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return (self.path,) if self.path else ()
+
+    @property
+    def name(self) -> str:
+        """Name in messages."""
+        return self.path or "what was given"
+
+    def count_bytes(self, counting: CountOptions) -> int:
+        """Return the bytes of the counts in memory, or of the file."""
+        if self.counts is not None:
+            return self.counts.values.nbytes
+        return estimate_count_bytes(self.paths, counting)
+
+    def open(self, counting: CountOptions, run: RunOptions, client: Any) -> Counts:
+        """Return the counts on the chromosomes that are wanted."""
+        counts = self.counts
         if counts is None:
             # Worker processes, if there are any, find the counts where they are read.
-            counts = read_counts(self.paths[0], shareable.empty)
+            counts = read_counts(self.path, shareable.empty)
         rename = counting.rename == "auto"
-        return select_chromosomes(counts, counting.chromosomes, rename, self.table_name)
+        return select_chromosomes(counts, counting.chromosomes, rename, self.name)
 
 
-def are_alignments(paths: Sequence[str]) -> bool:
-    """Return whether files are alignments. Raises UsageError for several of anything else."""
-    alignments = read_beginning(paths[0])[:4] in (bam.MAGIC, cram.MAGIC)
-    if not alignments and len(paths) > 1:
-        with open_content(paths[0]) as file:
-            header = file.readline().decode("utf-8-sig", "replace")
-        if problem := counts_errors.identify(paths[0], header):
-            raise InputError(paths[0], problem)
-        raise UsageError(f"{paths[0]} is a counts table: give one table, or alignments")
-    return alignments
+@dataclass(frozen=True, eq=False)
+class AlignmentFiles:
+    """BAM and CRAM files, one a sample."""
+
+    paths: tuple[str, ...]
+    is_alignments: ClassVar[bool] = True
+
+    def count_bytes(self, counting: CountOptions) -> int:
+        """Return about the bytes of the counts, by the regions that are asked for."""
+        return estimate_count_bytes(self.paths, counting)
+
+    def open(self, counting: CountOptions, run: RunOptions, client: Any) -> CountJob:
+        """Return the job that counts them."""
+        return CountJob(self.paths, counting, run, client)
 
 
-def check_counting(given: Iterable[str], cases: SampleInput, controls: SampleInput | None) -> None:
+def input_of(given: Any) -> CohortInput:
+    """Return what is given: Counts, a table in memory, or one or several paths.
+
+    Directories and patterns stand for their alignments.
+
+    Raises UsageError and InputError for anything else, no files, and several tables.
+    """
+    if isinstance(given, Counts):
+        return CountsTable(counts=given)
+    if is_frame(given):
+        return CountsTable(counts=counts_from_frame(given))
+    paths: list[Any] = [None]
+    if isinstance(given, str | os.PathLike):
+        paths = [given]
+    elif isinstance(given, Iterable) and not isinstance(given, Mapping):
+        paths = list(given)
+    if not paths:
+        raise UsageError("no INPUT given: a counts table, or BAM and CRAM files")
+    if not all(isinstance(path, str | os.PathLike) for path in paths):
+        raise UsageError(
+            f"an input of type {type(given).__name__} has no regions: give Counts, a table with"
+            " the columns chrom, start, end and samples, or files"
+        )
+    files = tuple(files_of([os.fspath(path) for path in paths]))
+    if read_beginning(files[0])[:4] in (bam.MAGIC, cram.MAGIC):
+        return AlignmentFiles(files)
+    if len(files) == 1:
+        return CountsTable(files[0])
+    with open_content(files[0]) as file:
+        header = file.readline().decode("utf-8-sig", "replace")
+    if problem := counts_errors.identify(files[0], header):
+        raise InputError(files[0], problem)
+    raise UsageError(f"{files[0]} is a counts table: give one table, or alignments")
+
+
+def check_counting(given: Iterable[str], cases: CohortInput, controls: CohortInput | None) -> None:
     """Raise UsageError for parameters of counting where there is nothing to count.
 
     given  the parameters in COUNTING that were given
     """
-    if cases.is_alignments:
+    if not isinstance(cases, CountsTable):
         return
     given = set(given)
     unused = [name for name in COUNTING if name in given - {"chromosomes"}]
@@ -119,9 +142,7 @@ def check_counting(given: Iterable[str], cases: SampleInput, controls: SampleInp
         unused.remove("rename")
     if unused:
         options = ", ".join(option(name, name != "index") for name in unused)
-        raise UsageError(
-            f"{options}: for alignments only, and {cases.table_name} is a counts table"
-        )
+        raise UsageError(f"{options}: for alignments only, and {cases.name} is a counts table")
 
 
 def select_chromosomes(counts: Counts, names: Sequence[str], rename: bool, source: str) -> Counts:
@@ -137,11 +158,10 @@ def select_chromosomes(counts: Counts, names: Sequence[str], rename: bool, sourc
     wanted = [_name_in_table(name, tuple(blocks), rename, source) for name in names]
     if twice := [name for name in wanted if wanted.count(name) > 1]:
         raise UsageError(f"{option('chromosomes')}: {printable_name(twice[0])} is listed twice")
-    rows = np.concatenate([np.r_[blocks[name]] for name in wanted])
+    chosen = counts.take(np.concatenate([np.r_[blocks[name]] for name in wanted]))
     sizes = [blocks[name].stop - blocks[name].start for name in wanted]
     chrom = np.repeat(np.arange(len(wanted), dtype=np.int32), sizes)
-    chosen = Regions(tuple(wanted), chrom, regions.start[rows], regions.end[rows])
-    return Counts(chosen, counts.samples, counts.values[rows], counts.notes)
+    return replace(chosen, regions=replace(chosen.regions, names=tuple(wanted), chrom=chrom))
 
 
 def _name_in_table(name: str, names: Sequence[str], rename: bool, source: str) -> str:
@@ -171,5 +191,4 @@ def rename_as_cases(controls: Counts, cases: Counts) -> Counts:
     )
     if len(set(names)) < len(names):
         return controls  # two would become one: they differ by more
-    renamed = Regions(names, regions.chrom, regions.start, regions.end)
-    return Counts(renamed, controls.samples, controls.values, controls.notes)
+    return replace(controls, regions=replace(regions, names=names))

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +11,7 @@ from numpy.typing import NDArray
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.tables.counts import Counts
 from multigpu.kernels.normalization import cpu as normalization
-from multigpu.workloads.cnv.calls.copy_numbers import classes_by_usual_copies
-from multigpu.workloads.cnv.calls.segments import Floats, Indices, Rows
-from multigpu.workloads.cnv.options import CnvOptions
+from multigpu.workloads.cnv.records import Floats
 from multigpu.workloads.cnv.samples.genomes import (
     X_NAMES,
     Y_NAMES,
@@ -22,9 +20,6 @@ from multigpu.workloads.cnv.samples.genomes import (
     chromosome_number,
     find_genome,
 )
-
-if TYPE_CHECKING:
-    from multigpu.workloads.cnv.result import SegmentTable
 
 MALE, FEMALE = "male", "female"
 # Coverage relative to autosomes: males have half of it on X and on Y, females all of it and none.
@@ -162,38 +157,3 @@ def ploidy_for(copies: Sequence[int]) -> tuple[int, ...] | None:
         if copies.count(usual) > 1:
             return tuple(2 * each // usual for each in copies)
     return None
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class UsualCopies:
-    """Usual copies of all chromosomes in all samples.
-
-    copies  int8[chromosomes, samples]; 0 for samples that are not compared
-    x       number of chromosome X; -1 if there is none
-    par     pseudoautosomal regions of X
-    """
-
-    copies: NDArray[np.int8]
-    x: int = -1
-    par: Intervals = ()
-
-    def of_intervals(self, chrom: Indices, start: Rows, end: Rows) -> NDArray[np.int8]:
-        """Return int8[n, samples]: usual copies in each interval."""
-        return self._with_par(self.copies[chrom], chrom, start, end)
-
-    def of_segments(self, segments: "SegmentTable") -> NDArray[np.int8]:
-        """Return int8[n]: usual copies of each segment's sample in the segment."""
-        found = self.copies[segments.chrom, segments.sample]
-        return self._with_par(found, segments.chrom, segments.start, segments.end)
-
-    def shown_classes(self, segments: "SegmentTable", options: CnvOptions) -> Indices:
-        """Return int32[n]: the class to show for each segment: that of its number of copies."""
-        return classes_by_usual_copies(options)[self.of_segments(segments), segments.copy_number]
-
-    def _with_par(
-        self, copies: NDArray[np.int8], chrom: Indices, start: Rows, end: Rows
-    ) -> NDArray[np.int8]:
-        """Return the copies with two in pseudoautosomal regions, except where there are none."""
-        in_par = (chrom == self.x) & are_inside(self.par, start, end)
-        copies[in_par] = 2 * (copies[in_par] > 0)
-        return copies

@@ -1,51 +1,13 @@
 """Surroundings of the largest CNV regions, as the report and the plots show them."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from multigpu.workloads.cnv.calls.segments import Floats, Indices, Rows, Segments
+from multigpu.workloads.cnv.records import Floats, Indices, Rows, SegmentTable
 
 FLANK = 0.5  # of the CNV region's length, on either side
 LEAST_FLANK = 10  # regions
 MOST_POINTS = 600  # more are averaged with their neighbours
 MOST_SAMPLES = 60  # shown; the carriers come first
-
-
-# A journal restores its parts by position, so these fields are not keyword-only.
-@dataclass(frozen=True, eq=False)
-class Window:
-    """A CNV region and its surroundings.
-
-    chrom       index of the chromosome
-    begin, end  bases of the CNV region, from 0, half open
-    length      regions in it
-    position    float64[points]         middles of regions, in bases
-    samples     int32[shown]            samples that are shown, ascending
-    carriers    int32[carriers]         samples that have a CNV there
-    counts      float64[points, shown]  normalized counts
-    sini        float64[points, shown]  signed I/NI
-    ini         float64[points]         I/NI
-    segments    float64[n, 4]           sample, start, end and mean of the segments of the shown
-                                        samples that reach into the window, in bases
-    """
-
-    chrom: int
-    begin: int
-    end: int
-    length: int
-    position: Floats
-    samples: Indices
-    carriers: Indices
-    counts: Floats
-    sini: Floats
-    ini: Floats
-    segments: Floats
-
-    def drawing_order(self) -> list[tuple[int, int]]:
-        """Return (column, sample) of all samples, the carriers last: they lie over the others."""
-        carriers = set(self.carriers.tolist())
-        return sorted(enumerate(self.samples.tolist()), key=lambda pair: pair[1] in carriers)
 
 
 def shown_samples(carriers: Indices, samples: Indices) -> Indices:
@@ -74,7 +36,7 @@ def thinned(values: Floats) -> Floats:
 
 
 def drawn_segments(
-    segments: Segments, samples: Indices, rows: slice, start: Rows, end: Rows
+    segments: SegmentTable, samples: Indices, rows: slice, start: Rows, end: Rows
 ) -> Floats:
     """Return float64[n, 4]: sample, start, end and mean of segments, cut at the window's ends."""
     kept = segments.take(

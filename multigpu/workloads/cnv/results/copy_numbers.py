@@ -6,30 +6,41 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.workloads.cnv.calls.segments import (
-    NOT_CALLED,
-    Floats,
-    Indices,
-    Segments,
-    judged_value,
-)
 from multigpu.workloads.cnv.options import CnvOptions
+from multigpu.workloads.cnv.records import NOT_CALLED, Floats, Indices, Mask, SegmentTable
 
 MISSING = "NA"  # label of NOT_CALLED
 
 
-def integer_copy_numbers(
-    segments: Segments, classes: Indices, called: NDArray[np.bool_], options: CnvOptions
-) -> Indices:
-    """Return the class of every segment.
+def judged_value(segments: SegmentTable, options: CnvOptions) -> Floats:
+    """Return the value by which each segment is judged: its mean or its median."""
+    return segments.median if options.use_median else segments.mean
 
-    classes  int32[CNVs, samples]: the model's class of the inner regions of every CNV
+
+def is_beyond_threshold(segments: SegmentTable, options: CnvOptions) -> Mask:
+    """Return which segments are gains or losses if they are wide enough."""
+    value = judged_value(segments, options)
+    return (value >= options.upper) | (value <= options.lower)
+
+
+def is_cnv(segments: SegmentTable, options: CnvOptions) -> Mask:
+    """Return which segments are wide enough and beyond a threshold."""
+    is_wide: Mask = segments.rows >= options.min_width
+    return is_beyond_threshold(segments, options) & is_wide
+
+
+def integer_copy_numbers(
+    segments: SegmentTable, classes: NDArray[Any], options: CnvOptions
+) -> Indices:
+    """Return the class of every segment, of which `cnv` tells the CNVs.
+
+    classes  [CNVs, samples]: the model's class of the inner regions of every CNV
 
     Segments that are no CNVs have the main class. Where a segment beyond a threshold would have
     it, the next class in that direction is taken.
     """
     copy_number = np.full(len(segments), options.main, np.int32)
-    copy_number[called] = classes[np.arange(len(classes)), segments.sample[called]]
+    copy_number[segments.cnv] = classes[np.arange(len(classes)), segments.sample[segments.cnv]]
     unchanged = copy_number == options.main
     gain, loss = neighbours(options)
     value = judged_value(segments, options)

@@ -1,13 +1,20 @@
-"""CNV regions: where any sample has a CNV, and which CNVs and regions share a base."""
+"""Intervals of rows or bases: their unions, their last bases, and which of them overlap."""
 
 from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.workloads.cnv.calls.segments import Indices, Rows, Spans, rows_of_spans
+from multigpu.workloads.cnv.records import Indices, Rows, Spans
 
 PAIRS_AT_A_TIME = 1 << 18  # CNVs and regions that are compared together: they fit into a cache
+
+
+def rows_of_spans(first: Rows, lengths: Rows) -> Rows:
+    """Return the rows of all spans, one span after the other."""
+    before = np.cumsum(lengths) - lengths
+    rows: Rows = np.arange(int(lengths.sum())) + np.repeat(first - before, lengths)
+    return rows
 
 
 def union(first: Rows, stop: Rows) -> Spans:
@@ -38,27 +45,6 @@ def last_bases(end: Rows, first: Rows, stop: Rows, compat_r: bool) -> Rows:
         return np.asarray(end[stop - 1])
     borders = np.column_stack([first, stop]).ravel()
     return np.asarray(np.maximum.reduceat(np.append(end, 0), borders)[::2])
-
-
-def region_copy_numbers(
-    *,
-    start: Rows,
-    end: Rows,
-    cnv_start: Rows,
-    cnv_end: Rows,
-    sample: Indices,
-    copy_number: Indices,
-    samples: int,
-    unchanged: int | Indices,
-) -> Indices:
-    """Return [regions, samples]: the copy number of the sample's first CNV that overlaps.
-
-    Positions are bases; chromosomes follow each other. `unchanged` stands where there is no CNV.
-    """
-    result = np.full((len(start), samples), unchanged, np.int32)
-    for cnv, region in overlaps(start, end, cnv_start, cnv_end):
-        result[region, sample[cnv]] = copy_number[cnv]  # of several, the one written last stays
-    return result
 
 
 def overlaps(

@@ -1,21 +1,71 @@
-"""Normalization that needs all chromosomes at once, and what it makes of fractions of reads."""
+"""First stage: size factors of a chromosome's samples; and those that need all chromosomes."""
 
 import os
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import UsageError
-from multigpu.kernels.normalization import NormalizationError
+from multigpu.kernels.normalization import ChromosomeError, Normalization, NormalizationError
 from multigpu.kernels.normalization import cpu as normalization
 from multigpu.kernels.normalization.types import groups
-from multigpu.workloads.cnv.calls.segments import Floats
-from multigpu.workloads.cnv.chromosome import CnvSpan
-from multigpu.workloads.cnv.kernel_options import normalization_options
 from multigpu.workloads.cnv.options import CnvOptions
+from multigpu.workloads.cnv.plan import CnvSpan
+from multigpu.workloads.cnv.records import Floats
 from multigpu.workloads.cnv.samples.cohort import Cohort
+from multigpu.workloads.cnv.stages.backends import KernelBackend
+from multigpu.workloads.cnv.stages.chromosome import Chromosome, NotComparable
+
+
+@dataclass(frozen=True)
+class Normalize:
+    """Size factors of each chromosome by itself, unless the client has found them."""
+
+    options: CnvOptions
+    backend: KernelBackend
+    name: ClassVar[str] = "normalize"
+
+    def run(self, chromosome: Chromosome) -> Chromosome:
+        """Add `scale`, and notes. With --norm 2 only cases are normalized, as in R."""
+        span, columns = chromosome.span, chromosome.columns
+        scale = np.ones(len(columns.names))
+        if not self.options.is_normalized:
+            return replace(chromosome, scale=scale)
+        if columns.factors is not None:
+            scale = columns.factors[span.block]
+            if np.isnan(scale).any():
+                raise NotComparable(f"{span.name}: no size factors can be found there")
+            return replace(chromosome, scale=scale)
+        used = columns.cases if self.options.norm == 2 else len(scale)
+        ploidy = None if span.ploidy is None else span.ploidy[:used]
+        counts = chromosome.on_device
+        if used < len(scale) or chromosome.par.any():
+            counts = np.ascontiguousarray(chromosome.counts[~chromosome.par, :used])
+        how = normalization_options(self.options, ploidy)
+        try:
+            found = self.backend.size_factors(counts, span.name, how, columns.totals[:used])
+        except NormalizationError as error:
+            kind = NotComparable if isinstance(error, ChromosomeError) else UsageError
+            raise kind(error.describe(columns.names[:used])) from error
+        scale[:used] = found.factors[0]
+        return replace(chromosome, scale=scale, notes=found.notes)
+
+
+def normalization_options(options: CnvOptions, ploidy: tuple[int, ...] | None) -> Normalization:
+    """Return how counts are normalized, with the ploidy of each column."""
+    return Normalization(
+        norm_type=options.norm_type,
+        size_factor=options.size_factor,
+        norm_quantile=options.norm_quantile,
+        size_factor_quantile=options.size_factor_quantile,
+        ploidy=ploidy,
+    )
+
+
+# ---- all chromosomes at once, on the client ---------------------------------------------------
 
 
 def size_factors_of_genome(

@@ -1,4 +1,4 @@
-"""Regions and names of samples of a count, from its files and options."""
+"""Regions, references and names of samples of a count, from its files and options."""
 
 import os
 from collections import Counter
@@ -11,7 +11,7 @@ import numpy as np
 from multigpu.errors import InputError, UsageError, option, quoted
 from multigpu.formats.alignments.files import (
     RG,
-    Alignments,
+    AlignmentFile,
     check_references,
     numbers_of,
     sample_of,
@@ -21,7 +21,7 @@ from multigpu.formats.names import name_problem
 from multigpu.workloads.count.options import CountOptions
 
 
-def choose_regions(file: Alignments, options: CountOptions) -> tuple[Regions, tuple[str, ...]]:
+def choose_regions(file: AlignmentFile, options: CountOptions) -> tuple[Regions, tuple[str, ...]]:
     """Return the regions of a BED file, or windows over the references of an alignment file.
 
     With them go notes, one sentence each. Raises InputError for chromosomes that the alignment
@@ -49,7 +49,7 @@ def choose_regions(file: Alignments, options: CountOptions) -> tuple[Regions, tu
 
 
 def choose_references(
-    files: Sequence[Alignments], regions: Regions, options: CountOptions
+    files: Sequence[AlignmentFile], regions: Regions, options: CountOptions
 ) -> list[tuple[int, ...]]:
     """Return the numbers of the references, in each file, that the regions' chromosomes stand for.
 
@@ -67,7 +67,7 @@ def choose_references(
     return found
 
 
-def choose_sample_names(files: Sequence[Alignments], names: Sequence[str]) -> tuple[str, ...]:
+def choose_sample_names(files: Sequence[AlignmentFile], names: Sequence[str]) -> tuple[str, ...]:
     """Return the names given, those in read groups for `@RG`, or the files' names without suffix.
 
     Raises UsageError for a name that two files have.
@@ -100,7 +100,7 @@ def choose_sample_names(files: Sequence[Alignments], names: Sequence[str]) -> tu
     return texts
 
 
-def _check_lengths_differ(file: Alignments, references: Sequence[tuple[str, int]]) -> None:
+def _check_lengths_differ(file: AlignmentFile, references: Sequence[tuple[str, int]]) -> None:
     """Raise InputError for two references of one length: R finds windows by the length."""
     name_by_length: dict[int, str] = {}
     for name, length in references:
@@ -114,7 +114,7 @@ def _check_lengths_differ(file: Alignments, references: Sequence[tuple[str, int]
 
 
 def _notes_of_long_regions(
-    regions: Regions, references: Sequence[int], file: Alignments
+    regions: Regions, references: Sequence[int], file: AlignmentFile
 ) -> Iterator[str]:
     """Yield a note where regions end after their reference, as those of another assembly do."""
     lengths = np.array([file.references[number][1] for number in references], np.int64)

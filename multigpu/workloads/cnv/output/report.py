@@ -10,12 +10,11 @@ from multigpu.citation import CN_MOPS
 from multigpu.report.figures import Figure, Json, axis, literal, name_axis, rounded
 from multigpu.report.page import Card, Column, Page, Provenance, Section, Table
 from multigpu.run.declarations import flag
-from multigpu.workloads.cnv.calls.segments import Floats
 from multigpu.workloads.cnv.options import FIELDS, CnvOptions
 from multigpu.workloads.cnv.output import overview
 from multigpu.workloads.cnv.output.colours import CARRIERS, GAIN_RED, HEAT_LIMIT, Palette
-from multigpu.workloads.cnv.output.windows import Window
-from multigpu.workloads.cnv.result import CnvResult
+from multigpu.workloads.cnv.records import Floats, Window
+from multigpu.workloads.cnv.results.result import CnvResult
 from multigpu.workloads.cnv.samples.inputs import COUNTING
 from multigpu.workloads.count.options import CountOptions
 

@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from multigpu.workloads.cnv.calls.segments import Floats, Rows, Spans, rows_of_spans
+from multigpu.workloads.cnv.records import Floats, Rows, Spans
+from multigpu.workloads.cnv.results.intervals import rows_of_spans
 
 ROWS_AT_A_TIME = 1 << 16  # rows whose values are held together; a longer span comes alone
 

@@ -10,48 +10,111 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.cluster.engine.workload import Place
+from multigpu.kernels import cnmops, normalization, segmentation
 from multigpu.kernels.cnmops import cpu as cnmops_cpu
 from multigpu.kernels.device.buffers import Buffers
 from multigpu.kernels.normalization import cpu as normalization_cpu
 from multigpu.kernels.segmentation import cpu as segmentation_cpu
+from multigpu.workloads.cnv.plan import CHROMOSOMES_ON_GPU
+from multigpu.workloads.cnv.records import Floats, Rows
 
 STAGED_BYTES = 256 << 20  # page-locked at a time; larger arrays are copied directly, more slowly
-CHROMOSOMES_ON_GPU = 3  # many kernels have a block a sample, and leave room for others
 
+Array = Any  # of NumPy on the CPU, of CuPy on a GPU
 Fetch = Callable[[], NDArray[Any]]  # the second step of fetching an array, without the device
 
 
-class CpuBackend:
-    """Kernels on the CPU, where arrays stay in their place.
+class KernelBackend:
+    """Kernels of a device, and the way of arrays there and back. This one is the CPU.
 
-    normalization, cnmops, segmentation  modules of kernels
-    kernel_arguments                     keyword arguments for each kernel
-    normalization_arguments              keyword arguments for normalization
-    at_once                              chromosomes that may compute at a time
+    normalizer, modeller, segmenter  modules of kernels
+    threads   keyword arguments for each kernel
+    room      keyword arguments for normalization
+    at_once   chromosomes that may compute at a time
     """
 
-    normalization: Any = normalization_cpu
-    cnmops: Any = cnmops_cpu
-    segmentation: Any = segmentation_cpu
+    normalizer: Any = normalization_cpu
+    modeller: Any = cnmops_cpu
+    segmenter: Any = segmentation_cpu
     at_once = 1
 
     def __init__(self, threads: int) -> None:
-        self.kernel_arguments = {"threads": threads}
-        self.normalization_arguments = self.kernel_arguments
+        self.threads = self.room = {"threads": threads}
+
+    # ---- kernels ------------------------------------------------------------------------------
+
+    def size_factors(
+        self, counts: Array, name: str, how: normalization.Normalization, totals: Floats
+    ) -> normalization.SizeFactors:
+        """Return the size factors of all columns on the chromosome `name`.
+
+        totals  float64[columns]: reads of each on all chromosomes
+
+        Raises NormalizationError.
+        """
+        found: normalization.SizeFactors = self.normalizer.size_factors(
+            counts, [slice(0, len(counts))], how, [name], totals=totals, **self.room
+        )
+        return found
+
+    def model(
+        self,
+        counts: Array,
+        level: Array | None,
+        coverages: Floats,
+        how: cnmops.Model,
+        scale: Floats,
+    ) -> cnmops.Result:
+        """Return the model of counts [regions, samples] times `scale`, float64[samples].
+
+        level  float64[regions], where it is given
+
+        Raises ModelError.
+        """
+        found: cnmops.Result
+        if level is None:
+            found = self.modeller.model(counts, coverages, how, scale, **self.threads)
+        else:
+            found = self.modeller.model_against(
+                counts, level, coverages, how, scale, **self.threads
+            )
+        return found
+
+    def level_of_controls(self, controls: Array, scale: Floats | None, coverages: Floats) -> Array:
+        """Return float64[regions]: the level of controls, int32 or float64[regions, controls]."""
+        return self.modeller.level_of_controls(controls, scale, coverages)
+
+    def level_of_sample(self, counts: Array) -> float:
+        """Return the level of a single sample. Raises ModelError where it has none."""
+        return float(self.modeller.level_of_sample(counts))
+
+    def segment(
+        self, values: Array, offsets: Rows, how: segmentation.Segmentation | segmentation.Circular
+    ) -> segmentation.Segments:
+        """Return the segments of tracks; values are float64, one track after the other.
+
+        Raises TrackError.
+        """
+        is_circular = isinstance(how, segmentation.Circular)
+        kernel = self.segmenter.cbs if is_circular else self.segmenter.segment
+        found: segmentation.Segments = kernel(values, offsets, how, **self.threads)
+        return found
+
+    # ---- arrays -------------------------------------------------------------------------------
 
     def active(self) -> AbstractContextManager[None]:
         """Return a context for a thread that computes."""
         return nullcontext()
 
-    def put(self, array: Any) -> Any:
+    def put(self, array: Array) -> Array:
         """Return an array of the host on the device."""
         return array
 
-    def get(self, array: Any) -> NDArray[Any]:
+    def get(self, array: Array) -> NDArray[Any]:
         """Return an array of the device on the host."""
         return np.asarray(array)
 
-    def fetch(self, array: Any) -> Fetch:
+    def fetch(self, array: Array) -> Fetch:
         """Begin to get a large array; the function returned ends it in any thread."""
         return lambda: array
 
@@ -66,26 +129,22 @@ class CpuBackend:
         """Give back the memory that `fetch` has kept."""
 
 
-class CudaBackend:
+class CudaBackend(KernelBackend):
     """Kernels on a GPU; each thread has a stream of its own."""
 
-    normalization: Any
-    cnmops: Any
-    segmentation: Any
     at_once = CHROMOSOMES_ON_GPU
 
     def __init__(self, gpu: int, free_bytes: int) -> None:
         # CuPy is not installed where there are no GPUs.
         import cupy
 
-        from multigpu.kernels.cnmops import cuda as cnmops
+        from multigpu.kernels.cnmops import cuda as modeller
         from multigpu.kernels.device.pinned import pinned
-        from multigpu.kernels.normalization import cuda as normalization
-        from multigpu.kernels.segmentation import cuda as segmentation
+        from multigpu.kernels.normalization import cuda as normalizer
+        from multigpu.kernels.segmentation import cuda as segmenter
 
-        self.normalization, self.cnmops, self.segmentation = normalization, cnmops, segmentation
-        self.kernel_arguments: dict[str, int] = {}
-        self.normalization_arguments = {"room": min(normalization.ROOM, free_bytes // 8)}
+        self.normalizer, self.modeller, self.segmenter = normalizer, modeller, segmenter
+        self.threads, self.room = {}, {"room": min(normalizer.ROOM, free_bytes // 8)}
         self._cupy, self._pinned = cupy, pinned
         self._gpu = gpu
         self._thread = threading.local()
@@ -164,9 +223,6 @@ class Staging:
         self._buffers.clear()
 
 
-Backend = CpuBackend | CudaBackend
-
-
-def open_backend(place: Place, threads: int) -> Backend:
+def open_backend(place: Place, threads: int) -> KernelBackend:
     """Return the backend of a place; `threads` are those of the CPU."""
-    return CpuBackend(threads) if place.gpu is None else CudaBackend(place.gpu, place.free_bytes)
+    return KernelBackend(threads) if place.gpu is None else CudaBackend(place.gpu, place.free_bytes)

@@ -18,17 +18,21 @@ from support.cohorts import cohort, result
 from multigpu.errors import UsageError
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.tables.tabix import LONGEST_TBI
-from multigpu.workloads.cnv.calls.segments import NOT_CALLED
+from multigpu.workloads.cnv.options import CnvOptions, Colours
 from multigpu.workloads.cnv.output import text_files
-from multigpu.workloads.cnv.output.colours import Colours, Palette
+from multigpu.workloads.cnv.output.colours import Palette
 from multigpu.workloads.cnv.output.files import write_tables
 from multigpu.workloads.cnv.output.vcf import check_names, write_vcf
-from multigpu.workloads.cnv.result import CnvResult, SegmentTable
-from multigpu.workloads.cnv.samples.sex import UsualCopies
+from multigpu.workloads.cnv.records import NOT_CALLED, SegmentTable
+from multigpu.workloads.cnv.results.copy_numbers import classes_by_usual_copies
+from multigpu.workloads.cnv.results.result import CnvResult
 
 
 def with_cnvs(
-    *rows: tuple[int, int, str, int], names: tuple[str, ...] = ("chr1",), **changes: Any
+    *rows: tuple[int, int, str, int],
+    names: tuple[str, ...] = ("chr1",),
+    usual: tuple[int, ...] = (2, 2, 2),
+    **changes: Any,
 ) -> CnvResult:
     """A result with CNVs (start, end, sample, class) of samples a, b, c on the last chromosome."""
     samples, count = ("a", "b", "c"), len(rows)
@@ -37,22 +41,29 @@ def with_cnvs(
     copies = np.array([row[3] for row in rows], np.int32)
     chrom = np.full(count, len(names) - 1, np.int32)
     mean = (copies - 2) / 2
-    table = SegmentTable(
+    own = np.array(usual)[sample]
+    segments = SegmentTable.uncalled(
         chrom=chrom,
         sample=sample,
+        first=np.zeros(count, np.int64),
+        stop=(end - start) // 10,
         start=start,
         end=end,
-        rows=(end - start) // 10,
         mean=mean,
         median=mean + 0.25,
+    )
+    table = replace(
+        segments,
         copy_number=copies,
-        fractional=np.full(count, np.nan),
+        shown=classes_by_usual_copies(CnvOptions())[own, copies],
         cnv=np.ones(count, np.bool_),
     )
     place = Regions(names, chrom, start, end)
     changes.setdefault("classes", np.full((count, 3), 2, np.int8))
-    changes.setdefault("usual", UsualCopies(copies=np.full((len(names), 3), 2, np.int8)))
-    return replace(result(), regions=place, samples=samples, segments=table, **changes)
+    everywhere = np.tile(np.array(usual, np.int8), (count, 1))
+    return replace(
+        result(), regions=place, samples=samples, segments=table, usual=everywhere, **changes
+    )
 
 
 def bcftools(command: str, *arguments: str) -> str:
@@ -80,12 +91,6 @@ def text(blocks: Iterable[Any]) -> str:
     return b"".join(blocks).decode()
 
 
-def test_tsv__numbers_read_back_equal() -> None:
-    rows = [line.split("\t") for line in text(text_files.tsv(result().segmentation)).splitlines()]
-    assert rows[0] == ["chrom", "start", "end", "sample", "median", "mean", "copy_number"]
-    assert [float(row[5]) for row in rows[1:]] == result().segments.mean.tolist()
-
-
 def test_tsv__has_numbers_as_python_writes_them() -> None:
     rng = np.random.default_rng(1)
     spread = rng.normal(size=20_000) * 10.0 ** rng.integers(-20, 20, 20_000)
@@ -98,6 +103,9 @@ def test_tsv__has_numbers_as_python_writes_them() -> None:
     lines = [f"{x!r}\t{y}" for y, x in enumerate(numbers.tolist())]
     assert text(text_files.tsv(table)).split("\n") == ["x\ty", *lines, ""]
     assert text(text_files.tsv(table.slice(0, 0))) == "x\ty\n"
+    rows = [line.split("\t") for line in text(text_files.tsv(result().segmentation)).splitlines()]
+    assert rows[0] == ["chrom", "start", "end", "sample", "median", "mean", "copy_number"]
+    assert [float(row[5]) for row in rows[1:]] == result().segments.mean.tolist()
 
 
 def test_files__are_the_same_in_blocks_of_a_few_rows(
@@ -142,18 +150,14 @@ def test_seg__counts_from_1_and_has_every_segment() -> None:
     assert sum(int(row[4]) for row in rows) == len(result().regions) * len(result().samples)
 
 
-def test_igv_session__names_the_tracks_beside_it() -> None:
-    session = ET.fromstring(text_files.igv_session("hg38"))
-    assert session.attrib["genome"] == "hg38"
-    assert [track.attrib["path"] for track in session.iter("Resource")] == list(text_files.TRACKS)
-    assert "genome" not in ET.fromstring(text_files.igv_session(None)).attrib
-
-
 @pytest.mark.parametrize(("colours", "ends"), [("gain-red", "br"), ("gain-blue", "rb")])
-def test_igv_session__shows_segments_in_the_colours_of_the_other_files(
+def test_igv_session__names_the_tracks_and_has_the_colours_of_the_other_files(
     colours: Colours, ends: str
 ) -> None:
     session = ET.fromstring(text_files.igv_session("hg38", palette=Palette.named(colours)))
+    assert session.attrib["genome"] == "hg38"
+    assert [track.attrib["path"] for track in session.iter("Resource")] == list(text_files.TRACKS)
+    assert "genome" not in ET.fromstring(text_files.igv_session(None)).attrib
     (scale,) = session.iter("ColorScale")
     assert scale.attrib["type"] == "COPY_NUMBER"
     name, *limits = scale.attrib["value"].split(";")
@@ -164,13 +168,9 @@ def test_igv_session__shows_segments_in_the_colours_of_the_other_files(
     )  # fmt: skip
 
 
-def written(found: CnvResult, path: Path) -> None:
-    write_vcf(found, path)
-
-
 def test_vcf__bcftools_reads_every_cnv_and_its_copy_number(tmp_path: Path) -> None:
     path = tmp_path / "cnvs.vcf.gz"
-    written(result(), path)
+    write_vcf(result(), path)
     columns = "%CHROM\t%POS\t%INFO/END\t%INFO/SVLEN[\t%GT:%CN:%MD:%MN]\n"
     shown = bcftools("query", "-f", columns, str(path))
     cnvs, samples = result().cnvs.to_pylist(), result().samples
@@ -215,7 +215,7 @@ def test_vcf__bcftools_reads_every_cnv_and_its_copy_number(tmp_path: Path) -> No
 
 def test_vcf__cnvs_with_the_same_borders_and_type_are_one_record(tmp_path: Path) -> None:
     path = tmp_path / "x.vcf.gz"
-    written(with_cnvs((100, 900, "a", 3), (100, 900, "b", 4), (100, 900, "c", 1)), path)
+    write_vcf(with_cnvs((100, 900, "a", 3), (100, 900, "b", 4), (100, 900, "c", 1)), path)
     assert cells(path) == [
         ["100", "900", "<DEL>", "./.:.:.:.", "./.:.:.:.", "0/1:1:-0.25:-0.5"],
         ["100", "900", "<DUP>", "0/1:3:0.75:0.5", "./1:4:1.25:1", "./.:.:.:."],
@@ -226,7 +226,7 @@ def test_vcf__a_short_cnv_within_the_region_of_a_long_one_keeps_its_borders(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "x.vcf.gz"
-    written(with_cnvs((100, 1300, "a", 0), (200, 350, "b", 3)), path)
+    write_vcf(with_cnvs((100, 1300, "a", 0), (200, 350, "b", 3)), path)
     assert cells(path) == [
         ["100", "1300", "<DEL>", "1/1:0:-0.75:-1", "./.:.:.:.", "0/0:2:.:."],
         ["200", "350", "<DUP>", "./.:.:.:.", "0/1:3:0.75:0.5", "0/0:2:.:."],
@@ -238,9 +238,8 @@ def test_vcf__a_short_cnv_within_the_region_of_a_long_one_keeps_its_borders(
 
 def test_vcf__a_sample_by_its_sex(tmp_path: Path) -> None:
     path = tmp_path / "x.vcf.gz"
-    usual = UsualCopies(copies=np.array([[1, 2, 0]], np.int8))
-    found = with_cnvs((100, 300, "a", 1), (500, 600, "b", 3), names=("chrX",), usual=usual)
-    written(found, path)
+    found = with_cnvs((100, 300, "a", 1), (500, 600, "b", 3), names=("chrX",), usual=(1, 2, 0))
+    write_vcf(found, path)
     assert cells(path) == [
         ["100", "300", "<DEL>", "1:0:-0.25:-0.5", "0/0:2:.:.", ".:.:.:."],
         ["500", "600", "<DUP>", "0:1:.:.", "0/1:3:0.75:0.5", ".:.:.:."],
@@ -249,7 +248,7 @@ def test_vcf__a_sample_by_its_sex(tmp_path: Path) -> None:
 
 def test_vcf__a_sample_with_a_ploidy_has_copy_numbers_and_no_genotype(tmp_path: Path) -> None:
     path = tmp_path / "x.vcf.gz"
-    written(with_cnvs((100, 300, "a", 1), (500, 600, "b", 3), ploidy=(1, 2, 4)), path)
+    write_vcf(with_cnvs((100, 300, "a", 1), (500, 600, "b", 3), ploidy=(1, 2, 4)), path)
     assert cells(path) == [
         ["100", "300", "<DEL>", ".:1:-0.25:-0.5", "0/0:2:.:.", ".:2:.:."],
         ["500", "600", "<DUP>", ".:2:.:.", "0/1:3:0.75:0.5", ".:2:.:."],
@@ -258,10 +257,9 @@ def test_vcf__a_sample_with_a_ploidy_has_copy_numbers_and_no_genotype(tmp_path: 
 
 def test_vcf__a_sample_without_a_call_has_what_the_model_says(tmp_path: Path) -> None:
     path = tmp_path / "x.vcf.gz"
-    usual = UsualCopies(copies=np.array([[2, 2, 1]], np.int8))
     classes = np.array([[1, 0, 1], [2, 3, 2], [1, 3, 3]], np.int8)
     rows = [(100, 300, "a", 1), (500, 600, "a", 1), (700, 800, "a", 1)]
-    written(with_cnvs(*rows, names=("chrX",), usual=usual, classes=classes), path)
+    write_vcf(with_cnvs(*rows, names=("chrX",), usual=(2, 2, 1), classes=classes), path)
     own = "0/1:1:-0.25:-0.5"
     assert cells(path) == [
         ["100", "300", "<DEL>", own, "1/1:0:.:.", "1:0:.:."],
@@ -269,18 +267,18 @@ def test_vcf__a_sample_without_a_call_has_what_the_model_says(tmp_path: Path) ->
         ["700", "800", "<DEL>", own, "./.:3:.:.", ".:2:.:."],
     ]
     classes[0, 1:] = NOT_CALLED
-    written(with_cnvs(rows[0], classes=classes[:1]), path)
+    write_vcf(with_cnvs(rows[0], classes=classes[:1]), path)
     assert cells(path) == [["100", "300", "<DEL>", own, "./.:.:.:.", "./.:.:.:."]]
 
 
 def test_vcf__ids_are_of_place_and_type(tmp_path: Path) -> None:
     path = tmp_path / "x.vcf.gz"
-    written(with_cnvs((0, 200, "a", 0), (100, 300, "a", 1), (100, 300, "b", 3)), path)
+    write_vcf(with_cnvs((0, 200, "a", 0), (100, 300, "a", 1), (100, 300, "b", 3)), path)
     ids = [line.split("\t")[2] for line in bcftools("view", "-H", str(path)).splitlines()]
     assert ids == ["DEL:chr1:1-200", "DEL:chr1:101-300", "DUP:chr1:101-300"]
     # CNVs of two runs are joined if they are the same ones.
     other = tmp_path / "y.vcf.gz"
-    written(with_cnvs((100, 300, "b", 1), (100, 400, "a", 3)), other)
+    write_vcf(with_cnvs((100, 300, "b", 1), (100, 400, "a", 3)), other)
     merged = bcftools("merge", "--force-samples", "-m", "id", str(path), str(other))
     rows = [line.split("\t") for line in merged.splitlines() if not line.startswith("#")]
     assert [(row[2], row[7].partition("END=")[2].partition(";")[0]) for row in rows] == [
@@ -292,7 +290,7 @@ def test_vcf__ids_are_of_place_and_type(tmp_path: Path) -> None:
 def test_vcf__has_lengths_of_contigs_where_they_are_known(tmp_path: Path) -> None:
     path = tmp_path / "x.vcf.gz"
     names = ("chr1", "chr2")
-    written(with_cnvs((100, 300, "a", 1), names=names, lengths={"chr2": 5_000}), path)
+    write_vcf(with_cnvs((100, 300, "a", 1), names=names, lengths={"chr2": 5_000}), path)
     header = bcftools("view", "-h", str(path))
     assert "##contig=<ID=chr1>\n##contig=<ID=chr2,length=5000>\n" in header
 
@@ -307,13 +305,13 @@ def test_vcf__names_of_contigs_as_they_occur_are_taken(tmp_path: Path) -> None:
     path = tmp_path / "x.vcf.gz"
     names = ("chr1", "HLA-A*01:01:01:01", "chrUn_KI270742v1", "gi|1|ref;x=1")
     check_names(names)
-    written(with_cnvs((100, 300, "a", 1), names=names), path)
+    write_vcf(with_cnvs((100, 300, "a", 1), names=names), path)
     assert bcftools("view", "-H", str(path)).startswith("gi|1|ref;x=1\t100\t")
 
 
 def test_vcf__a_cnv_at_the_first_base_is_found(tmp_path: Path) -> None:
     path = tmp_path / "x.vcf.gz"
-    written(with_cnvs((0, 200, "a", 0)), path)
+    write_vcf(with_cnvs((0, 200, "a", 0)), path)
     found = bcftools("view", "-H", "-r", "chr1:50-60", str(path)).split("\t")
     assert found[1] == "1"
     assert "SVLEN=199;" in found[7]
@@ -322,7 +320,7 @@ def test_vcf__a_cnv_at_the_first_base_is_found(tmp_path: Path) -> None:
 
 def test_vcf__long_chromosomes_have_the_other_index(tmp_path: Path) -> None:
     path = tmp_path / "x.vcf.gz"
-    written(with_cnvs((LONGEST_TBI, LONGEST_TBI + 10, "a", 0)), path)
+    write_vcf(with_cnvs((LONGEST_TBI, LONGEST_TBI + 10, "a", 0)), path)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["x.vcf.gz", "x.vcf.gz.csi"]
     assert bcftools("view", "-H", "-r", f"chr1:{LONGEST_TBI + 5}", str(path))
 
@@ -330,14 +328,13 @@ def test_vcf__long_chromosomes_have_the_other_index(tmp_path: Path) -> None:
 def test_vcf__without_cnvs_is_valid(tmp_path: Path) -> None:
     path = tmp_path / "x.vcf.gz"
     none = result().segments.take(np.zeros(0, np.int64))
-    written(replace(result(), segments=none), path)
+    write_vcf(replace(result(), segments=none), path)
     assert bcftools("view", "-H", str(path)) == ""
     header = bcftools("view", "-h", str(path)).splitlines()
     assert header[-1].split("\t")[9:] == list(result().samples)
 
 
 def test_cnvs__have_regions_length_and_the_share_of_samples_with_one_of_that_type() -> None:
-    usual = UsualCopies(copies=np.array([[2, 2, 2], [1, 1, 0]], np.int8))
     rows = [(100, 300, "a", 1), (290, 400, "b", 0), (300, 350, "c", 3), (800, 900, "a", 1)]
     columns = ("regions", "length", "frequency")
     found = with_cnvs(*rows).cnvs
@@ -345,7 +342,8 @@ def test_cnvs__have_regions_length_and_the_share_of_samples_with_one_of_that_typ
     assert [tuple(row[name] for name in columns) for row in found.to_pylist()] == [
         (20, 200, 2 / 3), (11, 110, 2 / 3), (5, 50, 1 / 3), (10, 100, 1 / 3),
     ]  # fmt: skip
-    on_y = with_cnvs((100, 300, "a", 0), (290, 400, "b", 0), names=("chr1", "chrY"), usual=usual)
+    names = ("chr1", "chrY")
+    on_y = with_cnvs((100, 300, "a", 0), (290, 400, "b", 0), names=names, usual=(1, 1, 0))
     assert on_y.cnvs["frequency"].to_pylist() == [1.0, 1.0]
 
 

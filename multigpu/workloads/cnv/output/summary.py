@@ -11,22 +11,22 @@ from typing import Any
 import numpy as np
 
 from multigpu.formats.storage.compressed import compressed_output
+from multigpu.run.job import Job
 from multigpu.run.summary import summary
-from multigpu.workloads.cnv.job import CnvJob
 from multigpu.workloads.cnv.output.folder import COUNTS, FILES
 from multigpu.workloads.cnv.request import CnvRequest
-from multigpu.workloads.cnv.result import CnvResult
+from multigpu.workloads.cnv.results.result import CnvResult
 
 COVERAGE_DIGITS = 4
 
 
 def write_cnv_summary(
-    path: str, job: CnvJob, result: CnvResult, request: CnvRequest, folder: str, started: float
+    path: str, job: Job, result: CnvResult, request: CnvRequest, folder: str, started: float
 ) -> None:
     """Write the summary of a finished run; `started` is a time of `events.now`."""
     finished = SimpleNamespace(
         devices=job.devices,
-        options=job.options,
+        options=result.options,
         stats=job.stats,
         chunk_plan=SimpleNamespace(
             chunk_bytes=job.run.chunk_bytes(),
@@ -43,26 +43,25 @@ def write_cnv_summary(
         file.write(json.dumps(facts, indent=2).encode() + b"\n")
 
 
-def _entries(job: CnvJob, result: CnvResult, request: CnvRequest) -> dict[str, Any]:
+def _entries(job: Job, result: CnvResult, request: CnvRequest) -> dict[str, Any]:
     """Return the input, the samples and the results, as JSON."""
-    cohort, coverage = job.cohort, job.cohort.sex_coverage
+    names = (*result.samples, *result.controls)
 
     def by_name(values: Sequence[Any]) -> dict[str, Any]:  # the cases come first
-        return dict(zip(cohort.names, values, strict=False))
+        return dict(zip(names, values, strict=False))
 
-    shares = coverage.shares() if coverage else []
+    shares = result.sex_coverage.shares() if result.sex_coverage else []
     xy = [{"x": _number_or_none(x), "y": _number_or_none(y)} for x, y in shares]
     cnvs_of = np.bincount(result.called.sample, minlength=len(result.samples)).tolist()
-    controls = request.control_samples.paths if request.control_samples else ()
     return {
         "inputs": [_file(path) for path in request.cases.paths],
-        "control_inputs": [_file(path) for path in controls],
+        "control_inputs": [_file(path) for path in request.control_paths],
         "counting": request.counting_parameters,
-        "samples": list(cohort.cases),
-        "controls": list(cohort.controls),
-        "sex": by_name(cohort.sexes),
+        "samples": list(result.samples),
+        "controls": list(result.controls),
+        "sex": by_name(result.sex),
         "sex_coverage": by_name(xy),
-        "ploidy": None if cohort.ploidy is None else by_name(cohort.ploidy),
+        "ploidy": None if result.ploidy is None else by_name(result.ploidy),
         "regions": len(result.regions),
         "chromosomes": job.stats.chunks,
         "resumed": job.stats.resumed,

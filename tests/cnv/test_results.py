@@ -1,25 +1,35 @@
 """Rules from segments to calls, one by one; the golden cases hold them together."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.cohorts import cnv_job
 
-from multigpu.workloads.cnv.calls import averages, copy_numbers
-from multigpu.workloads.cnv.calls import regions as cnv_regions
-from multigpu.workloads.cnv.calls.segments import NOT_CALLED, Floats, Segments, is_cnv
+from multigpu.formats.alignments.regions import Regions
+from multigpu.formats.tables.counts import Counts
 from multigpu.workloads.cnv.options import CnvOptions
+from multigpu.workloads.cnv.records import Floats, RegionTable, SegmentTable
+from multigpu.workloads.cnv.results import copy_numbers, intervals
+from multigpu.workloads.cnv.results.copy_numbers import is_cnv
+from multigpu.workloads.cnv.results.result import join_regions
+from multigpu.workloads.cnv.stages import averages
 
 COHORT = CnvOptions()
 
 
-def segments(*rows: tuple[int, int, int, float]) -> Segments:
-    """(sample, first, stop, mean); the median is the mean plus 1."""
+def segments(*rows: tuple[int, int, int, float], called: Sequence[bool] = ()) -> SegmentTable:
+    """(sample, first, stop, mean) on a chromosome with a region a base; the median is 1 more."""
     sample, first, stop, mean = (np.array(column) for column in zip(*rows, strict=True))
-    called = np.full(len(rows), NOT_CALLED, np.int32)
-    return Segments(sample.astype(np.int32), first, stop, mean * 1.0, mean + 1.0, called)
+    found = SegmentTable.uncalled(
+        chrom=np.zeros(len(rows), np.int32), sample=sample.astype(np.int32),
+        first=first, stop=stop, start=first, end=stop, mean=mean * 1.0, median=mean + 1.0,
+    )  # fmt: skip
+    return replace(found, cnv=np.array(called, np.bool_)) if called else found
 
 
 def test_is_cnv__beyond_a_threshold_and_wide_enough() -> None:
@@ -37,7 +47,7 @@ def test_union__covers_the_same_rows_without_touching(spans: list[tuple[int, int
     first = np.array([a for a, _ in spans], np.int64)
     stop = first + np.array([n for _, n in spans], np.int64)
     covered = {row for a, b in zip(first, stop, strict=True) for row in range(a, b)}
-    begins, ends = cnv_regions.union(first, stop)
+    begins, ends = intervals.union(first, stop)
     assert {row for a, b in zip(begins, ends, strict=True) for row in range(a, b)} == covered
     assert (begins[1:] > ends[:-1]).all()
 
@@ -45,8 +55,8 @@ def test_union__covers_the_same_rows_without_touching(spans: list[tuple[int, int
 def test_union_in_bases__a_gap_divides_what_rows_join() -> None:
     start, end = np.array([0, 10, 30, 40]), np.array([10, 20, 40, 50])
     first, stop = np.array([0, 1, 2]), np.array([1, 2, 4])
-    assert [side.tolist() for side in cnv_regions.union(first, stop)] == [[0], [4]]
-    assert [side.tolist() for side in cnv_regions.union_in_bases(first, stop, start, end)] == [
+    assert [side.tolist() for side in intervals.union(first, stop)] == [[0], [4]]
+    assert [side.tolist() for side in intervals.union_in_bases(first, stop, start, end)] == [
         [0, 2],
         [2, 4],
     ]
@@ -114,10 +124,10 @@ def test_reach__is_the_last_base_of_any_region(
     start, width = np.array(sorted(regions)).T
     ends = st.tuples(st.integers(0, len(start) - 1), st.integers(0, len(start) - 1)).map(sorted)
     first, last = np.array(data.draw(st.lists(ends, min_size=1, max_size=4))).T
-    found = cnv_regions.last_bases(start + width, first, last + 1, compat_r=False)
+    found = intervals.last_bases(start + width, first, last + 1, compat_r=False)
     expected = [(start + width)[a : b + 1].max() for a, b in zip(first, last, strict=True)]
     assert found.tolist() == expected
-    found = cnv_regions.last_bases(start + width, first, last + 1, compat_r=True)
+    found = intervals.last_bases(start + width, first, last + 1, compat_r=True)
     assert found.tolist() == (start + width)[last].tolist()
 
 
@@ -139,18 +149,18 @@ def test_inner_averages__of_every_span_by_itself(
 
 
 def test_integer_copy_numbers__of_cnvs_by_the_model_of_others_the_main_class() -> None:
-    found = segments((0, 0, 5, 1.0), (1, 0, 5, 0.1), (2, 0, 5, -3.0))
-    called = np.array([True, False, True])
+    called = [True, False, True]
+    found = segments((0, 0, 5, 1.0), (1, 0, 5, 0.1), (2, 0, 5, -3.0), called=called)
     classes = np.array([[4, 0, 0], [0, 0, 1]], np.int32)
-    copies = copy_numbers.integer_copy_numbers(found, classes, called, COHORT)
+    copies = copy_numbers.integer_copy_numbers(found, classes, COHORT)
     assert copies.tolist() == [4, 2, 1]
 
 
 def test_integer_copy_numbers__beyond_a_threshold_there_is_a_change() -> None:
-    found = segments((0, 0, 5, 0.6), (0, 5, 7, -1.0), (1, 0, 5, 0.5))
-    called = np.array([True, False, True])
+    called = [True, False, True]
+    found = segments((0, 0, 5, 0.6), (0, 5, 7, -1.0), (1, 0, 5, 0.5), called=called)
     main = np.full((2, 2), 2, np.int32)
-    assert copy_numbers.integer_copy_numbers(found, main, called, COHORT).tolist() == [3, 1, 2]
+    assert copy_numbers.integer_copy_numbers(found, main, COHORT).tolist() == [3, 1, 2]
 
 
 @pytest.mark.parametrize(("compat_r", "expected"), [(False, (1, 3)), (True, (3, 1))])
@@ -165,48 +175,32 @@ def test_neighbours__go_by_fold_change_and_in_r_by_place(
     assert copy_numbers.neighbours(options) == expected
 
 
-def test_region_copy_numbers__the_first_overlapping_cnv_of_a_sample_counts() -> None:
-    copies = cnv_regions.region_copy_numbers(
-        start=np.array([0, 100]),
-        end=np.array([50, 200]),
-        cnv_start=np.array([0, 20, 150, 60]),
-        cnv_end=np.array([10, 40, 160, 90]),
-        sample=np.array([0, 0, 1, 1], np.int32),
-        copy_number=np.array([4, 0, 3, 7], np.int32),
-        samples=3,
-        unchanged=2,
-    )
-    assert copies.tolist() == [[4, 2, 2], [2, 3, 2]]
-
-
 SPANS = st.lists(st.tuples(st.integers(0, 40), st.integers(1, 15)), max_size=25)
 
 
 @given(SPANS, SPANS, st.integers(1, 3), st.integers(1, 30))
-def test_region_copy_numbers__are_those_of_a_loop_over_the_cnvs(
+def test_join_regions__copy_numbers_are_those_of_a_loop_over_the_cnvs(
     regions: list[tuple[int, int]], cnvs: list[tuple[int, int]], samples: int, pairs: int
 ) -> None:
     start, cnv_start = (np.array([at for at, _ in spans], np.int64) for spans in (regions, cnvs))
     end, cnv_end = (np.array([a + n for a, n in spans], np.int64) for spans in (regions, cnvs))
     sample = np.arange(len(cnvs), dtype=np.int32) * 7 % samples
     copy_number = np.arange(len(cnvs), dtype=np.int32) + 3  # which of them it was
-    expected = np.full((len(regions), samples), 2)
+    usual = np.full((len(regions), samples), 2, np.int32)
+    expected = usual.copy()
     for k in reversed(range(len(cnvs))):
         touched = (start < cnv_end[k]) & (end > cnv_start[k])
-        expected[touched, sample[k]] = copy_number[k]
+        expected[touched, sample[k]] = copy_number[k]  # of several, the first one's
+    rows = zip(sample.tolist(), cnv_start.tolist(), cnv_end.tolist(), strict=True)
+    calls = segments(*((*row, 1.0) for row in rows)) if cnvs else SegmentTable.empty()
+    table = RegionTable(
+        chrom=np.zeros(len(regions), np.int32), start=start, end=end,
+        copy_number=usual, fractional=usual * np.nan,
+    )  # fmt: skip
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cnv_regions, "PAIRS_AT_A_TIME", pairs)
-        found = cnv_regions.region_copy_numbers(
-            start=start,
-            end=end,
-            cnv_start=cnv_start,
-            cnv_end=cnv_end,
-            sample=sample,
-            copy_number=copy_number,
-            samples=samples,
-            unchanged=2,
-        )
-    np.testing.assert_array_equal(found, expected)
+        patch.setattr(intervals, "PAIRS_AT_A_TIME", pairs)
+        found = join_regions([table], replace(calls, shown=copy_number))
+    np.testing.assert_array_equal(found.copy_number, expected)
 
 
 def test_fractional__r_pads_a_vector_to_one_width() -> None:
@@ -238,3 +232,27 @@ def labelled(copies: Floats, options: CnvOptions) -> list[Any]:
     indices, labels = copy_numbers.fractional_labels(copies, options)
     found: list[Any] = np.array(labels, object)[indices].tolist()
     return found
+
+
+def nested(compat_r: bool) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """Places of CNVs and of CNV regions where target 21 of the second chromosome lies in 20."""
+    rng = np.random.default_rng(0)
+    start = np.tile(np.arange(60) * 1000, 2)
+    end = start + 900
+    start[81], end[81], end[80] = start[80] + 100, start[80] + 200, start[80] + 1800
+    values = rng.poisson(400, (120, 8)).astype(np.int32)
+    values[70:81, 0] = rng.poisson(200, 11)
+    values[75:82, 1] = rng.poisson(200, 7)
+    chrom = np.repeat(np.arange(2, dtype=np.int32), 60)
+    table = Counts(Regions(("a", "b"), chrom, start, end), tuple("stuvwxyz"), values, ())
+    options = CnvOptions(seg_median=(0.3, -0.5), compat_r=compat_r)
+    found = cnv_job(table, options).result()
+    tables = found.cnvs.to_pylist(), found.cnv_regions.to_pylist()
+    assert {row["chrom"] for rows in tables for row in rows} == {"b"}
+    cnvs, regions = ([(row["start"], row["end"]) for row in rows] for rows in tables)
+    return cnvs, regions
+
+
+def test_ends__are_those_of_the_farthest_region_and_in_r_of_the_last() -> None:
+    assert nested(compat_r=False) == ([(10_000, 21_800), (15_000, 21_800)], [(10_000, 21_800)])
+    assert nested(compat_r=True) == ([(10_000, 21_800), (15_000, 20_200)], [(10_000, 20_200)])

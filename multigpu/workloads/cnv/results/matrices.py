@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from multigpu.cluster.engine.output import failures_named, sync_file_system
 from multigpu.formats.alignments.regions import Regions
+from multigpu.workloads.cnv.records import Matrices, Pieces
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -30,8 +31,6 @@ DIMENSIONS = {
     "posterior": ("region", "class", "sample"),
 }
 DTYPES = {"copy_number": np.dtype(np.int8)}  # the others are float64
-Matrices = dict[str, NDArray[Any]]
-Pieces = list[tuple[int, Matrices]]  # (first row, rows of every matrix)
 
 
 def names(posterior: bool) -> tuple[str, ...]:

@@ -1,0 +1,174 @@
+"""Records of a run, by columns with names: segments, CNV regions, calls of a chromosome.
+
+Rows are counting regions, numbered from the first one of their chromosome. A span of rows is
+(first, stop), half open. Samples are numbered among all cases.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+NOT_CALLED = -1  # class where nothing is called
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.int64]
+Indices = NDArray[np.int32]
+Copies = NDArray[np.int8]
+Mask = NDArray[np.bool_]
+Spans = tuple[Rows, Rows]
+Matrices = dict[str, NDArray[Any]]
+Pieces = list[tuple[int, Matrices]]  # (first row among all regions, rows of every matrix)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Columnar:
+    """Arrays of the same length, as the columns of a table."""
+
+    def __len__(self) -> int:
+        return len(getattr(self, fields(self)[0].name))
+
+    def take(self, rows: NDArray[Any] | slice) -> Self:
+        """Return some of the rows, chosen by mask, index or slice."""
+        return type(self)(**{each.name: getattr(self, each.name)[rows] for each in fields(self)})
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """Return the rows of all parts, one at least, in the order given."""
+        names = [each.name for each in fields(cls)]
+        return cls(**{name: np.concatenate([getattr(p, name) for p in parts]) for name in names})
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SegmentTable(Columnar):
+    """Segments by chromosome, sample and position.
+
+    chrom, sample  int32[n]    indices of their names
+    first, stop    int64[n]    rows of the chromosome
+    start, end     int64[n]    bases, from 0, half open
+    mean, median   float64[n]  of the signed I/NI
+    copy_number    int32[n]    class relative to what is usual, or NOT_CALLED
+    shown          int32[n]    class to show: that of the number of copies, or NOT_CALLED
+    fractional     float64[n]  fractional copy number; NaN where it is not wanted
+    cnv            bool[n]     whether the segment is a CNV
+    """
+
+    chrom: Indices
+    sample: Indices
+    first: Rows
+    stop: Rows
+    start: Rows
+    end: Rows
+    mean: Floats
+    median: Floats
+    copy_number: Indices
+    shown: Indices
+    fractional: Floats
+    cnv: Mask
+
+    @classmethod
+    def uncalled(cls, **columns: NDArray[Any]) -> Self:
+        """Return segments of which nothing is called yet, from the columns up to the median."""
+        count = len(columns["sample"])
+        nothing = np.full(count, NOT_CALLED, np.int32)
+        return cls(
+            **columns,
+            copy_number=nothing,
+            shown=nothing,
+            fractional=np.full(count, np.nan),
+            cnv=np.zeros(count, np.bool_),
+        )
+
+    @classmethod
+    def empty(cls) -> Self:
+        """Return no segments."""
+        none = {kind: np.empty(0, kind) for kind in (np.int32, np.int64, np.float64)}
+        columns: dict[str, NDArray[Any]] = dict.fromkeys(("chrom", "sample"), none[np.int32])
+        columns |= dict.fromkeys(("first", "stop", "start", "end"), none[np.int64])
+        return cls.uncalled(**columns, **dict.fromkeys(("mean", "median"), none[np.float64]))
+
+    @property
+    def rows(self) -> Rows:
+        """int64[n]: counting regions in each segment."""
+        return self.stop - self.first
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RegionTable(Columnar):
+    """CNV regions by chromosome and position.
+
+    chrom        int32[n]             index of the name
+    start, end   int64[n]             bases, from 0, half open
+    copy_number  int32[n, samples]    classes to show: those of the numbers of copies
+    fractional   float64[n, samples]  fractional copy numbers; NaN where they are not wanted
+    """
+
+    chrom: Indices
+    start: Rows
+    end: Rows
+    copy_number: Indices
+    fractional: Floats
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Window:
+    """A CNV region and its surroundings, for a figure.
+
+    chrom       index of the chromosome's name
+    begin, end  bases of the CNV region, from 0, half open
+    length      regions in it
+    position    float64[points]         middles of regions, in bases
+    samples     int32[shown]            samples that are shown, ascending
+    carriers    int32[carriers]         samples that have a CNV there
+    counts      float64[points, shown]  normalized counts
+    sini        float64[points, shown]  signed I/NI
+    ini         float64[points]         I/NI
+    segments    float64[n, 4]           sample, start, end and mean of the segments of the shown
+                                        samples that reach into the window, in bases
+    """
+
+    chrom: int
+    begin: int
+    end: int
+    length: int
+    position: Floats
+    samples: Indices
+    carriers: Indices
+    counts: Floats
+    sini: Floats
+    ini: Floats
+    segments: Floats
+
+    def drawing_order(self) -> list[tuple[int, int]]:
+        """Return (column, sample) of all samples, the carriers last: they lie over the others."""
+        carriers = set(self.carriers.tolist())
+        return sorted(enumerate(self.samples.tolist()), key=lambda pair: pair[1] in carriers)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CnvPart:
+    """Calls of a chromosome.
+
+    classes   int8[CNVs, samples]: the model's class of the inner regions of each CNV; NOT_CALLED
+              where the sample is not compared
+    usual     int8[CNVs, samples]: usual copies there; 0 where the sample is not compared
+    regions   CNV regions, in which all samples have what is usual: `CnvResult` adds the CNVs
+    robust    robust CNV regions in the same way, where they are wanted
+    pieces    rows of the matrices that the client keeps or writes
+    left_out  why the samples are not compared, after the chromosome's name; empty where they are
+    """
+
+    segments: SegmentTable
+    classes: Copies
+    usual: Copies
+    regions: RegionTable
+    robust: RegionTable | None
+    windows: tuple[Window, ...]
+    pieces: Pieces
+    notes: tuple[str, ...]
+    left_out: str
+
+
+JOURNAL_CLASSES = (CnvPart, SegmentTable, RegionTable, Window)  # of which a journal's parts consist

@@ -1,0 +1,1 @@
+"""Stages through which a worker sends a chromosome: normalize, model, segment, call."""

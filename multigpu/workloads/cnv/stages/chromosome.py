@@ -1,0 +1,204 @@
+"""A chromosome on its way through the stages, and what a stage is."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, ClassVar, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.errors import UsageError
+from multigpu.workloads.cnv.plan import CnvSpan, Shape
+from multigpu.workloads.cnv.records import (
+    CnvPart,
+    Copies,
+    Floats,
+    Indices,
+    Mask,
+    Matrices,
+    Rows,
+    SegmentTable,
+)
+
+STAGES = ("normalize", "model", "segment", "call")  # timed as steps of their own
+
+
+class NotComparable(UsageError):
+    """Samples cannot be compared on a chromosome; the text begins with its name and a colon."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Columns:
+    """Columns of the counts: cases, then controls.
+
+    names      of the samples
+    cases      number of columns that are cases
+    totals     float64[columns]: reads of each on all chromosomes
+    factors    float64[chromosomes, columns]: size factors, where the client has found them
+    coverages  float64[columns]: coverages, where these are modelled (--norm 2)
+    """
+
+    names: tuple[str, ...]
+    cases: int
+    totals: Floats
+    factors: Floats | None
+    coverages: Floats | None
+
+    def take(self, chosen: Sequence[int]) -> Self:
+        """Return some of the columns, whose numbers ascend."""
+        rows = np.array(chosen, np.intp)
+        return replace(
+            self,
+            names=tuple(self.names[k] for k in chosen),
+            cases=int((rows < self.cases).sum()),
+            totals=self.totals[rows],
+            factors=None if self.factors is None else self.factors[:, rows],
+            coverages=None if self.coverages is None else self.coverages[rows],
+        )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Chromosome:
+    """A chromosome, and what the stages have found of it so far.
+
+    From the input:
+
+    counts      int32 or float64[regions, columns] of the samples that are compared
+    start, end  int64[regions], in bases
+    columns     what is known of the compared samples
+    places      int32[cases]: numbers of the compared cases among all
+    copies      int8[all cases]: usual copies outside of `span.par`; 0 where a case is not compared
+
+    On a device:
+
+    divisor     factor by which pieces are smaller, on a device with little memory
+    piece_rows  regions that are on the device at a time
+    on_device   the counts there, where they fit in one piece; else those of the host
+    modelled    results of the model by name, there
+
+    From the stages; without samples they stay as they are:
+
+    scale       float64[columns]: size factors
+    level       float64[regions]: level of the controls, or of a single sample; None in a cohort
+    segments    of all cases; the last stage calls them
+    robust      segments of I/NI, where robust regions are wanted
+    matrices    results of the model by name, on the host
+    left_out    why the samples are not compared, as in `NotComparable`; empty where they are
+    part        the calls
+    """
+
+    span: CnvSpan
+    counts: NDArray[Any]
+    start: Rows
+    end: Rows
+    columns: Columns
+    places: Indices
+    copies: Copies
+    divisor: int = 1
+    piece_rows: int = 0
+    on_device: Any = None
+    modelled: dict[str, Any] = field(default_factory=dict)
+    scale: Floats = field(default_factory=lambda: np.empty(0))
+    level: Any = None
+    segments: SegmentTable = field(default_factory=SegmentTable.empty)
+    robust: SegmentTable = field(default_factory=SegmentTable.empty)
+    matrices: Matrices = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    left_out: str = ""
+    part: CnvPart | None = None
+
+    @classmethod
+    def load(
+        cls, span: CnvSpan, counts: NDArray[Any], start: Rows, end: Rows, every: Columns, usual: int
+    ) -> Self:
+        """Return a chromosome before the first stage.
+
+        counts  of all columns, which `every` describes
+        usual   usual copies where they do not go by sex
+        """
+        columns, places = every, np.arange(every.cases, dtype=np.int32)
+        if span.columns is not None:
+            counts, columns = counts.take(span.columns, axis=1), every.take(span.columns)
+            places = np.array(span.columns[: columns.cases], np.int32)
+        copies = np.zeros(every.cases, np.int8)
+        copies[places] = usual if span.copies is None else span.copies[: columns.cases]
+        return cls(
+            span=span,
+            counts=counts,
+            start=start,
+            end=end,
+            columns=columns,
+            places=places,
+            copies=copies,
+        )
+
+    def without_samples(self, why: str) -> Self:
+        """Return the chromosome when no samples are compared."""
+        return replace(
+            self,
+            counts=self.counts[:, :0],
+            columns=self.columns.take(()),
+            places=self.places[:0],
+            copies=np.zeros_like(self.copies),
+            left_out=why,
+        )
+
+    @property
+    def cases(self) -> int:
+        """Number of compared cases, which are the first columns of the counts."""
+        return len(self.places)
+
+    @property
+    def shape(self) -> Shape:
+        """Shape of the counts."""
+        regions, columns = self.counts.shape
+        return Shape(regions, columns, self.cases, self.counts.itemsize)
+
+    @cached_property
+    def par(self) -> Mask:
+        """bool[regions]: whether each lies in a pseudoautosomal region."""
+        return self.span.is_in_par(self.start, self.end)
+
+    @cached_property
+    def coverages(self) -> tuple[Floats, Floats]:
+        """float64[columns]: coverages that the model takes for averages of counts.
+
+        The second are those in pseudoautosomal regions.
+        """
+        usual = self.columns.coverages
+        usual = np.ones(len(self.columns.names)) if usual is None else usual
+        if self.span.shares is not None:
+            usual = usual * np.array(self.span.shares)
+        copies = self.span.copies
+        return usual, usual if copies is None else usual * 2 / np.array(copies)
+
+    def usual_copies(self, start: Rows, end: Rows) -> Copies:
+        """Return int8[n, all cases]: usual copies in each interval."""
+        found = np.tile(self.copies, (len(start), 1))
+        found[self.span.is_in_par(start, end)] = 2 * (self.copies > 0)
+        return found
+
+    def usual_copies_of(self, segments: SegmentTable) -> Copies:
+        """Return int8[n]: usual copies of each segment's sample in the segment."""
+        found = self.copies[segments.sample]
+        found[self.span.is_in_par(segments.start, segments.end)] = 2
+        return found
+
+
+class Stage(Protocol):
+    """A step on the way from counts to calls.
+
+    name  under which its time is reported
+    """
+
+    name: ClassVar[str]
+
+    def run(self, chromosome: Chromosome) -> Chromosome:
+        """Return the chromosome with what this stage finds. Raises NotComparable."""
+
+
+def true_runs(mask: Mask) -> list[slice]:
+    """Return the runs of consecutive rows in which `mask` is true."""
+    borders = np.flatnonzero(np.diff(mask, prepend=False, append=False))
+    return [slice(a, b) for a, b in borders.reshape(-1, 2).tolist()]
