@@ -19,9 +19,8 @@ from typing import Any
 from multigpu.cluster.deploy.deployment import Deployment
 from multigpu.cluster.devices.context import Contexts
 from multigpu.cluster.devices.gpus import Device
-from multigpu.cluster.engine.output import failures_named
-from multigpu.cluster.engine.scratch import scratch_folder
 from multigpu.cluster.errors import Failure, UsageError, first_line
+from multigpu.cluster.files import failures_named, scratch_folder
 from multigpu.cluster.workers import worker
 from multigpu.cluster.workers.threads import LocalWorkers, Workers
 

@@ -16,7 +16,7 @@ from multigpu.cluster.deploy import start
 from multigpu.cluster.deploy.deployment import Deployment
 from multigpu.cluster.deploy.start import PendingWorkers
 from multigpu.cluster.devices import memory
-from multigpu.cluster.engine.output import (
+from multigpu.cluster.files import (
     STDOUT,
     atomic_output,
     check_output,

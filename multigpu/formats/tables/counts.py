@@ -16,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.cluster.engine.output import atomic_output
+from multigpu.cluster.files import atomic_output
 from multigpu.errors import Failure, InputError, UsageError, first_line, quoted
 from multigpu.formats.alignments.regions import LONGEST, Regions, in_order, no_region
 from multigpu.formats.names import name_problem

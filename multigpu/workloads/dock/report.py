@@ -11,7 +11,7 @@ from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 from rdkit.Chem import rdDepictor as depictor
 
-from multigpu.cluster.engine.output import atomic_output
+from multigpu.cluster.files import atomic_output
 from multigpu.errors import UsageError
 from multigpu.formats.molecules.pockets import Pocket
 from multigpu.formats.molecules.sdf import SDF

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from multigpu.cluster.engine.events import now
-from multigpu.cluster.engine.output import is_replaced
-from multigpu.cluster.engine.scratch import scratch_folder
+from multigpu.cluster.files import is_replaced, scratch_folder
 from multigpu.run.command import (
     FILE,
     RUN,

@@ -1,7 +1,7 @@
 """Rows of a scan to a file, or to standard output."""
 
 from multigpu.cluster.engine.events import Event, now
-from multigpu.cluster.engine.output import atomic_output
+from multigpu.cluster.files import atomic_output
 from multigpu.formats.storage.compressed import compression_of
 from multigpu.formats.tables.writers import open_table, split_format
 from multigpu.workloads.scan.job import ScanJob

@@ -12,7 +12,7 @@ from dataclasses import fields
 from typing import Any, BinaryIO
 
 from multigpu import __version__
-from multigpu.cluster.engine.output import is_replaced
+from multigpu.cluster.files import is_replaced
 from multigpu.errors import UsageError
 from multigpu.formats.storage.compressed import compression_of
 from multigpu.formats.tables.alignment_lines import SamOfSignatures

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from multigpu.cluster.engine.output import failures_named
+from multigpu.cluster.files import failures_named
 from multigpu.errors import several
 from multigpu.workloads.cnv import report
 from multigpu.workloads.cnv.job import CnvJob

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.cluster.engine.output import atomic_output
+from multigpu.cluster.files import atomic_output
 from multigpu.errors import UsageError
 from multigpu.formats.storage.compressed import compressed_output
 from multigpu.formats.storage.suffixes import PARQUET, suffix_of_output, uncompressed_suffix

@@ -10,11 +10,13 @@ import errno
 import fcntl
 import io
 import os
+import platform
 import select
 import shutil
 import signal
 import stat
 import sys
+import tempfile
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from itertools import islice
@@ -28,6 +30,7 @@ BUFFER = 1 << 20  # bytes
 KEPT_NAME = 200  # bytes of a name that a hidden file's name has: names have at most 255
 LOCK = ".multigpu-lock"  # in every temporary folder, by which it is known as ours, and held
 NEW = "new"  # in the temporary folder of an output, what becomes the output
+SCRATCH = "multigpu-"  # how the names of scratch folders begin
 FEW_FILES = 100  # files and directories, of which each is synced by itself
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -394,3 +397,44 @@ def _reason(error: Exception) -> str:
     if error.errno in DISK_FULL:
         return f"the disk is full ({error.strerror.lower()})"
     return error.strerror.lower()
+
+
+# ---- scratch folders ---------------------------------------------------------------------------
+
+
+@contextmanager
+def scratch_folder(parent: Path | None = None) -> Iterator[str]:
+    """Make a folder that is removed with the block, in `parent` or the system's temporary folder.
+
+    Folders of processes that are gone are removed first. Raises OSError where none can be made.
+    """
+    remove_abandoned(Path(parent or tempfile.gettempdir()))
+    folder = tempfile.mkdtemp(prefix=SCRATCH, dir=parent)
+    try:
+        with open_locked(Path(folder, LOCK), folder) as lock:
+            # Nobody takes the folder for an abandoned one before the host's name is there.
+            lock.write(platform.node().encode())
+            yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def remove_abandoned(parent: Path) -> None:
+    """Remove the folders in `parent` whose process is gone: of this user, and of this host.
+
+    On a network file system another host's lock may not be seen.
+    """
+    with suppress(OSError):
+        for lock in parent.glob(f"{SCRATCH}*/{LOCK}"):
+            with suppress(OSError):
+                _remove_abandoned(lock)
+
+
+def _remove_abandoned(lock: Path) -> None:
+    """Remove the folder of a lock. Raises OSError where somebody holds the lock."""
+    if not (is_left(lock, stat.S_ISREG) and is_left(lock.parent, stat.S_ISDIR)):
+        return
+    with lock.open("r+b") as file:
+        if file.read() == platform.node().encode():
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(lock.parent, ignore_errors=True)

@@ -5,7 +5,9 @@ import errno
 import io
 import os
 import pickle
+import platform
 import resource
+import signal
 import stat
 import subprocess
 import sys
@@ -16,22 +18,24 @@ from typing import Any
 
 import pytest
 
-from multigpu.cluster.engine import output
-from multigpu.cluster.engine.output import (
+from multigpu.cluster import files
+from multigpu.cluster.errors import Failure, UsageError
+from multigpu.cluster.files import (
+    LOCK,
     PipeClosed,
     atomic_output,
     check_output,
     hidden_path,
     hold_folder,
+    scratch_folder,
     sync_file_system,
     sync_folder,
 )
-from multigpu.cluster.errors import Failure, UsageError
 
 WRITE = """
 import sys
 from multigpu.cluster.errors import Failure
-from multigpu.cluster.engine.output import atomic_output
+from multigpu.cluster.files import atomic_output
 try:
     with atomic_output(sys.argv[1]) as file:
         for _ in range(int(sys.argv[2])):
@@ -113,11 +117,11 @@ def test_output__is_this_runs_until_it_has_its_name_or_is_gone(
         file.write(b"x")
         if fails:
             raise Broken
-    assert locked[0] == output.NEW
+    assert locked[0] == files.NEW
     assert [path.name for path in tmp_path.iterdir()] == ["out"] * (not fails)
 
 
-@pytest.mark.parametrize("left", [(), (output.LOCK,), (output.LOCK, output.NEW)])
+@pytest.mark.parametrize("left", [(), (LOCK,), (LOCK, files.NEW)])
 def test_output__takes_the_place_of_what_a_killed_run_left(
     tmp_path: Path, left: tuple[str, ...]
 ) -> None:
@@ -136,7 +140,7 @@ def take_name(kind: str, name: Path, elsewhere: Path) -> None:
     if kind == "a link to a folder":
         name.symlink_to(elsewhere)
     elif kind == "a link to a temporary folder":
-        (elsewhere / output.LOCK).touch()
+        (elsewhere / LOCK).touch()
         name.symlink_to(elsewhere)
     elif kind == "a file":
         name.write_text("kept")
@@ -146,7 +150,7 @@ def take_name(kind: str, name: Path, elsewhere: Path) -> None:
         name.mkdir()
         (name / "kept").write_text("kept")
         if kind == "another user's":
-            (name / output.LOCK).touch()
+            (name / LOCK).touch()
             os.chown(name, 65534, 65534)
 
 
@@ -170,12 +174,12 @@ def test_temporary_name__that_is_taken_by_something_else_is_refused_and_left(
     name = hidden_path(tmp_path / "out", "part" if taken == "lock" else taken)
     if taken == "lock":
         name.mkdir()
-        name /= output.LOCK
+        name /= LOCK
     take_name(kind, name, tmp_path / "elsewhere")
     before = sorted(tmp_path.rglob("*"))
     target = str(tmp_path / "out")
     with pytest.raises(UsageError, match=rf"out: {name} is in the way") as said:
-        output.open_locked(name, "out") if taken == "journal" else atomic_output(target).__enter__()
+        files.open_locked(name, "out") if taken == "journal" else atomic_output(target).__enter__()
     assert "\n" not in str(said.value)
     assert sorted(tmp_path.rglob("*")) == before
     assert (tmp_path / "elsewhere" / "kept").read_text() == "kept"
@@ -191,7 +195,7 @@ def test_output__is_for_the_user_alone_while_it_is_made(tmp_path: Path, before: 
         with atomic_output(str(path)) as file:
             file.write(b"x")
             assert mode(tmp_path / ".hits.tsv.part") == 0o700
-        with output.open_locked(tmp_path / ".hits.tsv.journal", "out"):
+        with files.open_locked(tmp_path / ".hits.tsv.journal", "out"):
             assert mode(tmp_path / ".hits.tsv.journal") == 0o600
     finally:
         os.umask(usual)
@@ -364,7 +368,7 @@ def test_check__accepts_what_can_be_written(tmp_path: Path) -> None:
 @pytest.fixture
 def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else nothing is written to /dev/full."""
-    monkeypatch.setattr(output, "check_output", lambda _: None)
+    monkeypatch.setattr(files, "check_output", lambda _: None)
 
 
 @pytest.mark.usefixtures("unchecked")
@@ -579,7 +583,7 @@ def test_sync__of_many_files_is_one_of_their_file_system(
     for number in range(200):
         (tmp_path / f"{number}").touch()
     synced: list[Path] = []
-    monkeypatch.setattr(output, "sync_file_system", synced.append)
+    monkeypatch.setattr(files, "sync_file_system", synced.append)
     monkeypatch.setattr(os, "fsync", lambda _: pytest.fail("one by one"))
     sync_folder(tmp_path)
     assert synced == [tmp_path]
@@ -589,3 +593,57 @@ def test_sync__of_a_file_system_says_what_is_wrong(tmp_path: Path) -> None:
     sync_file_system(tmp_path)
     with pytest.raises(FileNotFoundError):
         sync_file_system(tmp_path / "missing")
+
+
+# ---- scratch folders ---------------------------------------------------------------------------
+
+HOLDS_ONE = """
+import sys
+from pathlib import Path
+from multigpu.cluster.files import scratch_folder
+with scratch_folder(Path(sys.argv[1])) as folder:
+    print(folder, flush=True)
+    sys.stdin.read()
+"""
+
+
+def holder(parent: Path) -> subprocess.Popen[str]:
+    """A process with a folder in `parent`."""
+    return subprocess.Popen(
+        [sys.executable, "-c", HOLDS_ONE, str(parent)], text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+
+
+def test_folder__is_gone_with_its_block(tmp_path: Path) -> None:
+    with scratch_folder(tmp_path) as folder:
+        (Path(folder) / "file").write_text("content")
+        assert (Path(folder) / LOCK).exists()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_folder__of_a_killed_process_is_removed_by_the_next(tmp_path: Path) -> None:
+    with holder(tmp_path) as process:
+        assert process.stdout
+        left = Path(process.stdout.readline().strip())
+        (left / "worker").mkdir()
+        with scratch_folder(tmp_path):
+            assert (left / "worker").exists()  # it is still held
+        process.send_signal(signal.SIGKILL)
+    assert left.exists()
+    with scratch_folder(tmp_path) as folder:
+        assert [str(path) for path in tmp_path.iterdir()] == [folder]
+
+
+def test_folders__of_others_are_left(tmp_path: Path) -> None:
+    """However they are called, and also where no lock can be opened."""
+    (tmp_path / "multigpu-results").mkdir()
+    (tmp_path / "multigpu-results" / "calls.tsv").write_text("mine")
+    (tmp_path / "multigpu-12345678" / LOCK).mkdir(parents=True)
+    (tmp_path / "multigpu-87654321").mkdir()
+    (tmp_path / "multigpu-87654321" / LOCK).symlink_to(tmp_path / "multigpu-results" / "calls.tsv")
+    (tmp_path / "multigpu-of_a_host").mkdir()
+    (tmp_path / "multigpu-of_a_host" / LOCK).write_text(f"{platform.node()}-2")
+    with scratch_folder(tmp_path):
+        pass
+    assert len(list(tmp_path.iterdir())) == 4
