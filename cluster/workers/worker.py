@@ -32,7 +32,7 @@ class Outcome(Generic[P]):
 
 
 @dataclass
-class Lane(threading.local):
+class LaneDevice(threading.local):
     """A thread that feeds a device. gpu: the UUID of the device, or OWN for that of the worker."""
 
     gpu: str = OWN
@@ -49,7 +49,7 @@ class Worker:
 
     name: str = field(default_factory=lambda: f"{platform.node()}:{os.getpid()}")
     jobs: AdmittedJobs = field(default_factory=AdmittedJobs)
-    lane: Lane = field(default_factory=Lane)
+    lane: LaneDevice = field(default_factory=LaneDevice)
 
     @property
     def device_name(self) -> str:

@@ -34,7 +34,7 @@ class Ascending:
         mean = float(self._moments(0.0)[0].sum()) / len(self)
         return math.sqrt(float(self._moments(mean)[1].sum()) / (len(self) - 1))
 
-    def masses(self, grid: density.Grid) -> Floats:
+    def masses(self, grid: density.DensityGrid) -> Floats:
         """Return what `density.masses` does."""
         below, above = self._shares(grid).T
         return np.asarray((below[1:] + above[:-1]) / len(self))
@@ -45,7 +45,7 @@ class Ascending:
         _add_moments(self._values, center, out)
         return out
 
-    def _shares(self, grid: density.Grid) -> Floats:
+    def _shares(self, grid: density.DensityGrid) -> Floats:
         """float64[grid.size + 1, 2]: what the values in cell -1, 0, ... leave to either side."""
         out = np.empty((grid.size + 1, 2))
         _share_out(self._values, grid.low, grid.step, np.empty(2 * WARP), out)

@@ -29,7 +29,7 @@ def size_factors(
     leaves_out: bool = False,
 ) -> SizeFactors:
     """Return what `reference.size_factors` does; `leaves_out` as in `factors.size_factors`."""
-    backend = Counts(contiguous(checked(counts)), threads)
+    backend = CohortCounts(contiguous(checked(counts)), threads)
     return factors.size_factors(backend, blocks, options, names, totals, leaves_out)
 
 
@@ -41,15 +41,15 @@ def coverages(counts: NDArray[Any], threads: int = 1) -> Floats:
     return np.array(means) / np.median(means)
 
 
-class Counts:
+class CohortCounts:
     """int32 or float64[regions, samples], C-contiguous."""
 
     def __init__(self, counts: NDArray[Any], threads: int) -> None:
         self._counts, self._threads = counts, threads
         self.shape: tuple[int, int] = counts.shape
 
-    def statistics(self, block: slice, samples: Sequence[int]) -> "Part":
-        return Part(self._counts[block], samples, self._threads)
+    def statistics(self, block: slice, samples: Sequence[int]) -> "ChromosomeStatistics":
+        return ChromosomeStatistics(self._counts[block], samples, self._threads)
 
     def totals(self) -> Floats:
         return np.asarray(self.sums().sum(axis=0))
@@ -72,7 +72,7 @@ class Counts:
         return Spectrum.together(parts).quantile(0.5)
 
 
-class Part(Spectral):
+class ChromosomeStatistics(Spectral):
     """The statistics of some samples on one chromosome."""
 
     def __init__(self, counts: NDArray[Any], samples: Sequence[int], threads: int) -> None:

@@ -58,11 +58,11 @@ def size_factors(
     """
     check_shape(counts)
     counts = usable(counts) if isinstance(counts, cupy.ndarray) else contiguous(counts)
-    backend = Counts(counts, room)
+    backend = CohortCounts(counts, room)
     return factors.size_factors(backend, blocks, options, names, totals)
 
 
-class Counts:
+class CohortCounts:
     """int32 or float64[regions, samples], C-contiguous."""
 
     def __init__(self, counts: Any, room: int) -> None:
@@ -72,8 +72,8 @@ class Counts:
     def _of(self, block: slice) -> "_Source":
         return _Source(self._counts[block], self._room)
 
-    def statistics(self, block: slice, samples: Sequence[int]) -> "Part":
-        return Part(self._of(block), samples)
+    def statistics(self, block: slice, samples: Sequence[int]) -> "ChromosomeStatistics":
+        return ChromosomeStatistics(self._of(block), samples)
 
     def totals(self) -> Floats:
         return self._of(slice(None)).sums(None, range(self.shape[1]))
@@ -90,7 +90,7 @@ class Counts:
         return Spectrum.together(parts).quantile(0.5)
 
 
-class Part(Spectral):
+class ChromosomeStatistics(Spectral):
     """The statistics of some samples on one chromosome."""
 
     def __init__(self, counts: "_Source", samples: Sequence[int]) -> None:
@@ -184,7 +184,7 @@ class _Sorted(Ascending):
         launch(_module(True), "moments", SUMMING, THREADS, *arguments)
         return np.asarray(sums.get())
 
-    def _shares(self, grid: density.Grid) -> Floats:
+    def _shares(self, grid: density.DensityGrid) -> Floats:
         if grid.size > len(self):  # the values are less to copy than their shares
             return Ascending(self._values.get())._shares(grid)
         cells = grid.size + 1

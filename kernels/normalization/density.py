@@ -38,7 +38,7 @@ def bandwidth(count: int, deviation: float, quartiles: float, first: float) -> f
     return float(0.9 * spread * count**-0.2)
 
 
-class Grid:
+class DensityGrid:
     """A grid of `size` places from `low` to `high`, and `points` places in [0, top] to look at."""
 
     def __init__(self, top: float, bandwidth: float) -> None:
@@ -49,7 +49,7 @@ class Grid:
         self.step = (self.high - self.low) / (self.size - 1)
 
 
-def masses(values: Floats, grid: Grid) -> Floats:
+def masses(values: Floats, grid: DensityGrid) -> Floats:
     """float64[grid.size]: values shared out between their neighbours, each weighing 1 / count."""
     place = (values - grid.low) / grid.step
     cell = np.floor(place)
@@ -61,7 +61,7 @@ def masses(values: Floats, grid: Grid) -> Floats:
     return np.asarray(out[1:-1] / len(values))
 
 
-def estimate(mass: Floats, grid: Grid) -> tuple[Floats, Floats]:
+def estimate(mass: Floats, grid: DensityGrid) -> tuple[Floats, Floats]:
     """Return places and densities, float64[grid.points] each, from the masses on the grid."""
     # The kernel's own steps are a little shorter than the grid's: R's, up to 4.2.
     offset = np.linspace(0, 2 * (grid.high - grid.low), 2 * grid.size)
@@ -77,7 +77,7 @@ def estimate(mass: Floats, grid: Grid) -> tuple[Floats, Floats]:
 
 
 def mode_of_sorted(
-    values: Any, deviation: float, masses_on: Callable[[Grid], Floats] | None = None
+    values: Any, deviation: float, masses_on: Callable[[DensityGrid], Floats] | None = None
 ) -> float:
     """The mode of the density of ascending values up to their quantile TOP; NaN where that is 0.
 
@@ -88,6 +88,6 @@ def mode_of_sorted(
     if top == 0:
         return math.nan
     quartiles = quantile_of_sorted(values, 0.75) - quantile_of_sorted(values, 0.25)
-    grid = Grid(top, bandwidth(len(values), deviation, quartiles, float(values[0])))
+    grid = DensityGrid(top, bandwidth(len(values), deviation, quartiles, float(values[0])))
     places, densities = estimate(masses_on(grid) if masses_on else masses(values, grid), grid)
     return float(places[np.argmax(densities)])

@@ -29,7 +29,7 @@ ROOT_2_PI = math.sqrt(2 * math.pi)
 State = NDArray[np.uint64]
 
 
-class Room(NamedTuple):
+class ArcBuffers(NamedTuple):
     """Memory for the tests of a track's segments."""
 
     values: Floats  # [n] a segment, permuted
@@ -40,7 +40,7 @@ class Room(NamedTuple):
     state: State  # [1] of the random numbers
 
 
-class Rules(NamedTuple):
+class CircularRules(NamedTuple):
     """`Circular` as Numba takes it."""
 
     alpha: float
@@ -58,7 +58,7 @@ def edges(x: Floats, options: Circular) -> NDArray[np.int64]:
     room.state[0] = _seed(options.seed, n, n)
     blurred = np.empty(n)
     _blur(x, options.noise, room.state, blurred)
-    rules = Rules(*(getattr(options, name) for name in Rules._fields))
+    rules = CircularRules(*(getattr(options, name) for name in CircularRules._fields))
     found, waiting = {0, n}, [(0, n)] if n else []
     while waiting:
         begin, stop = waiting.pop()
@@ -71,10 +71,10 @@ def edges(x: Floats, options: Circular) -> NDArray[np.int64]:
     return np.array(sorted(found), np.int64)
 
 
-def room_for(n: int) -> Room:
+def room_for(n: int) -> ArcBuffers:
     """Return memory for tracks of up to n values."""
     blocks = math.isqrt(n) + 2
-    return Room(
+    return ArcBuffers(
         values=np.empty(n),
         sums=np.empty(n + n // 2 + 2 * BLOCK),
         most=np.empty(BLOCK),

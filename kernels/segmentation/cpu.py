@@ -24,7 +24,7 @@ from multigpu.kernels.segmentation.types import (
     Floats,
     Rows,
     Segmentation,
-    Segments,
+    SegmentedTracks,
     check,
     check_lengths,
     cleaned,
@@ -36,7 +36,7 @@ LEAST_SPAN = 4096  # positions of a track, for a thread
 TOGETHER = 40  # windows that are tested together
 
 
-class Rules(NamedTuple):
+class WindowRules(NamedTuple):
     """Numbers by which windows grow; `Segmentation` has the others."""
 
     eps: float
@@ -47,7 +47,7 @@ class Rules(NamedTuple):
     delta: int
 
 
-def segment(x: Floats, offsets: Rows, options: Segmentation, threads: int = 1) -> Segments:
+def segment(x: Floats, offsets: Rows, options: Segmentation, threads: int = 1) -> SegmentedTracks:
     """Return what `reference.segment` does."""
     check(x, offsets)
     check_lengths(offsets, options)
@@ -60,7 +60,7 @@ def segment(x: Floats, offsets: Rows, options: Segmentation, threads: int = 1) -
     return _of_tracks(edges, x, offsets, threads // each)
 
 
-def cbs(x: Floats, offsets: Rows, options: Circular, threads: int = 1) -> Segments:
+def cbs(x: Floats, offsets: Rows, options: Circular, threads: int = 1) -> SegmentedTracks:
     """Return what `reference.cbs` does, with other random numbers and p values that end early."""
     check(x, offsets)
     return _of_tracks(lambda values: circular.edges(values, options), x, offsets, threads)
@@ -68,7 +68,7 @@ def cbs(x: Floats, offsets: Rows, options: Circular, threads: int = 1) -> Segmen
 
 def _of_tracks(
     edges_of: Callable[[Floats], Rows], x: Floats, offsets: Rows, threads: int
-) -> Segments:
+) -> SegmentedTracks:
     """Return the segments of all tracks.
 
     edges_of  returns where the segments of a track begin, and the end of the last one
@@ -86,9 +86,9 @@ def _of_tracks(
     with ThreadPoolExecutor(threads, "track") as pool:
         found = list(pool.map(work, range(len(borders))))
     if not found:
-        return Segments.none()
+        return SegmentedTracks.none()
     edges, mean, median = zip(*found, strict=True)
-    return Segments(
+    return SegmentedTracks(
         track=np.repeat(np.arange(len(found)), [len(each) for each in mean]),
         start=np.concatenate([each[:-1] for each in edges]),
         end=np.concatenate([each[1:] for each in edges]),
@@ -135,7 +135,7 @@ def statistic(x: Floats, options: Segmentation, threads: int = 1) -> Floats:
     found = np.zeros(len(x))
 
     growth = (options.shortest, options.largest, options.delta)
-    rules = Rules(eps, prior, options.weight, *growth)
+    rules = WindowRules(eps, prior, options.weight, *growth)
 
     def search(begin: int, stop: int) -> None:
         windows = np.empty(TOGETHER + 1), np.empty(TOGETHER + 1), np.empty(TOGETHER + 1, np.int64)

@@ -13,7 +13,7 @@ from multigpu.kernels.segmentation.types import (
     Floats,
     Rows,
     Segmentation,
-    Segments,
+    SegmentedTracks,
     check,
     check_lengths,
     cleaned,
@@ -23,7 +23,7 @@ from multigpu.kernels.segmentation.types import (
 Span = tuple[int, int]  # half open
 
 
-def segment(x: Floats, offsets: Rows, options: Segmentation) -> Segments:
+def segment(x: Floats, offsets: Rows, options: Segmentation) -> SegmentedTracks:
     """Segments of every track.
 
     x        float64[n], track after track
@@ -37,7 +37,9 @@ def segment(x: Floats, offsets: Rows, options: Segmentation) -> Segments:
     return described(x, offsets, lambda values: spans(values, options))
 
 
-def described(x: Floats, offsets: Rows, spans_of: Callable[[Floats], Iterable[Span]]) -> Segments:
+def described(
+    x: Floats, offsets: Rows, spans_of: Callable[[Floats], Iterable[Span]]
+) -> SegmentedTracks:
     """Return what a method finds in every track."""
     rows: list[tuple[float, ...]] = []
     for track, (first, stop) in enumerate(pairwise(offsets.tolist())):
@@ -48,7 +50,7 @@ def described(x: Floats, offsets: Rows, spans_of: Callable[[Floats], Iterable[Sp
     table = np.array(rows, np.float64).reshape(-1, 5)
     tracks, starts, ends = table[:, :3].astype(np.int64).T
     replaced = notes(bool(np.isinf(x).any()), bool(np.isnan(x).any()))
-    return Segments(tracks, starts, ends, table[:, 3], table[:, 4], replaced)
+    return SegmentedTracks(tracks, starts, ends, table[:, 3], table[:, 4], replaced)
 
 
 def spans(x: Floats, options: Segmentation) -> list[Span]:
@@ -175,7 +177,7 @@ def runs(wanted: NDArray[np.bool_]) -> Iterator[Span]:
 # ---- circular binary segmentation -------------------------------------------------------------
 
 
-def cbs(x: Floats, offsets: Rows, options: Circular) -> Segments:
+def cbs(x: Floats, offsets: Rows, options: Circular) -> SegmentedTracks:
     """Segments of every track by circular binary segmentation, every p value by permutations.
 
     x and offsets as of `segment`. Raises TrackError for a track that has infinite values but no

@@ -141,8 +141,8 @@ class Circular:
 
 
 @dataclass(frozen=True, eq=False)
-class Segments:
-    """Segments, ordered by track and start.
+class SegmentedTracks:
+    """Segments of all tracks, ordered by track and start.
 
     track         int64[n]    which one
     start, end    int64[n]    positions in x, half open
@@ -161,7 +161,7 @@ class Segments:
         return len(self.track)
 
     @classmethod
-    def none(cls) -> "Segments":
+    def none(cls) -> "SegmentedTracks":
         rows, floats = np.empty(0, np.int64), np.empty(0)
         return cls(rows, rows, rows, floats, floats)
 

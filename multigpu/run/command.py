@@ -26,7 +26,7 @@ from multigpu.cluster.files import (
 from multigpu.cluster.workers.worker import start_device
 from multigpu.errors import UsageError, printable
 from multigpu.run.compiling import compilation_reported
-from multigpu.run.options import Lanes, RunOptions
+from multigpu.run.options import GpuLanes, RunOptions
 from multigpu.run.trace import log_events, record_timeline
 
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ class Reporting:
 def start_workers(
     run: RunOptions,
     reporting: Reporting,
-    lanes: Lanes,
+    lanes: GpuLanes,
     *,
     prepare: Callable[[str | None], object] = start_device,
 ) -> Iterator[PendingWorkers]:

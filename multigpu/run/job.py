@@ -31,7 +31,7 @@ from multigpu.formats.storage.fingerprints import digest, fingerprint, fingerpri
 from multigpu.formats.storage.stored_streams import is_remote
 from multigpu.run import fitness
 from multigpu.run.fitness import Expected, Fitness
-from multigpu.run.options import NO_LANES, Lanes, RunOptions
+from multigpu.run.options import NO_LANES, GpuLanes, RunOptions
 from multigpu.run.values import path_of
 
 logger = logging.getLogger(__name__)
@@ -130,7 +130,7 @@ class Job:
     def __init__(
         self,
         run: RunOptions,
-        lanes: Lanes = NO_LANES,
+        lanes: GpuLanes = NO_LANES,
         client: Any = None,
         devices: tuple[Device, ...] | None = None,
         coming: PendingWorkers | None = None,
@@ -366,7 +366,7 @@ class Job:
                 logger.warning(KEPT)
 
 
-def deployment(run: RunOptions, devices: tuple[Device, ...], lanes: Lanes) -> Deployment:
+def deployment(run: RunOptions, devices: tuple[Device, ...], lanes: GpuLanes) -> Deployment:
     """Return the workers of a job with these options; see `threads_or_processes`."""
     processes = 0
     if not run.remote:

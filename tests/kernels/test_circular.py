@@ -13,7 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.examples import examples
 
-from multigpu.kernels.segmentation import Circular, Segments, TrackError, circular, cpu, reference
+from multigpu.kernels.segmentation import (
+    Circular,
+    SegmentedTracks,
+    TrackError,
+    circular,
+    cpu,
+    reference,
+)
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 FEW = Circular(permutations=300)
@@ -32,7 +39,7 @@ def tracks(*lengths: int) -> Any:
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
 
-def borders(segments: Segments) -> list[tuple[int, int, int]]:
+def borders(segments: SegmentedTracks) -> list[tuple[int, int, int]]:
     columns = (segments.track.tolist(), segments.start.tolist(), segments.end.tolist())
     return list(zip(*columns, strict=True))
 
@@ -41,7 +48,7 @@ def levels(rng: np.random.Generator, spans: list[tuple[int, float]], noise: floa
     return np.concatenate([rng.normal(level, noise, n) for n, level in spans])
 
 
-def closed(values: Any, width: int, longest: int) -> circular.Room:
+def closed(values: Any, width: int, longest: int) -> circular.ArcBuffers:
     """A segment's values, ready for tests."""
     room = circular.room_for(len(values))
     circular._center(values, room)

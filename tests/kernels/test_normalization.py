@@ -185,7 +185,7 @@ def test_density__as_in_r(golden: Path) -> None:
         first = arrays["x"][arrays["x_offset"][k]]
         width = density.bandwidth(len(x), x.std(ddof=1), quartiles[1] - quartiles[0], first)
         assert width == pytest.approx(summary["bandwidth nrd0"], rel=1e-13)
-        grid = density.Grid(density.quantile_of_sorted(x, 0.95), width)
+        grid = density.DensityGrid(density.quantile_of_sorted(x, 0.95), width)
         at, y = density.estimate(density.masses(x, grid), grid)
         assert len(at) == summary["grid points returned"]
         assert np.argmax(y) == summary["0-based position of the maximum"]
@@ -313,7 +313,7 @@ def test_cuda__has_the_bits_of_the_cpu_in_what_a_dispersion_is_made_of(
     there = backend._Sorted(backend.cupy.sort(there)[: used.sum()])
     assert there.deviation() == here.deviation()
     for top, bandwidth in ((here[-1], 0.1), (here[-1] / 2, 1e-3), (here[100], 10.0)):
-        grid = density.Grid(top, bandwidth)
+        grid = density.DensityGrid(top, bandwidth)
         np.testing.assert_array_equal(there.masses(grid), here.masses(grid))
         assert here.masses(grid).sum() > 0.01
 
@@ -324,7 +324,7 @@ def test_ascending__is_measured_as_by_numpy(seed: int, n: int, scale: float) -> 
     values = np.sort(np.random.default_rng(seed).gamma(2, scale, n))
     ours = Ascending(values)
     assert ours.deviation() == pytest.approx(values.std(ddof=1), rel=1e-12)
-    grid = density.Grid(float(values[-1]) * 0.9, scale / 10)
+    grid = density.DensityGrid(float(values[-1]) * 0.9, scale / 10)
     np.testing.assert_allclose(ours.masses(grid), density.masses(values, grid), atol=1e-12)
 
 

@@ -18,23 +18,23 @@ from support.rotation_cases import (
     random_search,
 )
 
-from multigpu.kernels.rotation import EulerRotations, Field, Ligands, Search, reference
+from multigpu.kernels.rotation import EulerRotations, Field, Ligands, PoseSearch, reference
 from multigpu.kernels.rotation.bounds import SHORTFALLS, threshold_above
 
 pytestmark = pytest.mark.parametrize("device", DEVICES[1:])
 
 
-def single(device: str, field: Field, ligands: Ligands, search: Search) -> Any:
+def single(device: str, field: Field, ligands: Ligands, search: PoseSearch) -> Any:
     """The scores of all poses of the one ligand in single precision."""
     cuda = backend_of("rotation", device)
     span = range(search.stop)
     with cuda.cupy.cuda.Stream():
-        scores = cuda.Scores(cuda.Searcher(field, search), ligands, span, len(span))
+        scores = cuda.Scores(cuda.PoseSearcher(field, search), ligands, span, len(span))
         scores.score(span)
         return scores.held.get()
 
 
-def assert_within_bounds(device: str, field: Field, ligands: Ligands, search: Search) -> None:
+def assert_within_bounds(device: str, field: Field, ligands: Ligands, search: PoseSearch) -> None:
     """The error of every pose that counts as decided; those that repeat others are -inf."""
     found = single(device, field, ligands, search)
     exact = reference.scores(field, ligands, 0, search, np.arange(search.stop))
@@ -84,7 +84,7 @@ def test_threshold__leaves_few_poses_to_double_precision(device: str, steep: boo
     for _ in range(10):
         field = random_field(rng, steep=steep)
         ligands = random_ligands(rng, [30])
-        search = Search(EulerRotations(20))
+        search = PoseSearch(EulerRotations(20))
         found = single(device, field, ligands, search)
         threshold = bounds_of(field, ligands, search).threshold(found[np.isfinite(found)].max())
         counts.append(int((found >= threshold).sum()))
@@ -114,4 +114,4 @@ def test_error__of_the_penalty_is_within_the_bound(device: str, interpolation: A
     center = (0.7 * 2000.123, 0.31, 0.37)
     for _ in range(20):
         ligands = Ligands.plain([rng.normal(0, 2, (2, 3))])
-        assert_within_bounds(device, field, ligands, Search(EulerRotations(30), center=center))
+        assert_within_bounds(device, field, ligands, PoseSearch(EulerRotations(30), center=center))

@@ -28,7 +28,7 @@ from multigpu.kernels.rotation import (
     Field,
     Ligands,
     Poses,
-    Search,
+    PoseSearch,
     Shifts,
     memory,
     reference,
@@ -53,9 +53,11 @@ def cuda(machine: tuple[Gpu, Any], gpu: Gpu, monkeypatch: pytest.MonkeyPatch) ->
     return machine[1]
 
 
-def assert_right(cuda: Any, field: Field, ligands: Ligands, search: Search, **more: Any) -> None:
-    found = cuda.Searcher(field, search).best(ligands, **more)
-    expected = reference.Searcher(field, search).best(ligands, **more)
+def assert_right(
+    cuda: Any, field: Field, ligands: Ligands, search: PoseSearch, **more: Any
+) -> None:
+    found = cuda.PoseSearcher(field, search).best(ligands, **more)
+    expected = reference.PoseSearcher(field, search).best(ligands, **more)
     for column in ("ligand", "pose", "score"):
         np.testing.assert_array_equal(getattr(found, column), getattr(expected, column))
 
@@ -78,7 +80,7 @@ def test_search__takes_poses_exactly_as_far_apart_as_asked(cuda: Any, apart: flo
     field, search = poses_on_the_border(apart)
     ligands = random_ligands(np.random.default_rng(10), [12] * 5)
     assert_right(cuda, field, ligands, search)
-    assert len(cuda.Searcher(field, search).best(ligands)) == 5 * (27 if apart else 5)
+    assert len(cuda.PoseSearcher(field, search).best(ligands)) == 5 * (27 if apart else 5)
 
 
 @pytest.mark.parametrize("interpolation", ["linear", "nearest"])
@@ -95,14 +97,14 @@ def test_search__of_more_atoms_than_are_in_shared_memory(cuda: Any) -> None:
     rng = np.random.default_rng(1)
     field = random_field(rng, 2)
     for sizes in ([127], [128, 129], [300]):
-        assert_right(cuda, field, random_ligands(rng, sizes, 2, 2), Search(EulerRotations(90)))
+        assert_right(cuda, field, random_ligands(rng, sizes, 2, 2), PoseSearch(EulerRotations(90)))
 
 
 @pytest.mark.parametrize("precision", [22.5, 25, 50, 90, 120, 180, 360])
 def test_search__in_tiles_that_do_not_fit_the_angles(cuda: Any, precision: float) -> None:
     rng = np.random.default_rng(2)
     assert_right(
-        cuda, random_field(rng), random_ligands(rng, [9]), Search(EulerRotations(precision))
+        cuda, random_field(rng), random_ligands(rng, [9]), PoseSearch(EulerRotations(precision))
     )
 
 
@@ -113,7 +115,7 @@ def test_scores__of_every_pose_are_near_the_exact_ones(
 ) -> None:
     rng = np.random.default_rng(3)
     field, ligands = random_field(rng, 1, interpolation), random_ligands(rng, [5, 8])
-    search = Search(EulerRotations(30))
+    search = PoseSearch(EulerRotations(30))
     assert_scores_are_near(cuda, field, ligands, search, part)
 
 
@@ -121,7 +123,7 @@ def test_scores__of_every_pose_are_near_the_exact_ones(
 def test_scores__of_poses_that_repeat_others_are_struck_out(cuda: Any, precision: float) -> None:
     rng = np.random.default_rng(11)
     field, ligands = random_field(rng), random_ligands(rng, [5])
-    search = Search(EulerRotations(precision))
+    search = PoseSearch(EulerRotations(precision))
     assert_scores_are_near(cuda, field, ligands, search, range(search.stop))
 
 
@@ -135,10 +137,10 @@ def test_scores__of_decided_poses_are_near_where_single_precision_cannot_tell(
 
 
 def assert_scores_are_near(
-    cuda: Any, field: Field, ligands: Ligands, search: Search, part: range
+    cuda: Any, field: Field, ligands: Ligands, search: PoseSearch, part: range
 ) -> None:
     """Compare scores in single precision, but of poses that repeat others or are undecided."""
-    searcher, many = cuda.Searcher(field, search), len(ligands)
+    searcher, many = cuda.PoseSearcher(field, search), len(ligands)
     with cuda.cupy.cuda.Stream():
         scores = cuda.Scores(searcher, ligands, part, len(part))
         scores.score(part)
@@ -165,13 +167,13 @@ def scores_of(keys: NDArray[np.uint32]) -> NDArray[np.float32]:
 @pytest.mark.parametrize("part", [range(5, 7), range(144, 288), range(100, 400), range(6, 6)])
 def test_search__of_a_span_of_the_poses(cuda: Any, part: range) -> None:
     rng = np.random.default_rng(4)
-    search = Search(EulerRotations(30), top=2)
+    search = PoseSearch(EulerRotations(30), top=2)
     assert_right(cuda, random_field(rng), random_ligands(rng, [9, 3]), search, span=part)
 
 
 def test_search__of_poses_beyond_32_bits(cuda: Any) -> None:
     rng = np.random.default_rng(6)
-    search = Search(EulerRotations(0.01), Shifts(0.1, 0.1))
+    search = PoseSearch(EulerRotations(0.01), Shifts(0.1, 0.1))
     span = range(2**44 + 17, 2**44 + 600)
     assert_right(cuda, random_field(rng), random_ligands(rng, [4]), search, span=span)
 
@@ -183,7 +185,7 @@ def test_search__holds_as_many_scores_as_it_may(
     rng = np.random.default_rng(7)
     monkeypatch.setattr(cuda, "MOST_SCORES", most)
     precision = 120 if most == 1 else 45
-    search = Search(EulerRotations(precision), top=2, min_rmsd=0.3)
+    search = PoseSearch(EulerRotations(precision), top=2, min_rmsd=0.3)
     assert_right(cuda, random_field(rng), random_ligands(rng, [4, 5, 6]), search)
     assert gpu.launched["score"] == {1: 3 * 27, 300: 3, 1000: 1}[most]  # one pass for both poses
 
@@ -191,10 +193,10 @@ def test_search__holds_as_many_scores_as_it_may(
 def test_search__makes_do_with_less_memory(cuda: Any, gpu: Gpu) -> None:
     rng = np.random.default_rng(8)
     field, ligands = random_field(rng), random_ligands(rng, [4] * 8)
-    search = Search(EulerRotations(30))
-    searcher = cuda.Searcher(field, search)
+    search = PoseSearch(EulerRotations(30))
+    searcher = cuda.PoseSearcher(field, search)
     gpu.memory_limit = gpu.used() + 8 * 4 * 864
-    expected = reference.Searcher(field, search).best(ligands)
+    expected = reference.PoseSearcher(field, search).best(ligands)
     found = searcher.best(ligands)
     assert found.pose.tolist() == expected.pose.tolist()
     assert gpu.launched["score"] > 1
@@ -208,7 +210,7 @@ def test_search__batches_atoms_and_ligands(
     cuda: Any, gpu: Gpu, monkeypatch: pytest.MonkeyPatch, limit: str, batches: int
 ) -> None:
     rng = np.random.default_rng(9)
-    search = Search(EulerRotations(90), top=2)
+    search = PoseSearch(EulerRotations(90), top=2)
     ligands = random_ligands(rng, [4, 5, 20, 1, 3, 6])
     monkeypatch.setattr(cuda, limit, 10)
     assert_right(cuda, random_field(rng), ligands, search)
@@ -220,10 +222,10 @@ def test_search__batches_atoms_and_ligands(
 def test_scores__wait_for_nothing_but_the_winners_of_a_round(cuda: Any, gpu: Gpu) -> None:
     """Work that is queued on the emulated GPU is done when somebody waits."""
     rng = np.random.default_rng(14)
-    ligands, search = random_ligands(rng, [4, 7]), Search(EulerRotations(45))
+    ligands, search = random_ligands(rng, [4, 7]), PoseSearch(EulerRotations(45))
     with cuda.cupy.cuda.Stream():
         scores = cuda.Scores(
-            cuda.Searcher(random_field(rng), search), ligands, range(search.stop), 100
+            cuda.PoseSearcher(random_field(rng), search), ligands, range(search.stop), 100
         )
         gpu.launched.clear()
         scores.begin()
@@ -239,12 +241,12 @@ def test_scores__wait_for_nothing_but_the_winners_of_a_round(cuda: Any, gpu: Gpu
 def test_search__from_many_threads(cuda: Any) -> None:
     rng = np.random.default_rng(10)
     field, ligands = random_field(rng), random_ligands(rng, [6] * 6)
-    search = Search(EulerRotations(60))
-    searcher = cuda.Searcher(field, search)
+    search = PoseSearch(EulerRotations(60))
+    searcher = cuda.PoseSearcher(field, search)
     with ThreadPoolExecutor(3) as threads:
         parts = threads.map(lambda i: searcher.best(ligands[i : i + 1]).moved(i), range(6))
         found = Poses.joined(list(parts))
-    assert found.pose.tolist() == reference.Searcher(field, search).best(ligands).pose.tolist()
+    assert found.pose.tolist() == reference.PoseSearcher(field, search).best(ligands).pose.tolist()
 
 
 @pytest.mark.parametrize("shape", [(2, 2, 2), (2, 3, 300), (40, 2, 2)])
@@ -255,7 +257,7 @@ def test_search__in_grids_of_odd_shapes(
     rng = np.random.default_rng(11)
     field = random_field(rng, 2, interpolation, shape=shape)
     middle = tuple((ORIGIN + SPACING * (np.array(shape) - 1) / 2).tolist())
-    search = Search(EulerRotations(45), center=middle)
+    search = PoseSearch(EulerRotations(45), center=middle)
     assert_right(cuda, field, random_ligands(rng, [7], 2), search)
 
 
@@ -266,9 +268,9 @@ def test_search__where_all_poses_tie(cuda: Any, interpolation: Any, outside: Any
     rng = np.random.default_rng(12)
     field = random_field(rng, 1, interpolation, outside)
     ligands = random_ligands(rng, [6, 1])
-    far = Search(EulerRotations(60), center=(900.0, 0.0, 0.0))
+    far = PoseSearch(EulerRotations(60), center=(900.0, 0.0, 0.0))
     assert_right(cuda, field, ligands, far)
-    assert_right(cuda, field, ligands[1:], Search(EulerRotations(60)))
+    assert_right(cuda, field, ligands[1:], PoseSearch(EulerRotations(60)))
 
 
 def test_memory__is_what_was_said(cuda: Any, gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -276,7 +278,7 @@ def test_memory__is_what_was_said(cuda: Any, gpu: Gpu, monkeypatch: pytest.Monke
     for interpolation in ("linear", "nearest"):
         field = random_field(rng, 3, interpolation)
         before = gpu.used()
-        searcher = cuda.Searcher(field, Search(EulerRotations(90)))
+        searcher = cuda.PoseSearcher(field, PoseSearch(EulerRotations(90)))
         taken = gpu.used() - before - searcher.search.rotations.table.nbytes
         assert 0 < taken <= memory.fixed_bytes(field)
         ligands, before = random_ligands(rng, [3, 5]), gpu.used()

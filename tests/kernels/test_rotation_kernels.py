@@ -27,7 +27,7 @@ from multigpu.kernels.rotation import (
     Ligands,
     ListedRotations,
     Poses,
-    Search,
+    PoseSearch,
     Shifts,
     energy_channels,
     energy_terms,
@@ -42,8 +42,10 @@ SEEDS = st.integers(0, 2**32 - 1)
 IDENTITY = ListedRotations(np.array([[1.0, 0, 0, 0]]))
 
 
-def searcher(backend: str, field: Field, search: Search) -> Any:
-    return importlib.import_module(f"multigpu.kernels.rotation.{backend}").Searcher(field, search)
+def searcher(backend: str, field: Field, search: PoseSearch) -> Any:
+    return importlib.import_module(f"multigpu.kernels.rotation.{backend}").PoseSearcher(
+        field, search
+    )
 
 
 def assert_same(one: Poses, other: Poses) -> None:
@@ -113,7 +115,7 @@ def test_backends__agree_to_the_last_bit(
     ligands = random_ligands(rng, rng.integers(1, 40, 3).tolist(), channels, terms)
     top, apart = int(rng.integers(1, 5)), float(rng.choice([0, 0.5, 2]))
     search = random_search(rng, listed, shifts, top=top, min_rmsd=apart)
-    expected = reference.Searcher(field, search).best(ligands)
+    expected = reference.PoseSearcher(field, search).best(ligands)
     assert_same(searcher(backend, field, search).best(ligands), expected)
 
 
@@ -123,7 +125,7 @@ def test_backends__agree_where_single_precision_cannot_tell(
     backend: str, seed: int, interpolation: str, outside: str
 ) -> None:
     case = hair_splitting_case(np.random.default_rng(seed), interpolation, outside)
-    expected = reference.Searcher(case.field, case.search).best(case.ligands)
+    expected = reference.PoseSearcher(case.field, case.search).best(case.ligands)
     assert_same(searcher(backend, case.field, case.search).best(case.ligands), expected)
 
 
@@ -147,7 +149,7 @@ def test_answer__does_not_depend_on_how_poses_are_cut(
 def test_answer__does_not_depend_on_how_ligands_are_cut(backend: str) -> None:
     rng = np.random.default_rng(1)
     field, ligands = random_field(rng, 2), random_ligands(rng, [3, 70, 1, 300, 8], 2, 2)
-    search = Search(EulerRotations(30), top=2, min_rmsd=0.5)
+    search = PoseSearch(EulerRotations(30), top=2, min_rmsd=0.5)
     docking = searcher(backend, field, search)
     parts = [docking.best(ligands[i : i + 1]).moved(i) for i in range(len(ligands))]
     assert_same(Poses.joined(parts), docking.best(ligands))
@@ -157,7 +159,7 @@ def test_answer__does_not_depend_on_how_ligands_are_cut(backend: str) -> None:
 def test_answer__is_the_same_from_many_threads(backend: str) -> None:
     rng = np.random.default_rng(2)
     field, ligands = random_field(rng), random_ligands(rng, [9] * 12)
-    docking = searcher(backend, field, Search(EulerRotations(20)))
+    docking = searcher(backend, field, PoseSearch(EulerRotations(20)))
     expected = docking.best(ligands)
     with ThreadPoolExecutor(4) as threads:
         parts = threads.map(lambda i: docking.best(ligands[i : i + 1]).moved(i), range(12))
@@ -170,7 +172,7 @@ def test_answer__does_not_depend_on_how_many_scores_are_held(
 ) -> None:
     rng = np.random.default_rng(3)
     field, ligands = random_field(rng), random_ligands(rng, [9, 4])
-    search = Search(EulerRotations(30), top=3, min_rmsd=0.5)
+    search = PoseSearch(EulerRotations(30), top=3, min_rmsd=0.5)
     expected = searcher(backend, field, search).best(ligands)
     module = importlib.import_module(f"multigpu.kernels.rotation.{backend}")
     monkeypatch.setattr(module, "AT_ONCE" if backend == "cpu" else "MOST_SCORES", 100)
@@ -183,7 +185,7 @@ def test_poses__beyond_32_bits(backend: str) -> None:
     field, ligands = random_field(rng), random_ligands(rng, [6])
     rotations = EulerRotations(0.01)
     assert rotations.count > 2**45
-    search = Search(rotations)
+    search = PoseSearch(rotations)
     span = range(2**40 + 5, 2**40 + 3000)
     poses = searcher(backend, field, search).best(ligands, span)
     assert poses.pose[0] in span
@@ -200,7 +202,7 @@ def test_place__permuted_atoms_take_the_same_places(backend: str) -> None:
     permuted = Ligands(
         ligands.positions[order], ligands.offsets, ligands.channels[order], ligands.weights[order]
     )
-    search = Search(EulerRotations(30))
+    search = PoseSearch(EulerRotations(30))
     one, other = (searcher(backend, field, search).best(each) for each in (ligands, permuted))
     assert one.pose == other.pose
     assert one.score == pytest.approx(other.score, rel=1e-12)
@@ -216,7 +218,7 @@ def test_place__moves_with_the_frame(backend: str) -> None:
     shift = np.array([100.0, -7.25, 33.125])
     moved = Field(field.values, field.origin + shift, field.spacing)
     along = Ligands(ligands.positions + shift, ligands.offsets, ligands.channels, ligands.weights)
-    search = Search(EulerRotations(30))
+    search = PoseSearch(EulerRotations(30))
     one = searcher(backend, field, search).best(ligands)
     other = searcher(backend, moved, search).best(along)
     assert one.pose == other.pose
@@ -233,7 +235,7 @@ def test_optimum__a_body_finds_the_nodes_it_was_turned_to(backend: str, interpol
     places = (body @ rotations.matrices(np.array([pose]))[0].T).round().astype(int) + 5
     values = np.zeros((11, 11, 11))
     values[tuple(places.T)] = 2.5
-    search = Search(rotations, center=(5.0, 5.0, 5.0))
+    search = PoseSearch(rotations, center=(5.0, 5.0, 5.0))
     poses = searcher(backend, unit_field(values, interpolation=interpolation), search).best(
         Ligands.plain([body])
     )
@@ -249,7 +251,7 @@ def test_optimum__a_weighted_body_points_along_a_constant_slope(backend: str) ->
     body, weights = rng.normal(0, 2, (12, 3)), rng.integers(0, 5, (12, 1)).astype(float)
     body -= body.mean(axis=0)
     ligands = Ligands(body, np.array([0, 12]), np.zeros((12, 1), np.int32), weights)
-    search = Search(EulerRotations(10), center=(9.5, 9.5, 9.5))
+    search = PoseSearch(EulerRotations(10), center=(9.5, 9.5, 9.5))
     poses = searcher(backend, unit_field(nodes @ slope), search).best(ligands)
     most = np.linalg.norm(slope) * np.linalg.norm((weights * body).sum(axis=0))
     reached = poses.score[0] - weights.sum() * slope.sum() * 9.5
@@ -261,7 +263,7 @@ def test_shifts__bring_a_body_to_its_place(backend: str) -> None:
     body = np.array([[0, 0, 0], [3, 0, 0], [0, 2, 0], [-1, -2, 1], [-2, 0, -1]], float)
     values = np.zeros((11, 11, 11))
     values[tuple(np.add(body, (5, 6, 4)).astype(int).T)] = 1
-    search = Search(IDENTITY, Shifts(1, 1), center=(5.0, 5.0, 5.0))
+    search = PoseSearch(IDENTITY, Shifts(1, 1), center=(5.0, 5.0, 5.0))
     poses = searcher(backend, unit_field(values), search).best(Ligands.plain([body]))
     assert poses.score[0] == 5
     assert search.placements(poses.pose)[1].tolist() == [[0, 1, -1]]
@@ -276,22 +278,22 @@ def test_ties__go_to_the_lowest_index(backend: str, outside: Any, interpolation:
     flat = unit_field(np.full((5, 5, 5), 0.1), **rules)
     body = rng.normal(0, 0.3, (7, 3)) + 2
     alone = rng.normal(0, 0.3, (1, 3)) + 2
-    search = Search(EulerRotations(30))
+    search = PoseSearch(EulerRotations(30))
     poses = searcher(backend, flat, search).best(Ligands.plain([body, alone]))
     assert poses.pose.tolist() == [0, 0]
-    lost = Search(EulerRotations(30), center=(1000.0, 0.0, 0.0))
+    lost = PoseSearch(EulerRotations(30), center=(1000.0, 0.0, 0.0))
     field = unit_field(rng.normal(size=(5, 5, 5)), **rules)
     poses = searcher(backend, field, lost).best(Ligands.plain([body]))
     if outside == "zero":
         assert (poses.pose.tolist(), poses.score.tolist()) == ([0], [0.0])
-    assert_same(poses, reference.Searcher(field, lost).best(Ligands.plain([body])))
+    assert_same(poses, reference.PoseSearcher(field, lost).best(Ligands.plain([body])))
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_top__poses_are_apart_and_in_order(backend: str) -> None:
     rng = np.random.default_rng(9)
     field, ligands = random_field(rng), random_ligands(rng, [10, 2])
-    search = Search(EulerRotations(30), Shifts(0.5, 0.5), top=6, min_rmsd=1.5)
+    search = PoseSearch(EulerRotations(30), Shifts(0.5, 0.5), top=6, min_rmsd=1.5)
     poses = searcher(backend, field, search).best(ligands)
     borders = np.cumsum(ligands.sizes[poses.ligand])[:-1]
     atoms = np.split(placed(ligands, search, poses), borders)
@@ -308,9 +310,9 @@ def test_top__poses_are_apart_and_in_order(backend: str) -> None:
 def test_top__there_are_fewer_where_no_more_are_apart(backend: str) -> None:
     rng = np.random.default_rng(10)
     field, ligands = random_field(rng), random_ligands(rng, [10, 1])
-    few = searcher(backend, field, Search(EulerRotations(90), top=99)).best(ligands)
+    few = searcher(backend, field, PoseSearch(EulerRotations(90), top=99)).best(ligands)
     assert np.bincount(few.ligand).tolist() == [24, 24]
-    apart = Search(EulerRotations(90), top=99, min_rmsd=1e-3)
+    apart = PoseSearch(EulerRotations(90), top=99, min_rmsd=1e-3)
     assert np.bincount(searcher(backend, field, apart).best(ligands).ligand).tolist() == [24, 1]
 
 
@@ -319,7 +321,7 @@ def test_top__there_are_fewer_where_no_more_are_apart(backend: str) -> None:
 def test_top__every_rotation_is_there_once(backend: str, precision: float, different: int) -> None:
     """Rotations are told apart by places of the atoms, which no two poses have in common."""
     rng = np.random.default_rng(13)
-    ligands, search = random_ligands(rng, [9]), Search(EulerRotations(precision), top=999)
+    ligands, search = random_ligands(rng, [9]), PoseSearch(EulerRotations(precision), top=999)
     poses = searcher(backend, random_field(rng), search).best(ligands)
     atoms = placed(ligands, search, poses).reshape(len(poses), -1)
     assert len(poses) == len(np.unique(atoms.round(6) + 0.0, axis=0)) == different
@@ -338,7 +340,7 @@ def test_top__poses_exactly_as_far_apart_as_asked_are_apart(backend: str, apart:
 def test_nothing__to_search_gives_no_poses(backend: str) -> None:
     rng = np.random.default_rng(11)
     field, ligands = random_field(rng), random_ligands(rng, [3])
-    docking = searcher(backend, field, Search(EulerRotations(90)))
+    docking = searcher(backend, field, PoseSearch(EulerRotations(90)))
     assert len(docking.best(ligands, range(5, 5))) == 0
     assert len(docking.best(ligands[0:0])) == 0
     assert len(docking.best(ligands, range(3, 4))) == 1
@@ -348,7 +350,7 @@ def test_nothing__to_search_gives_no_poses(backend: str) -> None:
 def test_distance__is_that_of_the_atoms(seed: int) -> None:
     rng = np.random.default_rng(seed)
     ligands = random_ligands(rng, [int(rng.integers(1, 9))])
-    search = Search(EulerRotations(50), Shifts(1, 1))
+    search = PoseSearch(EulerRotations(50), Shifts(1, 1))
     poses = rng.integers(0, search.count, 2)
     matrices, shifts = search.placements(poses)
     one, other = (ligands.relative @ m.T + s for m, s in zip(matrices, shifts, strict=True))
@@ -424,20 +426,20 @@ def test_ligands__refuse_what_they_cannot_be(change: dict[str, Any], match: str)
 
 
 def test_search__refuses_more_poses_than_have_a_number() -> None:
-    Search(EulerRotations(360 / 2**20))
+    PoseSearch(EulerRotations(360 / 2**20))
     with pytest.raises(ValueError, match=r"\d+ poses; fewer than 2\^63 are possible"):
-        Search(EulerRotations(1e-5))
+        PoseSearch(EulerRotations(1e-5))
     with pytest.raises(ValueError, match="fewer than 2"):
-        Search(EulerRotations(0.01), Shifts(100, 0.1))
+        PoseSearch(EulerRotations(0.01), Shifts(100, 0.1))
     with pytest.raises(ValueError, match="top = 0"):
-        Search(IDENTITY, top=0)
+        PoseSearch(IDENTITY, top=0)
     with pytest.raises(ValueError, match="min_rmsd = nan"):
-        Search(IDENTITY, min_rmsd=math.nan)
+        PoseSearch(IDENTITY, min_rmsd=math.nan)
 
 
 @pytest.mark.parametrize("backend", FAST)
 def test_best__refuses_channels_and_spans_that_are_not_there(backend: str) -> None:
-    docking = searcher(backend, field_of(), Search(EulerRotations(90)))
+    docking = searcher(backend, field_of(), PoseSearch(EulerRotations(90)))
     with pytest.raises(ValueError, match="not among the 1 of the field"):
         docking.best(ligands_of(channels=np.ones((2, 1), np.int32)))
     with pytest.raises(ValueError, match=r"range\(0, 99\) is no part of range\(0, 32\)"):

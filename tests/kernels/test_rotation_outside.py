@@ -13,7 +13,7 @@ from multigpu.kernels.rotation import (
     Field,
     Ligands,
     ListedRotations,
-    Search,
+    PoseSearch,
     reference,
 )
 
@@ -46,7 +46,7 @@ def test_penalty__is_that_of_autodock(backend: str, interpolation: Any) -> None:
     channels = np.tile(np.array([0, 1], np.int32), (len(ways), 1))
     weights = np.tile([1.0, charge], (len(ways), 1))
     ligands = Ligands(CENTER + ways, np.arange(len(ways) + 1), channels, weights)
-    searcher = module_of(backend).Searcher(small_grid(2, interpolation), Search(AS_IT_IS))
+    searcher = module_of(backend).PoseSearcher(small_grid(2, interpolation), PoseSearch(AS_IT_IS))
     inside = 2 + charge * 0.25
     expected = [inside, -16_000.0, -2_560.0, -625_000.0, inside]
     np.testing.assert_allclose(searcher.best(ligands).score, expected, rtol=1e-12)
@@ -58,19 +58,19 @@ def test_penalty__is_none_for_atoms_that_score_nothing(backend: str) -> None:
     places = CENTER + np.array([[0, 0, 0], [0, 0, 4.0]])
     weights = np.array([[1.0], [0.0]])
     ligands = Ligands(places, np.array([0, 2]), np.zeros((2, 1), np.int32), weights)
-    search = Search(AS_IT_IS)
-    assert module_of(backend).Searcher(small_grid(1), search).best(ligands).score == 2
+    search = PoseSearch(AS_IT_IS)
+    assert module_of(backend).PoseSearcher(small_grid(1), search).best(ligands).score == 2
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_penalty__keeps_a_body_inside(backend: str) -> None:
     """Clamped, a rod scores as well across the grid as along it."""
     rod = CENTER + np.linspace(-2.3, 2.3, 9)[:, None] * [1, 0, 0]
-    ligands, search = Ligands.plain([rod]), Search(EulerRotations(90))
+    ligands, search = Ligands.plain([rod]), PoseSearch(EulerRotations(90))
     module = module_of(backend)
-    clamped = module.Searcher(small_grid(1, outside="clamp"), search).best(ligands)
+    clamped = module.PoseSearcher(small_grid(1, outside="clamp"), search).best(ligands)
     assert (clamped.pose.tolist(), clamped.score.tolist()) == ([0], [18])
-    turned = module.Searcher(small_grid(1), search).best(ligands)
+    turned = module.PoseSearcher(small_grid(1), search).best(ligands)
     assert turned.score == 18
     along = search.placements(turned.pose)[0][0] @ [1, 0, 0]
     np.testing.assert_allclose(np.abs(along), [0, 0, 1], atol=1e-12)
@@ -85,8 +85,8 @@ def test_penalty__of_bodies_anywhere(backend: str, interpolation: Any, far: floa
     field = random_field(rng, 3, interpolation, "penalty", steep=True)
     ligands = random_ligands(rng, [9, 1, 20], 3, 2)
     center = field.origin + field.spacing * field.middle + (far, 0, 0)
-    search = Search(EulerRotations(60), center=tuple(center.tolist()), top=2)
-    found = module_of(backend).Searcher(field, search).best(ligands)
-    expected = reference.Searcher(field, search).best(ligands)
+    search = PoseSearch(EulerRotations(60), center=tuple(center.tolist()), top=2)
+    found = module_of(backend).PoseSearcher(field, search).best(ligands)
+    expected = reference.PoseSearcher(field, search).best(ligands)
     for column in ("ligand", "pose", "score"):
         np.testing.assert_array_equal(getattr(found, column), getattr(expected, column))

@@ -11,7 +11,7 @@ from multigpu.kernels.rotation import (
     EulerRotations,
     Field,
     Ligands,
-    Search,
+    PoseSearch,
     Shifts,
     reference,
     shortlist,
@@ -43,9 +43,9 @@ def count_scored(module: Any, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return scored
 
 
-def assert_right(module: Any, field: Field, ligands: Ligands, search: Search) -> int:
-    found = module.Searcher(field, search).best(ligands)
-    expected = reference.Searcher(field, search).best(ligands)
+def assert_right(module: Any, field: Field, ligands: Ligands, search: PoseSearch) -> int:
+    found = module.PoseSearcher(field, search).best(ligands)
+    expected = reference.PoseSearcher(field, search).best(ligands)
     for column in ("ligand", "pose", "score"):
         np.testing.assert_array_equal(getattr(found, column), getattr(expected, column))
     return len(found)
@@ -58,7 +58,7 @@ def test_search__of_shifts_scores_every_pose_once(
     """However many poses of a ligand are asked for."""
     rng = np.random.default_rng(1)
     scored = count_scored(module, monkeypatch)
-    search = Search(EulerRotations(60), Shifts(0.4, 0.4), top=top, min_rmsd=0.6)
+    search = PoseSearch(EulerRotations(60), Shifts(0.4, 0.4), top=top, min_rmsd=0.6)
     ligands = random_ligands(rng, [8, 3], 2, 2)
     field = random_field(rng, 2, outside="penalty", steep=True)
     assert assert_right(module, field, ligands, search) == 2 * top
@@ -77,7 +77,7 @@ def test_answer__does_not_depend_on_how_many_poses_are_listed(
     monkeypatch.setattr(shortlist, "AHEAD", 5)
     scored = count_scored(module, monkeypatch)
     field = random_field(rng, 1, interpolation, outside, steep=listed == 7)
-    search = Search(EulerRotations(60), Shifts(0.3, 0.3), top=6, min_rmsd=0.7)
+    search = PoseSearch(EulerRotations(60), Shifts(0.3, 0.3), top=6, min_rmsd=0.7)
     assert assert_right(module, field, random_ligands(rng, [9]), search) == 6
     passes = sum(scored) / search.stop
     assert 1 < passes <= 6 if listed == 1 else passes < 6
@@ -101,5 +101,5 @@ def test_search__takes_the_lowest_indices_where_all_poses_tie(
     monkeypatch.setattr(shortlist, "MOST_LISTED", 4)
     rng = np.random.default_rng(3)
     field = random_field(rng, outside="zero")
-    search = Search(EulerRotations(60), Shifts(0.3, 0.3), (900.0, 0.0, 0.0), 9, 0.5)
+    search = PoseSearch(EulerRotations(60), Shifts(0.3, 0.3), (900.0, 0.0, 0.0), 9, 0.5)
     assert assert_right(module, field, random_ligands(rng, [6]), search) == 9

@@ -12,7 +12,7 @@ from support.backends import DEVICES, backend_of
 from support.rotation_bounds import Bounds, bounds_of
 from support.rotation_cases import golden_case, hair_splitting_case, random_field, random_ligands
 
-from multigpu.kernels.rotation import EulerRotations, Field, Ligands, Poses, Search, reference
+from multigpu.kernels.rotation import EulerRotations, Field, Ligands, Poses, PoseSearch, reference
 from multigpu.kernels.rotation.bounds import LEAST, MOST
 from multigpu.kernels.rotation.types import split
 
@@ -38,7 +38,7 @@ def odd_ligands(rng: np.random.Generator, sizes: list[int], channels: int, terms
     return Ligands(plain.positions, plain.offsets, plain.channels, weights)
 
 
-def bounds_of_each(field: Field, ligands: Ligands, search: Search) -> list[Bounds]:
+def bounds_of_each(field: Field, ligands: Ligands, search: PoseSearch) -> list[Bounds]:
     return [bounds_of(field, ligands[i : i + 1], search) for i in range(len(ligands))]
 
 
@@ -68,10 +68,10 @@ def test_errors__are_those_of_the_proof(
     terms = int(rng.integers(1, 4))
     field = random_field(rng, 3, interpolation, outside, steep)
     ligands = odd_ligands(rng, [1, 40, 7, 12, 3], 3, terms)
-    search = Search(EulerRotations(90), center=center)
+    search = PoseSearch(EulerRotations(90), center=center)
     bounds = bounds_of_each(field, ligands, search)
     with cuda.cupy.cuda.Stream():
-        scores = cuda.Scores(cuda.Searcher(field, search), ligands, range(1), 1)
+        scores = cuda.Scores(cuda.PoseSearcher(field, search), ligands, range(1), 1)
         errors, tops = scores.errors.get(), scores.tops.get()
     expected = np.array([each.errors for each in bounds])
     assert np.isinf(expected).all() == (center in CENTERS[3:])
@@ -87,8 +87,8 @@ def test_thresholds__of_any_score(
     rng = np.random.default_rng([2, steep, CENTERS.index(center)])
     field = random_field(rng, 2, interpolation, outside, steep)
     ligands = odd_ligands(rng, [9, 30, 2], 2, 2)
-    search = Search(EulerRotations(90), center=center)
-    bounds, searcher = bounds_of_each(field, ligands, search), cuda.Searcher(field, search)
+    search = PoseSearch(EulerRotations(90), center=center)
+    bounds, searcher = bounds_of_each(field, ligands, search), cuda.PoseSearcher(field, search)
     highest = np.array([each.top for each in bounds])
     powers = rng.uniform(LEAST - 2, MOST - 2, (50, 3))
     powers[:25] = rng.uniform(LEAST - 2, 20, (25, 3))
@@ -112,10 +112,10 @@ def test_thresholds__of_any_score(
 
 
 def assert_rounds_are_right(
-    cuda: Any, field: Field, ligands: Ligands, search: Search, most: int, rounds: int
+    cuda: Any, field: Field, ligands: Ligands, search: PoseSearch, most: int, rounds: int
 ) -> None:
     """Thresholds after every part, with what the rounds before found struck out; the winners."""
-    bounds, searcher = bounds_of_each(field, ligands, search), cuda.Searcher(field, search)
+    bounds, searcher = bounds_of_each(field, ligands, search), cuda.PoseSearcher(field, search)
     taken = Poses.none()
     with cuda.cupy.cuda.Stream():
         scores = cuda.Scores(searcher, ligands, range(search.stop), most)
@@ -132,7 +132,7 @@ def assert_rounds_are_right(
                 greatest = np.maximum(greatest, decided.max(axis=1))
                 assert_close(scores.thresholds.get(), thresholds_of(bounds, greatest))
             taken = Poses.joined([taken, scores.winners()])
-    expected = reference.Searcher(field, replace(search, top=rounds)).best(ligands)
+    expected = reference.PoseSearcher(field, replace(search, top=rounds)).best(ligands)
     for column in ("ligand", "pose", "score"):
         np.testing.assert_array_equal(getattr(taken, column), getattr(expected, column))
 
@@ -144,7 +144,7 @@ def test_thresholds__of_every_part_of_a_round(
 ) -> None:
     rng = np.random.default_rng([3, most])
     field = random_field(rng, 2, interpolation, outside, steep)
-    search = Search(EulerRotations(45), min_rmsd=1.0)  # 256 poses
+    search = PoseSearch(EulerRotations(45), min_rmsd=1.0)  # 256 poses
     assert_rounds_are_right(cuda, field, odd_ligands(rng, [9, 17, 1], 2, 3), search, most, 3)
 
 
@@ -160,9 +160,9 @@ def test_thresholds__where_single_precision_cannot_tell(
 def test_thresholds__rule_nothing_out_where_nothing_is_decided(cuda: Any) -> None:
     rng = np.random.default_rng(5)
     field, ligands = random_field(rng, outside="zero"), random_ligands(rng, [4, 6])
-    far = Search(EulerRotations(90), center=(1e8, 0.0, 0.0))
+    far = PoseSearch(EulerRotations(90), center=(1e8, 0.0, 0.0))
     assert_rounds_are_right(cuda, field, ligands, far, 10, 1)
-    everything = Search(EulerRotations(90), min_rmsd=1e6)  # after the first round none is left
+    everything = PoseSearch(EulerRotations(90), min_rmsd=1e6)  # after the first round none is left
     assert_rounds_are_right(cuda, field, ligands, everything, 10, 2)
 
 

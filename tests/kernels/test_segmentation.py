@@ -20,7 +20,7 @@ from support.nvrtc import ARCHITECTURES, compile_cubin
 from multigpu.kernels.device.sources import source
 from multigpu.kernels.segmentation import (
     Segmentation,
-    Segments,
+    SegmentedTracks,
     TrackError,
     cpu,
     reference,
@@ -51,17 +51,19 @@ def tracks(*lengths: int) -> Any:
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
 
-def borders(segments: Segments) -> list[tuple[int, int, int]]:
+def borders(segments: SegmentedTracks) -> list[tuple[int, int, int]]:
     columns = (segments.track.tolist(), segments.start.tolist(), segments.end.tolist())
     return list(zip(*columns, strict=True))
 
 
-def assert_same(got: Segments, expected: Segments) -> None:
+def assert_same(got: SegmentedTracks, expected: SegmentedTracks) -> None:
     assert borders(got) == borders(expected)
     np.testing.assert_allclose(got.mean, expected.mean, rtol=1e-12, atol=1e-12)
     np.testing.assert_array_equal(got.median, expected.median)
     assert got.notes == expected.notes
-    for name, dtype in zip(Segments.__annotations__, ("i8", "i8", "i8", "f8", "f8"), strict=False):
+    for name, dtype in zip(
+        SegmentedTracks.__annotations__, ("i8", "i8", "i8", "f8", "f8"), strict=False
+    ):
         assert getattr(got, name).dtype == dtype
 
 
@@ -89,7 +91,7 @@ def ties(rng: np.random.Generator, n: int) -> Any:
     return np.where(rng.random(n) < rng.choice([0, 0.2, 0.7]), rng.choice(TIED[-6:], n), runs)
 
 
-def assert_same_bits(got: Segments, expected: Segments) -> None:
+def assert_same_bits(got: SegmentedTracks, expected: SegmentedTracks) -> None:
     assert borders(got) == borders(expected)
     for name in ("mean", "median"):
         ours, theirs = (getattr(each, name).view(np.int64) for each in (got, expected))

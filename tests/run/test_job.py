@@ -22,7 +22,7 @@ from multigpu.formats.sequences import fastq
 from multigpu.formats.storage import sources
 from multigpu.run import options as run_options
 from multigpu.run.job import KEPT, Job, deployment
-from multigpu.run.options import MOST, Lanes, RunOptions
+from multigpu.run.options import MOST, GpuLanes, RunOptions
 from multigpu.workloads.cnv.options import COPY_NUMBER_LANES
 from multigpu.workloads.dock.options import DockOptions, docking_lanes
 from multigpu.workloads.scan.options import SCAN_LANES, SCAN_RATE, scan_lanes
@@ -318,7 +318,7 @@ def test_cupy__that_cannot_be_imported_leaves_the_cpu(
     gpus: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(memory, "cupy_problem", lambda: "CuPy cannot be imported (libcudart)")
-    job = Job(RunOptions(gpus=gpus), Lanes(2), devices=(gpu(0, 70 << 30),))
+    job = Job(RunOptions(gpus=gpus), GpuLanes(2), devices=(gpu(0, 70 << 30),))
     with ExitStack() as stack:
         if gpus == "all":
             with pytest.raises(UsageError, match=r"^GPUs cannot be used: CuPy cannot be imported"):

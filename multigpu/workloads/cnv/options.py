@@ -10,7 +10,7 @@ from typing import Any, Literal, Self, get_args
 
 from multigpu.cluster.deploy.threads_or_processes import WorkEstimate
 from multigpu.errors import InputError, UsageError, quoted
-from multigpu.run.options import Lanes
+from multigpu.run.options import GpuLanes
 from multigpu.run.values import abbreviate, check_choice, number, whole
 from multigpu.workloads.cnv.output.colours import Colours
 
@@ -59,14 +59,14 @@ RANGES = {
 }
 
 # Chromosomes: three compute. Worker processes read others meanwhile, call and send them.
-COPY_NUMBER_LANES = Lanes(5, alone=3)
+COPY_NUMBER_LANES = GpuLanes(5, alone=3)
 BYTES_PER_SECOND = 1e9  # of counts, on one GPU; to read them takes as long
 GPUS_KEPT_BUSY = 2  # by threads of one process
 GENOME, BED_LINE = 3_100_000_000, 24  # bases of a human genome; bytes of a line, about
 SHOWN_REGIONS = 10  # CNV regions with figures of their own
 
 
-def copy_number_lanes(size: int) -> Lanes:
+def copy_number_lanes(size: int) -> GpuLanes:
     """Return the lanes of calling copy numbers in `size` bytes of counts."""
     seconds = size / BYTES_PER_SECOND
     estimate = WorkEstimate(seconds=seconds, gpus_kept_busy=GPUS_KEPT_BUSY, reading=seconds)

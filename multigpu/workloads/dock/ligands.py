@@ -27,7 +27,7 @@ from multigpu.formats.names import name_problem
 from multigpu.formats.storage.sources import Source, suffix_of
 from multigpu.formats.storage.stored_streams import STDIN
 from multigpu.formats.tables.texts import Texts, replace_undecodable
-from multigpu.kernels.rotation import Ligands, Search, energy_terms
+from multigpu.kernels.rotation import Ligands, PoseSearch, energy_terms
 from multigpu.workloads.dock.options import Fragments
 from multigpu.workloads.dock.output.error_table import Skipped, one_line
 
@@ -120,7 +120,7 @@ class LigandLoader:
 
     sources: Sequence[Source]
     types: tuple[str, ...]
-    search: Search
+    search: PoseSearch
     pose_format: str | None = None
     report: int = 0
     allow_flat: bool = False

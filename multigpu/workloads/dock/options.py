@@ -6,7 +6,7 @@ from typing import Literal
 
 from multigpu.cluster.deploy.threads_or_processes import WorkEstimate
 from multigpu.errors import UsageError
-from multigpu.run.options import MOST, Lanes
+from multigpu.run.options import MOST, GpuLanes
 from multigpu.run.values import check_choice, convert_fields, number, numbers, path_of, whole
 
 Outside = Literal["clamp", "zero", "penalty"]
@@ -103,7 +103,7 @@ class DockOptions:
         return rotations * side * side * side
 
 
-def docking_lanes(options: DockOptions, text_bytes: int) -> Lanes:
+def docking_lanes(options: DockOptions, text_bytes: int) -> GpuLanes:
     """Return the lanes of docking ligands with `text_bytes` of text.
 
     One process keeps as many GPUs busy as it reads and writes ligands for.
@@ -111,4 +111,4 @@ def docking_lanes(options: DockOptions, text_bytes: int) -> Lanes:
     computing = options.poses / POSE_RATE
     busy = int(min(MOST, max(1, computing / LIGAND_SECONDS)))
     seconds = text_bytes / LIGAND_BYTES * max(computing, LIGAND_SECONDS)
-    return Lanes(MOST_LANES, estimate=WorkEstimate(seconds=seconds, gpus_kept_busy=busy))
+    return GpuLanes(MOST_LANES, estimate=WorkEstimate(seconds=seconds, gpus_kept_busy=busy))

@@ -16,7 +16,7 @@ from multigpu.kernels.rotation import (
     EulerRotations,
     Field,
     Poses,
-    Search,
+    PoseSearch,
     atoms_of,
     placed,
     quaternions,
@@ -43,7 +43,7 @@ class DockedPoses:
 
     loaded: LoadedLigands
     field: Field
-    search: Search
+    search: PoseSearch
     found: Poses
 
     @cached_property

@@ -7,7 +7,7 @@ from functools import cached_property
 from multigpu.formats.molecules.ligands import LIGANDS
 from multigpu.formats.molecules.pockets import Vector
 from multigpu.formats.storage.sources import check_stdin, expand, plain_bytes
-from multigpu.run.options import Lanes, RunOptions
+from multigpu.run.options import GpuLanes, RunOptions
 from multigpu.workloads.dock.options import DockOptions, docking_lanes
 
 COMPRESSION = 4  # bytes of text in a byte of a compressed file, about
@@ -40,7 +40,7 @@ class DockRequest:
         object.__setattr__(self, "ligands", tuple(expand(self.ligands, LIGANDS)))
 
     @cached_property
-    def lanes(self) -> Lanes:
+    def lanes(self) -> GpuLanes:
         """Lanes of the job, by the size of its input."""
         return docking_lanes(self.options, plain_bytes(self.ligands, LIGANDS, COMPRESSION))
 

@@ -216,10 +216,10 @@ def _open_searcher(place: Place, workload: DockWorkload) -> Searcher:
     if place.gpu is None:
         from multigpu.kernels.rotation import cpu
 
-        return cpu.Searcher(field, search)
+        return cpu.PoseSearcher(field, search)
     import cupy
 
     from multigpu.kernels.rotation import cuda
 
     with cupy.cuda.Device(place.gpu):
-        return cuda.Searcher(field, search, workload.scores)
+        return cuda.PoseSearcher(field, search, workload.scores)
