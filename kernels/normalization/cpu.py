@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.compiled.parallel import over_spans
-from multigpu.kernels.normalization import factors
-from multigpu.kernels.normalization.ascending import Ascending
+from multigpu.kernels.normalization import density, factors
 from multigpu.kernels.normalization.spectrum import Spectral, Spectrum
 from multigpu.kernels.normalization.types import Floats, Mask, Normalization, SizeFactors, checked
 
@@ -36,7 +35,7 @@ def size_factors(
 def coverages(counts: NDArray[Any], threads: int = 1) -> Floats:
     """Return what `reference.coverages` does."""
     counts = contiguous(checked(counts))
-    spectra = _spectra(counts, np.ones(len(counts), bool), range(counts.shape[1]), threads)
+    spectra = spectra_of(counts, np.ones(len(counts), bool), range(counts.shape[1]), threads)
     means = [each.mean_between(each.quantile(0.05), each.quantile(0.95)) for each in spectra]
     return np.array(means) / np.median(means)
 
@@ -67,7 +66,7 @@ class CohortCounts:
     ) -> float:
         parts: list[Spectrum] = []
         for block, row in zip(blocks, factors, strict=True):
-            spectra = _spectra(self._counts[block], rows[block], samples, self._threads)
+            spectra = spectra_of(self._counts[block], rows[block], samples, self._threads)
             parts += [each.scaled(row[k]) for k, each in zip(samples, spectra, strict=True)]
         return Spectrum.together(parts).quantile(0.5)
 
@@ -87,7 +86,7 @@ class ChromosomeStatistics(Spectral):
 
     @cached_property
     def spectra(self) -> Sequence[Spectrum]:
-        return _spectra(self._counts, self._used, self._samples, self._threads)
+        return spectra_of(self._counts, self._used, self._samples, self._threads)
 
     def used(self) -> Mask:
         return self._used
@@ -106,7 +105,7 @@ class ChromosomeStatistics(Spectral):
 
         over_spans(work, len(rows), self._threads, LEAST_SPAN)
         ratios.sort()
-        return Ascending(ratios).mode()
+        return density.mode_of_sorted(ratios)
 
 
 def contiguous(counts: NDArray[Any]) -> NDArray[Any]:
@@ -132,7 +131,7 @@ def _part_sums(counts: NDArray[Any], rows: Mask, samples: NDArray[Any], threads:
     return out
 
 
-def _spectra(
+def spectra_of(
     counts: NDArray[Any], rows: Mask, samples: Iterable[int], threads: int
 ) -> list[Spectrum]:
     """Return the spectrum of each sample in the regions where `rows` is true."""

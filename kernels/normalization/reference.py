@@ -122,4 +122,4 @@ class ChromosomeStatistics:
     def dispersion(self, factors: Floats) -> float:
         scaled = self._used * factors
         ratios = np.sort(scaled.var(axis=1, ddof=1) / scaled.mean(axis=1))
-        return density.mode_of_sorted(ratios, float(ratios.std(ddof=1)))
+        return density.mode_of_sorted(ratios)

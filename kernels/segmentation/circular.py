@@ -40,17 +40,6 @@ class ArcBuffers(NamedTuple):
     state: State  # [1] of the random numbers
 
 
-class CircularRules(NamedTuple):
-    """`Circular` as Numba takes it."""
-
-    alpha: float
-    permutations: int
-    min_width: int
-    short: int
-    large: int
-    early: float
-
-
 def edges(x: Floats, options: Circular) -> NDArray[np.int64]:
     """int64[segments + 1]: where segments begin, and the end of the last one. x is finite."""
     n = len(x)
@@ -58,14 +47,13 @@ def edges(x: Floats, options: Circular) -> NDArray[np.int64]:
     room.state[0] = _seed(options.seed, n, n)
     blurred = np.empty(n)
     _blur(x, options.noise, room.state, blurred)
-    rules = CircularRules(*(getattr(options, name) for name in CircularRules._fields))
     found, waiting = {0, n}, [(0, n)] if n else []
     while waiting:
         begin, stop = waiting.pop()
         if not np.ptp(blurred[begin:stop]):
             continue
         room.state[0] = _seed(options.seed, begin, stop)
-        cuts = [begin + cut for cut in _change(blurred[begin:stop], rules, room) if cut]
+        cuts = [begin + cut for cut in _change(blurred[begin:stop], options, room)]
         found.update(cuts)
         waiting += pairwise([begin, *cuts, stop]) if cuts else ()
     return np.array(sorted(found), np.int64)
@@ -101,26 +89,26 @@ def _blur(x, noise, state, out):  # type: ignore[no-untyped-def]
 # ---- one segment ------------------------------------------------------------------------------
 
 
-@jit_no_alloc
-def _change(x, rules, room):  # type: ignore[no-untyped-def]
-    """Return one or two positions where a segment is cut, ascending; 0 for none."""
-    n, width = len(x), rules.min_width
+def _change(x: Floats, options: Circular, room: ArcBuffers) -> list[int]:
+    """Return the one or two positions where a segment is cut, ascending; none for no change."""
+    n, width = len(x), options.min_width
     if n < 2 * width:
-        return 0, 0
+        return []
     spread = _center(x, room)
     _close(room, n, width, n // 2)
     largest, length = _largest_of_all(room, n, width)
+    if largest <= 0.0:
+        return []
     start = _where(room.sums, n, length, largest)
-    other = (start + length) % n
-    if largest <= 0.0 or not _is_change(largest, spread, n, rules, room):
-        return 0, 0
+    first, second = sorted((start, (start + length) % n))
+    if not _is_change(largest, spread, n, options, room):
+        return []
     # A cut is kept where both sides differ; at 0 is none.
-    first, second = min(start, other), max(start, other)
-    if first and not _differ(x, 0, first, second, rules, room):
-        first = 0
-    if not _differ(x, first, second, n, rules, room):
-        second = 0
-    return (first, second) if first else (second, 0)
+    tests = (options.alpha, options.permutations, options.early, room)
+    cuts = [first] if first and _differ(x, 0, first, second, *tests) else []
+    if _differ(x, cuts[0] if cuts else 0, second, n, *tests):
+        cuts.append(second)
+    return cuts
 
 
 @jit_no_alloc
@@ -218,89 +206,77 @@ def _where(sums, n, length, z2):  # type: ignore[no-untyped-def]
     return 0
 
 
-@jit_no_alloc
-def _is_change(z2, spread, n, rules, room):  # type: ignore[no-untyped-def]
-    """Whether the largest arc of the values in the room is one of a real change."""
-    longest, allowed = n // 2, rules.alpha
-    if n >= rules.large:
-        longest = rules.short
-        rest = max(spread - z2, 1e-12 * spread) / (n - 2)
+def _is_change(z2: float, spread: float, n: int, options: Circular, room: ArcBuffers) -> bool:
+    """Whether the largest arc of the values in the buffers is one of a real change."""
+    longest, allowed = n // 2, options.alpha
+    if n >= options.large:
+        longest = options.short
+        rest = max(spread - z2, 1e-12 * spread, 1e-300) / (n - 2)
         allowed -= _long_tail(math.sqrt(z2 / rest), n, longest)
         if allowed <= 0.0:
             return False
-        if _bound(room.values, n, rules.min_width, longest) < EQUAL * z2:
+        room.values[:n].sort()
+        if _bound(room.values[:n], options.min_width, longest) < EQUAL * z2:
             return True
+    tests = (allowed, options.permutations, options.early, room)
+    return bool(_is_seldom_reached(z2, n, options.min_width, longest, *tests))
+
+
+def _bound(ordered: Floats, shortest: int, longest: int) -> float:
+    """Return a Z² that no short arc of ascending values exceeds in any order of them."""
+    n, lengths = len(ordered), np.arange(1, longest + 1)
+    low, high = ordered[:longest].cumsum(), ordered[::-1][:longest].cumsum()
+    difference = np.maximum(-low, high)
+    z2 = difference * difference * n / (lengths * (n - lengths))
+    return float(z2[shortest - 1 :].max(initial=0.0))
+
+
+@jit_no_alloc
+def _is_seldom_reached(  # type: ignore[no-untyped-def]
+    z2, n, shortest, longest, allowed, permutations, early, room
+):
+    """Whether the largest Z² of permuted values is seldom as large."""
     larger = 0
-    for done in range(1, rules.permutations + 1):
+    for done in range(1, permutations + 1):
         _shuffle(room.values, n, n, room.state)
         _close(room, n, 0, longest)
-        larger += _largest_arc(room, n, rules.min_width, longest)[0] >= EQUAL * z2
-        if larger > allowed * rules.permutations:
+        larger += _largest_arc(room, n, shortest, longest)[0] >= EQUAL * z2
+        if larger > allowed * permutations:
             return False
-        if _may_stop(larger, done, allowed, rules):
+        if _may_stop(larger, done, allowed, permutations, early):
             return True
     return True
 
 
 @jit_no_alloc
-def _may_stop(larger, done, allowed, rules):  # type: ignore[no-untyped-def]
+def _may_stop(larger, done, allowed, permutations, early):  # type: ignore[no-untyped-def]
     """Whether so few were larger that a p value above `allowed` is out of the question.
 
     Asked at 64, 128, 256 ... permutations; all answers together err with a chance of `early`.
     """
     if done < FIRST_LOOK or done & (done - 1):
         return False
-    looks = 1.0 + math.log2(rules.permutations / FIRST_LOOK)
+    looks = 1.0 + math.log2(permutations / FIRST_LOOK)
     chance = 0.0
     for k in range(larger + 1):
         ways = math.lgamma(done + 1.0) - math.lgamma(k + 1.0) - math.lgamma(done - k + 1.0)
         chance += math.exp(ways + k * math.log(allowed) + (done - k) * math.log1p(-allowed))
-    return chance <= rules.early / looks
+    return chance <= early / looks
 
 
 @jit_no_alloc
-def _bound(values, n, shortest, longest):  # type: ignore[no-untyped-def]
-    """No order of the values has a larger Z² of a short arc; the values are put in order."""
-    _sort(values, n)
-    low = high = best = 0.0
-    for length in range(1, longest + 1):
-        low += values[length - 1]
-        high += values[n - length]
-        if length >= shortest:
-            difference = max(-low, high)
-            best = max(best, difference * difference * n / (length * (n - length)))
-    return best
-
-
-@jit_no_alloc
-def _sort(values, n):  # type: ignore[no-untyped-def]
-    """Put the first n values in order (Shell's sort, with Knuth's gaps)."""
-    gap = 1
-    while gap < n:
-        gap = 3 * gap + 1
-    while gap > 1:
-        gap //= 3
-        for i in range(gap, n):
-            value, j = values[i], i
-            while j >= gap and values[j - gap] > value:
-                values[j] = values[j - gap]
-                j -= gap
-            values[j] = value
-
-
-@jit_no_alloc
-def _differ(x, begin, middle, stop, rules, room):  # type: ignore[no-untyped-def]
+def _differ(x, begin, middle, stop, allowed, permutations, early, room):  # type: ignore[no-untyped-def]
     """Whether two neighbouring pieces have other means, by permutations."""
     n, left = stop - begin, middle - begin
     _center(x[begin:stop], room)
     smaller = min(left, n - left)
     real, larger = _sum_of(room.values, 0, left), 0
-    for done in range(1, rules.permutations + 1):
+    for done in range(1, permutations + 1):
         _shuffle(room.values, n, smaller, room.state)
         larger += abs(_sum_of(room.values, n - smaller, n)) >= EQUAL * abs(real)
-        if larger > rules.alpha * rules.permutations:
+        if larger > allowed * permutations:
             return False
-        if _may_stop(larger, done, rules.alpha, rules):
+        if _may_stop(larger, done, allowed, permutations, early):
             return True
     return True
 

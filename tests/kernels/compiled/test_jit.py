@@ -14,7 +14,7 @@ from numba.core import config
 
 from multigpu.kernels.compiled import jit, version
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 CALLEE = (
     "from multigpu.kernels.compiled.jit import jit\n\nOFFSET = {offset}\n\n"
     "@jit\ndef step(x):\n    return x + OFFSET\n"

@@ -11,7 +11,7 @@ from multigpu.kernels.device.sources import source
 from multigpu.kernels.rotation.bounds import KAPPAS, LEAST, SHORTFALLS, SLACK
 from multigpu.kernels.rotation.types import PENALTY
 
-FOLDER = Path(__file__).resolve().parents[2] / "kernels" / "rotation"
+FOLDER = Path(__file__).resolve().parents[3] / "kernels" / "rotation"
 OUTSIDE = (
     {"ENDS": 0, "PENALTY": 0.0},
     {"ENDS": 1, "PENALTY": 0.0},

@@ -15,7 +15,7 @@ import pytest
 
 from multigpu.kernels.compiled import caches
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 
 
