@@ -292,12 +292,8 @@ class Job:
     def _outcomes(
         self, crew: Crew, workload: Workload[S, P], spans: Iterator[S], plan: dict[str, Any]
     ) -> Iterator[Outcome[P]]:
-        journal = self._journal
-        before: Iterator[Outcome[P]] = iter(())
-        if journal is not None:
-            before = journal_outcomes(journal, workload, self.emit)
-            if not self.in_process:  # worker processes may start meanwhile
-                yield from before
+        if self._journal is not None:  # worker processes may start meanwhile
+            yield from journal_outcomes(self._journal, workload, self.emit)
         workers = crew.workers()
         present = sorted(workers.present())  # may change the number of threads
         plan = {"chunks": self.chunks, "threads": workers.threads, **plan, "workers": present}
@@ -306,12 +302,11 @@ class Job:
             workers,
             workload,
             spans,
-            journal=journal,
+            journal=self._journal,
             chunks=self.chunks,
             cpu_fallback=self.run.cpu_fallback,
             chunk_timeout=self.run.chunk_timeout,
             tell=self.emit,
-            before=before,
         )
 
     def emit(self, event: Event) -> None:

@@ -19,7 +19,6 @@ from multigpu.cluster.deploy.deployment import Deployment
 from multigpu.cluster.deploy.worker_processes import LOOPBACK
 from multigpu.cluster.engine.codec import Codec
 from multigpu.cluster.engine.dispatch import LINE_PER_THREAD, dispatch
-from multigpu.cluster.engine.events import Event
 from multigpu.cluster.engine.journal import Journal
 from multigpu.cluster.errors import DeviceFailed, Failure, Unfit, UsageError, WorkerDied
 from multigpu.cluster.workers import worker
@@ -129,24 +128,6 @@ def test_dispatch__keeps_all_threads_busy(local: LocalWorkers) -> None:
     meeting = threading.Barrier(3)
     step = {("compute", number): lambda: meeting.wait(30) for number in range(9)}
     assert parts(dispatch(local, Toy("busy", step), range(9))) == squares(9)
-
-
-def test_dispatch__workers_have_begun_when_what_was_done_before_is_given_out(
-    any_workers: Workers,
-) -> None:
-    started = threading.Event()
-    done = [Outcome((number, "done before")) for number in range(50)]
-
-    def before() -> Iterator[Outcome[Part]]:
-        assert started.is_set()
-        yield from done
-
-    def tell(event: Event) -> None:
-        if event.name == "started":
-            started.set()
-
-    found = parts(dispatch(any_workers, Toy("before"), range(30), tell=tell, before=before()))
-    assert found == [outcome.part for outcome in done] + squares(30)
 
 
 def test_dispatch__left_early_cancels_what_waits(local: LocalWorkers) -> None:

@@ -66,10 +66,9 @@ def test_resume__that_fails_before_the_first_part_was_read_keeps_the_journal(
 
 
 @pytest.mark.parametrize("processes", [0, 2])
-def test_resume__threads_at_hand_compute_while_the_journal_is_read(
+def test_resume__gives_what_the_journal_has_before_it_computes(
     tmp_path: Path, processes: int
 ) -> None:
-    """Worker processes may take as long to come as it takes."""
     (tmp_path / "reads.fq").write_text(READS)
     (tmp_path / "signatures.fa").write_text(">s\nGTTTGA\n")
 
@@ -88,8 +87,7 @@ def test_resume__threads_at_hand_compute_while_the_journal_is_read(
     assert again.to_table().num_rows == 200
     assert told.count("resumed") >= 9
     first, last_resumed = told.index("started"), len(told) - told[::-1].index("resumed") - 1
-    assert (first < told.index("resumed")) == (not processes)
-    assert (first > last_resumed) == bool(processes)
+    assert first > last_resumed
 
 
 def test_run__that_fails_before_it_began_leaves_no_journal(scan: Any, tmp_path: Path) -> None:

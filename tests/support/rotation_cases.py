@@ -13,11 +13,13 @@ from multigpu.kernels.rotation import (
     Field,
     Ligands,
     ListedRotations,
+    Poses,
     PoseSearch,
     Shifts,
     energy_channels,
     energy_terms,
     near_uniform,
+    reference,
 )
 
 Array = NDArray[Any]
@@ -144,3 +146,18 @@ def poses_on_the_border(apart: float) -> tuple[Field, PoseSearch]:
     shifts = Shifts(apart, apart)
     search = PoseSearch(ListedRotations(turn), shifts, top=99, min_rmsd=apart)
     return random_field(np.random.default_rng(10)), search
+
+
+def assert_same(found: Poses, expected: Poses) -> None:
+    """Compare to the last bit."""
+    for column in ("ligand", "pose", "score"):
+        np.testing.assert_array_equal(getattr(found, column), getattr(expected, column), column)
+
+
+def assert_right(
+    module: Any, field: Field, ligands: Ligands, search: PoseSearch, span: range | None = None
+) -> int:
+    """Compare a backend's poses with the reference's, and return their number."""
+    found = module.PoseSearcher(field, search).best(ligands, span)
+    assert_same(found, reference.PoseSearcher(field, search).best(ligands, span))
+    return len(found)

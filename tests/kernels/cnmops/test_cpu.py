@@ -1,8 +1,6 @@
 """The mixture of Poissons: R's answers, and the fast ways against the plain one."""
 
-import json
 import math
-import re
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -15,11 +13,9 @@ from hypothesis import strategies as st
 from support import golden_cnv
 from support.backends import DEVICES, backend_of, on_host
 from support.examples import examples
-from support.nvrtc import ARCHITECTURES, compile_cubin
 
 from multigpu.kernels.cnmops import Model, ModelError, Result, cpu, numbers, reference
 from multigpu.kernels.cnmops.numbers import lanes_of
-from multigpu.kernels.device.sources import source
 from multigpu.kernels.normalization import Normalization
 from multigpu.kernels.normalization import reference as normalizing
 
@@ -608,26 +604,3 @@ def test_level__of_a_sample_without_reads_is_refused(backend: Any) -> None:
 def test_options__out_of_range_are_refused(bad: dict[str, Any], text: str) -> None:
     with pytest.raises(ModelError, match=text):
         Model(**bad)
-
-
-# ---- the CUDA source ----------------------------------------------------------------------------
-
-
-def macros(samples: int, team: int, held: int, unit: int = 1, count: str = "int") -> Any:
-    return {
-        "SAMPLES": samples, "CLASSES": 9, "TEAM": team, "HELD": held, "UNIT": unit, "COUNT": count,
-    }  # fmt: skip
-
-
-@pytest.mark.parametrize("arch", ARCHITECTURES)
-@pytest.mark.parametrize(
-    "defines",
-    [macros(15, 4, 1), macros(2, 1, 1, 0, "double"), macros(256, 32, 1), macros(2500, 32, 0)],
-    ids=json.dumps,
-)
-def test_kernels__that_are_launched_compile_for_every_architecture(arch: str, defines: Any) -> None:
-    text = (FOLDER / "cuda.py").read_text()
-    launched = {"mean_of", *re.findall(r'_run\("(\w+)"', text)}
-    cubin = compile_cubin(source("cnmops", "model.cu"), arch, defines)
-    assert launched == {name.decode() for name in re.findall(rb"\.text\.(\w+)\0", cubin)}
-    assert {"estimate", "compare"} <= launched

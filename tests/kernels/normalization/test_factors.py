@@ -2,7 +2,6 @@
 
 import json
 import pickle
-import re
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -15,9 +14,7 @@ from hypothesis import strategies as st
 from support import golden_cnv
 from support.backends import DEVICES, backend_of
 from support.examples import examples
-from support.nvrtc import ARCHITECTURES, compile_cubin
 
-from multigpu.kernels.device.sources import source
 from multigpu.kernels.normalization import (
     Normalization,
     NormalizationError,
@@ -444,17 +441,3 @@ def test_error__tells_the_sample_by_its_name_and_survives_pickling() -> None:
 def test_options__out_of_range_are_refused(bad: dict[str, Any], text: str) -> None:
     with pytest.raises(NormalizationError, match=text):
         Normalization(**bad)
-
-
-# ---- the CUDA source ----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("arch", ARCHITECTURES)
-@pytest.mark.parametrize("count", ["int", "double"])
-def test_kernels__that_are_launched_compile_for_every_architecture(arch: str, count: str) -> None:
-    text = (FOLDER / "cuda.py").read_text()
-    launched = set(re.findall(r'launch\(\s*_module\(\S+\), "(\w+)"', text))
-    launched |= set(re.findall(r'_launch\("(\w+)"', text))
-    cubin = compile_cubin(source("normalization", "measure.cu"), arch, {"COUNT": count})
-    assert launched == {name.decode() for name in re.findall(rb"\.text\.(\w+)\0", cubin)}
-    assert {"find_used", "ratios"} <= launched

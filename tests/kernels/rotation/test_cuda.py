@@ -4,7 +4,6 @@ This checks the logic, in any order of lanes, warps and blocks; `emulation/cuda_
 what it cannot check.
 """
 
-from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from typing import Any
 
@@ -16,11 +15,10 @@ from numpy.typing import NDArray
 from support.rotation_cases import (
     ORIGIN,
     SPACING,
+    assert_right,
     hair_splitting_case,
-    poses_on_the_border,
     random_field,
     random_ligands,
-    random_search,
 )
 
 from multigpu.kernels.rotation import (
@@ -29,7 +27,6 @@ from multigpu.kernels.rotation import (
     Ligands,
     Poses,
     PoseSearch,
-    Shifts,
     memory,
     reference,
 )
@@ -51,46 +48,6 @@ def cuda(machine: tuple[Gpu, Any], gpu: Gpu, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(machine[1], "SHARE", 64)
     monkeypatch.setattr(machine[1], "PACK_BLOCKS", 3)
     return machine[1]
-
-
-def assert_right(
-    cuda: Any, field: Field, ligands: Ligands, search: PoseSearch, **more: Any
-) -> None:
-    found = cuda.PoseSearcher(field, search).best(ligands, **more)
-    expected = reference.PoseSearcher(field, search).best(ligands, **more)
-    for column in ("ligand", "pose", "score"):
-        np.testing.assert_array_equal(getattr(found, column), getattr(expected, column))
-
-
-@pytest.mark.parametrize(("interpolation", "outside", "listed"), VARIANTS)
-@pytest.mark.parametrize("seed", range(6))
-def test_search__agrees_with_the_reference_to_the_last_bit(
-    cuda: Any, interpolation: str, outside: str, listed: bool, seed: int
-) -> None:
-    rng = np.random.default_rng(seed)
-    terms = 1 + seed % 3
-    field = random_field(rng, 3, interpolation, outside, steep=seed % 2 == 1)
-    ligands = random_ligands(rng, [*rng.integers(1, 40, 2).tolist(), 1], 3, terms)
-    more = {"top": 1 + seed % 4, "min_rmsd": 0.4 * (seed % 3)}
-    assert_right(cuda, field, ligands, random_search(rng, listed, seed == 4, **more))
-
-
-@pytest.mark.parametrize("apart", [0.0, 0.7])
-def test_search__takes_poses_exactly_as_far_apart_as_asked(cuda: Any, apart: float) -> None:
-    field, search = poses_on_the_border(apart)
-    ligands = random_ligands(np.random.default_rng(10), [12] * 5)
-    assert_right(cuda, field, ligands, search)
-    assert len(cuda.PoseSearcher(field, search).best(ligands)) == 5 * (27 if apart else 5)
-
-
-@pytest.mark.parametrize("interpolation", ["linear", "nearest"])
-@pytest.mark.parametrize("outside", ["clamp", "zero", "penalty"])
-@pytest.mark.parametrize("seed", range(5))
-def test_search__agrees_where_single_precision_cannot_tell(
-    cuda: Any, interpolation: str, outside: str, seed: int
-) -> None:
-    case = hair_splitting_case(np.random.default_rng(seed), interpolation, outside)
-    assert_right(cuda, case.field, case.ligands, case.search)
 
 
 def test_search__of_more_atoms_than_are_in_shared_memory(cuda: Any) -> None:
@@ -171,13 +128,6 @@ def test_search__of_a_span_of_the_poses(cuda: Any, part: range) -> None:
     assert_right(cuda, random_field(rng), random_ligands(rng, [9, 3]), search, span=part)
 
 
-def test_search__of_poses_beyond_32_bits(cuda: Any) -> None:
-    rng = np.random.default_rng(6)
-    search = PoseSearch(EulerRotations(0.01), Shifts(0.1, 0.1))
-    span = range(2**44 + 17, 2**44 + 600)
-    assert_right(cuda, random_field(rng), random_ligands(rng, [4]), search, span=span)
-
-
 @pytest.mark.parametrize("most", [1, 300, 1000])
 def test_search__holds_as_many_scores_as_it_may(
     cuda: Any, gpu: Gpu, monkeypatch: pytest.MonkeyPatch, most: int
@@ -238,17 +188,6 @@ def test_scores__wait_for_nothing_but_the_winners_of_a_round(cuda: Any, gpu: Gpu
         assert gpu.launched["settle"] == 3
 
 
-def test_search__from_many_threads(cuda: Any) -> None:
-    rng = np.random.default_rng(10)
-    field, ligands = random_field(rng), random_ligands(rng, [6] * 6)
-    search = PoseSearch(EulerRotations(60))
-    searcher = cuda.PoseSearcher(field, search)
-    with ThreadPoolExecutor(3) as threads:
-        parts = threads.map(lambda i: searcher.best(ligands[i : i + 1]).moved(i), range(6))
-        found = Poses.joined(list(parts))
-    assert found.pose.tolist() == reference.PoseSearcher(field, search).best(ligands).pose.tolist()
-
-
 @pytest.mark.parametrize("shape", [(2, 2, 2), (2, 3, 300), (40, 2, 2)])
 @pytest.mark.parametrize("interpolation", ["linear", "nearest"])
 def test_search__in_grids_of_odd_shapes(
@@ -259,18 +198,6 @@ def test_search__in_grids_of_odd_shapes(
     middle = tuple((ORIGIN + SPACING * (np.array(shape) - 1) / 2).tolist())
     search = PoseSearch(EulerRotations(45), center=middle)
     assert_right(cuda, field, random_ligands(rng, [7], 2), search)
-
-
-@pytest.mark.parametrize("interpolation", ["linear", "nearest"])
-@pytest.mark.parametrize("outside", ["clamp", "zero", "penalty"])
-def test_search__where_all_poses_tie(cuda: Any, interpolation: Any, outside: Any) -> None:
-    """Then all of them are computed in double precision, and the lowest index wins."""
-    rng = np.random.default_rng(12)
-    field = random_field(rng, 1, interpolation, outside)
-    ligands = random_ligands(rng, [6, 1])
-    far = PoseSearch(EulerRotations(60), center=(900.0, 0.0, 0.0))
-    assert_right(cuda, field, ligands, far)
-    assert_right(cuda, field, ligands[1:], PoseSearch(EulerRotations(60)))
 
 
 def test_memory__is_what_was_said(cuda: Any, gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:

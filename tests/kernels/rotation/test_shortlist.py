@@ -5,15 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 from support.backends import DEVICES, backend_of
-from support.rotation_cases import poses_on_the_border, random_field, random_ligands
+from support.rotation_cases import assert_right, poses_on_the_border, random_field, random_ligands
 
 from multigpu.kernels.rotation import (
     EulerRotations,
-    Field,
-    Ligands,
     PoseSearch,
     Shifts,
-    reference,
     shortlist,
 )
 
@@ -41,14 +38,6 @@ def count_scored(module: Any, monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(module.Scores, "score", score)
     return scored
-
-
-def assert_right(module: Any, field: Field, ligands: Ligands, search: PoseSearch) -> int:
-    found = module.PoseSearcher(field, search).best(ligands)
-    expected = reference.PoseSearcher(field, search).best(ligands)
-    for column in ("ligand", "pose", "score"):
-        np.testing.assert_array_equal(getattr(found, column), getattr(expected, column))
-    return len(found)
 
 
 @pytest.mark.parametrize("top", [2, 10, 40])

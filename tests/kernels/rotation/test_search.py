@@ -1,6 +1,5 @@
 """The search for poses: golden cases, known optima, and what must not change the answer."""
 
-import importlib
 import math
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,9 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.backends import DEVICES, backend_of
 from support.examples import examples
 from support.rotation_cases import (
     PLAIN,
+    assert_right,
+    assert_same,
     golden_case,
     hair_splitting_case,
     poses_on_the_border,
@@ -36,23 +38,14 @@ from multigpu.kernels.rotation import (
 )
 from multigpu.kernels.rotation.types import split, squared_distance
 
-BACKENDS = ["reference", "cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
-FAST = BACKENDS[1:]
+BACKENDS = ["reference", *DEVICES]
+NATIVE = [BACKENDS[0], BACKENDS[1], BACKENDS[3]]  # the emulated one is slow
 SEEDS = st.integers(0, 2**32 - 1)
 IDENTITY = ListedRotations(np.array([[1.0, 0, 0, 0]]))
 
 
 def searcher(backend: str, field: Field, search: PoseSearch) -> Any:
-    return importlib.import_module(f"multigpu.kernels.rotation.{backend}").PoseSearcher(
-        field, search
-    )
-
-
-def assert_same(one: Poses, other: Poses) -> None:
-    """Compare to the last bit."""
-    np.testing.assert_array_equal(one.ligand, other.ligand)
-    np.testing.assert_array_equal(one.pose, other.pose)
-    np.testing.assert_array_equal(one.score, other.score)
+    return backend_of("rotation", backend).PoseSearcher(field, search)
 
 
 def unit_field(values: Any, **rules: Any) -> Field:
@@ -60,7 +53,7 @@ def unit_field(values: Any, **rules: Any) -> Field:
     return Field(values.reshape(-1, *values.shape[-3:]), np.zeros(3), np.ones(3), **rules)
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("backend", NATIVE)
 @pytest.mark.parametrize("name", [*PLAIN, "real_1stp"])
 def test_golden__the_best_pose_is_found(golden: Path, backend: str, name: str) -> None:
     case = golden_case(golden / "dock" / name)
@@ -71,7 +64,7 @@ def test_golden__the_best_pose_is_found(golden: Path, backend: str, name: str) -
     np.testing.assert_allclose(atoms, case.expected["atoms"], atol=1e-9)
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("backend", NATIVE)
 @pytest.mark.parametrize("name", PLAIN)
 def test_golden__twenty_best_scores(golden: Path, backend: str, name: str) -> None:
     """The golden ones are of all triples of angles; of each rotation only one is answered."""
@@ -83,7 +76,7 @@ def test_golden__twenty_best_scores(golden: Path, backend: str, name: str) -> No
         assert np.isclose(found, score, rtol=1e-9).any()
 
 
-@pytest.mark.parametrize("backend", FAST)
+@pytest.mark.parametrize("backend", NATIVE[1:])
 def test_golden__finer_steps_turn_biotin_further_back(golden: Path, backend: str) -> None:
     distances = []
     for precision in (45, 10, 4):
@@ -95,7 +88,7 @@ def test_golden__finer_steps_turn_biotin_further_back(golden: Path, backend: str
     assert distances[0] > distances[1] > distances[2]
 
 
-@pytest.mark.parametrize("backend", FAST)
+@pytest.mark.parametrize("backend", DEVICES)
 @examples(60)
 @given(
     SEEDS,
@@ -115,21 +108,20 @@ def test_backends__agree_to_the_last_bit(
     ligands = random_ligands(rng, rng.integers(1, 40, 3).tolist(), channels, terms)
     top, apart = int(rng.integers(1, 5)), float(rng.choice([0, 0.5, 2]))
     search = random_search(rng, listed, shifts, top=top, min_rmsd=apart)
-    expected = reference.PoseSearcher(field, search).best(ligands)
-    assert_same(searcher(backend, field, search).best(ligands), expected)
+    assert_right(backend_of("rotation", backend), field, ligands, search)
 
 
-@pytest.mark.parametrize("backend", FAST)
+@pytest.mark.parametrize("backend", DEVICES)
+@examples(40)
 @given(SEEDS, st.sampled_from(["linear", "nearest"]), st.sampled_from(["clamp", "zero", "penalty"]))
 def test_backends__agree_where_single_precision_cannot_tell(
     backend: str, seed: int, interpolation: str, outside: str
 ) -> None:
     case = hair_splitting_case(np.random.default_rng(seed), interpolation, outside)
-    expected = reference.PoseSearcher(case.field, case.search).best(case.ligands)
-    assert_same(searcher(backend, case.field, case.search).best(case.ligands), expected)
+    assert_right(backend_of("rotation", backend), case.field, case.ligands, case.search)
 
 
-@pytest.mark.parametrize("backend", FAST)
+@pytest.mark.parametrize("backend", NATIVE[1:])
 @examples(25)
 @given(SEEDS, st.sampled_from(["linear", "nearest"]), st.sampled_from(["clamp", "zero", "penalty"]))
 def test_answer__does_not_depend_on_how_poses_are_cut(
@@ -145,7 +137,7 @@ def test_answer__does_not_depend_on_how_poses_are_cut(
     assert_same(Poses.joined(parts).winners(), docking.best(ligands))
 
 
-@pytest.mark.parametrize("backend", FAST)
+@pytest.mark.parametrize("backend", NATIVE[1:])
 def test_answer__does_not_depend_on_how_ligands_are_cut(backend: str) -> None:
     rng = np.random.default_rng(1)
     field, ligands = random_field(rng, 2), random_ligands(rng, [3, 70, 1, 300, 8], 2, 2)
@@ -155,7 +147,7 @@ def test_answer__does_not_depend_on_how_ligands_are_cut(backend: str) -> None:
     assert_same(Poses.joined(parts), docking.best(ligands))
 
 
-@pytest.mark.parametrize("backend", FAST)
+@pytest.mark.parametrize("backend", DEVICES)
 def test_answer__is_the_same_from_many_threads(backend: str) -> None:
     rng = np.random.default_rng(2)
     field, ligands = random_field(rng), random_ligands(rng, [9] * 12)
@@ -166,7 +158,7 @@ def test_answer__is_the_same_from_many_threads(backend: str) -> None:
         assert_same(Poses.joined(list(parts)), expected)
 
 
-@pytest.mark.parametrize("backend", FAST)
+@pytest.mark.parametrize("backend", NATIVE[1:])
 def test_answer__does_not_depend_on_how_many_scores_are_held(
     backend: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -174,7 +166,7 @@ def test_answer__does_not_depend_on_how_many_scores_are_held(
     field, ligands = random_field(rng), random_ligands(rng, [9, 4])
     search = PoseSearch(EulerRotations(30), top=3, min_rmsd=0.5)
     expected = searcher(backend, field, search).best(ligands)
-    module = importlib.import_module(f"multigpu.kernels.rotation.{backend}")
+    module = backend_of("rotation", backend)
     monkeypatch.setattr(module, "AT_ONCE" if backend == "cpu" else "MOST_SCORES", 100)
     assert_same(searcher(backend, field, search).best(ligands), expected)
 
@@ -194,7 +186,7 @@ def test_poses__beyond_32_bits(backend: str) -> None:
     assert poses.score[0] == scores.max()
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("backend", NATIVE)
 def test_place__permuted_atoms_take_the_same_places(backend: str) -> None:
     rng = np.random.default_rng(5)
     field, ligands = random_field(rng, 2), random_ligands(rng, [20], 2, 2)
@@ -211,7 +203,7 @@ def test_place__permuted_atoms_take_the_same_places(backend: str) -> None:
     )
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("backend", NATIVE)
 def test_place__moves_with_the_frame(backend: str) -> None:
     rng = np.random.default_rng(6)
     field, ligands = random_field(rng), random_ligands(rng, [20])
@@ -242,7 +234,7 @@ def test_optimum__a_body_finds_the_nodes_it_was_turned_to(backend: str, interpol
     assert (poses.pose.tolist(), poses.score.tolist()) == ([pose], [12.5])
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("backend", NATIVE)
 def test_optimum__a_weighted_body_points_along_a_constant_slope(backend: str) -> None:
     """A pose scores n·(R v), v = Σ weight · atom: at most |n| |v|."""
     slope = np.array([0.5, -0.25, 0.125])
@@ -286,7 +278,7 @@ def test_ties__go_to_the_lowest_index(backend: str, outside: Any, interpolation:
     poses = searcher(backend, field, lost).best(Ligands.plain([body]))
     if outside == "zero":
         assert (poses.pose.tolist(), poses.score.tolist()) == ([0], [0.0])
-    assert_same(poses, reference.PoseSearcher(field, lost).best(Ligands.plain([body])))
+    assert_right(backend_of("rotation", backend), field, Ligands.plain([body]), lost)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -316,7 +308,7 @@ def test_top__there_are_fewer_where_no_more_are_apart(backend: str) -> None:
     assert np.bincount(searcher(backend, field, apart).best(ligands).ligand).tolist() == [24, 1]
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("backend", NATIVE)
 @pytest.mark.parametrize(("precision", "different"), [(270, 7), (135, 23), (54, 307), (90, 24)])
 def test_top__every_rotation_is_there_once(backend: str, precision: float, different: int) -> None:
     """Rotations are told apart by places of the atoms, which no two poses have in common."""
@@ -437,10 +429,76 @@ def test_search__refuses_more_poses_than_have_a_number() -> None:
         PoseSearch(IDENTITY, min_rmsd=math.nan)
 
 
-@pytest.mark.parametrize("backend", FAST)
+@pytest.mark.parametrize("backend", DEVICES)
 def test_best__refuses_channels_and_spans_that_are_not_there(backend: str) -> None:
     docking = searcher(backend, field_of(), PoseSearch(EulerRotations(90)))
     with pytest.raises(ValueError, match="not among the 1 of the field"):
         docking.best(ligands_of(channels=np.ones((2, 1), np.int32)))
     with pytest.raises(ValueError, match=r"range\(0, 99\) is no part of range\(0, 32\)"):
         docking.best(ligands_of(), range(99))
+
+
+# ---- atoms outside of the grid, with AutoDock's penalty ---------------------------------------
+
+CENTER, LENGTHS = np.array([11.0, -4.5, 7.0]), np.array([3.0, 4.0, 5.0])  # of the grid below, Å
+
+
+def small_grid(channels: int, interpolation: Any = "linear", outside: Any = "penalty") -> Field:
+    """Values of 2 and 0.25, in the first channel and the second."""
+    values = np.broadcast_to(np.array([2, 0.25], np.float32)[:channels, None, None, None],
+                             (channels, 7, 5, 11))  # fmt: skip
+    spacing = LENGTHS / (6, 4, 10)
+    origin = CENTER - LENGTHS / 2
+    return Field(np.ascontiguousarray(values), origin, spacing, interpolation, outside)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("interpolation", ["linear", "nearest"])
+def test_penalty__is_that_of_autodock(backend: str, interpolation: Any) -> None:
+    """1000 kcal/mol/Å² × squared distance from the middle of the grid, in place of all terms."""
+    ways = np.array([[0, 0, 1.0], [0, 0, 4.0], [-1.6, 0, 0], [9, -12, 20], [1.4, 1.9, 2.4]])
+    charge = 0.5  # of every atom, which is the weight of its second term
+    channels = np.tile(np.array([0, 1], np.int32), (len(ways), 1))
+    weights = np.tile([1.0, charge], (len(ways), 1))
+    ligands = Ligands(CENTER + ways, np.arange(len(ways) + 1), channels, weights)
+    field, search = small_grid(2, interpolation), PoseSearch(IDENTITY)
+    inside = 2 + charge * 0.25
+    expected = [inside, -16_000.0, -2_560.0, -625_000.0, inside]
+    found = searcher(backend, field, search).best(ligands)
+    np.testing.assert_allclose(found.score, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_penalty__is_none_for_atoms_that_score_nothing(backend: str) -> None:
+    """Hydrogens on carbon are such atoms, which ligands of AutoDock do not have."""
+    places = CENTER + np.array([[0, 0, 0], [0, 0, 4.0]])
+    weights = np.array([[1.0], [0.0]])
+    ligands = Ligands(places, np.array([0, 2]), np.zeros((2, 1), np.int32), weights)
+    assert searcher(backend, small_grid(1), PoseSearch(IDENTITY)).best(ligands).score == 2
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_penalty__keeps_a_body_inside(backend: str) -> None:
+    """Clamped, a rod scores as well across the grid as along it."""
+    rod = CENTER + np.linspace(-2.3, 2.3, 9)[:, None] * [1, 0, 0]
+    ligands, search = Ligands.plain([rod]), PoseSearch(EulerRotations(90))
+    module = backend_of("rotation", backend)
+    clamped = module.PoseSearcher(small_grid(1, outside="clamp"), search).best(ligands)
+    assert (clamped.pose.tolist(), clamped.score.tolist()) == ([0], [18])
+    turned = module.PoseSearcher(small_grid(1), search).best(ligands)
+    assert turned.score == 18
+    along = search.placements(turned.pose)[0][0] @ [1, 0, 0]
+    np.testing.assert_allclose(np.abs(along), [0, 0, 1], atol=1e-12)
+
+
+@pytest.mark.parametrize("backend", DEVICES)
+@pytest.mark.parametrize("interpolation", ["linear", "nearest"])
+@pytest.mark.parametrize("far", [0.0, 3.0, 40.0, 1e4, 1e8])
+def test_penalty__of_bodies_anywhere(backend: str, interpolation: Any, far: float) -> None:
+    """Answers are the reference's, however many poses single precision cannot tell apart."""
+    rng = np.random.default_rng(int(far))
+    field = random_field(rng, 3, interpolation, "penalty", steep=True)
+    ligands = random_ligands(rng, [9, 1, 20], 3, 2)
+    center = field.origin + field.spacing * field.middle + (far, 0, 0)
+    search = PoseSearch(EulerRotations(60), center=tuple(center.tolist()), top=2)
+    assert_right(backend_of("rotation", backend), field, ligands, search)
