@@ -22,7 +22,6 @@ from multigpu.kernels.segmentation.types import Circular, Floats
 BLOCK = 32  # positions that are looked at together: the compiler makes vector instructions of it
 PANELS = 128  # of the integral over arcs
 FIRST_LOOK = 64  # permutations after which a test may stop early, and then whenever they double
-BLOCKED = 4096  # values from which on blocks of arcs are left out
 EQUAL = 1 - 1e-9  # a permuted statistic is as large from this share of the real one on
 ROOT_2_PI = math.sqrt(2 * math.pi)
 
@@ -35,8 +34,6 @@ class ArcBuffers(NamedTuple):
     values: Floats  # [n] a segment, permuted
     sums: Floats  # [n + n / 2 + 2 BLOCK] running sums of its values less their mean
     most: Floats  # [BLOCK]
-    low: Floats  # [blocks] the least sum of each block of positions
-    high: Floats  # [blocks] and the greatest
     state: State  # [1] of the random numbers
 
 
@@ -61,13 +58,10 @@ def edges(x: Floats, options: Circular) -> NDArray[np.int64]:
 
 def room_for(n: int) -> ArcBuffers:
     """Return memory for tracks of up to n values."""
-    blocks = math.isqrt(n) + 2
     return ArcBuffers(
         values=np.empty(n),
         sums=np.empty(n + n // 2 + 2 * BLOCK),
         most=np.empty(BLOCK),
-        low=np.empty(blocks),
-        high=np.empty(blocks),
         state=np.empty(1, np.uint64),
     )
 
@@ -96,7 +90,7 @@ def _change(x: Floats, options: Circular, room: ArcBuffers) -> list[int]:
         return []
     spread = _center(x, room)
     _close(room, n, width, n // 2)
-    largest, length = _largest_of_all(room, n, width)
+    largest, length = _largest_arc(room, n, width, n // 2)
     if largest <= 0.0:
         return []
     start = _where(room.sums, n, length, largest)
@@ -155,45 +149,6 @@ def _largest_arc(room, n, shortest, longest):  # type: ignore[no-untyped-def]
         if z2 > best:
             best, best_length = z2, length
     return best, best_length
-
-
-@jit_no_alloc
-def _largest_of_all(room, n, width):  # type: ignore[no-untyped-def]
-    """Return the largest Z² of all arcs and its length.
-
-    Pairs of blocks of a large segment that cannot have it are left out.
-    """
-    if n < BLOCKED:
-        return _largest_arc(room, n, width, n // 2)
-    size = int(math.sqrt(n))
-    blocks = -(-n // size)
-    best, length = _largest_arc(room, n, width, 2 * size)
-    for block in range(blocks):
-        low, high = math.inf, -math.inf
-        for i in range(block * size, min(n, (block + 1) * size)):
-            if not math.isnan(room.sums[i]):
-                low, high = min(low, room.sums[i]), max(high, room.sums[i])
-        room.low[block], room.high[block] = low, high
-    for p in range(blocks):
-        for q in range(p + 2, blocks):
-            near, far = (q - p) * size - size + 1, min((q - p + 1) * size - 1, n - width)
-            most = max(room.high[q] - room.low[p], room.high[p] - room.low[q])
-            if near <= far and most * most * n / min(near * (n - near), far * (n - far)) > best:
-                best, length = _largest_between(room.sums, n, width, size, p, q, best, length)
-    return best, length
-
-
-@jit_no_alloc
-def _largest_between(sums, n, width, size, p, q, best, length):  # type: ignore[no-untyped-def]
-    """The largest Z² of arcs between two blocks, if it is more than the best so far."""
-    for i in range(p * size, (p + 1) * size):
-        for j in range(q * size, min(n, (q + 1) * size)):
-            arc = min(j - i, n - j + i)
-            difference = sums[j] - sums[i]
-            z2 = difference * difference * n / (arc * (n - arc))
-            if z2 > best and arc >= width:
-                best, length = z2, arc
-    return best, length
 
 
 @jit_no_alloc

@@ -23,7 +23,6 @@ from multigpu.cluster.files import (
     failures_named,
     is_replaced,
 )
-from multigpu.cluster.workers.worker import start_device
 from multigpu.errors import UsageError, printable
 from multigpu.run.compiling import compilation_reported
 from multigpu.run.options import GpuLanes, RunOptions
@@ -205,8 +204,6 @@ def start_workers(
     run: RunOptions,
     reporting: Reporting,
     lanes: GpuLanes,
-    *,
-    prepare: Callable[[str | None], object] = start_device,
 ) -> Iterator[PendingWorkers]:
     """Start the workers of a run, while the caller reads its input; see `cluster.deploy.start`."""
     from multigpu.run.job import deployment
@@ -220,7 +217,7 @@ def start_workers(
         where = deployment(run, run.devices(), lanes)
         for problem in _without_effect(run, where):
             logger.warning("multigpu: %s", problem)
-        yield stack.enter_context(start.start_workers(where, prepare))
+        yield stack.enter_context(start.start_workers(where))
 
 
 def _without_effect(run: RunOptions, where: Deployment) -> Iterator[str]:

@@ -3,8 +3,6 @@
 import os
 import threading
 import time
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,31 +11,8 @@ import pytest
 
 from multigpu.cluster.deploy.deployment import Deployment
 from multigpu.cluster.deploy.start import start_workers
-from multigpu.cluster.workers import worker
 
 TWO = Deployment(threads=2, processes=2)
-
-
-def leave_a_mark(folder: Path, gpu: str | None) -> None:
-    (folder / f"{gpu} {os.getpid()}").touch()
-
-
-def fail(_gpu: str | None) -> None:
-    raise RuntimeError("a module is missing")
-
-
-def test_worker_processes__are_prepared_before_they_are_given(tmp_path: Path) -> None:
-    with start_workers(TWO, partial(leave_a_mark, tmp_path)) as pending:
-        processes = pending.wait().everywhere(os.getpid).values()
-        assert {path.name for path in tmp_path.iterdir()} == {f"None {p}" for p in processes}
-
-
-@pytest.mark.parametrize("prepare", [fail, worker.start_device])
-def test_worker_processes__that_cannot_be_prepared_are_given(
-    prepare: Callable[[str | None], object],
-) -> None:
-    with start_workers(TWO, prepare) as pending:
-        assert len(pending.wait().present()) == 2
 
 
 def test_worker_processes__end_with_the_block() -> None:
@@ -46,12 +21,6 @@ def test_worker_processes__end_with_the_block() -> None:
             psutil.Process(number) for number in pending.wait().everywhere(os.getpid).values()
         ]
     assert not psutil.wait_procs(processes, timeout=10)[1]
-
-
-def test_threads__need_no_preparation(tmp_path: Path) -> None:
-    with start_workers(Deployment(threads=2), partial(leave_a_mark, tmp_path)) as pending:
-        assert pending.wait().threads == 2
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_dask__still_has_what_it_does_not_promise() -> None:

@@ -27,7 +27,6 @@ from multigpu.run.command import (
 from multigpu.run.options import RunOptions
 from multigpu.workloads.cnv.command_options import CALLING, MODEL, NORMALIZATION, OUTPUT
 from multigpu.workloads.cnv.options import OutputOptions, copy_number_lanes, estimate_count_bytes
-from multigpu.workloads.cnv.prepare import prepare
 from multigpu.workloads.count.command import COUNT, reads_found
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ def command(**values: Any) -> None:
     counting = values["window"], values["regions"]
     size = sum(estimate_count_bytes(values[name], *counting) for name in ("inputs", "controls"))
     lanes = copy_number_lanes(size)
-    with start_workers(run, reporting, lanes, prepare=prepare) as workers:
+    with start_workers(run, reporting, lanes) as workers:
         # Workers start while the modules of the run load.
         from multigpu.formats.tables.counts import write_counts
         from multigpu.workloads.cnv.opening import open_job

@@ -219,23 +219,11 @@ def test_cbs__finds_the_cnvs_of_dnacopy(golden: Path, name: str, seed: int) -> N
 @pytest.mark.parametrize("width", [2, 4])
 def test_largest_arc__is_that_of_all_arcs(n: int, width: int) -> None:
     x = np.random.default_rng(n).normal(size=n)
-    got, length = circular._largest_of_all(closed(x, width, n // 2), n, width)
+    got, length = circular._largest_arc(closed(x, width, n // 2), n, width, n // 2)
     arcs = reference.arcs(x, width, limited=True)
     assert got == pytest.approx(arcs.max(), rel=1e-12)
     first, second = np.unravel_index(arcs.argmax(), arcs.shape)
     assert length == min(abs(first - second), n - abs(first - second))
-
-
-def test_largest_arc__of_blocks_is_that_of_all_arcs() -> None:
-    rng = np.random.default_rng(6)
-    for k in range(12):
-        n, width = int(rng.integers(circular.BLOCKED, 2 * circular.BLOCKED)), 2 + k % 4
-        x = rng.normal(size=n)
-        for at in rng.integers(0, n - 1000, 3 * (k % 3)):
-            x[at : at + rng.integers(3, 900)] += rng.normal()
-        room = closed(x, width, n // 2)
-        expected = circular._largest_arc(room, n, width, n // 2)
-        assert circular._largest_of_all(room, n, width) == expected
 
 
 def test_bound__is_not_exceeded_by_any_order() -> None:
