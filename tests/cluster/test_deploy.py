@@ -15,14 +15,6 @@ from multigpu.cluster.deploy.start import start_workers
 TWO = Deployment(threads=2, processes=2)
 
 
-def test_worker_processes__end_with_the_block() -> None:
-    with start_workers(TWO) as pending:
-        processes = [
-            psutil.Process(number) for number in pending.wait().everywhere(os.getpid).values()
-        ]
-    assert not psutil.wait_procs(processes, timeout=10)[1]
-
-
 def test_dask__still_has_what_it_does_not_promise() -> None:
     """Nannies, by which processes that hang are killed; what the scheduler is asked."""
     from distributed import Nanny

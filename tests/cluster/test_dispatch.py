@@ -336,20 +336,14 @@ def dying_once(mark: Path) -> Callable[[], None]:
     return die
 
 
-def test_worker__killed_in_the_middle_changes_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", [int, Bulky])
+def test_worker__killed_in_the_middle_changes_nothing(tmp_path: Path, kind: Any) -> None:
+    """Of spans by position, and of spans that are data, as those of a stream."""
     mark = tmp_path / "killed"
     toy = Toy("killed", {("compute", 12): dying_once(mark)})
     with workers(Deployment(threads=2, processes=2)) as two:
-        assert parts(dispatch(two, toy, range(30))) == squares(30)
+        assert parts(dispatch(two, toy, map(kind, range(30)))) == squares(30)
     assert mark.exists()
-
-
-def test_worker__killed_in_the_middle_of_a_stream_changes_nothing(tmp_path: Path) -> None:
-    mark = tmp_path / "killed"
-    toy = Toy("killed", {("compute", 12): dying_once(mark)})
-    with workers(Deployment(threads=2, processes=2)) as two:
-        spans = (Bulky(number) for number in range(30))
-        assert parts(dispatch(two, toy, spans)) == squares(30)
 
 
 def test_spans__that_carry_data_are_not_kept_when_they_are_done(two_processes: Workers) -> None:
@@ -398,27 +392,6 @@ def test_chunk__that_kills_every_worker_ends_in_a_failure() -> None:
 def family() -> list[psutil.Process]:
     us = psutil.Process()
     return [us, *us.children(recursive=True)]
-
-
-def listening(processes: list[psutil.Process]) -> set[tuple[str, int]]:
-    """Where they take connections."""
-    found = set()
-    for process in processes:
-        for connection in process.net_connections("inet"):
-            if connection.status == psutil.CONN_LISTEN:
-                found.add((connection.laddr.ip, connection.laddr.port))
-    return found
-
-
-@pytest.mark.parametrize("processes", [0, 2])
-def test_deployment__listens_on_the_loopback_only_and_on_no_fixed_port(processes: int) -> None:
-    others = family()[1:]
-    before = listening([psutil.Process()])
-    with workers(Deployment(threads=2, processes=processes)) as found:
-        assert found.threads == 2
-        ours = listening([member for member in family() if member not in others]) - before
-    assert {ip for ip, _ in ours} == ({LOOPBACK} if processes else set())
-    assert 8787 not in {port for _, port in ours}
 
 
 def test_deployment__leaves_no_process_behind() -> None:

@@ -258,6 +258,8 @@ SHAPES = [
     (30, 16, 4000.0),
     (9, 33, 80.0),
     (8, 130, 60.0),
+    (4, 260, 80.0),  # more than a GPU keeps in registers
+    (4, 301, 80.0),
 ]
 
 
@@ -277,18 +279,6 @@ def test_model__is_that_of_the_reference(
         assert_close(
             backend.model(counts, cov, options, scale),
             reference.model(counts, cov, options, scale),
-        )
-
-
-@pytest.mark.parametrize("device", DEVICES)
-def test_model__of_hundreds_of_samples(backend: Any) -> None:
-    """More than a GPU keeps in registers; an odd and an even number for the median."""
-    rng = np.random.default_rng(11)
-    for samples, cov in ((260, np.ones(260)), (301, rng.uniform(0.7, 1.4, 301))):
-        counts = cohort(rng, 4, samples)
-        options = Model(cycles=4, posterior=True)
-        assert_close(
-            backend.model(counts, cov, options), reference.model(counts, cov, options), str(samples)
         )
 
 
@@ -444,15 +434,6 @@ def test_model__does_not_depend_on_threads(kind: str, monkeypatch: pytest.Monkey
         np.testing.assert_array_equal(of(many, name), of(one, name))
 
 
-@pytest.mark.parametrize("device", DEVICES)
-def test_model__size_factors_make_normalized_counts(backend: Any) -> None:
-    counts = cohort(np.random.default_rng(16), 300, 6)
-    (factors,) = normalizing.size_factors(counts, [slice(0, 300)], Normalization()).factors
-    some = counts[:50]
-    fused = backend.model(some, np.ones(6), Model(), factors)
-    assert_close(fused, reference.model(some * factors, np.ones(6), Model()))
-
-
 @pytest.mark.parametrize("device", ["reference", *DEVICES])
 def test_model__regions_that_tell_nothing_get_the_main_class(backend: Any) -> None:
     counts = np.array([[0, 0, 0], [5, 5, 5], [0, 0, 6]], np.int32)
@@ -553,14 +534,6 @@ def test_model__samples_may_come_in_any_order(counts: Any, order: list[int]) -> 
     close: Any = {"rtol": 1e-9, "atol": 1e-9}
     np.testing.assert_allclose(got.sini, expected.sini[:, order], **close)
     np.testing.assert_allclose(got.posterior, expected.posterior[:, :, order], **close)
-    np.testing.assert_allclose(got.lambda_, expected.lambda_, rtol=1e-9)
-
-
-@examples(40)
-@given(COUNTS)
-def test_model__all_ways_agree_on_any_counts(counts: Any) -> None:
-    got, expected = (each.model(counts, np.ones(5), Model()) for each in (cpu, reference))
-    np.testing.assert_allclose(got.sini, expected.sini, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(got.lambda_, expected.lambda_, rtol=1e-9)
 
 

@@ -390,15 +390,6 @@ def test_size_factors__go_with_their_samples(seed: int, kind: Normalization) -> 
     np.testing.assert_allclose(got, expected, rtol=1e-12)
 
 
-@examples(30)
-@given(seed=st.integers(0, 2**32 - 1))
-def test_size_factors__make_the_means_equal(seed: int) -> None:
-    counts = cohort(np.random.default_rng(seed), 200, 6)
-    found = cpu.size_factors(counts, [slice(0, 200)], Normalization("mean", "mean"))
-    values = counts * found.factors[0]
-    np.testing.assert_allclose(values.mean(axis=0), counts.mean(), rtol=1e-12)
-
-
 # ---- bad input ----------------------------------------------------------------------------------
 
 

@@ -252,19 +252,6 @@ def test_cpu__is_the_plain_computation(
     )
 
 
-@pytest.mark.parametrize("device", DEVICES[1:])
-@pytest.mark.parametrize("seed", range(12))
-def test_cuda__is_the_plain_computation(backend: Any, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    lengths = [*rng.integers(0, 60, 6).tolist(), 0, 1, 400, 129, int(rng.integers(200, 1500))]
-    x = steps(rng, sum(lengths), zeros=float(rng.choice([0, 0.3, 0.9])))
-    alpha, shortest = float(rng.choice([0.05, 0.3, 9])), int(rng.integers(0, 6))
-    limits = [0.0, 0.4, (0.2, -0.7), (0.1, 0.1)][seed % 4]
-    options = Segmentation(alpha=alpha, min_segment=shortest, thresholds=limits)
-    got = backend.segment(x, tracks(*lengths), options)
-    assert_same(got, reference.segment(x, tracks(*lengths), options))
-
-
 def any_options(rng: np.random.Generator) -> Segmentation:
     limits: list[Any] = [None, None, 0.5, (0.3, -1.0), 0.0]
     return Segmentation(
@@ -327,16 +314,6 @@ def test_segment__replaces_what_is_not_finite_and_says_so(backend: Any) -> None:
     np.testing.assert_array_equal(x, before)
     clean = np.concatenate([cleaned(x[:80], 0), cleaned(x[80:], 1)])
     assert borders(got) == borders(backend.segment(clean, offsets, options))
-
-
-@pytest.mark.parametrize("device", DEVICES)
-def test_segment__covers_every_track_without_overlap(backend: Any) -> None:
-    lengths = [250, 0, 1, 2, 40, 333]
-    x = steps(np.random.default_rng(7), sum(lengths))
-    got = backend.segment(x, tracks(*lengths), Segmentation(thresholds=0.5))
-    covered = np.repeat(got.track, got.end - got.start)
-    assert covered.tolist() == np.repeat(np.arange(len(lengths)), lengths).tolist()
-    assert got.start.tolist() == [0, *got.end[:-1].tolist()]
 
 
 @pytest.mark.parametrize("device", DEVICES)

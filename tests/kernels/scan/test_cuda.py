@@ -24,11 +24,6 @@ from multigpu.kernels.scan.types import BadBaseError, Chunk, Hits, Patterns, Rul
 pytestmark = pytest.mark.skipif(bool(emulated.why_not()), reason=emulated.why_not())
 
 SHARES_OF_N = (0.0, 0.05, 0.1, 0.3, 0.6, 0.9, 1.0)
-# Every second stride, and the others where there is time.
-MORE_STRIDES = [
-    pytest.param(stride, marks=pytest.mark.slow) if i % 2 else stride
-    for i, stride in enumerate(STRIDES)
-]
 LENGTHS = (1, 2, 3, 5, 8, 12, 16, 21, 31, 32, 33, 40, 50, 64, 65, 80, 97, 128, 150)
 LONG = (257, 300, 513, 1025, 1300, 2047, 2100, 2600)
 TABLE = 2048  # first room for hits; more than twice the threads that run at once
@@ -141,44 +136,33 @@ def assert_same(got: Hits, expected: Hits) -> None:
         np.testing.assert_array_equal(getattr(got, name), getattr(expected, name), err_msg=name)
 
 
-@pytest.mark.parametrize("share_of_n", SHARES_OF_N)
-@pytest.mark.parametrize("stride", MORE_STRIDES)
+def assert_right(cuda: Any, chunk: Chunk, patterns: Patterns, rules: Rules) -> Hits:
+    """Compare a scan with the reference, and return its hits."""
+    got: Hits = cuda.Scanner(patterns, rules).scan(chunk)
+    assert_same(got, reference.scan(chunk, patterns, rules))
+    return got
+
+
+@pytest.mark.parametrize(
+    ("share_of_n", "stride", "strict"),
+    [
+        *(pytest.param(share, stride, False, marks=[pytest.mark.slow] * (i % 2))
+          for share in SHARES_OF_N for i, stride in enumerate(STRIDES)),
+        *((share, stride, True) for share in (0.0, 0.1, 1.0) for stride in (2, 8)),
+    ],
+)  # fmt: skip
 @pytest.mark.parametrize("first", [True, False], ids=["first", "all"])
 def test_scan__equals_the_reference(
-    exact: Any,
-    gpu: Gpu,
-    monkeypatch: pytest.MonkeyPatch,
-    first: bool,
-    stride: int,
-    share_of_n: float,
-) -> None:
+    exact: Any, gpu: Gpu, monkeypatch: pytest.MonkeyPatch, first: bool, share_of_n: float,
+    stride: int, strict: bool,
+) -> None:  # fmt: skip
+    """With every second stride, and with the others where there is time."""
     gpu.seed = stride
     rng = np.random.default_rng([stride, int(100 * share_of_n), first])
     use_plan(monkeypatch, exact, random_plan(stride, rng))
     chunk, patterns = random_case(share_of_n, bool(rng.integers(2)), rng)
-    rules = Rules(first=first)
-    got = exact.Scanner(patterns, rules).scan(chunk)
-    assert_same(got, reference.scan(chunk, patterns, rules))
-
-
-@pytest.mark.parametrize("share_of_n", [0.0, 0.1, 1.0])
-@pytest.mark.parametrize("stride", [2, 8])
-@pytest.mark.parametrize("first", [True, False], ids=["first", "all"])
-def test_scan__equals_the_reference_where_samples_are_strict(
-    exact: Any,
-    gpu: Gpu,
-    monkeypatch: pytest.MonkeyPatch,
-    first: bool,
-    stride: int,
-    share_of_n: float,
-) -> None:
-    rng = np.random.default_rng([stride, int(100 * share_of_n), first])
-    use_plan(monkeypatch, exact, random_plan(stride, rng))
-    chunk, patterns = random_case(share_of_n, bool(rng.integers(2)), rng)
-    rules = Rules(first=first, strict=True)
-    got = exact.Scanner(patterns, rules).scan(chunk)
-    assert_same(got, reference.scan(chunk, patterns, rules))
-    assert "direct" not in gpu.launched
+    assert_right(exact, chunk, patterns, Rules(first=first, strict=strict))
+    assert not (strict and "direct" in gpu.launched)
 
 
 @pytest.mark.parametrize("share_of_n", [0.02, 0.1, 0.3, 0.9])
@@ -202,9 +186,7 @@ def test_scan__long_signatures(
         signatures += [signature, near, widened(signature, 0.02, rng), sparse]
     samples = blurred(clean, share_of_n, rng)
     chunk, patterns = cut(samples, [300, 8000, 700]), Patterns.of(signatures)
-    rules = Rules(first=first)
-    got = exact.Scanner(patterns, rules).scan(chunk)
-    assert_same(got, reference.scan(chunk, patterns, rules))
+    assert_right(exact, chunk, patterns, Rules(first=first))
 
 
 @pytest.mark.parametrize("share_of_n", [0.8, 0.9, 0.97, 0.995])
@@ -221,10 +203,7 @@ def test_scan__samples_of_which_little_is_known(
     samples[rng.random(len(clean)) < share_of_n] = ord("N")
     lengths = [40, 9000, 0, 1300, 1660]
     chunk, patterns = cut(samples, lengths), Patterns.of(signatures, True)
-    rules = Rules(first=first)
-    got = exact.Scanner(patterns, rules).scan(chunk)
-    assert len(got)
-    assert_same(got, reference.scan(chunk, patterns, rules))
+    assert len(assert_right(exact, chunk, patterns, Rules(first=first)))
 
 
 def test_scan__single_bases_farther_away_than_are_listed(
@@ -236,8 +215,7 @@ def test_scan__single_bases_farther_away_than_are_listed(
     signature = np.resize(text("ACGT"), 17_600)
     patterns, chunk = Patterns.of([signature]), cut(letters, [18_000])
     for rules in (Rules(first=True), Rules(first=False)):
-        got = exact.Scanner(patterns, rules).scan(chunk)
-        assert_same(got, reference.scan(chunk, patterns, rules))
+        got = assert_right(exact, chunk, patterns, rules)
         assert not rules.first or got.start.tolist() == [1]
 
 
@@ -253,8 +231,7 @@ def test_scan__records_in_which_all_is_found_early(
     short, long = [text("ACG"), text("GNAT"), text("TTTT")], [clean[30:50], clean[100:130]]
     for signatures in (short, long, [*short, *long]):
         patterns = Patterns.of(signatures, both_strands=True)
-        got = exact.Scanner(patterns, Rules()).scan(chunk)
-        assert_same(got, reference.scan(chunk, patterns, Rules()))
+        assert_right(exact, chunk, patterns, Rules())
 
 
 @pytest.mark.parametrize("rest", ["ACGT", "N"])
@@ -289,18 +266,14 @@ def test_scan__so_many_positions_for_direct(
         letters[10 * i : 10 * i + 4] = ord("N")
     patterns, chunk = Patterns.of([signature]), cut(letters, [1000])
     for rules in (Rules(first=True), Rules(first=False)):
-        got = exact.Scanner(patterns, rules).scan(chunk)
-        assert 10 * count in got.start
-        assert_same(got, reference.scan(chunk, patterns, rules))
+        assert 10 * count in assert_right(exact, chunk, patterns, rules).start
 
 
 @pytest.mark.parametrize("first", [True, False], ids=["first", "all"])
 def test_scan__plan_of_its_own(cuda: Any, first: bool) -> None:
     rng = np.random.default_rng(3)
     chunk, patterns = random_case(0.1, True, rng)
-    rules = Rules(first=first)
-    got = cuda.Scanner(patterns, rules).scan(chunk)
-    assert_same(got, reference.scan(chunk, patterns, rules))
+    assert_right(cuda, chunk, patterns, Rules(first=first))
 
 
 @pytest.mark.parametrize("first", [True, False], ids=["first", "all"])
@@ -311,9 +284,7 @@ def test_scan__next_to_nothing(
     use_plan(monkeypatch, exact, SeedPlan(4, 2, 1))
     chunk = cut(text("ACGTN" * 300), lengths)
     patterns = Patterns.of([text("A"), text("GTNACG"), text("N" * 32), text("ACGTAACGTT")], True)
-    rules = Rules(first=first)
-    got = exact.Scanner(patterns, rules).scan(chunk)
-    assert_same(got, reference.scan(chunk, patterns, rules))
+    assert_right(exact, chunk, patterns, Rules(first=first))
 
 
 @pytest.mark.parametrize("most", [1 << 26, TABLE], ids=["grown", "split"])
@@ -396,8 +367,7 @@ def test_scan__table_that_many_fill_at_once(exact: Any, monkeypatch: pytest.Monk
     letters = np.random.default_rng(0).choice(text("ACGT"), 400 * 32)
     chunk = cut(letters, [32] * 400)
     patterns = Patterns.of([text(f"{a}{b}{c}A") for a in "ACGT" for b in "ACGT" for c in "ACGT"])
-    got = exact.Scanner(patterns, Rules()).scan(chunk)
-    assert_same(got, reference.scan(chunk, patterns, Rules()))
+    assert_right(exact, chunk, patterns, Rules())
 
 
 def test_lane__list_never_becomes_shorter(cuda: Any) -> None:
