@@ -128,31 +128,20 @@ def test_survey__travels_between_processes(four: Machine) -> None:
 @pytest.mark.parametrize(
     ("error", "problem", "broken"),
     [
-        (
-            NVMLError(pynvml.NVML_ERROR_LIBRARY_NOT_FOUND),
-            r"no NVIDIA driver \(NVML library not found\)",
-            False,
-        ),
-        (NVMLError(pynvml.NVML_ERROR_DRIVER_NOT_LOADED), "installed but not loaded", True),
-        (
-            NVMLError(pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH),
-            "driver and its library do not match",
-            True,
-        ),
-        (
-            NVMLError(pynvml.NVML_ERROR_NO_PERMISSION),
-            "no permission to use the NVIDIA driver",
-            True,
-        ),
-        (NVMLError(pynvml.NVML_ERROR_UNKNOWN), "NVML failed: Unknown Error", True),
+        ("LIBRARY_NOT_FOUND", r"no NVIDIA driver \(NVML library not found\)", False),
+        ("DRIVER_NOT_LOADED", "installed but not loaded", True),
+        ("LIB_RM_VERSION_MISMATCH", "driver and its library do not match", True),
+        ("NO_PERMISSION", "no permission to use the NVIDIA driver", True),
+        ("UNKNOWN", "NVML failed: Unknown Error", True),
         (OSError("libnvidia-ml.so.1: wrong ELF class"), "NVML failed: .* wrong ELF class", True),
         (AttributeError("nvmlInit"), "NVML failed: nvmlInit", True),
     ],
 )
 def test_survey__never_raises_and_says_what_is_wrong(
-    machine: Machine, error: Exception, problem: str, broken: bool
+    machine: Machine, error: str | Exception, problem: str, broken: bool
 ) -> None:
-    machine.error = error
+    named = isinstance(error, str)
+    machine.error = NVMLError(getattr(pynvml, f"NVML_ERROR_{error}")) if named else error
     found = survey()
     assert found.devices == ()
     assert found.broken == broken

@@ -197,18 +197,20 @@ def test_outcomes__of_two_processes_come_from_both(two_processes: Workers) -> No
     assert len(found) == 2
 
 
+class Counting(Toy):
+    """A toy that knows its sessions."""
+
+    def open(self, place: Any) -> ToySession:
+        self.opened = [*getattr(self, "opened", ()), super().open(place)]
+        return self.opened[-1]
+
+
 def test_session__is_opened_once_and_closed_at_the_end(local: LocalWorkers) -> None:
-    opened: list[ToySession] = []
-
-    class Counting(Toy):
-        def open(self, place: Any) -> ToySession:
-            opened.append(super().open(place))
-            return opened[-1]
-
-    assert parts(dispatch(local, Counting("counted"), range(30))) == squares(30)
-    assert [session.closed for session in opened] == [True]
-    assert opened[0].place.gpu is None
-    assert opened[0].place.free_bytes > 0
+    toy = Counting("counted")
+    assert parts(dispatch(local, toy, range(30))) == squares(30)
+    assert [session.closed for session in toy.opened] == [True]
+    assert toy.opened[0].place.gpu is None
+    assert toy.opened[0].place.free_bytes > 0
 
 
 def test_session__stays_closed_when_a_chunk_comes_late(local: LocalWorkers) -> None:
@@ -218,14 +220,7 @@ def test_session__stays_closed_when_a_chunk_comes_late(local: LocalWorkers) -> N
         begun.set()
         gate.wait(30)
 
-    opened: list[ToySession] = []
-
-    class Counting(Toy):
-        def open(self, place: Any) -> ToySession:
-            opened.append(super().open(place))
-            return opened[-1]
-
-    steps = {("load", 0): lambda: (begun.wait(30), fail()), ("load", 1): late}
+    steps = {("load", 0): lambda: (begun.wait(30), raising(Broken("x"))()), ("load", 1): late}
     toy = Counting("late chunk", steps)
     with pytest.raises(Broken, match=r"^x$"):
         parts(dispatch(local, toy, range(2)))
@@ -233,13 +228,9 @@ def test_session__stays_closed_when_a_chunk_comes_late(local: LocalWorkers) -> N
     with pytest.raises(Failure, match="the job has ended"):
         worker.run_chunk(toy.key, None, 2)
     limit = time.monotonic() + 30
-    while not all(session.closed for session in opened):  # the late one closes it
+    while not all(session.closed for session in toy.opened):  # the late one closes it
         assert time.monotonic() < limit
         time.sleep(0.01)
-
-
-def fail() -> None:
-    raise Broken("x")
 
 
 def test_sessions__of_two_jobs_at_once_do_not_mix(local: LocalWorkers) -> None:

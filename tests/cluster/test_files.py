@@ -13,6 +13,8 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +48,16 @@ except Failure as failure:
 """
 BUFFERED = {**os.environ, "PYTHONUNBUFFERED": ""}
 ROOT = Path(__file__).resolve().parents[2]
+
+
+def run_write(
+    path: object, kilobytes: int, code: str = WRITE, **more: Any
+) -> "subprocess.CompletedProcess[bytes]":
+    """Write to a path, or to standard output, in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-c", code, str(path), str(kilobytes)], cwd=ROOT, env=BUFFERED,
+        timeout=60, check=False, **{"stderr": subprocess.PIPE, **more},
+    )  # fmt: skip
 
 
 class Broken(Exception):
@@ -202,13 +214,17 @@ def test_output__is_for_the_user_alone_while_it_is_made(tmp_path: Path, before: 
     assert mode(path) == (before or 0o644)
 
 
+@pytest.mark.parametrize("before", [None, b"before"])
 @pytest.mark.parametrize("error", [Broken, KeyboardInterrupt, SystemExit, Failure])
-def test_output__after_an_exception_is_not_there(
-    tmp_path: Path, error: type[BaseException]
+def test_output__after_an_exception_is_what_it_was(
+    tmp_path: Path, error: type[BaseException], before: bytes | None
 ) -> None:
+    path = tmp_path / "hits.tsv"
+    if before is not None:
+        path.write_bytes(before)
     with pytest.raises(error, match=r"^half$"):
-        write_half(tmp_path / "hits.tsv", error)
-    assert list(tmp_path.iterdir()) == []
+        write_half(path, error)
+    assert [each.read_bytes() for each in tmp_path.iterdir()] == [before] * (before is not None)
 
 
 @pytest.mark.parametrize("step", [(Path, "replace"), (os, "fsync")], ids=["rename", "sync"])
@@ -230,32 +246,19 @@ def test_output__whose_folder_can_no_longer_be_written_is_told(
     assert not (tmp_path / "hits.tsv").exists()
 
 
-def test_output__after_an_exception_is_what_it_was(tmp_path: Path) -> None:
-    path = tmp_path / "hits.tsv"
-    path.write_bytes(b"before")
-    with pytest.raises(Broken, match=r"half"):
-        write_half(path, Broken)
-    assert path.read_bytes() == b"before"
-    assert list(tmp_path.iterdir()) == [path]
-
-
 @pytest.mark.usefixtures("umask")
-def test_output__new_has_the_permissions_of_the_umask(tmp_path: Path) -> None:
-    with atomic_output(str(tmp_path / "hits.tsv")):
-        pass
-    assert mode(tmp_path / "hits.tsv") == 0o640
-
-
-@pytest.mark.usefixtures("umask")
-def test_output__replaced_keeps_its_permissions(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("before", "after"), [(None, 0o640), (0o604, 0o604)])
+def test_output__has_the_permissions_of_the_umask_or_keeps_its_own(
+    tmp_path: Path, before: int | None, after: int
+) -> None:
     path = tmp_path / "hits.tsv"
-    path.write_bytes(b"before")
-    path.chmod(0o604)
+    if before is not None:
+        path.write_bytes(b"before")
+        path.chmod(before)
     with atomic_output(str(path)) as file:
         file.write(b"after")
-        assert path.read_bytes() == b"before"
-    assert path.read_bytes() == b"after"
-    assert mode(path) == 0o604
+        assert path.exists() == (before is not None)
+    assert (path.read_bytes(), mode(path)) == (b"after", after)
 
 
 def test_output__through_a_link_replaces_what_it_points_to(tmp_path: Path) -> None:
@@ -421,20 +424,10 @@ class Full:
 
 def test_file_size_limit__is_a_failure_and_leaves_what_was_there(tmp_path: Path) -> None:
     (tmp_path / "hits.tsv").write_bytes(b"before")
-    limit = (100_000, 100_000)
-    done = subprocess.run(
-        [sys.executable, "-c", WRITE, str(tmp_path / "hits.tsv"), "5000"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limit),
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 2
-    assert (
-        done.stderr == f"{tmp_path}/hits.tsv: cannot be written: file too large (see `ulimit -f`)"
-    )
+    limit = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (100_000, 100_000))
+    done = run_write(tmp_path / "hits.tsv", 5000, preexec_fn=limit)
+    problem = f"{tmp_path}/hits.tsv: cannot be written: file too large (see `ulimit -f`)"
+    assert (done.returncode, done.stderr.decode()) == (2, problem)
     assert (tmp_path / "hits.tsv").read_bytes() == b"before"
     assert len(list(tmp_path.iterdir())) == 1
 
@@ -455,14 +448,7 @@ def test_failure__passes_through_a_library_that_writes() -> None:
 @pytest.mark.parametrize("path", ["-", "/dev/stdout"])
 def test_stdout__follows_what_was_printed(path: str) -> None:
     code = f"print('first', end=' ')\n{WRITE}\nprint(' third')"
-    done = subprocess.run(
-        [sys.executable, "-c", code, path, "1"],
-        cwd=ROOT,
-        env=BUFFERED,
-        stdout=subprocess.PIPE,
-        timeout=60,
-        check=True,
-    )
+    done = run_write(path, 1, code, stdout=subprocess.PIPE)
     assert done.stdout == b"first " + b"x" * 1000 + b" third\n"
 
 
@@ -493,15 +479,7 @@ def test_stdout__that_takes_no_bytes_is_refused(monkeypatch: pytest.MonkeyPatch)
 
 def test_stdout__that_is_full_is_a_failure() -> None:
     with Path("/dev/full").open("wb") as full:
-        done = subprocess.run(
-            [sys.executable, "-c", WRITE, "-", "1"],
-            cwd=ROOT,
-            env=BUFFERED,
-            stdout=full,
-            stderr=subprocess.PIPE,
-            timeout=60,
-            check=False,
-        )
+        done = run_write("-", 1, stdout=full)
     assert done.returncode == 2
     assert done.stderr.startswith(b"standard output: cannot be written: the disk is full")
 
@@ -511,15 +489,7 @@ def test_stdout__closed_by_its_reader_ends_the_run_quietly(kilobytes: int) -> No
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "wb") as pipe:
-        done = subprocess.run(
-            [sys.executable, "-c", WRITE, "-", str(kilobytes)],
-            cwd=ROOT,
-            env=BUFFERED,
-            stdout=pipe,
-            stderr=subprocess.PIPE,
-            timeout=60,
-            check=False,
-        )
+        done = run_write("-", kilobytes, stdout=pipe)
     assert (done.returncode, done.stderr) == (141, b"")
 
 
@@ -542,13 +512,11 @@ def test_pipe_closed__is_silent_and_survives_the_way_from_a_worker() -> None:
 def test_fifo__is_written_directly(tmp_path: Path) -> None:
     path = tmp_path / "fifo"
     os.mkfifo(path)
-    got: list[bytes] = []
-    reader = threading.Thread(target=lambda: got.append(path.read_bytes()))
-    reader.start()
-    with atomic_output(str(path)) as file:
-        file.write(b"x" * 300_000)
-    reader.join(10)
-    assert got == [b"x" * 300_000]
+    with ThreadPoolExecutor(1) as pool:
+        reader = pool.submit(path.read_bytes)
+        with atomic_output(str(path)) as file:
+            file.write(b"x" * 300_000)
+        assert reader.result(10) == b"x" * 300_000
     assert stat.S_ISFIFO(path.stat().st_mode)
 
 
@@ -610,8 +578,8 @@ with scratch_folder(Path(sys.argv[1])) as folder:
 def holder(parent: Path) -> subprocess.Popen[str]:
     """A process with a folder in `parent`."""
     return subprocess.Popen(
-        [sys.executable, "-c", HOLDS_ONE, str(parent)], text=True,
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        [sys.executable, "-c", HOLDS_ONE, str(parent)], text=True, cwd=ROOT,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
     )  # fmt: skip
 
 

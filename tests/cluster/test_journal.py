@@ -117,12 +117,16 @@ def test_journal__of_another_run_is_refused_and_left_as_it_is(tmp_path: Path) ->
     assert (tmp_path / "j").read_bytes() == before
 
 
-def test_journal__of_another_version_is_not_gone_on_with(tmp_path: Path) -> None:
+def test_journal__of_another_version_is_not_gone_on_with_but_may_be_started_over(
+    tmp_path: Path,
+) -> None:
     content = MAGIC.replace(b"2", b"1")
     (tmp_path / "j").write_bytes(content)
     with pytest.raises(UsageError, match=r"of this version; start over, without --resume$"):
         opened(tmp_path / "j")
     assert (tmp_path / "j").read_bytes() == content
+    with closing(opened(tmp_path / "j", resume=False)) as journal:
+        assert journal.thrown_away == len(content)
 
 
 @pytest.mark.parametrize("resume", [True, False])
@@ -170,13 +174,6 @@ def test_journal__that_does_not_say_what_it_is_about_is_damaged(
     assert problem in str(refused.value)
 
 
-def test_journal__of_another_version_may_be_started_over(tmp_path: Path) -> None:
-    (tmp_path / "j").write_bytes(MAGIC.replace(b"2", b"1"))
-    journal = opened(tmp_path / "j", resume=False)
-    assert journal.thrown_away == len(MAGIC)
-    journal.close()
-
-
 def test_journal__keeps_the_plan_of_the_run_that_began_it(tmp_path: Path) -> None:
     written(tmp_path / "j")
     journal = Journal(tmp_path / "j", ABOUT, {"chunk_bytes": 7}, codec=Codec(), resume=True)
@@ -185,16 +182,12 @@ def test_journal__keeps_the_plan_of_the_run_that_began_it(tmp_path: Path) -> Non
 
 
 def test_journal__is_started_over_without_resume(tmp_path: Path) -> None:
+    with closing(opened(tmp_path / "j", resume=False)) as journal:
+        assert journal.thrown_away == 0
     before = written(tmp_path / "j")
     journal = opened(tmp_path / "j", resume=False)
     assert journal.thrown_away == len(before)
     assert list(journal.parts()) == []
-    journal.close()
-
-
-def test_journal__of_nothing_is_nothing_thrown_away(tmp_path: Path) -> None:
-    journal = opened(tmp_path / "j", resume=False)
-    assert journal.thrown_away == 0
     journal.remove()
     assert list(tmp_path.iterdir()) == []
 
@@ -264,6 +257,8 @@ def test_journal__reaches_the_disk_now_and_then(
         monkeypatch.setattr("multigpu.cluster.engine.journal.SYNC_EVERY", -1.0)
         journal.append(2)
         assert synced[1:] == [tmp_path / "j"]
+        journal.sync()
+        assert len(synced) == 2  # there is nothing new
 
 
 def noted(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
@@ -275,20 +270,6 @@ def noted(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
     monkeypatch.setattr(os, "fsync", fsync)
     return synced
-
-
-def test_journal__reaches_the_disk_between_two_parts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with closing(opened(tmp_path / "j")) as journal:
-        journal.append(1)
-        synced = noted(monkeypatch)
-        journal.sync(1e9)
-        assert synced == []
-        journal.sync()
-        assert synced == [tmp_path / "j"]
-        journal.sync()
-        assert len(synced) == 1  # there is nothing new
 
 
 @pytest.mark.parametrize("parts", [0, 1])

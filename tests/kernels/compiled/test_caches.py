@@ -34,6 +34,13 @@ def mode(folder: Path) -> int:
     return stat.S_IMODE(folder.stat().st_mode)
 
 
+def secure(monkeypatch: pytest.MonkeyPatch, folder: object) -> None:
+    """Secure CuPy's cache, which is to be in a folder."""
+    monkeypatch.setenv("CUPY_CACHE_DIR", str(folder))
+    monkeypatch.setenv(caches.IN_MEMORY, "0")
+    caches.secure_cupy()
+
+
 def refused(folder: Path, problem: str) -> None:
     with pytest.raises(caches.Exposed, match=problem):
         caches.private(folder)
@@ -118,9 +125,7 @@ def test_kernels__that_another_user_has_put_there_are_not_loaded(
 ) -> None:
     (place / "kernel.cubin").touch()
     os.chown(place / "kernel.cubin", 65534, 65534)
-    monkeypatch.setenv("CUPY_CACHE_DIR", str(place))
-    monkeypatch.setenv(caches.IN_MEMORY, "0")
-    caches.secure_cupy()
+    secure(monkeypatch, place)
     assert os.environ[caches.IN_MEMORY] == "1"
     assert f"as {place}/kernel.cubin belongs to another user: " in caplog.text
 
@@ -145,20 +150,10 @@ def test_folder__that_a_group_may_write_is_refused_unless_it_is_the_users_own(
 
 def test_own_group__has_the_users_name_and_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
     user = caches.pwd.getpwuid(os.geteuid()).pw_name
-    groups = {
-        1: SimpleNamespace(gr_name=user, gr_mem=[]),
-        2: SimpleNamespace(gr_name=user, gr_mem=[user]),
-        3: SimpleNamespace(gr_name=user, gr_mem=[user, "mallory"]),
-        4: SimpleNamespace(gr_name="lab", gr_mem=[]),
-    }
+    members = {1: (user, []), 2: (user, [user]), 3: (user, [user, "mallory"]), 4: ("lab", [])}
+    groups = {n: SimpleNamespace(gr_name=name, gr_mem=mem) for n, (name, mem) in members.items()}
     monkeypatch.setattr(caches, "getgrgid", groups.__getitem__)
-    assert [caches._is_own_group(number) for number in range(5)] == [
-        False,
-        True,
-        True,
-        False,
-        False,
-    ]
+    assert [number for number in range(5) if caches._is_own_group(number)] == [1, 2]
 
 
 # ---- who uses them ------------------------------------------------------------------------------
@@ -242,9 +237,7 @@ def test_kernels__are_kept_in_memory_where_others_may_write(
     folder = place / "kernels"
     folder.mkdir()
     folder.chmod(0o755 | others)
-    monkeypatch.setenv("CUPY_CACHE_DIR", str(folder))
-    monkeypatch.setenv(caches.IN_MEMORY, "0")
-    caches.secure_cupy()
+    secure(monkeypatch, folder)
     assert os.environ[caches.IN_MEMORY] == ("1" if others else "0")
     said = (
         "multigpu: compiled GPU kernels are neither loaded nor kept, as others may write to "
@@ -261,10 +254,8 @@ def test_kernels__are_kept_in_memory_where_nothing_can_be_written(
 ) -> None:
     (place / "file").write_text("")
     folder = {"a file": place / "file", "below a file": place / "file" / "x"}.get(kind, "")
-    monkeypatch.setenv("CUPY_CACHE_DIR", str(folder))
     monkeypatch.setenv("HOME", "/dev/null")
-    monkeypatch.setenv(caches.IN_MEMORY, "0")
-    caches.secure_cupy()
+    secure(monkeypatch, folder)
     caches.secure_cupy()
     assert os.environ[caches.IN_MEMORY] == "1"
     own = Path(os.environ["CUPY_CACHE_DIR"])

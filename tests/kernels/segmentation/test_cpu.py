@@ -4,7 +4,8 @@ import csv
 import json
 import pickle
 import re
-from functools import cache
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -150,37 +151,41 @@ def test_segment__vectors_as_in_r(backend: Any, golden: Path) -> None:
         assert bool(got.notes) == bool(case["messages"])
 
 
-@pytest.mark.parametrize("device", DEVICES)
-def test_statistic__of_vectors_as_in_r(backend: Any, golden: Path) -> None:
+def good_vectors(golden: Path) -> Iterator[tuple[dict[str, Any], Any, Callable[[str, str], Any]]]:
+    """Yield R's vectors that have a statistic, cleaned, and a function for what R says of each."""
     cases, arrays = vectors(golden / "cnv" / "segment_vectors")
     for k, case in enumerate(cases):
-        if case["error"] or case["n"] < 2 or case["name"] == INVERTED:
-            continue
-        options = options_of(case["params"])
-        x = cleaned(of_vector(arrays, "x", "x_offset", k), 0)
-        expected = of_vector(arrays, "stat", "x_offset", k)
-        got = statistic(backend, x, options)
+        if not (case["error"] or case["n"] < 2 or case["name"] == INVERTED):
+            of = partial(of_vector, arrays, k=k)
+            yield case, cleaned(of("x", "x_offset"), 0), of
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_statistic__of_vectors_as_in_r(backend: Any, golden: Path) -> None:
+    for case, x, of in good_vectors(golden):
+        expected = of("stat", "x_offset")
+        got = statistic(backend, x, options_of(case["params"]))
         assert np.flatnonzero(got).tolist() == np.flatnonzero(expected).tolist(), case["name"]
         np.testing.assert_allclose(got, expected, rtol=1e-9, err_msg=case["name"])
-        if options.eps is None:
-            assert cpu.quantile(np.abs(np.diff(x)), 0.75) == arrays["eps_used"][k]
 
 
 def test_reference__statistic_and_borders_of_vectors_as_in_r(golden: Path) -> None:
-    cases, arrays = vectors(golden / "cnv" / "segment_vectors")
-    for k, case in enumerate(cases):
-        if case["error"] or case["n"] < 2 or "segMedianT" in case["params"]:
-            continue
+    for case, x, of in good_vectors(golden):
         options = options_of(case["params"])
-        x = cleaned(of_vector(arrays, "x", "x_offset", k), 0)
         got = reference.maxima(reference.statistic(x, options), options.reach)
-        expected = of_vector(arrays, "stat", "x_offset", k)
-        np.testing.assert_allclose(got, expected, rtol=1e-9, err_msg=case["name"])
-        spans = reference.merged(x, reference.breaks(got, options.alpha), options)
-        assert [start + 1 for start, _ in spans] == of_vector(
-            arrays, "start", "seg_offset", k
-        ).tolist()
-        assert [end for _, end in spans] == of_vector(arrays, "end", "seg_offset", k).tolist()
+        np.testing.assert_allclose(got, of("stat", "x_offset"), rtol=1e-9, err_msg=case["name"])
+        if "segMedianT" not in case["params"]:
+            spans = reference.merged(x, reference.breaks(got, options.alpha), options)
+            expected = zip(of("start", "seg_offset") - 1, of("end", "seg_offset"), strict=True)
+            assert spans == [*expected], case["name"]
+
+
+def test_eps__of_vectors_as_in_r(golden: Path) -> None:
+    cases, arrays = vectors(golden / "cnv" / "segment_vectors")
+    used = {case["name"]: eps for case, eps in zip(cases, arrays["eps_used"], strict=True)}
+    for case, x, _ in good_vectors(golden):
+        if options_of(case["params"]).eps is None:
+            assert cpu.quantile(np.abs(np.diff(x)), 0.75) == used[case["name"]]
 
 
 def pipelines(golden: Path) -> list[Path]:
