@@ -12,7 +12,6 @@ from typing import NamedTuple
 import numpy as np
 
 from multigpu.kernels.compiled.jit import jit_no_alloc
-from multigpu.kernels.compiled.parallel import over_spans
 from multigpu.kernels.numerics.medians import middle_of
 from multigpu.kernels.numerics.student import compared, surprise
 from multigpu.kernels.numerics.sums import WARP, total
@@ -31,7 +30,6 @@ from multigpu.kernels.segmentation.types import (
 )
 
 SHORT, BLOCK = 128, 1024  # a span's values are added as by a warp up to SHORT, else as by a block
-LEAST_SPAN = 4096  # positions of a track, for a thread
 
 
 class WindowRules(NamedTuple):
@@ -49,13 +47,11 @@ def segment(x: Floats, offsets: Rows, options: Segmentation, threads: int = 1) -
     """Return what `reference.segment` does."""
     check(x, offsets)
     check_lengths(offsets, options)
-    each = 1 if len(offsets) > threads else threads  # few tracks are shared by the threads
 
     def edges(values: Floats) -> Rows:
-        pieces = _pieces(statistic(values, options, each), options.alpha)
-        return _merged(values, pieces, options)
+        return _merged(values, _pieces(statistic(values, options), options.alpha), options)
 
-    return _of_tracks(edges, x, offsets, threads // each)
+    return _of_tracks(edges, x, offsets, threads)
 
 
 def cbs(x: Floats, offsets: Rows, options: Circular, threads: int = 1) -> SegmentedTracks:
@@ -119,7 +115,7 @@ def _medians(x: Floats, edges: Rows) -> Floats:
     return out
 
 
-def statistic(x: Floats, options: Segmentation, threads: int = 1) -> Floats:
+def statistic(x: Floats, options: Segmentation) -> Floats:
     """Return what `reference.statistic` does with `reference.maxima`, of finite values."""
     out = np.zeros(len(x))
     if len(x) < 2:
@@ -134,11 +130,7 @@ def statistic(x: Floats, options: Segmentation, threads: int = 1) -> Floats:
 
     growth = (options.shortest, options.largest, options.delta)
     rules = WindowRules(eps, prior, options.weight, *growth)
-
-    def search(begin: int, stop: int) -> None:
-        _search(differences, sums, squares, rules, begin, stop, found)
-
-    over_spans(search, len(x), threads, LEAST_SPAN)
+    _search(differences, sums, squares, rules, found)
     _maxima(found, options.reach, out)
     return out
 
@@ -180,10 +172,10 @@ def _variance(x, lanes):  # type: ignore[no-untyped-def]
 
 
 @jit_no_alloc
-def _search(differences, sums, squares, rules, begin, stop, out):  # type: ignore[no-untyped-def]
-    """Set the statistic at every position from `begin` on whose neighbours differ enough."""
+def _search(differences, sums, squares, rules, out):  # type: ignore[no-untyped-def]
+    """Set the statistic at every position whose neighbours differ enough."""
     n = len(out)
-    for i in range(max(begin, rules.shortest + 1), min(stop, n - rules.shortest - 1)):
+    for i in range(rules.shortest + 1, n - rules.shortest - 1):
         if differences[i] > rules.eps:
             largest = min(rules.largest, i - 1, n - 2 - i)
             out[i] = _greatest_surprise(sums, squares, i + 1, largest + 1, rules)

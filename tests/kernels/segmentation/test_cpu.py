@@ -327,14 +327,6 @@ def test_segment__nothing_gives_nothing(backend: Any, lengths: tuple[int, ...]) 
     assert len(backend.segment(np.empty(0), tracks(*lengths), Segmentation())) == 0
 
 
-def test_cpu__threads_share_one_long_track() -> None:
-    x = steps(np.random.default_rng(12), 20_000)
-    options = Segmentation(thresholds=0.5)
-    alone = cpu.segment(x, tracks(len(x)), options)
-    assert_same(cpu.segment(x, tracks(len(x)), options, threads=3), alone)
-    assert len(alone) > 100
-
-
 # ---- bad input --------------------------------------------------------------------------------
 
 
