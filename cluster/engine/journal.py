@@ -69,7 +69,7 @@ class Journal:
             raise
 
     def parts(self) -> Iterator[Any]:
-        """Yield the parts that an earlier run finished; `held` is their number."""
+        """Yield the `held` parts of an earlier run. Raises UsageError for a damaged one."""
         for record in self._found:
             try:
                 part = self._codec.unpack_part(record.read(self._file.fileno()))

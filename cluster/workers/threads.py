@@ -164,7 +164,7 @@ class LocalWorkers(Workers):
         return {WORKER.name}
 
     def retire(self, name: str) -> None:
-        """Do without a GPU that has failed; after the last one the CPU takes over."""
+        """Do without a GPU that has failed; after the last one the CPU takes over, else Failure."""
         self._failed.add(name)
         if len(self._failed) < len(self._gpus):
             return

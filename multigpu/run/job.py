@@ -269,7 +269,7 @@ class Job:
         return self._journal.plan
 
     def skip_finished(self, spans: Iterator[S]) -> Iterator[S]:
-        """Return the spans that no earlier run has finished."""
+        """Return spans that no earlier run has finished. Raises Failure for too few of them."""
         for _ in range(self._journal.held if self._journal else 0):
             if next(spans, None) is None:
                 raise Failure(

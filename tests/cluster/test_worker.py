@@ -111,16 +111,12 @@ def names(outcome: worker.Outcome[int]) -> list[str]:
     return [event.name for event in outcome.events]
 
 
-@pytest.mark.parametrize("room", [1, 2, 3, 7, 50, 99])
+@pytest.mark.parametrize("room", [1, 2, 3, 7, 50, 99, 100])
 def test_chunk__too_large_for_the_device_is_halved_until_it_fits(room: int) -> None:
     outcome = run(Sums(room), 100)
     assert outcome.part == sum(range(100))
-    assert set(names(outcome)) == {"split"}
+    assert set(names(outcome)) == ({"split"} if room < 100 else set())
     assert outcome.device == "gpu0"
-
-
-def test_chunk__that_fits_is_not_halved() -> None:
-    assert names(run(Sums(100), 100)) == []
 
 
 def test_chunk__whose_smallest_piece_does_not_fit_runs_on_the_cpu() -> None:
@@ -191,22 +187,20 @@ def test_chunks__that_do_not_fit_at_once_wait_for_each_other_before_they_are_hal
     assert turns._most == 2  # as four chunks fitted
 
 
-def test_chunk__whose_smallest_piece_does_not_fit_is_named_where_the_cpu_may_not_help() -> None:
-    with pytest.raises(
-        Failure,
-        match=r"^numbers 0 to 4: about 1 bytes of memory are needed and 1,000 are free, and it"
-        r" cannot be divided further$",
-    ):
+def test_chunk__whose_smallest_piece_does_not_fit_is_named_where_nobody_can_help(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    problem = "^numbers 0 to 4: about 1 bytes of memory are needed and 1,000 are free, and it"
+    problem += " cannot be divided further$"
+    with pytest.raises(Failure, match=problem):
         run(Sums(0), 4, cpu_fallback=False)
 
-
-def test_cpu__without_memory_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     def none(*_: object) -> int:
         raise MemoryError
 
     monkeypatch.setattr(SumSession, "compute", none)
     for gpu in ("GPU-0", None):
-        with pytest.raises(Failure, match=r"^numbers 0 to 4: .* cannot be divided further$"):
+        with pytest.raises(Failure, match=problem):
             run(Sums(9), 4, gpu=gpu)
 
 
@@ -245,21 +239,23 @@ def test_device__without_room_for_a_context_has_no_free_bytes(
     assert "too little memory, 0 bytes are free" in outcome.events[0].details["reason"]
 
 
-def test_process__that_was_forked_after_cuda_was_used_is_told_to_spawn() -> None:
-    with pytest.raises(DeviceFailed, match=r"cudaError 3: what happened; .*\('spawn'\)$"):
-        run(Sums(9, error=CUDARuntimeError(3)), 4)
-
-
-@pytest.mark.parametrize("status", [700, 214, 719])
-def test_device__that_fails_is_told_with_the_reason(status: int) -> None:
-    with pytest.raises(DeviceFailed, match=f": cudaError {status}: what happened$") as caught:
-        run(Sums(9, error=CUDARuntimeError(status)), 4)
-    assert caught.value.worker == worker.WORKER.name
-
-
-def test_error__that_is_not_the_devices_is_as_it_was() -> None:
-    with pytest.raises(ValueError, match=r"^ours$"):
-        run(Sums(9, error=ValueError("ours")), 4)
+@pytest.mark.parametrize(
+    ("error", "kind", "match"),
+    [
+        (CUDARuntimeError(700), DeviceFailed, ": cudaError 700: what happened$"),
+        (CUDARuntimeError(214), DeviceFailed, ": cudaError 214: what happened$"),
+        # Of a process that was forked after CUDA was used.
+        (CUDARuntimeError(3), DeviceFailed, r"cudaError 3: what happened; .*\('spawn'\)$"),
+        (ValueError("ours"), ValueError, "^ours$"),
+    ],
+    ids=str,
+)
+def test_error__of_a_device_is_told_apart_from_others(
+    error: Exception, kind: type[Exception], match: str
+) -> None:
+    with pytest.raises(kind, match=match) as caught:
+        run(Sums(9, error=error), 4)
+    assert getattr(caught.value, "worker", worker.WORKER.name) == worker.WORKER.name
 
 
 def test_job__that_was_dismissed_has_nothing_left() -> None:

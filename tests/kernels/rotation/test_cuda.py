@@ -16,7 +16,6 @@ from support.rotation_cases import (
     ORIGIN,
     SPACING,
     assert_right,
-    hair_splitting_case,
     random_field,
     random_ligands,
 )
@@ -82,15 +81,6 @@ def test_scores__of_poses_that_repeat_others_are_struck_out(cuda: Any, precision
     field, ligands = random_field(rng), random_ligands(rng, [5])
     search = PoseSearch(EulerRotations(precision))
     assert_scores_are_near(cuda, field, ligands, search, range(search.stop))
-
-
-@pytest.mark.parametrize("outside", ["clamp", "zero", "penalty"])
-@pytest.mark.parametrize("seed", range(5))
-def test_scores__of_decided_poses_are_near_where_single_precision_cannot_tell(
-    cuda: Any, outside: str, seed: int
-) -> None:
-    case = hair_splitting_case(np.random.default_rng(seed), "nearest", outside)
-    assert_scores_are_near(cuda, case.field, case.ligands, case.search, range(32))
 
 
 def assert_scores_are_near(

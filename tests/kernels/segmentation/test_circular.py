@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.backends import DEVICES, backend_of
 from support.examples import examples
 
 from multigpu.kernels.segmentation import (
@@ -22,17 +23,7 @@ from multigpu.kernels.segmentation import (
     reference,
 )
 
-DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 FEW = Circular(permutations=300)
-
-
-@pytest.fixture
-def backend(device: str) -> Any:
-    if device == "cpu":
-        return cpu
-    from multigpu.kernels.segmentation import cuda
-
-    return cuda
 
 
 def tracks(*lengths: int) -> Any:
@@ -61,13 +52,14 @@ def closed(values: Any, width: int, longest: int) -> circular.ArcBuffers:
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("width", [2, 4])
-def test_cbs__is_the_plain_computation_where_changes_are_clear(backend: Any, width: int) -> None:
+def test_cbs__is_the_plain_computation_where_changes_are_clear(device: str, width: int) -> None:
     rng = np.random.default_rng(1)
     first = levels(rng, [(40, 0), (15, 2), (30, 0), (20, -1.5), (25, 0)])
     x = np.concatenate([first, levels(rng, [(30, 1), (50, -1)]), np.zeros(20)])
     options = Circular(permutations=300, min_width=width, noise=0.0)
     offsets = tracks(130, 80, 20)
-    got, expected = backend.cbs(x, offsets, options), reference.cbs(x, offsets, options)
+    got = backend_of("segmentation", device).cbs(x, offsets, options)
+    expected = reference.cbs(x, offsets, options)
     assert borders(got) == borders(expected)
     np.testing.assert_allclose(got.mean, expected.mean, rtol=1e-12)
     np.testing.assert_array_equal(got.median, expected.median)
@@ -101,14 +93,13 @@ def test_cbs__noise_is_seldom_cut() -> None:
     assert cut <= 9  # of 300 at alpha 0.01; more than 9 has a chance of 0.1 %
 
 
-@pytest.mark.parametrize("device", DEVICES)
-def test_cbs__of_a_track_depends_on_it_and_the_seed_only(backend: Any) -> None:
+def test_cbs__of_a_track_depends_on_it_and_the_seed_only() -> None:
     rng = np.random.default_rng(4)
     x = np.concatenate([levels(rng, [(50, 0), (9, 0.4), (70, 0.1)]) for _ in range(4)])
     offsets = tracks(*[129] * 4)
-    alone = [backend.cbs(x[a:b], tracks(b - a), FEW) for a, b in pairwise(offsets.tolist())]
+    alone = [cpu.cbs(x[a:b], tracks(b - a), FEW) for a, b in pairwise(offsets.tolist())]
     for threads in (1, 2):
-        together = borders(backend.cbs(x, offsets, FEW, threads))
+        together = borders(cpu.cbs(x, offsets, FEW, threads))
         assert together == [
             (track, start + 129 * track, end + 129 * track)
             for track, one in enumerate(alone)
@@ -122,25 +113,23 @@ def test_cbs__what_is_far_below_the_noise_is_no_change() -> None:
     assert len(cpu.cbs(x, tracks(120), Circular(noise=0.0))) > 1
 
 
-@pytest.mark.parametrize("device", DEVICES)
-def test_cbs__of_nothing_and_of_too_little(backend: Any) -> None:
-    assert len(backend.cbs(np.empty(0), tracks(0, 0), FEW)) == 0
-    got = backend.cbs(np.array([1.0, 5.0, 1.0, 1.0]), tracks(1, 3), FEW)
+def test_cbs__of_nothing_and_of_too_little() -> None:
+    assert len(cpu.cbs(np.empty(0), tracks(0, 0), FEW)) == 0
+    got = cpu.cbs(np.array([1.0, 5.0, 1.0, 1.0]), tracks(1, 3), FEW)
     assert borders(got) == [(0, 0, 1), (1, 1, 4)]
     same = np.full(500, 0.1)
-    assert borders(backend.cbs(same, tracks(500), Circular(noise=0.0))) == [(0, 0, 500)]
+    assert borders(cpu.cbs(same, tracks(500), Circular(noise=0.0))) == [(0, 0, 500)]
 
 
-@pytest.mark.parametrize("device", DEVICES)
-def test_cbs__replaces_what_is_not_finite_or_names_the_track(backend: Any) -> None:
+def test_cbs__replaces_what_is_not_finite_or_names_the_track() -> None:
     x = levels(np.random.default_rng(5), [(30, 0), (30, 2)])
     x[5] = np.nan
-    got = backend.cbs(x, tracks(60), FEW)
+    got = cpu.cbs(x, tracks(60), FEW)
     assert len(got.notes) == 1
     with pytest.raises(TrackError, match="track 1: it has infinite values and no finite one"):
-        backend.cbs(np.array([1.0, np.inf]), tracks(1, 1), FEW)
+        cpu.cbs(np.array([1.0, np.inf]), tracks(1, 1), FEW)
     with pytest.raises(ValueError, match="x must be float64"):
-        backend.cbs(np.zeros(3, np.int64), tracks(3), FEW)
+        cpu.cbs(np.zeros(3, np.int64), tracks(3), FEW)
 
 
 @pytest.mark.parametrize(
