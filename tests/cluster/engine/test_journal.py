@@ -17,7 +17,7 @@ from multigpu.cluster.engine.codec import LENGTH, Codec
 from multigpu.cluster.engine.journal import MAGIC, RECORD, Journal, journal_of
 from multigpu.cluster.errors import Failure, UsageError
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 ABOUT = {"program": "1", "option hits": "first", "input a.fq": "12 bytes"}
 PLAN = {"chunk_bytes": 100}
 PARTS = [b"", b"x" * 1000, [1, "two", None], {"array": np.arange(5)}, (3.5, b"\0")]
