@@ -55,7 +55,7 @@ def numbers_of(samples: int, options: Model) -> Numbers:
 
 
 def log2(values: Floats) -> Floats:
-    """The nearest float64 to each logarithm; those of NumPy and of C depend on the processor."""
+    """float64[n]: the nearest to each logarithm; NumPy's and C's depend on the processor."""
     return np.array([_log2(float(each)) for each in values])
 
 

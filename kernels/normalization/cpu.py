@@ -109,6 +109,7 @@ class ChromosomeStatistics(Spectral):
 
 
 def contiguous(counts: NDArray[Any]) -> NDArray[Any]:
+    """Return counts, any shape, as int32 or float64, C-contiguous."""
     return np.ascontiguousarray(counts, np.int32 if counts.dtype == np.int32 else np.float64)
 
 
@@ -134,7 +135,7 @@ def _part_sums(counts: NDArray[Any], rows: Mask, samples: NDArray[Any], threads:
 def spectra_of(
     counts: NDArray[Any], rows: Mask, samples: Iterable[int], threads: int
 ) -> list[Spectrum]:
-    """Return the spectrum of each sample in the regions where `rows` is true."""
+    """Return the spectrum of each sample of counts [regions, samples] where `rows` is true."""
     samples = list(samples)
     out: dict[int, Spectrum] = {}
     chosen = slice(None) if rows.all() else rows

@@ -23,7 +23,7 @@ TOP = 0.95  # the share of the values up to which a mode is looked for
 
 
 def quantile_of_sorted(values: Floats, share: float) -> float:
-    """Return R's quantile of type 7 of ascending values."""
+    """Return R's quantile of type 7 of ascending values, float64[n]."""
     place = share * (len(values) - 1)
     low = math.floor(place)
     pair = [float(values[low]), float(values[min(low + 1, len(values) - 1)])]
@@ -83,7 +83,7 @@ def estimate(mass: Floats, grid: DensityGrid) -> tuple[Floats, Floats]:
 
 
 def mode_of_sorted(values: Floats) -> float:
-    """Return the mode of the density of ascending values, up to their quantile TOP.
+    """Return the mode of the density of ascending float64[n], up to their quantile TOP.
 
     NaN where that is 0.
     """

@@ -69,7 +69,7 @@ def coverages(counts: NDArray[Any]) -> Floats:
 
 
 def mode_of(values: NDArray[Any]) -> float:
-    """The most frequent value, the least on a tie; equal are those with the same 15 digits."""
+    """The most frequent of values [n], the least on a tie; 15 equal digits are equal."""
     rounded = np.array([float(f"{value:.15g}") for value in values])
     each, times = np.unique(rounded, return_counts=True)
     return float(each[np.argmax(times)]) if len(each) else float("nan")

@@ -80,7 +80,7 @@ class Scores:
             listed.add(poses, scores)
 
     def score(self, part: range) -> tuple[Indices, Floats]:
-        """Return those of a part of the poses that repeat no others, and their scores."""
+        """Return int64[k], those of a part that repeat no others, and float64[k], their scores."""
         poses = np.arange(part.start, part.stop)
         poses = poses[self._search.rotations.is_first(poses // self._search.shifts.count)]
         scores = np.empty(len(poses))

@@ -72,7 +72,7 @@ class Shortlist:
             self.floor = float(scores[MOST_LISTED - 1])
 
     def ordered(self) -> tuple[Indices, Floats]:
-        """Return the poses and their scores, best first."""
+        """Return int64[k] poses and float64[k] scores, best first."""
         none = np.empty(0, np.int64), np.empty(0)
         poses, scores = (np.concatenate(each) for each in zip(none, *self._parts, strict=True))
         order = np.lexsort((poses, -scores))
@@ -97,7 +97,7 @@ def _apart(listed: Shortlist, search: PoseSearch, moments: Floats) -> Iterator[t
 def without(
     one: int, poses: Indices, scores: Floats, search: PoseSearch, moments: Floats
 ) -> tuple[Indices, Floats]:
-    """Return the poses that are apart from one, and are not it, and their scores."""
+    """Return those of poses int64[k] that are apart from one and not it; and their scores."""
     matrices, shifts = search.placements(np.array([one]))
     squared = squared_distance(moments, (matrices[0], shifts[0]), search.placements(poses))
     apart = (squared >= search.min_squared) & (poses != one)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -267,6 +267,13 @@ class Poses:
         return Poses(self.ligand[first], self.pose[first], self.score[first])
 
 
+class PoseFinder(Protocol):
+    """The `PoseSearcher` of a backend, for one field and one set of poses."""
+
+    def best(self, ligands: Ligands, span: range | None = None) -> Poses:
+        """Return the best poses of each ligand in a span of poses; None: of all poses."""
+
+
 def atoms_of(ligands: Ligands, poses: Poses) -> Indices:
     """Return int64[atoms]: the atoms of each pose's ligand, pose after pose."""
     sizes = ligands.sizes[poses.ligand]
@@ -307,7 +314,7 @@ def squared_distance(
 
 
 def sum_of(terms: Floats) -> Floats:
-    """Return the sum over the last axis, added from the first to the last."""
+    """Return float64 sums over the last axis, added from the first to the last."""
     total: Floats = np.cumsum(terms, axis=-1)[..., -1]
     return total
 

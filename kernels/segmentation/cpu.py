@@ -136,12 +136,12 @@ def statistic(x: Floats, options: Segmentation) -> Floats:
 
 
 def variance(x: Floats) -> float:
-    """Return the variance of two values or more."""
+    """Return the variance of float64[n], two values or more."""
     return float(_variance(x, np.empty(BLOCK)))
 
 
 def quantile(values: Floats, share: float) -> float:
-    """R's quantile of type 7."""
+    """R's quantile of type 7 of float64[n]."""
     place = (len(values) - 1) * share
     low = int(place)
     high = min(low + 1, len(values) - 1)

@@ -194,7 +194,7 @@ def notes(has_infinite: bool, has_nan: bool) -> tuple[str, ...]:
 
 
 def cleaned(x: Floats, track: int) -> Floats:
-    """Return x with 0 for NaN, and the largest or smallest finite value for infinite ones.
+    """Return float64[n]: 0 for NaN, the largest or smallest finite value for infinite ones.
 
     Raises TrackError where there are infinite values and no finite one.
     """

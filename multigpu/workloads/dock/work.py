@@ -7,7 +7,6 @@ the lowest index.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +15,7 @@ from multigpu.cluster.engine.workload import Place
 from multigpu.formats.molecules.ligands import LigandRecords
 from multigpu.formats.tables.batch import PoseBatch
 from multigpu.formats.tables.texts import Texts
-from multigpu.kernels.rotation import Field, Ligands, Poses
+from multigpu.kernels.rotation import Field, PoseFinder, Poses
 from multigpu.kernels.rotation.memory import MOST_SCORES
 from multigpu.run.fitness import Expected, require
 from multigpu.workloads.dock.ligands import LigandLoader, LoadedLigands
@@ -90,12 +89,6 @@ class DockChunk:
 
     span: DockSpan
     loaded: LoadedLigands
-
-
-class Searcher(Protocol):
-    """A backend of `multigpu.kernels.rotation`."""
-
-    def best(self, ligands: Ligands, span: range | None = None) -> Poses: ...
 
 
 @dataclass(kw_only=True, eq=False)
@@ -210,7 +203,7 @@ class DockSession:
         """Do nothing: the field is freed with the session."""
 
 
-def _open_searcher(place: Place, workload: DockWorkload) -> Searcher:
+def _open_searcher(place: Place, workload: DockWorkload) -> PoseFinder:
     """Return the backend of a device, which alone is imported: CuPy is not on every machine."""
     field, search = workload.field, workload.loader.search
     if place.gpu is None:
