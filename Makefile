@@ -18,7 +18,7 @@ RUNTIME ?= $(or $(INSTALLED_CUDA),$(if $(filter 12 13,$(DRIVER_CUDA)),cu$(DRIVER
 LOCK_FLAGS ?=
 SCHEDULES ?= 100
 KILL_SECONDS ?= 600
-MUTANT_SECONDS ?= 600
+MUTANTS ?= 1000
 SEED ?= 1
 
 # Processes of pytest; many tests wait for processes of their own.
@@ -35,7 +35,7 @@ COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
 
 .DEFAULT_GOAL := help
 .SECONDEXPANSION:
-.PHONY: help demo quick test test-all lowest coverage soak check format lock clean
+.PHONY: help demo quick test test-all lowest coverage soak check format lock reference clean
 
 help:
 	@echo "make demo     install, and run scan, cnv and dock on small generated data (RUNTIME=core|cu12|cu13 overrides the choice)"
@@ -45,10 +45,11 @@ help:
 	@echo "make lowest   unit tests with the lowest versions that pyproject.toml allows, in .venv-lowest: ten minutes"
 	@echo "make coverage the lines that tests run, per folder"
 	@echo "make soak     100 random fault schedules for each job (SCHEDULES=20 for fewer), then ten minutes of kill points"
-	@echo "              (KILL_SECONDS=60, SEED=2) and ten of damaged files (MUTANT_SECONDS=60): 50 minutes"
+	@echo "              (KILL_SECONDS=60, SEED=2), then 1,000 damaged files of each format (MUTANTS=100): 50 minutes"
 	@echo "make check    ruff, mypy, clang-format"
 	@echo "make format   let ruff and clang-format write the sources"
 	@echo "make lock     write requirements/*.txt again (LOCK_FLAGS=--upgrade for newer versions)"
+	@echo "make reference  write docs/options.md again, from the declarations of options"
 	@echo "make clean    remove .venv and the caches"
 
 demo: $(VENV)/.installed-$$(RUNTIME)
@@ -58,7 +59,7 @@ INSTALLED = $(VENV)/.installed-dev $$(if $$(filter-out core,$$(RUNTIME)),$(VENV)
 
 quick: $(INSTALLED)
 	@$(PYTEST) -m "unit and not slow and not gpu" --hypothesis-profile quick \
-		$(foreach folder,bad_input faults golden,--ignore tests/$(folder)) $(ARGS)
+		$(foreach folder,bad_input faults golden program,--ignore tests/$(folder)) $(ARGS)
 
 test: $(INSTALLED)
 	@$(PYTEST) -m "not slow and not faults" $(ARGS)
@@ -86,8 +87,8 @@ soak: $(VENV)/.installed-dev
 	@$(BIN)/python -m pytest tests/faults/test_soak.py --schedules $(SCHEDULES) -n 3 $(ARGS)
 	@$(BIN)/python -m pytest tests/faults/test_kill_points.py --kill-seconds $(KILL_SECONDS) \
 		--seed $(SEED) --timeout $(shell expr $(KILL_SECONDS) + 300) -rP $(ARGS)
-	@$(BIN)/python -m pytest tests/faults/test_mutants.py --mutant-seconds $(MUTANT_SECONDS) \
-		--seed $(SEED) --timeout $(shell expr $(MUTANT_SECONDS) + 600) -rP $(ARGS)
+	@$(BIN)/python -m pytest tests/faults/test_mutants.py --mutants $(MUTANTS) \
+		--seed $(SEED) --timeout 3600 -n $(TEST_PROCESSES) $(ARGS)
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff check
@@ -134,3 +135,6 @@ $(VENV)/.installed-%: requirements/%.txt pyproject.toml | $(VENV)/.created
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps --requirement $<
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
+
+reference:
+	$(BIN)/python -m multigpu.tools.reference > docs/options.md

@@ -87,13 +87,11 @@ def steps(options: argparse.Namespace) -> Iterator[Step]:
     yield script("others-scan", 300, "scan", *usual, "--only", *parts)
     yield script("others-sassy", 300, "scan_errors", *usual, "--only", "sassy")
     yield script("others-engine", 120, "engine", "--chunks", "500")
-    quick = ("--quick", "--out", str(options.out))
-    yield script("others-factors", 300, "scan_factors", *device, *quick, figures=False)
 
 
 PARTS = ("tests", "kernels", "scan", "cnv", "dock", "scaling", "sanitize", "others")
 FIGURES = (
-    ("kernels-scan", 150, "scan", ("kernels", "records")),
+    ("kernels-scan", 150, "scan", ("kernels",)),
     ("kernels-errors", 150, "scan_errors", ("search", "long")),
     ("kernels-cnv", 150, "cnv", ("model", "stages", "cohort")),
     ("kernels-dock", 150, "dock", ("nearest", "linear", "cpu")),
@@ -116,7 +114,7 @@ def _tests(name: str, gpu: bool) -> Step:
     files = [
         path
         for path in sorted(TESTS.rglob("test_*.py"))
-        if (path.parent.name == "kernels") == (name == "kernels")
+        if (path.relative_to(TESTS).parts[0] == "kernels") == (name == "kernels")
         and any(word in path.read_text() for word in GPU_TESTS)
     ]
     more = ["-p", "xdist.plugin", "-n", str(PROCESSES)] if find_spec("xdist") else []

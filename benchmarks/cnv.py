@@ -5,7 +5,6 @@
 Prints one Markdown table. Parts that need GPUs are skipped, with the reason, where there are none.
 """
 
-from argparse import Namespace
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
@@ -94,6 +93,7 @@ def part_model(bench: Bench) -> Iterator[Figure]:
 
 def part_cohort(bench: Bench) -> Iterator[Figure]:
     """Time the model stage of thousands of samples."""
+    bench.need_gpu()
     counts = bench.counts(COHORT).values
     yield Figure("cohort", f"{shape_of(counts)}: model stage, {bench.where}", "s",
                  _model_gpu(counts, counts, bench.runs), 10.0,
@@ -223,16 +223,6 @@ PARTS: dict[str, Part] = {
     "stages": part_stages,
     "cohort": part_cohort,
 }
-GPU_ONLY = ("cohort",)
-
-
-def _bench(options: Namespace, gpu: bool) -> Bench:
-    return Bench(options.data / f"cnv-{options.scale:g}", options.runs, options.scale, gpu)
-
-
-def _missing(name: str, without: str, _options: Namespace) -> str | None:
-    return f"needs a GPU: {without}" if without and name in GPU_ONLY else None
-
 
 if __name__ == "__main__":
-    common.measure_parts(common.options_of(__doc__, PARTS), PARTS, _bench, _missing)
+    common.measure_parts(common.options_of(__doc__, PARTS), PARTS, Bench)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -35,9 +36,18 @@ class WrongResultError(Exception):
     """A check before the timing failed, so there is nothing to time."""
 
 
+class NotHereError(Exception):
+    """A part cannot run here; the text says why."""
+
+
 def require(right: bool, claim: str) -> None:
     if not right:
         raise WrongResultError(claim)
+
+
+def need_package(name: str, extra: str) -> None:
+    if find_spec(name) is None:
+        raise NotHereError(f"needs the package {name}: pip install multigpu[{extra}]")
 
 
 # ---- figures ----------------------------------------------------------------------------------
@@ -231,6 +241,8 @@ class Report:
         try:
             for figure in part():
                 self.figures.append(figure)
+        except NotHereError as problem:
+            self.skipped[name] = str(problem)
         except Exception as problem:  # noqa: BLE001
             traceback.print_exc()
             self.skipped[name], self.failed = f"FAILED: {type(problem).__name__}: {problem}", True
@@ -264,12 +276,30 @@ class Report:
 
 @dataclass
 class Bench:
-    """Inputs, device and number of runs that the parts of a script share."""
+    """Inputs, device and number of runs that the parts of a script share.
+
+    no_gpu  why nothing runs on a GPU; empty where it does
+    chosen  whether the CPU, or some parts, were asked for
+    """
 
     folder: Path
-    runs: int
-    scale: float
-    gpu: bool
+    runs: int = 1
+    scale: float = 1.0
+    no_gpu: str = ""
+    chosen: bool = True
+
+    @property
+    def gpu(self) -> bool:
+        return not self.no_gpu
+
+    def need_gpu(self) -> None:
+        if self.no_gpu:
+            raise NotHereError(f"needs a GPU: {self.no_gpu}")
+
+    def need_gpu_or_time(self) -> None:
+        """Leave out what is long on a CPU, unless it is asked for."""
+        if self.no_gpu and not self.chosen:
+            raise NotHereError(f"long on a CPU: only with --device cpu or --only ({self.no_gpu})")
 
     @property
     def where(self) -> str:
@@ -300,22 +330,16 @@ def options_of(
 def measure_parts(
     parser: argparse.ArgumentParser,
     parts: Mapping[str, Callable[[Any], Iterable[Figure]]],
-    bench_of: Callable[[argparse.Namespace, bool], Bench],
-    missing: Callable[[str, str, argparse.Namespace], str | None],
+    bench_class: type[Bench],
 ) -> NoReturn:
-    """Measure the chosen parts of a script.
-
-    bench_of  makes the bench of these options, on a GPU or not
-    missing   returns why a part cannot run here, or None; gets its name, and why there is no GPU
-    """
+    """Measure the chosen parts of a script, all with one bench."""
     options = parser.parse_args()
-    without = why_no_gpu(options.device)
-    bench, report = bench_of(options, not without), report_of(options)
+    no_gpu = why_no_gpu(options.device) or ""
+    folder, chosen = options.data / f"scale-{options.scale:g}", options.device == "cpu"
+    bench = bench_class(folder, options.runs, options.scale, no_gpu, chosen or bool(options.only))
+    report = report_of(options)
     for name in options.only or parts:
-        if reason := missing(name, without or "", options):
-            report.skipped[name] = reason
-        else:
-            report.measure(name, partial(parts[name], bench))
+        report.measure(name, partial(parts[name], bench))
     report.end(full_size=options.scale == 1)
 
 

@@ -337,7 +337,7 @@ def other_letters(letters: NDArray[np.uint8], random: np.random.Generator) -> ND
 
 @dataclass(frozen=True)
 class Shape:
-    """The eight factors of a data set; lengths and counts are from the first to the second."""
+    """Sizes and shares of a data set; lengths and counts are from the first to the second."""
 
     samples: int = 2020
     sample_length: tuple[int, int] = (100_000, 200_000)

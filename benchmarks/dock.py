@@ -6,15 +6,13 @@ Prints one Markdown table. Parts that cannot run here are skipped, with the reas
 """
 
 import os
-from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import common
 import numpy as np
-from common import ROOT, Figure, repeated, require
+from common import ROOT, Figure, NotHereError, repeated, require
 from data import made
 from processes import process, python
 
@@ -34,11 +32,8 @@ TYPES = {"C": "C", "N": "N", "O": "OA", "S": "SA", "F": "HD", "Cl": "A"}  # that
 CHARGES = {"C": 0.05, "A": 0.03, "N": -0.35, "OA": -0.4, "SA": -0.15, "HD": 0.2}
 
 
-@dataclass
 class Bench(common.Bench):
-    """Bench of docking. pocket: AutoGrid's maps."""
-
-    pocket: Path = POCKET
+    """Bench of docking."""
 
     def searcher(self, field: Field, search: PoseSearch) -> Any:
         if self.gpu:
@@ -109,6 +104,7 @@ def _one_structure(
     bench: Bench, interpolation: Any, precision: float, asked: float
 ) -> Iterator[Figure]:
     """Time the search alone, from atoms to the exact winner, both in host memory."""
+    bench.need_gpu()
     grid, body = structure(bench)
     field = Field(grid.values, grid.origin, grid.spacing, interpolation)
     _check_against_plain(bench, field, body)
@@ -191,11 +187,14 @@ def _write_pocket(path: Path) -> None:
 
 def part_library(bench: Bench) -> Iterator[Figure]:
     """Time the process of 10,000 ligands in a real AutoGrid pocket."""
+    bench.need_gpu_or_time()
+    if not POCKET.is_file():
+        raise NotHereError(f"needs the golden data: {POCKET}")
     count = round(LIBRARY * bench.scale)
     output = bench.output / "poses.pdbqt"
     command = _command(
-        library(bench.folder, count), bench.pocket, output,
-        "--center", center(bench.pocket), "--gpus", "0" if bench.gpu else "none",
+        library(bench.folder, count), POCKET, output,
+        "--center", center(POCKET), "--gpus", "0" if bench.gpu else "none",
     )  # fmt: skip
     process(command)
     rows = output.with_name(f"{output.stem}.scores.tsv").read_text().splitlines()[1:]
@@ -214,13 +213,13 @@ def _check_plain_search(bench: Bench, count: int, rows: list[str]) -> None:
     from multigpu.workloads.dock.options import DockOptions
     from multigpu.workloads.dock.plan import field_of, search_of
 
-    grid = read_pocket(str(bench.pocket))
+    grid = read_pocket(str(POCKET))
     options = DockOptions(center=tuple(float(f"{x:.3f}") for x in grid.center))
     field, search = field_of(grid, options), search_of(options)
     (source,), _ = open_sources([str(library(bench.folder, count))], skip=False)
     some = next(read_records(0, source))[:CHECKED]
-    loaded = LigandLoader(sources=[source], types=grid.types, search=search).load([some], first=0)
-    plain = reference.PoseSearcher(field, search).best(loaded.ligands)
+    loaded = LigandLoader(sources=[source], types=grid.types).load([some], first=0)
+    plain = reference.Searcher(field, search).best(loaded.bodies)
     claimed = [float(row.split("\t")[2]) for row in rows]
     require(plain.score.tolist() == claimed, f"the plain search scores {plain.score}: {claimed}")
 
@@ -233,28 +232,6 @@ PARTS: dict[str, Part] = {
     "library": part_library,
     "cpu": part_cpu,
 }
-IF_ASKED = ("library",)  # long on a CPU
-
-
-def _bench(options: Namespace, gpu: bool) -> Bench:
-    return Bench(options.data, options.runs, options.scale, gpu, pocket=options.pocket)
-
-
-def _missing(name: str, without: str, options: Namespace) -> str | None:
-    if name in ("nearest", "linear") and without:
-        return f"needs a GPU: {without}"
-    if name in IF_ASKED and without and not options.only:
-        return "needs a GPU (--only library runs it on the CPU)"
-    if name == "library" and not options.pocket.is_file():
-        return f"needs AutoGrid maps with {', '.join(TYPES.values())}: --pocket names none"
-    return None
-
-
-def _parser() -> ArgumentParser:
-    parser = common.options_of(__doc__, PARTS)
-    parser.add_argument("--pocket", type=Path, default=POCKET, help="an AutoGrid .maps.fld")
-    return parser
-
 
 if __name__ == "__main__":
-    common.measure_parts(_parser(), PARTS, _bench, _missing)
+    common.measure_parts(common.options_of(__doc__, PARTS), PARTS, Bench)

@@ -88,7 +88,7 @@ class Running:
         for left in psutil.wait_procs(others, timeout=5)[1]:
             left.kill()
 
-    def ended(self, limit: float = LIMIT) -> "Ran":
+    def ended(self, limit: float = LIMIT) -> "Watched":
         """Wait for the end. Raises RuntimeError with the last words of a run that fails."""
         try:
             status = self._child.wait(timeout=limit)
@@ -99,14 +99,14 @@ class Running:
         if status:
             words = self._words.read_text(errors="replace").strip()[-LAST_WORDS:]
             raise RuntimeError(f"the run gave {status}: {words}")
-        return Ran(self.begun, seconds, tuple(self.look()))
+        return Watched(self.begun, seconds, tuple(self.look()))
 
 
 # ---- what a run was like ----------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Ran:
+class Watched:
     """A run that succeeded. begun: seconds since 1970, as in the log."""
 
     begun: float

@@ -22,7 +22,7 @@ import scan_errors
 from common import Figure, require, say
 from data import DefaultSet, Genome, copy_prefix, in_page_cache, made
 from processes import process, python
-from runs import Job, Ran, Running, contents
+from runs import Job, Running, Watched, contents
 
 from multigpu.cluster.devices.gpus import survey
 from multigpu.formats.tables.counts import Counts, write_counts
@@ -166,7 +166,7 @@ def cnv_case(bench: Bench) -> Case:
     shape = {**cnv.BM_A, "regions": SMALL_REGIONS} if bench.small else cnv.BM_A
 
     def cohort(shape: dict[str, int]) -> Counts:
-        return cnv.Bench(bench.folder, 1, 1.0, gpu=False).counts(shape)
+        return cnv.Bench(bench.folder).counts(shape)
 
     def path(name: str, counts: Callable[[], Counts]) -> Path:
         file = bench.folder / f"{name}.parquet"
@@ -246,12 +246,12 @@ class Series:
         self.bench, self.case, self.job = bench, case, case.job
         self.expected: dict[str, str] = {}
 
-    def run(self, devices: int, as_chosen: bool = False) -> Ran:
+    def run(self, devices: int, as_chosen: bool = False) -> Watched:
         folder = self.bench.output / self.job.name
         shutil.rmtree(folder, ignore_errors=True)
         return self._ended(folder, *self.bench.where(devices, as_chosen))
 
-    def _ended(self, folder: Path, *options: str) -> Ran:
+    def _ended(self, folder: Path, *options: str) -> Watched:
         ran = Running(self.job, folder, *options).ended()
         found = contents(folder)
         if not self.expected:
@@ -267,11 +267,11 @@ class Series:
         small = Job(self.job.name, self.job.small or self.job.arguments, self.job.output, 0)
         Running(small, folder, *self.bench.where(1)).ended()
 
-    def median(self, devices: int, as_chosen: bool = False) -> Ran:
+    def median(self, devices: int, as_chosen: bool = False) -> Watched:
         ran = [self.run(devices, as_chosen) for _ in range(self.bench.runs)]
         return sorted(ran, key=lambda each: each.work)[len(ran) // 2]
 
-    def resumed(self, devices: int, chunks: int) -> tuple[int, Ran]:
+    def resumed(self, devices: int, chunks: int) -> tuple[int, Watched]:
         """Kill a run when most chunks are finished; return how many were kept, and the next run."""
         folder = self.bench.output / self.job.name
         shutil.rmtree(folder, ignore_errors=True)
@@ -305,7 +305,7 @@ def measure(bench: Bench, case: Case) -> Iterator[Figure]:
     say(f"  {name}: the same bytes in all runs")
 
 
-def started(bench: Bench, case: Case, devices: int, ran: Ran) -> Iterator[Figure]:
+def started(bench: Bench, case: Case, devices: int, ran: Watched) -> Iterator[Figure]:
     """Yield how long a user waits."""
     name, where = case.job.name, bench.named(devices)
     yield Figure("scaling", f"{name}, {where}: process", "s", [ran.seconds],
@@ -314,7 +314,7 @@ def started(bench: Bench, case: Case, devices: int, ran: Ran) -> Iterator[Figure
                  [ran.first_chunk], STARTED if devices == 8 else None)  # fmt: skip
 
 
-def as_chosen(bench: Bench, case: Case, ran: Ran, alone: Ran) -> Iterator[Figure]:
+def as_chosen(bench: Bench, case: Case, ran: Watched, alone: Watched) -> Iterator[Figure]:
     """Yield the figures of all devices, by threads or worker processes as the program chooses."""
     what = f"{case.job.name}, {bench.named(bench.most)} against one, as chosen, without start-up"
     times, asked = alone.work / ran.work, case.asked.get(bench.most)
@@ -323,7 +323,9 @@ def as_chosen(bench: Bench, case: Case, ran: Ran, alone: Ran) -> Iterator[Figure
     yield from started(bench, case, bench.most, ran)
 
 
-def undisturbed(bench: Bench, case: Case, devices: int, ran: Ran, alone: Ran) -> Iterator[Figure]:
+def undisturbed(
+    bench: Bench, case: Case, devices: int, ran: Watched, alone: Watched
+) -> Iterator[Figure]:
     """Yield the figures of a run that nothing happens to."""
     name, where = case.job.name, bench.named(devices)
     if devices > 1:
@@ -342,7 +344,7 @@ def undisturbed(bench: Bench, case: Case, devices: int, ran: Ran, alone: Ran) ->
                      note=f"{case.job.read / ran.seconds / 1e9:.3g} in the whole run")  # fmt: skip
 
 
-def resume(bench: Bench, series: Series, whole: Ran) -> Iterator[Figure]:
+def resume(bench: Bench, series: Series, whole: Watched) -> Iterator[Figure]:
     """Yield how long a run takes that resumes one killed at 90 %, without its start-up.
 
     The first figure takes the start-up of the run from the beginning, so that reading the journal

@@ -6,9 +6,7 @@ Prints one Markdown table. Parts that take long on a CPU are skipped, with the r
 is no GPU; `--device cpu --scale 0.01` tries all of them out.
 """
 
-import importlib.util
 import time
-from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -23,8 +21,7 @@ from common import Figure, repeated, require, timed
 from data import CHROMOSOMES, Errors, Genome, Set, Shape, in_page_cache, make_set
 from numpy.typing import NDArray
 from processes import on_cores
-from scan_runs import NAMES, Bench, scan_once, seconds_of
-from scan_streams import part_reads
+from scan import NAMES, Bench, part_reads, scan_once, seconds_of
 from searches import Letters, Piece, check_hits_are_real, cut, places
 
 from multigpu.formats.sequences.signatures import read_signatures
@@ -153,6 +150,7 @@ MIXED = Errors(0.01, 0.005, 0.005)
 
 def part_long(bench: Bench) -> Iterator[Figure]:
     """Time the default data set with errors in what is planted, from letters in memory to hits."""
+    bench.need_gpu_or_time()
     for n_percent, errors, rule, asked in (
         (0, Errors(0.02), Rule("mismatches", 0.05), 25.0),
         (10, Errors(0.02), Rule("mismatches", 0.05), 100.0),
@@ -225,6 +223,7 @@ def part_edits(bench: Bench) -> Iterator[Figure]:
 
 
 def _genome(bench: Bench) -> Genome:
+    bench.need_gpu_or_time()
     genome = Genome(bench.folder, round(CHROMOSOME * bench.scale / 50) * 50)
     for path in genome.chromosomes.iterdir():
         in_page_cache(path)
@@ -277,6 +276,7 @@ def check_rows(genome: Genome, signatures: Path, rule: Rule, rows: Sequence[str]
 
 def part_sassy(bench: Bench) -> Iterator[Figure]:
     """Compare with sassy, which counts edits only, in turns on two cores."""
+    common.need_package("sassy", "dev")
     records = max(2, round(AGAINST_SASSY * bench.scale))
     shape = Shape(
         records, (1_000_000, 1_000_000), 64, (23, 23), 0.0, 0.0, 1.0, (2, 9), Errors(0.05, 0.03)
@@ -380,21 +380,7 @@ PARTS: dict[str, Callable[[Bench], Iterator[Figure]]] = {
     "reads": partial(part_reads, mismatches=2),
     "sassy": part_sassy,
 }
-ON_CPU_IF_ASKED = ("long", "guides", "edits", "reads")
-
-
-def _bench(options: Namespace, gpu: bool) -> Bench:
-    folder = options.data / f"scale-{options.scale:g}"
-    return Bench(folder, options.runs, options.scale, gpu)
-
-
-def _missing(name: str, without: str, options: Namespace) -> str | None:
-    if without and name in ON_CPU_IF_ASKED and options.device != "cpu":
-        return f"needs a GPU (--device cpu runs it on the CPU): {without}"
-    if name == "sassy" and importlib.util.find_spec("sassy") is None:
-        return "needs the package sassy-rs: pip install multigpu[dev]"
-    return None
 
 
 if __name__ == "__main__":
-    common.measure_parts(common.options_of(__doc__, PARTS), PARTS, _bench, _missing)
+    common.measure_parts(common.options_of(__doc__, PARTS), PARTS, Bench)

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 from multigpu.errors import Failure, InputError, UsageError
 
 if TYPE_CHECKING:
-    from multigpu.formats.tables.batch import Batch, PoseBatch
+    from multigpu.formats.tables.batch import Batch
     from multigpu.formats.tables.counts import Counts, read_counts, write_counts
     from multigpu.workloads.cnv.api import cnv
     from multigpu.workloads.cnv.result import CnvResult
     from multigpu.workloads.count.api import count
     from multigpu.workloads.dock.api import DockResult, dock
+    from multigpu.workloads.dock.rows import PoseBatch
     from multigpu.workloads.scan.api import ScanResult, scan
 
 __version__ = "0.1.0"
@@ -46,7 +47,7 @@ _HOMES = {
     "CnvResult": "workloads.cnv.result",
     "Counts": "formats.tables.counts",
     "DockResult": "workloads.dock.api",
-    "PoseBatch": "formats.tables.batch",
+    "PoseBatch": "workloads.dock.rows",
     "ScanResult": "workloads.scan.api",
     "cnv": "workloads.cnv.api",
     "count": "workloads.count.api",

@@ -8,12 +8,13 @@ import traceback
 from contextlib import suppress
 from difflib import get_close_matches
 from os import environ
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 
-from multigpu import __version__
-from multigpu.errors import Failure, UsageError, printable
+from multigpu import __version__, citation
+from multigpu.errors import Failure, UsageError, options_spelled, printable
+from multigpu.run.declarations import flag
 from multigpu.run.signals import ENDED_BY, describe, signal_of, stop_listening
 
 WORKLOADS = {
@@ -23,7 +24,7 @@ WORKLOADS = {
     "dock": "Find the best rotations of ligands in a pocket.",
 }
 TOOLS = {
-    "plan": "Show how a job would be cut into chunks, without running it.",
+    "plan": "The same as COMMAND --dry-run: show how a job would be cut into chunks.",
     "doctor": "Show what would be used, and why.",
     "simulate": "Make data to try and to measure with.",
     "demo": "Run scan, cnv and dock on small generated data.",
@@ -32,13 +33,10 @@ TOOLS = {
 COMMANDS = WORKLOADS | TOOLS
 VERSION = click.version_option(__version__, "-V", "--version", prog_name="multigpu")
 CITATION = f"""\
-multigpu {__version__}, by the maintainers of multigpu (Apache License 2.0).
+{citation.PROGRAM}
 
 Please cite the program with its version, and for copy numbers the model:
-Klambauer G, Schwarzbauer K, Mayr A, Clevert D-A, Mitterecker A, Bodenhofer U, Hochreiter S:
-cn.MOPS: mixture of Poissons for discovering copy number variations in next-generation
-sequencing data with a low false discovery rate. Nucleic Acids Research 40(9): e69, 2012.
-doi:10.1093/nar/gks003"""
+{citation.CN_MOPS}"""
 
 
 class LazyGroup(click.Group):
@@ -60,6 +58,8 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command; for a misspelt one the error names the most similar."""
+        if args[0] == "plan" and args[1:2] and args[1] in WORKLOADS:
+            args = [args[1], "--dry-run", *args[2:]]
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
@@ -67,6 +67,11 @@ class LazyGroup(click.Group):
                 raise
             message = f"{error.format_message()} Did you mean {alike[0]!r}?"
             raise click.UsageError(message, ctx) from None
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command, whose messages name options as the command line has them."""
+        with options_spelled(flag):
+            return super().invoke(ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -119,7 +124,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         _complain(error.format_message() + hint, debug=False)
         _leave(error.exit_code)
     except Failure as error:
-        _complain(str(error), debug)
+        _complain(error.text, debug)
         _leave(error.exit_status)
     except MemoryError:
         _complain("there is not enough memory: try a smaller --max-chunk-bytes", debug)
@@ -137,7 +142,8 @@ def _complain(text: str, debug: bool) -> None:
         if debug:
             traceback.print_exc()
         if text:
-            click.echo(f"multigpu: error: {printable(text)}", err=True)
+            with options_spelled(flag):
+                click.echo(f"multigpu: error: {printable(text)}", err=True)
 
 
 class _PrintableNotes(logging.Formatter):

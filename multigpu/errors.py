@@ -2,11 +2,19 @@
 
 from collections.abc import Sequence
 
-from multigpu.cluster.errors import Failure, TooLittleMemory, UsageError, first_line
+from multigpu.cluster.errors import (
+    Failure,
+    TooLittleMemory,
+    UsageError,
+    first_line,
+    option,
+    options_spelled,
+    spelled,
+)
 
 __all__ = [
     "Failure", "InputError", "TooLittleMemory", "Unreadable", "UsageError", "first_line",
-    "printable", "printable_name", "quoted", "several",
+    "option", "options_spelled", "printable", "printable_name", "quoted", "several", "spelled",
 ]  # fmt: skip
 
 NAMED = 5  # names that a message lists
@@ -20,7 +28,8 @@ class InputError(UsageError):
         super().__init__(path, problem, where)  # args equal the signature: it pickles
         self.path, self.problem, self.where = path, problem, where
 
-    def __str__(self) -> str:
+    @property
+    def text(self) -> str:
         place = f"{self.path}: {self.where}" if self.where else self.path
         return f"{place}: {self.problem}"
 
@@ -45,8 +54,10 @@ def several(names: Sequence[str]) -> str:
 def printable(text: str) -> str:
     """Return what a terminal or a report shows of a text: escapes for what moves a cursor.
 
-    Paths and names of other programs may hold it. Lines that are set in are lines of ours.
+    Paths and names of other programs may hold it. Lines that are set in are lines of ours. Options
+    that are marked are spelled.
     """
+    text = spelled(text)
     if text.isprintable():
         return text
     lines = text.split("\n  ")

@@ -10,10 +10,15 @@ from pathlib import Path
 
 import hypothesis
 import pytest
-from support.kinds import kind_of
+from support.golden import GOLDEN
 from support.program import Run, main_in_process
 
-GOLDEN = Path(__file__).resolve().parents[2] / "shared" / "golden"
+TESTS = Path(__file__).resolve().parent
+KINDS = {"unit", "process", "emulated", "golden", "faults"}  # pyproject.toml says what they are
+KIND_OF_FOLDER = {
+    "bad_input": "process", "faults": "faults", "golden": "golden", "program": "process",
+}  # fmt: skip
+KIND_OF_FIXTURE = {"golden": "golden", "main": "process", "scheduler": "process"}
 
 # A first call of a Numba function compiles for seconds: time is pytest-timeout's business.
 hypothesis.settings.register_profile("multigpu", deadline=None, print_blob=True)
@@ -33,9 +38,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--kill-seconds", type=float, default=0, help="seconds for kill points; else a few of them"
     )
-    parser.addoption(
-        "--mutant-seconds", type=float, default=0, help="seconds for mutants; else a few of them"
-    )
+    parser.addoption("--mutants", type=int, default=0, help="mutants of each format; else a few")
     parser.addoption("--seed", default="1", help="of the kill points and mutants that are tried")
 
 
@@ -64,9 +67,12 @@ def pytest_collection() -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
-    """Give every test the marker of its kind."""
+    """Give every test the marker of its kind: its own, or that of its folder or of a fixture."""
     for item in items:
-        item.add_marker(kind_of(item))
+        if not KINDS & {marker.name for marker in item.iter_markers()}:
+            kinds = [KIND_OF_FIXTURE[name] for name in KIND_OF_FIXTURE if name in item.fixturenames]
+            folder = item.path.relative_to(TESTS).parts[0]
+            item.add_marker(KIND_OF_FOLDER.get(folder) or [*kinds, "unit"][0])
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -131,10 +137,9 @@ def store(tmp_path: Path) -> Callable[[str, bytes], str]:
 @pytest.fixture(scope="session")
 def golden() -> Path:
     """The folder of golden data: MULTIGPU_GOLDEN, or ../shared/golden beside the repository."""
-    folder = Path(os.environ.get("MULTIGPU_GOLDEN", GOLDEN))
-    if not folder.is_dir():
-        pytest.skip(f"no golden data at {folder} (MULTIGPU_GOLDEN says where they are)")
-    return folder
+    if not GOLDEN.is_dir():
+        pytest.skip(f"no golden data at {GOLDEN} (MULTIGPU_GOLDEN says where they are)")
+    return GOLDEN
 
 
 @pytest.fixture(scope="module")

@@ -24,6 +24,10 @@ MAY_IMPORT = {
     "multigpu/formats": (
         "multigpu.formats", "multigpu.errors", "multigpu.cluster", "multigpu.kernels",
     ),
+    "multigpu/report": (
+        "multigpu.report", "multigpu.run", "multigpu.citation", "multigpu.errors",
+        "multigpu.__version__",
+    ),
 }  # fmt: skip
 OURS = {"multigpu", "cluster", "kernels"}
 HEAVY = {
@@ -97,6 +101,7 @@ def test_links__lead_to_the_folders_beside(folder: str) -> None:
     assert (ROOT / "multigpu" / folder).readlink() == Path("..", folder)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "options",
     [[], ["scan"], ["dock"], ["count"], ["cnv"], ["plan", "scan"], ["simulate", "counts"]],

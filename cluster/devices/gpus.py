@@ -12,7 +12,7 @@ from typing import Any
 
 import pynvml
 
-from multigpu.cluster.errors import UsageError
+from multigpu.cluster.errors import UsageError, option
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 NUMBER = re.compile(r"[0-9]{1,9}")
@@ -129,7 +129,9 @@ def select(request: str, survey: Survey) -> tuple[Device, ...]:
     chosen = [device for item in request.split(",") for device in _find(item.strip(), survey)]
     for place, device in enumerate(chosen):
         if device in chosen[:place]:
-            raise UsageError(f"--gpus {request} names GPU {device.index} ({device.uuid}) twice")
+            raise UsageError(
+                f"{option('gpus')} {request} names GPU {device.index} ({device.uuid}) twice"
+            )
     return tuple(chosen)
 
 
@@ -139,12 +141,13 @@ def _find(item: str, survey: Survey) -> Sequence[Device]:
         return [_by_uuid(item, survey)]
     if not (match := NUMBERS.fullmatch(item)):
         raise UsageError(
-            f"--gpus does not understand {item!r}: give auto, all, none, or a list such as 0,2-3 "
+            f"{option('gpus')} does not understand {item!r}: give auto, all, none, or a"
+            " list such as 0,2-3 "
             f"or GPU-UUID"
         )
     low, high = int(match[1]), int(match[2] or match[1])
     if low > high:
-        raise UsageError(f"--gpus {item}: the range runs backwards")
+        raise UsageError(f"{option('gpus')} {item}: the range runs backwards")
     if high >= len(survey.devices):
         names = [f"{device.index}: {device.name}" for device in survey.devices]
         raise UsageError(f"there is no GPU {high}: {_what_is_there(survey, *names)}")
@@ -173,7 +176,7 @@ def _with_prefix(start: str, devices: Sequence[Device]) -> list[Device]:
 def _what_is_there(survey: Survey, *labels: str) -> str:
     """Return the visible devices in words, "this machine has 2 (LABEL, LABEL)", or why not any."""
     if not survey.devices:
-        return f"{survey.problem}; cure: {survey.cure}; or go without: --gpus none"
+        return f"{survey.problem}; cure: {survey.cure}; or go without: {option('gpus')} none"
     hidden = f", and {VISIBLE} hides {len(survey.hidden)}" if survey.hidden else ""
     return f"this machine has {len(survey.devices)} ({', '.join(labels)}){hidden}"
 

@@ -254,8 +254,8 @@ class _Dispatch(Generic[S, P]):
     def _run_again(self, chunk: _Chunk[S, P], error: Lost) -> None:
         """Run a chunk again whose task was lost, through no fault of its span as far as known."""
         if isinstance(error, DeviceFailed | Unfit):
-            self._retire(error.worker, str(error))
-        self._tell("retried", chunk=chunk.number, reason=str(error))
+            self._retire(error.worker, f"{error}")
+        self._tell("retried", chunk=chunk.number, reason=f"{error}")
         if isinstance(error, WorkerDied):
             ran_alone = chunk.deaths >= DEATHS_BEFORE_ALONE
             chunk.deaths += error.deaths

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from multigpu.cluster.engine.codec import Codec
-from multigpu.cluster.errors import UsageError
+from multigpu.cluster.errors import UsageError, option
 from multigpu.cluster.files import failures_named, hidden_path, open_locked, sync_directory
 
 KIND = b"multigpu journal "
@@ -139,7 +139,9 @@ class Journal:
             raise self._damage(error) from error
         if differences := _differences(before, about):
             problem = f"this run cannot be resumed: {'; '.join(differences)}"
-            raise UsageError(f"{problem}; repeat the options and inputs, or leave out --resume")
+            raise UsageError(
+                f"{problem}; repeat the options and inputs, or leave out {option('resume')}"
+            )
         self._found = list(_records(file, first.end))
         self._file.truncate(self._found[-1].end if self._found else first.end)
         self.held, self.continued = len(self._found), bool(self._found)
@@ -147,7 +149,7 @@ class Journal:
 
     def _damage(self, error: Exception) -> UsageError:
         return UsageError(
-            f"{self.path}: this journal is damaged: {error}; start over, without --resume"
+            f"{self.path}: this journal is damaged: {error}; start over, without {option('resume')}"
         )
 
     def _read_magic(self, wanted: bytes) -> bytes:
@@ -158,7 +160,8 @@ class Journal:
             return found
         if found.startswith(KIND):
             raise UsageError(
-                f"{self.path}: this is no journal of this version; start over, without --resume"
+                f"{self.path}: this is no journal of this version; start over, without"
+                f" {option('resume')}"
             )
         raise UsageError(f"{self.path}: this is no journal of multigpu: remove it")
 

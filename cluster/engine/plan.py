@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from multigpu.cluster.errors import TooLittleMemory
+from multigpu.cluster.errors import TooLittleMemory, option
 
 MEMORY_FRACTION = 0.8  # of what is free on a device
 FULL = 1 / 16  # of the free memory of the device that has most: less is hardly of use
@@ -72,7 +72,7 @@ def chunk_units(
     needed = cost.fixed_bytes + cost.lane_bytes + int(cost.unit_bytes)
     raise TooLittleMemory(
         f"the smallest chunk needs {needed:,} bytes of memory where {budget:,} are free:"
-        " free some, or give a larger --memory-fraction"
+        f" free some, or give a larger {option('memory_fraction')}"
     )
 
 

@@ -17,7 +17,7 @@ from distributed.client import FutureCancelledError
 from distributed.comm.core import CommClosedError
 
 from multigpu.cluster.engine.workload import Workload
-from multigpu.cluster.errors import Failure, Lost, WorkerDied
+from multigpu.cluster.errors import Failure, Lost, WorkerDied, option
 from multigpu.cluster.workers.threads import Report, Task, Workers, call_within
 from multigpu.cluster.workers.worker import WORKER, Outcome
 
@@ -255,7 +255,7 @@ class DaskWorkers(Workers):
             problem = "the scheduler has not answered"
         self._missing_since = (self._missing_since or asked) if problem else None
         if problem and time.monotonic() - (self._missing_since or asked) > self._timeout:
-            raise Failure(f"{problem} for {self._timeout:g} s (--worker-timeout)")
+            raise Failure(f"{problem} for {self._timeout:g} s ({option('worker_timeout')})")
         return set(self._nthreads)
 
     def _why_none(self, seconds: float) -> str:

@@ -11,7 +11,7 @@ from multigpu.cluster.devices import context, memory
 from multigpu.cluster.engine.events import Event
 from multigpu.cluster.engine.workload import P, Place, Session
 from multigpu.cluster.errors import DeviceFailed, Failure, TooLittleMemory, Unfit
-from multigpu.cluster.workers.history import HISTORY, Step, step
+from multigpu.cluster.workers.history import HISTORY, TimedStep, step
 from multigpu.cluster.workers.jobs import AdmittedJob, AdmittedJobs, JobEnded, Turns
 
 OWN = "own"  # the GPU of this lane or else of this worker, if it has one, in place of a UUID
@@ -27,7 +27,7 @@ class Outcome(Generic[P]):
     part: P
     worker: str = ""
     device: str = ""
-    steps: tuple[Step, ...] = ()
+    steps: tuple[TimedStep, ...] = ()
     events: tuple[Event, ...] = ()
 
 
@@ -79,7 +79,7 @@ def device_of(gpu: str | None) -> int | None:
         try:
             return context.ordinal(gpu)
         except Failure as error:
-            raise DeviceFailed(WORKER.device_name, str(error)) from error
+            raise DeviceFailed(WORKER.device_name, f"{error}") from error
     if not memory.cupy_problem():
         import cupy
 
@@ -118,7 +118,7 @@ def _outcome(job: AdmittedJob, device: int | None, span: Any, cpu_fallback: bool
     try:
         return _outcome_on(job, device, span)
     except MemoryError as error:
-        reason = str(error) or "there is not enough memory"
+        reason = f"{error}" or "there is not enough memory"
         if isinstance(error, TooLittleMemory):
             if device is None:
                 raise

@@ -2,13 +2,11 @@
 
 import logging
 import os
-import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, fields
-from decimal import Decimal
-from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+from dataclasses import MISSING, dataclass
+from typing import TYPE_CHECKING, Any, TextIO, get_type_hints
 
 import click
 
@@ -23,10 +21,12 @@ from multigpu.cluster.files import (
     failures_named,
     is_replaced,
 )
-from multigpu.errors import UsageError, printable
+from multigpu.errors import UsageError, option, options_spelled, printable, spelled
 from multigpu.run.compiling import compilation_reported
+from multigpu.run.declarations import Declared, Options, declare, declared, flag
 from multigpu.run.options import GpuLanes, RunOptions
 from multigpu.run.trace import log_events, record_timeline
+from multigpu.run.values import Anything, Choice, File, Kind, Number, Switch, TextPath, Whole
 
 if TYPE_CHECKING:
     from multigpu.run.job import Job
@@ -35,10 +35,28 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
-Options = TypeVar("Options")
 
+ARGUMENTS = "multigpu.arguments"  # where click keeps the arguments of a command for us
+GROUPS = (
+    "Input", "Search", "Model", "Normalization", "Calling", "Counting", "Output", "Devices",
+    "Faults", "Reporting",
+)  # fmt: skip
 
 # ---- options ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reporting(Options, group="Reporting"):
+    """Files that a run writes, and lines that it shows, beside its output."""
+
+    summary: TextPath | None = declare(None, "Write a summary of the run as JSON.")
+    log_json: TextPath | None = declare(None, "Write every event as a line of JSON.")
+    trace: TextPath | None = declare(None, "Write a timeline for Perfetto or Chrome.")
+    progress: bool | None = declare(None, "Show the progress.", default="on a terminal")
+    quiet: bool = declare(False, "Print errors only.", short="q")
+    dry_run: bool = declare(False, "Show how the job would be cut into chunks, without running it.")
+    json: bool = declare(False, f"With {option('dry_run')}: print JSON.")
+    debug: bool = declare(False, "Print the traceback of an error.")
 
 
 # A file or folder, as text: completed by the shell, checked by whoever opens it.
@@ -50,150 +68,158 @@ def file_option(*names: str, text: str, metavar: str = "FILE", **more: Any) -> D
     return click.option(*names, type=FILE, metavar=metavar, help=text, **more)
 
 
-class Size(click.ParamType):  # type: ignore[type-arg]  # not generic in old versions
-    """Number of bases or bytes as users write it: 25000, 25k, 25kb, 1.5Mb; 64M, 64MiB, 64MB.
+class Typed(click.ParamType):  # type: ignore[type-arg]  # not generic in old versions
+    """Kind of value on the command line."""
 
-    k, M and G are powers of 1,000; for bytes of 1,024 where no B follows, and with an i anyhow.
+    def __init__(self, kind: Kind, example: str = "") -> None:
+        self.kind, self.example, self.name = kind, example, kind.metavar
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Return the value of a text. Fails for a text that has none."""
+        try:
+            return self.kind.parse(value, self.example) if isinstance(value, str) else value
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class TypedChoice(click.Choice):  # type: ignore[type-arg]
+    """One of several values on the command line."""
+
+    def __init__(self, kind: Choice) -> None:
+        super().__init__(list(kind.texts))
+        self.kind = kind
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Return the value of a text. Fails for a text that has none."""
+        return self.kind.parse(super().convert(value, param, ctx), "")
+
+
+class GroupedOption(click.Option):
+    """Option with the heading under which the help has it."""
+
+    group = "Reporting"
+
+
+class GroupedCommand(click.Command):
+    """Command whose help has the options in groups.
+
+    declared  its options and arguments
     """
 
-    LAYOUT = re.compile(r"(-?\d+(?:\.\d+)?) ?([kmg]?)(i?)(b|bp|)", re.IGNORECASE)
+    declared: list[Declared]
 
-    def __init__(self, unit: str) -> None:
-        self.name = unit
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Keep the arguments before click sorts them."""
+        ctx.meta[ARGUMENTS] = tuple(args)
+        return super().parse_args(ctx, args)
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> int:
-        """Return the number. Fails for other texts, and for parts of a base or byte."""
-        size = Decimal("nan")
-        if found := self.LAYOUT.fullmatch(str(value).strip()):
-            number, prefix, binary, last = found.groups()
-            base = 1024 if binary or (self.name == "bytes" and not last) else 1000
-            size = Decimal(number) * base ** " kmg".index(prefix.lower() or " ")
-        if size % 1 != 0:
-            example = "64M" if self.name == "bytes" else "25kb"
-            self.fail(f"{value!r} is no number of {self.name}: give one like 25000 or {example}")
-        return int(size)
-
-
-BASES, BYTES = Size("bases"), Size("bytes")
-
-CLUSTER = (
-    click.option("--scheduler", metavar="ADDRESS", help="Address of a running Dask scheduler."),
-    file_option("--scheduler-file", text="File of a running Dask scheduler."),
-    click.option(
-        "--connect-timeout", type=float, default=30.0, show_default=True, metavar="SECONDS",
-        help="Seconds to wait for the scheduler, or its file, to be there.",
-    ),
-    click.option(
-        "--max-chunk-bytes", type=BYTES, metavar="N",
-        help="Maximum chunk size in bytes, or as 64M.  [default: automatic, 1 to 256 MiB]",
-    ),
-    click.option(
-        "--threads", type=int, default=0, metavar="N",
-        help="CPU threads, or chunks in progress on each GPU; 0: automatic.  [default: 0]",
-    ),
-    click.option(
-        "--workers", "processes", type=int, default=0, metavar="N",
-        help="Worker processes on this machine; 0: automatic.  [default: 0]",
-    ),
-    click.option(
-        "--chunk-timeout", type=float, metavar="SECONDS",
-        help="Seconds after which a chunk is also started on another worker."
-        "  [default: from the times of the other chunks]",
-    ),
-    click.option(
-        "--worker-timeout", type=float, default=RunOptions.worker_timeout, show_default=True,
-        metavar="SECONDS", help="Seconds to wait for a worker when none is left.",
-    ),
-    click.option(
-        "--dashboard", is_flag=True, help="Serve Dask's status page and print its address."
-    ),
-)  # fmt: skip
-
-RUN = (
-    click.option(
-        "--gpus", default="auto", show_default=True, metavar="WHICH",
-        help="GPUs to use: auto, all, none, or numbers and UUIDs (0,1 or 0-3 or GPU-5a1f…).",
-    ),
-    click.option(
-        "--memory-fraction", type=float, default=RunOptions.memory_fraction, show_default=True,
-        help="Share of a device's free memory to use.",
-    ),
-    *CLUSTER,
-    click.option(
-        "--mixed", is_flag=True,
-        help="Also use workers of a scheduler that have no GPU.",
-    ),
-    click.option(
-        "--cpu-fallback/--no-cpu-fallback", default=True, show_default=True,
-        help="Use the CPU for chunks that do not fit on a GPU, and when a GPU fails.",
-    ),
-    click.option(
-        "--resume", is_flag=True,
-        help="Continue an interrupted run.  [default: start over]",
-    ),
-)  # fmt: skip
-
-SUMMARY = (file_option("--summary", text="Write a summary of the run as JSON."),)
-
-WATCH = (
-    file_option("--log-json", text="Write every event as a line of JSON."),
-    file_option("--trace", text="Write a timeline for Perfetto or Chrome."),
-    click.option(
-        "--progress/--no-progress",
-        default=None,
-        help="Show the progress.  [default: on a terminal]",
-    ),
-    click.option("--quiet", "-q", is_flag=True, help="Print errors only."),
-    click.option("--debug", is_flag=True, help="Print the traceback of an error."),
-)
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for group in GROUPS:
+            records = [
+                record
+                for each in self.get_params(ctx)
+                if isinstance(each, click.Option)
+                and getattr(each, "group", "Reporting") == group
+                and (record := each.get_help_record(ctx))
+            ]
+            if records:
+                with formatter.section(group):
+                    formatter.write_dl(records)
 
 
-def options(*groups: tuple[Any, ...]) -> Decorator:
-    """Return a decorator that adds all options of the groups, in this order."""
+def command_of(
+    *, example: str, without: tuple[type, ...] = ()
+) -> Callable[[Callable[..., Any]], click.Command]:
+    """Return a decorator that makes a command of a function of option objects.
 
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        for option in reversed([option for group in groups for option in group]):
-            function = option(function)
-        return function
+    example  a command line, at the end of the help
+    without  classes whose own options the command does not have
+
+    Each parameter of the function is annotated with a class of options. The docstring is the help.
+    """
+
+    def decorate(function: Callable[..., Any]) -> click.Command:
+        kinds = [hint for name, hint in get_type_hints(function).items() if name != "return"]
+        has = {kind: [x for x in declared(kind) if _is_offered(x, without)] for kind in kinds}
+
+        def callback(**values: Any) -> Any:
+            context = click.get_current_context()
+            for each in [] if values["dry_run"] else context.command.params:
+                if each.name in outputs and values[each.name] is None:
+                    raise click.MissingParameter(ctx=context, param=each)
+            return function(*(_options(kind, has[kind], values) for kind in kinds))
+
+        outputs = [x.name for kind in kinds for x in has[kind] if _is_output(x)]
+        with options_spelled(flag):
+            params = [_parameter(each) for kind in kinds for each in has[kind]]
+        command = GroupedCommand(
+            name=None,
+            params=params,
+            callback=callback,
+            help=function.__doc__,
+            epilog=f"Example: {example}",
+        )
+        command.declared = [each for kind in kinds for each in has[kind]]
+        return command
 
     return decorate
 
 
-def options_from(kind: type[Options], values: Mapping[str, Any]) -> Options:
-    """Return a dataclass with the values of its fields' names; the others have their defaults.
-
-    Raises UsageError for a wrong value, with the name that it has on the command line.
-    """
-    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
-    with errors_of_options(names):
-        return kind(**{name: values[name] for name in names if name in values})
+def arguments() -> tuple[str, ...]:
+    """Return the arguments of the command that runs, in their order."""
+    found: tuple[str, ...] = click.get_current_context().meta[ARGUMENTS]
+    return found
 
 
-@contextmanager
-def errors_of_options(names: Collection[str]) -> Iterator[None]:
-    """Raise a UsageError again with the names that parameters have on the command line."""
-    try:
-        yield
-    except UsageError as error:
-        words = str(error).split(" ")
-        for i, word in enumerate(words):
-            if word.rstrip(",") in names and (i == 0 or "_" in word):
-                words[i] = f"--{word.replace('_', '-')}"
-        raise UsageError(" ".join(words)) from error
+def _is_offered(each: Declared, without: tuple[type, ...]) -> bool:
+    return each.option.only != "Python" and each.owner not in without
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reporting:
-    """Files that a run writes, and lines that it shows, beside its output: SUMMARY and WATCH.
+def _is_output(each: Declared) -> bool:
+    """Return whether a run needs an option that `--dry-run` does without."""
+    return each.option.required and each.group == "Output"
 
-    progress: None: where standard error is a terminal
-    """
 
-    summary: str | None = None
-    log_json: str | None = None
-    trace: str | None = None
-    progress: bool | None = None
-    quiet: bool = False
+def _options(kind: type[Options], has: list[Declared], values: Mapping[str, Any]) -> Options:
+    """Return the options of a class; click has None, or no values, for what was not given."""
+    given = {}
+    for each in has:
+        value = values[each.name]
+        if value not in (None, ()) or each.default is MISSING:
+            given[each.name] = value
+    return kind.from_given(given)
+
+
+def _parameter(each: Declared) -> click.Parameter:
+    """Return a declared option as click has it; its value is None where it is not given."""
+    this = each.option
+    if this.argument:
+        return click.Argument(
+            [each.name], nargs=-1, type=FILE, required=this.required, metavar=this.metavar or None
+        )
+    settings: dict[str, Any] = {"type": Typed(each.kind, f"{each.flag} {this.example}")}
+    if isinstance(each.kind, Switch):
+        settings = {"is_flag": True}
+    elif isinstance(each.kind, Choice):
+        settings = {"type": TypedChoice(each.kind)}
+    elif isinstance(each.kind, File | Anything):
+        settings = {"type": FILE}
+    elif type(each.kind) in (Whole, Number):
+        settings = {"type": int if isinstance(each.kind, Whole) else float}
+    if not isinstance(each.kind, Choice):
+        settings["metavar"] = each.metavar
+    both = isinstance(each.kind, Switch) and each.default is not False
+    names = [each.name, *([f"-{this.short}"] if this.short else [])]
+    found = GroupedOption(
+        [*names, f"{each.flag}/--no-{each.flag[2:]}" if both else each.flag],
+        default=None,
+        multiple=this.many,
+        required=this.required and not _is_output(each),
+        help=spelled(each.description),
+        **settings,
+    )
+    found.group = each.group
+    return found
 
 
 # ---- around a run -----------------------------------------------------------------------------
@@ -216,19 +242,22 @@ def start_workers(
             stack.enter_context(compilation_reported())
         where = deployment(run, run.devices(), lanes)
         for problem in _without_effect(run, where):
-            logger.warning("multigpu: %s", problem)
+            logger.warning("multigpu: %s", spelled(problem))
         yield stack.enter_context(start.start_workers(where))
 
 
 def _without_effect(run: RunOptions, where: Deployment) -> Iterator[str]:
     """Yield a sentence for each option that changes nothing where the job runs."""
     if run.dashboard and (where.remote or where.in_process):
-        cure = "the scheduler serves its own" if where.remote else "give --workers 1 or more"
-        yield f"--dashboard has no effect: only worker processes of this machine have one; {cure}"
+        cure = f"give {option('workers')} 1 or more"
+        cure = "the scheduler serves its own" if where.remote else cure
+        why = "only worker processes of this machine have one"
+        yield f"{option('dashboard')} has no effect: {why}; {cure}"
     if run.mixed and not where.remote:
-        yield "--mixed has no effect without --scheduler or --scheduler-file"
-    if run.processes and where.remote:
-        yield "--workers has no effect: the scheduler has its own workers"
+        either = f"{option('scheduler')} or {option('scheduler_file')}"
+        yield f"{option('mixed')} has no effect without {either}"
+    if run.workers and where.remote:
+        yield f"{option('workers')} has no effect: the scheduler has its own workers"
 
 
 @contextmanager
@@ -248,8 +277,9 @@ def watch(
     """
     if job.run.resume and not job.keeps_journal:
         logger.warning(
-            "multigpu: --resume has no effect: a run that reads a pipe or writes to standard output"
-            " cannot be continued"
+            "multigpu: %s has no effect: a run that reads a pipe or writes to standard output"
+            " cannot be continued",
+            flag("resume"),
         )
     with ExitStack() as stack:
         if reporting.log_json is not None:

@@ -13,6 +13,7 @@ from multigpu.cluster.engine.workload import Place
 from multigpu.cluster.errors import Unfit
 from multigpu.cluster.workers import worker
 from multigpu.cluster.workers.threads import Workers
+from multigpu.errors import option
 from multigpu.formats.storage.fingerprints import Fingerprint, content_digest, fingerprint_or_none
 from multigpu.kernels.compiled import caches
 from multigpu.kernels.compiled.version import digest
@@ -127,7 +128,9 @@ def _problems(wanted: Expected, device: int | None) -> list[str]:
     if wanted.program != program():
         problems.append(f"runs multigpu {program()} instead of {wanted.program}")
     if wanted.gpu and device is None:
-        problems.append("has no GPU that can be used (--mixed lets CPU workers take part)")
+        problems.append(
+            f"has no GPU that can be used ({option('mixed')} lets CPU workers take part)"
+        )
     for path in wanted.files:
         here = fingerprint_or_none(path)
         if here is None:

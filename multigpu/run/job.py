@@ -4,7 +4,7 @@ import logging
 import os
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -26,18 +26,27 @@ from multigpu.cluster.errors import DiskFull
 from multigpu.cluster.workers import worker
 from multigpu.cluster.workers.threads import Workers
 from multigpu.cluster.workers.worker import Outcome
-from multigpu.errors import Failure, InputError, TooLittleMemory, Unreadable, UsageError
+from multigpu.errors import (
+    Failure,
+    InputError,
+    TooLittleMemory,
+    Unreadable,
+    UsageError,
+    option,
+    spelled,
+)
 from multigpu.formats.storage.fingerprints import digest, fingerprint, fingerprint_or_none
 from multigpu.formats.storage.stored_streams import is_remote
 from multigpu.run import fitness
 from multigpu.run.fitness import Expected, Fitness
 from multigpu.run.options import NO_LANES, GpuLanes, RunOptions
-from multigpu.run.values import path_of
 
 logger = logging.getLogger(__name__)
 
-STARTING_OVER = "multigpu: starting over; --resume would have continued the interrupted run"
-KEPT = "multigpu: finished chunks are kept: --resume continues from there"
+STARTING_OVER = (
+    f"multigpu: starting over; {option('resume')} would have continued the interrupted run"
+)
+KEPT = f"multigpu: finished chunks are kept: {option('resume')} continues from there"
 NOT_KEPT = (
     "multigpu: no journal is kept, so this run cannot be resumed: %s could not be compared with"
     " what it was (it is a pipe, or its server sends neither ETag nor Last-Modified)"
@@ -52,25 +61,6 @@ WARNINGS = {  # of events that concern the user
     "retired": "{worker} gets no more work: {reason}",
     "left": "worker {worker} has left",
 }
-
-
-Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
-
-
-def path_list(paths: Paths, name: str = "files") -> list[str]:
-    """Return one path or several as texts. Raises UsageError for none, or for anything else."""
-    given: Any = paths
-    if isinstance(given, str | bytes | os.PathLike) or not isinstance(given, Iterable):
-        given = [given]
-    found = [path_of(name, path) for path in given]
-    if not found:
-        raise UsageError(f"no {name} given")
-    return found
-
-
-def journal_path(journal: str | os.PathLike[str] | None) -> Path | None:
-    """Return the path of a journal; None for None and for an empty text: no journal."""
-    return None if journal in (None, "") else Path(path_of("journal", journal))
 
 
 @dataclass
@@ -234,7 +224,7 @@ class Job:
         found = _examined(workers, wanted)
         if workers.gpu is not None and not any(each.gpu for each in found.values()):
             if self.run.gpus == "all":
-                raise UsageError("--gpus all: no worker has a GPU that can be used")
+                raise UsageError(f"{option('gpus')} all: no worker has a GPU that can be used")
             workers.gpu = None
         if workers.gpu is not None and not self.run.mixed:
             wanted = replace(wanted, gpu=True)
@@ -265,7 +255,7 @@ class Job:
             self._journal_path, about, plan, codec=codec, resume=self.run.resume
         )
         if self._journal.thrown_away:
-            logger.warning(STARTING_OVER)
+            logger.warning(spelled(STARTING_OVER))
         return self._journal.plan
 
     def skip_finished(self, spans: Iterator[S]) -> Iterator[S]:
@@ -273,7 +263,8 @@ class Job:
         for _ in range(self._journal.held if self._journal else 0):
             if next(spans, None) is None:
                 raise Failure(
-                    "the journal has more chunks than the input: start over, without --resume"
+                    f"the journal has more chunks than the input: start over, without"
+                    f" {option('resume')}"
                 )
         return spans
 
@@ -310,6 +301,9 @@ class Job:
         )
 
     def emit(self, event: Event) -> None:
+        """Tell all listeners what happened; options in its texts are spelled here."""
+        texts = {name: spelled(x) for name, x in event.details.items() if isinstance(x, str)}
+        event = replace(event, details={**event.details, **texts})
         for listener in self.listeners:
             listener(event)
 
@@ -358,14 +352,14 @@ class Job:
         with suppress(Failure):  # the error that ended the run is the one to report
             journal.close()
             if there:
-                logger.warning(KEPT)
+                logger.warning(spelled(KEPT))
 
 
 def deployment(run: RunOptions, devices: tuple[Device, ...], lanes: GpuLanes) -> Deployment:
     """Return the workers of a job with these options; see `threads_or_processes`."""
     processes = 0
     if not run.remote:
-        devices, processes = threads_or_processes(devices, run.processes, lanes.estimate)
+        devices, processes = threads_or_processes(devices, run.workers, lanes.estimate)
     cores = len(os.sched_getaffinity(0))
     usual = min(lanes.each(len(devices)), max(2, cores)) if devices else cores
     threads = run.threads or usual
@@ -374,7 +368,7 @@ def deployment(run: RunOptions, devices: tuple[Device, ...], lanes: GpuLanes) ->
         threads=threads,
         processes=processes,
         scheduler=run.scheduler,
-        scheduler_file=run.scheduler_file,
+        scheduler_file=None if run.scheduler_file is None else str(run.scheduler_file),
         connect_timeout=run.connect_timeout,
         worker_timeout=run.worker_timeout,
         cpu_fallback=run.cpu_fallback,
@@ -384,7 +378,7 @@ def deployment(run: RunOptions, devices: tuple[Device, ...], lanes: GpuLanes) ->
 
 def _on_cpus(here: Capacity, why: object) -> Capacity:
     """Return the capacity without GPUs; print why they are not used."""
-    logger.warning("multigpu: using the CPU, because %s", why)
+    logger.warning("multigpu: using the CPU, because %s", spelled(f"{why}"))
     return replace(here, free=memory.free_bytes(None), gpu=False)
 
 

@@ -1,18 +1,19 @@
 """Options of every run: where and how a job is carried out."""
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from math import inf
-from typing import Any
+from typing import Annotated, Any
 
 from multigpu.cluster.deploy.threads_or_processes import WorkEstimate
 from multigpu.cluster.devices.gpus import Device, select, survey
 from multigpu.cluster.devices.memory import CONTEXT_BYTES
 from multigpu.cluster.engine.plan import MEMORY_FRACTION
-from multigpu.errors import UsageError
+from multigpu.errors import UsageError, option, spelled
 from multigpu.kernels.compiled.caches import secure_cupy
-from multigpu.run.values import convert_fields, number, path_of, text_of, whole
+from multigpu.run.declarations import Options, declare
+from multigpu.run.values import Bytes, Devices, FilePath
 
 logger = logging.getLogger(__name__)
 
@@ -47,68 +48,65 @@ class GpuLanes:
 NO_LANES = GpuLanes(0)  # for jobs that run on CPUs only
 
 
-@dataclass(frozen=True)
-class RunOptions:
-    """Options of a run; none of them changes a result.
+@dataclass(frozen=True, kw_only=True)
+class WorkerOptions(Options, group="Devices"):
+    """Workers that carry a job out, and its chunks; none of these options changes a result."""
 
-    gpus             GPUs to use: "auto", "all", "none", or numbers and UUIDs: 0, "0,1" or "0-3"
-    scheduler        address of a running Dask scheduler
-    scheduler_file   file of a running Dask scheduler
-    connect_timeout  seconds to wait for the scheduler, or its file, to be there
-    memory_fraction  share of a device's free memory to use
-    max_chunk_bytes  maximum chunk size in bytes; None: automatic, 48 to 256 MiB
-    threads          CPU threads, or chunks in progress on each GPU; 0: automatic
-    processes        worker processes on this machine; 0: automatic
-    mixed            whether workers without a GPU are used beside those with one
-    resume           whether to continue an interrupted run
-    cpu_fallback     whether the CPU computes what does not fit on a GPU, or a failed GPU leaves
-    chunk_timeout    seconds after which a chunk is also started on another worker; None: by the
-                     time that other chunks took
-    worker_timeout   seconds to wait for a worker when none is left
-    dashboard        whether local clusters serve Dask's status page
-    """
+    scheduler: str | None = declare(None, "Address of a running Dask scheduler.", "ADDRESS")
+    scheduler_file: FilePath | None = declare(None, "File of a running Dask scheduler.")
+    connect_timeout: float = declare(
+        30.0, "Seconds to wait for the scheduler, or its file, to be there.", "SECONDS", above=0,
+        group="Faults",
+    )  # fmt: skip
+    max_chunk_bytes: Bytes | None = declare(
+        None, "Maximum chunk size in bytes, or as 64M.", at_least=1,
+        default="automatic, 1 to 256 MiB",
+    )  # fmt: skip
+    threads: int = declare(
+        0, "CPU threads, or chunks in progress on each GPU; 0: automatic.", at_least=0, at_most=MOST
+    )
+    workers: int = declare(
+        0, "Worker processes on this machine; 0: automatic.", at_least=0, at_most=MOST,
+        also=("processes",),
+    )  # fmt: skip
+    chunk_timeout: float | None = declare(
+        None, "Seconds after which a chunk is also started on another worker.", "SECONDS", above=0,
+        default="from the times of the other chunks", group="Faults",
+    )  # fmt: skip
+    worker_timeout: float = declare(
+        60.0, "Seconds to wait for a worker when none is left.", "SECONDS", above=0, group="Faults"
+    )
+    dashboard: bool = declare(
+        False, "Serve Dask's status page and print its address.", group="Reporting"
+    )
 
-    gpus: str = "auto"
-    scheduler: str | None = None
-    scheduler_file: str | None = None
-    connect_timeout: float = 30.0
-    memory_fraction: float = MEMORY_FRACTION
-    max_chunk_bytes: int | None = None
-    threads: int = 0
-    processes: int = 0
-    mixed: bool = False
-    resume: bool = False
-    cpu_fallback: bool = True
-    chunk_timeout: float | None = None
-    worker_timeout: float = 60.0
-    dashboard: bool = False
-
-    def __post_init__(self) -> None:
-        convert_fields(self, _gpus_of, "gpus")
-        convert_fields(self, text_of, "scheduler")
-        convert_fields(self, path_of, "scheduler_file")
-        timeouts = ("connect_timeout", "worker_timeout", "chunk_timeout")
-        convert_fields(self, number, "memory_fraction", *timeouts)
-        convert_fields(self, whole, "max_chunk_bytes", "threads", "processes")
-        if not 0 < self.memory_fraction <= 1:
-            raise UsageError(
-                f"memory_fraction is {self.memory_fraction:g}; it must be above 0, at most 1"
-            )
-        if self.max_chunk_bytes is not None and self.max_chunk_bytes < 1:
-            raise UsageError(f"--max-chunk-bytes {self.max_chunk_bytes}: it must be 1 or more")
-        for name in timeouts:
-            seconds = getattr(self, name)
-            if seconds is not None and not 0 < seconds < inf:
-                raise UsageError(f"{name} is {seconds:g}; it must be positive")
-        for option, count in (("--threads", self.threads), ("--workers", self.processes)):
-            if count < 0:
-                raise UsageError(f"{option} {count}: it must be 0 or more")
-        if max(self.threads, self.processes) > MOST:
-            raise UsageError(f"--threads and --workers are at most {MOST:,}")
+    def check(self) -> None:
+        super().check()
         if "" in (self.scheduler, self.scheduler_file):
-            raise UsageError("--scheduler and --scheduler-file must not be empty")
+            both = f"{option('scheduler')} and {option('scheduler_file')}"
+            raise UsageError(f"{both} must not be empty")
         if self.scheduler and self.scheduler_file:
             raise UsageError("give a scheduler's address or its file, not both")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(WorkerOptions, group="Devices"):
+    """Place and manner of a run; none of these options changes a result."""
+
+    gpus: Annotated[str | int | Sequence[str | int], Devices()] = declare(
+        "auto", "GPUs to use: auto, all, none, or numbers and UUIDs (0,1 or 0-3 or GPU-5a1f…)."
+    )
+    memory_fraction: float = declare(
+        MEMORY_FRACTION, "Share of a device's free memory to use.", above=0, at_most=1
+    )
+    mixed: bool = declare(False, "Also use workers of a scheduler that have no GPU.")
+    cpu_fallback: bool = declare(
+        True, "Use the CPU for chunks that do not fit on a GPU, and when a GPU fails.",
+        group="Faults",
+    )  # fmt: skip
+    resume: bool = declare(
+        False, "Continue an interrupted run.", default="start over", group="Faults"
+    )
 
     def chunk_bytes(self, default: int = DEFAULT_CHUNK_BYTES) -> int:
         """Return the maximum size of a chunk in bytes; `default` unless the user gave one."""
@@ -126,10 +124,10 @@ class RunOptions:
         """
         if self.remote and self.gpus not in ("auto", "all", "none"):
             raise UsageError(
-                f"--gpus {self.gpus}: the workers of a scheduler have their own GPUs;"
-                " give --gpus none for their CPUs, or nothing"
+                f"{option('gpus')} {self.gpus}: the workers of a scheduler have their own GPUs;"
+                f" give {option('gpus')} none for their CPUs, or nothing"
             )
-        chosen = () if self.remote else self._with_room(select(self.gpus, survey()))
+        chosen = () if self.remote else self._with_room(select(str(self.gpus), survey()))
         if not chosen:
             return ()
         secure_cupy()  # before anybody imports it
@@ -140,7 +138,7 @@ class RunOptions:
         problem = f"{missing[0]} is not installed: pip install 'multigpu[cu13]' or [cu12]"
         if self.gpus != "auto":
             raise UsageError(f"GPUs cannot be used: {problem}")
-        logger.warning("multigpu: using the CPU, because %s", problem)
+        logger.warning("multigpu: using the CPU, because %s", spelled(problem))
         return ()
 
     def _with_room(self, devices: tuple[Device, ...]) -> tuple[Device, ...]:
@@ -151,12 +149,29 @@ class RunOptions:
             problem = f"GPU {device.index} is left out: {free}, CUDA needs about {CONTEXT_BYTES:,}"
             if len(full) == len(devices) and not self.cpu_fallback:
                 raise UsageError(problem)
-            logger.warning("multigpu: %s", problem)
+            logger.warning("multigpu: %s", spelled(problem))
         return tuple(each for each in devices if each not in full)
 
 
-def _gpus_of(name: str, value: Any) -> str:
-    """Return devices as `--gpus` takes them; from Python they may be numbers, too, or a list."""
-    if isinstance(value, list | tuple):
-        return ",".join(_gpus_of(name, each) for each in value) or "none"
-    return str(value) if type(value) is int else text_of(name, value)
+@dataclass(frozen=True, kw_only=True)
+class Request(RunOptions, group="Devices"):
+    """Base of the requests of all commands and functions."""
+
+    client: Any = declare(
+        None, "A `dask.distributed.Client` to use instead of this machine.", only="Python"
+    )
+
+    @property
+    def run(self) -> RunOptions:
+        """Place and manner of the run."""
+        return self.part(RunOptions)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resumable(Options, group="Faults"):
+    """Base of requests whose result is computed as it is taken in Python."""
+
+    journal: FilePath | None = declare(
+        None, "A file that keeps what is finished, until all results were taken; with"
+        " `resume=True` a run that was stopped continues from it.", only="Python",
+    )  # fmt: skip

@@ -1,5 +1,6 @@
 """`multigpu simulate`: generated data to try the program and to measure it."""
 
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -8,10 +9,13 @@ import click
 from multigpu.cluster.files import atomic_output, check_output, is_replaced
 from multigpu.formats.storage.compressed import compressed_output
 from multigpu.formats.tables.counts import write_counts
-from multigpu.run.command import BASES, Decorator, file_option, keep_inputs, options
+from multigpu.run.command import Decorator, Typed, file_option, keep_inputs
+from multigpu.run.values import Size
 from multigpu.workloads.cnv.simulate import CohortDesign, simulate_cohort
 from multigpu.workloads.dock import simulate as simulate_docking
 from multigpu.workloads.scan import simulate
+
+BASES = Typed(Size(unit="bases"))
 
 
 @click.group("simulate")
@@ -64,7 +68,8 @@ def _common(shortest: int, longest: int) -> Decorator:
         _number("--min-length", shortest, "Minimum length in bases.", BASES),
         _number("--max-length", longest, "Maximum length in bases.", BASES),
     )
-    return options(lengths, (_number("--n-ratio", 0.1, "Share of Ns, 0 to 1."), SEED, OUTPUT))
+    common = (*lengths, _number("--n-ratio", 0.1, "Share of Ns, 0 to 1."), SEED, OUTPUT)
+    return lambda function: reduce(lambda made, add: add(made), reversed(common), function)
 
 
 @command.command("signatures")

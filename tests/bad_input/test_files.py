@@ -23,17 +23,6 @@ def test_scan__of_good_input_is_not_refused(accepted: Callable[..., int], store:
     assert accepted(store("reads.fq", READS)) == 2
 
 
-def test_missing_file__is_named(refused: Refused, tmp_path: Path, store: Store) -> None:
-    good, missing = store("good.fq", READS), str(tmp_path / "absent.fq")
-    assert refused(good, missing) == f"{missing}: cannot be read: there is no such file"
-
-
-def test_missing_signature_file__is_named(refused: Refused, tmp_path: Path, store: Store) -> None:
-    missing = str(tmp_path / "absent.fa")
-    problem = refused(store("good.fq", READS), signatures=missing)
-    assert problem == f"{missing}: cannot be read: there is no such file"
-
-
 @contextlib.contextmanager
 def without_privileges() -> Iterator[None]:
     """As nobody, where we are root: root may read and write everything."""
@@ -63,34 +52,24 @@ def public(accepted: Callable[..., int], store: Store) -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-@pytest.mark.parametrize("which", ["good.fq", "sig.fa"])
-def test_unreadable_file__is_named(main: Run, public: Path, which: str) -> None:
-    (public / which).chmod(0)
+@pytest.mark.parametrize("which", ["good.fq", "sig.fa", "inside", "hits.tsv"])
+def test_file_or_folder__that_may_not_be_used_is_named(main: Run, public: Path, which: str) -> None:
+    samples, output = public / "good.fq", ()
+    problem = f"{public / which}: cannot be read: permission denied"
+    if which == "inside":
+        public.chmod(0o755)
+        samples = public / "inside"
+        samples.mkdir(0o000)
+    elif which == "hits.tsv":
+        output = ("-o", str(public / which))
+        problem = f"{public / which}: cannot be written: no permission to write in {public}"
+    else:
+        (public / which).chmod(0)
+    before = sorted(public.iterdir())
     with without_privileges():
-        ended = main("scan", str(public / "good.fq"), "-s", str(public / "sig.fa"))
-    assert (ended.status, ended.out) == (2, "")
-    assert ended.problem == f"{public / which}: cannot be read: permission denied"
-
-
-def test_output_folder__that_may_not_be_written_is_named(main: Run, public: Path) -> None:
-    output = public / "hits.tsv"
-    command = ("scan", str(public / "good.fq"), "-s", str(public / "sig.fa"), "-o", str(output))
-    with without_privileges():
-        ended = main(*command, "--gpus", "none")
-    assert (ended.status, ended.out) == (2, "")
-    problem = f"{output}: cannot be written: no permission to write in {public}"
-    assert ended.problem == problem
-    assert sorted(path.name for path in public.iterdir()) == ["good.fq", "sig.fa"]
-
-
-def test_unreadable_folder__is_named(main: Run, public: Path) -> None:
-    inside = public / "inside"
-    public.chmod(0o755)
-    inside.mkdir(0o000)
-    with without_privileges():
-        ended = main("scan", str(inside), "-s", str(public / "sig.fa"))
-    assert (ended.status, ended.out) == (2, "")
-    assert ended.problem == f"{inside}: cannot be read: permission denied"
+        ended = main("scan", str(samples), "-s", str(public / "sig.fa"), *output, "--gpus", "none")
+    assert (ended.status, ended.out, ended.problem) == (2, "", problem)
+    assert sorted(public.iterdir()) == before
 
 
 @pytest.mark.parametrize("content", [b"", b"\n\r\n"], ids=["0 bytes", "blank lines"])
@@ -103,39 +82,35 @@ def test_empty_file__is_named(
     assert refused(store("good.fq", READS), signatures=path) == f"{path}: is empty"
 
 
-@pytest.mark.parametrize("device", ["zero", "full", "random", "urandom"])
-def test_device__that_never_ends_is_refused(refused: Refused, device: str) -> None:
-    assert refused(f"/dev/{device}") == f"/dev/{device}: never ends"
+SAMPLES = {
+    "absent.fq": "cannot be read: there is no such file",
+    "*.nothing": "no file matches this pattern",
+    "notes": "the directory has no sequence files (.fa, …)",
+    **{f"/dev/{device}": "never ends" for device in ("zero", "full", "random", "urandom")},
+    "text.fq": "neither FASTQ nor FASTA: begins with 'r1,ACGT'",
+    "bytes.fq": "neither FASTQ nor FASTA: begins with '\\x00\\x01\\x02\\x03'",
+    "bzip2.fq": "is compressed with bzip2, which is not read: decompress it first",
+    "gzip.fq": "neither FASTQ nor FASTA: begins with 'ACGT'",
+}
 
 
-def test_folder_without_sequences__is_named(refused: Refused, tmp_path: Path) -> None:
-    folder = tmp_path / "notes"
-    folder.mkdir()
-    (folder / "reads.txt").write_bytes(READS)
-    problem = f"{folder}: the directory has no sequence files (.fa, …)"
-    assert refused(str(folder)) == problem
-
-
-def test_pattern_without_a_match__is_named(refused: Refused, tmp_path: Path) -> None:
-    pattern = str(tmp_path / "*.fastq")
-    assert refused(pattern) == f"{pattern}: no file matches this pattern"
-
-
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
-        (b"r1,ACGT\n", "neither FASTQ nor FASTA: begins with 'r1,ACGT'"),
-        (b"\0\1\2\3", "neither FASTQ nor FASTA: begins with '\\x00\\x01\\x02\\x03'"),
-        (b"BZh91AY", "is compressed with bzip2, which is not read: decompress it first"),
-        (gzip.compress(b"ACGT\n", mtime=0), "neither FASTQ nor FASTA: begins with 'ACGT'"),
-    ],
-    ids=["text", "bytes", "bzip2", "gzip"],
-)
-def test_other_file__is_named_and_told_how_it_begins(
-    refused: Refused, store: Store, content: bytes, problem: str
+@pytest.mark.parametrize("name", SAMPLES)
+def test_samples__that_are_none_are_named(
+    refused: Refused, store: Store, tmp_path: Path, name: str
 ) -> None:
-    path = store("other.fq", content)
-    assert refused(store("good.fq", READS), path) == f"{path}: {problem}"
+    store("text.fq", b"r1,ACGT\n")
+    store("bytes.fq", b"\0\1\2\3")
+    store("bzip2.fq", b"BZh91AY")
+    store("gzip.fq", gzip.compress(b"ACGT\n", mtime=0))
+    store("notes/reads.txt", READS)
+    path = str(tmp_path / name)  # which an absolute name replaces
+    assert refused(store("good.fq", READS), path) == f"{path}: {SAMPLES[name]}"
+
+
+def test_missing_signature_file__is_named(refused: Refused, tmp_path: Path, store: Store) -> None:
+    missing = str(tmp_path / "absent.fa")
+    problem = refused(store("good.fq", READS), signatures=missing)
+    assert problem == f"{missing}: cannot be read: there is no such file"
 
 
 # ---- compressed data --------------------------------------------------------------------------

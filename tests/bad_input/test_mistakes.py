@@ -1,21 +1,56 @@
-"""What users of scan get wrong: refused with the cure, or noted, never answered in silence."""
+"""What users of scan get wrong: refused with the cure, or noted, never answered in silence.
+
+A text with … is the beginning, and the end, of what is said.
+"""
 
 import re
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from bad_input.given import READS, SIGNATURES, Refused, Store
 from support.program import Run, program
 
-from multigpu import scan
+from multigpu import UsageError, scan
 from multigpu.formats.storage.sources import LIST_CURE
 from multigpu.formats.storage.suffixes import check_page
 
 LONG = b">contig\n" + b"ACGTTGCA" * 40 + b"\n"
+GUIDE = b"ACGTTGCAACGTTGCAACGT"
+SAM = b"@HD\tVN:1.6\n@SQ\tSN:chr1\tLN:9\n"
+UTF_16 = "is text in UTF-16: convert it with `iconv -f UTF-16…"
+FILES = {
+    "reads.fq": READS, "sig.fa": SIGNATURES, "b.fa": SIGNATURES, "c.fa": SIGNATURES,
+    "long.fa": LONG, "other.fq": READS.replace(b"@r", b"@s"), "empty.fq": b"",
+    "blank.fq": b"\n \n", "nameless.fa": b">\nACGT\n",
+    "nameless-samples.fa": b">\nACGT\n> x\nACGT\n",
+    "guide.fa": b">g\n%b\n" % GUIDE, "guide-ngg.fa": b">g\n%bNGG\n" % GUIDE,
+    "ngg-guide.fa": b">g\nNGG%b\n" % GUIDE, "guide-tgg.fa": b">g\n%bTGG\n" % GUIDE,
+    "old.fq": b"@r\nACGTACGT\n+\nhhhh\nhBBB\n",
+    **{f"new{k}.fq": b"@r\nACGTACGT\n+\n%b\n" % values
+       for k, values in enumerate((b"hhhhhhhh", b"hhhhhhh?", b"~~~~~~~h"))},
+    "in/a.fq": READS, "in/b.fq": READS.replace(b"@r", b"@q"),
+    "sdf/a.fq": READS, "sdf/c.sdf": b"", "mixed/a.fq": READS, "mixed/d.fa": LONG,
+    "bom": b"\xef\xbb\xbf" + READS, "utf16": READS.decode().encode("utf-16"),
+    "utf16le": READS.decode().encode("utf-16-le"), "utf16be": READS.decode().encode("utf-16-be"),
+    "a.sam": SAM, "protein.fa": b">p\nMKTAYIAKQRQISFVK\n",
+    "list1": b"ACGTACGTAC\nACGTACGTAA\n", "list2": b"name;seq\ng1;ACGTACGTAC\n",
+    "list3": b"g1\tACGTACGTAC\t7\n", "list4": b"name;seq\ng1;hello\n",
+}  # fmt: skip
 Noted = Callable[..., list[str]]
+
+
+@pytest.fixture(autouse=True)
+def folder(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder that the program is started in, with `FILES`."""
+    for name, content in FILES.items():
+        store(name, content)
+    (tmp_path / "link.fq").symlink_to(tmp_path / "reads.fq")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
 @pytest.fixture
@@ -31,32 +66,28 @@ def noted(main: Run, caplog: pytest.LogCaptureFixture) -> Noted:
     return run
 
 
+def is_said(said: str, expected: str) -> bool:
+    begin, dots, end = expected.partition("…")
+    return said.startswith(begin) and said.endswith(end) if dots else said == expected
+
+
+def table(names: str, rows: list[tuple[Any, ...]]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize(names.split(), rows, ids=[str(row[0]) for row in rows])
+
+
 # ---- -s a.fa b.fa -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    "order",
+    "words",
     [
-        ("reads.fq", "-s", "sig.fa", "b.fa"),
-        ("reads.fq", "--signatures", "sig.fa", "b.fa", "c.fa"),
-        ("reads.fq", "--signatures=sig.fa", "b.fa"),
-        ("reads.fq", "-ssig.fa", "b.fa"),
-        ("-s", "sig.fa", "b.fa", "reads.fq"),
-        ("long.fa", "-s", "sig.fa", "b.fa"),
-        ("-s", "long.fa", "b.fa", "c.fa"),
-        ("reads.fq", "-s", "sig.fa", "-s", "c.fa", "b.fa"),
+        "reads.fq -s sig.fa b.fa", "reads.fq --signatures sig.fa b.fa c.fa",
+        "reads.fq --signatures=sig.fa b.fa", "reads.fq -ssig.fa b.fa", "-s sig.fa b.fa reads.fq",
+        "long.fa -s sig.fa b.fa", "-s long.fa b.fa c.fa", "reads.fq -s sig.fa -s c.fa b.fa",
     ],
-    ids=" ".join,
-)
-def test_fasta_after_the_file_of_signatures__is_refused(
-    main: Run, store: Store, order: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, content in (("reads.fq", READS), ("long.fa", LONG)):
-        folder = Path(store(name, content)).parent
-    for name in ("sig.fa", "b.fa", "c.fa"):
-        store(name, SIGNATURES)
-    monkeypatch.chdir(folder)
-    ended = main("scan", *order, "--gpus", "none")
+)  # fmt: skip
+def test_fasta_after_the_file_of_signatures__is_refused(main: Run, words: str) -> None:
+    ended = main("scan", *words.split(), "--gpus", "none")
     assert (ended.status, ended.out) == (2, "")
     assert ended.problem == (
         "b.fa follows the value of -s, but would be scanned as a sample: repeat -s for each file of"
@@ -65,132 +96,105 @@ def test_fasta_after_the_file_of_signatures__is_refused(
 
 
 @pytest.mark.parametrize(
-    "order",
+    "words",
     [
-        ("long.fa", "reads.fq", "-s", "sig.fa"),
-        ("-s", "sig.fa", "long.fa"),
-        ("-s", "sig.fa", "b.fa"),
-        ("-s", "sig.fa", "long.fa", "b.fa"),
-        ("-s", "sig.fa", "reads.fq", "long.fa"),
-        ("long.fa", "-s", "sig.fa", "reads.fq"),
-        ("reads.fq", "-s", "sig.fa", "--hits", "all", "long.fa"),
-        ("-s", "sig.fa", "-s", "b.fa", "long.fa"),
+        "long.fa reads.fq -s sig.fa", "-s sig.fa long.fa", "-s sig.fa b.fa",
+        "-s sig.fa long.fa b.fa", "-s sig.fa reads.fq long.fa", "long.fa -s sig.fa reads.fq",
+        "reads.fq -s sig.fa --hits all long.fa", "-s sig.fa -s b.fa long.fa",
     ],
-    ids=" ".join,
-)
-def test_samples__that_are_fasta_are_taken_where_the_order_is_clear(
-    main: Run, store: Store, order: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, content in (("reads.fq", READS), ("long.fa", LONG)):
-        folder = Path(store(name, content)).parent
-    for name in ("sig.fa", "b.fa"):
-        store(name, SIGNATURES)
-    monkeypatch.chdir(folder)
-    ended = main("scan", *order, "--gpus", "none")
+)  # fmt: skip
+def test_samples__that_are_fasta_are_taken_where_the_order_is_clear(main: Run, words: str) -> None:
+    ended = main("scan", *words.split(), "--gpus", "none")
     assert (ended.status, ended.err) == (0, "")
     assert len(ended.out.splitlines()) > 1
 
 
 # ---- notes ------------------------------------------------------------------------------------
 
-
-def test_good_run__has_no_note(noted: Noted, store: Store, signatures: str) -> None:
-    assert noted(store("reads.fq", READS), "-s", signatures) == []
-
-
-def test_signatures__longer_than_all_samples_are_noted(
-    noted: Noted, store: Store, signatures: str
-) -> None:
-    reads, long = store("reads.fq", READS), store("long.fa", LONG)
-    (note,) = noted(reads, "-s", long)
-    assert note == (
-        "no signature can occur: the shortest has 320 bases and is longer than the longest sample"
-        " (6 bases); are samples and signatures swapped?"
-    )
-    (note,) = noted(reads, "-s", signatures, "-s", long)
-    assert note == (
-        "1 of 2 signatures cannot occur: they are longer than the longest sample (6 bases), e.g."
-        " 'contig' with 320"
-    )
+SWAPPED = "are samples and signatures swapped?"
+KINDS = "the signatures (reads.fq) are FASTQ and the samples (sig.fa) FASTA"
+NOT_LONGER = "longer than the longest sample (6 bases)"
+PAM = "if the signatures are guides, the PAM has to be a part"
+OTHER_END = "whose other end is NGG: if that is the PAM, give"
+EXACT = "--max-mismatches 2 --exact"
+TWICE = "sample files given more than once: 1, e.g. reads.fq; rows are repeated"
+SAME_NAMES = "samples with the name of an earlier one: 2, e.g. 'r1'; only Parquet and Python…"
+PIPE = "--resume has no effect: a run that reads a pipe or writes to standard…"
+OLD_QUALITIES = "…below '@', as in old Illumina files, which need --phred-offset 64"
 
 
-def test_empty_files__among_others_are_noted(
-    main: Run, noted: Noted, store: Store, signatures: str
-) -> None:
-    empty = [store(f"empty{i}.fq", content) for i, content in enumerate([b"", b"\n \n"])]
-    notes = noted(store("reads.fq", READS), *empty, "-s", signatures)
-    assert notes == [f"2 empty sample files are left out: {', '.join(empty)}"]
-    ended = main("scan", *empty, "-s", signatures, "--gpus", "none")
-    assert (ended.status, ended.problem) == (2, f"{empty[1]}: is empty")
-
-
-def test_directory__of_which_files_are_left_out_is_noted(
-    noted: Noted, store: Store, signatures: str
-) -> None:
-    store("in/a.fq", READS)
-    folder = str(Path(store("in/b.fq", READS.replace(b"@r", b"@q"))).parent)
-    assert noted(folder, "-s", signatures) == []
-    store("in/c.sdf", b"")
-    assert noted(folder, "-s", signatures)[0].endswith("are read a.fq, b.fq; not c.sdf")
-    store("in/d.fa", LONG)
-    Path(folder, "c.sdf").unlink()
-    assert noted(folder, "-s", signatures)[0].endswith("are read a.fq, b.fq, d.fa")
-
-
-def test_reads_as_signatures__are_noted(noted: Noted, store: Store) -> None:
-    reads = store("reads.fq", READS)
-    assert noted(reads, "-s", reads) == [f"the signatures ({reads}) are FASTQ: are they reads?"]
-
-
-GUIDE = "ACGTTGCAACGTTGCAACGT"
-
-
-@pytest.mark.parametrize(
-    ("guide", "option", "note"),
+@table(
+    "words notes",
     [
-        ("NGG" + GUIDE, "suffix", "CGT of 'g', whose other end is NGG: if that is the PAM, give"),
-        (GUIDE + "NGG", "prefix", "ACG of 'g', whose other end is NGG: if that is the PAM, give"),
-        (GUIDE, "suffix", "CGT of 'g': if the signatures are guides, the PAM has to be a part"),
-        (GUIDE, "prefix", "ACG of 'g': if the signatures are guides, the PAM has to be a part"),
-        (GUIDE + "NGG", "suffix", ""),
-        ("NGG" + GUIDE, "prefix", ""),
-        (GUIDE + "TGG", "suffix", ""),
+        ("reads.fq -s sig.fa", []),
+        ("reads.fq -s long.fa", [
+            f"no signature can occur: the shortest has 320 bases and is {NOT_LONGER}; {SWAPPED}"]),
+        ("reads.fq -s sig.fa -s long.fa", [
+            f"1 of 2 signatures cannot occur: they are {NOT_LONGER}, e.g. 'contig' with 320"]),
+        ("reads.fq empty.fq blank.fq -s sig.fa", [
+            "2 empty sample files are left out: empty.fq, blank.fq"]),
+        ("in -s sig.fa", []),
+        ("sdf -s sig.fa", ["…are read a.fq; not c.sdf"]),
+        ("mixed -s sig.fa", ["…are read a.fq, d.fa"]),
+        ("reads.fq -s reads.fq", ["the signatures (reads.fq) are FASTQ: are they reads?"]),
+        (f"long.fa -s ngg-guide.fa {EXACT}-suffix 3", [
+            f"--exact-suffix 3 keeps CGT of 'g', {OTHER_END}…"]),
+        (f"long.fa -s guide-ngg.fa {EXACT}-prefix 3", [
+            f"--exact-prefix 3 keeps ACG of 'g', {OTHER_END}…"]),
+        (f"long.fa -s guide.fa {EXACT}-suffix 3", [f"--exact-suffix 3 keeps CGT of 'g': {PAM}…"]),
+        (f"long.fa -s guide.fa {EXACT}-prefix 3", [f"--exact-prefix 3 keeps ACG of 'g': {PAM}…"]),
+        (f"long.fa -s guide-ngg.fa {EXACT}-suffix 3", []),
+        (f"long.fa -s ngg-guide.fa {EXACT}-prefix 3", []),
+        (f"long.fa -s guide-tgg.fa {EXACT}-suffix 3", []),
+        ("old.fq -s sig.fa", [OLD_QUALITIES]),
+        ("old.fq -s sig.fa --phred-offset 64", []),
+        ("new0.fq -s sig.fa", []),
+        ("new1.fq -s sig.fa", []),
+        ("new2.fq -s sig.fa", []),
+        ("nameless-samples.fa -s nameless.fa", [
+            "signatures without a name: 1; their column is empty",
+            "samples without a name that have rows: 2; their column is empty"]),
+        ("sig.fa -s reads.fq", [
+            f"{KINDS}: are the two swapped?",
+            "no signature can occur: the shortest has 5 bases…"]),
+        ("long.fa -s reads.fq", ["the signatures (…"]),
+        ("reads.fq other.fq reads.fq -s sig.fa", [TWICE, SAME_NAMES]),
+        ("reads.fq other.fq ./reads.fq -s sig.fa", [TWICE, SAME_NAMES]),
+        ("reads.fq other.fq link.fq -s sig.fa", [TWICE, SAME_NAMES]),
+        ("other.fq -s sig.fa -s sig.fa", [
+            "signature files given more than once: 1, e.g. sig.fa…",
+            "signatures with the name of an earlier one: 1, e.g. 'sig' (2 times)…"]),
+        ("long.fa -s sig.fa --min-score 20", [
+            "--min-score has no effect: FASTA samples have no scores, and their rows stay"]),
+        ("reads.fq -s sig.fa --resume", [PIPE]),
+        ("reads.fq -s sig.fa --resume -o hits.tsv", []),
+        ("reads.fq -s sig.fa --dashboard", [
+            "--dashboard has no effect: only worker processes of this machine…"]),
+        ("reads.fq -s sig.fa --ambiguous --format text", [
+            "--ambiguous has no effect: text has no columns…"]),
+        ("reads.fq -s sig.fa --mixed", [
+            "--mixed has no effect without --scheduler or --scheduler-file…"]),
+        ("reads.fq -s sig.fa --format text --max-edits 1", [
+            "text has no columns edits and cigar: choose --format tsv, csv, bed or jsonl…"]),
+        ("reads.fq -s sig.fa -o hits.tsv --format sam", [
+            "hits.tsv is written as sam, as --format says, although its name ends in .tsv"]),
+        ("reads.fq -s sig.fa -o hits.vcf.gz --format tsv", [
+            "hits.vcf.gz is written as tsv, as --format says, although its name ends in .vcf"]),
+        ("reads.fq -s sig.fa -o hits.tsv.gz --format tsv", []),
+        ("reads.fq -s sig.fa -o hits.run1 --format bed", []),
+        ("reads.fq -s sig.fa -o hits.json --format jsonl", []),
+        ("reads.fq -s sig.fa -o hits.txt --format tsv", []),
     ],
-)
-def test_exact_part__at_the_end_without_the_pam_is_noted(
-    noted: Noted, store: Store, guide: str, option: str, note: str
-) -> None:
-    signatures = store("g.fa", f">g\n{guide}\n".encode())
-    options = (f"--exact-{option}", "3", "--max-mismatches", "2")
-    notes = noted(store("long.fa", LONG), "-s", signatures, *options)
-    assert notes == [] if not note else notes[0].startswith(f"--exact-{option} 3 keeps {note}")
+)  # fmt: skip
+def test_run__has_these_notes(noted: Noted, words: str, notes: list[str]) -> None:
+    said = noted(*words.split())
+    assert len(said) == len(notes), said
+    assert [line for line, note in zip(said, notes, strict=True) if not is_said(line, note)] == []
 
 
-def test_qualities__of_old_illumina_files_are_noted(
-    noted: Noted, store: Store, signatures: str
-) -> None:
-    old = store("old.fq", b"@r\nACGTACGT\n+\nhhhh\nhBBB\n")
-    (note,) = noted(old, "-s", signatures)
-    assert note.endswith("below '@', as in old Illumina files, which need --phred-offset 64")
-    assert noted(old, "-s", signatures, "--phred-offset", "64") == []
-    for values in (b"hhhhhhhh", b"hhhhhhh?", b"~~~~~~~h"):
-        reads = store("new.fq", b"@r\nACGTACGT\n+\n" + values + b"\n")
-        assert noted(reads, "-s", signatures) == []
-
-
-def test_records__without_a_name_are_noted(noted: Noted, store: Store) -> None:
-    samples, signatures = store("s.fa", b">\nACGT\n> x\nACGT\n"), store("g.fa", b">\nACGT\n")
-    assert noted(samples, "-s", signatures) == [
-        "signatures without a name: 1; their column is empty",
-        "samples without a name that have rows: 2; their column is empty",
-    ]
-
-
-def test_ambiguous_matches__are_noted_before_the_others_come(
-    main: Run, store: Store, signatures: str
-) -> None:
+def test_ambiguous_matches__are_noted_before_the_others_come(store: Store) -> None:
     samples = store("n.fa", b"".join(b">s%d\n%s\n" % (i, 1500 * b"N") for i in range(40)))
-    result = scan(samples, signatures, gpus="none", hits="all", max_chunk_bytes=1600, threads=1)
+    result = scan(samples, "sig.fa", gpus="none", hits="all", max_chunk_bytes=1600, threads=1)
     batches, taken = iter(result), 0
     while not result._job.notes:
         taken += len(next(batches))
@@ -199,44 +203,94 @@ def test_ambiguous_matches__are_noted_before_the_others_come(
     assert [note.split(" matches")[0] for note in result._job.notes] == ["1,497 of 1,497"]
 
 
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
-        (b"ACGTACGTAC\nACGTACGTAA\n", "is a list, and not FASTA: awk '{print"),
-        (b"name;seq\ng1;ACGTACGTAC\n", "is a list, and not FASTA: awk '{print"),
-        (b"g1\tACGTACGTAC\t7\n", "is a list, and not FASTA: awk '{print"),
-        (b"name;seq\ng1;hello\n", "neither FASTQ nor FASTA: begins with 'name;seq'"),
-    ],
+def test_names__in_notes_and_at_the_end_move_no_cursor(store: Store) -> None:
+    reads = store("a\x1b[2J.fq", READS)
+    ended = program("scan", reads, reads, "-s", "sig.fa", "--gpus", "none", "-o", f"{reads}.tsv",
+                    cwd=Path.cwd())  # fmt: skip
+    assert (ended.status, ended.out) == (0, "")
+    assert ended.all_err.count("a\\x1b[2J.fq") == 2
+    assert "\x1b" not in ended.all_err
+
+
+# ---- files that are something else ------------------------------------------------------------
+
+SEQUENCE = "a sequence has to stand in a FASTA file: printf '>name\\nACGTN\\n' > sequence.fa"
+PROTEIN = (
+    "'I' is not a base (A C G T U or an IUPAC code); is this protein? Only DNA and RNA can be"
+    " scanned"
 )
-def test_list_of_sequences__is_refused_with_the_cure(
-    refused: Refused, store: Store, content: bytes, problem: str
+PACKAGES = "needs packages that are missing: pip install"
+EVERYWHERE = [
+    ("bom", "begins with a byte order mark (BOM) of UTF-8: remove it with…"),
+    ("utf16", UTF_16), ("utf16le", UTF_16), ("utf16be", UTF_16),
+    ("a.sam", "is a SAM file: convert it with `samtools fastq`…"),
+    ("ACGTN", f"there is no such file; {SEQUENCE}"),
+    ("protein.fa", f"record 'p', position 5 (from 0): {PROTEIN}"),
+]  # fmt: skip
+AS_SAMPLES = [
+    ("~/reads.fq", "…no shell has expanded the ~: leave out the quotes"),
+    ("reads.fq,reads.fq", "there is no such file; separate files by spaces, not by commas"),
+    ("https://a.b/c.fq", f"cannot be read: https:// {PACKAGES} requests aiohttp"),
+    ("s3://a/c.fq", f"cannot be read: s3:// {PACKAGES} s3fs"),
+]  # fmt: skip
+AS_SIGNATURES = [
+    *((f"list{k}", "is a list, and not FASTA: awk '{print…") for k in (1, 2, 3)),
+    ("list4", "neither FASTQ nor FASTA: begins with 'name;seq'…"),
+]
+
+
+@table("name problem", [*EVERYWHERE, *AS_SAMPLES])
+def test_sample__that_is_something_else_is_named_with_the_cure(
+    refused: Refused, name: str, problem: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = store("list.txt", content)
-    assert refused(store("reads.fq", READS), signatures=path).startswith(f"{path}: {problem}")
+    for module in ("aiohttp", "s3fs", "fsspec.implementations.http"):
+        monkeypatch.setitem(sys.modules, module, None)
+    assert is_said(refused(name), f"{name}: {problem}")
 
 
-def test_cures_of_lists__make_fasta(tmp_path: Path) -> None:
+@table("name problem", [*EVERYWHERE, *AS_SIGNATURES])
+def test_signatures__that_are_something_else_are_named_with_the_cure(
+    refused: Refused, name: str, problem: str
+) -> None:
+    assert is_said(refused("reads.fq", signatures=name), f"{name}: {problem}")
+
+
+def test_cures_of_lists__make_fasta() -> None:
     first, second = re.findall(r"awk .*?}'", LIST_CURE)
     for cure, text in ((first, "ACGT\nAC\n"), (second, "1\tACGT\n2,AC\n")):
         made = subprocess.run(cure, shell=True, input=text, stdout=-1, text=True, check=True)
         assert made.stdout == ">1\nACGT\n>2\nAC\n"
 
 
-def test_paths__that_no_shell_has_expanded_or_joined_by_commas(
-    refused: Refused, store: Store
-) -> None:
-    reads = store("reads.fq", READS)
-    assert refused("~/reads.fq").endswith("no shell has expanded the ~: leave out the quotes")
-    problem = "there is no such file; separate files by spaces, not by commas"
-    assert refused(f"{reads},{reads}") == f"{reads},{reads}: {problem}"
+# ---- commands that are refused ------------------------------------------------------------------
+
+SUFFIX = "files cannot be written: choose a name that"
 
 
-def test_names__in_notes_and_at_the_end_move_no_cursor(store: Store, signatures: str) -> None:
-    reads = store("a\x1b[2J.fq", READS)
-    ended = program("scan", reads, reads, "-s", signatures, "--gpus", "none", "-o", f"{reads}.tsv")
-    assert (ended.status, ended.out) == (0, "")
-    assert ended.all_err.count("a\\x1b[2J.fq") == 2
-    assert "\x1b" not in ended.all_err
+@table(
+    "words problem",
+    [
+        ("scan empty.fq blank.fq -s sig.fa", "blank.fq: is empty"),
+        ("scan reads.fq -s sig.fa -o hits.xlsx", f"hits.xlsx: .xlsx {SUFFIX}…"),
+        ("count absent.bam -o c.csv", f"c.csv: .csv {SUFFIX} ends in…"),
+        ("count absent.bam -o c.xlsx", f"c.xlsx: .xlsx {SUFFIX} ends in…"),
+        ("count absent.bam -o c.csv.gz", f"c.csv.gz: .csv {SUFFIX} ends in…"),
+        ("scna", "No such command 'scna'. Did you mean 'scan'?…"),
+        ("dok", "No such command 'dok'. Did you mean 'dock'?…"),
+        ("cvn", "No such command 'cvn'. Did you mean 'cnv'?…"),
+    ],
+)
+def test_command__is_refused_with_the_cure(main: Run, words: str, problem: str) -> None:
+    ended = main(*words.split())
+    assert (ended.status, ended.out) == (2, "")
+    assert is_said(ended.problem, problem)
+    assert not Path("hits.xlsx").exists()
+
+
+def test_output__with_a_strange_name_is_written_in_the_format_that_is_asked_for(main: Run) -> None:
+    words = "scan reads.fq -s sig.fa -o hits.xlsx --format tsv --gpus none"
+    assert main(*words.split()).status == 0
+    assert Path("hits.xlsx").read_bytes().startswith(b"sample\tsignature")
 
 
 def test_threads_of_numba__that_are_none_are_refused(
@@ -247,186 +301,9 @@ def test_threads_of_numba__that_are_none_are_refused(
     assert (ended.status, "unset it" in ended.problem) == (2, True)
 
 
-def test_swapped_files__are_noted(noted: Noted, store: Store, signatures: str) -> None:
-    reads = store("reads.fq", READS)
-    swapped = f"the signatures ({reads}) are FASTQ and the samples ({signatures}) FASTA"
-    first, second = noted(signatures, "-s", reads)
-    assert first == f"{swapped}: are the two swapped?"
-    assert second.startswith("no signature can occur: the shortest has 5 bases")
-    assert noted(store("genome.fa", LONG), "-s", reads)[0].startswith("the signatures (")
-
-
-def test_file__that_is_given_twice_is_noted(
-    noted: Noted, store: Store, signatures: str, tmp_path: Path
-) -> None:
-    reads, other = store("reads.fq", READS), store("other.fq", READS.replace(b"@r", b"@s"))
-    link = tmp_path / "link.fq"
-    link.symlink_to(reads)
-    note = f"sample files given more than once: 1, e.g. {reads}; rows are repeated"
-    names = "samples with the name of an earlier one: 2, e.g. 'r1'; only Parquet and Python"
-    for again in (reads, str(tmp_path / "." / "reads.fq"), str(link)):
-        notes = noted(reads, other, again, "-s", signatures)
-        assert notes[0] == note
-        assert notes[1].startswith(names)
-    notes = noted(other, "-s", signatures, "-s", signatures)
-    assert notes[0].startswith(f"signature files given more than once: 1, e.g. {signatures}")
-    assert notes[1].startswith(
-        "signatures with the name of an earlier one: 1, e.g. 'sig' (2 times)"
-    )
-
-
-def test_min_score__of_samples_without_scores_is_noted(
-    noted: Noted, store: Store, signatures: str
-) -> None:
-    notes = noted(store("long.fa", LONG), "-s", signatures, "--min-score", "20")
-    assert notes == ["--min-score has no effect: FASTA samples have no scores, and their rows stay"]
-
-
-@pytest.mark.parametrize(
-    ("options", "note"),
-    [
-        (("--resume",), "--resume has no effect: a run that reads a pipe or writes to standard"),
-        (("--dashboard",), "--dashboard has no effect: only worker processes of this machine"),
-        (("--ambiguous", "--format", "text"), "--ambiguous has no effect: text has no columns"),
-        (("--mixed",), "--mixed has no effect without --scheduler or --scheduler-file"),
-        (
-            ("--format", "text", "--max-edits", "1"),
-            "text has no columns edits and cigar: choose --format tsv, csv, bed or jsonl",
-        ),
-    ],
-)
-def test_option__without_effect_is_noted(
-    noted: Noted, store: Store, signatures: str, options: tuple[str, ...], note: str
-) -> None:
-    (said,) = noted(store("reads.fq", READS), "-s", signatures, *options)
-    assert said.startswith(note)
-
-
-@pytest.mark.parametrize(
-    ("name", "fmt", "note"),
-    [
-        ("hits.tsv", "sam", "is written as sam, as --format says, although its name ends in .tsv"),
-        (
-            "hits.vcf.gz",
-            "tsv",
-            "is written as tsv, as --format says, although its name ends in .vcf",
-        ),
-        ("hits.tsv.gz", "tsv", None),
-        ("hits.run1", "bed", None),
-        ("hits.json", "jsonl", None),
-        ("hits.txt", "tsv", None),
-    ],
-)
-def test_format__other_than_the_name_promises_is_noted(
-    noted: Noted, store: Store, signatures: str, tmp_path: Path, name: str, fmt: str, note: str
-) -> None:
-    output = str(tmp_path / name)
-    notes = noted(store("reads.fq", READS), "-s", signatures, "-o", output, "--format", fmt)
-    assert notes == ([f"{output} {note}"] if note else [])
-
-
-def test_resume__into_a_file_is_not_noted(
-    noted: Noted, store: Store, signatures: str, tmp_path: Path
-) -> None:
-    output = str(tmp_path / "hits.tsv")
-    assert noted(store("reads.fq", READS), "-s", signatures, "--resume", "-o", output) == []
-
-
-# ---- files that are something else ------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
-        (b"\xef\xbb\xbf" + READS, "begins with a byte order mark (BOM) of UTF-8: remove it with"),
-        (READS.decode().encode("utf-16"), "is text in UTF-16: convert it with `iconv -f UTF-16"),
-        (READS.decode().encode("utf-16-le"), "is text in UTF-16: convert it with `iconv -f UTF"),
-        (READS.decode().encode("utf-16-be"), "is text in UTF-16: convert it with `iconv -f UTF"),
-        (b"@HD\tVN:1.6\n@SQ\tSN:chr1\tLN:9\n", "is a SAM file: convert it with `samtools fastq`"),
-    ],
-    ids=["BOM", "UTF-16", "UTF-16 LE", "UTF-16 BE", "SAM"],
-)
-def test_text__of_another_kind_is_named_with_the_cure(
-    refused: Refused, store: Store, content: bytes, problem: str
-) -> None:
-    path = store("other.fq", content)
-    assert refused(path).startswith(f"{path}: {problem}")
-    assert refused(store("good.fq", READS), signatures=path).startswith(f"{path}: {problem}")
-
-
-def test_sequence__instead_of_a_file_is_told_how_to_make_one(
-    refused: Refused, store: Store
-) -> None:
-    cure = "a sequence has to stand in a FASTA file: printf '>name\\nACGTN\\n' > sequence.fa"
-    expected = f"ACGTN: there is no such file; {cure}"
-    assert refused(store("good.fq", READS), signatures="ACGTN") == expected
-    assert refused("ACGTN") == expected
-
-
-def test_protein__is_named(refused: Refused, store: Store) -> None:
-    protein = store("protein.fa", b">p\nMKTAYIAKQRQISFVK\n")
-    problem = (
-        "record 'p', position 5 (from 0): 'I' is not a base (A C G T U or an IUPAC code);"
-        " is this protein? Only DNA and RNA can be scanned"
-    )
-    assert refused(store("good.fq", READS), signatures=protein) == f"{protein}: {problem}"
-    assert refused(protein) == f"{protein}: {problem}"
-
-
-@pytest.mark.parametrize(
-    ("url", "packages"), [("https://a.b/c.fq", "requests aiohttp"), ("s3://a/c.fq", "s3fs")]
-)
-def test_url__without_its_packages_names_them(
-    refused: Refused, url: str, packages: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for module in ("aiohttp", "s3fs", "fsspec.implementations.http"):
-        monkeypatch.setitem(sys.modules, module, None)
-    needs = f"{url.partition(':')[0]}:// needs packages that are missing"
-    assert refused(url) == f"{url}: cannot be read: {needs}: pip install {packages}"
-
-
-# ---- outputs that would be something else -----------------------------------------------------
-
-
-def test_output__with_a_name_that_promises_something_else_is_refused(
-    main: Run, store: Store, signatures: str, tmp_path: Path
-) -> None:
-    output = tmp_path / "hits.xlsx"
-    command = ("scan", store("reads.fq", READS), "-s", signatures, "-o", str(output))
-    ended = main(*command, "--gpus", "none")
-    assert (ended.status, ended.out) == (2, "")
-    assert ended.problem.startswith(f"{output}: .xlsx files cannot be written: choose a name")
-    assert not output.exists()
-    assert main(*command, "--format", "tsv", "--gpus", "none").status == 0
-    assert output.read_bytes().startswith(b"sample\tsignature")
-
-
-def test_counts__into_a_name_that_promises_something_else_are_refused(
-    main: Run, tmp_path: Path
-) -> None:
-    for name, suffix in (("c.csv", ".csv"), ("c.xlsx", ".xlsx"), ("c.csv.gz", ".csv")):
-        ended = main("count", "absent.bam", "-o", str(tmp_path / name))
-        problem = f"{tmp_path / name}: {suffix} files cannot be written: choose a name that ends in"
-        assert (ended.status, ended.problem[: len(problem)]) == (2, problem)
-
-
 def test_report__is_html_and_is_called_so() -> None:
-    from multigpu import UsageError
-
     for name in (None, "r.html", "r.HTM", "report", "run.1"):
         check_page(name)
     for name in ("r.pdf", "r.PNG", "r.json"):
         with pytest.raises(UsageError, match=rf"^{name}: reports are HTML: choose a name that"):
             check_page(name)
-
-
-# ---- commands ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("typed", "meant"), [("scna", "scan"), ("dok", "dock"), ("cvn", "cnv")])
-def test_command__that_is_misspelt_is_told_what_was_meant(
-    main: Run, typed: str, meant: str
-) -> None:
-    ended = main(typed)
-    assert (ended.status, ended.out) == (2, "")
-    assert ended.problem.startswith(f"No such command '{typed}'. Did you mean '{meant}'?")

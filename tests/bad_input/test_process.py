@@ -1,19 +1,17 @@
 """The process: what it says of an error, and how it ends on Ctrl-C."""
 
-import contextlib
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
 import pytest
 from bad_input.given import BASE, READS, SCAN, Store, many
-from support.program import ROOT, Ended, Run, program, remarks
+from faults.harness import Job, left
+from faults.harness import Run as Disturbed
+from support.program import ROOT, Ended, Run, program, run_python
 
 SOON = 5.0  # seconds; the promise is 2, on a machine that does nothing else
 
@@ -40,8 +38,8 @@ def test_program__with_debug_shows_where_an_error_comes_from(store: Store, signa
 
 
 @pytest.fixture(scope="module")
-def long_scan(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """Samples and signatures that two cores need half a minute for: the signatures have no seed."""
+def long_scan(tmp_path_factory: pytest.TempPathFactory) -> Job:
+    """A scan that two cores need half a minute for: the signatures have no seed."""
     folder = tmp_path_factory.mktemp("long")
     bases = (b"ACGTTGCAAGGCTTCA" * 4000)[:50_000]
     with (folder / "long.fa").open("wb") as file:
@@ -50,128 +48,37 @@ def long_scan(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     with (folder / "sig.fa").open("wb") as file:
         for number in range(3000):
             file.write(b">g%d\n%s\n" % (number, b"RYN" * 15 + b"ACG" * (number % 7 + 1)))
-    return [str(folder / "long.fa"), "-s", str(folder / "sig.fa"), "--max-chunk-bytes", "1000000"]
+    command = ("scan", f"{folder}/long.fa", "-s", f"{folder}/sig.fa")
+    return Job("scan", (*command, "--max-chunk-bytes", "1000000"), "hits.tsv", ())
 
 
-def family(process: psutil.Process) -> list[psutil.Process]:
-    with contextlib.suppress(psutil.NoSuchProcess):
-        return [process, *process.children(recursive=True)]
-    return []
-
-
-def seconds_used(processes: list[psutil.Process]) -> float:
-    used = 0.0
-    for process in processes:
-        with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
-            times = process.cpu_times()
-            used += times.user + times.system
-    return used
-
-
-def alive(processes: list[psutil.Process]) -> list[psutil.Process]:
-    return [p for p in processes if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
-
-
-def wait_until(true: Callable[[], object], seconds: float) -> bool:
-    stop = time.monotonic() + seconds
-    while time.monotonic() < stop:
-        if true():
-            return True
-        time.sleep(0.05)
-    return False
-
-
-@dataclass(frozen=True)
-class Interrupted:
-    status: int
-    out: bytes
-    err: str
-    seconds: float
-    left: list[psutil.Process]
-
-
-def interrupt(command: list[str], folder: Path, busy: float, whole_group: bool) -> Interrupted:
-    """Runs the program, sends SIGINT when it has computed for `busy` seconds and finished a chunk.
-
-    Waits for its end.
-    """
-    process = subprocess.Popen(
-        [sys.executable, "-m", "multigpu", "scan", *command],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    )
-    parent = psutil.Process(process.pid)
-    try:
-        assert wait_until(lambda: list(folder.glob(".hits.tsv.part")), 30), "it did not begin"
-        before = seconds_used(family(parent))
-        assert wait_until(lambda: seconds_used(family(parent)) > before + busy, 60)
-        journal = folder / ".hits.tsv.journal"
-        begun = journal.stat().st_size  # kernels may be compiled first, for longer than that
-        assert wait_until(lambda: journal.stat().st_size > begun, 60), "no chunk was finished"
-        members = family(parent)
-        assert process.poll() is None, "it ended too early"
-        begin = time.monotonic()
-        (os.killpg if whole_group else os.kill)(process.pid, signal.SIGINT)
-        out, err = process.communicate(timeout=30)
-        seconds = time.monotonic() - begin
-        wait_until(lambda: not alive(members), SOON)
-        return Interrupted(process.returncode, out, err.decode(), seconds, alive(members))
-    finally:
-        for member in alive(family(parent)):
-            member.kill()
-        process.communicate()
-
-
-WORKERS = [
-    pytest.param((), 1.0, id="in process"),
-    pytest.param(("--workers", "2"), 6.0, id="two worker processes"),
-]
-
-
-@pytest.mark.parametrize(("options", "busy"), WORKERS)
-def test_interrupt__ends_soon_and_leaves_nothing(
-    long_scan: list[str], tmp_path: Path, options: tuple[str, ...], busy: float
+@pytest.mark.parametrize("whole_group", [False, True], ids=["the program", "all processes"])
+@pytest.mark.parametrize("workers", [(), ("--workers", "2")], ids=["threads", "processes"])
+def test_interrupt__ends_soon_says_one_line_and_leaves_nothing(
+    long_scan: Job, tmp_path: Path, workers: tuple[str, ...], whole_group: bool
 ) -> None:
-    output = ("-o", str(tmp_path / "hits.tsv"), "--gpus", "none")
-    ended = interrupt([*long_scan, *output, *options], tmp_path, busy, whole_group=False)
-    print(f"ended {ended.seconds:.2f} s after SIGINT")
-    assert (ended.status, ended.out) == (130, b"")
-    assert "multigpu: error: interrupted" in ended.err.splitlines()
-    assert ended.seconds < SOON
-    assert ended.left == []
-    assert [path.name for path in tmp_path.iterdir()] == [".hits.tsv.journal"]
-
-
-@pytest.mark.parametrize(("options", "busy"), WORKERS)
-def test_interrupt__from_the_keyboard_reaches_all_processes_and_says_one_line(
-    long_scan: list[str], tmp_path: Path, options: tuple[str, ...], busy: float
-) -> None:
-    """Ctrl-C in a terminal goes to the whole process group."""
-    output = ("-o", str(tmp_path / "hits.tsv"), "--gpus", "none")
-    ended = interrupt([*long_scan, *output, *options], tmp_path, busy, whole_group=True)
-    print(f"ended {ended.seconds:.2f} s after SIGINT")
-    assert (ended.status, ended.out) == (130, b"")
+    """While it computes. Ctrl-C in a terminal goes to the whole process group."""
+    running = Disturbed(long_scan, tmp_path, *workers)
+    assert running.until(lambda: running.journaled(0)), "it did not begin"
+    begun = running.journal.stat().st_size
+    assert running.until(lambda: running.journaled(begun)), "no chunk was finished"
+    begin = time.monotonic()
+    (os.killpg if whole_group else os.kill)(running.pid, signal.SIGINT)
+    ended = running.ended(timeout=30)
+    assert time.monotonic() - begin < SOON
     kept = "multigpu: finished chunks are kept: --resume continues from there"
-    said = [line for line in remarks(ended.err).splitlines() if line]
-    assert said == [kept, "multigpu: error: interrupted"]
-    assert ended.seconds < SOON
-    assert ended.left == []
-    assert [path.name for path in tmp_path.iterdir()] == [".hits.tsv.journal"]
+    assert (ended.status, [line for line in ended.err.splitlines() if line]) == (
+        130, [kept, "multigpu: error: interrupted"],
+    )  # fmt: skip
+    assert left(tmp_path) == [".hits.tsv.journal"]
 
 
 # ---- the files of a process ---------------------------------------------------------------------
 
 
-def in_shell(script: str, *arguments: str, timeout: float = 60) -> Ended:
-    """The program as `$@` of a shell script."""
-    command = [sys.executable, "-m", "multigpu", *arguments]
-    run = subprocess.run(
-        ["sh", "-c", script, "sh", *command],
-        cwd=ROOT, capture_output=True, text=True, timeout=timeout, check=False,
-    )  # fmt: skip
-    return Ended(run.returncode, run.stdout, remarks(run.stderr))
+def in_shell(script: str, *arguments: str) -> Ended:
+    """Run the program as `$@` of a shell script."""
+    return program(*arguments, script=script)
 
 
 @pytest.fixture
@@ -239,14 +146,10 @@ def test_working_folder__that_is_gone_is_no_reason_to_fail(
 ) -> None:
     # Numba imports `coverage` where it is installed, as it is for tests only; it needs a folder.
     (tmp_path / "coverage.py").write_text("raise ImportError")
-    script = f'cd "$0" && rmdir "$0"; PYTHONPATH={tmp_path}:{ROOT} "$@"'
     (tmp_path / "gone").mkdir()
-    command = [sys.executable, "-m", "multigpu", *small_scan]
-    run = subprocess.run(
-        ["sh", "-c", script, str(tmp_path / "gone"), *command],
-        cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
-    assert (run.returncode, remarks(run.stderr)) == (0, "")
+    script = f'cd "{tmp_path}/gone" && rmdir "$PWD"; PYTHONPATH={tmp_path}:{ROOT} "$@"'
+    ended = in_shell(script, *small_scan)
+    assert (ended.status, ended.err) == (0, "")
 
 
 def test_name__with_line_ends_is_told_in_one_line(main: Run) -> None:
@@ -291,8 +194,8 @@ except KeyboardInterrupt:
     sys.exit(7)
 """
     begin = time.monotonic()
-    ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=False)
-    assert (ended.returncode, ended.stderr) == (7, b"")
+    ended = run_python("-c", code)
+    assert (ended.status, ended.err) == (7, "")
     assert time.monotonic() - begin < 5
 
 

@@ -44,17 +44,6 @@ def test_record__cut_off_at_any_byte_is_refused(
     assert {len(first), len(second)} <= set(accepted)
 
 
-@pytest.mark.parametrize("options", CHUNKS)
-def test_record__cut_off_is_named_with_its_byte_and_where_the_data_end(
-    refused: Refused, store: Store, options: tuple[str, ...]
-) -> None:
-    path = store("cut.fq", READS[:-4])
-    begin, end = READS.index(b"@r2"), len(READS) - 4
-    where = f"{path}: record 'r2' at byte {begin}"
-    problem = f"{where}: the record is cut off: the data end at byte {end}"
-    assert refused(path, options=options) == problem
-
-
 @pytest.mark.parametrize("cut", [1, 4, 7, 9, 16, 17])
 @pytest.mark.parametrize("compression", COMPRESS)
 def test_record__cut_off_inside_compressed_data_is_refused(
@@ -69,11 +58,11 @@ def test_record__cut_off_inside_compressed_data_is_refused(
 
 
 @pytest.mark.parametrize("options", CHUNKS)
-@pytest.mark.parametrize("compression", COMPRESS)
-def test_record__cut_off_inside_compressed_data_is_told_with_its_byte_of_the_content(
+@pytest.mark.parametrize("compression", ["none", *COMPRESS])
+def test_record__cut_off_is_named_with_its_byte_of_the_content_and_where_the_data_end(
     refused: Refused, store: Store, compression: str, options: tuple[str, ...]
 ) -> None:
-    path = store("cut.fq.x", COMPRESS[compression](READS[:-4]))
+    path = store("cut.fq.x", COMPRESS.get(compression, bytes)(READS[:-4]))
     begin, end = READS.index(b"@r2"), len(READS) - 4
     where = f"{path}: record 'r2' at byte {begin}"
     problem = f"{where}: the record is cut off: the data end at byte {end}"
@@ -81,6 +70,7 @@ def test_record__cut_off_inside_compressed_data_is_told_with_its_byte_of_the_con
 
 
 LENGTHS = [(a, b) for a in (1, 5, 6, 8, 32) for b in (0, 1, 6, 7, 9, 31) if a != b]
+LENGTHS.append((8, 3))  # before a line end at the right distance
 
 
 @pytest.mark.parametrize("options", CHUNKS)
@@ -89,81 +79,49 @@ def test_quality_of_another_length__is_told_with_both_lengths(
     refused: Refused, store: Store, bases: int, qualities: int, options: tuple[str, ...]
 ) -> None:
     reads = fastq(("r1", "ACGT", "IIII"), ("bad one", "A" * bases, "I" * qualities))
-    path = store("lengths.fq", reads + fastq(("afterwards", "ACGT", "IIII")))
+    path = store("lengths.fq", reads + fastq(("abc", "ACGT", "IIII")))
     where = f"{path}: record 'bad' at byte {reads.index(b'@bad')}"
     problem = f"{where}: the sequence has {bases} bases, the quality has {qualities} characters"
     assert refused(path, options=options) == problem
 
 
-@pytest.mark.parametrize("options", CHUNKS)
-def test_short_quality__before_a_line_end_at_the_right_distance_is_told_with_both_lengths(
-    refused: Refused, store: Store, options: tuple[str, ...]
-) -> None:
-    path = store("lengths.fq", fastq(("r1", "ACGTACGT", "III"), ("abc", "ACGT", "IIII")))
-    where = f"{path}: record 'r1' at byte 0"
-    problem = f"{where}: the sequence has 8 bases, the quality has 3 characters"
-    assert refused(path, options=options) == problem
-
-
-@pytest.mark.parametrize("options", CHUNKS)
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
-        (READS + b"r3\nACGT\n+\nIIII\n", f"byte {len(READS)}: a record should begin with '@'"),
-        (READS.replace(b"+\n@+", b"x\n@+"), "record 'r2' at byte 24: the sequence is not followed"),
-        (READS + b">r3\nACGT\n", f"byte {len(READS)}: a record should begin with '@'"),
-    ],
-    ids=["no header", "no plus", "FASTA behind FASTQ"],
-)  # fmt: skip
-def test_broken_record__is_told_with_its_byte(
-    refused: Refused, store: Store, content: bytes, problem: str, options: tuple[str, ...]
-) -> None:
-    path = store("broken.fq", content)
-    assert refused(path, options=options).startswith(f"{path}: {problem}")
-
-
 ILLEGAL = [("X", "'X'"), ("-", "'-'"), (" ", "' '"), ("*", "'*'"), ("1", "'1'"), ("\0", "'\\x00'")]
-
-
-@pytest.mark.parametrize("options", CHUNKS)
-@pytest.mark.parametrize(("letter", "shown"), ILLEGAL, ids=[shown for _, shown in ILLEGAL])
-def test_illegal_base__is_told_with_its_record_and_position(
-    refused: Refused, store: Store, letter: str, shown: str, options: tuple[str, ...]
-) -> None:
-    reads = fastq(("r1", "ACGT", "IIII"), ("r2 two", f"ACG{letter}T{letter}", "IIIIII"))
-    fasta = f">r1\nACGT\n>r2 two\nAC\nG{letter}A\nT{letter}\n".encode()
-    for path in (store("illegal.fq", reads), store("illegal.fa", fasta)):
-        problem = refused(path, options=options)
-        where = f"{path}: record 'r2', position 3 (from 0)"
-        assert problem == f"{where}: {shown} is not a base (A C G T U or an IUPAC code)"
-
-
-@pytest.mark.parametrize("options", CHUNKS)
-@pytest.mark.parametrize(
-    ("quality", "offset", "shown", "position"),
-    [
-        ("II I", "33", "' '", 2),
-        ("\x1fIII", "33", "'\\x1f'", 0),
-        ("III\x7f", "33", "'\\x7f'", 3),
-        ("hh?h", "64", "'?'", 2),
-        ("h!?h", "64", "'!'", 1),
-    ],
-    ids=["blank", "control", "delete", "below @", "two below @"],
-)
-def test_quality_outside_its_range__is_told_with_record_position_and_offset(
-    refused: Refused,
-    store: Store,
-    quality: str,
-    offset: str,
-    shown: str,
-    position: int,
-    options: tuple[str, ...],
-) -> None:
+NO_PLUS = "a line that begins with '+'"
+NO_BASE = "is not a base (A C G T U or an IUPAC code)"
+OUTSIDE = [
+    ("II I", 33, "' '", 2), ("\x1fIII", 33, "'\\x1f'", 0), ("III\x7f", 33, "'\\x7f'", 3),
+    ("hh?h", 64, "'?'", 2), ("h!?h", 64, "'!'", 1),
+]  # fmt: skip
+BROKEN = {
+    "no header": (READS + b"r3\nACGT\n+\nIIII\n", 33,
+                  f"byte {len(READS)}: a record should begin with '@' here"),
+    "no plus": (READS.replace(b"+\n@+", b"x\n@+"), 33,
+                f"record 'r2' at byte 24: the sequence is not followed by {NO_PLUS}"),
+    "FASTA behind FASTQ": (READS + b">r3\nACGT\n", 33,
+                           f"byte {len(READS)}: a record should begin with '@' here"),
+}  # fmt: skip
+for letter, shown in ILLEGAL:
+    problem = f"record 'r2', position 3 (from 0): {shown} {NO_BASE}"
+    bases = f"ACG{letter}T{letter}"
+    reads = fastq(("r1", "ACGT", "IIII"), ("r2 two", bases, "IIIIII"))
+    BROKEN[f"{shown} in FASTQ"] = (reads, 33, problem)
+    wrapped = f">r1\nACGT\n>r2 two\n{bases[:2]}\n{bases[2:4]}A\n{bases[4:]}\n"
+    BROKEN[f"{shown} in FASTA"] = (wrapped.encode(), 33, problem)
+for quality, offset, shown, place in OUTSIDE:
+    problem = f"{shown} at position {place} (from 0) is no quality from offset {offset}"
     reads = fastq(("r1", "ACGT", "hhhh"), ("r2", "ACGT", quality))
-    path = store("quality.fq", reads)
-    problem = refused(path, options=(*options, "--phred-offset", offset))
-    where = f"{path}: record 'r2' at byte {reads.index(b'@r2')}: {shown} at position {position}"
-    assert problem == f"{where} (from 0) is no quality from offset {offset}"
+    BROKEN[f"{quality!r} from {offset}"] = (reads, offset, f"record 'r2' at byte 16: {problem}")
+
+
+@pytest.mark.parametrize("options", CHUNKS)
+@pytest.mark.parametrize("what", BROKEN)
+def test_broken_record__is_told_with_its_place(
+    refused: Refused, store: Store, what: str, options: tuple[str, ...]
+) -> None:
+    content, offset, problem = BROKEN[what]
+    path = store("broken.f", content)
+    told = refused(path, options=(*options, "--phred-offset", str(offset)))
+    assert told == f"{path}: {problem}"
 
 
 # ---- which error ------------------------------------------------------------------------------

@@ -184,7 +184,7 @@ def test_contigs__without_reads_in_a_sample_are_left_out(options: dict[str, Any]
     if "norm" not in options:  # coverages are those of all chromosomes
         assert others.cnvs == found.cnvs
     with pytest.raises(UsageError, match="decoy1: the size factor of sample s3 is 0"):
-        multigpu.cnv(counts, gpus="none", compat="r", **options)
+        multigpu.cnv(counts, gpus="none", compat_r=True, **options)
 
 
 def places(counts: Counts, rows: Any) -> tuple[Any, Any]:

@@ -15,7 +15,6 @@ from multigpu import UsageError
 from multigpu.formats.tables import arrow
 from multigpu.formats.tables.counts import Counts, write_counts
 from multigpu.workloads.cnv.result import CnvResult
-from multigpu.workloads.count.options import CountOptions
 
 
 def cnv(given: Any, **options: Any) -> CnvResult:
@@ -86,9 +85,8 @@ def test_notes__name_parameters_without_effect() -> None:
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"window": 5}, "^window: for alignments only, and what was given is a counts table"),
-    ({"count": CountOptions(window=5)}, "^window: for alignments only"),
-    ({"count": 3}, "count is of type int, not CountOptions"),
-    ({"count": CountOptions(), "window": 5}, "give window or count, not both"),
+    ({"preset": "other"}, "preset is 'other'; it must be gcnmops"),
+    ({"compat": "R"}, "compat_r is 'R'; it must be none or r"),
     ({"chromosomes": "chr9"}, "has no chromosome chr9"),
     ({"min_width": "3"}, "it must be a whole number"),
     ({"ploidy": [2] * 7}, "7 numbers for 6 samples"),
@@ -115,7 +113,7 @@ def test_refused__inputs_of_other_types(given: Any) -> None:
 
 
 def test_refused__no_input() -> None:
-    with pytest.raises(UsageError, match="no input given"):
+    with pytest.raises(UsageError, match="no INPUT given"):
         cnv([])
 
 

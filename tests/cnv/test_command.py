@@ -460,8 +460,8 @@ def test_refused__a_chromosome_of_one_region(refused: Run, write: Callable[..., 
 
 OPTIONS = [
     (("--classes", "CN0,CN1"), "9 --fold-changes and 2 --classes"),
-    (("--fold-changes", "1,x"), "--fold-changes: expected numbers separated by commas, not '1,x'"),
-    (("--seg-median", "1,2,3"), "--seg-median: expected one number or two, not '1,2,3'"),
+    (("--fold-changes", "1,x"), "'--fold-changes': expected numbers; got '1,x'"),
+    (("--seg-median", "1,2,3"), "'--seg-median': expected one number or two; got '1,2,3'"),
     (("--norm-type", "min"), "Invalid value for '--norm-type'"),
     (("--min-width", "x"), "Invalid value for '--min-width'"),
     (("--gpus", "99"), "99"),
@@ -472,8 +472,8 @@ OPTIONS = [
     (("--no-index", "--rename", "auto"), "--rename, --no-index: for alignments only"),
     (("--lower=-inf",), "--lower is -inf; it must be a finite number"),
     (("--cycles", "9" * 400), "--cycles is 99999"),
-    (("--cycles", "2147483648"), "--cycles is 2147483648; it must be 1 to 2147483647"),
-    (("--min-width", "9" * 400), "it must be 1 to 2147483647"),
+    (("--cycles", "2147483648"), "--cycles is 2147483648; it must be 1 to 2,147,483,647"),
+    (("--min-width", "9" * 400), "it must be 1 to 2,147,483,647"),
 ]
 
 
@@ -630,4 +630,4 @@ def test_function__takes_fields_of_both_option_objects(table: str) -> None:
     assert found.options == CnvOptions(min_width=7)
     assert found.kept == ()
     with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
-        multigpu.cnv(table, gpus="none", colour=1)
+        multigpu.cnv(table, gpus="none", colour=1)  # type: ignore[call-arg]

@@ -154,8 +154,8 @@ REFUSED = [
     ("cn.mops", 1, 0, "there is only one"),
     ("haplo", 1, 0, "there is only one"),
     ("single", 2, 0, "takes one sample, not 2"),
-    ("reference", 2, 0, "needs --controls"),
-    ("cn.mops", 2, 2, "for --model reference only"),
+    ("reference", 2, 0, "needs controls"),
+    ("cn.mops", 2, 2, "for model reference only"),
 ]
 
 
@@ -182,7 +182,7 @@ def different(regions: Regions) -> str:
     controls = other_controls(counts, regions)
     with pytest.raises(UsageError) as error:
         CnvJob(counts, options, CPU, controls=controls)
-    return str(error.value).partition("--controls have different regions: ")[2]
+    return str(error.value).partition("controls have different regions: ")[2]
 
 
 def test_refused__controls_with_other_regions_by_the_first() -> None:
@@ -202,7 +202,7 @@ def test_refused__controls_whose_names_differ_by_chr() -> None:
     said = different(replace(cohort()[0].regions, names=("1", "2", "3")))
     assert said == (
         "region 1 of the cases is chr1:0-25000, of the controls 1:0-25000 (the names differ only by"
-        " `chr`: --rename auto takes them as the same)"
+        " `chr`: rename auto takes them as the same)"
     )
 
 

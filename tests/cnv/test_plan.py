@@ -23,7 +23,6 @@ from multigpu.workloads.cnv.job import CnvJob
 from multigpu.workloads.cnv.options import CnvOptions, KeptResults, estimate_count_bytes
 from multigpu.workloads.cnv.plan import CnvPlan, Shape, plan_memory
 from multigpu.workloads.cnv.request import CnvRequest
-from multigpu.workloads.cnv.samples.inputs import SampleInput
 from multigpu.workloads.count.job import CountJob
 from multigpu.workloads.count.options import CountOptions
 
@@ -213,15 +212,8 @@ def test_count_bytes__are_the_same_for_names_a_folder_and_a_pattern(tmp_path: Pa
     write_counts(table, cohort()[0])
 
     def weigh(*given: str, **counting: Any) -> int:
-        request = CnvRequest(
-            cases=SampleInput.from_paths(given),
-            controls=None,
-            options=CnvOptions(),
-            run=RunOptions(),
-            counting=CountOptions(**counting),
-        )
-        asked = request.counting
-        assert request.count_bytes == estimate_count_bytes(given, asked.window, asked.regions)
+        request = CnvRequest(given, **counting)
+        assert request.count_bytes == estimate_count_bytes(given, request)
         return request.count_bytes
 
     expected = 3 * 4 * (3_100_000_000 // 1000)
@@ -230,4 +222,4 @@ def test_count_bytes__are_the_same_for_names_a_folder_and_a_pattern(tmp_path: Pa
     (tmp_path / "a.bed").write_bytes(b"chr1\t1000000\t1000100\txx\n" * 100)
     assert weigh(*paths, regions=tmp_path / "a.bed") == 3 * 4 * 100
     assert weigh(table) == Path(table).stat().st_size
-    assert estimate_count_bytes(["nowhere.tsv", str(tmp_path / "?.none")], 5, None) == 0
+    assert estimate_count_bytes(["nowhere.tsv", str(tmp_path / "?.none")], CountOptions()) == 0

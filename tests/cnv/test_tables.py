@@ -299,7 +299,7 @@ def test_vcf__has_lengths_of_contigs_where_they_are_known(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("name", ["chr 1", "a,b", "<x>", "#1", "*", "=1", "", "é"])
 def test_vcf__names_that_it_does_not_take_are_refused(name: str) -> None:
-    with pytest.raises(UsageError, match="or give --no-vcf"):
+    with pytest.raises(UsageError, match="or give vcf=False"):
         check_names(["chr1", name])
 
 

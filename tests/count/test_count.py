@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pysam
 import pytest
-from click import BadParameter
 from support.bams import REFERENCES, Row, random_rows, write_alignments
 from support.bgzf_data import bgzf
 from support.counted import ROWS, Run, in_windows
@@ -20,7 +19,7 @@ from support.program import ROOT, Ended, remarks
 from multigpu import cli, count
 from multigpu.errors import InputError, UsageError
 from multigpu.formats.tables.counts import read_counts
-from multigpu.run.command import BASES, BYTES
+from multigpu.run.values import Size
 
 
 def test_count__several_files_are_the_columns(tmp_path: Path, some: str) -> None:
@@ -137,10 +136,11 @@ def test_sizes__have_units(main: Callable[..., Ended], some: str, size: str) -> 
 def test_sizes__of_bytes_are_powers_of_1024_unless_a_b_follows(
     text: str, bases: int, size: int
 ) -> None:
-    assert (BASES.convert(text, None, None), BYTES.convert(text, None, None)) == (bases, size)
+    found = [Size(unit=unit).parse(text, "") for unit in ("bases", "bytes")]
+    assert found == [bases, size]
     for wrong in ("1.5", "k", "1kk", "", "1e3"):
-        with pytest.raises(BadParameter, match="is no number of bases: give one like 25000 or"):
-            BASES.convert(wrong, None, None)
+        with pytest.raises(ValueError, match="is no number of bases: give one like 25000 or"):
+            Size(unit="bases").parse(wrong, "")
 
 
 def test_outcome__is_the_sum_of_the_table(

@@ -44,15 +44,6 @@ def test_plan__looks_at_a_cluster(library: Path, scheduler: str, main: Run) -> N
     assert [(worker["gpu"], worker["problems"]) for worker in workers] == 2 * [(False, [])]
 
 
-def test_plan__of_a_cluster_that_is_not_there_is_refused(library: Path, main: Run) -> None:
-    files = [str(library / "ligands.sdf"), "--pocket", str(library / "pocket.npz")]
-    where = ("--scheduler", "tcp://127.0.0.1:1", "--connect-timeout", "0.5")
-    ended = main("plan", "dock", *files, *where)
-    assert ended.status == 2
-    assert ended.problem.startswith("tcp://127.0.0.1:1: no scheduler answered")
-    assert not ended.out
-
-
 def plan_of(chunk_bytes: int, chunk_ligands: int, **more: int) -> dock_plan.DockPlan:
     return dock_plan.DockPlan(
         chunk_bytes=chunk_bytes,

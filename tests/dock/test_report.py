@@ -1,100 +1,79 @@
 """The report of docking."""
 
-import base64
-import json
 import re
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
-from support.docked import COUNT, Dock, table
+from support.browser import browse
+from support.docked import COUNT, SOME_SKIPPED, Dock, table
+from support.ligand_texts import ETHANOL
+from support.markup import CONTROLS, ESCAPED, NAMES, read
 
+from multigpu.report.figures import literal
 
-@pytest.fixture(autouse=True)
-def packages() -> None:
-    for package in ("plotly", "rdkit", "jinja2"):
-        pytest.importorskip(package, reason="the package is not installed")
+pytestmark = pytest.mark.process  # runs whole jobs
 
 
 @pytest.fixture
-def report(dock: Dock, library: Path) -> str:
+def report(dock: Dock, library: Path) -> bytes:
     text = (library / "ligands.sdf").read_bytes()
     Path("named.sdf").write_bytes(text.replace(b"lig0\n", b"<script>alert(1)</script>\n", 1))
     assert dock("-o", "poses.sdf", "--report", "report.html", of="named.sdf") == 0
-    return Path("report.html").read_text()
+    return Path("report.html").read_bytes()
 
 
-def test_report__has_all_that_it_shows_in_itself(report: str) -> None:
-    page = re.sub(r"<script>.*?</script>", "", report, flags=re.DOTALL)
-    assert not re.findall(r"(?:src|href)=", page)
-    assert page.count("<svg") == 12  # the ligands, and the devices
-    assert "<script>alert(1)" not in report
+def test_report__has_all_that_it_shows_in_itself(report: bytes) -> None:
+    found = read(report)
+    assert found.tags.count("svg") == 12  # the best ligands
+    assert "<script>alert(1)" not in report.decode()
 
 
 @pytest.mark.slow
-def test_report__opens_in_a_browser_without_an_error(report: str, tmp_path: Path) -> None:
-    browser = shutil.which("chromium") or shutil.which("google-chrome")
-    if browser is None:
-        pytest.skip("no Chromium")
-    ran = subprocess.run(
-        [browser, "--headless", "--no-sandbox", "--disable-gpu", "--enable-unsafe-swiftshader",
-         "--enable-logging=stderr", "--virtual-time-budget=10000", "--dump-dom",
-         f"file://{tmp_path}/report.html"],
-        capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
-    said = re.findall(r'CONSOLE[^"]*"(.*)", source:', ran.stderr)
-    hints = ("Canvas2D", "Performance")  # about speed without a GPU
-    assert [text for text in said if not any(hint in text for hint in hints)] == []
-    assert len(re.findall(r'class="[^"]*js-plotly-plot', ran.stdout)) == 2
+def test_report__opens_in_a_browser_without_an_error(report: bytes, tmp_path: Path) -> None:
+    turned = "document.title = document.querySelectorAll('.figure')[1]._fullLayout.scene.dragmode"
+    document, said = browse(report, tmp_path, turned)
+    assert said == []
+    assert "<title>turntable</title>" in document
+    assert document.count('class="figure js-plotly-plot"') == 2
 
 
-CARD = re.compile(r"<br><b>(\d+)\. (.*?)</b><br>score (.*?)</div>")
+CARD = re.compile(r"<b>(\d+)\. (.*?)</b><br>score (.*?)</figcaption>")
 
 
-def traces(report: str, name: str) -> list[dict[str, Any]]:
-    """Return the traces of a plot."""
-    begin = re.search(rf'Plotly\.newPlot\(\s*"{name}",\s*', report)
-    assert begin is not None
-    found: list[dict[str, Any]] = json.JSONDecoder().raw_decode(report, begin.end())[0]
+def traces(report: bytes, number: int) -> list[dict[str, Any]]:
+    """Return the traces of a figure: 0 the scores, 1 the pocket."""
+    found: list[dict[str, Any]] = read(report).figures[number]["data"]
     return found
 
 
-def numbers(axis: Any) -> NDArray[np.float64]:
-    if isinstance(axis, dict):
-        return np.frombuffer(base64.b64decode(axis["bdata"]), axis["dtype"]).astype(np.float64)
-    return np.array(axis, np.float64)
-
-
-def test_report__has_the_best_ligands_best_first(report: str) -> None:
+def test_report__has_the_best_ligands_best_first(report: bytes) -> None:
     rows = sorted(table("poses.scores.tsv"), key=lambda row: -float(row["score"]))[:12]
     wanted = [(str(i), r["ligand"], f"{float(r['score']):.4f}") for i, r in enumerate(rows, 1)]
     shown = [(i, name.replace("&lt;", "<").replace("&gt;", ">"), score)
-             for i, name, score in CARD.findall(report)]  # fmt: skip
+             for i, name, score in CARD.findall(report.decode())]  # fmt: skip
     assert shown == wanted
 
 
-def test_report__counts_every_ligand_once_where_its_score_is(report: str) -> None:
-    (bars,) = traces(report, "scores")
-    middles, widths = numbers(bars["x"]), numbers(bars["width"])
+def test_report__counts_every_ligand_once_where_its_score_is(report: bytes) -> None:
+    (bars,) = traces(report, 0)
+    middles, widths = np.array(bars["x"]), np.array(bars["width"])
     scores = np.array([float(row["score"]) for row in table("poses.scores.tsv")])
     edges = np.append(middles - widths / 2, middles[-1] + widths[-1] / 2)
     edges[[0, -1]] += [-1e-9, 1e-9]
-    assert numbers(bars["y"]).tolist() == np.histogram(scores, edges)[0].tolist()
-    assert numbers(bars["y"]).sum() == COUNT
+    assert bars["y"] == np.histogram(scores, edges)[0].tolist()
+    assert sum(bars["y"]) == COUNT
 
 
-def test_report__draws_the_pocket_where_it_stands(report: str, library: Path) -> None:
+def test_report__draws_the_pocket_where_it_stands(report: bytes, library: Path) -> None:
     given = np.load(library / "pocket.npz")
     begin = np.broadcast_to(given["origin"], 3)
     end = begin + given["spacing"] * (np.array(given["grid"].shape) - 1)
-    surface = traces(report, "pocket")[0]
+    surface = traces(report, 1)[0]
     for axis, name in enumerate("xyz"):
-        places = numbers(surface[name])
-        assert (places.min(), places.max()) == pytest.approx((begin[axis], end[axis]))
+        places = surface[name]
+        assert (min(places), max(places)) == pytest.approx((begin[axis], end[axis]))
 
 
 ODD_SDF = (
@@ -141,5 +120,40 @@ def test_report__of_scores_that_are_nearly_equal(dock: Dock) -> None:
     assert dock("-o", "poses.sdf", "--report", "r.html", of="many.xyz", pocket="flat.npz") == 0
     scores = [float(row["score"]) for row in table("poses.scores.tsv")]
     assert 0 < max(scores) - min(scores) < 1e-14
-    (bars,) = traces(Path("r.html").read_text(), "scores")
-    assert numbers(bars["y"]).tolist() == [70]
+    (bars,) = traces(Path("r.html").read_bytes(), 0)
+    assert bars["y"] == [70]
+
+
+IN_DRAWING = b"""M  STY  1   1 DAT
+M  SAL   1  1   1
+M  SDT   1 LABEL
+M  SDD   1     0.0000    0.0000    DA    ALL  1       5
+M  SED   1 <img src=x onerror=alert(1)>
+A    1
+<img src=x onerror=alert(1)>
+"""
+
+
+def test_names__are_shown_letter_by_letter(dock: Dock) -> None:
+    names = [name.encode() for name in NAMES]
+    ligands = [ETHANOL.replace(b"ethanol", name, 1) for name in names]
+    odd = ETHANOL.replace(b"ethanol", f"ligand{CONTROLS}".encode(), 1)
+    bad = [odd, *(name + b"\n\n\nno molecule\n$$$$\n" for name in names)]
+    drawn = ETHANOL.replace(b"M  END", IN_DRAWING + b"M  END", 1)
+    file = Path('"><img src=x onerror=alert(1)>{{7*7}}&amp;.sdf')
+    file.write_bytes(b"".join([*ligands, drawn, *bad]))
+    Path("all").mkdir()
+    file = file.rename(Path("all") / file.name)
+    Path("all", f"file{CONTROLS}.sdf").write_bytes(b"no molecule")
+    assert dock("-o", "poses.sdf", "--report", "report.html", of="all") == SOME_SKIPPED
+    found = read(Path("report.html").read_bytes())
+    assert str(file) in found.text
+    assert f"file{ESCAPED}" in found.text
+    assert f"ligand{ESCAPED}" in found.text
+    for row in table("poses.scores.tsv"):
+        assert row["ligand"] in found.text
+    for name in NAMES:
+        assert found.text.count(name) >= 2  # one docked, one skipped
+    best = next(name for name in NAMES if f"1. {name}" in found.text)
+    _surface, bonds, *_ = found.figures[1]["data"]
+    assert bonds["name"].startswith(f"1. {literal(best)} (")

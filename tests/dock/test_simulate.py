@@ -67,32 +67,27 @@ def test_pocket__is_read_as_it_was_made(tmp_path: Path) -> None:
     assert path.read_bytes() == first
 
 
+WELLS = "a pocket needs 2 to 1000 points"
+
+
 @pytest.mark.parametrize(
-    ("quantities", "problem"),
+    ("make", "quantities", "problem"),
     [
-        ((-1, 1, 2, 1), "count is -1"),
-        ((1 << 32, 1, 2, 1), "and less than 4,294,967,296"),
-        ((1, 0, 2, 1), "atoms from 0 to 2: 1 to 900 are possible"),
-        ((1, 3, 2, 1), "atoms from 3 to 2"),
-        ((1, 3, 901, 1), "atoms from 3 to 901"),
-        ((1, 3, 4, -1), "seed is -1"),
+        (ligands, (-1, 1, 2, 1), "count is -1"),
+        (ligands, (1 << 32, 1, 2, 1), "and less than 4,294,967,296"),
+        (ligands, (1, 0, 2, 1), "atoms from 0 to 2: 1 to 900 are possible"),
+        (ligands, (1, 3, 2, 1), "atoms from 3 to 2"),
+        (ligands, (1, 3, 901, 1), "atoms from 3 to 901"),
+        (ligands, (1, 3, 4, -1), "seed is -1"),
+        *((pocket, given, WELLS) for given in ((1, 0.5, 3, 1), (1001, 0.5, 3, 1), (9, 0, 3, 1),
+                                               (9, 0.5, 0, 1))),
+        (pocket, (3, 1.0, 28, 1), "has no 28 wells"),
     ],
-)
-def test_ligands__that_are_impossible_are_refused(quantities: Any, problem: str) -> None:
+)  # fmt: skip
+def test_quantities__that_are_impossible_are_refused(
+    make: Any, quantities: Any, problem: str
+) -> None:
     out = io.BytesIO()
     with pytest.raises(UsageError, match=problem):
-        ligands(out, *quantities)
+        make(out, *quantities)
     assert out.getvalue() == b""
-
-
-@pytest.mark.parametrize(
-    "quantities", [(1, 0.5, 3, 1), (1001, 0.5, 3, 1), (9, 0, 3, 1), (9, 0.5, 0, 1)]
-)
-def test_pocket__that_is_impossible_is_refused(quantities: Any) -> None:
-    with pytest.raises(UsageError, match="a pocket needs 2 to 1000 points"):
-        pocket(io.BytesIO(), *quantities)
-
-
-def test_pocket__with_more_wells_than_points_is_refused() -> None:
-    with pytest.raises(UsageError, match="has no 28 wells"):
-        pocket(io.BytesIO(), points=3, spacing=1.0, wells=28, seed=1)

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from faults.harness import ROOT, Job, run
+from faults.harness import Job, run
+from support.program import ROOT
 
 # What happens to a job happens in the engine, so docking says little that a scan has not said.
 JOBS = ("scan", pytest.param("dock", marks=pytest.mark.slow))
@@ -47,6 +48,14 @@ def dock_job(folder: Path) -> Job:
     return Job("dock", arguments, "poses.sdf", (ligands, pocket))
 
 
+def cnv_job(folder: Path) -> Job:
+    """Three hundred chromosomes; the output is a folder."""
+    table = folder / "counts.tsv"
+    cohort = ("--regions", 30_000, "--samples", 6, "--chromosomes", 300, "--cnvs", 200)
+    simulate("counts", *cohort, "-o", table)
+    return Job("cnv", ("cnv", str(table), "--no-report"), "out", (table,), under_way=2000)
+
+
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of its own; how large it is is said by `resize`."""
@@ -62,7 +71,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
-MAKERS = {"scan": scan_job, "dock": dock_job}
+MAKERS = {"scan": scan_job, "dock": dock_job, "cnv": cnv_job}
 
 
 @pytest.fixture(scope="session", params=JOBS)
@@ -71,11 +80,17 @@ def job(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 
 @pytest.fixture(scope="session")
-def undisturbed(job: Job, tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """The bytes of the output of a run that nothing happens to."""
+def results(job: Job, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """The files of the output of a run that nothing happens to."""
     folder = tmp_path_factory.mktemp("undisturbed")
     ended = run(job, folder)
     assert ended.status == 0, ended.err
-    found = (folder / job.output).read_bytes()
-    assert found.count(b"\n") > 100
+    found = job.result(folder)
+    assert b"".join(found.values()).count(b"\n") > 100
     return found
+
+
+@pytest.fixture
+def undisturbed(job: Job, results: dict[str, bytes]) -> bytes:
+    """The bytes of the output of a run that nothing happens to, which is a file."""
+    return results[job.output]

@@ -5,26 +5,39 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psutil
-from support.program import remarks
-
-ROOT = Path(__file__).resolve().parents[2]
-JOURNAL = ".{}.journal"
+from support.program import ROOT, remarks
 
 
 @dataclass(frozen=True)
 class Job:
-    """A command on data that were made for it. arguments: all but the output and the run's own."""
+    """A command on data that were made for it.
+
+    arguments   all but the output and the run's own
+    output      a file or a folder
+    under_way   bytes of a journal with some parts
+    """
 
     name: str
     arguments: tuple[str, ...]
     output: str
     inputs: tuple[Path, ...]
+    under_way: int = 5000
+
+    @property
+    def journal(self) -> str:
+        return "out/.part/journal" if self.output == "out" else f".{self.output}.journal"
+
+    def result(self, folder: Path) -> dict[str, bytes]:
+        """Return every file of the output by its content."""
+        output = folder / self.output
+        files = [path for path in (output, *output.rglob("*")) if path.is_file()]
+        return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
     def command(self, folder: Path, *more: str) -> list[str]:
         target = str(folder / self.output)
@@ -67,11 +80,15 @@ class Run:
 
     @property
     def journal(self) -> Path:
-        return self.folder / JOURNAL.format(self.job.output)
+        return self.folder / self.job.journal
 
     def journaled(self, size: int) -> bool:
         """Whether the journal has grown over `size` bytes."""
         return self.journal.exists() and self.journal.stat().st_size > size
+
+    def until_under_way(self) -> None:
+        """Wait until the journal has some parts."""
+        assert self.until(lambda: self.journaled(self.job.under_way)), self.ended().err
 
     def until(self, happened: Callable[[], object], timeout: float = 60.0) -> bool:
         """Wait for something, or for the run's end; whether it happened."""
@@ -117,8 +134,3 @@ def resize(disk: Path, size: str) -> None:
     """Of a file system of the fixture `small_disk`."""
     command = ["mount", "-o", f"remount,size={size}", str(disk)]
     subprocess.run(command, check=True, capture_output=True)
-
-
-def fill(path: Path, pieces: Sequence[bytes]) -> Path:
-    path.write_bytes(b"".join(pieces))
-    return path

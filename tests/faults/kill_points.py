@@ -1,23 +1,24 @@
 """Runs of the program in which one call to the file system goes wrong.
 
-As a process (`python kill_points.py`) it takes a request a line on standard input and answers each
-with a line on standard output, both JSON. A run is a fork of this process, which has loaded all
-modules before: no run waits for that again.
+A run is a fork of a process that has loaded everything before: no run waits for that again.
 """
 
 import errno
-import importlib
 import json
+import multiprocessing
 import os
+import pkgutil
 import signal
-import subprocess
-import sys
-import tempfile
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any, NoReturn
+
+import pytest
+
+import multigpu
 
 ROOT = Path(__file__).resolve().parents[2]
 CALLS = (
@@ -25,7 +26,11 @@ CALLS = (
     "write", "ftruncate",
 )  # fmt: skip
 KILLED = -signal.SIGKILL
+LIBRARIES = (
+    "matplotlib.pyplot", "plotly", "pyarrow.parquet", "pysam", "rdkit.Chem", "xarray", "zarr",
+)  # fmt: skip
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # while nothing runs
+FORKS = multiprocessing.get_context("forkserver")
 
 
 @dataclass(frozen=True)
@@ -46,50 +51,37 @@ class Point:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a run ended. calls: name and path of each; modules: that it has loaded."""
+    """How a run ended. calls: name and path of each."""
 
     status: int
     err: str
     calls: list[list[str]]
-    modules: list[str]
 
 
-class Forks:
-    """A process that forks runs of the program."""
-
-    def __init__(self) -> None:
-        environment = {**os.environ, **ONE_THREAD, "PYTHONPATH": str(ROOT), "MPLBACKEND": "agg"}
-        self._process = subprocess.Popen(
-            [sys.executable, __file__], cwd=ROOT, env=environment, text=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        )  # fmt: skip
-
-    def load(self, modules: Sequence[str]) -> int:
-        """Import modules; how many threads the process has then."""
-        return int(self._asked({"load": list(modules)})["threads"])
-
-    def run(self, folder: Path, arguments: Sequence[str], point: Point | None = None) -> Ended:
-        """A run in `folder`, to its end."""
-        asked = {"folder": str(folder), "arguments": list(arguments)}
-        answer = self._asked({**asked, "point": asdict(point) if point else None})
-        return Ended(**answer)
-
-    def close(self) -> None:
-        assert self._process.stdin
-        assert self._process.stdout
-        self._process.stdin.close()
-        self._process.stdout.close()
-        self._process.wait(10)
-
-    def _asked(self, request: dict[str, Any]) -> dict[str, Any]:
-        assert self._process.stdin
-        assert self._process.stdout
-        print(json.dumps(request), file=self._process.stdin, flush=True)
-        answer: dict[str, Any] = json.loads(self._process.stdout.readline())
-        return answer
+def start_forks() -> None:
+    """Start the process that forks runs of the program, unless there is one."""
+    ours = [module.name for module in pkgutil.walk_packages(multigpu.__path__, "multigpu.")]
+    ours.remove("multigpu.__main__")
+    FORKS.set_forkserver_preload([*ours, *LIBRARIES])
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {**ONE_THREAD, "PYTHONPATH": str(ROOT), "MPLBACKEND": "agg"}.items():
+            patch.setenv(name, value)
+        forkserver.ensure_running()
 
 
-# ---- in the process ---------------------------------------------------------------------------
+def run(folder: Path, arguments: Sequence[str], point: Point | None = None) -> Ended:
+    """Run the program in `folder`, to its end."""
+    calls, errors = (folder.with_name(f"{folder.name}.{name}") for name in ("calls", "err"))
+    calls.unlink(missing_ok=True)
+    process = FORKS.Process(target=_run, args=(folder, list(arguments), point, calls, errors))
+    process.start()
+    process.join()
+    assert process.exitcode is not None
+    found = json.loads(calls.read_text()) if calls.exists() else []
+    return Ended(process.exitcode, errors.read_text(), found)
+
+
+# ---- in the fork ------------------------------------------------------------------------------
 
 
 class Watch:
@@ -153,67 +145,26 @@ def _drawn(_result: object, folder: Path, kind: str, _palette: object) -> None:
         (folder / f"{name}.{kind}").write_text(name)
 
 
-def _run(request: dict[str, Any], report: Path) -> NoReturn:
-    """In a fork: the program, as its command line begins it."""
-    errors = os.open(report.with_suffix(".err"), os.O_WRONLY | os.O_CREAT, 0o600)
+def _run(
+    folder: Path, arguments: list[str], point: Point | None, calls: Path, errors: Path
+) -> NoReturn:
+    """Run the program as its command line begins it."""
+    file = os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     nothing = os.open(os.devnull, os.O_RDWR)
-    for descriptor, number in ((nothing, 0), (nothing, 1), (errors, 2)):
+    for descriptor, number in ((nothing, 0), (nothing, 1), (file, 2)):
         os.dup2(descriptor, number)
-    os.chdir(request["folder"])
+    os.chdir(folder)
     from multigpu.cli import main
     from multigpu.run import signals
 
-    point = Point(**request["point"]) if request["point"] else None
     watch, end = Watch(point), os._exit
 
     def leave(status: int) -> NoReturn:
-        with report.open("w") as file:
-            json.dump({"calls": watch.calls, "modules": sorted(sys.modules)}, file)
+        with calls.open("w") as out:
+            json.dump(watch.calls, out)
         end(status)
 
     os._exit = leave  # type: ignore[assignment]
     signals.listen()
     watch.begin()
-    main(request["arguments"])
-
-
-def _forked(request: dict[str, Any], place: Path) -> dict[str, Any]:
-    report = place / "report"
-    for old in place.iterdir():
-        old.unlink()
-    child = os.fork()
-    if not child:
-        try:
-            _run(request, report)
-        finally:
-            os._exit(99)
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    found = json.loads(report.read_text()) if report.exists() else {"calls": [], "modules": []}
-    return {"status": status, "err": report.with_suffix(".err").read_text(), **found}
-
-
-def _load(modules: Sequence[str]) -> int:
-    for name in modules:
-        if not name.startswith(("__main__", "pytest", "_pytest")):
-            try:
-                importlib.import_module(name)
-            except Exception:  # noqa: BLE001, S112 - what a run made of itself
-                continue
-    return len(list(Path("/proc/self/task").iterdir()))
-
-
-def serve() -> None:
-    """Answer requests until there are no more."""
-    with tempfile.TemporaryDirectory(prefix="kill-points-") as place:
-        for line in sys.stdin:
-            request = json.loads(line)
-            if "load" in request:
-                answer: dict[str, Any] = {"threads": _load(request["load"])}
-            else:
-                answer = _forked(request, Path(place))
-            sys.stdout.write(json.dumps(answer) + "\n")
-            sys.stdout.flush()
-
-
-if __name__ == "__main__":
-    serve()
+    main(arguments)

@@ -14,20 +14,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from support import ligand_texts, scanned
 from support.bams import random_rows, write_alignments, write_fasta
 from support.bgzf_data import BGZF_END, bgzf
 
 import multigpu
+from multigpu.cli import cli
 from multigpu.cluster.engine.codec import LENGTH
 from multigpu.cluster.engine.journal import MAGIC, RECORD, Journal
 from multigpu.formats.storage.zstandard import zstd
 from multigpu.formats.tables.counts import Counts, write_counts
-from multigpu.run.options import RunOptions
 from multigpu.workloads.cnv.simulate import CohortDesign, simulate_cohort
-from multigpu.workloads.dock.api import DockJob
-from multigpu.workloads.dock.options import DockOptions
-from multigpu.workloads.dock.request import DockRequest
 from multigpu.workloads.dock.simulate import pocket
 
 Parse = Callable[[], Any]
@@ -47,32 +45,39 @@ def _always(_prefix: bytes) -> bool:
 
 
 @dataclass(frozen=True)
+class Inner:
+    """What is in a file, and how the file is made of it.
+
+    is_cut  whether a front of the content must be refused: its end can be told
+    parse   how the file with other content is read, if not as any other
+    """
+
+    content: bytes
+    wrap: Callable[[bytes], bytes]
+    is_text: bool = False
+    is_cut: Callable[[bytes], bool] = _never
+    parse: Parse | None = None
+
+
+@dataclass(frozen=True)
 class Format:
     """A file, and how it is read.
 
     path        where each mutant is put for `parse`, which returns what was read of it
-    inner       what is in the file, where `wrap` makes the file of it, and `unwrap` the reverse
-    cut_is_seen whether the front of the file must be refused: its end can be told
+    is_cut      whether the front of the file must be refused: its end can be told
     is_checked  whether checksums guard the file: where it is read, what is read is the same
     bombs       small files that hold gigabytes, or say that they do
-    parse_inner how a file with mutated content is read, if not by `parse`
     """
 
-    name: str
     path: Path
     content: bytes
     parse: Parse
     is_text: bool = False
-    cut_is_seen: Callable[[bytes], bool] = _never
+    is_cut: Callable[[bytes], bool] = _never
     is_checked: bool = False
-    inner: bytes = b""
-    wrap: Callable[[bytes], bytes] | None = None
-    unwrap: Callable[[bytes], bytes] = bytes
-    inner_is_text: bool = False
-    inner_cut_is_seen: Callable[[bytes], bool] = _never
+    inner: Inner | None = None
     bombs: list[Callable[[], bytes]] = field(default_factory=list)
     prepare: Callable[[], None] | None = None
-    parse_inner: Parse | None = None
 
     def place(self, content: bytes) -> None:
         """Put a mutant where it is read."""
@@ -115,11 +120,11 @@ def _fastq_is_cut(prefix: bytes) -> bool:
 def _reads(folder: Path, name: str, content: bytes, **more: Any) -> Format:
     path = folder / name
     path.write_bytes(content)
-    return Format(folder.name, path, content, partial(_scan, path, _signatures(folder)), **more)
+    return Format(path, content, partial(_scan, path, _signatures(folder)), **more)
 
 
 def fastq(folder: Path) -> Format:
-    return _reads(folder, "reads.fq", FASTQ, is_text=True, cut_is_seen=_fastq_is_cut)
+    return _reads(folder, "reads.fq", FASTQ, is_text=True, is_cut=_fastq_is_cut)
 
 
 def fasta(folder: Path) -> Format:
@@ -129,34 +134,29 @@ def fasta(folder: Path) -> Format:
 def signatures(folder: Path) -> Format:
     samples, path = folder / "reads.fq", _signatures(folder)
     samples.write_bytes(FASTQ)
-    return Format("signatures", path, path.read_bytes(), partial(_scan, samples, path), True)
+    return Format(path, path.read_bytes(), partial(_scan, samples, path), True)
 
 
-def _compressed(folder: Path, name: str, compress: Any, decompress: Any, bomb: bytes) -> Format:
+def _compressed(folder: Path, name: str, compress: Any, bomb: bytes) -> Format:
     return _reads(
-        folder, name, compress(FASTQ), cut_is_seen=_always, is_checked=True, inner=FASTQ,
-        wrap=compress, unwrap=decompress, inner_is_text=True, inner_cut_is_seen=_fastq_is_cut,
+        folder, name, compress(FASTQ), is_cut=_always, is_checked=True,
+        inner=Inner(FASTQ, compress, is_text=True, is_cut=_fastq_is_cut),
         bombs=[lambda: bomb * BOMB, lambda: compress(b"@r\n") + bomb * BOMB],
     )  # fmt: skip
 
 
 def gzip_(folder: Path) -> Format:
-    bomb = gzip.compress(b"A" * MIB)
-    return _compressed(
-        folder, "reads.fq.gz", partial(gzip.compress, mtime=0), gzip.decompress, bomb
-    )
+    compress = partial(gzip.compress, mtime=0)
+    return _compressed(folder, "reads.fq.gz", compress, compress(b"A" * MIB))
 
 
 def bgzf_(folder: Path) -> Format:
-    compress = partial(bgzf, block=90)
-    bomb = gzip.compress(b"A" * MIB)
-    return _compressed(folder, "reads.fq.gz", compress, gzip.decompress, bomb)
+    return _compressed(folder, "reads.fq.gz", partial(bgzf, block=90), gzip.compress(b"A" * MIB))
 
 
 def zstd_(folder: Path) -> Format:
-    options = {zstd.CompressionParameter.checksum_flag: 1}
-    compress = partial(zstd.compress, options=options)
-    return _compressed(folder, "reads.fq.zst", compress, zstd.decompress, compress(b"A" * MIB))
+    compress = partial(zstd.compress, options={zstd.CompressionParameter.checksum_flag: 1})
+    return _compressed(folder, "reads.fq.zst", compress, compress(b"A" * MIB))
 
 
 # ---- alignments -------------------------------------------------------------------------------
@@ -203,10 +203,10 @@ def bam(folder: Path) -> Format:
     write_alignments(path, _rows(), REFERENCES, index=False)
     content = path.read_bytes()
     head, bomb = b"BAM\1", bgzf(bytes(60_000), 60_000, b"")
+    inner = Inner(gzip.decompress(content), partial(bgzf, block=20_000), is_cut=_bam_inner_is_cut)
     return Format(
-        "bam", path, content, partial(_count, path, index=False), cut_is_seen=_always,
-        is_checked=True, inner=gzip.decompress(content), wrap=partial(bgzf, block=20_000),
-        unwrap=gzip.decompress, inner_cut_is_seen=_bam_inner_is_cut,
+        path, content, partial(_count, path, index=False), is_cut=_always, is_checked=True,
+        inner=inner,
         bombs=[
             lambda: bgzf(head + struct.pack("<i", MOST), end=b"") + bomb * 4000 + BGZF_END,
             lambda: bgzf(head + struct.pack("<ii", 0, MOST), end=b"") + bomb * 400 + BGZF_END,
@@ -218,10 +218,7 @@ def bam_with_index(folder: Path) -> Format:
     """The index is that of the sound file."""
     made = bam(folder)
     write_alignments(made.path, _rows(), REFERENCES)
-    return Format(
-        "bam_with_index", made.path, made.content, partial(_count, made.path), inner=made.inner,
-        wrap=made.wrap, unwrap=made.unwrap, cut_is_seen=_always,
-    )  # fmt: skip
+    return replace(made, parse=partial(_count, made.path), is_checked=False)
 
 
 def bai(folder: Path) -> Format:
@@ -234,7 +231,7 @@ def bai(folder: Path) -> Format:
     def is_cut(prefix: bytes) -> bool:
         return len(prefix) < len(content) - optional
 
-    return Format("bai", index, content, partial(_count, path), cut_is_seen=is_cut)
+    return Format(index, content, partial(_count, path), is_cut=is_cut)
 
 
 def csi(folder: Path) -> Format:
@@ -243,8 +240,8 @@ def csi(folder: Path) -> Format:
     index = folder / "a.bam.csi"
     content = index.read_bytes()
     return Format(
-        "csi", index, content, partial(_count, path), cut_is_seen=_always, is_checked=True,
-        inner=gzip.decompress(content), wrap=bgzf,
+        index, content, partial(_count, path), is_cut=_always, is_checked=True,
+        inner=Inner(gzip.decompress(content), bgzf),
     )  # fmt: skip
 
 
@@ -253,10 +250,7 @@ def _cram(version: str, folder: Path) -> Format:
     rows = _rows()
     reference = write_fasta(folder / "reference.fa")
     write_alignments(path, rows, index=False, fasta=reference, version=version)
-    return Format(
-        folder.name, path, path.read_bytes(), partial(_count, path, index=False),
-        cut_is_seen=_always,
-    )  # fmt: skip
+    return Format(path, path.read_bytes(), partial(_count, path, index=False), is_cut=_always)
 
 
 # ---- tables -----------------------------------------------------------------------------------
@@ -277,10 +271,10 @@ def _read_table(path: Path) -> Any:
     return counts.values.tolist()
 
 
-def tsv(folder: Path) -> Format:
-    path = folder / "counts.tsv"
+def _counts_table(name: str, folder: Path, **more: Any) -> Format:
+    path = folder / f"counts.{name}"
     write_counts(str(path), simulate_cohort(COHORT)[0])
-    return Format("tsv", path, path.read_bytes(), partial(_read_table, path), is_text=True)
+    return Format(path, path.read_bytes(), partial(_read_table, path), **more)
 
 
 def _cohort_file(name: str, text: bytes, folder: Path) -> Format:
@@ -291,15 +285,7 @@ def _cohort_file(name: str, text: bytes, folder: Path) -> Format:
     def parse() -> Any:
         return len(multigpu.cnv(counts, **{name: str(path)}, **ONE).segments)
 
-    return Format(folder.name, path, text, parse, is_text=True)
-
-
-def parquet(folder: Path) -> Format:
-    path = folder / "counts.parquet"
-    write_counts(str(path), simulate_cohort(COHORT)[0])
-    return Format(
-        "parquet", path, path.read_bytes(), partial(_read_table, path), cut_is_seen=_always
-    )
+    return Format(path, text, parse, is_text=True)
 
 
 def bed(folder: Path) -> Format:
@@ -307,7 +293,7 @@ def bed(folder: Path) -> Format:
     write_alignments(alignments, _rows(), REFERENCES, index=False)
     path.write_text("track x\nchr1\t0\t500\tone\nchr1\t400\t9000\nchr2\t0\t30000\nchr2\t5\t6\n")
     count = partial(multigpu.count, [str(alignments)], regions=str(path), index=False, threads=1)
-    return Format("bed", path, path.read_bytes(), lambda: count().values.tolist(), is_text=True)
+    return Format(path, path.read_bytes(), lambda: count().values.tolist(), is_text=True)
 
 
 def counts_cache(folder: Path) -> Format:
@@ -323,7 +309,7 @@ def counts_cache(folder: Path) -> Format:
 
     count()
     (path,) = cache.iterdir()
-    return _npz(Format("counts_cache", path, path.read_bytes(), count, is_checked=True), "counts")
+    return _npz(Format(path, path.read_bytes(), count, is_checked=True), "counts")
 
 
 # ---- ligands ----------------------------------------------------------------------------------
@@ -356,17 +342,13 @@ def _maps(folder: Path) -> Path:
     return path
 
 
-def _dock(ligands: Path, grid: Path, *poses: str, **run: Any) -> Any:
-    """Poses with their text, in one of these formats."""
-    options = DockOptions(precision=120, allow_flat=True)
-    where = RunOptions(**ONE, **run)
-    job = DockJob(DockRequest(ligands=[str(ligands)], pocket=str(grid), options=options, run=where))
-    with job.keep_journal():
-        return [
-            text
-            for docked in job.parts(_chosen(ligands, *poses))
-            for text in docked.pose_texts.each()
-        ]
+def _dock(ligands: Path, grid: Path, *formats: str) -> Any:
+    """Poses in one of these formats."""
+    poses = ligands.with_name(f"poses.{_chosen(ligands, *formats)}")
+    search = ("--precision", "120", "--allow-flat", "--gpus", "none", "--threads", "1", "--quiet")
+    command = ["dock", str(ligands), "--pocket", str(grid), "-o", str(poses), *search]
+    cli.main(command, standalone_mode=False)
+    return poses.read_bytes()
 
 
 def _ligands(name: str, content: bytes, folder: Path) -> Format:
@@ -376,7 +358,7 @@ def _ligands(name: str, content: bytes, folder: Path) -> Format:
     typed = folder.name.endswith("_on_maps")
     grid = _maps(folder) if typed else _pocket(folder)
     poses = (name, "sdf", "pdb", "xyz", *(["pdbqt"] if typed else []))
-    return Format(folder.name, path, content, partial(_dock, path, grid, *poses), is_text=True)
+    return Format(path, content, partial(_dock, path, grid, *poses), is_text=True)
 
 
 SDF = ligand_texts.ETHANOL + ligand_texts.V3000 + ligand_texts.ETHANOL
@@ -393,7 +375,7 @@ def _of_pocket(folder: Path, path: Path, content: bytes, grid: Path, **more: Any
     ligand = folder / "ligand.xyz"
     ligand.write_bytes(ligand_texts.XYZ)
     path.write_bytes(content)
-    return Format(folder.name, path, content, partial(_dock, ligand, grid, "xyz"), **more)
+    return Format(path, content, partial(_dock, ligand, grid, "xyz"), **more)
 
 
 def _on_maps(folder: Path, name: str) -> Format:
@@ -401,7 +383,7 @@ def _on_maps(folder: Path, name: str) -> Format:
     ligand.write_bytes(ligand_texts.PDBQT)
     path = folder / name
     parse = partial(_dock, ligand, grid, "pdbqt")
-    return Format(folder.name, path, path.read_bytes(), parse, is_text=True)
+    return Format(path, path.read_bytes(), parse, is_text=True)
 
 
 def dx(folder: Path) -> Format:
@@ -426,18 +408,18 @@ def mrc(folder: Path) -> Format:
     header.view("S4")[52:54] = b"MAP ", b"\x44\x44"
     content = header.tobytes() + GRID.transpose(2, 1, 0).tobytes()
     path = folder / "p.mrc"
-    return _of_pocket(folder, path, content, path, cut_is_seen=_always)
+    return _of_pocket(folder, path, content, path, is_cut=_always)
 
 
 def npz(folder: Path) -> Format:
     path = folder / "p.npz"
     members = io.BytesIO()
     np.savez(members, grid=GRID, origin=(-1.5, 2, 0.25), spacing=0.5)
-    told = {"is_checked": True, "cut_is_seen": _always, "inner_cut_is_seen": _always}
-    return _npz(_of_pocket(folder, path, members.getvalue(), path, **told), "grid")
+    made = _of_pocket(folder, path, members.getvalue(), path, is_checked=True, is_cut=_always)
+    return _npz(made, "grid", is_cut=_always)
 
 
-def _npz(given: Format, member: str) -> Format:
+def _npz(given: Format, member: str, **inner: Any) -> Format:
     """Also with a mutated member, stored with the right checksum, and with a bomb in its place."""
     with zipfile.ZipFile(io.BytesIO(given.content)) as file:
         members = {info.filename: file.read(info) for info in file.infolist()}
@@ -449,10 +431,6 @@ def _npz(given: Format, member: str) -> Format:
             for each, content in members.items():
                 file.writestr(each, inner if each == name else content)
         return made.getvalue()
-
-    def unwrap(content: bytes) -> bytes:
-        with zipfile.ZipFile(io.BytesIO(content)) as file:
-            return file.read(name)
 
     def bomb() -> bytes:
         """An array of 4 GiB, of which there is as much as shows how a reader takes it."""
@@ -467,7 +445,7 @@ def _npz(given: Format, member: str) -> Format:
                 out.write(bytes(MIB))
         return made.getvalue()
 
-    return replace(given, inner=members[name], wrap=wrap, unwrap=unwrap, bombs=[bomb])
+    return replace(given, inner=Inner(members[name], wrap, **inner), bombs=[bomb])
 
 
 def rotations(folder: Path) -> Format:
@@ -478,7 +456,7 @@ def rotations(folder: Path) -> Format:
     def parse() -> Any:
         return multigpu.dock(ligand, grid, rotation_file=path, **ONE).to_table().to_pydict()
 
-    return Format("rotations", path, path.read_bytes(), parse, is_text=True)
+    return Format(path, path.read_bytes(), parse, is_text=True)
 
 
 # ---- journals ---------------------------------------------------------------------------------
@@ -493,33 +471,32 @@ def _records(journal: bytes) -> Iterator[bytes]:
         at += length
 
 
-def _journal_of(folder: Path, run: Parse) -> Journal:
+def _journal(folder: Path, output: str, *command: object) -> Format:
     """The journal of a run as it is just before it goes; what is beside it is kept, too."""
-    found: list[Journal] = []
-    remove = Journal.remove
+    made, whole, found = folder / "made", folder / "whole", list[Journal]()
+    arguments = [*map(str, command), "-o", str(made / output), "--resume", "--gpus", "none"]
+    made.mkdir()
+
+    def run() -> Any:
+        cli.main([*arguments, "--threads", "1", "--quiet"], standalone_mode=False)
+        files = [path for path in sorted(made.rglob("[!.]*")) if path.is_file()]
+        return [(path.name, path.read_bytes()) for path in files]
+
+    def prepare() -> None:
+        shutil.rmtree(made)
+        shutil.copytree(whole, made)
 
     def keep(journal: Journal) -> None:
+        shutil.copytree(made, whole)
         found.append(journal)
-        whole = folder / "whole"
-        if journal.path.parent == folder:
-            whole.mkdir()
-            shutil.copyfile(journal.path, whole / journal.path.name)
-        else:
-            shutil.copytree(journal.path.parent, whole)
         remove(journal)
 
-    Journal.remove = keep  # type: ignore[method-assign]
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        remove = Journal.remove
+        patch.setattr(Journal, "remove", keep)
         run()
-    finally:
-        Journal.remove = remove  # type: ignore[method-assign]
-    return found[0]
-
-
-def _journal(folder: Path, run: Parse, output: Path | None = None) -> Format:
-    kept = _journal_of(folder, run)
-    path, codec = kept.path, kept._codec
-    content = (folder / "whole" / path.name).read_bytes()
+    path, codec, plan = found[0].path, found[0]._codec, found[0].plan
+    content = (whole / path.relative_to(made)).read_bytes()
     records = list(_records(content))
     # The structure of each, without what is in its arrays.
     heads = [record[: LENGTH.size + LENGTH.unpack_from(record)[0]] for record in records]
@@ -537,63 +514,30 @@ def _journal(folder: Path, run: Parse, output: Path | None = None) -> Format:
     def unpack() -> list[str]:
         """The parts alone: what they say is true where their checksums are right."""
         about = codec.unpack(records[0])["about"]
-        with closing(Journal(path, about, kept.plan, codec=codec, resume=True)) as journal:
+        with closing(Journal(path, about, plan, codec=codec, resume=True)) as journal:
             return [repr(part) for part in journal.parts()]
 
-    def prepare() -> None:
-        if output is not None:
-            shutil.rmtree(output, ignore_errors=True)
-        if path.parent != folder:
-            shutil.rmtree(path.parent, ignore_errors=True)
-        shutil.copytree(folder / "whole", path.parent, dirs_exist_ok=True)
-
-    return Format(
-        folder.name, path, content, run, is_checked=True, inner=b"".join(heads), wrap=wrap,
-        prepare=prepare, parse_inner=unpack,
-    )  # fmt: skip
+    inner = Inner(b"".join(heads), wrap, parse=unpack)
+    return Format(path, content, run, is_checked=True, inner=inner, prepare=prepare)
 
 
 def scan_journal(folder: Path) -> Format:
-    samples, wanted = folder / "reads.fq", _signatures(folder)
+    samples = folder / "reads.fq"
     samples.write_bytes(FASTQ)
-
-    def run() -> Any:
-        found = multigpu.scan(
-            samples, wanted, journal=folder / "journal", resume=True, max_chunk_bytes=100, **ONE
-        )
-        return found.to_table().to_pydict()
-
-    return _journal(folder, run)
+    wanted = ("-s", _signatures(folder), "--max-chunk-bytes", 100)
+    return _journal(folder, "hits.tsv", "scan", samples, *wanted)
 
 
 def dock_journal(folder: Path) -> Format:
-    ligands, grid = folder / "ligands.sdf", _pocket(folder)
+    ligands, search = folder / "ligands.sdf", ("--precision", 120, "--max-chunk-bytes", 1)
     ligands.write_bytes(ligand_texts.ETHANOL * 3)
-
-    def run() -> Any:
-        found = multigpu.dock(
-            ligands, grid, journal=folder / "journal", resume=True, max_chunk_bytes=1,
-            precision=120, **ONE,
-        )  # fmt: skip
-        return found.to_table().to_pydict()
-
-    return _journal(folder, run)
+    return _journal(folder, "poses.sdf", "dock", ligands, "--pocket", _pocket(folder), *search)
 
 
 def cnv_journal(folder: Path) -> Format:
-    from multigpu.cli import cli
-
-    counts, output = folder / "counts.tsv", folder / "out"
+    counts, without = folder / "counts.tsv", ("--no-matrices", "--no-report", "--no-vcf")
     write_counts(str(counts), simulate_cohort(COHORT)[0])
-    command = ("cnv", str(counts), "-o", str(output), "--resume", "--gpus", "none", "--quiet")
-    without = ("--no-matrices", "--no-report", "--no-vcf", "--threads", "1")
-
-    def run() -> Any:
-        shutil.rmtree(output, ignore_errors=True)
-        cli.main([*command, *without], standalone_mode=False)
-        return sorted((path.name, path.read_bytes()) for path in output.iterdir())
-
-    return _journal(folder, run, output)
+    return _journal(folder, "out", "cnv", counts, *without)
 
 
 FORMATS: dict[str, Callable[[Path], Format]] = {
@@ -603,7 +547,9 @@ FORMATS: dict[str, Callable[[Path], Format]] = {
     "cram_2": partial(_cram, "2.1"), "cram_3": partial(_cram, "3.0"),
     "sex": partial(_cohort_file, "sex", b"sample1\tmale\nsample2\tfemale\nsample4\tmale\n"),
     "ploidy": partial(_cohort_file, "ploidy", b"sample1\t2\nsample2\t4\nsample3\t2\n"),
-    "tsv": tsv, "parquet": parquet, "bed": bed, "counts_cache": counts_cache,
+    "tsv": partial(_counts_table, "tsv", is_text=True),
+    "parquet": partial(_counts_table, "parquet", is_cut=_always),
+    "bed": bed, "counts_cache": counts_cache,
     **{name: partial(_ligands, name, text) for name, text in LIGANDS.items()},
     **{f"{name}_on_maps": partial(_ligands, name, LIGANDS[name]) for name in TYPED},
     "fld": lambda folder: _on_maps(folder, "p.maps.fld"),

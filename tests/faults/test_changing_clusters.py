@@ -55,10 +55,10 @@ def scan_job(job: Job) -> Callable[..., Any]:
 # ---- workers that have just left --------------------------------------------------------------
 
 
-@pytest.mark.parametrize("is_known", [True, False], ids=["known", "unknown"])
 @pytest.mark.parametrize("point", ["run", "register_plugin", "submit"])
-def test_workers__all_gone_just_before_they_are_asked_are_waited_for(
-    scan_job: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, point: str, is_known: bool
+@pytest.mark.parametrize("how", ["known", "unknown", "for good"])
+def test_workers__all_gone_just_before_they_are_asked_are_waited_for_until_the_timeout(
+    scan_job: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, point: str, how: str
 ) -> None:
     """When they are examined, when the job is made known, when the first chunk is sent."""
     expected = scan_job(gpus="none").to_table()
@@ -69,32 +69,20 @@ def test_workers__all_gone_just_before_they_are_asked_are_waited_for(
             if not asked.is_set():
                 asked.set()
                 cluster.scale(0)
-                if is_known:
+                if how != "unknown":
                     wait_for(lambda: not client.nthreads(), "the end of the workers")
-                threading.Timer(1.0, cluster.scale, [1]).start()
+                if how != "for good":
+                    threading.Timer(1.0, cluster.scale, [1]).start()
             return ask(*arguments, **options)
 
         monkeypatch.setattr(client, point, after_the_last_left)
-        found = scan_job(client=client, worker_timeout=60).to_table()
+        if how == "for good":
+            missed = r"^no worker has been left for 2 s \(worker_timeout\)"
+            with pytest.raises(Failure, match=missed):
+                scan_job(client=client, worker_timeout=2).to_table()
+        else:
+            assert scan_job(client=client, worker_timeout=60).to_table().equals(expected)
     assert asked.is_set()
-    assert found.equals(expected)
-
-
-@pytest.mark.parametrize("point", ["run", "register_plugin", "submit"])
-def test_workers__that_do_not_come_back_are_missed_after_the_timeout(
-    scan_job: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, point: str
-) -> None:
-    with clustered(1) as (cluster, client):
-        ask = getattr(client, point)
-
-        def after_the_last_left(*arguments: Any, **options: Any) -> Any:
-            cluster.scale(0)
-            wait_for(lambda: not client.nthreads(), "the end of the worker")
-            return ask(*arguments, **options)
-
-        monkeypatch.setattr(client, point, after_the_last_left)
-        with pytest.raises(Failure, match=r"^no worker has been left for 2 s \(worker_timeout\)"):
-            scan_job(client=client, worker_timeout=2).to_table()
 
 
 def test_worker_timeout__counts_from_when_a_worker_is_needed() -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from faults.conftest import simulate
-from faults.kill_points import KILLED, Ended, Forks, Point
+from faults.kill_points import KILLED, Ended, Point, run, start_forks
 from support.bams import random_rows, write_alignments
 
 from multigpu.workloads.cnv.output.folder import MATRICES
@@ -66,6 +66,7 @@ JOBS = (
 
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    start_forks()
     folder = tmp_path_factory.mktemp("inputs")
     signatures, samples = folder / "signatures.fa", folder / "samples.fq"
     simulate("signatures", "--min-length", 20, "--max-length", 60, "--count", 5, "-o", signatures)
@@ -82,25 +83,17 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def forks() -> Iterator[Forks]:
-    started = Forks()
-    yield started
-    started.close()
-
-
 class Trials:
     """Runs of a job in folders of their own, and what an undisturbed one left and called."""
 
-    def __init__(self, job: Job, inputs: Path, forks: Forks, place: Path) -> None:
-        self._job, self._forks, self._place = job, forks, place
+    def __init__(self, job: Job, inputs: Path, place: Path) -> None:
+        self._job, self._place = job, place
         self._command, self._number = job.command(inputs), 0
         self._before = place / "before"
         self._before.mkdir()
-        forks.load(self._run(self._folder()).modules)
         if job.older:
             older = Job("older", job.older, job.inputs).command(inputs)
-            assert self._forks.run(self._before, older).status == 0
+            assert run(self._before, older).status == 0
         folder = self._folder()
         self.undisturbed = self._run(folder)
         assert self.undisturbed.status in (0, 3), self.undisturbed.err
@@ -152,7 +145,7 @@ class Trials:
         command = self._command
         if more and self._job.name == "count":  # it has no journal: it is begun once more
             more = ()
-        return self._forks.run(folder, [*command, *more], point)
+        return run(folder, [*command, *more], point)
 
     def _folder(self) -> Path:
         self._number += 1
@@ -182,10 +175,10 @@ def hidden(folder: Path) -> list[str]:
 
 @pytest.mark.parametrize("job", JOBS, ids=lambda job: job.name)
 def test_run__that_ends_at_any_call_goes_on_to_the_same_bytes(
-    job: Job, inputs: Path, forks: Forks, tmp_path: Path, request: pytest.FixtureRequest
+    job: Job, inputs: Path, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     seconds, seed = (request.config.getoption(name) for name in ("--kill-seconds", "--seed"))
-    trials, chance = Trials(job, inputs, forks, tmp_path), random.Random(f"{job.name} {seed}")
+    trials, chance = Trials(job, inputs, tmp_path), random.Random(f"{job.name} {seed}")
     points, end = trials.points(chance), time.monotonic() + seconds / len(JOBS)
     tried = 0
     for point in points if seconds else islice(points, FEW):

@@ -1,72 +1,220 @@
 """Damaged files of every format are answered by a result or by one line, whatever is in them.
 
-`make test` tries a few mutants of each format, `make soak` as many as go into ten minutes, and
-files that become gigabytes when they are decompressed.
+`make test` tries a few mutants of each format, `make soak` many, and files that become gigabytes
+when they are decompressed. The last mutant that was tried lies in the folder of the test.
 """
 
-import json
-import os
-import subprocess
-import sys
+import logging
+import re
+import resource
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
+import hypothesis
 import pytest
-from faults.mutant_formats import FORMATS
-from faults.mutants import ROOT
+from faults.mutant_formats import FORMATS, Format
+from hypothesis import strategies as st
 
-FEW = 40  # mutants of each format, unless there is time for more
-ALONE = 30.0  # seconds to start, and to compile what no run before has
-LAST = 150.0  # seconds for a file that becomes gigabytes
-# Formats that are read by the same modules share a process, which takes seconds to load them.
-GROUPS = {
-    "reads": ("fastq", "fasta", "signatures", "gzip", "bgzf", "zstd", "scan_journal"),
-    "alignments": ("bam", "bam_with_index", "bai", "csi", "cram_2", "cram_3", "counts_cache"),
-    "tables": ("tsv", "parquet", "bed", "sex", "ploidy", "cnv_journal"),
-    "ligands": ("sdf", "mol2", "pdb", "pdbqt", "xyz", "dock_journal"),
-    "pockets": ("fld", "map", "dx", "mrc", "npz", "rotations"),
-    "ligands_on_maps": ("sdf_on_maps", "mol2_on_maps", "pdbqt_on_maps"),
-}
+from multigpu.errors import Failure
+
+FEW = 40  # mutants of each format, unless more are asked for
+HANGS = timedelta(seconds=20)
+MEMORY = 2 << 30  # bytes more than were taken before
+LONGEST_MESSAGE = 2000  # characters: longer ones repeat what is in the file
 BOMBS = [
     *((name, number) for name in ("gzip", "bgzf", "zstd", "bam") for number in (0, 1)),
     ("npz", 0), ("counts_cache", 0),
 ]  # fmt: skip
 
+# ---- mutants ----------------------------------------------------------------------------------
 
-def test_groups__have_every_format() -> None:
-    assert sorted(name for names in GROUPS.values() for name in names) == sorted(FORMATS)
+Change = Callable[[st.DrawFn, bytes], bytes]
+
+NUMBER = re.compile(rb"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
+ABSURD_TEXTS = (
+    b"-1", b"0", b"1", b"1e308", b"-1e308", b"1e-320", b"nan", b"inf", b"-inf", b"", b"x", b"1_0",
+    b"99999999999999999999", b"2147483647", b"2147483648", b"4294967296", b"9223372036854775807",
+    b"9223372036854775808", b"-2147483649", b"1" * 400, b"0.1.2", b"1e999", b"+5", b"\xff",
+    b"1000000",
+)  # fmt: skip
+ABSURD_WORDS = (
+    -1, 0, 1, 2, 255, 65_536, 1_000_000_000, 2**31 - 1, -(2**31), -2, 2**30, 2**24, 100,
+)  # fmt: skip
 
 
-def run(folder: Path, seed: str, *arguments: str, timeout: float) -> dict[str, int]:
-    """How many mutants of each format were tried, all answered as they should be."""
-    ran = subprocess.run(
-        [sys.executable, str(ROOT / "tests/faults/mutants.py"), str(folder), seed, *arguments],
-        cwd=ROOT, env={**os.environ, "MALLOC_ARENA_MAX": "2"}, capture_output=True, text=True,
-        timeout=timeout, check=False,
+def place(draw: st.DrawFn, content: bytes) -> int:
+    return draw(st.integers(0, len(content)))
+
+
+def block(draw: st.DrawFn, content: bytes) -> tuple[int, int]:
+    at = place(draw, content)
+    return at, min(len(content), at + draw(st.integers(1, 200)))
+
+
+def flip(draw: st.DrawFn, content: bytes) -> bytes:
+    """Change one to eight bits."""
+    changed = bytearray(content)
+    for at in draw(st.lists(st.integers(0, 8 * len(content) - 1), min_size=1, max_size=8)):
+        changed[at // 8] ^= 1 << at % 8
+    return bytes(changed)
+
+
+def cut(draw: st.DrawFn, content: bytes) -> bytes:
+    """Keep a part from the beginning, often up to the end of a line."""
+    at = draw(st.integers(1, max(1, len(content) - 1)))
+    if draw(st.integers(0, 2)) == 0:
+        at = max(1, content.rfind(b"\n", 0, at) + 1)
+    return content[:at]
+
+
+def splice(draw: st.DrawFn, content: bytes) -> bytes:
+    """Continue the beginning from somewhere else, to the end."""
+    return content[: place(draw, content)] + content[place(draw, content) :]
+
+
+def repeat(draw: st.DrawFn, content: bytes) -> bytes:
+    a, b = block(draw, content)
+    return content[:b] + content[a:b] * draw(st.integers(1, 4)) + content[b:]
+
+
+def shorten(draw: st.DrawFn, content: bytes) -> bytes:
+    a, b = block(draw, content)
+    return content[:a] + content[b:]
+
+
+def write_texts(draw: st.DrawFn, content: bytes) -> bytes:
+    """Replace one to three numbers."""
+    for absurd in draw(st.lists(st.sampled_from(ABSURD_TEXTS), min_size=1, max_size=3)):
+        if places := [match.span() for match in NUMBER.finditer(content)]:
+            a, b = draw(st.sampled_from(places))
+            content = content[:a] + absurd + content[b:]
+    return content
+
+
+def write_words(draw: st.DrawFn, content: bytes) -> bytes:
+    """Overwrite one to three numbers of four bytes, of two or eight now and then."""
+    changed = bytearray(content)
+    near = draw(st.sampled_from([256, len(content)]))  # headers are in front
+    for word in draw(st.lists(st.sampled_from(ABSURD_WORDS), min_size=1, max_size=3)):
+        size = draw(st.sampled_from([2, 4, 4, 4, 8]))
+        at = draw(st.integers(0, max(0, min(near, len(content)) - size)))
+        at -= draw(st.sampled_from([0, at % 4, at % 4]))
+        changed[at : at + size] = (word % (1 << 8 * size)).to_bytes(size, "little")
+    return bytes(changed[: len(content)])
+
+
+BINARY: tuple[Change, ...] = (
+    flip, flip, cut, splice, repeat, shorten, write_words, write_words,
+)  # fmt: skip
+TEXT: tuple[Change, ...] = (
+    flip, cut, cut, splice, repeat, shorten, write_texts, write_texts, write_texts,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A damaged file.
+
+    changed  what was damaged: the file, or what is in it
+    change   how; None for a file that is huge inside
+    """
+
+    content: bytes
+    changed: bytes
+    is_inner: bool
+    change: Change | None
+
+
+@st.composite
+def mutants(draw: st.DrawFn, of: Format) -> Mutant:
+    inner = of.inner if of.inner and draw(st.booleans()) else None
+    text, content = (inner.is_text, inner.content) if inner else (of.is_text, of.content)
+    change = draw(st.sampled_from(TEXT if text else BINARY))
+    changed = change(draw, content)
+    return Mutant(inner.wrap(changed) if inner else changed, changed, bool(inner), change)
+
+
+# ---- answers ----------------------------------------------------------------------------------
+
+
+def check_answer(of: Format, mutant: Mutant, usual: Any) -> None:
+    """Require that the program answers as it should. Other errors than its own pass through."""
+    of.place(mutant.content)
+    seen = of.inner if mutant.is_inner and of.inner else of
+    try:
+        answer = (seen.parse or of.parse)()
+    except Failure as error:
+        check_refusal(error, is_bomb=mutant.change is None)
+        return
+    if mutant.content == of.content:
+        return
+    if mutant.change is cut:
+        assert not seen.is_cut(mutant.changed), "a truncated file was accepted"
+    if of.is_checked and not mutant.is_inner and mutant.change in (flip, cut):
+        assert answer == usual
+
+
+def check_refusal(error: Failure, is_bomb: bool) -> None:
+    assert 0 < len(str(error)) <= LONGEST_MESSAGE
+    cause: BaseException | None = error
+    while cause is not None and not (is_bomb and "memory" in str(error)):
+        assert not isinstance(cause, MemoryError)
+        cause = cause.__cause__
+
+
+@contextmanager
+def limited_memory() -> Iterator[None]:
+    """Limit the address space to what this process has now, and MEMORY."""
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    resource.setrlimit(
+        resource.RLIMIT_AS, (pages * resource.getpagesize() + MEMORY, resource.RLIM_INFINITY)
+    )
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+@pytest.fixture
+def quiet() -> Iterator[None]:
+    logging.disable()
+    yield
+    logging.disable(logging.NOTSET)
+
+
+@pytest.mark.usefixtures("quiet")
+@pytest.mark.parametrize("name", FORMATS)
+def test_mutants__are_answered(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    count, seed = (request.config.getoption(option) for option in ("--mutants", "--seed"))
+    of = FORMATS[name](tmp_path)
+    usual = of.parse()
+
+    @hypothesis.seed(f"{name} {seed}")
+    @hypothesis.settings(
+        max_examples=count or FEW, deadline=HANGS, database=None,
+        suppress_health_check=list(hypothesis.HealthCheck),
     )  # fmt: skip
-    said = [json.loads(line) for line in ran.stdout.splitlines()]
-    assert [each for each in said if "problem" in each] == []
-    assert (ran.returncode, ran.stderr) == (0, ""), f"the mutant is in {folder}"
-    return {each["format"]: each["mutants"] for each in said}
+    @hypothesis.given(mutants(of))
+    def check(mutant: Mutant) -> None:
+        check_answer(of, mutant, usual)
 
-
-@pytest.mark.parametrize("group", GROUPS)
-def test_mutants__are_answered(group: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    seconds, seed = (request.config.getoption(name) for name in ("--mutant-seconds", "--seed"))
-    names = GROUPS[group]
-    share = seconds * len(names) / len(FORMATS)
-    much = ("--seconds", str(share)) if seconds else ("--mutants", str(FEW))
-    tried = run(tmp_path, seed, *names, *much, timeout=ALONE * len(names) + share)
-    assert tuple(tried) == names
-    assert all(tried.values())
-    print(*(f"{name}: {count} mutants" for name, count in tried.items()), sep="\n")
+    with limited_memory():
+        check()
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("quiet")
 @pytest.mark.parametrize(("name", "number"), BOMBS)
 def test_bomb__is_answered(
     name: str, number: int, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    """In a process of its own, as it leaves little of the memory that there may be."""
-    if not request.config.getoption("--mutant-seconds"):
-        pytest.skip("only with --mutant-seconds: some take half a minute")
-    assert run(tmp_path, "1", name, "--bomb", str(number), timeout=LAST) == {name: 1}
+    if not request.config.getoption("--mutants"):
+        pytest.skip("only with --mutants: some take half a minute")
+    of = FORMATS[name](tmp_path)
+    with limited_memory():
+        check_answer(of, Mutant(of.bombs[number](), b"", is_inner=True, change=None), None)

@@ -5,43 +5,60 @@ import os
 import shutil
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from faults.harness import Job, Run, left, resize, run
+from faults.conftest import JOBS
+from faults.harness import Ended, Job, Run, left, resize, run
 
-WELL_UNDER_WAY = 5_000  # bytes of a journal: some dozen parts
+Results = dict[str, bytes]
+
+with_cnv = pytest.mark.parametrize("job", [*JOBS, "cnv"], indirect=True, scope="session")
+only_cnv = pytest.mark.parametrize("job", ["cnv"], indirect=True, scope="session")
+WORKERS = pytest.mark.parametrize("workers", [(), ("--workers", "2")], ids=["threads", "processes"])
 
 
-def stopped(job: Job, folder: Path, number: signal.Signals, *more: str) -> Run:
+def stopped(job: Job, folder: Path, number: signal.Signals, *more: str) -> None:
     """A run that got a signal when its journal had some parts."""
     disturbed = Run(job, folder, *more)
-    assert disturbed.until(lambda: disturbed.journaled(WELL_UNDER_WAY))
+    disturbed.until_under_way()
     disturbed.send(number)
-    return disturbed
+    assert disturbed.ended().status in (130, -signal.SIGKILL)
 
 
-@pytest.mark.parametrize("workers", [(), ("--workers", "2")], ids=["threads", "processes"])
-def test_client__killed_leaves_nothing_under_the_name_and_resumes(
-    job: Job, undisturbed: bytes, tmp_path: Path, workers: tuple[str, ...]
+def said(ended: Ended) -> list[str]:
+    """Return what a run said, but for what its copy numbers suggest."""
+    return [line for line in ended.err.splitlines() if "note: what may show CNVs" not in line]
+
+
+def resumed(job: Job, folder: Path, *more: str) -> int:
+    """Resume a run; return how many parts it had."""
+    summary = folder / "summary.json"
+    ended = run(job, folder, "--resume", "--summary", str(summary), *more)
+    assert (ended.status, said(ended)) == (0, [])
+    facts: dict[str, Any] = json.loads(summary.read_text())
+    summary.unlink()
+    return int(facts["resumed"] if job.name == "cnv" else facts["chunks"]["resumed"])
+
+
+def shown(job: Job, folder: Path) -> list[str]:
+    """Return what lies in the folder, and in the folder of the output, that is not hidden."""
+    names = [*left(folder), *(left(folder / "out") if job.output == "out" else [])]
+    return [name for name in names if name[0] != "." and name != "out"]
+
+
+@with_cnv
+@WORKERS
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_run__that_was_stopped_leaves_nothing_under_the_name_and_resumes(
+    job: Job, results: Results, tmp_path: Path, number: signal.Signals, workers: tuple[str, ...]
 ) -> None:
-    ended = stopped(job, tmp_path, signal.SIGKILL, *workers).ended()
-    assert ended.status == -signal.SIGKILL
-    assert job.output not in left(tmp_path)
-    again = run(job, tmp_path, "--resume", "--summary", str(tmp_path / "summary.json"), *workers)
-    assert (again.status, again.err) == (0, "")
-    assert (tmp_path / job.output).read_bytes() == undisturbed
-    assert '"resumed": 0' not in (tmp_path / "summary.json").read_text()
-    assert left(tmp_path) == sorted([job.output, "summary.json"])
-
-
-def test_interrupted__run_resumes(job: Job, undisturbed: bytes, tmp_path: Path) -> None:
-    ended = stopped(job, tmp_path, signal.SIGINT).ended()
-    assert ended.status == 130
-    assert "--resume continues from there" in ended.err
-    assert left(tmp_path) == [f".{job.output}.journal"]
-    assert run(job, tmp_path, "--resume").status == 0
-    assert (tmp_path / job.output).read_bytes() == undisturbed
+    stopped(job, tmp_path, number, *workers)
+    assert shown(job, tmp_path) == []
+    assert resumed(job, tmp_path, *workers) > 0
+    assert job.result(tmp_path) == results
     assert left(tmp_path) == [job.output]
 
 
@@ -51,8 +68,8 @@ def hearing() -> None:
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 
+@WORKERS
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
-@pytest.mark.parametrize("workers", [(), ("--workers", "2")], ids=["threads", "processes"])
 def test_run__that_a_batch_system_ends_is_kept_and_leaves_nothing_else(
     job: Job, tmp_path: Path, workers: tuple[str, ...], number: signal.Signals
 ) -> None:
@@ -62,7 +79,7 @@ def test_run__that_a_batch_system_ends_is_kept_and_leaves_nothing_else(
     scratch.mkdir()
     environment = {**os.environ, "TMPDIR": str(scratch)}
     disturbed = Run(job, out, *workers, env=environment, preexec_fn=hearing)
-    assert disturbed.until(lambda: disturbed.journaled(WELL_UNDER_WAY))
+    disturbed.until_under_way()
     os.killpg(disturbed.pid, number)
     time.sleep(0.1)  # of two at once the lower number would be first
     disturbed.send(signal.SIGHUP)
@@ -72,38 +89,38 @@ def test_run__that_a_batch_system_ends_is_kept_and_leaves_nothing_else(
         "multigpu: finished chunks are kept: --resume continues from there",
         f"multigpu: error: ended by {number.name}",
     ]
-    assert left(out) == [f".{job.output}.journal"]
+    assert left(out) == [job.journal]
     assert left(scratch) == []
 
 
-def test_nohup__is_heeded(job: Job, undisturbed: bytes, tmp_path: Path) -> None:
+def test_nohup__is_heeded(job: Job, results: Results, tmp_path: Path) -> None:
     ignoring = lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)  # noqa: E731
     disturbed = Run(job, tmp_path, preexec_fn=ignoring)
-    assert disturbed.until(lambda: disturbed.journaled(WELL_UNDER_WAY))
+    disturbed.until_under_way()
     disturbed.send(signal.SIGHUP)
     assert disturbed.ended().status == 0
-    assert (tmp_path / job.output).read_bytes() == undisturbed
+    assert job.result(tmp_path) == results
 
 
-def test_resume__of_nothing_is_a_run(job: Job, undisturbed: bytes, tmp_path: Path) -> None:
-    assert run(job, tmp_path, "--resume").status == 0
-    assert (tmp_path / job.output).read_bytes() == undisturbed
+def test_resume__of_nothing_is_a_run(job: Job, results: Results, tmp_path: Path) -> None:
+    assert resumed(job, tmp_path) == 0
+    assert job.result(tmp_path) == results
 
 
+@with_cnv
 def test_run__without_resume_begins_anew_and_says_so(
-    job: Job, undisturbed: bytes, tmp_path: Path
+    job: Job, results: Results, tmp_path: Path
 ) -> None:
-    stopped(job, tmp_path, signal.SIGKILL).ended()
+    stopped(job, tmp_path, signal.SIGKILL)
     ended = run(job, tmp_path)
     assert ended.status == 0
-    assert ended.err == (
-        "multigpu: starting over; --resume would have continued the interrupted run\n"
-    )
-    assert (tmp_path / job.output).read_bytes() == undisturbed
+    anew = "multigpu: starting over; --resume would have continued the interrupted run"
+    assert said(ended) == [anew]
+    assert job.result(tmp_path) == results
 
 
 def test_resume__does_most_of_a_run_killed_near_its_end_in_little_time(
-    job: Job, undisturbed: bytes, tmp_path: Path
+    job: Job, results: Results, tmp_path: Path
 ) -> None:
     """Of what is computed at all: how many chunks are run again."""
     whole = Run(job, tmp_path)
@@ -111,13 +128,11 @@ def test_resume__does_most_of_a_run_killed_near_its_end_in_little_time(
     whole.until(lambda: sizes.append(_size(whole.journal)))
     assert whole.ended().status == 0
     (tmp_path / job.output).unlink()
-    most = Run(job, tmp_path)
-    assert most.until(lambda: most.journaled(int(0.9 * max(sizes))))
-    most.send(signal.SIGKILL)
-    most.ended()
-    assert run(job, tmp_path, "--resume", "--summary", str(tmp_path / "summary")).status == 0
-    assert (tmp_path / job.output).read_bytes() == undisturbed
-    chunks = json.loads((tmp_path / "summary").read_text())["chunks"]
+    stopped(replace(job, under_way=int(0.9 * max(sizes))), tmp_path, signal.SIGKILL)
+    summary = tmp_path / "summary"
+    assert run(job, tmp_path, "--resume", "--summary", str(summary)).status == 0
+    assert job.result(tmp_path) == results
+    chunks = json.loads(summary.read_text())["chunks"]
     assert chunks["resumed"] >= 0.85 * chunks["run"]
 
 
@@ -136,66 +151,122 @@ def test_resume__with_a_changed_input_is_refused(job: Job, tmp_path: Path) -> No
     (tmp_path / "out").mkdir()
     copy = Path(shutil.copy(job.inputs[0], tmp_path / "data"))
     arguments = tuple(str(copy) if a == str(job.inputs[0]) else a for a in job.arguments)
-    moved = Job(job.name, arguments, job.output, (copy,))
-    stopped(moved, tmp_path / "out", signal.SIGKILL).ended()
-    before = (tmp_path / "out" / f".{job.output}.journal").read_bytes()
+    moved = replace(job, arguments=arguments)
+    stopped(moved, tmp_path / "out", signal.SIGKILL)
+    before = (tmp_path / "out" / job.journal).read_bytes()
     with copy.open("ab") as file:
         file.write(copy.read_bytes()[:10])
     ended = run(moved, tmp_path / "out", "--resume")
     assert ended.status == 2
     assert f"this run cannot be resumed: input {copy} was " in ended.err
     assert ended.err.count("\n") == 1
-    assert (tmp_path / "out" / f".{job.output}.journal").read_bytes() == before
+    assert (tmp_path / "out" / job.journal).read_bytes() == before
 
 
-def test_resume__with_another_option_is_refused(job: Job, tmp_path: Path) -> None:
-    if job.name != "scan":
-        pytest.skip("one job's options are enough")
-    stopped(job, tmp_path, signal.SIGKILL).ended()
-    ended = run(job, tmp_path, "--resume", "--strand", "both")
+@pytest.mark.parametrize(
+    ("job", "option", "problem"),
+    [
+        ("scan", ("--strand", "both"), "option strand was forward, is both"),
+        ("cnv", ("--upper", "0.7"), "option upper was 0.5, is 0.7"),
+    ],
+    indirect=["job"],
+)
+def test_resume__with_another_option_is_refused_and_loses_nothing(
+    job: Job, results: Results, tmp_path: Path, option: tuple[str, ...], problem: str
+) -> None:
+    stopped(job, tmp_path, signal.SIGKILL)
+    ended = run(job, tmp_path, "--resume", *option)
     assert ended.status == 2
-    assert "cannot be resumed: option strand was forward, is both" in ended.err
+    assert f"cannot be resumed: {problem}" in ended.err
+    assert resumed(job, tmp_path) > 0
+    assert job.result(tmp_path) == results
 
 
+@only_cnv
+def test_resume__leaves_out_what_no_run_goes_on_with(
+    job: Job, results: Results, tmp_path: Path
+) -> None:
+    stopped(job, tmp_path, signal.SIGKILL)
+    part = tmp_path / "out" / ".part"
+    (part / "multigpu-counts").mkdir()
+    (part / "multigpu-counts" / "counts").write_bytes(b"what workers mapped")
+    (part / "figures").mkdir()
+    assert resumed(job, tmp_path) > 0
+    assert job.result(tmp_path) == results
+    assert not (tmp_path / "out" / "figures").exists()
+
+
+@with_cnv
 def test_two_runs__of_one_output_at_a_time_are_refused(
-    job: Job, undisturbed: bytes, tmp_path: Path
+    job: Job, results: Results, tmp_path: Path
 ) -> None:
     first = Run(job, tmp_path)
-    assert first.until(lambda: first.journaled(WELL_UNDER_WAY))
+    first.until_under_way()
     first.send(signal.SIGSTOP)  # it must not end before the second one begins
-    second = run(job, tmp_path)
+    second = run(job, tmp_path, "--resume")
     first.send(signal.SIGCONT)
     assert second.status == 2
     assert "another run is writing it" in second.err
     assert first.ended().status == 0
-    assert (tmp_path / job.output).read_bytes() == undisturbed
+    assert job.result(tmp_path) == results
 
 
 # ---- disks ------------------------------------------------------------------------------------
 
 
 def test_full_disk__is_told_and_resumed_when_there_is_room(
-    job: Job, undisturbed: bytes, small_disk: Path
+    job: Job, results: Results, small_disk: Path
 ) -> None:
     ended = run(job, small_disk)
     assert ended.status == 2
     assert "the disk is full (no space left on device)" in ended.err
-    assert left(small_disk) == [f".{job.output}.journal"]
+    assert left(small_disk) == [job.journal]
     again = run(job, small_disk, "--resume")
-    assert (again.status, left(small_disk)) == (2, [f".{job.output}.journal"])
+    assert (again.status, left(small_disk)) == (2, [job.journal])
     resize(small_disk, "100m")
     assert run(job, small_disk, "--resume").status == 0
-    assert (small_disk / job.output).read_bytes() == undisturbed
+    assert job.result(small_disk) == results
     assert left(small_disk) == [job.output]
+
+
+@only_cnv
+def test_full_disk__under_a_folder_is_told_and_resumed_when_there_is_room(
+    job: Job, results: Results, small_disk: Path
+) -> None:
+    """First there is no room for the journal, then for matrices or tables."""
+    for size in ("1m", "9m"):
+        resize(small_disk, size)
+        ended = run(job, small_disk, "--resume")
+        assert ended.status == 2
+        assert "the disk is full (no space left on device)" in ended.err
+        assert "--resume continues from there" in ended.err
+        assert left(small_disk / "out") == [".part"]
+    resize(small_disk, "100m")
+    assert resumed(job, small_disk) > 0
+    assert job.result(small_disk) == results
 
 
 def test_output_folder__that_vanishes_is_told(job: Job, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     disturbed = Run(job, tmp_path / "out")
-    assert disturbed.until(lambda: disturbed.journaled(WELL_UNDER_WAY))
+    disturbed.until_under_way()
     shutil.rmtree(tmp_path / "out")
     ended = disturbed.ended()
     assert ended.status == 1
     assert f"{tmp_path / 'out' / job.output}: cannot be written: no such file" in ended.err
     assert ended.err.count("multigpu: error:") == 1
     assert "--resume" not in ended.err  # the journal was in the folder
+
+
+# ---- workers ----------------------------------------------------------------------------------
+
+
+@only_cnv
+def test_workers__killed_change_nothing(job: Job, results: Results, tmp_path: Path) -> None:
+    disturbed = Run(job, tmp_path, "--workers", "2")
+    disturbed.until_under_way()
+    for child in disturbed.children():
+        child.kill()
+    ended = disturbed.ended()
+    assert ended.status == 0, ended.err
+    assert job.result(tmp_path) == results

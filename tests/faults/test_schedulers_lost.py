@@ -9,14 +9,14 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 from distributed import Client
 from faults.harness import Job, Run, run
-from support.hosts import Host, wait_for
+from support.hosts import Host
 
 from multigpu.cluster.deploy.start import workers_of_client
 from multigpu.cluster.errors import Failure, Lost, UsageError
@@ -26,50 +26,30 @@ UNDER_WAY = 3_000  # bytes of a journal
 PATIENCE = ("--worker-timeout", "3", "--connect-timeout", "20")
 
 
-@dataclass
 class Cluster:
-    """`dask scheduler` and `dask worker` as processes of their own, without nannies."""
+    """A scheduler and workers without nannies, as processes of their own."""
 
-    folder: Path
-    processes: list["subprocess.Popen[str]"] = field(default_factory=list)
-
-    @property
-    def file(self) -> Path:
-        return self.folder / "scheduler.json"
-
-    def start(self, *command: str) -> "subprocess.Popen[str]":
-        process = Host(self.folder).start(f"distributed.cli.{command[0]}", *command[1:], log="log")
-        self.processes.append(process)
-        return process
-
-    def scheduler(self) -> "subprocess.Popen[str]":
-        place = ("--host", "127.0.0.1", "--port", "0", "--dashboard-address", "127.0.0.1:0")
-        started = self.start("dask_scheduler", *place, "--scheduler-file", str(self.file))
-        wait_for(self.file.exists, "a scheduler")
-        return started
+    def __init__(self, folder: Path, stack: ExitStack) -> None:
+        self._host, self._stack = Host(folder), stack
+        self.file = stack.enter_context(self._host.scheduler())
 
     def worker(self) -> "subprocess.Popen[str]":
-        place = ("--host", "127.0.0.1", "--dashboard-address", "127.0.0.1:0")
-        more = ("--no-nanny", "--nthreads", "1", "--local-directory", str(self.folder))
-        return self.start("dask_worker", "--scheduler-file", str(self.file), *place, *more)
+        return self._stack.enter_context(self._host.worker("--no-nanny"))
 
+    @property
     def port(self) -> int:
         return int(json.loads(self.file.read_text())["address"].rpartition(":")[2])
 
-    def stop(self) -> None:
-        for process in self.processes:
-            process.kill()
-        for process in self.processes:
-            process.wait()
+    @property
+    def processes(self) -> list["subprocess.Popen[str]"]:
+        """The scheduler, and then the workers."""
+        return self._host.started
 
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    started = Cluster(tmp_path)
-    try:
-        yield started
-    finally:
-        started.stop()
+    with ExitStack() as stack:
+        yield Cluster(tmp_path, stack)
 
 
 @pytest.fixture
@@ -78,17 +58,8 @@ def out(tmp_path: Path) -> Path:
     return tmp_path / "out"
 
 
-def with_workers(cluster: Cluster, count: int) -> list["subprocess.Popen[str]"]:
-    started = [cluster.worker() for _ in range(count)]
-    from distributed import Client
-
-    with Client(scheduler_file=str(cluster.file), timeout=60) as client:
-        client.wait_for_workers(count, timeout=60)
-    return started
-
-
 def under_way(job: Job, out: Path, *more: str) -> Run:
-    started = Run(job, out, *more, *PATIENCE)
+    started = Run(job, out, *more)
     assert started.until(lambda: started.journaled(UNDER_WAY)), started.ended().err
     return started
 
@@ -96,10 +67,9 @@ def under_way(job: Job, out: Path, *more: str) -> Run:
 def test_scheduler__that_dies_is_told_and_the_run_resumes(
     job: Job, undisturbed: bytes, cluster: Cluster, out: Path
 ) -> None:
-    scheduler = cluster.scheduler()
-    with_workers(cluster, 1)
-    disturbed = under_way(job, out, "--scheduler-file", str(cluster.file))
-    scheduler.kill()
+    cluster.worker()
+    disturbed = under_way(job, out, "--scheduler-file", str(cluster.file), *PATIENCE)
+    cluster.processes[0].kill()
     died = time.monotonic()
     ended = disturbed.ended()
     assert time.monotonic() - died < 30
@@ -113,53 +83,16 @@ def test_scheduler__that_dies_is_told_and_the_run_resumes(
 def test_last_worker__that_dies_is_waited_for_and_told(
     job: Job, undisturbed: bytes, cluster: Cluster, out: Path
 ) -> None:
-    cluster.scheduler()
-    (worker,) = with_workers(cluster, 1)
-    disturbed = under_way(job, out, "--scheduler-file", str(cluster.file))
+    worker = cluster.worker()
+    disturbed = under_way(job, out, "--scheduler-file", str(cluster.file), *PATIENCE)
     worker.kill()
     ended = disturbed.ended()
     assert ended.status == 1
     assert "multigpu: error: no worker has been left for 3 s" in ended.err
-    with_workers(cluster, 1)
+    cluster.worker()
     again = run(job, out, "--resume", "--scheduler-file", str(cluster.file))
     assert (again.status, again.err) == (0, "")
     assert (out / job.output).read_bytes() == undisturbed
-
-
-def test_last_worker__that_is_replaced_in_time_is_nothing_to_fail_for(
-    job: Job, undisturbed: bytes, cluster: Cluster, out: Path
-) -> None:
-    cluster.scheduler()
-    (worker,) = with_workers(cluster, 1)
-    file = ("--scheduler-file", str(cluster.file))
-    disturbed = Run(job, out, *file, "--worker-timeout", "60")
-    assert disturbed.until(lambda: disturbed.journaled(UNDER_WAY))
-    worker.kill()
-    cluster.worker()
-    ended = disturbed.ended()
-    assert ended.status == 0, ended.err
-    assert (out / job.output).read_bytes() == undisturbed
-
-
-def test_worker__that_joins_gets_work(
-    job: Job, undisturbed: bytes, cluster: Cluster, out: Path
-) -> None:
-    cluster.scheduler()
-    with_workers(cluster, 1)
-    log = out / "log"
-    disturbed = under_way(job, out, "--scheduler-file", str(cluster.file), "--log-json", str(log))
-    disturbed.send(signal.SIGSTOP)  # so that there is something left to do
-    cluster.worker()
-    from distributed import Client
-
-    with Client(scheduler_file=str(cluster.file), timeout=60) as client:
-        client.wait_for_workers(2, timeout=60)
-    disturbed.send(signal.SIGCONT)
-    assert disturbed.ended().status == 0
-    assert (out / job.output).read_bytes() == undisturbed
-    events = [json.loads(line) for line in log.read_text().splitlines()]
-    (joined,) = [event["worker"] for event in events if event["event"] == "joined"]
-    assert joined in [event["worker"] for event in events if event["event"] == "finished"]
 
 
 # ---- the network ------------------------------------------------------------------------------
@@ -208,40 +141,19 @@ def _pump(source: socket.socket, target: socket.socket) -> None:
         target.shutdown(socket.SHUT_WR)
 
 
-@pytest.fixture
-def proxied(cluster: Cluster) -> Iterator[tuple[Proxy, tuple[str, str]]]:
-    cluster.scheduler()
-    with_workers(cluster, 1)
-    proxy = Proxy(cluster.port())
-    yield proxy, ("--scheduler", f"tcp://127.0.0.1:{proxy.port}")
-    with contextlib.suppress(OSError):
-        proxy.cut()
-
-
 def test_connection__cut_and_restored_is_nothing_to_fail_for(
-    job: Job, undisturbed: bytes, out: Path, proxied: Any
+    job: Job, undisturbed: bytes, cluster: Cluster, out: Path
 ) -> None:
-    proxy, address = proxied
-    disturbed = Run(job, out, *address, "--worker-timeout", "60")
-    assert disturbed.until(lambda: disturbed.journaled(UNDER_WAY)), disturbed.ended().err
+    cluster.worker()
+    proxy = Proxy(cluster.port)
+    address = ("--scheduler", f"tcp://127.0.0.1:{proxy.port}")
+    disturbed = under_way(job, out, *address, "--worker-timeout", "60")
     proxy.cut()
     time.sleep(1)
     proxy.restore()
     ended = disturbed.ended()
-    assert ended.status == 0, ended.err
-    assert (out / job.output).read_bytes() == undisturbed
-
-
-def test_connection__cut_for_good_is_told_and_the_run_resumes(
-    job: Job, undisturbed: bytes, out: Path, proxied: Any
-) -> None:
-    proxy, address = proxied
-    disturbed = under_way(job, out, *address)
     proxy.cut()
-    ended = disturbed.ended()
-    assert ended.status == 1
-    assert "the scheduler has not answered for 3 s" in ended.err
-    assert run(job, out, "--resume").status == 0
+    assert ended.status == 0, ended.err
     assert (out / job.output).read_bytes() == undisturbed
 
 
@@ -250,7 +162,6 @@ def test_connection__cut_for_good_is_told_and_the_run_resumes(
 
 @pytest.fixture
 def client(cluster: Cluster) -> Iterator[Client]:
-    cluster.scheduler()
     for _ in range(2):
         cluster.worker()
     found = Client(scheduler_file=str(cluster.file), set_as_default=False)
@@ -330,7 +241,6 @@ def test_client__that_is_none_is_refused(client: Any) -> None:
 
 
 def test_client__that_was_closed_is_refused(cluster: Cluster) -> None:
-    cluster.scheduler()
     client = Client(scheduler_file=str(cluster.file), set_as_default=False)
     client.close()
     with pytest.raises(UsageError, match=r"^client is not connected: it is closed$"):

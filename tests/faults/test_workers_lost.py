@@ -53,35 +53,23 @@ def named(events: list[Event], name: str) -> list[dict[str, Any]]:
     return [event.details for event in events if event.name == name]
 
 
-def dying(marks: Path) -> Callable[[], None]:
-    """Kills every process it runs in, and leaves a mark for each."""
-
-    def die() -> None:
-        (marks / str(os.getpid())).touch()
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    return die
-
-
-def test_chunk__that_kills_three_workers_is_named_and_the_others_are_not_harmed(
-    two: Workers, tmp_path: Path
+@pytest.mark.parametrize("deaths", [DEATHS_BEFORE_FAILURE - 1, DEATHS_BEFORE_FAILURE])
+def test_chunk__that_kills_workers_is_done_by_the_next_or_named_and_harms_no_others(
+    two: Workers, tmp_path: Path, deaths: int
 ) -> None:
-    toy = Toy("poison", {("compute", 9): dying(tmp_path)})
-    parts, _, error = taken(two, toy, 12)
-    assert parts == squares(9)
-    assert str(error) == f"number 9: {DEATHS_BEFORE_FAILURE} workers died while computing it"
-    assert len(list(tmp_path.iterdir())) == DEATHS_BEFORE_FAILURE
-
-
-def test_chunk__that_kills_two_workers_is_done_by_the_third(two: Workers, tmp_path: Path) -> None:
     def die() -> None:
-        if len(list(tmp_path.iterdir())) < DEATHS_BEFORE_FAILURE - 1:
+        if len(list(tmp_path.iterdir())) < deaths:
             (tmp_path / str(os.getpid())).touch()
             os.kill(os.getpid(), signal.SIGKILL)
 
-    parts, events, error = taken(two, Toy("twice", {("compute", 5): die}), 12)
-    assert (parts, error) == (squares(12), None)
-    assert len([facts for facts in named(events, "retried") if facts["chunk"] == 5]) == 2
+    parts, events, error = taken(two, Toy("poison", {("compute", 9): die}), 12)
+    assert len(list(tmp_path.iterdir())) == deaths
+    if deaths == DEATHS_BEFORE_FAILURE:
+        assert parts == squares(9)
+        assert str(error) == f"number 9: {deaths} workers died while computing it"
+    else:
+        assert (parts, error) == (squares(12), None)
+        assert len([facts for facts in named(events, "retried") if facts["chunk"] == 9]) == deaths
 
 
 @pytest.mark.parametrize("count", [1, 3])
@@ -190,31 +178,24 @@ def _fails_on_a_gpu(session: Any, loaded: int) -> int:
     return loaded * loaded
 
 
-def test_worker__that_is_unfit_is_retired(two: Workers) -> None:
+@pytest.mark.parametrize("unfit", [{0}, {0, 1}], ids=["one", "all"])
+def test_workers__that_are_unfit_are_retired(two: Workers, unfit: set[int]) -> None:
     class Picky(Toy):
         def open(self, place: Any) -> Any:
             from distributed import get_worker
 
-            if get_worker().name == 0:
+            if get_worker().name in unfit:
                 raise Unfit(place.worker, "runs another version")
             return super().open(place)
 
     parts, events, error = taken(two, Picky("picky"), 10)
-    assert (parts, error) == (squares(10), None)
-    (retired,) = named(events, "retired")
-    assert retired["reason"].endswith(": runs another version")
-    assert len(two.present()) == 1
-
-
-def test_workers__that_are_all_unfit_end_the_run(two: Workers) -> None:
-    class Never(Toy):
-        def open(self, place: Any) -> Any:
-            raise Unfit(place.worker, "runs another version")
-
-    _, _, error = taken(two, Never("never"), 10)
-    assert error is not None
-    assert "runs another version; " in str(error)
-    assert str(error).endswith("was the last one")
+    assert named(events, "retired")[0]["reason"].endswith(": runs another version")
+    if len(unfit) == 1:
+        assert (parts, error) == (squares(10), None)
+        assert len(named(events, "retired")) == len(two.present()) == 1
+    else:
+        assert "runs another version; " in str(error)
+        assert str(error).endswith("was the last one")
 
 
 def test_job__that_there_is_no_memory_to_send_ends_the_run_and_not_the_workers(

@@ -122,7 +122,7 @@ def test_references__are_in_the_header_in_their_order() -> None:
 @pytest.mark.parametrize(
     ("name", "length", "problem"),
     [
-        (b"", 1, "record 2: has no name, which SAM needs: name it, or choose --format paf"),
+        (b"", 1, "record 2: has no name, which SAM needs: name it, or choose format paf"),
         (b"*a", 1, r"record '\*a': SAM allows names of .*, no \* or = first: rename it, or choose"),
         (b"=", 1, "record '=': SAM allows names of"),
         (b"a,b", 1, "record 'a,b': SAM allows names of"),
@@ -132,7 +132,7 @@ def test_references__are_in_the_header_in_their_order() -> None:
         (
             b"long",
             2**31,
-            "record 'long': 2,147,483,648 bases, and SAM allows 2,147,483,647: choose --format paf",
+            "record 'long': 2,147,483,648 bases, and SAM allows 2,147,483,647: choose format paf",
         ),
     ],
 )

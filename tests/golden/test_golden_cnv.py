@@ -2,13 +2,21 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from emulation import emulated
+from support.cohorts import CPU, SEXES, of_sexes
+from support.golden import GOLDEN
 from support.golden_cnv import Case, Row, from_zero, load, names, one_based
 
 from multigpu import UsageError
 from multigpu.cli import cli
+from multigpu.workloads.cnv import work
+from multigpu.workloads.cnv.backends import CpuBackend, Fetch, Staging
+from multigpu.workloads.cnv.job import CnvJob
+from multigpu.workloads.cnv.options import CnvOptions
 
 ERRORS = {  # where R stops, in our words
     "norm_min_mean": "'min' is not one of",
@@ -21,26 +29,12 @@ OTHERWISE = {  # where R's answer depends on how it was called, or on its mistak
     "single_matrix_error": "R refuses a matrix and takes the same numbers as a vector",
 }
 RANDOM = ["dnacopy", "dnacopy_reference"]  # R permutes at random: compared by `close`
-NAMES = [
-    "allzero_const_rows", "allzero_const_rows_norm1", "chr_order", "chr_order_sorted_input",
-    "classes5", "classes_reordered", "cyc1", "cyc50", "default", "exome_default",
-    "gapped_regions_start0", "haplo_default", "haplo_norm2_posterior", "large_counts",
-    "large_counts_norm0", "matrix_input", "matrix_rows1", "matrix_rows2", "matrix_rows5",
-    "matrix_rows6", "median_call",
-    "minread100", "no_cnvs", "nonint_counts", "nonint_norm0", "norm0", "norm2", "norm_mean_mean",
-    "norm_mean_median", "norm_mean_mode", "norm_mean_quant", "norm_median_mean",
-    "norm_median_median", "norm_median_mode", "norm_median_quant", "norm_mode_mean",
-    "norm_mode_median", "norm_mode_mode", "norm_mode_quant", "norm_poisson_mean",
-    "norm_poisson_median", "norm_poisson_mode", "norm_poisson_quant", "norm_quant_mean",
-    "norm_quant_median", "norm_quant_mode", "norm_quant_quant", "norm_zero_median_mean_ok",
-    "overlapping_regions", "prior0", "reference_matrix_vector", "reference_multi",
-    "reference_multi_posterior", "reference_n1", "reference_norm0", "reference_norm2",
-    "reference_vector_vector", "seg_alpha_integer", "seg_nomerge", "segparams",
-    "single_equal_chr", "single_granges", "single_region_chr_segmedian", "single_vector",
-    "thesis", "tiny_chr", "two_samples",
-]  # fmt: skip
+NAMES = [name for name in names(GOLDEN) if name not in {*ERRORS, *OTHERWISE, *RANDOM}] or ["absent"]
 ROBUST = ["default", "exome_default", "thesis"]
 FRACTIONAL = ["reference_multi", "reference_n1", "single_granges"]
+EMULATED = [
+    "norm2", "reference_multi_posterior", "reference_norm2", "single_granges", "two_samples",
+]  # fmt: skip
 TYPICAL = ["chr_order", "classes5", "reference_multi"]
 
 MATRICES = {
@@ -108,8 +102,64 @@ def check_matrices(folder: Path, case: Case) -> None:
             assert (store["copy_number"].values == expected["cn_index"]).all()
 
 
-def test_golden__has_no_case_that_is_not_run_here(golden: Path) -> None:
-    assert sorted([*NAMES, *ERRORS, *OTHERWISE, *RANDOM]) == names(golden)
+# ---- the CUDA kernels on an emulated GPU --------------------------------------------------------
+
+
+class EmulatedBackend(CpuBackend):
+    """The three CUDA kernels on one emulated GPU."""
+
+    def __init__(self) -> None:
+        gpu, self.normalization = emulated.load("normalization")
+        _, self.cnmops = emulated.load("cnmops", gpu)
+        _, self.segmentation = emulated.load("segmentation", gpu)
+        self.kernel_arguments = self.normalization_arguments = {}
+        self._staging = Staging(lambda size: np.full(size, 255, np.uint8))
+
+    def put(self, array: Any) -> Any:
+        return self.normalization.cupy.asarray(array)
+
+    def get(self, array: Any) -> Any:
+        return array.get() if hasattr(array, "get") else array
+
+    def fetch(self, array: Any) -> Fetch:
+        return self._staging.fetch(array)
+
+    def close(self) -> None:
+        self._staging.close()
+
+
+@pytest.fixture
+def on_emulated_gpu(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Return a function after which runs use an emulated GPU."""
+    if emulated.why_not():
+        pytest.skip(emulated.why_not())
+    device = EmulatedBackend()
+    return lambda: monkeypatch.setattr(work, "open_backend", lambda place, threads: device)
+
+
+@pytest.mark.parametrize("chunk", ["67108864", "3000"], ids=["whole", "pieces"])
+@pytest.mark.parametrize("name", EMULATED)
+def test_golden__on_an_emulated_gpu(
+    name: str, chunk: str, run: Run, golden: Path, on_emulated_gpu: Callable[[], None]
+) -> None:
+    """Arrays stay on the device."""
+    on_emulated_gpu()
+    folder = run(name, "--gpus", "none", "--max-chunk-bytes", chunk)
+    check_tables(folder, load(golden, name))
+    check_matrices(folder, load(golden, name))
+
+
+def test_sex_chromosomes__on_an_emulated_gpu(on_emulated_gpu: Callable[[], None]) -> None:
+    def normalized() -> Any:
+        job = CnvJob(of_sexes(), CnvOptions(), CPU, sexes=SEXES)
+        return job.result(keep=("normalized",)).matrices["normalized"]
+
+    here = normalized()
+    on_emulated_gpu()
+    np.testing.assert_allclose(normalized(), here, rtol=1e-12)
+
+
+# ---- all cases ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -191,15 +241,9 @@ def test_golden__two_workers_with_tiny_chunks_write_the_same_bytes(name: str, ru
     assert contents(one) == contents(two)
 
 
-def test_golden__a_running_scheduler_gives_the_same(run: Run, golden: Path) -> None:
-    from distributed import LocalCluster
-
-    with LocalCluster(
-        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0",
-        memory_limit=0,
-    ) as cluster:  # fmt: skip
-        options = ("--gpus", "none", "--max-chunk-bytes", "3000")
-        folder = run("classes5", *options, "--scheduler", cluster.scheduler_address)
+def test_golden__a_running_scheduler_gives_the_same(run: Run, golden: Path, scheduler: str) -> None:
+    options = ("--gpus", "none", "--max-chunk-bytes", "3000")
+    folder = run("classes5", *options, "--scheduler", scheduler)
     check_tables(folder, load(golden, "classes5"))
     check_matrices(folder, load(golden, "classes5"))
 

@@ -2,33 +2,21 @@
 
 import gzip
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.program import remarks
+from support.golden import cases as cases_of
+from support.program import program
 
 from multigpu.cli import cli
 
-ROOT = Path(__file__).resolve().parents[2]
-
-FIRST = [
-    "default_like", "edges", "format_crlf", "format_fasta_samples", "format_gzip",
-    "format_no_final_newline", "format_wrapped", "format_wrapped_crlf", "low_complexity",
-    "many_signatures", "n_30", "n_60", "n_90", "n_97", "no_n", "quality_at_sign", "short_reads",
-    "short_signatures",
-]  # fmt: skip
-ALL = ["edges", "low_complexity", "n_30", "no_n", "short_reads", "short_signatures"]
-
-CASES = [(name, "first") for name in FIRST] + [(name, "all") for name in ALL]
+OPTIONS = {"first": (), "all": ("--strand", "both", "--hits", "all")}
+EXPECTED = {"first": "expected.tsv", "all": "expected_all.tsv"}
+CASES = [(name, hits) for hits, file in EXPECTED.items() for name in cases_of(f"scan/*/{file}")]
 SMALL = [(name, hits) for name, hits in CASES if name.startswith(("format", "quality"))]
 SMALL += [("edges", "first"), ("edges", "all"), ("low_complexity", "first")]
 TYPICAL = [("default_like", "first"), ("edges", "all"), ("format_gzip", "first")]
-
-OPTIONS = {"first": (), "all": ("--strand", "both", "--hits", "all")}
-EXPECTED = {"first": "expected.tsv", "all": "expected_all.tsv"}
 PIECES = 45  # chunks that a file is cut into
 
 DEVICES = [
@@ -93,50 +81,29 @@ def expected(golden: Path) -> Callable[[Case], bytes]:
     return read
 
 
-def test_golden__has_no_case_that_is_not_run_here(golden: Path) -> None:
-    for hits, names in (("first", FIRST), ("all", ALL)):
-        found = sorted(path.parent.name for path in golden.glob(f"scan/*/{EXPECTED[hits]}"))
-        assert found == names
-
-
 @pytest.mark.parametrize("device", DEVICES)
-@cases(CASES)
-def test_scan__gives_the_expected_rows(
-    scan: Scan, expected: Callable[[Case], bytes], case: Case, device: tuple[str, ...]
-) -> None:
-    assert scan(case, *device) == expected(case)
-
-
-@pytest.mark.parametrize("device", DEVICES)
-@cases(CASES)
-def test_scan__gives_the_same_rows_from_many_chunks(
-    scan: Scan,
-    expected: Callable[[Case], bytes],
-    golden: Path,
-    tmp_path: Path,
-    case: Case,
-    device: tuple[str, ...],
-) -> None:
-    size, summary = piece_size(golden, case), tmp_path / "summary.json"
-    got = scan(case, *device, "--max-chunk-bytes", str(size), "--summary", str(summary))
+@pytest.mark.parametrize(
+    ("case", "size"),
+    [
+        *((case, size) for case in CASES for size in ("whole", "pieces")),
+        *((case, size) for case in SMALL for size in (37, 150)),  # smaller than a record
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, tuple) else str(value),
+)
+def test_scan__gives_the_expected_rows_however_it_is_cut(
+    scan: Scan, expected: Callable[[Case], bytes], golden: Path, tmp_path: Path, case: Case,
+    size: str | int, device: tuple[str, ...],
+) -> None:  # fmt: skip
+    if size == "whole":
+        assert scan(case, *device) == expected(case)
+        return
+    most, summary = piece_size(golden, case) if size == "pieces" else size, tmp_path / "summary"
+    got = scan(case, *device, "--max-chunk-bytes", str(most), "--summary", str(summary))
     assert got == expected(case)
     facts = json.loads(summary.read_text())
-    if facts["samples"][0]["compression"] == "none":
+    assert facts["chunks"]["bytes"] == most
+    if size == "pieces" and facts["samples"][0]["compression"] == "none":
         assert facts["chunks"]["run"] in (PIECES - 1, PIECES)
-    assert facts["chunks"]["bytes"] == size
-
-
-@pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("size", [37, 150])
-@cases(SMALL)
-def test_scan__gives_the_same_rows_from_chunks_smaller_than_a_record(
-    scan: Scan,
-    expected: Callable[[Case], bytes],
-    case: Case,
-    size: int,
-    device: tuple[str, ...],
-) -> None:
-    assert scan(case, *device, "--max-chunk-bytes", str(size)) == expected(case)
 
 
 @cases(CASES)
@@ -193,8 +160,8 @@ def test_program__writes_the_expected_rows_and_says_nothing(
     case: Case,
     device: tuple[str, ...],
 ) -> None:
-    run = program(arguments(case, *device))
-    assert (run.returncode, run.stdout, remarks(run.stderr)) == (0, b"", "")
+    run = program(*arguments(case, *device))
+    assert (run.status, run.out, run.err) == (0, "", "")
     assert (tmp_path / "hits.tsv").read_bytes() == expected(case)
     assert [path.name for path in tmp_path.iterdir()] == ["hits.tsv"]
 
@@ -203,15 +170,5 @@ def test_program__writes_to_standard_output_nothing_but_the_rows(
     arguments: Callable[..., list[str]], expected: Callable[[Case], bytes]
 ) -> None:
     case = ("low_complexity", "all")
-    run = program([*arguments(case, "--gpus", "none"), "-o", "-"])
-    assert (run.returncode, run.stdout, remarks(run.stderr)) == (0, expected(case), "")
-
-
-def program(arguments: list[str]) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
-        [sys.executable, "-m", "multigpu", *arguments],
-        cwd=ROOT,
-        capture_output=True,
-        timeout=120,
-        check=False,
-    )
+    run = program(*arguments(case, "--gpus", "none"), "-o", "-")
+    assert (run.status, run.out.encode(), run.err) == (0, expected(case), "")

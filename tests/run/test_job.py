@@ -5,7 +5,7 @@ import gzip
 import math
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
@@ -17,6 +17,7 @@ import multigpu
 from multigpu.cluster.devices import memory
 from multigpu.cluster.devices.gpus import Device, Survey
 from multigpu.cluster.engine.events import Event
+from multigpu.cluster.errors import spelled
 from multigpu.errors import Failure, InputError, TooLittleMemory, Unreadable, UsageError
 from multigpu.formats.sequences import fastq
 from multigpu.formats.storage import sources
@@ -30,18 +31,33 @@ from multigpu.workloads.scan.options import SCAN_LANES, SCAN_RATE, scan_lanes
 READS = "".join(f"@read{n}\nACGTACGTTTGA\n+\nIIIIIIIIIIII\n" for n in range(200))
 
 
+Scan = Callable[..., Any]
+
+
+def scan_of(folder: Path, name: str, content: bytes) -> Scan:
+    """Return a function that begins a scan of a file, or resumes it."""
+    (folder / name).write_bytes(content)
+    (folder / "signatures.fa").write_text(">s\nGTTTGA\n")
+    usual = {"gpus": "none", "max_chunk_bytes": 500, "journal": folder / "journal", "resume": True}
+    return lambda **run: multigpu.scan(folder / name, folder / "signatures.fa", **usual, **run)
+
+
 @pytest.fixture
-def scan(tmp_path: Path) -> Any:
-    (tmp_path / "reads.fq").write_text(READS)
-    (tmp_path / "signatures.fa").write_text(">s\nGTTTGA\n")
+def scan(tmp_path: Path) -> Scan:
+    return scan_of(tmp_path, "reads.fq", READS.encode())
 
-    def make() -> Any:
-        return multigpu.scan(
-            tmp_path / "reads.fq", tmp_path / "signatures.fa", gpus="none", max_chunk_bytes=500,
-            journal=tmp_path / "journal", resume=True,
-        )  # fmt: skip
 
-    return make
+@pytest.fixture
+def compressed(tmp_path: Path) -> Scan:
+    """A scan of a file that is opened once, and looked at again when all is computed."""
+    return scan_of(tmp_path, "reads.fq.gz", gzip.compress(READS.encode()))
+
+
+def begin(scan: Scan, parts: int = 3, **run: Any) -> Generator[Any, None, None]:
+    """Begin a scan; return its rows after some parts."""
+    rows = iter(scan(**run))
+    assert len(list(islice(rows, parts))) == parts
+    return rows
 
 
 def failing(event: Event) -> None:
@@ -50,11 +66,9 @@ def failing(event: Event) -> None:
 
 
 def test_resume__that_fails_before_the_first_part_was_read_keeps_the_journal(
-    scan: Any, tmp_path: Path
+    scan: Scan, tmp_path: Path
 ) -> None:
-    rows = iter(scan())
-    assert len(list(islice(rows, 3))) == 3
-    rows.close()
+    begin(scan).close()
     before = (tmp_path / "journal").read_bytes()
     again = scan()
     again._job.listeners.append(failing)
@@ -65,24 +79,12 @@ def test_resume__that_fails_before_the_first_part_was_read_keeps_the_journal(
     assert not (tmp_path / "journal").exists()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("processes", [0, 2])
-def test_resume__gives_what_the_journal_has_before_it_computes(
-    tmp_path: Path, processes: int
-) -> None:
-    (tmp_path / "reads.fq").write_text(READS)
-    (tmp_path / "signatures.fa").write_text(">s\nGTTTGA\n")
-
-    def make() -> Any:
-        return multigpu.scan(
-            tmp_path / "reads.fq", tmp_path / "signatures.fa", gpus="none", max_chunk_bytes=500,
-            journal=tmp_path / "journal", resume=True, processes=processes, threads=2,
-        )  # fmt: skip
-
-    rows = iter(make())
-    assert len(list(islice(rows, 9))) == 9
-    rows.close()
+def test_resume__gives_what_the_journal_has_before_it_computes(scan: Scan, processes: int) -> None:
+    begin(scan, 9, workers=processes, threads=2).close()
     told: list[str] = []
-    again = make()
+    again = scan(workers=processes, threads=2)
     again._job.listeners.append(lambda event: told.append(event.name))
     assert again.to_table().num_rows == 200
     assert told.count("resumed") >= 9
@@ -90,7 +92,7 @@ def test_resume__gives_what_the_journal_has_before_it_computes(
     assert first > last_resumed
 
 
-def test_run__that_fails_before_it_began_leaves_no_journal(scan: Any, tmp_path: Path) -> None:
+def test_run__that_fails_before_it_began_leaves_no_journal(scan: Scan, tmp_path: Path) -> None:
     first = scan()
     first._job.listeners.append(failing)
     with pytest.raises(Failure, match="does not answer"):
@@ -99,10 +101,9 @@ def test_run__that_fails_before_it_began_leaves_no_journal(scan: Any, tmp_path: 
 
 
 def test_input__that_cannot_be_read_for_a_while_costs_no_journal(
-    scan: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    scan: Scan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows, real = iter(scan()), sources.fill
-    assert len(list(islice(rows, 3))) == 3
+    rows, real = begin(scan), sources.fill
     with monkeypatch.context() as patch:
         patch.setattr(fastq, "read_records", stale)
         with pytest.raises(Unreadable, match="cannot be read: stale file handle"):
@@ -116,26 +117,10 @@ def stale(*_: object, **__: object) -> int:
     raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
 
 
-@pytest.fixture
-def compressed(tmp_path: Path) -> Any:
-    """A scan of a file that is opened once, and looked at again when all is computed."""
-    (tmp_path / "reads.fq.gz").write_bytes(gzip.compress(READS.encode()))
-    (tmp_path / "signatures.fa").write_text(">s\nGTTTGA\n")
-
-    def make() -> Any:
-        return multigpu.scan(
-            tmp_path / "reads.fq.gz", tmp_path / "signatures.fa", gpus="none", max_chunk_bytes=500,
-            journal=tmp_path / "journal", resume=True,
-        )  # fmt: skip
-
-    return make
-
-
 def test_input__that_cannot_be_read_when_all_is_computed_costs_no_journal(
-    compressed: Any, tmp_path: Path
+    compressed: Scan, tmp_path: Path
 ) -> None:
-    rows = iter(compressed())
-    assert len(list(islice(rows, 3))) == 3
+    rows = begin(compressed)
     (tmp_path / "reads.fq.gz").rename(tmp_path / "away")
     with pytest.raises(Unreadable, match=r"reads\.fq\.gz: cannot be read: there is no such file$"):
         list(rows)
@@ -151,10 +136,9 @@ def rewritten(path: Path) -> None:
 
 @pytest.mark.parametrize("change", [rewritten, Path.mkdir], ids=["file", "folder"])
 def test_input__that_is_another_one_when_all_is_computed_ends_the_journal(
-    compressed: Any, tmp_path: Path, change: Callable[[Path], None]
+    compressed: Scan, tmp_path: Path, change: Callable[[Path], None]
 ) -> None:
-    rows = iter(compressed())
-    next(rows)
+    rows = begin(compressed)
     (tmp_path / "reads.fq.gz").unlink()
     change(tmp_path / "reads.fq.gz")
     with pytest.raises(InputError, match=r"reads\.fq\.gz: was changed while it was read$"):
@@ -164,10 +148,9 @@ def test_input__that_is_another_one_when_all_is_computed_ends_the_journal(
 
 @pytest.mark.parametrize("other", [None, b"of another run"])
 def test_journal__that_somebody_took_away_is_not_said_to_be_kept(
-    scan: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture, other: bytes | None
+    scan: Scan, tmp_path: Path, caplog: pytest.LogCaptureFixture, other: bytes | None
 ) -> None:
-    rows = iter(scan())
-    next(rows)
+    rows = begin(scan)
     (tmp_path / "journal").unlink()
     if other:
         (tmp_path / "journal").write_bytes(other)
@@ -177,15 +160,13 @@ def test_journal__that_somebody_took_away_is_not_said_to_be_kept(
 
 
 def test_journal__that_stays_is_said_to_be_kept(
-    scan: Any, caplog: pytest.LogCaptureFixture
+    scan: Scan, caplog: pytest.LogCaptureFixture
 ) -> None:
-    rows = iter(scan())
-    next(rows)
-    rows.close()
-    assert caplog.messages == [KEPT]
+    begin(scan).close()
+    assert caplog.messages == [spelled(KEPT)]
 
 
-def test_pipe__as_input_has_no_journal(scan: Any, tmp_path: Path) -> None:
+def test_pipe__as_input_has_no_journal(scan: Scan, tmp_path: Path) -> None:
     """What comes through it the next time may be something else, and nobody could tell."""
     reads = (tmp_path / "reads.fq").read_bytes()
     (tmp_path / "reads.fq").unlink()
@@ -249,13 +230,13 @@ def test_deployment__is_chosen_before_a_job(
 ) -> None:
     devices = tuple(Device(k, f"GPU-{k}", "", 9, 9, (9, 0), mig=False) for k in range(there))
     lanes = scan_lanes(int(seconds * SCAN_RATE))
-    where = deployment(RunOptions(processes=asked), devices, lanes)
+    where = deployment(RunOptions(workers=asked), devices, lanes)
     assert (where.gpus, where.processes) == ([f"GPU-{k}" for k in range(used)], processes)
     assert where.in_process == (not processes)
 
 
 def test_deployment__of_a_scheduler_starts_no_processes() -> None:
-    run = RunOptions(scheduler="tcp://127.0.0.1:9", processes=2)
+    run = RunOptions(scheduler="tcp://127.0.0.1:9", workers=2)
     where = deployment(run, (), scan_lanes(0))
     assert (where.remote, where.processes, where.in_process) == (True, 0, False)
 

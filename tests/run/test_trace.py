@@ -1,9 +1,7 @@
 """What a run tells while it runs: its log, its timeline, its progress."""
 
 import json
-import os
 import re
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -12,15 +10,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from support.program import Run
+from support.program import Run, program
 
 from multigpu.cluster.engine.events import Event, now
 from multigpu.cluster.errors import DiskFull, Failure, UsageError
 from multigpu.cluster.workers import history
 from multigpu.run.progress import Progress
 from multigpu.run.trace import Timeline, log_events, record_timeline
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def finished(chunk: int, worker: str, begin: float) -> Event:
@@ -209,18 +205,18 @@ def test_progress__in_a_file_is_a_line_at_once_then_now_and_then_and_at_the_end(
     assert capsys.readouterr().err.splitlines()[-1].startswith("scan  12 of 12 chunks")
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("workers", [(), ("--workers", "2")], ids=["threads", "processes"])
 def test_scan__writes_its_log_and_its_timeline(tmp_path: Path, workers: tuple[str, ...]) -> None:
     records = "".join(f"@r{n}\n{'ACGT' * 50}\n+\n{'I' * 200}\n" for n in range(400))
     (tmp_path / "samples.fq").write_text(records)
     (tmp_path / "signatures.fa").write_text(">s\nCGTACGTA\n")
-    command = [
-        sys.executable, "-m", "multigpu", "scan", "samples.fq", "-s", "signatures.fa", "-o", "hits",
-        "--gpus", "none", "--max-chunk-bytes", "20000", "--log-json", "log", "--trace", "trace",
-        *workers,
-    ]  # fmt: skip
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    subprocess.run(command, cwd=tmp_path, check=True, timeout=120, env=environment)
+    ended = program(
+        "scan", "samples.fq", "-s", "signatures.fa", "-o", "hits", "--gpus", "none",
+        "--max-chunk-bytes", "20000", "--log-json", "log", "--trace", "trace", *workers,
+        cwd=tmp_path,
+    )  # fmt: skip
+    assert ended.status == 0, ended.err
     events = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
     count = len([event for event in events if event["event"] == "finished"])
     assert events[0]["event"] == "planned"

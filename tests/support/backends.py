@@ -13,7 +13,11 @@ from typing import Any
 import pytest
 from emulation import emulated
 
-DEVICES = ["cpu", "emulated", pytest.param("cuda", marks=pytest.mark.gpu)]
+DEVICES = [
+    "cpu",
+    pytest.param("emulated", marks=pytest.mark.emulated),
+    pytest.param("cuda", marks=pytest.mark.gpu),
+]
 EMULATED: dict[str, Any] = {}
 SMALL = {"rotation": {"SHARE": 64, "PACK_BLOCKS": 3}}  # so that there are many blocks
 

@@ -11,25 +11,21 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from multigpu.cluster.errors import Failure, WorkerDied
+from multigpu.cluster.errors import WorkerDied
 from multigpu.cluster.workers.threads import Report
 from multigpu.cluster.workers.worker import Outcome
+from support.toy import Toy
 
 Seconds = Callable[[int, int], float]  # of a chunk, by its number and its attempt
 
 
-class Numbers:
-    """A workload without work."""
+class Numbers(Toy):
+    """A workload of which nothing is run."""
 
-    key = "numbers"
+    def __init__(self) -> None:
+        super().__init__("numbers")
 
-    def open(self, place: Any) -> Any:
-        raise NotImplementedError("nothing runs")
-
-    def name(self, span: int) -> str:
-        return f"number {span}"
-
-    def correct(self, span: int | None, part: int) -> None:
+    def correct(self, span: int | None, part: object) -> None:
         """Return None: every span is cut where it should be."""
 
 
@@ -72,9 +68,6 @@ class FakeWorkers:
         """Make something happen at a time."""
         heapq.heappush(self._later, (when, next(self._order), happen))
 
-    def want(self, chunks: float) -> None:
-        """Do nothing: they come when a test has them come."""
-
     def join(self, name: str) -> None:
         self._running[name] = None
         self._assign()
@@ -85,19 +78,12 @@ class FakeWorkers:
             task.ended = True
             task.report(None, WorkerDied(name))
 
-    def admit(self, workload: Any) -> None:
-        """Do nothing: nothing runs that needs to know it."""
+    def _nothing(self, _: object) -> None:
+        """Do nothing: workers come when a test has them come, and nothing runs."""
 
-    def dismiss(self, key: str) -> None:
-        """Do nothing: nothing is kept."""
+    want = admit = dismiss = _nothing
 
-    def submit(
-        self,
-        report: Report,
-        function: Callable[..., Any],
-        *arguments: Any,
-        avoid: Any = None,
-    ) -> FakeTask:
+    def submit(self, report: Report, function: Any, *arguments: Any, avoid: Any = None) -> FakeTask:
         chunk = arguments[2]
         task = FakeTask(report, chunk, self._attempts[chunk], avoid)
         self._attempts[chunk] += 1
@@ -128,14 +114,8 @@ class FakeWorkers:
     def idle(self) -> int:
         return sum(task is None for task in self._running.values())
 
-    def everywhere(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
-        raise NotImplementedError("nothing runs")
-
     def present(self) -> set[str]:
         return set(self._running)
-
-    def retire(self, name: str) -> None:
-        raise Failure("nothing fails")
 
     def inbox(self) -> "FakeWorkers":
         return self

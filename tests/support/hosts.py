@@ -13,23 +13,9 @@ from typing import Any
 
 import pytest
 
-from support.program import remarks
+from support.program import ROOT, Ended, remarks
 
-ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 60.0  # seconds for anything to happen
-
-
-@dataclass
-class Ended:
-    """Exit status and output of a command. warnings: what it printed before its error, if any."""
-
-    status: int
-    out: str
-    lines: list[str]
-
-    @property
-    def problem(self) -> str:
-        return self.lines[-1].removeprefix("multigpu: error: ") if self.lines else ""
 
 
 @dataclass
@@ -37,12 +23,14 @@ class Host:
     """A machine: this one, or a network namespace of it.
 
     settings  Dask's, by the names of its environment variables
+    started   processes, in order
     """
 
     folder: Path
     address: str = "127.0.0.1"
     namespace: str = ""
     settings: dict[str, str] = field(default_factory=dict)
+    started: list["subprocess.Popen[str]"] = field(default_factory=list)
 
     def start(
         self, *command: str, log: str | None = None, **settings: str
@@ -53,10 +41,12 @@ class Host:
             **os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200", **self.settings, **settings,
         }  # fmt: skip
         with (self.folder / (log or os.devnull)).open("a") as file:
-            return subprocess.Popen(
+            process = subprocess.Popen(
                 [*inside, sys.executable, "-m", *command], cwd=ROOT, text=True, env=environment,
                 stdout=file if log else subprocess.PIPE, stderr=file if log else subprocess.PIPE,
             )  # fmt: skip
+        self.started.append(process)
+        return process
 
     def run(self, *command: str, timeout: float = PATIENCE) -> Ended:
         return end(self.start(*command), timeout)
@@ -90,7 +80,7 @@ class Host:
 def end(process: subprocess.Popen[str], timeout: float = PATIENCE) -> Ended:
     """Wait for a command to end; return how it ended."""
     out, err = process.communicate(timeout=timeout)
-    return Ended(process.returncode, out, remarks(err).splitlines())
+    return Ended(process.returncode, out, remarks(err), err)
 
 
 @contextmanager

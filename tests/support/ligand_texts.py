@@ -1,6 +1,13 @@
-"""A small ligand in each format."""
+"""A small ligand in each format, and helpers for texts of ligands."""
 
+import re
+from collections.abc import Sequence
 from decimal import Decimal
+
+from rdkit import Chem
+
+from multigpu.formats.molecules.poses import SAME, render
+from multigpu.formats.molecules.registry import parse
 
 ETHANOL = b"""ethanol
   test              3D
@@ -17,6 +24,20 @@ M  END
 > <vendor>
 A-17
 
+$$$$
+"""
+ACID = """acid
+  test
+
+  4  3  0  0  0  0  0  0  0  0999 V2000
+    0.0000    0.0000    0.0000 C   0  0
+    1.2000    0.0000    0.0000 O   0  0
+   -0.6000    1.1000    0.0000 O   0  5
+   -0.8000   -1.2000    0.0000 C   0  0
+  1  2  2  0
+  1  3  1  0
+  1  4  3  0
+M  END
 $$$$
 """
 V3000 = b"""big
@@ -87,3 +108,53 @@ def is_clear(number: float, width: int, decimals: int) -> bool:
     """Whether a number fits its columns, and is not near the middle between two last digits."""
     digits = abs(Decimal(number)).scaleb(decimals) % 1
     return len(f"{number:.{decimals}f}") <= width and abs(digits - Decimal("0.5")) > Decimal("2e-6")
+
+
+def mol2(
+    types: str,
+    bonds: str,
+    charges: Sequence[float | str] = (),
+    more: str = "",
+    places: Sequence[Sequence[float]] = (),
+) -> bytes:
+    """Bonds as in `1-2:ar`, single ones without an order; atoms in a row, uncharged, if not said.
+
+    more: sections between atoms and bonds
+    """
+    kinds = types.split()
+    said = charges or ["0"] * len(kinds)
+    where = places or [(1.5 * i, 0, 0) for i in range(len(kinds))]
+    atoms = [
+        f"{i} A{i} {x} {y} {z} {kind} 1 LIG {charge}\n"
+        for i, (kind, charge, (x, y, z)) in enumerate(zip(kinds, said, where, strict=True), 1)
+    ]
+    rows = [re.sub("[-:]", " ", bond if ":" in bond else f"{bond}:1") for bond in bonds.split()]
+    joined = "".join(f"{i} {row}\n" for i, row in enumerate(rows, 1))
+    head = f"@<TRIPOS>MOLECULE\nx\n{len(atoms)} {len(rows)}\nSMALL\nUSER_CHARGES\n\n"
+    return f"{head}@<TRIPOS>ATOM\n{''.join(atoms)}{more}@<TRIPOS>BOND\n{joined}".encode()
+
+
+def posed(text: bytes, layout: str, fmt: str = SAME) -> str:
+    """A record as a pose where it lies."""
+    molecule = parse(text, layout)
+    return render(molecule, "x", fmt, molecule.positions, {}).decode()
+
+
+def plain(smiles: str) -> str:
+    """Return RDKit's SMILES of the first resonance structure, without stereo."""
+    flat = Chem.MolFromSmiles(Chem.MolToSmiles(Chem.MolFromSmiles(smiles), isomericSmiles=False))
+    structures = [flat, *Chem.ResonanceMolSupplier(flat)]
+    return min(Chem.MolToSmiles(each, isomericSmiles=False) for each in structures if each)
+
+
+def charges_in(sdf: str, sanitize: bool = False) -> dict[int, int]:
+    """Charges of atoms, from 1. sanitize: as RDKit understands them."""
+    molecule = Chem.MolFromMolBlock(sdf, sanitize, False)
+    assert molecule is not None, "RDKit makes no sense of it"
+    charges = {atom.GetIdx() + 1: atom.GetFormalCharge() for atom in molecule.GetAtoms()}
+    return {atom: charge for atom, charge in charges.items() if charge}
+
+
+def ends_in(pdb: str) -> list[str]:
+    """Elements and charges, the last columns of atoms."""
+    return [line[76:] for line in pdb.splitlines() if line.startswith("HETATM")]

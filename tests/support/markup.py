@@ -1,7 +1,9 @@
-"""Names that could become markup, and pages as a browser reads them."""
+"""Names that could become markup, and reports as a browser reads them."""
 
+import json
 import re
 from html.parser import HTMLParser
+from typing import Any
 
 NAMES = (
     "<script>alert(1)</script>",
@@ -15,7 +17,7 @@ NAMES = (
     "$\\frac$",
 )
 CONTROLS = "\x1b[2J\x07\x9b\u202e"  # what moves a cursor, rings, or turns a line round
-LARGE = 1 << 20  # characters: a script that is plotly
+ESCAPED = r"\x1b[2J\x07\x9b\u202e"
 
 
 class Page(HTMLParser):
@@ -47,15 +49,22 @@ class Page(HTMLParser):
         else:
             self.text += data
 
+    @property
+    def figures(self) -> list[dict[str, Any]]:
+        """The figures of a report, in their order."""
+        return [*json.loads(self.scripts[1]).values()]
 
-def read(page: str, scripts: int) -> Page:
-    """Read a page; require that nothing in it runs but our own scripts."""
-    found = Page(page)
-    assert len(found.scripts) == scripts
+
+def read(page: bytes) -> Page:
+    """Read a report; require that it is whole, asks for nothing, and runs our own scripts alone."""
+    found = Page(page.decode())
+    plotly, figures, script = found.scripts
+    assert plotly.lstrip("/* \n").startswith("plotly.js")
+    assert script.lstrip().startswith('"use strict"')
     assert "img" not in found.tags
+    assert {name for name, _ in found.attributes}.isdisjoint({"src", "onerror", "onmouseover"})
     assert not [name for name, _ in found.attributes if name.startswith("on")]
     assert not [value for _, value in found.attributes if "alert" in value]
-    for script in found.scripts:
-        if len(script) < LARGE:
-            assert not re.search(r"</|<!--|<script|<img", script, re.IGNORECASE)
+    assert not re.search(r"</|<!--|<script|<img", figures + script, re.IGNORECASE)
+    assert not set(found.text + figures).intersection(CONTROLS[0] + CONTROLS[4:])
     return found

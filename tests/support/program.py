@@ -1,15 +1,16 @@
 """Runs of the program: its real `main` in this process, or a process of its own."""
 
+import os
 import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import pytest
 
@@ -40,12 +41,15 @@ class Ended:
     all_err: str = ""
 
     @property
+    def lines(self) -> list[str]:
+        return self.err.splitlines()
+
+    @property
     def problem(self) -> str:
         """The only line on standard error, without its prefix."""
-        lines = self.err.splitlines()
-        assert len(lines) == 1, self.err
-        assert lines[0].startswith("multigpu: error: ")
-        return lines[0].removeprefix("multigpu: error: ")
+        (line,) = self.lines
+        assert line.startswith("multigpu: error: ")
+        return line.removeprefix("multigpu: error: ")
 
 
 def remarks(err: str | bytes) -> str:
@@ -79,20 +83,37 @@ def main_in_process(capfd: pytest.CaptureFixture[str]) -> Iterator[Run]:
     signal.signal(signal.SIGINT, handler)
 
 
-def program(
+def program(*arguments: str, **more: Any) -> Ended:
+    """Run the program as a process; `more` as for `run_python`."""
+    return run_python("-m", "multigpu", *arguments, **more)
+
+
+def run_python(
     *arguments: str,
+    script: str = "",
     stdin: bytes = b"",
     stdout: int | BinaryIO = subprocess.PIPE,
-    timeout: float = 60,
+    timeout: float = 120,
+    cwd: Path = ROOT,
+    env: Mapping[str, str] | None = None,
+    **more: Any,
 ) -> Ended:
+    """Run Python to its end.
+
+    script  of a shell, in which "$@" is the command
+    env     what the environment has beside what is there
+    more    as for `subprocess.run`
+    """
+    shell = ["sh", "-c", script, "sh"] if script else []
     run = subprocess.run(
-        [sys.executable, "-m", "multigpu", *arguments],
-        cwd=ROOT,
-        input=stdin,
-        stdout=stdout,
-        stderr=subprocess.PIPE,
-        timeout=timeout,
-        check=False,
-    )
+        [*shell, sys.executable, *arguments], cwd=cwd, input=stdin, stdout=stdout,
+        stderr=subprocess.PIPE, timeout=timeout, check=False,
+        env={**os.environ, "PYTHONPATH": python_path(), **(env or {})}, **more,
+    )  # fmt: skip
     out, err = (run.stdout or b"").decode(), run.stderr.decode()
     return Ended(run.returncode, out, remarks(err), err)
+
+
+def python_path() -> str:
+    """Return the PYTHONPATH of this environment with this tree before it."""
+    return os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))

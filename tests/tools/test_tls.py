@@ -8,8 +8,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from support.hosts import ROOT, Host, end
-from support.program import Run
+from support.hosts import Host, end
+from support.program import ROOT, Run
 
 pytestmark = pytest.mark.process
 

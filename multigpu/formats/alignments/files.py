@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.errors import NAMED, InputError, several
+from multigpu.errors import NAMED, InputError, option, several
 from multigpu.formats.alignments import bam, bam_index, cram
 from multigpu.formats.alignments.bam import Stretch
 from multigpu.formats.alignments.regions import Regions
@@ -91,7 +91,7 @@ def sample_of(file: Alignments) -> str:
     problem = f"its read groups name {several(found)}, not one sample"
     if not found:
         problem = "it has no read group that names a sample (SM)"
-    raise InputError(file.path, f"{problem}: give --sample-names NAME,…")
+    raise InputError(file.path, f"{problem}: give {option('sample_names')} NAME,…")
 
 
 def _index_of(path: str, kind: str) -> str | None:
@@ -136,7 +136,8 @@ def check_references(files: Sequence[Alignments], rename: bool) -> None:
                 keys, others = (
                     [_key(each, True) for each in one.references] for one in (first, file)
                 )
-                same = " (the names differ only by `chr`: --rename auto takes them as the same)"
+                same = f"{option('rename')} auto takes them as the same"
+                same = f" (the names differ only by `chr`: {same})"
                 raise InputError(file.path, f"{here} and {there}{same if keys == others else ''}")
 
 
@@ -175,7 +176,7 @@ def numbers_of(
             raise InputError(source, _explain(missing, file, source, regions))
         if name not in exact and not rename:
             theirs = file.references[number][0]
-            same = "--rename auto takes them as the same"
+            same = f"{option('rename')} auto takes them as the same"
             raise InputError(source, f"{name} is called {theirs} in {file.path}: {same}")
         if number in found:
             problem = f"{name} and {found[number]} are one reference of {file.path}"
@@ -256,11 +257,13 @@ def _no_index(file: Alignments, error: Exception) -> InputError:
             for _ in reads(file, bam.WHOLE, ordered=True):
                 pass
         except bam.Unsorted:
-            advice = "run `samtools sort` on it first, or give --no-index"
+            advice = f"run `samtools sort` on it first, or give {option('index', on=False)}"
             return InputError(file.path, f"no index can be made: {advice} (it is not sorted)")
         except InputError as found:
             return found
-    return InputError(file.path, f"no index can be made: --no-index does without ({said})")
+    return InputError(
+        file.path, f"no index can be made: {option('index', on=False)} does without ({said})"
+    )
 
 
 def _reason(error: Exception) -> str:
@@ -312,7 +315,8 @@ def cut(
 
 def index_error(file: Alignments) -> InputError:
     """Return the error of an index that does not tell what its file has."""
-    cure = f"`samtools index {shlex.quote(file.path)}` makes it again, --no-index does without"
+    cure = f"`samtools index {shlex.quote(file.path)}` makes it again"
+    cure += f", {option('index', on=False)} does without"
     return InputError(f"{file.index}", f"is damaged, or not the index of {file.path}: {cure}")
 
 

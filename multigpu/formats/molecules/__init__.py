@@ -11,9 +11,8 @@ Each of `sdf`, `mol2`, `pdb`, `pdbqt` and `xyz` has all of this for one format a
 `LigandFormat`; `registry` lists them. No other module asks what a format is called.
 
     ligands         files to records, cut as fast as they are read
-    molecule        one molecule as an object; what else is said of one
     columns         many ligands as arrays; compiled functions (kernels/compiled/text) fill them
-    ligand_format   what a format is; `registry`: all of them
+    molecule        one molecule as an object; what a format is; `registry`: all of them
     fields, elements   what the formats share: lines, words and numbers, symbols
     sybyl, pdbqt_bonds   bonds of MOL2 and PDBQT, which say less than others
     bonds           bonds and charges by places and valences

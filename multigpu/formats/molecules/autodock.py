@@ -18,6 +18,7 @@ SYBYL's. PDB and XYZ say nothing of bond orders, so they have neither.
 """
 
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,15 @@ from multigpu.kernels.rotation.types import MOST_WEIGHT
 POLAR = {"N", "O", "S"}  # whose hydrogens make hydrogen bonds
 SYBYL_SHARING = {"N.am", "N.pl3", "N.4"}  # nitrogens that accept no hydrogen bond
 SYBYL_OXIDIZED = {"S.o", "S.O", "S.o2", "S.O2"}
+# The same rules for RDKit: of the patterns that fit an atom the last gives its type.
+PATTERNS = {
+    "c": "A",
+    "[#1]~[#7,#8,#16]": "HD",
+    "[#7]": "NA",
+    "[#7;+,+2,$([a;X3,X4]),$([X3,X4]~[!#15;!#16;a,$(*=*),$(*#*)])]": "N",
+    "[#8]": "OA",
+    "[S;X2]": "SA",
+}
 NO_CHARGES = b"NO_CHARGES"
 MOST_RINGS = 1_000
 NO_MAP = "no map of atom type"
@@ -132,7 +142,11 @@ def types_by_rdkit(molecule: Molecule) -> AtomTypes:
     from rdkit.Chem.rdPartialCharges import ComputeGasteigerCharges
 
     graph = _rdkit_molecule(molecule)
-    types = [_type_by_rdkit(atom) for atom in graph.GetAtoms()]
+    types = [str(atom.GetSymbol()) for atom in graph.GetAtoms()]
+    most = len(types) + graph.GetNumBonds()
+    for pattern, kind in _patterns():
+        for match in graph.GetSubstructMatches(pattern, False, maxMatches=most):
+            types[match[0]] = kind
     ComputeGasteigerCharges(graph)
     charges = np.array(
         [
@@ -166,32 +180,11 @@ def _rdkit_molecule(molecule: Molecule) -> Any:
     return graph
 
 
-def _type_by_rdkit(atom: Any) -> str:
-    element = str(atom.GetSymbol())
-    if element == "C":
-        return "A" if atom.GetIsAromatic() else "C"
-    if element == "H":
-        return "HD" if any(n.GetSymbol() in POLAR for n in atom.GetNeighbors()) else "H"
-    if element == "N":
-        return "N" if _shares_lone_pair(atom) else "NA"
-    if element == "S":
-        return "SA" if atom.GetTotalDegree() == 2 and not atom.GetIsAromatic() else "S"
-    return "OA" if element == "O" else element
+@lru_cache
+def _patterns() -> list[tuple[Any, str]]:
+    from rdkit.Chem import MolFromSmarts
 
-
-def _shares_lone_pair(nitrogen: Any) -> bool:
-    """Whether the lone pair of a nitrogen is gone or taken by its neighbours."""
-    if nitrogen.GetFormalCharge() > 0:
-        return True
-    if nitrogen.GetTotalDegree() < 3:
-        return False
-    return nitrogen.GetIsAromatic() or any(map(_is_unsaturated, nitrogen.GetNeighbors()))
-
-
-def _is_unsaturated(atom: Any) -> bool:
-    if atom.GetSymbol() in ("S", "P"):
-        return False
-    return atom.GetIsAromatic() or any(bond.GetBondTypeAsDouble() > 1 for bond in atom.GetBonds())
+    return [(MolFromSmarts(pattern), kind) for pattern, kind in PATTERNS.items()]
 
 
 # ---- by SYBYL's types -------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from multigpu.formats.molecules.elements import HEAVY_HYDROGEN, is_element
-from multigpu.formats.molecules.molecule import Bond, Molecule, MoleculeError
+from multigpu.formats.molecules.molecule import Bond, BondGraph, Molecule, MoleculeError
 from multigpu.kernels.compiled.fragments import HYDROGEN_RADIUS, fragments, near_pairs
 
 # Covalent radii, Å: Cordero and others 2008 (doi:10.1039/b801115j). Where a file has no bonds, two
@@ -62,11 +62,17 @@ def fragments_of(molecule: Molecule) -> list[list[int]]:
     return [sorted([*largest, *pseudo]), *others]
 
 
-def charges_by_valence(molecule: Molecule, bonds: Sequence[Bond]) -> dict[int, int]:
-    """Return formal charges of a file that has none.
+def stated_graph(molecule: Molecule) -> BondGraph:
+    """Return the bonds and charges that the file says."""
+    return BondGraph(bonds_of(molecule), {atom: e for atom, e in molecule.formal.items() if e})
+
+
+def graph_by_valence(molecule: Molecule) -> BondGraph:
+    """Return the bonds, and charges that follow from them but where the file says its own.
 
     Nitrogen of valence 4 has a plus, and oxygens with one bond on it have a minus.
     """
+    bonds = bonds_of(molecule)
     partners = neighbours_of(len(molecule.elements), bonds)
     valences = [0] * len(partners)
     for a, b, order in bonds:
@@ -76,7 +82,9 @@ def charges_by_valence(molecule: Molecule, bonds: Sequence[Bond]) -> dict[int, i
     nitrogens = [i for i, element in enumerate(elements) if element == "N"]
     plus = [i for i in nitrogens if valences[i] == FULL_NITROGEN]
     minus = [i for n in plus for i in partners[n] if elements[i] == "O" and valences[i] == 1]
-    return dict.fromkeys(plus, 1) | dict.fromkeys(minus, -1)
+    return BondGraph(
+        bonds, {**dict.fromkeys(plus, 1), **dict.fromkeys(minus, -1), **molecule.formal}
+    )
 
 
 def check_size(molecule: Molecule, most: int) -> None:

@@ -7,7 +7,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.formats.molecules.molecule import Positions
 from multigpu.formats.tables.texts import Texts
 from multigpu.kernels.compiled.text import poses as compiled
 from multigpu.kernels.compiled.text.words import CoordinatePlaces, TextArrays
@@ -23,13 +22,13 @@ class AtomColumns:
     sizes      int64[n]: atoms of each ligand
     """
 
-    positions: Positions
+    positions: NDArray[np.float64]
     types: NDArray[np.int32]
     charges: NDArray[np.float64]
     sizes: NDArray[np.int64]
 
     @classmethod
-    def untyped(cls, positions: Positions, sizes: NDArray[np.int64]) -> "AtomColumns":
+    def untyped(cls, positions: NDArray[np.float64], sizes: NDArray[np.int64]) -> "AtomColumns":
         """Return atoms that all score as one, for a pocket that is one grid."""
         types, charges = np.zeros(len(positions), np.int32), np.zeros(len(positions))
         return cls(positions=positions, types=types, charges=charges, sizes=sizes)
@@ -111,7 +110,7 @@ def write_poses(
     frames: Sequence[tuple[bytes, bytes]],
     bodies: Texts,
     sizes: NDArray[np.int64],
-    positions: Positions,
+    positions: NDArray[np.float64],
     places: CoordinatePlaces,
 ) -> Texts:
     """Return poses of regular records; an empty text where a pose must be written alone.

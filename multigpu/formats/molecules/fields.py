@@ -13,13 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import quoted
-from multigpu.formats.molecules.molecule import (
-    Bond,
-    Molecule,
-    MoleculeError,
-    PoseNotes,
-    Positions,
-)
+from multigpu.formats.molecules.molecule import Bond, Molecule, MoleculeError, PoseNotes, Positions
 
 MOST_SHOWN = 20  # digits
 TOKEN = re.compile(rb"\S+")

@@ -1,7 +1,7 @@
 """MOL2 of Tripos: borders, parser and writer; `sybyl` knows its bonds."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, takewhile
 
 import numpy as np
@@ -10,18 +10,21 @@ from multigpu.errors import quoted
 from multigpu.formats.molecules import fields
 from multigpu.formats.molecules.autodock import types_by_sybyl
 from multigpu.formats.molecules.elements import element_of
-from multigpu.formats.molecules.ligand_format import LigandFormat
 from multigpu.formats.molecules.molecule import (
     AMIDE,
     AROMATIC,
+    LigandFormat,
     Molecule,
     MoleculeError,
     PoseNotes,
     Positions,
 )
-from multigpu.formats.molecules.sybyl import ATTRIBUTES, SECTION, bond_graph, stated_charges
+from multigpu.formats.molecules.sybyl import bond_graph
 
+SECTION = b"@<TRIPOS>"
 MOLECULE = SECTION + b"MOLECULE"
+ATTRIBUTES = b"UNITY_ATOM_ATTR"
+NUMBER = re.compile(rb"[+-]?\d+")
 BOND_ORDERS = {b"1": 1, b"2": 2, b"3": 3, b"ar": AROMATIC, b"am": AMIDE}
 POSE_COMMENT = b"# multigpu "
 
@@ -47,7 +50,8 @@ def _begin_of_comments(text: bytes, at: int) -> int:
 
 def parse(lines: list[bytes]) -> Molecule:
     rows: list[int] = []
-    places, elements, types, charges, numbers = [], [], [], [], {}
+    places, elements, types, charges = [], [], [], []
+    numbers: dict[bytes, int] = {}
     for row, line in _section(lines, b"ATOM"):
         words = line.split()
         if len(words) < 6:
@@ -79,6 +83,7 @@ def parse(lines: list[bytes]) -> Molecule:
         types=types,
         charges=np.array(charges),
         bonds=bonds,
+        formal=_stated_charges(lines, numbers),
         # The head of ions says that they have no bonds.
         bonds_are_complete=bool(bonds) or (len(counts) > 1 and not counts[1].strip(b"0")),
     )
@@ -91,7 +96,7 @@ def keep_atoms(molecule: Molecule, kept: Sequence[int]) -> list[bytes]:
     atoms = [fields.TOKEN.sub(b"%d" % k, lines[row], count=1) for k, row in enumerate(rows, 1)]
     bonds = [line.split() for _, line in _section(lines, b"BOND")]
     bonds = [[*w[:1], number[w[1]], number[w[2]], *w[3:]] for w in bonds if w[1] in number]
-    charges = stated_charges(molecule) or {}
+    charges = molecule.formal
     stated = [(k, charges[atom]) for k, atom in enumerate(kept, 1) if atom in charges]
     head = [lines[row] for row in range(_head(lines).start - 1, _head(lines).stop)]
     head[2:3] = [b" %d %d\n" % (len(kept), len(bonds))]
@@ -99,9 +104,22 @@ def keep_atoms(molecule: Molecule, kept: Sequence[int]) -> list[bytes]:
         *(fields.end_with_newline(line) for line in head),
         *(SECTION + b"ATOM\n", *map(fields.end_with_newline, atoms)),
         *(SECTION + b"BOND\n", *(b" ".join(words) + b"\n" for words in bonds)),
-        *([ATTRIBUTES + b"\n"] * bool(stated)),
+        *([SECTION + ATTRIBUTES + b"\n"] * bool(stated)),
         *(b"%d 1\ncharge %d\n" % each for each in stated),
     ]
+
+
+def _stated_charges(lines: list[bytes], numbers: Mapping[bytes, int]) -> dict[int, int]:
+    """Return the formal charges of atoms in the section of attributes; numbers: from 1."""
+    found: dict[int, int] = {}
+    atom = 0
+    for _, line in _section(lines, ATTRIBUTES):
+        words = line.split()
+        if len(words) == 2 and words[0] == b"charge" and atom:
+            found[atom - 1] = int(words[1]) if NUMBER.fullmatch(words[1]) else 0
+        elif len(words) == 2 and words[0].isdigit():
+            atom = numbers.get(words[0], 0)
+    return found
 
 
 def _section(lines: list[bytes], section: bytes) -> Iterator[tuple[int, bytes]]:

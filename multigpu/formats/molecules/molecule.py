@@ -5,25 +5,27 @@ and whatever else stands in a record survive, because a pose is written by putti
 the lines of its atoms.
 """
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from multigpu.formats.molecules.columns import LigandColumns
+from multigpu.formats.tables.texts import Texts
 from multigpu.kernels.compiled.fragments import CROWDED, are_crowded
+from multigpu.kernels.compiled.text.words import CoordinatePlaces
 from multigpu.kernels.rotation.types import FARTHEST, MOST_WEIGHT
 
-if TYPE_CHECKING:
-    from multigpu.formats.molecules.ligand_format import LigandFormat
-
 AROMATIC, AMIDE = 4, 1  # bond orders
+FEWEST_FLAT = 4  # atoms of a drawing: three are always in a plane
 
-Positions = NDArray[np.float64]
+Positions = NDArray[np.float64]  # [atoms, 3], Å
 Bond = tuple[int, int, int]  # two atoms from 0, and the order; 4: aromatic
-FormalCharges = Mapping[int, int]  # of atoms from 0, e; those without are left out
 PoseNotes = Mapping[str, str]  # what the text of a pose says about it, by name
+FormalCharges = Mapping[int, int]  # of atoms from 0, e; those without are left out
 
 
 class MoleculeError(ValueError):
@@ -43,6 +45,7 @@ class Molecule:
     types      of MOL2 and PDBQT the file's own, SYBYL's and AutoDock's; else empty
     charges    float64[n], e, of MOL2 and PDBQT; else empty
     bonds      of SDF, MOL2 and the CONECT of PDB; else empty
+    formal     formal charges that the record states, e
     bonds_are_complete  whether atoms without bonds have none; else they get those to near atoms
     is_part    whether the file's record has other atoms, which are left out
     """
@@ -56,6 +59,7 @@ class Molecule:
     types: list[str] = field(default_factory=list)
     charges: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     bonds: Sequence[Bond] = ()
+    formal: FormalCharges = field(default_factory=dict)
     bonds_are_complete: bool = False
     is_part: bool = False
 
@@ -82,6 +86,68 @@ class AtomTypes:
 
     types: list[str]
     charges: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ColumnFormat:
+    """Functions that read and write many regular records at once, as they are compiled.
+
+    read       records, types of the pocket's maps → columns, without atoms for records that are
+               not regular
+    frame      name ("" for a record that says its own), notes → what goes before and after the
+               body of a pose; the three are what `LigandFormat.rewrite` writes
+    places     of the coordinates in a body
+    has_types  whether the columns have AutoDock's types and charges
+    """
+
+    read: Callable[[Texts, Sequence[str]], LigandColumns]
+    frame: Callable[[str, PoseNotes], tuple[bytes, bytes]]
+    places: CoordinatePlaces
+    has_types: bool
+
+
+PoseWriter = Callable[[Molecule, str, Positions, PoseNotes], bytes]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LigandFormat:
+    """One format of ligands: all that the program knows of it. `registry` has all of them.
+
+    name        "sdf": what a source calls its layout, and poses their format
+    suffixes    of its files, without those of compression; the first is that of poses
+    signature   what is in the content of a file whose name does not tell its format
+    find_ends   text that begins with a record → ends of records, see `fields`
+    parse       lines of a record → molecule. Raises MoleculeError that names the line, from 1
+    read_name   record → the name it gives its molecule, even where the rest of it is wrong
+    rewrite     molecule of this format, name for a record without one, positions, notes → record
+                of the pose, which keeps everything else
+    build       the same for a molecule of any other format; None: poses of others are not written
+    keep_atoms  molecule, some of its atoms → lines of its record with these atoms only
+    bond_graph  molecule → bonds with orders, and formal charges
+    atom_types  molecule → AutoDock's types and charges; None: the format says too little
+    columns     how regular records are read and written at once; None: one by one
+    has_models  whether poses in one file stand between lines of MODEL and ENDMDL
+    has_polar_hydrogens_only  whether molecules come without the hydrogens of their carbons
+    fewest_flat_atoms  record → from how many atoms with one z on it is a drawing
+    pseudo_types  atom types that stand for no atom, and are in no other format
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    signature: re.Pattern[bytes]
+    find_ends: Callable[[bytes, bool], list[int]]
+    parse: Callable[[list[bytes]], Molecule]
+    read_name: Callable[[bytes], str]
+    rewrite: PoseWriter
+    build: PoseWriter | None
+    keep_atoms: Callable[[Molecule, Sequence[int]], list[bytes]]
+    bond_graph: Callable[[Molecule], BondGraph]
+    atom_types: Callable[[Molecule], AtomTypes] | None = None
+    columns: ColumnFormat | None = None
+    has_models: bool = False
+    has_polar_hydrogens_only: bool = False
+    fewest_flat_atoms: Callable[[bytes], float] = lambda _: FEWEST_FLAT
+    pseudo_types: frozenset[str] = frozenset()
 
 
 def check_molecule(molecule: Molecule) -> Molecule:

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from multigpu.formats.molecules import fields
-from multigpu.formats.molecules.bonds import bonds_of, charges_by_valence
+from multigpu.formats.molecules.bonds import graph_by_valence
 from multigpu.formats.molecules.elements import ELEMENTS, FEW_WORDS, element_of
-from multigpu.formats.molecules.ligand_format import LigandFormat
 from multigpu.formats.molecules.molecule import (
     AROMATIC,
     Bond,
-    BondGraph,
+    FormalCharges,
+    LigandFormat,
     Molecule,
     PoseNotes,
     Positions,
@@ -82,6 +82,7 @@ def parse(lines: list[bytes]) -> Molecule:
         positions=fields.parse_columns(lines, rows, PLACE),
         elements=[_element_of(lines[row][ATOM_NAME], lines[row][ELEMENT]) for row in rows],
         bonds=bonds_of_conect(lines, rows),
+        formal=_charges(lines, rows),
     )
 
 
@@ -110,14 +111,9 @@ def read_name(text: bytes) -> str:
     return fields.decode(name[1]) if name else ""
 
 
-def bond_graph(molecule: Molecule) -> BondGraph:
-    """Return bonds, and the charges by valence and in the columns of atoms."""
-    bonds = bonds_of(molecule)
-    charges = charges_by_valence(molecule, bonds)
-    for i, row in enumerate(molecule.rows):
-        if charge := SIGNED.fullmatch(molecule.lines[row][CHARGE]):
-            charges[i] = int((charge[2] or charge[3]) + (charge[1] or charge[4]))
-    return BondGraph(bonds, charges)
+def _charges(lines: Sequence[bytes], rows: Sequence[int]) -> FormalCharges:
+    found = ((atom, SIGNED.fullmatch(lines[row][CHARGE])) for atom, row in enumerate(rows))
+    return {atom: int((e[2] or e[3]) + (e[1] or e[4])) for atom, e in found if e}
 
 
 # ---- alternate locations and CONECT -----------------------------------------------------------
@@ -282,6 +278,6 @@ PDB = LigandFormat(
     rewrite=rewrite,
     build=build,
     keep_atoms=keep_atoms,
-    bond_graph=bond_graph,
+    bond_graph=graph_by_valence,
     has_models=True,
 )

@@ -21,8 +21,14 @@ from multigpu.formats.molecules.autodock import (
 from multigpu.formats.molecules.bonds import covalent_radius
 from multigpu.formats.molecules.columns import AtomColumns, LigandColumns, arrays_of
 from multigpu.formats.molecules.elements import element_of
-from multigpu.formats.molecules.ligand_format import ColumnFormat, LigandFormat
-from multigpu.formats.molecules.molecule import Molecule, MoleculeError, PoseNotes, Positions
+from multigpu.formats.molecules.molecule import (
+    ColumnFormat,
+    LigandFormat,
+    Molecule,
+    MoleculeError,
+    PoseNotes,
+    Positions,
+)
 from multigpu.formats.molecules.pdbqt_bonds import bond_graph, remarks_of
 from multigpu.formats.tables.texts import Texts
 from multigpu.kernels.compiled.text import pdbqt as compiled

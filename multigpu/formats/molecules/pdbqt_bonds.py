@@ -35,6 +35,11 @@ OTHER_CHARGES = (0, 1, -1, 2, -2, 3, -3)  # e, of a molecule, the likelier first
 MOST_ATOMS, MOST_RESONANT = 500, 200  # that are perceived, with resonance structures
 MOST_TRIED = 100_000  # assignments of orders, times atoms: where it takes more there is a mistake
 MOST_RESONANCE = 50  # structures
+# Atoms that no ligand has. A charged carbon is a sign of wrong hydrogens; nitrogen with a plus has
+# three neighbours, but for azides and diazo groups.
+IMPOSSIBLE = (
+    "[$([!+0;!+;!-]),$([#1,#6;!+0]),$([#7;+;D0,D1,D2;!$(*~[#7;D1])]),$([#8;+]),$([#16;+;D0,D1,D2])]"
+)
 
 
 def bond_graph(molecule: Molecule) -> BondGraph:
@@ -145,9 +150,10 @@ def _perceive_orders(molecule: Molecule, near: Sequence[Bond]) -> BondGraph:
     likely = dict.fromkeys([round(float(molecule.charges.sum())), *OTHER_CHARGES])
     with quiet_rdkit() as chem:
         single = _with_single_bonds(chem, molecule, near) if known else None
+        impossible = chem.MolFromSmarts(IMPOSSIBLE)
         for charge in likely if known else ():
             for graph in _with_orders(chem, single, charge):
-                if all(map(_is_possible, graph.GetAtoms())):
+                if not graph.HasSubstructMatch(impossible):
                     chem.Kekulize(graph, True)
                     # Hydrogens that were added come after the file's atoms.
                     return _graph_of(graph, {i: i for i in range(len(molecule.elements))})
@@ -184,18 +190,6 @@ def _join_charges(chem: Any, graph: Any) -> None:
             ends["S"].SetFormalCharge(ends["S"].GetFormalCharge() - 1)
             ends["O"].SetFormalCharge(0)
             bond.SetBondType(chem.BondType.DOUBLE)
-
-
-def _is_possible(atom: Any) -> bool:
-    """Whether ligands have such an atom. A charged carbon is a sign of wrong hydrogens."""
-    charge, symbol = atom.GetFormalCharge(), atom.GetSymbol()
-    if symbol in ("C", "H"):
-        return bool(charge == 0)
-    if symbol == "N" and charge > 0 and atom.GetDegree() < 3:  # azides and diazo groups only
-        return any(n.GetSymbol() == "N" and n.GetDegree() == 1 for n in atom.GetNeighbors())
-    if symbol in ("O", "S") and charge > 0:
-        return bool(symbol == "S" and atom.GetDegree() > 2)
-    return bool(abs(charge) <= 1)
 
 
 def _graph_of(graph: Any, atoms: Mapping[int, int]) -> BondGraph:

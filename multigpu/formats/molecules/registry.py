@@ -4,9 +4,8 @@ from dataclasses import replace
 
 from multigpu.formats.molecules.bonds import fragments_of
 from multigpu.formats.molecules.fields import newline_of
-from multigpu.formats.molecules.ligand_format import LigandFormat
 from multigpu.formats.molecules.mol2 import MOL2
-from multigpu.formats.molecules.molecule import Molecule, check_molecule
+from multigpu.formats.molecules.molecule import LigandFormat, Molecule, check_molecule
 from multigpu.formats.molecules.pdb import PDB
 from multigpu.formats.molecules.pdbqt import PDBQT
 from multigpu.formats.molecules.sdf import SDF

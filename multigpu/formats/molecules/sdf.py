@@ -4,19 +4,20 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
 
 from multigpu.errors import quoted
 from multigpu.formats.molecules import fields
 from multigpu.formats.molecules.autodock import types_by_rdkit
-from multigpu.formats.molecules.bonds import bonds_of
+from multigpu.formats.molecules.bonds import stated_graph
 from multigpu.formats.molecules.columns import AtomColumns, LigandColumns, arrays_of
 from multigpu.formats.molecules.elements import element_of, is_element
-from multigpu.formats.molecules.ligand_format import FEWEST_FLAT, ColumnFormat, LigandFormat
 from multigpu.formats.molecules.molecule import (
+    FEWEST_FLAT,
     Bond,
     BondGraph,
+    ColumnFormat,
     FormalCharges,
+    LigandFormat,
     Molecule,
     MoleculeError,
     PoseNotes,
@@ -34,7 +35,7 @@ WORDS_TO_PLACE = 5  # of an atom of V3000: number, type, x y z
 PLACE = slice(0, 10), slice(10, 20), slice(20, 30)  # columns of an atom
 SYMBOL, CHARGE_CODE = slice(30, 34), slice(36, 39)
 CHARGE_CODES = {b"1": 3, b"2": 2, b"3": 1, b"5": -1, b"6": -2, b"7": -3}
-CHARGE_OF_V3000 = re.compile(rb" CHG=([+-]?\d{1,2})(?!\S)")
+CHARGE_OF_V3000 = re.compile(rb"CHG=([+-]?\d{1,2})")
 DIMENSION = slice(20, 22)  # columns of the second line
 FEWEST_FLAT_IN_2D = 2  # atoms
 LARGEST_V2000 = 999  # atoms or bonds
@@ -61,7 +62,8 @@ def fewest_flat_atoms(text: bytes) -> float:
 # ---- reading ----------------------------------------------------------------------------------
 
 
-Table = tuple[list[int], Positions, list[str], list[Bond]]  # rows, positions, elements, bonds
+# Rows, positions and elements of atoms, bonds, formal charges.
+Table = tuple[list[int], Positions, list[str], list[Bond], dict[int, int]]
 
 
 def parse(lines: list[bytes]) -> Molecule:
@@ -71,7 +73,7 @@ def parse(lines: list[bytes]) -> Molecule:
         problem = "is line 4 in SDF: are there blank lines before the record?"
         raise MoleculeError(f"line {found[0] + 1} is its counts line, which {problem}")
     read_table = _read_v3000 if b"V3000" in counts else _read_v2000
-    rows, positions, elements, bonds = read_table(lines)
+    rows, positions, elements, bonds, formal = read_table(lines)
     return Molecule(
         format=SDF,
         name=fields.decode(lines[0]),
@@ -80,6 +82,7 @@ def parse(lines: list[bytes]) -> Molecule:
         positions=positions,
         elements=elements,
         bonds=bonds,
+        formal=formal,
         bonds_are_complete=bool(bonds),
     )
 
@@ -99,8 +102,25 @@ def _read_v2000(lines: list[bytes]) -> Table:
     for row in range(first_bond, first_bond + bonds):
         a, b, order = fields.parse_integers([lines[row][at : at + 3] for at in (0, 3, 6)], row)
         joined.append(fields.check_bond(a, b, order, atoms, row))
-    _check_end(lines, first_bond + bonds)
-    return rows, positions, elements, joined
+    end = _check_end(lines, first_bond + bonds)
+    table = lines[first_bond + bonds : end]
+    return rows, positions, elements, joined, _charges(table, [lines[row] for row in rows])
+
+
+def _charges(table: Sequence[bytes], atoms: Sequence[bytes]) -> dict[int, int]:
+    """Return the charges of the lines M  CHG, else of the atoms.
+
+    A line M  CHG or M  RAD supersedes all charges that are said with the atoms.
+    """
+    if any(line.startswith((b"M  CHG", b"M  RAD")) for line in table):
+        words = [word for line in table if line.startswith(b"M  CHG") for word in line.split()[3:]]
+        return {
+            int(atom) - 1: int(charge)
+            for atom, charge in zip(words[::2], words[1::2], strict=False)
+            if atom.isdigit() and charge.lstrip(b"+-").isdigit()
+        }
+    codes = (line[CHARGE_CODE].strip() for line in atoms)
+    return {i: CHARGE_CODES[code] for i, code in enumerate(codes) if code in CHARGE_CODES}
 
 
 def _check_end(lines: Sequence[bytes], begin: int) -> int:
@@ -113,10 +133,12 @@ def _check_end(lines: Sequence[bytes], begin: int) -> int:
 
 def _read_v3000(lines: list[bytes]) -> Table:
     rows: list[int] = []
-    places, elements, numbers, bonds = [], [], {}, []
+    places, elements, numbers, bonds, charges = [], [], {}, [], {}
     for row, words in _read_section(lines, b"ATOM"):
         if len(words) < 5:
             raise MoleculeError(f"line {row + 1}: an atom needs a number, a type and a place")
+        for charge in filter(None, map(CHARGE_OF_V3000.fullmatch, words)):
+            charges[len(rows)] = int(charge[1])
         numbers[words[0]] = len(rows) + 1
         rows.append(row)
         elements.append(element_of(fields.decode(words[1])))
@@ -131,7 +153,7 @@ def _read_v3000(lines: list[bytes]) -> Table:
             fields.check_bond(a, b, fields.parse_integers(words[1:2], row)[0], len(rows), row)
         )
     _check_end(lines, ROW_OF_COUNTS + 1)
-    return rows, fields.positions_of(places), elements, bonds
+    return rows, fields.positions_of(places), elements, bonds, charges
 
 
 def _is_v3000(molecule: Molecule) -> bool:
@@ -142,31 +164,6 @@ def read_name(text: bytes) -> str:
     """Return the first line."""
     lines = text.splitlines()
     return fields.decode(lines[0]) if lines else ""
-
-
-def bond_graph(molecule: Molecule) -> BondGraph:
-    """Return the bonds of the file with the charges of its lines M  CHG, else of its atoms.
-
-    A line M  CHG or M  RAD supersedes all charges that are said with the atoms.
-    """
-    if _is_v3000(molecule):
-        lines = dict(_join_lines(molecule.lines))
-        found = ((i, CHARGE_OF_V3000.search(lines[row])) for i, row in enumerate(molecule.rows))
-        stated = {i: int(charge[1]) for i, charge in found if charge}
-        return BondGraph(bonds_of(molecule), {i: e for i, e in stated.items() if e})
-    begin = molecule.rows[-1] + 1
-    table = molecule.lines[begin : _check_end(molecule.lines, begin)]
-    if any(line.startswith((b"M  CHG", b"M  RAD")) for line in table):
-        words = [word for line in table if line.startswith(b"M  CHG") for word in line.split()[3:]]
-        charges = {
-            int(atom) - 1: int(charge)
-            for atom, charge in zip(words[::2], words[1::2], strict=False)
-            if atom.isdigit() and charge.lstrip(b"+-").isdigit()
-        }
-    else:
-        codes = (molecule.lines[row][CHARGE_CODE].strip() for row in molecule.rows)
-        charges = {i: CHARGE_CODES[code] for i, code in enumerate(codes) if code in CHARGE_CODES}
-    return BondGraph(bonds_of(molecule), charges)
 
 
 # ---- lines of V3000 ---------------------------------------------------------------------------
@@ -207,25 +204,17 @@ def _continued_part(line: bytes) -> tuple[bytes, bool]:
 
 
 def _gather_place(lines: list[bytes], row: int) -> None:
-    """Put all of an atom's place into its first line, and what comes after that into the last.
-
-    Lines between them, or without anything left, become empty.
-    """
-    last, content, continues = row, *_continued_part(lines[row])
+    """Put an atom whose place continues in other lines into one line; those become empty."""
+    last, (content, continues) = row, _continued_part(lines[row])
     # The last word may continue.
-    while continues and len((content + b"x").split()) <= WORDS_TO_PLACE:
+    if not continues or len((content + b"x").split()) > WORDS_TO_PLACE:
+        return
+    while continues:
         last += 1
         if lines[last].startswith(V30):
             part, continues = _continued_part(lines[last])
             content += part
-    if last == row:
-        return
-    *_, word = islice(fields.TOKEN.finditer(content), WORDS_TO_PLACE)
-    place, rest = content[: word.end()], content[word.end() :].lstrip() + b"-" * continues
-    newline = lines[row][len(lines[row].rstrip(b"\r\n")) :]
-    lines[row : last + 1] = [b""] * (last + 1 - row)
-    lines[row] = V30 + place + b" -" * bool(rest) + newline
-    lines[last] = V30 + rest + newline if rest else b""
+    lines[row : last + 1] = [V30 + content + fields.newline_of(lines[row])] + [b""] * (last - row)
 
 
 # ---- writing ----------------------------------------------------------------------------------
@@ -273,7 +262,7 @@ def build(
 
 def keep_atoms(molecule: Molecule, kept: Sequence[int]) -> list[bytes]:
     """Return a record with some of the atoms, their bonds and charges, and the data items."""
-    number, (bonds, charges) = {atom: i for i, atom in enumerate(kept)}, bond_graph(molecule)
+    number, (bonds, charges) = {atom: i for i, atom in enumerate(kept)}, stated_graph(molecule)
     graph = BondGraph(
         [(number[a], number[b], order) for a, b, order in bonds if a in number],
         {number[atom]: charge for atom, charge in charges.items() if atom in number},
@@ -345,7 +334,7 @@ SDF = LigandFormat(
     rewrite=rewrite,
     build=build,
     keep_atoms=keep_atoms,
-    bond_graph=bond_graph,
+    bond_graph=stated_graph,
     atom_types=types_by_rdkit,
     columns=ColumnFormat(
         read=read_columns, frame=frame, places=compiled.COORDINATES, has_types=False

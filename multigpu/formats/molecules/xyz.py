@@ -7,11 +7,10 @@ from functools import lru_cache
 
 from multigpu.errors import quoted
 from multigpu.formats.molecules import fields
-from multigpu.formats.molecules.bonds import bonds_of, charges_by_valence
+from multigpu.formats.molecules.bonds import graph_by_valence
 from multigpu.formats.molecules.elements import element_of
-from multigpu.formats.molecules.ligand_format import LigandFormat
 from multigpu.formats.molecules.molecule import (
-    BondGraph,
+    LigandFormat,
     Molecule,
     MoleculeError,
     PoseNotes,
@@ -28,11 +27,6 @@ SOME_COUNTS = 256  # of atoms, whose patterns are kept
 OUR_NOTES = re.compile(r"(?:^| )score=\S+ pose=\S+ rotation=\S+ rmsd_to_input=\S+$")
 DIGITS = "0123456789"
 COLUMNS = re.compile(rb"(?<!\S)Properties=\"?([^\"\s]+)", re.IGNORECASE)  # of extended XYZ
-
-
-def fewest_flat_atoms(text: bytes) -> float:
-    """Return infinity: quantum chemistry lays flat molecules into a plane, so none is a drawing."""
-    return math.inf
 
 
 # ---- borders ----------------------------------------------------------------------------------
@@ -150,12 +144,6 @@ def read_name(text: bytes) -> str:
     return OUR_NOTES.sub("", fields.decode(comment))
 
 
-def bond_graph(molecule: Molecule) -> BondGraph:
-    """Return single bonds between near atoms, and the charges that follow."""
-    bonds = bonds_of(molecule)
-    return BondGraph(bonds, charges_by_valence(molecule, bonds))
-
-
 # ---- writing ----------------------------------------------------------------------------------
 
 
@@ -198,6 +186,7 @@ XYZ = LigandFormat(
     rewrite=rewrite,
     build=build,
     keep_atoms=keep_atoms,
-    bond_graph=bond_graph,
-    fewest_flat_atoms=fewest_flat_atoms,
+    bond_graph=graph_by_valence,
+    # Quantum chemistry lays flat molecules into a plane, so none is a drawing.
+    fewest_flat_atoms=lambda _: math.inf,
 )

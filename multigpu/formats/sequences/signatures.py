@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.errors import InputError, quoted
+from multigpu.errors import InputError, option, quoted
 from multigpu.formats.sequences.records import describe, parse
 from multigpu.formats.storage.sources import Source, blocks, expand, inspect_source
 from multigpu.kernels import bases
@@ -89,7 +89,7 @@ def read_signatures(paths: Sequence[str]) -> Signatures:
         joined.append(letters)
         lengths.append(table[:, LENGTH])
     if not names:
-        raise InputError(", ".join(paths) or "--signatures", "there is no signature")
+        raise InputError(", ".join(paths) or option("signatures"), "there is no signature")
     return Signatures(names, _join(joined, lengths), tuple(files))
 
 

@@ -93,75 +93,8 @@ class Batch:
         return cls(sample=sample, cigar=cigar, **columns)
 
 
-POSE_DTYPES: dict[str, tuple[type[np.generic], tuple[int, ...]]] = {
-    "ligand_index": (np.int64, ()),
-    "pose": (np.int32, ()),
-    "rotation": (np.int64, ()),
-    "score": (np.float64, ()),
-    "angles": (np.float64, (3,)),
-    "quaternion": (np.float64, (4,)),
-    "place": (np.float64, (3,)),
-    "rmsd_to_input": (np.float64, ()),
-    "atoms": (np.int32, ()),
-    "atoms_outside": (np.int32, ()),
-}
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class PoseBatch:
-    """Poses, one in each row: best first for every ligand, ligands in the order of the input.
-
-    ligand         n names, free of tabs and line ends
-    source         n paths
-    ligand_index   int64[n]       order of the ligand in the whole input, from 0
-    pose           int32[n]       1 for the best pose of a ligand, and so on
-    rotation       int64[n]       index in the set of rotations
-    score          float64[n]     higher is better
-    angles         float64[n, 3]  α, β, γ in degrees; NaN where rotations are not made of angles
-    quaternion     float64[n, 4]  w x y z, w not negative
-    place          float64[n, 3]  where the centroid is, Å
-    rmsd_to_input  float64[n]     Å over all atoms, as numbered
-    atoms          int32[n]
-    atoms_outside  int32[n]       how many of them are outside of the grid
-    coordinates    float64[k, 3]  Å: of the atoms, as numbered, pose after pose; none at all where
-                                  the poses are known as texts
-
-    Raises ValueError on any other dtype, shape or length; nothing is converted.
-    """
-
-    ligand: list[str]
-    source: list[str]
-    ligand_index: NDArray[np.int64]
-    pose: NDArray[np.int32]
-    rotation: NDArray[np.int64]
-    score: NDArray[np.float64]
-    angles: NDArray[np.float64]
-    quaternion: NDArray[np.float64]
-    place: NDArray[np.float64]
-    rmsd_to_input: NDArray[np.float64]
-    atoms: NDArray[np.int32]
-    atoms_outside: NDArray[np.int32]
-    coordinates: NDArray[np.float64]
-
-    def __post_init__(self) -> None:
-        _check_columns(self, POSE_DTYPES)
-        if len(self.source) != len(self) or len(self.coordinates) not in (0, self.atoms.sum()):
-            raise ValueError("columns of different length")
-
-    def __len__(self) -> int:
-        return len(self.ligand)
-
-    def __repr__(self) -> str:
-        return f"<PoseBatch: {len(self):,} poses>"
-
-    @property
-    def positions(self) -> list[NDArray[np.float64]]:
-        """Return float64[atoms, 3] of each pose, Å."""
-        return np.split(self.coordinates, np.cumsum(self.atoms)[:-1]) if len(self) else []
-
-
 def _check_columns(
-    batch: Batch | PoseBatch, kinds: Mapping[str, tuple[type[np.generic], tuple[int, ...]]]
+    batch: Batch, kinds: Mapping[str, tuple[type[np.generic], tuple[int, ...]]]
 ) -> None:
     """Raise ValueError at a column of another dtype or shape; the shape is that of a row."""
     for name, (dtype, shape) in kinds.items():

@@ -4,7 +4,7 @@ import re
 import shlex
 from collections.abc import Sequence
 
-from multigpu.errors import InputError, quoted
+from multigpu.errors import InputError, option, quoted
 
 WHOLE, NUMBER = "whole number below 2^40", "number"  # what a column has: a place, or a count
 
@@ -19,7 +19,7 @@ SAM = ("@HD\t", "@SQ\t", "@RG\t", "@PG\t", "@CO\t")  # how its header begins
 SEPARATORS = {",": "commas", ";": "semicolons", " ": "spaces"}
 CNVKIT = (
     "is a file of CNVkit, with depths or ratios of one sample and not with read counts: give the"
-    " BAM or CRAM files of all samples instead, and --regions TARGETS.bed"
+    f" BAM or CRAM files of all samples instead, and {option('regions')} TARGETS.bed"
 )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO, Self
 
 from multigpu.cluster.files import failures_named
-from multigpu.errors import InputError, UsageError, quoted
+from multigpu.errors import InputError, UsageError, option, quoted
 from multigpu.formats.optional import import_pysam
 from multigpu.formats.storage.compressed import Compressed, Compression
 from multigpu.formats.tables.tabix import full_disk_named
@@ -17,8 +17,10 @@ from multigpu.formats.tables.tabix import full_disk_named
 REFERENCE_NAME = re.compile(rb"(?![*=])[0-9A-Za-z!#$%&*+./:;=?@^_|~-]+")
 MISNAMED_QUERY = re.compile(rb"^(?![!-?A-~]{1,254}\n)([^\n]*)\n", re.MULTILINE)
 LONGEST_REFERENCE = (1 << 31) - 1
-DUPLICATE = "duplicate name; SAM needs unique reference names: rename it, or choose --format paf"
-NO_NAME = "has no name, which SAM needs: name it, or choose --format paf"
+DUPLICATE = (
+    f"duplicate name; SAM needs unique reference names: rename it, or choose {option('format')} paf"
+)
+NO_NAME = f"has no name, which SAM needs: name it, or choose {option('format')} paf"
 BLOCK = 1 << 20  # bytes of lines at a time
 COMPRESSED_INSIDE = "BAM files are compressed inside: choose a name without .gz or .zst"
 
@@ -72,7 +74,9 @@ class References:
                 raise InputError(path, DUPLICATE, f"record {quoted(name)}")
             if length > LONGEST_REFERENCE:
                 problem = f"{length:,} bases, and SAM allows {LONGEST_REFERENCE:,}"
-                raise InputError(path, f"{problem}: choose --format paf", f"record {quoted(name)}")
+                raise InputError(
+                    path, f"{problem}: choose {option('format')} paf", f"record {quoted(name)}"
+                )
             self._lengths[name] = length
 
     def header(self, program: bytes) -> bytes:
@@ -85,7 +89,7 @@ class References:
 
 
 def _misfit(path: str, name: bytes, problem: str) -> InputError:
-    cure = "rename it, or choose --format paf"
+    cure = f"rename it, or choose {option('format')} paf"
     return InputError(path, f"{problem}: {cure}", f"record {quoted(name)}")
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.errors import UsageError
+from multigpu.errors import UsageError, option
 from multigpu.formats.storage.compressed import Compressed, Compression
 from multigpu.formats.storage.suffixes import FOREIGN, PARQUET, uncompressed_suffix
 from multigpu.formats.tables import parquet
@@ -182,7 +182,7 @@ def format_of(path: str | None, chosen: str | None) -> str:
         possible = ", ".join(by_suffix)
         raise UsageError(
             f"{path}: {suffix} files cannot be written: choose a name that ends in {possible},"
-            " with .gz or .zst after it to compress; or say --format tsv"
+            f" with .gz or .zst after it to compress; or say {option('format')} tsv"
         )
     return by_suffix.get(suffix, "tsv")
 

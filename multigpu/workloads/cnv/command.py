@@ -3,44 +3,33 @@
 from dataclasses import replace
 from functools import partial
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any
-
-import click
+from typing import TYPE_CHECKING
 
 from multigpu.cluster.engine.events import now
 from multigpu.run.command import (
-    FILE,
-    RUN,
-    SUMMARY,
-    WATCH,
     Reporting,
     check_outputs,
+    command_of,
     keep_inputs,
     number_of,
-    options,
-    options_from,
     print_outcome,
     say,
     start_workers,
     watch,
 )
-from multigpu.run.options import RunOptions
-from multigpu.workloads.cnv.command_options import CALLING, MODEL, NORMALIZATION, OUTPUT
-from multigpu.workloads.cnv.options import OutputOptions, copy_number_lanes, estimate_count_bytes
-from multigpu.workloads.count.command import COUNT, reads_found
+from multigpu.workloads.cnv.options import CnvOutput, copy_number_lanes, estimate_count_bytes
+from multigpu.workloads.cnv.request import CnvRequest
+from multigpu.workloads.count.command import reads_found
 
 if TYPE_CHECKING:
     from multigpu.formats.tables.counts import Counts
     from multigpu.workloads.cnv.job import CnvJob
-    from multigpu.workloads.cnv.request import CnvRequest
     from multigpu.workloads.cnv.result import CnvResult
     from multigpu.workloads.count.job import CountJob
 
 
-@click.command()
-@click.argument("inputs", nargs=-1, type=FILE, metavar="INPUT...")
-@options(OUTPUT, MODEL, NORMALIZATION, CALLING, COUNT, RUN, SUMMARY, WATCH)
-def command(**values: Any) -> None:
+@command_of(example="multigpu cnv counts.parquet -o calls")
+def command(request: CnvRequest, outputs: CnvOutput, reporting: Reporting) -> None:
     """Call copy-number variants by cn.MOPS.
 
     INPUT is one table of read counts (`multigpu count` makes it), or BAM and CRAM files, one a
@@ -48,23 +37,23 @@ def command(**values: Any) -> None:
     cnvs, CNV regions and segments as tables, VCF, BED and SEG, the matrices as a Zarr store, and a
     report.
     """
+    if reporting.dry_run:
+        from multigpu.workloads.cnv.dry_run import show_plan
+
+        show_plan(request, reporting.json)
+        return
     started = now()
-    run, reporting = options_from(RunOptions, values), options_from(Reporting, values)
-    outputs = options_from(OutputOptions, values)
-    counting = values["window"], values["regions"]
-    size = sum(estimate_count_bytes(values[name], *counting) for name in ("inputs", "controls"))
-    lanes = copy_number_lanes(size)
-    with start_workers(run, reporting, lanes) as workers:
+    given = [request.counts_or_bams, request.controls or ()]
+    lanes = copy_number_lanes(sum(estimate_count_bytes(paths, request) for paths in given))
+    with start_workers(request.run, reporting, lanes) as workers:
         # Workers start while the modules of the run load.
         from multigpu.formats.tables.counts import write_counts
         from multigpu.workloads.cnv.opening import open_job
         from multigpu.workloads.cnv.output import files, folder, vcf
-        from multigpu.workloads.cnv.request import request_from_command
         from multigpu.workloads.cnv.summary import write_cnv_summary
 
-        request = request_from_command(values, run)
         _check_files(request, outputs, reporting)
-        with folder.output_folder(outputs.output, run.resume) as hidden:
+        with folder.output_folder(outputs.output, request.resume) as hidden:
             job = open_job(
                 request,
                 count_cache=str(hidden / folder.KEPT_COUNTS),
@@ -86,11 +75,11 @@ def command(**values: Any) -> None:
     _print_result(result, outputs, reporting)
 
 
-def _check_files(request: "CnvRequest", outputs: OutputOptions, reporting: Reporting) -> None:
+def _check_files(request: CnvRequest, outputs: CnvOutput, reporting: Reporting) -> None:
     """Raise UsageError for outputs that cannot be written, or would replace an input."""
     from multigpu.workloads.cnv.output.folder import COUNTS, FILES
 
-    others = [request.counting.regions, request.ploidy, request.sex]
+    others = [request.regions, request.ploidy, request.sex]
     inputs = [path for path in (*request.paths, *others) if path]
     names = [*FILES, COUNTS] if request.cases.is_alignments else FILES
     written = [str(Path(outputs.output) / name) for name in names]
@@ -98,7 +87,7 @@ def _check_files(request: "CnvRequest", outputs: OutputOptions, reporting: Repor
     folder = Path(outputs.output or "/").absolute()
     if not reporting.quiet and any(folder == Path(path).absolute().parent for path in inputs):
         note = f"results stand among the inputs in {outputs.output}: -o NEWFOLDER keeps them apart"
-        click.echo(f"multigpu: note: {note}", err=True)
+        say(f"note: {note}")
 
 
 def _count_alignments(reporting: Reporting, job: "CountJob") -> "Counts":
@@ -120,7 +109,7 @@ def _results_so_far(job: "CnvJob") -> str:
     return f"{found}; {', '.join(shares)}"
 
 
-def _print_result(result: "CnvResult", outputs: OutputOptions, reporting: Reporting) -> None:
+def _print_result(result: "CnvResult", outputs: CnvOutput, reporting: Reporting) -> None:
     """Print the notes and a line about the result, with what to open first."""
     if not reporting.quiet:
         for note in result.notes:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from multigpu.cluster.engine.codec import Codec
 from multigpu.cluster.workers.worker import Outcome
-from multigpu.errors import UsageError
+from multigpu.errors import UsageError, option, spelled
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.storage.fingerprints import digest
 from multigpu.formats.tables.counts import Counts
@@ -194,7 +194,9 @@ class CnvJob(PlannedCnvJob):
                 place = self.cohort.regions, self.cohort.cases, self.options.classes
                 matrices.create(kept.store, *place, kept.matrices)
             elif kept.store is not None and not kept.store.is_dir():
-                raise UsageError(f"{kept.store.name} is missing: start over, without --resume")
+                raise UsageError(
+                    f"{kept.store.name} is missing: start over, without {option('resume')}"
+                )
             workload = self.workload(source, kept, crew.expected)
             outcomes = self.run_spans(crew, workload, self.skip_finished(iter(self.spans)))
             parts = [outcome.part for outcome in outcomes]
@@ -217,7 +219,7 @@ class CnvJob(PlannedCnvJob):
         factors, notes = size_factors_of_genome(self.values, self.cohort, self.spans, self.options)
         self.notes += notes
         # On a CPU chromosomes take turns, and each has all threads of its worker.
-        threads = (self.run.threads or cores()) // max(1, self.run.processes)
+        threads = (self.run.threads or cores()) // max(1, self.run.workers)
         return CnvWorkload(
             key=uuid.uuid4().hex,
             options=self.options,
@@ -290,7 +292,7 @@ class CnvJob(PlannedCnvJob):
             ploidy=cohort.ploidy,
             kept=tuple(pieces),
             windows=tuple(windows[k] for k in sorted(largest)),
-            notes=tuple(notes),
+            notes=tuple(map(spelled, notes)),
             usual=usual,
             lengths=chromosome_lengths(cohort.genome, regions, cohort.references),
             sex_coverage=cohort.sex_coverage,

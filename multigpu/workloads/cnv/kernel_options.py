@@ -42,7 +42,7 @@ def segmentation_options(options: CnvOptions) -> Segmentation:
         max_window=options.seg_max_window,
         min_segment=options.min_width,
         cyber_weight=options.seg_cyber_weight,
-        thresholds=options.seg_median,
+        thresholds=options.seg_limits,
     )
 
 

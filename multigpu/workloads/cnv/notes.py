@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from multigpu.errors import NAMED, printable_name, quoted, several
+from multigpu.errors import NAMED, option, printable_name, quoted, several
 from multigpu.formats.alignments.files import without_chr
 from multigpu.formats.alignments.regions import LONGEST
 from multigpu.formats.tables.counts import Counts
@@ -105,8 +105,9 @@ def sex_notes(cohort: Cohort, spans: Sequence[CnvSpan]) -> Iterator[str]:
         others = f", {unknown} of unknown sex taken as female" if unknown else ""
         yield (
             f"{' and '.join(span.name for span in by_sex)}: every sample is compared with what is"
-            f" usual for its sex, {males} male and {females} female{others}: --sex FILE corrects"
-            f" it, --sex none leaves it out{_about_par(cohort, by_sex)}"
+            f" usual for its sex, {males} male and {females} female{others}:"
+            f" {option('sex')} FILE corrects"
+            f" it, {option('sex')} none leaves it out{_about_par(cohort, by_sex)}"
         )
     for span in by_sex:
         if span.columns == ():
@@ -125,7 +126,7 @@ def _about_par(cohort: Cohort, spans: Sequence[CnvSpan]) -> str:
         return f"; two copies in the pseudoautosomal regions of {cohort.genome.name}{why}"
     if name:
         return f"; the pseudoautosomal regions of {quoted(name)} are not known"
-    return "; --genome says where the pseudoautosomal regions are"
+    return f"; {option('genome')} says where the pseudoautosomal regions are"
 
 
 def genome_notes(cohort: Cohort) -> Iterator[str]:
@@ -136,14 +137,15 @@ def genome_notes(cohort: Cohort) -> Iterator[str]:
     if (genome := genome_named(name)) is None:
         names = {alias.lower(): alias for g in GENOMES for alias in (g.name, *g.others)}
         for near in get_close_matches(name.lower(), names, 1, cutoff=0.7):
-            yield f"--genome {quoted(name)} is not known: did you mean {names[near]}?"
+            yield f"{option('genome')} {quoted(name)} is not known: did you mean {names[near]}?"
         return
     lengths = genome.by_name()
     ends = [cohort.regions.end[rows].max() for rows in cohort.regions.blocks]
     chromosomes = zip(cohort.chromosomes, ends, strict=True)
     longer = [c for c, end in chromosomes if end > lengths.get(without_chr(c), LONGEST)]
     if longer:
-        yield f"--genome {name}: regions end after the end of its {several(longer)}: is it another?"
+        problem = f"regions end after the end of its {several(longer)}: is it another?"
+        yield f"{option('genome')} {name}: {problem}"
 
 
 def unused_sex_notes(given: Any, cohort: Cohort, options: CnvOptions) -> Iterator[str]:
@@ -157,11 +159,12 @@ def unused_sex_notes(given: Any, cohort: Cohort, options: CnvOptions) -> Iterato
     word = given if isinstance(given, str) else ""
     if not options.compares_by_sex:
         if word not in ("infer", "none"):
-            yield "--sex has no effect with --norm 0 and --model haplo"
+            without = f"{option('norm')} 0 and {option('model')} haplo"
+            yield f"{option('sex')} has no effect with {without}"
     elif word == "infer" and not options.compat_r and not any(cohort.sexes):
         yield (
             f"{' and '.join(names)}: all samples are taken alike, as their sexes cannot be inferred"
-            " without reads on X and on other chromosomes: --sex FILE gives them"
+            f" without reads on X and on other chromosomes: {option('sex')} FILE gives them"
         )
 
 
@@ -182,7 +185,7 @@ def doubtful_sex_notes(cohort: Cohort) -> Iterator[str]:
         f" autosomes' coverage: taken as {sexes[k]})"
         for k in rows
     ]
-    yield f"{problem} {_listed(each)}: --sex FILE corrects it"
+    yield f"{problem} {_listed(each)}: {option('sex')} FILE corrects it"
 
 
 def notes_by_chromosome(parts: Iterable[CnvPart]) -> Iterator[str]:
@@ -230,8 +233,9 @@ def advice(
         yield f"{others if has_cnvs else some}: {'; '.join(found)}"
     elif not has_cnvs:
         yield (
-            "no CNVs were found: no segment comes near the thresholds; another --norm-type or"
-            " --prior-impact may show some"
+            f"no CNVs were found: no segment comes near the thresholds; another"
+            f" {option('norm_type')} or"
+            f" {option('prior_impact')} may show some"
         )
 
 
@@ -244,7 +248,8 @@ def _genome_wide(cohort: Cohort, spans: Sequence[CnvSpan], sums: Floats) -> Iter
     regions = np.median([span.stop - span.first for span in spans])
     if len(spans) > 1 and regions < FEW_ON_CHROMOSOME:
         yield (
-            f"--genome-wide (every chromosome is normalized by itself, and has {regions:g}"
+            f"{option('genome_wide')} (every chromosome is normalized by itself, and"
+            f" has {regions:g}"
             " regions in the median: a change of most of one is taken for the depth of the sample)"
         )
     found: list[str] = []
@@ -268,7 +273,8 @@ def _genome_wide(cohort: Cohort, spans: Sequence[CnvSpan], sums: Floats) -> Iter
             found.append(f"{name} has {share[k]:.2f} times the usual reads on {span.name}")
     if found:
         yield (
-            f"--genome-wide ({_listed(found)}: a change of all of a chromosome is hidden where"
+            f"{option('genome_wide')} ({_listed(found)}: a change of all of a"
+            " chromosome is hidden where"
             " every chromosome is normalized by itself)"
         )
 
@@ -284,7 +290,8 @@ def _near_by_median(segments: SegmentTable, cohort: Cohort, options: CnvOptions)
             f"{printable_name(cohort.cases[k])} {names[c]}:{start}-{end}, {median:.2g}"
             for k, c, start, end, median in places
         ]
-        yield f"--use-median (the median is beyond a threshold, the mean not: {_listed(each)})"
+        why = "the median is beyond a threshold, the mean not"
+        yield f"{option('use_median')} ({why}: {_listed(each)})"
 
 
 def _narrow(segments: SegmentTable, options: CnvOptions) -> Iterator[str]:
@@ -294,7 +301,8 @@ def _narrow(segments: SegmentTable, options: CnvOptions) -> Iterator[str]:
         rows = segments.rows[beyond]
         found = f"{number_of(len(rows), 'segment')} {'is' if len(rows) == 1 else 'are'}"
         yield (
-            f"--min-width {int(rows.max())} ({found} beyond the thresholds, with fewer than"
+            f"{option('min_width')} {int(rows.max())} ({found} beyond the thresholds,"
+            " with fewer than"
             f" {options.min_width} regions)"
         )
 
@@ -302,12 +310,15 @@ def _narrow(segments: SegmentTable, options: CnvOptions) -> Iterator[str]:
 def _near(segments: SegmentTable, options: CnvOptions) -> Iterator[str]:
     """Yield advice where the strongest of the wide segments come near a threshold."""
     value = judged_value(segments, options)[segments.rows >= options.min_width]
-    limits = (("--upper", "gain", options.upper, 1), ("--lower", "loss", options.lower, -1))
-    for option, kind, limit, sign in limits:
+    limits = (
+        (option("upper"), "gain", options.upper, 1),
+        (option("lower"), "loss", options.lower, -1),
+    )
+    for name, kind, limit, sign in limits:
         strongest = float((sign * value).max(initial=0.0)) * sign
         if NEAR * abs(limit) <= abs(strongest) < abs(limit):
             rounded = np.floor(abs(strongest) * 100) / 100 * sign
             yield (
-                f"{option} {rounded:g} (the strongest {kind} has {strongest:.2g}, the threshold is"
+                f"{name} {rounded:g} (the strongest {kind} has {strongest:.2g}, the threshold is"
                 f" {limit:g})"
             )

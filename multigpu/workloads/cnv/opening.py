@@ -37,13 +37,13 @@ def open_inputs(
 
     Raises UsageError and InputError for what cannot be a run.
     """
-    run, counting = request.run, request.counting
-    check_counting(request.counting_given, request.cases, request.controls)
+    run, counting = request.run, request.count_options
+    check_counting(request.given, request.cases, request.control_samples)
     cases, controls = request.cases.open(counting, run, client), None
-    if request.controls is not None:
+    if request.control_samples is not None:
         if counting.sample_names != (RG,):  # names that are given are those of the cases
             counting = replace(counting, sample_names=())
-        controls = request.controls.open(counting, run, client)
+        controls = request.control_samples.open(counting, run, client)
     find_genome(request.genome, cases.regions)
     control_names = None if controls is None else controls.samples
     check_samples(cases.samples, control_names, request.options)
@@ -72,8 +72,8 @@ def open_job(
 
     Raises UsageError and InputError.
     """
-    if request.counting.cache is None:
-        request = replace(request, counting=replace(request.counting, cache=count_cache))
+    if request.cache is None:
+        request = request.changed(cache=count_cache)
     options, count = request.options, count or CountJob.counts
     cases, controls, ploidy, sexes = open_inputs(request, client)
     references = coverage = None
@@ -84,7 +84,7 @@ def open_job(
             keep_counts(cases)
     if isinstance(controls, CountJob):
         controls = count(controls)
-    if controls is not None and request.counting.rename == "auto":
+    if controls is not None and request.rename == "auto":
         controls = rename_as_cases(controls, cases)
     if sexes is None and not options.compat_r:
         coverage = cohort_coverage(cases, controls, request.genome)

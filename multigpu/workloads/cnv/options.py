@@ -1,18 +1,20 @@
 """Parameters of a copy-number run, with R's defaults for every model; outputs of a run."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from math import isfinite
 from numbers import Real
 from pathlib import Path
-from typing import Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self, cast, get_args
 
 from multigpu.cluster.deploy.threads_or_processes import WorkEstimate
-from multigpu.errors import InputError, UsageError, quoted
+from multigpu.errors import InputError, UsageError, option
+from multigpu.run.declarations import Options, declare, declared
 from multigpu.run.options import GpuLanes
-from multigpu.run.values import abbreviate, check_choice, number, whole
+from multigpu.run.values import Names, Numbers, StrPath, TextPath
 from multigpu.workloads.cnv.output.colours import Colours
+from multigpu.workloads.count.options import COMPAT_R, CompatR, CountOptions
 
 Model = Literal["cn.mops", "haplo", "exome", "single", "reference"]
 NormType = Literal["poisson", "mean", "median", "quant", "mode"]
@@ -25,38 +27,8 @@ HAPLOID = (0.025, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0)
 CLASSES = tuple(f"CN{n}" for n in range(9))
 TUMOR_CLASSES = (*CLASSES, "CN16", "CN32", "CN64", "CN128")
 
-MODELS: dict[str, dict[str, Any]] = {  # what differs from the defaults of `CnvOptions`
-    "cn.mops": {},
-    "haplo": {"fold_changes": HAPLOID, "upper": 0.6, "min_read_count": 1.0},
-    "exome": {"prior_impact": 10.0, "lower": -0.8, "min_width": 5, "min_read_count": 1.0},
-    "single": {"min_read_count": 1.0},
-    "reference": {
-        "fold_changes": (*DIPLOID, 8.0, 16.0, 32.0, 64.0), "classes": TUMOR_CLASSES,
-        "min_width": 4, "segmentation": "cbs", "min_read_count": 1.0,
-    },
-}  # fmt: skip
-
-PRESETS: dict[str, dict[str, Any]] = {"gcnmops": {**MODELS["exome"], "cycles": 20}}
-
 LARGEST = 1e300  # of real numbers
 MOST = 2**31 - 1  # of whole numbers: regions, cycles
-CHOICES = {
-    "model": Model,
-    "norm": Literal[0, 1, 2],
-    "norm_type": NormType,
-    "size_factor": SizeFactor,
-    "segmentation": Segmentation,
-    "fractional": Fractional,
-}
-NOT_NEGATIVE = ("prior_impact", "min_read_count", "seg_eps", "seg_cyber_weight", "robust")
-RANGES = {
-    **dict.fromkeys(NOT_NEGATIVE, (0.0, LARGEST)),
-    **dict.fromkeys(("upper", "lower"), (-LARGEST, LARGEST)),
-    **dict.fromkeys(("norm_quantile", "size_factor_quantile"), (0.0, 1.0)),
-    **dict.fromkeys(("cycles", "min_width", "seg_max_window", "robust_min_width"), (1, MOST)),
-    "seg_delta": (0, MOST),
-    "seed": (0, 2**63 - 1),
-}
 
 # Chromosomes: three compute. Worker processes read others meanwhile, call and send them.
 COPY_NUMBER_LANES = GpuLanes(5, alone=3)
@@ -73,7 +45,7 @@ def copy_number_lanes(size: int) -> GpuLanes:
     return replace(COPY_NUMBER_LANES, estimate=estimate)
 
 
-def estimate_count_bytes(paths: Sequence[str], window: int, regions: str | None) -> int:
+def estimate_count_bytes(paths: Sequence[str], counting: CountOptions) -> int:
     """Return about the bytes of counts in a table, or of alignments in windows or a BED file.
 
     paths  directories and patterns stand for alignments; errors are left to the reader
@@ -86,12 +58,13 @@ def estimate_count_bytes(paths: Sequence[str], window: int, regions: str | None)
         found = expand(paths, ALIGNMENTS)
         start = read_beginning(found[0])[:4] if found and is_regular(found[0]) else b""
         if start in (b"BAM\x01", b"CRAM"):
-            rows = _file_bytes(regions) // BED_LINE if regions else GENOME // max(1, window)
+            regions = counting.regions
+            rows = _file_bytes(regions) // BED_LINE if regions else GENOME // counting.window
             return 4 * rows * len(found)
     return sum(map(_file_bytes, found))
 
 
-def _file_bytes(path: str) -> int:
+def _file_bytes(path: StrPath) -> int:
     """Return the size of a file; 0 where it cannot be found."""
     with suppress(OSError, ValueError):
         return Path(path).stat().st_size
@@ -112,85 +85,183 @@ class KeptResults:
     shown: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutputOptions:
-    """Files that a run writes.
+@dataclass(frozen=True)
+class Thresholds(Numbers):
+    """Thresholds of gains and losses; one number stands for both signs."""
 
-    output    folder of the files
-    vcf, matrices, report  whether cnvs.vcf.gz, matrices.zarr and report.html are written
-    plots     format of the figures as files; None: none are written
-    colors    which of gains and losses is red
-    genome    IGV's name of the genome; None: recognized by the lengths of chromosomes
-    """
+    @property
+    def must(self) -> str:
+        return "one number or two"
 
-    output: str
-    vcf: bool = True
-    matrices: bool = True
-    report: bool = True
-    plots: Literal["png", "svg"] | None = None
-    colors: Colours = "gain-red"
-    genome: str | None = None
+    def convert(self, value: Any) -> tuple[float, ...]:
+        numbers = super().convert((value,) if isinstance(value, Real) else value)
+        if len(numbers) > 2:
+            raise ValueError
+        return numbers if len(numbers) == 2 else (abs(numbers[0]), -abs(numbers[0]))
 
 
 @dataclass(frozen=True, kw_only=True)
-class CnvOptions:
-    """Parameters of the method; docs/cnv.md has the meaning of each and its name in R.
+class CnvOutput(Options, group="Output"):
+    """Files that a run writes, on the command line."""
+
+    output: TextPath = declare("", "Folder for the results.", "DIR", short="o", required=True)
+    vcf: bool = declare(True, "Write cnvs.vcf.gz and its index.")
+    matrices: bool = declare(True, "Write matrices.zarr.")
+    report: bool = declare(True, "Write report.html.")
+    plots: Literal["png", "svg"] | None = declare(None, "Write the figures as files, too.")
+    colors: Colours = declare(
+        "gain-red", "Colours in BED, IGV session, report and figures. gain-red: gains are red and"
+        " losses blue, as in IGV; gain-blue: the other way round.",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions(Options, group="Model"):
+    """The mixture of Poissons."""
+
+    model: Model = declare(
+        "cn.mops", f"What the samples are: a cohort (cn.mops), haploid genomes, exomes, a single"
+        f" sample, or cases against {option('controls')} (reference). The options below have R's"
+        f" defaults for the model.",
+    )  # fmt: skip
+    fold_changes: Annotated[tuple[float, ...], Numbers()] = declare(
+        DIPLOID, "Expected fold change of each class.", "I,…", r="I",
+        of_model={"haplo": HAPLOID, "reference": (*DIPLOID, 8.0, 16.0, 32.0, 64.0)},
+    )  # fmt: skip
+    classes: Annotated[tuple[str, ...], Names("a list of labels")] = declare(
+        CLASSES, "Labels of the classes; one is CN2 (haplo: CN1).", "CN0,…", r="classes",
+        of_model={"reference": TUMOR_CLASSES},
+    )  # fmt: skip
+    prior_impact: float = declare(
+        1.0, "Weight of the prior for the normal copy number.", "G", at_least=0, at_most=LARGEST,
+        r="priorImpact", of_model={"exome": 10.0},
+    )  # fmt: skip
+    cycles: int = declare(
+        20, "Cycles of expectation maximisation.", at_least=1, at_most=MOST, r="cyc"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class NormalizationOptions(Options, group="Normalization"):
+    """Counts of samples made comparable."""
+
+    norm: Literal[0, 1, 2] = declare(
+        1, "0: take counts as normalized; 1: normalize them; 2: model coverages.", r="norm"
+    )
+    norm_type: NormType = declare(
+        "poisson", "Statistic that is made equal in all samples.", r="normType"
+    )
+    size_factor: SizeFactor = declare(
+        "mean", "Statistic of a sample that is its size factor.", r="sizeFactor"
+    )
+    norm_quantile: float = declare(
+        0.25, f"Quantile for {option('norm_type')} quant.", "Q", at_least=0, at_most=1, r="normQu"
+    )
+    size_factor_quantile: float = declare(
+        0.75, f"Quantile for {option('size_factor')} quant.", "Q", at_least=0, at_most=1,
+        r="quSizeFactor",
+    )  # fmt: skip
+    genome_wide: bool = declare(
+        False, "Normalize the genome as a whole, not each chromosome by itself."
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallOptions(Options, group="Calling"):
+    """Segments, and which of them are CNVs."""
+
+    min_read_count: float = declare(
+        5.0, "Regions with at most N reads in every sample count as unchanged.", "N", at_least=0,
+        at_most=LARGEST, r="minReadCount",
+        of_model=dict.fromkeys(("haplo", "exome", "single", "reference"), 1.0),
+    )  # fmt: skip
+    upper: float = declare(
+        0.5, "Segments with this signed I/NI or more are gains.", at_least=-LARGEST,
+        at_most=LARGEST, r="upperThreshold", of_model={"haplo": 0.6},
+    )  # fmt: skip
+    lower: float = declare(
+        -0.9, "Segments with this signed I/NI or less are losses.", at_least=-LARGEST,
+        at_most=LARGEST, r="lowerThreshold", of_model={"exome": -0.8},
+    )  # fmt: skip
+    min_width: int = declare(
+        3, "Minimum number of regions in a CNV.", at_least=1, at_most=MOST, r="minWidth",
+        of_model={"exome": 5, "reference": 4},
+    )  # fmt: skip
+    segmentation: Segmentation = declare(
+        "fast", "fast: R's own; cbs: circular binary segmentation.", r="segAlgorithm",
+        of_model={"reference": "cbs"},
+    )  # fmt: skip
+    use_median: bool = declare(
+        False, "Judge segments by their median, not their mean.", r="useMedian"
+    )
+    posterior: bool = declare(
+        False, "Keep the posterior of every class in the matrices.", r="returnPosterior"
+    )
+    seg_alpha: float = declare(
+        0.05, "Share (below 1) or number of initial breakpoints.", r="alpha", above=0, at_most=MOST,
+        must="a share between 0 and 1, or a number of breakpoints",
+    )  # fmt: skip
+    seg_eps: float | None = declare(
+        None, "Minimum difference of neighbours at a breakpoint.", at_least=0, at_most=LARGEST,
+        default="a quantile", r="eps",
+    )  # fmt: skip
+    seg_delta: int = declare(
+        20, "Windows without improvement after which the search stops.", at_least=0, at_most=MOST,
+        r="delta",
+    )  # fmt: skip
+    seg_max_window: int = declare(
+        40, "Maximum number of regions in a window.", at_least=1, at_most=MOST, r="maxInt"
+    )
+    seg_cyber_weight: float = declare(
+        50.0, "Weight of the variance of all regions.", at_least=0, at_most=LARGEST, r="cyberWeight"
+    )
+    seg_median: Annotated[float | tuple[float, float] | None, Thresholds()] = declare(
+        None, "Medians of gains and losses when segments are merged.", "X[,X]", r="segMedianT"
+    )
+    seed: int = declare(0, f"Seed for {option('segmentation')} cbs.", at_least=0, at_most=2**63 - 1)
+    robust: float | None = declare(
+        None, "Write robust CNV regions, too: I/NI above X.", at_least=0, at_most=LARGEST,
+        r="makeRobustCNVR robust",
+    )  # fmt: skip
+    robust_min_width: int = declare(
+        4, "Minimum number of regions in a robust CNV region.", at_least=1, at_most=MOST,
+        r="makeRobustCNVR minWidth",
+    )  # fmt: skip
+    fractional: Fractional | None = declare(
+        None, "Write fractional copy numbers, too.", r="calcFractionalCopyNumbers segStat"
+    )
+    compat_r: CompatR = declare(False, COMPAT_R, flag="compat", also=("compat",))
+
+    @property
+    def seg_limits(self) -> tuple[float, float] | None:
+        """Medians from which on a segment is a gain, and to which it is a loss; None: found."""
+        return cast(tuple[float, float] | None, self.seg_median)
+
+    def check(self) -> None:
+        super().check()
+        limits = self.seg_limits
+        if not all(map(isfinite, limits or ())):
+            raise UsageError(f"{option('seg_median')} must be finite numbers")
+        # Where thresholds are crossed every segment would be a gain and a loss.
+        thresholds = f"{option('upper')} is {self.upper:g} and {option('lower')} {self.lower:g}"
+        medians = "{} is {:g},{:g}".format(option("seg_median"), *limits or (0, 0))
+        pairs = {thresholds: (self.upper, self.lower), medians: limits}
+        for description, pair in pairs.items():
+            if pair and pair[0] < pair[1]:
+                raise UsageError(f"{description}: the threshold of gains lies below that of losses")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CnvOptions(CallOptions, NormalizationOptions, ModelOptions):
+    """Parameters of the method: what decides the calls in a table of counts.
 
     The defaults are those of R's `cn.mops`; `CnvOptions.of` has those of other models.
-    Raises UsageError for values that cannot be.
     """
-
-    model: Model = "cn.mops"
-    fold_changes: tuple[float, ...] = DIPLOID
-    classes: tuple[str, ...] = CLASSES
-    prior_impact: float = 1.0
-    cycles: int = 20
-    norm: Literal[0, 1, 2] = 1
-    norm_type: NormType = "poisson"
-    size_factor: SizeFactor = "mean"
-    norm_quantile: float = 0.25
-    size_factor_quantile: float = 0.75
-    genome_wide: bool = False
-    min_read_count: float = 5.0
-    upper: float = 0.5
-    lower: float = -0.9
-    min_width: int = 3
-    segmentation: Segmentation = "fast"
-    use_median: bool = False
-    posterior: bool = False
-    seg_alpha: float = 0.05
-    seg_eps: float | None = None
-    seg_delta: int = 20
-    seg_max_window: int = 40
-    seg_cyber_weight: float = 50.0
-    seg_median: tuple[float, float] | None = None
-    seed: int = 0
-    robust: float | None = None
-    robust_min_width: int = 4
-    fractional: Fractional | None = None
-    compat_r: bool = False
 
     @classmethod
     def of(cls, model: str, preset: str | None = None, **given: Any) -> Self:
-        """Return a model's defaults, changed by a preset, then by the parameters given.
-
-        None stands for a parameter that is not given. `seg_median` may be one number, which stands
-        for both signs; `compat` is "none" or "r".
-        """
-        check_choice("--model", model, tuple(MODELS))
-        if preset is not None:
-            check_choice("--preset", preset, tuple(PRESETS))
-        chosen = {name: value for name, value in given.items() if value is not None}
-        if (compat := chosen.pop("compat", None)) is not None:
-            check_choice("--compat", compat, ("none", "r"))
-            chosen["compat_r"] = compat == "r"
-        if unknown := sorted(set(chosen) - set(FIELDS)):
-            raise UsageError(f"there is no parameter {unknown[0]!r}")
-        lists = {"fold_changes": _numbers, "classes": _labels, "seg_median": _limits}
-        for name, read in lists.items():
-            if name in chosen:
-                chosen[name] = read(name, chosen[name])
-        return cls(**{"model": model, **MODELS[model], **PRESETS.get(preset or "", {}), **chosen})
+        """Return a model's defaults, changed by a preset, then by the parameters given."""
+        return cls(**completed({"model": model, **given}, preset))
 
     @property
     def main_label(self) -> str:
@@ -217,61 +288,41 @@ class CnvOptions:
         """Whether samples are compared with what is usual for their sex."""
         return self.norm != 0 and self.model != "haplo"
 
-    def __post_init__(self) -> None:
-        for name, kind in CHOICES.items():
-            value = getattr(self, name)
-            if value is not None or name != "fractional":
-                check_choice(flag(name), value, get_args(kind))
-        self._check_classes()
-        self._check_numbers()
-
-    def _check_classes(self) -> None:
+    def check(self) -> None:
+        super().check()
         if len(self.fold_changes) != len(self.classes):
             raise UsageError(
-                f"{len(self.fold_changes)} --fold-changes and {len(self.classes)} --classes:"
-                " there must be as many of both"
+                f"{len(self.fold_changes)} {option('fold_changes')} and {len(self.classes)}"
+                f" {option('classes')}: there must be as many of both"
             )
         if self.main_label not in self.classes:
-            raise UsageError(f"one of --classes must be {self.main_label}")
+            raise UsageError(f"one of {option('classes')} must be {self.main_label}")
         if len(set(self.classes)) != len(self.classes) or not all(self.classes):
-            raise UsageError("--classes: a label is empty or occurs twice")
+            raise UsageError(f"{option('classes')}: a label is empty or occurs twice")
         if not all(isfinite(fold) and fold > 0 for fold in self.fold_changes):
-            raise UsageError("--fold-changes must be positive numbers")
-
-    def _check_numbers(self) -> None:
-        for name, (lowest, highest) in RANGES.items():
-            value = getattr(self, name)
-            if value is None:
-                continue
-            check_kind = whole if FIELDS[name].type is int else number
-            check_kind(flag(name), value)
-            if not lowest <= value <= highest:
-                problem = f"is {_digits(value)}; it must be {_range(name, value)}"
-                raise UsageError(f"{flag(name)} {problem}")
-        number("--seg-alpha", self.seg_alpha)
-        if not 0 < self.seg_alpha <= MOST:
-            raise UsageError(
-                f"--seg-alpha is {self.seg_alpha:g}; it is a share between 0 and 1, or a number"
-                " of breakpoints"
-            )
-        if not all(map(isfinite, self.seg_median or ())):
-            raise UsageError("--seg-median must be finite numbers")
-        # Where thresholds are crossed every segment would be a gain and a loss.
-        pairs = {
-            f"--upper is {self.upper:g} and --lower {self.lower:g}": (self.upper, self.lower),
-            "--seg-median is {:g},{:g}".format(*self.seg_median or (0, 0)): self.seg_median,
-        }
-        for description, pair in pairs.items():
-            if pair and pair[0] < pair[1]:
-                raise UsageError(f"{description}: the threshold of gains lies below that of losses")
+            raise UsageError(f"{option('fold_changes')} must be positive numbers")
 
 
-FIELDS = {each.name: each for each in fields(CnvOptions)}
+FIELDS = tuple(each.name for each in fields(CnvOptions))
+MODELS = {  # what differs from the defaults of `CnvOptions`
+    model: {
+        each.name: each.option.of_model[model]
+        for each in declared(CnvOptions)
+        if model in each.option.of_model
+    }
+    for model in get_args(Model)
+}
+PRESETS: dict[str, dict[str, Any]] = {"gcnmops": {**MODELS["exome"], "cycles": 20}}
 
 
-def flag(name: str) -> str:
-    """Return the option of the command line for a parameter."""
-    return "--" + name.replace("_", "-")
+def completed(given: Mapping[str, Any], preset: str | None) -> dict[str, Any]:
+    """Return what was given with what differs from the defaults for its model and preset.
+
+    None stands for a parameter of the method that is not given.
+    """
+    chosen = {name: x for name, x in given.items() if x is not None or name not in FIELDS}
+    defaults = MODELS.get(str(chosen.get("model")), {}), PRESETS.get(str(preset), {})
+    return {**defaults[0], **defaults[1], **chosen}
 
 
 def unused_parameter_notes(options: CnvOptions, given: Collection[str]) -> Iterator[str]:
@@ -279,58 +330,19 @@ def unused_parameter_notes(options: CnvOptions, given: Collection[str]) -> Itera
     fast = [name for name in FIELDS if name.startswith("seg_")]
     normalization = ("norm_type", "size_factor", "genome_wide")
     purposes = (
-        ("--segmentation fast", options.segmentation == "fast", fast),
-        ("--segmentation cbs", options.segmentation == "cbs", ("seed",)),
-        ("--norm-type quant", options.norm_type == "quant", ("norm_quantile",)),
-        ("--size-factor quant", options.size_factor == "quant", ("size_factor_quantile",)),
+        (f"{option('segmentation')} fast", options.segmentation == "fast", fast),
+        (f"{option('segmentation')} cbs", options.segmentation == "cbs", ("seed",)),
+        (f"{option('norm_type')} quant", options.norm_type == "quant", ("norm_quantile",)),
+        (
+            f"{option('size_factor')} quant",
+            options.size_factor == "quant",
+            ("size_factor_quantile",),
+        ),
         ("counts that are normalized here", options.is_normalized, normalization),
-        ("--robust", options.robust is not None, ("robust_min_width",)),
+        (option("robust"), options.robust is not None, ("robust_min_width",)),
     )
     for purpose, is_wanted, names in purposes:
-        unused = [flag(name) for name in names if name in given]
+        unused = [option(name) for name in names if name in given]
         if unused and not is_wanted:
             has = "has" if len(unused) == 1 else "have"
             yield f"{', '.join(unused)} {has} no effect: used only with {purpose}"
-
-
-def _range(name: str, value: Any) -> str:
-    """Return in words what a number outside its range must be."""
-    lowest, highest = RANGES[name]
-    if highest == LARGEST and not isfinite(value):
-        return "a finite number"
-    if lowest >= 0 and (highest == LARGEST or (highest == MOST and value < lowest)):
-        return f"at least {lowest:g}" if value < lowest else f"at most {highest:g}"
-    return f"{lowest:g} to {_digits(highest)}"
-
-
-def _digits(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else abbreviate(value)
-
-
-def _limits(name: str, given: Any) -> tuple[float, ...]:
-    """Return thresholds of gains and losses; one number stands for both signs."""
-    numbers = _numbers(name, (given,) if isinstance(given, Real) else given)
-    if len(numbers) == 1:
-        return abs(numbers[0]), -abs(numbers[0])
-    if len(numbers) != 2:
-        given = ",".join(f"{each:g}" for each in numbers)
-        raise UsageError(f"{flag(name)}: expected one number or two, not {quoted(given)}")
-    return numbers
-
-
-def _numbers(name: str, given: Any) -> tuple[float, ...]:
-    try:
-        if not isinstance(given, str | bytes):
-            return tuple(map(float, given))
-    except (TypeError, ValueError):
-        pass
-    raise UsageError(f"{flag(name)} is {abbreviate(given)}; it must be numbers")
-
-
-def _labels(name: str, given: Any) -> tuple[str, ...]:
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise UsageError(f"{flag(name)} is {abbreviate(given)}; it must be a list of labels")
-    labels = tuple(given)
-    if not all(isinstance(label, str) for label in labels):
-        raise UsageError(f"{flag(name)}: labels must be texts")
-    return labels

@@ -1,46 +1,87 @@
-"""Requests: what a copy-number run is asked to do, from the command line or from Python."""
+"""Request for a copy-number run, by the command line or by Python."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
 
-import click
-from click.core import ParameterSource
-
-from multigpu.errors import UsageError, quoted
-from multigpu.run.options import RunOptions
-from multigpu.workloads.cnv.options import FIELDS, CnvOptions, estimate_count_bytes, flag
-from multigpu.workloads.cnv.samples.inputs import COUNTING, SampleInput
-from multigpu.workloads.count.command import count_options
+from multigpu.run.declarations import declaration, declare
+from multigpu.run.options import Request
+from multigpu.workloads.cnv.options import CnvOptions, completed, estimate_count_bytes
 from multigpu.workloads.count.options import CountOptions
 
+if TYPE_CHECKING:
+    from multigpu.workloads.cnv.samples.inputs import SampleInput
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class CnvRequest:
+
+@dataclass(frozen=True, eq=False)
+class CnvRequest(CnvOptions, CountOptions, Request, group="Input"):
     """Everything that decides on the results of a run, and how it is carried out.
 
-    counting         how alignments are counted
-    counting_given   parameters of counting that were given
-    ploidy, sex      as given; see `samples.facts`
-    genome           its name; None: recognized by the lengths of chromosomes
-    given            all parameters that were given, for notes on those that have no effect
+    For ploidies and sexes see `samples.facts`.
     """
 
-    cases: SampleInput
-    controls: SampleInput | None
-    options: CnvOptions
-    run: RunOptions
-    counting: CountOptions
-    counting_given: tuple[str, ...] = ()
-    ploidy: Any = None
-    sex: Any = "infer"
-    genome: str | None = None
-    given: tuple[str, ...] = ()
+    counts_or_bams: Any = field(metadata=declaration(
+        "A `Counts` object, a counts table (a file, or one of pyarrow or pandas), or BAM and CRAM"
+        " files, one a sample.", "INPUT...", argument=True,
+    ))  # fmt: skip
+    _: KW_ONLY
+    controls: Any = declare(
+        None, "Controls, as INPUT; give the option once for each file.", many=True, r="controls"
+    )
+    preset: Literal["gcnmops"] | None = declare(
+        None, "gcnmops: the parameters of that program.", group="Model"
+    )
+    ploidy: Any = declare(
+        None, "Ploidy on all chromosomes: a number for all samples, or a file with lines `sample"
+        " TAB number`; 2 for samples left out. In Python also a mapping, or a number for each.",
+        "N|FILE", r="ploidy",
+    )  # fmt: skip
+    sex: Any = declare(
+        "infer", "Sex of the samples, by which X and Y are normalized. infer: by their coverage of"
+        " X and Y; none: do not use sexes; male or female: for all samples; a file: lines `sample"
+        " TAB male|female|unknown`, where samples left out are taken as female. In Python also a"
+        " mapping.", "SEX|FILE",
+    )  # fmt: skip
+    genome: str | None = declare(
+        None, "IGV's name of the genome, for its pseudoautosomal regions and the IGV session.",
+        "ID", default="recognized by the lengths of its chromosomes",
+    )  # fmt: skip
+    keep_matrices: bool = declare(True, "Whether the result has the matrices.", only="Python")
+
+    @classmethod
+    def completed(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the values for what a user gave, with the defaults of its model and preset."""
+        return completed(given, given.get("preset"))
 
     @property
-    def inputs(self) -> list[SampleInput]:
+    def options(self) -> CnvOptions:
+        """Options that decide the calls in a table of counts."""
+        return self.part(CnvOptions)
+
+    @property
+    def count_options(self) -> CountOptions:
+        """Options of counting alignments."""
+        return self.part(CountOptions)
+
+    @cached_property
+    def cases(self) -> "SampleInput":
+        """Counts or alignments of the samples. Raises UsageError and InputError."""
+        from multigpu.workloads.cnv.samples.inputs import SampleInput
+
+        return SampleInput.from_given(self.counts_or_bams)
+
+    @cached_property
+    def control_samples(self) -> "SampleInput | None":
+        """Counts or alignments of the controls, if there are any."""
+        from multigpu.workloads.cnv.samples.inputs import SampleInput
+
+        return None if self.controls is None else SampleInput.from_given(self.controls)
+
+    @property
+    def inputs(self) -> "list[SampleInput]":
         """Cases, and controls if there are any."""
-        return [self.cases] if self.controls is None else [self.cases, self.controls]
+        return [each for each in (self.cases, self.control_samples) if each is not None]
 
     @property
     def paths(self) -> list[str]:
@@ -51,8 +92,7 @@ class CnvRequest:
     def count_bytes(self) -> int:
         """About the bytes of all counts, by which workers are chosen."""
         tables = [each.table.values.nbytes for each in self.inputs if each.table is not None]
-        window, regions = self.counting.window, self.counting.regions
-        files = [estimate_count_bytes(each.paths, window, regions) for each in self.inputs]
+        files = [estimate_count_bytes(each.paths, self) for each in self.inputs]
         return sum(tables) + sum(files)
 
     @property
@@ -63,53 +103,8 @@ class CnvRequest:
     @property
     def counting_parameters(self) -> dict[str, Any]:
         """Parameters of counting: all of them for alignments, else those that were given."""
-        parameters = self.counting.parameters()
-        names = parameters if self.has_alignments else self.counting_given
-        return {name: parameters[name] for name in names}
-
-
-# ---- from the command line --------------------------------------------------------------------
-
-
-def request_from_command(values: Mapping[str, Any], run: RunOptions) -> CnvRequest:
-    """Return the request of a command with the options of `multigpu cnv`.
-
-    Raises UsageError and InputError.
-    """
-    source = click.get_current_context().get_parameter_source
-    cases = SampleInput.from_paths(values["inputs"])
-    controls = SampleInput.from_paths(values["controls"]) if values["controls"] else None
-    return CnvRequest(
-        cases=cases,
-        controls=controls,
-        options=options_from_command(values),
-        run=run,
-        counting=count_options(values),
-        counting_given=tuple(
-            name for name in COUNTING if source(name) == ParameterSource.COMMANDLINE
-        ),
-        ploidy=values["ploidy"] or None,
-        sex=values["sex"],
-        genome=values["genome"],
-        given=tuple(name for name, value in values.items() if value is not None),
-    )
-
-
-def options_from_command(values: Mapping[str, Any]) -> CnvOptions:
-    """Return the parameters; those that were not given have the model's default."""
-    names = [*FIELDS, "preset", "compat"]
-    given = {name: values[name] for name in names if name in values}
-    for name in ("fold_changes", "seg_median"):
-        if given[name] is not None:
-            given[name] = _numbers(name, given[name])
-    given["classes"] = given["classes"].split(",") if given["classes"] else None
-    return CnvOptions.of(**given)
-
-
-def _numbers(name: str, text: str) -> list[float]:
-    """Return the numbers of a text that are separated by commas."""
-    try:
-        return [float(number) for number in text.split(",")]
-    except ValueError as error:
-        problem = f"expected numbers separated by commas, not {quoted(text)}"
-        raise UsageError(f"{flag(name)}: {problem}") from error
+        return {
+            name: value
+            for name, value in self.count_options.parameters().items()
+            if self.has_alignments or (name in self.given and name != "compat_r")
+        }

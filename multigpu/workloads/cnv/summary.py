@@ -53,7 +53,7 @@ def _entries(job: CnvJob, result: CnvResult, request: CnvRequest) -> dict[str, A
     shares = coverage.shares() if coverage else []
     xy = [{"x": _number_or_none(x), "y": _number_or_none(y)} for x, y in shares]
     cnvs_of = np.bincount(result.called.sample, minlength=len(result.samples)).tolist()
-    controls = request.controls.paths if request.controls else ()
+    controls = request.control_samples.paths if request.control_samples else ()
     return {
         "inputs": [_file(path) for path in request.cases.paths],
         "control_inputs": [_file(path) for path in controls],

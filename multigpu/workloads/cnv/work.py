@@ -147,7 +147,7 @@ class CnvSession:
         except NotComparable as error:
             if self.options.compat_r:
                 raise
-            return replace(nothing, left_out=str(error))
+            return replace(nothing, left_out=f"{error}")
         except TrackError as error:
             raise UsageError(f"{name}: {error.problem}") from error
         except ModelError as error:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from multigpu.errors import InputError, UsageError, quoted
+from multigpu.errors import InputError, UsageError, option, quoted
 from multigpu.formats.alignments.files import (
     RG,
     Alignments,
@@ -29,19 +29,22 @@ def choose_regions(file: Alignments, options: CountOptions) -> tuple[Regions, tu
     """
     rename = options.rename == "auto"
     if options.regions is not None:
-        regions, notes = read_bed(options.regions)
-        references = numbers_of(regions.names, file, rename, options.regions, regions)
+        path = str(options.regions)
+        regions, notes = read_bed(path)
+        references = numbers_of(regions.names, file, rename, path, regions)
         return regions, (*notes, *_notes_of_long_regions(regions, references, file))
     names = options.chromosomes or tuple(name for name, _ in file.references)
-    references = numbers_of(names, file, rename, "--chromosomes")
+    references = numbers_of(names, file, rename, option("chromosomes"))
     covered = [file.references[number] for number in references]
     if options.compat_r:
         _check_lengths_differ(file, covered)
     longest = max((length for _, length in covered), default=0)
     if not longest:
         raise InputError(file.path, "its references have no bases: there are no windows")
-    note = f"each chromosome is one window: the longest has {longest:,} bases, --window is"
-    notes = (f"{note} {options.window:,}",) if options.window > longest else ()
+    note = f"each chromosome is one window: the longest has {longest:,} bases"
+    notes = (
+        (f"{note}, {option('window')} is {options.window:,}",) if options.window > longest else ()
+    )
     return windows(covered, options.window, options.compat_r), notes
 
 
@@ -52,7 +55,7 @@ def choose_references(
 
     Raises InputError where files differ in what is asked for: without regions or chromosomes all.
     """
-    rename, source = options.rename == "auto", options.regions or "--chromosomes"
+    rename, source = options.rename == "auto", str(options.regions or option("chromosomes"))
     if options.regions is None and not options.chromosomes:
         check_references(files, rename)
     found = [tuple(numbers_of(regions.names, file, rename, source)) for file in files]
@@ -74,7 +77,7 @@ def choose_sample_names(files: Sequence[Alignments], names: Sequence[str]) -> tu
         names = [sample_of(file) for file in files]
     if names and len(names) != len(files):
         needed = f"{len(names)} given, {len(files)} needed, one for each file"
-        raise UsageError(f"--sample-names: {needed}")
+        raise UsageError(f"{option('sample_names')}: {needed}")
     names_or_stems = names or [Path(file.path).stem for file in files]
     # Tables are UTF-8: other bytes of a name become U+FFFD.
     texts = tuple(os.fsencode(name).decode("utf-8", "replace") for name in names_or_stems)
@@ -84,9 +87,14 @@ def choose_sample_names(files: Sequence[Alignments], names: Sequence[str]) -> tu
     for name, times in Counter(texts).items():
         if times > 1:
             groups = " by their read groups" if by_group else ""
-            other = "" if names else f", or --sample-names {RG} for the names in their read groups"
+            other = (
+                ""
+                if names
+                else f", or {option('sample_names')} {RG} for the names in their read groups"
+            )
             raise UsageError(
-                f"{times} samples are called {name}{groups}: give --sample-names NAME,…, one for"
+                f"{times} samples are called {name}{groups}: give"
+                f" {option('sample_names')} NAME,…, one for"
                 f" each file{other}"
             )
     return texts
@@ -99,7 +107,9 @@ def _check_lengths_differ(file: Alignments, references: Sequence[tuple[str, int]
         if length in name_by_length:
             names = f"{quoted(name_by_length[length])} and {quoted(name)}"
             problem = f"{names} have the same length, which R refuses"
-            raise InputError(file.path, f"{problem}: leave out --compat r, or one of them")
+            raise InputError(
+                file.path, f"{problem}: leave out {option('compat_r')} r, or one of them"
+            )
         name_by_length[length] = name
 
 

@@ -60,7 +60,7 @@ class CountJob(Job):
         """Return the table. Raises what stopped the count."""
         options = self.options
         caches = {
-            numbers: CountsCache(options.cache, self.regions, list(numbers), options.counting)
+            numbers: CountsCache(str(options.cache), self.regions, list(numbers), options.counting)
             for numbers in set(self.references)
             if options.cache is not None
         }

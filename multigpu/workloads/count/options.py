@@ -1,82 +1,87 @@
 """Options of a count, as one frozen object."""
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, Literal, Self
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, Literal
 
-from multigpu.errors import UsageError
+from multigpu.errors import UsageError, option
 from multigpu.formats.alignments.regions import LONGEST
 from multigpu.kernels.counting.types import Counting
-from multigpu.run.values import abbreviate, check_choice, convert_fields, path_of, whole
+from multigpu.run.declarations import Options, declare
+from multigpu.run.values import Bases, Choice, FilePath, NameList, TextPath
 
 WINDOW = 25_000  # bases
-HIGHEST_MAPQ = 255
+CompatR = Annotated[bool, Choice({"none": False, "r": True}, in_python=True)]
+COMPAT_R = "r: repeat the errors of R, for comparisons with it."
 
 
 @dataclass(frozen=True, kw_only=True)
-class CountOptions:
-    """Regions and reads of a count; names of R in brackets.
+class CountOptions(Options, group="Counting"):
+    """Regions and reads of a count."""
 
-    window        width of a window in bases [WL]; not used with `regions`
-    chromosomes   references to count in, in this order [refSeqNames]; none: all, as in the file
-    regions       BED file with regions to use instead of windows [GR]
-    sample_names  one name a file, instead of the files' names [sampleNames]; `@RG`: the names in
-                  their read groups
-    counting      which reads count, and which bases each of them covers
-    rename        "auto": names of chromosomes that differ by `chr` are the same
-    compat_r      windows as R makes them: see `multigpu.formats.alignments.regions.windows`
-    index         whether indexes are used, and made where they are missing
-    cache         folder that keeps the counts of each sample
-    """
+    window: Bases = declare(
+        WINDOW, "Width of the windows to count in, in bases, or as 25kb.", "BASES", at_least=1,
+        at_most=LONGEST - 1, r="WL",
+    )  # fmt: skip
+    chromosomes: NameList = declare(
+        (), "References to count in, in this order.", default="all", r="refSeqNames"
+    )
+    regions: FilePath | None = declare(
+        None, "BED file with regions to count in, instead of windows.", "BED", r="GR"
+    )
+    sample_names: NameList = declare(
+        (), "Names of the samples, one a file; @RG: the names (SM) in the files' read groups.",
+        default="the files' names without suffix", r="sampleNames",
+    )  # fmt: skip
+    rename: Literal["none", "auto"] = declare(
+        "none", "auto: treat chromosome names that differ by `chr` as the same."
+    )
+    compat_r: CompatR = declare(False, COMPAT_R, flag="compat", also=("compat",))
+    index: bool = declare(
+        True, "Use indexes and make missing ones, or read every file from start to end."
+    )
+    cache: FilePath | None = declare(
+        None, "Folder that keeps the counts of each sample for later runs.", "DIR",
+        flag="counts-cache", also=("counts_cache",),
+    )  # fmt: skip
+    min_mapq: int = declare(
+        1, "Lowest mapping quality of a read that counts, 0 to 255.", "Q", at_least=0, at_most=255,
+        r="min.mapq",
+    )  # fmt: skip
+    remove_duplicates: bool = declare(
+        False, "Count only the first of the reads with one position and strand.", r="remove.dup"
+    )
+    read_width: Bases = declare(
+        1, "Bases that a read covers, from its position on.", "BASES", at_least=1,
+        at_most=LONGEST - 1, r="read.width",
+    )  # fmt: skip
+    get_width: bool = declare(
+        False, f"Let a read cover its own length instead of {option('read_width')}.", r="get.width"
+    )
+    stranded_start: bool = declare(
+        False, "Let a reverse read cover the last bases of its length.", r="stranded.start"
+    )
 
-    window: int = WINDOW
-    chromosomes: tuple[str, ...] = ()
-    regions: str | None = None
-    sample_names: tuple[str, ...] = ()
-    counting: Counting = field(default_factory=Counting)
-    rename: Literal["none", "auto"] = "none"
-    compat_r: bool = False
-    index: bool = True
-    cache: str | None = None
+    def check(self) -> None:
+        super().check()
+        if self.regions is not None and self.chromosomes:
+            raise UsageError(f"give {option('regions')} or {option('chromosomes')}, not both")
+        if self.regions is not None and self.window != WINDOW:
+            raise UsageError(f"give {option('regions')} or {option('window')}, not both")
 
-    @classmethod
-    def of(cls, **parameters: Any) -> Self:
-        """Return the options for parameters of `multigpu.count`: `Counting` has some of them."""
-        names = {each.name for each in fields(Counting)}
-        reads = {name: parameters.pop(name) for name in names & parameters.keys()}
-        return cls(**parameters, counting=Counting(**reads))
+    @property
+    def counting(self) -> Counting:
+        """Rules for which reads count, and which bases each of them covers."""
+        return Counting(**{each.name: getattr(self, each.name) for each in fields(Counting)})
 
     def parameters(self) -> dict[str, Any]:
-        """Return the parameters of `multigpu.count` that give these options."""
-        names = [each.name for each in fields(self) if each.name != "counting"]
-        return {name: getattr(self, name) for name in names} | asdict(self.counting)
-
-    def __post_init__(self) -> None:
-        """Raise UsageError for impossible options."""
-        convert_fields(self, _name_list, "chromosomes", "sample_names")
-        convert_fields(self, path_of, "regions", "cache")
-        check_choice("rename", self.rename, ("none", "auto"))
-        object.__setattr__(self, "window", _number_in("window", self.window, 1, LONGEST - 1))
-        reads = replace(
-            self.counting,
-            min_mapq=_number_in("min_mapq", self.counting.min_mapq, 0, HIGHEST_MAPQ),
-            read_width=_number_in("read_width", self.counting.read_width, 1, LONGEST - 1),
-        )
-        object.__setattr__(self, "counting", reads)
-        if self.regions is not None and self.chromosomes:
-            raise UsageError("give --regions or --chromosomes, not both")
-        if self.regions is not None and self.window != WINDOW:
-            raise UsageError("give --regions or --window, not both")
+        """Return the options by their names."""
+        return {each.name: getattr(self, each.name) for each in fields(CountOptions)}
 
 
-def _name_list(_: str, value: str | Sequence[str]) -> tuple[str, ...]:
-    """Return the names in a sequence, or in a text with commas between them."""
-    return tuple(value.split(",")) if isinstance(value, str) else tuple(value)
+@dataclass(frozen=True, kw_only=True)
+class CountOutput(Options, group="Output"):
+    """File of the table, on the command line."""
 
-
-def _number_in(name: str, value: Any, least: int, most: int) -> int:
-    """Return a whole number from `least` to `most`. Raises UsageError for anything else."""
-    number = whole(name, value)
-    if not least <= number <= most:
-        raise UsageError(f"{name} is {abbreviate(number)}; it must be {least} to {most:,}")
-    return number
+    output: TextPath | None = declare(
+        None, "File for the table; -: standard output.", "OUT", short="o", default="standard output"
+    )

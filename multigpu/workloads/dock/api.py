@@ -1,19 +1,14 @@
 """Docking from Python."""
 
-import os
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from multigpu.formats.molecules.pockets import Vector
-from multigpu.formats.tables.batch import PoseBatch
-from multigpu.run.job import Paths, journal_path, path_list
-from multigpu.run.keywords import parameters_named, run_options
-from multigpu.run.values import path_of
+from multigpu.run.functions import function_of
+from multigpu.run.values import journal_path
 from multigpu.workloads.dock.job import DockJob
-from multigpu.workloads.dock.options import DockOptions
-from multigpu.workloads.dock.output.error_table import Skipped
-from multigpu.workloads.dock.output.score_table import to_arrow
+from multigpu.workloads.dock.parts import Skipped
 from multigpu.workloads.dock.request import DockRequest
+from multigpu.workloads.dock.rows import PoseBatch, to_arrow
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,7 +42,7 @@ class DockResult:
         return self._batches()
 
     def _batches(self) -> Iterator[PoseBatch]:
-        with parameters_named(), self._job.keep_journal():
+        with self._job.keep_journal():
             for docked in self._job.parts():
                 yield docked.rows
 
@@ -60,80 +55,14 @@ class DockResult:
         return self.to_table().to_pandas()
 
 
-@parameters_named()
-def dock(
-    ligands: Paths,
-    pocket: str | os.PathLike[str],
-    *,
-    gpus: str | int | Sequence[str | int] = "auto",
-    client: Any = None,
-    journal: str | os.PathLike[str] | None = None,
-    origin: Vector | None = None,
-    spacing: float | None = None,
-    precision: float | None = None,
-    rotations: int | None = None,
-    rotation_file: str | os.PathLike[str] | None = None,
-    center: Vector | None = None,
-    interpolation: Any = "linear",
-    outside: Any = None,
-    top: int = 1,
-    min_rmsd: float = 1.0,
-    translations: tuple[float, float] | None = None,
-    on_error: Any = "skip",
-    allow_flat: bool = False,
-    fragments: Any = "largest",
-    **run: Any,
-) -> DockResult:
+@function_of(DockRequest)
+def dock(request: DockRequest) -> DockResult:
     """Return the best poses of every ligand in a pocket.
 
-    ligands          files, directories, patterns, URLs: SDF, MOL2, PDB, PDBQT, XYZ
-    pocket           .maps.fld of AutoGrid, OpenDX, MRC or CCP4, .npy or .npz
-    gpus             auto, all, none, or numbers and UUIDs as in `--gpus`, or a list
-    client           a `dask.distributed.Client` to use instead of this machine
-    journal          a file that keeps what is finished until all poses were taken; with
-                     `resume=True` an interrupted run is resumed from it
-    origin, spacing  of a NumPy grid, Å: value [ix, iy, iz] at origin + spacing (ix, iy, iz)
-    precision        degrees between neighbouring angles, 10 by default
-    rotations        number of rotations, spread evenly, instead of angles
-    rotation_file    file of quaternions w x y z, one a line, instead of angles
-    center           position of every ligand's centroid, Å; by default ligands stay where they are
-    interpolation    "linear" or "nearest"
-    outside          what atoms outside of the grid score: "clamp", "zero" or "penalty"; by default
-                     "penalty" in maps of AutoGrid, "clamp" in other grids
-    top              poses of each ligand
-    min_rmsd         smallest distance between two poses of a ligand, Å
-    translations     radius and step of a cube of shifts to search as well, Å
-    on_error         what happens when a ligand cannot be docked: "skip" or "stop"
-    allow_flat       whether drawings in two dimensions are docked as they are
-    fragments        what happens with salts and hydrates: "largest", their largest part is docked,
-                     or "skip"
-    run              the other fields of `multigpu.run.options.RunOptions`, and `workers`: worker
-                     processes on this machine
+    {options}
 
     Raises UsageError and InputError here for wrong options, a wrong pocket and wrong beginnings of
     files, and from the iteration for what shows later.
     """
-    quaternions = None if rotation_file is None else path_of("rotation_file", rotation_file)
-    options = DockOptions(
-        precision=precision,
-        rotations=rotations,
-        rotation_file=quaternions,
-        center=center,
-        interpolation=interpolation,
-        outside=outside,
-        top=top,
-        min_rmsd=min_rmsd,
-        translations=translations,
-        on_error=on_error,
-        allow_flat=allow_flat,
-        fragments=fragments,
-    )
-    request = DockRequest(
-        ligands=path_list(ligands, "ligands"),
-        pocket=path_of("pocket", pocket),
-        origin=origin,
-        spacing=spacing,
-        options=options,
-        run=run_options(dock, {"gpus": gpus, **run}),
-    )
-    return DockResult(DockJob(request, client=client, journal=journal_path(journal)))
+    journal = journal_path(request.journal)
+    return DockResult(DockJob(request, client=request.client, journal=journal))

@@ -4,91 +4,38 @@ import logging
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from multigpu.cluster.engine.codec import Codec
 from multigpu.cluster.workers.worker import Outcome
-from multigpu.errors import InputError
+from multigpu.errors import InputError, spelled
 from multigpu.formats.molecules.ligands import LigandRecords, open_sources, read_records
 from multigpu.formats.molecules.pockets import read_pocket
 from multigpu.formats.storage.fingerprints import digest
 from multigpu.kernels.rotation import ListedRotations, covering_radius
 from multigpu.run import fitness
-from multigpu.run.job import Crew, Job, JobStats, check_unchanged, describe_inputs
+from multigpu.run.job import Crew, Job, check_unchanged, describe_inputs
 from multigpu.workloads.dock.ligands import LigandLoader
 from multigpu.workloads.dock.notes import absent_map_notes, result_notes, search_notes
-from multigpu.workloads.dock.output.error_table import Skipped
-from multigpu.workloads.dock.plan import DockPlan, dock_spans, field_of, plan_dock, search_of
-from multigpu.workloads.dock.poses import BestLigand
-from multigpu.workloads.dock.request import DockRequest
-from multigpu.workloads.dock.work import (
+from multigpu.workloads.dock.parts import (
     PART_CLASSES,
+    BestLigand,
     DockedLigands,
     DockPart,
-    DockWorkload,
     SearchedPoses,
+    Skipped,
 )
+from multigpu.workloads.dock.plan import DockPlan, dock_spans, field_of, plan_dock, search_of
+from multigpu.workloads.dock.request import DockRequest
+from multigpu.workloads.dock.stats import DockStats
+from multigpu.workloads.dock.work import DockWorkload
 
 logger = logging.getLogger(__name__)
 LONGEST_NAME = 80  # characters of a ligand's name in a message
-
-
-@dataclass
-class DockStats(JobStats):
-    """Counts and scores of the ligands that a docking job has finished.
-
-    ligands            that were docked
-    poses              that were written
-    centroids_outside  ligands with their centroid outside of the grid
-    farthest           the largest distance of these, Å, and the ligand's name
-    without_hydrogens  ligands
-    parts              ligands of whose record other atoms were left out
-    reaching_out       ligands whose best pose has atoms outside of the grid
-    most_outside       the largest number of such atoms, and the ligand's name
-    text_bytes         of the ligands' records
-    scores             float64 arrays: the best score of every ligand, in the order of the input
-    """
-
-    ligands: int = 0
-    poses: int = 0
-    centroids_outside: int = 0
-    farthest: tuple[float, str] = (0.0, "")
-    without_hydrogens: int = 0
-    parts: int = 0
-    reaching_out: int = 0
-    most_outside: tuple[int, str] = (0, "")
-    text_bytes: int = 0
-    skipped: list[Skipped] = field(default_factory=list)
-    scores: list[NDArray[np.float64]] = field(default_factory=list)
-
-    def take(self, docked: DockedLigands) -> None:
-        self.ligands += len(docked.names)
-        self.poses += len(docked.rows)
-        self.without_hydrogens += docked.without_hydrogens
-        self.parts += docked.parts
-        self.text_bytes += docked.text_bytes
-        self.skipped += docked.skipped
-        self.centroids_outside += int((docked.outside > 0).sum())
-        if len(docked.outside):
-            most = int(docked.outside.argmax())
-            self.farthest = max(self.farthest, (float(docked.outside[most]), docked.names[most]))
-        best = np.flatnonzero(docked.rows.pose == 1)
-        self.scores.append(docked.rows.score[best])
-        atoms = docked.rows.atoms_outside[best]
-        self.reaching_out += int((atoms > 0).sum())
-        if atoms.max(initial=0) > self.most_outside[0]:
-            most = int(atoms.argmax())
-            self.most_outside = int(atoms[most]), docked.rows.ligand[best[most]]
-
-    @property
-    def best_score(self) -> float | None:
-        """The highest score of all ligands; None without any."""
-        return max((scores.max() for scores in self.scores if len(scores)), default=None)
 
 
 class DockJob(Job):
@@ -105,11 +52,11 @@ class DockJob(Job):
         self.stats: DockStats = DockStats()
         self.chunk_plan: DockPlan | None = None
         self.best: list[BestLigand] = []
-        self.pocket = read_pocket(request.pocket, request.origin, request.spacing)
+        self.pocket = read_pocket(str(request.pocket), request.origin, request.spacing)
         self.field, self.search = field_of(self.pocket, options), search_of(options)
         self._warn(search_notes(self.search.stop))
         skip = options.on_error == "skip"
-        self.sources, self._broken_sources = open_sources(request.ligands, skip)
+        self.sources, self._broken_sources = open_sources(request.files, skip)
         if options.center is not None:
             distance = self.pocket.distance(np.array(options.center))
             if distance > 0:
@@ -149,8 +96,6 @@ class DockJob(Job):
                 sources=self.sources,
                 types=self.pocket.types,
                 pose_format=pose_format,
-                search=self.search,
-                report=self.report,
                 allow_flat=self.options.allow_flat,
                 fragments=self.options.fragments,
             )
@@ -158,6 +103,8 @@ class DockJob(Job):
                 key=uuid.uuid4().hex,
                 loader=loader,
                 field=self.field,
+                search=self.search,
+                report=self.report,
                 score_lines=score_lines,
                 expected=crew.expected,
                 scores=plan.scores,
@@ -167,7 +114,7 @@ class DockJob(Job):
             for docked in _merge_spans(workload, outcomes):
                 self._take(docked)
                 yield docked
-            check_unchanged(about, self.request.ligands)
+            check_unchanged(about, self.request.files)
         self._conclude()
 
     def _journal_facts(self, pose_format: str | None, score_lines: bool) -> dict[str, str]:
@@ -182,7 +129,7 @@ class DockJob(Job):
             **{f"option {name}": str(value) for name, value in asdict(self.options).items()},
             "pocket": f"content {pocket}",
             "poses tried": f"content {digest(self.search)}",
-            **describe_inputs(self.request.ligands),
+            **describe_inputs(self.request.files),
         }
 
     def _records(self) -> Iterator[LigandRecords]:
@@ -213,7 +160,7 @@ class DockJob(Job):
 
     def _warn(self, notes: Iterator[str]) -> None:
         for note in notes:
-            logger.warning("multigpu: %s", note)
+            logger.warning("multigpu: %s", spelled(note))
 
     # ---- the summary --------------------------------------------------------------------------
 
@@ -267,6 +214,6 @@ def _merge_spans(
             yield part
             continue
         searched.append(part)
-        if part.span.poses[1] == workload.loader.search.stop:
+        if part.span.poses[1] == workload.search.stop:
             yield workload.merge(searched)
             searched = []

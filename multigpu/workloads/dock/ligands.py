@@ -10,7 +10,7 @@ from pathlib import PurePath
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.errors import printable
+from multigpu.errors import option, printable
 from multigpu.formats.molecules.autodock import atom_columns
 from multigpu.formats.molecules.columns import AtomColumns, LigandColumns
 from multigpu.formats.molecules.elements import HEAVY_HYDROGEN
@@ -27,63 +27,73 @@ from multigpu.formats.names import name_problem
 from multigpu.formats.storage.sources import Source, suffix_of
 from multigpu.formats.storage.stored_streams import STDIN
 from multigpu.formats.tables.texts import Texts, replace_undecodable
-from multigpu.kernels.rotation import Ligands, PoseSearch, energy_terms
+from multigpu.kernels.rotation import Ligands, energy_terms
 from multigpu.workloads.dock.options import Fragments
-from multigpu.workloads.dock.output.error_table import Skipped, one_line
+from multigpu.workloads.dock.parts import Skipped
+from multigpu.workloads.dock.rows import one_line
 
 Indices = NDArray[np.int64]
 FLAT = (
     "all its atoms have z = {:g}, so it is drawn in two dimensions: make 3D coordinates first, as"
-    " with `obabel IN -O OUT --gen3d`, or take it as it is with --allow-flat"
+    f" with `obabel IN -O OUT --gen3d`, or take it as it is with {option('allow_flat')}"
 )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LoadedLigands:
-    """Ligands that can be docked, and what was skipped.
+    """Records of ligands that can be docked, their bodies, and what was skipped.
 
-    ligands          as the kernels see them
-    index            int64[n]: of each in the whole input
-    sources, names   of each
-    texts            the record of each
-    bodies           what a pose keeps of each record that is regular
-    is_named         bool[n]: whether that says a name, if an empty one
+    A body is a rigid arrangement of the atoms of its record.
+
+    index            int64[records]: of each in the whole input
+    sources, names   of each record
+    texts            of each record
+    templates        what a pose keeps of the text of each record that is regular
+    is_named         bool[records]: whether the template says a name, if an empty one
     molecules        of the records that are not regular, by their number here
+    lacks_hydrogens  bool[records]
+    bodies           as the kernels see them
+    record_of        int64[bodies]: the record of each, ascending; every record has a body
     skipped          records that cannot be docked
-    lacks_hydrogens  bool[n]
     """
 
-    ligands: Ligands
     index: Indices
     sources: list[Source]
     names: list[str]
     texts: Texts
-    bodies: Texts
+    templates: Texts
     is_named: NDArray[np.bool_]
     molecules: Mapping[int, Molecule]
-    skipped: list[Skipped]
     lacks_hydrogens: NDArray[np.bool_]
+    bodies: Ligands
+    record_of: Indices
+    skipped: list[Skipped]
+
+    def __len__(self) -> int:
+        """Return the number of records."""
+        return len(self.names)
 
     def __getitem__(self, span: slice) -> "LoadedLigands":
-        """Return consecutive ligands, without those that were skipped."""
-        inside = range(*span.indices(len(self.names)))
-        molecules = {i - inside.start: each for i, each in self.molecules.items() if i in inside}
+        """Return consecutive records, without those that were skipped."""
+        inside = range(*span.indices(len(self)))
+        bodies = slice(*np.searchsorted(self.record_of, [inside.start, inside.stop]))
         return LoadedLigands(
-            ligands=self.ligands[span],
             index=self.index[span],
             sources=self.sources[span],
             names=self.names[span],
             texts=self.texts.take(span),
-            bodies=self.bodies.take(span),
+            templates=self.templates.take(span),
             is_named=self.is_named[span],
-            molecules=molecules,
-            skipped=[],
+            molecules={k: self.molecules[i] for k, i in enumerate(inside) if i in self.molecules},
             lacks_hydrogens=self.lacks_hydrogens[span],
+            bodies=self.bodies[bodies],
+            record_of=self.record_of[bodies] - inside.start,
+            skipped=[],
         )
 
-    def molecule(self, i: int) -> Molecule:
-        """Return a ligand as an object."""
-        return self.molecules.get(i) or parse(self.texts[i], self.sources[i].layout)
+    def molecule(self, record: int) -> Molecule:
+        """Return a record as an object."""
+        return self.molecules.get(record) or parse(self.texts[record], self.sources[record].layout)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -111,18 +121,14 @@ class LigandLoader:
     """Reader of the ligands of a job.
 
     types        atom types of the pocket's maps, () for a plain grid
-    search       which says where poses may be
     pose_format  of the poses' text, `SAME` for the format of each ligand; None: no text
-    report       ligands of every part whose poses are kept for a report
     allow_flat   whether drawings are docked as they are
     fragments    what is done with a ligand of several: its largest is docked, or it is skipped
     """
 
     sources: Sequence[Source]
     types: tuple[str, ...]
-    search: PoseSearch
     pose_format: str | None = None
-    report: int = 0
     allow_flat: bool = False
     fragments: Fragments = "largest"
 
@@ -135,7 +141,7 @@ class LigandLoader:
             try:
                 alone[i] = self._read_alone(batch, i, errors[i])
             except MoleculeError as error:
-                batch.reasons[i] = str(error)
+                batch.reasons[i] = f"{error}"
         batch.atoms = batch.atoms.replace(alone)
         unfit = dict(self._drawings(batch))
         for i, name in enumerate(batch.names):
@@ -145,21 +151,22 @@ class LigandLoader:
         batch.reasons |= unfit
         docked = np.flatnonzero(batch.atoms.sizes)
         return LoadedLigands(
-            ligands=self._ligands(batch.atoms, docked),
             index=docked + first,
             sources=[batch.sources[i] for i in docked.tolist()],
             names=[batch.names[i] for i in docked.tolist()],
             texts=batch.texts.take(docked),
-            bodies=batch.columns.bodies.take(docked),
+            templates=batch.columns.bodies.take(docked),
             is_named=batch.columns.is_named[docked],
             molecules={
                 k: batch.molecules[i] for k, i in enumerate(docked.tolist()) if i in batch.molecules
             },
+            lacks_hydrogens=batch.columns.lacks_hydrogens[docked],
+            bodies=self._bodies(batch.atoms, docked),
+            record_of=np.arange(len(docked)),
             skipped=[
                 Skipped(batch.sources[i].path, batch.numbers[i], batch.names[i], reason)
                 for i, reason in sorted(batch.reasons.items())
             ],
-            lacks_hydrogens=batch.columns.lacks_hydrogens[docked],
         )
 
     # ---- reading ------------------------------------------------------------------------------
@@ -230,8 +237,8 @@ class LigandLoader:
             if is_drawn(batch.texts[i], batch.sources[i].layout, places):
                 yield i, FLAT.format(places[0, 2])
 
-    def _ligands(self, atoms: AtomColumns, docked: Indices) -> Ligands:
-        """Return ligands as the kernels see them; for maps with channels and weights by type."""
+    def _bodies(self, atoms: AtomColumns, docked: Indices) -> Ligands:
+        """Return the body of each record; for maps with channels and weights by atom type."""
         offsets = np.zeros(len(docked) + 1, np.int64)
         np.cumsum(atoms.sizes[docked], out=offsets[1:])
         if not self.types:

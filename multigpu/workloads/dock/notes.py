@@ -1,15 +1,13 @@
 """Notes that the user of a docking job should read although nothing is wrong."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from multigpu.errors import option
 from multigpu.formats.molecules.autodock import NO_MAP
 from multigpu.formats.molecules.pockets import Pocket
 from multigpu.kernels.rotation import PENALTY
 from multigpu.workloads.dock.options import POSE_RATE
-
-if TYPE_CHECKING:
-    from multigpu.workloads.dock.job import DockStats
+from multigpu.workloads.dock.stats import DockStats
 
 MANY_POSES = 1 << 30
 CPU_RATE = 1 << 20  # poses a second on one core, about
@@ -21,7 +19,7 @@ OUTSIDE = {
 }
 
 
-def _of(stats: "DockStats", count: int, one: str, more: str) -> str:
+def _of(stats: DockStats, count: int, one: str, more: str) -> str:
     """Return how many of the ligands, and what follows of one or of more."""
     noun = "ligand" if stats.ligands == 1 else "ligands"
     return f"{count:,} of {stats.ligands:,} {noun} {one if count == 1 else more}"
@@ -37,13 +35,13 @@ def search_notes(poses: int) -> Iterator[str]:
         )
 
 
-def absent_map_notes(stats: "DockStats", pocket: Pocket) -> Iterator[str]:
+def absent_map_notes(stats: DockStats, pocket: Pocket) -> Iterator[str]:
     """Yield a note where ligands were skipped and the pocket's file names maps that are missing."""
     if pocket.absent and any(each.reason.startswith(NO_MAP) for each in stats.skipped):
         yield f"{pocket.path} names maps of {', '.join(pocket.absent)}, which are not there"
 
 
-def result_notes(stats: "DockStats", pocket: Pocket, outside: str, centered: bool) -> Iterator[str]:
+def result_notes(stats: DockStats, pocket: Pocket, outside: str, centered: bool) -> Iterator[str]:
     """Yield a note for everything that the user probably did not mean.
 
     outside   what atoms outside of the grid score: a key of OUTSIDE
@@ -65,7 +63,8 @@ def result_notes(stats: "DockStats", pocket: Pocket, outside: str, centered: boo
     if stats.parts:
         yield (
             f"{_of(stats, stats.parts, 'was', 'were')} docked without other atoms of the record:"
-            " counter-ions and waters (--fragments skip skips such ligands), or flexible side"
+            f" counter-ions and waters ({option('fragments')} skip skips such ligands),"
+            " or flexible side"
             " chains of a receptor (BEGIN_RES)"
         )
     if stats.centroids_outside and not centered:
@@ -73,7 +72,8 @@ def result_notes(stats: "DockStats", pocket: Pocket, outside: str, centered: boo
         middle = ",".join(f"{x:.4g}" for x in pocket.center)
         yield (
             f"{_of(stats, stats.centroids_outside, 'has its', 'have their')} centroid outside of"
-            f" the grid, up to {distance:.4g} Å ({name}), where scores mean nothing: --center"
+            f" the grid, up to {distance:.4g} Å ({name}), where scores mean nothing:"
+            f" {option('center')}"
             f" {middle} puts all in its middle"
         )
     if stats.reaching_out:

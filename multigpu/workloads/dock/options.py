@@ -1,13 +1,13 @@
 """Options of docking, as one frozen object, and the lanes that they take."""
 
 from dataclasses import dataclass
-from math import inf
-from typing import Literal
+from typing import Annotated, Literal
 
 from multigpu.cluster.deploy.threads_or_processes import WorkEstimate
-from multigpu.errors import UsageError
+from multigpu.errors import UsageError, option
+from multigpu.run.declarations import Options, declare
 from multigpu.run.options import MOST, GpuLanes
-from multigpu.run.values import check_choice, convert_fields, number, numbers, path_of, whole
+from multigpu.run.values import FilePath, Numbers, TextPath, Vector
 
 Outside = Literal["clamp", "zero", "penalty"]
 Fragments = Literal["largest", "skip"]
@@ -22,63 +22,61 @@ LIGAND_SECONDS = 1.25e-5  # that a process takes to read and write a ligand
 
 
 @dataclass(frozen=True, kw_only=True)
-class DockOptions:
-    """Options that decide the result of docking: the parameters of `multigpu.dock`."""
+class DockOptions(Options, group="Search"):
+    """Options that decide the result of docking."""
 
-    precision: float | None = None
-    rotations: int | None = None
-    rotation_file: str | None = None
-    center: tuple[float, float, float] | None = None
-    interpolation: Literal["linear", "nearest"] = "linear"
-    outside: Outside | None = None
-    top: int = 1
-    min_rmsd: float = 1.0
-    translations: tuple[float, float] | None = None
-    on_error: Literal["skip", "stop"] = "skip"
-    allow_flat: bool = False
-    fragments: Fragments = "largest"
+    precision: float | None = declare(
+        None, "Degrees between neighbouring angles; all three angles run through 360.", "P",
+        unit="°", above=0, at_most=LARGEST_PRECISION, default=f"{PRECISION:g}",
+        must=f"above 0 and at most {LARGEST_PRECISION:g} ({option('rotations')} 1 scores the"
+        f" ligand as it lies)",
+    )  # fmt: skip
+    rotations: int | None = declare(
+        None, f"Number of rotations, spread evenly, instead of {option('precision')}.", at_least=1,
+        at_most=MOST_ROTATIONS, must=f"1 to {MOST_ROTATIONS:,} (use {option('precision')} for"
+        f" more)",
+    )  # fmt: skip
+    rotation_file: FilePath | None = declare(
+        None, f"File of quaternions w x y z, one a line, instead of {option('precision')}."
+    )
+    center: Vector | None = declare(
+        None, "Position of every ligand's centroid, Å.", default="where the ligand is",
+        example="15.2,53.9,16.9",
+    )  # fmt: skip
+    interpolation: Literal["linear", "nearest"] = declare(
+        "linear", "How to read the grid between its points."
+    )
+    outside: Outside | None = declare(
+        None, "Score of atoms outside of the grid: as at its border, 0, or AutoDock's penalty.",
+        default="penalty for AutoGrid, else clamp",
+    )  # fmt: skip
+    top: int = declare(1, "Poses to write of each ligand.", "K", at_least=1)
+    min_rmsd: float = declare(
+        1.0, "Smallest distance between two poses of a ligand, Å.", "D", unit=" Å", at_least=0
+    )
+    translations: Annotated[tuple[float, float] | None, Numbers("R,STEP")] = declare(
+        None, "Also try all shifts in steps of STEP Å, up to R Å along each axis.", example="2,0.5"
+    )
+    on_error: Literal["skip", "stop"] = declare(
+        "skip", "What to do when a ligand cannot be docked."
+    )
+    allow_flat: bool = declare(
+        False, "Dock drawings in two dimensions as they are.", default="skip them"
+    )
+    fragments: Fragments = declare(
+        "largest", "Salts and hydrates: dock their largest part, or skip them."
+    )
 
-    def __post_init__(self) -> None:
-        check_choice("interpolation", self.interpolation, ("linear", "nearest"))
-        if self.outside is not None:
-            check_choice("outside", self.outside, ("clamp", "zero", "penalty"))
-        check_choice("on_error", self.on_error, ("skip", "stop"))
-        check_choice("fragments", self.fragments, ("largest", "skip"))
-        check_choice("allow_flat", self.allow_flat, (False, True))
-        convert_fields(self, number, "precision", "min_rmsd")
-        convert_fields(self, whole, "rotations", "top")
-        convert_fields(self, numbers(3), "center")
-        convert_fields(self, numbers(2), "translations")
-        convert_fields(self, path_of, "rotation_file")
-        self._check_rotations()
-        self._check_places()
-
-    def _check_rotations(self) -> None:
+    def check(self) -> None:
+        super().check()
         if (self.precision, self.rotations, self.rotation_file).count(None) < 2:
-            raise UsageError(
-                "give one of --precision, --rotations and --rotation-file, not several"
-            )
-        if self.precision is not None and not 0 < self.precision <= LARGEST_PRECISION:
-            raise UsageError(
-                f"precision is {self.precision:g}°; it must be above 0 and at most"
-                f" {LARGEST_PRECISION:g} (rotations 1 scores the ligand as it lies)"
-            )
-        if self.rotations is not None and not 1 <= self.rotations <= MOST_ROTATIONS:
-            raise UsageError(
-                f"rotations is {self.rotations}; it must be 1 to {MOST_ROTATIONS:,}"
-                " (use precision for more)"
-            )
-
-    def _check_places(self) -> None:
+            one, two, three = map(option, ("precision", "rotations", "rotation_file"))
+            raise UsageError(f"give one of {one}, {two} and {three}, not several")
         if self.center is not None and not all(-FARTHEST <= x <= FARTHEST for x in self.center):
             raise UsageError(f"the coordinates of the center must lie within ±{FARTHEST:g} Å")
-        if self.top < 1:
-            raise UsageError(f"top is {self.top}; it must be 1 or more")
-        if not 0 <= self.min_rmsd < inf:
-            raise UsageError(f"min_rmsd is {self.min_rmsd:g} Å; it must be 0 or more")
         if self.translations is not None:
             radius, step = self.translations
-            shown = f"translations {radius:g},{step:g}"
+            shown = f"{option('translations')} {radius:g},{step:g}"
             if not (0 <= radius <= FARTHEST and 0 < step <= FARTHEST):
                 rule = "the radius must be 0 or more, the step above 0"
                 raise UsageError(f"{shown}: {rule}, neither beyond {FARTHEST:g} Å")
@@ -112,3 +110,17 @@ def docking_lanes(options: DockOptions, text_bytes: int) -> GpuLanes:
     busy = int(min(MOST, max(1, computing / LIGAND_SECONDS)))
     seconds = text_bytes / LIGAND_BYTES * max(computing, LIGAND_SECONDS)
     return GpuLanes(MOST_LANES, estimate=WorkEstimate(seconds=seconds, gpus_kept_busy=busy))
+
+
+@dataclass(frozen=True, kw_only=True)
+class DockOutput(Options, group="Output"):
+    """Files of a docking run, on the command line."""
+
+    output: TextPath | None = declare(
+        None, "Poses: .sdf, .mol2, .pdb, .pdbqt or .xyz, or directory/ for a file for each ligand.",
+        "OUT", short="o", default="SDF on standard output",
+    )  # fmt: skip
+    scores: TextPath | None = declare(
+        None, "Table of scores: .tsv or .parquet.", default="beside the poses"
+    )
+    report: TextPath | None = declare(None, "Write a report with scores and best poses.", "HTML")

@@ -67,7 +67,7 @@ def field_of(pocket: Pocket, options: DockOptions) -> Field:
         outside = options.outside_of(pocket.types)
         return Field(values, pocket.origin, pocket.spacing, options.interpolation, outside)
     except ValueError as error:
-        raise InputError(pocket.path, str(error)) from error
+        raise InputError(pocket.path, f"{error}") from error
 
 
 def search_of(options: DockOptions) -> PoseSearch:
@@ -82,7 +82,7 @@ def search_of(options: DockOptions) -> PoseSearch:
 
 def _rotations(options: DockOptions) -> Rotations:
     if options.rotation_file is not None:
-        return ListedRotations(read_quaternions(options.rotation_file))
+        return ListedRotations(read_quaternions(str(options.rotation_file)))
     if options.rotations is not None:
         return near_uniform(options.rotations)
     return EulerRotations(options.step)

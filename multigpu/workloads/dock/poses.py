@@ -10,7 +10,6 @@ from multigpu.formats.molecules.columns import write_poses
 from multigpu.formats.molecules.molecule import PoseNotes, Positions
 from multigpu.formats.molecules.poses import render, render_drawing
 from multigpu.formats.molecules.registry import COLUMN_FORMATS
-from multigpu.formats.tables.batch import PoseBatch
 from multigpu.formats.tables.texts import Texts
 from multigpu.kernels.rotation import (
     EulerRotations,
@@ -22,23 +21,15 @@ from multigpu.kernels.rotation import (
     quaternions,
 )
 from multigpu.workloads.dock.ligands import LoadedLigands
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class BestLigand:
-    """A ligand with one of the highest scores, for the report. sdf: its best pose."""
-
-    ligand_index: int
-    ligand: str
-    score: float
-    sdf: bytes
+from multigpu.workloads.dock.parts import BestLigand
+from multigpu.workloads.dock.rows import PoseBatch
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DockedPoses:
     """The best poses of loaded ligands.
 
-    found  the poses: ligands in their order, the best pose of each first
+    found  the poses of their bodies: records in their order, the best pose of each first
     """
 
     loaded: LoadedLigands
@@ -47,44 +38,52 @@ class DockedPoses:
     found: Poses
 
     @cached_property
+    def record(self) -> NDArray[np.int64]:
+        """int64[poses]: the record of each."""
+        return self.loaded.record_of[self.found.ligand]
+
+    @cached_property
+    def sizes(self) -> NDArray[np.int64]:
+        """int64[poses]: atoms of each."""
+        return self.loaded.bodies.sizes[self.found.ligand]
+
+    @cached_property
     def positions(self) -> Positions:
         """float64[atoms, 3], Å: the atoms of all poses, pose after pose."""
-        return placed(self.loaded.ligands, self.search, self.found)
+        return placed(self.loaded.bodies, self.search, self.found)
 
     @cached_property
     def rows(self) -> PoseBatch:
-        found, ligands, search = self.found, self.loaded.ligands, self.search
-        ligand_of = found.ligand.tolist()
+        found, search, loaded, record = self.found, self.search, self.loaded, self.record
         matrices, shifts = search.placements(found.pose)
         rotations = found.pose // search.shifts.count
         angles = np.full((len(found), 3), np.nan)
         if isinstance(search.rotations, EulerRotations):
             angles = search.rotations.angles(rotations)
-        rank = np.arange(len(found)) - np.searchsorted(found.ligand, found.ligand) + 1
+        rank = np.arange(len(found)) - np.searchsorted(record, record) + 1
         return PoseBatch(
-            ligand=[self.loaded.names[i] for i in ligand_of],
-            source=[self.loaded.sources[i].path for i in ligand_of],
-            ligand_index=self.loaded.index[found.ligand],
+            ligand=[loaded.names[i] for i in record.tolist()],
+            source=[loaded.sources[i].path for i in record.tolist()],
+            ligand_index=loaded.index[record],
             pose=rank.astype(np.int32),
             rotation=rotations,
             score=found.score,
             angles=angles,
             quaternion=quaternions(matrices) + 0.0,  # no -0.0
-            place=search.targets(ligands)[found.ligand] + shifts,
+            place=search.targets(loaded.bodies)[found.ligand] + shifts,
             rmsd_to_input=self._rmsds(),
-            atoms=ligands.sizes[found.ligand].astype(np.int32),
+            atoms=self.sizes.astype(np.int32),
             atoms_outside=self._atoms_outside(),
             coordinates=self.positions,
         )
 
     def _rmsds(self) -> NDArray[np.float64]:
         """Return float64[poses], Å: the distance of each pose from its ligand as it was given."""
-        ligands, found = self.loaded.ligands, self.found
-        if not len(found):
+        bodies, sizes = self.loaded.bodies, self.sizes
+        if not len(sizes):
             return np.empty(0)
-        original = ligands.positions[atoms_of(ligands, found)]
+        original = bodies.positions[atoms_of(bodies, self.found)]
         squares = ((original - self.positions) ** 2).sum(axis=1)
-        sizes = ligands.sizes[found.ligand]
         distances: NDArray[np.float64] = np.sqrt(
             np.add.reduceat(squares, np.cumsum(sizes) - sizes) / sizes
         )
@@ -93,8 +92,7 @@ class DockedPoses:
     def _atoms_outside(self) -> NDArray[np.int32]:
         """Return int32[poses]: how many atoms of each pose are outside of the grid."""
         outside = (self.positions < self.field.origin) | (self.positions > self._grid_end)
-        sizes = self.loaded.ligands.sizes[self.found.ligand]
-        pose_of = np.repeat(np.arange(len(self.found)), sizes)
+        pose_of = np.repeat(np.arange(len(self.found)), self.sizes)
         counts = np.bincount(pose_of[outside.any(axis=1)], minlength=len(self.found))
         return counts.astype(np.int32)
 
@@ -107,17 +105,22 @@ class DockedPoses:
 
     @property
     def centroid_distances(self) -> NDArray[np.float64]:
-        """float64[ligands], Å: from the grid to the centroid, or the given center; 0 inside."""
-        targets = self.search.targets(self.loaded.ligands)
+        """float64[records], Å: from the grid to the centroid, or the given center; 0 inside.
+
+        The largest distance of the bodies of a record.
+        """
+        targets = self.search.targets(self.loaded.bodies)
         beyond = np.maximum(self.field.origin - targets, targets - self._grid_end)
-        distances: NDArray[np.float64] = np.sqrt((np.maximum(beyond, 0) ** 2).sum(axis=1))
+        distances = np.zeros(len(self.loaded))
+        outside = np.sqrt((np.maximum(beyond, 0) ** 2).sum(axis=1))
+        np.maximum.at(distances, self.loaded.record_of, outside)
         return distances
 
     # ---- text ---------------------------------------------------------------------------------
 
     def texts(self, fmt: str) -> Texts:
         """Return the poses in a format: regular records together, the others one by one."""
-        regular = ~np.isin(self.found.ligand, list(self.loaded.molecules))
+        regular = ~np.isin(self.record, list(self.loaded.molecules))
         together = self._write_together(regular)
         if regular.all() and together.lengths.all():
             return together
@@ -125,26 +128,25 @@ class DockedPoses:
         for row, is_regular in enumerate(regular.tolist()):
             text, name = next(written) if is_regular else b"", self.rows.ligand[row]
             if not text:
-                molecule = self.loaded.molecule(int(self.found.ligand[row]))
+                molecule = self.loaded.molecule(int(self.record[row]))
                 text = render(molecule, name, fmt, self._each[row], self._notes[row])
             texts.append(text)
         return Texts.of(texts)
 
     def _write_together(self, regular: NDArray[np.bool_]) -> Texts:
         """Return texts of the regular rows; an empty one where a pose must be written alone."""
-        ligand = self.found.ligand[regular]
-        if not len(ligand):
+        record = self.record[regular]
+        if not len(record):
             return Texts.of([])
-        columns = COLUMN_FORMATS[self.loaded.sources[ligand[0]].layout]
+        columns = COLUMN_FORMATS[self.loaded.sources[record[0]].layout]
         is_named, names = self.loaded.is_named.tolist(), self.loaded.names
         frames = [
             columns.frame("" if is_named[i] else names[i], self._notes[row])
-            for i, row in zip(ligand.tolist(), np.flatnonzero(regular).tolist(), strict=True)
+            for i, row in zip(record.tolist(), np.flatnonzero(regular).tolist(), strict=True)
         ]
-        sizes = self.loaded.ligands.sizes
-        positions = self.positions[np.repeat(regular, sizes[self.found.ligand])]
-        bodies = self.loaded.bodies.take(ligand)
-        return write_poses(frames, bodies, sizes[ligand], positions, columns.places)
+        positions = self.positions[np.repeat(regular, self.sizes)]
+        templates = self.loaded.templates.take(record)
+        return write_poses(frames, templates, self.sizes[regular], positions, columns.places)
 
     def best_ligands(self, most: int) -> list[BestLigand]:
         """Return the ligands with the highest scores, best first."""
@@ -153,7 +155,7 @@ class DockedPoses:
         order = first[np.argsort(-rows.score[first], kind="stable")][:most]
         best = []
         for row in order.tolist():
-            name, molecule = rows.ligand[row], self.loaded.molecule(int(self.found.ligand[row]))
+            name, molecule = rows.ligand[row], self.loaded.molecule(int(self.record[row]))
             sdf = render_drawing(molecule, name, self._each[row], self._notes[row])
             index, score = int(rows.ligand_index[row]), float(rows.score[row])
             best.append(BestLigand(ligand_index=index, ligand=name, score=score, sdf=sdf))

@@ -1,23 +1,21 @@
-"""The report of a docking job: one page that opens without a network."""
+"""Contents of the report on docking: what `multigpu.report` makes a page of."""
 
-from collections.abc import Sequence
-from importlib.resources import files
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-import jinja2
 import numpy as np
-import plotly.graph_objects as plot
 from markupsafe import Markup
-from plotly.offline import get_plotlyjs
+from numpy.typing import NDArray
 from rdkit.Chem import rdDepictor as depictor
 
 from multigpu.cluster.files import atomic_output
-from multigpu.errors import UsageError
+from multigpu.errors import UsageError, option
 from multigpu.formats.molecules.pockets import Pocket
 from multigpu.formats.molecules.sdf import SDF
 from multigpu.formats.optional import quiet_rdkit
-from multigpu.run.report import literal, shown
-from multigpu.workloads.dock.poses import BestLigand
+from multigpu.report.figures import Figure, Json, axis, literal, rounded
+from multigpu.report.page import Card, Column, Page, Picture, Provenance, Section, Table
+from multigpu.workloads.dock.parts import BestLigand
 
 if TYPE_CHECKING:
     from multigpu.workloads.dock.job import DockJob
@@ -25,22 +23,31 @@ if TYPE_CHECKING:
 try:
     from rdkit.Chem.Draw import rdMolDraw2D as drawing
 except ImportError as error:  # small containers lack libXrender; this is said before hours of work
-    problem = f"--report: RDKit cannot draw: {error}"
+    problem = f"{option('report')}: RDKit cannot draw: {error}"
     raise UsageError(f"{problem}; on Debian and Ubuntu: apt-get install libxrender1") from error
 
 BINS = 60
-SKIPPED = 20  # ligands in the table, at most
+SKIPPED = 1000  # ligands in the table, at most
 GRID_POINTS = 40_000  # of the surface, at most: a larger grid is drawn coarser
 SURFACE = 0.97  # quantile of the scores on the surface, which encloses the best 3 % of the volume
 CARBON = ("C", "A")  # the map of AutoGrid that is drawn: the first of these that is there
 WIDTH, HEIGHT = 260, 190  # pixels of a depiction
-INK, BRAND = "#23313f", "#2a6f97"
+PLACES = 8  # digits of coordinates
+BRAND = "var(--brand)"
 COLOURS = {
-    "C": "#555555", "H": "#c8c8c8", "N": "#3050f8", "O": "#e02020", "S": "#c9a800", "P": "#ff8000",
+    "C": "#808080", "H": "#c8c8c8", "N": "#3050f8", "O": "#e02020", "S": "#c9a800", "P": "#ff8000",
     "F": "#70c040", "Cl": "#1fb01f", "Br": "#a62929", "I": "#940094",
 }  # fmt: skip
 OTHER_COLOUR = "#b060b0"
 NO_DRAWING = "(cannot be drawn)"
+BEST = (
+    "Scores: higher is better. Where a file has no bonds (PDB, PDBQT, XYZ), atoms near each other"
+    " are drawn with single ones."
+)
+POSES = (
+    "Turn the view with the mouse; click a name to show or hide a pose. The surface encloses the"
+    " best places of the grid."
+)
 
 
 def write_report(path: str, job: "DockJob", summary: dict[str, Any]) -> None:
@@ -48,76 +55,85 @@ def write_report(path: str, job: "DockJob", summary: dict[str, Any]) -> None:
 
     What cannot be drawn is left out: the poses are written, so the job has not failed.
     """
-    environment = jinja2.Environment(
-        autoescape=True, finalize=shown, trim_blocks=True, lstrip_blocks=True
-    )
-    template = files("multigpu.workloads.dock").joinpath("report.html.j2").read_text("utf-8")
     scores = np.concatenate([np.empty(0), *job.stats.scores])
-    html = environment.from_string(template).render(
-        plotly=Markup(get_plotlyjs()),
-        facts=_facts(job, summary, scores),
-        histogram=_html(_histogram(scores), "scores"),
-        view=_html(_view(job.pocket, job.best), "pocket"),
-        best=[(best, _depiction(best)) for best in job.best],
-        skipped=job.stats.skipped[:SKIPPED],
-        skipped_count=len(job.stats.skipped),
+    page = Page(
+        title="Docking report",
+        method="Exhaustive rigid docking",
+        inputs=[*job.request.files, job.pocket.path],
+        cards=[*_cards(job, scores)],
+        sections=[*_sections(job, scores, summary)],
+        provenance=Provenance.of_this_run(),
     )
     with atomic_output(path) as file:
-        file.write(html.encode())
+        file.write(page.html())
 
 
-def _facts(job: "DockJob", summary: dict[str, Any], scores: Any) -> list[tuple[str, str]]:
-    where = ", ".join(f"GPU {d.index} ({d.name})" for d in job.devices) or "CPU"
-    points = " × ".join(map(str, job.pocket.shape))
-    seconds = summary["seconds"]["wall"]
-    return [
-        ("ligands", f"{job.stats.ligands:,} docked, {len(job.stats.skipped):,} skipped"),
-        ("best score", f"{scores.max():.4f} ({job.best[0].ligand})"),
-        ("median score", f"{np.median(scores):.4f}"),
-        ("pocket", f"{job.pocket.path}: {points} points of {job.pocket.spacing[0]:g} Å"),
-        ("maps", ", ".join(job.pocket.types) or "one score for every atom"),
-        ("search", f"{job.search.stop:,} poses of each ligand"),
-        ("interpolation", f"{job.options.interpolation}, outside: {job.field.outside}"),
-        ("time", f"{seconds:.1f} s, {job.stats.ligands / max(seconds, 1e-9):,.1f} ligands/s"),
-        ("where", f"{where}, {len(summary['workers'])} worker(s)"),
-        ("program", f"multigpu {summary['program']['multigpu']}, {summary['started']}"),
+def _cards(job: "DockJob", scores: NDArray[np.float64]) -> Iterator[Card]:
+    yield Card("Docked ligands", f"{job.stats.ligands:,}")
+    yield Card("Skipped ligands", f"{len(job.stats.skipped):,}")
+    yield Card("Best score", f"{scores.max():.4f}", f"{job.best[0].ligand}; higher is better")
+    yield Card("Median score", f"{np.median(scores):.4f}", "higher is better")
+    yield Card("Poses tried", f"{job.search.stop:,}", "of each ligand")
+
+
+def _sections(
+    job: "DockJob", scores: NDArray[np.float64], summary: dict[str, Any]
+) -> Iterator[Section]:
+    yield Section(title="Scores", figures=[_histogram(scores)])
+    pictures = [
+        Picture(_depiction(each), f"{rank}. {each.ligand}", f"score {each.score:.4f}")
+        for rank, each in enumerate(job.best, 1)
     ]
-
-
-# ---- plots ------------------------------------------------------------------------------------
-
-
-def _html(figure: Any, name: str) -> Any:
-    """Return the figure as a part of a page; plotly escapes what could end its script."""
-    figure.update_layout(
-        template="plotly_white",
-        margin={"l": 50, "r": 20, "t": 20, "b": 45},
-        font={"color": INK, "family": "system-ui, sans-serif"},
-    )
-    config = {"displaylogo": False, "responsive": True}
-    return Markup(
-        figure.to_html(full_html=False, include_plotlyjs=False, div_id=name, config=config)
-    )
-
-
-def _histogram(scores: Any) -> Any:
-    counts, edges = _binned(scores)
-    figure = plot.Figure(
-        plot.Bar(
-            x=(edges[1:] + edges[:-1]) / 2,
-            y=counts,
-            width=np.diff(edges),
-            marker_color=BRAND,
-            hovertemplate="score %{x:.3f}: %{y} ligands<extra></extra>",
+    yield Section(title="Best ligands", text=BEST, pictures=pictures)
+    view = _view(job.pocket, job.best)
+    yield Section(title="Poses in the pocket", text=POSES, figures=[view])
+    if skipped := job.stats.skipped:
+        more = "; the first of them" if len(skipped) > SKIPPED else ""
+        rows = [(each.path, each.number, each.ligand, each.reason) for each in skipped[:SKIPPED]]
+        record = Column("record", "of the file, from 1", is_number=True)
+        columns = [Column("file"), record, Column("ligand"), Column("reason")]
+        yield Section(
+            title="Skipped",
+            text=f"{len(skipped):,} ligand(s) could not be docked{more}:",
+            table=Table("skipped", columns, rows),
         )
-    )
-    figure.update_layout(
-        xaxis_title="best score of a ligand", yaxis_title="ligands", height=320, bargap=0.02
-    )
-    return figure
+    yield Section(title="How it was computed", facts=[*_facts(job, summary)])
 
 
-def _binned(scores: Any) -> tuple[Any, Any]:
+def _facts(job: "DockJob", summary: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    pocket, seconds = job.pocket, summary["seconds"]["wall"]
+    points = " × ".join(map(str, pocket.shape))
+    where = ", ".join(f"GPU {d.index} ({d.name})" for d in job.devices) or "CPU"
+    yield "pocket", f"{pocket.path}: {points} points of {pocket.spacing[0]:g} Å"
+    yield "maps", ", ".join(pocket.types) or "one score for every atom"
+    yield "interpolation", f"{job.options.interpolation}, outside: {job.field.outside}"
+    yield "time", f"{seconds:.1f} s, {job.stats.ligands / max(seconds, 1e-9):,.1f} ligands/s"
+    yield "where", f"{where}, {len(summary['workers'])} worker(s)"
+    yield "started", summary["started"]
+
+
+# ---- figures ----------------------------------------------------------------------------------
+
+
+def _histogram(scores: NDArray[np.float64]) -> Figure:
+    counts, edges = _binned(scores)
+    bars = {
+        "type": "bar",
+        "x": ((edges[1:] + edges[:-1]) / 2).tolist(),
+        "y": counts.tolist(),
+        "width": np.diff(edges).tolist(),
+        "marker": {"color": BRAND},
+        "hovertemplate": "score %{x:.3f}: %{y} ligands<extra></extra>",
+    }
+    layout = {
+        "xaxis": axis("best score of a ligand (higher is better)"),
+        "yaxis": axis("number of ligands"),
+        "bargap": 0.02,
+    }
+    return Figure(data=[bars], layout=layout)
+
+
+def _binned(scores: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return how many scores lie in each bin, and the edges of the bins."""
     bins = min(BINS, max(1, len(scores)))
     low, high = min(scores, default=0), max(scores, default=0)
@@ -126,32 +142,39 @@ def _binned(scores: Any) -> tuple[Any, Any]:
     return np.histogram(scores, bins=bins)
 
 
-def _view(pocket: Pocket, best: Sequence[BestLigand]) -> Any:
+def _view(pocket: Pocket, best: Sequence[BestLigand]) -> Figure:
     """Return the surface of the best places with the best poses; the first one is visible."""
-    figure = plot.Figure(_surface(pocket))
+    data = [_surface(pocket)]
     for rank, each in enumerate(best, 1):
         molecule = SDF.parse(each.sdf.splitlines(keepends=True))
         name = f"{rank}. {literal(each.ligand)} ({each.score:.3f})"
-        shown = True if rank == 1 else "legendonly"
-        common = {"legendgroup": f"pose{rank}", "visible": shown, "hoverinfo": "text"}
-        common |= {"text": name, "name": name}
+        common = {
+            "type": "scatter3d", "legendgroup": f"pose{rank}", "hoverinfo": "text", "text": name,
+            "name": name, "visible": True if rank == 1 else "legendonly",
+        }  # fmt: skip
         # All bonds as one line with gaps.
-        ends = [(*molecule.positions[[a, b]].tolist(), [None] * 3) for a, b, _ in molecule.bonds]
-        x, y, z = ([point[axis] for each in ends for point in each] for axis in range(3))
-        line = {"width": 7, "color": INK}
-        figure.add_scatter3d(x=x, y=y, z=z, mode="lines", line=line, **common)
-        x, y, z = molecule.positions.T
+        pairs = np.array([bond[:2] for bond in molecule.bonds], int).reshape(-1, 2)
+        gap = np.full((len(pairs), 1, 3), np.nan)
+        ends = np.concatenate([molecule.positions[pairs], gap], axis=1).reshape(-1, 3)
+        line = {"mode": "lines", "line": {"width": 7, "color": "var(--ink)"}}
         colours = [COLOURS.get(element, OTHER_COLOUR) for element in molecule.elements]
         marker = {"size": 5, "color": colours, "line": {"width": 0}}
-        figure.add_scatter3d(
-            x=x, y=y, z=z, mode="markers", showlegend=False, marker=marker, **common
-        )
-    axes = {name: {"title": {"text": f"{name[0]} / Å"}} for name in ("xaxis", "yaxis", "zaxis")}
-    figure.update_layout(height=620, scene={**axes, "aspectmode": "data"})
-    return figure
+        data.append({**common, **_places(ends), **line})
+        atoms = {"mode": "markers", "showlegend": False, "marker": marker}
+        data.append({**common, **_places(molecule.positions), **atoms})
+    axes = {f"{name}axis": axis(f"{name} / Å") for name in "xyz"}
+    camera = {"eye": {"x": 1.6, "y": 1.6, "z": 1.1}}  # far enough to see the axes' titles
+    scene = {**axes, "aspectmode": "data", "camera": camera}
+    layout = {"scene": scene, "legend": {"y": 0, "yanchor": "top"}}
+    return Figure(data=data, layout=layout, height=620)
 
 
-def _surface(pocket: Pocket) -> Any:
+def _places(positions: NDArray[np.float64]) -> Json:
+    """Return float64[n, 3] as coordinates of a trace."""
+    return {name: rounded(column, PLACES) for name, column in zip("xyz", positions.T, strict=True)}
+
+
+def _surface(pocket: Pocket) -> Json:
     """Return the surface around the highest scores of a plain grid, or of AutoGrid's carbon."""
     values, label = pocket.values[0], "score"
     if pocket.types:
@@ -160,34 +183,22 @@ def _surface(pocket: Pocket) -> Any:
         values, label = -pocket.values[pocket.types.index(kind)], f"score of {literal(kind)}"
     step = max(1, int(np.ceil((values.size / GRID_POINTS) ** (1 / 3))))
     values = values[::step, ::step, ::step].astype(np.float64)
-    places = [
-        start + width * step * np.arange(count)
-        for start, width, count in zip(pocket.origin, pocket.spacing, values.shape, strict=True)
-    ]
-    x, y, z = (axis.ravel() for axis in np.meshgrid(*places, indexing="ij"))
+    nodes = np.indices(values.shape).reshape(3, -1).T
     level = float(np.quantile(values, SURFACE))
-    return plot.Isosurface(
-        x=x,
-        y=y,
-        z=z,
-        value=values.ravel(),
-        isomin=level,
-        isomax=level,
-        surface_count=1,
-        opacity=0.25,
-        showscale=False,
-        colorscale=[[0, BRAND], [1, BRAND]],
-        caps={"x_show": False, "y_show": False, "z_show": False},
-        name=f"{label} ≥ {level:.3g}",
-        showlegend=True,
-        hoverinfo="skip",
-    )
+    return {
+        "type": "isosurface", **_places(pocket.origin + pocket.spacing * step * nodes),
+        "value": rounded(values.ravel(), PLACES), "isomin": level, "isomax": level,
+        "surface": {"count": 1}, "opacity": 0.25, "showscale": False,
+        "colorscale": [[0, BRAND], [1, BRAND]],
+        "caps": {name: {"show": False} for name in "xyz"},
+        "name": f"{label} ≥ {level:.3g}", "showlegend": True, "hoverinfo": "skip",
+    }  # fmt: skip
 
 
 # ---- depictions -------------------------------------------------------------------------------
 
 
-def _depiction(best: BestLigand) -> Any:
+def _depiction(best: BestLigand) -> Markup | str:
     """Return the structure as inline SVG, or words where RDKit cannot draw it.
 
     RDKit does not know the dummy atoms and lone pairs of other programs, for example.

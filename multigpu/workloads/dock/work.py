@@ -7,80 +7,22 @@ the lowest index.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from multigpu.cluster.engine.workload import Place
-from multigpu.formats.molecules.ligands import LigandRecords
-from multigpu.formats.tables.batch import PoseBatch
 from multigpu.formats.tables.texts import Texts
-from multigpu.kernels.rotation import Field, PoseFinder, Poses
+from multigpu.kernels.rotation import Field, PoseFinder, Poses, PoseSearch
 from multigpu.kernels.rotation.memory import MOST_SCORES
 from multigpu.run.fitness import Expected, require
 from multigpu.workloads.dock.ligands import LigandLoader, LoadedLigands
-from multigpu.workloads.dock.output.error_table import Skipped
-from multigpu.workloads.dock.output.score_table import as_tsv
+from multigpu.workloads.dock.parts import DockedLigands, DockPart, SearchedPoses
 from multigpu.workloads.dock.plan import DockSpan
-from multigpu.workloads.dock.poses import BestLigand, DockedPoses
+from multigpu.workloads.dock.poses import DockedPoses
+from multigpu.workloads.dock.rows import as_tsv
 
 ATOM_BYTES = 128  # of an atom on a device: its position, channels and weights
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class DockedLigands:
-    """The part of a span that has whole ligands.
-
-    rows          of the poses
-    score_lines   the rows as text, where the table of scores is text
-    pose_texts    the poses in the format that was asked for, if any
-    names         of the docked ligands
-    layouts       formats of the files that they came from
-    pose_counts   int64[ligands]: poses of each
-    outside       float64[ligands], Å: distance of the centroid, or the given center, from the grid
-    skipped       ligands that could not be docked
-    without_hydrogens  number of docked ligands that have none
-    parts         number of docked ligands of whose record other atoms were left out
-    best          the ligands with the highest scores, for the report
-    text_bytes    of the docked ligands' records
-    """
-
-    rows: PoseBatch
-    score_lines: bytes
-    pose_texts: Texts
-    names: list[str]
-    layouts: list[str]
-    pose_counts: NDArray[np.int64]
-    outside: NDArray[np.float64]
-    skipped: list[Skipped]
-    without_hydrogens: int
-    parts: int
-    best: list[BestLigand]
-    text_bytes: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SearchedPoses:
-    """The part of a span that has some of the poses of its ligands: the best of them."""
-
-    span: DockSpan
-    poses: Poses
-
-
-DockPart = DockedLigands | SearchedPoses
-
-# Classes that the journal of a docking job may hold.
-PART_CLASSES = (
-    DockedLigands,
-    SearchedPoses,
-    DockSpan,
-    LigandRecords,
-    Poses,
-    PoseBatch,
-    Skipped,
-    BestLigand,
-    Texts,
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -91,12 +33,31 @@ class DockChunk:
     loaded: LoadedLigands
 
 
+class Step(Protocol):
+    """One thing that is done with a chunk on a device."""
+
+    def __call__(self, chunk: DockChunk, found: Poses) -> Poses:
+        """Return the poses of the chunk's bodies, from those that the step before has found."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SearchStep:
+    """The search for the best of all poses: always the first step."""
+
+    searcher: PoseFinder
+
+    def __call__(self, chunk: DockChunk, found: Poses) -> Poses:
+        return self.searcher.best(chunk.loaded.bodies, range(*chunk.span.poses))
+
+
 @dataclass(kw_only=True, eq=False)
 class DockWorkload:
     """Everything that a worker needs to know of a docking job.
 
     loader       of its ligands
     field        the pocket as the kernels take it
+    search       the poses that are tried
+    report       best ligands of every part that are kept for a report
     score_lines  whether the table of scores is text
     expected     what a worker elsewhere must have; None: all workers are threads of this process
     scores       most that a chunk holds at a time on a GPU
@@ -105,6 +66,8 @@ class DockWorkload:
     key: str
     loader: LigandLoader
     field: Field
+    search: PoseSearch
+    report: int = 0
     score_lines: bool = False
     expected: Expected | None = None
     scores: int = MOST_SCORES
@@ -124,7 +87,7 @@ class DockWorkload:
 
     def is_whole(self, span: DockSpan) -> bool:
         """Whether a span has all poses of its ligands."""
-        return span.poses == (0, self.loader.search.stop)
+        return span.poses == (0, self.search.stop)
 
     def correct(self, span: DockSpan | None, part: DockPart) -> None:
         """Return None: spans are cut at borders of records, so there is nothing to correct."""
@@ -134,9 +97,8 @@ class DockWorkload:
 
     def finish(self, loaded: LoadedLigands, found: Poses) -> DockedLigands:
         """Return the part of a span from all poses that were found for its ligands."""
-        search, fmt = self.loader.search, self.loader.pose_format
-        docked = DockedPoses(loaded=loaded, field=self.field, search=search, found=found)
-        rows = docked.rows
+        docked = DockedPoses(loaded=loaded, field=self.field, search=self.search, found=found)
+        rows, fmt = docked.rows, self.loader.pose_format
         return DockedLigands(
             # The texts have the coordinates.
             rows=replace(rows, coordinates=np.empty((0, 3))) if fmt else rows,
@@ -144,12 +106,12 @@ class DockWorkload:
             pose_texts=docked.texts(fmt) if fmt else Texts.of([]),
             names=loaded.names,
             layouts=[source.layout for source in loaded.sources],
-            pose_counts=np.bincount(found.ligand, minlength=len(loaded.names)),
+            pose_counts=np.bincount(docked.record, minlength=len(loaded)),
             outside=docked.centroid_distances,
             skipped=loaded.skipped,
             without_hydrogens=int(loaded.lacks_hydrogens.sum()),
             parts=sum(molecule.is_part for molecule in loaded.molecules.values()),
-            best=docked.best_ligands(self.loader.report),
+            best=docked.best_ligands(self.report),
             text_bytes=int(loaded.texts.lengths.sum()),
         )
 
@@ -164,25 +126,25 @@ class DockSession:
 
     def __init__(self, workload: DockWorkload, place: Place) -> None:
         self.workload = workload
-        self.searcher = _open_searcher(place, workload)
+        self.steps: tuple[Step, ...] = (SearchStep(searcher=_open_searcher(place, workload)),)
 
     def load(self, span: DockSpan) -> DockChunk:
         return DockChunk(span=span, loaded=self.workload.load(span))
 
     def compute(self, chunk: DockChunk) -> Poses:
-        ligands = chunk.loaded.ligands
-        if not len(ligands):
-            return Poses.none()
-        return self.searcher.best(ligands, range(*chunk.span.poses))
+        found = Poses.none()
+        for step in self.steps if len(chunk.loaded) else ():
+            found = step(chunk, found)
+        return found
 
     def need(self, chunk: DockChunk) -> int:
         """Return the bytes of the atoms; scores take what memory is left."""
-        return ATOM_BYTES * len(chunk.loaded.ligands.positions)
+        return ATOM_BYTES * len(chunk.loaded.bodies.positions)
 
     def halves(self, chunk: DockChunk) -> tuple[DockChunk, ...]:
-        """Return the chunk as two with half of the ligands each; nothing for one ligand."""
+        """Return the chunk as two with half of the records each; nothing for one record."""
         loaded = chunk.loaded
-        middle = len(loaded.ligands) // 2
+        middle = len(loaded) // 2
         if not middle:
             return ()
         return replace(chunk, loaded=loaded[:middle]), replace(chunk, loaded=loaded[middle:])
@@ -192,7 +154,7 @@ class DockSession:
     ) -> Poses:
         """Return the poses of a chunk from those of its halves."""
         first, second = computed
-        return Poses.joined([first, second.moved(len(halves[0].loaded.ligands))])
+        return Poses.joined([first, second.moved(len(halves[0].loaded.bodies))])
 
     def finish(self, chunk: DockChunk, found: Poses) -> DockPart:
         if self.workload.is_whole(chunk.span):
@@ -205,7 +167,7 @@ class DockSession:
 
 def _open_searcher(place: Place, workload: DockWorkload) -> PoseFinder:
     """Return the backend of a device, which alone is imported: CuPy is not on every machine."""
-    field, search = workload.field, workload.loader.search
+    field, search = workload.field, workload.search
     if place.gpu is None:
         from multigpu.kernels.rotation import cpu
 

@@ -1,16 +1,15 @@
 """The Python function `multigpu.scan` and its result."""
 
-import os
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from multigpu.formats.tables.batch import Batch
 from multigpu.formats.tables.writers import to_arrow, with_columns
-from multigpu.run.job import Paths, journal_path, path_list
-from multigpu.run.keywords import parameters_named, run_options
+from multigpu.run.functions import function_of
+from multigpu.run.values import journal_path, path_list
 from multigpu.workloads.scan.inputs import expand_inputs
 from multigpu.workloads.scan.job import ScanJob
-from multigpu.workloads.scan.options import ScanOptions
+from multigpu.workloads.scan.request import ScanRequest
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,7 +38,7 @@ class ScanResult:
         return self._batches()
 
     def _batches(self) -> Iterator[Batch]:
-        with parameters_named(), self._job.keep_journal():
+        with self._job.keep_journal():
             for rows in self._job.rows():
                 assert isinstance(rows, Batch)  # no text format was asked for
                 yield rows
@@ -54,64 +53,20 @@ class ScanResult:
         return self.to_table().to_pandas()
 
 
-@parameters_named()
-def scan(
-    samples: Paths,
-    signatures: Paths,
-    *,
-    gpus: str | int | Sequence[str | int] = "auto",
-    client: Any = None,
-    journal: str | os.PathLike[str] | None = None,
-    hits: Any = "first",
-    strand: Any = "forward",
-    sample_n: Any = "match",
-    min_score: float | None = None,
-    phred_offset: int = 33,
-    max_ambiguous: float | None = None,
-    max_mismatches: float | None = None,
-    max_edits: float | None = None,
-    exact_prefix: int = 0,
-    exact_suffix: int = 0,
-    **run: Any,
-) -> ScanResult:
+@function_of(ScanRequest)
+def scan(request: ScanRequest) -> ScanResult:
     """Return which signatures occur where in which samples, with the mean quality of each match.
 
-    samples, signatures  files, directories, patterns, URLs (FASTQ or FASTA, gzip, zstd)
-    gpus                 auto, all, none, or numbers and UUIDs as in `--gpus`, or a list
-    client               a `dask.distributed.Client` to use instead of this machine
-    journal              a file that keeps what is finished, until all rows were taken; with
-                         `resume=True` a scan that was stopped continues from it
-    hits                 "first": the lowest start of each sample and signature (with edits the
-                         lowest end), "best": the fewest errors, then as first, or "all"
-    strand               "forward" or "both"
-    sample_n             "match" or "mismatch": whether ambiguous sample bases may match others
-    min_score            drop rows with a lower mean quality
-    phred_offset         33, or 64 for old files
-    max_ambiguous        most ambiguous sample bases of a match: an int, or as a float below 1 a
-                         share of its length
-    max_mismatches       most bases of a signature that do not match, likewise
-    max_edits            most substitutions, insertions and deletions; one of the two
-    exact_prefix         bases at the start of a signature that must match, without a gap inside
-    exact_suffix         and at its end
-    run                  fields of `multigpu.run.options.RunOptions`, and `workers`: the number of
-                         worker processes on this machine
+    {options}
 
     Raises UsageError and InputError here for what is wrong with the options and the files'
     beginnings, and from the iteration for what shows later.
     """
-    options = ScanOptions(
-        hits=hits,
-        strand=strand,
-        sample_n=sample_n,
-        min_score=min_score,
-        phred_offset=phred_offset,
-        max_ambiguous=max_ambiguous,
-        max_mismatches=max_mismatches,
-        max_edits=max_edits,
-        exact_prefix=exact_prefix,
-        exact_suffix=exact_suffix,
+    samples, signatures = (
+        path_list(request.samples, "samples"),
+        path_list(request.signatures, "signatures"),
     )
-    running = run_options(scan, {"gpus": gpus, **run})
-    place = journal_path(journal)
-    inputs = expand_inputs(path_list(samples, "samples"), path_list(signatures, "signatures"))
-    return ScanResult(ScanJob(inputs, options, running, client=client, journal=place))
+    inputs = expand_inputs(samples, signatures)
+    place = journal_path(request.journal)
+    job = ScanJob(inputs, request.options, request.run, client=request.client, journal=place)
+    return ScanResult(job)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePath
 
-from multigpu.errors import NAMED, UsageError, several
+from multigpu.errors import NAMED, UsageError, option, several
 from multigpu.formats.storage import sources
 
 
@@ -37,7 +37,7 @@ def expand_inputs(samples: Sequence[str], signatures: Sequence[str]) -> ScanInpu
     if not samples:
         raise UsageError("no SAMPLES given")
     if not signatures:
-        raise UsageError("no --signatures given")
+        raise UsageError(f"no {option('signatures')} given")
     sources.check_stdin([*samples, *signatures])
     return ScanInputs(
         samples=tuple(sources.expand(samples)),

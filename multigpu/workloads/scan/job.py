@@ -11,6 +11,7 @@ from typing import Any
 
 from multigpu.cluster.engine.codec import Codec
 from multigpu.cluster.workers.worker import Outcome
+from multigpu.errors import spelled
 from multigpu.formats.sequences.signatures import read_signatures
 from multigpu.formats.storage.fingerprints import digest
 from multigpu.formats.storage.read_ahead import Streams
@@ -151,7 +152,7 @@ class ScanJob(Job):
 
     def _note(self, notes: Iterable[str]) -> None:
         """Print notes, and keep them for the summary."""
-        for note in notes:
+        for note in map(spelled, notes):
             logger.warning("multigpu: %s", note)
             self.notes.append(note)
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import numpy as np
 
-from multigpu.errors import InputError, quoted
+from multigpu.errors import InputError, option, quoted
 from multigpu.formats.sequences.records import parse
 from multigpu.formats.sequences.signatures import Signatures
 from multigpu.formats.storage.sources import Source, blocks, inspect_source, is_regular
@@ -44,11 +44,13 @@ def notes_before(
         what = f" and the samples ({sources[0].path}) FASTA: are the two swapped?"
         yield f"the signatures ({path}) are FASTQ" + (what if are_fasta else ": are they reads?")
     if are_fasta and options.min_score is not None:
-        yield "--min-score has no effect: FASTA samples have no scores, and their rows stay"
+        why = "FASTA samples have no scores, and their rows stay"
+        yield f"{option('min_score')} has no effect: {why}"
     if not options.most_errors and (options.exact_prefix or options.exact_suffix):
         yield (
-            "--exact-prefix and --exact-suffix have no effect without --max-mismatches or"
-            " --max-edits: all bases must match"
+            f"{option('exact_prefix')} and {option('exact_suffix')} have no effect"
+            f" without {option('max_mismatches')} or"
+            f" {option('max_edits')}: all bases must match"
         )
 
 
@@ -70,7 +72,7 @@ def _old_qualities(sources: Sequence[Source]) -> Iterator[str]:
             first = first[first > ord(" ")]  # they may stand on several lines
             if len(first) and OLD_OFFSET <= first.min() < first.max() <= OLD_HIGHEST:
                 what = f"no quality in the first {LOOKED_AT_BYTES:,} bytes is below"
-                cure = "as in old Illumina files, which need --phred-offset 64"
+                cure = f"as in old Illumina files, which need {option('phred_offset')} 64"
                 yield f"{source.path}: {what} {chr(OLD_OFFSET)!r}, {cure}"
                 return
 
@@ -88,11 +90,12 @@ def _exact_ends(signatures: Signatures, options: ScanOptions) -> Iterator[str]:
     is_exact = np.isin(kept, PLAIN_BASES).all(axis=1)
     is_turned = is_exact & ~np.isin(other, PLAIN_BASES).all(axis=1)
     at = int(is_turned.argmax())
-    here = f"--exact-{'prefix' if prefix else 'suffix'} {bases} keeps {kept[at].tobytes().decode()}"
+    one, two = map(option, ("exact_prefix", "exact_suffix"))
+    here = f"{one if prefix else two} {bases} keeps {kept[at].tobytes().decode()}"
     here += f" of {quoted(signatures.names[at])}"
     if is_turned.any():
-        rest, there = other[at].tobytes().decode(), "suffix" if prefix else "prefix"
-        yield f"{here}, whose other end is {rest}: if that is the PAM, give --exact-{there}"
+        rest, there = other[at].tobytes().decode(), two if prefix else one
+        yield f"{here}, whose other end is {rest}: if that is the PAM, give {there}"
     elif is_exact.all() and options.max_mismatches and np.isin(np.diff(borders), SPACERS).all():
         pam = "TTTV…" if prefix else "…NGG"
         yield f"{here}: if the signatures are guides, the PAM has to be a part of them, as in {pam}"
@@ -108,14 +111,15 @@ def notes_on_format(
     """
     if fmt == "text":
         if ambiguous:
-            yield "--ambiguous has no effect: text has no columns"
+            yield f"{option('ambiguous')} has no effect: text has no columns"
         if options.error_columns:
             columns = " and ".join(options.error_columns)
-            yield f"text has no columns {columns}: choose --format tsv, csv, bed or jsonl"
+            yield f"text has no columns {columns}: choose {option('format')} tsv, csv, bed or jsonl"
     suffix = uncompressed_suffix(path)
     promises = FOREIGN.union(*(each.suffixes for each in FORMATS.values())) - {".txt"}
     if suffix in promises.difference(FORMATS[fmt].suffixes):
-        yield f"{path} is written as {fmt}, as --format says, although its name ends in {suffix}"
+        although = f"although its name ends in {suffix}"
+        yield f"{path} is written as {fmt}, as {option('format')} says, {although}"
 
 
 def notes_after(signatures: Signatures, options: ScanOptions, totals: ScanTotals) -> Iterator[str]:
@@ -137,7 +141,8 @@ def note_on_ambiguity(totals: ScanTotals) -> Iterator[str]:
         totals.ambiguity_noted = True
         yield (
             f"{totals.mostly_ambiguous:,} of {totals.hits:,} matches lie mostly on ambiguous bases"
-            " of the samples, which match others: --max-ambiguous 0.1 allows 10 % of a match"
+            f" of the samples, which match others: {option('max_ambiguous')} 0.1 allows"
+            " 10 % of a match"
         )
 
 

@@ -2,14 +2,15 @@
 
 from dataclasses import dataclass, replace
 from math import isnan
-from numbers import Integral
-from typing import Any, Literal
+from typing import Annotated, Literal
 
 from multigpu.cluster.deploy.threads_or_processes import WorkEstimate
-from multigpu.errors import UsageError
+from multigpu.errors import UsageError, option
+from multigpu.run.declarations import Options, declare
 from multigpu.run.options import GpuLanes
-from multigpu.run.values import abbreviate, check_choice, convert_fields, number, whole
+from multigpu.run.values import CountOrShare, TextPath
 
+Format = Literal["tsv", "csv", "text", "bed", "jsonl", "parquet", "sam", "bam", "paf"]
 PHRED_OFFSETS = (33, 64)
 HIGHEST_QUALITY = 126  # '~', the last quality character
 
@@ -29,42 +30,53 @@ def scan_lanes(plain_bytes: int) -> GpuLanes:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScanOptions:
-    """Rules for matches and rows, as `multigpu.scan` describes them.
+class ScanOptions(Options, group="Search"):
+    """Rules for matches and rows: what decides the result of a scan."""
 
-    The most ambiguous bases, mismatches and edits are numbers, or, as floats below 1, shares.
-    """
+    hits: Literal["first", "best", "all"] = declare(
+        "first", "Matches to report of each sample and signature: the first (lowest start, with"
+        " edits the lowest end), the best (fewest errors, then as first), or all.",
+    )  # fmt: skip
+    strand: Literal["forward", "both"] = declare(
+        "forward", "Search the signatures only, or their reverse complements too."
+    )
+    sample_n: Literal["match", "mismatch"] = declare(
+        "match", "Whether ambiguous bases of samples may match others."
+    )
+    min_score: float | None = declare(
+        None, "Drop rows with a lower score.", "S", default="keep all"
+    )
+    phred_offset: Literal[33, 64] = declare(
+        33, "Phred offset of the quality characters: 33, or 64 for old Illumina files."
+    )
+    max_ambiguous: Annotated[int | float | None, CountOrShare("match")] = declare(
+        None, "Most ambiguous sample bases of a match, e.g. 2, or a share of its length, e.g. 0.1.",
+        default="no limit",
+    )  # fmt: skip
+    max_mismatches: Annotated[int | float | None, CountOrShare("signature")] = declare(
+        None, "Allow up to K mismatches (substitutions), e.g. 2, or a share of the signature's"
+        " length, e.g. 0.05.", default="0",
+    )  # fmt: skip
+    max_edits: Annotated[int | float | None, CountOrShare("signature")] = declare(
+        None, "Allow up to K substitutions, insertions and deletions, e.g. 2, or a share of the"
+        " signature's length, e.g. 0.05.", default="0",
+    )  # fmt: skip
+    exact_prefix: int = declare(
+        0, "Bases at the start of each signature that must match exactly.", at_least=0,
+        must="0 or more bases",
+    )  # fmt: skip
+    exact_suffix: int = declare(
+        0, "Bases at the end of each signature that must match exactly.", at_least=0,
+        must="0 or more bases",
+    )  # fmt: skip
 
-    hits: Literal["first", "best", "all"] = "first"
-    strand: Literal["forward", "both"] = "forward"
-    sample_n: Literal["match", "mismatch"] = "match"
-    min_score: float | None = None
-    phred_offset: int = 33
-    max_ambiguous: int | float | None = None
-    max_mismatches: int | float | None = None
-    max_edits: int | float | None = None
-    exact_prefix: int = 0
-    exact_suffix: int = 0
-
-    def __post_init__(self) -> None:
-        for name, choices in (
-            ("hits", ("first", "best", "all")),
-            ("strand", ("forward", "both")),
-            ("sample_n", ("match", "mismatch")),
-            ("phred_offset", PHRED_OFFSETS),
-        ):
-            check_choice(name, getattr(self, name), choices)
-        convert_fields(self, number, "min_score")
+    def check(self) -> None:
+        super().check()
         if self.min_score is not None:
             self._check_min_score(self.min_score)
-        for name in ("max_ambiguous", "max_mismatches", "max_edits"):
-            self._check_bases(name, "match" if name == "max_ambiguous" else "signature")
         if self.max_mismatches is not None and self.max_edits is not None:
-            raise UsageError("give max_mismatches or max_edits, not both")
-        convert_fields(self, whole, "exact_prefix", "exact_suffix")
-        for name in ("exact_prefix", "exact_suffix"):
-            if getattr(self, name) < 0:
-                raise UsageError(f"{name} is {getattr(self, name)}; it must be 0 or more bases")
+            both = f"{option('max_mismatches')} or {option('max_edits')}"
+            raise UsageError(f"give {both}, not both")
 
     @property
     def most_errors(self) -> int | float:
@@ -81,25 +93,27 @@ class ScanOptions:
     def _check_min_score(self, score: float) -> None:
         """Raise UsageError for a score that no row can have."""
         if isnan(score):
-            raise UsageError("min_score is nan; it must be a number")
+            raise UsageError(f"{option('min_score')} is nan; it must be a number")
         highest = HIGHEST_QUALITY - self.phred_offset
         if score > highest:
             raise UsageError(
-                f"min_score is {score:g}; no score is above {highest}, the highest Phred"
-                f" score of qualities from offset {self.phred_offset}"
+                f"{option('min_score')} is {score:g}; no score is above {highest}, the highest"
+                f" Phred score of qualities from offset {self.phred_offset}"
             )
 
-    def _check_bases(self, name: str, whole_of: str) -> None:
-        """Raise UsageError for what is neither a number of bases nor a share of them."""
-        value: Any = getattr(self, name)
-        if value is None:
-            return
-        is_share = isinstance(value, float) and 0 <= value < 1
-        is_count = isinstance(value, Integral) and not isinstance(value, bool)
-        if is_count and int(value) >= 0:
-            object.__setattr__(self, name, int(value))
-        elif not is_share:
-            raise UsageError(
-                f"{name} is {abbreviate(value)}; it must be a whole number of bases, e.g. 2,"
-                f" or a share of the {whole_of} from 0.0 to below 1, e.g. 0.05"
-            )
+
+@dataclass(frozen=True, kw_only=True)
+class ScanOutput(Options, group="Output"):
+    """File of the rows, on the command line."""
+
+    output: TextPath | None = declare(
+        None, "File for the rows; -: standard output.", "OUT", short="o", default="standard output"
+    )
+    format: Format | None = declare(
+        None, "Format of the rows; sam, bam and paf are alignments.",
+        default="by the suffix of OUT, else tsv",
+    )  # fmt: skip
+    ambiguous: bool = declare(
+        False, "Add a last column with the ambiguous sample bases of each match to TSV, CSV and"
+        " BED, or a tag to SAM, BAM and PAF.",
+    )  # fmt: skip

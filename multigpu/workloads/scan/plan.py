@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from multigpu.cluster.engine.dispatch import LINE_PER_THREAD
 from multigpu.cluster.engine.plan import Capacity, Cost
-from multigpu.errors import TooLittleMemory
+from multigpu.errors import TooLittleMemory, option
 from multigpu.formats.sequences.fastq import LAST_RECORD_BYTES
 from multigpu.formats.sequences.signatures import Signatures
 from multigpu.formats.sequences.spans import Span, block_spans, file_spans
@@ -113,7 +113,8 @@ def plan_scan(
     if cost.fixed_bytes > budget and index.memory > FIXED_DEVICE_BYTES:
         raise TooLittleMemory(
             f"{describe_index(signatures, index.memory)}, and {fixed:,} are needed"
-            f" besides, where {budget:,} may be used: free some, give a larger --memory-fraction,"
+            f" besides, where {budget:,} may be used: free some, give a larger"
+            f" {option('memory_fraction')},"
             " or scan with a part of the signatures at a time"
         )
     best = _best_chunk_bytes(capacity)

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 from multigpu import __version__
 from multigpu.cluster.files import is_replaced
-from multigpu.errors import UsageError
+from multigpu.errors import UsageError, option
 from multigpu.formats.storage.compressed import compression_of
 from multigpu.formats.tables.alignment_lines import SamOfSignatures
 from multigpu.formats.tables.sam import misnamed_query, open_sam
@@ -39,8 +39,9 @@ class SamOutput:
         layouts = {source.layout for source in job.sources}
         if len(layouts) > 1:
             raise UsageError(
-                f"--format {self._kind}: FASTQ samples are reads there, and FASTA samples are"
-                " references: scan them one after the other, or choose --format paf"
+                f"{option('format')} {self._kind}: FASTQ samples are reads there, and"
+                " FASTA samples are"
+                f" references: scan them one after the other, or choose {option('format')} paf"
             )
         self._are_reads = layouts == {"fastq"}
         names, lengths = job.signatures.names, job.signatures.letters.lengths.tolist()

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from support.hosts import ROOT
+from support.program import ROOT
 
 from multigpu.cluster.deploy.deployment import Deployment
 from multigpu.cluster.deploy.start import start_workers

@@ -4,11 +4,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support.ligand_texts import MOL2, PDBQT, TEXTS
+from rdkit import Chem
+from support.ligand_texts import (
+    MOL2,
+    PDBQT,
+    TEXTS,
+)
 
+from multigpu.formats.molecules import pdbqt
 from multigpu.formats.molecules.autodock import atom_columns, types_for_maps, types_of
 from multigpu.formats.molecules.molecule import MoleculeError
 from multigpu.formats.molecules.registry import parse
+from multigpu.formats.tables.texts import Texts
 
 
 def test_types__of_pdbqt_are_those_of_the_file() -> None:
@@ -52,12 +59,11 @@ SMILES = {
 @pytest.mark.parametrize("smiles", SMILES)
 def test_types__of_sdf_are_those_that_meeko_gives(smiles: str) -> None:
     """The table was written down from meeko 0.8; heavy atoms only."""
-    chem = pytest.importorskip("rdkit.Chem", reason="the package is not installed")
     from rdkit.Chem import AllChem
 
-    molecule = chem.AddHs(chem.MolFromSmiles(smiles))
+    molecule = Chem.AddHs(Chem.MolFromSmiles(smiles))
     AllChem.EmbedMolecule(molecule, randomSeed=7)
-    found = types_of(parse(chem.MolToMolBlock(molecule).encode(), "sdf"))
+    found = types_of(parse(Chem.MolToMolBlock(molecule).encode(), "sdf"))
     heavy = [t for t in found.types if t not in ("H", "HD")]
     assert " ".join(heavy) == SMILES[smiles]
     total = sum(atom.GetFormalCharge() for atom in molecule.GetAtoms())
@@ -65,8 +71,7 @@ def test_types__of_sdf_are_those_that_meeko_gives(smiles: str) -> None:
 
 
 def test_charges__of_sdf_hold_those_of_hydrogens_that_are_left_out() -> None:
-    chem = pytest.importorskip("rdkit.Chem", reason="the package is not installed")
-    methanol = chem.MolToMolBlock(chem.MolFromSmiles("CO"))
+    methanol = Chem.MolToMolBlock(Chem.MolFromSmiles("CO"))
     found = types_of(parse(methanol.encode(), "sdf"))
     assert found.charges.tolist() == pytest.approx([0.19, -0.19], abs=1e-3)
 
@@ -85,10 +90,31 @@ def test_maps__that_are_missing_are_named() -> None:
 
 @pytest.mark.parametrize("charge", ["1000.5", "nan", "-1001"])
 def test_types__a_charge_that_cannot_be_is_refused(charge: str) -> None:
-    text = PDBQT.replace(b"     0.172", charge.rjust(10).encode())
-    with pytest.raises(MoleculeError, match="line 3: atom 1 has a charge of"):
-        parse(text, "pdbqt")
     parsed = parse(PDBQT, "pdbqt")
     charges = np.array([float(charge), 0, 0])  # as after hydrogens were merged
     with pytest.raises(MoleculeError, match="atom 1 has a charge of"):
         atom_columns(replace(parsed, charges=charges), ["N", "OA", "HD"])
+
+
+@pytest.mark.parametrize("type_and_map", [("Br", "BR"), ("BR", "Br"), ("CL", "Cl"), ("Zn", "ZN")])
+def test_types__are_known_by_either_spelling(type_and_map: tuple[str, str]) -> None:
+    kind, name = type_and_map
+    text, maps = PDBQT.replace(b" N\n", f" {kind}\n".encode()), ("OA", name, "HD")
+    assert types_for_maps(parse(text, "pdbqt"), maps).types == [name, "OA", "HD"]
+    assert pdbqt.read_columns(Texts.of([text]), maps).atoms.types.tolist() == [1, 0, 2]
+    with pytest.raises(MoleculeError, match=f"no map of atom type {kind}: the pocket has OA"):
+        types_for_maps(parse(text, "pdbqt"), ("OA", "HD"))
+
+
+def test_types__sodium_is_no_nitrogen() -> None:
+    text = PDBQT.replace(b" N\n", b" Na\n")
+    with pytest.raises(MoleculeError, match="no map of atom type Na"):
+        types_for_maps(parse(text, "pdbqt"), ("NA", "OA", "HD"))
+
+
+def test_pdbqt__carbons_of_an_open_macrocycle_are_carbon() -> None:
+    for number in range(4):
+        text = PDBQT.replace(b" OA\n", b" CG%d\n" % number).replace(b" HD\n", b" G%d\n" % number)
+        molecule = parse(text, "pdbqt")
+        assert molecule.elements == ["N", "C", f"G{number}"]
+        assert molecule.types == ["N", f"CG{number}", f"G{number}"]

@@ -6,7 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.ligand_texts import PDBQT
+from rdkit import Chem
+from support.ligand_texts import (
+    PDBQT,
+    plain,
+    posed,
+)
 
 from multigpu.formats.molecules import pdbqt_bonds
 from multigpu.formats.molecules.autodock import types_for_maps
@@ -14,50 +19,21 @@ from multigpu.formats.molecules.molecule import Molecule, MoleculeError
 from multigpu.formats.molecules.poses import render, render_drawing
 from multigpu.formats.molecules.registry import parse
 
-chem = pytest.importorskip("rdkit.Chem", reason="the package is not installed")
-
-SMILES = [
-    "CC(=O)Oc1ccccc1C(=O)O",
-    "CC(=O)Oc1ccccc1C(=O)[O-]",
-    "Cn1cnc2c1c(=O)n(C)c(=O)n2C",
-    "OC(=O)CCCC[C@@H]1SC[C@@H]2NC(=O)N[C@H]12",
-    "CC(C)Cc1ccc(cc1)[C@@H](C)C(=O)O",
-    "C[N+](C)(C)CC([O-])=O",
-    "NC(=[NH2+])NCCC[C@H]([NH3+])C(=O)[O-]",
-    "O=[N+]([O-])c1ccccc1",
-    "Cc1ccc(cc1)S(=O)(=O)NC(=O)NC1CCCCC1",
-    "CN=[N+]=[N-]",
-    "CC#CC",
-    "C=CC=C",
-    "c1ccc2[nH]ccc2c1",
-    "c1ccsc1",
-    "c1c[nH]cn1",
-    "c1c[nH]c[nH+]1",
-    "Cc1nnn[n-]1",
-    "COP(=O)([O-])[O-]",
-    "OP(=O)(O)OC[C@H]1O[C@H]([C@H](O)[C@@H]1O)n1cnc2c1ncnc2N",
-    "CC12CCC3C(C1CCC2O)CCC4=CC(=O)CCC34C",
-    "COc1cc2c(cc1OC)C(=O)C(CC1CCN(Cc3ccccc3)CC1)C2",
-    "Cc1cn(c(=O)[nH]c1=O)[C@H]1C[C@@H]([C@H](O1)CO)N=[N+]=[N-]",
-    "CC1(C)SC2C(NC(=O)Cc3ccccc3)C(=O)N2C1C(=O)O",
-    "C[S+](C)C",
-    "CS(C)=O",
-    "c1cc[n+]([O-])cc1",
-    "O=C1C=CC(=O)C=C1",
-    "Cc1ccc(cc1Nc1nccc(n1)-c1cccnc1)NC(=O)c1ccc(cc1)CN1CCN(CC1)C",
-    "C1=CCCC1",
-    "BrC1=CC(=O)NC1=O",
-    "CCOC(=O)N=NC(=O)OCC",
-]
+TEXT = """
+CC(=O)Oc1ccccc1C(=O)O CC(=O)Oc1ccccc1C(=O)[O-] Cn1cnc2c1c(=O)n(C)c(=O)n2C
+OC(=O)CCCC[C@@H]1SC[C@@H]2NC(=O)N[C@H]12 CC(C)Cc1ccc(cc1)[C@@H](C)C(=O)O C[N+](C)(C)CC([O-])=O
+NC(=[NH2+])NCCC[C@H]([NH3+])C(=O)[O-] O=[N+]([O-])c1ccccc1 Cc1ccc(cc1)S(=O)(=O)NC(=O)NC1CCCCC1
+CN=[N+]=[N-] CC#CC C=CC=C c1ccc2[nH]ccc2c1 c1ccsc1 c1c[nH]cn1 c1c[nH]c[nH+]1 Cc1nnn[n-]1
+COP(=O)([O-])[O-] OP(=O)(O)OC[C@H]1O[C@H]([C@H](O)[C@@H]1O)n1cnc2c1ncnc2N
+CC12CCC3C(C1CCC2O)CCC4=CC(=O)CCC34C COc1cc2c(cc1OC)C(=O)C(CC1CCN(Cc3ccccc3)CC1)C2
+Cc1cn(c(=O)[nH]c1=O)[C@H]1C[C@@H]([C@H](O1)CO)N=[N+]=[N-]
+CC1(C)SC2C(NC(=O)Cc3ccccc3)C(=O)N2C1C(=O)O C[S+](C)C CS(C)=O c1cc[n+]([O-])cc1 O=C1C=CC(=O)C=C1
+Cc1ccc(cc1Nc1nccc(n1)-c1cccnc1)NC(=O)c1ccc(cc1)CN1CCN(CC1)C C1=CCCC1 BrC1=CC(=O)NC1=O
+CCOC(=O)N=NC(=O)OCC
+"""
+SMILES = TEXT.split()
 BIOTIN = SMILES[3]
 REMARKS = ("REMARK SMILES", "REMARK H PARENT")
-
-
-def plain(smiles: str) -> str:
-    """As RDKit writes it, without stereo, which is in the places; the first resonance structure."""
-    flat = chem.MolToSmiles(chem.MolFromSmiles(smiles), isomericSmiles=False)
-    structures = chem.ResonanceMolSupplier(chem.MolFromSmiles(flat))
-    return min(chem.MolToSmiles(each, isomericSmiles=False) for each in structures)
 
 
 @cache
@@ -65,20 +41,18 @@ def embedded(smiles: str) -> Molecule:
     """Return a molecule with places that RDKit finds, which takes a while; not to be changed."""
     from rdkit.Chem import AllChem
 
-    molecule = chem.AddHs(chem.MolFromSmiles(smiles))
+    molecule = Chem.AddHs(Chem.MolFromSmiles(smiles))
     assert AllChem.EmbedMolecule(molecule, randomSeed=7) == 0
     AllChem.UFFOptimizeMolecule(molecule)
-    return parse(chem.MolToMolBlock(molecule).encode(), "sdf")
+    return parse(Chem.MolToMolBlock(molecule).encode(), "sdf")
 
 
 def as_pdbqt(molecule: Molecule) -> str:
     return render(molecule, "x", "pdbqt", molecule.positions, {}).decode()
 
 
-def as_smiles(text: str, fmt: str = "sdf") -> str:
-    molecule = parse(text.encode(), "pdbqt")
-    pose = render(molecule, "x", fmt, molecule.positions, {}).decode()
-    return plain(chem.MolToSmiles(chem.MolFromMolBlock(pose)))
+def as_smiles(text: str) -> str:
+    return plain(Chem.MolToSmiles(Chem.MolFromMolBlock(posed(text.encode(), "pdbqt", "sdf"))))
 
 
 def without_remarks(text: str) -> str:
@@ -114,9 +88,9 @@ def test_pose__in_pdbqt_is_read_by_meeko(smiles: str, tmp_path: Path) -> None:
     (tmp_path / "pose.pdbqt").write_text(as_pdbqt(molecule))
     read = meeko.PDBQTMolecule.from_file(str(tmp_path / "pose.pdbqt"))
     (found,) = meeko.RDKitMolCreate.from_pdbqt_mol(read)
-    assert plain(chem.MolToSmiles(found)) == plain(smiles)
+    assert plain(Chem.MolToSmiles(found)) == plain(smiles)
     if set("@/") & set(smiles):
-        assert chem.MolToSmiles(chem.RemoveHs(found)) == chem.CanonSmiles(smiles)
+        assert Chem.MolToSmiles(Chem.RemoveHs(found)) == Chem.CanonSmiles(smiles)
     own = parse(as_pdbqt(molecule).encode(), "pdbqt")
     heavy = [i for i, element in enumerate(own.elements) if element != "H"]
     which = [atom.GetIdx() for atom in found.GetAtoms() if atom.GetSymbol() != "H"]
@@ -142,7 +116,7 @@ def test_bonds__without_remarks_follow_from_the_places(smiles: str) -> None:
 def test_bonds__of_what_meeko_prepared_are_those_it_had(smiles: str) -> None:
     """Of an opened macrocycle, too: its glue is left out, and the ring is closed."""
     meeko = pytest.importorskip("meeko", reason="meeko is not installed")
-    given = chem.MolFromMolBlock(embedded(smiles).text.decode(), removeHs=False)
+    given = Chem.MolFromMolBlock(embedded(smiles).text.decode(), removeHs=False)
     (setup,) = meeko.MoleculePreparation().prepare(given)
     text, done, _ = meeko.PDBQTWriterLegacy.write_string(setup)
     assert done
@@ -232,3 +206,14 @@ def test_hydrogens__of_pdbqt_that_are_not_merged_are_for_maps_without_them() -> 
     )
     assert found.types == ["C", "", "OA", "HD"]
     assert found.charges[0] == pytest.approx(molecule.charges[0] + 0.125)
+
+
+def test_charges__of_ammonium_in_pdbqt_are_read_by_rdkit() -> None:
+    places = [(0, 0, 0), (0.6, 0.6, 0.6), (-0.6, -0.6, 0.6), (-0.6, 0.6, -0.6), (0.6, -0.6, -0.6)]
+    row = "HETATM{:5d}  X   LIG A   1    {:8.3f}{:8.3f}{:8.3f}  1.00  0.00     0.000 {}\n"
+    kinds = ("N", "HD", "HD", "HD", "HD")
+    rows = [
+        row.format(i, *at, kind) for i, (at, kind) in enumerate(zip(places, kinds, strict=True))
+    ]
+    text = posed("".join(["ROOT\n", *rows, "ENDROOT\nTORSDOF 0\n"]).encode(), "pdbqt", "sdf")
+    assert Chem.MolToSmiles(Chem.MolFromMolBlock(text)) == "[NH4+]"

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support import pocket_texts
 
 from multigpu.errors import InputError, UsageError
 from multigpu.formats.molecules.pockets import Pocket, read_pocket
@@ -50,27 +51,15 @@ def dx(values: NDArray[Any] = VALUES, **changes: str) -> bytes:
 
 def autogrid(folder: Path, types: tuple[str, ...] = ("A", "OA"), **changes: str) -> str:
     """Maps whose values are those of VALUES, times 1, 2, 3 …; `changes` replace whole files."""
-    center = [o + SPACING * (n - 1) / 2 for o, n in zip(ORIGIN, SHAPE, strict=True)]
-    steps = " ".join(str(n - 1) for n in SHAPE)
-    geometry = f"SPACING {SPACING}\nNELEMENTS {steps}\nCENTER {' '.join(map(str, center))}\n"
-    names = [*types, "e", "d"]
-    labels = [*(f"{name}-affinity" for name in types), "Electrostatics", "Desolvation"]
-    field = "# AVS field file\n" + "".join(f"#{line}\n" for line in geometry.splitlines())
-    field += "".join(f"label={label}\t# component\n" for label in labels)
-    for i, name in enumerate(names, 1):
-        field += f"variable {i} file=p.{name}.map filetype=ascii skip=6\n"
-        head = f"GRID_PARAMETER_FILE g.gpf\nGRID_DATA_FILE p.maps.fld\nMACROMOLECULE p\n{geometry}"
-        values = "\n".join(map(str, (VALUES * i).transpose(2, 1, 0).ravel().tolist()))
-        (folder / f"p.{name}.map").write_text(f"{head}{values}\n")
-    (folder / "p.maps.fld").write_text(field)
+    path = pocket_texts.autogrid(folder, types, lambda i: VALUES * i, ORIGIN, SPACING)
     for name, text in changes.items():
         (folder / name.replace("__", ".")).write_text(text)
-    return str(folder / "p.maps.fld")
+    return path
 
 
-def check(pocket: Pocket) -> None:
+def check(pocket: Pocket, factor: int = 1) -> None:
     assert pocket.values.flags.c_contiguous
-    np.testing.assert_array_equal(pocket.values[0], VALUES)
+    np.testing.assert_array_equal(pocket.values[0], VALUES * factor)
     np.testing.assert_allclose(pocket.origin, ORIGIN, atol=1e-12)
     np.testing.assert_allclose(pocket.spacing, [SPACING] * 3)
 
@@ -123,39 +112,16 @@ def test_numpy__takes_them_from_the_file_else(tmp_path: Path) -> None:
     check(read_pocket(str(tmp_path / "p.npz")))
 
 
-@pytest.mark.parametrize("suffix", ["mrc", "ccp4", "map"])
-def test_mrc__stands_where_its_header_says(tmp_path: Path, suffix: str) -> None:
-    path = mrc(tmp_path / f"p.{suffix}")
-    check(read_pocket(path))
+@pytest.mark.parametrize("suffix", ["mrc", "ccp4", "map", "mrc.gz", "mrc.zst"])
+def test_mrc__stands_where_its_header_says(write: Write, suffix: str) -> None:
+    content = mrc_bytes()
+    packed = {"mrc.gz": gzip.compress(content), "mrc.zst": zstd.compress(content)}
+    check(read_pocket(write(f"p.{suffix}", packed.get(suffix, content))), factor=8)
 
 
-def test_mrc__may_have_its_axes_in_another_order(tmp_path: Path) -> None:
-    path = mrc(tmp_path / "p.mrc", order=(3, 2, 1), values=VALUES.transpose(2, 1, 0))
-    check(read_pocket(path))
-
-
-def test_mrc__without_origin_stands_where_it_starts(tmp_path: Path) -> None:
-    path = mrc(tmp_path / "p.mrc", origin=(0, 0, 0), start=(-3, 4, 1))
-    assert read_pocket(path).origin.tolist() == [-1.5, 2.0, 0.5]
-
-
-def mrc(
-    path: Path, values: NDArray[Any] = VALUES, order: tuple[int, ...] = (1, 2, 3),
-    origin: tuple[float, ...] = ORIGIN, start: tuple[int, ...] = (0, 0, 0), angle: float = 90,
-) -> str:  # fmt: skip
-    gemmi = pytest.importorskip("gemmi", reason="the package is not installed")
-    file = gemmi.Ccp4Map()
-    file.grid = gemmi.FloatGrid(np.ascontiguousarray(values))
-    cell = (size * SPACING for size in SHAPE)
-    file.grid.set_unit_cell(gemmi.UnitCell(*cell, 90, angle, 90))
-    file.update_ccp4_header()
-    for axis in range(3):
-        file.set_header_i32(5 + axis, start[axis])
-        file.set_header_i32(8 + axis, SHAPE[axis])
-        file.set_header_i32(17 + axis, order[axis])
-        file.set_header_float(50 + axis, origin[axis])
-    file.write_ccp4_map(str(path))
-    return str(path)
+def test_mrc__without_origin_stands_where_it_starts(write: Write) -> None:
+    words = {"word_50": 0.0, "word_51": 0.0, "word_52": 0.0, "word_5": -3, "word_6": 4, "word_7": 1}
+    assert read_pocket(write("p.mrc", mrc_bytes(**words))).origin.tolist() == [-1.5, 2.0, 0.5]
 
 
 DTYPES = {0: "i1", 1: "i2", 2: "f4", 6: "u2"}  # of the modes of MRC
@@ -182,19 +148,18 @@ def mrc_bytes(mode: int = 2, big: bool = False, extended: int = 0, **words: floa
 def test_mrc__of_every_mode_is_read_in_both_byte_orders(
     write: Write, mode: int, big: bool, extended: int
 ) -> None:
-    pocket = read_pocket(write("p.mrc", mrc_bytes(mode, big, extended)))
-    np.testing.assert_array_equal(pocket.values[0], VALUES * 8)
-    assert pocket.origin.tolist() == list(ORIGIN)
-    assert pocket.spacing.tolist() == [SPACING] * 3
+    check(read_pocket(write("p.mrc", mrc_bytes(mode, big, extended))), factor=8)
 
 
-@pytest.mark.parametrize("order", [(1, 2, 3), (3, 1, 2), (2, 3, 1)])
-def test_mrc__is_what_gemmi_reads(tmp_path: Path, order: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("order", [(1, 2, 3), (3, 1, 2), (2, 3, 1), (3, 2, 1)])
+def test_mrc__may_have_its_axes_in_another_order(write: Write, order: tuple[int, ...]) -> None:
+    """Columns, rows and sections are along these; gemmi reads the same."""
     gemmi = pytest.importorskip("gemmi", reason="the package is not installed")
-    path = mrc(tmp_path / "p.mrc", order=order, values=VALUES)
-    file = gemmi.read_ccp4_map(path)
+    path = write("p.mrc", mrc_bytes(**{f"word_{17 + i}": axis for i, axis in enumerate(order)}))
     axes = [order.index(axis) for axis in (1, 2, 3)]
     pocket = read_pocket(path)
+    np.testing.assert_array_equal(pocket.values[0], (VALUES * 8).transpose(axes))
+    file = gemmi.read_ccp4_map(path)
     np.testing.assert_array_equal(pocket.values[0], np.array(file.grid).transpose(axes))
 
 
@@ -301,6 +266,7 @@ def map_text(steps: str = "2 3 4", spacing: str = "0.5", values: int = 60, first
         (map_text(first="nan"), r"p\.maps\.fld: map OA, grid index \[0, 0, 0\]"),
         (map_text(first="?"), r"p\.OA\.map: line 7: '\?' is no number"),
         ("nothing\n" * 70, r"p\.OA\.map: it does not say SPACING as AutoGrid does"),
+        (map_text(steps="2 3 nan"), r"p\.OA\.map: line 5: every number must be finite"),
     ],
 )  # fmt: skip
 def test_autogrid__with_a_bad_map_is_refused(tmp_path: Path, text: str, problem: str) -> None:
@@ -312,11 +278,7 @@ def test_autogrid__with_a_bad_map_is_refused(tmp_path: Path, text: str, problem:
     ("old", "new", "problem"),
     [
         ("NELEMENTS 2 3 4", "NELEMENTS inf 3 4", r"line 3: every number must be finite: 'inf 3 4'"),
-        (
-            "NELEMENTS 2 3 4",
-            "NELEMENTS -8 -8 4",
-            r"line 3: NELEMENTS is -8 -8 4: they must be whol",
-        ),
+        ("NELEMENTS 2 3 4", "NELEMENTS -8 -8 4", r"line 3: NELEMENTS is -8 -8 4: they must be who"),
         ("NELEMENTS 2 3 4", "NELEMENTS 2.5 3 4", r"NELEMENTS is 2\.5 3 4: they must be whole numb"),
         ("NELEMENTS 2 3 4", "NELEMENTS 0 3 4", r"NELEMENTS is 0 3 4: .* from 1 to 1,000,000,000"),
         ("NELEMENTS 2 3 4", "NELEMENTS 1e300 3 4", r"NELEMENTS is 1e\+300 3 4: they must be whol"),
@@ -338,12 +300,6 @@ def test_autogrid__with_a_header_that_makes_no_grid_is_refused(
         read_pocket(str(path))
 
 
-def test_autogrid__with_a_map_whose_header_is_nonsense_names_the_line(tmp_path: Path) -> None:
-    path = autogrid(tmp_path, p__OA__map=map_text(steps="2 3 nan"))
-    with pytest.raises(InputError, match=r"p\.OA\.map: line 5: every number must be finite"):
-        read_pocket(path)
-
-
 def test_autogrid__needs_electrostatics_and_desolvation(tmp_path: Path) -> None:
     path = Path(autogrid(tmp_path))
     path.write_text(path.read_text().replace("Desolvation", "B-affinity"))
@@ -357,21 +313,11 @@ def test_autogrid__is_given_by_its_field_file(tmp_path: Path) -> None:
         read_pocket(str(tmp_path / "p.OA.map"))
 
 
-def test_mrc__with_skew_axes_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="its axes are not at right angles"):
-        read_pocket(mrc(tmp_path / "p.mrc", angle=100))
+SKEWED = dict.fromkeys(["word_26", "word_30", "word_34"], 1.0) | {"word_25": 1}
 
 
-@pytest.mark.parametrize("shift", [0.0, 2.5])
-def test_mrc__with_a_skew_transformation_is_refused(write: Write, shift: float) -> None:
-    """The one that changes nothing is none."""
-    words = dict.fromkeys(["word_26", "word_30", "word_34"], 1.0) | {"word_35": shift}
-    path = write("p.ccp4", mrc_bytes(word_25=1, **words))
-    if shift:
-        with pytest.raises(InputError, match=r"skew transformation .LSKFLG.: this is not read"):
-            read_pocket(path)
-    else:
-        assert read_pocket(path).values.shape[1:] == SHAPE
+def test_mrc__with_a_skew_transformation_that_changes_nothing_is_read(write: Write) -> None:
+    check(read_pocket(write("p.ccp4", mrc_bytes(**SKEWED))), factor=8)
 
 
 def test_numpy__inflates_what_is_needed_only(tmp_path: Path) -> None:
@@ -384,12 +330,6 @@ def test_numpy__inflates_what_is_needed_only(tmp_path: Path) -> None:
     tracemalloc.stop()
 
 
-def test_mrc__may_be_compressed(write: Write) -> None:
-    plain = mrc_bytes()
-    for path in (write("p.mrc.gz", gzip.compress(plain)), write("p.mrc.zst", zstd.compress(plain))):
-        np.testing.assert_array_equal(read_pocket(path).values[0], VALUES * 8)
-
-
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
@@ -400,10 +340,7 @@ def test_mrc__may_be_compressed(write: Write) -> None:
         (mrc_bytes(word_24=8), "it ends early: 58 values where its header says 60"),
         (mrc_bytes(word_24=1 << 30), "it ends early: 0 values where its header says 60"),
         (mrc_bytes(word_24=-4), "its extended header has -4 bytes"),
-        (
-            mrc_bytes(word_1=1 << 30),
-            "it ends early: 60 values where its header says 21,474,836,480",
-        ),
+        (mrc_bytes(word_1=1 << 30), "60 values where its header says 21,474,836,480"),
         (mrc_bytes(word_2=0), r"NX NY NZ of its header are \[3, 0, 5\]: they must be above 0"),
         (mrc_bytes(word_3=-5), r"NX NY NZ of its header are \[3, 4, -5\]"),
         (mrc_bytes(word_8=0), r"MX MY MZ of its header are \[0, 4, 5\]: they must be above 0"),
@@ -415,6 +352,8 @@ def test_mrc__may_be_compressed(write: Write) -> None:
         (mrc_bytes(word_11=0.0), "the spacing along x is 0, not positive"),
         (mrc_bytes(word_11=math.inf), "the spacing along x is inf, not positive and finite"),
         (mrc_bytes(word_14=math.nan), "its axes are not at right angles"),
+        (mrc_bytes(word_15=100.0), "its axes are not at right angles"),
+        (mrc_bytes(**SKEWED, word_35=2.5), r"skew transformation .LSKFLG.: this is not read"),
         (mrc_bytes(word_50=math.inf), "the origin is no place: it is not finite"),
     ],
 )
@@ -488,33 +427,15 @@ def test_numpy__what_zip_says_of_a_damaged_file_is_short(tmp_path: Path) -> None
     assert len(str(refused.value)) < 600
 
 
-def test_numpy__is_never_unpickled(tmp_path: Path) -> None:
-    np.save(tmp_path / "p.npy", np.array([{}], object), allow_pickle=True)
-    with pytest.raises(InputError, match="no array: Object arrays cannot be loaded"):
-        read_pocket(str(tmp_path / "p.npy"), ORIGIN, SPACING)
-
-
 @pytest.mark.parametrize(
-    ("array", "problem"),
+    ("arrays", "problem"),
     [
-        (VALUES[0], r"the grid is float32\[4, 5\]: three axes are needed"),
-        (VALUES.astype("U4"), "three axes are needed"),
-        (NAN, r"grid index \[1, 2, 3\]"),
-        (np.full(SHAPE, np.inf), r"the value is inf and 59 more"),
-        (FLAT, "1 point along y"),
-    ],
-)
-def test_numpy__that_is_no_grid_is_refused(
-    tmp_path: Path, array: NDArray[Any], problem: str
-) -> None:
-    np.save(tmp_path / "p.npy", array)
-    with pytest.raises(InputError, match=problem):
-        read_pocket(str(tmp_path / "p.npy"), ORIGIN, SPACING)
-
-
-@pytest.mark.parametrize(
-    ("place", "problem"),
-    [
+        ({"grid": np.array([{}], object)}, "no array: Object arrays cannot be loaded"),
+        ({"grid": VALUES[0]}, r"the grid is float32\[4, 5\]: three axes are needed"),
+        ({"grid": VALUES.astype("U4")}, "three axes are needed"),
+        ({"grid": NAN}, r"grid index \[1, 2, 3\]"),
+        ({"grid": np.full(SHAPE, np.inf)}, r"the value is inf and 59 more"),
+        ({"grid": FLAT}, "1 point along y"),
         ({"origin": math.nan}, "the origin is no place: it is not finite"),
         ({"origin": (0, 0, -math.inf)}, "the origin is no place"),
         ({"origin": np.longdouble("1e4000")}, "the origin is no place"),
@@ -527,12 +448,17 @@ def test_numpy__that_is_no_grid_is_refused(
         ({"spacing": True}, "its spacing is not one number, or three"),
     ],
 )
-def test_numpy__that_stands_nowhere_is_refused(
-    tmp_path: Path, place: dict[str, Any], problem: str
+def test_numpy__that_is_wrong_is_refused(
+    tmp_path: Path, arrays: dict[str, Any], problem: str
 ) -> None:
-    np.savez(tmp_path / "p.npz", **{"grid": VALUES, "origin": ORIGIN, "spacing": SPACING, **place})
+    given = {"grid": VALUES, "origin": ORIGIN, "spacing": SPACING, **arrays}
+    np.savez(tmp_path / "p.npz", **given)
     with pytest.raises(InputError, match=problem):
         read_pocket(str(tmp_path / "p.npz"))
+    if "grid" in arrays:
+        np.save(tmp_path / "p.npy", given["grid"], allow_pickle=True)
+        with pytest.raises(InputError, match=problem):
+            read_pocket(str(tmp_path / "p.npy"), ORIGIN, SPACING)
 
 
 def test_numpy__of_several_arrays_needs_a_grid(tmp_path: Path) -> None:
@@ -542,7 +468,7 @@ def test_numpy__of_several_arrays_needs_a_grid(tmp_path: Path) -> None:
 
 
 def test_pocket__that_says_where_it_stands_takes_no_origin(write: Write) -> None:
-    with pytest.raises(UsageError, match="leave out --origin and --spacing"):
+    with pytest.raises(UsageError, match="leave out origin and spacing"):
         read_pocket(write("pocket.dx", dx()), ORIGIN, SPACING)
 
 

@@ -2,7 +2,16 @@
 
 import numpy as np
 import pytest
-from support.ligand_texts import ETHANOL, MOL2, PDB, PDBQT, TEXTS, V3000, XYZ
+from rdkit import Chem
+from support.ligand_texts import (
+    ETHANOL,
+    MOL2,
+    PDB,
+    PDBQT,
+    TEXTS,
+    V3000,
+    XYZ,
+)
 
 from multigpu.errors import UsageError
 from multigpu.formats.molecules.autodock import types_of
@@ -69,8 +78,6 @@ def test_pose__in_another_format_has_the_same_atoms(layout: str, fmt: str) -> No
 
 @pytest.mark.parametrize("layout", ["sdf", "mol2", "pdbqt"])
 def test_pose__in_pdbqt_has_types_and_charges(layout: str) -> None:
-    if layout == "sdf":
-        pytest.importorskip("rdkit.Chem", reason="the package is not installed")
     molecule = parse(TEXTS[layout], layout)
     again = parse(render(molecule, "name", "pdbqt", molecule.positions, FACTS), "pdbqt")
     wanted = types_of(molecule)
@@ -79,12 +86,11 @@ def test_pose__in_pdbqt_has_types_and_charges(layout: str) -> None:
 
 
 def test_pose__of_sdf_is_read_by_rdkit_as_it_was() -> None:
-    chem = pytest.importorskip("rdkit.Chem", reason="the package is not installed")
     pose = render(parse(ETHANOL, "sdf"), "", "sdf", shifted(ETHANOL, "sdf"), FACTS)
-    supplier = chem.SDMolSupplier()
+    supplier = Chem.SDMolSupplier()
     supplier.SetData(pose.decode(), removeHs=False)
     (molecule,) = supplier
-    assert chem.MolToSmiles(chem.RemoveHs(molecule)) == "CCO"
+    assert Chem.MolToSmiles(Chem.RemoveHs(molecule)) == "CCO"
     assert molecule.GetPropsAsDict() == {
         "vendor": "A-17", "multigpu_score": 1.5, "multigpu_pose": 1, "multigpu_rotation": 7,
         "multigpu_rmsd_to_input": 0.5,
@@ -210,3 +216,22 @@ def test_format__follows_from_the_suffix(path: str, fmt: str) -> None:
 def test_format__that_is_unknown_is_refused() -> None:
     with pytest.raises(UsageError, match=r"poses\.csv: poses are written as"):
         format_of("poses.csv")
+
+
+LONE = b"ATOM      1  C   LIG A   1       0.000   0.000   0.000  1.00  0.00     0.100 C\n"
+
+
+@pytest.mark.parametrize("fmt", ["sdf", "pdb", "pdbqt"])
+@pytest.mark.parametrize("layout", ["sdf", "mol2", "pdbqt", "pdb"])
+def test_pose__far_out_is_read_where_it_was_written(layout: str, fmt: str) -> None:
+    """Columns do not run into each other."""
+    molecule = parse(LONE if layout == "pdbqt" else TEXTS[layout], layout)
+    for far in (-1234.5678, 98765.4321, -98765.4):
+        places = molecule.positions + np.array([far, -far, far])
+        if (layout, fmt) == ("pdb", "pdbqt"):
+            with pytest.raises(MoleculeError, match="neither bond orders nor charges"):
+                render(molecule, "x", fmt, places, {})
+        else:
+            again = parse(render(molecule, "x", fmt, places, {}), fmt)
+            np.testing.assert_allclose(again.positions, places, atol=0.51)
+            assert again.elements == molecule.elements

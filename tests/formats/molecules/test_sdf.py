@@ -1,184 +1,135 @@
-"""SDF in columns: the same as one by one, or left to that."""
-
-import random
-from collections.abc import Sequence
+"""What SDF says, of V2000 and of V3000: ends, blocks, charges, lines that continue."""
 
 import numpy as np
 import pytest
-from support.examples import trials
-from support.ligand_texts import is_clear
+from rdkit import Chem
+from support.ligand_texts import (
+    ETHANOL,
+    V3000,
+    charges_in,
+    ends_in,
+    posed,
+)
 
-from multigpu.formats.molecules import sdf
-from multigpu.formats.molecules.columns import LigandColumns, write_poses
-from multigpu.formats.molecules.molecule import MoleculeError, Positions
-from multigpu.formats.molecules.poses import render
+from multigpu.formats.molecules.molecule import MoleculeError
+from multigpu.formats.molecules.poses import SAME, render
 from multigpu.formats.molecules.registry import FORMATS, parse
-from multigpu.formats.tables.texts import Texts
-from multigpu.kernels.compiled.text.sdf import COORDINATES
-from multigpu.workloads.dock.ligands import lacks_hydrogens
-
-REGULAR = b"""ethanol
-  test              3D
-
-  4  3  0  0  0  0  0  0  0  0999 V2000
-   -0.8883    0.1670   -0.0273 C   0  0  0  0  0  0  0  0  0  0  0  0
-    0.4658   -0.5116-9999.9999 C   0  0  0  0  0  0  0  0  0  0  0  0
-    1.4311   +0.3229   -0.0000 O   0  0  0  0  0  0  0  0  0  0  0  0
-     1.521    1.1229    .0433  H   0  0  0  0  0  0  0  0  0  0  0  0
-  1  2  1  0
-  2  3  1  0
-  3  4  1  0
-M  END
-> <vendor>
-A-17
-
-$$$$
-"""
-FACTS = {"score": "1.500000", "pose": "1"}
-ODD = [
-    pytest.param(b"V2000", b"V3000", id="V3000"),
-    pytest.param(b" V2000", b"", id="no version"),
-    pytest.param(b"V2000", b"V2000 V3000", id="two versions"),
-    pytest.param(b"  4  3", b"-10-10", id="negative numbers"),
-    pytest.param(b"  4  3", b"  5  3", id="more atoms"),
-    pytest.param(b"  4  3", b"  3  3", id="fewer atoms"),
-    pytest.param(b"  4  3", b"  0  0", id="no atoms"),
-    pytest.param(b"  4  3", b" 4   3", id="number to the left"),
-    pytest.param(b"  4  3", b" +4  3", id="plus"),
-    pytest.param(b"  4  3", b" 4.  3", id="point"),
-    pytest.param(b"  4  3", b"  4 -3", id="negative"),
-    pytest.param(b"  4  3", b"  4   ", id="no number of bonds"),
-    pytest.param(b"  4  3", b"004003", id="zeros"),
-    pytest.param(b"   -0.8883", b"       nan", id="nan"),
-    pytest.param(b"   -0.8883", b"      1e-3", id="exponent"),
-    pytest.param(b"   -0.8883", b"   -0_8883", id="underscore"),
-    pytest.param(b"   -0.8883", b"   -0.88 3", id="blank in a number"),
-    pytest.param(b"   -0.8883", b"9999999999", id="far"),
-    pytest.param(b"   -0.8883", b"1000000000", id="farthest"),
-    pytest.param(b"   -0.8883", b"          ", id="no number"),
-    pytest.param(b" H   0", b" F   0", id="no hydrogen"),
-    pytest.param(b" H   0", b" D   0", id="deuterium"),
-    pytest.param(b" H   0", b"  H  0", id="hydrogen to the right"),
-    pytest.param(b" H   0", b" He  0", id="helium"),
-    pytest.param(b" H   0", b"H    0", id="hydrogen in the first column"),
-    pytest.param(b" H   0", b"      ", id="no symbol"),
-    pytest.param(b"  1  2  1", b"  1  5  1", id="bond to nothing"),
-    pytest.param(b"  1  2  1", b"  0  2  1", id="bond from nothing"),
-    pytest.param(b"  1  2  1", b"  1  2  x", id="another bond"),
-    pytest.param(b"  1  2  1", b"  1  2", id="bond without order"),
-    pytest.param(b"M  END\n", b"", id="no end"),
-    pytest.param(b"M  END\n", b"M  CHG  1   3  -1\nM  END\n", id="charge"),
-    pytest.param(b"M  END\n> <vendor>\nA-17\n\n", b"M  END\n", id="no data"),
-    pytest.param(b"M  END\n> <vendor>\nA-17\n\n", b"M  END\n\n\n", id="blank lines at the end"),
-    pytest.param(b"$$$$\n", b"", id="no last line"),
-    pytest.param(b"$$$$\n", b"$$$$", id="no newline"),
-    pytest.param(b"$$$$\n", b"$$$$ more\n\n", id="more behind it"),
-    pytest.param(b"<vendor>", b"<multigpu_score>", id="data of ours"),
-    pytest.param(b"> <vendor>", b">  12 <multigpu_pose> x", id="data of ours, numbered"),
-    pytest.param(b"A-17", b"<multigpu_score>", id="our words as data"),
-    pytest.param(b"ethanol", b"", id="no title"),
-    pytest.param(b"ethanol", b"   ", id="blank title"),
-    pytest.param(b"ethanol", b"  a  b ", id="blanks in the title"),
-    pytest.param(b"ethanol", "Äthanol".encode(), id="UTF-8"),
-    pytest.param(b"ethanol", b"\xff", id="no UTF-8"),
-    pytest.param(b"ethanol", b"> <multigpu_score>", id="data as title"),
-    pytest.param(b"ethanol", b"$$$$", id="end as title"),
-    pytest.param(b"  test ", b"$$$$ ", id="end as second line"),
-    pytest.param(b"\n", b"\r\n", id="CRLF"),
-    pytest.param(b"\n", b"\r", id="CR"),
-    pytest.param(b"  test", b"\ttest", id="tab"),
-    pytest.param(REGULAR, b"", id="nothing"),
-    pytest.param(REGULAR, b"\n\n", id="two lines"),
-    pytest.param(REGULAR, b"\n\n\n\n\n", id="five lines"),
-]
-
-
-def read(*texts: bytes) -> LigandColumns:
-    return sdf.read_columns(Texts.of(texts))
-
-
-def posed(texts: Sequence[bytes], places: Sequence[Positions], *names: str) -> list[bytes]:
-    """With the places; a name goes where there is none."""
-    sizes = np.array([len(each) for each in places])
-    frames = [sdf.frame(name, FACTS) for name in names or [""] * len(texts)]
-    bodies = read(*texts).bodies
-    return write_poses(frames, bodies, sizes, np.concatenate(places), COORDINATES).each()
-
-
-def assert_same_as_alone(text: bytes) -> bool:
-    """Return whether a record is regular; then it is the same as one by one."""
-    neighbours = [REGULAR, text, REGULAR]
-    found = read(*neighbours)
-    size = found.atoms.sizes.tolist()
-    assert size[0] == size[2] == 4
-    if not size[1]:
-        return False
-    molecule, atoms = parse(text, "sdf"), found.atoms[1:2]
-    assert atoms.positions.tobytes() == molecule.positions.tobytes()  # −0 is not 0
-    assert found.names[1].decode("utf-8", "replace").strip() == FORMATS["sdf"].read_name(text)
-    assert found.lacks_hydrogens[1] == lacks_hydrogens(molecule)
-    places = molecule.positions[:, ::-1] / 3 - 0.00005
-    some = [found.atoms[:1].positions, places, found.atoms[2:].positions]
-    first, pose, last = posed(neighbours, some, "", "" if found.is_named[1] else "name", "")
-    assert first == last == render(parse(REGULAR, "sdf"), "", "sdf", some[0], FACTS)
-    if pose:
-        assert pose == render(molecule, "name", "sdf", places, FACTS)
-    else:
-        assert not all(is_clear(number, 10, 4) for number in places.ravel().tolist())
-    return True
-
-
-def test_regular__is_the_same_as_one_by_one() -> None:
-    assert assert_same_as_alone(REGULAR)
-
-
-@pytest.mark.parametrize(("old", "new"), ODD)
-def test_odd__is_the_same_as_one_by_one_or_left_to_that(old: bytes, new: bytes) -> None:
-    assert old in REGULAR
-    assert_same_as_alone(REGULAR.replace(old, new, -1 if old == b"\n" else 1))
-
-
-def test_letters__that_are_changed_at_random_change_the_same() -> None:
-    chance = random.Random(1)
-    regular, count = 0, trials(5000)
-    for _ in range(count):
-        text = bytearray(REGULAR)
-        for _ in range(chance.randint(1, 3)):
-            text[chance.randrange(len(text))] = chance.choice(b" \n\r-+.0123456789CDEMNV<>$x\xe9")
-        regular += assert_same_as_alone(bytes(text))
-    assert count / 50 < regular < count - count / 50
-
-
-def test_records__that_are_cut_anywhere_are_the_same_or_left_to_one_by_one() -> None:
-    for size in range(len(REGULAR)):
-        assert_same_as_alone(REGULAR[:size])
-
-
-@pytest.mark.parametrize("far", [99999.99996, -9999.99996, 1e9, -1e9])
-def test_coordinates__that_are_too_long_are_left_to_one_by_one(far: float) -> None:
-    places = read(REGULAR).atoms.positions
-    moved = places.copy()
-    moved[1, 1] = far
-    first, second, third = posed([REGULAR] * 3, [places, moved, places])
-    assert second == b""
-    assert first == third != b""
 
 
 @pytest.mark.parametrize(
-    ("symbol", "bare"),
-    [(b"H ", False), (b"D ", False), (b"T ", False), (b"F ", True), (b"He", True), (b"  ", True)],
+    "atoms",
+    [
+        "M  V30 1 N 0 0 0 0 CHG=1\nM  V30 2 O 1 0 0 0 CHG=-1 RAD=1\n",
+        "M  V30 1 N 0 0 0 0 -\nM  V30 CHG=1\nM  V30 2 O 1 0 0 0 RAD=1-\nM  V30  CHG=-1\n",
+        "M  V30 1 N 0 -\nM  V30 0 0 0 -\nM  V30 CHG=1\nM  V30 2 O 1 0 0 0 CH-\nM  V30 G=-1\n",
+    ],
+    ids=["one line", "two lines", "three lines"],
 )
-def test_hydrogens__are_missing_where_there_is_carbon_and_none(symbol: bytes, bare: bool) -> None:
-    text = REGULAR.replace(b" H  ", b" " + symbol + b" ")
-    assert read(text).lacks_hydrogens.tolist() == [bare]
-    assert not read(text.replace(b" C ", b" Cl")).lacks_hydrogens
+def test_pose__has_the_charges_of_v3000(atoms: str) -> None:
+    text = (
+        "x\n\n\n  0  0  0     0  0            999 V3000\nM  V30 BEGIN CTAB\n"
+        "M  V30 COUNTS 2 0 0 0 0\nM  V30 BEGIN ATOM\n"
+        f"{atoms}M  V30 END ATOM\nM  V30 END CTAB\nM  END\n$$$$\n"
+    )
+    for again in (text, posed(text.encode(), "sdf")):
+        assert ends_in(posed(again.encode(), "sdf", "pdb")) == [" N1+", " O1-"]
+        assert charges_in(again) == {1: 1, 2: -1}
 
 
-def test_regular__is_what_reads_well_alone() -> None:
-    """Nothing that is wrong counts as regular: its reason would not be reported."""
-    for old, new in (param.values for param in ODD):
-        text = REGULAR.replace(old, new, -1 if old == b"\n" else 1)
-        try:
-            parse(text, "sdf")
-        except (MoleculeError, IndexError):
-            assert not read(REGULAR, text).atoms.sizes[1]
+@pytest.mark.parametrize("value", [b"$$$$ 5 per mg", b"$$$$x", b"$$$$$"])
+def test_sdf__ends_where_the_line_is_dollars_alone(value: bytes) -> None:
+    record = ETHANOL.replace(b"A-17", value)
+    for text in (record + record, (record + record).replace(b"\n", b"\r\n")):
+        assert FORMATS["sdf"].find_ends(text, False) == [len(text) // 2, len(text)]
+    molecule = parse(record, "sdf")
+    pose = render(molecule, "", "sdf", molecule.positions, {"score": "1"})
+    assert b"\n" + value + b"\n\n> <multigpu_score>\n1\n\n$$$$\n" in pose
+
+
+def test_sdf__blanks_after_the_dollars_are_nothing() -> None:
+    text = ETHANOL[:-1] + b"  \n"
+    assert FORMATS["sdf"].find_ends(text * 2, False) == [len(text), 2 * len(text)]
+    molecule = parse(text, "sdf")
+    assert render(molecule, "", "sdf", molecule.positions, {}).count(b"$$$$") == 1
+
+
+def test_v2000__radicals_supersede_the_charges_of_the_atoms() -> None:
+    text = ETHANOL.replace(b"O   0  0", b"O   0  5")
+    molecule = parse(text, "sdf")
+    assert molecule.format.bond_graph(molecule).charges == {2: -1}
+    for line, charges in ((b"M  RAD  1   1   2\n", {}), (b"M  CHG  1   1   1\n", {0: 1})):
+        molecule = parse(text.replace(b"M  END", line + b"M  END"), "sdf")
+        assert molecule.format.bond_graph(molecule).charges == charges
+        molecule = parse(text.replace(b"A-17", line.rstrip()), "sdf")  # data say nothing
+        assert molecule.format.bond_graph(molecule).charges == {2: -1}
+
+
+@pytest.mark.parametrize("block", [b"RGROUP 1", b"TEMPLATE"])
+def test_v3000__atoms_of_other_blocks_are_not_of_the_molecule(block: bytes) -> None:
+    inner = V3000.partition(b"999 V3000\n")[2].partition(b"M  END")[0].replace(b" 7 ", b" 9 ")
+    more = b"M  V30 BEGIN %b\n%bM  V30 END %b\n" % (block, inner, block.split()[0])
+    plain, molecule = parse(V3000, "sdf"), parse(V3000.replace(b"M  END", more + b"M  END"), "sdf")
+    assert molecule.positions.tolist() == plain.positions.tolist()
+    assert (molecule.elements, molecule.bonds) == (plain.elements, plain.bonds)
+
+
+def test_sdf__symbols_have_their_usual_capitals() -> None:
+    molecule = parse(ETHANOL.replace(b" O  ", b" BR "), "sdf")
+    assert b"\nBr " in render(molecule, "", "xyz", molecule.positions, {})
+    assert parse(V3000.replace(b" O ", b" CL "), "sdf").elements == ["C", "Cl"]
+
+
+CONTINUED = [
+    pytest.param(b"0 -\nM  V30 CFG=1", id="nothing of the place"),
+    pytest.param(b"0-\nM  V30  CFG=1", id="behind a word"),
+    pytest.param(b"0 CFG-\nM  V30 =-\nM  V30 1", id="within a word"),
+]
+
+
+BROKEN = [
+    pytest.param(b"-1.5 -\nM  V30 0.25 3 0 CFG=1", id="the rest of the place"),
+    pytest.param(b"-\nM  V30 -1.5 0.25 3 0 CFG=1", id="all of the place"),
+    pytest.param(b"-1.5 0.2-\nM  V30 5 3 0 CFG=1", id="within a number"),
+    pytest.param(b"-1.5 0.25 -\nM  V30 -\nM  V30 3 0 -\nM  V30 CFG=1", id="several lines"),
+    pytest.param(b"-1.5 0.25 3-\nM  V30  0 CFG=1", id="perhaps the last number"),
+]
+
+
+@pytest.mark.parametrize("new", CONTINUED)
+def test_v3000__lines_that_go_on_keep_their_bytes(new: bytes) -> None:
+    text = V3000.replace(b"0 -\nM  V30 CFG=1", new)
+    assert parse(text, "sdf").positions.tolist() == [[-1.5, 0.25, 3], [1, 0.5, 2]]
+    assert parse(text, "sdf").text == text
+
+
+@pytest.mark.parametrize("ends", [b"\n", b"\r\n"])
+@pytest.mark.parametrize("new", BROKEN)
+def test_v3000__places_that_go_on_are_read_and_gathered(new: bytes, ends: bytes) -> None:
+    text = V3000.replace(b"-1.5 0.25 3 0 -\nM  V30 CFG=1", new).replace(b"\n", ends)
+    molecule = parse(text, "sdf")
+    assert molecule.positions.tolist() == [[-1.5, 0.25, 3], [1, 0.5, 2]]
+    assert molecule.bonds == parse(V3000, "sdf").bonds
+    pose = render(molecule, "", SAME, np.array([[1.0, 2, 3], [4, 5, 6]]), {})
+    assert b"M  V30 7 C 1.000000 2.000000 3.000000" in pose
+    assert pose.count(b"\n") == pose.count(ends)
+    again = parse(pose, "sdf")
+    assert again.positions.tolist() == [[1, 2, 3], [4, 5, 6]]
+    assert (again.bonds, again.elements) == (molecule.bonds, molecule.elements)
+    assert (b"CFG=1" in pose) == (b"CFG=1" in new)
+    read = Chem.MolFromMolBlock(pose.partition(b"$$$$")[0].decode(), False, False)
+    assert read.GetConformer().GetPositions().tolist() == [[1, 2, 3], [4, 5, 6]]
+
+
+def test_v3000__a_place_that_goes_on_with_nothing_behind_it_is_one_line() -> None:
+    whole = V3000.replace(b"3 0 -\nM  V30 CFG=1", b"3")
+    assert parse(whole.replace(b" 3\n", b" -\nM  V30 3\n"), "sdf").text == whole
+
+
+def test_v3000__bonds_go_on_in_other_lines() -> None:
+    text = V3000.replace(b"1 2 7 9", b"1 2 -\nM  V30 7 9")
+    assert parse(text, "sdf").bonds == parse(V3000, "sdf").bonds
+
+
+def test_v3000__that_ends_within_a_line_says_so() -> None:
+    with pytest.raises(MoleculeError, match=r"^it ends at line 8, before its 'M  END'$"):
+        parse(V3000.partition(b"M  V30 CFG=1")[0], "sdf")

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ HEADER = np.dtype(
     }
 )  # fmt: skip
 MARK, MARK_BEGIN, MARK_END = b"MAP ", 208, 212  # bytes; the machine stamp follows
-BYTE_ORDERS = {0x44: "<", 0x11: ">"}
+BYTE_ORDERS: dict[int, Literal["<", ">"]] = {0x44: "<", 0x11: ">"}
 MODES = {0: "i1", 1: "i2", 2: "f4", 6: "u2"}
 RIGHT_ANGLES = [90.0, 90.0, 90.0]
 NOT_SKEWED = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0]  # matrix, translation
@@ -62,7 +62,7 @@ def read(file: PocketFile) -> Pocket:
     )
 
 
-def _byte_order(path: str, content: bytes) -> Any:
+def _byte_order(path: str, content: bytes) -> Literal["<", ">"]:
     """Return "<" or ">", of all numbers in the file. Raises InputError where it is no map."""
     if content[MARK_BEGIN:MARK_END] != MARK:
         raise InputError(path, "no MRC or CCP4 map: its header lacks the mark MAP")
@@ -80,7 +80,7 @@ def _check_counts(path: str, counts: Sequence[int], names: str) -> Sequence[int]
     return counts
 
 
-def _values(path: str, content: bytes, header: Any, order: str) -> NDArray[np.float32]:
+def _values(path: str, content: bytes, header: np.void, order: str) -> NDArray[np.float32]:
     """Return [column, row, section], the first of which is fastest in the file."""
     mode, extended = int(header["mode"]), int(header["extended"])
     if mode not in MODES:

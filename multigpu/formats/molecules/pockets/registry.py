@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from multigpu.errors import InputError, UsageError
+from multigpu.errors import InputError, UsageError, option
 from multigpu.formats.molecules.pockets.autogrid import AUTOGRID, AUTOGRID_MAP
 from multigpu.formats.molecules.pockets.mrc import MRC
 from multigpu.formats.molecules.pockets.numpy_grid import NUMPY
@@ -57,6 +57,9 @@ def read_pocket(path: str, origin: Vector | None = None, spacing: float | None =
     (path,) = expand([path], POCKETS)
     pocket_format = POCKET_FORMATS[inspect_source(path, POCKETS).layout]
     if pocket_format.has_place and (origin is not None or spacing is not None):
-        raise UsageError(f"{path} says itself where it stands: leave out --origin and --spacing")
+        raise UsageError(
+            f"{path} says itself where it stands: leave out {option('origin')} and"
+            f" {option('spacing')}"
+        )
     file = PocketFile(path=path, kind=POCKETS, origin=origin, spacing=spacing)
     return check_pocket(pocket_format.read(file))

@@ -10,10 +10,11 @@ import pyarrow as pa
 
 from multigpu.cluster.files import failures_named
 from multigpu.errors import several
+from multigpu.report.page import Provenance
 from multigpu.workloads.cnv import report
 from multigpu.workloads.cnv.job import CnvJob
 from multigpu.workloads.cnv.normalization import cores
-from multigpu.workloads.cnv.options import SHOWN_REGIONS, OutputOptions
+from multigpu.workloads.cnv.options import SHOWN_REGIONS, CnvOutput
 from multigpu.workloads.cnv.output import matrices, plots, text_files, vcf
 from multigpu.workloads.cnv.output.colours import GAIN_RED, Palette
 from multigpu.workloads.cnv.output.folder import FIGURES, REPORT, SESSION, VCF, publish, store_path
@@ -23,9 +24,7 @@ from multigpu.workloads.cnv.result import CnvResult
 from multigpu.workloads.cnv.samples.genomes import genome_named, genome_of_regions
 
 
-def run_to_folder(
-    job: CnvJob, folder: Path, outputs: OutputOptions, request: CnvRequest
-) -> CnvResult:
+def run_to_folder(job: CnvJob, folder: Path, outputs: CnvOutput, request: CnvRequest) -> CnvResult:
     """Run a job, write all its files and publish them; return the result."""
     store = store_path(folder) if outputs.matrices else None
     result = job.result(
@@ -36,12 +35,13 @@ def run_to_folder(
     )
     palette = Palette.named(outputs.colors)
     with failures_named(outputs.output):
-        write_tables(result, folder, outputs.genome, outputs.vcf, palette)
+        write_tables(result, folder, request.genome, outputs.vcf, palette)
         if outputs.report:
-            controls = request.controls.paths if request.controls else ()
+            controls = request.control_samples.paths if request.control_samples else ()
             inputs = [*request.cases.paths, *(f"{path} (controls)" for path in controls)]
             counting = request.counting_parameters
-            page = report.render(result, palette, inputs=inputs, counting=counting)
+            made = Provenance.of_this_run()
+            page = report.render(result, palette, inputs=inputs, counting=counting, provenance=made)
             (folder / REPORT).write_bytes(page)
         if outputs.plots:
             (folder / FIGURES).mkdir()

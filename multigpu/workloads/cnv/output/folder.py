@@ -17,7 +17,7 @@ from multigpu.cluster.files import (
     sync_folder,
     take_mode,
 )
-from multigpu.errors import UsageError
+from multigpu.errors import UsageError, spelled
 from multigpu.run.job import STARTING_OVER
 
 logger = logging.getLogger(__name__)
@@ -126,7 +126,7 @@ def _clear(part: Path, resume: bool) -> None:
     """Remove what an interrupted run has left, except what a run with `resume` continues with."""
     has_journal = (part / JOURNAL).exists()
     if has_journal and not resume:
-        logger.warning(STARTING_OVER)
+        logger.warning(spelled(STARTING_OVER))
     kept = (JOURNAL, MATRICES, KEPT_COUNTS, PUBLISHED) if has_journal else (KEPT_COUNTS,)
     if not resume:
         remove(part / JOURNAL)  # first, as it refers to the others

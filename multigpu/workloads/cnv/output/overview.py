@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from multigpu.workloads.cnv.calls.copy_numbers import direction
 from multigpu.workloads.cnv.calls.segments import Floats
+from multigpu.workloads.cnv.output.windows import Window
 from multigpu.workloads.cnv.result import CnvResult
 
 MOST_CELLS = 400_000  # of the heat map
@@ -52,8 +53,9 @@ def heat_map(result: CnvResult) -> HeatMap:
     stop = place[segments.chrom] + -(-segments.end // width)
     for k in np.argsort(np.abs(segments.mean), kind="stable").tolist():  # the strongest stays
         values[segments.sample[k], first[k] : stop[k]] = segments.mean[k]
+    decimals = max(2, 7 - len(str(width)))  # so that no two bins have the same label
     labels = [
-        f"{name}:{bin_ * width / 1e6:.2f} Mb"
+        f"{name}:{bin_ * width / 1e6:.{decimals}f} Mb"
         for name, count in zip(names, counts.tolist(), strict=True)
         for bin_ in range(count)
     ]
@@ -79,3 +81,11 @@ def sizes(result: CnvResult) -> tuple[Floats, NDArray[np.int64], NDArray[np.int6
     kind = direction(calls.copy_number, result.options)
     losses, gains = (np.histogram(lengths[kind == k], edges)[0] for k in (-1, 1))
     return edges, losses, gains
+
+
+def window_title(window: Window, result: CnvResult) -> str:
+    """Return the place of a CNV region, from 1 and inclusive, and its size."""
+    name = result.regions.names[window.chrom]
+    carriers = len(window.carriers)
+    samples = "1 sample" if carriers == 1 else f"{carriers} samples"
+    return f"{name}:{window.begin + 1:,}-{window.end:,} ({window.length:,} regions, {samples})"

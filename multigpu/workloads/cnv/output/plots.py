@@ -8,9 +8,8 @@ import numpy as np
 
 from multigpu.workloads.cnv.calls.segments import Floats
 from multigpu.workloads.cnv.output import overview
-from multigpu.workloads.cnv.output.colours import GAIN_RED, Palette
+from multigpu.workloads.cnv.output.colours import CARRIERS, GAIN_RED, HEAT_LIMIT, OTHER, Palette
 from multigpu.workloads.cnv.output.windows import Window
-from multigpu.workloads.cnv.report import CARRIERS, LIMIT, NAMED, OTHER, window_title
 from multigpu.workloads.cnv.result import CnvResult
 
 DPI = 150
@@ -50,7 +49,12 @@ def _cohort(figure: Any, heat: overview.HeatMap, result: CnvResult, palette: Pal
     axes = figure.subplots()
     colours = LinearSegmentedColormap.from_list("gains and losses", palette.heat)
     image = axes.imshow(
-        heat.values, colours, aspect="auto", interpolation="nearest", vmin=-LIMIT, vmax=LIMIT
+        heat.values,
+        colours,
+        aspect="auto",
+        interpolation="nearest",
+        vmin=-HEAT_LIMIT,
+        vmax=HEAT_LIMIT,
     )
     for border in heat.begins[1:].tolist():
         axes.axvline(border - 0.5, color="#d0d4da", linewidth=0.8)
@@ -93,7 +97,7 @@ def _region(figure: Any, window: Window, result: CnvResult) -> None:
     x, carriers = window.position / 1e6, window.carriers.tolist()
     for k, sample in window.drawing_order():
         style = _style(sample, carriers)
-        label = result.samples[sample] if sample in carriers[:NAMED] else None
+        label = result.samples[sample] if sample in carriers[: len(CARRIERS)] else None
         counts.plot(x, window.counts[:, k], label=label, **style)
         sini.plot(x, window.sini[:, k], **{**style, "linewidth": 0.6})
     for sample, begin, end, mean in window.segments.tolist():
@@ -105,7 +109,7 @@ def _region(figure: Any, window: Window, result: CnvResult) -> None:
         axes.axvspan(window.begin / 1e6, window.end / 1e6, color="#f3c969", alpha=0.18, linewidth=0)
         axes.set_ylabel(name)
     ini.set_xlabel("Mb")
-    counts.set_title(window_title(window, result), loc="left", fontsize=10)
+    counts.set_title(overview.window_title(window, result), loc="left", fontsize=10)
     if carriers:
         counts.legend(frameon=False, ncols=4, fontsize=8)
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu import __version__
-from multigpu.errors import UsageError, quoted
+from multigpu.errors import UsageError, option, quoted
 from multigpu.formats.tables.tabix import write_indexed_vcf
 from multigpu.workloads.cnv.calls.copy_numbers import classes_by_usual_copies, direction
 from multigpu.workloads.cnv.calls.regions import overlaps
@@ -55,7 +55,8 @@ def check_names(contigs: Sequence[str]) -> None:
     for name in contigs:
         if not CONTIG.fullmatch(name):
             raise UsageError(
-                f"VCF does not take the chromosome name {quoted(name)}: rename it, or give --no-vcf"
+                f"VCF does not take the chromosome name {quoted(name)}: rename it, or"
+                f" give {option('vcf', on=False)}"
             )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from multigpu.errors import UsageError, printable_name, quoted
+from multigpu.errors import UsageError, option, printable_name, quoted
 from multigpu.formats.alignments.files import without_chr
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.names import name_problem
@@ -29,22 +29,25 @@ def check_samples(
 ) -> None:
     """Raise UsageError for samples, given by their names, that the model cannot take."""
     if options.model == "single" and len(cases) != 1:
-        raise UsageError(f"--model single takes one sample, not {len(cases)}: use --model cn.mops")
+        raise UsageError(
+            f"{option('model')} single takes one sample, not {len(cases)}: use"
+            f" {option('model')} cn.mops"
+        )
     if options.model not in ("single", "reference") and len(cases) < 2:
         raise UsageError(
-            f"--model {options.model} compares samples, and there is only one: use"
-            " --model single, or --model reference with --controls"
+            f"{option('model')} {options.model} compares samples, and there is only one: use"
+            f" {option('model')} single, or {option('model')} reference with {option('controls')}"
         )
     if options.model != "reference":
         if controls is not None:
-            raise UsageError("--controls are for --model reference only")
+            raise UsageError(f"{option('controls')} are for {option('model')} reference only")
         return
     if controls is None:
-        raise UsageError("--model reference needs --controls")
+        raise UsageError(f"{option('model')} reference needs {option('controls')}")
     if both := sorted({*cases} & {*controls}):
         raise UsageError(
             f"{both[0]} is a case and a control: rename one of them, or leave one out"
-            " (--sample-names are those of the cases)"
+            f" ({option('sample_names')} are those of the cases)"
         )
 
 
@@ -54,11 +57,14 @@ def _check_same_regions(cases: Regions, controls: Regions) -> None:
     if row is None:
         return
     problem = (
-        f"the cases and the --controls have different regions: region {row + 1} of the cases is"
+        f"the cases and the {option('controls')} have different regions: region"
+        f" {row + 1} of the cases is"
         f" {_region(cases, row)}, of the controls {_region(controls, row)}"
     )
     if _first_difference(_without_chr(cases), _without_chr(controls)) is None:
-        problem += " (the names differ only by `chr`: --rename auto takes them as the same)"
+        problem += (
+            f" (the names differ only by `chr`: {option('rename')} auto takes them as the same)"
+        )
     raise UsageError(problem)
 
 

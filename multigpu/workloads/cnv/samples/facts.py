@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from multigpu.errors import InputError, UsageError, quoted
+from multigpu.errors import InputError, UsageError, option, quoted
 from multigpu.formats.storage.sources import text_lines
 from multigpu.formats.storage.stored_streams import STDIN
 from multigpu.run import values
@@ -35,11 +35,13 @@ def read_ploidies(given: Any, samples: Sequence[str]) -> tuple[int, ...] | None:
     elif isinstance(given, Iterable) and not isinstance(given, str | os.PathLike | Mapping):
         numbers = list(given)
         if len(numbers) != len(samples):
-            raise UsageError(f"--ploidy: {len(numbers)} numbers for {len(samples)} samples")
+            raise UsageError(
+                f"{option('ploidy')}: {len(numbers)} numbers for {len(samples)} samples"
+            )
         given = dict(zip(samples, numbers, strict=True))
     expected = "a whole number for all samples, or a file with lines `sample TAB number`"
     kinds = "a file, a mapping of samples, or a number for each"
-    facts = _facts("--ploidy", given, samples, expected, kinds)
+    facts = _facts(option("ploidy"), given, samples, expected, kinds)
     found = []
     for name in samples:
         text = str(facts.get(name, 2))
@@ -66,7 +68,7 @@ def read_sexes(given: Any, samples: Sequence[str]) -> tuple[str, ...] | None:
         return (given,) * len(samples)
     expected = "infer, none, male or female for all samples, or a file with lines `sample TAB sex`"
     kinds = "infer, none, male, female, a file, or a mapping of samples"
-    facts = _facts("--sex", given, samples, expected, kinds)
+    facts = _facts(option("sex"), given, samples, expected, kinds)
     words = [str(facts.get(name, "")).lower() for name in samples]
     for name, word in zip(samples, words, strict=True):
         if word not in SEX_WORDS:

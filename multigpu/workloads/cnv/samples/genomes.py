@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.errors import UsageError
+from multigpu.errors import UsageError, option
 from multigpu.formats.alignments.files import without_chr
 from multigpu.formats.alignments.regions import Regions
 
@@ -83,7 +83,9 @@ def find_genome(name: str | None, regions: Regions) -> Genome | None:
     """
     asked, found = genome_named(name) if name else None, genome_of_regions(regions)
     if asked and found and asked != found:
-        raise UsageError(f"--genome {name}: the chromosome lengths are those of {found.name}")
+        raise UsageError(
+            f"{option('genome')} {name}: the chromosome lengths are those of {found.name}"
+        )
     return asked or found
 
 

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from multigpu.errors import InputError, UsageError, printable_name, several
+from multigpu.errors import InputError, UsageError, option, printable_name, several
 from multigpu.formats.alignments import bam, cram
 from multigpu.formats.alignments.files import files_of, without_chr
 from multigpu.formats.alignments.regions import Regions
@@ -20,13 +20,7 @@ from multigpu.workloads.cnv.samples.frames import counts_from_frame, is_frame
 from multigpu.workloads.count.job import CountJob
 from multigpu.workloads.count.options import CountOptions
 
-COUNTING = {  # parameters of `multigpu.count` and their options of the command line
-    "window": "--window", "chromosomes": "--chromosomes", "regions": "--regions",
-    "sample_names": "--sample-names", "min_mapq": "--min-mapq",
-    "remove_duplicates": "--remove-duplicates", "read_width": "--read-width",
-    "get_width": "--get-width", "stranded_start": "--stranded-start", "rename": "--rename",
-    "index": "--no-index", "cache": "--counts-cache",
-}  # fmt: skip
+COUNTING = [name for name in CountOptions().parameters() if name != "compat_r"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -54,7 +48,7 @@ class SampleInput:
         return cls(paths=expanded, is_alignments=are_alignments(expanded))
 
     @classmethod
-    def from_python(cls, given: Any) -> Self:
+    def from_given(cls, given: Any) -> Self:
         """Return Counts, a table in memory, or one or several paths as an input.
 
         Raises UsageError and InputError for anything else.
@@ -69,7 +63,7 @@ class SampleInput:
         elif isinstance(given, Iterable) and not isinstance(given, Mapping):
             paths = list(given)
         if not paths:
-            raise UsageError("no input given: a counts table, or BAM and CRAM files")
+            raise UsageError("no INPUT given: a counts table, or BAM and CRAM files")
         if not all(isinstance(path, str | os.PathLike) for path in paths):
             raise UsageError(
                 f"an input of type {type(given).__name__} has no regions: give Counts, a table with"
@@ -124,7 +118,7 @@ def check_counting(given: Iterable[str], cases: SampleInput, controls: SampleInp
     elif "rename" in unused and (controls is not None or "chromosomes" in given):
         unused.remove("rename")
     if unused:
-        options = ", ".join(COUNTING[name] for name in unused)
+        options = ", ".join(option(name, name != "index") for name in unused)
         raise UsageError(
             f"{options}: for alignments only, and {cases.table_name} is a counts table"
         )
@@ -142,7 +136,7 @@ def select_chromosomes(counts: Counts, names: Sequence[str], rename: bool, sourc
     blocks = {regions.names[regions.chrom[rows.start]]: rows for rows in regions.blocks}
     wanted = [_name_in_table(name, tuple(blocks), rename, source) for name in names]
     if twice := [name for name in wanted if wanted.count(name) > 1]:
-        raise UsageError(f"--chromosomes: {printable_name(twice[0])} is listed twice")
+        raise UsageError(f"{option('chromosomes')}: {printable_name(twice[0])} is listed twice")
     rows = np.concatenate([np.r_[blocks[name]] for name in wanted])
     sizes = [blocks[name].stop - blocks[name].start for name in wanted]
     chrom = np.repeat(np.arange(len(wanted), dtype=np.int32), sizes)
@@ -158,10 +152,13 @@ def _name_in_table(name: str, names: Sequence[str], rename: bool, source: str) -
     if alike and rename:
         return alike[0]
     if alike:
-        problem = f"{name} is called {alike[0]} in {source}: --rename auto takes them as the same"
-        raise UsageError(f"--chromosomes: {problem}")
+        problem = f"{name} is called {alike[0]} in {source}"
+        problem += f": {option('rename')} auto takes them as the same"
+        raise UsageError(f"{option('chromosomes')}: {problem}")
     has = f"it has {several(names)}"
-    raise UsageError(f"--chromosomes: {source} has no chromosome {printable_name(name)}: {has}")
+    raise UsageError(
+        f"{option('chromosomes')}: {source} has no chromosome {printable_name(name)}: {has}"
+    )
 
 
 def rename_as_cases(controls: Counts, cases: Counts) -> Counts:

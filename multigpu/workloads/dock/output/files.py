@@ -28,9 +28,14 @@ from multigpu.formats.molecules.poses import SAME, format_of
 from multigpu.formats.molecules.registry import FORMATS, SUFFIXES
 from multigpu.formats.molecules.sdf import SDF
 from multigpu.formats.storage.compressed import Compressed, compressed_output, compression_of
-from multigpu.workloads.dock.output.error_table import Skipped, check_errors_path, write_errors
-from multigpu.workloads.dock.output.score_table import check_scores, is_parquet, score_output
-from multigpu.workloads.dock.work import DockedLigands
+from multigpu.workloads.dock.output.tables import (
+    check_errors_path,
+    check_scores,
+    is_parquet,
+    score_output,
+    write_errors,
+)
+from multigpu.workloads.dock.parts import DockedLigands, Skipped
 
 UNSAFE = re.compile(r"[^\w.+-]")
 SCORES, ERRORS = "scores.tsv", "errors.tsv"

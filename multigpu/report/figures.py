@@ -1,0 +1,81 @@
+"""Figures of a report, in plotly's words: traces and a layout, ready for JSON.
+
+Colours that differ in the dark are `var(--name)`, with a name of `page.css`.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.errors import printable
+
+DIGITS = 4  # significant, of numbers in figures
+LONGEST_NAME = 18  # characters beside an axis
+MARKUP = ("%{", "var(")  # begin a value in what is shown under the mouse, and a colour
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """A figure.
+
+    data    traces
+    x       of the traces that have none
+    layout  besides fonts, backgrounds and grids, which the page has
+    height  pixels
+    title   by which it is chosen, where a section has several
+    """
+
+    data: Sequence[Json]
+    layout: Json
+    height: int = 320
+    title: str = ""
+    x: Sequence[float] = ()
+
+
+def literal(name: str) -> str:
+    """Return `name` so that plotly shows it letter by letter: it knows tags and templates."""
+    text = escape(printable(name), quote=False)
+    for begin in MARKUP:
+        text = text.replace(begin, f"{begin[:-1]}&#{ord(begin[-1])};")
+    return text
+
+
+def axis(title: str, **more: Any) -> Json:
+    """Return an axis. title: what it shows, its unit, and which direction is better if one is."""
+    return {"title": {"text": title}, **more}
+
+
+def name_axis(title: str, names: Sequence[str], **more: Any) -> Json:
+    """Return an axis of names. Where one is long, all are shown, cut: the mouse has the whole."""
+    if max(map(len, names), default=0) > LONGEST_NAME:
+        cut = [n if len(n) <= LONGEST_NAME else f"{n[: LONGEST_NAME - 6]}…{n[-5:]}" for n in names]
+        more |= {"tickvals": list(range(len(names))), "ticktext": [*map(literal, cut)]}
+    return axis(title, type="category", **more)
+
+
+def rounded(values: NDArray[Any], digits: int = DIGITS) -> list[Any]:
+    """Return values with few digits, and None for NaN, which JSON does not have."""
+    if values.ndim > 1:
+        return [rounded(row, digits) for row in values]
+    return [None if np.isnan(v) else _short(float(f"{v:.{digits}g}")) for v in values.tolist()]
+
+
+def _short(value: float) -> float:
+    """Return the same number, which JSON writes without a point where it is whole."""
+    return int(value) if value.is_integer() else value
+
+
+def as_script(figures: Mapping[str, Figure]) -> str:
+    """Return JSON without tags: one could end the script it stands in, or open a comment there."""
+    plain = {
+        name: {"data": each.data, "layout": each.layout, "height": each.height, "x": each.x}
+        for name, each in figures.items()
+    }
+    return json.dumps(plain, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")

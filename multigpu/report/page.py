@@ -1,0 +1,142 @@
+"""The page of a report: one file that opens without a network."""
+
+import platform
+import shlex
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from multigpu import __version__
+from multigpu.citation import PROGRAM
+from multigpu.errors import printable
+from multigpu.report.figures import Figure, as_script
+from multigpu.run.summary import versions
+
+Facts = Sequence[tuple[str, str]]  # names with values
+
+
+class Provenance(NamedTuple):
+    """Origin of the contents of a page: the command, the time, versions of packages."""
+
+    command: str
+    date: str
+    versions: str
+
+    @classmethod
+    def of_this_run(cls) -> "Provenance":
+        """Return that of the program that runs, which ends now."""
+        packages = {"Python": platform.python_version(), **versions()}
+        return cls(
+            command=shlex.join(["multigpu", *sys.argv[1:]]),
+            date=time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
+            versions=", ".join(f"{name} {version}" for name, version in packages.items()),
+        )
+
+
+class Card(NamedTuple):
+    """One of the main numbers, and what is to be known of it."""
+
+    name: str
+    value: str
+    note: str = ""
+
+
+class Column(NamedTuple):
+    """A column of a table. unit: with the direction that is better, if one is."""
+
+    name: str
+    unit: str = ""
+    is_number: bool = False
+
+
+class Table(NamedTuple):
+    """A table that can be sorted, searched and saved. name: of its file, without a suffix."""
+
+    name: str
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[object]]
+
+
+class Picture(NamedTuple):
+    """A drawing as SVG, or words instead; below it a title and a caption."""
+
+    drawing: Markup | str
+    title: str
+    caption: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A part of a page, with what it has in the order of the fields.
+
+    figures  of several one is shown at a time, chosen by its title
+    is_half  whether the next section has room beside it, on a wide screen
+    """
+
+    title: str
+    text: str = ""
+    items: Sequence[str] = ()
+    figures: Sequence[Figure] = ()
+    pictures: Sequence[Picture] = ()
+    table: Table | None = None
+    facts: Facts = ()
+    is_half: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """A report.
+
+    method      what was done
+    inputs      files
+    settings    what else was given
+    provenance  None: neither command nor date, so the page depends on its contents alone
+    references  to cite besides the program
+    """
+
+    title: str
+    method: str
+    inputs: Sequence[str]
+    cards: Sequence[Card]
+    sections: Sequence[Section]
+    settings: Facts = ()
+    provenance: Provenance | None = None
+    references: Sequence[str] = ()
+
+    def html(self) -> bytes:
+        """Return the page. Whatever markup is in names and texts, they are shown as they are."""
+        from jinja2 import Environment, PackageLoader
+
+        loader = PackageLoader("multigpu.report", "")
+        environment = Environment(
+            loader=loader, autoescape=True, finalize=_shown, trim_blocks=True, lstrip_blocks=True
+        )
+        text: str = environment.get_template("page.html.j2").render(
+            page=self,
+            program=f"multigpu {__version__}",
+            citations=[" ".join(each.split()) for each in (PROGRAM, *self.references)],
+            style=_script("multigpu.report", "page.css"),
+            script=_script("multigpu.report", "page.js"),
+            plotly=_script("plotly", "package_data/plotly.min.js"),
+            figures=Markup(as_script(dict(self._figures()))),
+        )
+        return text.encode("utf-8", "replace")
+
+    def _figures(self) -> Iterator[tuple[str, Figure]]:
+        for i, section in enumerate(self.sections):
+            for k, figure in enumerate(section.figures):
+                yield f"figure{i}-{k}", figure
+
+
+def _script(package: str, name: str) -> Markup:
+    return Markup(files(package).joinpath(name).read_text(encoding="utf-8"))
+
+
+def _shown(value: object) -> object:
+    """Return what a page shows of a value: of plain texts what is printable."""
+    return printable(value) if type(value) is str else value

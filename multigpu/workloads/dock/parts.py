@@ -1,0 +1,88 @@
+"""Parts of a docking job: a worker returns them, and a journal keeps them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.formats.molecules.ligands import LigandRecords
+from multigpu.formats.tables.texts import Texts
+from multigpu.kernels.rotation import Poses
+from multigpu.workloads.dock.plan import DockSpan
+from multigpu.workloads.dock.rows import PoseBatch
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A ligand that was not docked, and the reason. number: of the record in its file, from 1."""
+
+    path: str
+    number: int
+    ligand: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BestLigand:
+    """A ligand with one of the highest scores, for the report. sdf: its best pose."""
+
+    ligand_index: int
+    ligand: str
+    score: float
+    sdf: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DockedLigands:
+    """The part of a span that has whole ligands.
+
+    rows          of the poses
+    score_lines   the rows as text, where the table of scores is text
+    pose_texts    the poses in the format that was asked for, if any
+    names         of the docked ligands
+    layouts       formats of the files that they came from
+    pose_counts   int64[ligands]: poses of each
+    outside       float64[ligands], Å: distance of the centroid, or the given center, from the grid
+    skipped       ligands that could not be docked
+    without_hydrogens  number of docked ligands that have none
+    parts         number of docked ligands of whose record other atoms were left out
+    best          the ligands with the highest scores, for the report
+    text_bytes    of the docked ligands' records
+    """
+
+    rows: PoseBatch
+    score_lines: bytes
+    pose_texts: Texts
+    names: list[str]
+    layouts: list[str]
+    pose_counts: NDArray[np.int64]
+    outside: NDArray[np.float64]
+    skipped: list[Skipped]
+    without_hydrogens: int
+    parts: int
+    best: list[BestLigand]
+    text_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SearchedPoses:
+    """The part of a span that has some of the poses of its ligands: the best of them."""
+
+    span: DockSpan
+    poses: Poses
+
+
+DockPart = DockedLigands | SearchedPoses
+
+# Classes that the journal of a docking job may hold.
+PART_CLASSES = (
+    DockedLigands,
+    SearchedPoses,
+    DockSpan,
+    LigandRecords,
+    Poses,
+    PoseBatch,
+    Skipped,
+    BestLigand,
+    Texts,
+)

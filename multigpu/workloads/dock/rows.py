@@ -1,0 +1,141 @@
+"""Rows of the table of scores, one for each pose: as columns, as text, as Arrow."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.formats.tables.arrow import numbers, pyarrow, strings
+from multigpu.formats.tables.texts import replace_undecodable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ANGLES, LENGTHS = ("alpha", "beta", "gamma"), ("x", "y", "z", "rmsd_to_input")
+# Columns of a batch that are several columns of the table.
+SPLIT = {"angles": ANGLES, "quaternion": ("qw", "qx", "qy", "qz"), "place": LENGTHS[:3]}
+# Each column with its format in text.
+FORMATS = {
+    "ligand": "%s", "pose": "%d", "score": "%r", **dict.fromkeys(ANGLES, "%s"),
+    **dict.fromkeys(SPLIT["quaternion"], "%.9f"), **dict.fromkeys(LENGTHS, "%.4f"),
+    "rotation": "%d", "atoms": "%d", "source": "%s", "atoms_outside": "%d",
+}  # fmt: skip
+HEADER = "\t".join(FORMATS) + "\n"
+ROW = "\t".join(FORMATS.values()) + "\n"
+LINE_BREAKS = str.maketrans("\t\n\r", "???")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PoseBatch:
+    """Poses, one in each row: best first for every ligand, ligands in the order of the input.
+
+    ligand         n names, free of tabs and line ends
+    source         n paths
+    ligand_index   int64[n]       order of the ligand in the whole input, from 0
+    pose           int32[n]       1 for the best pose of a ligand, and so on
+    rotation       int64[n]       index in the set of rotations
+    score          float64[n]     higher is better
+    angles         float64[n, 3]  α, β, γ in degrees; NaN where rotations are not made of angles
+    quaternion     float64[n, 4]  w x y z, w not negative
+    place          float64[n, 3]  where the centroid is, Å
+    rmsd_to_input  float64[n]     Å over all atoms, as numbered
+    atoms          int32[n]
+    atoms_outside  int32[n]       how many of them are outside of the grid
+    coordinates    float64[k, 3]  Å: of the atoms, as numbered, pose after pose; none at all where
+                                  the poses are known as texts
+    """
+
+    ligand: list[str]
+    source: list[str]
+    ligand_index: NDArray[np.int64]
+    pose: NDArray[np.int32]
+    rotation: NDArray[np.int64]
+    score: NDArray[np.float64]
+    angles: NDArray[np.float64]
+    quaternion: NDArray[np.float64]
+    place: NDArray[np.float64]
+    rmsd_to_input: NDArray[np.float64]
+    atoms: NDArray[np.int32]
+    atoms_outside: NDArray[np.int32]
+    coordinates: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.ligand)
+
+    def __repr__(self) -> str:
+        return f"<PoseBatch: {len(self):,} poses>"
+
+    @property
+    def positions(self) -> list[NDArray[np.float64]]:
+        """Return float64[atoms, 3] of each pose, Å."""
+        return np.split(self.coordinates, np.cumsum(self.atoms)[:-1]) if len(self) else []
+
+
+# ---- text and Arrow ----------------------------------------------------------------------------
+
+
+def as_tsv(rows: PoseBatch) -> bytes:
+    """Return the rows as lines of text.
+
+    Scores are the shortest decimals that read back equal. Angles are empty where rotations are not
+    made of angles.
+    """
+    columns = _columns(rows)
+    for name in ANGLES:
+        columns[name] = [_angle(degrees) for degrees in columns[name].tolist()]
+    for name in LENGTHS:
+        # Four decimals would show them as -0.0000.
+        columns[name] = np.where(np.abs(columns[name]) < 0.5e-4, 0.0, columns[name])
+    columns["source"] = [_without_breaks(path) for path in rows.source]
+    values = [each if isinstance(each, list) else each.tolist() for each in columns.values()]
+    return "".join(map(ROW.__mod__, zip(*values, strict=True))).encode("utf-8", "replace")
+
+
+def one_line(text: str) -> str:
+    """Return text without tabs and line breaks."""
+    return " ".join(text.split())
+
+
+@lru_cache(4096)
+def _angle(degrees: float) -> str:
+    return "" if np.isnan(degrees) else f"{degrees:.10g}"
+
+
+@lru_cache(64)
+def _without_breaks(path: str) -> str:
+    return path.translate(LINE_BREAKS)
+
+
+def to_arrow(batches: Sequence[PoseBatch]) -> "pa.Table":
+    """Return the columns of the table in full precision.
+
+    Angles are null where rotations are not made of angles.
+    """
+    pa = pyarrow()
+    types = {"ligand": pa.string(), "source": pa.string(), "rotation": pa.int64()}
+    types |= dict.fromkeys(("pose", "atoms", "atoms_outside"), pa.int32())
+    schema = pa.schema([pa.field(name, types.get(name, pa.float64())) for name in FORMATS])
+    tables = [
+        pa.Table.from_arrays([*map(_arrow_array, _columns(rows).values())], schema=schema)
+        for rows in batches
+    ]
+    return pa.concat_tables(tables) if tables else pa.Table.from_batches([], schema)
+
+
+def _arrow_array(column: "list[str] | NDArray[Any]") -> "pa.Array":
+    if isinstance(column, list):
+        return strings([replace_undecodable(text) for text in column])
+    return numbers(column, nan_is_null=column.dtype.kind == "f")
+
+
+def _columns(rows: PoseBatch) -> dict[str, Any]:
+    """Return the columns of the table by name."""
+    split = {
+        name: column
+        for whole, names in SPLIT.items()
+        for name, column in zip(names, np.ascontiguousarray(getattr(rows, whole).T), strict=True)
+    }
+    return {name: split[name] if name in split else getattr(rows, name) for name in FORMATS}

@@ -1,0 +1,309 @@
+"""Records to ligands: drawings, missing hydrogens, salts, side chains of a receptor."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from rdkit import Chem
+from support.docked import SOME_SKIPPED, Dock, table
+from support.ligand_texts import ETHANOL, MOL2, PDB, PDBQT, TEXTS, XYZ, mol2
+
+import multigpu
+from multigpu import InputError
+from multigpu.formats.molecules.registry import FORMATS, largest_fragment, parse
+from multigpu.workloads.dock.ligands import is_drawn, lacks_hydrogens
+
+# ---- drawings and missing hydrogens -------------------------------------------------------------
+
+
+CODE = b"              3D"
+ROWS = ("-0.8883    0.1670", " 0.4658   -0.5116", " 1.4311    0.3229", " 1.5211    1.1229")
+MANY = 20  # ligands: enough to be read together
+
+
+def sdf(name: str, code: str, z: str = "0.0000", last: str = "H") -> str:
+    elements = ("C", "C", "O", last)
+    atoms = "".join(
+        f"   {row}    {height} {element}   0  0\n"
+        for row, element, height in zip(ROWS, elements, ("0.0000", z, z, "0.0000"), strict=True)
+    )
+    return (
+        f"{name}\n  test              {code}\n\n  4  3  0  0  0  0  0  0  0  0999 V2000\n{atoms}"
+        "  1  2  1  0\n  2  3  1  0\n  3  4  1  0\nM  END\n$$$$\n"
+    )
+
+
+FLAT_TEXT = sdf("flat", "3D", last="O").encode()
+
+
+def drawn(text: bytes, layout: str = "sdf") -> bool:
+    return is_drawn(text, layout, parse(text, layout).positions)
+
+
+@pytest.mark.parametrize(
+    ("code", "is_flat"),
+    [
+        (b"              2D", True), (b"              2d", True), (b"              3D", False),
+        (b"", True), (b"                ", True), (b"              XX", True),
+        (b"            2D  ", True),
+    ],
+)  # fmt: skip
+def test_flat_sdf__is_a_drawing_unless_it_says_3d(code: bytes, is_flat: bool) -> None:
+    assert drawn(FLAT_TEXT.replace(CODE, code)) == is_flat
+
+
+@pytest.mark.parametrize("code", [b"2D", b"3D", b"  "])
+def test_sdf__with_different_z_is_none(code: bytes) -> None:
+    assert not drawn(ETHANOL.replace(b"3D", code))
+
+
+@pytest.mark.parametrize(("code", "fewest"), [(b"2D", 2), (b"  ", 4), (b"3D", 99)])
+def test_few_atoms__are_in_a_plane_anyway(code: bytes, fewest: int) -> None:
+    text = FLAT_TEXT.replace(b"3D", code)
+    places = parse(text, "sdf").positions
+    for count in range(1, 5):
+        assert is_drawn(text, "sdf", places[:count]) == (count >= fewest)
+
+
+@pytest.mark.parametrize(("layout", "is_flat"), [
+    ("mol2", True), ("pdb", True), ("pdbqt", True), ("xyz", False),
+])  # fmt: skip
+def test_other_formats__are_drawings_where_all_z_are_the_same(layout: str, is_flat: bool) -> None:
+    """Quantum chemistry lays flat molecules into the plane, as XYZ."""
+    text = TEXTS[layout]
+    places = parse(text, layout).positions.repeat(2, axis=0)
+    assert not is_drawn(text, layout, places)
+    places[:, 2] = 1.5
+    assert is_drawn(text, layout, places) == is_flat
+
+
+def test_flat_sdf__of_v3000_says_so_too() -> None:
+    text = (
+        b"x\n  test              2D\n\n  0  0  0     0  0            999 V3000\n"
+        b"M  V30 BEGIN CTAB\nM  V30 COUNTS 2 1 0 0 0\nM  V30 BEGIN ATOM\nM  V30 1 C 0 0 0 0\n"
+        b"M  V30 2 C 1.5 0 0 0\nM  V30 END ATOM\nM  V30 END CTAB\nM  END\n$$$$\n"
+    )
+    assert drawn(text)
+    assert not drawn(text.replace(b"2D", b"3D"))
+
+
+@pytest.mark.parametrize(
+    ("text", "layout", "lacks"),
+    [
+        (ETHANOL, "sdf", False),
+        (FLAT_TEXT, "sdf", True),
+        (ETHANOL.replace(b" H ", b" D "), "sdf", False),
+        (b"1\n\nO 0 0 0\n", "xyz", False),
+        (b"1\n\nC 0 0 0\n", "xyz", True),
+        (XYZ, "xyz", False),
+        (MOL2, "mol2", False),
+        (MOL2.replace(b" H   ", b" F   "), "mol2", True),
+        (PDB.replace(b" O   HOH", b" C   HOH").replace(b"   O\n", b"   C\n"), "pdb", False),
+        (PDBQT.replace(b"HD", b"OA").replace(b" N\n", b" C\n"), "pdbqt", False),
+    ],
+)
+def test_hydrogens__are_missing_where_there_is_carbon_and_none(
+    text: bytes, layout: str, lacks: bool
+) -> None:
+    assert lacks_hydrogens(parse(text, layout)) == lacks
+
+
+# ---- what the command makes of them -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("copies", [1, MANY])
+def test_dock__skips_drawings_unless_they_are_wanted(dock: Dock, copies: int) -> None:
+    """Read alone or together; the code of SDF decides about what is really flat."""
+    texts = [
+        sdf("drawn", "2D"),
+        sdf("planar", "3D"),
+        sdf("space", "2D", "0.5000"),
+        sdf("old", "  "),
+    ]
+    Path("a.sdf").write_text("".join(texts * copies))
+    assert dock("-o", "poses.sdf", of="a.sdf") == SOME_SKIPPED
+    assert [row["ligand"] for row in table("poses.scores.tsv")] == ["planar", "space"] * copies
+    errors = table("poses.errors.tsv")
+    assert [error["ligand"] for error in errors] == ["drawn", "old"] * copies
+    assert errors[0]["reason"].startswith("all its atoms have z = 0, so it is drawn in two")
+    assert "--gen3d" in errors[0]["reason"]
+    assert "--allow-flat" in errors[0]["reason"]
+    assert dock("-o", "all.sdf", "--allow-flat", of="a.sdf") == 0
+    assert len(table("all.scores.tsv")) == 4 * copies
+
+
+def test_dock__of_drawings_alone_fails(dock: Dock) -> None:
+    Path("a.sdf").write_text(sdf("drawn", "2D") * 3)
+    with pytest.raises(InputError, match=r"two dimensions: .* \(none of 3 ligands could be docked"):
+        dock("-o", "poses.sdf", of="a.sdf")
+
+
+@pytest.mark.parametrize("copies", [1, MANY])
+def test_dock__notes_ligands_without_hydrogens(
+    dock: Dock, copies: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The note comes once, whether ligands are read alone or together."""
+    bare, whole = sdf("bare", "3D", "0.5000", last="F"), sdf("whole", "3D", "0.5000")
+    Path("a.sdf").write_text((bare + whole + bare) * copies)
+    assert dock("-o", "poses.sdf", "--max-chunk-bytes", "3000", of="a.sdf") == 0
+    count = f"{2 * copies} of {3 * copies} ligands"
+    (message,) = caplog.messages
+    assert message.startswith(f"multigpu: {count} have no hydrogens and were docked without them")
+    assert "obabel IN -O OUT -h" in message
+
+
+# ---- several molecules in a record --------------------------------------------------------------
+
+
+# Methanol, and a chloride that stands between its atoms.
+ATOMS = [
+    ("C", 0.0, 0.0, 0.0), ("Cl", 0.4, 0.3, 6.0), ("O", 1.42, 0.0, 0.1), ("H", -0.36, 1.03, 0.0),
+    ("H", -0.36, -0.51, 0.89), ("H", -0.36, -0.51, -0.89), ("H", 1.74, 0.9, 0.05),
+]  # fmt: skip
+BONDS = [(1, 3), (1, 4), (1, 5), (1, 6), (3, 7)]
+SALT = [symbol for symbol, *_ in ATOMS if symbol != "Cl"]
+
+
+def pdbqt(places: list[list[float]]) -> str:
+    row = "HETATM{:5d} {:<4} LIG A   1    {:8.3f}{:8.3f}{:8.3f}  1.00  0.00     0.000 {}\n"
+    rows = [
+        row.format(i, symbol.upper(), *place, {"O": "OA", "H": "HD"}.get(symbol, symbol))
+        for i, ((symbol, *_), place) in enumerate(zip(ATOMS, places, strict=True), 1)
+    ]
+    return "".join(["REMARK  Name = salt\nROOT\n", *rows, "ENDROOT\nTORSDOF 0\n"])
+
+
+def records(scale: float = 1.0) -> dict[str, str]:
+    """The salt in every format; scale: of its coordinates."""
+    places = [[scale * x for x in place] for _, *place in ATOMS]
+    salt = Chem.RWMol()
+    for symbol, *_ in ATOMS:
+        salt.AddAtom(Chem.Atom(symbol))
+    for a, b in BONDS:
+        salt.AddBond(a - 1, b - 1, Chem.BondType.SINGLE)
+    salt.GetAtomWithIdx(1).SetFormalCharge(-1)
+    conformer = Chem.Conformer(len(ATOMS))
+    conformer.SetPositions(np.array(places))
+    salt.AddConformer(conformer)
+    Chem.SanitizeMol(salt)
+    salt.SetProp("_Name", "salt")
+    types = " ".join(f"{e}.3" if e in "CO" else e for e, *_ in ATOMS)
+    bonds = " ".join(f"{a}-{b}" for a, b in BONDS)
+    stated = "@<TRIPOS>UNITY_ATOM_ATTR\n2 1\ncharge -1\n"
+    return {
+        "a.sdf": f"{Chem.MolToMolBlock(salt)}> <id>\n17\n\n$$$$\n",
+        "b.sdf": f"{Chem.MolToV3KMolBlock(salt)}$$$$\n",
+        "a.mol2": mol2(types, bonds, more=stated, places=places).decode(),
+        "a.pdb": Chem.MolToPDBBlock(salt),
+        "a.pdbqt": pdbqt(places),
+        "a.xyz": Chem.MolToXYZBlock(salt),
+    }
+
+
+RECORDS = records()
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_part__keeps_the_line_ends_of_its_record(name: str) -> None:
+    text = RECORDS[name].replace("\n", "\r\n").encode()
+    part = largest_fragment(parse(text, name.rpartition(".")[2]))
+    assert part.is_part
+    assert part.text.count(b"\n") == part.text.count(b"\r\n") > 0
+
+
+def test_part__of_mol2_has_the_charges_that_are_stated() -> None:
+    """Without hydrogens they do not follow from the bonds."""
+    stated = "@<TRIPOS>UNITY_ATOM_ATTR\n1 1\ncharge 1\n3 1\ncharge -1\n"
+    part = largest_fragment(parse(mol2("Na C.3 O.3", "2-3", more=stated), "mol2"))
+    assert part.format.bond_graph(part).charges == {1: -1}
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_salt__is_docked_without_its_ion_in_every_format(
+    dock: Dock, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    Path(name).write_text(RECORDS[name])
+    layout = name.rpartition(".")[2]
+    assert dock("-o", f"poses.{layout}", of=name) == 0
+    assert "multigpu: 1 of 1 ligand was docked without other atoms" in caplog.text
+    pose = Path(f"poses.{layout}").read_bytes()
+    molecule = parse(pose, layout)
+    assert molecule.elements == SALT
+    assert b"CL" not in pose.upper()
+    assert table("poses.scores.tsv")[0]["atoms"] == "6"
+    graph = molecule.format.bond_graph(molecule) if layout != "pdbqt" else None
+    if graph:
+        bonds = sorted(tuple(sorted(bond[:2])) for bond in graph.bonds)
+        assert bonds == [(0, 1), (0, 2), (0, 3), (0, 4), (1, 5)]
+        assert graph.charges == {}
+    if name == "a.sdf":
+        assert b"> <id>\n17\n" in pose
+
+
+@pytest.mark.parametrize("copies", [1, 30])
+@pytest.mark.parametrize("name", RECORDS)
+def test_salt__is_skipped_if_wanted(dock: Dock, name: str, copies: int) -> None:
+    """However many are read together."""
+    Path(name).write_text(RECORDS[name] * copies)
+    with pytest.raises(InputError, match="1 of its 7 atoms are in other fragments"):
+        dock("-o", "poses.xyz", "--fragments", "skip", of=name)
+
+
+def test_fragments__are_a_keyword(library: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.sdf").write_text(RECORDS["a.sdf"] + RECORDS["a.sdf"].replace("salt", "more"))
+    pocket, where = str(library / "pocket.npz"), str(tmp_path / "a.sdf")
+    options: dict[str, Any] = {"precision": 60, "gpus": "none"}
+    (batch,) = multigpu.dock(where, pocket, **options)
+    assert batch.atoms.tolist() == [6, 6]
+    with pytest.raises(InputError, match="in other fragments"):
+        list(multigpu.dock(where, pocket, fragments="skip", **options))
+    with pytest.raises(multigpu.UsageError, match="fragments"):
+        multigpu.dock(where, pocket, fragments="most", **options)
+
+
+SIDE_CHAIN = """BEGIN_RES SER A 203
+ROOT
+ATOM      8  CB  SER A 203       2.000   1.000   1.000  1.00  0.00     0.000 C
+ENDROOT
+BRANCH   8   9
+ATOM      9  OG  SER A 203       3.000   1.000   1.500  1.00  0.00    -0.300 OA
+ENDBRANCH   8   9
+END_RES SER A 203
+"""
+
+
+@pytest.mark.parametrize("copies", [1, 30])
+def test_side_chains__are_not_docked(
+    dock: Dock, copies: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    alone = "".join(row for row in RECORDS["a.pdbqt"].splitlines(True) if "CL" not in row)
+    Path("alone.pdbqt").write_text(f"MODEL 1\n{alone}ENDMDL\n" * copies)
+    Path("beside.pdbqt").write_text(f"MODEL 1\n{alone}{SIDE_CHAIN}ENDMDL\n" * copies)
+    assert dock("-o", "wanted.pdbqt", of="alone.pdbqt") == 0
+    assert dock("-o", "poses.pdbqt", "--fragments", "skip", of="beside.pdbqt") == 0
+    assert "side chains of a receptor (BEGIN_RES)" in caplog.text
+    assert Path("poses.pdbqt").read_bytes() == Path("wanted.pdbqt").read_bytes()
+
+
+def test_side_chains__alone_are_no_ligand(dock: Dock) -> None:
+    ligand = "".join(row for row in RECORDS["a.pdbqt"].splitlines(True) if "CL" not in row)
+    Path("all.pdbqt").write_text(SIDE_CHAIN + ligand)
+    assert dock("-o", "poses.pdbqt", of="all.pdbqt") == SOME_SKIPPED
+    (error,) = table("poses.errors.tsv")
+    assert error["reason"] == "its atoms are side chains of a receptor (BEGIN_RES), and no ligand"
+    assert len(FORMATS["pdbqt"].find_ends(Path("all.pdbqt").read_bytes(), True)) == 2
+
+
+def test_points__without_bonds_are_one_body(dock: Dock) -> None:
+    Path("points.xyz").write_text("3\n\nC 0 0 0\nC 3 0 0\nC 0 3 0\n")
+    assert dock("-o", "poses.xyz", of="points.xyz") == 0
+    assert table("poses.scores.tsv")[0]["atoms"] == "3"
+
+
+@pytest.mark.parametrize("copies", [1, 30])
+@pytest.mark.parametrize("name", RECORDS)
+def test_nanometres__are_refused(dock: Dock, name: str, copies: int) -> None:
+    Path(name).write_text(records(0.1)[name] * copies)
+    with pytest.raises(InputError, match=r"have another within 0.3 Å: .* in nanometres\? Multiply"):
+        dock("-o", "poses.xyz", of=name)

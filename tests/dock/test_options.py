@@ -1,0 +1,116 @@
+"""Options of docking that mean nothing, on the command line and in Python."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from support.docked import Dock, files
+
+import multigpu
+from multigpu import UsageError
+from multigpu.kernels.rotation import types
+from multigpu.workloads.dock.options import FARTHEST, DockOptions
+
+SEVERAL = "give one of precision, rotations and rotation_file, not several"
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (("--precision", "0"), "precision is 0°; it must be above 0"),
+        (("--precision", "nan"), "precision is nan"),
+        (("--precision", "-5"), "precision is -5°"),
+        (("--precision", "1e-5"), r"\d+ poses; fewer than 2\^63 are possible: take larger steps"),
+        (("--precision", "1", "--translations", "1e5,1"), r"fewer than 2\^63"),
+        (("--rotations", "0"), "rotations is 0; it must be 1 to 100,000,000"),
+        (("--rotations", "2147483648"), r"it must be 1 to 100,000,000 \(use precision for more\)"),
+        (("--rotations", "5", "--rotation-file", "x"), SEVERAL),
+        (("--rotations", "5", "--precision", "10"), SEVERAL),
+        (("--rotation-file", "x", "--precision", "10"), SEVERAL),
+        (("--rotation-file", "x"), "x: cannot be read: there is no such file"),
+        (("--top", "0"), "top is 0; it must be 1 or more"),
+        (("--min-rmsd", "-1"), "min_rmsd is -1 Å; it must be 0 or more"),
+        (
+            ("--translations", "-1,1"),
+            "translations -1,1: the radius must be 0 or more, the step above 0",
+        ),
+        (
+            ("--translations", "0.5,2"),
+            "translations 0.5,2: the radius, which comes first, is less than one step",
+        ),
+        (("--center", "0,nan,0"), "coordinates of the center must lie within"),
+        (("--center", "0,1.1e5,0"), "coordinates of the center must lie within ±100000 Å"),
+        (("--origin", "0,0,0", "--spacing", "0"), "the spacing along x is 0, not positive"),
+        (("-o", "poses.txt"), r"poses\.txt: poses are written as"),
+        (("-o", "nowhere/poses.sdf"), "there is no directory"),
+        (("-o", "x" * 300 + ".sdf"), "cannot be written: file name too long"),
+        (("-o", "poses.mol2"), "poses in MOL2 can be written of MOL2 only"),
+        (("-o", "poses.sdf", "--scores", "poses.sdf"), "is named twice"),
+        (("-o", "poses/", "--log-json", "poses"), "is named twice"),
+        (("-o", "poses.sdf", "--summary", "poses.scores.tsv"), "is named twice"),
+        (("-o", "poses.sdf.gz", "--log-json", "poses.scores.tsv"), "is named twice"),
+        (("-o", "poses.sdf", "--report", "poses.errors.tsv"), "is named twice"),
+        (("--scores", "-"), "poses and scores would both go to standard output"),
+        (("-o", "-", "--scores", "-"), "poses and scores would both go to standard output"),
+        (("-o", "poses.sdf", "--trace", "poses.sdf"), "is named twice"),
+        (("--scores", "s.parquet.gz"), r"s\.parquet\.gz: Parquet files are compressed inside"),
+        (("--scores", "s.PQ.zst"), r"s\.PQ\.zst: Parquet files are compressed inside"),
+    ],
+)
+def test_dock__refuses_what_makes_no_sense(
+    dock: Dock, options: tuple[str, ...], problem: str
+) -> None:
+    with pytest.raises(UsageError, match=problem):
+        dock(*options)
+    assert files() == []
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"ligands": []}, "no ligands given"),
+        ({"ligands": ["x.sdf", None]}, "ligands is None; it must be a path"),
+        ({"pocket": 3}, "pocket is 3; it must be a path"),
+        ({"center": (1, 2)}, r"center is \(1, 2\); it must be 3 numbers"),
+        ({"center": "abc"}, "center is 'abc'; it must be 3 numbers"),
+        ({"translations": 1}, "translations is 1; it must be 2 numbers"),
+        ({"precision": "a"}, "precision is 'a'; it must be a number"),
+        ({"precision": 10**400}, "precision is 10+…; it must be a number"),
+        ({"top": 1.5}, r"top is 1\.5; it must be a whole number"),
+        ({"top": True}, "top is True; it must be a whole number"),
+        ({"rotations": 2.5}, r"rotations is 2\.5; it must be a whole number"),
+        ({"min_rmsd": None}, "min_rmsd is None; it must be a number"),
+        ({"rotation_file": 7}, "rotation_file is 7; it must be a path"),
+        ({"journal": 7}, "journal is 7; it must be a path"),
+        ({"outside": "far"}, "outside is 'far'; it must be clamp or zero or penalty"),
+        ({"precision": 10, "rotations": 5}, SEVERAL),
+        ({"precision": 10, "rotation_file": "x"}, SEVERAL),
+        ({"spacing": [1, [2]]}, r"spacing is \[1, \[2\]\]; it must be a number"),
+    ],
+)
+def test_api__refuses_what_is_of_another_kind(
+    library: Path, change: dict[str, Any], problem: str
+) -> None:
+    given: dict[str, Any] = {"ligands": str(library / "ligands.sdf"), "gpus": "none"}
+    given |= {"pocket": library / "pocket.npz", **change}
+    with pytest.raises(UsageError, match=f"^{problem}$"):
+        multigpu.dock(given.pop("ligands"), given.pop("pocket"), **given)
+
+
+def test_options__know_how_far_away_coordinates_may_be() -> None:
+    assert FARTHEST == types.FARTHEST
+
+
+@pytest.mark.parametrize("precision", [400, 181])
+def test_precision__that_leaves_one_rotation_is_refused(precision: float) -> None:
+    with pytest.raises(UsageError, match=r"at most 180 .rotations 1 scores the ligand as it lies"):
+        DockOptions(precision=precision)
+
+
+@pytest.mark.parametrize("center", ["15", "1,2", "a,b,c"])
+def test_dock__shows_how_a_center_is_written(dock: Dock, center: str) -> None:
+    with pytest.raises(click.BadParameter) as caught:
+        dock("--center", center, "53", "16")
+    wanted = f"expected X,Y,Z, e.g. --center 15.2,53.9,16.9; got '{center}'"
+    assert caught.value.message == wanted

@@ -1,0 +1,100 @@
+"""Poses to and from PDBQT, in maps of AutoGrid."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rdkit import Chem
+from rdkit.Chem import AllChem
+from support.docked import SOME_SKIPPED, Dock, table
+from support.pocket_texts import autogrid
+
+ASPIRIN = "CC(=O)Oc1ccccc1C(=O)O"
+TYPES = ("A", "C", "OA", "HD")
+
+
+@pytest.fixture
+def maps(tmp_path: Path) -> str:
+    """A pocket of AutoGrid around the origin, without a map of nonpolar hydrogen."""
+    (tmp_path / "maps").mkdir()
+    chance = np.random.default_rng(1)
+    grids = [chance.normal(size=(21, 21, 21)).round(3) for _ in range(len(TYPES) + 2)]
+    return autogrid(tmp_path / "maps", TYPES, lambda i: grids[i - 1], (-10, -10, -10), 1.0)
+
+
+def embedded(smiles: str) -> str:
+    molecule = Chem.AddHs(Chem.MolFromSmiles(smiles))
+    assert AllChem.EmbedMolecule(molecule, randomSeed=7) == 0
+    return str(Chem.MolToMolBlock(molecule)) + "$$$$\n"
+
+
+def test_dock__takes_the_pdbqt_that_it_wrote(dock: Dock, maps: str) -> None:
+    """The poses score there as they did: types and charges are the same."""
+    Path("aspirin.sdf").write_text(embedded(ASPIRIN))
+    assert dock("-o", "first.pdbqt", of="aspirin.sdf", pocket=maps) == 0
+    Path("none.txt").write_text("1 0 0 0\n")
+    stay = ("--rotation-file", "none.txt")
+    assert dock("-o", "again.sdf", *stay, of="first.pdbqt", pocket=maps) == 0
+    (first,), (again,) = table("first.scores.tsv"), table("again.scores.tsv")
+    assert float(again["score"]) == pytest.approx(float(first["score"]), abs=0.05)
+    pose = Chem.MolFromMolFile("again.sdf")
+    assert Chem.MolToSmiles(pose) == Chem.CanonSmiles(ASPIRIN)
+
+
+def test_dock__takes_opened_macrocycles_as_carbons_without_their_glue(
+    dock: Dock, maps: str
+) -> None:
+    row = "HETATM{:5d}  X   LIG A   1       0.000   0.000{:8.3f}  1.00  0.00    {:6.3f} {}\n"
+    kinds = [("OA", -0.3), ("C", 0.1), ("C", 0.2), ("OA", 0.0), ("OA", 0.0)]
+    plain = [row.format(i, i / 2, charge, kind) for i, (kind, charge) in enumerate(kinds)]
+    opened = ["CG0", "CG0", "G0", "G0"]
+    glued = [
+        row.format(i, i / 2, charge, kind)
+        for i, (kind, (_, charge)) in enumerate(zip(["OA", *opened], kinds, strict=True))
+    ]
+    Path("plain.pdbqt").write_text("".join(["ROOT\n", *plain[:3], "ENDROOT\n"]))
+    Path("glued.pdbqt").write_text("".join(["ROOT\n", *glued, "ENDROOT\n"]))
+    Path("none.txt").write_text("1 0 0 0\n")
+    stay = ("--rotation-file", "none.txt")
+    assert dock("-o", "poses/", *stay, of="plain.pdbqt glued.pdbqt", pocket=maps) == 0
+    first, second = table("poses/scores.tsv")
+    assert second["score"] == first["score"]
+    assert Path("poses/glued.pdbqt").read_text().count("G0") == 4
+
+
+ROW = "HETATM{:5d}  X   LIG A   1    {:8.3f}   0.000   0.000  1.00  0.00     0.000 {}\n"
+
+
+def record(*atoms: tuple[float, str]) -> str:
+    """Return a ligand of atoms along x, each with its type."""
+    return "".join(ROW.format(i, *atom) for i, atom in enumerate(atoms, 1)) + "END\n"
+
+
+@pytest.mark.parametrize(
+    ("bad", "output", "removed", "reason", "notes"),
+    [
+        (record((0, "C"), (3, "W")), "p.pdbqt", "",
+         "no map of atom type W: the pocket has A, C, OA, HD; W are", []),
+        (record((0, "C"), (1.42, "A"), (2.58, "C")), "p.sdf", "",
+         "its bond orders do not follow from its places", []),
+        (record((0, "A")), "p.pdbqt", "A", "no map of atom type A: the pocket has C, OA, HD",
+         ["multigpu: {} names maps of A, which are not there"]),
+        (record((0, "Br"), (5, "C"), (9, "Zn")), "p.pdbqt", "",
+         "no map of atom type Br, Zn: the pocket has A, C, OA, HD", []),
+    ],
+)  # fmt: skip
+def test_dock__skips_what_its_maps_or_its_output_have_no_room_for(
+    dock: Dock, maps: str, caplog: pytest.LogCaptureFixture, bad: str, output: str, removed: str,
+    reason: str, notes: list[str],
+) -> None:  # fmt: skip
+    """Of an absent map nothing is said where no ligand needs it."""
+    Path("bad.pdbqt").write_text(bad)
+    Path("good.pdbqt").write_text(record((0, "C"), (1.42, "OA")))
+    if removed:
+        Path(maps).with_name(f"p.{removed}.map").unlink()
+    assert dock("-o", "good.sdf", of="good.pdbqt", pocket=maps) == 0
+    assert caplog.messages == []
+    assert dock("-o", output, of="bad.pdbqt good.pdbqt", pocket=maps) == SOME_SKIPPED
+    (error,) = table("p.errors.tsv")
+    assert error["reason"].startswith(reason)
+    assert caplog.messages == [note.format(maps) for note in notes]

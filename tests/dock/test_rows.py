@@ -1,0 +1,52 @@
+"""Rows of the table of scores."""
+
+from typing import Any
+
+import numpy as np
+
+from multigpu.workloads.dock.rows import FORMATS, PoseBatch, as_tsv, to_arrow
+
+NAN = float("nan")
+
+
+def rows_with(**change: Any) -> PoseBatch:
+    """Return two rows, the second without angles."""
+    columns: dict[str, Any] = {
+        "ligand": ["lig é", "b"],
+        "source": ["a\tb.pdbqt", "b\udcff.pdbqt"],
+        "ligand_index": np.array([0, 1]),
+        "pose": np.array([1, 2], np.int32),
+        "rotation": np.array([7, 1 << 40]),
+        "score": np.array([0.1, -1e-20]),
+        "angles": np.array([[0.0, 12.5, 350.0], [NAN, NAN, NAN]]),
+        "quaternion": np.array([[1.0, 0.0, 0.0, 0.0], [0.5, -0.5, 0.5, -0.5]]),
+        "place": np.array([[-0.00004, 2.00006, -3.0], [1e8, 0.0, 0.0]]),
+        "rmsd_to_input": np.array([0.00004, 1.25]),
+        "atoms": np.array([3, 4], np.int32),
+        "atoms_outside": np.array([0, 4], np.int32),
+        "coordinates": np.empty((0, 3)),
+    }
+    return PoseBatch(**{**columns, **change})
+
+
+def test_scores__as_text_read_back_equal_and_show_no_negative_zeros() -> None:
+    first = (
+        "lig é", "1", "0.1", "0", "12.5", "350", "1.000000000", "0.000000000", "0.000000000",
+        "0.000000000", "0.0000", "2.0001", "-3.0000", "0.0000", "7", "3", "a?b.pdbqt", "0",
+    )  # fmt: skip
+    second = (
+        "b", "2", "-1e-20", "", "", "", "0.500000000", "-0.500000000", "0.500000000",
+        "-0.500000000", "100000000.0000", "0.0000", "0.0000", "1.2500", str(1 << 40), "4",
+        "b?.pdbqt", "4",
+    )  # fmt: skip
+    lines = as_tsv(rows_with()).decode().splitlines()
+    assert [tuple(line.split("\t")) for line in lines] == [first, second]
+
+
+def test_scores__in_arrow_have_full_precision_and_no_angles_where_there_are_none() -> None:
+    table = to_arrow([rows_with(score=np.array([1 / 3, 2 / 3]))])
+    assert table.column_names == [*FORMATS]
+    found = table.to_pydict()
+    assert found["score"] == [1 / 3, 2 / 3]
+    assert found["alpha"] == [0.0, None]
+    assert found["source"] == ["a\tb.pdbqt", "b?.pdbqt"]

@@ -1,0 +1,154 @@
+"""An option is one field: from it come the option, the keyword, the check, help and docstring."""
+
+import pickle
+import re
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Annotated, Any, Literal
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from multigpu.errors import InputError, TooLittleMemory, UsageError, option, options_spelled
+from multigpu.run.command import Reporting, command_of
+from multigpu.run.declarations import Options, declaration, declare, flag
+from multigpu.run.functions import function_of
+from multigpu.run.values import Bytes, CountOrShare, FilePath, NameList, Paths, Vector
+
+
+@dataclass(frozen=True)
+class Brew(Options, group="Search"):
+    """A request with an option of each kind."""
+
+    leaves: Paths = field(metadata=declaration("Leaves to use.", argument=True))
+    _: KW_ONLY
+    minutes: int = declare(
+        3, f"Minutes to wait, unless {option('cold')}.", at_least=1, at_most=10, r="t"
+    )
+    degrees: float | None = declare(None, "Heat.", unit="°", above=0, at_most=100, default="hot")
+    cold: bool = declare(False, "Use cold water.", also=("iced",))
+    lid: bool = declare(True, "Close the lid.")
+    pot: Literal["glass", "clay"] = declare("clay", "What it is in.", short="p")
+    strength: Literal[1, 2] = declare(1, "How strong.")
+    water: Bytes | None = declare(None, "How much.", default="enough")
+    milk: Annotated[int | float, CountOrShare("cup")] = declare(0, "How much.")
+    guests: NameList = declare((), "Who drinks.")
+    table: Vector | None = declare(None, "Where.", example="1,2,3")
+    recipe: FilePath | None = declare(None, "What to follow.", flag="follow")
+
+
+@function_of(Brew)
+def brew(request: Brew) -> Brew:
+    """Return tea.
+
+    {options}
+    """
+    return request
+
+
+@command_of(example="brew green")
+def command(request: Brew, reporting: Reporting) -> None:
+    """Make tea."""
+    shown.append(request)
+
+
+shown: list[Brew] = []
+
+
+def type_in(words: str) -> Any:
+    """Return the request of a command line, or what is said about it."""
+    with options_spelled(flag):
+        try:
+            command.main(words.split(), standalone_mode=False)
+        except click.ClickException as error:
+            return error.format_message()
+        except UsageError as error:
+            return str(error)
+    return shown.pop()
+
+
+@pytest.mark.parametrize(
+    ("words", "keywords"),
+    [
+        ("", {}),
+        ("--minutes 5 --cold --no-lid -p glass", {
+            "minutes": 5, "cold": True, "lid": False, "pot": "glass"}),
+        ("--strength 2 --water 2K --milk 0.5", {"strength": 2, "water": 2048, "milk": 0.5}),
+        ("--guests a,b --table 1,2,3 --follow x", {
+            "guests": ["a", "b"], "table": [1, 2, 3], "recipe": "x"}),
+    ],
+)  # fmt: skip
+def test_both_doors__make_the_same_request(words: str, keywords: dict[str, Any]) -> None:
+    typed, called = type_in(f"green {words}"), brew(("green",), **keywords)
+    assert typed == called
+    assert typed.given == called.given == {"leaves", *keywords}
+    assert brew("green", iced=True).cold  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("keywords", "problem"),
+    [
+        ({"minutes": 11}, "{} is 11; it must be 1 to 10"),
+        ({"degrees": 0.0}, "{} is 0°; it must be above 0, at most 100"),
+        ({"degrees": float("nan")}, "{} is nan°; it must be above 0, at most 100"),
+        (
+            {"milk": -1},
+            "{} is -1; it must be a whole number of bases, e.g. 2, or a share of the cup",
+        ),
+    ],
+)
+def test_wrong_values__are_said_as_the_door_spells_them(
+    keywords: dict[str, Any], problem: str
+) -> None:
+    ((name, value),) = keywords.items()
+    assert type_in(f"green --{name} {value}").startswith(problem.format(f"--{name}"))
+    with pytest.raises(UsageError, match=f"^{re.escape(problem.format(name))}"):
+        brew("green", **keywords)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "problem"),
+    [
+        ({"minutes": 1.5}, "minutes is 1.5; it must be a whole number"),
+        ({"minutes": None}, "minutes is None; it must be a whole number"),
+        ({"cold": "yes"}, "cold is 'yes'; it must be False or True"),
+        ({"pot": "tin"}, "pot is 'tin'; it must be glass or clay"),
+        ({"strength": "1"}, "strength is '1'; it must be 1 or 2"),
+        ({"table": (1, 2)}, "table is (1, 2); it must be 3 numbers"),
+        ({"recipe": 7}, "recipe is 7; it must be a path"),
+    ],
+)
+def test_values_of_another_kind__are_refused(keywords: dict[str, Any], problem: str) -> None:
+    with pytest.raises(UsageError, match=f"^{re.escape(problem)}$"):
+        brew("green", **keywords)
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        ("--water 2X", "'--water': '2X' is no number of bytes: give one like 25000 or 64M"),
+        ("--table 1,2", "'--table': expected X,Y,Z, e.g. --table 1,2,3; got '1,2'"),
+        ("--milk much", "'--milk': 'much' is neither a number of bases, e.g. 2, nor a"),
+        ("--pot tin", "'--pot': 'tin' is not one of 'glass', 'clay'"),
+    ],
+)  # fmt: skip
+def test_texts_that_mean_nothing__are_refused(words: str, problem: str) -> None:
+    assert problem in type_in(f"green {words}")
+
+
+def test_help__has_groups_and_an_example() -> None:
+    text = " ".join(CliRunner().invoke(command, ["--help"]).output.split())
+    assert "Search: --minutes N Minutes to wait, unless --cold. [default: 3] [R: t]" in text
+    assert "--lid / --no-lid Close the lid. [default: --lid]" in text
+    assert text.index("Search:") < text.index("Reporting: --summary")
+    assert text.endswith("Example: brew green")
+    assert "minutes\n        Minutes to wait, unless cold.  [default: 3]" in (brew.__doc__ or "")
+
+
+@pytest.mark.parametrize("kind", [UsageError, TooLittleMemory])
+def test_errors__are_spelled_where_they_are_shown(kind: type[UsageError]) -> None:
+    error = pickle.loads(pickle.dumps(kind(f"leave out {option('lid', on=False)}")))
+    outer = InputError("a.tea", f"{error}")
+    assert str(outer) == "a.tea: leave out lid=False"
+    with options_spelled(flag):
+        assert str(outer) == "a.tea: leave out --no-lid"
