@@ -19,7 +19,7 @@ from processes import process, python
 from multigpu.formats.molecules.pockets import read_pocket
 from multigpu.formats.molecules.registry import parse
 from multigpu.formats.molecules.sdf import SDF
-from multigpu.kernels.rotation import EulerRotations, Field, Ligands, Poses, Search, reference
+from multigpu.kernels.rotation import EulerRotations, Field, Ligands, Poses, PoseSearch, reference
 from multigpu.workloads.dock.simulate import ligands, pocket
 
 GOLDEN = Path(os.environ.get("MULTIGPU_GOLDEN", ROOT.parent / "shared" / "golden"))
@@ -35,14 +35,14 @@ CHARGES = {"C": 0.05, "A": 0.03, "N": -0.35, "OA": -0.4, "SA": -0.15, "HD": 0.2}
 class Bench(common.Bench):
     """Bench of docking."""
 
-    def searcher(self, field: Field, search: Search) -> Any:
+    def searcher(self, field: Field, search: PoseSearch) -> Any:
         if self.gpu:
             from multigpu.kernels.rotation import cuda
 
-            return cuda.Searcher(field, search)
+            return cuda.PoseSearcher(field, search)
         from multigpu.kernels.rotation import cpu
 
-        return cpu.Searcher(field, search)
+        return cpu.PoseSearcher(field, search)
 
 
 Part = Callable[[Bench], Iterator[Figure]]
@@ -108,7 +108,7 @@ def _one_structure(
     grid, body = structure(bench)
     field = Field(grid.values, grid.origin, grid.spacing, interpolation)
     _check_against_plain(bench, field, body)
-    search = Search(EulerRotations(precision))
+    search = PoseSearch(EulerRotations(precision))
     searcher = bench.searcher(field, search)
     found = searcher.best(body)
     _check_against_cpu(field, search, body, found)
@@ -124,15 +124,15 @@ def _one_structure(
 
 
 def _check_against_plain(bench: Bench, field: Field, body: Ligands) -> None:
-    search = Search(EulerRotations(15.0))
+    search = PoseSearch(EulerRotations(15.0))
     ours = bench.searcher(field, search).best(body)
-    _require_same(ours, reference.Searcher(field, search).best(body), "at 15°")
+    _require_same(ours, reference.PoseSearcher(field, search).best(body), "at 15°")
 
 
-def _check_against_cpu(field: Field, search: Search, body: Ligands, found: Poses) -> None:
+def _check_against_cpu(field: Field, search: PoseSearch, body: Ligands, found: Poses) -> None:
     from multigpu.kernels.rotation import cpu
 
-    _require_same(found, cpu.Searcher(field, search).best(body), "from the CPU's")
+    _require_same(found, cpu.PoseSearcher(field, search).best(body), "from the CPU's")
 
 
 def _require_same(a: Poses, b: Poses, what: str) -> None:
@@ -146,9 +146,9 @@ def part_cpu(bench: Bench) -> Iterator[Figure]:
 
     grid, body = structure(bench)
     field = Field(grid.values, grid.origin, grid.spacing)
-    search = Search(EulerRotations(10.0))
-    searcher = cpu.Searcher(field, search)
-    _require_same(searcher.best(body), reference.Searcher(field, search).best(body), "at 10°")
+    search = PoseSearch(EulerRotations(10.0))
+    searcher = cpu.PoseSearcher(field, search)
+    _require_same(searcher.best(body), reference.PoseSearcher(field, search).best(body), "at 10°")
     seconds = repeated(lambda: searcher.best(body), bench.runs)
     what = f"{ATOMS} atoms, {POINTS}³ grid, p = 10°, linear, CPU"
     yield Figure("cpu", f"{what}: the search, one core", "s", seconds, 0.5)

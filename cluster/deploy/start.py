@@ -19,9 +19,8 @@ from typing import Any
 from multigpu.cluster.deploy.deployment import Deployment
 from multigpu.cluster.devices.context import Contexts
 from multigpu.cluster.devices.gpus import Device
-from multigpu.cluster.engine.output import failures_named
-from multigpu.cluster.engine.scratch import scratch_folder
 from multigpu.cluster.errors import Failure, UsageError, first_line
+from multigpu.cluster.files import failures_named, scratch_folder
 from multigpu.cluster.workers import worker
 from multigpu.cluster.workers.threads import LocalWorkers, Workers
 
@@ -68,15 +67,8 @@ class PendingWorkers:
 
 
 @contextmanager
-def start_workers(
-    deployment: Deployment,
-    prepare: Callable[[str | None], object] = worker.start_device,
-) -> Iterator[PendingWorkers]:
-    """Yield workers that start while the block does something else, and end with it.
-
-    prepare: called on every worker process with its GPU, to load what its first chunk would wait
-    for
-    """
+def start_workers(deployment: Deployment) -> Iterator[PendingWorkers]:
+    """Yield workers that start while the block does something else, and end with it."""
     stack, unwanted = contextlib.ExitStack(), threading.Event()
     start: Callable[[], Workers]
     with contextlib.ExitStack() as outer:
@@ -97,7 +89,7 @@ def start_workers(
             outer.callback(_kill_late_workers, folder)
             # Workers that are late make the folder again.
             stack.callback(shutil.rmtree, folder, ignore_errors=True)
-            start = partial(_start_processes, deployment, stack, folder, prepare, unwanted)
+            start = partial(_start_processes, deployment, stack, folder, unwanted)
         pending = PendingWorkers(deployment.devices, start, stack.close)
         outer.callback(pending.close)
         outer.callback(unwanted.set)
@@ -117,7 +109,6 @@ def _start_processes(
     deployment: Deployment,
     stack: contextlib.ExitStack,
     folder: str,
-    prepare: Callable[[str | None], object],
     unwanted: threading.Event,
 ) -> Workers:
     """Return worker processes of this machine, which end with the stack.
@@ -133,7 +124,7 @@ def _start_processes(
     client = stack.enter_context(local_client(deployment, folder))
     gpu = worker.OWN if deployment.devices else None
     found = workers_of_client(client, gpu, deployment.worker_timeout)
-    found.everywhere(prepare, gpu)  # what fails there fails again where it is used
+    found.everywhere(worker.start_device, gpu)  # what fails there fails again where it is used
     return found
 
 

@@ -85,7 +85,6 @@ def dispatch(
     cpu_fallback: bool = True,
     chunk_timeout: float | None = None,
     tell: Listener = ignore_event,
-    before: Iterable[Outcome[P]] = (),
 ) -> Iterator[Outcome[P]]:
     """Run every span; yield the outcomes in order.
 
@@ -99,12 +98,10 @@ def dispatch(
     chunk_timeout  seconds after which a chunk is run on another worker too; None: depends on what
                    the others take
     tell           called with every event
-    before         outcomes to give out first; the workers begin before that, as far as the line is
-                   long
     """
     run = _Dispatch(workers, workload, spans, journal, chunks, cpu_fallback, chunk_timeout, tell)
     with contextlib.closing(run):
-        yield from run.outcomes(before)
+        yield from run.outcomes()
 
 
 def journal_outcomes(
@@ -161,13 +158,8 @@ class _Dispatch(Generic[S, P]):
 
     # ---- the order of the input ---------------------------------------------------------------
 
-    def outcomes(self, before: Iterable[Outcome[P]]) -> Iterator[Outcome[P]]:
+    def outcomes(self) -> Iterator[Outcome[P]]:
         self._workers.admit(self._workload)
-        self._fill()
-        for earlier in before:
-            yield earlier
-            self._take_news()
-            self._fill()
         while True:
             first = self._first_chunk()
             if first is not None and first.settled:
@@ -238,10 +230,6 @@ class _Dispatch(Generic[S, P]):
     def _chunks_in_progress(self, entry: _Entry[S, P]) -> int:
         return sum(chunk.entry is entry for chunk in self._in_progress)
 
-    def _fill(self) -> None:
-        while self._has_room():
-            self._take_span()
-
     def _take_span(self) -> None:
         """Take a span of a series that has none in progress, else a new entry, else of a series."""
         entry = self._open_entry()
@@ -287,14 +275,10 @@ class _Dispatch(Generic[S, P]):
         """Wait for a report and take all that are there; look at the workers now and then."""
         with contextlib.suppress(queue.Empty):
             self._take(*self._inbox.get(timeout=LOOK_EVERY))
-            self._take_news()
-        if self._workers.clock() - self._looked_at >= LOOK_EVERY:
-            self._look()
-
-    def _take_news(self) -> None:
-        with contextlib.suppress(queue.Empty):
             while True:
                 self._take(*self._inbox.get(block=False))
+        if self._workers.clock() - self._looked_at >= LOOK_EVERY:
+            self._look()
 
     def _take(
         self, chunk: _Chunk[S, P], attempt: int, outcome: Any, error: Exception | None

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from multigpu.cluster.engine.codec import Codec
-from multigpu.cluster.engine.output import failures_named, hidden_path, open_locked, sync_directory
 from multigpu.cluster.errors import UsageError, option
+from multigpu.cluster.files import failures_named, hidden_path, open_locked, sync_directory
 
 KIND = b"multigpu journal "
 MAGIC = KIND + b"2\n"

@@ -269,7 +269,7 @@ class DaskWorkers(Workers):
         """Shut the worker down.
 
         Dask continues to assign tasks to a paused worker, and a failed CUDA context needs a new
-        process anyway.
+        process anyway. Raises Failure where none is left.
         """
         with contextlib.suppress(*NO_ANSWER):  # then `present` says so, sooner or later
             self._ask("retire_workers", workers=[name], close_workers=True)

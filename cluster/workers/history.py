@@ -10,7 +10,7 @@ from multigpu.cluster.engine.events import Event, now
 
 
 @dataclass(frozen=True)
-class Step:
+class TimedStep:
     """A step of a chunk: begin and end in seconds since 1970, and the thread it ran in."""
 
     name: str
@@ -23,7 +23,7 @@ class Step:
 class ChunkHistory(threading.local):
     """Steps and events of the chunk that this thread is working on."""
 
-    steps: list[Step] = field(default_factory=list)
+    steps: list[TimedStep] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
 
     def start(self) -> None:
@@ -31,7 +31,7 @@ class ChunkHistory(threading.local):
         self.steps, self.events = [], []
 
     def add_step(self, name: str, begin: float, end: float) -> None:
-        self.steps.append(Step(name, begin, end, threading.get_native_id()))
+        self.steps.append(TimedStep(name, begin, end, threading.get_native_id()))
 
     def add_event(self, name: str, **details: Any) -> None:
         self.events.append(Event(name, details=details))

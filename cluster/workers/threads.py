@@ -1,10 +1,7 @@
 """The protocol of workers, and the threads of this process as workers."""
 
-import contextlib
 import itertools
-import os
 import queue
-import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -15,8 +12,6 @@ from multigpu.cluster.devices.context import Contexts
 from multigpu.cluster.engine.workload import Workload
 from multigpu.cluster.errors import DeviceFailed, Failure, Unfit
 from multigpu.cluster.workers.worker import OWN, WORKER
-
-LANE_NICENESS = 5
 
 Report = Callable[[Any, Exception | None], None]  # what a task gave, or what it raised
 
@@ -119,7 +114,6 @@ class LocalWorkers(Workers):
 
     def _begin_lane(self) -> None:
         """Give a new thread its GPU. The first GPU's lanes may wait for its context in CUDA."""
-        _lower_priority()
         number = next(self._numbers)
         if self._gpus:
             gpu = self._gpus[number // self.lanes]
@@ -170,7 +164,7 @@ class LocalWorkers(Workers):
         return {WORKER.name}
 
     def retire(self, name: str) -> None:
-        """Do without a GPU that has failed; after the last one the CPU takes over."""
+        """Do without a GPU that has failed; after the last one the CPU takes over, else Failure."""
         self._failed.add(name)
         if len(self._failed) < len(self._gpus):
             return
@@ -202,13 +196,3 @@ def call_within(seconds: float, function: Callable[[], Any]) -> Any:
 
     threading.Thread(target=run, name="call_within", daemon=True).start()
     return done.result(timeout=seconds)
-
-
-def _lower_priority() -> None:
-    """Let the thread that reads and decompresses go first, where threads outnumber the cores.
-
-    What it does cannot be divided, and the workers wait for it.
-    """
-    if sys.platform == "linux":  # where every thread has a priority of its own
-        with contextlib.suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LANE_NICENESS)

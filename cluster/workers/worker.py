@@ -11,7 +11,7 @@ from multigpu.cluster.devices import context, memory
 from multigpu.cluster.engine.events import Event
 from multigpu.cluster.engine.workload import P, Place, Session
 from multigpu.cluster.errors import DeviceFailed, Failure, TooLittleMemory, Unfit
-from multigpu.cluster.workers.history import HISTORY, Step, step
+from multigpu.cluster.workers.history import HISTORY, TimedStep, step
 from multigpu.cluster.workers.jobs import AdmittedJob, AdmittedJobs, JobEnded, Turns
 
 OWN = "own"  # the GPU of this lane or else of this worker, if it has one, in place of a UUID
@@ -27,12 +27,12 @@ class Outcome(Generic[P]):
     part: P
     worker: str = ""
     device: str = ""
-    steps: tuple[Step, ...] = ()
+    steps: tuple[TimedStep, ...] = ()
     events: tuple[Event, ...] = ()
 
 
 @dataclass
-class Lane(threading.local):
+class LaneDevice(threading.local):
     """A thread that feeds a device. gpu: the UUID of the device, or OWN for that of the worker."""
 
     gpu: str = OWN
@@ -49,7 +49,7 @@ class Worker:
 
     name: str = field(default_factory=lambda: f"{platform.node()}:{os.getpid()}")
     jobs: AdmittedJobs = field(default_factory=AdmittedJobs)
-    lane: Lane = field(default_factory=Lane)
+    lane: LaneDevice = field(default_factory=LaneDevice)
 
     @property
     def device_name(self) -> str:

@@ -34,7 +34,7 @@ BLOCK = 128  # regions
 class Constants(NamedTuple):
     """Numbers that are the same for all regions: the model's and the samples'."""
 
-    changes: Floats  # [classes], see `Numbers`
+    changes: Floats  # [classes], see `ModelNumbers`
     squares: Floats
     falls: Floats
     bits: Floats

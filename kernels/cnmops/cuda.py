@@ -16,7 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.kernels.cnmops import reference
-from multigpu.kernels.cnmops.numbers import LEAST_MOST, REACH, Numbers, lanes_of, log2, numbers_of
+from multigpu.kernels.cnmops.numbers import (
+    LEAST_MOST,
+    REACH,
+    ModelNumbers,
+    lanes_of,
+    log2,
+    numbers_of,
+)
 from multigpu.kernels.cnmops.types import (
     LEAST_LEVEL,
     LEAST_REFERENCE,
@@ -139,7 +146,7 @@ def _on_device(counts: Any) -> Any:
     return cupy.asarray(np.ascontiguousarray(counts, kind))
 
 
-def _constants(numbers: Numbers, options: Model) -> NDArray[Any]:
+def _constants(numbers: ModelNumbers, options: Model) -> NDArray[Any]:
     """Return the struct `Constants` of team.cuh, in the order of its fields."""
     floats: dict[str, Any] = {
         "changes": numbers.changes,

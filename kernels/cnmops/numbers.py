@@ -22,7 +22,7 @@ REACH = 400.0  # of exponents between a density and the one it is taken from
 LEAST_MOST = 2.5 * REACH  # the count they are reckoned with: level and anchor differ by up to 40 %
 
 
-class Numbers(NamedTuple):
+class ModelNumbers(NamedTuple):
     """Numbers of a model that do not depend on the counts."""
 
     changes: Floats  # [classes]
@@ -37,10 +37,10 @@ class Numbers(NamedTuple):
     impact: float  # of the prior
 
 
-def numbers_of(samples: int, options: Model) -> Numbers:
+def numbers_of(samples: int, options: Model) -> ModelNumbers:
     """Return the numbers of a model of this many samples."""
     changes = options.changes()
-    return Numbers(
+    return ModelNumbers(
         changes=changes,
         squares=changes * changes,
         falls=changes * LOG2E,
@@ -55,7 +55,7 @@ def numbers_of(samples: int, options: Model) -> Numbers:
 
 
 def log2(values: Floats) -> Floats:
-    """The nearest float64 to each logarithm; those of NumPy and of C depend on the processor."""
+    """float64[n]: the nearest to each logarithm; NumPy's and C's depend on the processor."""
     return np.array([_log2(float(each)) for each in values])
 
 

@@ -73,7 +73,7 @@ def level_of_controls(
 
 
 def level_of_sample(counts: NDArray[Any]) -> float:
-    """The median of a single sample's counts on a chromosome that are not 0."""
+    """Return the median of counts that are not 0. Raises ModelError where all are."""
     if not (reads := counts[counts > 0]).size:
         raise ModelError("a chromosome without any read has no level of its own")
     return float(np.median(reads))

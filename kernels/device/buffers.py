@@ -29,7 +29,7 @@ class Buffers:
         return self._allocate(max(1, size + size // 8))[:size]
 
     def give(self, view: NDArray[Any]) -> None:
-        """Take a buffer of `take` back, as any view of it."""
+        """Take a buffer of `take` back, as a view of any shape and dtype."""
         whole = view.base
         assert isinstance(whole, np.ndarray)
         with self._lock:

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.compiled.parallel import over_spans
-from multigpu.kernels.normalization import factors
-from multigpu.kernels.normalization.ascending import Ascending
+from multigpu.kernels.normalization import density, factors
 from multigpu.kernels.normalization.spectrum import Spectral, Spectrum
 from multigpu.kernels.normalization.types import Floats, Mask, Normalization, SizeFactors, checked
 
@@ -29,27 +28,27 @@ def size_factors(
     leaves_out: bool = False,
 ) -> SizeFactors:
     """Return what `reference.size_factors` does; `leaves_out` as in `factors.size_factors`."""
-    backend = Counts(contiguous(checked(counts)), threads)
+    backend = CohortCounts(contiguous(checked(counts)), threads)
     return factors.size_factors(backend, blocks, options, names, totals, leaves_out)
 
 
 def coverages(counts: NDArray[Any], threads: int = 1) -> Floats:
     """Return what `reference.coverages` does."""
     counts = contiguous(checked(counts))
-    spectra = _spectra(counts, np.ones(len(counts), bool), range(counts.shape[1]), threads)
+    spectra = spectra_of(counts, np.ones(len(counts), bool), range(counts.shape[1]), threads)
     means = [each.mean_between(each.quantile(0.05), each.quantile(0.95)) for each in spectra]
     return np.array(means) / np.median(means)
 
 
-class Counts:
+class CohortCounts:
     """int32 or float64[regions, samples], C-contiguous."""
 
     def __init__(self, counts: NDArray[Any], threads: int) -> None:
         self._counts, self._threads = counts, threads
         self.shape: tuple[int, int] = counts.shape
 
-    def statistics(self, block: slice, samples: Sequence[int]) -> "Part":
-        return Part(self._counts[block], samples, self._threads)
+    def statistics(self, block: slice, samples: Sequence[int]) -> "ChromosomeStatistics":
+        return ChromosomeStatistics(self._counts[block], samples, self._threads)
 
     def totals(self) -> Floats:
         return np.asarray(self.sums().sum(axis=0))
@@ -67,12 +66,12 @@ class Counts:
     ) -> float:
         parts: list[Spectrum] = []
         for block, row in zip(blocks, factors, strict=True):
-            spectra = _spectra(self._counts[block], rows[block], samples, self._threads)
+            spectra = spectra_of(self._counts[block], rows[block], samples, self._threads)
             parts += [each.scaled(row[k]) for k, each in zip(samples, spectra, strict=True)]
         return Spectrum.together(parts).quantile(0.5)
 
 
-class Part(Spectral):
+class ChromosomeStatistics(Spectral):
     """The statistics of some samples on one chromosome."""
 
     def __init__(self, counts: NDArray[Any], samples: Sequence[int], threads: int) -> None:
@@ -87,7 +86,7 @@ class Part(Spectral):
 
     @cached_property
     def spectra(self) -> Sequence[Spectrum]:
-        return _spectra(self._counts, self._used, self._samples, self._threads)
+        return spectra_of(self._counts, self._used, self._samples, self._threads)
 
     def used(self) -> Mask:
         return self._used
@@ -106,10 +105,11 @@ class Part(Spectral):
 
         over_spans(work, len(rows), self._threads, LEAST_SPAN)
         ratios.sort()
-        return Ascending(ratios).mode()
+        return density.mode_of_sorted(ratios)
 
 
 def contiguous(counts: NDArray[Any]) -> NDArray[Any]:
+    """Return counts, any shape, as int32 or float64, C-contiguous."""
     return np.ascontiguousarray(counts, np.int32 if counts.dtype == np.int32 else np.float64)
 
 
@@ -132,10 +132,10 @@ def _part_sums(counts: NDArray[Any], rows: Mask, samples: NDArray[Any], threads:
     return out
 
 
-def _spectra(
+def spectra_of(
     counts: NDArray[Any], rows: Mask, samples: Iterable[int], threads: int
 ) -> list[Spectrum]:
-    """Return the spectrum of each sample in the regions where `rows` is true."""
+    """Return the spectrum of each sample of counts [regions, samples] where `rows` is true."""
     samples = list(samples)
     out: dict[int, Spectrum] = {}
     chosen = slice(None) if rows.all() else rows

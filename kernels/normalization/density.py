@@ -6,11 +6,12 @@ between the grid's points. From R 4.3 on the grid lies elsewhere (`old.coords`).
 """
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from multigpu.kernels.compiled.jit import jit_no_alloc
 
 Floats = NDArray[np.float64]
 
@@ -21,8 +22,8 @@ QUARTILES_OF_NORMAL = 1.34  # their distance in standard deviations
 TOP = 0.95  # the share of the values up to which a mode is looked for
 
 
-def quantile_of_sorted(values: Any, share: float) -> float:
-    """Return R's quantile of type 7 of ascending values, on the host or a device."""
+def quantile_of_sorted(values: Floats, share: float) -> float:
+    """Return R's quantile of type 7 of ascending values, float64[n]."""
     place = share * (len(values) - 1)
     low = math.floor(place)
     pair = [float(values[low]), float(values[min(low + 1, len(values) - 1)])]
@@ -38,7 +39,7 @@ def bandwidth(count: int, deviation: float, quartiles: float, first: float) -> f
     return float(0.9 * spread * count**-0.2)
 
 
-class Grid:
+class DensityGrid:
     """A grid of `size` places from `low` to `high`, and `points` places in [0, top] to look at."""
 
     def __init__(self, top: float, bandwidth: float) -> None:
@@ -49,19 +50,24 @@ class Grid:
         self.step = (self.high - self.low) / (self.size - 1)
 
 
-def masses(values: Floats, grid: Grid) -> Floats:
+def masses(values: Floats, grid: DensityGrid) -> Floats:
     """float64[grid.size]: values shared out between their neighbours, each weighing 1 / count."""
-    place = (values - grid.low) / grid.step
-    cell = np.floor(place)
-    inside = (cell >= -1) & (cell < grid.size)
-    place, cell = place[inside], cell[inside]
-    upper = place - cell
-    at = cell.astype(np.int64) + 1  # one more before and after, for values just outside
-    out = np.bincount(at, 1 - upper, grid.size + 2) + np.bincount(at + 1, upper, grid.size + 2)
+    out = np.zeros(grid.size + 2)  # with one more before and after, for values just outside
+    _share_out(values, grid.low, grid.step, out)
     return np.asarray(out[1:-1] / len(values))
 
 
-def estimate(mass: Floats, grid: Grid) -> tuple[Floats, Floats]:
+@jit_no_alloc
+def _share_out(values: Any, low: Any, step: Any, out: Any) -> Any:
+    for value in values:
+        place = (value - low) / step
+        cell = np.floor(place)
+        if -1.0 <= cell < len(out) - 2:
+            out[int(cell) + 1] += 1.0 - (place - cell)
+            out[int(cell) + 2] += place - cell
+
+
+def estimate(mass: Floats, grid: DensityGrid) -> tuple[Floats, Floats]:
     """Return places and densities, float64[grid.points] each, from the masses on the grid."""
     # The kernel's own steps are a little shorter than the grid's: R's, up to 4.2.
     offset = np.linspace(0, 2 * (grid.high - grid.low), 2 * grid.size)
@@ -76,18 +82,16 @@ def estimate(mass: Floats, grid: Grid) -> tuple[Floats, Floats]:
     return x, np.interp(x, coordinates, np.maximum(folded[: grid.size], 0))
 
 
-def mode_of_sorted(
-    values: Any, deviation: float, masses_on: Callable[[Grid], Floats] | None = None
-) -> float:
-    """The mode of the density of ascending values up to their quantile TOP; NaN where that is 0.
+def mode_of_sorted(values: Floats) -> float:
+    """Return the mode of the density of ascending float64[n], up to their quantile TOP.
 
-    deviation  their standard deviation
-    masses_on  shares them out on a grid; `masses` where they are NumPy's
+    NaN where that is 0.
     """
     top = quantile_of_sorted(values, TOP)
     if top == 0:
         return math.nan
     quartiles = quantile_of_sorted(values, 0.75) - quantile_of_sorted(values, 0.25)
-    grid = Grid(top, bandwidth(len(values), deviation, quartiles, float(values[0])))
-    places, densities = estimate(masses_on(grid) if masses_on else masses(values, grid), grid)
+    width = bandwidth(len(values), float(values.std(ddof=1)), quartiles, float(values[0]))
+    grid = DensityGrid(top, width)
+    places, densities = estimate(masses(values, grid), grid)
     return float(places[np.argmax(densities)])

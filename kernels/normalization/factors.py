@@ -39,7 +39,7 @@ def size_factors(
 
     Samples of the same ploidy are normalized together, and the groups then scaled so that the
     medians of their normalized counts relate as the ploidies do. A sample that is the only one of
-    its ploidy is only scaled.
+    its ploidy is only scaled. Raises NormalizationError.
     """
     ploidy = options.ploidies(backend.shape[1])
     names = [f"chromosome {i + 1}" for i in range(len(blocks))] if names is None else names

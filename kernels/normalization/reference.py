@@ -31,7 +31,7 @@ def size_factors(
     totals   float64[samples]: reads of each on all chromosomes, where `counts` has some only
     raises   NormalizationError where R stops, or counts are negative or not finite
     """
-    backend = Counts(checked(counts).astype(np.float64))
+    backend = CohortCounts(checked(counts).astype(np.float64))
     return factors.size_factors(backend, blocks, options, names, totals)
 
 
@@ -69,20 +69,20 @@ def coverages(counts: NDArray[Any]) -> Floats:
 
 
 def mode_of(values: NDArray[Any]) -> float:
-    """The most frequent value, the least on a tie; equal are those with the same 15 digits."""
+    """The most frequent of values [n], the least on a tie; 15 equal digits are equal."""
     rounded = np.array([float(f"{value:.15g}") for value in values])
     each, times = np.unique(rounded, return_counts=True)
     return float(each[np.argmax(times)]) if len(each) else float("nan")
 
 
-class Counts:
+class CohortCounts:
     """float64[regions, samples]."""
 
     def __init__(self, counts: Floats) -> None:
         self.counts, self.shape = counts, counts.shape
 
-    def statistics(self, block: slice, samples: Sequence[int]) -> "Part":
-        return Part(self.counts[block][:, list(samples)])
+    def statistics(self, block: slice, samples: Sequence[int]) -> "ChromosomeStatistics":
+        return ChromosomeStatistics(self.counts[block][:, list(samples)])
 
     def totals(self) -> Floats:
         return np.asarray(self.counts.sum(axis=0))
@@ -97,7 +97,7 @@ class Counts:
         return float(np.median(np.concatenate(scaled)))
 
 
-class Part:
+class ChromosomeStatistics:
     """The statistics of one chromosome."""
 
     def __init__(self, counts: Floats) -> None:
@@ -122,4 +122,4 @@ class Part:
     def dispersion(self, factors: Floats) -> float:
         scaled = self._used * factors
         ratios = np.sort(scaled.var(axis=1, ddof=1) / scaled.mean(axis=1))
-        return density.mode_of_sorted(ratios, float(ratios.std(ddof=1)))
+        return density.mode_of_sorted(ratios)

@@ -80,7 +80,7 @@ class Normalization:
         return self.size_factor
 
     def ploidies(self, samples: int) -> Floats:
-        """Return float64[samples]: 2 for all where all are the same, 0.05 instead of 0."""
+        """Return float64[samples]: 2 where all are the same, 0.05 for 0. Raises the error above."""
         ploidy = np.full(samples, DIPLOID) if self.ploidy is None else np.array(self.ploidy, float)
         if len(ploidy) != samples:
             raise NormalizationError(f"{len(ploidy)} ploidies for {samples} samples")
@@ -174,6 +174,6 @@ def checked(counts: Any) -> Any:
 
 
 def groups(ploidy: Floats) -> list[list[int]]:
-    """Return the samples of each ploidy, the diploid ones first, the others by ploidy."""
+    """Return samples by float64[samples], their ploidy: the diploid ones first, then by ploidy."""
     each = sorted(set(ploidy.tolist()), key=lambda value: (value != DIPLOID, value))
     return [np.flatnonzero(ploidy == value).tolist() for value in each]

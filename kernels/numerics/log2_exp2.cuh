@@ -38,7 +38,7 @@ __device__ __forceinline__ double nearest_reciprocal(double x) {
 // an ulp. Then the remainder is exact, and as inverse * b is nearer to 1 than 1 / (B + 8), B being
 // b's mantissa as a whole number, the second step errs by less than 1 / (2 B) ulp: no quotient is
 // nearer than that to the middle between two numbers (Markstein again). With the few highest
-// mantissas that is too close to be seen so: test_numerics.py tries them.
+// mantissas that is too close to be seen so: test_log2_exp2.py tries them.
 __device__ __forceinline__ double divided(double a, double b, double inverse) {
   double q = a * inverse;
   q = fma(fma(-b, q, a), inverse, q);

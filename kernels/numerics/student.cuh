@@ -1,6 +1,6 @@
 // The upper tail of Student's t; `student.py` has the same, operation by operation, and says how.
 
-#include "ln_exp.cuh"
+#include "log2_exp2.cuh"
 
 constexpr double PRECISION = 1e-16, NEAR = 7.0, LARGE = 1e200, SHIFTED = 8.0;
 constexpr double LOG_2 = 0.6931471805599453, HALF_LOG_PI = 0.5723649429247001;
@@ -58,6 +58,12 @@ __device__ double far_fraction(double a, double z) {
   return out;
 }
 
+// ln(1 + x) for x above -1.
+__device__ double ln_1p(double x) {
+  const double y = 1.0 + x;
+  return LOG_2 * log2_of(y) + (x - (y - 1.0)) / y;
+}
+
 // Minus the logarithm of the probability that Student's t exceeds sqrt(t2).
 __device__ double surprise(double t2, double df) {
   if (t2 == 0.0) return LOG_2;
@@ -66,8 +72,8 @@ __device__ double surprise(double t2, double df) {
   const double factor = gamma.factor * sqrt(y);
   const double scale = gamma.log_scale - HALF_LOG_PI - a * ln_1p(u);
   if (t2 * (a + 1.5) < NEAR * a)
-    return LOG_2 - ln_1p(-2.0 * factor * exp_of(scale) * near_series(a, y));
-  return LOG_2 - scale - ln(factor * far_fraction(a, 1.0 / u) / (a * y));
+    return LOG_2 - ln_1p(-2.0 * factor * exp2_of(scale * LOG2E) * near_series(a, y));
+  return LOG_2 - scale - LOG_2 * log2_of(factor * far_fraction(a, 1.0 / u) / (a * y));
 }
 
 struct Test {

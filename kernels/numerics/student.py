@@ -12,7 +12,7 @@ nothing cancels, and the logarithm of the large part of e is kept apart, so that
 import math
 
 from multigpu.kernels.compiled.jit import jit_no_alloc
-from multigpu.kernels.numerics.ln_exp import exp_of, ln, ln_1p
+from multigpu.kernels.numerics.log2_exp2 import LOG2E, exp2_of, log2_of
 
 PRECISION = 1e-16
 NEAR = 7.0  # t² from where the continued fraction takes fewer terms than the series
@@ -82,6 +82,13 @@ def far_fraction(a, z):  # type: ignore[no-untyped-def]
 
 
 @jit_no_alloc
+def ln_1p(x):  # type: ignore[no-untyped-def]
+    """Return ln(1 + x) for x above -1; what 1 + x loses is added."""
+    y = 1.0 + x
+    return LOG_2 * log2_of(y) + (x - (y - 1.0)) / y
+
+
+@jit_no_alloc
 def surprise(t2, df):  # type: ignore[no-untyped-def]
     """Return minus the logarithm of the probability that Student's t exceeds sqrt(t2)."""
     if t2 == 0.0:
@@ -92,8 +99,8 @@ def surprise(t2, df):  # type: ignore[no-untyped-def]
     factor *= math.sqrt(y)
     scale = series - HALF_LOG_PI - a * ln_1p(u)
     if t2 * (a + 1.5) < NEAR * a:
-        return LOG_2 - ln_1p(-2.0 * factor * exp_of(scale) * near_series(a, y))
-    return LOG_2 - scale - ln(factor * far_fraction(a, 1.0 / u) / (a * y))
+        return LOG_2 - ln_1p(-2.0 * factor * exp2_of(scale * LOG2E) * near_series(a, y))
+    return LOG_2 - scale - LOG_2 * log2_of(factor * far_fraction(a, 1.0 / u) / (a * y))
 
 
 @jit_no_alloc

@@ -1,6 +1,6 @@
 """The best poses of rigid bodies in a score field: every rotation, every shift.
 
-`reference.py`, `cpu.py` and `cuda.py` each have a `Searcher(field, search)` with
+`reference.py`, `cpu.py` and `cuda.py` each have a `PoseSearcher(field, search)` with
 `best(ligands, span=None)`, and give the same answer to the last bit:
 
 * `reference.py` and `cpu.py` score every pose in double precision.
@@ -20,8 +20,9 @@ from multigpu.kernels.rotation.types import (
     PENALTY,
     Field,
     Ligands,
+    PoseFinder,
     Poses,
-    Search,
+    PoseSearch,
     atoms_of,
     energy_channels,
     energy_terms,
@@ -34,8 +35,9 @@ __all__ = [
     "Field",
     "Ligands",
     "ListedRotations",
+    "PoseFinder",
+    "PoseSearch",
     "Poses",
-    "Search",
     "Shifts",
     "atoms_of",
     "covering_radius",

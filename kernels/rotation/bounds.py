@@ -64,7 +64,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.kernels.rotation.rotations import Floats
-from multigpu.kernels.rotation.types import PENALTY, Field, Ligands, Search
+from multigpu.kernels.rotation.types import PENALTY, Field, Ligands, PoseSearch
 
 UNIT = 2.0**-24
 SLACK = 1.01  # for the rounding of these bounds themselves
@@ -134,7 +134,7 @@ def _over_corners(nodes: NDArray[np.float32], axes: tuple[int, ...]) -> NDArray[
     return nodes
 
 
-def place_errors(field: Field, ligands: Ligands, search: Search) -> Floats:
+def place_errors(field: Field, ligands: Ligands, search: PoseSearch) -> Floats:
     """Return float64[n]: δ of each ligand, of which there must be one."""
     squared = np.einsum("ij,ij->i", ligands.relative, ligands.relative)
     radius = np.sqrt(np.maximum.reduceat(squared, ligands.offsets[:-1]))

@@ -3,19 +3,19 @@
 import numpy as np
 
 from multigpu.kernels.rotation import cpu_poses, shortlist
-from multigpu.kernels.rotation.cpu_poses import Body, Grid, Room
+from multigpu.kernels.rotation.cpu_poses import Body, FieldArrays, PoseBuffers
 from multigpu.kernels.rotation.rotations import Floats, Indices
-from multigpu.kernels.rotation.types import Field, Ligands, Poses, Search, check, span_of, split
+from multigpu.kernels.rotation.types import Field, Ligands, Poses, PoseSearch, check, span_of, split
 
 AT_ONCE = 1 << 14  # poses that are scored before the best are listed
 
 
-class Searcher:
+class PoseSearcher:
     """Searches the poses of ligands in one field. Safe to use from several threads at once."""
 
-    def __init__(self, field: Field, search: Search) -> None:
+    def __init__(self, field: Field, search: PoseSearch) -> None:
         self.field, self.search = field, search
-        self.grid = Grid(
+        self.grid = FieldArrays(
             values=field.values.reshape(len(field.values), -1),
             shape=np.array(field.shape),
             per_unit=1 / field.spacing,
@@ -27,7 +27,7 @@ class Searcher:
         )
 
     def best(self, ligands: Ligands, span: range | None = None) -> Poses:
-        """Return what `reference.Searcher.best` does."""
+        """Return what `reference.PoseSearcher.best` does."""
         check(self.field, ligands)
         span, room = span_of(self.search, span), cpu_poses.room()
         starts = (self.search.targets(ligands) - self.field.origin) * self.grid.per_unit
@@ -51,10 +51,10 @@ class Searcher:
 
 
 class Scores:
-    """The scores of one ligand in a span of poses: `shortlist.Scores`."""
+    """The scores of one ligand in a span of poses: `shortlist.PoseScores`."""
 
     def __init__(
-        self, searcher: Searcher, body: Body, moments: Floats, span: range, room: Room
+        self, searcher: PoseSearcher, body: Body, moments: Floats, span: range, room: PoseBuffers
     ) -> None:
         self._search, self._grid = searcher.search, searcher.grid
         self._body, self._moments, self._span, self._room = body, moments, span, room
@@ -70,7 +70,7 @@ class Scores:
         return found
 
     def list_into(self, listed: shortlist.Shortlist, struck: Indices) -> None:
-        """Do what `shortlist.Scores.list_into` does."""
+        """Do what `shortlist.PoseScores.list_into` does."""
         for part in split(self._span, AT_ONCE):
             poses, scores = self.score(part)
             better = scores > listed.floor
@@ -80,7 +80,7 @@ class Scores:
             listed.add(poses, scores)
 
     def score(self, part: range) -> tuple[Indices, Floats]:
-        """Return those of a part of the poses that repeat no others, and their scores."""
+        """Return int64[k], those of a part that repeat no others, and float64[k], their scores."""
         poses = np.arange(part.start, part.stop)
         poses = poses[self._search.rotations.is_first(poses // self._search.shifts.count)]
         scores = np.empty(len(poses))

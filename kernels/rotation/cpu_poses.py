@@ -12,7 +12,7 @@ from multigpu.kernels.rotation.types import PENALTY
 BLOCK = 256  # poses that are scored together; what they need stays in the nearest cache
 
 
-class Grid(NamedTuple):
+class FieldArrays(NamedTuple):
     """The field. values: float32[channels, nodes]; per_unit: 1 / spacing.
 
     ends: whether an atom outside does not score as at the border; penalty: what it scores instead
@@ -37,7 +37,7 @@ class Body(NamedTuple):
     weights: Floats
 
 
-class Room(NamedTuple):
+class PoseBuffers(NamedTuple):
     """Memory for a block of poses; float64 but for the cells."""
 
     turns: Floats  # [12, BLOCK] matrices and shifts, from places of atoms to those in the grid
@@ -48,10 +48,10 @@ class Room(NamedTuple):
     sums: Floats  # [BLOCK] scores of an atom
 
 
-def room() -> Room:
+def room() -> PoseBuffers:
     """Return memory for one thread."""
     turns, at, cells = np.empty((12, BLOCK)), np.empty((3, BLOCK)), np.empty(BLOCK, np.uint32)
-    return Room(turns, at, cells, *np.empty((3, BLOCK)))
+    return PoseBuffers(turns, at, cells, *np.empty((3, BLOCK)))
 
 
 # A block of poses at a time, one atom after the other. The loops over the block are simple ones,

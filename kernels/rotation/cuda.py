@@ -31,7 +31,7 @@ from multigpu.kernels.rotation.types import (
     Field,
     Ligands,
     Poses,
-    Search,
+    PoseSearch,
     check,
     span_of,
     split,
@@ -89,7 +89,7 @@ def _kernel(name: str, *variant: Any) -> Kernel:
     return kernel
 
 
-class Searcher:
+class PoseSearcher:
     """Searches the poses of ligands in one field, on the current device.
 
     Safe to use from several threads at once: each has a stream of its own.
@@ -97,7 +97,7 @@ class Searcher:
     scores: the most that a thread holds at a time
     """
 
-    def __init__(self, field: Field, search: Search, scores: int | None = None) -> None:
+    def __init__(self, field: Field, search: PoseSearch, scores: int | None = None) -> None:
         self.field, self.search, self._most = field, search, scores or MOST_SCORES
         self.bounds = FieldBounds(field)
         self.device = cupy.cuda.Device()
@@ -150,7 +150,7 @@ class Searcher:
         return struct(_STEEPNESS, **self._table)
 
     def best(self, ligands: Ligands, span: range | None = None) -> Poses:
-        """Return what `reference.Searcher.best` does.
+        """Return what `reference.PoseSearcher.best` does.
 
         Where the scores do not fit into device memory, fewer are held at a time; the answer does
         not change.
@@ -211,7 +211,7 @@ class Scores:
     `winners` and `better` wait for it.
     """
 
-    def __init__(self, searcher: Searcher, ligands: Ligands, span: range, most: int) -> None:
+    def __init__(self, searcher: PoseSearcher, ligands: Ligands, span: range, most: int) -> None:
         self._of, self._bodies, self._span, self._most = searcher, ligands, span, most
         self._many, self._terms = len(ligands), ligands.channels.shape[1]
         self._copied, self._ligands = _copied(ligands, searcher)
@@ -241,7 +241,7 @@ class Scores:
         return Poses.joined(found)
 
     def list_into(self, listed: shortlist.Shortlist, struck: Indices) -> None:
-        """Do what `shortlist.Scores.list_into` does, for one ligand."""
+        """Do what `shortlist.PoseScores.list_into` does, for one ligand."""
         none = np.zeros(len(struck), np.int64)
         for part in split(self._span, self._most):
             self.score(part)
@@ -339,7 +339,7 @@ class Scores:
         self._of.launch(name, self._terms, self._many * blocks, *arguments)
 
 
-def _copied(ligands: Ligands, searcher: Searcher) -> tuple[Any, NDArray[Any]]:
+def _copied(ligands: Ligands, searcher: PoseSearcher) -> tuple[Any, NDArray[Any]]:
     """Copy what the kernels read of ligands to the device at once; return it and its addresses."""
     deltas = place_errors(searcher.field, ligands, searcher.search)
     starts = searcher.search.targets(ligands) - searcher.field.origin
@@ -358,7 +358,7 @@ def _copied(ligands: Ligands, searcher: Searcher) -> tuple[Any, NDArray[Any]]:
     return there, struct(_LIGANDS, count=len(ligands), **dict(zip(arrays, places, strict=False)))
 
 
-def _tiles(search: Search, part: range) -> tuple[int, Sequence[int]]:
+def _tiles(search: PoseSearch, part: range) -> tuple[int, Sequence[int]]:
     """Return the first α, and how many tiles of rotations there are along α, β, γ.
 
     There are no tiles where consecutive poses do as well: where most of some planes of one α is

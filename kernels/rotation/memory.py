@@ -12,7 +12,7 @@ BOUNDS_BYTES = 8 * (len(SHORTFALLS) + 1) + 12  # of a ligand: its errors, T, and
 
 
 def fixed_bytes(field: Field) -> int:
-    """Return the bytes that a `cuda.Searcher` takes for a field, while it is made.
+    """Return the bytes that a `cuda.PoseSearcher` takes for a field, while it is made.
 
     The nodes, for linear interpolation cells of four, and how steep the field is.
     """
@@ -23,7 +23,7 @@ def fixed_bytes(field: Field) -> int:
 
 
 def working_bytes(scores: int = MOST_SCORES) -> int:
-    """Return the most bytes a thread takes in `cuda.Searcher.best`, besides copies of ligands.
+    """Return the most bytes a thread takes in `cuda.PoseSearcher.best`, besides copies of ligands.
 
     scores: that are held at a time
     """

@@ -13,7 +13,7 @@ from multigpu.kernels.rotation.types import (
     Field,
     Ligands,
     Poses,
-    Search,
+    PoseSearch,
     squared_distance,
     sum_of,
 )
@@ -61,7 +61,9 @@ def _between(low: Floats, high: Floats, fraction: Floats) -> Floats:
     return low + fraction * (high - low)
 
 
-def scores(field: Field, ligands: Ligands, ligand: int, search: Search, poses: Indices) -> Floats:
+def scores(
+    field: Field, ligands: Ligands, ligand: int, search: PoseSearch, poses: Indices
+) -> Floats:
     """Return float64[k]: the scores of the poses of one ligand."""
     atoms = slice(ligands.offsets[ligand], ligands.offsets[ligand + 1])
     x, y, z = ligands.relative[atoms].T
@@ -84,10 +86,10 @@ def scores(field: Field, ligands: Ligands, ligand: int, search: Search, poses: I
     return sum_of(sum_of(found * ligands.weights[atoms]))
 
 
-class Searcher:
+class PoseSearcher:
     """Searches the poses of ligands in one field."""
 
-    def __init__(self, field: Field, search: Search) -> None:
+    def __init__(self, field: Field, search: PoseSearch) -> None:
         self.field, self.search = field, search
 
     def best(self, ligands: Ligands, span: range | None = None) -> Poses:

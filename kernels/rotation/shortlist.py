@@ -12,14 +12,14 @@ from typing import Protocol
 import numpy as np
 
 from multigpu.kernels.rotation.rotations import Floats, Indices
-from multigpu.kernels.rotation.types import Poses, Search, squared_distance
+from multigpu.kernels.rotation.types import Poses, PoseSearch, squared_distance
 
 MOST_LISTED = 1 << 17  # poses; there may be twice as many, and one part's, before some are dropped
 SHORTLIST_BYTES = 64  # of a pose while they are sorted
 AHEAD = 1 << 9  # listed poses that are compared together with those that were chosen
 
 
-class Scores(Protocol):
+class PoseScores(Protocol):
     """The scores of one ligand in a span of poses."""
 
     def list_into(self, listed: "Shortlist", struck: Indices) -> None:
@@ -29,7 +29,7 @@ class Scores(Protocol):
         """
 
 
-def best(scores: Scores, search: Search, moments: Floats) -> Poses:
+def best(scores: PoseScores, search: PoseSearch, moments: Floats) -> Poses:
     """Return the best poses that are apart from each other; moments: float64[3, 3]."""
     chosen: list[tuple[int, float]] = []
     while len(chosen) < search.top:
@@ -72,14 +72,14 @@ class Shortlist:
             self.floor = float(scores[MOST_LISTED - 1])
 
     def ordered(self) -> tuple[Indices, Floats]:
-        """Return the poses and their scores, best first."""
+        """Return int64[k] poses and float64[k] scores, best first."""
         none = np.empty(0, np.int64), np.empty(0)
         poses, scores = (np.concatenate(each) for each in zip(none, *self._parts, strict=True))
         order = np.lexsort((poses, -scores))
         return poses[order], scores[order]
 
 
-def _apart(listed: Shortlist, search: Search, moments: Floats) -> Iterator[tuple[int, float]]:
+def _apart(listed: Shortlist, search: PoseSearch, moments: Floats) -> Iterator[tuple[int, float]]:
     """Yield the best listed pose and its score, the best of those apart from it, and so on."""
     chosen: list[int] = []
     poses, scores = listed.ordered()
@@ -95,9 +95,9 @@ def _apart(listed: Shortlist, search: Search, moments: Floats) -> Iterator[tuple
 
 
 def without(
-    one: int, poses: Indices, scores: Floats, search: Search, moments: Floats
+    one: int, poses: Indices, scores: Floats, search: PoseSearch, moments: Floats
 ) -> tuple[Indices, Floats]:
-    """Return the poses that are apart from one, and are not it, and their scores."""
+    """Return those of poses int64[k] that are apart from one and not it; and their scores."""
     matrices, shifts = search.placements(np.array([one]))
     squared = squared_distance(moments, (matrices[0], shifts[0]), search.placements(poses))
     apart = (squared >= search.min_squared) & (poses != one)

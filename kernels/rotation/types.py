@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -175,7 +175,7 @@ def energy_terms(
 
 
 @dataclass(frozen=True)
-class Search:
+class PoseSearch:
     """Poses that are tried, and how many of them are returned.
 
     A pose is a rotation about the centroid and a shift: x' = R (x − c) + t + s; its index is
@@ -231,7 +231,7 @@ class Poses:
     """Poses that were found, ordered by ligand, then best first.
 
     ligand  int64[k]    index into the ligands
-    pose    int64[k]    index of `Search`
+    pose    int64[k]    index of `PoseSearch`
     score   float64[k]  computed in double precision
     """
 
@@ -267,6 +267,13 @@ class Poses:
         return Poses(self.ligand[first], self.pose[first], self.score[first])
 
 
+class PoseFinder(Protocol):
+    """The `PoseSearcher` of a backend, for one field and one set of poses."""
+
+    def best(self, ligands: Ligands, span: range | None = None) -> Poses:
+        """Return the best poses of each ligand in a span of poses; None: of all poses."""
+
+
 def atoms_of(ligands: Ligands, poses: Poses) -> Indices:
     """Return int64[atoms]: the atoms of each pose's ligand, pose after pose."""
     sizes = ligands.sizes[poses.ligand]
@@ -275,7 +282,7 @@ def atoms_of(ligands: Ligands, poses: Poses) -> Indices:
     return atoms
 
 
-def placed(ligands: Ligands, search: Search, poses: Poses) -> Floats:
+def placed(ligands: Ligands, search: PoseSearch, poses: Poses) -> Floats:
     """Return float64[atoms, 3]: where the atoms of each pose are, pose after pose; Å."""
     matrices, shifts = search.placements(poses.pose)
     starts = search.targets(ligands)[poses.ligand] + shifts
@@ -307,7 +314,7 @@ def squared_distance(
 
 
 def sum_of(terms: Floats) -> Floats:
-    """Return the sum over the last axis, added from the first to the last."""
+    """Return float64 sums over the last axis, added from the first to the last."""
     total: Floats = np.cumsum(terms, axis=-1)[..., -1]
     return total
 
@@ -318,7 +325,7 @@ def split(span: range, most: int) -> Iterator[range]:
         yield range(begin, min(begin + most, span.stop))
 
 
-def span_of(search: Search, span: range | None) -> range:
+def span_of(search: PoseSearch, span: range | None) -> range:
     """Return the poses to look at. Raises ValueError for a span that is no part of the search."""
     everything = range(search.stop)
     if span is None:

@@ -10,6 +10,6 @@ Biostatistics 2004, 5:557) tests arcs against the rest instead, recursively.
 `reference.py` says what is right, `cpu.py` and `cuda.py` do it fast.
 """
 
-from multigpu.kernels.segmentation.types import Circular, Segmentation, Segments, TrackError
+from multigpu.kernels.segmentation.types import Circular, Segmentation, SegmentedTracks, TrackError
 
-__all__ = ["Circular", "Segmentation", "Segments", "TrackError"]
+__all__ = ["Circular", "Segmentation", "SegmentedTracks", "TrackError"]

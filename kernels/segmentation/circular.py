@@ -22,33 +22,19 @@ from multigpu.kernels.segmentation.types import Circular, Floats
 BLOCK = 32  # positions that are looked at together: the compiler makes vector instructions of it
 PANELS = 128  # of the integral over arcs
 FIRST_LOOK = 64  # permutations after which a test may stop early, and then whenever they double
-BLOCKED = 4096  # values from which on blocks of arcs are left out
 EQUAL = 1 - 1e-9  # a permuted statistic is as large from this share of the real one on
 ROOT_2_PI = math.sqrt(2 * math.pi)
 
 State = NDArray[np.uint64]
 
 
-class Room(NamedTuple):
+class ArcBuffers(NamedTuple):
     """Memory for the tests of a track's segments."""
 
     values: Floats  # [n] a segment, permuted
     sums: Floats  # [n + n / 2 + 2 BLOCK] running sums of its values less their mean
     most: Floats  # [BLOCK]
-    low: Floats  # [blocks] the least sum of each block of positions
-    high: Floats  # [blocks] and the greatest
     state: State  # [1] of the random numbers
-
-
-class Rules(NamedTuple):
-    """`Circular` as Numba takes it."""
-
-    alpha: float
-    permutations: int
-    min_width: int
-    short: int
-    large: int
-    early: float
 
 
 def edges(x: Floats, options: Circular) -> NDArray[np.int64]:
@@ -58,28 +44,24 @@ def edges(x: Floats, options: Circular) -> NDArray[np.int64]:
     room.state[0] = _seed(options.seed, n, n)
     blurred = np.empty(n)
     _blur(x, options.noise, room.state, blurred)
-    rules = Rules(*(getattr(options, name) for name in Rules._fields))
     found, waiting = {0, n}, [(0, n)] if n else []
     while waiting:
         begin, stop = waiting.pop()
         if not np.ptp(blurred[begin:stop]):
             continue
         room.state[0] = _seed(options.seed, begin, stop)
-        cuts = [begin + cut for cut in _change(blurred[begin:stop], rules, room) if cut]
+        cuts = [begin + cut for cut in _change(blurred[begin:stop], options, room)]
         found.update(cuts)
         waiting += pairwise([begin, *cuts, stop]) if cuts else ()
     return np.array(sorted(found), np.int64)
 
 
-def room_for(n: int) -> Room:
+def room_for(n: int) -> ArcBuffers:
     """Return memory for tracks of up to n values."""
-    blocks = math.isqrt(n) + 2
-    return Room(
+    return ArcBuffers(
         values=np.empty(n),
         sums=np.empty(n + n // 2 + 2 * BLOCK),
         most=np.empty(BLOCK),
-        low=np.empty(blocks),
-        high=np.empty(blocks),
         state=np.empty(1, np.uint64),
     )
 
@@ -101,26 +83,26 @@ def _blur(x, noise, state, out):  # type: ignore[no-untyped-def]
 # ---- one segment ------------------------------------------------------------------------------
 
 
-@jit_no_alloc
-def _change(x, rules, room):  # type: ignore[no-untyped-def]
-    """Return one or two positions where a segment is cut, ascending; 0 for none."""
-    n, width = len(x), rules.min_width
+def _change(x: Floats, options: Circular, room: ArcBuffers) -> list[int]:
+    """Return the one or two positions where a segment is cut, ascending; none for no change."""
+    n, width = len(x), options.min_width
     if n < 2 * width:
-        return 0, 0
+        return []
     spread = _center(x, room)
     _close(room, n, width, n // 2)
-    largest, length = _largest_of_all(room, n, width)
+    largest, length = _largest_arc(room, n, width, n // 2)
+    if largest <= 0.0:
+        return []
     start = _where(room.sums, n, length, largest)
-    other = (start + length) % n
-    if largest <= 0.0 or not _is_change(largest, spread, n, rules, room):
-        return 0, 0
+    first, second = sorted((start, (start + length) % n))
+    if not _is_change(largest, spread, n, options, room):
+        return []
     # A cut is kept where both sides differ; at 0 is none.
-    first, second = min(start, other), max(start, other)
-    if first and not _differ(x, 0, first, second, rules, room):
-        first = 0
-    if not _differ(x, first, second, n, rules, room):
-        second = 0
-    return (first, second) if first else (second, 0)
+    tests = (options.alpha, options.permutations, options.early, room)
+    cuts = [first] if first and _differ(x, 0, first, second, *tests) else []
+    if _differ(x, cuts[0] if cuts else 0, second, n, *tests):
+        cuts.append(second)
+    return cuts
 
 
 @jit_no_alloc
@@ -170,45 +152,6 @@ def _largest_arc(room, n, shortest, longest):  # type: ignore[no-untyped-def]
 
 
 @jit_no_alloc
-def _largest_of_all(room, n, width):  # type: ignore[no-untyped-def]
-    """Return the largest Z² of all arcs and its length.
-
-    Pairs of blocks of a large segment that cannot have it are left out.
-    """
-    if n < BLOCKED:
-        return _largest_arc(room, n, width, n // 2)
-    size = int(math.sqrt(n))
-    blocks = -(-n // size)
-    best, length = _largest_arc(room, n, width, 2 * size)
-    for block in range(blocks):
-        low, high = math.inf, -math.inf
-        for i in range(block * size, min(n, (block + 1) * size)):
-            if not math.isnan(room.sums[i]):
-                low, high = min(low, room.sums[i]), max(high, room.sums[i])
-        room.low[block], room.high[block] = low, high
-    for p in range(blocks):
-        for q in range(p + 2, blocks):
-            near, far = (q - p) * size - size + 1, min((q - p + 1) * size - 1, n - width)
-            most = max(room.high[q] - room.low[p], room.high[p] - room.low[q])
-            if near <= far and most * most * n / min(near * (n - near), far * (n - far)) > best:
-                best, length = _largest_between(room.sums, n, width, size, p, q, best, length)
-    return best, length
-
-
-@jit_no_alloc
-def _largest_between(sums, n, width, size, p, q, best, length):  # type: ignore[no-untyped-def]
-    """The largest Z² of arcs between two blocks, if it is more than the best so far."""
-    for i in range(p * size, (p + 1) * size):
-        for j in range(q * size, min(n, (q + 1) * size)):
-            arc = min(j - i, n - j + i)
-            difference = sums[j] - sums[i]
-            z2 = difference * difference * n / (arc * (n - arc))
-            if z2 > best and arc >= width:
-                best, length = z2, arc
-    return best, length
-
-
-@jit_no_alloc
 def _where(sums, n, length, z2):  # type: ignore[no-untyped-def]
     """The first arc of this length that has this Z²."""
     for i in range(n):
@@ -218,89 +161,77 @@ def _where(sums, n, length, z2):  # type: ignore[no-untyped-def]
     return 0
 
 
-@jit_no_alloc
-def _is_change(z2, spread, n, rules, room):  # type: ignore[no-untyped-def]
-    """Whether the largest arc of the values in the room is one of a real change."""
-    longest, allowed = n // 2, rules.alpha
-    if n >= rules.large:
-        longest = rules.short
-        rest = max(spread - z2, 1e-12 * spread) / (n - 2)
+def _is_change(z2: float, spread: float, n: int, options: Circular, room: ArcBuffers) -> bool:
+    """Whether the largest arc of the values in the buffers is one of a real change."""
+    longest, allowed = n // 2, options.alpha
+    if n >= options.large:
+        longest = options.short
+        rest = max(spread - z2, 1e-12 * spread, 1e-300) / (n - 2)
         allowed -= _long_tail(math.sqrt(z2 / rest), n, longest)
         if allowed <= 0.0:
             return False
-        if _bound(room.values, n, rules.min_width, longest) < EQUAL * z2:
+        room.values[:n].sort()
+        if _bound(room.values[:n], options.min_width, longest) < EQUAL * z2:
             return True
+    tests = (allowed, options.permutations, options.early, room)
+    return bool(_is_seldom_reached(z2, n, options.min_width, longest, *tests))
+
+
+def _bound(ordered: Floats, shortest: int, longest: int) -> float:
+    """Return a Z² that no short arc of ascending values exceeds in any order of them."""
+    n, lengths = len(ordered), np.arange(1, longest + 1)
+    low, high = ordered[:longest].cumsum(), ordered[::-1][:longest].cumsum()
+    difference = np.maximum(-low, high)
+    z2 = difference * difference * n / (lengths * (n - lengths))
+    return float(z2[shortest - 1 :].max(initial=0.0))
+
+
+@jit_no_alloc
+def _is_seldom_reached(  # type: ignore[no-untyped-def]
+    z2, n, shortest, longest, allowed, permutations, early, room
+):
+    """Whether the largest Z² of permuted values is seldom as large."""
     larger = 0
-    for done in range(1, rules.permutations + 1):
+    for done in range(1, permutations + 1):
         _shuffle(room.values, n, n, room.state)
         _close(room, n, 0, longest)
-        larger += _largest_arc(room, n, rules.min_width, longest)[0] >= EQUAL * z2
-        if larger > allowed * rules.permutations:
+        larger += _largest_arc(room, n, shortest, longest)[0] >= EQUAL * z2
+        if larger > allowed * permutations:
             return False
-        if _may_stop(larger, done, allowed, rules):
+        if _may_stop(larger, done, allowed, permutations, early):
             return True
     return True
 
 
 @jit_no_alloc
-def _may_stop(larger, done, allowed, rules):  # type: ignore[no-untyped-def]
+def _may_stop(larger, done, allowed, permutations, early):  # type: ignore[no-untyped-def]
     """Whether so few were larger that a p value above `allowed` is out of the question.
 
     Asked at 64, 128, 256 ... permutations; all answers together err with a chance of `early`.
     """
     if done < FIRST_LOOK or done & (done - 1):
         return False
-    looks = 1.0 + math.log2(rules.permutations / FIRST_LOOK)
+    looks = 1.0 + math.log2(permutations / FIRST_LOOK)
     chance = 0.0
     for k in range(larger + 1):
         ways = math.lgamma(done + 1.0) - math.lgamma(k + 1.0) - math.lgamma(done - k + 1.0)
         chance += math.exp(ways + k * math.log(allowed) + (done - k) * math.log1p(-allowed))
-    return chance <= rules.early / looks
+    return chance <= early / looks
 
 
 @jit_no_alloc
-def _bound(values, n, shortest, longest):  # type: ignore[no-untyped-def]
-    """No order of the values has a larger Z² of a short arc; the values are put in order."""
-    _sort(values, n)
-    low = high = best = 0.0
-    for length in range(1, longest + 1):
-        low += values[length - 1]
-        high += values[n - length]
-        if length >= shortest:
-            difference = max(-low, high)
-            best = max(best, difference * difference * n / (length * (n - length)))
-    return best
-
-
-@jit_no_alloc
-def _sort(values, n):  # type: ignore[no-untyped-def]
-    """Put the first n values in order (Shell's sort, with Knuth's gaps)."""
-    gap = 1
-    while gap < n:
-        gap = 3 * gap + 1
-    while gap > 1:
-        gap //= 3
-        for i in range(gap, n):
-            value, j = values[i], i
-            while j >= gap and values[j - gap] > value:
-                values[j] = values[j - gap]
-                j -= gap
-            values[j] = value
-
-
-@jit_no_alloc
-def _differ(x, begin, middle, stop, rules, room):  # type: ignore[no-untyped-def]
+def _differ(x, begin, middle, stop, allowed, permutations, early, room):  # type: ignore[no-untyped-def]
     """Whether two neighbouring pieces have other means, by permutations."""
     n, left = stop - begin, middle - begin
     _center(x[begin:stop], room)
     smaller = min(left, n - left)
     real, larger = _sum_of(room.values, 0, left), 0
-    for done in range(1, rules.permutations + 1):
+    for done in range(1, permutations + 1):
         _shuffle(room.values, n, smaller, room.state)
         larger += abs(_sum_of(room.values, n - smaller, n)) >= EQUAL * abs(real)
-        if larger > rules.alpha * rules.permutations:
+        if larger > allowed * permutations:
             return False
-        if _may_stop(larger, done, rules.alpha, rules):
+        if _may_stop(larger, done, allowed, permutations, early):
             return True
     return True
 

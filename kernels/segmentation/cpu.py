@@ -1,7 +1,6 @@
 """Both segmentations in Numba: a track a thread, without the GIL.
 
-Most windows of the fast one are compared without their p values (`student.compared`); one is
-computed for the largest of each position, and where two windows are too close to tell.
+Most windows of the fast one are compared without their p values (`student.compared`).
 """
 
 import math
@@ -13,7 +12,6 @@ from typing import NamedTuple
 import numpy as np
 
 from multigpu.kernels.compiled.jit import jit_no_alloc
-from multigpu.kernels.compiled.parallel import over_spans
 from multigpu.kernels.numerics.medians import middle_of
 from multigpu.kernels.numerics.student import compared, surprise
 from multigpu.kernels.numerics.sums import WARP, total
@@ -24,7 +22,7 @@ from multigpu.kernels.segmentation.types import (
     Floats,
     Rows,
     Segmentation,
-    Segments,
+    SegmentedTracks,
     check,
     check_lengths,
     cleaned,
@@ -32,11 +30,9 @@ from multigpu.kernels.segmentation.types import (
 )
 
 SHORT, BLOCK = 128, 1024  # a span's values are added as by a warp up to SHORT, else as by a block
-LEAST_SPAN = 4096  # positions of a track, for a thread
-TOGETHER = 40  # windows that are tested together
 
 
-class Rules(NamedTuple):
+class WindowRules(NamedTuple):
     """Numbers by which windows grow; `Segmentation` has the others."""
 
     eps: float
@@ -47,20 +43,18 @@ class Rules(NamedTuple):
     delta: int
 
 
-def segment(x: Floats, offsets: Rows, options: Segmentation, threads: int = 1) -> Segments:
+def segment(x: Floats, offsets: Rows, options: Segmentation, threads: int = 1) -> SegmentedTracks:
     """Return what `reference.segment` does."""
     check(x, offsets)
     check_lengths(offsets, options)
-    each = 1 if len(offsets) > threads else threads  # few tracks are shared by the threads
 
     def edges(values: Floats) -> Rows:
-        pieces = _pieces(statistic(values, options, each), options.alpha)
-        return _merged(values, pieces, options)
+        return _merged(values, _pieces(statistic(values, options), options.alpha), options)
 
-    return _of_tracks(edges, x, offsets, threads // each)
+    return _of_tracks(edges, x, offsets, threads)
 
 
-def cbs(x: Floats, offsets: Rows, options: Circular, threads: int = 1) -> Segments:
+def cbs(x: Floats, offsets: Rows, options: Circular, threads: int = 1) -> SegmentedTracks:
     """Return what `reference.cbs` does, with other random numbers and p values that end early."""
     check(x, offsets)
     return _of_tracks(lambda values: circular.edges(values, options), x, offsets, threads)
@@ -68,7 +62,7 @@ def cbs(x: Floats, offsets: Rows, options: Circular, threads: int = 1) -> Segmen
 
 def _of_tracks(
     edges_of: Callable[[Floats], Rows], x: Floats, offsets: Rows, threads: int
-) -> Segments:
+) -> SegmentedTracks:
     """Return the segments of all tracks.
 
     edges_of  returns where the segments of a track begin, and the end of the last one
@@ -86,9 +80,9 @@ def _of_tracks(
     with ThreadPoolExecutor(threads, "track") as pool:
         found = list(pool.map(work, range(len(borders))))
     if not found:
-        return Segments.none()
+        return SegmentedTracks.none()
     edges, mean, median = zip(*found, strict=True)
-    return Segments(
+    return SegmentedTracks(
         track=np.repeat(np.arange(len(found)), [len(each) for each in mean]),
         start=np.concatenate([each[:-1] for each in edges]),
         end=np.concatenate([each[1:] for each in edges]),
@@ -121,7 +115,7 @@ def _medians(x: Floats, edges: Rows) -> Floats:
     return out
 
 
-def statistic(x: Floats, options: Segmentation, threads: int = 1) -> Floats:
+def statistic(x: Floats, options: Segmentation) -> Floats:
     """Return what `reference.statistic` does with `reference.maxima`, of finite values."""
     out = np.zeros(len(x))
     if len(x) < 2:
@@ -135,24 +129,19 @@ def statistic(x: Floats, options: Segmentation, threads: int = 1) -> Floats:
     found = np.zeros(len(x))
 
     growth = (options.shortest, options.largest, options.delta)
-    rules = Rules(eps, prior, options.weight, *growth)
-
-    def search(begin: int, stop: int) -> None:
-        windows = np.empty(TOGETHER + 1), np.empty(TOGETHER + 1), np.empty(TOGETHER + 1, np.int64)
-        _search(differences, sums, squares, rules, begin, stop, windows, found)
-
-    over_spans(search, len(x), threads, LEAST_SPAN)
+    rules = WindowRules(eps, prior, options.weight, *growth)
+    _search(differences, sums, squares, rules, found)
     _maxima(found, options.reach, out)
     return out
 
 
 def variance(x: Floats) -> float:
-    """Return the variance of two values or more."""
+    """Return the variance of float64[n], two values or more."""
     return float(_variance(x, np.empty(BLOCK)))
 
 
 def quantile(values: Floats, share: float) -> float:
-    """R's quantile of type 7."""
+    """R's quantile of type 7 of float64[n]."""
     place = (len(values) - 1) * share
     low = int(place)
     high = min(low + 1, len(values) - 1)
@@ -183,78 +172,53 @@ def _variance(x, lanes):  # type: ignore[no-untyped-def]
 
 
 @jit_no_alloc
-def _search(  # type: ignore[no-untyped-def]
-    differences, sums, squares, rules, begin, stop, windows, out
-):
-    """Set the statistic at every position from `begin` on whose neighbours differ enough."""
+def _search(differences, sums, squares, rules, out):  # type: ignore[no-untyped-def]
+    """Set the statistic at every position whose neighbours differ enough."""
     n = len(out)
-    for i in range(max(begin, rules.shortest + 1), min(stop, n - rules.shortest - 1)):
+    for i in range(rules.shortest + 1, n - rules.shortest - 1):
         if differences[i] > rules.eps:
             largest = min(rules.largest, i - 1, n - 2 - i)
-            out[i] = _greatest_surprise(sums, squares, i + 1, largest, rules, windows)
+            out[i] = _greatest_surprise(sums, squares, i + 1, largest + 1, rules)
 
 
 @jit_no_alloc
-def _greatest_surprise(sums, squares, middle, largest, rules, windows):  # type: ignore[no-untyped-def]
-    """Return that of growing windows, up to where more than `delta` in a row gained nothing.
-
-    windows  arrays for t², degrees of freedom and signs of some windows, after one before them
-    """
-    t2, df, signs = windows
-    size, flat = rules.shortest + 1, 0
-    _test(sums, squares, middle, size, 1, rules, t2, df)
-    best_t2, best_df = t2[0], df[0]
-    while size <= largest:
-        count = min(TOGETHER, largest + 1 - size)
-        _test(sums, squares, middle, size + 1, count, rules, t2[1:], df[1:])
-        _compare(t2, df, count, signs)
-        for k in range(1, count + 1):
-            if _exceeds(signs[k], t2[k], df[k], t2[k - 1], df[k - 1]):
-                flat = 0
-                sign = compared(t2[k], df[k], best_t2, best_df)
-                if _exceeds(sign, t2[k], df[k], best_t2, best_df):
-                    best_t2, best_df = t2[k], df[k]
-            else:
-                flat += 1
-                if flat > rules.delta:
-                    return surprise(best_t2, best_df)
-        t2[0], df[0] = t2[count], df[count]
-        size += count
+def _greatest_surprise(sums, squares, middle, largest, rules):  # type: ignore[no-untyped-def]
+    """Return that of growing windows, up to where more than `delta` in a row gained nothing."""
+    t2, df = best_t2, best_df = _test(sums, squares, middle, rules.shortest + 1, rules)
+    flat = 0
+    for size in range(rules.shortest + 2, largest + 1):
+        last_t2, last_df = t2, df
+        t2, df = _test(sums, squares, middle, size, rules)
+        if _exceeds(t2, df, last_t2, last_df):
+            flat = 0
+            if _exceeds(t2, df, best_t2, best_df):
+                best_t2, best_df = t2, df
+        else:
+            flat += 1
+            if flat > rules.delta:
+                break
     return surprise(best_t2, best_df)
 
 
 @jit_no_alloc
-def _test(sums, squares, middle, size, count, rules, t2, df):  # type: ignore[no-untyped-def]
-    """Set t² and degrees of freedom between the n values before `middle` and the n after it.
-
-    n is size, size + 1 ...; a loop of which the compiler makes vector instructions.
-    """
-    middle_sum, middle_square = sums[middle], squares[middle]
-    for k in range(count):
-        n = size + k
-        freedom = n + (rules.weight - 2.0)
-        scale = 1.0 / (freedom * (freedom + 1.0))
-        left_sum = middle_sum - sums[middle - n]
-        right_sum = sums[middle + n] - middle_sum
-        left_mean, right_mean = left_sum / n, right_sum / n
-        left = middle_square - squares[middle - n] - left_sum * left_mean
-        right = squares[middle + n] - middle_square - right_sum * right_mean
-        a, b = (rules.prior + left) * scale, (rules.prior + right) * scale
-        both, gap = a + b, left_mean - right_mean
-        t2[k] = gap * gap / (both + LEAST_VARIANCE)
-        df[k] = freedom * (both * both) / (a * a + b * b)
+def _test(sums, squares, middle, n, rules):  # type: ignore[no-untyped-def]
+    """Return t² and degrees of freedom between the n values before `middle` and the n after it."""
+    freedom = n + (rules.weight - 2.0)
+    scale = 1.0 / (freedom * (freedom + 1.0))
+    left_sum = sums[middle] - sums[middle - n]
+    right_sum = sums[middle + n] - sums[middle]
+    left_mean, right_mean = left_sum / n, right_sum / n
+    left = squares[middle] - squares[middle - n] - left_sum * left_mean
+    right = squares[middle + n] - squares[middle] - right_sum * right_mean
+    a, b = (rules.prior + left) * scale, (rules.prior + right) * scale
+    both, gap = a + b, left_mean - right_mean
+    return gap * gap / (both + LEAST_VARIANCE), freedom * (both * both) / (a * a + b * b)
 
 
 @jit_no_alloc
-def _compare(t2, df, count, signs):  # type: ignore[no-untyped-def]
-    """Set signs[1:] to whether a window certainly tells more than the one before it."""
-    for k in range(1, count + 1):
-        signs[k] = compared(t2[k], df[k], t2[k - 1], df[k - 1])
-
-
-@jit_no_alloc
-def _exceeds(sign, t2, df, other_t2, other_df):  # type: ignore[no-untyped-def]
-    """Return whether a window tells more than another, whose comparison gave `sign`."""
+def _exceeds(t2, df, other_t2, other_df):  # type: ignore[no-untyped-def]
+    """Return whether a window tells more than another."""
+    sign = compared(t2, df, other_t2, other_df)
     return sign > 0 or (sign == 0 and surprise(t2, df) > surprise(other_t2, other_df))
 
 

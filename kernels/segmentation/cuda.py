@@ -20,7 +20,7 @@ from multigpu.kernels.segmentation.types import (
     Circular,
     Rows,
     Segmentation,
-    Segments,
+    SegmentedTracks,
     TrackError,
     check,
     check_lengths,
@@ -57,7 +57,7 @@ def _launch(module: str, name: str, threads: int, block: int, *arguments: Any) -
     launch(_module(module), name, threads, block, *arguments)
 
 
-def segment(x: Any, offsets: Rows, options: Segmentation) -> Segments:
+def segment(x: Any, offsets: Rows, options: Segmentation) -> SegmentedTracks:
     """Return what `reference.segment` does; x may be an array of CuPy, too, and is not changed.
 
     Up to 48 bytes a value are held on the device, those of x included.
@@ -65,12 +65,12 @@ def segment(x: Any, offsets: Rows, options: Segmentation) -> Segments:
     check(x, offsets)
     check_lengths(offsets, options)
     if not len(x):
-        return Segments.none()
+        return SegmentedTracks.none()
     tracks = _Tracks(x if isinstance(x, cupy.ndarray) else cupy.asarray(x), offsets)
     return tracks.merged(tracks.edges(tracks.statistic(options), options), options)
 
 
-def cbs(x: Any, offsets: Rows, options: Circular, threads: int = 1) -> Segments:
+def cbs(x: Any, offsets: Rows, options: Circular, threads: int = 1) -> SegmentedTracks:
     """Return what `cpu.cbs` does, on the host: each of its tests waits for the one before."""
     return cpu.cbs(x.get() if isinstance(x, cupy.ndarray) else x, offsets, options, threads)
 
@@ -146,7 +146,7 @@ class _Tracks:
             self._each(SPANS, "mark_largest", values, self.offsets, wanted, marks, block=WARP)
         return cupy.flatnonzero(marks)
 
-    def merged(self, edges: Any, options: Segmentation) -> Segments:
+    def merged(self, edges: Any, options: Segmentation) -> SegmentedTracks:
         """Pieces to segments."""
         upper, lower = options.limits or (0.0, 0.0)
         limits = struct(_THRESHOLDS, upper=upper, lower=lower, given=options.limits is not None)
@@ -161,7 +161,7 @@ class _Tracks:
         runs = struct(_RUNS, edges=edges, first=first, medians=medians, n=len(first))
         counts, start, end = self._merged(runs, *common, np.int32(options.shortest))
         mean, median = self._described(start, end)
-        return Segments(
+        return SegmentedTracks(
             np.repeat(np.arange(self.n), counts), start.get(), end.get(), mean.get(), median.get(),
             self.notes,
         )  # fmt: skip

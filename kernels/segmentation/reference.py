@@ -13,7 +13,7 @@ from multigpu.kernels.segmentation.types import (
     Floats,
     Rows,
     Segmentation,
-    Segments,
+    SegmentedTracks,
     check,
     check_lengths,
     cleaned,
@@ -23,7 +23,7 @@ from multigpu.kernels.segmentation.types import (
 Span = tuple[int, int]  # half open
 
 
-def segment(x: Floats, offsets: Rows, options: Segmentation) -> Segments:
+def segment(x: Floats, offsets: Rows, options: Segmentation) -> SegmentedTracks:
     """Segments of every track.
 
     x        float64[n], track after track
@@ -37,7 +37,9 @@ def segment(x: Floats, offsets: Rows, options: Segmentation) -> Segments:
     return described(x, offsets, lambda values: spans(values, options))
 
 
-def described(x: Floats, offsets: Rows, spans_of: Callable[[Floats], Iterable[Span]]) -> Segments:
+def described(
+    x: Floats, offsets: Rows, spans_of: Callable[[Floats], Iterable[Span]]
+) -> SegmentedTracks:
     """Return what a method finds in every track."""
     rows: list[tuple[float, ...]] = []
     for track, (first, stop) in enumerate(pairwise(offsets.tolist())):
@@ -48,7 +50,7 @@ def described(x: Floats, offsets: Rows, spans_of: Callable[[Floats], Iterable[Sp
     table = np.array(rows, np.float64).reshape(-1, 5)
     tracks, starts, ends = table[:, :3].astype(np.int64).T
     replaced = notes(bool(np.isinf(x).any()), bool(np.isnan(x).any()))
-    return Segments(tracks, starts, ends, table[:, 3], table[:, 4], replaced)
+    return SegmentedTracks(tracks, starts, ends, table[:, 3], table[:, 4], replaced)
 
 
 def spans(x: Floats, options: Segmentation) -> list[Span]:
@@ -60,7 +62,7 @@ def spans(x: Floats, options: Segmentation) -> list[Span]:
 
 
 def quantile(values: Floats, share: float) -> float:
-    """R's quantile of type 7."""
+    """R's quantile of type 7 of float64[n]."""
     ordered = np.sort(values)
     place = (len(values) - 1) * share
     low = int(place)
@@ -71,7 +73,7 @@ def quantile(values: Floats, share: float) -> float:
 
 
 def log_tail(t: Floats, df: Floats) -> Floats:
-    """The logarithm of the upper tail of Student's t, for t >= 0."""
+    """float64[n]: the logarithm of the upper tail of Student's t, for t >= 0."""
     x = df / (df + t * t)
     tail = special.betainc(df / 2, 0.5, x) / 2
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -85,7 +87,7 @@ def log_tail(t: Floats, df: Floats) -> Floats:
 
 
 def statistic(x: Floats, options: Segmentation) -> Floats:
-    """Return how clearly a segment ends at every position: minus the logarithm of a p value.
+    """Return float64[n], how clearly a segment ends: minus the logarithm of a p value.
 
     The test is Welch's t with variances that lean on that of the whole track (Baldi and Long 2001:
     a window of n values counts as n + weight - 1).
@@ -131,7 +133,7 @@ def best(values: Floats, delta: int) -> float:
 
 
 def maxima(values: Floats, reach: int) -> Floats:
-    """Return the values that no neighbour exceeds, else 0; near the ends all are kept."""
+    """float64[n]: values that no neighbour exceeds, else 0; near the ends all are kept."""
     out = values.copy()
     for i in range(reach, len(values) - reach):
         if values[i - reach : i + reach + 1].max() > values[i]:
@@ -140,7 +142,7 @@ def maxima(values: Floats, reach: int) -> Floats:
 
 
 def breaks(values: Floats, alpha: float) -> NDArray[np.intp]:
-    """The positions that end a piece."""
+    """intp[breaks]: the positions that end a piece."""
     if alpha < 1:
         return np.flatnonzero(values > quantile(values, 1 - alpha))
     return np.sort(np.argsort(-values, kind="stable")[: int(alpha)])
@@ -166,7 +168,7 @@ def merged(x: Floats, found: NDArray[np.intp], options: Segmentation) -> list[Sp
 
 
 def runs(wanted: NDArray[np.bool_]) -> Iterator[Span]:
-    """Spans of consecutive true values."""
+    """Spans of consecutive true values of bool[n]."""
     steps = np.diff(np.r_[0, wanted.astype(np.int8), 0])
     starts, ends = np.flatnonzero(steps > 0), np.flatnonzero(steps < 0)
     return zip(starts.tolist(), ends.tolist(), strict=True)
@@ -175,7 +177,7 @@ def runs(wanted: NDArray[np.bool_]) -> Iterator[Span]:
 # ---- circular binary segmentation -------------------------------------------------------------
 
 
-def cbs(x: Floats, offsets: Rows, options: Circular) -> Segments:
+def cbs(x: Floats, offsets: Rows, options: Circular) -> SegmentedTracks:
     """Segments of every track by circular binary segmentation, every p value by permutations.
 
     x and offsets as of `segment`. Raises TrackError for a track that has infinite values but no

@@ -141,8 +141,8 @@ class Circular:
 
 
 @dataclass(frozen=True, eq=False)
-class Segments:
-    """Segments, ordered by track and start.
+class SegmentedTracks:
+    """Segments of all tracks, ordered by track and start.
 
     track         int64[n]    which one
     start, end    int64[n]    positions in x, half open
@@ -161,7 +161,7 @@ class Segments:
         return len(self.track)
 
     @classmethod
-    def none(cls) -> "Segments":
+    def none(cls) -> "SegmentedTracks":
         rows, floats = np.empty(0, np.int64), np.empty(0)
         return cls(rows, rows, rows, floats, floats)
 
@@ -194,7 +194,7 @@ def notes(has_infinite: bool, has_nan: bool) -> tuple[str, ...]:
 
 
 def cleaned(x: Floats, track: int) -> Floats:
-    """Return x with 0 for NaN, and the largest or smallest finite value for infinite ones.
+    """Return float64[n]: 0 for NaN, the largest or smallest finite value for infinite ones.
 
     Raises TrackError where there are infinite values and no finite one.
     """

@@ -14,18 +14,17 @@ from multigpu.cluster.deploy import start
 from multigpu.cluster.deploy.deployment import Deployment
 from multigpu.cluster.deploy.start import PendingWorkers
 from multigpu.cluster.devices import memory
-from multigpu.cluster.engine.output import (
+from multigpu.cluster.files import (
     STDOUT,
     atomic_output,
     check_output,
     failures_named,
     is_replaced,
 )
-from multigpu.cluster.workers.worker import start_device
 from multigpu.errors import UsageError, option, options_spelled, printable, spelled
 from multigpu.run.compiling import compilation_reported
 from multigpu.run.declarations import Declared, Options, declare, declared, flag
-from multigpu.run.options import Lanes, RunOptions
+from multigpu.run.options import GpuLanes, RunOptions
 from multigpu.run.trace import log_events, record_timeline
 from multigpu.run.values import Anything, Choice, File, Kind, Number, Switch, TextPath, Whole
 
@@ -230,9 +229,7 @@ def _parameter(each: Declared) -> click.Parameter:
 def start_workers(
     run: RunOptions,
     reporting: Reporting,
-    lanes: Lanes,
-    *,
-    prepare: Callable[[str | None], object] = start_device,
+    lanes: GpuLanes,
 ) -> Iterator[PendingWorkers]:
     """Start the workers of a run, while the caller reads its input; see `cluster.deploy.start`."""
     from multigpu.run.job import deployment
@@ -246,7 +243,7 @@ def start_workers(
         where = deployment(run, run.devices(), lanes)
         for problem in _without_effect(run, where):
             logger.warning("multigpu: %s", spelled(problem))
-        yield stack.enter_context(start.start_workers(where, prepare))
+        yield stack.enter_context(start.start_workers(where))
 
 
 def _without_effect(run: RunOptions, where: Deployment) -> Iterator[str]:

@@ -39,7 +39,7 @@ from multigpu.formats.storage.fingerprints import digest, fingerprint, fingerpri
 from multigpu.formats.storage.stored_streams import is_remote
 from multigpu.run import fitness
 from multigpu.run.fitness import Expected, Fitness
-from multigpu.run.options import NO_LANES, Lanes, RunOptions
+from multigpu.run.options import NO_LANES, GpuLanes, RunOptions
 
 logger = logging.getLogger(__name__)
 
@@ -120,7 +120,7 @@ class Job:
     def __init__(
         self,
         run: RunOptions,
-        lanes: Lanes = NO_LANES,
+        lanes: GpuLanes = NO_LANES,
         client: Any = None,
         devices: tuple[Device, ...] | None = None,
         coming: PendingWorkers | None = None,
@@ -259,7 +259,7 @@ class Job:
         return self._journal.plan
 
     def skip_finished(self, spans: Iterator[S]) -> Iterator[S]:
-        """Return the spans that no earlier run has finished."""
+        """Return spans that no earlier run has finished. Raises Failure for too few of them."""
         for _ in range(self._journal.held if self._journal else 0):
             if next(spans, None) is None:
                 raise Failure(
@@ -291,12 +291,8 @@ class Job:
         spans: Iterator[S | Series[S, P]],
         plan: dict[str, Any],
     ) -> Iterator[Outcome[P]]:
-        journal = self._journal
-        before: Iterator[Outcome[P]] = iter(())
-        if journal is not None:
-            before = journal_outcomes(journal, workload, self.emit)
-            if not self.in_process:  # worker processes may start meanwhile
-                yield from before
+        if self._journal is not None:  # worker processes may start meanwhile
+            yield from journal_outcomes(self._journal, workload, self.emit)
         workers = crew.workers()
         present = sorted(workers.present())  # may change the number of threads
         plan = {"chunks": self.chunks, "threads": workers.threads, **plan, "workers": present}
@@ -305,12 +301,11 @@ class Job:
             workers,
             workload,
             spans,
-            journal=journal,
+            journal=self._journal,
             chunks=self.chunks,
             cpu_fallback=self.run.cpu_fallback,
             chunk_timeout=self.run.chunk_timeout,
             tell=self.emit,
-            before=before,
         )
 
     def emit(self, event: Event) -> None:
@@ -368,7 +363,7 @@ class Job:
                 logger.warning(spelled(KEPT))
 
 
-def deployment(run: RunOptions, devices: tuple[Device, ...], lanes: Lanes) -> Deployment:
+def deployment(run: RunOptions, devices: tuple[Device, ...], lanes: GpuLanes) -> Deployment:
     """Return the workers of a job with these options; see `threads_or_processes`."""
     processes = 0
     if not run.remote:

@@ -22,7 +22,7 @@ MOST = 4096  # threads, or processes, of one machine
 
 
 @dataclass(frozen=True)
-class Lanes:
+class GpuLanes:
     """Number of chunks in progress on each GPU: some load, some compute, some finish.
 
     most      the most on one GPU
@@ -45,7 +45,7 @@ class Lanes:
         return min(self.most, max(self.least, self.together // gpus))
 
 
-NO_LANES = Lanes(0)  # for jobs that run on CPUs only
+NO_LANES = GpuLanes(0)  # for jobs that run on CPUs only
 
 
 @dataclass(frozen=True, kw_only=True)

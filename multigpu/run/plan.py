@@ -16,7 +16,7 @@ from multigpu.run.options import DEFAULT_CHUNK_BYTES, RunOptions
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class ChunkPlan:
     """Sizes of the chunks of a run.
 
     chunk_bytes     most bytes of input in a chunk

@@ -57,7 +57,7 @@ def _printed(line: Callable[[], str]) -> Iterator[None]:
 
 
 @dataclass
-class _Lane:
+class _DeviceProgress:
     """Work of one device.
 
     begin  when its first step began, by the clock of this process: clocks of machines differ
@@ -81,7 +81,7 @@ class Progress:
     def __init__(self, job: "Job", name: str, results: Callable[[], str], *, drawn: bool) -> None:
         self._job, self._name, self._results = job, name, results
         self._begin = time.monotonic()
-        self._lanes: dict[str, _Lane] = {}
+        self._lanes: dict[str, _DeviceProgress] = {}
         self._shown: AbstractContextManager[object] = (
             Live(
                 console=Console(stderr=True),
@@ -106,7 +106,7 @@ class Progress:
         steps = event.details["steps"]
         name = f"{event.details['worker']} {event.details['device']}"
         spent = max(end for _, _, end, _ in steps) - min(begin for _, begin, _, _ in steps)
-        lane = self._lanes.setdefault(name, _Lane(time.monotonic() - spent))
+        lane = self._lanes.setdefault(name, _DeviceProgress(time.monotonic() - spent))
         lane.busy += sum(end - begin for step, begin, end, _ in steps if step == "compute")
         lane.chunks += 1
         lane.chunk = event.details["chunk"]

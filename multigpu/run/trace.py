@@ -6,8 +6,8 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from multigpu.cluster.engine.events import Event, Listener
-from multigpu.cluster.engine.output import atomic_output, open_unbuffered
 from multigpu.cluster.errors import Failure
+from multigpu.cluster.files import atomic_output, open_unbuffered
 
 MICRO = 1e6  # microseconds, which the timeline counts in
 

@@ -10,8 +10,7 @@ from pathlib import Path
 import click
 
 from multigpu.cli import cli
-from multigpu.cluster.engine.output import failures_named
-from multigpu.cluster.engine.scratch import scratch_folder
+from multigpu.cluster.files import failures_named, scratch_folder
 from multigpu.errors import UsageError
 from multigpu.run.command import file_option
 from multigpu.run.compiling import compilation_reported

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from multigpu.cluster.engine.output import atomic_output, check_output, is_replaced
+from multigpu.cluster.files import atomic_output, check_output, is_replaced
 from multigpu.formats.storage.compressed import compressed_output
 from multigpu.formats.tables.counts_files import write_counts
 from multigpu.run.command import Decorator, Typed, file_option, keep_inputs

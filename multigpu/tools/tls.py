@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from multigpu.cluster.engine.output import failures_named
+from multigpu.cluster.files import failures_named
 from multigpu.errors import UsageError
 from multigpu.run.command import FILE
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from multigpu.cluster.engine import output as engine
-from multigpu.cluster.engine.output import LOCK
+from multigpu.cluster import files as engine
 from multigpu.cluster.errors import UsageError
+from multigpu.cluster.files import LOCK
 from multigpu.workloads.cnv.output import folder as output
 
 

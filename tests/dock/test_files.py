@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from multigpu.cluster.engine.output import LOCK
 from multigpu.cluster.errors import DiskFull, Failure, UsageError
+from multigpu.cluster.files import LOCK
 from multigpu.formats.tables.texts import Texts
 from multigpu.workloads.dock.output.files import check_poses, pose_output, tables_beside
 

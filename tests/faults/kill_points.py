@@ -92,15 +92,15 @@ class Watch:
         self._point, self._lock = point, threading.Lock()
 
     def begin(self) -> None:
-        from multigpu.cluster.engine import output
+        from multigpu.cluster import files
         from multigpu.workloads.cnv.output import plots
         from multigpu.workloads.cnv.results import matrices
 
         for name in CALLS:
             setattr(os, name, self._watched(name, getattr(os, name)))
         plots.draw = _drawn
-        sync = self._watched("syncfs", output.sync_file_system)
-        output.sync_file_system = matrices.sync_file_system = sync
+        sync = self._watched("syncfs", files.sync_file_system)
+        files.sync_file_system = matrices.sync_file_system = sync
 
     def _watched(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
         def watched(*arguments: Any, **more: Any) -> Any:

@@ -14,7 +14,7 @@ from support.golden import cases
 from multigpu.cli import cli
 from multigpu.formats.molecules.pockets import read_pocket
 from multigpu.formats.molecules.registry import parse
-from multigpu.kernels.rotation import Field, Ligands, Search, reference
+from multigpu.kernels.rotation import Field, Ligands, PoseSearch, reference
 from multigpu.kernels.rotation.rotations import EulerRotations
 from multigpu.workloads.dock import plan as dock_plan
 
@@ -117,8 +117,8 @@ def test_dock__gives_the_score_of_the_plain_search(case: Callable[[str], Case]) 
     _, _, score = given.dock("--precision", "45")
     pocket = read_pocket(given.command[3], tuple(given.facts["origin"]), given.facts["spacing"])
     field = Field(pocket.values, pocket.origin, pocket.spacing)
-    search = Search(EulerRotations(45.0))
-    found = reference.Searcher(field, search).best(Ligands.plain([given.atoms]))
+    search = PoseSearch(EulerRotations(45.0))
+    found = reference.PoseSearcher(field, search).best(Ligands.plain([given.atoms]))
     assert score == found.score[0]
 
 

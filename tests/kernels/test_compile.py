@@ -3,96 +3,96 @@
 import re
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.nvrtc import ARCHITECTURES, CompileError, compile_cubin
 
 from multigpu.kernels.device.sources import source
+from multigpu.kernels.rotation.bounds import KAPPAS, LEAST, SHORTFALLS, SLACK
+from multigpu.kernels.rotation.types import PENALTY
 from multigpu.kernels.scan.seeds import STRIDES
 
-FOLDER = Path(__file__).resolve().parents[2] / "kernels" / "scan"
-VARIANTS = [
-    {"STRIDE": STRIDES[2], "FIRST": first, "STRICT": strict}
-    for first, strict in product((0, 1), (0, 1))
-]
-DEFINES: dict[str, dict[str, object]] = {"pack.cu": {}, "search.cu": {**VARIANTS[2]}}
-LAUNCH = re.compile(r'launch(?:_blocks)?\(\s*[\w.()]+, "(\w+)"')
-LAUNCH_APPROXIMATE = re.compile(r'"((?:count|select|find|place|fill)_\w+|collect)"')
-KERNEL = re.compile(rb"\.text\.(\w+)\0")
+FOLDER = Path(__file__).resolve().parents[2] / "kernels"
+KERNEL = re.compile(rb"\.text\.(\w+)\0")  # sections of a cubin
+
+Defines = dict[str, Any]
 
 
-def kernels_of(cubin: bytes) -> set[str]:
-    """Return kernels by the names of the sections that hold their code."""
-    return {name.decode() for name in KERNEL.findall(cubin)}
+def every(**choices: tuple[Any, ...]) -> list[Defines]:
+    """Return all combinations of values of macros."""
+    return [dict(zip(choices, values, strict=True)) for values in product(*choices.values())]
+
+
+def model(samples: int, team: int, held: int, unit: int = 1, count: str = "int") -> Defines:
+    sizes = {"SAMPLES": samples, "CLASSES": 9, "TEAM": team, "HELD": held}
+    return {**sizes, "UNIT": unit, "COUNT": count}
+
+
+POSES: Defines = {"THREADS": 256, "SHARE": 2048, "TILE_A": 2, "TILE_B": 4, "TILE_C": 4}
+POSES |= {"LEAST": LEAST, "POWERS": len(SHORTFALLS), "KAPPAS": len(KAPPAS), "SLACK": SLACK}
+OUTSIDE = ((0, 0.0), (1, 0.0), (1, PENALTY))
+HITS = every(STRICT=(0, 1), FIRST=(0,), BEST=(0,))
+VARIANTS: dict[str, list[Defines]] = {
+    "cnmops/model.cu": [
+        model(15, 4, 1), model(2, 1, 1, 0, "double"), model(256, 32, 1), model(2500, 32, 0),
+    ],
+    "normalization/measure.cu": every(COUNT=("int", "double")),
+    "rotation/search.cu": [
+        {**POSES, **euler_and_linear, "ENDS": ends, "PENALTY": penalty, "TERMS": 1 + k % 3}
+        for k, (euler_and_linear, (ends, penalty)) in enumerate(
+            product(every(EULER=(0, 1), LINEAR=(0, 1)), OUTSIDE)
+        )
+    ],
+    "scan/pack.cu": [{}],
+    "scan/search.cu": [
+        *every(STRIDE=(STRIDES[2],), FIRST=(0, 1), STRICT=(0, 1)),
+        *every(STRIDE=tuple(STRIDES), FIRST=(1,), STRICT=(0,)),
+    ],
+    "scan/approximate/collect.cu": [{**each, "FIRST": 1, "BEST": 1} for each in HITS],
+    "scan/approximate/edits.cu": HITS,
+    "scan/approximate/mismatches.cu": [
+        {**each, "PLACES": 32, "ROWS": 192, "COUNTERS": 6, "LOOK": 4} for each in HITS
+    ],
+    "scan/approximate/seed_tables.cu": HITS,
+    "scan/approximate/seeds.cu": [{**each, "EDITS": edits} for each in HITS for edits in (0, 1)],
+    "segmentation/spans.cu": [{}],
+    "segmentation/statistic.cu": [{}],
+}  # fmt: skip
+
+
+def kernels_of(name: str, arch: str, defines: Defines) -> set[str]:
+    """Return the kernels that a source is compiled to."""
+    folder, _, file = name.partition("/")
+    cubin = compile_cubin(source(folder, file), arch, defines)
+    return {kernel.decode() for kernel in KERNEL.findall(cubin)}
 
 
 def test_sources__are_all_compiled_here() -> None:
-    assert sorted(path.name for path in FOLDER.glob("*.cu")) == sorted(DEFINES)
+    assert {str(path.relative_to(FOLDER)) for path in FOLDER.rglob("*.cu")} == set(VARIANTS)
 
 
-@pytest.mark.parametrize("name", DEFINES)
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("name", VARIANTS)
+def test_kernels__compile_for_every_architecture_and_are_launched(name: str, arch: str) -> None:
+    host = (FOLDER / name).with_name("cuda.py").read_text()
+    for defines in VARIANTS[name]:
+        found = kernels_of(name, arch, defines)
+        assert found
+        assert [kernel for kernel in found if f'"{kernel}"' not in host] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "missing"), [("scan/search.cu", "STRIDE"), ("rotation/search.cu", "TERMS")]
+)
+def test_source__does_not_compile_without_its_constants(name: str, missing: str) -> None:
+    defines = {key: value for key, value in VARIANTS[name][0].items() if key != missing}
+    with pytest.raises(CompileError, match=f'identifier "{missing}" is undefined'):
+        kernels_of(name, "sm_90", defines)
+
+
+@pytest.mark.parametrize("name", ["pack.cu", "search.cu"])
 def test_source__has_its_includes_in_place_each_once(name: str) -> None:
     text = source("scan", name)
     assert '#include "' not in text
-    assert text.count((FOLDER / "planes.cuh").read_text()) == 1
-
-
-@pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_kernels__that_are_launched_compile_for_every_architecture(arch: str) -> None:
-    launched = set(LAUNCH.findall((FOLDER / "cuda.py").read_text()))
-    compiled = [
-        kernels_of(compile_cubin(source("scan", name), arch, DEFINES[name])) for name in DEFINES
-    ]
-    assert launched == set.union(*compiled)
-    assert {"pack", "probe"} <= launched
-
-
-@pytest.mark.parametrize("stride", STRIDES)
-def test_search__compiles_for_every_stride(stride: int) -> None:
-    cubin = compile_cubin(
-        source("scan", "search.cu"), "sm_90", {**DEFINES["search.cu"], "STRIDE": stride}
-    )
-    assert "probe" in kernels_of(cubin)
-
-
-@pytest.mark.parametrize("variant", VARIANTS, ids=str)
-def test_search__compiles_for_first_and_all_hits_strict_or_not(variant: dict[str, object]) -> None:
-    assert "probe" in kernels_of(compile_cubin(source("scan", "search.cu"), "sm_90", variant))
-
-
-def test_search__does_not_compile_without_its_constants() -> None:
-    with pytest.raises(CompileError, match=r'identifier "STRIDE" is undefined'):
-        compile_cubin(source("scan", "search.cu"), "sm_90", {"FIRST": 1, "STRICT": 0})
-
-
-APPROXIMATE = {
-    "mismatches.cu": {"PLACES": 32, "ROWS": 192, "COUNTERS": 6, "LOOK": 4},
-    "edits.cu": {},
-    "collect.cu": {"FIRST": 1, "BEST": 1},
-    "seed_tables.cu": {},
-    "seeds.cu": {"EDITS": 0},
-}
-
-
-def test_approximate_sources__are_all_compiled_here() -> None:
-    folder = FOLDER / "approximate"
-    assert sorted(path.name for path in folder.glob("*.cu")) == sorted(APPROXIMATE)
-
-
-@pytest.mark.parametrize("strict", [0, 1])
-@pytest.mark.parametrize("arch", ARCHITECTURES)
-@pytest.mark.parametrize("name", APPROXIMATE)
-def test_approximate_kernels__compile_for_every_architecture(
-    name: str, arch: str, strict: int
-) -> None:
-    defines = {"FIRST": 0, "BEST": 0, "STRICT": strict, **APPROXIMATE[name]}
-    cubin = compile_cubin(source("scan", f"approximate/{name}"), arch, defines)
-    launched = LAUNCH_APPROXIMATE.findall((FOLDER / "approximate/cuda.py").read_text())
-    assert kernels_of(cubin) <= set(launched)
-    assert kernels_of(cubin)
-
-
-@pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_seeds__compile_for_edits(arch: str) -> None:
-    defines = {"FIRST": 0, "BEST": 0, "STRICT": 0, "EDITS": 1}
-    assert kernels_of(compile_cubin(source("scan", "approximate/seeds.cu"), arch, defines))
+    assert text.count((FOLDER / "scan" / "planes.cuh").read_text()) == 1

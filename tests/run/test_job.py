@@ -23,7 +23,7 @@ from multigpu.formats.sequences import fastq
 from multigpu.formats.storage import sources
 from multigpu.run import options as run_options
 from multigpu.run.job import KEPT, Job, deployment
-from multigpu.run.options import MOST, Lanes, RunOptions
+from multigpu.run.options import MOST, GpuLanes, RunOptions
 from multigpu.workloads.cnv.options import COPY_NUMBER_LANES
 from multigpu.workloads.dock.options import DockOptions, docking_lanes
 from multigpu.workloads.scan.options import SCAN_LANES, SCAN_RATE, scan_lanes
@@ -81,10 +81,7 @@ def test_resume__that_fails_before_the_first_part_was_read_keeps_the_journal(
 
 @pytest.mark.process
 @pytest.mark.parametrize("processes", [0, 2])
-def test_resume__threads_at_hand_compute_while_the_journal_is_read(
-    scan: Scan, processes: int
-) -> None:
-    """Worker processes may take as long to come as it takes."""
+def test_resume__gives_what_the_journal_has_before_it_computes(scan: Scan, processes: int) -> None:
     begin(scan, 9, workers=processes, threads=2).close()
     told: list[str] = []
     again = scan(workers=processes, threads=2)
@@ -92,8 +89,7 @@ def test_resume__threads_at_hand_compute_while_the_journal_is_read(
     assert again.to_table().num_rows == 200
     assert told.count("resumed") >= 9
     first, last_resumed = told.index("started"), len(told) - told[::-1].index("resumed") - 1
-    assert (first < told.index("resumed")) == (not processes)
-    assert (first > last_resumed) == bool(processes)
+    assert first > last_resumed
 
 
 def test_run__that_fails_before_it_began_leaves_no_journal(scan: Scan, tmp_path: Path) -> None:
@@ -301,7 +297,7 @@ def test_cupy__that_cannot_be_imported_leaves_the_cpu(
     gpus: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(memory, "cupy_problem", lambda: "CuPy cannot be imported (libcudart)")
-    job = Job(RunOptions(gpus=gpus), Lanes(2), devices=(gpu(0, 70 << 30),))
+    job = Job(RunOptions(gpus=gpus), GpuLanes(2), devices=(gpu(0, 70 << 30),))
     with ExitStack() as stack:
         if gpus == "all":
             with pytest.raises(UsageError, match=r"^GPUs cannot be used: CuPy cannot be imported"):

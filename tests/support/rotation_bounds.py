@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from multigpu.kernels.rotation import Field, Ligands, Search
+from multigpu.kernels.rotation import Field, Ligands, PoseSearch
 from multigpu.kernels.rotation.bounds import (
     KAPPAS,
     LEAST,
@@ -36,7 +36,7 @@ class Bounds:
         return threshold_above(self.errors, self.top, lowest)
 
 
-def bounds_of(field: Field, ligand: Ligands, search: Search) -> Bounds:
+def bounds_of(field: Field, ligand: Ligands, search: PoseSearch) -> Bounds:
     """Return the bounds of one ligand."""
     found = FieldBounds(field)
     channels, weights = ligand.channels.ravel(), ligand.weights.ravel()

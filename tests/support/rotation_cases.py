@@ -13,11 +13,13 @@ from multigpu.kernels.rotation import (
     Field,
     Ligands,
     ListedRotations,
-    Search,
+    Poses,
+    PoseSearch,
     Shifts,
     energy_channels,
     energy_terms,
     near_uniform,
+    reference,
 )
 
 Array = NDArray[Any]
@@ -33,7 +35,7 @@ ORIGIN, SPACING = np.array([-3.0, 5.0, 1.5]), np.array([0.5, 0.75, 0.4])
 class Case:
     field: Field
     ligands: Ligands
-    search: Search
+    search: PoseSearch
     expected: dict[str, Array]  # atoms, score
     given: dict[str, Array]
     facts: dict[str, Any]
@@ -51,7 +53,7 @@ def golden_case(folder: Path, precision: float | None = None, **search: Any) -> 
         np.ascontiguousarray(values), origin, spacing, facts["interpolation"], facts["outside"]
     )
     rotations = EulerRotations(facts["precision_deg"] if precision is None else precision)
-    return Case(field, ligands, Search(rotations, **search), expected, given, facts)
+    return Case(field, ligands, PoseSearch(rotations, **search), expected, given, facts)
 
 
 def _energies(folder: Path, given: dict[str, Array]) -> tuple[Array, Ligands]:
@@ -118,21 +120,21 @@ def hair_splitting_case(rng: np.random.Generator, interpolation: Any, outside: A
     places = np.where(rng.random((8, 3)) < 0.1, borders, rng.uniform(0.7, 9.3, (8, 3)))
     half = places - middle + rng.choice([-1e-8, 0, 1e-8], places.shape)
     ligands = Ligands.plain([np.concatenate([half, -half])])
-    search = Search(EulerRotations(90), center=(middle,) * 3)
+    search = PoseSearch(EulerRotations(90), center=(middle,) * 3)
     return Case(field, ligands, search, {}, {}, {})
 
 
-def random_search(rng: np.random.Generator, listed: bool, shifts: bool, **more: Any) -> Search:
+def random_search(rng: np.random.Generator, listed: bool, shifts: bool, **more: Any) -> PoseSearch:
     rotations: EulerRotations | ListedRotations = EulerRotations(
         float(rng.choice([30, 36, 45, 50]))
     )
     if listed:
         rotations = near_uniform(int(rng.integers(1, 300)))
     cube = Shifts(0.3, 0.3) if shifts else Shifts()
-    return Search(rotations, cube, **more)
+    return PoseSearch(rotations, cube, **more)
 
 
-def poses_on_the_border(apart: float) -> tuple[Field, Search]:
+def poses_on_the_border(apart: float) -> tuple[Field, PoseSearch]:
     """Return a search whose poses are all apart, some of them by exactly the least distance.
 
     One rotation and 27 shifts; or, where they need not be apart, five equal rotations.
@@ -140,7 +142,22 @@ def poses_on_the_border(apart: float) -> tuple[Field, Search]:
     turn = np.array([[0.3, 0.5, 0.1, 0.7]])
     if not apart:
         turns = ListedRotations(np.repeat(turn, 5, axis=0))
-        return random_field(np.random.default_rng(10)), Search(turns, top=9)
+        return random_field(np.random.default_rng(10)), PoseSearch(turns, top=9)
     shifts = Shifts(apart, apart)
-    search = Search(ListedRotations(turn), shifts, top=99, min_rmsd=apart)
+    search = PoseSearch(ListedRotations(turn), shifts, top=99, min_rmsd=apart)
     return random_field(np.random.default_rng(10)), search
+
+
+def assert_same(found: Poses, expected: Poses) -> None:
+    """Compare to the last bit."""
+    for column in ("ligand", "pose", "score"):
+        np.testing.assert_array_equal(getattr(found, column), getattr(expected, column), column)
+
+
+def assert_right(
+    module: Any, field: Field, ligands: Ligands, search: PoseSearch, span: range | None = None
+) -> int:
+    """Compare a backend's poses with the reference's, and return their number."""
+    found = module.PoseSearcher(field, search).best(ligands, span)
+    assert_same(found, reference.PoseSearcher(field, search).best(ligands, span))
+    return len(found)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO, Literal
 
-from multigpu.cluster.engine.output import atomic_output
+from multigpu.cluster.files import atomic_output
 from multigpu.formats.storage.suffixes import COMPRESSIONS, suffix_of_output
 
 Compression = Literal["none", "gzip", "zstd"]

@@ -8,7 +8,7 @@ from stat import S_IWOTH
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.cluster.engine.output import atomic_output
+from multigpu.cluster.files import atomic_output
 from multigpu.errors import UsageError
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.storage.fingerprints import digest, fingerprint

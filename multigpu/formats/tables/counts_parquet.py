@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from multigpu.cluster.engine.output import atomic_output
+from multigpu.cluster.files import atomic_output
 from multigpu.errors import InputError, first_line
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.storage.sources import is_regular

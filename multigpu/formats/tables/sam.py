@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, BinaryIO, Self
 
-from multigpu.cluster.engine.output import failures_named
+from multigpu.cluster.files import failures_named
 from multigpu.errors import InputError, UsageError, option, quoted
 from multigpu.formats.optional import import_pysam
 from multigpu.formats.storage.compressed import Compressed, Compression

@@ -23,7 +23,6 @@ from multigpu.workloads.cnv.options import (
     copy_number_lanes,
     estimate_count_bytes,
 )
-from multigpu.workloads.cnv.prepare import prepare
 from multigpu.workloads.cnv.request import CnvRequest
 from multigpu.workloads.count.command import reads_found
 
@@ -50,7 +49,7 @@ def command(request: CnvRequest, outputs: CnvOutput, reporting: Reporting) -> No
     started = now()
     given = [request.counts_or_bams, request.controls or ()]
     lanes = copy_number_lanes(sum(estimate_count_bytes(paths, request) for paths in given))
-    with start_workers(request.run, reporting, lanes, prepare=prepare) as workers:
+    with start_workers(request.run, reporting, lanes) as workers:
         # Workers start while the modules of the run load.
         from multigpu.formats.tables.counts_files import write_counts
         from multigpu.workloads.cnv.opening import open_job

@@ -21,7 +21,7 @@ from multigpu.kernels.normalization import cpu as normalization
 from multigpu.run import fitness
 from multigpu.run.fitness import Expected
 from multigpu.run.job import NO_FILE, Crew, Job, JobStats, check_unchanged, describe_inputs
-from multigpu.run.options import Lanes, RunOptions
+from multigpu.run.options import GpuLanes, RunOptions
 from multigpu.workloads.cnv.notes import (
     FEWEST_SEGMENTED,
     advice,
@@ -81,7 +81,7 @@ class PlannedCnvJob(Job):
     count_bytes = 4
 
     def __init__(
-        self, cohort: Cohort, options: CnvOptions, run: RunOptions, lanes: Lanes, **settings: Any
+        self, cohort: Cohort, options: CnvOptions, run: RunOptions, lanes: GpuLanes, **settings: Any
     ) -> None:
         super().__init__(run, lanes, **settings)
         self.cohort, self.options = cohort, options
@@ -120,7 +120,7 @@ class CnvJob(PlannedCnvJob):
         controls: Counts | None = None,
         cohort: Cohort | None = None,
         inputs: Sequence[str] = (),
-        lanes: Lanes | None = None,
+        lanes: GpuLanes | None = None,
         **settings: Any,
     ) -> None:
         check_counts(counts, controls, options)
@@ -133,7 +133,7 @@ class CnvJob(PlannedCnvJob):
         self.count_bytes = self.values.itemsize
         self.stats: CnvStats = CnvStats()
         self.inputs = inputs
-        sums = [normalization.Counts(self.values[s.rows], cores()).sums() for s in self.spans]
+        sums = [normalization.CohortCounts(self.values[s.rows], cores()).sums() for s in self.spans]
         self._sums = np.concatenate(sums)
         self.sums = np.array([each.sum(axis=0) for each in sums])  # [chromosomes, columns]
         self.totals = self.sums.sum(axis=0)

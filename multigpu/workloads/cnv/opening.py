@@ -6,7 +6,7 @@ from typing import Any
 
 from multigpu.formats.alignments.files import RG
 from multigpu.formats.tables.counts import Counts
-from multigpu.run.options import Lanes
+from multigpu.run.options import GpuLanes
 from multigpu.workloads.cnv.job import CnvJob, PlannedCnvJob
 from multigpu.workloads.cnv.notes import (
     doubtful_sex_notes,
@@ -73,7 +73,7 @@ def open_job(
     count_cache: str | None = None,
     count: Callable[[CountJob], Counts] = CountJob.counts,
     keep_counts: Callable[[Counts], None] | None = None,
-    lanes: Lanes | None = None,
+    lanes: GpuLanes | None = None,
     **settings: Any,
 ) -> CnvJob:
     """Return the job of a request, whose alignments are counted, the cases' first.

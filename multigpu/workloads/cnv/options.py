@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self, cast, get_args
 from multigpu.cluster.deploy.threads_or_processes import WorkEstimate
 from multigpu.errors import InputError, UsageError, option
 from multigpu.run.declarations import Options, declare, declared
-from multigpu.run.options import Lanes
+from multigpu.run.options import GpuLanes
 from multigpu.run.values import Names, Numbers, StrPath, TextPath
 from multigpu.workloads.count.options import COMPAT_R, CompatR, CountOptions
 
@@ -31,14 +31,14 @@ LARGEST = 1e300  # of real numbers
 MOST = 2**31 - 1  # of whole numbers: regions, cycles
 
 # Chromosomes: three compute. Worker processes read others meanwhile, call and send them.
-COPY_NUMBER_LANES = Lanes(5, alone=3)
+COPY_NUMBER_LANES = GpuLanes(5, alone=3)
 BYTES_PER_SECOND = 1e9  # of counts, on one GPU; to read them takes as long
 GPUS_KEPT_BUSY = 2  # by threads of one process
 GENOME, BED_LINE = 3_100_000_000, 24  # bases of a human genome; bytes of a line, about
 SHOWN_REGIONS = 10  # CNV regions with figures of their own
 
 
-def copy_number_lanes(size: int) -> Lanes:
+def copy_number_lanes(size: int) -> GpuLanes:
     """Return the lanes of calling copy numbers in `size` bytes of counts."""
     seconds = size / BYTES_PER_SECOND
     estimate = WorkEstimate(seconds=seconds, gpus_kept_busy=GPUS_KEPT_BUSY, reading=seconds)

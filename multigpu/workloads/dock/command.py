@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from multigpu.cluster.engine.events import Event, now
-from multigpu.cluster.engine.output import is_replaced
+from multigpu.cluster.files import is_replaced
 from multigpu.errors import UsageError
 from multigpu.formats.storage.suffixes import check_page
 from multigpu.run.command import (

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from multigpu.cluster.deploy.threads_or_processes import WorkEstimate
 from multigpu.errors import UsageError, option
 from multigpu.run.declarations import Options, declare
-from multigpu.run.options import MOST, Lanes
+from multigpu.run.options import MOST, GpuLanes
 from multigpu.run.values import FilePath, Numbers, TextPath, Vector
 
 Outside = Literal["clamp", "zero", "penalty"]
@@ -101,7 +101,7 @@ class DockOptions(Options, group="Search"):
         return rotations * side * side * side
 
 
-def docking_lanes(options: DockOptions, text_bytes: int) -> Lanes:
+def docking_lanes(options: DockOptions, text_bytes: int) -> GpuLanes:
     """Return the lanes of docking ligands with `text_bytes` of text.
 
     One process keeps as many GPUs busy as it reads and writes ligands for.
@@ -109,7 +109,7 @@ def docking_lanes(options: DockOptions, text_bytes: int) -> Lanes:
     computing = options.poses / POSE_RATE
     busy = int(min(MOST, max(1, computing / LIGAND_SECONDS)))
     seconds = text_bytes / LIGAND_BYTES * max(computing, LIGAND_SECONDS)
-    return Lanes(MOST_LANES, estimate=WorkEstimate(seconds=seconds, gpus_kept_busy=busy))
+    return GpuLanes(MOST_LANES, estimate=WorkEstimate(seconds=seconds, gpus_kept_busy=busy))
 
 
 @dataclass(frozen=True, kw_only=True)

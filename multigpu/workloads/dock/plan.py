@@ -18,7 +18,7 @@ from multigpu.kernels.rotation import (
     EulerRotations,
     Field,
     ListedRotations,
-    Search,
+    PoseSearch,
     Shifts,
     energy_channels,
     near_uniform,
@@ -33,7 +33,7 @@ from multigpu.kernels.rotation.memory import (
 from multigpu.kernels.rotation.rotations import Rotations
 from multigpu.kernels.rotation.shortlist import MOST_LISTED, SHORTLIST_BYTES
 from multigpu.run.options import RunOptions
-from multigpu.run.plan import Plan, largest_chunk, memory_budget
+from multigpu.run.plan import ChunkPlan, largest_chunk, memory_budget
 from multigpu.workloads.dock.options import DockOptions
 
 # Poses of a span, of all its ligands: they take a core a second with some dozens of atoms, a GPU a
@@ -70,12 +70,12 @@ def field_of(pocket: Pocket, options: DockOptions) -> Field:
         raise InputError(pocket.path, f"{error}") from error
 
 
-def search_of(options: DockOptions) -> Search:
+def search_of(options: DockOptions) -> PoseSearch:
     """Return the poses to try. Raises UsageError where there are too many."""
     shifts = Shifts(*options.translations) if options.translations else Shifts()
     try:
         rotations = _rotations(options)
-        return Search(rotations, shifts, options.center, options.top, options.min_rmsd)
+        return PoseSearch(rotations, shifts, options.center, options.top, options.min_rmsd)
     except ValueError as error:
         raise UsageError(f"this cannot be searched: {error}: take larger steps") from error
 
@@ -105,7 +105,7 @@ class DockSpan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DockPlan(Plan):
+class DockPlan(ChunkPlan):
     """Sizes by which ligands and their poses are cut into spans.
 
     chunk_ligands  most ligands of a span
@@ -148,7 +148,7 @@ class DockPlan(Plan):
 
 
 def plan_dock(
-    sources: Sequence[Source], field: Field, search: Search, here: Capacity, run: RunOptions
+    sources: Sequence[Source], field: Field, search: PoseSearch, here: Capacity, run: RunOptions
 ) -> DockPlan:
     """Return how the input is cut for workers of this capacity.
 
@@ -183,7 +183,7 @@ def plan_dock(
     )
 
 
-def _once_bytes(field: Field, search: Search, here: Capacity) -> int:
+def _once_bytes(field: Field, search: PoseSearch, here: Capacity) -> int:
     """Return the host memory that a process takes whatever its spans are."""
     rotations = search.rotations
     listed = rotations.count if isinstance(rotations, ListedRotations) else 0

@@ -15,7 +15,7 @@ from multigpu.kernels.rotation import (
     EulerRotations,
     Field,
     Poses,
-    Search,
+    PoseSearch,
     atoms_of,
     placed,
     quaternions,
@@ -34,7 +34,7 @@ class DockedPoses:
 
     loaded: LoadedLigands
     field: Field
-    search: Search
+    search: PoseSearch
     found: Poses
 
     @cached_property

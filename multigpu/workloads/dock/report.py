@@ -8,7 +8,7 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 from rdkit.Chem import rdDepictor as depictor
 
-from multigpu.cluster.engine.output import atomic_output
+from multigpu.cluster.files import atomic_output
 from multigpu.errors import UsageError, option
 from multigpu.formats.molecules.pockets import Pocket
 from multigpu.formats.molecules.sdf import SDF

@@ -5,7 +5,7 @@ from functools import cached_property
 
 from multigpu.formats.storage.sources import check_stdin, expand, plain_bytes
 from multigpu.run.declarations import declaration, declare
-from multigpu.run.options import Lanes, Request, Resumable
+from multigpu.run.options import GpuLanes, Request, Resumable
 from multigpu.run.values import FilePath, Paths, Vector, path_list
 from multigpu.workloads.dock.options import DockOptions, docking_lanes
 
@@ -55,7 +55,7 @@ class DockRequest(DockOptions, Resumable, Request, group="Input"):
         return tuple(expand(path_list(self.ligands, "ligands"), LIGANDS))
 
     @cached_property
-    def lanes(self) -> Lanes:
+    def lanes(self) -> GpuLanes:
         """Lanes of the job, by the size of its input."""
         return docking_lanes(self.options, plain_bytes(self.files, COMPRESSION))
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from multigpu.cluster.engine.workload import Place
 from multigpu.formats.tables.texts import Texts
-from multigpu.kernels.rotation import Field, Ligands, Poses, Search
+from multigpu.kernels.rotation import Field, PoseFinder, Poses, PoseSearch
 from multigpu.kernels.rotation.memory import MOST_SCORES
 from multigpu.run.fitness import Expected, require
 from multigpu.workloads.dock.ligands import LigandLoader, LoadedLigands
@@ -33,13 +33,6 @@ class DockChunk:
     loaded: LoadedLigands
 
 
-class PoseSearcher(Protocol):
-    """A backend of `multigpu.kernels.rotation`, for one field and one set of poses."""
-
-    def best(self, ligands: Ligands, span: range | None = None) -> Poses:
-        """Return the best poses of each body in a span of poses; None: of all poses."""
-
-
 class Step(Protocol):
     """One thing that is done with a chunk on a device."""
 
@@ -51,7 +44,7 @@ class Step(Protocol):
 class SearchStep:
     """The search for the best of all poses: always the first step."""
 
-    searcher: PoseSearcher
+    searcher: PoseFinder
 
     def __call__(self, chunk: DockChunk, found: Poses) -> Poses:
         return self.searcher.best(chunk.loaded.bodies, range(*chunk.span.poses))
@@ -73,7 +66,7 @@ class DockWorkload:
     key: str
     loader: LigandLoader
     field: Field
-    search: Search
+    search: PoseSearch
     report: int = 0
     score_lines: bool = False
     expected: Expected | None = None
@@ -172,16 +165,16 @@ class DockSession:
         """Do nothing: the field is freed with the session."""
 
 
-def _open_searcher(place: Place, workload: DockWorkload) -> PoseSearcher:
+def _open_searcher(place: Place, workload: DockWorkload) -> PoseFinder:
     """Return the backend of a device, which alone is imported: CuPy is not on every machine."""
     field, search = workload.field, workload.search
     if place.gpu is None:
         from multigpu.kernels.rotation import cpu
 
-        return cpu.Searcher(field, search)
+        return cpu.PoseSearcher(field, search)
     import cupy
 
     from multigpu.kernels.rotation import cuda
 
     with cupy.cuda.Device(place.gpu):
-        return cuda.Searcher(field, search, workload.scores)
+        return cuda.PoseSearcher(field, search, workload.scores)

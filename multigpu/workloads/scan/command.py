@@ -4,8 +4,7 @@ from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING
 
 from multigpu.cluster.engine.events import now
-from multigpu.cluster.engine.output import is_replaced
-from multigpu.cluster.engine.scratch import scratch_folder
+from multigpu.cluster.files import is_replaced, scratch_folder
 from multigpu.run.command import (
     Reporting,
     arguments,

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from multigpu.cluster.deploy.threads_or_processes import WorkEstimate
 from multigpu.errors import UsageError, option
 from multigpu.run.declarations import Options, declare
-from multigpu.run.options import Lanes
+from multigpu.run.options import GpuLanes
 from multigpu.run.values import CountOrShare, TextPath
 
 Format = Literal["tsv", "csv", "text", "bed", "jsonl", "parquet", "sam", "bam", "paf"]
@@ -15,12 +15,12 @@ PHRED_OFFSETS = (33, 64)
 HIGHEST_QUALITY = 126  # '~', the last quality character
 
 # Twelve threads read as fast as the memory of a host can be read.
-SCAN_LANES = Lanes(8, together=12, least=3)
+SCAN_LANES = GpuLanes(8, together=12, least=3)
 SCAN_RATE = 2e10  # bytes a second on one GPU
 GPUS_KEPT_BUSY = 4  # by one process
 
 
-def scan_lanes(plain_bytes: int) -> Lanes:
+def scan_lanes(plain_bytes: int) -> GpuLanes:
     """Return the lanes of a scan of files with `plain_bytes` that are not compressed.
 
     Compressed ones do not count: to decompress them takes longer than to scan them.

@@ -21,7 +21,7 @@ from multigpu.formats.storage.read_ahead import BLOCKS_AHEAD, LARGEST_BLOCK, Rea
 from multigpu.formats.storage.sources import Block, Source
 from multigpu.kernels.scan.seeds import CPU, EXPECTED_BASES, EXPECTED_N, GPU, Size, size_of
 from multigpu.run.options import DEFAULT_CHUNK_BYTES, RunOptions
-from multigpu.run.plan import Plan, largest_chunk, memory_budget
+from multigpu.run.plan import ChunkPlan, largest_chunk, memory_budget
 from multigpu.workloads.scan.options import ScanOptions
 from multigpu.workloads.scan.parts import ScanPart
 from multigpu.workloads.scan.patterns import longest_match, pattern_lengths
@@ -69,7 +69,7 @@ STEP_BYTES = 32
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScanPlan(Plan):
+class ScanPlan(ChunkPlan):
     """Sizes of the chunks of a scan; streams are cut into `chunk_bytes` decompressed bytes.
 
     chunks     number of chunks of each source; None for streams of unknown length

@@ -3,8 +3,8 @@
 The quantities are those of the classical course generators, whose defaults are
 `gen_sig 1000 3000 10000 0.1` and `gen_sample sig.fasta 2000 20 1 2 100000 200000 10 30 0.1`.
 
-All randomness is taken from the raw words of PCG64, which NumPy keeps the same on every platform
-and in every version; each part (lengths, bases, Ns, qualities, planting) has its own stream.
+All random numbers are those of NumPy's `RandomState`, which are the same on every platform and in
+every version; each part (lengths, bases, Ns, qualities, planting) has its own.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,20 +13,18 @@ from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
-from numpy.random import PCG64, SeedSequence
+from numpy.random import PCG64, RandomState, SeedSequence
 from numpy.typing import NDArray
 
 from multigpu.errors import UsageError
 from multigpu.formats.storage.compressed import Compressed
 from multigpu.run.values import abbreviate
 
-# uint8[256, 4]: the four letters that a random byte stands for.
-BASES = np.frombuffer(b"ACGT", np.uint8)[np.arange(256)[:, None] >> np.array([0, 2, 4, 6]) & 3]
+BASES = np.frombuffer(b"ACGT", np.uint8)
 N = ord("N")
 LOWEST_QUALITY = ord("!")  # the letter of Phred score 0
 HIGHEST_PHRED = ord("~") - LOWEST_QUALITY
 BLOCK_BASES = 1 << 20  # bases made at a time, unless one record is longer
-WORDS = 1 << 16  # values of a random uint16
 LIMIT = 1 << 32  # lengths and counts stay below
 DEMO_SEED = 1
 
@@ -94,18 +92,19 @@ def samples(
     _check_range("phred", min_phred, max_phred, 0, HIGHEST_PHRED)
     if infected:
         _check_planting(signatures, min_signatures, max_signatures, min_length)
-    is_infected = _choose(infected, clean + infected, records.stream(ORDER))
-    spread = max_signatures - min_signatures + 1
+    is_infected = records.stream(ORDER).permutation(np.arange(clean + infected) < infected)
     plants, ns, scores = map(records.stream, (PLANTS, NS, QUALITIES))
     for first, letters, each in records.blocks(clean + infected):
         for record in np.flatnonzero(is_infected[first : first + len(each)]).tolist():
-            wanted = min_signatures + plants.below(spread, 1).item()
+            wanted = plants.randint(min_signatures, max_signatures + 1)
             _plant(each[record], signatures, wanted, plants)
         _put_ns(letters, n_ratio, ns)
         if fasta:
             out.write(_fasta(b"smp", first, each))
         else:
-            out.write(_fastq(first, each, _qualities(letters.size, min_phred, max_phred, scores)))
+            low, high = min_phred + LOWEST_QUALITY, max_phred + LOWEST_QUALITY
+            marks = scores.randint(low, high + 1, letters.size, np.uint8)
+            out.write(_fastq(first, each, marks))
 
 
 def write_demo(folder: str | Path) -> tuple[Path, Path]:
@@ -141,27 +140,6 @@ def write_demo(folder: str | Path) -> tuple[Path, Path]:
 # ---- records ------------------------------------------------------------------------------------
 
 
-class _Stream:
-    """A stream of random numbers."""
-
-    def __init__(self, seed: int, *key: int) -> None:
-        self._bits = PCG64(SeedSequence(seed, spawn_key=key))
-
-    def bytes(self, count: int) -> Letters:
-        """Return uint8[count]."""
-        words: NDArray[np.uint64] = self._bits.random_raw(-(-count // 8))
-        return words.astype("<u8", copy=False).view(np.uint8)[:count]
-
-    def words(self, count: int) -> NDArray[np.uint16]:
-        """Return uint16[count]."""
-        return self.bytes(2 * count).view("<u2")
-
-    def below(self, limit: int | NDArray[np.int64], count: int) -> NDArray[np.int64]:
-        """Return int64[count], each 0 <= x < limit <= 2^32; one limit, or one for each."""
-        halves: NDArray[np.uint64] = self._bits.random_raw(count) >> np.uint64(32)
-        return ((halves * np.asarray(limit, np.uint64)) >> np.uint64(32)).astype(np.int64)
-
-
 @dataclass(frozen=True)
 class _Records:
     """Quantities that all records of a file share. Raises UsageError for impossible ones."""
@@ -179,9 +157,9 @@ class _Records:
         if not 0 <= self.n_ratio <= 1:
             raise UsageError(f"n-ratio is {self.n_ratio}; it must be 0 to 1")
 
-    def stream(self, part: int) -> _Stream:
-        """Return a stream of random numbers: signatures and samples of one seed share nothing."""
-        return _Stream(self.seed, self.kind, part)
+    def stream(self, part: int) -> RandomState:
+        """Return a source of random numbers: signatures and samples of one seed share nothing."""
+        return RandomState(PCG64(SeedSequence(self.seed, spawn_key=(self.kind, part))))
 
     def blocks(self, count: int) -> Iterator[tuple[int, Letters, list[Letters]]]:
         """Yield `count` records of random bases, in blocks: one long record or many short ones.
@@ -190,11 +168,10 @@ class _Records:
         """
         lengths, bases = self.stream(LENGTHS), self.stream(LETTERS)
         size = max(1, BLOCK_BASES // self.max_length)
-        spread = self.max_length - self.min_length + 1
         for first in range(0, count, size):
-            here = self.min_length + lengths.below(spread, min(size, count - first))
-            total = int(here.sum())
-            letters = BASES[bases.bytes(-(-total // 4))].ravel()[:total]
+            some = min(size, count - first)
+            here = lengths.randint(self.min_length, self.max_length + 1, some, np.int64)
+            letters = BASES[bases.randint(0, 4, here.sum(), np.uint8)]
             yield first, letters, np.split(letters, np.cumsum(here[:-1]))
 
 
@@ -217,45 +194,25 @@ def _fastq(first: int, records: Sequence[Letters], qualities: Letters) -> bytes:
 # ---- letters ------------------------------------------------------------------------------------
 
 
-def _put_ns(letters: Letters, ratio: float, random: _Stream) -> None:
+def _put_ns(letters: Letters, ratio: float, random: RandomState) -> None:
     """Turn about `ratio` of the letters into N, in place."""
-    limit = round(ratio * WORDS)
+    limit = round(ratio * (1 << 16))
     if limit:
-        letters[random.words(letters.size) < limit] = N
-
-
-def _qualities(size: int, low: int, high: int, random: _Stream) -> Letters:
-    """Return uint8[size]: FASTQ letters of Phred scores low..high, each as likely."""
-    scores = random.words(size).astype(np.uint32)
-    scores *= high - low + 1
-    scores >>= 16
-    scores += low + LOWEST_QUALITY
-    return scores.astype(np.uint8)
-
-
-def _choose(count: int, total: int, random: _Stream) -> NDArray[np.bool]:
-    """Return bool[total] with `count` true ones, every choice as likely."""
-    rarer = min(count, total - count)
-    chosen = np.zeros(total, np.bool)
-    while missing := rarer - int(np.count_nonzero(chosen)):
-        chosen[random.below(total, missing)] = True
-    return chosen if rarer == count else ~chosen
+        letters[random.randint(0, 1 << 16, letters.size, np.uint16) < limit] = N
 
 
 # ---- planting -----------------------------------------------------------------------------------
 
 
-def _plant(sample: Letters, signatures: Sequence[Letters], wanted: int, random: _Stream) -> None:
+def _plant(
+    sample: Letters, signatures: Sequence[Letters], wanted: int, random: RandomState
+) -> None:
     """Plant `wanted` different signatures in a sample, in random order; Ns keep what is there."""
-    # The first steps of a shuffle.
-    numbers = list(range(len(signatures)))
-    left = len(numbers) - np.arange(wanted)
-    for at, step in enumerate(random.below(left, wanted).tolist()):
-        numbers[at], numbers[at + step] = numbers[at + step], numbers[at]
-    planted = [signatures[number] for number in numbers[:wanted]]
+    planted = [signatures[number] for number in random.permutation(len(signatures))[:wanted]]
     free = sample.size - sum(letters.size for letters in planted)
     start = 0
-    for letters, gap in zip(planted, np.sort(random.below(free + 1, wanted)), strict=True):
+    gaps = np.sort(random.randint(0, free + 1, wanted, np.int64))
+    for letters, gap in zip(planted, gaps, strict=True):
         place = sample[start + gap : start + gap + letters.size]
         np.copyto(place, letters, where=letters | 32 != ord("n"))
         start += letters.size

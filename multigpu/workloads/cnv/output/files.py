@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from multigpu.cluster.engine.output import failures_named
+from multigpu.cluster.files import failures_named
 from multigpu.errors import several
 from multigpu.report.page import Provenance
 from multigpu.workloads.cnv.options import CnvOutput

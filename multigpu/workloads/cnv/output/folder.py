@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from multigpu.cluster.engine.output import (
+from multigpu.cluster.files import (
     LOCK,
     atomic_output,
     clear_folder,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.cluster.engine.output import failures_named, sync_file_system
+from multigpu.cluster.files import failures_named, sync_file_system
 from multigpu.formats.alignments.regions import Regions
 from multigpu.workloads.cnv.records import Matrices, Pieces
 

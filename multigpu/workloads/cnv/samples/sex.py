@@ -108,7 +108,7 @@ def coverage(counts: NDArray[Any], regions: Regions, par: Intervals = ()) -> Cov
     on_x = (regions.chrom == x) & ~are_inside(par, regions.start, regions.end)
     if not (autosomal.any() and on_x.any()):
         return None
-    table = normalization.Counts(counts, len(os.sched_getaffinity(0)))
+    table = normalization.CohortCounts(counts, len(os.sched_getaffinity(0)))
     base, reads_of_x = (table.sums(rows).sum(axis=0) / rows.sum() for rows in (autosomal, on_x))
     with np.errstate(divide="ignore", invalid="ignore"):
         of_y, y_is_informative = _y_coverage(counts[on_y], base) if on_y.any() else (None, False)

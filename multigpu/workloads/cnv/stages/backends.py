@@ -90,14 +90,14 @@ class KernelBackend:
 
     def segment(
         self, values: Array, offsets: Rows, how: segmentation.Segmentation | segmentation.Circular
-    ) -> segmentation.Segments:
+    ) -> segmentation.SegmentedTracks:
         """Return the segments of tracks; values are float64, one track after the other.
 
         Raises TrackError.
         """
         is_circular = isinstance(how, segmentation.Circular)
         kernel = self.segmenter.cbs if is_circular else self.segmenter.segment
-        found: segmentation.Segments = kernel(values, offsets, how, **self.threads)
+        found: segmentation.SegmentedTracks = kernel(values, offsets, how, **self.threads)
         return found
 
     # ---- arrays -------------------------------------------------------------------------------

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.cluster.engine.output import failures_named
-from multigpu.cluster.engine.scratch import scratch_folder
+from multigpu.cluster.files import failures_named, scratch_folder
 from multigpu.errors import InputError
 from multigpu.formats.storage import shareable
 from multigpu.formats.storage.sources import read_into

@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from multigpu.kernels.segmentation import Circular, Segmentation
-from multigpu.kernels.segmentation import Segments as TrackSegments
+from multigpu.kernels.segmentation import SegmentedTracks
 from multigpu.workloads.cnv.options import CnvOptions
 from multigpu.workloads.cnv.records import Indices, SegmentTable
 from multigpu.workloads.cnv.results.intervals import last_bases
@@ -69,7 +69,7 @@ class Segment:
         return SegmentTable.joined(found), tuple(dict.fromkeys(notes))
 
     def _table(
-        self, chromosome: Chromosome, found: TrackSegments, samples: Indices
+        self, chromosome: Chromosome, found: SegmentedTracks, samples: Indices
     ) -> SegmentTable:
         """Return the kernel's segments of tracks; `samples` has the number of each track's."""
         begin = found.track * len(chromosome.start)

@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path, PurePath
 
 from multigpu.cluster.engine.journal import journal_of
-from multigpu.cluster.engine.output import (
+from multigpu.cluster.files import (
     NEW,
     STDOUT,
     check_output,

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from multigpu.cluster.engine.output import atomic_output
+from multigpu.cluster.files import atomic_output
 from multigpu.errors import UsageError, spelled
 from multigpu.formats.storage.compressed import compressed_output
 from multigpu.formats.storage.suffixes import PARQUET, suffix_of_output, uncompressed_suffix

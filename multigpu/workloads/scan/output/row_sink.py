@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Generic, TypeVar
 
-from multigpu.cluster.engine.output import atomic_output
+from multigpu.cluster.files import atomic_output
 from multigpu.formats.sequences.signatures import Signatures
 from multigpu.workloads.scan.options import ScanOptions
 from multigpu.workloads.scan.output.columns import Columns, ScanRows

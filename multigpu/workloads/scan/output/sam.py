@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu import __version__
-from multigpu.cluster.engine.output import is_replaced
+from multigpu.cluster.files import is_replaced
 from multigpu.errors import UsageError, option
 from multigpu.formats.storage.compressed import compression_of
 from multigpu.formats.tables.sam import References, misnamed_query, open_sam

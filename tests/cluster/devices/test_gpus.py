@@ -1,0 +1,322 @@
+"""Which GPUs there are, told by a fake NVML; and what `--gpus` makes of them."""
+
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import pynvml
+import pytest
+from pynvml import NVMLError
+
+from multigpu.cluster.devices.gpus import Device, Survey, select, survey
+from multigpu.cluster.errors import UsageError
+
+GIB = 1 << 30
+LOST = str(NVMLError(pynvml.NVML_ERROR_GPU_IS_LOST))
+
+
+@dataclass
+class Gpu:
+    """One GPU of the fake machine; `instances` of None: not in MIG mode."""
+
+    uuid: str
+    name: str = "NVIDIA H200"
+    capability: tuple[int, int] = (9, 0)
+    instances: list["Gpu | None"] | None = None
+    lost: bool = False
+    shared_memory: bool = False
+    knows_mig: bool = True
+
+
+@dataclass
+class Machine:
+    gpus: list[Gpu] = field(default_factory=list)
+    error: Exception | None = None
+    driver: str = "580.95.05"
+    shutdowns: int = 0
+
+
+def fake_nvml(machine: Machine) -> dict[str, Callable[..., Any]]:
+    """Return functions by the names of NVML's, which answer as on that machine."""
+
+    def initialise() -> None:
+        if machine.error:
+            raise machine.error
+
+    def handle(index: int) -> Gpu:
+        if machine.gpus[index].lost:
+            raise NVMLError(pynvml.NVML_ERROR_GPU_IS_LOST)
+        return machine.gpus[index]
+
+    def mig_mode(gpu: Gpu) -> list[int]:
+        if not gpu.knows_mig:
+            raise NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
+        return [0 if gpu.instances is None else 1, 0]
+
+    def instance(gpu: Gpu, number: int) -> Gpu:
+        found = (gpu.instances or [])[number]
+        if found is None:
+            raise NVMLError(pynvml.NVML_ERROR_NOT_FOUND)
+        return found
+
+    def memory(gpu: Gpu) -> SimpleNamespace:
+        if gpu.shared_memory:
+            raise NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
+        return SimpleNamespace(total=140 * GIB, free=139 * GIB)
+
+    def shut_down() -> None:
+        machine.shutdowns += 1
+
+    return {
+        "nvmlInit": initialise,
+        "nvmlShutdown": shut_down,
+        "nvmlSystemGetDriverVersion": lambda: machine.driver,
+        "nvmlSystemGetCudaDriverVersion": lambda: 13010,
+        "nvmlDeviceGetCount": lambda: len(machine.gpus),
+        "nvmlDeviceGetHandleByIndex": handle,
+        "nvmlDeviceGetMigMode": mig_mode,
+        "nvmlDeviceGetMaxMigDeviceCount": lambda gpu: len(gpu.instances),
+        "nvmlDeviceGetMigDeviceHandleByIndex": instance,
+        "nvmlDeviceGetUUID": lambda gpu: gpu.uuid,
+        "nvmlDeviceGetName": lambda gpu: gpu.name,
+        "nvmlDeviceGetMemoryInfo": memory,
+        "nvmlDeviceGetCudaComputeCapability": lambda gpu: gpu.capability,
+    }
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
+    """A machine without GPUs and without CUDA_VISIBLE_DEVICES; tests change it."""
+    built = Machine()
+    for name, function in fake_nvml(built).items():
+        monkeypatch.setattr(pynvml, name, function)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    return built
+
+
+FOUR = ["GPU-aaaa", "GPU-aabb", "GPU-bbbb", "GPU-cccc"]
+
+
+@pytest.fixture
+def four(machine: Machine) -> Machine:
+    machine.gpus = [Gpu(uuid) for uuid in FOUR]
+    return machine
+
+
+def visible(found: Survey) -> list[str]:
+    return [device.uuid for device in found.devices]
+
+
+def test_survey__tells_all_about_a_gpu(machine: Machine) -> None:
+    machine.gpus = [Gpu("GPU-1")]
+    assert survey() == Survey(
+        devices=(Device(0, "GPU-1", "NVIDIA H200", 140 * GIB, 139 * GIB, (9, 0), mig=False),),
+        driver="580.95.05",
+        cuda=(13, 1),
+    )
+    assert machine.shutdowns == 1
+
+
+def test_survey__travels_between_processes(four: Machine) -> None:
+    assert pickle.loads(pickle.dumps(survey())) == survey()
+
+
+@pytest.mark.parametrize(
+    ("error", "problem", "broken"),
+    [
+        ("LIBRARY_NOT_FOUND", r"no NVIDIA driver \(NVML library not found\)", False),
+        ("DRIVER_NOT_LOADED", "installed but not loaded", True),
+        ("LIB_RM_VERSION_MISMATCH", "driver and its library do not match", True),
+        ("NO_PERMISSION", "no permission to use the NVIDIA driver", True),
+        ("UNKNOWN", "NVML failed: Unknown Error", True),
+        (OSError("libnvidia-ml.so.1: wrong ELF class"), "NVML failed: .* wrong ELF class", True),
+        (AttributeError("nvmlInit"), "NVML failed: nvmlInit", True),
+    ],
+)
+def test_survey__never_raises_and_says_what_is_wrong(
+    machine: Machine, error: str | Exception, problem: str, broken: bool
+) -> None:
+    named = isinstance(error, str)
+    machine.error = NVMLError(getattr(pynvml, f"NVML_ERROR_{error}")) if named else error
+    found = survey()
+    assert found.devices == ()
+    assert found.broken == broken
+    assert found.cure
+    with pytest.raises(UsageError, match=f"there is no GPU: .*{problem}.*; cure: "):
+        select("all", found)
+
+
+def test_survey__of_a_driver_without_gpus(machine: Machine) -> None:
+    found = survey()
+    assert found.problem == "the NVIDIA driver sees no GPU"
+    assert found.driver == "580.95.05"
+    assert not found.broken
+
+
+def test_survey__gpu_without_mig_and_with_memory_of_the_cpu(machine: Machine) -> None:
+    machine.gpus = [Gpu("GPU-1", knows_mig=False, shared_memory=True)]
+    (device,) = survey().devices
+    assert (device.total_bytes, device.free_bytes, device.mig) == (0, 0, False)
+
+
+def test_survey__mig_instances_stand_in_place_of_their_gpu(machine: Machine) -> None:
+    small = [Gpu("MIG-1", name="NVIDIA H200 MIG 1g.18gb"), None, Gpu("MIG-2")]
+    machine.gpus = [Gpu("GPU-0"), Gpu("GPU-1", instances=small), Gpu("GPU-2")]
+    found = survey()
+    assert visible(found) == ["GPU-0", "MIG-1", "MIG-2", "GPU-2"]
+    assert [device.index for device in found.devices] == [0, 1, 2, 3]
+    assert [device.mig for device in found.devices] == [False, True, True, False]
+    assert found.devices[1].compute_capability == (9, 0)
+
+
+def test_survey__mig_mode_without_instances(machine: Machine) -> None:
+    machine.gpus = [Gpu("GPU-0", instances=[None] * 7)]
+    assert survey().problem == "the GPU is in MIG mode and has no MIG instance"
+
+
+def test_survey__a_lost_gpu_does_not_hide_the_others(four: Machine) -> None:
+    four.gpus[1].lost = True
+    found = survey()
+    assert visible(found) == ["GPU-aaaa", "GPU-bbbb", "GPU-cccc"]
+    assert found.faults == (f"GPU 1 is there but does not answer: {LOST}",)
+    assert found.problem is None
+    assert found.broken
+
+
+def test_survey__the_only_gpu_is_lost(machine: Machine) -> None:
+    machine.gpus = [Gpu("GPU-0", lost=True)]
+    found = survey()
+    assert found.problem == f"GPU 0 is there but does not answer: {LOST}"
+    assert found.broken
+
+
+@pytest.mark.parametrize(
+    ("setting", "wanted"),
+    [
+        ("0", [0]),
+        ("2,0", [2, 0]),
+        (" 1 , 3 ", [1, 3]),
+        ("GPU-cccc,GPU-aaaa", [3, 0]),
+        ("GPU-c", [3]),
+        ("gpu-B", [2]),
+        ("", []),
+        ("-1", []),
+        ("NoDevFiles", []),
+        ("0,2,-1,1", [0, 2]),  # CUDA's own example: nothing counts after a wrong entry
+        ("1,9,2", [1]),
+        ("0,99999999999999999999", [0]),
+        ("GPU-aa", []),  # of two GPUs
+        ("3,,1", [3]),
+        ("0,1,0", []),  # CUDA shows none
+        ("0,GPU-aaaa", []),
+    ],
+)
+def test_survey__obeys_cuda_visible_devices_as_cuda_does(
+    four: Machine, monkeypatch: pytest.MonkeyPatch, setting: str, wanted: list[int]
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", setting)
+    found = survey()
+    assert visible(found) == [FOUR[number] for number in wanted]
+    assert [device.index for device in found.devices] == list(range(len(wanted)))
+    assert [device.index for device in found.hidden] == sorted(set(range(4)) - set(wanted))
+    if not wanted:
+        assert found.problem == f"all 4 GPUs are hidden by CUDA_VISIBLE_DEVICES={setting!r}"
+        assert found.cure == "unset CUDA_VISIBLE_DEVICES"
+
+
+def test_survey__cuda_visible_devices_of_a_mig_instance(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.gpus = [Gpu("GPU-1", instances=[Gpu("MIG-1"), Gpu("MIG-2")])]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "MIG-2")
+    found = survey()
+    assert visible(found) == ["MIG-2"]
+    assert [device.uuid for device in found.hidden] == ["MIG-1"]
+    assert found.devices[0].index == 0
+
+
+@pytest.mark.parametrize(
+    ("request_", "wanted"),
+    [
+        ("auto", [0, 1, 2, 3]),
+        ("ALL", [0, 1, 2, 3]),
+        ("none", []),
+        ("0", [0]),
+        ("3,1", [3, 1]),
+        ("0-3", [0, 1, 2, 3]),
+        ("1-1", [1]),
+        ("3,0-1", [3, 0, 1]),
+        (" 0 , 2 ", [0, 2]),
+        ("GPU-cccc", [3]),
+        ("GPU-b,0", [2, 0]),
+        ("gpu-AABB", [1]),
+    ],
+)
+def test_select__finds_what_is_asked_for(four: Machine, request_: str, wanted: list[int]) -> None:
+    assert [device.index for device in select(request_, survey())] == wanted
+
+
+NAMES = r"this machine has 4 \(0: NVIDIA H200, 1: NVIDIA H200, 2: NVIDIA H200, 3: NVIDIA H200\)"
+
+
+@pytest.mark.parametrize(
+    ("request_", "message"),
+    [
+        ("9", f"^there is no GPU 9: {NAMES}$"),
+        ("2-4", f"^there is no GPU 4: {NAMES}$"),
+        ("0-999999999", "there is no GPU 999999999"),
+        ("1,1", r"gpus 1,1 names GPU 1 \(GPU-aabb\) twice"),
+        ("0-2,GPU-bbbb", r"names GPU 2 \(GPU-bbbb\) twice"),
+        ("3-1", "gpus 3-1: the range runs backwards"),
+        ("", "does not understand ''"),
+        ("0,", "does not understand ''"),
+        ("-1", "does not understand '-1'"),
+        ("1-", "does not understand '1-'"),
+        ("²", "does not understand '²'"),
+        ("٣", "does not understand '٣'"),
+        ("0-1-2", "does not understand '0-1-2'"),
+        ("cuda:0", "does not understand 'cuda:0': give auto, all, none, or a list such as 0,2-3"),
+        ("0,all", "does not understand 'all'"),
+        ("GPU-aa", "GPU-aa is the beginning of 2 UUIDs: GPU-aaaa, GPU-aabb"),
+        ("GPU-dd", r"there is no GPU-dd: this machine has 4 \(GPU-aaaa, GPU-aabb, GPU-bbbb, GPU-c"),
+        ("MIG-1", "there is no MIG-1: this machine has 4"),
+    ],
+)
+def test_select__refuses_what_is_not_there_and_names_what_is(
+    four: Machine, request_: str, message: str
+) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
+        select(request_, survey())
+    assert "\n" not in str(caught.value)
+
+
+def test_select__counts_the_visible_ones(four: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,1")
+    found = survey()
+    assert [device.uuid for device in select("0", found)] == ["GPU-cccc"]
+    message = r"there is no GPU 2: this machine has 2 \(.*\), and CUDA_VISIBLE_DEVICES hides 2$"
+    with pytest.raises(UsageError, match=message):
+        select("2", found)
+    with pytest.raises(UsageError, match="GPU-bbbb is hidden by CUDA_VISIBLE_DEVICES='3,1'"):
+        select("GPU-bb", found)
+
+
+def test_select__without_a_gpu(machine: Machine) -> None:
+    machine.error = NVMLError(pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
+    found = survey()
+    assert select("auto", found) == select("none", found) == ()
+    for request in ("0", "0-3", "GPU-1", "all"):
+        message = r"there is no GPU.*: no NVIDIA driver .*; cure: install .*; or go without: gpus"
+        with pytest.raises(UsageError, match=message):
+            select(request, found)
+
+
+def test_devices__imports_no_cuda() -> None:
+    code = "import sys, multigpu.cluster.devices.gpus as d; d.survey(); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded: set[Any] = {name.partition(".")[0] for name in done.stdout.split()}
+    assert not loaded & {"cupy", "numba", "dask", "distributed", "dask_cuda", "numpy"}

@@ -1,0 +1,442 @@
+"""The engine with a toy workload: order, back-pressure, errors, corrections, lost workers."""
+
+import contextlib
+import os
+import pickle
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from support.toy import Broken, Bulky, Part, Toy, ToySession, workers
+
+from multigpu.cluster.deploy.dask_settings import LOGGED_MESSAGES
+from multigpu.cluster.deploy.deployment import Deployment
+from multigpu.cluster.deploy.worker_processes import LOOPBACK
+from multigpu.cluster.engine.codec import Codec
+from multigpu.cluster.engine.dispatch import LINE_PER_THREAD, dispatch
+from multigpu.cluster.engine.journal import Journal
+from multigpu.cluster.errors import DeviceFailed, Failure, Unfit, UsageError, WorkerDied
+from multigpu.cluster.workers import worker
+from multigpu.cluster.workers.dask_workers import DaskWorkers
+from multigpu.cluster.workers.jobs import JobEnded
+from multigpu.cluster.workers.threads import LocalWorkers, Workers
+from multigpu.cluster.workers.worker import Outcome
+
+
+@pytest.fixture
+def local() -> Iterator[LocalWorkers]:
+    """Three threads of this process."""
+    pool = LocalWorkers(3)
+    yield pool
+    pool.close()
+
+
+@pytest.fixture(scope="module")
+def two_processes() -> Iterator[Workers]:
+    with workers(Deployment(threads=2, processes=2)) as found:
+        yield found
+
+
+@pytest.fixture(params=["threads", "processes"])
+def any_workers(request: pytest.FixtureRequest) -> Workers:
+    names = {"threads": "local", "processes": "two_processes"}
+    found: Workers = request.getfixturevalue(names[request.param])
+    return found
+
+
+def parts(outcomes: Iterator[Outcome[Part]]) -> list[Part]:
+    return [outcome.part for outcome in outcomes]
+
+
+def squares(count: int) -> list[Part]:
+    return [(number, number * number) for number in range(count)]
+
+
+# ---- order and back-pressure ------------------------------------------------------------------
+
+
+def test_dispatch__gives_the_parts_in_the_order_of_the_spans(any_workers: Workers) -> None:
+    slow = {("compute", number): sleep(0.03) for number in range(0, 40, 7)}
+    assert parts(dispatch(any_workers, Toy("order", slow), range(40))) == squares(40)
+
+
+def sleep(seconds: float) -> Callable[[], None]:
+    return lambda: time.sleep(seconds)
+
+
+def test_dispatch__of_no_spans_gives_nothing(any_workers: Workers) -> None:
+    assert parts(dispatch(any_workers, Toy("none"), [])) == []
+
+
+def test_dispatch__sends_spans_that_are_data(any_workers: Workers) -> None:
+    spans = (Bulky(number) for number in range(20))
+    assert parts(dispatch(any_workers, Toy("data"), spans)) == squares(20)
+
+
+def test_dispatch__takes_no_more_spans_than_its_window_holds(any_workers: Workers) -> None:
+    taken = 0
+
+    def spans() -> Iterator[int]:
+        nonlocal taken
+        for number in range(100):
+            taken += 1
+            yield number
+
+    window = any_workers.threads * LINE_PER_THREAD
+    outcomes = dispatch(any_workers, Toy("window"), spans())
+    assert taken == 0
+    for done in range(1, 101):
+        next(outcomes)
+        assert done <= taken <= done + window
+        if done == 50:
+            time.sleep(0.2)  # nothing runs on while nobody takes
+            assert taken <= done + window
+    assert next(outcomes, None) is None
+    assert taken == 100
+
+
+def test_dispatch__holds_back_later_parts_behind_a_late_one(local: LocalWorkers) -> None:
+    """And takes no spans for them, however long it lasts."""
+    gate = threading.Event()
+    taken: list[int] = []
+
+    def spans() -> Iterator[int]:
+        for number in range(100):
+            taken.append(number)
+            yield number
+
+    toy = Toy("late", {("compute", 0): lambda: gate.wait(30)})
+    outcomes = dispatch(local, toy, spans())
+    first: list[Outcome[Part]] = []
+    taker = threading.Thread(target=lambda: first.append(next(outcomes)))
+    taker.start()
+    time.sleep(0.3)
+    assert first == []
+    assert len(taken) == local.threads * LINE_PER_THREAD
+    gate.set()
+    taker.join(30)
+    assert [outcome.part for outcome in [*first, *outcomes]] == squares(100)
+
+
+def test_dispatch__keeps_all_threads_busy(local: LocalWorkers) -> None:
+    """Three chunks can only meet where three run at a time."""
+    meeting = threading.Barrier(3)
+    step = {("compute", number): lambda: meeting.wait(30) for number in range(9)}
+    assert parts(dispatch(local, Toy("busy", step), range(9))) == squares(9)
+
+
+def test_dispatch__left_early_cancels_what_waits(local: LocalWorkers) -> None:
+    computed: list[int] = []
+    step = {("load", n): lambda n=n: (computed.append(n), time.sleep(0.01)) for n in range(100)}
+    outcomes: Any = dispatch(local, Toy("early", step), range(100))
+    assert next(outcomes).part == (0, 0)
+    outcomes.close()
+    most = 1 + local.threads * (LINE_PER_THREAD + 1)
+    time.sleep(0.2)
+    assert len(computed) <= most
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Iterator[Journal]:
+    with contextlib.closing(Journal(tmp_path / "j", {}, {}, codec=Codec(), resume=False)) as made:
+        yield made
+
+
+def test_journal__reaches_the_disk_while_the_next_chunk_is_computed(
+    local: LocalWorkers, journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long that one takes: without the sync it waits in vain."""
+    synced = threading.Event()
+    monkeypatch.setattr(os, "fsync", lambda _: synced.set())
+    monkeypatch.setattr("multigpu.cluster.engine.dispatch.SYNC_EVERY", 0.1)
+    monkeypatch.setattr("multigpu.cluster.engine.dispatch.LOOK_EVERY", 0.05)
+    seen: list[bool] = []
+    step = {("compute", 1): lambda: seen.append(synced.wait(10))}
+    assert parts(dispatch(local, Toy("long", step), range(2), journal=journal)) == squares(2)
+    assert seen == [True]
+
+
+def test_journal__has_reached_the_disk_when_all_is_computed(
+    local: LocalWorkers, journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is made of the parts may take long."""
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    monkeypatch.setattr("multigpu.cluster.engine.journal.SYNC_EVERY", 1e9)
+    monkeypatch.setattr("multigpu.cluster.engine.dispatch.SYNC_EVERY", 1e9)
+    assert parts(dispatch(local, Toy("last"), range(9), journal=journal)) == squares(9)
+    assert len(synced) == 1
+
+
+# ---- outcomes ---------------------------------------------------------------------------------
+
+
+def test_outcome__tells_the_worker_and_when_each_step_ran(any_workers: Workers) -> None:
+    begin = time.time()
+    outcomes = list(dispatch(any_workers, Toy("steps", {("load", 3): sleep(0.05)}), range(6)))
+    end = time.time()
+    for outcome in outcomes:
+        assert outcome.worker in any_workers.present()
+        assert outcome.device == "cpu"
+        assert [step.name for step in outcome.steps] == ["load", "compute", "finish"]
+        times = [time for step in outcome.steps for time in (step.begin, step.end)]
+        assert times == sorted(times)
+        assert begin <= times[0] <= times[-1] <= end
+    assert outcomes[3].steps[0].end - outcomes[3].steps[0].begin >= 0.05
+
+
+def test_outcomes__of_two_processes_come_from_both(two_processes: Workers) -> None:
+    step = {("compute", number): sleep(0.02) for number in range(20)}
+    found = {outcome.worker for outcome in dispatch(two_processes, Toy("both", step), range(20))}
+    assert found == two_processes.present()
+    assert len(found) == 2
+
+
+class Counting(Toy):
+    """A toy that knows its sessions."""
+
+    def open(self, place: Any) -> ToySession:
+        self.opened = [*getattr(self, "opened", ()), super().open(place)]
+        return self.opened[-1]
+
+
+def test_session__is_opened_once_and_closed_at_the_end(local: LocalWorkers) -> None:
+    toy = Counting("counted")
+    assert parts(dispatch(local, toy, range(30))) == squares(30)
+    assert [session.closed for session in toy.opened] == [True]
+    assert toy.opened[0].place.gpu is None
+    assert toy.opened[0].place.free_bytes > 0
+
+
+def test_session__stays_closed_when_a_chunk_comes_late(local: LocalWorkers) -> None:
+    gate, begun = threading.Event(), threading.Event()
+
+    def late() -> None:
+        begun.set()
+        gate.wait(30)
+
+    steps = {("load", 0): lambda: (begun.wait(30), raising(Broken("x"))()), ("load", 1): late}
+    toy = Counting("late chunk", steps)
+    with pytest.raises(Broken, match=r"^x$"):
+        parts(dispatch(local, toy, range(2)))
+    gate.set()
+    with pytest.raises(Failure, match="the job has ended"):
+        worker.run_chunk(toy.key, None, 2)
+    limit = time.monotonic() + 30
+    while not all(session.closed for session in toy.opened):  # the late one closes it
+        assert time.monotonic() < limit
+        time.sleep(0.01)
+
+
+def test_sessions__of_two_jobs_at_once_do_not_mix(local: LocalWorkers) -> None:
+    one, two = (dispatch(local, Toy(key), range(10)) for key in ("one", "two"))
+    mixed = [outcome.part for pair in zip(one, two, strict=True) for outcome in pair]
+    assert mixed == [part for part in squares(10) for _ in range(2)]
+
+
+# ---- errors -----------------------------------------------------------------------------------
+
+
+def raising(error: Exception) -> Callable[[], None]:
+    def go() -> None:
+        raise error
+
+    return go
+
+
+@pytest.mark.parametrize("step", ["load", "compute", "finish"])
+def test_error__of_a_step_is_raised_where_its_part_would_come(
+    any_workers: Workers, step: str
+) -> None:
+    toy = Toy(f"error in {step}", {(step, 5): raising(UsageError("span 5 is bad"))})
+    outcomes = dispatch(any_workers, toy, range(20))
+    assert [next(outcomes).part for _ in range(5)] == squares(5)
+    with pytest.raises(UsageError, match=r"^span 5 is bad$"):
+        next(outcomes)
+    assert next(outcomes, None) is None
+
+
+def test_error__that_comes_first_in_the_input_is_raised_though_a_later_one_is_quicker(
+    any_workers: Workers,
+) -> None:
+    def late() -> None:
+        time.sleep(0.2)
+        raise Broken("first")
+
+    toy = Toy("two errors", {("load", 2): late, ("load", 4): raising(Broken("second"))})
+    with pytest.raises(Broken, match=r"^first$"):
+        parts(dispatch(any_workers, toy, range(20)))
+
+
+def test_error__of_the_spans_themselves_is_raised(any_workers: Workers) -> None:
+    def spans() -> Iterator[int]:
+        yield from range(3)
+        raise Broken("no more spans")
+
+    with pytest.raises(Broken, match=r"^no more spans$"):
+        parts(dispatch(any_workers, Toy("spans"), spans()))
+
+
+def test_workers__go_on_after_an_error(any_workers: Workers) -> None:
+    with pytest.raises(Broken, match=r"^once$"):
+        parts(dispatch(any_workers, Toy("broken", {("load", 0): raising(Broken("once"))}), [0]))
+    assert parts(dispatch(any_workers, Toy("whole"), range(5))) == squares(5)
+
+
+# ---- corrections ------------------------------------------------------------------------------
+
+
+def test_correct__is_asked_once_for_every_part_in_order(any_workers: Workers) -> None:
+    toy = Toy("asked", {("compute", 1): sleep(0.05)})
+    parts(dispatch(any_workers, toy, range(12)))
+    assert toy.asked == list(range(12))
+
+
+def test_correct__runs_the_span_that_it_gives_instead(any_workers: Workers) -> None:
+    toy = Toy("corrected", wrong={1, 3, 4, 9})
+    expected = [(-n if n in toy.wrong else n, n * n) for n in range(10)]
+    assert parts(dispatch(any_workers, toy, range(10))) == expected
+    assert toy.asked == [0, 1, -1, 2, 3, -3, 4, -4, 5, 6, 7, 8, 9, -9]
+
+
+def test_correct__asks_again_until_the_part_is_right(local: LocalWorkers) -> None:
+    class Halving(Toy):
+        def correct(self, span: int | None, part: Part) -> int | None:
+            assert part[0] == span
+            return span // 2 if span > 1 else None
+
+    assert parts(dispatch(local, Halving("halved"), [8, 1, 5])) == [(1, 1)] * 3
+
+
+# ---- lost workers -----------------------------------------------------------------------------
+
+
+def dying_once(mark: Path) -> Callable[[], None]:
+    """Kills the process it runs in, the first time."""
+
+    def die() -> None:
+        if not mark.exists():
+            mark.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return die
+
+
+@pytest.mark.parametrize("kind", [int, Bulky])
+def test_worker__killed_in_the_middle_changes_nothing(tmp_path: Path, kind: Any) -> None:
+    """Of spans by position, and of spans that are data, as those of a stream."""
+    mark = tmp_path / "killed"
+    toy = Toy("killed", {("compute", 12): dying_once(mark)})
+    with workers(Deployment(threads=2, processes=2)) as two:
+        assert parts(dispatch(two, toy, map(kind, range(30)))) == squares(30)
+    assert mark.exists()
+
+
+def test_spans__that_carry_data_are_not_kept_when_they_are_done(two_processes: Workers) -> None:
+    """Dask would keep the last thousand messages of each connection."""
+    spans = [Bulky(number) for number in range(3 * LOGGED_MESSAGES)]
+    assert parts(dispatch(two_processes, Toy("bulky"), iter(spans))) == squares(len(spans))
+    client = two_processes._client  # type: ignore[attr-defined]
+    assert len(client.scheduler_comm.recent_message_log) <= LOGGED_MESSAGES
+
+
+def test_workers__killed_one_after_the_other_change_nothing(tmp_path: Path) -> None:
+    """The second dies long after the first one was replaced."""
+    from distributed import get_worker
+
+    def die_in_turn(number: int) -> Callable[[], None]:
+        def die() -> None:
+            name = get_worker().name
+            dies = name == 0 or (number >= 60 and (tmp_path / "0").exists())
+            if dies and not (tmp_path / str(name)).exists():
+                (tmp_path / str(name)).touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+            time.sleep(0.05)
+
+        return die
+
+    toy = Toy("in turn", {("compute", number): die_in_turn(number) for number in range(150)})
+    with workers(Deployment(threads=2, processes=2)) as two:
+        assert parts(dispatch(two, toy, range(150))) == squares(150)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "1"]
+
+
+@pytest.mark.slow
+def test_chunk__that_kills_every_worker_ends_in_a_failure() -> None:
+    deadly = {("compute", 3): lambda: os.kill(os.getpid(), signal.SIGKILL)}
+    with (
+        workers(Deployment(threads=2, processes=2)) as two,
+        pytest.raises(Failure, match=r"died while|was lost") as failure,
+    ):
+        parts(dispatch(two, Toy("deadly", deadly), range(6)))
+    assert failure.value.exit_status == 1
+
+
+# ---- deployments ------------------------------------------------------------------------------
+
+
+def family() -> list[psutil.Process]:
+    us = psutil.Process()
+    return [us, *us.children(recursive=True)]
+
+
+def test_deployment__leaves_no_process_behind() -> None:
+    before = set(family())
+    with workers(Deployment(threads=2, processes=2)) as two:
+        assert isinstance(two, DaskWorkers)
+        started = set(family()) - before
+        assert len(started) >= 2
+    gone, alive = psutil.wait_procs(started, timeout=5)
+    names = {process.pid: process.cmdline() for process in alive}
+    names = {pid: line for pid, line in names.items() if "resource_tracker" not in str(line)}
+    assert names == {}
+    assert len(gone) >= 2
+
+
+def test_deployment__in_one_process_starts_none_and_does_not_load_dask() -> None:
+    before = set(family())
+    with workers(Deployment(threads=2)) as local:
+        assert isinstance(local, LocalWorkers)
+        assert set(family()) == before
+
+
+def test_remote_workers__that_do_not_come_are_given_up() -> None:
+    from distributed import Client, LocalCluster
+
+    options = {"host": LOOPBACK, "dashboard_address": f"{LOOPBACK}:0"}
+    with (
+        LocalCluster(n_workers=0, **options) as lonely,
+        Client(lonely, set_as_default=False) as client,
+        pytest.raises(Failure, match=r"^no worker has connected for 0\.1 s \(worker_timeout\)$"),
+    ):
+        DaskWorkers(client, None, worker_timeout=0.1)
+
+
+def test_missing_scheduler_file__is_told() -> None:
+    missing = Deployment(scheduler_file="absent.json", connect_timeout=0.1)
+    with (
+        pytest.raises(UsageError, match=r"^absent\.json: no scheduler has written this file"),
+        workers(missing),
+    ):
+        pytest.fail("these are no workers")
+
+
+FAILURES = (
+    Failure("lost"), UsageError("wrong"), WorkerDied("a", 2), DeviceFailed("a", "hot"),
+    Unfit("a", "old"), JobEnded(),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("error", FAILURES, ids=lambda error: type(error).__name__)
+def test_failures__survive_the_way_back_from_a_worker(error: Failure) -> None:
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again), again.exit_status) == (
+        type(error),
+        str(error),
+        error.exit_status,
+    )

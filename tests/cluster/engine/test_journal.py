@@ -1,0 +1,320 @@
+"""The journal: what is in it after every kind of end, and who may go on with it."""
+
+import errno
+import os
+import subprocess
+import sys
+import zlib
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import msgpack
+import numpy as np
+import pytest
+
+from multigpu.cluster.engine.codec import LENGTH, Codec
+from multigpu.cluster.engine.journal import MAGIC, RECORD, Journal, journal_of
+from multigpu.cluster.errors import Failure, UsageError
+
+ROOT = Path(__file__).resolve().parents[3]
+ABOUT = {"program": "1", "option hits": "first", "input a.fq": "12 bytes"}
+PLAN = {"chunk_bytes": 100}
+PARTS = [b"", b"x" * 1000, [1, "two", None], {"array": np.arange(5)}, (3.5, b"\0")]
+
+
+def opened(path: Path, resume: bool = True, **about: str) -> Journal:
+    return Journal(path, ABOUT | about, PLAN, codec=Codec(), resume=resume)
+
+
+def plain(part: Any) -> Any:
+    return {"array": part["array"].tolist()} if isinstance(part, dict) else part
+
+
+def written(path: Path, parts: list[Any] = PARTS) -> bytes:
+    journal = opened(path)
+    for part in parts:
+        journal.append(part)
+    journal.close()
+    return path.read_bytes()
+
+
+def held(path: Path) -> list[Any]:
+    journal = opened(path)
+    found = [plain(part) for part in journal.parts()]
+    journal.close()
+    return found
+
+
+def test_journal__gives_back_its_parts_in_order(tmp_path: Path) -> None:
+    written(tmp_path / "j")
+    assert held(tmp_path / "j") == [plain(part) for part in PARTS]
+
+
+def test_journal__goes_on_behind_what_it_has(tmp_path: Path) -> None:
+    written(tmp_path / "j", [1, 2])
+    journal = opened(tmp_path / "j")
+    assert (journal.held, journal.continued) == (2, True)  # before they are read
+    assert list(journal.parts()) == [1, 2]
+    journal.append(3)
+    journal.close()
+    assert held(tmp_path / "j") == [1, 2, 3]
+
+
+def test_journal__cut_anywhere_gives_the_whole_records_before_and_goes_on(tmp_path: Path) -> None:
+    parts = [b"one", b"two" * 9, 3]
+    whole = written(tmp_path / "j", parts)
+    ends = [len(written(tmp_path / f"part{n}", parts[:n])) for n in range(4)]
+    for length in range(len(whole) + 1):
+        path = tmp_path / "cut"
+        path.write_bytes(whole[:length])
+        journal = opened(path)
+        found = list(journal.parts())
+        assert len(found) == sum(end <= length for end in ends[1:])
+        journal.append("new")
+        journal.close()
+        assert held(path) == [*found, "new"]
+
+
+def test_journal__that_another_run_may_not_go_on_with_keeps_its_torn_tail(tmp_path: Path) -> None:
+    whole = written(tmp_path / "j", [b"a" * 50, b"b" * 50, b"c" * 50])
+    torn = whole[:-60] + b"!" + whole[-59:-10]
+    (tmp_path / "j").write_bytes(torn)
+    with pytest.raises(UsageError, match="cannot be resumed"):
+        opened(tmp_path / "j", **{"option hits": "all"})
+    assert (tmp_path / "j").read_bytes() == torn
+
+
+def test_journal__of_very_many_parts_is_checked_to_its_end(tmp_path: Path) -> None:
+    parts = [b"part %d" % number for number in range(1000)]
+    whole = bytearray(written(tmp_path / "j", parts))
+    assert held(tmp_path / "j") == parts
+    whole[whole.index(b"part 700") + 2] ^= 1
+    (tmp_path / "j").write_bytes(whole)
+    assert held(tmp_path / "j") == parts[:700]
+
+
+@pytest.mark.parametrize("zeros", [1, 7, 8, 9, 4096])
+def test_journal__with_zeros_at_its_end_ends_before_them(tmp_path: Path, zeros: int) -> None:
+    whole = written(tmp_path / "j", [1, 2])
+    (tmp_path / "j").write_bytes(whole + bytes(zeros))
+    assert held(tmp_path / "j") == [1, 2]
+    assert (tmp_path / "j").read_bytes() == whole
+    (tmp_path / "j").write_bytes(bytes(zeros))
+    assert held(tmp_path / "j") == []
+
+
+def test_journal__of_another_run_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    before = written(tmp_path / "j")
+    changed = {"option hits": "all", "input a.fq": "13 bytes", "input b.fq": "1 byte"}
+    with pytest.raises(
+        UsageError,
+        match=r"^this run cannot be resumed: option hits was first, is all;"
+        r" input a\.fq was 12 bytes, is 13 bytes; input b\.fq was not given, is 1 byte;"
+        r" repeat the options and inputs, or leave out resume$",
+    ):
+        opened(tmp_path / "j", **changed)
+    assert (tmp_path / "j").read_bytes() == before
+
+
+def test_journal__of_another_version_is_not_gone_on_with_but_may_be_started_over(
+    tmp_path: Path,
+) -> None:
+    content = MAGIC.replace(b"2", b"1")
+    (tmp_path / "j").write_bytes(content)
+    with pytest.raises(UsageError, match=r"of this version; start over, without resume$"):
+        opened(tmp_path / "j")
+    assert (tmp_path / "j").read_bytes() == content
+    with closing(opened(tmp_path / "j", resume=False)) as journal:
+        assert journal.thrown_away == len(content)
+
+
+@pytest.mark.parametrize("resume", [True, False])
+def test_journal__does_not_take_the_place_of_another_file(tmp_path: Path, resume: bool) -> None:
+    """What is to be done is the same with and without resume: neither sends to the other."""
+    content = b"something else" + written(tmp_path / "j")[14:]
+    (tmp_path / "j").write_bytes(content)
+    with pytest.raises(UsageError, match=r"/j: this is no journal of multigpu: remove it$"):
+        opened(tmp_path / "j", resume)
+    assert (tmp_path / "j").read_bytes() == content
+
+
+def test_journal__with_a_part_that_is_none_says_so(tmp_path: Path) -> None:
+    """Its checksum is right: somebody made it so."""
+    with closing(opened(tmp_path / "j")) as journal:
+        journal.append({"fine": 1})
+        journal._write(LENGTH.pack(3) + msgpack.packb(msgpack.ExtType(77, msgpack.packb(1))))
+    with closing(opened(tmp_path / "j")) as journal:
+        parts = journal.parts()
+        assert next(parts) == {"fine": 1}
+        with pytest.raises(UsageError, match="this journal is damaged: not a value"):
+            next(parts)
+
+
+@pytest.mark.parametrize(
+    ("first", "problem"),
+    [
+        (b"", "unpack_from requires a buffer"),
+        (LENGTH.pack(99) + b"\xc1", "journal is damaged"),
+        (Codec().pack([1]), "journal is damaged"),
+        (Codec().pack({"about": ABOUT}), "'plan'"),
+        (Codec().pack({"about": ABOUT, "plan": {}}), "it holds no plan of such a run"),
+        (Codec().pack({"about": ABOUT, "plan": {"chunk_bytes": "x"}}), "says chunk_bytes 'x'"),
+        (Codec().pack({"about": ABOUT, "plan": {"chunk_bytes": -5}}), "says chunk_bytes -5"),
+    ],
+)
+def test_journal__that_does_not_say_what_it_is_about_is_damaged(
+    tmp_path: Path, first: bytes, problem: str
+) -> None:
+    """Its checksum is right, as above."""
+    payload = first or b"\0"
+    (tmp_path / "j").write_bytes(MAGIC + RECORD.pack(len(payload), zlib.crc32(payload)) + payload)
+    with pytest.raises(UsageError, match=r"this journal is damaged: .*; start over") as refused:
+        opened(tmp_path / "j")
+    assert problem in str(refused.value)
+
+
+def test_journal__keeps_the_plan_of_the_run_that_began_it(tmp_path: Path) -> None:
+    written(tmp_path / "j")
+    journal = Journal(tmp_path / "j", ABOUT, {"chunk_bytes": 7}, codec=Codec(), resume=True)
+    assert journal.plan == PLAN
+    journal.close()
+
+
+def test_journal__is_started_over_without_resume(tmp_path: Path) -> None:
+    with closing(opened(tmp_path / "j", resume=False)) as journal:
+        assert journal.thrown_away == 0
+    before = written(tmp_path / "j")
+    journal = opened(tmp_path / "j", resume=False)
+    assert journal.thrown_away == len(before)
+    assert list(journal.parts()) == []
+    journal.remove()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_journal__belongs_to_one_run_at_a_time(tmp_path: Path) -> None:
+    first = opened(tmp_path / "j")
+    with pytest.raises(UsageError, match="another run is writing it"):
+        opened(tmp_path / "j")
+    first.append(1)
+    first.close()
+    assert held(tmp_path / "j") == [1]
+
+
+FILL = """
+import resource, sys
+from pathlib import Path
+from multigpu.cluster.engine.codec import LENGTH, Codec
+from multigpu.cluster.errors import UsageError
+from multigpu.cluster.engine.journal import Journal
+journal = Journal(Path(sys.argv[1]), {}, {}, codec=Codec(), resume=True)
+print(len(list(journal.parts())))
+resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
+try:
+    while True:
+        journal.append(b"x" * 999)
+except Exception as error:
+    print(error)
+print(journal.held)
+"""
+
+
+def test_journal__that_cannot_grow_says_so_and_is_good(tmp_path: Path) -> None:
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", FILL, str(tmp_path / "j")],
+            cwd=ROOT, capture_output=True, text=True, check=True, timeout=60,
+        )  # fmt: skip
+        _, problem, count = done.stdout.splitlines()
+        assert problem == f"{tmp_path / 'j'}: cannot be written: file too large (see `ulimit -f`)"
+        journal = Journal(tmp_path / "j", {}, {}, codec=Codec(), resume=True)
+        assert list(journal.parts()) == [b"x" * 999] * int(count)
+        journal.close()
+    assert done.stdout.splitlines()[0] == count
+
+
+def test_journal__for_which_there_is_no_room_at_all_is_not_left_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Journal, "_write", full)
+    with pytest.raises(UsageError, match="the disk is full"):
+        opened(tmp_path / "j")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_journal__reaches_the_disk_now_and_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced = noted(monkeypatch)
+    monkeypatch.setattr("multigpu.cluster.engine.journal.SYNC_EVERY", 1e9)
+    with closing(opened(tmp_path / "j")) as journal:
+        assert synced == [tmp_path]  # its name
+        journal.append(1)
+        assert len(synced) == 1
+        monkeypatch.setattr("multigpu.cluster.engine.journal.SYNC_EVERY", -1.0)
+        journal.append(2)
+        assert synced[1:] == [tmp_path / "j"]
+        journal.sync()
+        assert len(synced) == 2  # there is nothing new
+
+
+def noted(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """What is synced from now on."""
+    synced: list[Path] = []
+
+    def fsync(descriptor: int) -> None:
+        synced.append(Path(f"/proc/self/fd/{descriptor}").readlink())
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    return synced
+
+
+@pytest.mark.parametrize("parts", [0, 1])
+def test_journal__reaches_the_disk_when_it_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parts: int
+) -> None:
+    with closing(opened(tmp_path / "j")) as journal:
+        for part in range(parts):
+            journal.append(part)
+        synced = noted(monkeypatch)
+    assert synced == [tmp_path / "j"] * parts
+
+
+def test_journal__in_whose_place_another_run_has_its_own_leaves_that(tmp_path: Path) -> None:
+    journal = opened(tmp_path / "j")
+    assert journal.is_there
+    (tmp_path / "j").unlink()
+    (tmp_path / "j").write_bytes(b"of another run")
+    assert not journal.is_there
+    journal.remove()
+    assert (tmp_path / "j").read_bytes() == b"of another run"
+
+
+def test_journal__that_cannot_be_removed_covers_up_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = opened(tmp_path / "j")
+    monkeypatch.setattr(Path, "unlink", forbidden)
+    journal.remove()
+    monkeypatch.setattr(Journal, "_write", forbidden)
+    with pytest.raises(Failure, match=r"new: cannot be written: permission denied$"):
+        opened(tmp_path / "new")
+
+
+def forbidden(*_: object, **__: object) -> None:
+    raise PermissionError(errno.EACCES, "Permission denied")
+
+
+def test_journal__lies_hidden_beside_the_output(tmp_path: Path) -> None:
+    (tmp_path / "link.tsv").symlink_to(tmp_path / "hits.tsv")
+    assert journal_of(str(tmp_path / "link.tsv")) == tmp_path / ".hits.tsv.journal"
+
+
+@pytest.mark.parametrize("name", ["x" * 255, "ä" * 127])
+def test_journal__of_an_output_with_the_longest_name(tmp_path: Path, name: str) -> None:
+    journal = opened(journal_of(str(tmp_path / name)))
+    assert journal.path.exists()
+    journal.remove()

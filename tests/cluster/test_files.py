@@ -1,0 +1,617 @@
+"""Output that is complete or not there."""
+
+import contextlib
+import errno
+import io
+import os
+import pickle
+import platform
+import resource
+import signal
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from multigpu.cluster import files
+from multigpu.cluster.errors import Failure, UsageError
+from multigpu.cluster.files import (
+    LOCK,
+    PipeClosed,
+    atomic_output,
+    check_output,
+    hidden_path,
+    hold_folder,
+    scratch_folder,
+    sync_file_system,
+    sync_folder,
+)
+
+WRITE = """
+import sys
+from multigpu.cluster.errors import Failure
+from multigpu.cluster.files import atomic_output
+try:
+    with atomic_output(sys.argv[1]) as file:
+        for _ in range(int(sys.argv[2])):
+            file.write(b"x" * 1000)
+except Failure as failure:
+    print(failure, end="", file=sys.stderr)
+    sys.exit(failure.exit_status)
+"""
+BUFFERED = {**os.environ, "PYTHONUNBUFFERED": ""}
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def run_write(
+    path: object, kilobytes: int, code: str = WRITE, **more: Any
+) -> "subprocess.CompletedProcess[bytes]":
+    """Write to a path, or to standard output, in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-c", code, str(path), str(kilobytes)], cwd=ROOT, env=BUFFERED,
+        timeout=60, check=False, **{"stderr": subprocess.PIPE, **more},
+    )  # fmt: skip
+
+
+class Broken(Exception):
+    pass
+
+
+def write_half(path: Path, error: type[BaseException]) -> None:
+    with atomic_output(str(path)) as file:
+        file.write(b"x" * 5_000_000)
+        file.write(b"x" * 10)  # these wait in the buffer
+        raise error("half")
+
+
+@pytest.fixture
+def umask() -> Iterator[None]:
+    before = os.umask(0o027)
+    yield
+    os.umask(before)
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+# ---- a new file -------------------------------------------------------------------------------
+
+
+def test_output__appears_only_when_complete(tmp_path: Path) -> None:
+    path = tmp_path / "hits.tsv"
+    with atomic_output(str(path)) as file:
+        file.write(b"x" * 5_000_000)
+        assert not path.exists()
+        (part,) = tmp_path.iterdir()
+        assert part.name == ".hits.tsv.part"
+    assert path.read_bytes() == b"x" * 5_000_000
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_output__that_another_run_is_writing_is_refused(tmp_path: Path) -> None:
+    path = str(tmp_path / "hits.tsv")
+    with atomic_output(path) as file:
+        file.write(b"first")
+        with (
+            pytest.raises(UsageError, match=r"hits\.tsv: another run is writing it$"),
+            atomic_output(path),
+        ):
+            pytest.fail("two runs at once")
+    assert Path(path).read_bytes() == b"first"
+
+
+@pytest.mark.parametrize(("step", "fails"), [("replace", False), ("unlink", True)])
+def test_output__is_this_runs_until_it_has_its_name_or_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, fails: bool
+) -> None:
+    """Before its name another run could begin, and lose one of the two outputs."""
+    real, locked = getattr(Path, step), []
+
+    def watched(path: Path, *arguments: Any, **more: Any) -> Any:
+        with (
+            pytest.raises(UsageError, match="another run is writing it"),
+            hold_folder(tmp_path / ".out.part", "out"),
+        ):
+            pytest.fail("two runs at once")
+        locked.append(path.name)
+        return real(path, *arguments, **more)
+
+    monkeypatch.setattr(Path, step, watched)
+    with contextlib.suppress(Broken), atomic_output(str(tmp_path / "out")) as file:
+        file.write(b"x")
+        if fails:
+            raise Broken
+    assert locked[0] == files.NEW
+    assert [path.name for path in tmp_path.iterdir()] == ["out"] * (not fails)
+
+
+@pytest.mark.parametrize("left", [(), (LOCK,), (LOCK, files.NEW)])
+def test_output__takes_the_place_of_what_a_killed_run_left(
+    tmp_path: Path, left: tuple[str, ...]
+) -> None:
+    (tmp_path / ".hits.tsv.part").mkdir()
+    for name in left:
+        (tmp_path / ".hits.tsv.part" / name).write_bytes(b"much longer than what comes now")
+    with atomic_output(str(tmp_path / "hits.tsv")) as file:
+        file.write(b"new")
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("hits.tsv", b"new")]
+
+
+def take_name(kind: str, name: Path, elsewhere: Path) -> None:
+    """Put something at a temporary name that is not a run's, with a file worth keeping."""
+    elsewhere.mkdir()
+    (elsewhere / "kept").write_text("kept")
+    if kind == "a link to a folder":
+        name.symlink_to(elsewhere)
+    elif kind == "a link to a temporary folder":
+        (elsewhere / LOCK).touch()
+        name.symlink_to(elsewhere)
+    elif kind == "a file":
+        name.write_text("kept")
+    elif kind == "a name of another file":
+        name.hardlink_to(elsewhere / "kept")
+    else:
+        name.mkdir()
+        (name / "kept").write_text("kept")
+        if kind == "another user's":
+            (name / LOCK).touch()
+            os.chown(name, 65534, 65534)
+
+
+KINDS = [
+    "a folder", "a link to a folder", "a link to a temporary folder", "a file",
+    "a name of another file", "another user's",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("taken", "kind"),
+    # A file is looked into by who opens it.
+    [(t, k) for t in ("part", "lock", "journal") for k in KINDS if t == "part" or k != "a file"],
+)
+def test_temporary_name__that_is_taken_by_something_else_is_refused_and_left(
+    tmp_path: Path, kind: str, taken: str
+) -> None:
+    """One rule for the folders of all outputs, the locks in them, and journals."""
+    if kind == "another user's" and os.geteuid() != 0:
+        pytest.skip("only root can give files away")
+    name = hidden_path(tmp_path / "out", "part" if taken == "lock" else taken)
+    if taken == "lock":
+        name.mkdir()
+        name /= LOCK
+    take_name(kind, name, tmp_path / "elsewhere")
+    before = sorted(tmp_path.rglob("*"))
+    target = str(tmp_path / "out")
+    with pytest.raises(UsageError, match=rf"out: {name} is in the way") as said:
+        files.open_locked(name, "out") if taken == "journal" else atomic_output(target).__enter__()
+    assert "\n" not in str(said.value)
+    assert sorted(tmp_path.rglob("*")) == before
+    assert (tmp_path / "elsewhere" / "kept").read_text() == "kept"
+
+
+@pytest.mark.parametrize("before", [None, 0o600, 0o644])
+def test_output__is_for_the_user_alone_while_it_is_made(tmp_path: Path, before: int | None) -> None:
+    path = tmp_path / "hits.tsv"
+    if before is not None:
+        path.touch(before)
+    usual = os.umask(0o022)
+    try:
+        with atomic_output(str(path)) as file:
+            file.write(b"x")
+            assert mode(tmp_path / ".hits.tsv.part") == 0o700
+        with files.open_locked(tmp_path / ".hits.tsv.journal", "out"):
+            assert mode(tmp_path / ".hits.tsv.journal") == 0o600
+    finally:
+        os.umask(usual)
+    assert mode(path) == (before or 0o644)
+
+
+@pytest.mark.parametrize("before", [None, b"before"])
+@pytest.mark.parametrize("error", [Broken, KeyboardInterrupt, SystemExit, Failure])
+def test_output__after_an_exception_is_what_it_was(
+    tmp_path: Path, error: type[BaseException], before: bytes | None
+) -> None:
+    path = tmp_path / "hits.tsv"
+    if before is not None:
+        path.write_bytes(before)
+    with pytest.raises(error, match=r"^half$"):
+        write_half(path, error)
+    assert [each.read_bytes() for each in tmp_path.iterdir()] == [before] * (before is not None)
+
+
+@pytest.mark.parametrize("step", [(Path, "replace"), (os, "fsync")], ids=["rename", "sync"])
+def test_output__whose_folder_can_no_longer_be_written_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: tuple[Any, str]
+) -> None:
+    """What was written cannot be removed either, which must not cover up the rest."""
+
+    def forbidden(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    for owner, name in ((Path, "unlink"), step):
+        monkeypatch.setattr(owner, name, forbidden)
+    with (
+        pytest.raises(Failure, match=r"^.*hits\.tsv: cannot be written: permission denied$"),
+        atomic_output(str(tmp_path / "hits.tsv")) as file,
+    ):
+        file.write(b"x")
+    assert not (tmp_path / "hits.tsv").exists()
+
+
+@pytest.mark.usefixtures("umask")
+@pytest.mark.parametrize(("before", "after"), [(None, 0o640), (0o604, 0o604)])
+def test_output__has_the_permissions_of_the_umask_or_keeps_its_own(
+    tmp_path: Path, before: int | None, after: int
+) -> None:
+    path = tmp_path / "hits.tsv"
+    if before is not None:
+        path.write_bytes(b"before")
+        path.chmod(before)
+    with atomic_output(str(path)) as file:
+        file.write(b"after")
+        assert path.exists() == (before is not None)
+    assert (path.read_bytes(), mode(path)) == (b"after", after)
+
+
+def test_output__through_a_link_replaces_what_it_points_to(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    target, link = tmp_path / "elsewhere" / "hits.tsv", tmp_path / "link.tsv"
+    link.symlink_to(target)
+    for text in (b"first", b"second"):
+        with atomic_output(str(link)) as file:
+            file.write(text)
+        assert link.is_symlink()
+        assert target.read_bytes() == text
+
+
+def test_output__named_relative_to_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with atomic_output("hits.tsv") as file:
+        file.write(b"x")
+    assert (tmp_path / "hits.tsv").read_bytes() == b"x"
+
+
+@pytest.mark.parametrize("name", ["n" * 255, "é" * 127])
+def test_output__may_have_the_longest_name(tmp_path: Path, name: str) -> None:
+    with atomic_output(str(tmp_path / name)) as file:
+        file.write(b"x")
+    assert (tmp_path / name).read_bytes() == b"x"
+
+
+def test_output__is_on_disk_before_it_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events = []
+    fsync, replace = os.fsync, Path.replace
+
+    def noted_fsync(descriptor: int) -> None:
+        events.append("directory" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file")
+        fsync(descriptor)
+
+    def noted_replace(part: Path, target: Path) -> Path:
+        events.append(f"rename of {part.stat().st_size} bytes")
+        return replace(part, target)
+
+    monkeypatch.setattr(os, "fsync", noted_fsync)
+    monkeypatch.setattr(Path, "replace", noted_replace)
+    with atomic_output(str(tmp_path / "hits.tsv")) as file:
+        file.write(b"xyz")
+    assert events == ["file", "rename of 3 bytes", "directory"]
+
+
+# ---- what cannot be written -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("absent/hits.tsv", r"there is no directory .*/absent$"),
+        ("file/hits.tsv", r"there is no directory .*/file$"),
+        ("", r"it is a directory$"),
+        ("absent/", r"it is a directory$"),
+        ("n" * 256, r"file name too long$"),
+        ("zero\0byte", r".*embedded null "),
+        ("circle", r"."),
+    ],
+)
+@pytest.mark.parametrize("call", [check_output, lambda path: atomic_output(path).__enter__()])
+def test_check__refuses_what_cannot_become_a_file(
+    tmp_path: Path, name: str, problem: str, call: Callable[[str], Any]
+) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "circle").symlink_to(tmp_path / "circle")
+    with pytest.raises(UsageError, match=rf"(?s)^{tmp_path}/.*: cannot be written: {problem}"):
+        call(f"{tmp_path}/{name}")
+
+
+def test_check__refuses_no_name() -> None:
+    with pytest.raises(UsageError, match=r"the output has no name"):
+        check_output("")
+
+
+@pytest.mark.parametrize(
+    ("refused", "problem"),
+    [("", "no permission to write in /"), ("hits.tsv", "permission denied")],
+)
+def test_check__refuses_what_permissions_forbid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: str, problem: str
+) -> None:
+    (tmp_path / "hits.tsv").write_bytes(b"before")
+    monkeypatch.setattr(os, "access", lambda path, _: Path(path) != tmp_path / refused)  # for root
+    with pytest.raises(UsageError, match=rf"hits\.tsv: cannot be written: {problem}"):
+        check_output(str(tmp_path / "hits.tsv"))
+    assert [path.name for path in tmp_path.iterdir()] == ["hits.tsv"]
+
+
+@pytest.mark.parametrize("call", [check_output, lambda path: atomic_output(path).__enter__()])
+def test_check__refuses_a_device_that_takes_nothing(call: Callable[[str], Any]) -> None:
+    with pytest.raises(UsageError, match=r"^/dev/full: cannot be written: the disk is full"):
+        call("/dev/full")
+
+
+def test_check__accepts_what_can_be_written(tmp_path: Path) -> None:
+    for path in (None, "-", "/dev/stdout", "/dev/null", f"{tmp_path}/new", "new"):
+        check_output(path)
+    assert list(tmp_path.iterdir()) == []
+
+
+# ---- disks that are full ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else nothing is written to /dev/full."""
+    monkeypatch.setattr(files, "check_output", lambda _: None)
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize("size", [10, 5_000_000])
+def test_disk_full__is_a_failure_that_names_the_path(size: int) -> None:
+    with (
+        pytest.raises(Failure, match=r"^/dev/full: cannot be written: the disk is full \(no space"),
+        atomic_output("/dev/full") as file,
+    ):
+        file.write(b"x" * size)
+
+
+@pytest.mark.parametrize("size", [10, 5_000_000])
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+@pytest.mark.parametrize("step", ["write", "fsync"])
+def test_disk_full__leaves_nothing_under_the_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, number: int, size: int
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    real = Path.open
+    if step == "fsync":
+        monkeypatch.setattr(os, "fsync", full)
+    else:
+        monkeypatch.setattr(Path, "open", lambda *how, **more: Full(real(*how, **more), number))
+    with (
+        pytest.raises(Failure, match=r"hits\.tsv: cannot be written: the disk is full"),
+        atomic_output(str(tmp_path / "hits.tsv")) as file,
+    ):
+        file.write(b"x" * size)
+    assert list(tmp_path.iterdir()) == []
+
+
+class Full:
+    """A file on a full disk."""
+
+    def __init__(self, file: Any, number: int) -> None:
+        self.file, self.number = file, number
+
+    def write(self, _: object) -> int:
+        raise OSError(self.number, os.strerror(self.number))
+
+    def fileno(self) -> int:
+        return int(self.file.fileno())
+
+    def close(self) -> None:
+        self.file.close()
+
+
+def test_file_size_limit__is_a_failure_and_leaves_what_was_there(tmp_path: Path) -> None:
+    (tmp_path / "hits.tsv").write_bytes(b"before")
+    limit = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (100_000, 100_000))
+    done = run_write(tmp_path / "hits.tsv", 5000, preexec_fn=limit)
+    problem = f"{tmp_path}/hits.tsv: cannot be written: file too large (see `ulimit -f`)"
+    assert (done.returncode, done.stderr.decode()) == (2, problem)
+    assert (tmp_path / "hits.tsv").read_bytes() == b"before"
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.usefixtures("unchecked")
+def test_failure__passes_through_a_library_that_writes() -> None:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    with (
+        pytest.raises(Failure, match=r"^/dev/full: cannot be written: the disk is full"),
+        atomic_output("/dev/full") as file,
+    ):
+        pq.write_table(pa.table({"x": list(range(1_000_000))}), file, compression="none")
+
+
+# ---- standard output, pipes and devices -------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["-", "/dev/stdout"])
+def test_stdout__follows_what_was_printed(path: str) -> None:
+    code = f"print('first', end=' ')\n{WRITE}\nprint(' third')"
+    done = run_write(path, 1, code, stdout=subprocess.PIPE)
+    assert done.stdout == b"first " + b"x" * 1000 + b" third\n"
+
+
+def test_stdout__after_an_exception_gets_no_more(
+    capfdbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    with pytest.raises(Broken, match=r"half"):
+        write_half(Path("/dev/stdout"), Broken)
+    assert len(capfdbinary.readouterr().out) == 5_000_000
+
+
+def test_stdout__may_be_replaced_by_a_buffer(monkeypatch: pytest.MonkeyPatch) -> None:
+    buffer = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(buffer))
+    with atomic_output(None) as file:
+        file.write(b"x")
+    assert buffer.getvalue() == b"x"
+
+
+def test_stdout__that_takes_no_bytes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", io.StringIO())
+    with pytest.raises(UsageError, match=r"takes no bytes here"), atomic_output(None):
+        pass
+    monkeypatch.setattr(sys, "stdout", None)
+    with pytest.raises(UsageError, match=r"standard output is closed"), atomic_output(None):
+        pass
+
+
+def test_stdout__that_is_full_is_a_failure() -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = run_write("-", 1, stdout=full)
+    assert done.returncode == 2
+    assert done.stderr.startswith(b"standard output: cannot be written: the disk is full")
+
+
+@pytest.mark.parametrize("kilobytes", [1, 5000])
+def test_stdout__closed_by_its_reader_ends_the_run_quietly(kilobytes: int) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as pipe:
+        done = run_write("-", kilobytes, stdout=pipe)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_stdout__to_a_slow_reader_loses_nothing() -> None:
+    """A non-blocking pipe says "not now" when it is full, which is no error."""
+    code = f"import os\nos.set_blocking(1, False)\n{WRITE}"
+    command = [sys.executable, "-c", code, "-", "3000"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        threading.Event().wait(0.3)
+        assert len(process.stdout.read()) == 3_000_000
+    assert process.returncode == 0
+
+
+def test_pipe_closed__is_silent_and_survives_the_way_from_a_worker() -> None:
+    error = pickle.loads(pickle.dumps(PipeClosed()))
+    assert (str(error), error.exit_status) == ("", 141)
+
+
+def test_fifo__is_written_directly(tmp_path: Path) -> None:
+    path = tmp_path / "fifo"
+    os.mkfifo(path)
+    with ThreadPoolExecutor(1) as pool:
+        reader = pool.submit(path.read_bytes)
+        with atomic_output(str(path)) as file:
+            file.write(b"x" * 300_000)
+        assert reader.result(10) == b"x" * 300_000
+    assert stat.S_ISFIFO(path.stat().st_mode)
+
+
+def test_device__is_written_directly() -> None:
+    with atomic_output("/dev/null") as file:
+        file.write(b"x" * 300_000)
+    assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
+
+
+def test_sync__waits_for_the_files_of_a_folder_and_for_no_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced = []
+
+    def fsync(descriptor: int) -> None:
+        synced.append(Path(f"/proc/self/fd/{descriptor}").readlink())
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    (tmp_path / "out" / "inner").mkdir(parents=True)
+    for name in ("out/a", "out/inner/b", "other"):
+        (tmp_path / name).write_bytes(b"x")
+
+    sync_folder(tmp_path / "out")
+
+    names = sorted(str(path.relative_to(tmp_path)) for path in synced)
+    assert names == ["out", "out/a", "out/inner", "out/inner/b"]
+
+
+def test_sync__of_many_files_is_one_of_their_file_system(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(200):
+        (tmp_path / f"{number}").touch()
+    synced: list[Path] = []
+    monkeypatch.setattr(files, "sync_file_system", synced.append)
+    monkeypatch.setattr(os, "fsync", lambda _: pytest.fail("one by one"))
+    sync_folder(tmp_path)
+    assert synced == [tmp_path]
+
+
+def test_sync__of_a_file_system_says_what_is_wrong(tmp_path: Path) -> None:
+    sync_file_system(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        sync_file_system(tmp_path / "missing")
+
+
+# ---- scratch folders ---------------------------------------------------------------------------
+
+HOLDS_ONE = """
+import sys
+from pathlib import Path
+from multigpu.cluster.files import scratch_folder
+with scratch_folder(Path(sys.argv[1])) as folder:
+    print(folder, flush=True)
+    sys.stdin.read()
+"""
+
+
+def holder(parent: Path) -> subprocess.Popen[str]:
+    """A process with a folder in `parent`."""
+    return subprocess.Popen(
+        [sys.executable, "-c", HOLDS_ONE, str(parent)], text=True, cwd=ROOT,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )  # fmt: skip
+
+
+def test_folder__is_gone_with_its_block(tmp_path: Path) -> None:
+    with scratch_folder(tmp_path) as folder:
+        (Path(folder) / "file").write_text("content")
+        assert (Path(folder) / LOCK).exists()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_folder__of_a_killed_process_is_removed_by_the_next(tmp_path: Path) -> None:
+    with holder(tmp_path) as process:
+        assert process.stdout
+        left = Path(process.stdout.readline().strip())
+        (left / "worker").mkdir()
+        with scratch_folder(tmp_path):
+            assert (left / "worker").exists()  # it is still held
+        process.send_signal(signal.SIGKILL)
+    assert left.exists()
+    with scratch_folder(tmp_path) as folder:
+        assert [str(path) for path in tmp_path.iterdir()] == [folder]
+
+
+def test_folders__of_others_are_left(tmp_path: Path) -> None:
+    """However they are called, and also where no lock can be opened."""
+    (tmp_path / "multigpu-results").mkdir()
+    (tmp_path / "multigpu-results" / "calls.tsv").write_text("mine")
+    (tmp_path / "multigpu-12345678" / LOCK).mkdir(parents=True)
+    (tmp_path / "multigpu-87654321").mkdir()
+    (tmp_path / "multigpu-87654321" / LOCK).symlink_to(tmp_path / "multigpu-results" / "calls.tsv")
+    (tmp_path / "multigpu-of_a_host").mkdir()
+    (tmp_path / "multigpu-of_a_host" / LOCK).write_text(f"{platform.node()}-2")
+    with scratch_folder(tmp_path):
+        pass
+    assert len(list(tmp_path.iterdir())) == 4

@@ -1,0 +1,434 @@
+"""Size factors: R's answers, and the fast ways against the plain one."""
+
+import json
+import pickle
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support import golden_cnv
+from support.backends import DEVICES, backend_of
+from support.examples import examples
+
+from multigpu.kernels.normalization import (
+    Normalization,
+    NormalizationError,
+    cpu,
+    density,
+    reference,
+)
+from multigpu.kernels.normalization.spectrum import Spectrum
+from multigpu.kernels.normalization.types import SAMPLE
+
+FOLDER = Path(density.__file__).parent
+NAMES = {
+    "normType": "norm_type", "sizeFactor": "size_factor", "qu": "norm_quantile",
+    "quSizeFactor": "size_factor_quantile", "ploidy": "ploidy",
+}  # fmt: skip
+ERRORS = {  # what R says, what we say
+    "Some normalization factors are zero": "e: the size factor of sample 3 is 0",
+    "argument is of length zero": "all samples have the same counts",
+    "object 'idxSG' not found": "at least two samples|needs two samples or more, and two",
+    "At least two diploid samples": "needs two samples or more, and two of ploidy 2",
+    "Length of the ploidy vector": "2 ploidies for 8 samples",
+    "Ploidy values must be integers": "ploidies must be whole numbers",
+    'Set TO of normalization to "mean"': "must be one of",
+}
+NOTES = {
+    "low number of segments": "too few regions with reads",
+    "at least one sample has zero reads": "the variance is mostly far below the mean",
+    "Using global sizeFactors": "a sample has no reads",
+}
+OF_R_ALONE = "no non-missing arguments to max"
+MATRICES = (
+    "main", "odd", "zerosample_on_chr", "dups", "near_dups", "mode_at_zero", "under2", "under",
+    "over", "nonint", "small_values", "tinychr",
+)  # fmt: skip
+
+
+@pytest.fixture
+def backend(device: str) -> Any:
+    return backend_of("normalization", device)
+
+
+def blocks_of(names: Any) -> list[slice]:
+    """Stretches of equal names."""
+    names = np.asarray(names)
+    borders = [0, *(np.flatnonzero(names[1:] != names[:-1]) + 1).tolist(), len(names)]
+    return [slice(a, b) for a, b in pairwise(borders)]
+
+
+def cohort(rng: np.random.Generator, regions: int, samples: int, mean: float = 80) -> Any:
+    """int32 counts with stretches of zeros and of ones, and samples of different coverage."""
+    level = mean * rng.gamma(8, 1 / 8, (regions, 1)) * rng.uniform(0.5, 2, samples)
+    counts = rng.negative_binomial(20, 20 / (20 + level)).astype(np.int32)
+    counts[regions // 5 : regions // 5 + regions // 10] = 0
+    counts[regions // 2 : regions // 2 + regions // 20] = rng.poisson(1, samples)
+    return counts
+
+
+# ---- R ----------------------------------------------------------------------------------------
+
+
+@cache
+def stored(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """case.json and all arrays of a folder of golden data."""
+    arrays: dict[str, Any] = {}
+    for name in ("input.npz", "expected.npz"):
+        with np.load(folder / name) as file:
+            arrays |= dict(file)
+    return json.loads((folder / "case.json").read_text()), arrays
+
+
+def input_of(call: dict[str, Any], arrays: dict[str, Any]) -> tuple[Any, Any]:
+    """Counts and chromosomes of a call of R's."""
+    counts, chrom = arrays[f"counts_{call['matrix']}"], arrays[f"chrom_{call['matrix']}"]
+    rows = call.get("rows", slice(None))
+    counts, chrom = counts[rows][:, call.get("columns", slice(None))], chrom[rows]
+    if call["how"] == "matrix" or call["func"] == "normalizeGenome":
+        chrom = np.full(len(chrom), "all")
+    return np.ascontiguousarray(counts), chrom
+
+
+def options_of(parameters: dict[str, Any]) -> Normalization:
+    given = {NAMES[name]: value for name, value in parameters.items()}
+    if "ploidy" in given:
+        given["ploidy"] = tuple(given["ploidy"])
+    return Normalization(**given)
+
+
+def told(said: list[str]) -> list[str]:
+    """The beginnings of our notes for R's warnings."""
+    mine = [one for one in said if OF_R_ALONE not in one]
+    return [next(ours for theirs, ours in NOTES.items() if theirs in one) for one in mine]
+
+
+@pytest.mark.parametrize("device", ["reference", *DEVICES])
+@pytest.mark.parametrize("matrix", MATRICES)
+def test_normalize__as_in_r(backend: Any, golden: Path, matrix: str) -> None:
+    facts, arrays = stored(golden / "cnv" / "normalize")
+    calls = [call for call in facts["calls"] if call["matrix"] == matrix]
+    assert calls
+    for call in calls:
+        if call["how"] == "dataframe":
+            continue
+        counts, chrom = input_of(call, arrays)
+        blocks = blocks_of(chrom)
+        names = [str(chrom[block.start]) for block in blocks]
+        if call["error"]:
+            ours = next(text for said, text in ERRORS.items() if call["error"].startswith(said))
+            with pytest.raises(NormalizationError, match=ours):
+                backend.size_factors(counts, blocks, options_of(call["params"]), names)
+            continue
+        options = options_of(call["params"])
+        got = backend.size_factors(counts, blocks, options, names)
+        values = reference.apply(counts, blocks, got.factors, options)
+        np.testing.assert_allclose(values, arrays[call["id"]], rtol=1e-12, err_msg=call["id"])
+        for note, ours in zip(got.notes, told(call["warnings"]), strict=True):
+            assert ours in note
+
+
+@pytest.mark.parametrize("device", ["reference", *DEVICES])
+def test_normalize__refuses_missing_counts_as_the_package_does(backend: Any, golden: Path) -> None:
+    """R's normalization alone makes such rows NaN; cn.mops stops before it comes to that."""
+    counts = stored(golden / "cnv" / "normalize")[1]["counts_withna"]
+    with pytest.raises(NormalizationError, match="negative, infinite or not a number"):
+        backend.size_factors(counts, [slice(0, len(counts))], Normalization())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("device", ["reference", *DEVICES])
+def test_normalize__cases_of_the_pipeline_as_in_r(backend: Any, device: str, golden: Path) -> None:
+    """All of them; on the emulator, which is slow, the small ones."""
+    done, most = 0, 3000 if device == "emulated" else 100_000
+    for name in golden_cnv.names(golden):
+        facts = golden_cnv.load(golden, name).facts
+        parameters = facts["parameters"]
+        cohort_or_cases = facts["function"] not in ("singlecn.mops", "referencecn.mops")
+        if "expected_error" in facts or not parameters["norm"] or not cohort_or_cases:
+            continue
+        _, arrays = stored(golden / "cnv" / name)
+        if arrays["counts"].size > most:
+            continue
+        chrom = arrays["chrom"] if facts["input_type"] == "GRanges" else len(arrays["chrom"]) * "u"
+        options = Normalization(
+            parameters["normType"], parameters["sizeFactor"],
+            parameters["normQu"], parameters["quSizeFactor"],
+        )  # fmt: skip
+        counts, blocks = arrays["counts"], blocks_of(list(chrom))
+        factors = backend.size_factors(counts, blocks, options).factors
+        values = reference.apply(counts, blocks, factors, options)
+        np.testing.assert_allclose(values, arrays["X_norm"], rtol=1e-12, err_msg=name)
+        if parameters["norm"] == 2 and device in ("reference", "cpu"):
+            cov = backend.coverages(counts)
+            np.testing.assert_allclose(cov, arrays["cov"], rtol=1e-12)
+        done += 1
+    assert done > (15 if device == "emulated" else 40)
+
+
+def test_density__as_in_r(golden: Path) -> None:
+    facts, arrays = stored(golden / "cnv" / "r_primitives")
+    columns = facts["density_summary_columns"]
+    for k, row in enumerate(arrays["density_summary"]):
+        x = np.sort(arrays["x"][arrays["x_offset"][k] : arrays["x_offset"][k + 1]])
+        summary = dict(zip(columns, row, strict=True))
+        quartiles = [density.quantile_of_sorted(x, share) for share in (0.25, 0.75)]
+        first = arrays["x"][arrays["x_offset"][k]]
+        width = density.bandwidth(len(x), x.std(ddof=1), quartiles[1] - quartiles[0], first)
+        assert width == pytest.approx(summary["bandwidth nrd0"], rel=1e-13)
+        grid = density.DensityGrid(density.quantile_of_sorted(x, 0.95), width)
+        at, y = density.estimate(density.masses(x, grid), grid)
+        assert len(at) == summary["grid points returned"]
+        assert np.argmax(y) == summary["0-based position of the maximum"]
+        span = slice(arrays["density_offset"][k], arrays["density_offset"][k + 1])
+        if span.start < span.stop:  # long ones are not stored
+            np.testing.assert_allclose(at, arrays["density_x"][span], rtol=1e-13)
+            np.testing.assert_allclose(y, arrays["density_y"][span], rtol=1e-10, atol=1e-14)
+        assert density.mode_of_sorted(x) == pytest.approx(summary["x of the maximum"], rel=1e-13)
+
+
+def test_quantile__as_in_r(golden: Path) -> None:
+    _, arrays = stored(golden / "cnv" / "r_primitives")
+    for k, expected in enumerate(arrays["quantile"]):
+        x = arrays["x"][arrays["x_offset"][k] : arrays["x_offset"][k + 1]]
+        got = [Spectrum.of(x).quantile(share) for share in arrays["quantile_probs"]]
+        np.testing.assert_allclose(got, expected, rtol=1e-14)
+
+
+def test_mode__as_in_r(golden: Path) -> None:
+    _, arrays = stored(golden / "cnv" / "r_primitives")
+    x = arrays["mode_x"]
+    for part, expected in zip((x, x[:60], x[60:100], x[100:]), arrays["mode"], strict=True):
+        assert Spectrum.of(part).mode() == reference.mode_of(part) == expected
+
+
+# ---- the fast ways against the plain one --------------------------------------------------------
+
+KINDS = [
+    Normalization(),
+    Normalization("poisson", "median"),
+    Normalization("mean", "mode"),
+    Normalization("mode", "quant", size_factor_quantile=0.6),
+    Normalization("quant", "median", norm_quantile=0.8),
+    Normalization(ploidy=(2, 2, 2, 1, 1, 3, 0, 0)),
+]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("options", KINDS, ids=str)
+@pytest.mark.parametrize("whole", [True, False])
+def test_size_factors__are_those_of_the_reference(
+    backend: Any, options: Normalization, whole: bool
+) -> None:
+    rng = np.random.default_rng(5)
+    counts = (
+        cohort(rng, 900, 8) if whole else cohort(rng, 900, 8) * rng.choice([0.3, 1.1], (900, 1))
+    )
+    blocks = [slice(0, 500), slice(500, 501), slice(501, 900)]
+    expected = reference.size_factors(counts, blocks, options)
+    got = backend.size_factors(counts, blocks, options)
+    assert got.notes == expected.notes
+    assert got.notes
+    np.testing.assert_allclose(got.factors, expected.factors, rtol=1e-12)
+    np.testing.assert_allclose(cpu.coverages(counts), reference.coverages(counts), rtol=1e-12)
+
+
+def any_counts(rng: np.random.Generator, regions: int, samples: int, whole: bool) -> Any:
+    """Counts, many equal, or numbers of all sizes, some of them below 1."""
+    counts = cohort(rng, regions, samples, mean=float(rng.choice([3, 80, 4000])))
+    return counts if whole else counts * np.exp(rng.choice([-5, 0.3, rng.normal()], (regions, 1)))
+
+
+@pytest.mark.parametrize("device", DEVICES[1:])
+@pytest.mark.parametrize("options", KINDS, ids=str)
+@pytest.mark.parametrize("whole", [True, False])
+def test_cuda__has_the_bits_of_the_cpu(
+    backend: Any, options: Normalization, whole: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Compare counts on the host, on the device, and counts that do not fit there."""
+    for module in (backend, cpu):
+        monkeypatch.setattr(module, "STRETCH", 64)
+    counts = any_counts(np.random.default_rng([15, whole]), 3000, 8, whole)
+    blocks = [slice(0, 1900), slice(1900, 1901), slice(1901, 2600), slice(2600, 3000)]
+    expected = cpu.size_factors(counts, blocks, options)
+    there = backend.size_factors(counts, blocks, options)
+    on_device = backend.size_factors(backend.cupy.asarray(counts), blocks, options)
+    too_large = backend.size_factors(counts, blocks, options, room=30_000)
+    for got in (there, on_device, too_large):
+        np.testing.assert_array_equal(got.factors, expected.factors)
+
+
+@pytest.mark.parametrize("device", DEVICES[1:])
+@pytest.mark.parametrize("samples", [2, 3, 100, 300])
+def test_cuda__has_the_bits_of_the_cpu_for_few_and_many_samples(
+    backend: Any, samples: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (backend, cpu):
+        monkeypatch.setattr(module, "STRETCH", 50)
+    for seed in range(3):
+        counts = any_counts(np.random.default_rng([16, samples, seed]), 170, samples, whole=False)
+        for options in (Normalization(), Normalization("mean", "mean")):
+            got = backend.size_factors(counts, [slice(0, 170)], options).factors
+            expected = cpu.size_factors(counts, [slice(0, 170)], options, threads=2).factors
+            np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("device", DEVICES[1:])
+@pytest.mark.parametrize("whole", [True, False])
+def test_cuda__has_the_bits_of_the_cpu_on_a_long_chromosome(backend: Any, whole: bool) -> None:
+    counts = any_counts(np.random.default_rng([17, whole]), 30_000, 4, whole)
+    expected = cpu.size_factors(counts, [slice(0, 30_000)], Normalization()).factors
+    got = backend.size_factors(counts, [slice(0, 30_000)], Normalization())
+    np.testing.assert_array_equal(got.factors, expected)
+
+
+@pytest.mark.parametrize("device", DEVICES[1:])
+@pytest.mark.parametrize("seed", range(4))
+def test_cuda__has_the_bits_of_the_cpu_in_what_a_dispersion_is_made_of(
+    backend: Any, seed: int
+) -> None:
+    """Compare its parts, as of the dispersion itself few bits are left."""
+    rng = np.random.default_rng([18, seed])
+    counts, factors = any_counts(rng, 3000, 9, whole=seed % 2 == 0), rng.uniform(0.5, 2, 9)
+    used = (counts >= 1).any(axis=1)
+    there = backend.ChromosomeStatistics(backend.cupy.asarray(counts), range(9))
+    expected = cpu._ratios(counts[used], factors)
+    np.testing.assert_array_equal(there.ratios(factors).get()[used], expected)
+
+
+@examples(50)
+@given(st.integers(0, 2**32 - 1), st.integers(2, 20_000), st.sampled_from([0.01, 1.0, 30.0]))
+def test_masses__are_shared_out_linearly(seed: int, n: int, scale: float) -> None:
+    values = np.random.default_rng(seed).gamma(2, scale, n)
+    grid = density.DensityGrid(float(values.max()) * 0.9, scale / 10)
+    place = (values - grid.low) / grid.step
+    cell = np.floor(place).astype(int)
+    inside = cell + 2 <= grid.size + 1
+    expected = np.zeros(grid.size + 2)
+    np.add.at(expected, cell[inside] + 1, (1 - place + cell)[inside])
+    np.add.at(expected, cell[inside] + 2, (place - cell)[inside])
+    np.testing.assert_allclose(density.masses(values, grid), expected[1:-1] / n, atol=1e-12)
+
+
+@pytest.mark.parametrize("device", DEVICES[1:])
+def test_cuda__reads_no_counts_of_another_type(backend: Any) -> None:
+    counts = backend.cupy.asarray(np.ones((3, 2), np.int64))
+    with pytest.raises(TypeError, match="must be int32 or float64"):
+        backend.size_factors(counts, [slice(0, 3)], Normalization())
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_size_factors__do_not_depend_on_threads(
+    whole: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cpu, "LEAST_SPAN", 10)
+    counts = cohort(np.random.default_rng(8), 9000, 5).astype(np.int32 if whole else np.float64)
+    counts = counts if whole else counts / 3
+    for options in (Normalization(), Normalization("mean", "median")):
+        one = cpu.size_factors(counts, [slice(0, 9000)], options)
+        many = cpu.size_factors(counts, [slice(0, 9000)], options, threads=3)
+        np.testing.assert_array_equal(many.factors, one.factors)
+
+
+def test_size_factors__know_of_reads_elsewhere() -> None:
+    """Chromosomes one by one, with the totals of all, as all at once."""
+    counts = cohort(np.random.default_rng(9), 300, 5)
+    counts[100:200, 3] = 0
+    blocks, options = (
+        [slice(0, 100), slice(100, 200), slice(200, 300)],
+        Normalization("mean", "mode"),
+    )
+    together = cpu.size_factors(counts, blocks, options)
+    assert any("a sample has no reads" in note for note in together.notes)
+    for block, row in zip(blocks, together.factors, strict=True):
+        one = cpu.size_factors(
+            counts[block], [slice(0, 100)], options, totals=counts.sum(axis=0, dtype=float)
+        )
+        np.testing.assert_array_equal(one.factors[0], row)
+
+
+def test_apply__regions_below_1_in_all_samples_of_a_ploidy_become_0() -> None:
+    counts = np.array([[0.5, 0.9, 3.0, 0.2], [1.0, 0.1, 0.5, 0.5], [0.4, 0.4, 0.4, 0.4]])
+    options = Normalization(ploidy=(2, 2, 1, 3))
+    factors = np.array([[2.0, 2.0, 3.0, 4.0]])
+    got = reference.apply(counts, [slice(0, 3)], factors, options)
+    expected = [[0, 0, 9, 0.8], [2, 0.2, 1.5, 2], [0, 0, 1.2, 1.6]]
+    np.testing.assert_allclose(got, expected, rtol=1e-15)
+
+
+# ---- properties -------------------------------------------------------------------------------
+
+
+@given(st.lists(st.lists(st.integers(0, 6) | st.sampled_from([0.1 + 0.2, 0.3, 2.5])), min_size=1))
+def test_spectrum__of_parts_is_that_of_the_whole(parts: list[list[float]]) -> None:
+    each = [Spectrum.of(np.array(part, float)) for part in parts]
+    whole = np.array([value for part in parts for value in part])
+    together = Spectrum.together(each)
+    values, times = np.unique(whole, return_counts=True)
+    np.testing.assert_array_equal(together.values, values)
+    np.testing.assert_array_equal(together.times, times)
+    if len(whole):
+        assert together.mode() == reference.mode_of(whole)
+        for share in (0, 0.05, 0.5, 0.77, 1):
+            assert together.quantile(share) == pytest.approx(np.quantile(whole, share), abs=1e-12)
+
+
+@examples(30)
+@given(seed=st.integers(0, 2**32 - 1), kind=st.sampled_from(KINDS[:-1]))
+def test_size_factors__go_with_their_samples(seed: int, kind: Normalization) -> None:
+    rng = np.random.default_rng(seed)
+    counts = cohort(rng, 200, 6)
+    order = rng.permutation(6)
+    expected = cpu.size_factors(counts, [slice(0, 200)], kind).factors[:, order]
+    got = cpu.size_factors(np.ascontiguousarray(counts[:, order]), [slice(0, 200)], kind).factors
+    np.testing.assert_allclose(got, expected, rtol=1e-12)
+
+
+# ---- bad input ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("device", ["reference", *DEVICES])
+@pytest.mark.parametrize("value", [-1.0, np.nan, np.inf])
+def test_size_factors__impossible_counts_are_refused(backend: Any, value: float) -> None:
+    counts = np.full((50, 3), 7.0)
+    counts[20, 1] = value
+    with pytest.raises(NormalizationError, match="negative, infinite or not a number"):
+        backend.size_factors(counts, [slice(0, 50)], Normalization())
+
+
+@pytest.mark.parametrize("device", ["reference", *DEVICES])
+def test_size_factors__need_reads_of_every_sample_and_two_samples(backend: Any) -> None:
+    counts = np.full((50, 3), 7, np.int32)
+    counts[:, 2] = 0
+    with pytest.raises(NormalizationError, match="sample 3 has no reads"):
+        backend.size_factors(counts, [slice(0, 50)], Normalization())
+    with pytest.raises(NormalizationError, match="at least two samples"):
+        backend.size_factors(counts[:, :1].copy(), [slice(0, 50)], Normalization())
+
+
+def test_error__tells_the_sample_by_its_name_and_survives_pickling() -> None:
+    error = pickle.loads(pickle.dumps(NormalizationError(f"{SAMPLE} has no reads", 1)))
+    assert str(error) == "sample 2 has no reads"
+    assert error.describe(["NA1", "NA2"]) == "sample NA2 has no reads"
+    assert str(NormalizationError("no counts")) == "no counts"
+
+
+@pytest.mark.parametrize(
+    ("bad", "text"),
+    [
+        ({"norm_type": "min"}, "norm type 'min': must be one of poisson, mean"),
+        ({"size_factor": "sum"}, "size factor 'sum'"),
+        ({"norm_quantile": 2}, "norm quantile 2: must be between 0 and 1"),
+        ({"size_factor_quantile": -0.1}, "size factor quantile -0.1"),
+        ({"ploidy": (2, 2, -1)}, "ploidies must be whole numbers, 0 or more"),
+    ],
+)
+def test_options__out_of_range_are_refused(bad: dict[str, Any], text: str) -> None:
+    with pytest.raises(NormalizationError, match=text):
+        Normalization(**bad)

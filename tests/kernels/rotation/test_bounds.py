@@ -1,0 +1,276 @@
+"""Errors of single precision: the bound holds, is narrow enough, and is what a GPU finds."""
+
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from support.backends import DEVICES, backend_of
+from support.examples import examples
+from support.rotation_bounds import Bounds, bounds_of
+from support.rotation_cases import (
+    assert_same,
+    golden_case,
+    hair_splitting_case,
+    random_field,
+    random_ligands,
+    random_search,
+)
+
+from multigpu.kernels.rotation import EulerRotations, Field, Ligands, Poses, PoseSearch, reference
+from multigpu.kernels.rotation.bounds import LEAST, MOST, SHORTFALLS, threshold_above
+from multigpu.kernels.rotation.types import split
+
+pytestmark = pytest.mark.parametrize("device", DEVICES[1:])
+
+
+def single(device: str, field: Field, ligands: Ligands, search: PoseSearch) -> Any:
+    """The scores of all poses of the one ligand in single precision."""
+    cuda = backend_of("rotation", device)
+    span = range(search.stop)
+    with cuda.cupy.cuda.Stream():
+        scores = cuda.Scores(cuda.PoseSearcher(field, search), ligands, span, len(span))
+        scores.score(span)
+        return scores.held.get()
+
+
+def assert_within_bounds(device: str, field: Field, ligands: Ligands, search: PoseSearch) -> None:
+    """The error of every pose that counts as decided; those that repeat others are -inf."""
+    found = single(device, field, ligands, search)
+    exact = reference.scores(field, ligands, 0, search, np.arange(search.stop))
+    bounds, decided = bounds_of(field, ligands, search), np.isfinite(found)
+    shortfall = bounds.top - np.minimum(found, exact)[decided]
+    power = np.searchsorted(SHORTFALLS, 2 * shortfall).clip(0, len(SHORTFALLS) - 1)
+    assert (np.abs(found - exact)[decided] <= bounds.errors[power]).all()
+    for floor in np.quantile(exact, [0, 0.5, 0.99]):
+        threshold = threshold_above(bounds.errors, bounds.top, floor)
+        assert (found[decided & (exact >= floor)] >= threshold).all()
+
+
+@examples(25)
+@given(
+    st.integers(0, 2**32 - 1),
+    st.sampled_from(["linear", "nearest"]),
+    st.sampled_from(["clamp", "zero", "penalty"]),
+    st.booleans(),
+)
+def test_error__of_every_decided_pose_is_within_the_bound(
+    device: str, seed: int, interpolation: str, outside: str, steep: bool
+) -> None:
+    rng = np.random.default_rng(seed)
+    field = random_field(rng, 2, interpolation, outside, steep)
+    ligands = random_ligands(rng, [int(rng.integers(1, 60))], 2, 2)
+    search = random_search(rng, listed=True, shifts=False)
+    assert_within_bounds(device, field, ligands, search)
+
+
+@examples(15)
+@given(
+    st.integers(0, 2**32 - 1),
+    st.sampled_from(["linear", "nearest"]),
+    st.sampled_from(["clamp", "zero", "penalty"]),
+)
+def test_error__is_within_the_bound_where_single_precision_cannot_tell(
+    device: str, seed: int, interpolation: str, outside: str
+) -> None:
+    case = hair_splitting_case(np.random.default_rng(seed), interpolation, outside)
+    assert_within_bounds(device, case.field, case.ligands, case.search)
+
+
+@pytest.mark.parametrize("steep", [False, True])
+def test_threshold__leaves_few_poses_to_double_precision(device: str, steep: bool) -> None:
+    rng = np.random.default_rng(1)
+    counts = []
+    for _ in range(10):
+        field = random_field(rng, steep=steep)
+        ligands = random_ligands(rng, [30])
+        search = PoseSearch(EulerRotations(20))
+        found = single(device, field, ligands, search)
+        threshold = bounds_of(field, ligands, search).threshold(found[np.isfinite(found)].max())
+        counts.append(int((found >= threshold).sum()))
+    assert min(counts) >= 1
+    assert np.median(counts) <= (30 if steep else 2)
+
+
+def test_threshold__in_a_real_pocket_leaves_a_tenth_at_most(device: str, golden: Path) -> None:
+    case = golden_case(golden / "dock" / "real_1stp")
+    found = single(device, case.field, case.ligands, case.search)
+    threshold = bounds_of(case.field, case.ligands, case.search).threshold(found.max())
+    assert 0 < (found >= threshold).mean() < 0.1
+
+
+def test_undecided__are_few(device: str, golden: Path) -> None:
+    case = golden_case(golden / "dock" / "grid_nearest_clamp")
+    found = single(device, case.field, case.ligands, case.search)
+    assert 0 < (found == np.inf).mean() < 0.02
+
+
+@pytest.mark.parametrize("interpolation", ["linear", "nearest"])
+def test_error__of_the_penalty_is_within_the_bound(device: str, interpolation: Any) -> None:
+    """Nothing else errs; places along it are known least well."""
+    values = np.zeros((1, 4001, 2, 2), np.float32)
+    field = Field(values, np.zeros(3), np.full(3, 0.7), interpolation, "penalty")
+    rng = np.random.default_rng(3)
+    center = (0.7 * 2000.123, 0.31, 0.37)
+    for _ in range(20):
+        ligands = Ligands.plain([rng.normal(0, 2, (2, 3))])
+        assert_within_bounds(device, field, ligands, PoseSearch(EulerRotations(30), center=center))
+
+
+# ---- what a GPU finds is that of the proof, but for the last digits ---------------------------
+
+FIELDS = list(product(["linear", "nearest"], ["clamp", "zero", "penalty"], [False, True]))
+# Of a cell, places may then be off by next to nothing, 0.03, 0.4, 0.8 and more than 100.
+CENTERS = [None, *((far, 0.0, 0.0) for far in (2e4, 3e5, 6e5, 1e8))]
+
+
+@pytest.fixture
+def cuda(device: str) -> Any:
+    """The module `multigpu.kernels.rotation.cuda`, on a real GPU or an emulated one."""
+    return backend_of("rotation", device)
+
+
+def odd_ligands(rng: np.random.Generator, sizes: list[int], channels: int, terms: int) -> Ligands:
+    """Weights of 0, of any size, and usual ones; the last ligand scores nothing at all."""
+    plain = random_ligands(rng, sizes, channels, terms)
+    kind = rng.integers(0, 3, plain.weights.shape)
+    kind[plain.offsets[-2] :] = 0
+    weights = np.choose(kind, [0, 10 ** rng.uniform(-15, 3, kind.shape), plain.weights])
+    return Ligands(plain.positions, plain.offsets, plain.channels, weights)
+
+
+def bounds_of_each(field: Field, ligands: Ligands, search: PoseSearch) -> list[Bounds]:
+    return [bounds_of(field, ligands[i : i + 1], search) for i in range(len(ligands))]
+
+
+def thresholds_of(bounds: list[Bounds], greatest: NDArray[np.float32]) -> NDArray[np.float32]:
+    some = zip(bounds, greatest, strict=True)
+    return np.array([each.threshold(score) for each, score in some])
+
+
+def assert_close(found: NDArray[np.float32], expected: NDArray[np.float32]) -> None:
+    """Two units in the last place."""
+    np.testing.assert_allclose(found, expected, rtol=2**-22, atol=0)
+
+
+def keys_of(scores: NDArray[np.float32]) -> NDArray[np.uint32]:
+    """Return keys in the order of unsigned integers that the kernels use; 0 is no score."""
+    bits = scores.view(np.uint32)
+    keys = np.where(bits >> 31 == 1, ~bits, bits | np.uint32(1 << 31))
+    return np.where(scores == -np.inf, np.uint32(0), keys)
+
+
+@pytest.mark.parametrize("center", CENTERS)
+@pytest.mark.parametrize(("interpolation", "outside", "steep"), FIELDS)
+def test_errors__are_those_of_the_proof(
+    cuda: Any, interpolation: str, outside: str, steep: bool, center: Any
+) -> None:
+    rng = np.random.default_rng([steep, CENTERS.index(center)])
+    terms = int(rng.integers(1, 4))
+    field = random_field(rng, 3, interpolation, outside, steep)
+    ligands = odd_ligands(rng, [1, 40, 7, 12, 3], 3, terms)
+    search = PoseSearch(EulerRotations(90), center=center)
+    bounds = bounds_of_each(field, ligands, search)
+    with cuda.cupy.cuda.Stream():
+        scores = cuda.Scores(cuda.PoseSearcher(field, search), ligands, range(1), 1)
+        errors, tops = scores.errors.get(), scores.tops.get()
+    expected = np.array([each.errors for each in bounds])
+    assert np.isinf(expected).all() == (center in CENTERS[3:])
+    np.testing.assert_allclose(errors, expected, rtol=1e-13)
+    np.testing.assert_allclose(tops, [each.top for each in bounds], rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize("center", CENTERS)
+@pytest.mark.parametrize(("interpolation", "outside", "steep"), FIELDS)
+def test_thresholds__of_any_score(
+    cuda: Any, interpolation: str, outside: str, steep: bool, center: Any
+) -> None:
+    rng = np.random.default_rng([2, steep, CENTERS.index(center)])
+    field = random_field(rng, 2, interpolation, outside, steep)
+    ligands = odd_ligands(rng, [9, 30, 2], 2, 2)
+    search = PoseSearch(EulerRotations(90), center=center)
+    bounds, searcher = bounds_of_each(field, ligands, search), cuda.PoseSearcher(field, search)
+    highest = np.array([each.top for each in bounds])
+    powers = rng.uniform(LEAST - 2, MOST - 2, (50, 3))
+    powers[:25] = rng.uniform(LEAST - 2, 20, (25, 3))
+    greatest = (highest - 2**powers).astype(np.float32)
+    greatest[rng.random(greatest.shape) < 0.1] = -np.inf
+    with cuda.cupy.cuda.Stream():
+        scores, array = cuda.Scores(searcher, ligands, range(1), 1), cuda.cupy.asarray
+        equal = 0
+        for row in greatest:
+            out = cuda.cupy.empty(3, np.float32), cuda.cupy.empty(3, np.uint32)
+            searcher.launch(
+                "threshold", 2, 3, scores.errors, scores.tops, array(keys_of(row)), np.uint32(1),
+                out[1], out[0],
+            )  # fmt: skip
+            found, expected = out[0].get(), thresholds_of(bounds, row)
+            assert_close(found, expected)
+            assert (found[row == -np.inf] == -np.inf).all()
+            equal += (found == expected).sum()
+            assert out[1].get().tolist() == keys_of(row).tolist()
+    assert equal > 0.9 * greatest.size  # so both round downwards
+
+
+def assert_rounds_are_right(
+    cuda: Any, field: Field, ligands: Ligands, search: PoseSearch, most: int, rounds: int
+) -> None:
+    """Thresholds after every part, with what the rounds before found struck out; the winners."""
+    bounds, searcher = bounds_of_each(field, ligands, search), cuda.PoseSearcher(field, search)
+    taken = Poses.none()
+    with cuda.cupy.cuda.Stream():
+        scores = cuda.Scores(searcher, ligands, range(search.stop), most)
+        for _ in range(rounds):
+            scores.begin()
+            greatest = np.full(len(ligands), -np.inf, np.float32)
+            for part in split(range(search.stop), most):
+                scores.score(part)
+                if len(taken):
+                    scores.strike(taken)
+                scores.settle()
+                held = scores.held.get()[: len(ligands) * len(part)].reshape(len(ligands), -1)
+                decided = np.where(held < np.inf, held, -np.inf)
+                greatest = np.maximum(greatest, decided.max(axis=1))
+                assert_close(scores.thresholds.get(), thresholds_of(bounds, greatest))
+            taken = Poses.joined([taken, scores.winners()])
+    expected = reference.PoseSearcher(field, replace(search, top=rounds)).best(ligands)
+    assert_same(taken, expected)
+
+
+@pytest.mark.parametrize("most", [100, 1000])
+@pytest.mark.parametrize(("interpolation", "outside", "steep"), FIELDS)
+def test_thresholds__of_every_part_of_a_round(
+    cuda: Any, interpolation: str, outside: str, steep: bool, most: int
+) -> None:
+    rng = np.random.default_rng([3, most])
+    field = random_field(rng, 2, interpolation, outside, steep)
+    search = PoseSearch(EulerRotations(45), min_rmsd=1.0)  # 256 poses
+    assert_rounds_are_right(cuda, field, odd_ligands(rng, [9, 17, 1], 2, 3), search, most, 3)
+
+
+@pytest.mark.parametrize("interpolation", ["linear", "nearest"])
+@pytest.mark.parametrize("outside", ["clamp", "zero", "penalty"])
+def test_thresholds__where_single_precision_cannot_tell(
+    cuda: Any, interpolation: str, outside: str
+) -> None:
+    case = hair_splitting_case(np.random.default_rng(4), interpolation, outside)
+    assert_rounds_are_right(cuda, case.field, case.ligands, case.search, 10, 2)
+
+
+def test_thresholds__rule_nothing_out_where_nothing_is_decided(cuda: Any) -> None:
+    rng = np.random.default_rng(5)
+    field, ligands = random_field(rng, outside="zero"), random_ligands(rng, [4, 6])
+    far = PoseSearch(EulerRotations(90), center=(1e8, 0.0, 0.0))
+    assert_rounds_are_right(cuda, field, ligands, far, 10, 1)
+    everything = PoseSearch(EulerRotations(90), min_rmsd=1e6)  # after the first round none is left
+    assert_rounds_are_right(cuda, field, ligands, everything, 10, 2)
+
+
+def test_thresholds__in_a_real_pocket(cuda: Any, golden: Path) -> None:
+    case = golden_case(golden / "dock" / "real_1stp", 45)
+    assert_rounds_are_right(cuda, case.field, case.ligands, case.search, 200, 2)

@@ -1,0 +1,496 @@
+"""The search for poses: golden cases, known optima, and what must not change the answer."""
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.backends import DEVICES, backend_of
+from support.examples import examples
+from support.rotation_cases import (
+    PLAIN,
+    assert_right,
+    assert_same,
+    golden_case,
+    hair_splitting_case,
+    poses_on_the_border,
+    random_field,
+    random_ligands,
+    random_search,
+)
+
+from multigpu.kernels.rotation import (
+    EulerRotations,
+    Field,
+    Ligands,
+    ListedRotations,
+    Poses,
+    PoseSearch,
+    Shifts,
+    energy_channels,
+    energy_terms,
+    placed,
+    reference,
+)
+from multigpu.kernels.rotation.types import split, squared_distance
+
+BACKENDS = ["reference", *DEVICES]
+NATIVE = [BACKENDS[0], BACKENDS[1], BACKENDS[3]]  # the emulated one is slow
+SEEDS = st.integers(0, 2**32 - 1)
+IDENTITY = ListedRotations(np.array([[1.0, 0, 0, 0]]))
+
+
+def searcher(backend: str, field: Field, search: PoseSearch) -> Any:
+    return backend_of("rotation", backend).PoseSearcher(field, search)
+
+
+def unit_field(values: Any, **rules: Any) -> Field:
+    values = np.ascontiguousarray(values, np.float32)
+    return Field(values.reshape(-1, *values.shape[-3:]), np.zeros(3), np.ones(3), **rules)
+
+
+@pytest.mark.parametrize("backend", NATIVE)
+@pytest.mark.parametrize("name", [*PLAIN, "real_1stp"])
+def test_golden__the_best_poses_are_found(golden: Path, backend: str, name: str) -> None:
+    """The golden scores are of all triples of angles; of each rotation only one is answered."""
+    case = golden_case(golden / "dock" / name, top=20 if name in PLAIN else 1)
+    poses = searcher(backend, case.field, case.search).best(case.ligands)
+    assert len(poses) == case.search.top
+    for score in case.expected["top_scores"] if name in PLAIN else ():
+        assert np.isclose(poses.score, score, rtol=1e-9).any()
+    poses = poses.winners()
+    assert poses.score[0] == pytest.approx(float(case.expected["score"]), rel=1e-6)
+    atoms = placed(case.ligands, case.search, poses)
+    np.testing.assert_allclose(atoms, case.expected["atoms"], atol=1e-9)
+
+
+@pytest.mark.parametrize("backend", NATIVE[1:])
+def test_golden__finer_steps_turn_biotin_further_back(golden: Path, backend: str) -> None:
+    distances = []
+    for precision in (45, 10, 4):
+        case = golden_case(golden / "dock" / "real_1stp", precision)
+        poses = searcher(backend, case.field, case.search).best(case.ligands)
+        apart = placed(case.ligands, case.search, poses) - case.given["crystal"]
+        distances.append(math.sqrt((apart**2).sum(axis=1).mean()))
+    assert distances[1] == pytest.approx(case.facts["rmsd_to_crystal"], abs=1e-6)
+    assert distances[0] > distances[1] > distances[2]
+
+
+@pytest.mark.parametrize("backend", DEVICES)
+@examples(60)
+@given(
+    SEEDS,
+    st.sampled_from(["linear", "nearest"]),
+    st.sampled_from(["clamp", "zero", "penalty"]),
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+)
+def test_backends__agree_to_the_last_bit(
+    backend: str, seed: int, interpolation: str, outside: str, listed: bool, shifts: bool,
+    steep: bool,
+) -> None:  # fmt: skip
+    rng = np.random.default_rng(seed)
+    channels, terms = int(rng.integers(1, 4)), int(rng.integers(1, 4))
+    field = random_field(rng, channels, interpolation, outside, steep)
+    ligands = random_ligands(rng, rng.integers(1, 40, 3).tolist(), channels, terms)
+    top, apart = int(rng.integers(1, 5)), float(rng.choice([0, 0.5, 2]))
+    search = random_search(rng, listed, shifts, top=top, min_rmsd=apart)
+    assert_right(backend_of("rotation", backend), field, ligands, search)
+
+
+@pytest.mark.parametrize("backend", DEVICES)
+@examples(40)
+@given(SEEDS, st.sampled_from(["linear", "nearest"]), st.sampled_from(["clamp", "zero", "penalty"]))
+def test_backends__agree_where_single_precision_cannot_tell(
+    backend: str, seed: int, interpolation: str, outside: str
+) -> None:
+    case = hair_splitting_case(np.random.default_rng(seed), interpolation, outside)
+    assert_right(backend_of("rotation", backend), case.field, case.ligands, case.search)
+
+
+@pytest.mark.parametrize("backend", NATIVE[1:])
+@examples(25)
+@given(SEEDS, st.sampled_from(["linear", "nearest"]), st.sampled_from(["clamp", "zero", "penalty"]))
+def test_answer__does_not_depend_on_how_poses_are_cut(
+    backend: str, seed: int, interpolation: str, outside: str
+) -> None:
+    rng = np.random.default_rng(seed)
+    field = random_field(rng, 1, interpolation, outside)
+    ligands = random_ligands(rng, [5, 1, 12])
+    docking = searcher(backend, field, random_search(rng, listed=False, shifts=False))
+    stop = docking.search.stop
+    size = int(rng.integers(stop // 30, stop + 1))
+    parts = [docking.best(ligands, part) for part in split(range(stop), size)]
+    assert_same(Poses.joined(parts).winners(), docking.best(ligands))
+
+
+@pytest.mark.parametrize("backend", NATIVE[1:])
+def test_answer__does_not_depend_on_how_ligands_are_cut(backend: str) -> None:
+    rng = np.random.default_rng(1)
+    field, ligands = random_field(rng, 2), random_ligands(rng, [3, 70, 1, 300, 8], 2, 2)
+    search = PoseSearch(EulerRotations(30), top=2, min_rmsd=0.5)
+    docking = searcher(backend, field, search)
+    parts = [docking.best(ligands[i : i + 1]).moved(i) for i in range(len(ligands))]
+    assert_same(Poses.joined(parts), docking.best(ligands))
+
+
+@pytest.mark.parametrize("backend", DEVICES)
+def test_answer__is_the_same_from_many_threads(backend: str) -> None:
+    rng = np.random.default_rng(2)
+    field, ligands = random_field(rng), random_ligands(rng, [9] * 12)
+    docking = searcher(backend, field, PoseSearch(EulerRotations(20)))
+    expected = docking.best(ligands)
+    with ThreadPoolExecutor(4) as threads:
+        parts = threads.map(lambda i: docking.best(ligands[i : i + 1]).moved(i), range(12))
+        assert_same(Poses.joined(list(parts)), expected)
+
+
+@pytest.mark.parametrize("backend", NATIVE[1:])
+def test_answer__does_not_depend_on_how_many_scores_are_held(
+    backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(3)
+    field, ligands = random_field(rng), random_ligands(rng, [9, 4])
+    search = PoseSearch(EulerRotations(30), top=3, min_rmsd=0.5)
+    expected = searcher(backend, field, search).best(ligands)
+    module = backend_of("rotation", backend)
+    monkeypatch.setattr(module, "AT_ONCE" if backend == "cpu" else "MOST_SCORES", 100)
+    assert_same(searcher(backend, field, search).best(ligands), expected)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_poses__beyond_32_bits(backend: str) -> None:
+    rng = np.random.default_rng(4)
+    field, ligands = random_field(rng), random_ligands(rng, [6])
+    rotations = EulerRotations(0.01)
+    assert rotations.count > 2**45
+    search = PoseSearch(rotations)
+    span = range(2**40 + 5, 2**40 + 3000)
+    poses = searcher(backend, field, search).best(ligands, span)
+    assert poses.pose[0] in span
+    scores = reference.scores(field, ligands, 0, search, np.arange(span.start, span.stop))
+    assert poses.pose[0] == span.start + int(scores.argmax())
+    assert poses.score[0] == scores.max()
+
+
+@pytest.mark.parametrize("backend", NATIVE)
+def test_place__permuted_atoms_take_the_same_places(backend: str) -> None:
+    rng = np.random.default_rng(5)
+    field, ligands = random_field(rng, 2), random_ligands(rng, [20], 2, 2)
+    order = rng.permutation(20)
+    permuted = Ligands(
+        ligands.positions[order], ligands.offsets, ligands.channels[order], ligands.weights[order]
+    )
+    search = PoseSearch(EulerRotations(30))
+    one, other = (searcher(backend, field, search).best(each) for each in (ligands, permuted))
+    assert one.pose == other.pose
+    assert one.score == pytest.approx(other.score, rel=1e-12)
+    np.testing.assert_allclose(
+        placed(permuted, search, other), placed(ligands, search, one)[order], atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("backend", NATIVE)
+def test_place__moves_with_the_frame(backend: str) -> None:
+    rng = np.random.default_rng(6)
+    field, ligands = random_field(rng), random_ligands(rng, [20])
+    shift = np.array([100.0, -7.25, 33.125])
+    moved = Field(field.values, field.origin + shift, field.spacing)
+    along = Ligands(ligands.positions + shift, ligands.offsets, ligands.channels, ligands.weights)
+    search = PoseSearch(EulerRotations(30))
+    one = searcher(backend, field, search).best(ligands)
+    other = searcher(backend, moved, search).best(along)
+    assert one.pose == other.pose
+    assert one.score == pytest.approx(other.score, rel=1e-9)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("interpolation", ["linear", "nearest"])
+def test_optimum__a_body_finds_the_nodes_it_was_turned_to(backend: str, interpolation: Any) -> None:
+    body = np.array([[0, 0, 0], [3, 0, 0], [0, 2, 0], [-1, -2, 1], [-2, 0, -1]], float)
+    rotations = EulerRotations(90)
+    pose = 27
+    assert rotations.is_first(np.array([pose]))[0]
+    places = (body @ rotations.matrices(np.array([pose]))[0].T).round().astype(int) + 5
+    values = np.zeros((11, 11, 11))
+    values[tuple(places.T)] = 2.5
+    search = PoseSearch(rotations, center=(5.0, 5.0, 5.0))
+    poses = searcher(backend, unit_field(values, interpolation=interpolation), search).best(
+        Ligands.plain([body])
+    )
+    assert (poses.pose.tolist(), poses.score.tolist()) == ([pose], [12.5])
+
+
+@pytest.mark.parametrize("backend", NATIVE)
+def test_optimum__a_weighted_body_points_along_a_constant_slope(backend: str) -> None:
+    """A pose scores n·(R v), v = Σ weight · atom: at most |n| |v|."""
+    slope = np.array([0.5, -0.25, 0.125])
+    nodes = np.stack(np.meshgrid(*[np.arange(20)] * 3, indexing="ij"), axis=-1)
+    rng = np.random.default_rng(7)
+    body, weights = rng.normal(0, 2, (12, 3)), rng.integers(0, 5, (12, 1)).astype(float)
+    body -= body.mean(axis=0)
+    ligands = Ligands(body, np.array([0, 12]), np.zeros((12, 1), np.int32), weights)
+    search = PoseSearch(EulerRotations(10), center=(9.5, 9.5, 9.5))
+    poses = searcher(backend, unit_field(nodes @ slope), search).best(ligands)
+    most = np.linalg.norm(slope) * np.linalg.norm((weights * body).sum(axis=0))
+    reached = poses.score[0] - weights.sum() * slope.sum() * 9.5
+    assert most * math.cos(math.radians(10)) < reached <= most * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_shifts__bring_a_body_to_its_place(backend: str) -> None:
+    body = np.array([[0, 0, 0], [3, 0, 0], [0, 2, 0], [-1, -2, 1], [-2, 0, -1]], float)
+    values = np.zeros((11, 11, 11))
+    values[tuple(np.add(body, (5, 6, 4)).astype(int).T)] = 1
+    search = PoseSearch(IDENTITY, Shifts(1, 1), center=(5.0, 5.0, 5.0))
+    poses = searcher(backend, unit_field(values), search).best(Ligands.plain([body]))
+    assert poses.score[0] == 5
+    assert search.placements(poses.pose)[1].tolist() == [[0, 1, -1]]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("outside", ["clamp", "zero", "penalty"])
+@pytest.mark.parametrize("interpolation", ["linear", "nearest"])
+def test_ties__go_to_the_lowest_index(backend: str, outside: Any, interpolation: Any) -> None:
+    rng = np.random.default_rng(8)
+    rules = {"outside": outside, "interpolation": interpolation}
+    flat = unit_field(np.full((5, 5, 5), 0.1), **rules)
+    body = rng.normal(0, 0.3, (7, 3)) + 2
+    alone = rng.normal(0, 0.3, (1, 3)) + 2
+    search = PoseSearch(EulerRotations(30))
+    poses = searcher(backend, flat, search).best(Ligands.plain([body, alone]))
+    assert poses.pose.tolist() == [0, 0]
+    lost = PoseSearch(EulerRotations(30), center=(1000.0, 0.0, 0.0))
+    field = unit_field(rng.normal(size=(5, 5, 5)), **rules)
+    poses = searcher(backend, field, lost).best(Ligands.plain([body]))
+    if outside == "zero":
+        assert (poses.pose.tolist(), poses.score.tolist()) == ([0], [0.0])
+    assert_right(backend_of("rotation", backend), field, Ligands.plain([body]), lost)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_top__poses_are_apart_and_in_order(backend: str) -> None:
+    rng = np.random.default_rng(9)
+    field, ligands = random_field(rng), random_ligands(rng, [10, 2])
+    search = PoseSearch(EulerRotations(30), Shifts(0.5, 0.5), top=6, min_rmsd=1.5)
+    poses = searcher(backend, field, search).best(ligands)
+    borders = np.cumsum(ligands.sizes[poses.ligand])[:-1]
+    atoms = np.split(placed(ligands, search, poses), borders)
+    for ligand in range(2):
+        mine = np.flatnonzero(poses.ligand == ligand)
+        assert 2 <= len(mine) <= 6
+        assert (np.diff(poses.score[mine]) <= 0).all()
+        for i in mine:
+            for j in mine[mine > i]:
+                assert ((atoms[i] - atoms[j]) ** 2).sum(axis=1).mean() >= 1.5**2
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_top__there_are_fewer_where_no_more_are_apart(backend: str) -> None:
+    rng = np.random.default_rng(10)
+    field, ligands = random_field(rng), random_ligands(rng, [10, 1])
+    few = searcher(backend, field, PoseSearch(EulerRotations(90), top=99)).best(ligands)
+    assert np.bincount(few.ligand).tolist() == [24, 24]
+    apart = PoseSearch(EulerRotations(90), top=99, min_rmsd=1e-3)
+    assert np.bincount(searcher(backend, field, apart).best(ligands).ligand).tolist() == [24, 1]
+
+
+@pytest.mark.parametrize("backend", NATIVE)
+@pytest.mark.parametrize(("precision", "different"), [(270, 7), (135, 23), (54, 307), (90, 24)])
+def test_top__every_rotation_is_there_once(backend: str, precision: float, different: int) -> None:
+    """Rotations are told apart by places of the atoms, which no two poses have in common."""
+    rng = np.random.default_rng(13)
+    ligands, search = random_ligands(rng, [9]), PoseSearch(EulerRotations(precision), top=999)
+    poses = searcher(backend, random_field(rng), search).best(ligands)
+    atoms = placed(ligands, search, poses).reshape(len(poses), -1)
+    assert len(poses) == len(np.unique(atoms.round(6) + 0.0, axis=0)) == different
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("apart", [0.0, 0.7])
+def test_top__poses_exactly_as_far_apart_as_asked_are_apart(backend: str, apart: float) -> None:
+    """However their distances are rounded."""
+    docking = searcher(backend, *poses_on_the_border(apart))
+    poses = docking.best(random_ligands(np.random.default_rng(10), [12] * 20))
+    assert np.bincount(poses.ligand).tolist() == [27 if apart else 5] * 20
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_nothing__to_search_gives_no_poses(backend: str) -> None:
+    rng = np.random.default_rng(11)
+    field, ligands = random_field(rng), random_ligands(rng, [3])
+    docking = searcher(backend, field, PoseSearch(EulerRotations(90)))
+    assert len(docking.best(ligands, range(5, 5))) == 0
+    assert len(docking.best(ligands[0:0])) == 0
+    assert len(docking.best(ligands, range(3, 4))) == 1
+
+
+@given(SEEDS)
+def test_distance__is_that_of_the_atoms(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    ligands = random_ligands(rng, [int(rng.integers(1, 9))])
+    search = PoseSearch(EulerRotations(50), Shifts(1, 1))
+    poses = rng.integers(0, search.count, 2)
+    matrices, shifts = search.placements(poses)
+    one, other = (ligands.relative @ m.T + s for m, s in zip(matrices, shifts, strict=True))
+    (squared,) = squared_distance(
+        ligands.moments[0], (matrices[0], shifts[0]), (matrices[1:], shifts[1:])
+    )
+    assert squared == pytest.approx(((one - other) ** 2).sum(axis=1).mean(), abs=1e-9)
+
+
+def test_energies__are_those_of_the_maps() -> None:
+    rng = np.random.default_rng(12)
+    maps = rng.normal(size=(2, 3, 3, 3)).astype(np.float32)
+    electrostatics, desolvation = rng.normal(size=(2, 3, 3, 3)).astype(np.float32)
+    types, charges = np.array([1, 0, 1, 0], np.int32), np.array([0.5, -0.25, 0, -1.5])
+    channels, weights = energy_terms(types, charges, 2)
+    values = energy_channels(maps, electrostatics, desolvation)[:, 1, 2, 0]
+    energies = maps[types, 1, 2, 0] + charges * electrostatics[1, 2, 0]
+    energies = energies + np.abs(charges) * desolvation[1, 2, 0]
+    np.testing.assert_allclose((values[channels] * weights).sum(axis=1), -energies, rtol=1e-6)
+
+
+def field_of(**change: Any) -> Field:
+    """A good field but for what is changed."""
+    given = {"values": np.zeros((1, 3, 3, 3), np.float32), "origin": np.zeros(3)}
+    return Field(**{"spacing": np.ones(3), **given, **change})
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"values": np.zeros((1, 3, 3, 3))}, "float32.* is wanted, not float64"),
+        ({"values": np.zeros((3, 3, 3), np.float32)}, r"not float32\(3, 3, 3\)"),
+        ({"values": np.zeros((0, 3, 3, 3), np.float32)}, r"not float32\(0, 3"),
+        ({"values": np.zeros((1, 3, 1, 3), np.float32)}, r"a grid of \(3, 1, 3\) nodes"),
+        ({"values": np.full((1, 2, 2, 2), np.nan, np.float32)}, "not finite or beyond"),
+        ({"values": np.full((1, 2, 2, 2), -np.inf, np.float32)}, "not finite or beyond"),
+        ({"spacing": np.zeros(3)}, "spacing is .* is possible"),
+        ({"spacing": np.ones(2)}, r"spacing: float64\(3,\) is wanted"),
+        ({"origin": np.full(3, np.nan)}, "origin: a number is not finite"),
+    ],
+)
+def test_field__refuses_what_it_cannot_be(change: dict[str, Any], match: str) -> None:
+    with pytest.raises(ValueError, match=match):
+        field_of(**change)
+
+
+def ligands_of(**change: Any) -> Ligands:
+    given = {
+        "positions": np.zeros((2, 3)),
+        "offsets": np.array([0, 2]),
+        "channels": np.zeros((2, 1), np.int32),
+        "weights": np.ones((2, 1)),
+    }
+    return Ligands(**{**given, **change})
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"positions": np.zeros((2, 2))}, "positions: float64"),
+        ({"positions": np.full((2, 3), 1e10)}, "positions: a number is not finite or beyond"),
+        ({"offsets": np.array([0, 1])}, "offsets do not ascend"),
+        ({"offsets": np.array([0, 0, 2])}, "offsets do not ascend"),
+        ({"channels": np.zeros((2, 4), np.int32), "weights": np.ones((2, 4))}, "1 to 3 terms"),
+        ({"channels": np.zeros((2, 1))}, "channels must be int32"),
+        ({"weights": np.full((2, 1), -1.0)}, "weight is negative or beyond"),
+        ({"weights": np.full((2, 1), 1e4)}, "weight is negative or beyond"),
+    ],
+)
+def test_ligands__refuse_what_they_cannot_be(change: dict[str, Any], match: str) -> None:
+    with pytest.raises(ValueError, match=match):
+        ligands_of(**change)
+
+
+def test_search__refuses_more_poses_than_have_a_number() -> None:
+    PoseSearch(EulerRotations(360 / 2**20))
+    with pytest.raises(ValueError, match=r"\d+ poses; fewer than 2\^63 are possible"):
+        PoseSearch(EulerRotations(1e-5))
+    with pytest.raises(ValueError, match="fewer than 2"):
+        PoseSearch(EulerRotations(0.01), Shifts(100, 0.1))
+    with pytest.raises(ValueError, match="top = 0"):
+        PoseSearch(IDENTITY, top=0)
+    with pytest.raises(ValueError, match="min_rmsd = nan"):
+        PoseSearch(IDENTITY, min_rmsd=math.nan)
+
+
+@pytest.mark.parametrize("backend", DEVICES)
+def test_best__refuses_channels_and_spans_that_are_not_there(backend: str) -> None:
+    docking = searcher(backend, field_of(), PoseSearch(EulerRotations(90)))
+    with pytest.raises(ValueError, match="not among the 1 of the field"):
+        docking.best(ligands_of(channels=np.ones((2, 1), np.int32)))
+    with pytest.raises(ValueError, match=r"range\(0, 99\) is no part of range\(0, 32\)"):
+        docking.best(ligands_of(), range(99))
+
+
+# ---- atoms outside of the grid, with AutoDock's penalty ---------------------------------------
+
+CENTER, LENGTHS = np.array([11.0, -4.5, 7.0]), np.array([3.0, 4.0, 5.0])  # of the grid below, Å
+
+
+def small_grid(channels: int, interpolation: Any = "linear", outside: Any = "penalty") -> Field:
+    """Values of 2 and 0.25, in the first channel and the second."""
+    values = np.broadcast_to(np.array([2, 0.25], np.float32)[:channels, None, None, None],
+                             (channels, 7, 5, 11))  # fmt: skip
+    spacing = LENGTHS / (6, 4, 10)
+    origin = CENTER - LENGTHS / 2
+    return Field(np.ascontiguousarray(values), origin, spacing, interpolation, outside)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("interpolation", ["linear", "nearest"])
+def test_penalty__is_that_of_autodock(backend: str, interpolation: Any) -> None:
+    """1000 kcal/mol/Å² × squared distance from the middle of the grid, in place of all terms."""
+    ways = np.array([[0, 0, 1.0], [0, 0, 4.0], [-1.6, 0, 0], [9, -12, 20], [1.4, 1.9, 2.4]])
+    charge = 0.5  # of every atom, which is the weight of its second term
+    channels = np.tile(np.array([0, 1], np.int32), (len(ways), 1))
+    weights = np.tile([1.0, charge], (len(ways), 1))
+    ligands = Ligands(CENTER + ways, np.arange(len(ways) + 1), channels, weights)
+    field, search = small_grid(2, interpolation), PoseSearch(IDENTITY)
+    inside = 2 + charge * 0.25
+    expected = [inside, -16_000.0, -2_560.0, -625_000.0, inside]
+    found = searcher(backend, field, search).best(ligands)
+    np.testing.assert_allclose(found.score, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_penalty__is_none_for_atoms_that_score_nothing(backend: str) -> None:
+    """Hydrogens on carbon are such atoms, which ligands of AutoDock do not have."""
+    places = CENTER + np.array([[0, 0, 0], [0, 0, 4.0]])
+    weights = np.array([[1.0], [0.0]])
+    ligands = Ligands(places, np.array([0, 2]), np.zeros((2, 1), np.int32), weights)
+    assert searcher(backend, small_grid(1), PoseSearch(IDENTITY)).best(ligands).score == 2
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_penalty__keeps_a_body_inside(backend: str) -> None:
+    """Clamped, a rod scores as well across the grid as along it."""
+    rod = CENTER + np.linspace(-2.3, 2.3, 9)[:, None] * [1, 0, 0]
+    ligands, search = Ligands.plain([rod]), PoseSearch(EulerRotations(90))
+    module = backend_of("rotation", backend)
+    clamped = module.PoseSearcher(small_grid(1, outside="clamp"), search).best(ligands)
+    assert (clamped.pose.tolist(), clamped.score.tolist()) == ([0], [18])
+    turned = module.PoseSearcher(small_grid(1), search).best(ligands)
+    assert turned.score == 18
+    along = search.placements(turned.pose)[0][0] @ [1, 0, 0]
+    np.testing.assert_allclose(np.abs(along), [0, 0, 1], atol=1e-12)
+
+
+@pytest.mark.parametrize("backend", DEVICES)
+@pytest.mark.parametrize("interpolation", ["linear", "nearest"])
+@pytest.mark.parametrize("far", [0.0, 3.0, 40.0, 1e4, 1e8])
+def test_penalty__of_bodies_anywhere(backend: str, interpolation: Any, far: float) -> None:
+    """Answers are the reference's, however many poses single precision cannot tell apart."""
+    rng = np.random.default_rng(int(far))
+    field = random_field(rng, 3, interpolation, "penalty", steep=True)
+    ligands = random_ligands(rng, [9, 1, 20], 3, 2)
+    center = field.origin + field.spacing * field.middle + (far, 0, 0)
+    search = PoseSearch(EulerRotations(60), center=tuple(center.tolist()), top=2)
+    assert_right(backend_of("rotation", backend), field, ligands, search)

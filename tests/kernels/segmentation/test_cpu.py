@@ -1,0 +1,401 @@
+"""The fast segmentation: R's answers, and the fast ways against the plain one."""
+
+import csv
+import json
+import pickle
+import re
+from collections.abc import Callable, Iterator
+from functools import cache, partial
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.backends import DEVICES, backend_of
+from support.examples import examples
+
+from multigpu.kernels.segmentation import (
+    Segmentation,
+    SegmentedTracks,
+    TrackError,
+    cpu,
+    reference,
+)
+from multigpu.kernels.segmentation.types import NOTE_INFINITE, NOTE_NAN, cleaned
+
+FOLDER = Path(cpu.__file__).parent
+NAMES = {
+    "alpha": "alpha", "eps": "eps", "delta": "delta", "maxInt": "max_window",
+    "minSeg": "min_segment", "cyberWeight": "cyber_weight", "segMedianT": "thresholds",
+}  # fmt: skip
+
+
+@pytest.fixture
+def backend(device: str) -> Any:
+    return backend_of("segmentation", device)
+
+
+def options_of(parameters: dict[str, Any]) -> Segmentation:
+    """Return options from R's names."""
+    given = {NAMES[name]: value for name, value in parameters.items()}
+    if isinstance(given.get("thresholds"), list):
+        given["thresholds"] = tuple(given["thresholds"])
+    return Segmentation(**given)
+
+
+def tracks(*lengths: int) -> Any:
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
+def borders(segments: SegmentedTracks) -> list[tuple[int, int, int]]:
+    columns = (segments.track.tolist(), segments.start.tolist(), segments.end.tolist())
+    return list(zip(*columns, strict=True))
+
+
+def assert_same(got: SegmentedTracks, expected: SegmentedTracks) -> None:
+    assert borders(got) == borders(expected)
+    np.testing.assert_allclose(got.mean, expected.mean, rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(got.median, expected.median)
+    assert got.notes == expected.notes
+    for name, dtype in zip(
+        SegmentedTracks.__annotations__, ("i8", "i8", "i8", "f8", "f8"), strict=False
+    ):
+        assert getattr(got, name).dtype == dtype
+
+
+def statistic(backend: ModuleType, x: Any, options: Segmentation) -> Any:
+    if backend is cpu:
+        return cpu.statistic(x, options)
+    device = backend.cupy.asarray(x)
+    return backend.statistic(device, tracks(len(x)), options).get()
+
+
+def steps(rng: np.random.Generator, n: int, zeros: float = 0.0) -> Any:
+    """A track with changes, and with this share of zeros."""
+    levels = np.repeat(rng.choice([0.0, 0.0, 1.0, -2.0], n // 10 + 1), 10)[:n]
+    return np.where(rng.random(n) < zeros, 0.0, levels + rng.normal(0, 0.3, n))
+
+
+TIED = np.r_[
+    np.log2([0.025, 0.5, 1, 1.5, 2, 2.5, 3, 3.5, 4]), 0, -0.0, 1e-37, -3e-37, 2.5e-37, 5e-324
+]  # signed I/NI where fold changes are exact or there is none
+
+
+def ties(rng: np.random.Generator, n: int) -> Any:
+    """A track of runs of few values, so that many positions have the same statistic."""
+    runs = np.repeat(rng.choice(TIED, n), rng.integers(1, 12, n))[:n]
+    return np.where(rng.random(n) < rng.choice([0, 0.2, 0.7]), rng.choice(TIED[-6:], n), runs)
+
+
+def assert_same_bits(got: SegmentedTracks, expected: SegmentedTracks) -> None:
+    assert borders(got) == borders(expected)
+    for name in ("mean", "median"):
+        ours, theirs = (getattr(each, name).view(np.int64) for each in (got, expected))
+        np.testing.assert_array_equal(ours, theirs, err_msg=name)
+    assert got.notes == expected.notes
+
+
+# ---- R ----------------------------------------------------------------------------------------
+
+
+@cache
+def vectors(folder: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """The vectors' descriptions, and all arrays."""
+    cases = json.loads((folder / "case.json").read_text())["vectors"]
+    arrays = {}
+    for name in ("input.npz", "expected.npz"):
+        with np.load(folder / name) as file:
+            arrays |= dict(file)
+    return cases, arrays
+
+
+def of_vector(arrays: dict[str, Any], name: str, offsets: str, k: int) -> Any:
+    return arrays[name][arrays[offsets][k] : arrays[offsets][k + 1]]
+
+
+INVERTED = (
+    "segMedianT_-0.2_0.2"  # R's segments overlap, and some of their means are NaN; ours: refused
+)
+ERRORS = {
+    "Alpha must be": "alpha is",
+    "missing values and NaN": "it has infinite values and no finite one",
+    "missing value where": "it has one region only",
+    "REAL()": "x must be float64",
+    INVERTED: "that of gains is below that of losses",
+}
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_segment__vectors_as_in_r(backend: Any, golden: Path) -> None:
+    cases, arrays = vectors(golden / "cnv" / "segment_vectors")
+    assert len(cases) == 259
+    for k, case in enumerate(cases):
+        x = of_vector(arrays, "x", "x_offset", k)
+        x = x.astype(np.int64) if case["integer_storage"] else x
+        if case["error"] or case["name"] == INVERTED:
+            said_by_r = case["error"] or INVERTED
+            problem = next(ours for said, ours in ERRORS.items() if said in said_by_r)
+            with pytest.raises(ValueError, match=problem):
+                backend.segment(x, tracks(len(x)), options_of(case["params"]))
+            continue
+        got = backend.segment(x, tracks(len(x)), options_of(case["params"]))
+        for name, values in {"start": got.start + 1, "end": got.end}.items():
+            expected = of_vector(arrays, name, "seg_offset", k)
+            assert values.tolist() == expected.tolist(), case["name"]
+        for name, values in {"mean": got.mean, "median": got.median}.items():
+            expected = of_vector(arrays, name, "seg_offset", k)
+            np.testing.assert_allclose(values, expected, rtol=0, atol=1e-9, err_msg=case["name"])
+        assert bool(got.notes) == bool(case["messages"])
+
+
+def good_vectors(golden: Path) -> Iterator[tuple[dict[str, Any], Any, Callable[[str, str], Any]]]:
+    """Yield R's vectors that have a statistic, cleaned, and a function for what R says of each."""
+    cases, arrays = vectors(golden / "cnv" / "segment_vectors")
+    for k, case in enumerate(cases):
+        if not (case["error"] or case["n"] < 2 or case["name"] == INVERTED):
+            of = partial(of_vector, arrays, k=k)
+            yield case, cleaned(of("x", "x_offset"), 0), of
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_statistic__of_vectors_as_in_r(backend: Any, golden: Path) -> None:
+    for case, x, of in good_vectors(golden):
+        expected = of("stat", "x_offset")
+        got = statistic(backend, x, options_of(case["params"]))
+        assert np.flatnonzero(got).tolist() == np.flatnonzero(expected).tolist(), case["name"]
+        np.testing.assert_allclose(got, expected, rtol=1e-9, err_msg=case["name"])
+
+
+def test_reference__statistic_and_borders_of_vectors_as_in_r(golden: Path) -> None:
+    for case, x, of in good_vectors(golden):
+        options = options_of(case["params"])
+        got = reference.maxima(reference.statistic(x, options), options.reach)
+        np.testing.assert_allclose(got, of("stat", "x_offset"), rtol=1e-9, err_msg=case["name"])
+        if "segMedianT" not in case["params"]:
+            spans = reference.merged(x, reference.breaks(got, options.alpha), options)
+            expected = zip(of("start", "seg_offset") - 1, of("end", "seg_offset"), strict=True)
+            assert spans == [*expected], case["name"]
+
+
+def test_eps__of_vectors_as_in_r(golden: Path) -> None:
+    cases, arrays = vectors(golden / "cnv" / "segment_vectors")
+    used = {case["name"]: eps for case, eps in zip(cases, arrays["eps_used"], strict=True)}
+    for case, x, _ in good_vectors(golden):
+        if options_of(case["params"]).eps is None:
+            assert cpu.quantile(np.abs(np.diff(x)), 0.75) == used[case["name"]]
+
+
+def pipelines(golden: Path) -> list[Path]:
+    """The cases whose segmentation is the fast one."""
+    folders = sorted(path.parent for path in (golden / "cnv").glob("*/segmentation.tsv"))
+    return [
+        folder
+        for folder in folders
+        if json.loads((folder / "case.json").read_text())["parameters"]["segAlgorithm"] == "fast"
+    ]
+
+
+@pytest.mark.parametrize(
+    "device", [DEVICES[0], pytest.param("emulated", marks=pytest.mark.slow), *DEVICES[2:]]
+)
+def test_segment__pipelines_as_in_r(backend: Any, golden: Path) -> None:
+    checked = 0
+    for folder in pipelines(golden):
+        case = json.loads((folder / "case.json").read_text())
+        with np.load(folder / "input.npz") as given, np.load(folder / "expected.npz") as expected:
+            chrom, start, end = given["chrom"], given["start"], given["end"]
+            sini = expected["sini"].reshape(len(chrom), -1)
+        with (folder / "segmentation.tsv").open() as file:
+            rows = list(csv.DictReader(file, delimiter="\t"))
+        parameters = {"minSeg": case["parameters"]["minWidth"], **case["further_arguments"]}
+        names = case["sample_names"][: sini.shape[1]]
+        of = [(name, np.flatnonzero(chrom == name)) for name in dict.fromkeys(chrom.tolist())]
+        x = np.concatenate([sini[at].T.reshape(-1) for _, at in of])
+        lengths = [len(at) for _, at in of for _ in names]
+        got = backend.segment(x, tracks(*lengths), options_of(parameters))
+        begin = tracks(*lengths)
+        for k, (track, first, stop) in enumerate(borders(got)):
+            name, at = of[track // len(names)]
+            row = rows[k]
+            span = start[at[first - begin[track]]], end[at[stop - 1 - begin[track]]]
+            assert (row["chrom"], row["sample"]) == (name, names[track % len(names)]), folder.name
+            assert (int(row["start"]), int(row["end"])) == span, folder.name
+            assert abs(float(row["mean"]) - got.mean[k]) <= 1e-9, folder.name
+            assert abs(float(row["median"]) - got.median[k]) <= 1e-9, folder.name
+        assert len(got) == len(rows), folder.name
+        checked += len(got)
+    assert checked > 1000
+
+
+# ---- the plain computation --------------------------------------------------------------------
+
+OPTIONS = st.builds(
+    Segmentation,
+    alpha=st.sampled_from([0.05, 0.02, 0.3, 0.7, 1, 3.7, 12, 500]),
+    eps=st.sampled_from([None, None, 0.0, 0.1, 1.0]),
+    delta=st.sampled_from([0, 1, 3, 20]),
+    max_window=st.sampled_from([1, 8, 15, 40, 150]),
+    min_segment=st.sampled_from([0, 2, 3, 4, 7]),
+    cyber_weight=st.sampled_from([0.0, 0.5, 5.0, 50.0, 1000.0]),
+    thresholds=st.sampled_from([0.0, 0.5, -0.5, (0.3, -1.0), (0.0, -0.5), (0.2, 0.2)]),
+)
+TRACKS = st.lists(st.integers(0, 90), max_size=4)
+
+
+@examples(100)
+@given(TRACKS, OPTIONS, st.integers(0, 2**32), st.sampled_from([0.0, 0.3, 0.9]))
+def test_cpu__is_the_plain_computation(
+    lengths: list[int], options: Segmentation, seed: int, zeros: float
+) -> None:
+    x = steps(np.random.default_rng(seed), sum(lengths), zeros)
+    assert_same(
+        cpu.segment(x, tracks(*lengths), options, threads=1 + seed % 2),
+        reference.segment(x, tracks(*lengths), options),
+    )
+
+
+def any_options(rng: np.random.Generator) -> Segmentation:
+    limits: list[Any] = [None, None, 0.5, (0.3, -1.0), 0.0]
+    return Segmentation(
+        alpha=float(rng.choice([0.05, 0.05, 0.3, 1, 20])),
+        eps=[None, None, 0.0, 0.1][rng.integers(4)],
+        delta=int(rng.choice([0, 3, 20])),
+        max_window=int(rng.choice([8, 15, 40, 150])),
+        min_segment=int(rng.integers(8)),
+        cyber_weight=float(rng.choice([0.0, 0.5, 50.0])),
+        thresholds=limits[rng.integers(5)],
+    )
+
+
+@pytest.mark.parametrize("device", DEVICES[1:])
+@pytest.mark.parametrize("seed", range(30))
+def test_cuda__has_the_bits_of_the_cpu(backend: Any, seed: int) -> None:
+    rng = np.random.default_rng([20, seed])
+    options = any_options(rng)
+    shortest = 1 if options.limits else 2
+    lengths = [*rng.integers(shortest, 300, 3).tolist(), int(rng.integers(2, 5000)), 0]
+    of = [ties, steps, lambda rng, n: steps(rng, n, zeros=0.8), ties]
+    x = np.concatenate([of[rng.integers(4)](rng, n) for n in lengths])
+    x[rng.random(len(x)) < rng.choice([0.0, 0.0, 0.01])] = [np.nan, np.inf, -np.inf][seed % 3]
+    x[[0, -1]] = 1.0  # no track of one infinite value
+    offsets = tracks(*lengths)
+    assert_same_bits(backend.segment(x, offsets, options), cpu.segment(x, offsets, options))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("device", DEVICES[1:])
+@pytest.mark.parametrize("of", [ties, steps])
+def test_cuda__has_the_bits_of_the_cpu_in_a_long_track(backend: Any, of: Any) -> None:
+    x = of(np.random.default_rng(21), 300_000)
+    expected = cpu.segment(x, tracks(len(x)), Segmentation(), threads=2)
+    assert_same_bits(backend.segment(x, tracks(len(x)), Segmentation()), expected)
+    assert len(expected) > 200
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_segment__thresholds_of_each_track_are_its_own(backend: Any) -> None:
+    rng = np.random.default_rng(5)
+    x = np.concatenate([steps(rng, 300), 100 * steps(rng, 300), np.full(50, 1.5)])
+    offsets = tracks(300, 300, 50)
+    assert_same(
+        backend.segment(x, offsets, Segmentation()), reference.segment(x, offsets, Segmentation())
+    )
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_segment__replaces_what_is_not_finite_and_says_so(backend: Any) -> None:
+    x = steps(np.random.default_rng(6), 200)
+    offsets, options = tracks(80, 120), Segmentation()
+    assert backend.segment(x, offsets, options).notes == ()
+    x[[3, 90]] = np.nan
+    assert backend.segment(x, offsets, options).notes == (NOTE_NAN,)
+    x[[20, 150]] = np.inf, -np.inf
+    before = x.copy()
+    got = backend.segment(x, offsets, options)
+    assert got.notes == (NOTE_INFINITE, NOTE_NAN)
+    np.testing.assert_array_equal(x, before)
+    clean = np.concatenate([cleaned(x[:80], 0), cleaned(x[80:], 1)])
+    assert borders(got) == borders(backend.segment(clean, offsets, options))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("lengths", [(), (0,), (0, 0)])
+def test_segment__nothing_gives_nothing(backend: Any, lengths: tuple[int, ...]) -> None:
+    assert len(backend.segment(np.empty(0), tracks(*lengths), Segmentation())) == 0
+
+
+# ---- bad input --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("parameters", "problem"),
+    [
+        ({"alpha": 0}, "alpha is 0: a share"),
+        ({"alpha": float("nan")}, "alpha is nan"),
+        ({"delta": -1}, "delta is -1"),
+        ({"eps": float("nan")}, "must be finite"),
+        ({"cyber_weight": float("inf")}, "must be finite"),
+        ({"thresholds": (0.5, float("nan"))}, "must be finite"),
+        ({"thresholds": (-0.2, 0.2)}, r"thresholds are \(-0.2, 0.2\): that of gains is below"),
+    ],
+)
+def test_options__refuse(parameters: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        Segmentation(**parameters)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(
+    ("x", "offsets", "problem"),
+    [
+        (np.zeros(4, np.float32), [0, 4], "x must be float64"),
+        (np.zeros((2, 2)), [0, 2], "x must be float64"),
+        (np.zeros(8)[::2], [0, 4], "x must be float64"),
+        (np.zeros(4), [0, 3], "offsets must ascend"),
+        (np.zeros(4), [1, 4], "offsets must ascend"),
+        (np.zeros(4), [0, 3, 2, 4], "offsets must ascend"),
+        (np.zeros(0), [], "offsets must ascend"),
+        (np.zeros(4), [0.0, 4.0], "offsets must be int64"),
+    ],
+)
+def test_segment__refuses_other_arrays(
+    backend: Any, x: Any, offsets: list[Any], problem: str
+) -> None:
+    dtype = np.float64 if offsets and isinstance(offsets[0], float) else np.int64
+    with pytest.raises(ValueError, match=problem):
+        backend.segment(x, np.array(offsets, dtype), Segmentation())
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_segment__names_the_track_that_cannot_be_segmented(backend: Any) -> None:
+    x = np.concatenate([np.arange(20.0), [5.0], np.full(9, np.inf)])
+    with pytest.raises(TrackError, match="track 1: it has one region only") as alone:
+        backend.segment(x, tracks(20, 1, 9), Segmentation())
+    assert alone.value.track == 1
+    with pytest.raises(TrackError, match="track 2: it has infinite values") as infinite:
+        backend.segment(x, tracks(20, 1, 9), Segmentation(thresholds=0.5))
+    again = pickle.loads(pickle.dumps(infinite.value))
+    assert (again.track, str(again)) == (2, str(infinite.value))
+
+
+# ---- CUDA -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.cu*")), ids=lambda path: str(path.name))
+def test_kernels__leave_no_last_bit_to_a_library(path: Path) -> None:
+    """Among such functions only sqrt is rounded in the same way everywhere."""
+    text = re.sub("//.*", "", path.read_text())
+    assert not re.search(r"\b(exp\w*|log\w*|pow|fma|rsqrt|cbrt|sin|cos|\w*gamma)\(", text)
+
+
+@pytest.mark.parametrize("device", DEVICES[1:])
+def test_cuda__takes_arrays_of_the_device_and_leaves_them(backend: Any) -> None:
+    x = steps(np.random.default_rng(11), 300)
+    x[17] = np.nan
+    device = backend.cupy.asarray(x)
+    got = backend.segment(device, tracks(100, 200), Segmentation())
+    assert_same(got, reference.segment(x, tracks(100, 200), Segmentation()))
+    np.testing.assert_array_equal(device.get(), x)
