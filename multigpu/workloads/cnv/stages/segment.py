@@ -5,8 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from multigpu.kernels.segmentation import Circular, Segmentation
-from multigpu.kernels.segmentation import SegmentedTracks
+from multigpu.kernels.segmentation import Circular, Segmentation, SegmentedTracks
 from multigpu.workloads.cnv.options import CnvOptions
 from multigpu.workloads.cnv.records import Indices, SegmentTable
 from multigpu.workloads.cnv.results.intervals import last_bases
