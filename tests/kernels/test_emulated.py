@@ -19,7 +19,7 @@ from support.halving import scan_halving
 from multigpu.kernels import bases
 from multigpu.kernels.scan import reference
 from multigpu.kernels.scan.seeds import MOST_BLANKS, STRIDES, WINDOWS, SeedPlan, choices
-from multigpu.kernels.scan.types import BadBaseError, Chunk, Hits, Patterns, Rules
+from multigpu.kernels.scan.types import BadBaseError, Chunk, Hits, Patterns, ScanRules
 
 pytestmark = pytest.mark.skipif(bool(emulated.why_not()), reason=emulated.why_not())
 
@@ -156,8 +156,8 @@ def test_scan__equals_the_reference(
     rng = np.random.default_rng([stride, int(100 * share_of_n), first])
     use_plan(monkeypatch, exact, random_plan(stride, rng))
     chunk, patterns = random_case(share_of_n, bool(rng.integers(2)), rng)
-    rules = Rules(first=first)
-    got = exact.Scanner(patterns, rules).scan(chunk)
+    rules = ScanRules(first=first)
+    got = exact.ExactScanner(patterns, rules).scan(chunk)
     assert_same(got, reference.scan(chunk, patterns, rules))
 
 
@@ -175,8 +175,8 @@ def test_scan__equals_the_reference_where_samples_are_strict(
     rng = np.random.default_rng([stride, int(100 * share_of_n), first])
     use_plan(monkeypatch, exact, random_plan(stride, rng))
     chunk, patterns = random_case(share_of_n, bool(rng.integers(2)), rng)
-    rules = Rules(first=first, strict=True)
-    got = exact.Scanner(patterns, rules).scan(chunk)
+    rules = ScanRules(first=first, strict=True)
+    got = exact.ExactScanner(patterns, rules).scan(chunk)
     assert_same(got, reference.scan(chunk, patterns, rules))
     assert "direct" not in gpu.launched
 
@@ -202,8 +202,8 @@ def test_scan__long_signatures(
         signatures += [signature, near, widened(signature, 0.02, rng), sparse]
     samples = blurred(clean, share_of_n, rng)
     chunk, patterns = cut(samples, [300, 8000, 700]), Patterns.of(signatures)
-    rules = Rules(first=first)
-    got = exact.Scanner(patterns, rules).scan(chunk)
+    rules = ScanRules(first=first)
+    got = exact.ExactScanner(patterns, rules).scan(chunk)
     assert_same(got, reference.scan(chunk, patterns, rules))
 
 
@@ -221,8 +221,8 @@ def test_scan__samples_of_which_little_is_known(
     samples[rng.random(len(clean)) < share_of_n] = ord("N")
     lengths = [40, 9000, 0, 1300, 1660]
     chunk, patterns = cut(samples, lengths), Patterns.of(signatures, True)
-    rules = Rules(first=first)
-    got = exact.Scanner(patterns, rules).scan(chunk)
+    rules = ScanRules(first=first)
+    got = exact.ExactScanner(patterns, rules).scan(chunk)
     assert len(got)
     assert_same(got, reference.scan(chunk, patterns, rules))
 
@@ -235,8 +235,8 @@ def test_scan__single_bases_farther_away_than_are_listed(
     letters[[100, 17_500]] = ord("T")
     signature = np.resize(text("ACGT"), 17_600)
     patterns, chunk = Patterns.of([signature]), cut(letters, [18_000])
-    for rules in (Rules(first=True), Rules(first=False)):
-        got = exact.Scanner(patterns, rules).scan(chunk)
+    for rules in (ScanRules(first=True), ScanRules(first=False)):
+        got = exact.ExactScanner(patterns, rules).scan(chunk)
         assert_same(got, reference.scan(chunk, patterns, rules))
         assert not rules.first or got.start.tolist() == [1]
 
@@ -253,8 +253,8 @@ def test_scan__records_in_which_all_is_found_early(
     short, long = [text("ACG"), text("GNAT"), text("TTTT")], [clean[30:50], clean[100:130]]
     for signatures in (short, long, [*short, *long]):
         patterns = Patterns.of(signatures, both_strands=True)
-        got = exact.Scanner(patterns, Rules()).scan(chunk)
-        assert_same(got, reference.scan(chunk, patterns, Rules()))
+        got = exact.ExactScanner(patterns, ScanRules()).scan(chunk)
+        assert_same(got, reference.scan(chunk, patterns, ScanRules()))
 
 
 @pytest.mark.parametrize("rest", ["ACGT", "N"])
@@ -272,7 +272,7 @@ def test_scan__earlier_start_found_at_a_later_position(
     letters[1034:1054:2] = ord("N")
     letters[1100:] = np.resize(text(rest), 1900)
     patterns = Patterns.of([np.r_[text("N" * 100), bases_of_it]])
-    got = exact.Scanner(patterns, Rules()).scan(cut(letters, [3000]))
+    got = exact.ExactScanner(patterns, ScanRules()).scan(cut(letters, [3000]))
     assert got.start.tolist() == [934]
 
 
@@ -288,8 +288,8 @@ def test_scan__so_many_positions_for_direct(
     for i in range(1, count + 1):
         letters[10 * i : 10 * i + 4] = ord("N")
     patterns, chunk = Patterns.of([signature]), cut(letters, [1000])
-    for rules in (Rules(first=True), Rules(first=False)):
-        got = exact.Scanner(patterns, rules).scan(chunk)
+    for rules in (ScanRules(first=True), ScanRules(first=False)):
+        got = exact.ExactScanner(patterns, rules).scan(chunk)
         assert 10 * count in got.start
         assert_same(got, reference.scan(chunk, patterns, rules))
 
@@ -298,8 +298,8 @@ def test_scan__so_many_positions_for_direct(
 def test_scan__plan_of_its_own(cuda: Any, first: bool) -> None:
     rng = np.random.default_rng(3)
     chunk, patterns = random_case(0.1, True, rng)
-    rules = Rules(first=first)
-    got = cuda.Scanner(patterns, rules).scan(chunk)
+    rules = ScanRules(first=first)
+    got = cuda.ExactScanner(patterns, rules).scan(chunk)
     assert_same(got, reference.scan(chunk, patterns, rules))
 
 
@@ -311,8 +311,8 @@ def test_scan__next_to_nothing(
     use_plan(monkeypatch, exact, SeedPlan(4, 2, 1))
     chunk = cut(text("ACGTN" * 300), lengths)
     patterns = Patterns.of([text("A"), text("GTNACG"), text("N" * 32), text("ACGTAACGTT")], True)
-    rules = Rules(first=first)
-    got = exact.Scanner(patterns, rules).scan(chunk)
+    rules = ScanRules(first=first)
+    got = exact.ExactScanner(patterns, rules).scan(chunk)
     assert_same(got, reference.scan(chunk, patterns, rules))
 
 
@@ -329,10 +329,10 @@ def test_scan__more_hits_than_there_is_room_for(
     chunk = cut(blurred(clean, 0.6, rng), lengths)
     lengths = [3, 4, 5, 6, 7, 8, 9, 20] * 2 if first else [5, 6, 7, 8, 9, 20]
     patterns = Patterns.of(taken_from(clean, lengths, rng), True)
-    rules = Rules(first=first)
+    rules = ScanRules(first=first)
     expected = reference.scan(chunk, patterns, rules)
     assert len(expected) > TABLE / 2 if first else len(expected) > TABLE
-    scanner = cuda.Scanner(patterns, rules)
+    scanner = cuda.ExactScanner(patterns, rules)
     for _ in range(2):
         assert_same(scan_halving(scanner, chunk), expected)
 
@@ -347,8 +347,8 @@ def test_scan__too_little_memory(
     clean = rng.choice(text("ACGT"), 60_000)
     chunk = cut(blurred(clean, 0.05, rng), [100, 40_000, 19_900])
     patterns = Patterns.of(taken_from(clean, [50, 60, 70], rng), True)
-    rules = Rules(first=first)
-    scanner = cuda.Scanner(patterns, rules)
+    rules = ScanRules(first=first)
+    scanner = cuda.ExactScanner(patterns, rules)
     gpu.memory_limit = gpu.used() + 80_000
     got = scan_halving(scanner, chunk)
     assert gpu.launched["pack"] > 1
@@ -360,7 +360,7 @@ def test_scan__first_illegal_letter(exact: Any, letter: str) -> None:
     letters = np.resize(text("ACGTacgtNnRYSWKMBDHVU"), 3000)
     letters[[1500, 1501, 2999]] = ord(letter)
     with pytest.raises(BadBaseError) as caught:
-        exact.Scanner(Patterns.of([text("ACG")]), Rules()).scan(cut(letters, [1000, 2000]))
+        exact.ExactScanner(Patterns.of([text("ACG")]), ScanRules()).scan(cut(letters, [1000, 2000]))
     assert caught.value.position == 1500
 
 
@@ -371,7 +371,7 @@ def test_scan__first_illegal_letter_of_a_split_chunk(
     use_plan(monkeypatch, cuda, SeedPlan(4, 1, 0))
     letters = np.resize(text("ACGT"), 60_000)
     letters[50_000] = ord("-")
-    scanner = cuda.Scanner(Patterns.of([text("ACGTA")]), Rules())
+    scanner = cuda.ExactScanner(Patterns.of([text("ACGTA")]), ScanRules())
     if why == "memory":
         monkeypatch.setattr(cuda, "EMPTY_TABLE", TABLE // 2)
         gpu.memory_limit = gpu.used() + 80_000
@@ -386,7 +386,9 @@ def test_scan__masks_with_the_same_tag(cuda: Any, monkeypatch: pytest.MonkeyPatc
     """Blanked at 2, 6, 13 and at 4, 5, 9, 14: keys of one tag, in one bucket of 4,096."""
     use_plan(monkeypatch, cuda, SeedPlan(16, 1, 4))
     patterns = Patterns.of([text("CTTGTTATCGTCCAAA")])
-    got = cuda.Scanner(patterns, Rules(first=False)).scan(cut(text("CTNGTTNTCGTCCNAA"), [16]))
+    got = cuda.ExactScanner(patterns, ScanRules(first=False)).scan(
+        cut(text("CTNGTTNTCGTCCNAA"), [16])
+    )
     assert len(got) == 1
 
 
@@ -396,13 +398,13 @@ def test_scan__table_that_many_fill_at_once(exact: Any, monkeypatch: pytest.Monk
     letters = np.random.default_rng(0).choice(text("ACGT"), 400 * 32)
     chunk = cut(letters, [32] * 400)
     patterns = Patterns.of([text(f"{a}{b}{c}A") for a in "ACGT" for b in "ACGT" for c in "ACGT"])
-    got = exact.Scanner(patterns, Rules()).scan(chunk)
-    assert_same(got, reference.scan(chunk, patterns, Rules()))
+    got = exact.ExactScanner(patterns, ScanRules()).scan(chunk)
+    assert_same(got, reference.scan(chunk, patterns, ScanRules()))
 
 
 def test_lane__list_never_becomes_shorter(cuda: Any) -> None:
     lane = cuda.Lane()
-    lane._scanner = SimpleNamespace(rules=Rules(first=False))
+    lane._scanner = SimpleNamespace(rules=ScanRules(first=False))
     assert not lane._grow(1000) or lane.capacity > TABLE
 
 
@@ -410,7 +412,7 @@ def test_scan__in_several_threads(cuda: Any, monkeypatch: pytest.MonkeyPatch) ->
     use_plan(monkeypatch, cuda, SeedPlan(8, 4, 1))
     rng = np.random.default_rng(8)
     chunk, patterns = random_case(0.1, True, rng)
-    scanner = cuda.Scanner(patterns, Rules())
+    scanner = cuda.ExactScanner(patterns, ScanRules())
     got: dict[int, Hits] = {}
 
     def scan(thread: int) -> None:
@@ -423,7 +425,7 @@ def test_scan__in_several_threads(cuda: Any, monkeypatch: pytest.MonkeyPatch) ->
         thread.join()
     assert len(got) == 3
     for hits in got.values():
-        assert_same(hits, reference.scan(chunk, patterns, Rules()))
+        assert_same(hits, reference.scan(chunk, patterns, ScanRules()))
 
 
 WRONG = r"""

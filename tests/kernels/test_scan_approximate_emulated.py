@@ -9,8 +9,8 @@ from emulation.device import Gpu
 from support.approximate_cases import Case, rows, search, with_edits
 from support.scan_cases import array, chunk_of, random_letters
 
-from multigpu.kernels.scan import BadBaseError, Patterns
-from multigpu.kernels.scan.approximate import Limits, mismatch_queries
+from multigpu.kernels.scan import BadBaseError, Limits, Patterns
+from multigpu.kernels.scan.approximate import mismatch_queries
 
 pytestmark = pytest.mark.skipif(bool(emulated.why_not()), reason=emulated.why_not())
 

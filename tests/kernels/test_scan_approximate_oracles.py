@@ -13,8 +13,7 @@ from support.approximate_cases import rows, search, with_edits
 from support.scan_cases import MEANING, Letters, array, chunk_of, random_letters, written
 
 from multigpu.kernels.bases import encode, reverse_complement
-from multigpu.kernels.scan import Patterns
-from multigpu.kernels.scan.approximate import Limits
+from multigpu.kernels.scan import Limits, Patterns
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 NO_WHEEL = "the package is not installed: it has wheels for Linux on x86-64"

@@ -13,11 +13,11 @@ from support.approximate_cases import Case, cases, rows, search, with_edits
 from support.examples import examples
 from support.scan_cases import array, chunk_of, random_letters
 
-from multigpu.kernels.scan import Patterns
-from multigpu.kernels.scan.approximate import Limits, cpu, cpu_seeds, reference, seeds
+from multigpu.kernels.scan import Limits, Patterns
+from multigpu.kernels.scan.approximate import cpu, cpu_seeds, reference, seeds
 from multigpu.kernels.scan.approximate.cpu_seed_tables import count_windows, make_table
-from multigpu.kernels.scan.approximate.types import Wanted
 from multigpu.kernels.scan.cpu_patterns import pack, pack_patterns
+from multigpu.kernels.scan.types import Wanted
 
 FREE = replace(
     seeds.CPU,
@@ -44,7 +44,7 @@ def swept(case: Case, edits: bool) -> tuple[Any, list[str]]:
         return search(case, edits=edits)
 
 
-def planned(case: Case, edits: bool, costs: seeds.Costs = FREE) -> seeds.Plan:
+def planned(case: Case, edits: bool, costs: seeds.SearchCosts = FREE) -> seeds.SearchPlan:
     _, patterns, limits, strict = case
     windows = count_windows(pack_patterns(patterns))
     return seeds.plan_seeds(windows, patterns, limits, costs, edits=edits, strict=strict)
@@ -87,8 +87,8 @@ def test_hits__are_those_of_the_reference(edits: bool, case: Case) -> None:
         patch.setattr(cpu, "FIRST_ROOM", 2)
         wanted: list[Wanted] = ["first", "best"]
         for choice in wanted:
-            scanner = cpu.Scanner(patterns, limits, edits=edits, strict=strict, wanted=choice)
-            every = cpu.Scanner(patterns, limits, edits=edits, strict=strict, wanted="all")
+            scanner = cpu.ErrorScanner(patterns, limits, edits=edits, strict=strict, wanted=choice)
+            every = cpu.ErrorScanner(patterns, limits, edits=edits, strict=strict, wanted="all")
             chosen = every.scan(chunk).chosen(choice, patterns.strands, by_end=edits)
             assert rows(scanner.scan(chunk)) == rows(chosen)
 
@@ -251,7 +251,7 @@ def test_hits_on_a_gpu__are_those_of_cpus(
     assert (rows(found[0]), found[1]) == (rows(expected[0]), expected[1])
     for wanted in ("first", "best"):
         scanners = (
-            backend.Scanner(*case[1:3], edits=edits, strict=strict, wanted=wanted)
+            backend.ErrorScanner(*case[1:3], edits=edits, strict=strict, wanted=wanted)
             for backend in (cpu, cuda)
         )
         on_cpu, on_gpu = (scanner.scan(case[0]) for scanner in scanners)
@@ -274,7 +274,7 @@ def test_tables_made_on_a_gpu__are_those_of_cpus(
 
     monkeypatch.setattr(cuda.SeededPatterns, "make_table", make)
     _, patterns, limits, strict = planted(1, [4, 9, 31, 64, 150, 500], 0.05, ambiguous, False)
-    cuda.Scanner(patterns, limits, edits=edits, strict=strict, wanted="all")
+    cuda.ErrorScanner(patterns, limits, edits=edits, strict=strict, wanted="all")
     packed = pack_patterns(patterns)
     assert made
     for plan, (_, arrays) in made:

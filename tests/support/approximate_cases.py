@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from multigpu.kernels.scan import Chunk, Patterns
-from multigpu.kernels.scan.approximate import ErrorHits, Limits, cpu
+from multigpu.kernels.scan import Chunk, Hits, Limits, Patterns
+from multigpu.kernels.scan.approximate import cpu
 from multigpu.kernels.scan.approximate.alignment import align, align_without_gaps
 from support.scan_cases import array, chunk_of, random_letters
 
@@ -47,23 +47,23 @@ def with_edits(rng: np.random.Generator, letters: Any, count: int) -> Any:
     return np.array(changed, np.uint8)
 
 
-def rows(hits: ErrorHits) -> list[tuple[int, ...]]:
+def rows(hits: Hits) -> list[tuple[int, ...]]:
     columns = (hits.record, hits.pattern, hits.start, hits.end, hits.errors)
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
 def search(
     case: Case, *, edits: bool, wanted: Any = "all", backend: Any = cpu
-) -> tuple[ErrorHits, list[str]]:
+) -> tuple[Hits, list[str]]:
     """Return the hits and their CIGARs."""
     chunk, patterns, limits, strict = case
-    scanner = backend.Scanner(patterns, limits, edits=edits, strict=strict, wanted=wanted)
+    scanner = backend.ErrorScanner(patterns, limits, edits=edits, strict=strict, wanted=wanted)
     hits = scanner.scan(chunk)
     if not edits:
         compared = align_without_gaps(chunk.offsets, chunk.letters, patterns, hits, strict)
         return hits, [text.decode() for text in compared.texts()]
     found = align(chunk.offsets, chunk.letters, patterns, limits, hits, strict)
-    started = ErrorHits(
+    started = Hits(
         record=hits.record, pattern=hits.pattern, start=found.start, end=hits.end,
         errors=hits.errors,
         edge=hits.edge,

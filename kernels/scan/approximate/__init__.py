@@ -22,7 +22,3 @@ these and those of the seeds, and `alignment.py` finds their starts and alignmen
 `mismatch_queries.py` brings patterns into the form of the GPU's kernel, `edit_queries.py` cuts
 them into pieces for both sweeps for edits.
 """
-
-from multigpu.kernels.scan.approximate.types import ErrorHits, Limits
-
-__all__ = ["ErrorHits", "Limits"]

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from multigpu.kernels.bases import LETTER_SETS
 from multigpu.kernels.compiled.jit import jit_no_alloc
-from multigpu.kernels.scan.approximate.types import ErrorHits, Limits
-from multigpu.kernels.scan.types import Patterns
+from multigpu.kernels.scan.types import Hits, Limits, Patterns
 
 OPERATIONS = np.frombuffer(b"=XID", np.uint8)
 SAME, DIFFERENT, INSERTION, DELETION = range(4)
@@ -37,8 +36,8 @@ BLOCK = 8 << 20  # bytes of the steps that are kept at a time
 MOST_POINTS = 66  # each halves the rows after the one before
 
 
-class Alignments(NamedTuple):
-    """Alignments of hits.
+class HitAlignments(NamedTuple):
+    """HitAlignments of hits.
 
     start    int64[n]      first base in the record, the largest with as few edits
     cigar    uint8[bytes]  text of all: lengths and operations, = X I D
@@ -60,9 +59,9 @@ def align(
     letters: NDArray[np.uint8],
     patterns: Patterns,
     limits: Limits,
-    hits: ErrorHits,
+    hits: Hits,
     strict: bool,
-) -> Alignments:
+) -> HitAlignments:
     """Return the alignments of hits, of which record, pattern, end and edits are known.
 
     offsets  int64[records + 1]  as in `Chunk`
@@ -74,7 +73,7 @@ def align(
     """
     lengths, edits = patterns.lengths[hits.pattern], hits.errors.astype(np.int64)
     run_bytes = len(str(int((lengths + edits).max(initial=0)))) + 1
-    found = Alignments(
+    found = HitAlignments(
         start=np.empty(len(hits), np.int64),
         cigar=np.empty(int((2 * edits + 1).sum()) * run_bytes, np.uint8),
         offsets=np.zeros(len(hits) + 1, np.int64),
@@ -89,13 +88,13 @@ def align_without_gaps(
     offsets: NDArray[np.int64],
     letters: NDArray[np.uint8],
     patterns: Patterns,
-    hits: ErrorHits,
+    hits: Hits,
     strict: bool,
-) -> Alignments:
+) -> HitAlignments:
     """Return the alignments of hits without insertions and deletions; see `align`."""
     longest = int(patterns.lengths.max(initial=0))
     run_bytes = len(str(longest)) + 1
-    found = Alignments(
+    found = HitAlignments(
         start=hits.start,
         cigar=np.empty(int((2 * hits.errors + 1).sum()) * run_bytes, np.uint8),
         offsets=np.zeros(len(hits) + 1, np.int64),
@@ -117,7 +116,7 @@ class Pairs(NamedTuple):
     suffix: NDArray[np.int64]
 
 
-class Scratch(NamedTuple):
+class PathScratch(NamedTuple):
     """Memory for one alignment; `width` is that of the widest band."""
 
     steps: NDArray[np.uint8]  # [cells] the operation to each cell, row by row
@@ -128,11 +127,11 @@ class Scratch(NamedTuple):
     path: NDArray[np.uint8]  # operations, from the end
 
 
-def make_scratch(lengths: NDArray[np.int64], edits: NDArray[np.int64]) -> Scratch:
+def make_scratch(lengths: NDArray[np.int64], edits: NDArray[np.int64]) -> PathScratch:
     """Return memory for alignments of patterns of these lengths with as many edits."""
     widths = 2 * edits + 1
     width = int(widths.max(initial=0))
-    return Scratch(
+    return PathScratch(
         steps=np.empty(min(int((lengths * widths).max(initial=0)), max(BLOCK, width)), np.uint8),
         costs=np.empty(width + 1, np.int64),
         middle=np.empty(width, np.int64),
@@ -142,7 +141,7 @@ def make_scratch(lengths: NDArray[np.int64], edits: NDArray[np.int64]) -> Scratc
     )
 
 
-class Table(NamedTuple):
+class EditTable(NamedTuple):
     """Table of edits: a row for each base of a pattern, a position for each of a sample."""
 
     sample: NDArray[np.uint8]  # letters
@@ -175,7 +174,7 @@ def _align_all(
         sample = pairs.samples[begin : begin + end[i]]
         bases = pairs.patterns[pairs.offsets[p] : pairs.offsets[p + 1]]
         exact = (pairs.prefix[p], bases.shape[0] - pairs.suffix[p])
-        count = _find_path(Table(sample, bases, exact, strict), errors[i], scratch)
+        count = _find_path(EditTable(sample, bases, exact, strict), errors[i], scratch)
         found.start[i] = scratch.points[0, 1]
         found.offsets[i + 1] = _write_cigar(scratch.path, count, found.cigar, found.offsets[i])
 

@@ -13,14 +13,12 @@ from numpy.typing import NDArray
 
 from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.scan.approximate.edit_queries import Candidates, EditQueries
-from multigpu.kernels.scan.approximate.types import Limits
-from multigpu.kernels.scan.cpu_compare import find_rows
-from multigpu.kernels.scan.types import Patterns
+from multigpu.kernels.scan.cpu_patterns import ONE
+from multigpu.kernels.scan.cpu_sweep import find_rows
+from multigpu.kernels.scan.types import Limits, Patterns
 
 LANES = 64  # pieces of a group
 WORD = 64  # bases of the longest piece
-
-ONE = np.uint64(1)
 
 
 class Group(NamedTuple):

@@ -7,20 +7,26 @@ from numpy.typing import NDArray
 
 from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.compiled.native import popcount, trailing_zeros
-from multigpu.kernels.scan.approximate.cpu_mismatches import BEST, CHOICES, EVERY, keep
-from multigpu.kernels.scan.approximate.cpu_seed_tables import Table, key_of
+from multigpu.kernels.scan.approximate.cpu_seed_tables import SeedTable, key_of
 from multigpu.kernels.scan.approximate.seeds import CHECKED
-from multigpu.kernels.scan.approximate.types import Limits, Wanted
-from multigpu.kernels.scan.cpu_compare import differing, find_rows
-from multigpu.kernels.scan.cpu_patterns import ALL, Packed, bases_from, two_bits, window
+from multigpu.kernels.scan.cpu_patterns import (
+    ALL,
+    ONE,
+    PackedPatterns,
+    bases_from,
+    differing,
+    two_bits,
+    window,
+)
+from multigpu.kernels.scan.cpu_sweep import CHOICES, EVERY, find_rows, is_beaten, keep
+from multigpu.kernels.scan.types import Limits, Wanted
 
-ONE = np.uint64(1)
 ROWS = 32  # bases after a piece that are aligned
 GAP_AHEAD = CHECKED + 2 * ROWS + 1  # more bases than are looked at from a piece on
 NO_HIT = -1
 
 
-class Search(NamedTuple):
+class SeedSearch(NamedTuple):
     """Samples, patterns and rules, for all that is found.
 
     planes   uint64[words, 4], see `multigpu.kernels.scan.cpu_patterns`
@@ -28,18 +34,18 @@ class Search(NamedTuple):
     found    int64[room, 4]: record, pattern, start and mismatches; of edits the end of a hit with
              as many insertions after the seed as deletions, and 0
     most, prefix, suffix  as in `Limits`
-    choice   which of the hits of a record and a pattern are kept, see `cpu_mismatches`
+    choice   which of the hits of a record and a pattern are kept, see `cpu_sweep`
     latest   int64[patterns, 2]: the record of the latest hit of each pattern, and its number
     left     int64[pieces], scratch
     """
 
     planes: NDArray[np.uint64]
     offsets: NDArray[np.int64]
-    patterns: Packed
+    patterns: PackedPatterns
     most: NDArray[np.int64]
     prefix: NDArray[np.int64]
     suffix: NDArray[np.int64]
-    table: Table
+    table: SeedTable
     edits: bool
     strict: bool
     choice: int
@@ -51,20 +57,20 @@ class Search(NamedTuple):
 def search(
     planes: NDArray[np.uint64],
     offsets: NDArray[np.int64],
-    patterns: Packed,
+    patterns: PackedPatterns,
     limits: Limits,
-    table: Table,
+    table: SeedTable,
     *,
     edits: bool,
     strict: bool,
     wanted: Wanted,
     room: int,
 ) -> NDArray[np.int64]:
-    """Return what is found in all records, as in `Search`; of edits all candidates."""
+    """Return what is found in all records, as in `SeedSearch`; of edits all candidates."""
 
     def search(found: NDArray[np.int64]) -> Any:
         return _search(
-            Search(
+            SeedSearch(
                 planes=planes,
                 offsets=offsets,
                 patterns=patterns,
@@ -254,24 +260,13 @@ def _settle(search: Any, record: Any, position: Any, own: Any, count: Any) -> An
         end = start + search.patterns.lengths[p]
         if start < search.offsets[record] or end > search.offsets[record + 1]:
             return count
-        if _is_beaten(search, record, p, start):
+        if is_beaten(search, record, p, start - search.offsets[record]):
             return count
         errors = _count_errors(search, p, own, start)
         if errors == NO_HIT:
             return count
         place = start
     return keep(search, record, p, place - search.offsets[record], errors, count)
-
-
-@jit_no_alloc
-def _is_beaten(search: Any, record: Any, p: Any, start: Any) -> Any:
-    """Whether a hit is kept that is preferred to every one at this start."""
-    if search.choice == EVERY or search.latest[p, 0] != record:
-        return False
-    at = search.latest[p, 1]
-    if at >= search.found.shape[0] or search.found[at, 2] > start - search.offsets[record]:
-        return False
-    return search.choice != BEST or search.found[at, 3] == 0
 
 
 @jit_no_alloc

@@ -26,11 +26,10 @@ from multigpu.kernels.scan.approximate.seeds import (
     plan_seeds,
     select,
 )
-from multigpu.kernels.scan.approximate.types import ErrorHits, Limits, Wanted
 from multigpu.kernels.scan.approximate.verification import find_hits
 from multigpu.kernels.scan.cuda import PATTERNS, Searcher, pattern_arrays
 from multigpu.kernels.scan.seeds import EXPECTED_BASES
-from multigpu.kernels.scan.types import Chunk, Patterns, Rules
+from multigpu.kernels.scan.types import Chunk, Hits, Limits, Patterns, Rules, Wanted
 
 COSTS = GPU
 SEED_THREADS = 256
@@ -154,7 +153,7 @@ class CountedQueries:
         launch(self._module, "count_everywhere", words, COUNT_THREADS, *common)
 
 
-class Scanner(Searcher):
+class ErrorScanner(Searcher):
     """Searches chunks for the same patterns on the current device.
 
     `scan` may be called from several threads at once: each gets a lane of its own.
@@ -228,7 +227,7 @@ class Scanner(Searcher):
         for sweep in self._sweeps:
             sweep.search(samples, self._patterns, hits, bases)
 
-    def scan(self, chunk: Chunk, piece: Piece = WHOLE) -> ErrorHits:
+    def scan(self, chunk: Chunk, piece: Piece = WHOLE) -> Hits:
         """Return the hits of a chunk; those with edits have no starts yet, see `align`.
 
         Raises BadBaseError at the first illegal letter, and MemoryError (TooManyHitsError among
@@ -240,10 +239,10 @@ class Scanner(Searcher):
         else:
             record, pattern, start = found["record"], found["pattern"], found["start"]
             lengths = self.patterns.lengths
-            hits = ErrorHits.at_places(record, pattern, start, found["errors"], lengths)
+            hits = Hits.at_places(record, pattern, start, found["errors"], lengths)
         return hits.chosen(self._wanted, self.patterns.strands, by_end=self.edits)
 
-    def _ends_to_hits(self, chunk: Chunk, found: NDArray[Any], piece: Piece) -> ErrorHits:
+    def _ends_to_hits(self, chunk: Chunk, found: NDArray[Any], piece: Piece) -> Hits:
         is_seeded = found["errors"] == SEEDED
         seeded = found[is_seeded]
         pattern, end = seeded["pattern"], seeded["start"].astype(np.int64)

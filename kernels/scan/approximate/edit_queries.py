@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.scan.approximate.types import Limits
-from multigpu.kernels.scan.types import Patterns
+from multigpu.kernels.scan.types import Limits, Patterns
 
 SETS = np.arange(16, dtype=np.uint8)  # of bases
 

@@ -7,8 +7,7 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.scan.approximate.types import Limits
-from multigpu.kernels.scan.types import Patterns
+from multigpu.kernels.scan.types import Limits, Patterns
 
 WORD = 32  # bases of the longest query
 BASES = 4  # rows of the table for each place
@@ -69,7 +68,7 @@ class Sweep:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Table:
+class QueryTable:
     """Queries with their bases; a pattern of more than a word has some, see `mismatches.cu`.
 
     pattern   int64[n]
@@ -86,7 +85,7 @@ class Table:
     is_exact: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, patterns: Patterns, limits: Limits) -> "Table":
+    def of(cls, patterns: Patterns, limits: Limits) -> "QueryTable":
         """Return whole patterns, and pieces of long ones of which one has its share of errors."""
         lengths = patterns.lengths
         is_whole = lengths <= WORD
@@ -109,9 +108,9 @@ class Table:
     def __len__(self) -> int:
         return len(self.pattern)
 
-    def take(self, rows: NDArray[np.int64]) -> "Table":
+    def take(self, rows: NDArray[np.int64]) -> "QueryTable":
         """Return the queries of these numbers."""
-        return Table(**{each.name: getattr(self, each.name)[rows] for each in fields(self)})
+        return QueryTable(**{each.name: getattr(self, each.name)[rows] for each in fields(self)})
 
     @property
     def places(self) -> int:
@@ -126,7 +125,7 @@ class Table:
 
 def plan_sweeps(patterns: Patterns, limits: Limits) -> list[Sweep]:
     """Return all queries; those of them that share exact bases by themselves, where that pays."""
-    table = Table.of(patterns, limits)
+    table = QueryTable.of(patterns, limits)
     exact = np.where(table.is_exact, table.sets, np.uint8(ANY_BASE))
     sweeps, everywhere = [], np.ones(len(table), bool)
     for rows in _groups(np.column_stack([table.most, exact])):
@@ -153,7 +152,7 @@ def _groups(keys: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
     yield from np.split(order, np.cumsum(np.bincount(group.ravel()))[:-1]) if len(order) else ()
 
 
-def _split(table: Table, selected: NDArray[np.uint8]) -> Iterator[Sweep]:
+def _split(table: QueryTable, selected: NDArray[np.uint8]) -> Iterator[Sweep]:
     """Yield sweeps whose tables fit into shared memory; one query always does.
 
     selected  uint8[WORD] sets of bases, or none, see `Sweep`
@@ -167,7 +166,7 @@ def _split(table: Table, selected: NDArray[np.uint8]) -> Iterator[Sweep]:
         yield _make_sweep(table, selected)
 
 
-def _make_sweep(table: Table, selected: NDArray[np.uint8]) -> Sweep:
+def _make_sweep(table: QueryTable, selected: NDArray[np.uint8]) -> Sweep:
     places, several = table.places, table.several()
     empty, most = BASES * places, int(table.most[0])
     coded = _coded(np.arange(WORD), table.sets)

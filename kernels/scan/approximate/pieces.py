@@ -14,8 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.scan.approximate.types import AT_BEGIN, AT_END, ErrorHits
-from multigpu.kernels.scan.types import Chunk
+from multigpu.kernels.scan.types import AT_BEGIN, AT_END, Chunk, Hits
 
 
 class Piece(NamedTuple):
@@ -33,8 +32,8 @@ WHOLE = Piece()
 
 
 def flag_borders(
-    hits: ErrorHits, last: NDArray[np.int64], offsets: NDArray[np.int64], piece: Piece
-) -> ErrorHits:
+    hits: Hits, last: NDArray[np.int64], offsets: NDArray[np.int64], piece: Piece
+) -> Hits:
     """Return the hits of a chunk that a piece is asked about, with their flags.
 
     last     int64[n]            the last end of each hit's run
@@ -125,11 +124,11 @@ class EditPortion:
         return left, right
 
 
-def join_halves(halves: Sequence[EditPortion], hits: Sequence[ErrorHits]) -> ErrorHits:
+def join_halves(halves: Sequence[EditPortion], hits: Sequence[Hits]) -> Hits:
     """Return the hits of a portion from those of its halves, in no order."""
     (left_portion, right_portion), (left, right) = halves, hits
     if left_portion.goes_on:
         kept, edge = continue_runs(left.edge, left.pattern, right.edge, right.pattern)
         left = replace(left, edge=edge).take(kept)
         right = right.take((right.edge & AT_BEGIN) == 0)
-    return ErrorHits.joined([left, right.moved(right_portion.first_record, right_portion.cut)])
+    return Hits.joined([left, right.moved(right_portion.first_record, right_portion.cut)])

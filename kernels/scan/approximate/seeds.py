@@ -29,9 +29,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.scan.approximate.types import Limits
 from multigpu.kernels.scan.seeds import EXPECTED_BASES, EXPECTED_N
-from multigpu.kernels.scan.types import Patterns
+from multigpu.kernels.scan.types import Limits, Patterns
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +41,7 @@ GUARDS = 2  # pieces that are never looked up, where edits are searched and ther
 
 
 @dataclass(frozen=True)
-class Costs:
+class SearchCosts:
     """Time that a machine spends on each kind of work at a position; only proportions matter."""
 
     position: float  # taking a window of a sample
@@ -56,11 +55,11 @@ class Costs:
     entry: float  # making one entry of a table, or one of its heads
 
 
-CPU = Costs(  # ns
+CPU = SearchCosts(  # ns
     position=8.0, lookup=6.0, candidate=60.0, settled=1e3, mismatch=0.025, edit=1.0, piece=64,
     whole=1 << 62, entry=100.0,
 )  # fmt: skip
-GPU = Costs(  # ps
+GPU = SearchCosts(  # ps
     position=3.0, lookup=5.0, candidate=15.0, settled=1e5, mismatch=0.008, edit=0.9, piece=32,
     whole=32, entry=2e3,
 )  # fmt: skip
@@ -85,7 +84,7 @@ class TablePlan:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class SearchPlan:
     """Tables of seeds that are to be made, and the patterns that are in none.
 
     swept  int64[n], ascending
@@ -101,12 +100,12 @@ def plan_seeds(
     windows: NDArray[np.int32],
     patterns: Patterns,
     limits: Limits,
-    costs: Costs,
+    costs: SearchCosts,
     *,
     edits: bool,
     strict: bool,
     bases: float = EXPECTED_BASES,
-) -> Plan:
+) -> SearchPlan:
     """Return the plan with the least expected work, found greedily: one table after the other.
 
     windows  int32[LONGEST + 1, patterns, 2]  for each k how many windows of k bases a pattern has
@@ -149,7 +148,7 @@ def plan_seeds(
         "seeds of %s bases for %d patterns, a sweep for %d: %.3g a position expected",
         [table.k for table in tables], len(patterns) - len(left), len(left), work,
     )  # fmt: skip
-    return Plan(tables, left, float(work))
+    return SearchPlan(tables, left, float(work))
 
 
 def select(
@@ -165,7 +164,7 @@ def select(
 
 
 def _sweep_work(
-    lengths: NDArray[np.int64], most: NDArray[np.int64], costs: Costs, edits: bool
+    lengths: NDArray[np.int64], most: NDArray[np.int64], costs: SearchCosts, edits: bool
 ) -> NDArray[np.float64]:
     """Return the expected time of the sweep for each pattern at a position."""
     if edits:
@@ -180,7 +179,7 @@ def _sweep_work(
 
 
 def _settled_work(
-    lengths: NDArray[np.int64], most: NDArray[np.int64], costs: Costs, ambiguous: float
+    lengths: NDArray[np.int64], most: NDArray[np.int64], costs: SearchCosts, ambiguous: float
 ) -> NDArray[np.float64]:
     """Return the expected time for settling candidates with edits of each pattern at a position.
 

@@ -16,14 +16,12 @@ from multigpu.kernels.compiled.native import popcount
 from multigpu.kernels.scan.approximate.alignment import Pairs
 from multigpu.kernels.scan.approximate.edit_queries import Candidates
 from multigpu.kernels.scan.approximate.pieces import WHOLE, Piece, flag_borders
-from multigpu.kernels.scan.approximate.types import ErrorHits, Limits
-from multigpu.kernels.scan.cpu_patterns import ALL
-from multigpu.kernels.scan.types import Patterns
+from multigpu.kernels.scan.cpu_patterns import ALL, ONE
+from multigpu.kernels.scan.types import Hits, Limits, Patterns
 
 ONE_EDIT = np.int32(1)
 TOO_MANY = np.int32(1 << 30)
 BLOCK = 64  # rows of the table in a word
-ONE = np.uint64(1)
 
 
 def find_hits(
@@ -34,7 +32,7 @@ def find_hits(
     candidates: Candidates,
     strict: bool,
     piece: Piece = WHOLE,
-) -> ErrorHits:
+) -> Hits:
     """Return the hits among candidates, of which those of a record and pattern may overlap.
 
     offsets  int64[records + 1]  as in `Chunk`
@@ -53,11 +51,11 @@ def find_hits(
     count = _find_hits(pairs, limits.most, stretches, strict, scratch, runs)
     record, pattern, end, last, errors = np.ascontiguousarray(runs[:count].T)
     no_lengths = np.zeros(len(patterns), np.int64)
-    hits = ErrorHits.at_places(record, pattern, end, errors, no_lengths)
+    hits = Hits.at_places(record, pattern, end, errors, no_lengths)
     return flag_borders(hits, last, offsets, piece)
 
 
-class Scratch(NamedTuple):
+class DistanceScratch(NamedTuple):
     """Memory for one stretch; a block is 64 rows of the table."""
 
     distances: NDArray[np.int32]  # [ends] of the stretch
@@ -68,11 +66,11 @@ class Scratch(NamedTuple):
     bottom: NDArray[np.int64]  # [blocks] edits at the last row
 
 
-def make_scratch(patterns: Patterns, ends: int) -> Scratch:
+def make_scratch(patterns: Patterns, ends: int) -> DistanceScratch:
     """Return memory for stretches of as many ends."""
     longest = int(patterns.lengths.max(initial=0))
     blocks = -(-longest // BLOCK)
-    return Scratch(
+    return DistanceScratch(
         distances=np.empty(ends, np.int32),
         column=np.empty(longest + 1, np.int32),
         equal=np.empty((16, blocks), np.uint64),

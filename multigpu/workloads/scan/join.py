@@ -15,7 +15,7 @@ from multigpu.formats.storage.sources import Source
 from multigpu.formats.tables.batch import Batch
 from multigpu.formats.tables.sam import References
 from multigpu.kernels.scan.approximate.pieces import continue_runs
-from multigpu.kernels.scan.approximate.types import AT_BEGIN, AT_END
+from multigpu.kernels.scan.types import AT_BEGIN, AT_END
 from multigpu.workloads.scan.options import ScanOptions
 from multigpu.workloads.scan.parts import RecordPiece, RowStats, ScanPart
 

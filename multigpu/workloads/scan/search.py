@@ -18,12 +18,20 @@ from multigpu.cluster.engine.workload import Place
 from multigpu.formats.sequences.pieces import Pieces
 from multigpu.formats.sequences.signatures import Signatures
 from multigpu.kernels.device.buffers import Buffers
-from multigpu.kernels.scan import Chunk, Half, Patterns, Rules, allowed_bases, split
+from multigpu.kernels.scan import (
+    Chunk,
+    Half,
+    Hits,
+    Limits,
+    Patterns,
+    ScanRules,
+    allowed_bases,
+    split,
+)
 from multigpu.kernels.scan.ambiguity import count_ambiguous
-from multigpu.kernels.scan.approximate import ErrorHits, Limits
 from multigpu.kernels.scan.approximate.alignment import align
 from multigpu.kernels.scan.approximate.pieces import EditPortion, Piece, join_halves
-from multigpu.kernels.scan.approximate.types import AT_BEGIN, Wanted
+from multigpu.kernels.scan.types import AT_BEGIN, Wanted
 from multigpu.workloads.scan.ambiguity import LEAST_GAP, ShortGaps, Stretches, Windows
 from multigpu.workloads.scan.options import ScanOptions
 from multigpu.workloads.scan.patterns import limits_of, longest_match, patterns_of
@@ -40,7 +48,7 @@ class Matches:
     ambiguous  int32[n]: ambiguous sample bases of each
     """
 
-    hits: ErrorHits
+    hits: Hits
     cigars: list[bytes]
     ambiguous: NDArray[np.int32]
 
@@ -69,15 +77,15 @@ class Search(ABC):
         """Return two portions that together have the hits of this one, or none for a small one."""
 
     @abstractmethod
-    def find(self, portion: Any) -> ErrorHits:
+    def find(self, portion: Any) -> Hits:
         """Return the hits in a portion. Raises BadBaseError at the first illegal letter."""
 
     @abstractmethod
-    def join(self, halves: Sequence[Any], hits: Sequence[ErrorHits]) -> ErrorHits:
+    def join(self, halves: Sequence[Any], hits: Sequence[Hits]) -> Hits:
         """Return the hits of a portion from those of its halves."""
 
     @abstractmethod
-    def matches(self, pieces: Pieces, portion: Any, hits: ErrorHits) -> Matches:
+    def matches(self, pieces: Pieces, portion: Any, hits: Hits) -> Matches:
         """Return the matches that the options ask for, from the hits of all of the pieces."""
 
     def seconds(self) -> dict[str, float]:
@@ -144,7 +152,7 @@ class PlaceSearch(Search):
             limits = limits_of(patterns, options)
             self._scanner, self.allocate = open_error_scanner(place, patterns, limits, **kind)
         else:
-            rules = Rules(first, strict)
+            rules = ScanRules(first, strict)
             self._scanner, self.allocate = open_scanner(place, patterns, rules, bases)
         self.overlap = int(patterns.lengths.max()) - 1
         self._buffers = Buffers(self.allocate)
@@ -173,24 +181,23 @@ class PlaceSearch(Search):
         halves = split(portion.chunk, portion.limit, int(self.patterns.lengths.max()))
         return tuple(PlacePortion(chunk=each.chunk, limit=each.limit, half=each) for each in halves)
 
-    def find(self, portion: PlacePortion) -> ErrorHits:
+    def find(self, portion: PlacePortion) -> Hits:
         if not self._options.most_errors:
-            hits = self._scanner.scan(portion.chunk, portion.limit)
-            exact, lengths = np.zeros(len(hits), np.int32), self.patterns.lengths
-            return ErrorHits.at_places(hits.record, hits.pattern, hits.start, exact, lengths)
-        found: ErrorHits = self._scanner.scan(portion.chunk)
+            hits: Hits = self._scanner.scan(portion.chunk, portion.limit)
+            return hits
+        found: Hits = self._scanner.scan(portion.chunk)
         # What begins later is found in the next portion, be it better or not.
         return found.take(portion.chunk.offsets[found.record] + found.start < portion.limit)
 
-    def join(self, halves: Sequence[PlacePortion], hits: Sequence[ErrorHits]) -> ErrorHits:
+    def join(self, halves: Sequence[PlacePortion], hits: Sequence[Hits]) -> Hits:
         moved = []
         for portion, found in zip(halves, hits, strict=True):
             assert portion.half is not None
             moved.append(found.moved(portion.half.first_record, portion.half.cut))
-        joined = ErrorHits.joined(moved)
+        joined = Hits.joined(moved)
         return joined.chosen(self._wanted, self.patterns.strands, by_end=False)
 
-    def matches(self, pieces: Pieces, portion: PlacePortion, hits: ErrorHits) -> Matches:
+    def matches(self, pieces: Pieces, portion: PlacePortion, hits: Hits) -> Matches:
         if portion.origin is not None:
             hits = portion.origin.in_records(hits)
         hits = hits.take(hits.start < pieces.inside[hits.record])
@@ -238,14 +245,14 @@ class EditSearch(Search):
         """Return two portions that overlap by the longest match."""
         return portion.halves(self.overlap)
 
-    def find(self, portion: EditPortion) -> ErrorHits:
-        hits: ErrorHits = self._scanner.scan(portion.chunk, portion.piece)
+    def find(self, portion: EditPortion) -> Hits:
+        hits: Hits = self._scanner.scan(portion.chunk, portion.piece)
         return hits
 
-    def join(self, halves: Sequence[EditPortion], hits: Sequence[ErrorHits]) -> ErrorHits:
+    def join(self, halves: Sequence[EditPortion], hits: Sequence[Hits]) -> Hits:
         return join_halves(halves, hits)
 
-    def matches(self, pieces: Pieces, portion: EditWhole, hits: ErrorHits) -> Matches:
+    def matches(self, pieces: Pieces, portion: EditWhole, hits: Hits) -> Matches:
         options, strands, chunk = self._options, self.patterns.strands, portion.chunk
         if options.max_ambiguous is None:
             hits = hits.chosen(options.hits, strands, by_end=True)
@@ -271,31 +278,31 @@ class EditSearch(Search):
         )
 
 
-def _count_ambiguous(pieces: Pieces, hits: ErrorHits) -> NDArray[np.int32]:
+def _count_ambiguous(pieces: Pieces, hits: Hits) -> NDArray[np.int32]:
     """Return the number of ambiguous sample bases under every hit."""
     begins = pieces.offsets[hits.record] + hits.start
     found: NDArray[np.int32] = count_ambiguous(pieces.letters, begins, hits.end - hits.start)
     return found
 
 
-def _most_ambiguous(hits: ErrorHits, options: ScanOptions) -> NDArray[np.int64]:
+def _most_ambiguous(hits: Hits, options: ScanOptions) -> NDArray[np.int64]:
     """Return the ambiguous sample bases that every hit may have."""
     assert options.max_ambiguous is not None
     return allowed_bases(options.max_ambiguous, hits.end - hits.start)
 
 
 def open_scanner(
-    place: Place, patterns: Patterns, rules: Rules, bases: float
+    place: Place, patterns: Patterns, rules: ScanRules, bases: float
 ) -> tuple[Any, Allocate]:
     """Return the scanner for this thread's device, and what allocates memory for the letters."""
     if place.gpu is None:
         from multigpu.kernels.scan import cpu
 
-        return cpu.Scanner(patterns, rules, bases), _unpinned
+        return cpu.ExactScanner(patterns, rules, bases), _unpinned
     from multigpu.kernels.device.pinned import pinned
     from multigpu.kernels.scan import cuda
 
-    return cuda.Scanner(patterns, rules, bases), pinned
+    return cuda.ExactScanner(patterns, rules, bases), pinned
 
 
 def open_error_scanner(
@@ -303,16 +310,16 @@ def open_error_scanner(
 ) -> tuple[Any, Allocate]:
     """Return the scanner for this thread's device, and what allocates memory for the letters.
 
-    kind  see `multigpu.kernels.scan.approximate.cpu.Scanner`
+    kind  see `multigpu.kernels.scan.approximate.cpu.ErrorScanner`
     """
     if place.gpu is None:
         from multigpu.kernels.scan.approximate import cpu
 
-        return cpu.Scanner(patterns, limits, **kind), _unpinned
+        return cpu.ErrorScanner(patterns, limits, **kind), _unpinned
     from multigpu.kernels.device.pinned import pinned
     from multigpu.kernels.scan.approximate import cuda
 
-    return cuda.Scanner(patterns, limits, **kind), pinned
+    return cuda.ErrorScanner(patterns, limits, **kind), pinned
 
 
 def _unpinned(size: int) -> NDArray[np.uint8]:

@@ -19,8 +19,7 @@ from multigpu.formats.tables.batch import Batch
 from multigpu.formats.tables.sam import misnamed_query
 from multigpu.formats.tables.writers import render, split_format
 from multigpu.kernels.compiled.text.records import LENGTH, QUALITY
-from multigpu.kernels.scan import BadBaseError, Chunk, TooManyPatternsError
-from multigpu.kernels.scan.approximate import ErrorHits
+from multigpu.kernels.scan import BadBaseError, Chunk, Hits, TooManyPatternsError
 from multigpu.kernels.scan.approximate.alignment import align_without_gaps
 from multigpu.run.fitness import Expected, require
 from multigpu.workloads.scan.options import ScanOptions
@@ -274,7 +273,7 @@ class ScanSession:
         )
         return rows, hits.edge
 
-    def _scores(self, pieces: Pieces, hits: ErrorHits) -> NDArray[np.float64]:
+    def _scores(self, pieces: Pieces, hits: Hits) -> NDArray[np.float64]:
         """Return the mean Phred score of the bases under each match: an exact sum, divided once.
 
         NaN for FASTA, and for a match without a base of the sample.
@@ -288,7 +287,7 @@ class ScanSession:
         return score
 
     def _cigars(
-        self, pieces: Pieces, hits: ErrorHits, found: list[bytes], kept: NDArray[np.bool_]
+        self, pieces: Pieces, hits: Hits, found: list[bytes], kept: NDArray[np.bool_]
     ) -> list[bytes]:
         """Return the alignments of the hits that are kept of those found."""
         options = self.workload.options
