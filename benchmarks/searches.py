@@ -85,7 +85,7 @@ class GpuSearch:
             Piece(p.first, Chunk(p.chunk.letters, cuda.pinned_like(p.chunk.offsets)))
             for p in cut(data, pieces)
         ]
-        self.lanes = [cuda.Lane() for _ in self.pieces]
+        self.lanes = [cuda.ScanLane() for _ in self.pieces]
 
     def run(self, patterns: Patterns, rules: ScanRules = FIRST) -> Hits:
         """Copy in, index, search, hits back; the index is made while the first pieces come."""
@@ -106,10 +106,8 @@ class GpuSearch:
         return joined(self.pieces, each)
 
     def _hits(self, scanner: Any, i: int) -> Hits:
-        from multigpu.kernels.scan.cuda import to_hits
-
-        hits = to_hits(self.lanes[i].result())
-        return hits.ordered(scanner.patterns.strands, scanner.rules.first)
+        hits: Hits = self._cuda.to_hits(self.lanes[i].result(), scanner.patterns)
+        return hits.chosen(scanner.rules.wanted, scanner.patterns.strands, by_end=False)
 
 
 # ---- checks -----------------------------------------------------------------------------------

@@ -36,5 +36,5 @@ def scan(chunk: Chunk, patterns: Patterns, rules: ScanRules) -> Hits:
         )
     ]
     columns = np.array(found, np.int64).reshape(-1, 4).T
-    hits = Hits.at_places(*columns, patterns.lengths)
+    hits = Hits.at_places(*columns, lengths=patterns.lengths)
     return hits.chosen(rules.wanted, patterns.strands, by_end=False)

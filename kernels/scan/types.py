@@ -96,6 +96,12 @@ class Patterns:
         """int64[n]: bases of each pattern."""
         return np.diff(self.offsets)
 
+    def take(self, chosen: NDArray[np.int64]) -> "Patterns":
+        """Return the patterns of these numbers, each as a signature of its own."""
+        offsets = np.r_[0, np.cumsum(self.lengths[chosen])]
+        shift = np.repeat(self.offsets[chosen] - offsets[:-1], self.lengths[chosen])
+        return Patterns(self.sets[np.arange(offsets[-1]) + shift], offsets)
+
 
 @jit_no_alloc
 def _write_both(sets: Any, offsets: Any, complements: Any, both: Any) -> None:
@@ -133,6 +139,12 @@ class Limits:
             most=allowed_bases(most, patterns.lengths),
             prefix=np.where(is_reverse, exact_suffix, exact_prefix).astype(np.int64),
             suffix=np.where(is_reverse, exact_prefix, exact_suffix).astype(np.int64),
+        )
+
+    def take(self, chosen: NDArray[np.int64]) -> "Limits":
+        """Return the limits of the patterns of these numbers."""
+        return Limits(
+            most=self.most[chosen], prefix=self.prefix[chosen], suffix=self.suffix[chosen]
         )
 
 

@@ -403,7 +403,7 @@ def test_scan__table_that_many_fill_at_once(exact: Any, monkeypatch: pytest.Monk
 
 
 def test_lane__list_never_becomes_shorter(cuda: Any) -> None:
-    lane = cuda.Lane()
+    lane = cuda.ScanLane()
     lane._scanner = SimpleNamespace(rules=ScanRules(first=False))
     assert not lane._grow(1000) or lane.capacity > TABLE
 

@@ -10,7 +10,7 @@ from support.approximate_cases import Case, rows, search, with_edits
 from support.scan_cases import array, chunk_of, random_letters
 
 from multigpu.kernels.scan import BadBaseError, Limits, Patterns
-from multigpu.kernels.scan.approximate import mismatch_queries
+from multigpu.kernels.scan import sweep_queries as mismatch_queries
 
 pytestmark = pytest.mark.skipif(bool(emulated.why_not()), reason=emulated.why_not())
 

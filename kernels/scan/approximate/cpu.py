@@ -43,8 +43,8 @@ class ErrorScanner:
         self._tables = [make_table(packed, limits, table) for table in self._plan.tables]
         self._groups = []
         if edits:
-            swept = seeds.select(patterns, limits, self._plan.swept)
-            self._groups = cpu_edits.make_groups(*swept, strict)
+            swept = self._plan.swept
+            self._groups = cpu_edits.make_groups(patterns.take(swept), limits.take(swept), strict)
 
     def scan(self, chunk: Chunk, piece: Piece = WHOLE) -> Hits:
         """Return the hits of a chunk; those with edits have no starts yet, see `align`.

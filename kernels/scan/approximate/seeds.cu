@@ -1,7 +1,7 @@
 // Hits with mismatches, and candidates with edits, by seeds; see seeds.py. Compiled for what counts as
 // an error (EDITS) and for the meaning of ambiguous bases in samples (STRICT).
 
-#include "hits.cuh"
+#include "../collect.cuh"
 
 constexpr u32 CHECKED = 27;  // bases from a seed on that stand in the table
 constexpr u32 ROWS = 32;  // bases after a piece that are aligned

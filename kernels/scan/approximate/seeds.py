@@ -151,18 +151,6 @@ def plan_seeds(
     return SearchPlan(tables, left, float(work))
 
 
-def select(
-    patterns: Patterns, limits: Limits, chosen: NDArray[np.int64]
-) -> tuple[Patterns, Limits]:
-    """Return some of the patterns, each as a signature of its own, and their limits."""
-    offsets = np.r_[0, np.cumsum(patterns.lengths[chosen])]
-    shift = np.repeat(patterns.offsets[chosen] - offsets[:-1], patterns.lengths[chosen])
-    sets = patterns.sets[np.arange(offsets[-1]) + shift]
-    return Patterns(sets, offsets), Limits(
-        most=limits.most[chosen], prefix=limits.prefix[chosen], suffix=limits.suffix[chosen]
-    )
-
-
 def _sweep_work(
     lengths: NDArray[np.int64], most: NDArray[np.int64], costs: SearchCosts, edits: bool
 ) -> NDArray[np.float64]:

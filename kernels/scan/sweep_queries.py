@@ -1,4 +1,4 @@
-"""Queries of `mismatches.cu`, and which of them are counted together."""
+"""Queries of `sweep.cu`, and which of them are counted together."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
@@ -69,7 +69,7 @@ class Sweep:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class QueryTable:
-    """Queries with their bases; a pattern of more than a word has some, see `mismatches.cu`.
+    """Queries with their bases; a pattern of more than a word has some, see `sweep.cu`.
 
     pattern   int64[n]
     piece     int64[n]        number of the piece, -1 for a whole pattern

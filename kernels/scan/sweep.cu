@@ -5,7 +5,7 @@
 // before the warp looks whether any position is left (LOOK), and the meaning of ambiguous bases
 // (STRICT).
 
-#include "hits.cuh"
+#include "scan.cuh"
 
 constexpr u32 BASES = 4;
 constexpr u32 EMPTY_ROW = PLACES * BASES;  // nothing differs there; sets of several bases follow
@@ -190,12 +190,13 @@ __device__ void settle(const Samples& samples, const Patterns& patterns, const H
   const int start = int(position) - 32 * max(query.piece, 0);
   u32 record;
   if (!inside(samples, patterns, query.pattern, start, record)) return;
+  const u32 start_in_record = start - int(samples.offsets[record]);
+  if (never_kept(hits, patterns, record, query.pattern, start_in_record)) return;
   if (query.piece >= 0) {
     const int4 limit = queries.limits[query.pattern];
     errors = count_all(samples, patterns, limit, query, queries.most, start);
     if (errors > limit.x) return;
   }
-  const u32 start_in_record = start - int(samples.offsets[record]);
   keep_hit(hits, patterns, record, query.pattern, start_in_record, errors);
 }
 
@@ -261,13 +262,28 @@ __device__ __forceinline__ void count(const u32* table, const Samples& samples,
 
 // ---- kernels ------------------------------------------------------------------------------------
 
-// All positions, unless those of the queries' exact bases were selected and had room.
+// Whether a hit may begin in a tile that has a base in a crowded one.
+__device__ bool is_near_crowded(const Crowded& crowded, u32 tile) {
+  bool is_near = false;
+  for (u32 i = tile + threadIdx.x % WARP; i < min(tile + crowded.reach + 1, crowded.n); i += WARP)
+    is_near |= crowded.tiles[i];
+  return __any_sync(FULL, is_near);
+}
+
+// All positions, or those near crowded tiles, unless those of the queries' exact bases were selected
+// and had room.
 extern "C" __global__ void __launch_bounds__(THREADS)
     count_everywhere(Samples samples, Patterns patterns, Hits hits, Queries queries,
-                     Selected selected) {
+                     Selected selected, Crowded crowded) {
   __shared__ u32 table[ROWS][THREADS];
   if (selected.count && *selected.count <= selected.room) return;
-  const u32 word = blockIdx.x * THREADS + threadIdx.x;
+  const u32 word = blockIdx.x * THREADS + threadIdx.x, tile = word / WARP;
+  if (crowded.tiles && !is_near_crowded(crowded, tile)) return;
+  if (FIRST && !BEST && tile * TILE < samples.bases) {
+    const u32 record = record_of(samples, tile * TILE);
+    const bool is_inside = u64(tile + 1) * TILE <= u64(samples.offsets[record + 1]);
+    if (is_inside && __any_sync(FULL, settled(samples, patterns, hits, tile * TILE, 0))) return;
+  }
   fill(table, samples, queries, word);
   count(&table[0][0], samples, patterns, hits, queries, true,
         [=](u32 bit) { return word * 32 + bit; });
