@@ -90,10 +90,10 @@ class ExactScanner:
             except MemoryError as error:
                 raise TooManyPatternsError(str(error) or "no memory") from error
 
-    def scan(self, chunk: Chunk, limit: int | None = None) -> Hits:
-        """Return all hits that begin before `limit`, a position in the chunk.
+    def scan(self, chunk: Chunk) -> Hits:
+        """Return the hits of a chunk.
 
-        Raises BadBaseError at the first illegal letter.
+        Raises BadBaseError at the first illegal letter, and TooManyPatternsError.
         """
         words = len(chunk.letters) // 64 + 3
         planes = self._buffers.take(4 * 8 * words).view(np.uint64).reshape(words, 4)
@@ -103,8 +103,6 @@ class ExactScanner:
         finally:
             self._buffers.give(planes)
         hits = Hits.at_places(record, pattern, start, errors, self.patterns.lengths)
-        if limit is not None:
-            hits = hits.take(chunk.offsets[hits.record] + hits.start < limit)
         return hits.chosen(self.rules.wanted, self.patterns.strands, by_end=False)
 
     def _find(

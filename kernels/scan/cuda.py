@@ -67,8 +67,7 @@ PATTERNS = np.dtype(
     + [("n", "<u4"), ("strands", "<u4")]
 )
 _SAMPLES = np.dtype(
-    [("planes", POINTER), ("offsets", POINTER)]
-    + [(name, "<u4") for name in ("records", "bases", "limit", "_")]
+    [("planes", POINTER), ("offsets", POINTER)] + [(name, "<u4") for name in ("records", "bases")]
 )
 _INDEX = np.dtype(
     [(name, POINTER) for name in ("clean", "blank", "heads", "entries", "masks", "seeded")]
@@ -117,7 +116,8 @@ def pattern_arrays(patterns: Patterns, on_device: Callable[[NDArray[Any]], Any])
         "lengths": on_device(patterns.lengths.astype(np.int32)),
         "planes": _filled(4 * (int(words[-1]) + 2), 0xFF, np.uint32),
         "anchors": cupy.empty(len(patterns), np.int32),
-        "anchor": cupy.empty((len(patterns), 4), np.uint32),
+        # In fours; what comes after them matches nothing.
+        "anchor": _filled(-(-len(patterns) // 4) * 16, 0, np.uint32),
     }
     n, sets, offsets = len(patterns), on_device(patterns.sets), on_device(patterns.offsets)
     arguments = (sets, offsets, arrays["words"], np.uint32(n), arrays["planes"])
@@ -229,13 +229,13 @@ class DeviceScanner:
     ) -> None:
         """Queue the search in crowded tiles; it may find what was found before."""
 
-    def find(self, chunk: Chunk, limit: int | None = None) -> NDArray[Any]:
+    def find(self, chunk: Chunk) -> NDArray[Any]:
         """Return what `ScanLane.find` does."""
         with self.device:
             if not hasattr(self._own, "lane"):
                 self._own.lane = ScanLane()
             lane: ScanLane = self._own.lane
-            return lane.find(self, chunk, limit)
+            return lane.find(self, chunk)
 
     def seconds(self) -> dict[str, float]:
         """Return how long the steps of this thread's last scan took on the device.
@@ -290,7 +290,6 @@ class ExactScanner(DeviceScanner):
         self._with_seed = np.flatnonzero(has_seed)
         self.seeded = self._on_device(self._with_seed.astype(np.int32))
         self._unseeded_queries = self._queries_of(np.flatnonzero(~has_seed))
-        self._gather_anchors()
         self._fill_index()
 
     def _on_device(self, values: NDArray[Any]) -> Any:
@@ -301,15 +300,6 @@ class ExactScanner(DeviceScanner):
         blocks = min(1 + values.nbytes // (16 * THREADS), FETCH_BLOCKS)
         launch_blocks(compiled("pack.cu"), "fetch", blocks, THREADS, where, size, out)
         return out
-
-    def _gather_anchors(self) -> None:
-        """Put the anchor windows of patterns with seeds side by side, in fours."""
-        n = len(self.seeded)
-        self.padded = -(-n // 4) * 4
-        self.seeded_anchor = cupy.empty((self.padded, 4), np.uint32)
-        if n:
-            gathered = (self.seeded, np.uint32(n), np.uint32(self.padded), self.seeded_anchor)
-            launch(self.module, "gather_anchors", self.padded, THREADS, self.arguments, *gathered)
 
     def _fill_index(self) -> None:
         plan, masks = self.plan, self.plan.masks()
@@ -358,9 +348,8 @@ class ExactScanner(DeviceScanner):
             probed = (samples, self.arguments, self.index, hits)
             launch(self.module, "probe", -(-bases // 32), THREADS, *probed)
             if not self.rules.strict:  # else no window with an ambiguous base has a seed
-                anchors = (self.seeded, self.seeded_anchor, np.uint32(self.padded))
                 sizes = map(np.uint32, (self.plan.k, self.plan.blanks, self.longest))
-                compared = (samples, self.arguments, hits, *anchors, *sizes, crowded)
+                compared = (samples, self.arguments, hits, *sizes, crowded)
                 launch_blocks(self.module, "direct", self._blocks, THREADS, *compared)
         for queries in self._unseeded_queries:
             queries.search(samples, self.arguments, hits, bases)
@@ -371,13 +360,13 @@ class ExactScanner(DeviceScanner):
         for queries in self._seeded_queries:
             queries.search(samples, self.arguments, hits, bases, crowded)
 
-    def scan(self, chunk: Chunk, limit: int | None = None) -> Hits:
-        """Return all hits that begin before `limit`, a position in the chunk.
+    def scan(self, chunk: Chunk) -> Hits:
+        """Return the hits of a chunk.
 
         Raises BadBaseError at the first illegal letter, and MemoryError (TooManyHitsError among
         them) for a chunk that is to be searched in pieces.
         """
-        found = to_hits(self.find(chunk, limit), self.patterns)
+        found = to_hits(self.find(chunk), self.patterns)
         return found.chosen(self.rules.wanted, self.patterns.strands, by_end=False)
 
 
@@ -404,14 +393,14 @@ class ScanLane:
         self._out: Any = None
         self._tiles: Any = None
 
-    def find(self, scanner: DeviceScanner, chunk: Chunk, limit: int | None = None) -> NDArray[Any]:
+    def find(self, scanner: DeviceScanner, chunk: Chunk) -> NDArray[Any]:
         """Upload a chunk, search it and return what `result` does.
 
         Raises BadBaseError, and MemoryError (TooManyHitsError among them): search it in pieces.
         """
         try:
             self.upload(chunk)
-            self.search(scanner, limit)
+            self.search(scanner)
             return self.result()
         finally:
             self.stream.synchronize()  # what is queued uses the buffers
@@ -438,12 +427,9 @@ class ScanLane:
         origin, kind = values.ctypes.data, runtime.memcpyHostToDevice
         runtime.memcpyAsync(target.data.ptr, origin, values.nbytes, kind, self.stream.ptr)
 
-    def search(self, scanner: DeviceScanner, limit: int | None = None) -> None:
-        """Queue the search in the uploaded chunk and the way back of the hits.
-
-        Hits that begin at `limit` or later are left out.
-        """
-        self._scanner, self._limit = scanner, self._bases if limit is None else limit
+    def search(self, scanner: DeviceScanner) -> None:
+        """Queue the search in the uploaded chunk and the way back of the hits."""
+        self._scanner = scanner
         words, tiles = -(-self._bases // 32) + 3, -(-self._bases // TILE)
         with self.stream:
             self._planes = _room(self._planes, 4 * words, np.uint32)
@@ -525,7 +511,7 @@ class ScanLane:
                 raise BadBaseError(int(~header["illegal"]))
             if header["full"]:
                 self._grow(int(header["count"]))
-                self.search(self._scanner, self._limit)
+                self.search(self._scanner)
             elif header["crowded"]:
                 was_crowded = True
                 self._search_crowded()

@@ -24,20 +24,19 @@ __device__ u32 wanted_of(const Samples& samples, u32 word, u32 k, u32 blanks) {
   return left < 32 ? wanted & ((1u << left) - 1) : wanted;
 }
 
-// 32 positions, one a lane (or ALL: none), against the anchors of `chosen`.
+// 32 positions, one a lane (or ALL: none), against all anchors, which come in fours.
 __device__ void compare(const Samples& samples, const Patterns& patterns, const Hits& hits,
-                        const int* __restrict__ chosen, const uint4* __restrict__ anchor,
-                        u32 n_padded, u32 position, u32 max_anchor) {
+                        u32 position, u32 max_anchor) {
   bool active = position != ALL;
   if (FIRST && active) active = !settled(samples, patterns, hits, position, max_anchor);
   if (!__any_sync(FULL, active)) return;
   const uint4 s = active ? window(samples.planes, position) : make_uint4(0, 0, 0, 0);
-  for (u32 i = 0; i < n_padded; i += 4) {
+  for (u32 i = 0; i < patterns.n; i += 4) {
     u32 same = 0;
 #pragma unroll
-    for (u32 j = 0; j < 4; ++j) same |= u32(differ(s, __ldg(&anchor[i + j])) == 0) << j;
+    for (u32 j = 0; j < 4; ++j) same |= u32(differ(s, __ldg(&patterns.anchor[i + j])) == 0) << j;
     for (u32 left = active ? same : 0; left; left &= left - 1) {
-      const u32 p = chosen[i + __ffs(left) - 1];
+      const u32 p = i + __ffs(left) - 1;
       compare_whole(samples, patterns, hits, p, int(position) - patterns.anchors[p]);
     }
   }
@@ -45,8 +44,7 @@ __device__ void compare(const Samples& samples, const Patterns& patterns, const 
 
 // A warp goes through a tile at a time, collects the wanted positions and compares 32 together.
 extern "C" __global__ void __launch_bounds__(256)
-    direct(Samples samples, Patterns patterns, Hits hits, const int* __restrict__ chosen,
-           const uint4* __restrict__ anchor, u32 n_padded, u32 k, u32 blanks, u32 max_anchor,
+    direct(Samples samples, Patterns patterns, Hits hits, u32 k, u32 blanks, u32 max_anchor,
            Crowded crowded) {
   __shared__ u32 queues[256 / WARP][2 * WARP];
   u32* queue = queues[threadIdx.x / WARP];
@@ -70,7 +68,7 @@ extern "C" __global__ void __launch_bounds__(256)
       waiting += __popc(bits);
       __syncwarp();
       if (waiting < WARP) continue;
-      compare(samples, patterns, hits, chosen, anchor, n_padded, queue[lane], max_anchor);
+      compare(samples, patterns, hits, queue[lane], max_anchor);
       waiting -= WARP;
       const u32 kept = queue[WARP + lane];
       __syncwarp();
@@ -79,6 +77,5 @@ extern "C" __global__ void __launch_bounds__(256)
     }
   }
   if (waiting)
-    compare(samples, patterns, hits, chosen, anchor, n_padded, lane < waiting ? queue[lane] : ALL,
-            max_anchor);
+    compare(samples, patterns, hits, lane < waiting ? queue[lane] : ALL, max_anchor);
 }

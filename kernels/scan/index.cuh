@@ -3,7 +3,7 @@
 #include "scan.cuh"
 
 // Where comparing begins: the first clean run of `run` bases with enough different neighbours, else
-// the one with the most; 0 in patterns without a run.
+// the one with the most. Patterns without a run have a window that matches nothing.
 extern "C" __global__ void place_anchors(Patterns patterns, u32 run, int* __restrict__ anchors,
                                          uint4* __restrict__ anchor) {
   const u32 p = blockIdx.x * blockDim.x + threadIdx.x;
@@ -23,14 +23,7 @@ extern "C" __global__ void place_anchors(Patterns patterns, u32 run, int* __rest
     if (__popc(pairs) > best) best = __popc(pairs), where = i + 1 - run;
   }
   anchors[p] = where;
-  anchor[p] = window(planes, where);
-}
-
-// The anchor windows of some patterns side by side; four and more that match nothing end the list.
-extern "C" __global__ void gather_anchors(Patterns patterns, const int* __restrict__ chosen,
-                                          u32 n_chosen, u32 padded, uint4* __restrict__ out) {
-  const u32 i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < padded) out[i] = i < n_chosen ? patterns.anchor[chosen[i]] : make_uint4(0, 0, 0, 0);
+  anchor[p] = best < 0 ? make_uint4(0, 0, 0, 0) : window(planes, where);
 }
 
 // One thread an entry.

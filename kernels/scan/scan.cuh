@@ -32,7 +32,7 @@ struct Patterns {
   const i64* words;  // [n + 1] its first word
   const int* lengths;  // [n]
   const int* anchors;  // [n] where comparing begins
-  const uint4* anchor;  // [n] the 32 bases from there; after the end everything matches
+  const uint4* anchor;  // [n] the 32 bases from there; in fours, of which the rest match nothing
   u32 n, strands;
 };
 
@@ -40,7 +40,6 @@ struct Samples {
   const uint4* planes;
   const i64* offsets;  // [records + 1]
   u32 records, bases;
-  u32 limit;  // hits that begin here or later belong to somebody else
 };
 
 struct Index {
@@ -188,8 +187,7 @@ __device__ __forceinline__ bool word_differs(const Samples& samples, const Patte
 // Whether pattern p may begin at `start` (-1 and less: before the first base) of some record.
 __device__ bool inside(const Samples& samples, const Patterns& patterns, u32 p, int start,
                        u32& record) {
-  if (start < 0 || u32(start) >= samples.limit) return false;
-  if (u32(start) + patterns.lengths[p] > samples.bases) return false;
+  if (start < 0 || u32(start) + patterns.lengths[p] > samples.bases) return false;
   record = record_of(samples, start);
   return start + patterns.lengths[p] <= samples.offsets[record + 1];
 }

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from math import comb
+from math import ceil
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,6 @@ MOST_ROWS = 192  # of the table, in the shared memory of a block
 ROUNDED = 16  # rows for sets of bases, so that few variants are compiled
 MOST_SETS = 16
 ANY_BASE = 15
-
-WARP_POSITIONS = 1024  # positions that a warp counts together
-RARELY = 0.25  # probability that one of them is left, with which a look for it pays
 
 # What selecting positions takes, in units of counting for one query at as many positions: the look
 # at every position, and laying out the bases after a selected one. With two exact bases selecting
@@ -212,16 +209,6 @@ def _blocks(
 
 def _look(counted: NDArray[np.int64], most: int) -> int:
     """Return after how many blocks of steps a warp should look whether a position is left."""
-    most_blocks = max(1, -(-int(counted.max(initial=0)) // STEPS))
-    for blocks in range(1, most_blocks):
-        steps, queries = np.unique(np.minimum(counted, blocks * STEPS), return_counts=True)
-        left = [min(1.0, WARP_POSITIONS * _few_differ(n, most)) for n in steps.tolist()]
-        if np.average(left, weights=queries) < RARELY:
-            return blocks
-    return most_blocks
-
-
-def _few_differ(steps: int, most: int) -> float:
-    """Return the probability that at most so many of random bases differ."""
-    ways = [comb(steps, wrong) * 3.0**wrong for wrong in range(min(most, steps) + 1)]
-    return sum(ways) / 4.0**steps
+    # Three of four random bases differ, and of a thousand positions the last one is waited for.
+    steps = (most + 1) / 0.75 + 2 * (most + 1) ** 0.5 + 2
+    return max(1, min(ceil(steps / STEPS), -(-int(counted.max(initial=0)) // STEPS)))

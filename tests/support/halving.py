@@ -13,8 +13,8 @@ def scan_halving(scanner: Any, chunk: Chunk, limit: int | None = None) -> Hits:
     """
     limit = len(chunk.letters) if limit is None else limit
     with contextlib.suppress(MemoryError):
-        hits: Hits = scanner.scan(chunk, limit)
-        return hits
+        hits: Hits = scanner.scan(chunk)
+        return hits.take(chunk.offsets[hits.record] + hits.start < limit)
     found = []
     for half in split(chunk, limit, int(scanner.patterns.lengths.max())):
         try:

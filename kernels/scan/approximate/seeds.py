@@ -12,11 +12,9 @@ it begins at the first piece. So
 2. the first bases of the seed's piece and the next one, which stand in the table, are compared.
    They rule almost all out;
 3. a piece that follows one without an error leaves it to that one;
-4. mismatches: the ring is followed from the piece on until too many are found. A hit is reported
-   by the last piece at which the sum is lowest, so once. Edits: the bases after the piece are
-   aligned, and the ends where a hit may lie become candidates. After a pattern's last pieces there
-   is little to compare: with g pieces more the sum is above g, which leaves a piece to begin at
-   even if the last g are never looked up.
+4. mismatches are counted in the whole pattern. The ends where a hit with edits may lie become
+   candidates. After a pattern's last pieces there is little to compare: with g pieces more the sum
+   is above g, which leaves a piece to begin at even if the last g are never looked up.
 
 Counted for 1,000 patterns of 6,500 bases with 5 % errors (326,000 pieces of 20 bases) in 330 Mb and
 k = 10: 0.3 entries a position, nearly all ruled out by step 2; with a tenth of all bases N

@@ -182,9 +182,6 @@ class PlaceSearch(Search):
         return tuple(PlacePortion(chunk=each.chunk, limit=each.limit, half=each) for each in halves)
 
     def find(self, portion: PlacePortion) -> Hits:
-        if not self._options.most_errors:
-            hits: Hits = self._scanner.scan(portion.chunk, portion.limit)
-            return hits
         found: Hits = self._scanner.scan(portion.chunk)
         # What begins later is found in the next portion, be it better or not.
         return found.take(portion.chunk.offsets[found.record] + found.start < portion.limit)
