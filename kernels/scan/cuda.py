@@ -441,7 +441,7 @@ class ScanLane:
             launch(compiled("pack.cu"), "pack", words, THREADS, self._letters, *packed, illegal)
             samples = struct(
                 _SAMPLES, planes=self._planes, offsets=self._offsets, records=self._records,
-                bases=self._bases, limit=self._limit,
+                bases=self._bases,
             )  # fmt: skip
             crowded = struct(
                 _CROWDED, tiles=self._tiles, any=self._header("crowded"), n=tiles,
