@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from multigpu.kernels.compiled.jit import jit, jit_no_alloc
 from multigpu.kernels.compiled.native import popcount
 from multigpu.kernels.scan.cpu_patterns import ALL, ONE, PackedPatterns, is_single, window
-from multigpu.kernels.scan.seeds import SeedPlan
+from multigpu.kernels.scan.seeds import SeedPlan, bits_of
 
 FILTER_BITS = 128  # of each window, as long as
 CACHED_BITS = 1 << 23  # are in the filter; a larger one does not stay in a core's cache, so it has
@@ -41,8 +41,8 @@ def make_index(packed: PackedPatterns, plan: SeedPlan) -> SeedIndex:
     """Return the index of a plan. Raises MemoryError."""
     seeded = np.flatnonzero(packed.runs >= plan.run)
     anchors, entries = _anchors(packed, plan.run), len(seeded) * plan.stride
-    known_bits = _bits(max(min(FILTER_BITS * entries, CACHED_BITS), FEWEST_FILTER_BITS * entries))
-    bucket_bits = _bits(entries)
+    known_bits = bits_of(max(min(FILTER_BITS * entries, CACHED_BITS), FEWEST_FILTER_BITS * entries))
+    bucket_bits = bits_of(entries)
     index = SeedIndex(
         known=np.zeros(1 << (known_bits - 6), np.uint64),
         heads=np.full(1 << bucket_bits, NOTHING, np.int32),
@@ -59,11 +59,6 @@ def make_index(packed: PackedPatterns, plan: SeedPlan) -> SeedIndex:
     )
     _fill_index(index, packed)
     return index
-
-
-def _bits(count: int) -> int:
-    """Return the bits that number `count` things; six at least, as of a filter's word."""
-    return max(6, count.bit_length())
 
 
 @jit_no_alloc

@@ -24,6 +24,7 @@ from multigpu.kernels.scan.seeds import (
     GPU,
     LONGEST_RUN,
     SeedPlan,
+    bits_of,
     plan_seeds,
 )
 from multigpu.kernels.scan.sweep_queries import MOST_SELECTED, STEPS, Sweep, plan_sweeps
@@ -98,10 +99,6 @@ def _filled(size: int, byte: int, dtype: Any) -> Any:
     array = cupy.empty(size, dtype)
     array.data.memset_async(byte, array.nbytes)
     return array
-
-
-def _bits(count: int) -> int:
-    return max(6, count.bit_length())
 
 
 def pattern_arrays(patterns: Patterns, on_device: Callable[[NDArray[Any]], Any]) -> dict[str, Any]:
@@ -305,9 +302,9 @@ class ExactScanner(DeviceScanner):
         plan, masks = self.plan, self.plan.masks()
         seeds = len(self.seeded) * plan.stride
         entries = seeds * len(masks)
-        clean_bits = min(27, _bits(64 * seeds))
-        blank_bits = min(27, _bits(16 * (entries - seeds)))
-        bucket_bits = min(28, _bits(entries))
+        clean_bits = min(27, bits_of(64 * seeds))
+        blank_bits = min(27, bits_of(16 * (entries - seeds)))
+        bucket_bits = min(28, bits_of(entries))
         self._index_arrays = {
             "clean": _filled(1 << (clean_bits - 5), 0, np.uint32),
             "blank": _filled(1 << (blank_bits - 5), 0, np.uint32),
@@ -545,8 +542,10 @@ class ScanLane:
 
 def to_hits(found: NDArray[Any], patterns: Patterns) -> Hits:
     """Return what a lane found as hits that are as long as their patterns."""
-    columns = (found[name] for name in HIT.names or ())
-    return Hits.at_places(*columns, lengths=patterns.lengths)
+    record, pattern, start, errors = (
+        found[name] for name in ("record", "pattern", "start", "errors")
+    )
+    return Hits.at_places(record, pattern, start, errors, patterns.lengths)
 
 
 def _room(held: Any, size: int, dtype: Any) -> Any:

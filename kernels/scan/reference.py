@@ -35,6 +35,6 @@ def scan(chunk: Chunk, patterns: Patterns, rules: ScanRules) -> Hits:
             rules.strict,
         )
     ]
-    columns = np.array(found, np.int64).reshape(-1, 4).T
-    hits = Hits.at_places(*columns, lengths=patterns.lengths)
+    record, pattern, start, errors = np.array(found, np.int64).reshape(-1, 4).T
+    hits = Hits.at_places(record, pattern, start, errors, patterns.lengths)
     return hits.chosen(rules.wanted, patterns.strands, by_end=False)

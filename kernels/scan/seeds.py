@@ -73,6 +73,11 @@ class SeedPlan:
         return masks
 
 
+def bits_of(count: int) -> int:
+    """Return the bits that number `count` things; six at least, as of a filter's word."""
+    return max(6, count.bit_length())
+
+
 def choices(k: int, blanks: int) -> int:
     """Return the number of ways to choose up to `blanks` of `k` places."""
     return sum(comb(k, size) for size in range(blanks + 1))

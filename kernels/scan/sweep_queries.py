@@ -211,4 +211,5 @@ def _look(counted: NDArray[np.int64], most: int) -> int:
     """Return after how many blocks of steps a warp should look whether a position is left."""
     # Three of four random bases differ, and of a thousand positions the last one is waited for.
     steps = (most + 1) / 0.75 + 2 * (most + 1) ** 0.5 + 2
-    return max(1, min(ceil(steps / STEPS), -(-int(counted.max(initial=0)) // STEPS)))
+    blocks = -(-int(counted.max(initial=0)) // STEPS)
+    return int(max(1, min(ceil(steps / STEPS), blocks)))

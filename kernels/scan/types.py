@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -259,6 +259,26 @@ class Hits:
         """Return the hits of all parts, of one or more, one after the other."""
         names = [each.name for each in fields(cls)]
         return cls(**{name: np.concatenate([getattr(p, name) for p in parts]) for name in names})
+
+
+class Scanner(Protocol):
+    """Searches chunks for the same patterns, exactly or with errors, on one device.
+
+    Several threads may use it at once.
+    """
+
+    def scan(self, chunk: Chunk) -> Hits:
+        """Return the hits of a chunk, ordered as by `Hits.choice`.
+
+        Raises BadBaseError at the first illegal letter, MemoryError (TooManyHitsError among them)
+        for a chunk that is to be searched in pieces, and TooManyPatternsError.
+        """
+
+    def seconds(self) -> dict[str, float]:
+        """Return how long the steps of this thread's last scan took on the device."""
+
+    def close(self) -> None:
+        """Give memory back."""
 
 
 class TooManyHitsError(MemoryError):

@@ -9,12 +9,12 @@ whether more edits follow, which makes it a hit, or fewer.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.scan.types import AT_BEGIN, AT_END, Chunk, Hits
+from multigpu.kernels.scan.types import AT_BEGIN, AT_END, Chunk, Hits, Scanner
 
 
 class Piece(NamedTuple):
@@ -29,6 +29,16 @@ class Piece(NamedTuple):
 
 
 WHOLE = Piece()
+
+
+class EditScanner(Scanner, Protocol):
+    """A scanner that tells which hits with edits are those of a piece."""
+
+    def scan(self, chunk: Chunk, piece: Piece = WHOLE) -> Hits:
+        """Return the hits that a piece is asked about; see `Scanner`.
+
+        Hits with edits have no starts yet: their starts are their ends.
+        """
 
 
 def flag_borders(

@@ -24,13 +24,14 @@ from multigpu.kernels.scan import (
     Hits,
     Limits,
     Patterns,
+    Scanner,
     ScanRules,
     allowed_bases,
     split,
 )
 from multigpu.kernels.scan.ambiguity import count_ambiguous
 from multigpu.kernels.scan.approximate.alignment import align
-from multigpu.kernels.scan.approximate.pieces import EditPortion, Piece, join_halves
+from multigpu.kernels.scan.approximate.pieces import EditPortion, EditScanner, Piece, join_halves
 from multigpu.kernels.scan.types import AT_BEGIN, Wanted
 from multigpu.workloads.scan.ambiguity import LEAST_GAP, ShortGaps, Stretches, Windows
 from multigpu.workloads.scan.options import ScanOptions
@@ -62,7 +63,7 @@ class Search(ABC):
 
     overlap: int
     allocate: Allocate
-    _scanner: Any  # of a kernel, on this device
+    _scanner: Scanner
     _buffers: Buffers  # for letters that are a choice of those loaded
 
     def __init__(self, patterns: Patterns, options: ScanOptions) -> None:
@@ -90,8 +91,7 @@ class Search(ABC):
 
     def seconds(self) -> dict[str, float]:
         """Return how long the steps of this thread's last search took on the device."""
-        seconds: dict[str, float] = self._scanner.seconds()
-        return seconds
+        return self._scanner.seconds()
 
     def _short_gaps(self, chunk: Chunk) -> ShortGaps | None:
         """Return the records with shorter runs of N where some are longer than matches by far."""
@@ -148,9 +148,16 @@ class PlaceSearch(Search):
         first = options.hits != "all" and options.max_ambiguous is None
         self._wanted: Wanted = options.hits if first else "all"
         if options.most_errors:
-            kind = {"edits": False, "strict": strict, "wanted": self._wanted, "bases": bases}
             limits = limits_of(patterns, options)
-            self._scanner, self.allocate = open_error_scanner(place, patterns, limits, **kind)
+            self._scanner, self.allocate = open_error_scanner(
+                place,
+                patterns,
+                limits,
+                edits=False,
+                strict=strict,
+                wanted=self._wanted,
+                bases=bases,
+            )
         else:
             rules = ScanRules(first, strict)
             self._scanner, self.allocate = open_scanner(place, patterns, rules, bases)
@@ -182,7 +189,7 @@ class PlaceSearch(Search):
         return tuple(PlacePortion(chunk=each.chunk, limit=each.limit, half=each) for each in halves)
 
     def find(self, portion: PlacePortion) -> Hits:
-        found: Hits = self._scanner.scan(portion.chunk)
+        found = self._scanner.scan(portion.chunk)
         # What begins later is found in the next portion, be it better or not.
         return found.take(portion.chunk.offsets[found.record] + found.start < portion.limit)
 
@@ -216,14 +223,23 @@ class EditWhole(EditPortion):
 class EditSearch(Search):
     """The search for matches with insertions and deletions."""
 
+    _scanner: EditScanner
+
     def __init__(
         self, place: Place, patterns: Patterns, options: ScanOptions, bases: float
     ) -> None:
         super().__init__(patterns, options)
         self._strict = options.sample_n == "mismatch"
         self._limits = limits_of(patterns, options)
-        kind = {"edits": True, "strict": self._strict, "wanted": "all", "bases": bases}
-        self._scanner, self.allocate = open_error_scanner(place, patterns, self._limits, **kind)
+        self._scanner, self.allocate = open_error_scanner(
+            place,
+            patterns,
+            self._limits,
+            edits=True,
+            strict=self._strict,
+            wanted="all",
+            bases=bases,
+        )
         self.overlap = longest_match(patterns.lengths, options)
         self._buffers = Buffers(self.allocate)
 
@@ -243,8 +259,7 @@ class EditSearch(Search):
         return portion.halves(self.overlap)
 
     def find(self, portion: EditPortion) -> Hits:
-        hits: Hits = self._scanner.scan(portion.chunk, portion.piece)
-        return hits
+        return self._scanner.scan(portion.chunk, portion.piece)
 
     def join(self, halves: Sequence[EditPortion], hits: Sequence[Hits]) -> Hits:
         return join_halves(halves, hits)
@@ -290,7 +305,7 @@ def _most_ambiguous(hits: Hits, options: ScanOptions) -> NDArray[np.int64]:
 
 def open_scanner(
     place: Place, patterns: Patterns, rules: ScanRules, bases: float
-) -> tuple[Any, Allocate]:
+) -> tuple[Scanner, Allocate]:
     """Return the scanner for this thread's device, and what allocates memory for the letters."""
     if place.gpu is None:
         from multigpu.kernels.scan import cpu
@@ -303,20 +318,33 @@ def open_scanner(
 
 
 def open_error_scanner(
-    place: Place, patterns: Patterns, limits: Limits, **kind: Any
-) -> tuple[Any, Allocate]:
+    place: Place,
+    patterns: Patterns,
+    limits: Limits,
+    *,
+    edits: bool,
+    strict: bool,
+    wanted: Wanted,
+    bases: float,
+) -> tuple[EditScanner, Allocate]:
     """Return the scanner for this thread's device, and what allocates memory for the letters.
 
-    kind  see `multigpu.kernels.scan.approximate.cpu.ErrorScanner`
+    See `multigpu.kernels.scan.approximate.cpu.ErrorScanner`.
     """
+    kind: Any
     if place.gpu is None:
         from multigpu.kernels.scan.approximate import cpu
 
-        return cpu.ErrorScanner(patterns, limits, **kind), _unpinned
-    from multigpu.kernels.device.pinned import pinned
-    from multigpu.kernels.scan.approximate import cuda
+        kind, allocate = cpu.ErrorScanner, _unpinned
+    else:
+        from multigpu.kernels.device.pinned import pinned
+        from multigpu.kernels.scan.approximate import cuda
 
-    return cuda.ErrorScanner(patterns, limits, **kind), pinned
+        kind, allocate = cuda.ErrorScanner, pinned
+    scanner: EditScanner = kind(
+        patterns, limits, edits=edits, strict=strict, wanted=wanted, bases=bases
+    )
+    return scanner, allocate
 
 
 def _unpinned(size: int) -> NDArray[np.uint8]:
