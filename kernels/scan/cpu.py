@@ -185,8 +185,8 @@ def _search(search: Any) -> Any:
         stop = min(end, begin + 64 * TILE + index.k - 1)
         while True:
             q, mask, low, high = _next_candidate(
-                search.planes, q, stop, index.k, index.stride, index.blanks, search.strict,
-                index.known, index.known_shift,
+                search.planes, q, stop, index.k, index.stride, search.strict, index.known,
+                index.known_shift,
             )  # fmt: skip
             if q < 0:
                 break
@@ -303,8 +303,7 @@ def _follow(search: Any, q: Any, bases: Any, key: Any, count: Any) -> Any:
 
 @jit_no_alloc
 def _next_candidate(
-    planes: Any, q: Any, end: Any, k: Any, stride: Any, blanks: Any, strict: Any, known: Any,
-    shift: Any,
+    planes: Any, q: Any, end: Any, k: Any, stride: Any, strict: Any, known: Any, shift: Any
 ) -> Any:  # fmt: skip
     """Return the next window that the index may hold, or cannot answer for: (position, *window).
 
@@ -323,30 +322,13 @@ def _next_candidate(
         while q < stop:
             mask, low, high = _window_of(here, after, q & 63, k_bits)
             low, high = low & ~mask, high & ~mask
-            if strict and mask:  # a seed's single base is no superset of several
-                found = False
-            else:
-                found = popcount(mask) > blanks or _any_choice(mask, low, high, known, shift) != 0
-            if found:
+            # With `strict` a seed's single base matches no ambiguous one.
+            if mask and not strict:
+                return q, mask, low, high
+            if not mask and may_have(known, shift, hashed(bases_of(low, high))):
                 return q, mask, low, high
             q += stride
     return -1, np.uint64(0), np.uint64(0), np.uint64(0)
-
-
-@jit_no_alloc
-def _any_choice(mask: Any, low: Any, high: Any, known: Any, shift: Any) -> Any:
-    """Whether the filter has the window with some bases in its ambiguous places.
-
-    Subtracting the mask steps through all choices of the bits in it.
-    """
-    found = chosen = np.uint64(0)
-    mask, bases = bases_of(mask, mask), bases_of(low, high)
-    while True:
-        found |= may_have(known, shift, hashed(bases | chosen))
-        chosen = (chosen - mask) & mask
-        if not chosen:
-            break
-    return found
 
 
 @jit_no_alloc
