@@ -41,8 +41,9 @@ def test_patterns__refuse_what_is_no_signature(wrong: str) -> None:
 
 
 def random_hits(draw: np.random.Generator, count: int) -> Hits:
-    places = (draw.integers(0, most, count) for most in (4, 6, 5))
-    return Hits.at_places(*places, errors=np.zeros(count, np.int32), lengths=np.ones(6, np.int64))
+    record, pattern, start = (draw.integers(0, most, count) for most in (4, 6, 5))
+    no_errors = np.zeros(count, np.int32)
+    return Hits.at_places(record, pattern, start, no_errors, np.ones(6, np.int64))
 
 
 @given(st.integers(0, 2**32), st.integers(0, 60), st.sampled_from([1, 2]), st.booleans())

@@ -10,7 +10,7 @@ from support.nvrtc import ARCHITECTURES, CompileError, compile_cubin
 from multigpu.kernels.device.sources import source
 from multigpu.kernels.scan.seeds import STRIDES
 
-FOLDER = Path(__file__).resolve().parents[2] / "kernels" / "scan"
+FOLDER = Path(__file__).resolve().parents[3] / "kernels" / "scan"
 VARIANTS = [
     {"STRIDE": STRIDES[2], "FIRST": first, "BEST": 0, "STRICT": strict}
     for first, strict in product((0, 1), (0, 1))
