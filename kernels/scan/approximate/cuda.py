@@ -1,4 +1,4 @@
-"""The search with errors on a GPU: `seed_tables.cu`, `seeds.cu`, `mismatches.cu` and `edits.cu`."""
+"""The search with errors on a GPU: tables of seeds, `sweep.cu` and `edits.cu`."""
 
 from dataclasses import replace
 from typing import Any
