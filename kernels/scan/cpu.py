@@ -108,7 +108,7 @@ class ExactScanner:
     def _find(
         self, planes: NDArray[np.uint64], offsets: NDArray[np.int64], index: SeedIndex
     ) -> NDArray[np.int64]:
-        """Return int64[hits, 4] as `sweep` does, each hit once."""
+        """Return int64[hits, 4] as `sweep` does, some of them twice."""
         rules, crowded = self.rules, np.zeros(tiles_of(offsets), bool)
 
         def search(found: NDArray[np.int64]) -> int:
@@ -138,13 +138,12 @@ class ExactScanner:
         parts = [find_rows(search, FIRST_ROOM)] if len(index.seeded) else []
         if len(index.unseeded):
             parts.append(swept(index.unseeded, None))
-        if crowded.any():  # of some of their hits the index knows, too
+        if crowded.any():  # some of their hits are found twice
             reach = 1 + int(index.anchors.max()) // (64 * TILE)
             tiles = crowded.copy()
             for before in range(1, min(reach, len(crowded) - 1) + 1):
                 tiles[:-before] |= crowded[before:]
             parts.append(swept(index.seeded, tiles))
-            return np.unique(np.concatenate(parts), axis=0)
         return np.concatenate(parts)
 
     def seconds(self) -> dict[str, float]:

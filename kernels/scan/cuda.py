@@ -496,11 +496,12 @@ class ScanLane:
         return self._out[HEADER_PLACES[name] :]
 
     def result(self) -> NDArray[Any]:
-        """The hits of the chunk, of type HIT, in no order; to be used before the next `search`.
+        """Return the hits of the chunk, of type HIT, in no order, some of them twice.
+
+        They are to be used before the next `search`.
 
         Raises BadBaseError at the first illegal letter, TooManyHitsError.
         """
-        was_crowded = False
         while True:
             self.stream.synchronize()
             header = self._eager[: HEADER.itemsize].view(HEADER)[0]
@@ -510,12 +511,10 @@ class ScanLane:
                 self._grow(int(header["count"]))
                 self.search(self._scanner)
             elif header["crowded"]:
-                was_crowded = True
                 self._search_crowded()
             else:
                 first = self._scanner.rules.first
-                hits = self._hits(int(header["collected" if first else "count"]))
-                return np.unique(hits) if was_crowded else hits
+                return self._hits(int(header["collected" if first else "count"]))
 
     def seconds(self) -> dict[str, float]:
         """Return the seconds of the last chunk; to be called after `result`."""

@@ -76,6 +76,5 @@ extern "C" __global__ void __launch_bounds__(256)
       __syncwarp();
     }
   }
-  if (waiting)
-    compare(samples, patterns, hits, lane < waiting ? queue[lane] : ALL, max_anchor);
+  if (waiting) compare(samples, patterns, hits, lane < waiting ? queue[lane] : ALL, max_anchor);
 }

@@ -184,6 +184,23 @@ __device__ __forceinline__ bool word_differs(const Samples& samples, const Patte
   return differ(window(samples.planes, start + 32 * j), patterns.planes[patterns.words[p] + j]);
 }
 
+// The mismatches of the bases [first, stop) of a pattern, as far as it may have so many. In exact parts
+// one is too many. limit: most mismatches, bases of the exact prefix and of the exact suffix.
+__device__ int count_mismatches(const Samples& samples, const Patterns& patterns, u32 p, int4 limit,
+                                u32 start, int first, int stop) {
+  const uint4* planes = patterns.planes + patterns.words[p];
+  const int exact_stop = patterns.lengths[p] - limit.z;
+  int count = 0;
+  for (int place = first; place < stop; place += 32) {
+    const u32 wrong = differ(window(samples.planes, start + place), window(planes, place)) &
+                      below(stop - place);
+    count += __popc(wrong);
+    if (wrong & (below(limit.y - place) | ~below(exact_stop - place))) return limit.x + 1;
+    if (count > limit.x) break;
+  }
+  return count;
+}
+
 // Whether pattern p may begin at `start` (-1 and less: before the first base) of some record.
 __device__ bool inside(const Samples& samples, const Patterns& patterns, u32 p, int start,
                        u32& record) {

@@ -162,28 +162,6 @@ __device__ void gather(u32 (*table)[THREADS], const Samples& samples, const Quer
 
 // ---- hits ---------------------------------------------------------------------------------------
 
-// The mismatches of the whole pattern, or more than it may have; more, too, where an earlier piece
-// of it asks for the same start.
-__device__ int count_all(const Samples& samples, const Patterns& patterns, int4 limit,
-                         const Query& query, u32 most_of_query, u32 start) {
-  const int length = patterns.lengths[query.pattern], most = limit.x;
-  int count = 0;
-  for (int word = 0; word * 32 < length; ++word) {
-    const int left = length - word * 32;
-    const u32 inside = left < 32 ? (1u << left) - 1 : ALL;
-    const uint4 g = patterns.planes[patterns.words[query.pattern] + word];
-    const u32 wrong = differ(window(samples.planes, start + word * 32), g) & inside;
-    for (u32 rest = wrong; rest; rest &= rest - 1) {
-      const int place = word * 32 + __ffs(rest) - 1;
-      if (place < limit.y || place >= length - limit.z) return most + 1;
-    }
-    if (word < query.piece && __popc(wrong) <= int(most_of_query)) return most + 1;
-    count += __popc(wrong);
-    if (count > most) return most + 1;
-  }
-  return count;
-}
-
 // Keeps the hit of a query with so many errors at a position, if it is one.
 __device__ void settle(const Samples& samples, const Patterns& patterns, const Hits& hits,
                        const Queries& queries, const Query& query, u32 position, int errors) {
@@ -194,7 +172,8 @@ __device__ void settle(const Samples& samples, const Patterns& patterns, const H
   if (never_kept(hits, patterns, record, query.pattern, start_in_record)) return;
   if (query.piece >= 0) {
     const int4 limit = queries.limits[query.pattern];
-    errors = count_all(samples, patterns, limit, query, queries.most, start);
+    const int length = patterns.lengths[query.pattern];
+    errors = count_mismatches(samples, patterns, query.pattern, limit, start, 0, length);
     if (errors > limit.x) return;
   }
   keep_hit(hits, patterns, record, query.pattern, start_in_record, errors);

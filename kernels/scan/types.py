@@ -215,7 +215,7 @@ class Hits:
     def choice(self, wanted: Wanted, strands: int, by_end: bool) -> NDArray[np.intp]:
         """Return the numbers of all hits, or of one of each record and signature.
 
-        They are in the order of record, signature, start and end.
+        They are in the order of record, signature, start and end. What was found twice is one hit.
 
         Hits that reach a border of a piece stay, too, last: whether they are any is known later.
 
@@ -225,7 +225,11 @@ class Hits:
         signature = self.pattern // strands
         pair = (signature, self.record)
         if wanted == "all":
-            return np.lexsort((self.pattern, self.end, self.start, *pair))
+            order = np.lexsort((self.pattern, self.end, self.start, *pair))
+            columns = (self.record[order], self.pattern[order], self.start[order], self.end[order])
+            is_new = np.ones(len(order), bool)
+            is_new[1:] = np.any([each[1:] != each[:-1] for each in columns], axis=0)
+            return order[is_new]
         place = self.end if by_end else self.start
         keys = (self.pattern, place) if wanted == "first" else (self.pattern, place, self.errors)
         order = np.lexsort((*keys, *pair))

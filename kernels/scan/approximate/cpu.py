@@ -80,7 +80,6 @@ class ErrorScanner:
     def _find_mismatches(self, chunk: Chunk) -> Hits:
         planes = self._pack(chunk)
         rows, swept = self._find_seeds(planes, chunk), self._plan.swept
-        rows = np.unique(rows, axis=0)  # several pieces may find a hit
         if len(swept):
             more = sweep(
                 planes, chunk.offsets, self._packed, self.limits, swept,

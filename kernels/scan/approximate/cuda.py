@@ -168,7 +168,7 @@ class ErrorScanner(DeviceScanner):
         if self.edits:
             hits = self._ends_to_hits(chunk, found, piece)
         else:
-            hits = to_hits(np.unique(found), self.patterns)  # several pieces may find one
+            hits = to_hits(found, self.patterns)
         return hits.chosen(self._wanted, self.patterns.strands, by_end=self.edits)
 
     def _ends_to_hits(self, chunk: Chunk, found: NDArray[Any], piece: Piece) -> Hits:

@@ -31,25 +31,6 @@ struct Search {
   const int4* limits;  // of each pattern the most errors, the bases of exact prefix and suffix
 };
 
-// ---- mismatches ----
-
-// The mismatches of the bases [first, stop) of a pattern, as far as it may have so many. In exact parts
-// one is too many.
-__device__ int count_mismatches(const Search& search, u32 p, int4 limit, u32 start, int first,
-                                int stop) {
-  const uint4* planes = search.patterns.planes + search.patterns.words[p];
-  const int exact_stop = search.patterns.lengths[p] - limit.z;
-  int count = 0;
-  for (int place = first; place < stop; place += 32) {
-    const u32 wrong = differ(window(search.samples.planes, start + place), window(planes, place)) &
-                      below(stop - place);
-    count += __popc(wrong);
-    if (wrong & (below(limit.y - place) | ~below(exact_stop - place))) return limit.x + 1;
-    if (count > limit.x) break;
-  }
-  return count;
-}
-
 // ---- edits ----
 
 // Which bases of an entry differ from those of a sample.
@@ -85,7 +66,8 @@ __device__ bool follows_piece(const Search& search, u32 record, u32 p, int piece
   if (piece == search.table.first[p]) return false;
   const int begin = search.table.begin[piece - 1], end = search.table.begin[piece];
   if (start + begin < int(search.samples.offsets[record])) return false;
-  return !count_mismatches(search, p, search.limits[p], u32(start), begin, end);
+  return !count_mismatches(search.samples, search.patterns, p, search.limits[p], u32(start), begin,
+                           end);
 }
 
 // Keeps what is found by a piece at a position; of edits the end of a hit with as many insertions
@@ -108,7 +90,8 @@ __device__ void settle(const Search& search, u32 position, int piece) {
   if (!inside(search.samples, search.patterns, p, start, same) || same != record) return;
   if (never_kept(search.hits, search.patterns, record, p, in_record)) return;
   const int4 limit = search.limits[p];
-  const int errors = count_mismatches(search, p, limit, start, 0, search.patterns.lengths[p]);
+  const int errors = count_mismatches(search.samples, search.patterns, p, limit, start, 0,
+                                      search.patterns.lengths[p]);
   if (errors <= limit.x) keep_hit(search.hits, search.patterns, record, p, in_record, errors);
 }
 
