@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from support.scan_cases import SINGLE, array, assert_same, chunk_of
+from support.scan_cases import SINGLE, array, chunk_of
 
 from multigpu.kernels.scan import (
     Chunk,
@@ -15,7 +15,6 @@ from multigpu.kernels.scan import (
     ScanRules,
     TooManyPatternsError,
     cpu,
-    reference,
 )
 
 MANY = 50_000
@@ -62,23 +61,6 @@ def test_index__is_that_of_all_chunks_with_about_as_many_ambiguous_bases() -> No
     scanner = cpu.ExactScanner(random_patterns(1000, 16), ScanRules())
     shares = (0.0005, 0.001, 0.002, 0.004)
     assert len({id(scanner.index(share)) for share in shares}) <= 2
-
-
-@pytest.mark.parametrize("ambiguous", [0.0005, 0.2])
-@pytest.mark.parametrize("rules", [ScanRules(), ScanRules(False), ScanRules(strict=True)], ids=str)
-def test_scan__of_many_short_reads_finds_what_the_reference_finds(
-    ambiguous: float, rules: ScanRules
-) -> None:
-    """Whole reads are passed over; those with a match lie between them."""
-    patterns, chunk = random_patterns(60, 12), reads(60, ambiguous)
-    rng = np.random.default_rng(3)
-    for record in range(0, 60, 3):
-        at, p = 150 * record + int(rng.choice([0, 70, 138])), int(rng.integers(60))
-        chunk.letters[at : at + 12] = array("-ACMGRSVTWYHKDBN")[patterns.sets[12 * p : 12 * p + 12]]
-        chunk.letters[at + 5] = ord(rng.choice(list("NRACGT")))
-    expected = reference.scan(chunk, patterns, rules)
-    assert len(expected) > 5
-    assert_same(cpu.ExactScanner(patterns, rules).scan(chunk), expected)
 
 
 def test_scan__takes_little_more_time_where_one_base_in_250_is_ambiguous() -> None:

@@ -168,12 +168,12 @@ def test_scan__equals_the_reference_where_samples_are_strict(
     assert "direct" not in gpu.launched
 
 
-@pytest.mark.parametrize("share_of_n", [0.02, 0.1, 0.3, 0.9])
+@pytest.mark.parametrize("share_of_n", [0.02, 0.1, 0.3, 0.9, 0.97, 0.995])
 @pytest.mark.parametrize("first", [True, False], ids=["first", "all"])
 def test_scan__long_signatures(
     exact: Any, monkeypatch: pytest.MonkeyPatch, first: bool, share_of_n: float
 ) -> None:
-    """More words than a lane compares by itself, than a warp does at once, than a sweep holds."""
+    """Tiles are crowded with N before signatures begin, or after; of some little is known."""
     rng = np.random.default_rng([7, int(100 * share_of_n), first])
     use_plan(monkeypatch, exact, SeedPlan(8, 4, 0 if share_of_n < 0.1 else 1))
     clean = rng.choice(array("ACGT"), 9000)
@@ -190,36 +190,6 @@ def test_scan__long_signatures(
     samples = blurred(clean, share_of_n, rng)
     chunk, patterns = cut(samples, [300, 8000, 700]), Patterns.of(signatures)
     check(exact, chunk, patterns, ScanRules(first=first))
-
-
-@pytest.mark.parametrize("share_of_n", [0.8, 0.9, 0.97, 0.995])
-@pytest.mark.parametrize("first", [True, False], ids=["first", "all"])
-def test_scan__samples_of_which_little_is_known(
-    exact: Any, monkeypatch: pytest.MonkeyPatch, first: bool, share_of_n: float
-) -> None:
-    """Single bases of the samples strike here, as they are fewer than those of the signatures."""
-    rng = np.random.default_rng([11, int(1000 * share_of_n), first])
-    use_plan(monkeypatch, exact, SeedPlan(8, 4, 1))
-    clean = rng.choice(array("ACGT"), 12_000)
-    signatures = taken_from(clean, [150, 600, 900, 2500, 5000, 7000] * 2, rng)
-    samples = widened(clean, 0.002, rng)
-    samples[rng.random(len(clean)) < share_of_n] = ord("N")
-    lengths = [40, 9000, 0, 1300, 1660]
-    chunk, patterns = cut(samples, lengths), Patterns.of(signatures, True)
-    assert len(check(exact, chunk, patterns, ScanRules(first=first)))
-
-
-def test_scan__single_bases_farther_away_than_are_listed(
-    exact: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    use_plan(monkeypatch, exact, SeedPlan(8, 4, 1))
-    letters = np.full(18_000, ord("N"), np.uint8)
-    letters[[100, 17_500]] = ord("T")
-    signature = np.resize(array("ACGT"), 17_600)
-    patterns, chunk = Patterns.of([signature]), cut(letters, [18_000])
-    for rules in (ScanRules(first=True), ScanRules(first=False)):
-        got = check(exact, chunk, patterns, rules)
-        assert not rules.first or got.start.tolist() == [1]
 
 
 @pytest.mark.parametrize("share_of_n", [0.05, 0.3, 0.9])
