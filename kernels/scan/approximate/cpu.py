@@ -1,11 +1,13 @@
 """The search with errors on a CPU, one thread a call, without the interpreter's lock."""
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.kernels.scan.approximate import cpu_edits, cpu_seeds, seeds
 from multigpu.kernels.scan.approximate.cpu_seed_tables import count_windows, make_table
-from multigpu.kernels.scan.approximate.edit_queries import Candidates
+from multigpu.kernels.scan.approximate.edit_queries import Candidates, EditQueries
 from multigpu.kernels.scan.approximate.pieces import WHOLE, Piece
 from multigpu.kernels.scan.approximate.verification import find_hits
 from multigpu.kernels.scan.cpu_patterns import pack, pack_patterns
@@ -14,6 +16,7 @@ from multigpu.kernels.scan.seeds import EXPECTED_BASES
 from multigpu.kernels.scan.types import Chunk, Hits, Limits, Patterns, Wanted
 
 COSTS = seeds.CPU
+PIECE = 64  # bases of a pattern that `cpu_edits.py` looks for together
 
 
 class ErrorScanner:
@@ -41,10 +44,11 @@ class ErrorScanner:
             count_windows(packed), patterns, limits, COSTS, edits=edits, strict=strict, bases=bases
         )
         self._tables = [make_table(packed, limits, table) for table in self._plan.tables]
-        self._groups = []
         if edits:
             swept = self._plan.swept
-            self._groups = cpu_edits.make_groups(patterns.take(swept), limits.take(swept), strict)
+            pieces = EditQueries.of(patterns.take(swept), limits.take(swept), strict, PIECE)
+            self._pieces = replace(pieces, pattern=swept[pieces.pattern])
+            self._groups = cpu_edits.groups_of(pieces)
 
     def scan(self, chunk: Chunk, piece: Piece = WHOLE) -> Hits:
         """Return the hits of a chunk; those with edits have no starts yet, see `align`.
@@ -91,9 +95,10 @@ class ErrorScanner:
 
     def _find_edits(self, chunk: Chunk, piece: Piece) -> Hits:
         sets = chunk.sets()
-        swept = [cpu_edits.find(sets, chunk.offsets, group, FIRST_ROOM) for group in self._groups]
-        of_all = [each._replace(pattern=self._plan.swept[each.pattern]) for each in swept]
-        joined = Candidates.joined([self._seeded_candidates(chunk), *of_all])
+        parts = [cpu_edits.find(sets, chunk.offsets, each, FIRST_ROOM) for each in self._groups]
+        query, first, last, _ = np.concatenate([np.empty((0, 4), np.int64), *parts]).T
+        swept = self._pieces.candidates(query, first, last, chunk.offsets)
+        joined = Candidates.joined([self._seeded_candidates(chunk), swept])
         return find_hits(
             chunk.offsets, chunk.letters, self.patterns, self.limits, joined, self._strict, piece
         )

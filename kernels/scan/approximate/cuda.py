@@ -173,13 +173,15 @@ class ErrorScanner(DeviceScanner):
 
     def _ends_to_hits(self, chunk: Chunk, found: NDArray[Any], piece: Piece) -> Hits:
         is_seeded = found["errors"] == SEEDED
-        seeded = found[is_seeded]
+        seeded, swept = found[is_seeded], found[~is_seeded]
         pattern, end = seeded["pattern"], seeded["start"].astype(np.int64)
         most = self.limits.most[pattern]
         candidates = Candidates.joined(
             [
                 Candidates(seeded["record"], pattern, end - most, end + most),
-                self._ends.candidates(found[~is_seeded], chunk.offsets),
+                self._ends.candidates(
+                    swept["record"], swept["pattern"], swept["start"], chunk.offsets
+                ),
             ]
         )
         strict = self.rules.strict
