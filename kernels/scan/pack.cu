@@ -3,7 +3,7 @@
 #include "planes.cuh"
 
 // A letter's low five bits pick its bit in each of these: does it stand for the base?
-constexpr u32 bits_of(const char* letters) {
+__device__ constexpr u32 bits_of(const char* letters) {
   u32 bits = 0;
   for (; *letters; ++letters) bits |= 1u << (*letters & 31);
   return bits;
