@@ -35,7 +35,7 @@ COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
 
 .DEFAULT_GOAL := help
 .SECONDEXPANSION:
-.PHONY: help demo quick test test-all lowest coverage soak check format lock clean
+.PHONY: help demo quick test test-all lowest coverage soak check format lock reference clean
 
 help:
 	@echo "make demo     install, and run scan, cnv and dock on small generated data (RUNTIME=core|cu12|cu13 overrides the choice)"
@@ -49,6 +49,7 @@ help:
 	@echo "make check    ruff, mypy, clang-format"
 	@echo "make format   let ruff and clang-format write the sources"
 	@echo "make lock     write requirements/*.txt again (LOCK_FLAGS=--upgrade for newer versions)"
+	@echo "make reference  write docs/options.md again, from the declarations of options"
 	@echo "make clean    remove .venv and the caches"
 
 demo: $(VENV)/.installed-$$(RUNTIME)
@@ -134,3 +135,6 @@ $(VENV)/.installed-%: requirements/%.txt pyproject.toml | $(VENV)/.created
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps --requirement $<
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
+
+reference:
+	$(BIN)/python -m multigpu.tools.reference > docs/options.md

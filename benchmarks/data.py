@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from searches import Letters
 
-from multigpu.formats.sequences import records
+from multigpu.formats.sequences.fastq import FASTQ
+from multigpu.formats.sequences.records import set_offsets
 from multigpu.formats.sequences.signatures import read_signatures
 from multigpu.kernels.compiled.text.records import LENGTH, gather
 from multigpu.workloads.scan import simulate
@@ -123,7 +124,7 @@ def _write_gzip(target: Path, samples: Path, copies: int) -> None:
 
 def parsed(raw: NDArray[np.uint8]) -> NDArray[np.int64]:
     """Return the table of a FASTQ's records (see `multigpu.kernels.compiled.text.records`)."""
-    return records.parse(raw, "fastq", final=True, offset=33).table
+    return FASTQ.parse(raw, True, 33).table
 
 
 def letters_of(samples: Path) -> Letters:
@@ -132,7 +133,7 @@ def letters_of(samples: Path) -> Letters:
     table = parsed(raw)
     letters = np.empty(int(table[:, LENGTH].sum()), np.uint8)
     offsets = np.empty(len(table) + 1, np.int64)
-    records.set_offsets(table, offsets)
+    set_offsets(table, offsets)
     gather(raw, table, letters, 0)
     return Letters(letters, offsets)
 

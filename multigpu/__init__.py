@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from multigpu.errors import Failure, InputError, UsageError
 
 if TYPE_CHECKING:
-    from multigpu.formats.tables.batch import Batch
     from multigpu.formats.tables.counts import Counts, read_counts, write_counts
     from multigpu.workloads.cnv.api import cnv
     from multigpu.workloads.cnv.result import CnvResult
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from multigpu.workloads.dock.api import DockResult, dock
     from multigpu.workloads.dock.rows import PoseBatch
     from multigpu.workloads.scan.api import ScanResult, scan
+    from multigpu.workloads.scan.batch import Batch
 
 __version__ = "0.1.0"
 __all__ = [
@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Batch": "formats.tables.batch",
+    "Batch": "workloads.scan.batch",
     "CnvResult": "workloads.cnv.result",
     "Counts": "formats.tables.counts",
     "DockResult": "workloads.dock.api",

@@ -11,15 +11,18 @@ from typing import Any, Generic
 
 from multigpu.cluster.engine.events import Event, Listener, ignore_event
 from multigpu.cluster.engine.journal import SYNC_EVERY, Journal
-from multigpu.cluster.engine.workload import P, S, Workload
+from multigpu.cluster.engine.workload import P, S, Series, Workload
 from multigpu.cluster.errors import DeviceFailed, Failure, Lost, Unfit, WorkerDied
 from multigpu.cluster.workers.threads import Task, Workers
 from multigpu.cluster.workers.worker import Outcome, run_chunk
 
 # Tasks that are sent for each thread of the workers: one runs, one waits.
 WINDOW_PER_THREAD = 2
-# Chunks that are taken up and not yet given out, for each thread; some are done before their turn.
+# Chunks, or series of them, that are taken up and not yet given out, for each thread; some are done
+# before their turn.
 LINE_PER_THREAD = 6
+# Bytes of parts of series that wait for their turn; the first in line continues above it.
+WAITING_BYTES = 512 << 20
 LOOK_EVERY = 1.0  # seconds between two looks at the workers
 DEATHS_BEFORE_FAILURE = 3  # workers that a chunk may kill
 DEATHS_BEFORE_ALONE = 2  # workers that a chunk has killed when it is run alone
@@ -36,19 +39,34 @@ ATTEMPTS = 3  # of one chunk at a time
 
 
 @dataclass(eq=False)
+class _Entry(Generic[S, P]):
+    """An entry of the line: a chunk, or those of a series.
+
+    chunks    those that are taken and not given out, in order
+    """
+
+    series: Series[S, P] | None
+    chunks: "deque[_Chunk[S, P]]" = field(default_factory=deque)
+
+
+@dataclass(eq=False)
 class _Chunk(Generic[S, P]):
     """A span on its way through a worker.
 
+    entry     the one of the line that it belongs to
     attempts  tasks in progress, by number; the first to end well counts
     began     when the first of them was submitted
     deaths    of workers that ran it
+    size      bytes of the part of one of a series, while it waits
     """
 
     number: int
     span: S
+    entry: _Entry[S, P]
     attempts: dict[int, Task] = field(default_factory=dict)
     began: float = 0.0
     deaths: int = 0
+    size: int = 0
     outcome: Outcome[P] | None = None
     error: Exception | None = None
 
@@ -60,7 +78,7 @@ class _Chunk(Generic[S, P]):
 def dispatch(
     workers: Workers,
     workload: Workload[S, P],
-    spans: Iterable[S],
+    spans: Iterable[S | Series[S, P]],
     *,
     journal: Journal | None = None,
     chunks: int | None = None,
@@ -106,7 +124,7 @@ class _Dispatch(Generic[S, P]):
         self,
         workers: Workers,
         workload: Workload[S, P],
-        spans: Iterable[S],
+        spans: Iterable[S | Series[S, P]],
         journal: Journal | None,
         chunks: int | None,
         cpu_fallback: bool,
@@ -116,10 +134,13 @@ class _Dispatch(Generic[S, P]):
         self._workers, self._workload, self._journal = workers, workload, journal
         self._cpu_fallback, self._chunk_timeout, self._listener = cpu_fallback, chunk_timeout, tell
         held = journal.held if journal else 0
-        self._spans = enumerate(spans, held)
+        self._spans = iter(spans)
+        self._chunk_numbers = itertools.count(held)
         self._left = math.inf if chunks is None else chunks - held  # spans to be taken
         self._has_more_spans = True
-        self._line: deque[_Chunk[S, P]] = deque()
+        self._line: deque[_Entry[S, P]] = deque()
+        self._open: list[_Entry[S, P]] = []  # those of the line that have more
+        self._waiting_bytes = 0  # of parts of series
         self._in_progress: dict[_Chunk[S, P], None] = {}  # the one that began first comes first
         self._lost_chunks: list[_Chunk[S, P]] = []  # to be submitted again
         self._suspects: set[_Chunk[S, P]] = set()  # workers seem to die of them
@@ -148,8 +169,9 @@ class _Dispatch(Generic[S, P]):
             self._take_news()
             self._fill()
         while True:
-            if self._line and self._line[0].settled:
-                outcome = self._first_outcome()
+            first = self._first_chunk()
+            if first is not None and first.settled:
+                outcome = self._outcome_of(first)
                 if outcome is not None:
                     yield outcome
             elif self._has_room():
@@ -161,9 +183,15 @@ class _Dispatch(Generic[S, P]):
         if self._journal is not None:
             self._journal.sync()  # what is made of the parts may take long
 
-    def _first_outcome(self) -> Outcome[P] | None:
+    def _first_chunk(self) -> _Chunk[S, P] | None:
+        """Return the first chunk in line; None where none was taken yet."""
+        while self._line and not self._line[0].chunks and self._line[0] not in self._open:
+            self._line.popleft()
+        chunks = self._line[0].chunks if self._line else ()
+        return chunks[0] if chunks else None
+
+    def _outcome_of(self, chunk: _Chunk[S, P]) -> Outcome[P] | None:
         """Return the outcome of the first chunk in line; None where it has to be run again."""
-        chunk = self._line[0]
         if chunk.error is not None:
             raise chunk.error
         assert chunk.outcome is not None
@@ -175,30 +203,69 @@ class _Dispatch(Generic[S, P]):
             return None
         if self._journal is not None:
             self._journal.append(chunk.outcome.part)
-        self._line.popleft()
+        chunk.entry.chunks.popleft()
+        self._waiting_bytes -= chunk.size
         return chunk.outcome
 
     def _has_room(self) -> bool:
         return (
-            self._has_more_spans
-            and len(self._in_progress) < self._threads * WINDOW_PER_THREAD
-            and len(self._line) < self._threads * LINE_PER_THREAD
+            len(self._in_progress) < self._threads * WINDOW_PER_THREAD
             and not self._suspects
             and not self._lost_chunks
+            and (self._may_take_entry() or self._open_entry() is not None)
         )
+
+    def _may_take_entry(self) -> bool:
+        """Whether what follows the line may be taken; each thread may have a series of its own."""
+        return (
+            self._has_more_spans
+            and len(self._line) < self._threads * LINE_PER_THREAD
+            and self._waiting_bytes < WAITING_BYTES
+            and len(self._open) < self._threads
+        )
+
+    def _open_entry(self) -> _Entry[S, P] | None:
+        """Return the series in line with fewest chunks in progress, of those that may continue."""
+        is_full = self._waiting_bytes >= WAITING_BYTES
+        most = self._threads * LINE_PER_THREAD
+        entries = [
+            entry
+            for entry in self._open
+            if (len(entry.chunks) < most if entry is self._line[0] else not is_full)
+        ]
+        return min(entries, key=self._chunks_in_progress, default=None)
+
+    def _chunks_in_progress(self, entry: _Entry[S, P]) -> int:
+        return sum(chunk.entry is entry for chunk in self._in_progress)
 
     def _fill(self) -> None:
         while self._has_room():
             self._take_span()
 
     def _take_span(self) -> None:
-        number, span = next(self._spans, (-1, None))
-        if span is None:
-            self._has_more_spans = False
-            return
-        self._left -= 1
-        chunk: _Chunk[S, P] = _Chunk(number, span)
-        self._line.append(chunk)
+        """Take a span of a series that has none in progress, else a new entry, else of a series."""
+        entry = self._open_entry()
+        is_idle = entry is not None and not self._chunks_in_progress(entry)
+        if self._may_take_entry() and not is_idle:
+            new = next(self._spans, None)
+            if new is None:
+                self._has_more_spans = False
+                return
+            series = new if isinstance(new, Series) else None
+            entry = _Entry(series)
+            self._line.append(entry)
+            if isinstance(new, Series):
+                self._open.append(entry)
+            else:
+                self._left -= 1
+                self._begin(new, entry)
+                return
+        if entry is not None and entry.series is not None:
+            self._begin(next(entry.series.spans), entry)
+
+    def _begin(self, span: S, entry: _Entry[S, P]) -> None:
+        chunk: _Chunk[S, P] = _Chunk(next(self._chunk_numbers), span, entry)
+        entry.chunks.append(chunk)
         self._submit(chunk)
 
     # ---- tasks --------------------------------------------------------------------------------
@@ -242,11 +309,17 @@ class _Dispatch(Generic[S, P]):
         else:
             self._settle(chunk)
             chunk.error = error
+            self._end_series(chunk)
 
     def _finish(self, chunk: _Chunk[S, P], outcome: Outcome[P]) -> None:
         self._turnarounds.append(self._workers.clock() - chunk.began)
         chunk.outcome = outcome
         self._settle(chunk)
+        if (series := chunk.entry.series) is not None:
+            chunk.size = series.size(outcome.part)
+            self._waiting_bytes += chunk.size
+            if series.is_last(outcome.part):
+                self._end_series(chunk)
         for event in outcome.events:
             self._listener(Event(event.name, event.at, {"chunk": chunk.number, **event.details}))
         self._tell(
@@ -256,6 +329,17 @@ class _Dispatch(Generic[S, P]):
             device=outcome.device,
             steps=[[step.name, step.begin, step.end, step.thread] for step in outcome.steps],
         )
+
+    def _end_series(self, last: _Chunk[S, P]) -> None:
+        """Take no more of a series; throw away what was taken after its last chunk."""
+        if last.entry in self._open:
+            self._open.remove(last.entry)
+        while (chunk := last.entry.chunks[-1]) is not last:
+            last.entry.chunks.pop()
+            self._waiting_bytes -= chunk.size
+            if chunk in self._lost_chunks:
+                self._lost_chunks.remove(chunk)
+            self._settle(chunk)
 
     def _settle(self, chunk: _Chunk[S, P]) -> None:
         for task in chunk.attempts.values():

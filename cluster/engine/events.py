@@ -20,7 +20,7 @@ class Event:
     name   planned, started, finished, resumed, corrected; split, on_cpu; retried, moved; joined,
            left, retired; written
     at     seconds since 1970, on the machine where it happened; see `now`
-    details  numbers and texts, by name; `chunk` is a number in the order of the input
+    details  numbers and texts, by name; `chunk` counts chunks in the order in which they began
     """
 
     name: str

@@ -70,12 +70,17 @@ class Journal:
 
     def parts(self) -> Iterator[Any]:
         """Yield the parts that an earlier run finished; `held` is their number."""
-        for record in self._found:
-            try:
-                part = self._codec.unpack_part(record.read(self._file.fileno()))
-            except UNPACK_ERRORS as error:
-                raise self._damage(error) from error
-            yield part
+        yield from map(self._part, self._found)
+
+    def last_part(self) -> Any:
+        """Return the last of these parts; None where there is none."""
+        return self._part(self._found[-1]) if self._found else None
+
+    def _part(self, record: "_Record") -> Any:
+        try:
+            return self._codec.unpack_part(record.read(self._file.fileno()))
+        except UNPACK_ERRORS as error:
+            raise self._damage(error) from error
 
     def append(self, part: Any) -> None:
         """Keep a part. Raises UsageError where the disk is full."""

@@ -1,18 +1,36 @@
 """The protocol between the engine and a workload: spans in, parts out, three steps between.
 
 A **span** is a consecutive piece of the input, by position, so that a worker can open it by itself;
-or the data, some megabytes of a stream. A **part** is the result of a span. The workload defines
-both. They must pickle, and a part must also go through a `Codec`.
+or the data, some megabytes of a stream. A **series** is the spans of an input that workers open and
+read to its end: nobody knows how many there are. A **part** is the result of a span. The workload
+defines them. Spans and parts must pickle, and a part must also go through a `Codec`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 S = TypeVar("S")
 P = TypeVar("P")
 S_contra = TypeVar("S_contra", contravariant=True)
 P_co = TypeVar("P_co", covariant=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Series(Generic[S, P]):
+    """Spans of one input, of which only their parts tell how many there are.
+
+    The next span is taken before the part of the one before is there; what was taken after the
+    end is thrown away.
+
+    spans     in order; more than there are
+    is_last   part → whether it is that of the last span
+    size      part → bytes that it takes while it waits for its turn, about
+    """
+
+    spans: Iterator[S]
+    is_last: Callable[[P], bool]
+    size: Callable[[P], int]
 
 
 @dataclass(frozen=True, slots=True)

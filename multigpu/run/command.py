@@ -102,7 +102,12 @@ class GroupedOption(click.Option):
 
 
 class GroupedCommand(click.Command):
-    """Command whose help has the options in groups."""
+    """Command whose help has the options in groups.
+
+    declared  its options and arguments
+    """
+
+    declared: list[Declared]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Keep the arguments before click sorts them."""
@@ -148,13 +153,15 @@ def command_of(
         outputs = [x.name for kind in kinds for x in has[kind] if _is_output(x)]
         with options_spelled(flag):
             params = [_parameter(each) for kind in kinds for each in has[kind]]
-        return GroupedCommand(
+        command = GroupedCommand(
             name=None,
             params=params,
             callback=callback,
             help=function.__doc__,
             epilog=f"Example: {example}",
         )
+        command.declared = [each for kind in kinds for each in has[kind]]
+        return command
 
     return decorate
 
@@ -201,7 +208,7 @@ def _parameter(each: Declared) -> click.Parameter:
     elif type(each.kind) in (Whole, Number):
         settings = {"type": int if isinstance(each.kind, Whole) else float}
     if not isinstance(each.kind, Choice):
-        settings["metavar"] = this.metavar or each.kind.metavar
+        settings["metavar"] = each.metavar
     both = isinstance(each.kind, Switch) and each.default is not False
     names = [each.name, *([f"-{this.short}"] if this.short else [])]
     found = GroupedOption(

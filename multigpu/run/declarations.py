@@ -136,6 +136,15 @@ class Declared:
         return isinstance(self.kind, Switch)
 
     @property
+    def metavar(self) -> str:
+        """Name of its value in the help."""
+        return (
+            self.kind.metavar
+            if isinstance(self.kind, Choice)
+            else (self.option.metavar or self.kind.metavar)
+        )
+
+    @property
     def flag(self) -> str:
         """Return its name on the command line."""
         return flag(self.name)

@@ -21,7 +21,7 @@ from multigpu.cluster.engine.dispatch import dispatch, journal_outcomes
 from multigpu.cluster.engine.events import Event, Listener
 from multigpu.cluster.engine.journal import Journal
 from multigpu.cluster.engine.plan import Capacity, least_free
-from multigpu.cluster.engine.workload import P, S, Workload
+from multigpu.cluster.engine.workload import P, S, Series, Workload
 from multigpu.cluster.errors import DiskFull
 from multigpu.cluster.workers import worker
 from multigpu.cluster.workers.threads import Workers
@@ -268,12 +268,16 @@ class Job:
                 )
         return spans
 
+    def last_finished(self) -> Any:
+        """Return the last part that an earlier run has finished; None where none has."""
+        return self._journal.last_part() if self._journal else None
+
     def run_spans(
-        self, crew: Crew, workload: Workload[S, P], spans: Iterator[S], **plan: Any
+        self, crew: Crew, workload: Workload[S, P], spans: Iterator[S | Series[S, P]], **plan: Any
     ) -> Iterator[Outcome[P]]:
         """Yield the parts in order, first those of the journal, for which no worker is needed.
 
-        spans: those that `skip_finished` returned
+        spans: those that no earlier run has finished
         plan: details of the event "planned"
         """
         for outcome in self._outcomes(crew, workload, spans, plan):
@@ -281,7 +285,11 @@ class Job:
             yield outcome
 
     def _outcomes(
-        self, crew: Crew, workload: Workload[S, P], spans: Iterator[S], plan: dict[str, Any]
+        self,
+        crew: Crew,
+        workload: Workload[S, P],
+        spans: Iterator[S | Series[S, P]],
+        plan: dict[str, Any],
     ) -> Iterator[Outcome[P]]:
         journal = self._journal
         before: Iterator[Outcome[P]] = iter(())

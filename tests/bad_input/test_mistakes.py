@@ -15,7 +15,7 @@ from bad_input.given import READS, SIGNATURES, Refused, Store
 from support.program import Run, program
 
 from multigpu import UsageError, scan
-from multigpu.formats.storage.sources import LIST_CURE
+from multigpu.formats.sequences.registry import LIST_CURE
 from multigpu.formats.storage.suffixes import check_page
 
 LONG = b">contig\n" + b"ACGTTGCA" * 40 + b"\n"

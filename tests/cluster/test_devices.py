@@ -280,9 +280,9 @@ NAMES = r"this machine has 4 \(0: NVIDIA H200, 1: NVIDIA H200, 2: NVIDIA H200, 3
         ("9", f"^there is no GPU 9: {NAMES}$"),
         ("2-4", f"^there is no GPU 4: {NAMES}$"),
         ("0-999999999", "there is no GPU 999999999"),
-        ("1,1", r"--gpus 1,1 names GPU 1 \(GPU-aabb\) twice"),
+        ("1,1", r"gpus 1,1 names GPU 1 \(GPU-aabb\) twice"),
         ("0-2,GPU-bbbb", r"names GPU 2 \(GPU-bbbb\) twice"),
-        ("3-1", "--gpus 3-1: the range runs backwards"),
+        ("3-1", "gpus 3-1: the range runs backwards"),
         ("", "does not understand ''"),
         ("0,", "does not understand ''"),
         ("-1", "does not understand '-1'"),
@@ -321,7 +321,7 @@ def test_select__without_a_gpu(machine: Machine) -> None:
     found = survey()
     assert select("auto", found) == select("none", found) == ()
     for request in ("0", "0-3", "GPU-1", "all"):
-        message = r"there is no GPU.*: no NVIDIA driver .*; cure: install .*; or go without: --gpus"
+        message = r"there is no GPU.*: no NVIDIA driver .*; cure: install .*; or go without: gpus"
         with pytest.raises(UsageError, match=message):
             select(request, found)
 

@@ -467,7 +467,7 @@ def test_remote_workers__that_do_not_come_are_given_up() -> None:
     with (
         LocalCluster(n_workers=0, **options) as lonely,
         Client(lonely, set_as_default=False) as client,
-        pytest.raises(Failure, match=r"^no worker has connected for 0\.1 s \(--worker-timeout\)$"),
+        pytest.raises(Failure, match=r"^no worker has connected for 0\.1 s \(worker_timeout\)$"),
     ):
         DaskWorkers(client, None, worker_timeout=0.1)
 

@@ -122,7 +122,7 @@ def test_journal__of_another_run_is_refused_and_left_as_it_is(tmp_path: Path) ->
         UsageError,
         match=r"^this run cannot be resumed: option hits was first, is all;"
         r" input a\.fq was 12 bytes, is 13 bytes; input b\.fq was not given, is 1 byte;"
-        r" repeat the options and inputs, or leave out --resume$",
+        r" repeat the options and inputs, or leave out resume$",
     ):
         opened(tmp_path / "j", **changed)
     assert (tmp_path / "j").read_bytes() == before
@@ -131,14 +131,14 @@ def test_journal__of_another_run_is_refused_and_left_as_it_is(tmp_path: Path) ->
 def test_journal__of_another_version_is_not_gone_on_with(tmp_path: Path) -> None:
     content = MAGIC.replace(b"2", b"1")
     (tmp_path / "j").write_bytes(content)
-    with pytest.raises(UsageError, match=r"of this version; start over, without --resume$"):
+    with pytest.raises(UsageError, match=r"of this version; start over, without resume$"):
         opened(tmp_path / "j")
     assert (tmp_path / "j").read_bytes() == content
 
 
 @pytest.mark.parametrize("resume", [True, False])
 def test_journal__does_not_take_the_place_of_another_file(tmp_path: Path, resume: bool) -> None:
-    """What is to be done is the same with and without --resume: neither sends to the other."""
+    """What is to be done is the same with and without resume: neither sends to the other."""
     content = b"something else" + written(tmp_path / "j")[14:]
     (tmp_path / "j").write_bytes(content)
     with pytest.raises(UsageError, match=r"/j: this is no journal of multigpu: remove it$"):

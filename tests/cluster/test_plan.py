@@ -63,7 +63,7 @@ def test_least_free__does_not_count_a_device_with_far_less(free: list[int], leas
 
 @pytest.mark.parametrize("budget", [0, 999, 1000, 1001])
 def test_budget__in_which_nothing_fits_is_refused_with_both_numbers(budget: int) -> None:
-    text = rf"needs 1,002 bytes of memory where {budget:,} are free: .* --memory-fraction"
+    text = rf"needs 1,002 bytes of memory where {budget:,} are free: .* memory_fraction"
     with pytest.raises(TooLittleMemory, match=text) as caught:
         chunk_units(COST, budget, 4, 100)
     assert isinstance(caught.value, MemoryError)  # a worker then tries elsewhere

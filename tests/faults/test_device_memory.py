@@ -9,17 +9,18 @@ import numpy as np
 import pytest
 from emulation import emulated
 from emulation.device import Gpu, OutOfMemoryError
+from support.scan_rows import sink
+from support.stored import inspect_source
 
 from multigpu.cluster.devices import memory
 from multigpu.cluster.workers import jobs, worker
 from multigpu.cluster.workers.worker import Outcome
 from multigpu.formats.sequences.signatures import read_signatures
 from multigpu.formats.sequences.spans import FileSpan
-from multigpu.formats.storage.sources import inspect_source
+from multigpu.formats.sequences.streams import OpenStreams
 from multigpu.kernels.scan.seeds import SeedPlan
 from multigpu.workloads.scan import search
 from multigpu.workloads.scan.options import ScanOptions
-from multigpu.workloads.scan.parts import OutputNeeds
 from multigpu.workloads.scan.work import ScanWorkload
 
 GENEROUS = 1 << 40
@@ -104,17 +105,18 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
 
 def run(files: tuple[str, str], hits: Any = "all", **options: Any) -> Outcome[Any]:
     samples, signatures = files
-    source = inspect_source(samples)
+    source, wanted = inspect_source(samples), read_signatures([signatures])
     workload = ScanWorkload(
         key="scarce",
         sources=[source],
-        signatures=read_signatures([signatures]),
+        signatures=wanted,
         options=ScanOptions(hits=hits, **options),
-        needs=OutputNeeds(fmt="tsv+mismatches+cigar+ambiguous"),
+        sinks=[sink("tsv", "mismatches", "cigar", "ambiguous", signatures=wanted)],
+        streams=OpenStreams([source], 33),
     )
     worker.WORKER.jobs.admit(workload)
     try:
-        span = FileSpan(0, 0, source.size or 0, exact=True)
+        span = FileSpan(0, 0, 0, source.size or 0, exact=True)
         return worker.run_chunk("scarce", "GPU-0", span)
     finally:
         worker.WORKER.jobs.dismiss("scarce")
@@ -133,7 +135,7 @@ def test_scan__gives_the_same_whichever_allocation_fails(
     for failing in range(scarce.allocations):
         scarce.allocations, scarce.fails = 0, range(failing, failing + often)
         outcome = run(files, hits, **options)
-        assert outcome.part.rows == whole.part.rows
+        assert outcome.part.payloads == whole.part.payloads
         assert outcome.events or often == 1  # the session was opened at the second attempt
         happened |= {event.name for event in outcome.events}
     assert happened == {"split", "on_cpu"} - ({"on_cpu"} if often == 1 else set())

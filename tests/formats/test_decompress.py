@@ -14,6 +14,7 @@ from support.stored import (
     TRUNCATED,
     bgzf,
     content,
+    inspect_source,
     skippable_frame,
     thirds,
     zstd_frame,
@@ -22,7 +23,7 @@ from support.stored import (
 from multigpu.errors import InputError
 from multigpu.formats.storage import decompress
 from multigpu.formats.storage.decompress import ZSTD_MAGIC
-from multigpu.formats.storage.sources import blocks, inspect_source
+from multigpu.formats.storage.sources import blocks
 from multigpu.formats.storage.zstandard import zstd
 
 # ---- blocks: good data ------------------------------------------------------------------------
@@ -41,37 +42,31 @@ def test_blocks__are_full_but_for_the_last_and_fresh(
     assert len(got) == 1 or not np.shares_memory(got[0], got[1])
 
 
-@pytest.mark.parametrize(
-    "stored",
-    [
-        gzip.compress(READS) + bytes(1000),
-        gzip.compress(READS[:777]) + bytes(512) + gzip.compress(READS[777:]) + bytes(3),
-        bgzf(READS) + bytes(1),
-        bgzf(READS) + bytes(300_000),
-        bgzf(READS[:5000]) + bgzf(READS[5000:]),
-        bgzf(READS[:5000], end=b"") + gzip.compress(READS[5000:]),
-        gzip.compress(READS[:5000]) + bgzf(READS[5000:]),
-        gzip.compress(b"") + gzip.compress(READS),
-        skippable_frame(7) + zstd.compress(READS),
-        zstd.compress(READS[:9]) + skippable_frame(0) + zstd.compress(READS[9:]),
-        b"".join(zstd.compress(READS[at : at + 7]) for at in range(0, len(READS), 7)),
-        zstd.compress(b"") + zstd.compress(READS),
-    ],
-    ids=[
-        "gzip padded",
-        "gzip padded between and after",
-        "BGZF padded by one byte",
-        "BGZF padded by more than a block",
-        "BGZF twice",
-        "BGZF then gzip",
-        "gzip then BGZF",
-        "empty gzip member first",
-        "skippable zstd frame first",
-        "skippable zstd frame between",
-        "tiny zstd frames",
-        "empty zstd frame first",
-    ],
-)
+CUT = (READS[:777], READS[777:])
+LEGAL = {
+    "gzip padded": gzip.compress(READS) + bytes(1000),
+    "gzip padded between and after": gzip.compress(READS[:777])
+    + bytes(512)
+    + gzip.compress(READS[777:])
+    + bytes(3),
+    "BGZF padded by one byte": bgzf(READS) + bytes(1),
+    "BGZF padded by more than a block": bgzf(READS) + bytes(300_000),
+    "BGZF twice": bgzf(READS[:5000]) + bgzf(READS[5000:]),
+    "BGZF then gzip": bgzf(READS[:5000], end=b"") + gzip.compress(READS[5000:]),
+    "gzip then BGZF": gzip.compress(READS[:5000]) + bgzf(READS[5000:]),
+    "empty gzip member first": gzip.compress(b"") + gzip.compress(READS),
+    "skippable zstd frame first": skippable_frame(7) + zstd.compress(READS),
+    "skippable zstd frame between": zstd.compress(READS[:9])
+    + skippable_frame(0)
+    + zstd.compress(READS[9:]),
+    "tiny zstd frames": b"".join(
+        zstd.compress(READS[at : at + 7]) for at in range(0, len(READS), 7)
+    ),
+    "empty zstd frame first": zstd.compress(b"") + zstd.compress(READS),
+}
+
+
+@pytest.mark.parametrize("stored", LEGAL.values(), ids=list(LEGAL))
 def test_blocks__read_every_legal_form(store: Callable[..., str], stored: bytes) -> None:
     assert content(store(stored)) == READS
 
@@ -111,49 +106,29 @@ def test_blocks__refuse_a_size_of_nothing(store: Callable[..., str]) -> None:
 # ---- blocks: damaged data ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "stored",
-    [
-        gzip.compress(READS)[:-1],
-        gzip.compress(READS)[:-8],
-        gzip.compress(READS)[:-9],
-        gzip.compress(READS)[:7],
-        gzip.compress(READS)[:2],
-        gzip.compress(READS) + gzip.compress(READS)[:1],
-        gzip.compress(READS) + gzip.compress(READS)[:9],
-        gzip.compress(READS) + gzip.compress(READS)[:-4],
-        bgzf(READS)[:-1],
-        bgzf(READS)[:-28],
-        bgzf(READS)[:-28] + bytes(10),
-        bgzf(READS)[:-28] + bytes(300_000),
-        gzip.compress(READS) + bgzf(READS, end=b""),
-        zstd.compress(READS)[:-1],
-        zstd.compress(READS)[:5],
-        zstd.compress(READS) + zstd.compress(READS)[:1],
-        zstd.compress(READS) + zstd.compress(READS)[:-1],
-        zstd.compress(READS) + skippable_frame(90)[:-1],
-    ],
-    ids=[
-        "gzip trailer cut by one",
-        "gzip without its trailer",
-        "gzip data cut",
-        "gzip header cut",
-        "gzip magic only",
-        "second gzip member: one byte",
-        "second gzip member: header cut",
-        "second gzip member: trailer cut",
-        "BGZF marker cut by one",
-        "BGZF without its marker",
-        "BGZF without its marker, padded",
-        "BGZF without its marker, padded by more than a block",
-        "gzip then BGZF without its marker",
-        "zstd checksum cut",
-        "zstd header cut",
-        "second zstd frame: one byte",
-        "second zstd frame cut",
-        "skippable zstd frame cut",
-    ],
-)
+TRUNCATED_DATA = {
+    "gzip trailer cut by one": gzip.compress(READS)[:-1],
+    "gzip without its trailer": gzip.compress(READS)[:-8],
+    "gzip data cut": gzip.compress(READS)[:-9],
+    "gzip header cut": gzip.compress(READS)[:7],
+    "gzip magic only": gzip.compress(READS)[:2],
+    "second gzip member: one byte": gzip.compress(READS) + gzip.compress(READS)[:1],
+    "second gzip member: header cut": gzip.compress(READS) + gzip.compress(READS)[:9],
+    "second gzip member: trailer cut": gzip.compress(READS) + gzip.compress(READS)[:-4],
+    "BGZF marker cut by one": bgzf(READS)[:-1],
+    "BGZF without its marker": bgzf(READS)[:-28],
+    "BGZF without its marker, padded": bgzf(READS)[:-28] + bytes(10),
+    "BGZF without its marker, padded by more than a block": bgzf(READS)[:-28] + bytes(300_000),
+    "gzip then BGZF without its marker": gzip.compress(READS) + bgzf(READS, end=b""),
+    "zstd checksum cut": zstd.compress(READS)[:-1],
+    "zstd header cut": zstd.compress(READS)[:5],
+    "second zstd frame: one byte": zstd.compress(READS) + zstd.compress(READS)[:1],
+    "second zstd frame cut": zstd.compress(READS) + zstd.compress(READS)[:-1],
+    "skippable zstd frame cut": zstd.compress(READS) + skippable_frame(90)[:-1],
+}
+
+
+@pytest.mark.parametrize("stored", TRUNCATED_DATA.values(), ids=list(TRUNCATED_DATA))
 @pytest.mark.parametrize("size", [1000, 1 << 20])
 def test_blocks__say_that_the_file_is_truncated(
     store: Callable[..., str], stored: bytes, size: int
@@ -169,18 +144,17 @@ def flipped(data: bytes, at: int) -> bytes:
     return bytes(damaged)
 
 
-@pytest.mark.parametrize(
-    "stored",
-    [
-        flipped(gzip.compress(READS), -6),
-        flipped(gzip.compress(READS), -2),
-        flipped(gzip.compress(READS), 5000),
-        flipped(bgzf(READS), 4000),
-        flipped(zstd_frame(READS), 5000),
-        flipped(zstd_frame(READS), -2),
-    ],
-    ids=["gzip CRC", "gzip length", "gzip data", "BGZF data", "zstd data", "zstd checksum"],
-)
+DAMAGED = {
+    "gzip CRC": flipped(gzip.compress(READS), -6),
+    "gzip length": flipped(gzip.compress(READS), -2),
+    "gzip data": flipped(gzip.compress(READS), 5000),
+    "BGZF data": flipped(bgzf(READS), 4000),
+    "zstd data": flipped(zstd_frame(READS), 5000),
+    "zstd checksum": flipped(zstd_frame(READS), -2),
+}
+
+
+@pytest.mark.parametrize("stored", DAMAGED.values(), ids=list(DAMAGED))
 def test_blocks__say_that_the_data_is_corrupt(store: Callable[..., str], stored: bytes) -> None:
     with pytest.raises(InputError, match=r"reads: (gzip|zstd) data is corrupt: \w"):
         content(store(stored))

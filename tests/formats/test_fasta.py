@@ -7,12 +7,13 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from support.examples import examples
-from support.sequence_texts import FASTA, Record, array, buffers, opened, slices, texts
+from support.sequence_texts import FASTA, Record, array, buffers, opened, parse, slices, texts
 
 from multigpu import InputError
-from multigpu.formats.sequences import fasta, records
-from multigpu.formats.sequences.fasta import FastaPieces, read_pieces
+from multigpu.formats.sequences import fasta
 from multigpu.formats.sequences.pieces import TextInFile
+from multigpu.formats.sequences.sequence_format import RangeRecords
+from multigpu.formats.sequences.spans import FileSpan
 from multigpu.formats.storage.sources import Source
 from multigpu.kernels.compiled.text.records import BASES, LENGTH, NAME, NAME_END, QUALITY
 
@@ -23,7 +24,7 @@ COMMENT = b">r\nAC\n>0123456789 A " + 20 * b"ACGT" + b"\nGT\n>s " + 30 * b"A"
 def whole(text: bytes) -> list[Record]:
     """The records, by the parser of bytes in memory."""
     raw = array(text)
-    return slices(raw, records.parse(raw, "fasta", final=True, offset=33))
+    return slices(raw, parse(raw, "fasta"))
 
 
 def read(
@@ -34,21 +35,15 @@ def read(
     overlap: int = 0,
     block: int = 64,
     exact: bool = False,
-) -> FastaPieces:
+) -> RangeRecords:
     source = Source("samples.fa", len(text), "none", "fasta")
-    return read_pieces(
-        file,
-        source,
-        begin,
-        border,
-        exact=exact,
-        overlap=overlap,
-        buffers=buffers(),
-        block_bytes=block,
+    span = FileSpan(0, 0, begin, border, exact)
+    return fasta.read_range(
+        file, source, span, overlap=overlap, buffers=buffers(), block_bytes=block
     )
 
 
-def rows_of(file: int, found: FastaPieces) -> list[Record]:
+def rows_of(file: int, found: RangeRecords) -> list[Record]:
     """Names from the file, and bases from the letters."""
     text, table = TextInFile(f"/proc/self/fd/{file}"), found.table
     assert (table[:, QUALITY] == -1).all()
@@ -89,18 +84,11 @@ def joined(text: bytes, cuts: list[int], overlap: int, block: int) -> list[Recor
 
 
 @pytest.mark.parametrize("text", [*FASTA.values(), LONG], ids=[*FASTA, "long headers"])
-def test_pieces__of_two_spans_are_the_records_of_the_whole(text: bytes) -> None:
-    expected = whole(text)
-    for border, overlap, block in product(range(len(text) + 1), (0, 1, 3, 100), (2, 5, 1000)):
-        assert joined(text, [border], overlap, block) == expected, (border, overlap, block)
-
-
-@pytest.mark.parametrize("text", [*FASTA.values(), LONG], ids=[*FASTA, "long headers"])
-def test_pieces__of_tiny_spans_are_the_records_of_the_whole(text: bytes) -> None:
-    expected = whole(text)
-    for size, overlap, block in product((1, 2, 3, 5), (0, 2, 9), (3, 1000)):
-        cuts = list(range(size, len(text), size))
-        assert joined(text, cuts, overlap, block) == expected, (size, overlap, block)
+def test_pieces__of_two_spans_and_of_tiny_ones_are_the_records_of_the_whole(text: bytes) -> None:
+    borders = [[border] for border in range(len(text) + 1)]
+    tiny = [list(range(size, len(text), size)) for size in (1, 2, 3, 5)]
+    for cuts, overlap, block in product([*borders, *tiny], (0, 2, 9, 100), (2, 5, 1000)):
+        assert joined(text, cuts, overlap, block) == whole(text), (cuts, overlap, block)
 
 
 @examples(300)

@@ -8,19 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from support.examples import examples
-from support.sequence_texts import FASTQ, buffers, opened, slices, texts
+from support.sequence_texts import FASTQ, Record, buffers, opened, parse, slices, texts
 
 from multigpu import InputError
-from multigpu.formats.sequences import fastq, records
+from multigpu.formats.sequences import fastq
 from multigpu.formats.sequences.pieces import TextInFile
 from multigpu.formats.sequences.records import describe
+from multigpu.formats.sequences.sequence_format import BLOCK, RangeRecords
+from multigpu.formats.sequences.spans import FileSpan
 from multigpu.formats.storage.sources import Source
 from multigpu.kernels.compiled.text.records import BASES, LENGTH, NAME, NAME_END, Fault
 
 OFFSET = 33
 FOUR_LINES = [name for name in FASTQ if "wrapped" not in name and "blank" not in name]
-
-Record = tuple[bytes, bytes, bytes | None]  # name, bases, qualities
 
 
 def source_of(text: bytes) -> Source:
@@ -31,14 +31,19 @@ def read(text: bytes, begin: int, border: int, block: int) -> tuple[list[Record]
     """The records of a span, where it stops, and what is wrong there."""
     source = source_of(text)
     with opened(text) as file:
-        found = fastq.read_records(
-            file, source, begin, border, offset=OFFSET, buffers=buffers(), block_bytes=block
-        )
+        found = read_span(file, source, begin, border, block)
         rows = rows_of(f"/proc/self/fd/{file}", found)
     return rows, found.stop, str(found.error)
 
 
-def rows_of(path: str, found: fastq.FastqRecords) -> list[Record]:
+def read_span(
+    file: int, source: Source, begin: int, border: int, block: int = BLOCK
+) -> RangeRecords:
+    span = FileSpan(0, 0, begin, border, exact=True)
+    return fastq.read_range(file, source, span, offset=OFFSET, buffers=buffers(), block_bytes=block)
+
+
+def rows_of(path: str, found: RangeRecords) -> list[Record]:
     """Names from the file, bases from the letters, and the qualities, each summed alone."""
     text = TextInFile(path)
     out: list[Record] = []
@@ -55,8 +60,8 @@ def rows_of(path: str, found: fastq.FastqRecords) -> list[Record]:
 def parsed(text: bytes, begin: int, border: int) -> tuple[list[Record], int, str]:
     """The same by the parser, of the whole text in memory."""
     raw: NDArray[np.uint8] = np.frombuffer(text, np.uint8).copy()
-    found = records.parse(raw, "fastq", final=True, offset=OFFSET)
-    error = describe(source_of(text), raw, found, 0, OFFSET)
+    found = parse(raw, "fastq")
+    error = describe("reads.fq", b"@", raw, found, 0, OFFSET)
     starts = found.table[:, NAME] - 1
     inside = replace(found, table=found.table[(starts >= begin) & (starts < border)])
     return slices(raw, inside), min([*starts[starts >= border].tolist(), found.stop]), str(error)
@@ -64,7 +69,7 @@ def parsed(text: bytes, begin: int, border: int) -> tuple[list[Record], int, str
 
 def begins_of(text: bytes) -> list[int]:
     raw = np.frombuffer(text, np.uint8).copy()
-    found = records.parse(raw, "fastq", final=True, offset=OFFSET)
+    found = parse(raw, "fastq")
     assert found.fault is Fault.NONE
     return [int(row[NAME]) - 1 for row in found.table]
 
@@ -102,9 +107,7 @@ def test_read__of_more_records_than_a_table_holds(monkeypatch: pytest.MonkeyPatc
     count = 1000
     text = b"".join(b"@r%d\nAC\n+\nI5\n" % number for number in range(count))
     with opened(text) as file:
-        found = fastq.read_records(
-            file, source_of(text), 0, len(text), offset=OFFSET, buffers=buffers()
-        )
+        found = read_span(file, source_of(text), 0, len(text))
     assert (len(found.table), found.letters.tobytes()) == (count, count * b"AC")
 
 
@@ -118,24 +121,16 @@ def test_read__of_records_longer_than_blocks_and_than_the_room_for_letters(
         assert read(text, 0, border, 16) == parsed(text, 0, border)
 
 
-def test_read__of_a_file_that_has_become_longer_ends() -> None:
+def test_read__of_a_file_that_has_become_longer_or_shorter() -> None:
     """A record looked for after a border may begin after the end that the file had."""
     text = b"@a\nACGT\n+\nIIII\n"
     with opened(3 * text) as file:
         border, begin = len(text) + 2, 2 * len(text)
-        source = source_of((2 * text)[:border])
-        found = fastq.read_records(file, source, begin, border, offset=OFFSET, buffers=buffers())
+        found = read_span(file, source_of((2 * text)[:border]), begin, border)
     assert (len(found.table), found.error) == (0, None)
-
-
-def test_read__of_a_file_that_has_become_shorter() -> None:
-    text = FASTQ["plain"]
-    source = source_of(text + text)
-    with (
-        opened(text) as file,
-        pytest.raises(InputError, match=f"was cut while it was read: it ends at byte {len(text)}"),
-    ):
-        fastq.read_records(file, source, 0, 2, offset=OFFSET, buffers=buffers())
+    message = f"was cut while it was read: it ends at byte {len(text)}"
+    with opened(text) as file, pytest.raises(InputError, match=message):
+        read_span(file, source_of(text + text), 0, 2)
 
 
 @pytest.mark.parametrize("block", [1, 7, 1000])
@@ -182,7 +177,7 @@ def test_windows__are_those_of_the_file(content: bytes, data: st.DataObject) -> 
 def test_sum_qualities__of_a_file_that_has_become_shorter() -> None:
     text = FASTQ["plain"]
     raw = np.frombuffer(text, np.uint8).copy()
-    table = records.parse(raw, "fastq", final=True, offset=OFFSET).table
+    table = parse(raw, "fastq").table
     with opened(text[:-3]) as file:
         shorter = TextInFile(f"/proc/self/fd/{file}")
         assert shorter.sum_qualities(table[:1], np.array([1]), np.array([2])).tolist() == [2 * 73]

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.stored import inspect_source
 
 from multigpu.errors import Failure, InputError
-from multigpu.formats.sequences.spans import block_spans
-from multigpu.formats.storage.read_ahead import LARGEST_BLOCK, Block, ReadAhead, Streams
-from multigpu.formats.storage.sources import inspect_source
+from multigpu.formats.sequences.streams import block_spans
+from multigpu.formats.storage.read_ahead import LARGEST_BLOCK, ReadAhead, read_ahead
+from multigpu.formats.storage.sources import Block
 
 
 @pytest.fixture(scope="module")
@@ -27,32 +28,25 @@ def packed(reads: bytes, tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize("begun", [True, False])
 @pytest.mark.parametrize("size", [LARGEST_BLOCK, 1 << 20])
-def test_streams__give_the_whole_content(reads: bytes, packed: str, begun: bool, size: int) -> None:
-    with Streams() as streams:
-        if begun:
-            streams.begin([packed, "another.fq"])
-        for _ in range(2):  # what was begun is there once
-            found = streams.blocks(inspect_source(packed), size)
-            assert b"".join(block.tobytes() for block in found) == reads
+def test_stream__is_the_whole_content(reads: bytes, packed: str, size: int) -> None:
+    found = read_ahead(inspect_source(packed), size)
+    assert b"".join(block.tobytes() for block in found) == reads
 
 
-def test_streams__begin_says_nothing_of_what_is_wrong(packed: str, tmp_path: Path) -> None:
+def test_stream__that_is_damaged_says_so_where_it_is_taken(packed: str, tmp_path: Path) -> None:
     damaged = tmp_path / "cut.fq.gz"
     damaged.write_bytes(Path(packed).read_bytes()[:-20])
-    with Streams() as streams:
-        for path in ([], ["missing.fq.gz"], ["-"], ["s3://no/where.gz"], [str(damaged)]):
-            streams.begin(path)
-        with pytest.raises(InputError, match="ends early"):
-            list(streams.blocks(inspect_source(str(damaged)), LARGEST_BLOCK))
+    found = read_ahead(inspect_source(str(damaged)))
+    with pytest.raises(InputError, match="ends early"):
+        list(found)
 
 
-def test_streams__that_nobody_takes_end(packed: str) -> None:
+def test_stream__that_nobody_takes_ends_when_it_is_closed(packed: str) -> None:
     before = set(threading.enumerate())
-    with Streams() as streams:
-        streams.begin([packed])
-        (reading,) = set(threading.enumerate()) - before
+    found = read_ahead(inspect_source(packed))
+    (reading,) = set(threading.enumerate()) - before
+    found.close()
     reading.join(5)
     assert not reading.is_alive()
 

@@ -14,13 +14,13 @@ from support.sequence_texts import (
     Layout,
     Record,
     array,
+    parse,
     slices,
     text_of,
     texts,
 )
 
-from multigpu.formats.sequences import records
-from multigpu.formats.sequences.records import parse
+from multigpu.formats.sequences import fasta, fastq, records
 from multigpu.kernels.compiled.text import LONGEST_NAME
 from multigpu.kernels.compiled.text.records import (
     COLUMNS,
@@ -129,20 +129,12 @@ def test_plain_parser__reads_what_anybody_would_read() -> None:
     assert whole(FASTQ["no names"], "fastq") == [(b"", b"ACGT", b"IIII"), (b"", b"AC", b"II")]
 
 
-@pytest.mark.parametrize(("layout", "name"), TEXTS)
-def test_parse__gives_the_records_of_the_whole(layout: Layout, name: str) -> None:
-    raw = array(text_of(layout, name))
-    parsed = parse(raw, layout, final=True, offset=33)
-    assert slices(raw, parsed) == whole(text_of(layout, name), layout)
-    assert (parsed.fault, parsed.stop) == (Fault.NONE, len(raw))
-
-
 @examples(300)
 @given(any_text)
 def test_parse__gives_the_records_of_any_good_text(given_text: tuple[Layout, bytes]) -> None:
     layout, text = given_text
     raw = array(text)
-    parsed = parse(raw, layout, final=True, offset=33)
+    parsed = parse(raw, layout)
     assert slices(raw, parsed) == whole(text, layout)
     assert (parsed.fault, parsed.stop) == (Fault.NONE, len(raw))
 
@@ -160,7 +152,7 @@ def test_parse__of_a_damaged_text_stops_where_the_plain_parser_does(
     )
     text = text[:at] + added + text[at + removed :]
     raw = array(text)
-    parsed = parse(raw, layout, final=True, offset=33)
+    parsed = parse(raw, layout)
     plain = plain_parse(text, layout)
     assert slices(raw, parsed) == plain.records
     assert (parsed.stop, parsed.fault is not Fault.NONE) == (plain.stop, plain.bad)
@@ -169,11 +161,12 @@ def test_parse__of_a_damaged_text_stops_where_the_plain_parser_does(
 def test_parse__of_more_records_than_the_first_table_holds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(records, "ROWS", 16)
+    for module in (fasta, fastq):
+        monkeypatch.setattr(module, "ROWS", 16)
     for layout, record in (("fastq", b"@r%d\nAC\n+\nII\n"), ("fasta", b">r%d\nAC\n")):
         count = 1000
         raw = array(b"".join(record % number for number in range(count)))
-        parsed = parse(raw, layout, final=True, offset=33)
+        parsed = parse(raw, layout)
         assert [name for name, _, _ in slices(raw, parsed)] == [b"r%d" % n for n in range(count)]
 
 
@@ -189,10 +182,10 @@ def test_parse__of_a_stream_cut_anywhere_goes_on_where_it_stopped(
     for border in range(len(text) + 1):
         raw = array(text)
         block = raw[:border].copy()
-        first = parse(block, layout, final=False, offset=33)
+        first = parse(block, layout, final=False)
         assert first.fault in (Fault.NONE, Fault.INCOMPLETE)
         rest = array(text[first.stop :])
-        second = parse(rest, layout, final=True, offset=33)
+        second = parse(rest, layout)
         assert slices(block, first) + slices(rest, second) == whole(text, layout)
         assert second.fault is Fault.NONE
 
@@ -206,11 +199,11 @@ def test_parse__of_a_stream_in_blocks_of_any_size_gives_every_record_once(
     found, left = [], array(b"")
     for at in range(0, len(text), size):
         block = np.concatenate([left, array(text[at : at + size])])
-        parsed = parse(block, layout, final=False, offset=33)
+        parsed = parse(block, layout, final=False)
         assert parsed.fault in (Fault.NONE, Fault.INCOMPLETE)
         found += slices(block, parsed)
         left = block[parsed.stop :]
-    parsed = parse(left, layout, final=True, offset=33)
+    parsed = parse(left, layout)
     assert parsed.fault is Fault.NONE
     assert found + slices(left, parsed) == whole(text, layout)
 
@@ -262,7 +255,7 @@ def test_fault__stops_at_its_record_and_keeps_those_before(
     text: bytes, fault: Fault, qualities: int
 ) -> None:
     raw = array(GOOD + text)
-    parsed = parse(raw, "fastq", final=True, offset=33)
+    parsed = parse(raw, "fastq")
     assert (parsed.fault, parsed.stop, parsed.qualities) == (fault, AT, qualities)
     assert slices(raw, parsed) == [(b"r1", b"ACGT", b"IIII")]
 
@@ -271,13 +264,13 @@ def test_names__of_every_letter_but_control_characters_are_read() -> None:
     name = "é€😀".encode() + b"\xff\x80" + (LONGEST_NAME - 11) * b"~"
     for layout, text in (("fastq", b"@%s x\nAC\n+%s\nII\n"), ("fasta", b">%s x\nAC\n")):
         raw = array(text.replace(b"%s", name))
-        parsed = parse(raw, layout, final=True, offset=33)
+        parsed = parse(raw, layout)
         assert [record[0] for record in slices(raw, parsed)] == [name]
 
 
 def test_parse__of_a_fasta_text_that_begins_with_a_carriage_return() -> None:
     raw = array(b"\r>r1\nAC\n>r2\nG\n")
-    assert slices(raw, parse(raw, "fasta", final=True, offset=33)) == [
+    assert slices(raw, parse(raw, "fasta")) == [
         (b"r1", b"AC", None),
         (b"r2", b"G", None),
     ]
@@ -285,7 +278,7 @@ def test_parse__of_a_fasta_text_that_begins_with_a_carriage_return() -> None:
 
 def test_fault__of_a_fasta_text_without_a_header_is_told() -> None:
     raw = array(b"\nACGT\n>r1\nAC\n")
-    parsed = parse(raw, "fasta", final=True, offset=33)
+    parsed = parse(raw, "fasta")
     assert (parsed.fault, parsed.stop, len(parsed.table)) == (Fault.NO_HEADER, 1, 0)
 
 
@@ -295,7 +288,7 @@ def test_quality__of_the_whole_range_is_good_and_what_is_beside_it_is_not(offset
         if value in (10, 13):  # line ends
             continue
         raw = array(b"@r\nACG\n+\n~" + bytes([value]) + b"~\n")
-        parsed = parse(raw, "fastq", final=True, offset=offset)
+        parsed = parse(raw, "fastq", offset=offset)
         good = offset <= value <= 126
         assert parsed.fault is (Fault.NONE if good else Fault.QUALITY)
 
@@ -307,7 +300,7 @@ def test_quality__of_the_whole_range_is_good_and_what_is_beside_it_is_not(offset
 @given(texts("fastq"))
 def test_gather__lays_the_bases_one_after_the_other(text: bytes) -> None:
     raw = array(text)
-    table = parse(raw, "fastq", final=True, offset=33).table
+    table = parse(raw, "fastq").table
     letters = np.full(int(table[:, LENGTH].sum()), 255, np.uint8)
     offsets = np.full(len(table) + 1, -1, np.int64)
     records.set_offsets(table, offsets)
@@ -321,7 +314,7 @@ def test_gather__lays_the_bases_one_after_the_other(text: bytes) -> None:
 @given(texts("fastq"), st.data())
 def test_sum_qualities__are_exact(text: bytes, data: st.DataObject) -> None:
     raw = array(text)
-    parsed = parse(raw, "fastq", final=True, offset=33)
+    parsed = parse(raw, "fastq")
     qualities = [quality or b"" for _, _, quality in slices(raw, parsed)]
     record = data.draw(st.lists(st.integers(0, len(qualities) - 1), max_size=5))
     windows = [

@@ -1,19 +1,12 @@
 """Signature files to names and letters."""
 
 import sys
-from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
-from support.scanned import signatures_named
 
 from multigpu.errors import InputError
 from multigpu.formats.sequences.signatures import read_signatures
-from multigpu.formats.tables.batch import Batch
-from multigpu.formats.tables.writers import render, to_arrow
 
 
 def test_read_signatures__wrapped_lines_carriage_returns_and_lower_case(tmp_path: Path) -> None:
@@ -74,38 +67,3 @@ def test_read_signatures__first_of_several_mistakes_is_named(tmp_path: Path) -> 
         path.write_text(text)
         with pytest.raises(InputError, match=f"record '{name}'"):
             read_signatures([str(path)])
-
-
-class Counted(list[bytes]):
-    """Names, and how many of them were taken."""
-
-    taken = 0
-
-    def __getitem__(self, i: Any) -> Any:
-        self.taken += 1
-        return super().__getitem__(i)
-
-    def __iter__(self) -> Iterator[bytes]:
-        raise AssertionError("all names are taken")
-
-
-@pytest.mark.parametrize("fmt", ["tsv", "text", "bed", "jsonl", "sam", "paf", "arrow"])
-def test_rows__take_the_names_that_occur_and_no_others(fmt: str) -> None:
-    """Decoding all of a million took far longer than the rows."""
-    names = Counted(b"k%d" % i for i in range(1000))
-    which = np.array([7, 500, 7], np.int32)
-    start = np.zeros(3, np.int64)
-    columns: dict[str, Any] = {
-        "sample_index": start, "sample": [b"s"] * 3, "signature": which, "start": start,
-        "end": start + 4, "reverse": np.zeros(3, bool), "score": np.full(3, 30.0),
-        "ambiguous": np.zeros(3, np.int32), "errors": np.zeros(3, np.int32),
-        "sample_length": start + 9, "cigar": [b"4="] * 3,
-    }  # fmt: skip
-    batch = replace(Batch.empty(), **columns)
-    if fmt == "arrow":
-        assert to_arrow(batch, names)["signature"].to_pylist() == ["k7", "k500", "k7"]
-    else:
-        signatures = replace(signatures_named([b""] * 1000), names=names)
-        lines = render(batch, signatures, fmt).splitlines()
-        assert [line.count(b"k7") for line in lines] == [1, 0, 1]
-    assert names.taken == 2

@@ -12,11 +12,11 @@ from pathlib import Path
 import fsspec
 import pytest
 from support.program import ROOT
-from support.stored import READS, STORED, TRUNCATED, content
+from support.stored import READS, STORED, TRUNCATED, content, expand, inspect_source
 
 from multigpu.errors import InputError
 from multigpu.formats.storage import stored_streams
-from multigpu.formats.storage.sources import blocks, expand, inspect_source
+from multigpu.formats.storage.sources import blocks
 
 
 @pytest.fixture(autouse=True)
@@ -45,37 +45,23 @@ def test_stdin__loses_nothing_to_inspect(monkeypatch: pytest.MonkeyPatch, compre
     assert b"".join(block.tobytes() for block in blocks(source, 1000)) == READS
 
 
-@pytest.mark.parametrize("stored", [STORED["gzip"][:-1], STORED["bgzf"][:-28], STORED["zstd"][:-1]])
-def test_stdin__that_ends_early_is_an_error(monkeypatch: pytest.MonkeyPatch, stored: bytes) -> None:
-    monkeypatch.setattr(sys, "stdin", Standard(io.BytesIO(stored)))
-    with pytest.raises(InputError, match=TRUNCATED):
-        content("-")
-
-
-def test_stdin__can_be_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stdin__can_be_read_once_in_each_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", Standard(io.BytesIO(b">old\nA\n")))
+    inspect_source("-")
     monkeypatch.setattr(sys, "stdin", Standard(io.BytesIO(READS)))
     source = inspect_source("-")
-    assert len(list(blocks(source, 1 << 20))) == 1
+    assert [block.tobytes() for block in blocks(source, 1 << 20)] == [READS]
     with pytest.raises(InputError, match=r"-: a pipe can be read only once"):
         next(blocks(source, 1000))
 
 
-def test_stdin__of_an_earlier_run_in_this_process_is_forgotten(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(sys, "stdin", Standard(io.BytesIO(b">old\nA\n")))
-    inspect_source("-")
-    monkeypatch.setattr(sys, "stdin", Standard(io.BytesIO(READS)))
-    assert content("-") == READS
-
-
 def test_stdin__closed_or_empty_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdin", None)
-    with pytest.raises(InputError, match=r"-: standard input is closed"):
-        inspect_source("-")
-    monkeypatch.setattr(sys, "stdin", Standard(io.BytesIO(b"")))
-    with pytest.raises(InputError, match=r"-: is empty"):
-        inspect_source("-")
+    for standard, problem in (
+        (None, "standard input is closed"), (Standard(io.BytesIO(b"")), "is empty")
+    ):  # fmt: skip
+        monkeypatch.setattr(sys, "stdin", standard)
+        with pytest.raises(InputError, match=f"^-: {problem}"):
+            inspect_source("-")
 
 
 @pytest.mark.parametrize("compression", ["none", "bgzf"])
@@ -84,8 +70,10 @@ def test_stdin__of_a_slow_writer_is_read_to_its_end(compression: str) -> None:
     code = (
         "import os, sys\n"
         "os.set_blocking(0, False)\n"
-        "from multigpu.formats.storage.sources import inspect_source, blocks\n"
-        "for block in blocks(inspect_source('-'), 10_000): sys.stdout.buffer.write(block)\n"
+        "from multigpu.formats.sequences.registry import SEQUENCES\n"
+        "from multigpu.formats.storage.sources import blocks, inspect_source\n"
+        "for block in blocks(inspect_source('-', SEQUENCES), 10_000):\n"
+        "    sys.stdout.buffer.write(block)\n"
     )
     command = [sys.executable, "-c", code]
     pipe = subprocess.PIPE
@@ -102,25 +90,22 @@ def test_stdin__of_a_slow_writer_is_read_to_its_end(compression: str) -> None:
     assert process.returncode == 0
 
 
-def test_fifo__as_from_process_substitution_loses_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("stored", [STORED["gzip"], b"no reads"])
+def test_fifo__as_from_process_substitution_is_read_or_closed(
+    tmp_path: Path, stored: bytes
+) -> None:
     path = tmp_path / "fifo"
     os.mkfifo(path)
-    writer = threading.Thread(target=path.write_bytes, args=(STORED["gzip"],))
+    writer = threading.Thread(target=path.write_bytes, args=(stored,))
     writer.start()
     assert expand([str(path)]) == [str(path)]
-    assert content(str(path)) == READS
+    if stored == b"no reads":
+        with pytest.raises(InputError, match=r"fifo: neither FASTQ nor FASTA"):
+            inspect_source(str(path))
+        assert not stored_streams.pipes
+    else:
+        assert content(str(path)) == READS
     writer.join(10)
-
-
-def test_fifo__refused_by_inspect_is_closed(tmp_path: Path) -> None:
-    path = tmp_path / "fifo"
-    os.mkfifo(path)
-    writer = threading.Thread(target=path.write_bytes, args=(b"no reads",))
-    writer.start()
-    with pytest.raises(InputError, match=r"fifo: neither FASTQ nor FASTA"):
-        inspect_source(str(path))
-    writer.join(10)
-    assert not stored_streams.pipes
 
 
 # ---- URLs -------------------------------------------------------------------------------------
@@ -137,10 +122,14 @@ def test_url__is_read_like_a_file(compression: str) -> None:
 
 
 @pytest.mark.parametrize("stored", [STORED["gzip"][:-1], STORED["bgzf"][:-28], STORED["zstd"][:-1]])
-def test_url__that_ends_early_is_an_error(stored: bytes) -> None:
+def test_url_and_stdin__that_end_early_are_an_error(
+    monkeypatch: pytest.MonkeyPatch, stored: bytes
+) -> None:
     fsspec.filesystem("memory").pipe_file("memory://sources/cut", stored)
-    with pytest.raises(InputError, match=f"memory://sources/cut: .* {TRUNCATED}"):
-        content("memory://sources/cut")
+    monkeypatch.setattr(sys, "stdin", Standard(io.BytesIO(stored)))
+    for path in ("memory://sources/cut", "-"):
+        with pytest.raises(InputError, match=f"^{path}: .* {TRUNCATED}"):
+            content(path)
 
 
 def test_url__whose_plain_text_breaks_off_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

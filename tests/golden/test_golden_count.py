@@ -141,8 +141,8 @@ def test_unmapped_reads__never_count_where_r_stops(
     [
         ("bam_windows", 39, "sample1.bam has no reference nosuch"),
         ("bam_windows", 41, r"reference 1 is .* here and chr2 .* in .*sample1.bam"),
-        ("bam_windows", 42, "--sample-names: 2 given, 3 needed, one for each file"),
-        ("bam_windows", 37, "--min-mapq is 256; it must be 0 to 255"),
+        ("bam_windows", 42, "sample_names: 2 given, 3 needed, one for each file"),
+        ("bam_windows", 37, "min_mapq is 256; it must be 0 to 255"),
         ("bam_segments", 21, "sample1.bam has no reference chrNotThere"),
         ("bam_segments", 25, "sample1.bam has no reference chrNotThere"),
         ("bam_equal_lengths", 0, "'a' and 'b' have the same length, which R refuses"),

@@ -166,7 +166,7 @@ def test_worker_without_a_gpu__helps_only_where_it_is_asked_to(mixed: Path) -> N
             crew = Job(RunOptions(scheduler_file=str(mixed), **run)).crew(stack, [])  # type: ignore[arg-type]
             return crew.workers().gpu
 
-    with pytest.raises(Failure, match="has no GPU that can be used \\(--mixed lets") as refused:
+    with pytest.raises(Failure, match="has no GPU that can be used \\(mixed lets") as refused:
         gpus()
     assert str(refused.value).count("worker tcp://") == 1
     assert gpus(mixed=True) == "own"

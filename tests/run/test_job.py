@@ -109,7 +109,7 @@ def test_input__that_cannot_be_read_for_a_while_costs_no_journal(
 ) -> None:
     rows, real = begin(scan), sources.fill
     with monkeypatch.context() as patch:
-        patch.setattr(fastq, "read_records", stale)
+        patch.setattr(fastq.fastq, "read", stale)
         with pytest.raises(Unreadable, match="cannot be read: stale file handle"):
             list(rows)
     assert (tmp_path / "journal").exists()

@@ -86,9 +86,6 @@ def test_signatures__names_count_and_lengths() -> None:
     assert lines.pop() == b""
     assert lines[::2] == [b">sig%d" % number for number in range(3000)]
     assert {len(line) for line in lines[1::2]} == {5, 6, 7, 8}
-
-
-def test_signatures__of_none_are_an_empty_file() -> None:
     assert written(simulate.signatures, 0, 5, 8, 0.0, 1) == b""
 
 
@@ -112,13 +109,8 @@ def test_samples__are_fastq_of_the_lengths_and_qualities_asked_for() -> None:
     scores = np.frombuffer(b"".join(lines[3::4]), np.uint8) - 33
     assert np.unique(scores).tolist() == list(range(10, 31))
     assert np.bincount(scores)[10:] / scores.size == pytest.approx(1 / 21, abs=0.01)
-
-
-def test_samples__as_fasta_have_the_same_sequences() -> None:
-    signatures = make_signatures()
-    letters = make_samples(signatures).split(b"\n")[1::4]
-    text = make_samples(signatures, fasta=True)
-    assert fasta_sequences(text) == letters
+    text = make_samples(make_signatures(), fasta=True)
+    assert fasta_sequences(text) == lines[1::4]
     assert text.startswith(b">smp0\n")
 
 
@@ -143,19 +135,15 @@ def test_samples__infected_ones_are_shuffled_among_clean_ones() -> None:
 
 
 def test_samples__planted_signatures_do_not_overlap() -> None:
-    """Signatures as long together as the sample fit only side by side."""
+    """Signatures as long together as the sample fit only side by side, or alone."""
+    alone = make_samples(as_arrays([b"ACGT" * 50]), max_signatures=1, max_length=200, clean=0)
+    assert set(alone.split(b"\n")[1::4]) == {b"ACGT" * 50}
     signatures = as_arrays([b"A" * 30, b"C" * 30, b"G" * 40])
     text = make_samples(signatures, min_signatures=3, min_length=100, max_length=100, clean=0)
     for sample in text.split(b"\n")[1::4]:
         assert sorted(sample) == sorted(b"A" * 30 + b"C" * 30 + b"G" * 40)
         assert b"A" * 30 in sample
         assert b"C" * 30 in sample
-
-
-def test_samples__one_as_long_as_its_signature_is_its_signature() -> None:
-    signature = b"ACGT" * 50
-    text = make_samples(as_arrays([signature]), max_signatures=1, max_length=200, clean=0)
-    assert set(text.split(b"\n")[1::4]) == {signature}
 
 
 def test_samples__ns_of_a_signature_become_bases_and_the_sample_gets_its_own() -> None:
@@ -234,13 +222,9 @@ def test_samples__impossible_quantities_are_refused_before_a_byte_is_written(
     with pytest.raises(UsageError, match=message):
         simulate.samples(out, signatures, **(SAMPLES | options))
     assert out.getvalue() == b""
-
-
-def test_signatures__impossible_quantities_are_refused() -> None:
-    with pytest.raises(UsageError, match="count is -1"):
-        make_signatures(count=-1)
-    with pytest.raises(UsageError, match="min-length 41 is more"):
-        make_signatures(min_length=41)
+    for wrong, problem in (({"count": -1}, "count is -1"), ({"min_length": 41}, "41 is more")):
+        with pytest.raises(UsageError, match=problem):
+            make_signatures(**wrong)
 
 
 def test_demo__is_small_and_a_third_of_it_is_infected(tmp_path: Path) -> None:
@@ -271,9 +255,6 @@ def test_command__writes_what_the_functions_write(tmp_path: Path) -> None:
     assert (result.exit_code, result.output) == (0, "")
     assert searched.read_bytes() == make_samples(make_signatures())
     assert sorted(path.name for path in tmp_path.iterdir()) == ["sig.fasta", "smp.fastq"]
-
-
-def test_command__writes_to_standard_output_without_a_file() -> None:
     result = run("signatures", "--count", "3", "--min-length", "5", "--max-length", "5")
     assert result.stdout_bytes == written(simulate.signatures, 3, 5, 5, 0.1, 1)
 
@@ -306,22 +287,18 @@ def test_command__a_failure_leaves_the_earlier_file_and_no_other(tmp_path: Path)
     assert out.read_bytes() == b"earlier"
 
 
-def test_command__writes_into_a_special_file_and_does_not_replace_it() -> None:
+def test_command__writes_into_a_special_file_and_names_what_it_cannot_write(
+    tmp_path: Path,
+) -> None:
     assert run("signatures", "--count", "3", "-o", "/dev/null").exit_code == 0
     assert Path("/dev/null").is_char_device()
-
-
-def test_command__a_folder_that_is_not_there(tmp_path: Path) -> None:
-    result = run("signatures", "-o", str(tmp_path / "none" / "sig.fasta"))
-    assert isinstance(result.exception, UsageError)
-    assert "there is no directory" in str(result.exception)
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_command__a_full_disk_is_a_failure_in_words() -> None:
-    result = run("signatures", "-o", "/dev/full")
-    assert isinstance(result.exception, Failure)
-    assert "/dev/full: cannot be written: the disk is full" in str(result.exception)
+    for path, kind, problem in (
+        (str(tmp_path / "none" / "sig.fasta"), UsageError, "there is no directory"),
+        ("/dev/full", Failure, "/dev/full: cannot be written: the disk is full"),
+    ):
+        result = run("signatures", "-o", path)
+        assert isinstance(result.exception, kind)
+        assert problem in str(result.exception)
 
 
 def test_command__help_shows_the_classical_call() -> None:

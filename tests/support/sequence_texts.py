@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from multigpu.formats.sequences.records import Parsed
+from multigpu.formats.sequences.registry import FORMATS
 from multigpu.kernels.compiled.text.records import (
     BASES,
     COLUMNS,
@@ -59,6 +60,11 @@ def text_of(layout: str, name: str) -> bytes:
 
 def array(text: bytes) -> NDArray[np.uint8]:
     return np.frombuffer(text, np.uint8).copy()
+
+
+def parse(raw: NDArray[np.uint8], layout: str, *, final: bool = True, offset: int = 33) -> Parsed:
+    """Return the records of bytes in memory."""
+    return FORMATS[layout].parse(raw, final, offset)
 
 
 def slices(raw: NDArray[np.uint8], parsed: Parsed) -> list[Record]:

@@ -5,10 +5,14 @@ import random
 import struct
 from functools import partial
 
-from multigpu.formats.storage.sources import blocks, inspect_source
+from multigpu.formats.sequences.registry import SEQUENCES
+from multigpu.formats.storage import sources
+from multigpu.formats.storage.sources import blocks
 from multigpu.formats.storage.zstandard import zstd
 from support import bgzf_data
 
+expand = partial(sources.expand, kind=SEQUENCES)
+inspect_source = partial(sources.inspect_source, kind=SEQUENCES)
 TRUNCATED = "data ends early: the file is truncated"
 
 

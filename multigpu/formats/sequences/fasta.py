@@ -1,69 +1,71 @@
-"""Spans of FASTA files: from the file to letters, a block at a time."""
+"""FASTA: records of bytes in memory, and spans of files, read a block at a time.
+
+A span has the bases that stand in it, even of records that began before or continue after it; such
+a piece extends over the border as far as a signature may reach. Whether it begins in a header line
+is guessed where that line is very long, and checked against where the span before ended.
+"""
 
 import os
 import re
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError
-from multigpu.formats.sequences.fastq import BLOCK, raise_unreadable
 from multigpu.formats.sequences.records import ROWS, Parsed, describe, empty_table
-from multigpu.formats.storage.sources import Source
+from multigpu.formats.sequences.sequence_format import BLOCK, RangeRecords, SequenceFormat
+from multigpu.formats.sequences.spans import FileSpan
+from multigpu.formats.storage.sources import Source, raise_unreadable
 from multigpu.kernels.compiled.text import LONGEST_NAME, fasta
 from multigpu.kernels.compiled.text import records as columns
+from multigpu.kernels.compiled.text.lines import GREATER, NEWLINE, skip_blank
 from multigpu.kernels.compiled.text.records import BLOCK_FULL, TABLE_FULL, UNREADABLE, Fault
 from multigpu.kernels.device.buffers import Buffers
 
 LOOK_BACK = 1 << 16  # bytes before a span in which the beginning of its line is looked for
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FastaPieces:
-    """The records, and pieces of records, that stand in a span of a file.
-
-    begin    where the span's first line begins, or continues, that is no header line of the span
-             before; -1 for none in the span
-    stop     the same of the next span, or later
-    table    positions in the file, BASES in `letters`
-    letters  uint8[b]  their bases, one after the other
-    beyond   how many bases of the last piece stand after the span
-    lead     whether the first piece continues a record that began before the span
-    error    error of a file that begins with something else than a header, of a name, or None
-    """
-
-    begin: int
-    stop: int
-    table: NDArray[np.int64]
-    letters: NDArray[np.uint8]
-    beyond: int
-    lead: bool
-    error: InputError | None
+def parse(raw: NDArray[np.uint8], final: bool, offset: int) -> Parsed:
+    """Parse all records but the last, which may continue; if the bytes are final, all of them."""
+    border = len(raw) if final else _last_header(raw)
+    stop = skip_blank(raw, 0)
+    if stop < border and raw[stop] != GREATER:
+        return Parsed(table=empty_table(0), stop=stop, fault=Fault.NO_HEADER)
+    tables, fault = [empty_table(0)], TABLE_FULL
+    while fault == TABLE_FULL:
+        table = empty_table(ROWS)
+        count, stop, fault = fasta.parse(raw[:border], stop, table)
+        tables.append(table[:count])
+    if fault == Fault.NONE and not final:
+        fault = Fault.INCOMPLETE
+    return Parsed(table=np.concatenate(tables), stop=stop, fault=Fault(fault))
 
 
-def read_pieces(
+def _last_header(raw: NDArray[np.uint8]) -> int:
+    """Return where the last header line begins; 0 where there is none."""
+    marks = np.flatnonzero(raw == GREATER)
+    headers = marks[(marks == 0) | (raw[marks - 1] == NEWLINE)]
+    return int(headers[-1]) if len(headers) else 0
+
+
+def read_range(
     file: int,
     source: Source,
-    start: int,
-    border: int,
+    span: FileSpan,
     *,
-    exact: bool = False,
     overlap: int,
     buffers: Buffers,
+    offset: int = 0,
     block_bytes: int = BLOCK,
-) -> FastaPieces:
-    """Read the records, and pieces of records, whose bases stand in [start, border).
+) -> RangeRecords:
+    """Read the records, and pieces of records, whose bases stand in a span; see `ReadRange`.
 
-    file     an open file's descriptor
-    exact    whether `start` is known to be no part of a header line
-    overlap  bases that the last piece reaches over the border, if its record does
-    buffers  source of the memory for the letters
-
-    Raises InputError where the file is shorter now than `source` says, and OSError.
+    It begins where the span's first line begins, or continues, that is no header line of the span
+    before.
     """
+    start, border = span.start, span.stop
     size = source.size or 0
-    first, line_begins = _first_bases(file, start, border, exact)
+    first, line_begins = _first_bases(file, start, border, span.exact)
     letters = buffers.take(max(0, min(border + overlap, size) - start))
     block, table = np.empty(block_bytes, np.uint8), empty_table(ROWS)
     tables, count, bases, beyond, stop = [], 0, 0, 0, first
@@ -86,18 +88,21 @@ def read_pieces(
         error = InputError(source.path, "a record should begin with '>' here", f"byte {first}")
     elif why == Fault.NAME:
         raw = np.frombuffer(os.pread(file, LONGEST_NAME + 2, stop), np.uint8)
-        error = describe(source, raw, Parsed(table=table[:0], stop=0, fault=Fault.NAME), stop, 0)
+        error = describe(
+            source.path, FASTA.mark, raw, Parsed(table=table[:0], stop=0, fault=Fault.NAME), stop, 0
+        )
     begin, stop = 0 if start == 0 else first if first < border else -1, border
     # The last header line may continue after the border.
     if len(table) and table[-1, columns.NAME] > first and table[-1, columns.LENGTH] == beyond:
         stop = max(border, _find(file, int(table[-1, columns.NAME_END]), size, rb"\n"))
-    return FastaPieces(
+    return RangeRecords(
         begin=begin,
         stop=stop,
         table=table,
         letters=letters[:bases],
         beyond=beyond,
         lead=lead,
+        tail=True,
         error=error,
     )
 
@@ -127,3 +132,14 @@ def _find(file: int, at: int, border: int, pattern: bytes) -> int:
             return at + found.end()
         at += len(text)
     return at
+
+
+FASTA = SequenceFormat(
+    name="fasta",
+    suffixes=(".fa", ".fasta", ".fna"),
+    mark=b">",
+    parse=parse,
+    read_range=read_range,
+    has_qualities=False,
+    bases_per_byte=1.0,
+)

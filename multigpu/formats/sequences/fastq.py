@@ -1,15 +1,16 @@
-"""Spans of FASTQ files: from the file to letters, a block at a time."""
+"""FASTQ: records of bytes in memory, and spans of files, read a block at a time.
 
-import os
-from dataclasses import dataclass
-from typing import NoReturn
+A span has the records that begin in it. Where its first one begins is guessed, and the guess is
+checked against where the span before ended.
+"""
 
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.errors import InputError
 from multigpu.formats.sequences.records import ROWS, Parsed, describe, empty_table
-from multigpu.formats.storage.sources import Source
+from multigpu.formats.sequences.sequence_format import BLOCK, RangeRecords, SequenceFormat
+from multigpu.formats.sequences.spans import FileSpan
+from multigpu.formats.storage.sources import Source, raise_unreadable
 from multigpu.kernels.compiled.text import fastq
 from multigpu.kernels.compiled.text.records import (
     BLOCK_FULL,
@@ -20,24 +21,17 @@ from multigpu.kernels.compiled.text.records import (
 )
 from multigpu.kernels.device.buffers import Buffers
 
-BLOCK = 1 << 19  # bytes: they stay in the cache of a core, and most records fit
 LAST_RECORD_BYTES = 1 << 20  # for bases of a span's last record, more than half of the span's bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FastqRecords:
-    """The records that begin in a span of a file.
-
-    table    positions in the file, BASES in `letters`
-    letters  uint8[b]  their bases, one after the other
-    stop     offset of the next record, or of the one that is wrong
-    error    error of that record, or None
-    """
-
-    table: NDArray[np.int64]
-    letters: NDArray[np.uint8]
-    stop: int
-    error: InputError | None
+def parse(raw: NDArray[np.uint8], final: bool, offset: int) -> Parsed:
+    """Parse bytes that begin with a record; see `SequenceFormat`."""
+    tables, fault, stop, qualities = [], TABLE_FULL, 0, 0
+    while fault == TABLE_FULL:
+        table = empty_table(ROWS)
+        count, stop, fault, qualities = fastq.parse(raw, stop, len(raw), final, offset, table)
+        tables.append(table[:count])
+    return Parsed(table=np.concatenate(tables), stop=stop, fault=Fault(fault), qualities=qualities)
 
 
 def find_first_record(file: int, begin: int, border: int, block_bytes: int = BLOCK) -> int:
@@ -46,24 +40,20 @@ def find_first_record(file: int, begin: int, border: int, block_bytes: int = BLO
     return int(fastq.find_first_record(file, begin, border, block))
 
 
-def read_records(
+def read_range(
     file: int,
     source: Source,
-    begin: int,
-    border: int,
+    span: FileSpan,
     *,
     offset: int,
     buffers: Buffers,
+    overlap: int = 0,
     block_bytes: int = BLOCK,
-) -> FastqRecords:
-    """Read the records that begin in [begin, border); `begin` is a record's first byte.
-
-    file     an open file's descriptor
-    offset   the quality character that means 0
-    buffers  source of the memory for the letters
-
-    Raises InputError where the file is shorter now than `source` says, and OSError.
-    """
+) -> RangeRecords:
+    """Read the records that begin in a span; see `ReadRange`."""
+    # The newline of the line before belongs to the search.
+    first = span.start if span.exact else find_first_record(file, span.start - 1, span.stop)
+    begin, border = span.stop if first < 0 else first, span.stop
     size = source.size or 0
     block = np.empty(block_bytes, np.uint8)
     letters = buffers.take((border - begin) // 2 + LAST_RECORD_BYTES)
@@ -85,17 +75,21 @@ def read_records(
         raise_unreadable(file, source.path, origin + held, size)
     # Of a record with a wrong quality the row follows the good ones.
     parsed = Parsed(table=table[count : count + 1], stop=at, fault=Fault(why), qualities=qualities)
-    return FastqRecords(
+    return RangeRecords(
+        begin=first,
         table=np.concatenate(tables),
         letters=letters[:bases],
         stop=stop,
-        error=describe(source, block[:held], parsed, origin, offset),
+        error=describe(source.path, FASTQ.mark, block[:held], parsed, origin, offset),
     )
 
 
-def raise_unreadable(file: int, path: str, position: int, size: int | None = None) -> NoReturn:
-    """Raise what the system says of a position, or InputError where the file ends before it."""
-    os.pread(file, 1, position)
-    position = min(position, os.fstat(file).st_size)
-    end = f": it ends at byte {position}, not at {size}" if size is not None else ""
-    raise InputError(path, f"was cut while it was read{end}")
+FASTQ = SequenceFormat(
+    name="fastq",
+    suffixes=(".fq", ".fastq"),
+    mark=b"@",
+    parse=parse,
+    read_range=read_range,
+    has_qualities=True,
+    bases_per_byte=0.5,
+)

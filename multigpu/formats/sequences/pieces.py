@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError
-from multigpu.formats.sequences.fastq import raise_unreadable
+from multigpu.formats.storage.sources import raise_unreadable
 from multigpu.formats.storage.stored_streams import errors_named
 from multigpu.kernels.compiled.text import records
 from multigpu.kernels.compiled.text.records import NAME, NAME_END, QUALITY
@@ -69,6 +69,8 @@ class TextInFile:
 class Pieces:
     """The records, and pieces of records, of a span.
 
+    source       number of the file
+    number       of the span in the file
     text         the text that NAME, NAME_END and QUALITY of the table are positions in
     table        as in `multigpu.kernels.compiled.text.records`; lengths include the
                  bases over the border
@@ -79,9 +81,11 @@ class Pieces:
     tail         whether the last piece may continue in the next span
     begin, stop  bytes of the file that the records take; begin -1: no record was found
     error        what is wrong after the last record
+    ended        whether the span is behind the last one of its file
     """
 
     source: int
+    number: int
     text: TextInMemory | TextInFile
     table: NDArray[np.int64]
     letters: NDArray[np.uint8]
@@ -92,6 +96,7 @@ class Pieces:
     begin: int
     stop: int
     error: InputError | None = None
+    ended: bool = False
 
     def names(self, pieces: NDArray[np.intp]) -> list[bytes]:
         """Return the names of the records that pieces are of."""

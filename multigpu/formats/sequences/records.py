@@ -1,4 +1,4 @@
-"""Record borders: bytes of FASTQ or FASTA to tables of records, and errors in words.
+"""Tables of the records of bytes in memory, and errors in words.
 
 The columns of a table are described in `multigpu.kernels.compiled.text.records`.
 """
@@ -11,11 +11,9 @@ from numpy.typing import NDArray
 
 from multigpu.errors import InputError, quoted
 from multigpu.formats.names import LONGEST_NAME, name_problem
-from multigpu.formats.storage.sources import Source
-from multigpu.kernels.compiled.text import fasta, fastq
 from multigpu.kernels.compiled.text.fastq import HIGHEST_QUALITY
-from multigpu.kernels.compiled.text.lines import GREATER, NEWLINE, copy_letters, skip_blank
-from multigpu.kernels.compiled.text.records import COLUMNS, LENGTH, QUALITY, TABLE_FULL, Fault
+from multigpu.kernels.compiled.text.lines import copy_letters
+from multigpu.kernels.compiled.text.records import COLUMNS, LENGTH, QUALITY, Fault
 
 ROWS = 1 << 16  # of a table at a time
 
@@ -40,45 +38,6 @@ def empty_table(rows: int) -> NDArray[np.int64]:
     return np.empty((rows, COLUMNS), np.int64)
 
 
-def parse(raw: NDArray[np.uint8], layout: str, *, final: bool, offset: int) -> Parsed:
-    """Parse bytes that begin with a record.
-
-    final   whether nothing follows the bytes, so that an incomplete record is an error
-    offset  the quality character that means 0
-    """
-    if layout == "fasta":
-        return _parse_fasta(raw, final)
-    tables, fault, stop, qualities = [], TABLE_FULL, 0, 0
-    while fault == TABLE_FULL:
-        table = empty_table(ROWS)
-        count, stop, fault, qualities = fastq.parse(raw, stop, len(raw), final, offset, table)
-        tables.append(table[:count])
-    return Parsed(table=np.concatenate(tables), stop=stop, fault=Fault(fault), qualities=qualities)
-
-
-def _parse_fasta(raw: NDArray[np.uint8], final: bool) -> Parsed:
-    """Parse all records but the last, which may continue; if the bytes are final, all of them."""
-    border = len(raw) if final else _last_header(raw)
-    stop = skip_blank(raw, 0)
-    if stop < border and raw[stop] != GREATER:
-        return Parsed(table=empty_table(0), stop=stop, fault=Fault.NO_HEADER)
-    tables, fault = [empty_table(0)], TABLE_FULL
-    while fault == TABLE_FULL:
-        table = empty_table(ROWS)
-        count, stop, fault = fasta.parse(raw[:border], stop, table)
-        tables.append(table[:count])
-    if fault == Fault.NONE and not final:
-        fault = Fault.INCOMPLETE
-    return Parsed(table=np.concatenate(tables), stop=stop, fault=Fault(fault))
-
-
-def _last_header(raw: NDArray[np.uint8]) -> int:
-    """Return where the last header line begins; 0 where there is none."""
-    marks = np.flatnonzero(raw == GREATER)
-    headers = marks[(marks == 0) | (raw[marks - 1] == NEWLINE)]
-    return int(headers[-1]) if len(headers) else 0
-
-
 def set_offsets(table: NDArray[np.int64], offsets: NDArray[np.int64]) -> None:
     """Set offsets int64[n + 1]: where each record's bases begin among all, and their number."""
     offsets[0] = 0
@@ -89,10 +48,11 @@ def set_offsets(table: NDArray[np.int64], offsets: NDArray[np.int64]) -> None:
 
 
 def describe(
-    source: Source, raw: NDArray[np.uint8], parsed: Parsed, origin: int, offset: int
+    path: str, mark: bytes, raw: NDArray[np.uint8], parsed: Parsed, origin: int, offset: int
 ) -> InputError | None:
     """Return the error for the record at parsed.stop, if there is a fault.
 
+    mark    how a record begins
     origin  where in the file `raw` begins
     offset  the quality character that means 0
     """
@@ -100,11 +60,10 @@ def describe(
         return None
     where = f"byte {origin + parsed.stop}"
     if parsed.fault is Fault.NO_HEADER:
-        mark = "@" if source.layout == "fastq" else ">"
-        return InputError(source.path, f"a record should begin with {mark!r} here", where)
+        return InputError(path, f"a record should begin with {mark.decode()!r} here", where)
     words = raw[parsed.stop + 1 : parsed.stop + 1000].tobytes().partition(b"\n")[0].split()
     record = f"record {quoted(words[0] if words else b'')} at {where}"
-    return InputError(source.path, _problem(raw, parsed, origin, offset), record)
+    return InputError(path, _problem(raw, parsed, origin, offset), record)
 
 
 def _problem(raw: NDArray[np.uint8], parsed: Parsed, origin: int, offset: int) -> str:

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError, option, quoted
-from multigpu.formats.sequences.records import describe, parse
-from multigpu.formats.storage.sources import Source, blocks, expand, inspect_source
+from multigpu.formats.sequences.records import describe
+from multigpu.formats.sequences.registry import FORMATS, SEQUENCES
+from multigpu.formats.storage.sources import Source, blocks, inspect_source
 from multigpu.kernels import bases
 from multigpu.kernels.compiled.text.records import LENGTH, NAME, NAME_END, gather
 
@@ -49,12 +50,12 @@ class Signatures:
 
     names    as in the files, up to the first white space
     letters  ASCII
-    files    path and number of signatures of each file
+    files    of each file its source, and how many signatures it has
     """
 
     names: list[bytes]
     letters: Joined
-    files: tuple[tuple[str, int], ...] = ()
+    files: tuple[tuple[Source, int], ...] = ()
 
     def __len__(self) -> int:
         return len(self.names)
@@ -62,8 +63,8 @@ class Signatures:
     def by_file(self) -> Iterator[tuple[str, slice]]:
         """Yield the path of each file, and which of the signatures are in it."""
         first = 0
-        for path, count in self.files:
-            yield path, slice(first, first + count)
+        for source, count in self.files:
+            yield source.path, slice(first, first + count)
             first += count
 
 
@@ -72,11 +73,12 @@ def read_signatures(paths: Sequence[str]) -> Signatures:
     names: list[bytes] = []
     joined, lengths = [np.empty(0, np.uint8)], [np.empty(0, np.int64)]
     files = []
-    for path in expand(paths):
-        source = inspect_source(path)
+    for path in paths:
+        source = inspect_source(path, SEQUENCES)
         raw = np.concatenate([np.empty(0, np.uint8), *blocks(source, READ_BYTES)])
-        parsed = parse(raw, source.layout, final=True, offset=PHRED_OFFSET)
-        if error := describe(source, raw, parsed, 0, PHRED_OFFSET):
+        sequence_format = FORMATS[source.layout]
+        parsed = sequence_format.parse(raw, True, PHRED_OFFSET)
+        if error := describe(path, sequence_format.mark, raw, parsed, 0, PHRED_OFFSET):
             raise error
         table, text = parsed.table, raw.tobytes()
         borders = zip(table[:, NAME].tolist(), table[:, NAME_END].tolist(), strict=True)
@@ -85,7 +87,7 @@ def read_signatures(paths: Sequence[str]) -> Signatures:
         gather(raw, table, letters, 0)
         _check(source, found, _join([letters], [table[:, LENGTH]]))
         names += found
-        files.append((path, len(found)))
+        files.append((source, len(found)))
         joined.append(letters)
         lengths.append(table[:, LENGTH])
     if not names:

@@ -1,25 +1,20 @@
 """Streams that are read ahead by a thread of their own.
 
-Decompressing one cannot be divided, so it begins first, and others wait for it.
+Decompressing one cannot be divided, so it may begin before the job is known.
 """
 
 import contextlib
 import queue
 import threading
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Generic, Self, TypeVar
+from collections.abc import Iterable, Iterator
+from typing import Generic, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from multigpu.errors import InputError
-from multigpu.formats.storage.sources import Source, blocks, expand, inspect_source, is_regular
+from multigpu.formats.storage.sources import Block, Source, blocks
 
 LARGEST_BLOCK = 8 << 20  # many of them wait where they were read
 BLOCKS_AHEAD = 32  # about what is decompressed while the program loads
 
 T = TypeVar("T")
-Block = NDArray[np.uint8]
 
 
 class ReadAhead(Generic[T]):
@@ -63,35 +58,9 @@ class ReadAhead(Generic[T]):
         self._stopped.set()
 
 
-class Streams:
-    """Blocks of streams, read ahead; the first stream may begin before the job is known."""
+def read_ahead(source: Source, size: int = LARGEST_BLOCK) -> ReadAhead[Block]:
+    """Begin to read the content in blocks of `size` bytes; to be closed.
 
-    def __init__(self) -> None:
-        self._begun: dict[Source, ReadAhead[Block]] = {}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for content in self._begun.values():
-            content.close()
-
-    def begin(self, paths: Sequence[str]) -> None:
-        """Begin to read the first file, if it is a stream. Errors are raised by `blocks`."""
-        with contextlib.suppress(InputError):
-            for path in expand(paths[:1])[:1]:
-                if not is_regular(path):
-                    return  # it may be read only once
-                source = inspect_source(path)
-                if not source.cuttable:
-                    self._begun[source] = _read(source, LARGEST_BLOCK)
-
-    def blocks(self, source: Source, size: int) -> ReadAhead[Block]:
-        """Return the content in blocks of `size` bytes; to be closed."""
-        if size == LARGEST_BLOCK and source in self._begun:
-            return self._begun.pop(source)
-        return _read(source, size)
-
-
-def _read(source: Source, size: int) -> ReadAhead[Block]:
+    Errors are raised where the blocks are taken.
+    """
     return ReadAhead(blocks(source, size), BLOCKS_AHEAD)

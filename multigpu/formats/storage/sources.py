@@ -9,13 +9,12 @@ one thing that must not happen.
 import glob
 import io
 import os
-import re
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +44,7 @@ from multigpu.formats.storage.stored_streams import (
 )
 
 Compression = Literal["none", "gzip", "bgzf", "zstd"]
+Block = NDArray[np.uint8]
 
 COMPRESSED = ("", ".gz", ".bgz", ".zst")  # what may follow a suffix
 
@@ -53,13 +53,6 @@ WEIGHED = 1000  # files, of which there may be a hundred thousand
 LOOK = 64 << 10  # content bytes looked at in one go to find the first character
 
 UTF_16 = "is text in UTF-16: convert it with `iconv -f UTF-16 -t UTF-8`"
-SAM = re.compile(rb"@(HD|SQ|RG|PG|CO)\t")
-SEQUENCE = re.compile("[ACGTUN]{4,}", re.IGNORECASE)
-# A list of sequences, or a table with names before them, with a line of titles or without.
-LISTED = re.compile(rb'(.*\n)?([^,;\t\n]*[,;\t])?"?[ACGTUN]{8,}"?\s*([,;\t\n]|\Z)', re.IGNORECASE)
-LIST_CURE = r"""is a list, and not FASTA: awk '{print ">" NR "\n" $1}' makes that of sequences,
- awk -F '[,;\t]' '{print ">" $1 "\n" $2}' of names and sequences""".replace("\n ", " ")
-
 # How files begin that are often given by mistake -> what to say instead of the first letters.
 STRANGERS = {
     b"BZh": "is compressed with bzip2, which is not read: decompress it first",
@@ -86,33 +79,14 @@ class Kind:
     suffixes  of those that a directory stands for, without compression
     layout    from path and content, from its first character on, to the layout; "" for none
     unknown   what is wrong with a file that has no layout
+    missing   from a path that is no file to what a user may have meant; "" for nothing
     """
 
     name: str
     suffixes: tuple[str, ...]
     layout: Callable[[str, bytes], str]
     unknown: str
-
-
-def _sequence_layout(path: str, start: bytes) -> str:
-    is_foreign = start.startswith(tuple(STRANGERS))
-    if b"\n" not in start and b"\r" in start.rstrip() and not is_foreign:
-        raise InputError(path, "its lines end with carriage returns: convert them to newlines")
-    if b"\0" in start[:4] and start.strip(b"\0")[:1] in (b"@", b">"):
-        raise InputError(path, UTF_16)
-    if SAM.match(start):
-        raise InputError(path, "is a SAM file: convert it with `samtools fastq`")
-    if start[:1] not in b"@>" and LISTED.match(start):
-        raise InputError(path, LIST_CURE)
-    return {b"@": "fastq", b">": "fasta"}.get(start[:1], "")
-
-
-SEQUENCES = Kind(
-    name="sequence",
-    suffixes=(".fa", ".fasta", ".fna", ".fq", ".fastq"),
-    layout=_sequence_layout,
-    unknown="neither FASTQ nor FASTA",
-)
+    missing: Callable[[str], str] = lambda _: ""
 
 
 ALIGNMENTS = Kind("alignment", (".bam", ".cram"), lambda *_: "alignments", "no alignments")
@@ -128,10 +102,14 @@ class Source:
     layout: str
 
     @property
+    def is_file(self) -> bool:
+        """Whether anyone who sees the path can read it, any number of times."""
+        return self.path != STDIN and not is_remote(self.path) and self.size is not None
+
+    @property
     def cuttable(self) -> bool:
-        """Whether anyone who sees the path can read any range of the content."""
-        local = self.path != STDIN and not is_remote(self.path)
-        return self.compression == "none" and local and self.size is not None
+        """Whether any range of the content can be read alone."""
+        return self.is_file and self.compression == "none"
 
 
 # ---- which files ------------------------------------------------------------------------------
@@ -141,7 +119,7 @@ class EmptyInput(InputError):
     """A file has no content, or only white space."""
 
 
-def expand(paths: Sequence[str], kind: Kind = SEQUENCES) -> list[str]:
+def expand(paths: Sequence[str], kind: Kind) -> list[str]:
     """Return the paths that files, directories, patterns, URLs and "-" stand for, in order.
 
     A directory stands for its own files of this kind by name; a pattern for what a shell would make
@@ -157,23 +135,21 @@ def check_stdin(paths: Sequence[str | None]) -> None:
         raise InputError(STDIN, "standard input can be given only once")
 
 
-def plain_bytes(paths: Sequence[str], kind: Kind = SEQUENCES, compressed: int = 0) -> int:
-    """Estimate the bytes in files.
+def plain_bytes(paths: Sequence[str], compressed: int = 0) -> int:
+    """Estimate the bytes in files, which may be URLs and "-", too.
 
     Of very many only the first ones are looked at. Errors are left to the reader.
 
-    paths       as for `expand`
     compressed  for how many bytes a byte of a compressed file counts
     """
-    size, found = 0, []
+    size, weighed = 0, paths[:WEIGHED]
     with suppress(InputError, OSError, ValueError):
-        found = expand(paths, kind)
-        for path in found[:WEIGHED]:
+        for path in weighed:
             if path != STDIN and not is_remote(path):
                 status = status_of(path)
                 weight = compressed if path.lower().endswith(COMPRESSED[1:]) else 1
                 size += weight * status.st_size if stat.S_ISREG(status.st_mode) else 0
-    return size * len(found) // max(1, len(found[:WEIGHED]))
+    return size * len(paths) // max(1, len(weighed))
 
 
 def _expand_one(path: str, kind: Kind) -> list[str]:
@@ -190,13 +166,8 @@ def _expand_one(path: str, kind: Kind) -> list[str]:
         if not found:
             raise InputError(path, "no file matches this pattern")
         return [file for match in found for file in _files(match, kind)]
-    if kind is SEQUENCES and SEQUENCE.fullmatch(path) and not os.path.lexists(path):
-        shown = path if len(path) <= QUOTED else path[:QUOTED] + "…"
-        problem = (
-            "there is no such file; a sequence has to stand in a FASTA file:"
-            rf" printf '>name\n{shown}\n' > sequence.fa"
-        )
-        raise InputError(path, problem)
+    if (problem := kind.missing(path)) and not os.path.lexists(path):
+        raise InputError(path, f"there is no such file; {problem}")
     return _files(path, kind)
 
 
@@ -241,7 +212,7 @@ def suffix_of(name: str, kind: Kind) -> str:
 # ---- what is in them --------------------------------------------------------------------------
 
 
-def inspect_source(path: str, kind: Kind = SEQUENCES) -> Source:
+def inspect_source(path: str, kind: Kind) -> Source:
     """Return a source: compression by magic bytes, layout by the first character.
 
     Blank characters before it do not count. What is read of a pipe is kept for `blocks`. Raises
@@ -340,7 +311,7 @@ def read_into(path: str, start: int, out: NDArray[np.uint8]) -> int:
         return fill(file, out.data)
 
 
-def blocks(source: Source, size: int) -> Iterator[NDArray[np.uint8]]:
+def blocks(source: Source, size: int) -> Generator[Block]:
     """Yield the decompressed content in arrays of `size` bytes, the last one shorter.
 
     Raises InputError where the data are damaged, incomplete or followed by something else. That
@@ -412,3 +383,11 @@ def read_part(path: str, start: int, size: int) -> bytes:
     """Return `size` bytes from `start` on, fewer at the end of the file."""
     out = np.empty(size, np.uint8)
     return out[: read_into(path, start, out)].tobytes()
+
+
+def raise_unreadable(file: int, path: str, position: int, size: int | None = None) -> NoReturn:
+    """Raise what the system says of a position, or InputError where the file ends before it."""
+    os.pread(file, 1, position)
+    position = min(position, os.fstat(file).st_size)
+    end = f": it ends at byte {position}, not at {size}" if size is not None else ""
+    raise InputError(path, f"was cut while it was read{end}")

@@ -57,9 +57,7 @@ class DockRequest(DockOptions, Resumable, Request, group="Input"):
     @cached_property
     def lanes(self) -> Lanes:
         """Lanes of the job, by the size of its input."""
-        from multigpu.formats.molecules.ligands import LIGANDS
-
-        return docking_lanes(self.options, plain_bytes(self.files, LIGANDS, COMPRESSION))
+        return docking_lanes(self.options, plain_bytes(self.files, COMPRESSION))
 
     @property
     def paths(self) -> list[str]:

@@ -3,12 +3,14 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from multigpu.formats.tables.batch import Batch
-from multigpu.formats.tables.writers import to_arrow, with_columns
 from multigpu.run.functions import function_of
 from multigpu.run.values import journal_path, path_list
+from multigpu.workloads.scan.batch import Batch
 from multigpu.workloads.scan.inputs import expand_inputs
 from multigpu.workloads.scan.job import ScanJob
+from multigpu.workloads.scan.output.batches import BatchSink
+from multigpu.workloads.scan.output.parquet import to_arrow
+from multigpu.workloads.scan.output.registry import FORMATS
 from multigpu.workloads.scan.request import ScanRequest
 
 if TYPE_CHECKING:
@@ -39,14 +41,14 @@ class ScanResult:
 
     def _batches(self) -> Iterator[Batch]:
         with self._job.keep_journal():
-            for rows in self._job.rows():
-                assert isinstance(rows, Batch)  # no text format was asked for
-                yield rows
+            for (rows,), first in self._job.payloads([BatchSink()]):
+                if len(rows):
+                    yield rows.numbered(first)
 
     def to_table(self) -> "pa.Table":
         """Return all rows as a pyarrow table with the columns of the Parquet output."""
-        fmt = with_columns("parquet", self._job.options.error_columns)
-        return to_arrow(Batch.concatenate(list(self)), self._job.signatures.names, fmt)
+        columns = FORMATS["parquet"].columns(self._job.options.error_columns)
+        return to_arrow(Batch.concatenate(list(self)), self._job.signatures.names, columns)
 
     def to_pandas(self) -> "pd.DataFrame":
         """Return all rows as a pandas frame with the columns of the Parquet output."""

@@ -1,6 +1,6 @@
 """`multigpu scan`."""
 
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING
 
 from multigpu.cluster.engine.events import now
@@ -42,22 +42,23 @@ def command(request: ScanRequest, out: ScanOutput, reporting: Reporting) -> None
     started = now()
     scanning, output = request.options, out.output
     written = check_outputs(reporting, output)
-    from multigpu.formats.storage.read_ahead import Streams
+    from multigpu.formats.storage.read_ahead import read_ahead
 
     with ExitStack() as stack:
         inputs = _inputs(stack, request, reporting.quiet)
-        streams = stack.enter_context(Streams())
-        streams.begin(inputs.samples)
+        ahead = None
+        if inputs.only_stream:
+            ahead = stack.enter_context(closing(read_ahead(inputs.only_stream)))
         lanes = scan_lanes(inputs.plain_bytes)
         workers = stack.enter_context(start_workers(request.run, reporting, lanes))
         # GPUs and streams start in threads of their own, while the rest of the program loads.
         from multigpu.cluster.engine.journal import journal_of
         from multigpu.formats.storage.sources import is_repeatable
-        from multigpu.formats.tables.writers import format_of, with_columns
         from multigpu.workloads.scan.job import ScanJob
         from multigpu.workloads.scan.misplaced_signatures import refuse_strays
         from multigpu.workloads.scan.notes import notes_on_format
-        from multigpu.workloads.scan.output import write_matches
+        from multigpu.workloads.scan.output.registry import format_of
+        from multigpu.workloads.scan.output.write import write_outputs
 
         keep_inputs([*inputs.samples, *inputs.signatures], *written)
         fmt = format_of(output, out.format)
@@ -66,7 +67,7 @@ def command(request: ScanRequest, out: ScanOutput, reporting: Reporting) -> None
             inputs,
             scanning,
             request.run,
-            streams,
+            ahead,
             coming=workers,
             journal=journal_of(output) if output and kept else None,
         )
@@ -83,10 +84,18 @@ def command(request: ScanRequest, out: ScanOutput, reporting: Reporting) -> None
 
         watched = watch(job, reporting, name="scan", results=matches_found, rows_to=output)
         with watched, job.keep_journal():
-            write_matches(job, output, with_columns(fmt, columns))
+            sink = fmt.sink(
+                path=output,
+                format=fmt,
+                columns=fmt.columns(columns),
+                signatures=job.signatures,
+                layouts=frozenset(source.layout for source in job.sources),
+                options=scanning,
+            )
+            write_outputs(job, [sink])
             job.published = True
             if reporting.summary:
-                write_summary(reporting.summary, job, output, fmt, started)
+                write_summary(reporting.summary, job, output, fmt.name, started)
         records = number_of(job.stats.records, "sample")
         print_outcome(reporting, f"{number_of(job.stats.hits, 'match')} in {records}", output)
 

@@ -1,12 +1,15 @@
 """The files of a scan, by the paths that a user gives."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import PurePath
 
-from multigpu.errors import NAMED, UsageError, option, several
+from multigpu.errors import NAMED, InputError, UsageError, option, several
+from multigpu.formats.sequences.registry import SEQUENCES
 from multigpu.formats.storage import sources
 
 
@@ -26,6 +29,31 @@ class ScanInputs:
         """About how many bytes the samples have that are not compressed, by their names."""
         return sources.plain_bytes(self.samples)
 
+    @cached_property
+    def only_stream(self) -> sources.Source | None:
+        """The only file of samples, if it is compressed: it can be read ahead at once."""
+        with suppress(InputError):
+            if len(self.samples) == 1 and sources.is_regular(self.samples[0]):
+                source = sources.inspect_source(self.samples[0], SEQUENCES)
+                return None if source.cuttable else source
+        return None
+
+    def open_samples(self) -> tuple[list[sources.Source], list[str]]:
+        """Return the sources of samples, and notes. Raises InputError, also where all are empty."""
+        if self.only_stream:
+            return [self.only_stream], []
+        found, empty = [], []
+        for path in self.samples:
+            try:
+                found.append(sources.inspect_source(path, SEQUENCES))
+            except sources.EmptyInput:
+                empty.append(path)
+                if len(empty) == len(self.samples):
+                    raise
+        more = ", …" if len(empty) > NAMED else ""
+        files = ", ".join(empty[:NAMED]) + more
+        return found, [f"{len(empty):,} empty sample files are left out: {files}"] if empty else []
+
 
 def expand_inputs(samples: Sequence[str], signatures: Sequence[str]) -> ScanInputs:
     """Return the files that these paths stand for.
@@ -39,34 +67,23 @@ def expand_inputs(samples: Sequence[str], signatures: Sequence[str]) -> ScanInpu
     if not signatures:
         raise UsageError(f"no {option('signatures')} given")
     sources.check_stdin([*samples, *signatures])
+    given = [*samples, *signatures]
+    found = [sources.expand([path], SEQUENCES) for path in given]
     return ScanInputs(
-        samples=tuple(sources.expand(samples)),
-        signatures=tuple(sources.expand(signatures)),
-        notes=tuple(_notes_on_folders([*samples, *signatures])),
+        samples=tuple(chain(*found[: len(samples)])),
+        signatures=tuple(chain(*found[len(samples) :])),
+        notes=tuple(_notes_on_folders(zip(given, found, strict=True))),
     )
 
 
-def open_samples(paths: Sequence[str]) -> tuple[list[sources.Source], list[str]]:
-    """Return the sources of samples, and notes. Raises InputError, also where all are empty."""
-    found, empty = [], []
-    for path in paths:
-        try:
-            found.append(sources.inspect_source(path))
-        except sources.EmptyInput:
-            empty.append(path)
-            if len(empty) == len(paths):
-                raise
-    more = ", …" if len(empty) > NAMED else ""
-    files = ", ".join(empty[:NAMED]) + more
-    return found, [f"{len(empty):,} empty sample files are left out: {files}"] if empty else []
-
-
-def _notes_on_folders(paths: Sequence[str]) -> Iterator[str]:
+def _notes_on_folders(expanded: Iterable[tuple[str, list[str]]]) -> Iterator[str]:
     """Yield a note on each directory of which not all files are read, or of FASTQ and FASTA."""
-    for path in filter(os.path.isdir, paths):
-        taken = [PurePath(file).name for file in sources.expand([path])]
+    for path, files in expanded:
+        if not os.path.isdir(path):  # noqa: PTH112  (a Path fails at a long name)
+            continue
+        taken = [PurePath(file).name for file in files]
         others = {name for name in os.listdir(path) if name[0] != "."}.difference(taken)  # noqa: PTH208
-        are_fastq = {sources.suffix_of(name, sources.SEQUENCES)[-1] == "q" for name in taken}
+        are_fastq = {sources.suffix_of(name, SEQUENCES)[-1] == "q" for name in taken}
         if others or len(are_fastq) > 1:
             left_out = f"; not {several(sorted(others))}" if others else ""
             yield f"{path}: of this directory are read {several(taken)}{left_out}"

@@ -3,31 +3,33 @@
 import logging
 import os
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from typing import Any
 
 from multigpu.cluster.engine.codec import Codec
+from multigpu.cluster.engine.workload import Workload
 from multigpu.cluster.workers.worker import Outcome
 from multigpu.errors import spelled
 from multigpu.formats.sequences.signatures import read_signatures
+from multigpu.formats.sequences.spans import Span
+from multigpu.formats.sequences.streams import OpenStreams
 from multigpu.formats.storage.fingerprints import digest
-from multigpu.formats.storage.read_ahead import Streams
-from multigpu.formats.storage.sources import Source
-from multigpu.formats.tables.batch import Batch
-from multigpu.formats.tables.sam import References
+from multigpu.formats.storage.read_ahead import LARGEST_BLOCK, ReadAhead, read_ahead
+from multigpu.formats.storage.sources import Block, Source
 from multigpu.run import fitness
 from multigpu.run.job import Crew, Job, JobStats, check_unchanged, describe_inputs
 from multigpu.run.options import RunOptions
-from multigpu.workloads.scan.inputs import ScanInputs, open_samples
-from multigpu.workloads.scan.join import Joiner
+from multigpu.workloads.scan.inputs import ScanInputs
+from multigpu.workloads.scan.join import Joined, Joiner
 from multigpu.workloads.scan.notes import note_on_ambiguity, notes_after, notes_before
 from multigpu.workloads.scan.options import ScanOptions, scan_lanes
-from multigpu.workloads.scan.parts import JOURNAL_CLASSES, OutputNeeds, ScanPart
+from multigpu.workloads.scan.parts import JOURNAL_CLASSES, ScanPart
 from multigpu.workloads.scan.patterns import check_errors
 from multigpu.workloads.scan.plan import ScanPlan, plan_scan, scan_spans
+from multigpu.workloads.scan.sink import Sink
 from multigpu.workloads.scan.work import ScanWorkload
 
 logger = logging.getLogger(__name__)
@@ -52,8 +54,8 @@ class ScanStats(JobStats):
 class ScanJob(Job):
     """A scan.
 
-    streams  the streams, of which the first may be read already
-    more     see `Job`
+    ahead  the only file of samples, which is read already, in the largest blocks; or None
+    more   see `Job`
     """
 
     def __init__(
@@ -61,21 +63,20 @@ class ScanJob(Job):
         inputs: ScanInputs,
         options: ScanOptions,
         run: RunOptions,
-        streams: Streams | None = None,
+        ahead: ReadAhead[Block] | None = None,
         **more: Any,
     ) -> None:
         super().__init__(run, scan_lanes(inputs.plain_bytes), **more)
-        self._streams = streams or Streams()
+        self._ahead = ahead
         self.stats: ScanStats = ScanStats()
         self.options = options
         self.chunk_plan: ScanPlan | None = None
         self.notes: list[str] = []
-        self.references = References()
         self.signatures = read_signatures(inputs.signatures)
         check_errors(self.signatures, options)
-        self.sources, notes = open_samples(inputs.samples)
+        self.sources, notes = inputs.open_samples()
         self._samples = inputs.samples
-        found = notes_before(self.sources, inputs.signatures, self.signatures, options)
+        found = notes_before(self.sources, self.signatures, options)
         self.notes_before = [*inputs.notes, *notes, *found]
 
     def summary_entries(self) -> dict[str, Any]:
@@ -106,49 +107,58 @@ class ScanJob(Job):
         about = (self.sources, self.signatures)
         return self.fit(crew, lambda here: plan_scan(*about, here, self.run, self.options))
 
-    def outcomes(self, needs: OutputNeeds) -> Iterator[Outcome[ScanPart]]:
+    def outcomes(self, sinks: Sequence[Sink[Any]]) -> Iterator[Outcome[ScanPart]]:
         """Yield the parts in order. Raises what stopped the scan."""
         with ExitStack() as stack:
             sources = self._sources_by_absolute_path() if self.remote else self.sources
             crew = self.crew(stack, self.worker_files)
             plan = self.plan(crew)
-            about = self._describe(needs)
+            about = self._describe(sinks)
             sizes = {"chunk_bytes": plan.chunk_bytes}
             sizes = self.open_journal(about, sizes, Codec(JOURNAL_CLASSES))
             # A run that is resumed is cut as the one before.
             self.chunk_plan = plan.with_chunks(sizes["chunk_bytes"], sources)
-            workload = ScanWorkload(
+            workload: Workload[Span, ScanPart] = ScanWorkload(
                 key=uuid.uuid4().hex,
                 sources=sources,
                 signatures=self.signatures,
                 options=self.options,
-                needs=needs,
+                sinks=sinks,
+                streams=OpenStreams(sources, self.options.phred_offset),
                 expected=crew.expected,
             )
-            spans = scan_spans(sources, self.chunk_plan, self.options, self._streams)
-            yield from self.run_spans(crew, workload, self.skip_finished(spans), **sizes)
+            spans = scan_spans(
+                sources,
+                self.chunk_plan,
+                self.options,
+                self._read,
+                on_workers=self.in_process,
+                after=self.last_finished(),
+            )
+            yield from self.run_spans(crew, workload, spans, **sizes)
             check_unchanged(about, self._samples)
 
-    def rows(self, needs: OutputNeeds | None = None) -> Iterator[Batch | bytes]:
-        """Yield the rows of every part in order, samples numbered through the whole input.
+    def _read(self, source: Source, size: int) -> ReadAhead[Block]:
+        """Return the content of a stream in blocks of `size` bytes."""
+        ahead, self._ahead = self._ahead, None
+        return ahead if ahead and size == LARGEST_BLOCK else read_ahead(source, size)
 
-        Where the output needs all records, they are added to `references`.
-        """
-        needs = needs or OutputNeeds()
-        joiner = Joiner(self.sources, self.options, self.references if needs.records else None)
+    def payloads(self, sinks: Sequence[Sink[Any]]) -> Iterator[Joined]:
+        """Yield what these outputs get, in the order of the input; see `outcomes`."""
+        joiner = Joiner(self.sources, self.options, sinks)
         self._note(self.notes_before)
-        for rows in chain(self._joined(joiner, needs), joiner.finish()):
+        for joined in chain(self._joined(joiner, sinks), joiner.finish()):
             self.stats.hits = joiner.totals.hits
             # Rows that nobody wants are noted before they fill a disk.
             if joiner.totals.hits >= EARLY_HITS:
                 self._note(note_on_ambiguity(joiner.totals))
-            yield rows
+            yield joined
         self._note(notes_after(self.signatures, self.options, joiner.totals))
 
-    def _joined(self, joiner: Joiner, needs: OutputNeeds) -> Iterator[Batch | bytes]:
+    def _joined(self, joiner: Joiner, sinks: Sequence[Sink[Any]]) -> Iterator[Joined]:
         # The loop alone holds the outcomes: an error of the joiner closes them at once.
-        for outcome in self.outcomes(needs):
-            yield from joiner.rows(outcome.part)
+        for outcome in self.outcomes(sinks):
+            yield from joiner.add(outcome.part)
 
     def _note(self, notes: Iterable[str]) -> None:
         """Print notes, and keep them for the summary."""
@@ -163,13 +173,13 @@ class ScanJob(Job):
             for source in self.sources
         ]
 
-    def _describe(self, needs: OutputNeeds) -> dict[str, str]:
+    def _describe(self, sinks: Sequence[Sink[Any]]) -> dict[str, str]:
         """Return what must be equal for another run to continue with the journal of this one."""
         signatures = digest((self.signatures.names, self.signatures.letters))
         return {
             "program": fitness.program(),
             "job": "scan",
-            "rows": str(needs),
+            "rows": ", ".join(sink.name for sink in sinks),
             **{f"option {name}": str(value) for name, value in asdict(self.options).items()},
             "signatures": f"{len(self.signatures):,}, content {signatures}",
             **describe_inputs(self._samples),

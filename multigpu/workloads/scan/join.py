@@ -1,10 +1,11 @@
-"""Parts joined to the rows of the whole input: samples numbered, pieces of records put together.
+"""Parts joined to what outputs write: samples numbered, pieces of records put together.
 
 A FASTA record may lie in several spans. Its rows wait here until it has ended.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +13,12 @@ from numpy.typing import NDArray
 from multigpu.errors import InputError
 from multigpu.formats.sequences.signatures import illegal_base
 from multigpu.formats.storage.sources import Source
-from multigpu.formats.tables.batch import Batch
-from multigpu.formats.tables.sam import References
 from multigpu.kernels.scan.approximate.pieces import continue_runs
 from multigpu.kernels.scan.types import AT_BEGIN, AT_END
+from multigpu.workloads.scan.batch import Batch
 from multigpu.workloads.scan.options import ScanOptions
 from multigpu.workloads.scan.parts import RecordPiece, RowStats, ScanPart
+from multigpu.workloads.scan.sink import Findings, Sink
 
 MOST_NAMES = 1 << 20  # samples whose names are kept to find repeated ones
 
@@ -59,16 +60,20 @@ class ScanTotals:
             self._names.add(name)
 
 
-class Joiner:
-    """Takes the parts in the order of the input and returns their rows.
+class Joined(NamedTuple):
+    """Payloads of records that are complete, one for each output, and their first sample."""
 
-    references  takes all records, where parts list them
-    """
+    payloads: tuple[Any, ...]
+    first: int
+
+
+class Joiner:
+    """Takes the parts in the order of the input and returns what the outputs write."""
 
     def __init__(
-        self, sources: Sequence[Source], options: ScanOptions, references: References | None = None
+        self, sources: Sequence[Source], options: ScanOptions, sinks: Sequence[Sink[Any]]
     ) -> None:
-        self._sources, self._options, self._references = sources, options, references
+        self._sources, self._options, self._sinks = sources, options, sinks
         self._records_before = 0  # records that began in earlier parts
         self._source = -1
         # The record that has not ended yet: its name, its bases so far and its rows.
@@ -80,54 +85,49 @@ class Joiner:
         self._open: list[tuple[Batch, NDArray[np.uint8]]] = []
         self.totals = ScanTotals()
 
-    def rows(self, part: ScanPart) -> Iterator[Batch | bytes]:
-        """Yield the rows that are complete now. Raises InputError where the part has an error."""
+    def add(self, part: ScanPart) -> Iterator[Joined]:
+        """Yield what is complete now. Raises InputError where the part has an error."""
         if part.source != self._source:
             yield from self.finish()
             self._source, self._bases = part.source, 0
         if part.lead is not None:
-            self._hold(part.lead, self._records_before - 1)
+            self._hold(part.lead)
             if part.illegal_lead is not None:
                 raise self._illegal(part)
             self._bases += part.lead.bases
             self.totals.longest = max(self.totals.longest, self._bases)
         if part.records:
             yield from self.finish()
-        if part.listed is not None:
-            self._list(part.listed.names.split(b"\n")[:-1], part.listed.lengths.tolist())
         self.totals.add(part.stats)
         self.totals.longest = max(self.totals.longest, part.longest)
-        rows = part.rows
-        if isinstance(rows, Batch):  # text has no numbers of samples
-            rows = replace(rows, sample_index=rows.sample_index + self._records_before)
-        if len(rows):
-            yield rows
+        if part.payloads:
+            yield Joined(part.payloads, self._records_before)
         if part.error is not None:
             raise part.error
         self._records_before += part.records
         if part.tail is not None:
             self._is_waiting, self._name, self._bases = True, part.tail.name, 0
-            self._hold(part.tail, self._records_before - 1)
+            self._hold(part.tail)
             self._bases = part.tail.bases
 
-    def finish(self) -> Iterator[Batch]:
-        """Yield the rows of the waiting record: no more of it comes."""
-        if self._is_waiting:
-            self._list([self._name], [self._bases])
-            self._is_waiting = False
+    def finish(self) -> Iterator[Joined]:
+        """Yield the waiting record, if there is one: no more of it comes."""
+        if not self._is_waiting:
+            return
+        self._is_waiting = False
         rows = Batch.concatenate([*self._waiting, *(rows for rows, _ in self._open)])
         self._waiting, self._open = [], []
-        if not len(rows):
-            return
         rows = rows.take(self._choice(rows))
         rows = replace(rows, sample_length=np.full(len(rows), self._bases))
         self.totals.add(RowStats.of(rows))
-        yield rows
-
-    def _list(self, names: Sequence[bytes], lengths: Sequence[int]) -> None:
-        """Add records to the references. Raises InputError where they cannot be."""
-        if self._references is not None:
-            self._references.add(self._sources[self._source].path, names, lengths)
+        found = Findings(
+            path=self._sources[self._source].path,
+            rows=rows,
+            lengths=np.array([self._bases]),
+            names=lambda: [self._name],
+        )
+        payloads = tuple(sink.collect(found) for sink in self._sinks)
+        yield Joined(payloads, self._records_before - 1)
 
     def _choice(self, rows: Batch) -> NDArray[np.intp]:
         """Return the numbers of the rows of a record that the options ask for, in order."""
@@ -136,15 +136,15 @@ class Joiner:
             errors = rows.errors if self._options.hits == "best" else np.zeros_like(rows.errors)
             order = np.lexsort((rows.reverse, place, errors, rows.signature))
             signature = rows.signature[order]
-            return order[np.r_[True, signature[1:] != signature[:-1]]]
+            return order[np.flatnonzero(np.diff(signature, prepend=-1))]
         return np.lexsort((rows.reverse, rows.end, rows.start, rows.signature))
 
-    def _hold(self, piece: RecordPiece, sample_index: int) -> None:
+    def _hold(self, piece: RecordPiece) -> None:
         """Keep the rows of a piece of the waiting record until the record has ended."""
         rows = piece.rows
         held = replace(
             rows,
-            sample_index=np.full(len(rows), sample_index),
+            sample_index=np.zeros(len(rows), np.int64),
             sample=[self._name] * len(rows),
             start=rows.start + self._bases,
             end=rows.end + self._bases,

@@ -8,16 +8,17 @@ from contextlib import suppress
 import numpy as np
 
 from multigpu.errors import InputError, option, quoted
-from multigpu.formats.sequences.records import parse
+from multigpu.formats.sequences.registry import FORMATS
 from multigpu.formats.sequences.signatures import Signatures
-from multigpu.formats.storage.sources import Source, blocks, inspect_source, is_regular
+from multigpu.formats.storage.sources import Source, blocks, is_regular
 from multigpu.formats.storage.stored_streams import STDIN, is_remote, status_of
 from multigpu.formats.storage.suffixes import FOREIGN, uncompressed_suffix
-from multigpu.formats.tables.writers import FORMATS
 from multigpu.kernels.compiled.text.records import LENGTH, QUALITY
 from multigpu.kernels.scan import allowed_bases
 from multigpu.workloads.scan.join import ScanTotals
 from multigpu.workloads.scan.options import PHRED_OFFSETS, ScanOptions
+from multigpu.workloads.scan.output.registry import FORMATS as ROW_FORMATS
+from multigpu.workloads.scan.output.row_sink import RowFormat
 
 AMBIGUOUS_SHARE = 0.5  # of all rows: a note is made above it
 PLAIN_BASES = np.frombuffer(b"ACGTUacgtu", np.uint8)
@@ -28,19 +29,21 @@ LOOKED_AT_SIGNATURES = 10_000
 
 
 def notes_before(
-    sources: Sequence[Source], paths: Sequence[str], signatures: Signatures, options: ScanOptions
+    sources: Sequence[Source], signatures: Signatures, options: ScanOptions
 ) -> Iterator[str]:
-    """Yield the notes on the inputs; `paths` are the files of the signatures."""
+    """Yield the notes on the inputs."""
+    paths = [source.path for source, _ in signatures.files]
     yield from _same_files([source.path for source in sources], "sample")
     yield from _same_files(paths, "signature")
     yield from _repeated_signatures(signatures)
     yield from _exact_ends(signatures, options)
     if nameless := signatures.names.count(b""):
         yield f"signatures without a name: {nameless:,}; their column is empty"
-    are_fasta = all(source.layout == "fasta" for source in sources)
+    are_fasta = not any(FORMATS[source.layout].has_qualities for source in sources)
     if options.phred_offset == PHRED_OFFSETS[0]:
         yield from _old_qualities(sources)
-    if path := next(filter(_is_fastq, paths), None):
+    reads = (each.path for each, _ in signatures.files if FORMATS[each.layout].has_qualities)
+    if path := next(reads, None):
         what = f" and the samples ({sources[0].path}) FASTA: are the two swapped?"
         yield f"the signatures ({path}) are FASTQ" + (what if are_fasta else ": are they reads?")
     if are_fasta and options.min_score is not None:
@@ -54,19 +57,15 @@ def notes_before(
         )
 
 
-def _is_fastq(path: str) -> bool:
-    return is_regular(path) and inspect_source(path).layout == "fastq"
-
-
 def _old_qualities(sources: Sequence[Source]) -> Iterator[str]:
     """Yield a note where the first qualities of a file look like those of old Illumina machines."""
     for source in sources[:LOOKED_AT]:
-        if source.layout != "fastq" or not is_regular(source.path):
+        if not FORMATS[source.layout].has_qualities or not is_regular(source.path):
             continue
         with suppress(InputError):
             raw = next(blocks(source, LOOKED_AT_BYTES))
             final = len(raw) < LOOKED_AT_BYTES
-            table = parse(raw, "fastq", final=final, offset=PHRED_OFFSETS[0]).table
+            table = FORMATS[source.layout].parse(raw, final, PHRED_OFFSETS[0]).table
             values = [raw[at : at + n] for at, n in table[:, [QUALITY, LENGTH]].tolist()]
             first = np.concatenate([raw[:0], *values])
             first = first[first > ord(" ")]  # they may stand on several lines
@@ -102,24 +101,24 @@ def _exact_ends(signatures: Signatures, options: ScanOptions) -> Iterator[str]:
 
 
 def notes_on_format(
-    fmt: str, path: str | None, options: ScanOptions, ambiguous: bool
+    fmt: RowFormat, path: str | None, options: ScanOptions, ambiguous: bool
 ) -> Iterator[str]:
     """Yield the notes on the format of the output.
 
     path       of the output, or None
     ambiguous  whether a column with the ambiguous bases was asked for
     """
-    if fmt == "text":
+    if fmt.name == "text":
         if ambiguous:
             yield f"{option('ambiguous')} has no effect: text has no columns"
         if options.error_columns:
             columns = " and ".join(options.error_columns)
             yield f"text has no columns {columns}: choose {option('format')} tsv, csv, bed or jsonl"
     suffix = uncompressed_suffix(path)
-    promises = FOREIGN.union(*(each.suffixes for each in FORMATS.values())) - {".txt"}
-    if suffix in promises.difference(FORMATS[fmt].suffixes):
+    promises = FOREIGN.union(*(each.suffixes for each in ROW_FORMATS.values())) - {".txt"}
+    if suffix in promises.difference(fmt.suffixes):
         although = f"although its name ends in {suffix}"
-        yield f"{path} is written as {fmt}, as {option('format')} says, {although}"
+        yield f"{path} is written as {fmt.name}, as {option('format')} says, {although}"
 
 
 def notes_after(signatures: Signatures, options: ScanOptions, totals: ScanTotals) -> Iterator[str]:

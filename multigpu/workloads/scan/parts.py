@@ -1,33 +1,15 @@
-"""Parts of a scan: the rows of one span, as workers return them and as a journal keeps them."""
+"""Parts of a scan: what was found in one span, as workers return and a journal keeps it."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError
-from multigpu.formats.tables.batch import Batch
+from multigpu.workloads.scan.batch import Batch
 
-
-@dataclass(frozen=True, kw_only=True)
-class OutputNeeds:
-    """Facts that an output needs of the workers.
-
-    fmt      text format in which they render rows; None: rows stay columns
-    cigars   whether rows have alignments also where no edits are searched
-    records  whether parts list all records
-    """
-
-    fmt: str | None = None
-    cigars: bool = False
-    records: bool = False
-
-    def __str__(self) -> str:
-        """Return what a journal says of the rows in it."""
-        if self.fmt is not None:
-            return self.fmt
-        more = {"cigar": self.cigars, "records": self.records}
-        return "+".join(["columns", *(name for name, needed in more.items() if needed)])
+ROW_BYTES = 200  # as text or as columns, most of them for the objects of its names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,20 +43,8 @@ class RecordPiece:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class RecordList:
-    """Records of a span that no other span has a piece of.
-
-    names    bytes: their names, each with a line end after it
-    lengths  int64[n]: their bases
-    """
-
-    names: bytes
-    lengths: NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
 class RowStats:
-    """Numbers and names of rows, kept when the rows are rendered as text.
+    """Numbers and names of rows, whatever outputs keep of these.
 
     hits              number of rows
     mostly_ambiguous  rows with more ambiguous than unambiguous bases under the match
@@ -88,45 +58,53 @@ class RowStats:
     @classmethod
     def of(cls, rows: Batch) -> "RowStats":
         is_mostly = 2 * rows.ambiguous.astype(np.int64) > rows.end - rows.start
-        # Rows of a sample stand together.
-        first = np.flatnonzero(np.diff(rows.sample_index, prepend=-2))
-        names = b"".join([rows.sample[row] + b"\n" for row in first.tolist()])
-        return cls(hits=len(rows), mostly_ambiguous=int(is_mostly.sum()), sample_names=names)
+        return cls(
+            hits=len(rows),
+            mostly_ambiguous=int(is_mostly.sum()),
+            sample_names=rows.sample_names(),
+        )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ScanPart:
-    """Rows of one span. Samples are counted from the first record that begins in the span.
+    """Findings of one span. Samples count from the first record that begins in the span.
 
     source        number of the sample file
+    number        of the span in the file
+    ended         whether the span is behind the last one of its file, as a worker read it
     begin, stop   bytes of the file that the part covers; begin -1: no record, or of FASTA no line
                   that is no header line of the span before
     records       records that begin in the span
     bases         bases that stand in the span
     longest       bases of the longest record or piece in the span
-    rows          rows of the records that lie in the span alone: a batch, or text in the format of
-                  the job
-    stats         `RowStats` of `rows`
+    payloads      what each output of the job took of the records that lie in the span alone, and
+                  of their rows; none at all where one of the outputs cannot have them
+    stats         `RowStats` of these rows
     lead          the rest of a record that began in an earlier span, or None
     tail          the last record, which may continue in the next span, or None
-    listed        the records that lie in the span alone, where the output needs them, or None
     error         what stopped the scan in this span, or None
     illegal_lead  an illegal letter in the lead, or None: the record's name stands in another span
     """
 
     source: int
+    number: int
+    ended: bool
     begin: int
     stop: int
     records: int
     bases: int
     longest: int
-    rows: Batch | bytes
+    payloads: tuple[Any, ...]
     stats: RowStats
     lead: RecordPiece | None
     tail: RecordPiece | None
-    listed: RecordList | None
     error: InputError | None
     illegal_lead: IllegalBase | None
 
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of memory that the rows take, about."""
+        return ROW_BYTES * self.stats.hits
 
-JOURNAL_CLASSES = (ScanPart, RecordPiece, RecordList, RowStats, Batch, IllegalBase, InputError)
+
+JOURNAL_CLASSES = (ScanPart, RecordPiece, RowStats, Batch, IllegalBase, InputError)

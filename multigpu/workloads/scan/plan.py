@@ -1,23 +1,29 @@
 """Plan of a scan: spans of the samples, and the memory that these take."""
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.cluster.engine.dispatch import LINE_PER_THREAD
 from multigpu.cluster.engine.plan import Capacity, Cost
+from multigpu.cluster.engine.workload import Series
 from multigpu.errors import TooLittleMemory, option
 from multigpu.formats.sequences.fastq import LAST_RECORD_BYTES
+from multigpu.formats.sequences.registry import FORMATS
 from multigpu.formats.sequences.signatures import Signatures
-from multigpu.formats.sequences.spans import Span, block_spans, file_spans
-from multigpu.formats.storage.read_ahead import BLOCKS_AHEAD, LARGEST_BLOCK, Streams
-from multigpu.formats.storage.sources import Source
+from multigpu.formats.sequences.spans import Span, file_spans, stream_spans
+from multigpu.formats.sequences.streams import block_spans
+from multigpu.formats.storage.read_ahead import BLOCKS_AHEAD, LARGEST_BLOCK, ReadAhead
+from multigpu.formats.storage.sources import Block, Source
 from multigpu.kernels.scan.seeds import CPU, EXPECTED_BASES, EXPECTED_N, GPU, IndexSize, size_of
 from multigpu.run.options import DEFAULT_CHUNK_BYTES, RunOptions
 from multigpu.run.plan import Plan, largest_chunk, memory_budget
 from multigpu.workloads.scan.options import ScanOptions
+from multigpu.workloads.scan.parts import ScanPart
 from multigpu.workloads.scan.patterns import longest_match, pattern_lengths
 
 # Python, NumPy, Numba while it compiles, PyArrow.
@@ -139,8 +145,8 @@ def _host_cost(
     base_bytes = BASE_BYTES + (SET_BYTES if options.max_edits and not gpu else 0)
     if options.most_errors or options.max_ambiguous is not None:
         base_bytes += COPY_BYTES
-    is_fasta = any(source.layout == "fasta" for source in sources)
-    unit_bytes = TEXT_BYTES + base_bytes * (1 if is_fasta else 0.5)
+    bases = max(FORMATS[source.layout].bases_per_byte for source in sources)
+    unit_bytes = TEXT_BYTES + base_bytes * bases
     # Records extend over the border by the longest match.
     fixed_bytes = BUFFER_SLACK * max(LAST_RECORD_BYTES, (TEXT_BYTES + base_bytes) * longest)
     if options.max_edits:
@@ -169,24 +175,47 @@ def _count_chunks(sources: Sequence[Source], chunk_bytes: int) -> tuple[int | No
 
 
 def scan_spans(
-    sources: Sequence[Source], plan: ScanPlan, options: ScanOptions, streams: Streams
-) -> Iterator[Span]:
-    """Yield the spans of all sources in order; streams are read as the spans are taken."""
+    sources: Sequence[Source],
+    plan: ScanPlan,
+    options: ScanOptions,
+    read: Callable[[Source, int], ReadAhead[Block]],
+    *,
+    on_workers: bool,
+    after: ScanPart | None,
+) -> Iterator[Span | Series[Span, ScanPart]]:
+    """Yield the spans of all sources in order; streams are read as the spans are taken.
+
+    read        from a stream and a size to its blocks
+    on_workers  whether workers open compressed files by themselves, where there are several
+    after       the last part that is finished; None: none is
+    """
+    block_bytes = min(plan.chunk_bytes, LARGEST_BLOCK)
+    files = sum(source.is_file and not source.cuttable for source in sources)
     for number, source in enumerate(sources):
+        first = 0
+        if after is not None and number <= after.source:
+            if number < after.source or after.ended:
+                continue
+            first = after.number + 1
         if source.cuttable:
-            yield from file_spans(number, source.size or 0, plan.chunk_bytes)
+            spans: Iterator[Span] = file_spans(number, source.size or 0, plan.chunk_bytes)
+        elif source.is_file and on_workers and files > 1:
+            blocks = stream_spans(number, first, block_bytes)
+            yield Series(blocks, attrgetter("ended"), attrgetter("row_bytes"))
+            continue
         else:
-            content = streams.blocks(source, min(plan.chunk_bytes, LARGEST_BLOCK))
-            yield from block_spans(number, source, content, options.phred_offset)
+            content = read(source, block_bytes)
+            spans = block_spans(number, source, content, options.phred_offset)
+        yield from itertools.islice(spans, first, None)
 
 
 # ---- the index of the signatures ----------------------------------------------------------------
 
 
 def expected_bases(sources: Sequence[Source]) -> float:
-    """Return about how many bases are searched, where sizes are known: half of FASTQ's bytes."""
+    """Return about how many bases are searched, where sizes are known."""
     sizes = [
-        (source.size or 0) / (2 if source.layout == "fastq" else 1)
+        (source.size or 0) * FORMATS[source.layout].bases_per_byte
         for source in sources
         if source.cuttable
     ]

@@ -9,7 +9,7 @@ piece that it ends in (see `multigpu.kernels.scan.approximate.pieces`).
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,7 +54,23 @@ class Matches:
     ambiguous: NDArray[np.int32]
 
 
-class Search(ABC):
+class Portion(Protocol):
+    """Bases that a search is asked about.
+
+    begin  where they begin in the portion that this one is a half of
+    """
+
+    @property
+    def chunk(self) -> Chunk: ...
+
+    @property
+    def begin(self) -> int: ...
+
+
+PortionT = TypeVar("PortionT", bound=Portion)
+
+
+class SignatureSearch(ABC, Generic[PortionT]):
     """A search for the signatures on a device.
 
     overlap   bases that a piece of a record extends over its border
@@ -70,23 +86,23 @@ class Search(ABC):
         self.patterns, self._options = patterns, options
 
     @abstractmethod
-    def whole(self, pieces: Pieces) -> Any:
+    def whole(self, pieces: Pieces) -> PortionT:
         """Return the portion with all bases of the pieces that may have matches."""
 
     @abstractmethod
-    def halves(self, portion: Any) -> Sequence[Any]:
+    def halves(self, portion: PortionT) -> Sequence[PortionT]:
         """Return two portions that together have the hits of this one, or none for a small one."""
 
     @abstractmethod
-    def find(self, portion: Any) -> Hits:
+    def find(self, portion: PortionT) -> Hits:
         """Return the hits in a portion. Raises BadBaseError at the first illegal letter."""
 
     @abstractmethod
-    def join(self, halves: Sequence[Any], hits: Sequence[Hits]) -> Hits:
+    def join(self, halves: Sequence[PortionT], hits: Sequence[Hits]) -> Hits:
         """Return the hits of a portion from those of its halves."""
 
     @abstractmethod
-    def matches(self, pieces: Pieces, portion: Any, hits: Hits) -> Matches:
+    def matches(self, pieces: Pieces, portion: PortionT, hits: Hits) -> Matches:
         """Return the matches that the options ask for, from the hits of all of the pieces."""
 
     def seconds(self) -> dict[str, float]:
@@ -99,10 +115,10 @@ class Search(ABC):
             return None
         return ShortGaps.find(chunk, max(LEAST_GAP, 2 * (self.overlap + 1)), self._buffers)
 
-    def give_back(self, portion: Any) -> None:
+    def give_back(self, pieces: Pieces, portion: PortionT) -> None:
         """Let the memory of a portion made by `whole` be used for others."""
-        if portion.origin is not None:
-            self._buffers.give(portion.origin.chunk.letters)
+        if portion.chunk.letters is not pieces.letters:
+            self._buffers.give(portion.chunk.letters)
 
     def close(self) -> None:
         """Free the memory on the device, and the buffers."""
@@ -110,7 +126,9 @@ class Search(ABC):
         self._buffers.clear()
 
 
-def open_search(place: Place, signatures: Signatures, options: ScanOptions, bases: float) -> Search:
+def open_search(
+    place: Place, signatures: Signatures, options: ScanOptions, bases: float
+) -> SignatureSearch[Any]:
     """Return the search that the options ask for; `bases` are expected to be searched."""
     kind = EditSearch if options.max_edits else PlaceSearch
     return kind(place, patterns_of(signatures, options), options, bases)
@@ -136,7 +154,7 @@ class PlacePortion:
         return self.half.begin if self.half else 0
 
 
-class PlaceSearch(Search):
+class PlaceSearch(SignatureSearch[PlacePortion]):
     """The search for matches as long as their signatures: exact ones, or with mismatches."""
 
     def __init__(
@@ -150,14 +168,9 @@ class PlaceSearch(Search):
         if options.most_errors:
             limits = limits_of(patterns, options)
             self._scanner, self.allocate = open_error_scanner(
-                place,
-                patterns,
-                limits,
-                edits=False,
-                strict=strict,
-                wanted=self._wanted,
+                place, patterns, limits, edits=False, strict=strict, wanted=self._wanted,
                 bases=bases,
-            )
+            )  # fmt: skip
         else:
             rules = ScanRules(first, strict)
             self._scanner, self.allocate = open_scanner(place, patterns, rules, bases)
@@ -220,7 +233,7 @@ class EditWhole(EditPortion):
     origin: ShortGaps | None = None
 
 
-class EditSearch(Search):
+class EditSearch(SignatureSearch[EditPortion]):
     """The search for matches with insertions and deletions."""
 
     _scanner: EditScanner
@@ -232,14 +245,9 @@ class EditSearch(Search):
         self._strict = options.sample_n == "mismatch"
         self._limits = limits_of(patterns, options)
         self._scanner, self.allocate = open_error_scanner(
-            place,
-            patterns,
-            self._limits,
-            edits=True,
-            strict=self._strict,
-            wanted="all",
+            place, patterns, self._limits, edits=True, strict=self._strict, wanted="all",
             bases=bases,
-        )
+        )  # fmt: skip
         self.overlap = longest_match(patterns.lengths, options)
         self._buffers = Buffers(self.allocate)
 
@@ -264,7 +272,7 @@ class EditSearch(Search):
     def join(self, halves: Sequence[EditPortion], hits: Sequence[Hits]) -> Hits:
         return join_halves(halves, hits)
 
-    def matches(self, pieces: Pieces, portion: EditWhole, hits: Hits) -> Matches:
+    def matches(self, pieces: Pieces, portion: EditPortion, hits: Hits) -> Matches:
         options, strands, chunk = self._options, self.patterns.strands, portion.chunk
         if options.max_ambiguous is None:
             hits = hits.chosen(options.hits, strands, by_end=True)
@@ -272,7 +280,7 @@ class EditSearch(Search):
             chunk.offsets, chunk.letters, self.patterns, self._limits, hits, self._strict
         )
         hits = replace(hits, start=alignments.start)
-        if portion.origin is not None:
+        if isinstance(portion, EditWhole) and portion.origin is not None:
             hits = portion.origin.in_records(hits)
         ambiguous = _count_ambiguous(pieces, hits)
         number = np.arange(len(hits))
@@ -318,15 +326,9 @@ def open_scanner(
 
 
 def open_error_scanner(
-    place: Place,
-    patterns: Patterns,
-    limits: Limits,
-    *,
-    edits: bool,
-    strict: bool,
-    wanted: Wanted,
+    place: Place, patterns: Patterns, limits: Limits, *, edits: bool, strict: bool, wanted: Wanted,
     bases: float,
-) -> tuple[EditScanner, Allocate]:
+) -> tuple[EditScanner, Allocate]:  # fmt: skip
     """Return the scanner for this thread's device, and what allocates memory for the letters.
 
     See `multigpu.kernels.scan.approximate.cpu.ErrorScanner`.

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,33 +14,32 @@ from multigpu.errors import Failure, InputError
 from multigpu.formats.sequences.pieces import Pieces
 from multigpu.formats.sequences.reader import SpanReader
 from multigpu.formats.sequences.signatures import Signatures, illegal_base
-from multigpu.formats.sequences.spans import BlockSpan, Span
+from multigpu.formats.sequences.spans import BlockSpan, FileSpan, Span
+from multigpu.formats.sequences.streams import OpenStreams
 from multigpu.formats.storage.sources import Source
-from multigpu.formats.tables.batch import Batch
-from multigpu.formats.tables.sam import misnamed_query
-from multigpu.formats.tables.writers import render, split_format
 from multigpu.kernels.compiled.text.records import LENGTH, QUALITY
 from multigpu.kernels.scan import BadBaseError, Chunk, Hits, TooManyPatternsError
 from multigpu.kernels.scan.approximate.alignment import align_without_gaps
 from multigpu.run.fitness import Expected, require
+from multigpu.workloads.scan.batch import Batch
 from multigpu.workloads.scan.options import ScanOptions
 from multigpu.workloads.scan.parts import (
     IllegalBase,
-    OutputNeeds,
-    RecordList,
     RecordPiece,
     RowStats,
     ScanPart,
 )
 from multigpu.workloads.scan.plan import describe_index, expected_bases, index_size
-from multigpu.workloads.scan.search import Matches, open_search
+from multigpu.workloads.scan.search import Matches, Portion, open_search
+from multigpu.workloads.scan.sink import Findings, Sink
 
 
 @dataclass(eq=False, kw_only=True)
 class ScanWorkload:
     """Everything that a worker needs for a scan.
 
-    needs     what the output needs
+    sinks     outputs, for each of which parts have a payload
+    streams   the compressed files that this process reads
     expected  requirements for a worker that is not this process
     reached   on the client: the byte up to which each source is known to be cut right
     """
@@ -48,7 +48,8 @@ class ScanWorkload:
     sources: Sequence[Source]
     signatures: Signatures
     options: ScanOptions
-    needs: OutputNeeds = field(default_factory=OutputNeeds)
+    sinks: Sequence[Sink[Any]]
+    streams: OpenStreams
     expected: Expected | None = None
     reached: dict[int, int] = field(default_factory=dict)
 
@@ -60,9 +61,10 @@ class ScanWorkload:
     def name(self, span: Span) -> str:
         """Return the file of a span, and which piece of it."""
         path = self.sources[span.source].path
-        if isinstance(span, BlockSpan):
-            return f"{path}, a block of {len(span.parsed.table)} records"
-        return f"{path}, bytes {span.start} to {span.stop}"
+        if isinstance(span, FileSpan):
+            return f"{path}, bytes {span.start} to {span.stop}"
+        records = f" of {len(span.parsed.table)} records" if isinstance(span, BlockSpan) else ""
+        return f"{path}, a block{records}"
 
     def correct(self, span: Span | None, part: ScanPart) -> Span | None:
         """Return the span again, from where the part before ended, if the part begins elsewhere.
@@ -71,25 +73,24 @@ class ScanWorkload:
         record of a span was found; likewise spans of FASTA begin after a header line that continues
         in them. Blocks are exact by themselves.
         """
-        source = self.sources[part.source]
-        if isinstance(span, BlockSpan) or not source.cuttable:
+        if not self.sources[part.source].cuttable:
             return None
         reached = self.reached.get(part.source, 0)
         if part.begin == reached:
             self.reached[part.source] = part.stop
             return None
         is_empty = not part.records and part.lead is None and part.error is None
-        if span is None or (reached >= span.stop and is_empty):
+        if not isinstance(span, FileSpan) or (reached >= span.stop and is_empty):
             return None
         return replace(span, start=reached, exact=True)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LoadedPieces:
-    """Records of a span in host memory, and what of them is searched (see `Search`)."""
+    """Records of a span in host memory, and what of them is searched."""
 
     pieces: Pieces
-    portion: Any  # as the search makes it
+    portion: Portion
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -99,7 +100,7 @@ class SearchResult:
     illegal  position of a letter that is no base, for which there are no hits; or None
     """
 
-    hits: Any = None
+    hits: Hits | None = None
     illegal: int | None = None
 
 
@@ -115,6 +116,7 @@ class ScanSession:
         self._index_bytes = size.memory
         self.reader = SpanReader(
             workload.sources,
+            workload.streams,
             overlap=self.search.overlap,
             phred_offset=workload.options.phred_offset,
             allocate=self.search.allocate,
@@ -156,19 +158,18 @@ class ScanSession:
         for half, found in zip(halves, computed, strict=True):
             if found.illegal is not None:
                 return SearchResult(illegal=half.portion.begin + found.illegal)
-        portions = [half.portion for half in halves]
-        return SearchResult(hits=self.search.join(portions, [found.hits for found in computed]))
+        hits = [found.hits for found in computed if found.hits is not None]
+        return SearchResult(hits=self.search.join([half.portion for half in halves], hits))
 
     def finish(self, loaded: LoadedPieces, computed: SearchResult) -> ScanPart:
-        """Return the part, rows as text where the job has a text format."""
+        """Return the part, with what each output takes of it."""
         pieces = loaded.pieces
         rows, edge = Batch.empty(), np.empty(0, np.uint8)
-        if computed.illegal is None:
-            rows, edge = self._rows(
-                pieces, self.search.matches(pieces, loaded.portion, computed.hits)
-            )
+        if computed.hits is not None:
+            matches = self.search.matches(pieces, loaded.portion, computed.hits)
+            rows, edge = self._rows(pieces, matches)
         part = self._part(pieces, rows, edge, *self._problems(loaded, computed.illegal))
-        self.search.give_back(loaded.portion)
+        self.search.give_back(pieces, loaded.portion)
         self.reader.give_back(pieces)
         return part
 
@@ -198,39 +199,34 @@ class ScanSession:
                 rows=rows[is_tail],
                 edge=edge[is_tail],
             )
-        whole, fmt = rows[~(is_lead | is_tail)], self.workload.needs.fmt
-        stats = RowStats.of(whole)
+        records = np.arange(first, max(first, last if has_tail else last + 1))
+        whole = Findings(
+            path=self.workload.sources[pieces.source].path,
+            rows=rows[~(is_lead | is_tail)],
+            lengths=pieces.table[records, LENGTH],
+            names=partial(pieces.names, records),
+        )
+        payloads: tuple[Any, ...] = ()
+        try:
+            payloads = tuple(sink.collect(whole) for sink in self.workload.sinks)
+        except InputError as refused:  # it stands before what is wrong otherwise
+            error = refused
         return ScanPart(
             source=pieces.source,
+            number=pieces.number,
+            ended=pieces.ended,
             begin=pieces.begin,
             stop=pieces.stop,
             records=len(pieces.table) - first,
             bases=int(pieces.inside.sum()),
             longest=int(pieces.table[:, LENGTH].max(initial=0)),
-            rows=whole if fmt is None else render(whole, self.workload.signatures, fmt),
-            stats=stats,
+            payloads=payloads,
+            stats=RowStats.of(whole.rows),
             lead=lead,
             tail=tail,
-            listed=self._listed(pieces, first, last if has_tail else last + 1),
-            error=self._misnamed(pieces, stats) or error,
+            error=error,
             illegal_lead=illegal_lead,
         )
-
-    def _listed(self, pieces: Pieces, first: int, end: int) -> RecordList | None:
-        """Return records of the pieces, from the first to before the end."""
-        if not self.workload.needs.records:
-            return None
-        which = np.arange(first, max(first, end))
-        names = b"".join([name + b"\n" for name in pieces.names(which)])
-        return RecordList(names=names, lengths=pieces.table[which, LENGTH])
-
-    def _misnamed(self, pieces: Pieces, stats: RowStats) -> InputError | None:
-        """Return the error for the first read with rows whose name the output does not allow."""
-        fmt = self.workload.needs.fmt
-        if fmt is None or split_format(fmt)[0].name != "sam":
-            return None
-        path = self.workload.sources[pieces.source].path
-        return misnamed_query(path, stats.sample_names, are_all=False)
 
     def _problems(
         self, loaded: LoadedPieces, position: int | None
@@ -291,7 +287,7 @@ class ScanSession:
     ) -> list[bytes]:
         """Return the alignments of the hits that are kept of those found."""
         options = self.workload.options
-        if self.workload.needs.cigars and not options.max_edits:
+        if any(sink.cigars for sink in self.workload.sinks) and not options.max_edits:
             strict = options.sample_n == "mismatch"
             return align_without_gaps(
                 pieces.offsets, pieces.letters, self.search.patterns, hits, strict

@@ -468,7 +468,7 @@ def test_numpy__of_several_arrays_needs_a_grid(tmp_path: Path) -> None:
 
 
 def test_pocket__that_says_where_it_stands_takes_no_origin(write: Write) -> None:
-    with pytest.raises(UsageError, match="leave out --origin and --spacing"):
+    with pytest.raises(UsageError, match="leave out origin and spacing"):
         read_pocket(write("pocket.dx", dx()), ORIGIN, SPACING)
 
 

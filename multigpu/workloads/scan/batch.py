@@ -1,7 +1,7 @@
-"""Rows as columns: what workloads hand to the writers and to the Python API."""
+"""Rows of a scan as columns: what workers make, outputs write and the Python API gives."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
 import numpy as np
@@ -53,7 +53,11 @@ class Batch:
     cigar: list[bytes]
 
     def __post_init__(self) -> None:
-        _check_columns(self, {name: (dtype, ()) for name, dtype in DTYPES.items()})
+        for name, dtype in DTYPES.items():
+            column = getattr(self, name)
+            if column.dtype != dtype or column.shape != (len(self),):
+                found, wanted = f"{column.dtype}{list(column.shape)}", f"{np.dtype(dtype)}"
+                raise ValueError(f"{name}: {found} instead of {wanted}[{len(self)}]")
         if len(self.cigar) != len(self):
             raise ValueError("columns of different length")
 
@@ -76,6 +80,16 @@ class Batch:
         sample, cigar = [self.sample[i] for i in rows], [self.cigar[i] for i in rows]
         return Batch(sample=sample, cigar=cigar, **columns)
 
+    def numbered(self, first: int) -> "Batch":
+        """Return the rows with samples counted from `first` on, not from 0."""
+        return replace(self, sample_index=self.sample_index + first)
+
+    def sample_names(self) -> bytes:
+        """Return the name of every sample that has rows, each with a line end after it."""
+        # Rows of a sample stand together.
+        first = np.flatnonzero(np.diff(self.sample_index, prepend=-2))
+        return b"".join([self.sample[row] + b"\n" for row in first.tolist()])
+
     @classmethod
     def empty(cls) -> Self:
         columns: dict[str, Any] = {name: np.empty(0, dtype) for name, dtype in DTYPES.items()}
@@ -91,16 +105,3 @@ class Batch:
         sample = [name for batch in batches for name in batch.sample]
         cigar = [cigar for batch in batches for cigar in batch.cigar]
         return cls(sample=sample, cigar=cigar, **columns)
-
-
-def _check_columns(
-    batch: Batch, kinds: Mapping[str, tuple[type[np.generic], tuple[int, ...]]]
-) -> None:
-    """Raise ValueError at a column of another dtype or shape; the shape is that of a row."""
-    for name, (dtype, shape) in kinds.items():
-        column, wanted = getattr(batch, name), (len(batch), *shape)
-        if column.dtype != dtype or column.shape != wanted:
-            raise ValueError(
-                f"{name}: {column.dtype}{list(column.shape)}"
-                f" instead of {np.dtype(dtype)}{list(wanted)}"
-            )

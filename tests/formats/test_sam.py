@@ -1,108 +1,17 @@
-"""Lines of SAM and PAF, and files of SAM and BAM, of rows that are given."""
+"""Names, headers and files of SAM and BAM."""
 
 import gzip
 import io
-import math
 import re
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pysam
 import pytest
-from support.scanned import signatures_named
 
 from multigpu.errors import Failure, InputError, UsageError, quoted
-from multigpu.formats.tables import columns, sam
-from multigpu.formats.tables.alignment_lines import SamOfSignatures
-from multigpu.formats.tables.batch import Batch
+from multigpu.formats.tables import sam
 from multigpu.formats.tables.sam import References, misnamed_query, open_sam
-from multigpu.formats.tables.writers import render
-
-SIGNATURES = signatures_named([b"one", b"two"], b"ACGUNr")  # 6 bases
-
-
-def rows(*rows: tuple[bytes, int, int, int, bool, float, int, bytes]) -> Batch:
-    """Rows of sample, signature, start, end, reverse, score, errors and alignment.
-
-    Samples have 30 bases.
-    """
-    samples, signatures, starts, ends, reverses, scores, errors, cigars = zip(*rows, strict=True)
-    distinct = list(dict.fromkeys(samples))
-    return Batch(
-        sample_index=np.array([distinct.index(name) for name in samples]),
-        sample=list(samples),
-        signature=np.array(signatures, np.int32),
-        start=np.array(starts, np.int64),
-        end=np.array(ends, np.int64),
-        reverse=np.array(reverses, np.bool_),
-        score=np.array(scores, np.float64),
-        ambiguous=np.arange(len(rows), dtype=np.int32),
-        errors=np.array(errors, np.int32),
-        sample_length=np.full(len(rows), 30),
-        cigar=list(cigars),
-    )
-
-
-ROWS = rows(
-    (b"s1", 0, 4, 11, False, 20.5, 1, b"3=1I3="),
-    (b"s1", 1, 0, 5, True, 40.0, 1, b"1D5="),
-    (b"s1", 0, 24, 30, True, math.nan, 3, b"1=2X2=1X"),
-    (b"s2", 0, 0, 0, False, math.nan, 6, b"6D"),
-    (b"s2", 1, 30, 30, True, math.nan, 6, b"6D"),
-)
-
-
-def test_sam__of_reads() -> None:
-    assert render(ROWS, SIGNATURES, "sam").decode().splitlines() == [
-        "s1\t0\tone\t1\t255\t4S3=1I3=19S\t*\t0\t0\t*\t*\tNM:i:1\tAS:i:5\tqs:f:20.5",
-        "s1\t272\ttwo\t1\t255\t25S5=1D\t*\t0\t0\t*\t*\tNM:i:1\tAS:i:4\tqs:f:40.0",
-        "s1\t272\tone\t1\t255\t1X2=2X1=24S\t*\t0\t0\t*\t*\tNM:i:3\tAS:i:0",
-        "s2\t0\tone\t1\t255\t6D30S\t*\t0\t0\t*\t*\tNM:i:6\tAS:i:-6",
-        "s2\t272\ttwo\t1\t255\t6D30S\t*\t0\t0\t*\t*\tNM:i:6\tAS:i:-6",
-    ]
-
-
-def test_sam__of_signatures() -> None:
-    lines = SamOfSignatures(SIGNATURES, ()).lines(ROWS[:3]).decode().splitlines()
-    assert lines == [
-        "one\t0\ts1\t5\t255\t3=1D3=\t*\t0\t0\tACGTNR\t*\tNM:i:1\tAS:i:5\tqs:f:20.5",
-        "two\t16\ts1\t1\t255\t1I5=\t*\t0\t0\tYNACGT\t*\tNM:i:1\tAS:i:4\tqs:f:40.0",
-        "one\t272\ts1\t25\t255\t1=2X2=1X\t*\t0\t0\tYNACGT\t*\tNM:i:3\tAS:i:0",
-    ]
-
-
-def test_sam__of_signatures_does_not_depend_on_the_division(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    whole = SamOfSignatures(SIGNATURES, ()).lines(ROWS)
-    for size in (1, 2, 3):
-        lines = SamOfSignatures(SIGNATURES, ()).lines
-        parts = [ROWS[at : at + size] for at in range(0, 5, size)]
-        assert b"".join(map(lines, parts)) == whole
-    monkeypatch.setattr(columns, "PIECE", 2)
-    assert SamOfSignatures(SIGNATURES, ()).lines(ROWS) == whole
-
-
-def test_sam__of_reads_has_one_first_line_a_read_however_it_is_rendered(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    whole = render(ROWS, SIGNATURES, "sam")
-    monkeypatch.setattr(columns, "PIECE", 1)
-    assert render(ROWS, SIGNATURES, "sam") == whole
-
-
-def test_paf() -> None:
-    assert render(ROWS, SIGNATURES, "paf+ambiguous").decode().splitlines() == [
-        "one\t6\t0\t6\t+\ts1\t30\t4\t11\t6\t7\t255\tNM:i:1\tAS:i:5\tqs:f:20.5\txa:i:0\tcg:Z:3=1D3=",
-        "two\t6\t0\t6\t-\ts1\t30\t0\t5\t5\t6\t255\tNM:i:1\tAS:i:4\tqs:f:40.0\txa:i:1\tcg:Z:1I5=",
-        "one\t6\t0\t6\t-\ts1\t30\t24\t30\t3\t6\t255\tNM:i:3\tAS:i:0\txa:i:2\tcg:Z:1=2X2=1X",
-        "one\t6\t0\t6\t+\ts2\t30\t0\t0\t0\t6\t255\tNM:i:6\tAS:i:-6\txa:i:3\tcg:Z:6I",
-        "two\t6\t0\t6\t-\ts2\t30\t30\t30\t0\t6\t255\tNM:i:6\tAS:i:-6\txa:i:4\tcg:Z:6I",
-    ]
-
-
-# ---- names ------------------------------------------------------------------------------------
 
 
 def test_references__are_in_the_header_in_their_order() -> None:
@@ -122,7 +31,7 @@ def test_references__are_in_the_header_in_their_order() -> None:
 @pytest.mark.parametrize(
     ("name", "length", "problem"),
     [
-        (b"", 1, "record 2: has no name, which SAM needs: name it, or choose --format paf"),
+        (b"", 1, "record 2: has no name, which SAM needs: name it, or choose format paf"),
         (b"*a", 1, r"record '\*a': SAM allows names of .*, no \* or = first: rename it, or choose"),
         (b"=", 1, "record '=': SAM allows names of"),
         (b"a,b", 1, "record 'a,b': SAM allows names of"),
@@ -132,7 +41,7 @@ def test_references__are_in_the_header_in_their_order() -> None:
         (
             b"long",
             2**31,
-            "record 'long': 2,147,483,648 bases, and SAM allows 2,147,483,647: choose --format paf",
+            "record 'long': 2,147,483,648 bases, and SAM allows 2,147,483,647: choose format paf",
         ),
     ],
 )
@@ -162,7 +71,11 @@ def test_query__that_sam_does_not_allow(name: bytes) -> None:
 # ---- files ------------------------------------------------------------------------------------
 
 HEADER = b"@HD\tVN:1.6\tSO:unsorted\n@SQ\tSN:s1\tLN:30\n"
-LINES = SamOfSignatures(SIGNATURES, ()).lines(ROWS[:3]).splitlines(keepends=True)
+LINES = [
+    b"one\t0\ts1\t5\t255\t3=1D3=\t*\t0\t0\tACGTNR\t*\tNM:i:1\tAS:i:5\tqs:f:20.5\n",
+    b"two\t16\ts1\t1\t255\t1I5=\t*\t0\t0\tYNACGT\t*\tNM:i:1\tAS:i:4\tqs:f:40.0\n",
+    b"one\t272\ts1\t25\t255\t1=2X2=1X\t*\t0\t0\tYNACGT\t*\tNM:i:3\tAS:i:0\n",
+]
 
 
 def written(kind: str, compression: Any = "none", **options: Any) -> bytes:

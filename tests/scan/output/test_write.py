@@ -3,7 +3,6 @@
 import gc
 import gzip
 import json
-import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,11 +13,14 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from support.program import ROOT, remarks
+from support.scan_rows import sink
 from support.scanned import (
     ALL,
     HEADER,
     MEANING,
     READS,
+    SIGNATURES,
+    Row,
     Scan,
     answer,
     bed,
@@ -33,7 +35,12 @@ from support.scanned import (
 
 from multigpu import InputError
 from multigpu.cli import cli
-from multigpu.formats.storage.zstandard import zstd
+from multigpu.run.options import RunOptions
+from multigpu.workloads.scan.inputs import expand_inputs
+from multigpu.workloads.scan.job import ScanJob
+from multigpu.workloads.scan.options import ScanOptions
+from multigpu.workloads.scan.output.registry import format_of
+from multigpu.workloads.scan.output.write import write_outputs
 
 # ---- formats ----------------------------------------------------------------------------------
 
@@ -71,33 +78,38 @@ def test_tsv__is_the_answer_with_a_header_and_round_trip_scores(
     assert scan(reads, options=(*options, *flags)) == tsv(answer(every=every, both=both))
 
 
-@pytest.mark.parametrize(("name", "options"), [("hits.txt", ()), ("hits", ("--format", "text"))])
-def test_text__is_a_line_for_each_hit_with_three_decimals(
-    scan: Scan, reads: str, name: str, options: tuple[str, ...]
+@pytest.mark.parametrize(
+    ("name", "fmt", "shown"),
+    [("hits.txt", "text", text), ("hits.bed", "bed", bed), ("hits.TSV", "tsv", tsv)],
+)
+@pytest.mark.parametrize("size", ["3", "100000"])
+def test_lines__are_the_answer_in_every_format(
+    scan: Scan, reads: str, name: str, fmt: str, shown: Callable[[list[Row]], bytes], size: str
 ) -> None:
-    got = scan(reads, options=(*ALL, *options), name=name)
-    assert got == text(answer(every=True, both=True))
-    assert re.fullmatch(rb"([^\t\n]+: [^\t\n]+ \(\d+\.\d{3}\)\n)+", got)
+    options = (*ALL, "--max-chunk-bytes", size)
+    expected = shown(answer(every=True, both=True))
+    assert scan(reads, options=options, name=name) == expected
+    assert scan(reads, options=(*options, "--format", fmt), name="hits") == expected
+    assert gzip.decompress(scan(reads, options=options, name=f"{name}.gz")) == expected
 
 
-@pytest.mark.parametrize(("name", "options"), [("hits.bed", ()), ("hits", ("--format", "bed"))])
-def test_bed__has_six_columns(scan: Scan, reads: str, name: str, options: tuple[str, ...]) -> None:
-    got = scan(reads, options=(*ALL, *options), name=name)
-    assert got == bed(answer(every=True, both=True))
+@pytest.mark.parametrize("size", ["3", "100000"])
+def test_jsonl__is_an_object_on_each_line(scan: Scan, reads: str, size: str) -> None:
+    for name in ("hits.jsonl", "hits.json"):
+        lines = scan(reads, options=(*ALL, "--max-chunk-bytes", size), name=name).decode()
+        rows = [json.loads(line) for line in lines.splitlines()]
+        assert rows == jsonl(answer(every=True, both=True))
 
 
-@pytest.mark.parametrize("name", ["hits.jsonl", "hits.json"])
-def test_jsonl__is_an_object_on_each_line(scan: Scan, reads: str, name: str) -> None:
-    lines = scan(reads, options=ALL, name=name).decode().splitlines()
-    assert [json.loads(line) for line in lines] == jsonl(answer(every=True, both=True))
-
-
-@pytest.mark.parametrize("name", ["hits.parquet", "hits.pq"])
 def test_parquet__has_the_rows_and_the_numbers_of_sample_and_signature(
-    scan: Scan, reads: str, tmp_path: Path, name: str
+    scan: Scan, reads: str, tmp_path: Path
 ) -> None:
-    scan(reads, options=ALL, name=name)
-    table = pq.read_table(tmp_path / "out" / name)
+    stored = {
+        scan(reads, options=(*ALL, "--max-chunk-bytes", size), name=name)
+        for size, name in (("3", "hits.pq"), ("20", "hits.parquet"), ("1000", "hits.parquet"))
+    }
+    assert len(stored) == 1
+    table = pq.read_table(tmp_path / "out" / "hits.pq")
     assert table.column_names == [
         "sample", "sample_index", "signature", "signature_index", "start", "end", "strand", "score",
         "ambiguous",
@@ -125,34 +137,26 @@ def test_parquet__tells_signatures_of_one_name_apart(
     assert table.column("start").to_pylist() == [2, 3]
 
 
-@pytest.mark.parametrize("suffix", ["tsv", "txt", "bed", "jsonl"])
-@pytest.mark.parametrize(
-    ("compression", "decompress"), [("gz", gzip.decompress), ("zst", zstd.decompress)]
-)
-def test_compressed_output__decodes_to_the_same_bytes(
-    scan: Scan, reads: str, suffix: str, compression: str, decompress: Callable[[bytes], bytes]
+def test_outputs__of_one_run_are_those_of_as_many_runs(
+    scan: Scan, store: Any, tmp_path: Path
 ) -> None:
-    plain = scan(reads, options=ALL, name=f"hits.{suffix}")
-    stored = scan(reads, options=ALL, name=f"hits.{suffix}.{compression}")
-    assert stored != plain
-    assert decompress(stored) == plain
-
-
-@pytest.mark.parametrize("name", ["hits.tsv", "hits.bed", "hits.jsonl.gz", "hits.tsv.zst"])
-def test_output__does_not_depend_on_the_chunks(scan: Scan, reads: str, name: str) -> None:
-    outputs = {
-        scan(reads, options=(*ALL, "--max-chunk-bytes", size), name=name)
-        for size in ("3", "20", "1000")
-    }
-    assert len(outputs) == 1
-
-
-def test_parquet__does_not_depend_on_the_chunks(scan: Scan, reads: str) -> None:
-    outputs = {
-        scan(reads, options=(*ALL, "--max-chunk-bytes", size), name="hits.parquet")
-        for size in ("3", "20", "1000")
-    }
-    assert len(outputs) == 1
+    reads, wanted = store("some.fq", fastq(READS[:5])), store("wanted.fa", fasta(SIGNATURES[:2]))
+    names = ["hits.tsv", "hits.bed.gz", "hits.parquet", "hits.sam", "hits.bam", "hits.paf"]
+    alone = {name: scan(reads, options=(*ALL, "-s", wanted), name=name) for name in names}
+    inputs = expand_inputs([reads], [wanted])
+    run = RunOptions(gpus="none", max_chunk_bytes=20)
+    job = ScanJob(inputs, ScanOptions(hits="all", strand="both"), run)
+    sinks = [
+        sink(
+            format_of(name, None).name,
+            path=str(tmp_path / name),
+            signatures=job.signatures,
+            options=job.options,
+        )
+        for name in names
+    ]
+    write_outputs(job, sinks)
+    assert {name: (tmp_path / name).read_bytes() for name in names} == alone
 
 
 def test_parquet__of_a_run_that_fails_leaves_nothing_to_fail_later(
@@ -210,13 +214,15 @@ def test_min_score__drops_weaker_rows_after_the_first_hit_is_determined(
 
 
 @pytest.mark.parametrize("score", [0.0, 10.0, 25.5])
-@pytest.mark.parametrize("size", ["5", "100000"])
-def test_min_score__keeps_exactly_the_rows_that_reach_it(
-    scan: Scan, reads: str, score: float, size: str
+def test_min_score__keeps_exactly_the_rows_that_reach_it_or_have_none(
+    scan: Scan, reads: str, store: Any, score: float
 ) -> None:
-    options = (*ALL, "--min-score", str(score), "--max-chunk-bytes", size)
     kept = [row for row in answer(every=True, both=True) if (row[5] or 0.0) >= score]
-    assert scan(reads, options=options) == tsv(kept)
+    for size in ("5", "100000"):
+        options = (*ALL, "--min-score", str(score), "--max-chunk-bytes", size)
+        assert scan(reads, options=options) == tsv(kept)
+    without = scan(store("reads.fa", fasta_of()), options=("--min-score", "90"))
+    assert without == tsv(answer(scored=False))
 
 
 def test_sample_n_mismatch__needs_the_samples_base_to_be_a_subset(scan: Scan, reads: str) -> None:
@@ -248,17 +254,10 @@ def test_fasta_samples__have_no_score(scan: Scan, store: Any, tmp_path: Path, si
     assert scan(path, options=options) == tsv(rows)
     assert scan(path, options=options, name="hits.txt") == text(rows)
     assert scan(path, options=options, name="hits.bed") == bed(rows)
-    lines = scan(path, options=options, name="hits.jsonl").splitlines()
-    assert [json.loads(line) for line in lines] == jsonl(rows)
     scan(path, options=options, name="hits.parquet")
     table = pq.read_table(tmp_path / "out" / "hits.parquet")
     assert table.column("score").null_count == len(rows) == table.num_rows
     assert table.column("sample_index").to_pylist() == expected_indices(READS)
-
-
-def test_min_score__keeps_rows_without_a_score(scan: Scan, store: Any) -> None:
-    path = store("reads.fa", fasta_of())
-    assert scan(path, options=("--min-score", "90")) == tsv(answer(scored=False))
 
 
 # ---- the program ------------------------------------------------------------------------------

@@ -18,7 +18,6 @@ from support.scanned import OTHER, Scan, fasta, fastq
 from multigpu.cli import cli
 from multigpu.errors import Failure, InputError, UsageError
 from multigpu.workloads.scan.job import ScanJob
-from multigpu.workloads.scan.parts import OutputNeeds
 
 pytestmark = pytest.mark.process  # runs whole jobs
 
@@ -140,67 +139,49 @@ def check_tags(tags: dict[str, Any], row: dict[str, str], errors: int, same: int
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ["a.sam", "a.bam"])
-def test_fasta_samples__are_references_with_the_signatures_aligned(
-    given: Given, kind: str, name: str
+@pytest.mark.parametrize("sample", ["r.fa", "r.fq"])
+def test_sam__aligns_signatures_to_fasta_and_reads_of_fastq_to_signatures(
+    given: Given, sample: str, kind: str, name: str
 ) -> None:
-    options, seen = KINDS[kind], set()
-    rows = given.rows("r.fa", *options)
-    header, records = given.records("r.fa", name, *options, "--ambiguous")
+    options, seen, are_reads = KINDS[kind], set(), sample == "r.fq"
+    rows = given.rows(sample, *options)
+    header, records = given.records(sample, name, *options, "--ambiguous")
     assert len(records) == len(rows) > 3
-    expected = [(each, len(bases)) for each, bases in given.samples.items() if bases]
+    references = given.signatures if are_reads else given.samples
+    expected = [(each, len(bases)) for each, bases in references.items() if bases]
     assert list(zip(header.references, header.lengths, strict=True)) == expected
     assert header.to_dict()["HD"] == {"VN": "1.6", "SO": "unsorted"}
     (program,) = header.to_dict()["PG"]
     assert (program["ID"], program["PN"]) == ("multigpu", "multigpu")
     assert program["CL"].startswith("multigpu scan")
     for record, row in zip(records, rows, strict=True):
-        assert (record.query_name, record.reference_name) == (row["signature"], row["sample"])
-        bases = given.signatures[row["signature"]]
-        sequence = complement(bases) if row["strand"] == "-" else bases
-        assert record.query_sequence == sequence.upper().replace("U", "T")
+        names = (row["signature"], row["sample"])
+        assert (record.query_name, record.reference_name) == (names[::-1] if are_reads else names)
         assert (record.mapping_quality, record.query_qualities) == (255, None)
-        first, last = int(row["start"]), int(row["end"])
-        assert record.reference_start == first
-        under = given.samples[row["sample"]][first:last]
-        found = check_alignment(record.cigarstring, record.query_sequence, under, kind)
-        check_tags(dict(record.get_tags()), row, *found)
-        assert record.is_reverse == (row["strand"] == "-")
-        assert record.is_secondary == (row["signature"] in seen)
-        assert record.flag & ~(16 | 256) == 0
-        seen.add(row["signature"])
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", ["a.sam", "a.bam"])
-def test_fastq_samples__are_reads_aligned_to_the_signatures(
-    given: Given, kind: str, name: str
-) -> None:
-    options, seen = KINDS[kind], set()
-    rows = given.rows("r.fq", *options)
-    header, records = given.records("r.fq", name, *options, "--ambiguous")
-    assert len(records) == len(rows) > 3
-    lengths = zip(header.references, header.lengths, strict=True)
-    assert list(lengths) == [(each, len(bases)) for each, bases in given.signatures.items()]
-    for record, row in zip(records, rows, strict=True):
-        assert (record.query_name, record.reference_name) == (row["sample"], row["signature"])
-        read = given.samples[row["sample"]]
+        bases, sample_bases = given.signatures[row["signature"]], given.samples[row["sample"]]
         start, end = int(row["start"]), int(row["end"])
-        clips = (start, len(read) - end)
-        under, is_reverse = read[start:end], row["strand"] == "-"
-        if is_reverse:
-            clips, under = clips[::-1], complement(under)
-        text = re.fullmatch(r"(?:(\d+)S)?(.*?)(?:(\d+)S)?", record.cigarstring)
-        assert text is not None
-        assert (int(text[1] or 0), int(text[3] or 0)) == clips
-        swapped = text[2].translate(str.maketrans("ID", "DI"))
-        found = check_alignment(swapped, given.signatures[row["signature"]], under, kind)
+        under, is_reverse = sample_bases[start:end], row["strand"] == "-"
+        if are_reads:
+            clips = (start, len(sample_bases) - end)
+            if is_reverse:
+                clips, under = clips[::-1], complement(under)
+            text = re.fullmatch(r"(?:(\d+)S)?(.*?)(?:(\d+)S)?", record.cigarstring)
+            assert text is not None
+            assert (int(text[1] or 0), int(text[3] or 0)) == clips
+            swapped = text[2].translate(str.maketrans("ID", "DI"))
+            found = check_alignment(swapped, bases, under, kind)
+            assert (record.reference_start, record.query_sequence) == (0, None)
+            assert record.infer_query_length() == len(sample_bases)
+        else:
+            sequence = complement(bases) if is_reverse else bases
+            assert record.query_sequence == sequence.upper().replace("U", "T")
+            assert record.reference_start == start
+            found = check_alignment(record.cigarstring, record.query_sequence, under, kind)
         check_tags(dict(record.get_tags()), row, *found)
-        assert (record.reference_start, record.mapping_quality) == (0, 255)
-        assert record.infer_query_length() == len(read)
-        assert record.query_sequence is record.query_qualities is None
         assert record.is_reverse == is_reverse
-        assert record.is_secondary == (row["sample"] in seen)
-        seen.add(row["sample"])
+        assert record.is_secondary == (record.query_name in seen)
+        assert record.flag & ~(16 | 256) == 0
+        seen.add(record.query_name)
 
 
 @pytest.mark.parametrize("sample", ["r.fa", "r.fq"])
@@ -266,20 +247,13 @@ def test_standard_output__has_the_same_bytes(
     assert capfdbinary.readouterr().out == expected
 
 
-@pytest.mark.parametrize("sample", ["r.fa", "r.fq"])
-@pytest.mark.parametrize("suffix", ["sam", "paf"])
-def test_compressed__has_the_same_lines(given: Given, sample: str, suffix: str) -> None:
-    plain = given.written(sample, f"a.{suffix}")
-    assert gzip.decompress(given.written(sample, f"a.{suffix}.gz")) == plain
-
-
 @pytest.fixture
 def stop(given: Given, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Begins a scan, which fails after some parts."""
     outcomes = ScanJob.outcomes
 
-    def stopped(self: ScanJob, needs: OutputNeeds) -> Any:
-        for number, outcome in enumerate(outcomes(self, needs)):
+    def stopped(self: ScanJob, sinks: Any) -> Any:
+        for number, outcome in enumerate(outcomes(self, sinks)):
             if number == 4:
                 raise Failure("stopped")
             yield outcome
@@ -315,7 +289,7 @@ def test_run__is_not_resumed_in_a_format_that_needs_more(
     given: Given, stop: Callable[..., None]
 ) -> None:
     stop("r.fa", "hits", *RESUMED, "--format", "parquet")
-    with pytest.raises(UsageError, match=r"rows.*columns\+cigar\+records"):
+    with pytest.raises(UsageError, match=r"rows was parquet.*, is bam"):
         given.written("r.fa", "hits", *RESUMED, "--format", "bam", "--resume")
 
 

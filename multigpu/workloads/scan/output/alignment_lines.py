@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.formats.tables.batch import Batch
-from multigpu.formats.tables.columns import (
+from multigpu.kernels.bases import encode, reverse_complement
+from multigpu.workloads.scan.batch import Batch
+from multigpu.workloads.scan.output.columns import (
     Column,
-    Requested,
-    Rows,
-    Texts,
+    Columns,
+    ScanRows,
+    TextColumn,
     lines_of,
     samples_of,
     scores_of,
     signatures_of,
     strands_of,
 )
-from multigpu.kernels.bases import encode, reverse_complement
 
 if TYPE_CHECKING:
     from multigpu.formats.sequences.signatures import Signatures
@@ -38,7 +38,7 @@ OPERATION = re.compile(rb"\d+[=XID]")
 SWAPPED = bytes.maketrans(b"ID", b"DI")
 
 
-def sam_of_reads(rows: Rows) -> bytes:
+def sam_of_reads(rows: ScanRows) -> bytes:
     """Return lines of SAM for samples that are reads, aligned to the signatures."""
     batch = rows.batch
     flags = np.where(batch.reverse, REVERSE, 0) + np.where(rows.is_first, 0, SECONDARY)
@@ -47,7 +47,7 @@ def sam_of_reads(rows: Rows) -> bytes:
     return lines_of(
         len(rows),
         samples_of(rows), b"\t", flags, b"\t", signatures_of(rows),
-        b"\t1\t%d\t" % UNKNOWN, Texts.of(list(map(_clip, batch.cigar, *ends))),
+        b"\t1\t%d\t" % UNKNOWN, TextColumn.of(list(map(_clip, batch.cigar, *ends))),
         b"\t*\t0\t0\t*\t*", *_tags(rows, _count_matching(batch.cigar)),
         b"\n",
     )  # fmt: skip
@@ -60,16 +60,16 @@ class SamOfSignatures:
     of them to one renderer.
     """
 
-    def __init__(self, signatures: "Signatures", requested: Requested) -> None:
+    def __init__(self, signatures: "Signatures", requested: Columns) -> None:
         self._signatures, self._requested = signatures, requested
         self._seen = np.zeros(len(signatures), bool)
 
     def lines(self, batch: Batch) -> bytes:
         """Return the lines of some rows."""
-        rows = Rows.of(batch, self._signatures, self._requested)
-        return b"".join([self._lines(piece) for piece in rows.pieces()])
+        rows = ScanRows.of(batch, self._signatures, self._requested)
+        return b"".join([self._lines(block) for block in rows.blocks()])
 
-    def _lines(self, rows: Rows) -> bytes:
+    def _lines(self, rows: ScanRows) -> bytes:
         batch = rows.batch
         flags = np.where(batch.reverse, REVERSE, 0) + np.where(self._is_primary(rows), 0, SECONDARY)
         return lines_of(
@@ -81,7 +81,7 @@ class SamOfSignatures:
             b"\n",
         )  # fmt: skip
 
-    def _is_primary(self, rows: Rows) -> NDArray[np.bool_]:
+    def _is_primary(self, rows: ScanRows) -> NDArray[np.bool_]:
         """Return bool[n]: whether a row is the first one of its signature."""
         which, first = np.unique(rows.batch.signature, return_index=True)
         is_primary = np.zeros(len(rows), bool)
@@ -90,7 +90,7 @@ class SamOfSignatures:
         return is_primary
 
 
-def paf(rows: Rows) -> bytes:
+def paf(rows: ScanRows) -> bytes:
     """Return lines of PAF: signatures aligned to samples."""
     batch = rows.batch
     lengths = rows.signatures.letters.lengths[batch.signature]
@@ -114,9 +114,9 @@ def _count_matching(cigars: Sequence[bytes]) -> NDArray[np.int64]:
     return np.array([counts[each] for each in cigars], np.int64)
 
 
-def _swap_operations(cigars: Sequence[bytes]) -> Texts:
+def _swap_operations(cigars: Sequence[bytes]) -> TextColumn:
     """Return alignments with the sample as the reference."""
-    return Texts.of(b"\n".join(cigars).translate(SWAPPED).split(b"\n") if cigars else [])
+    return TextColumn.of(b"\n".join(cigars).translate(SWAPPED).split(b"\n") if cigars else [])
 
 
 def _clip(cigar: bytes, before: int, after: int, is_reverse: bool) -> bytes:
@@ -130,17 +130,17 @@ def _clip(cigar: bytes, before: int, after: int, is_reverse: bool) -> bytes:
     return clips[0] + cigar + clips[1]
 
 
-def _sequences(rows: Rows) -> Texts:
+def _sequences(rows: ScanRows) -> TextColumn:
     """Return the bases of each row's signature as they lie on the sample, T for U."""
     patterns, which = np.unique(2 * rows.batch.signature + rows.batch.reverse, return_inverse=True)
     texts = []
     for pattern in patterns.tolist():
         bases = encode(rows.signatures.letters[pattern // 2])
         texts.append(LETTERS[reverse_complement(bases) if pattern % 2 else bases].tobytes())
-    return Texts(texts, which)
+    return TextColumn(texts, which)
 
 
-def _tags(rows: Rows, matching: NDArray[np.int64]) -> list[Column]:
+def _tags(rows: ScanRows, matching: NDArray[np.int64]) -> list[Column]:
     """Return NM, AS, qs where there are qualities, and xa on request, each with a tab before it."""
     batch = rows.batch
     qualities = scores_of(rows, "\tqs:f:{!r}".format, b"")

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.formats.tables.batch import Batch
 from multigpu.kernels.compiled.text.table_lines import add_number_lengths, put_numbers, put_texts
+from multigpu.workloads.scan.batch import Batch
 
 if TYPE_CHECKING:
     from multigpu.formats.sequences.signatures import Signatures
 
-PIECE = 1 << 14  # rows rendered at a time: they stay in the processor's cache
+BLOCK = 1 << 14  # rows rendered at a time: they stay in the processor's cache
 
-Requested = tuple[str, ...]  # some of `multigpu.formats.tables.writers.REQUESTED`
+Columns = tuple[str, ...]  # some of `row_sink.REQUESTED`
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Rows:
+class ScanRows:
     """Rows to make lines of.
 
     requested  names of the columns on request
@@ -30,11 +30,11 @@ class Rows:
 
     batch: Batch
     signatures: "Signatures"
-    requested: Requested
+    requested: Columns
     is_first: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, batch: Batch, signatures: "Signatures", requested: Requested) -> "Rows":
+    def of(cls, batch: Batch, signatures: "Signatures", requested: Columns) -> "ScanRows":
         """Return the rows of a batch, which must have all rows of each of its samples."""
         is_first = np.diff(batch.sample_index, prepend=-2) != 0
         return cls(batch=batch, signatures=signatures, requested=requested, is_first=is_first)
@@ -42,11 +42,11 @@ class Rows:
     def __len__(self) -> int:
         return len(self.batch)
 
-    def pieces(self) -> Iterator["Rows"]:
-        """Yield the rows, a piece at a time."""
-        for at in range(0, len(self), PIECE):
-            some = slice(at, at + PIECE)
-            yield Rows(
+    def blocks(self) -> Iterator["ScanRows"]:
+        """Yield the rows, a block at a time."""
+        for at in range(0, len(self), BLOCK):
+            some = slice(at, at + BLOCK)
+            yield ScanRows(
                 batch=self.batch[some],
                 signatures=self.signatures,
                 requested=self.requested,
@@ -58,7 +58,7 @@ class Rows:
 
 
 @dataclass(frozen=True, eq=False)
-class Texts:
+class TextColumn:
     """A column of texts, of which some may stand in many rows.
 
     distinct  all of them
@@ -80,7 +80,7 @@ class Texts:
 
 
 # A column of a line: the same bytes in every row, whole numbers, or texts.
-Column = bytes | NDArray[np.integer[Any]] | Texts
+Column = bytes | NDArray[np.integer[Any]] | TextColumn
 
 
 def lines_of(count: int, *columns: Column) -> bytes:
@@ -88,14 +88,14 @@ def lines_of(count: int, *columns: Column) -> bytes:
     ready = [_ready(column, count) for column in columns]
     lengths = np.zeros(count, np.int64)
     for column in ready:
-        if isinstance(column, Texts):
+        if isinstance(column, TextColumn):
             lengths += np.diff(column.begins)[column.which]
         else:
             add_number_lengths(column, lengths)
     cursors = np.cumsum(lengths) - lengths
     out = np.empty(int(lengths.sum()), np.uint8)
     for column in ready:
-        if isinstance(column, Texts):
+        if isinstance(column, TextColumn):
             raw = np.frombuffer(b"".join(column.distinct), np.uint8)
             put_texts(raw, column.begins, column.which, out, cursors)
         else:
@@ -103,41 +103,41 @@ def lines_of(count: int, *columns: Column) -> bytes:
     return out.tobytes()
 
 
-def _ready(column: Column, count: int) -> Texts | NDArray[np.int64]:
+def _ready(column: Column, count: int) -> TextColumn | NDArray[np.int64]:
     """Return a column of `count` rows as texts, or as numbers of the type that is compiled for."""
     if isinstance(column, np.ndarray):
         return column.astype(np.int64)
-    return Texts([column], np.zeros(count, np.intp)) if isinstance(column, bytes) else column
+    return TextColumn([column], np.zeros(count, np.intp)) if isinstance(column, bytes) else column
 
 
 # ---- columns that several formats have ----------------------------------------------------------
 
 
-def samples_of(rows: Rows) -> Texts:
+def samples_of(rows: ScanRows) -> TextColumn:
     """Return the names of the samples."""
     begins = rows.is_first.copy()
     begins[:1] = True
     names = [rows.batch.sample[i] for i in np.flatnonzero(begins).tolist()]
-    return Texts(names, np.cumsum(begins) - 1)
+    return TextColumn(names, np.cumsum(begins) - 1)
 
 
-def signatures_of(rows: Rows) -> Texts:
+def signatures_of(rows: ScanRows) -> TextColumn:
     """Return the names of the signatures."""
     numbers, which = np.unique(rows.batch.signature, return_inverse=True)
-    return Texts([rows.signatures.names[i] for i in numbers.tolist()], which)
+    return TextColumn([rows.signatures.names[i] for i in numbers.tolist()], which)
 
 
-def strands_of(rows: Rows) -> Texts:
+def strands_of(rows: ScanRows) -> TextColumn:
     """Return the strand of each row, + or -."""
-    return Texts([b"+", b"-"], rows.batch.reverse.astype(np.intp))
+    return TextColumn([b"+", b"-"], rows.batch.reverse.astype(np.intp))
 
 
-def scores_of(rows: Rows, show: Callable[[float], str], missing: bytes) -> Texts:
+def scores_of(rows: ScanRows, show: Callable[[float], str], missing: bytes) -> TextColumn:
     """Return the scores as texts, NaN as `missing`."""
     # + 0.0, so that there is no -0.0 beside 0.0.
     scores, which = np.unique(rows.batch.score + 0.0, return_inverse=True)
     texts = [missing if math.isnan(score) else show(score).encode() for score in scores.tolist()]
-    return Texts(texts, which)
+    return TextColumn(texts, which)
 
 
 def decoded(names: Sequence[bytes], encoding: str) -> list[str]:

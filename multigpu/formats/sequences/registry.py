@@ -1,0 +1,48 @@
+"""All formats of sequences. A new one is a module that ends with its object, and one line."""
+
+import re
+
+from multigpu.errors import QUOTED, InputError
+from multigpu.formats.sequences.fasta import FASTA
+from multigpu.formats.sequences.fastq import FASTQ
+from multigpu.formats.sequences.sequence_format import SequenceFormat
+from multigpu.formats.storage.sources import STRANGERS, UTF_16, Kind
+
+FORMATS: dict[str, SequenceFormat] = {each.name: each for each in (FASTA, FASTQ)}
+
+SAM = re.compile(rb"@(HD|SQ|RG|PG|CO)\t")
+SEQUENCE = re.compile("[ACGTUN]{4,}", re.IGNORECASE)
+# A list of sequences, or a table with names before them, with a line of titles or without.
+LISTED = re.compile(rb'(.*\n)?([^,;\t\n]*[,;\t])?"?[ACGTUN]{8,}"?\s*([,;\t\n]|\Z)', re.IGNORECASE)
+LIST_CURE = r"""is a list, and not FASTA: awk '{print ">" NR "\n" $1}' makes that of sequences,
+ awk -F '[,;\t]' '{print ">" $1 "\n" $2}' of names and sequences""".replace("\n ", " ")
+
+
+def _layout(path: str, start: bytes) -> str:
+    is_foreign = start.startswith(tuple(STRANGERS))
+    if b"\n" not in start and b"\r" in start.rstrip() and not is_foreign:
+        raise InputError(path, "its lines end with carriage returns: convert them to newlines")
+    if b"\0" in start[:4] and start.strip(b"\0")[:1] in (b"@", b">"):
+        raise InputError(path, UTF_16)
+    if SAM.match(start):
+        raise InputError(path, "is a SAM file: convert it with `samtools fastq`")
+    if start[:1] not in b"@>" and LISTED.match(start):
+        raise InputError(path, LIST_CURE)
+    return next((name for name, each in FORMATS.items() if start.startswith(each.mark)), "")
+
+
+def _missing(path: str) -> str:
+    if not SEQUENCE.fullmatch(path):
+        return ""
+    shown = path if len(path) <= QUOTED else path[:QUOTED] + "…"
+    how = rf"printf '>name\n{shown}\n' > sequence.fa"
+    return f"a sequence has to stand in a FASTA file: {how}"
+
+
+SEQUENCES = Kind(
+    name="sequence",
+    suffixes=tuple(suffix for each in FORMATS.values() for suffix in each.suffixes),
+    layout=_layout,
+    unknown="neither FASTQ nor FASTA",
+    missing=_missing,
+)

@@ -1,0 +1,91 @@
+"""The class of which every format of sequences has one object: all that the program knows of it.
+
+A format is one module that ends with its object, and one line in `registry`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.errors import InputError
+from multigpu.formats.sequences.records import Parsed
+from multigpu.formats.sequences.spans import FileSpan
+from multigpu.formats.storage.sources import Source
+from multigpu.kernels.device.buffers import Buffers
+
+BLOCK = 1 << 19  # bytes of a file at a time: they stay in the cache of a core, most records fit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RangeRecords:
+    """The records, and pieces of records, that stand in a span of a file.
+
+    begin    where what belongs to the span begins; -1 for nothing in the span
+    stop     the same of the next span, or the record that is wrong
+    table    int64[n, 6], positions in the file, BASES in `letters`
+    letters  uint8[b]  their bases, one after the other
+    error    what is wrong after the last record, or None
+    lead     whether the first piece continues a record that began before the span
+    tail     whether the last piece may continue in the next span
+    beyond   how many bases of the last piece stand after the span
+    """
+
+    begin: int
+    stop: int
+    table: NDArray[np.int64]
+    letters: NDArray[np.uint8]
+    error: InputError | None
+    lead: bool = False
+    tail: bool = False
+    beyond: int = 0
+
+
+class ReadRange(Protocol):
+    """Function that reads a span of a file."""
+
+    def __call__(
+        self,
+        file: int,
+        source: Source,
+        span: FileSpan,
+        *,
+        overlap: int,
+        offset: int,
+        buffers: Buffers,
+    ) -> RangeRecords:
+        """Read the records of the span.
+
+        file     an open file's descriptor
+        overlap  bases that the last piece reaches over the span, if its record does
+        offset   the quality character that means 0
+        buffers  source of the memory for the letters
+
+        Raises InputError where the file is shorter now than `source` says, and OSError.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SequenceFormat:
+    """One format of sequences.
+
+    name            "fastq": what a source calls its layout
+    suffixes        of its files, without those of compression
+    mark            how the content begins, after white space, and how every record does
+    parse           (bytes that begin with a record, final, offset) → records at their front
+                    final: whether nothing follows, so that an incomplete record is an error
+                    offset: the quality character that means 0
+    read_range      reads the records of a byte range of a plain file
+    has_qualities   whether records have them
+    bases_per_byte  bases in a byte of a file, about
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    mark: bytes
+    parse: Callable[[NDArray[np.uint8], bool, int], Parsed]
+    read_range: ReadRange
+    has_qualities: bool
+    bases_per_byte: float

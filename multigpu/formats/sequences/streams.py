@@ -1,0 +1,147 @@
+"""Streams of samples, cut at the borders of records."""
+
+import contextlib
+import itertools
+import threading
+from collections.abc import Callable, Generator, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.errors import Failure, InputError, Unreadable
+from multigpu.formats.sequences.records import Parsed, describe, empty_table
+from multigpu.formats.sequences.registry import FORMATS
+from multigpu.formats.sequences.spans import BlockSpan, StreamSpan
+from multigpu.formats.storage.read_ahead import ReadAhead
+from multigpu.formats.storage.sources import Block, Source, blocks
+from multigpu.kernels.compiled.text.records import Fault
+
+Content = Generator[Block] | ReadAhead[Block]
+
+
+def block_spans(
+    number: int, source: Source, content: Content, phred_offset: int
+) -> Iterator[BlockSpan]:
+    """Yield the spans of a stream, cut at record borders; the last one may have its error.
+
+    Raises Unreadable where it cannot be read.
+    """
+    sequence_format = FORMATS[source.layout]
+    left, before = np.empty(0, np.uint8), 0  # bytes of the content in blocks that were given
+    least, block = 0, itertools.count()
+    with contextlib.closing(content):
+        while True:
+            try:
+                raw, final = _next_bytes(content, left, least)
+            except MemoryError as large:
+                if not least:
+                    raise
+                problem = f"a record of more than {len(left):,} bytes does not fit the memory"
+                raise Failure(f"{source.path}: {problem}") from large
+            except Unreadable:
+                raise  # a journal must not know of it
+            except InputError as damage:
+                nothing = Parsed(table=empty_table(0), stop=0)
+                yield BlockSpan(number, next(block), left[:0], nothing, damage)
+                return
+            parsed = sequence_format.parse(raw, final, phred_offset)
+            good = parsed.fault in (Fault.NONE, Fault.INCOMPLETE) and not final
+            error = None
+            if not good:
+                error = describe(
+                    source.path, sequence_format.mark, raw, parsed, before, phred_offset
+                )
+            if len(parsed.table) or error:
+                yield BlockSpan(number, next(block), raw, parsed, error)
+            if error or final:
+                return
+            left, before = raw[parsed.stop :], before + parsed.stop
+            # A long record is not looked at again with every block.
+            least = 0 if len(parsed.table) else 2 * len(left)
+
+
+def _next_bytes(
+    content: Content, left: NDArray[np.uint8], least: int
+) -> tuple[NDArray[np.uint8], bool]:
+    """Return what was left and the next block, or `least` bytes; and whether that is all."""
+    parts, size = [left], len(left)
+    while (block := next(content, None)) is not None:
+        parts.append(block)
+        size += len(block)
+        if size >= least:
+            break
+    return np.concatenate(parts), block is None
+
+
+class OpenStreams:
+    """Compressed files that this process has open, whose blocks several threads ask for.
+
+    A copy for another process has none open.
+    """
+
+    def __init__(self, sources: Sequence[Source], phred_offset: int) -> None:
+        self._sources, self._phred_offset = sources, phred_offset
+        self._lock = threading.Lock()
+        self._open: dict[int, _OpenStream] = {}
+
+    def __reduce__(self) -> Any:
+        return OpenStreams, (self._sources, self._phred_offset)
+
+    def read(self, span: StreamSpan) -> BlockSpan | None:
+        """Return the block; None after the last one. Raises InputError where it cannot be read."""
+        with self._lock:
+            stream = self._open.get(span.source)
+            if stream is None:
+                open_file = partial(self._open_file, span.source, span.size)
+                stream = self._open[span.source] = _OpenStream(open_file, span.first)
+        return stream.read(span.number)
+
+    def _open_file(self, number: int, size: int) -> Iterator[BlockSpan]:
+        source = self._sources[number]
+        return block_spans(number, source, blocks(source, size), self._phred_offset)
+
+    def forget(self, source: int, number: int) -> None:
+        """Free a block of which nobody asks for any more."""
+        with self._lock:
+            if stream := self._open.get(source):
+                stream.blocks.pop(number, None)
+
+
+class _OpenStream:
+    """Blocks of one file, read by the first thread that asks for one or for a later one.
+
+    blocks  those that were read, from `first` on, and are not forgotten
+    """
+
+    def __init__(self, open_file: Callable[[], Iterator[BlockSpan]], first: int) -> None:
+        self.blocks: dict[int, BlockSpan] = {}
+        self._open_file, self._first = open_file, first
+        self._found, self._next = open_file(), 0
+        self._error: Exception | None = None
+        self._lock = threading.Lock()
+
+    def read(self, number: int) -> BlockSpan | None:
+        with self._lock:
+            if number < self._next and number not in self.blocks:  # it is asked for again
+                self._found, self._next, self._first = self._open_file(), 0, number
+            while self._next <= number and self._read_next():
+                pass
+            if self._next <= number and self._error is not None:
+                raise self._error
+            return self.blocks.get(number)
+
+    def _read_next(self) -> bool:
+        """Read one more block; return whether there was one."""
+        try:
+            block = next(self._found, None)
+        except Exception as error:  # noqa: BLE001 - it is raised for this block and all later ones
+            self._error = error
+            return False
+        if block is None:
+            return False
+        if self._next >= self._first:
+            self.blocks[self._next] = block
+        self._next += 1
+        return True

@@ -1,0 +1,51 @@
+"""The page docs/options.md, made from the declarations: `python -m multigpu.tools.reference`."""
+
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from textwrap import fill
+
+from multigpu.cli import WORKLOADS
+from multigpu.errors import options_spelled, spelled
+from multigpu.run.command import GROUPS
+from multigpu.run.declarations import Declared, flag
+
+WIDTH = 118
+HEADER = """\
+# Options
+
+Made from their declarations by `make reference`; a test compares it. An option of the command line
+is the keyword of the Python function with the same name and underscores, unless an entry says
+otherwise."""
+
+
+def page() -> Iterator[str]:
+    """Yield the lines of the page."""
+    yield HEADER
+    for name, purpose in WORKLOADS.items():
+        yield f"\n## multigpu {name}\n\n{purpose}"
+        command = import_module(f"multigpu.workloads.{name}.command").command
+        for group in GROUPS:
+            found = [each for each in command.declared if each.group == group]
+            if found:
+                yield f"\n{group}:\n"
+                yield from map(_entry, found)
+
+
+def _entry(each: Declared) -> str:
+    """Return the lines of an option."""
+    name, this = flag(each.name), each.option
+    shown = f"{name} {each.metavar}"
+    if this.argument:
+        shown = this.metavar or each.name.upper()
+    elif each.is_switch:
+        shown = name if each.default is False else f"{name}/{flag(each.name, on=False)}"
+    short = f"-{this.short}, " if this.short else ""
+    in_python = f" In Python `{each.name}`." if this.flag else ""
+    text = f"* `{short}{shown}`: {spelled(each.description)}{in_python}"
+    return fill(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+
+
+if __name__ == "__main__":
+    with options_spelled(flag):
+        sys.stdout.write("\n".join(page()) + "\n")

@@ -1,0 +1,1 @@
+"""Outputs of a scan: one class an output, formats of rows by name in `registry`."""

@@ -1,0 +1,60 @@
+"""All formats of rows. A new one is one line here, and a sink unless it is plain text."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from multigpu.errors import UsageError, option
+from multigpu.formats.storage.suffixes import FOREIGN, PARQUET, uncompressed_suffix
+from multigpu.workloads.scan.output.alignment_lines import paf, sam_of_reads
+from multigpu.workloads.scan.output.columns import ScanRows
+from multigpu.workloads.scan.output.parquet import ParquetSink
+from multigpu.workloads.scan.output.row_lines import bed, jsonl, separated, text
+from multigpu.workloads.scan.output.row_sink import RowFormat
+from multigpu.workloads.scan.output.sam import sam_sink
+from multigpu.workloads.scan.output.text import TextSink
+
+_tsv, _csv = partial(separated, separator=b"\t"), partial(separated, separator=b",")
+_ambiguous = ("ambiguous",)
+_alignment = ("mismatches", "edits", "cigar")
+_sam = {"sink": sam_sink, "lines": sam_of_reads, "has_always": _alignment}
+
+
+def _text(lines: Callable[[ScanRows], bytes], **more: Any) -> dict[str, Any]:
+    return {"sink": TextSink, "lines": lines, **more}
+
+
+FORMATS: dict[str, RowFormat] = {
+    name: RowFormat(name=name, suffixes=suffixes, **more)
+    for name, suffixes, more in (
+        ("tsv", (".tsv",), _text(_tsv, separator="\t")),
+        ("csv", (".csv",), _text(_csv, separator=",")),
+        ("text", (".txt",), _text(text, has_more=False)),
+        ("bed", (".bed",), _text(bed)),
+        ("jsonl", (".json", ".jsonl"), _text(jsonl, has_always=_ambiguous)),
+        ("parquet", PARQUET, {"sink": ParquetSink, "has_always": _ambiguous}),
+        ("sam", (".sam",), _sam),
+        ("bam", (".bam",), _sam),
+        ("paf", (".paf",), _text(paf, has_always=_alignment)),
+    )
+}
+
+
+def format_of(path: str | None, chosen: str | None) -> RowFormat:
+    """Return the format asked for, or the one that the path's suffix means; tsv for any other.
+
+    Raises UsageError for a suffix that promises what is not written.
+    """
+    if chosen is not None:
+        if chosen not in FORMATS:
+            raise UsageError(f"unknown format {chosen!r}: choose from {', '.join(FORMATS)}")
+        return FORMATS[chosen]
+    by_suffix = {suffix: each.name for each in FORMATS.values() for suffix in each.suffixes}
+    suffix = uncompressed_suffix(path)
+    if suffix in FOREIGN - by_suffix.keys():
+        possible = ", ".join(by_suffix)
+        raise UsageError(
+            f"{path}: {suffix} files cannot be written: choose a name that ends in {possible},"
+            f" with .gz or .zst after it to compress; or say {option('format')} tsv"
+        )
+    return FORMATS[by_suffix.get(suffix, "tsv")]

@@ -1,0 +1,89 @@
+"""Outputs that write rows to one file, and formats of these."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Any, BinaryIO, Generic, TypeVar
+
+from multigpu.cluster.engine.output import atomic_output
+from multigpu.formats.sequences.signatures import Signatures
+from multigpu.workloads.scan.options import ScanOptions
+from multigpu.workloads.scan.output.columns import Columns, ScanRows
+from multigpu.workloads.scan.sink import Findings
+
+# Columns on request, in their order.
+REQUESTED = ("mismatches", "edits", "cigar", "ambiguous")
+
+T = TypeVar("T")
+Write = Callable[[T, int], object]  # takes a payload, and the number of its first sample
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowFormat:
+    """A format of the rows of a scan. A new one needs a place in `registry.FORMATS`.
+
+    suffixes    of names that ask for it
+    sink        makes an output from the fields of a `RowSink`. Raises UsageError and InputError for
+                inputs that it cannot have
+    lines       makes lines of rows, on workers; None for formats that are no plain text
+    separator   of the names in a header line; empty where there is no header
+    has_always  columns of `REQUESTED` that it has without a request
+    has_more    whether it has columns on request at all
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    sink: "Callable[..., RowSink[Any]]"
+    lines: Callable[[ScanRows], bytes] | None = None
+    separator: str = ""
+    has_always: Columns = ()
+    has_more: bool = True
+
+    def columns(self, asked: Iterable[str] = ()) -> Columns:
+        """Return the columns of `REQUESTED` that rows have where some are asked for."""
+        names = {*self.has_always, *(asked if self.has_more else ())}
+        return tuple(name for name in REQUESTED if name in names)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RowSink(ABC, Generic[T]):
+    """An output that is one file of rows. It pickles, as workers collect for it.
+
+    path     None and "-": standard output; its suffix says how it is compressed
+    columns  those of `REQUESTED` that it has
+    layouts  of the samples: names of their formats
+    """
+
+    path: str | None
+    format: RowFormat
+    columns: Columns
+    signatures: Signatures
+    layouts: frozenset[str]
+    options: ScanOptions
+
+    @property
+    def name(self) -> str:
+        """The format and the columns."""
+        return "+".join([self.format.name, *self.columns])
+
+    @property
+    def cigars(self) -> bool:
+        return "cigar" in self.columns
+
+    @abstractmethod
+    def collect(self, found: Findings) -> T:
+        """Return the payload. Raises InputError for a sample that the format cannot have."""
+
+    @abstractmethod
+    def write_to(self, file: BinaryIO) -> AbstractContextManager[Write[T]]:
+        """Yield the function that writes payloads, in order, to a file.
+
+        What is written is complete when the block ends without an error.
+        """
+
+    @contextmanager
+    def open(self) -> Iterator[Write[T]]:
+        """Yield the function that writes; the file has its name when the block has ended."""
+        with atomic_output(self.path) as file, self.write_to(file) as write:
+            yield write

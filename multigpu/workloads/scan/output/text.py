@@ -1,0 +1,30 @@
+"""Rows of a scan as text, which workers render and the client compresses."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import BinaryIO
+
+from multigpu.formats.storage.compressed import Compressed, compression_of
+from multigpu.workloads.scan.output.columns import ScanRows
+from multigpu.workloads.scan.output.row_sink import RowSink, Write
+from multigpu.workloads.scan.sink import Findings
+
+COLUMNS = ("sample", "signature", "start", "end", "strand", "score")
+
+
+class TextSink(RowSink[bytes]):
+    """Rows as lines of a text format, below the names of the columns if it has a separator."""
+
+    def collect(self, found: Findings) -> bytes:
+        lines = self.format.lines
+        assert lines is not None
+        rows = ScanRows.of(found.rows, self.signatures, self.columns)
+        return b"".join([lines(block) for block in rows.blocks()])
+
+    @contextmanager
+    def write_to(self, file: BinaryIO) -> Iterator[Write[bytes]]:
+        out = Compressed(file, compression_of(self.path))
+        if separator := self.format.separator:
+            out.write((separator.join([*COLUMNS, *self.columns]) + "\n").encode())
+        yield lambda lines, _: out.write(lines)
+        out.close()

@@ -1,0 +1,47 @@
+"""The protocol of outputs: what each takes of a chunk on a worker, and a journal keeps."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.workloads.scan.batch import Batch
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Findings:
+    """Records of one file that lie in one chunk, or were joined from several, and their rows.
+
+    path     of the file
+    rows     their samples are counted from the first of the records
+    lengths  int64[n]: bases of the records
+    names    makes the names of the records, n of them
+    """
+
+    path: str
+    rows: Batch
+    lengths: NDArray[np.int64]
+    names: Callable[[], list[bytes]]
+
+
+class Sink(Protocol[T_co]):
+    """One output of a scan. It pickles, and is sent to the workers: nothing is open in it."""
+
+    @property
+    def name(self) -> str:
+        """Name of the payloads in a journal: other ones have another name."""
+
+    @property
+    def cigars(self) -> bool:
+        """Whether rows need their alignments, also where no edits are searched."""
+
+    def collect(self, found: Findings) -> T_co:
+        """Return the payload: what this output wants of the findings.
+
+        It is made of plain values, arrays and batches. Raises InputError for a sample that the
+        output cannot have.
+        """

@@ -1,0 +1,91 @@
+"""Rows as tables of Arrow and Parquet files."""
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from support.scan_rows import NAMES, ROWS, batch, random_rows, written
+
+from multigpu.errors import UsageError
+from multigpu.formats.tables import parquet as row_groups
+from multigpu.workloads.scan.batch import Batch
+from multigpu.workloads.scan.output import parquet
+from multigpu.workloads.scan.output.parquet import to_arrow
+
+AMBIGUOUS = ("ambiguous",)
+
+
+@pytest.fixture
+def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (row_groups, parquet):
+        monkeypatch.setattr(module, "ROW_GROUP", 50)
+
+
+def test_arrow__has_the_documented_columns() -> None:
+    table = to_arrow(ROWS, NAMES.names, AMBIGUOUS)
+    assert {field.name: str(field.type) for field in table.schema} == {
+        "sample": "string", "sample_index": "int64", "signature": "string",
+        "signature_index": "int32", "start": "int64", "end": "int64", "strand": "string",
+        "score": "double", "ambiguous": "int32",
+    }  # fmt: skip
+    assert [field.name for field in table.schema if field.nullable] == ["score"]
+    assert table.to_pydict() == {
+        "sample": ["read1", "read2", "read2"],
+        "sample_index": [0, 1, 2],
+        "signature": ["adapter", "café", "adapter"],
+        "signature_index": [0, 1, 0],
+        "start": [0, 3, 2**40],
+        "end": [12, 15, 2**40 + 12],
+        "strand": ["+", "-", "+"],
+        "score": [21.85, 10.0, None],
+        "ambiguous": [0, 1, 2],
+    }
+    more = to_arrow(ROWS, NAMES.names, ("edits", "cigar", *AMBIGUOUS))
+    assert more.column_names[-3:] == ["edits", "cigar", "ambiguous"]
+    assert more["edits"].to_pylist() == [3, 4, 5]
+    assert more["cigar"].to_pylist() == ["0=1X", "1=1X", "2=1X"]
+
+
+def test_arrow__replaces_what_is_no_utf8() -> None:
+    table = to_arrow(batch((b"\xff", 2, 0, 1, False, 1.0)), NAMES.names, ())
+    assert table["sample"].to_pylist() == table["signature"].to_pylist() == ["\ufffd"]
+
+
+@pytest.mark.usefixtures("small_groups")
+def test_arrow__of_many_pieces_and_of_none() -> None:
+    table = to_arrow(random_rows(330), NAMES.names, ())
+    assert table["sample_index"].to_pylist() == list(range(330))
+    assert to_arrow(Batch.empty(), [], ()).schema == table.schema
+
+
+@pytest.mark.usefixtures("small_groups")
+def test_file__has_full_row_groups_and_dictionaries(tmp_path: Path) -> None:
+    rows, path = random_rows(330), tmp_path / "hits.parquet"
+    divided = written([rows[:3], rows[3:170], rows[170:]], path, "parquet")
+    file = pq.ParquetFile(path)
+    groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
+    assert [group.num_rows for group in groups] == [50] * 6 + [30]
+    assert "RLE_DICTIONARY" in groups[0].column(2).encodings
+    assert groups[0].column(0).compression == "ZSTD"
+    assert pq.read_table(path).equals(to_arrow(rows, NAMES.names, AMBIGUOUS))
+    assert written([rows], path, "parquet") == divided
+    written([], path, "parquet")
+    assert pq.read_table(path).num_rows == 0
+
+
+def test_file__has_the_same_pages_however_rows_are_divided(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Pages are filled by bytes, so it takes many rows to see where chunks end."""
+    monkeypatch.setattr(row_groups, "ROW_GROUP", 200_000)
+    rows, path = random_rows(300_000), tmp_path / "hits.parquet"
+    whole = written([rows], path, "parquet")
+    for size in (5000, 130_000):
+        parts = [rows[at : at + size] for at in range(0, len(rows), size)]
+        assert written(parts, path, "parquet") == whole
+
+
+def test_file__is_not_compressed_again(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"Parquet files are compressed inside"):
+        written([], tmp_path / "hits.parquet.gz", "parquet")
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,106 @@
+"""Several compressed files, which threads open by themselves: the rows of the plain ones."""
+
+import gzip
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.bgzf_data import bgzf
+from support.scanned import ALL, READS, Scan, answer, fasta_of, fastq, tsv
+from support.stored import fastq as random_reads
+from support.stored import inspect_source
+
+import multigpu
+from multigpu import InputError
+from multigpu.formats.sequences.spans import StreamSpan
+from multigpu.formats.sequences.streams import OpenStreams
+from multigpu.formats.storage.zstandard import zstd
+
+FILES = 5
+PACK: list[Any] = [gzip.compress, zstd.compress, bgzf, gzip.compress, bgzf]
+
+
+@pytest.fixture
+def packed(store: Any) -> list[str]:
+    """Five compressed files of some 3,000 bytes, FASTQ and FASTA."""
+    contents = [fasta_of(READS * 20) if number == 2 else fastq(READS * 20) for number in range(5)]
+    return [
+        store(f"reads{number}", pack(content))
+        for number, (pack, content) in enumerate(zip(PACK, contents, strict=True))
+    ]
+
+
+def expected() -> bytes:
+    rows = [answer(READS * 20, every=True, both=True, scored=n != 2) for n in range(FILES)]
+    return tsv([row for each in rows for row in each])
+
+
+@pytest.mark.parametrize("threads", ["1", "2", "8"])
+@pytest.mark.parametrize("size", ["70", "1000", "100000"])
+def test_rows__are_those_of_the_files_one_after_the_other(
+    scan: Scan, packed: list[str], size: str, threads: str
+) -> None:
+    options = (*ALL, "--max-chunk-bytes", size, "--threads", threads)
+    assert scan(*packed, options=options) == expected()
+
+
+def test_samples__are_numbered_through_and_counted(
+    scan: Scan, packed: list[str], store: Any, tmp_path: Path
+) -> None:
+    plain = store("plain.fq", fastq())
+    summary = tmp_path / "summary.json"
+    scan(packed[0], plain, *packed[1:], options=("--summary", str(summary)))
+    facts = json.loads(summary.read_text())
+    assert facts["records"] == len(READS) * (20 * FILES + 1)
+    found = multigpu.scan([packed[0], plain, packed[1]], store("s.fa", b">s\nACG\n"), gpus="none")
+    indices = found.to_table()["sample_index"].to_pylist()
+    assert indices == sorted(set(indices))
+    assert indices[-1] > len(READS) * 21
+
+
+@pytest.mark.parametrize("stop", [1, 40, 90, 150])
+def test_run__is_resumed_in_the_middle_of_a_file(
+    packed: list[str], signatures: str, tmp_path: Path, stop: int
+) -> None:
+    options: dict[str, Any] = {"gpus": "none", "hits": "all", "max_chunk_bytes": 100}
+    whole = multigpu.scan(packed, signatures, **options).to_table()
+    kept: dict[str, Any] = {"journal": tmp_path / "journal", "resume": True, **options}
+    rows = iter(multigpu.scan(packed, signatures, **kept))
+    for _ in range(stop):
+        next(rows)
+    rows.close()  # type: ignore[attr-defined]
+    again = multigpu.scan(packed, signatures, threads=3, **kept)
+    assert again.to_table().equals(whole)
+    assert again._job.stats.resumed >= stop
+
+
+def test_error__of_the_first_file_that_has_one_is_raised(
+    scan: Scan, packed: list[str], signatures: str
+) -> None:
+    for number in (3, 1):
+        Path(packed[number]).write_bytes(PACK[number](random_reads(4000))[:-40])
+        with pytest.raises(InputError, match=f"^{re.escape(packed[number])}: .* ends early"):
+            scan(*packed, options=("--max-chunk-bytes", "5000"))
+    rows = iter(multigpu.scan(packed, signatures, gpus="none", max_chunk_bytes=100))
+    assert sum(1 for _ in zip(rows, range(20), strict=False)) == 20  # those of the first file
+
+
+def test_open_streams__give_every_block_to_whoever_asks(packed: list[str]) -> None:
+    def names(number: int, first: int = 0) -> list[bytes] | None:
+        block = streams.read(StreamSpan(0, number, first, 20))
+        return None if block is None else [block.raw.tobytes()]
+
+    sources = [inspect_source(packed[0])]
+    streams = OpenStreams(sources, 33)
+    each = [names(number) for number in range(200)]
+    assert each[50] is not None
+    assert each[-1] is None
+    streams = OpenStreams(sources, 33)
+    assert [names(number) for number in (3, 1, 0, 2)] == [each[number] for number in (3, 1, 0, 2)]
+    streams.forget(0, 1)
+    assert names(1) == each[1]  # a worker that failed may have taken it
+    assert names(20) == each[20]
+    streams = OpenStreams(sources, 33)
+    assert [names(number, 30) for number in (31, 30)] == [each[31], each[30]]
