@@ -51,7 +51,7 @@ def test_hits__are_ordered_by_record_signature_start_and_strand(
     seed: int, count: int, strands: int, first: bool
 ) -> None:
     hits = random_hits(np.random.default_rng(seed), count)
-    expected = sorted(rows(hits), key=lambda row: (row[0], row[1] // strands, row[2], row[1]))
+    expected = sorted(set(rows(hits)), key=lambda row: (row[0], row[1] // strands, row[2], row[1]))
     if first:
         pairs = [(record, pattern // strands) for record, pattern, _ in expected]
         expected = [row for i, row in enumerate(expected) if pairs.index(pairs[i]) == i]
