@@ -60,9 +60,9 @@ def scan_cases(backend: Any, random: np.random.Generator) -> Iterator[str]:
             record[: len(planted)] = planted
         offsets = np.concatenate([[0], np.cumsum([len(record) for record in records])])
         chunk = scan.Chunk(np.concatenate(records), offsets.astype(np.int64))
-        patterns, rules = scan.Patterns.of(signatures), scan.Rules(first, strict)
+        patterns, rules = scan.Patterns.of(signatures), scan.ScanRules(first, strict)
         expected = scan.reference.scan(chunk, patterns, rules)
-        scanner = backend.Scanner(patterns, rules)
+        scanner = backend.ExactScanner(patterns, rules)
         found = scanner.scan(chunk)
         require(same_hits(found, expected), "the hits differ")
         yield f"{share:.0%} N, first {first}, strict {strict}: {len(expected)} hits"
@@ -72,7 +72,7 @@ def approximate_cases(backend: Any, random: np.random.Generator) -> Iterator[str
     """Compare sweeps and seeds, short and long patterns, and selection by an exact end."""
     found_alone = replace(backend.COSTS, mismatch=1e6, edit=1e6)
     never_found = replace(backend.COSTS, position=1e12)
-    wanted: approximate.types.Wanted
+    wanted: scan.Wanted
     for costs, edits, share, strict, (suffix, wanted) in product(
         (never_found, found_alone), (False, True), (0.0, 0.1, 0.6), (True, False),
         ((0, "all"), (0, "first"), (3, "best")),
@@ -88,13 +88,13 @@ def approximate_cases(backend: Any, random: np.random.Generator) -> Iterator[str
         offsets = np.concatenate([[0], np.cumsum([len(record) for record in records])])
         chunk = scan.Chunk(np.concatenate(records), offsets.astype(np.int64))
         patterns = scan.Patterns.of(signatures, both_strands=True)
-        limits = approximate.Limits.of(patterns, 0.1, 0, suffix)
+        limits = scan.Limits.of(patterns, 0.1, 0, suffix)
         expected, _ = approximate.reference.search(
             chunk, patterns, limits, edits=edits, strict=strict
         )
         backend.COSTS = costs
         expected = expected.chosen(wanted, patterns.strands, by_end=edits)
-        scanner = backend.Scanner(patterns, limits, edits=edits, strict=strict, wanted=wanted)
+        scanner = backend.ErrorScanner(patterns, limits, edits=edits, strict=strict, wanted=wanted)
         found = scanner.scan(chunk)
         require(places(found) == places(expected), "the hits differ")
         way = "seeds" if costs is found_alone else "sweep"

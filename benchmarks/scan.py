@@ -346,7 +346,7 @@ def _alone(search: GpuSearch, patterns: Patterns, runs: int) -> dict[str, list[f
 
     from multigpu.kernels.scan import cuda
 
-    scanner = cuda.Scanner(patterns, FIRST)
+    scanner = cuda.ExactScanner(patterns, FIRST)
 
     def copy_in() -> None:
         search.upload()
@@ -354,7 +354,7 @@ def _alone(search: GpuSearch, patterns: Patterns, runs: int) -> dict[str, list[f
 
     stages = {
         "copy in": copy_in,
-        "index": lambda: cuda.Scanner(patterns, FIRST),
+        "index": lambda: cuda.ExactScanner(patterns, FIRST),
         "kernels and copy out": lambda: search.search(scanner),
     }
     return {name: _milliseconds(run, runs) for name, run in stages.items()}
@@ -436,7 +436,7 @@ def part_hyperscan(bench: Bench) -> Iterator[Figure]:
         for where, run in (
             ("copied there", lambda: copied.run(case.patterns)),
             ("letters in its memory",
-             lambda: there.search(cuda.Scanner(case.patterns, FIRST, size))),
+             lambda: there.search(cuda.ExactScanner(case.patterns, FIRST, size))),
         ):  # fmt: skip
             require(same_hits(run(), case.hits), "the GPU's hits differ")
             gpu = repeated(run, bench.runs)

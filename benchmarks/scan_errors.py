@@ -25,8 +25,7 @@ from scan import NAMES, Bench, part_reads, scan_once, seconds_of
 from searches import Letters, Piece, check_hits_are_real, cut, places
 
 from multigpu.formats.sequences.signatures import read_signatures
-from multigpu.kernels.scan import Chunk, Patterns
-from multigpu.kernels.scan.approximate import ErrorHits, Limits
+from multigpu.kernels.scan import Chunk, Hits, Limits, Patterns
 from multigpu.kernels.scan.approximate.alignment import align
 
 SEARCHED = 1_000_000_000  # bases on a GPU, a hundredth of it on a CPU
@@ -77,9 +76,11 @@ class Search:
     def scanner(self) -> Any:
         module = import_module(f"multigpu.kernels.scan.approximate.{self.device}")
         limits, edits = self.rule.limits(self.patterns), self.rule.kind == "edits"
-        return module.Scanner(self.patterns, limits, edits=edits, strict=False, wanted=self.wanted)
+        return module.ErrorScanner(
+            self.patterns, limits, edits=edits, strict=False, wanted=self.wanted
+        )
 
-    def run(self, pieces: Sequence[Piece], pool: ThreadPoolExecutor) -> ErrorHits:
+    def run(self, pieces: Sequence[Piece], pool: ThreadPoolExecutor) -> Hits:
         """Search with a scanner that is made for it; pieces are whole records."""
         scanner = self.scanner()
         each = pool.map(lambda piece: scanner.scan(piece.chunk), pieces)
@@ -88,9 +89,9 @@ class Search:
             for piece, hits in zip(pieces, each, strict=True)
         ]
         scanner.close()
-        return ErrorHits.joined(moved)
+        return Hits.joined(moved)
 
-    def starts(self, chunk: Chunk, hits: ErrorHits) -> NDArray[np.int64]:
+    def starts(self, chunk: Chunk, hits: Hits) -> NDArray[np.int64]:
         if self.rule.kind == "mismatches":
             return hits.start
         limits = self.rule.limits(self.patterns)
@@ -177,7 +178,7 @@ def part_long(bench: Bench) -> Iterator[Figure]:
         )  # fmt: skip
 
 
-def _check_long(made: Set, search: Search, hits: ErrorHits) -> None:
+def _check_long(made: Set, search: Search, hits: Hits) -> None:
     """Require that what was planted is found, and that some records agree with a CPU."""
     ends = {(r, p): end for r, p, end, _ in places(hits)}
     for record, number, start in made.planted.tolist():
@@ -309,9 +310,7 @@ def _spent(run: Callable[[], Any]) -> tuple[float, float]:
     return timed(run), time.process_time() - begin
 
 
-def _aligned(
-    search: Search, made: Set, pieces: Sequence[Piece], pool: ThreadPoolExecutor
-) -> ErrorHits:
+def _aligned(search: Search, made: Set, pieces: Sequence[Piece], pool: ThreadPoolExecutor) -> Hits:
     """Return hits with their starts: sassy finds these, too."""
     hits = search.run(pieces, pool)
     chunk = Chunk(made.data.letters, made.data.offsets)

@@ -10,12 +10,11 @@ from common import require
 from numpy.typing import NDArray
 
 from multigpu.kernels import bases
-from multigpu.kernels.scan import Chunk, Hits, Patterns, Rules
-from multigpu.kernels.scan.approximate import ErrorHits
+from multigpu.kernels.scan import Chunk, Hits, Patterns, ScanRules
 
 # Bases that a thread searches at a time, where there are as many for all.
 LEAST_PIECE = 4 << 20
-FIRST = Rules(first=True, strict=False)
+FIRST = ScanRules(first=True, strict=False)
 ANYTHING = 15  # the set of all bases
 
 
@@ -41,7 +40,7 @@ class Piece:
     chunk: Chunk
 
     def moved(self, hits: Hits) -> Hits:
-        return Hits(hits.record + np.int32(self.first), hits.pattern, hits.start)
+        return hits.moved(self.first, 0)
 
 
 def cut(data: Letters, pieces: int) -> list[Piece]:
@@ -64,11 +63,11 @@ def joined(pieces: Sequence[Piece], each: Iterable[Hits]) -> Hits:
 # ---- searches ---------------------------------------------------------------------------------
 
 
-def cpu_search(data: Letters, patterns: Patterns, threads: int, rules: Rules = FIRST) -> Hits:
+def cpu_search(data: Letters, patterns: Patterns, threads: int, rules: ScanRules = FIRST) -> Hits:
     """Index and search on CPU threads."""
     from multigpu.kernels.scan import cpu
 
-    scanner = cpu.Scanner(patterns, rules, len(data.letters))
+    scanner = cpu.ExactScanner(patterns, rules, len(data.letters))
     largest = max(threads, len(data.letters) // LEAST_PIECE)
     pieces = cut(data, min(4 * threads, largest))
     with ThreadPoolExecutor(threads) as pool:
@@ -86,13 +85,13 @@ class GpuSearch:
             Piece(p.first, Chunk(p.chunk.letters, cuda.pinned_like(p.chunk.offsets)))
             for p in cut(data, pieces)
         ]
-        self.lanes = [cuda.Lane() for _ in self.pieces]
+        self.lanes = [cuda.ScanLane() for _ in self.pieces]
 
-    def run(self, patterns: Patterns, rules: Rules = FIRST) -> Hits:
+    def run(self, patterns: Patterns, rules: ScanRules = FIRST) -> Hits:
         """Copy in, index, search, hits back; the index is made while the first pieces come."""
         self.upload()
         bases = sum(len(piece.chunk.letters) for piece in self.pieces)
-        return self.search(self._cuda.Scanner(patterns, rules, bases))
+        return self.search(self._cuda.ExactScanner(patterns, rules, bases))
 
     def upload(self) -> None:
         """Begin to copy everything in."""
@@ -107,16 +106,14 @@ class GpuSearch:
         return joined(self.pieces, each)
 
     def _hits(self, scanner: Any, i: int) -> Hits:
-        from multigpu.kernels.scan.cuda import to_hits
-
-        hits = to_hits(self.lanes[i].result())
-        return hits.ordered(scanner.patterns.strands, scanner.rules.first)
+        hits: Hits = self._cuda.to_hits(self.lanes[i].result(), scanner.patterns)
+        return hits.chosen(scanner.rules.wanted, scanner.patterns.strands, by_end=False)
 
 
 # ---- checks -----------------------------------------------------------------------------------
 
 
-def places(hits: ErrorHits, before: int = 1 << 62) -> list[tuple[int, ...]]:
+def places(hits: Hits, before: int = 1 << 62) -> list[tuple[int, ...]]:
     """Return record, pattern, end and errors of hits that end before a base, in order."""
     columns = (hits.record, hits.pattern, hits.end, hits.errors)
     rows = zip(*(column[hits.end < before].tolist() for column in columns), strict=True)
@@ -151,15 +148,13 @@ def first_start(sample: NDArray[np.uint8], pattern: NDArray[np.uint8]) -> int:
     return -1
 
 
-def check_hits_are_real(
-    data: Letters, patterns: Patterns, hits: Hits | ErrorHits, most: int = 300
-) -> None:
+def check_hits_are_real(data: Letters, patterns: Patterns, hits: Hits, most: int = 300) -> None:
     """Compare up to `most` of the hits base by base: mismatches are as many as they say."""
     for i in np.linspace(0, len(hits) - 1, min(most, len(hits))).astype(int).tolist():
         pattern = pattern_sets(patterns, int(hits.pattern[i]))
         start = int(hits.start[i])
         under = bases.encode(data.record(int(hits.record[i])))[start : start + len(pattern)]
-        errors = int(hits.errors[i]) if isinstance(hits, ErrorHits) else 0
+        errors = int(hits.errors[i])
         real = len(under) == len(pattern) and int(((under & pattern) == 0).sum()) == errors
         require(real, f"hit {i} is no match")
 

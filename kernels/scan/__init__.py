@@ -10,9 +10,12 @@
 * A window of the samples with up to `blanks` ambiguous bases is looked up too. On a GPU the index
   has every window of the seeds again for each choice of blanked places; on a CPU the ambiguous
   places are filled with all choices of bases, and each is looked up.
-* Windows with more ambiguous bases, and patterns without a seed, take the **direct** comparison.
+* Positions that only windows with more ambiguous bases could find are compared with all patterns.
+* **Tiles** with many such positions, and patterns without a seed, are left to the **sweep** that
+  counts mismatches, of which there may be none (`cpu_sweep.py`, `sweep.cu`).
 
-Every way ends in the same complete comparison, so the result is exact whatever the speed.
+Every way ends in a complete comparison, so the result is exact whatever the speed. `approximate` is
+the search with errors.
 """
 
 from multigpu.kernels.scan.types import (
@@ -20,9 +23,12 @@ from multigpu.kernels.scan.types import (
     Chunk,
     Half,
     Hits,
+    Limits,
     Patterns,
-    Rules,
+    Scanner,
+    ScanRules,
     TooManyPatternsError,
+    Wanted,
     allowed_bases,
     split,
 )
@@ -32,9 +38,12 @@ __all__ = [
     "Chunk",
     "Half",
     "Hits",
+    "Limits",
     "Patterns",
-    "Rules",
+    "ScanRules",
+    "Scanner",
     "TooManyPatternsError",
+    "Wanted",
     "allowed_bases",
     "split",
 ]

@@ -5,16 +5,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.compiled.jit import jit_no_alloc
-from multigpu.kernels.scan.cpu_patterns import NOTHING, Target, window
-from multigpu.kernels.scan.seeds import SeedPlan
+from multigpu.kernels.compiled.jit import jit, jit_no_alloc
+from multigpu.kernels.compiled.native import popcount
+from multigpu.kernels.scan.cpu_patterns import ALL, ONE, PackedPatterns, is_single, window
+from multigpu.kernels.scan.seeds import SeedPlan, bits_of
 
 FILTER_BITS = 128  # of each window, as long as
 CACHED_BITS = 1 << 23  # are in the filter; a larger one does not stay in a core's cache, so it has
 FEWEST_FILTER_BITS = 16
+GROUP = 64  # anchors that are compared together
+NOTHING = -1
 
 
-class Index(NamedTuple):
+class SeedIndex(NamedTuple):
     """Windows of the seeds by the hash of their bases.
 
     Entry e is window e % stride of seed e // stride.
@@ -28,29 +31,34 @@ class Index(NamedTuple):
     k: int
     stride: int
     blanks: int
+    anchors: NDArray[np.int32]  # [patterns], where the seed of each begins
+    seeded: NDArray[np.int64]  # patterns with a seed
+    unseeded: NDArray[np.int64]  # and those without
+    windows: NDArray[np.uint64]  # [4, seeded + padding], 64 bases from the anchor on
 
 
-def make_index(target: Target, plan: SeedPlan) -> Index:
-    entries = len(target.seeded) * plan.stride
-    known_bits = _bits(max(min(FILTER_BITS * entries, CACHED_BITS), FEWEST_FILTER_BITS * entries))
-    bucket_bits = _bits(entries)
-    index = Index(
-        np.zeros(1 << (known_bits - 6), np.uint64),
-        np.full(1 << bucket_bits, NOTHING, np.int32),
-        np.empty((entries, 2), np.int32),
-        64 - known_bits,
-        64 - bucket_bits,
-        plan.k,
-        plan.stride,
-        plan.blanks,
+def make_index(packed: PackedPatterns, plan: SeedPlan) -> SeedIndex:
+    """Return the index of a plan. Raises MemoryError."""
+    seeded = np.flatnonzero(packed.runs >= plan.run)
+    anchors, entries = _anchors(packed, plan.run), len(seeded) * plan.stride
+    known_bits = bits_of(max(min(FILTER_BITS * entries, CACHED_BITS), FEWEST_FILTER_BITS * entries))
+    bucket_bits = bits_of(entries)
+    index = SeedIndex(
+        known=np.zeros(1 << (known_bits - 6), np.uint64),
+        heads=np.full(1 << bucket_bits, NOTHING, np.int32),
+        entries=np.empty((entries, 2), np.int32),
+        known_shift=64 - known_bits,
+        bucket_shift=64 - bucket_bits,
+        k=plan.k,
+        stride=plan.stride,
+        blanks=plan.blanks,
+        anchors=anchors,
+        seeded=seeded,
+        unseeded=np.flatnonzero(packed.runs < plan.run),
+        windows=_anchor_windows(packed, anchors, seeded),
     )
-    _fill_index(index, target)
+    _fill_index(index, packed)
     return index
-
-
-def _bits(count: int) -> int:
-    """Return the bits that number `count` things; six at least, as of a filter's word."""
-    return max(6, count.bit_length())
 
 
 @jit_no_alloc
@@ -71,23 +79,22 @@ def may_have(known: Any, shift: Any, key: Any) -> Any:
     i = key >> np.uint64(shift)
     word = known[i >> np.uint64(6)]
     other = key >> np.uint64(26)
-    return (word >> (i & np.uint64(63))) & (word >> (other & np.uint64(63))) & np.uint64(1)
+    return (word >> (i & np.uint64(63))) & (word >> (other & np.uint64(63))) & ONE
 
 
 @jit_no_alloc
 def _remember(known: Any, shift: Any, key: Any) -> None:
     """Set the two bits of a hash in a filter, both in one word."""
     i, other = key >> np.uint64(shift), key >> np.uint64(26)
-    one = np.uint64(1)
-    known[i >> np.uint64(6)] |= (one << (i & np.uint64(63))) | (one << (other & np.uint64(63)))
+    known[i >> np.uint64(6)] |= (ONE << (i & np.uint64(63))) | (ONE << (other & np.uint64(63)))
 
 
 @jit_no_alloc
-def _fill_index(index: Any, target: Any) -> None:
+def _fill_index(index: Any, packed: Any) -> None:
     entry = 0
-    k_bits = (np.uint64(1) << np.uint64(index.k)) - np.uint64(1)
-    for p in target.seeded:
-        _, c, g, t = window(target.packed.planes, target.packed.words[p], target.anchors[p])
+    k_bits = (ONE << np.uint64(index.k)) - ONE
+    for p in index.seeded:
+        _, c, g, t = window(packed.planes, packed.words[p], index.anchors[p])
         low, high = c | t, g | t
         for phase in range(index.stride):
             shift = np.uint64(phase)
@@ -99,3 +106,52 @@ def _fill_index(index: Any, target: Any) -> None:
             index.entries[entry, 1] = index.heads[bucket]
             index.heads[bucket] = entry
             entry += 1
+
+
+# ---- anchors ------------------------------------------------------------------------------------
+
+
+@jit
+def _anchors(packed: Any, run: Any) -> Any:
+    """Return where the seeds begin: the first one of enough variety, else the best one."""
+    planes, words, lengths = packed.planes, packed.words, packed.lengths
+    anchors = np.zeros(lengths.shape[0], np.int32)
+    enough = min(8, run - 1)
+    for p in range(lengths.shape[0]):
+        clean = best = 0
+        for i in range(lengths[p]):
+            clean = clean + 1 if is_single(planes, words[p], i) else 0
+            if clean >= run:
+                _, c, g, t = window(planes, words[p], i + 1 - run)
+                variety = 1 + _variety(c | t, g | t, run)
+                if variety > best:
+                    anchors[p], best = i + 1 - run, variety
+                if variety > enough:
+                    break
+    return anchors
+
+
+@jit_no_alloc
+def _variety(low: Any, high: Any, run: Any) -> Any:
+    """Return the number of different pairs of neighbours: seeds of few are found everywhere."""
+    seen, two = np.uint64(0), np.uint64(3)
+    for i in range(run - 1):
+        pair = ((low >> np.uint64(i)) & two) | (((high >> np.uint64(i)) & two) << np.uint64(2))
+        seen |= ONE << pair
+    return popcount(seen)
+
+
+@jit
+def _anchor_windows(packed: Any, anchors: Any, chosen: Any) -> Any:
+    """Return uint64[4, n]: 64 bases from the anchor on; after the pattern's end every base matches.
+
+    n is a multiple of GROUP: after the chosen patterns stand windows that match nothing.
+    """
+    out = np.zeros((4, (chosen.shape[0] + GROUP - 1) // GROUP * GROUP), np.uint64)
+    for i in range(chosen.shape[0]):
+        p = chosen[i]
+        a, c, g, t = window(packed.planes, packed.words[p], anchors[p])
+        left = packed.lengths[p] - anchors[p]
+        after = ALL << np.uint64(left) if left < 64 else np.uint64(0)
+        out[0, i], out[1, i], out[2, i], out[3, i] = a | after, c | after, g | after, t | after
+    return out

@@ -1,4 +1,4 @@
-"""Patterns on a CPU: bit planes, where comparing begins, what the direct way needs.
+"""Bit planes of samples and patterns on a CPU.
 
 Bit planes are uint64[words, 4]: bit i of word w speaks of position 64 w + i. After the last base
 every plane is set up to the end of its word.
@@ -12,15 +12,11 @@ from numpy.typing import NDArray
 from multigpu.kernels.bases import encode
 from multigpu.kernels.compiled.jit import jit, jit_no_alloc
 from multigpu.kernels.compiled.native import popcount, trailing_zeros
-from multigpu.kernels.scan.seeds import LONGEST_RUN, SeedPlan
+from multigpu.kernels.scan.seeds import LONGEST_RUN
 from multigpu.kernels.scan.types import BadBaseError, Patterns
 
 ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
-NOTHING = -1
-TILE = 32  # words that a sweep holds: 2,048 positions
-AHEAD = 8  # words after them in which a pattern's bases are looked at
-HELD = TILE + AHEAD + 1
-GROUP = 64  # anchors that are compared together
+ONE = np.uint64(1)
 
 
 def _spread(sets: NDArray[np.uint8]) -> NDArray[np.uint64]:
@@ -35,7 +31,7 @@ LETTER_BITS = _spread(encode(np.arange(256, dtype=np.uint8)))  # uint64[256], 0 
 SET_BITS = _spread(np.arange(16, dtype=np.uint8))
 
 
-class Packed(NamedTuple):
+class PackedPatterns(NamedTuple):
     """The patterns as bit planes, whatever the plan."""
 
     planes: NDArray[np.uint64]  # [words, 4], every pattern from a new word
@@ -46,40 +42,17 @@ class Packed(NamedTuple):
     runs: NDArray[np.uint8]  # [n], the longest clean run of each, see `plan_seeds`
 
 
-class Target(NamedTuple):
-    """The patterns as the search compares them."""
-
-    packed: Packed
-    anchors: NDArray[np.int32]  # [n], where the seed begins, or the best window for comparing
-    seeded: NDArray[np.int32]  # patterns with a seed
-    unseeded: NDArray[np.int32]  # and those without
-    seeded_anchor: NDArray[np.uint64]  # [4, seeded + padding], 64 bases from the anchor on
-
-
-def pack_patterns(patterns: Patterns) -> Packed:
+def pack_patterns(patterns: Patterns) -> PackedPatterns:
     words = np.r_[0, np.cumsum((patterns.lengths + 63) // 64)]
     planes = np.full((int(words[-1]) + 1, 4), ALL)  # a window may reach into the word after
     _pack_patterns(patterns.sets, patterns.offsets, words, planes)
-    return Packed(
+    return PackedPatterns(
         planes=planes,
         words=words,
         sets=patterns.sets,
         offsets=patterns.offsets,
         lengths=patterns.lengths,
         runs=_longest_runs(planes, words, patterns.lengths),
-    )
-
-
-def make_target(packed: Packed, plan: SeedPlan) -> Target:
-    """Return the patterns ready for comparing."""
-    anchors = _anchors(packed, plan.run)
-    seeded = np.flatnonzero(packed.runs >= plan.run).astype(np.int32)
-    return Target(
-        packed=packed,
-        anchors=anchors,
-        seeded=seeded,
-        unseeded=np.flatnonzero(packed.runs < plan.run).astype(np.int32),
-        seeded_anchor=_anchor_planes(packed, anchors, seeded),
     )
 
 
@@ -124,7 +97,7 @@ def _planes_at(values: Any, begin: Any, end: Any, table: Any) -> Any:
         return _planes_of_64(values[begin : begin + 64], table)
     a = c = g = t = ALL << np.uint64(end - begin) if begin < end else ALL
     for i in range(max(0, end - begin)):
-        bits, one, up = table[values[begin + i]], np.uint64(1), np.uint64(i)
+        bits, one, up = table[values[begin + i]], ONE, np.uint64(i)
         a |= (bits & one) << up
         c |= (bits >> np.uint64(16) & one) << up
         g |= (bits >> np.uint64(32) & one) << up
@@ -154,24 +127,6 @@ def single(a: Any, c: Any, g: Any, t: Any) -> Any:
 
 
 @jit_no_alloc
-def hold(planes: Any, word: Any, held: Any, only_single: Any) -> None:
-    """Lay the planes of a tile and of what follows out, each plane's words side by side.
-
-    only_single  whether ambiguous bases are left out
-    """
-    for i in range(HELD):
-        at = min(word + i, planes.shape[0] - 1)
-        a, c, g, t = planes[at, 0], planes[at, 1], planes[at, 2], planes[at, 3]
-        usable = single(a, c, g, t) if only_single else ALL
-        held[0, i], held[1, i], held[2, i], held[3, i] = (
-            a & usable,
-            c & usable,
-            g & usable,
-            t & usable,
-        )
-
-
-@jit_no_alloc
 def two_bits(planes: Any, word: Any) -> Any:
     """Return which bases of a word are ambiguous, and the low and the high bits of their codes.
 
@@ -186,17 +141,17 @@ def bases_from(here: Any, after: Any, shift: Any) -> Any:
     """Return the same of the 64 bases from `shift` on, uint64, in a word and the one after it."""
     up = np.uint64(63) - shift
     return (
-        here[0] >> shift | after[0] << np.uint64(1) << up,
-        here[1] >> shift | after[1] << np.uint64(1) << up,
-        here[2] >> shift | after[2] << np.uint64(1) << up,
+        here[0] >> shift | after[0] << ONE << up,
+        here[1] >> shift | after[1] << ONE << up,
+        here[2] >> shift | after[2] << ONE << up,
     )
 
 
 @jit_no_alloc
-def _is_single(planes: Any, word: Any, position: Any) -> Any:
+def is_single(planes: Any, word: Any, position: Any) -> Any:
     w = word + (position >> 6)
     clean = single(planes[w, 0], planes[w, 1], planes[w, 2], planes[w, 3])
-    return (clean >> np.uint64(position & 63)) & np.uint64(1)
+    return (clean >> np.uint64(position & 63)) & ONE
 
 
 @jit
@@ -206,7 +161,7 @@ def _longest_runs(planes: Any, words: Any, lengths: Any) -> Any:
     for p in range(lengths.shape[0]):
         run = longest = 0
         for i in range(lengths[p]):
-            run = run + 1 if _is_single(planes, words[p], i) else 0
+            run = run + 1 if is_single(planes, words[p], i) else 0
             longest = max(longest, run)
             if longest == LONGEST_RUN:
                 break
@@ -229,64 +184,8 @@ def window(planes: Any, word: Any, position: Any) -> Any:
 
 
 @jit_no_alloc
-def _variety(low: Any, high: Any, run: Any) -> Any:
-    """Return the number of different pairs of neighbours: seeds of few are found everywhere."""
-    seen = np.uint64(0)
-    for i in range(run - 1):
-        pair = ((low >> np.uint64(i)) & np.uint64(3)) | (
-            ((high >> np.uint64(i)) & np.uint64(3)) << np.uint64(2)
-        )
-        seen |= np.uint64(1) << pair
-    return popcount(seen)
-
-
-@jit
-def _anchors(packed: Any, run: Any) -> Any:
-    """Return where to begin comparing: the first seed of enough variety, else the best one.
-
-    Patterns without a clean run of `run` bases begin at the word with the most single bases.
-    """
-    planes, words, lengths = packed.planes, packed.words, packed.lengths
-    anchors = np.zeros(lengths.shape[0], np.int32)
-    enough = min(8, run - 1)
-    for p in range(lengths.shape[0]):
-        clean = best = 0
-        for i in range(lengths[p]):
-            clean = clean + 1 if _is_single(planes, words[p], i) else 0
-            if clean >= run:
-                _, c, g, t = window(planes, words[p], i + 1 - run)
-                variety = 1 + _variety(c | t, g | t, run)
-                if variety > best:
-                    anchors[p], best = i + 1 - run, variety
-                if variety > enough:
-                    break
-        if best == 0:
-            anchors[p] = _densest_word(planes, words[p], lengths[p])
-    return anchors
-
-
-@jit_no_alloc
-def _densest_word(planes: Any, word: Any, length: Any) -> Any:
-    best, where = -1, 0
-    for i in range(0, length, 64):
-        w = word + (i >> 6)
-        clean = popcount(single(planes[w, 0], planes[w, 1], planes[w, 2], planes[w, 3]))
-        if clean > best:
-            best, where = clean, i
-    return where
-
-
-@jit
-def _anchor_planes(packed: Any, anchors: Any, chosen: Any) -> Any:
-    """Return uint64[4, n]: 64 bases from the anchor on; after the pattern's end every base matches.
-
-    n is a multiple of GROUP: after the chosen patterns stand windows that match nothing.
-    """
-    out = np.zeros((4, (chosen.shape[0] + GROUP - 1) // GROUP * GROUP), np.uint64)
-    for i in range(chosen.shape[0]):
-        p = chosen[i]
-        a, c, g, t = window(packed.planes, packed.words[p], anchors[p])
-        left = packed.lengths[p] - anchors[p]
-        after = ALL << np.uint64(left) if left < 64 else np.uint64(0)
-        out[0, i], out[1, i], out[2, i], out[3, i] = a | after, c | after, g | after, t | after
-    return out
+def differing(s: Any, g: Any, strict: Any) -> Any:
+    """Return which of 64 bases of sample `s` do not match pattern `g`, four planes each."""
+    if strict:
+        return (s[0] & ~g[0]) | (s[1] & ~g[1]) | (s[2] & ~g[2]) | (s[3] & ~g[3])
+    return ~((s[0] & g[0]) | (s[1] & g[1]) | (s[2] & g[2]) | (s[3] & g[3]))

@@ -1,12 +1,12 @@
-"""The scan on a GPU: `pack.cu` and `search.cu` through CuPy.
+"""The exact scan on a GPU: `pack.cu`, `search.cu` and `sweep.cu` through CuPy.
 
-A `Scanner` holds the patterns and their index on one device. A `Lane` is a stream with buffers of
+A scanner holds the patterns and their index on one device. A `ScanLane` is a stream with buffers of
 its own: what is submitted to one lane is copied while the kernels of another run.
 """
 
 import threading
 from collections.abc import Callable
-from functools import cache
+from functools import cache, cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -24,14 +24,24 @@ from multigpu.kernels.scan.seeds import (
     GPU,
     LONGEST_RUN,
     SeedPlan,
+    bits_of,
     plan_seeds,
 )
-from multigpu.kernels.scan.types import BadBaseError, Chunk, Hits, Patterns, Rules, TooManyHitsError
+from multigpu.kernels.scan.sweep_queries import MOST_SELECTED, STEPS, Sweep, plan_sweeps
+from multigpu.kernels.scan.types import (
+    BadBaseError,
+    Chunk,
+    Hits,
+    Limits,
+    Patterns,
+    ScanRules,
+    TooManyHitsError,
+)
 
 THREADS = 256
 BLOCKS_PER_SM = 8  # of THREADS each: all that fit
-SWEEP_STEPS = 512  # single bases of a pattern that a sweep looks at, and
-STEPS_OF_ALL = 1 << 25  # of all patterns together, but never fewer than 64 of each
+COUNT_THREADS = 64  # as in sweep.cu
+TILE = 1024  # positions that a warp looks at together, as in scan.cuh
 EMPTY_TABLE = 1 << 18  # pairs that the first table has room for, twice over
 MOST_BLOCKS = 1 << 20
 FETCH_BLOCKS = 64  # enough for the bus
@@ -42,7 +52,14 @@ MAX_BASES = 1 << 31  # positions are 32 bits wide
 DEVICE_STEPS = ("copy in", "kernels", "copy out")  # of a scan on the device
 HIT = np.dtype([("record", "<i4"), ("pattern", "<i4"), ("start", "<i4"), ("errors", "<i4")])
 HEADER = np.dtype(
-    [("count", "<u8"), ("full", "<u4"), ("illegal", "<u4"), ("collected", "<u4"), ("_", "<u4", 3)]
+    [
+        ("count", "<u8"),
+        ("full", "<u4"),
+        ("illegal", "<u4"),
+        ("collected", "<u4"),
+        ("crowded", "<u4"),
+        ("_", "<u4", 2),
+    ]
 )
 HEADER_PLACES = {name: int(field[1]) for name, field in (HEADER.fields or {}).items()}
 
@@ -51,14 +68,19 @@ PATTERNS = np.dtype(
     + [("n", "<u4"), ("strands", "<u4")]
 )
 _SAMPLES = np.dtype(
-    [("planes", POINTER), ("offsets", POINTER)]
-    + [(name, "<u4") for name in ("records", "bases", "limit", "_")]
+    [("planes", POINTER), ("offsets", POINTER)] + [(name, "<u4") for name in ("records", "bases")]
 )
 _INDEX = np.dtype(
     [(name, POINTER) for name in ("clean", "blank", "heads", "entries", "masks", "seeded")]
     + [(f"{name}_shift", "<u4") for name in ("clean", "blank", "bucket")]
     + [(name, "<u4") for name in ("n_masks", "n_seeded", "k", "blanks", "_")]
 )
+_CROWDED = np.dtype([("tiles", POINTER), ("any", POINTER), ("n", "<u4"), ("reach", "<u4")])
+_QUERIES = np.dtype(
+    [(name, POINTER) for name in ("queries", "counted", "exact", "sets", "limits")]
+    + [(name, "<u4") for name in ("n", "counted_room", "exact_room", "n_sets", "most", "_")]
+)
+_SELECTED = np.dtype([("positions", POINTER), ("count", POINTER), ("room", "<u4"), ("_", "<u4")])
 _HITS = np.dtype(
     [(name, POINTER) for name in ("list", "keys", "values", "found", "greatest", "count", "full")]
     + [("capacity", "<u4"), ("_", "<u4")]
@@ -66,15 +88,10 @@ _HITS = np.dtype(
 
 
 @cache
-def _pack_module() -> Any:
-    return cupy.RawModule(code=source("scan", "pack.cu"), options=("--std=c++17",))
-
-
-@cache
-def _search_module(stride: int, first: bool, strict: bool) -> Any:
-    defines = {"STRIDE": stride, "FIRST": int(first), "STRICT": int(strict)}
-    options = ("--std=c++17", *(f"-D{name}={value}" for name, value in defines.items()))
-    return cupy.RawModule(code=source("scan", "search.cu"), options=options)
+def compiled(name: str, **defines: int) -> Any:
+    """Return a CUDA source of this folder as a module, compiled with these constants."""
+    options = ("--std=c++17", *(f"-D{key}={value}" for key, value in defines.items()))
+    return cupy.RawModule(code=source("scan", name), options=options)
 
 
 def _filled(size: int, byte: int, dtype: Any) -> Any:
@@ -82,10 +99,6 @@ def _filled(size: int, byte: int, dtype: Any) -> Any:
     array = cupy.empty(size, dtype)
     array.data.memset_async(byte, array.nbytes)
     return array
-
-
-def _bits(count: int) -> int:
-    return max(6, count.bit_length())
 
 
 def pattern_arrays(patterns: Patterns, on_device: Callable[[NDArray[Any]], Any]) -> dict[str, Any]:
@@ -100,57 +113,148 @@ def pattern_arrays(patterns: Patterns, on_device: Callable[[NDArray[Any]], Any])
         "lengths": on_device(patterns.lengths.astype(np.int32)),
         "planes": _filled(4 * (int(words[-1]) + 2), 0xFF, np.uint32),
         "anchors": cupy.empty(len(patterns), np.int32),
-        "anchor": cupy.empty((len(patterns), 4), np.uint32),
+        # In fours; what comes after them matches nothing.
+        "anchor": _filled(-(-len(patterns) // 4) * 16, 0, np.uint32),
     }
     n, sets, offsets = len(patterns), on_device(patterns.sets), on_device(patterns.offsets)
     arguments = (sets, offsets, arrays["words"], np.uint32(n), arrays["planes"])
-    launch_blocks(_pack_module(), "pack_patterns", min(n, MOST_BLOCKS), THREADS, *arguments)
+    launch_blocks(compiled("pack.cu"), "pack_patterns", min(n, MOST_BLOCKS), THREADS, *arguments)
     return arrays
 
 
-class Searcher:
+class CountedQueries:
+    """A sweep of `sweep.cu` on the current device.
+
+    limits  int32[patterns, 4] on the device, as in `sweep.cu`
+    kept    FIRST and BEST of `scan.cuh`
+    """
+
+    def __init__(self, sweep: Sweep, limits: Any, strict: bool, kept: dict[str, int]) -> None:
+        # An array of no elements has no address.
+        padded = [np.append(each, np.uint16(0)) for each in (sweep.sets, sweep.selected)]
+        queries, counted, exact, sets, self._selected = self._arrays = [
+            cupy.asarray(each)
+            for each in (sweep.queries.view(np.uint8), sweep.counted, sweep.exact, *padded)
+        ]
+        self._n_selected, self._limits = len(sweep.selected), limits
+        self._queries = struct(
+            _QUERIES, queries=queries, counted=counted, exact=exact, sets=sets, limits=limits,
+            n=len(sweep.queries), counted_room=sweep.counted.shape[1] // STEPS,
+            exact_room=sweep.exact.shape[1] // STEPS, n_sets=len(sweep.sets), most=sweep.most,
+        )  # fmt: skip
+        self._module = compiled(
+            "sweep.cu", **kept, STRICT=int(strict), PLACES=sweep.places, ROWS=sweep.rows,
+            COUNTERS=sweep.counters, LOOK=sweep.look,
+        )  # fmt: skip
+
+    def search(
+        self,
+        samples: NDArray[Any],
+        patterns: NDArray[Any],
+        hits: NDArray[Any],
+        bases: int,
+        crowded: NDArray[Any] | None = None,
+    ) -> None:
+        """Queue the search on the current stream; all but `bases` are arguments of the kernels.
+
+        crowded  tiles to which it is restricted; None: all of them
+        """
+        words = -(-bases // 32)
+        selected = np.zeros((), _SELECTED)
+        if self._n_selected:
+            room = int(2 * MOST_SELECTED * bases) + 1
+            positions, count = cupy.empty(room, np.uint32), cupy.empty(1, np.uint32)
+            count.data.memset_async(0, count.nbytes)
+            selected = struct(_SELECTED, positions=positions, count=count, room=room)
+            chosen = (samples, self._selected, np.uint32(self._n_selected), selected)
+            launch(self._module, "select_positions", words, THREADS, *chosen)
+            counted = (samples, patterns, hits, self._queries, selected)
+            launch(self._module, "count_selected", -(-room // 32), COUNT_THREADS, *counted)
+        tiles = np.zeros((), _CROWDED) if crowded is None else crowded
+        common = (samples, patterns, hits, self._queries, selected, tiles)
+        launch(self._module, "count_everywhere", words, COUNT_THREADS, *common)
+
+
+def queries_of(
+    patterns: Patterns,
+    limits: Limits,
+    chosen: NDArray[np.int64],
+    strict: bool,
+    kept: dict[str, int],
+) -> list[CountedQueries]:
+    """Return the sweeps of some of the patterns, which are on the device when this returns."""
+    if not len(chosen):
+        return []
+    on_device = limits_on_device(patterns, limits)
+    sweeps = plan_sweeps(patterns.take(chosen), limits.take(chosen))
+    for sweep in sweeps:
+        sweep.queries["pattern"] = chosen[sweep.queries["pattern"]]
+    queries = [CountedQueries(each, on_device, strict, kept) for each in sweeps]
+    cupy.cuda.get_current_stream().synchronize()
+    return queries
+
+
+def limits_on_device(patterns: Patterns, limits: Limits) -> Any:
+    """Return int32[patterns, 4] on the device: most errors, exact prefix and suffix, 0."""
+    # More exact bases than a pattern has make no difference.
+    exact = np.minimum([limits.prefix, limits.suffix], patterns.lengths)
+    four = [limits.most, *exact, np.zeros_like(limits.most)]
+    return cupy.asarray(np.stack(four, axis=1).astype(np.int32))
+
+
+class DeviceScanner:
     """Patterns on the current device, and a lane for each thread that searches for them."""
 
     module: Any  # has the kernel that collects first hits
 
-    def __init__(self, patterns: Patterns, rules: Rules) -> None:
+    def __init__(self, patterns: Patterns, rules: ScanRules) -> None:
         self.patterns, self.rules = patterns, rules
         self.device = cupy.cuda.Device()
         self._own = threading.local()
 
-    def search(self, samples: NDArray[Any], hits: NDArray[Any], bases: int) -> None:
-        """Queue the search on the current stream; `samples` and `hits` are kernel arguments."""
+    def search(
+        self, samples: NDArray[Any], hits: NDArray[Any], crowded: NDArray[Any], bases: int
+    ) -> None:
+        """Queue the search on the current stream; all but `bases` are arguments of the kernels.
+
+        crowded  takes the tiles that are left to `search_crowded`
+        """
         raise NotImplementedError
 
-    def find(self, chunk: Chunk, limit: int | None = None) -> NDArray[Any]:
-        """Return what `Lane.find` does."""
+    def search_crowded(
+        self, samples: NDArray[Any], hits: NDArray[Any], crowded: NDArray[Any], bases: int
+    ) -> None:
+        """Queue the search in crowded tiles; it may find what was found before."""
+
+    def find(self, chunk: Chunk) -> NDArray[Any]:
+        """Return what `ScanLane.find` does."""
         with self.device:
             if not hasattr(self._own, "lane"):
-                self._own.lane = Lane()
-            lane: Lane = self._own.lane
-            return lane.find(self, chunk, limit)
+                self._own.lane = ScanLane()
+            lane: ScanLane = self._own.lane
+            return lane.find(self, chunk)
 
     def seconds(self) -> dict[str, float]:
         """Return how long the steps of this thread's last scan took on the device.
 
         Waiting for other lanes' copies and kernels is in them.
         """
-        lane: Lane = self._own.lane
+        lane: ScanLane = self._own.lane
         return lane.seconds()
 
     def close(self) -> None:
-        """Give the lanes up: they know this searcher, so that without it both would stay."""
+        """Give the lanes up: they know this scanner, so that without it both would stay."""
         self._own = threading.local()
 
 
-class Scanner(Searcher):
+class ExactScanner(DeviceScanner):
     """Searches chunks for the same patterns on the current device.
 
     bases: about how many are going to be searched; nothing but speed depends on it. `scan` may be
     called from several threads at once: each gets a lane of its own.
     """
 
-    def __init__(self, patterns: Patterns, rules: Rules, bases: float = EXPECTED_BASES) -> None:
+    def __init__(self, patterns: Patterns, rules: ScanRules, bases: float = EXPECTED_BASES) -> None:
         super().__init__(patterns, rules)
         self._bases = bases
         self._blocks = int(self.device.attributes["MultiProcessorCount"]) * BLOCKS_PER_SM
@@ -169,22 +273,20 @@ class Scanner(Searcher):
         self.arguments = struct(PATTERNS, **self._arrays, n=n, strands=self.patterns.strands)
         runs, arrays = cupy.empty(n, np.int32), self._arrays
         counted = (arrays["planes"], arrays["words"], np.uint32(n), np.uint32(LONGEST_RUN), runs)
-        launch(_pack_module(), "longest_runs", n, THREADS_OF_FEW, *counted)
+        launch(compiled("pack.cu"), "longest_runs", n, THREADS_OF_FEW, *counted)
         found = runs.get()
         share = 0.0 if self.rules.strict else EXPECTED_N  # strict: the index answers for no others
         self.plan: SeedPlan = plan_seeds(found, GPU, self._bases, share)
-        self.module = _search_module(self.plan.stride, self.rules.first, self.rules.strict)
+        self._kept = {"FIRST": int(self.rules.first), "BEST": 0}
+        self.module = compiled(
+            "search.cu", **self._kept, STRICT=int(self.rules.strict), STRIDE=self.plan.stride
+        )
         placed = (np.uint32(self.plan.run), arrays["anchors"], arrays["anchor"])
         launch(self.module, "place_anchors", n, THREADS_OF_FEW, self.arguments, *placed)
-        self.room = max(64, min(SWEEP_STEPS, STEPS_OF_ALL // n // 4 * 4))
-        self.steps = cupy.empty((n, self.room), np.uint16)
-        self.n_steps = cupy.empty(n, np.int32)
-        listed = (np.uint32(self.room), self.steps, self.n_steps)
-        launch(self.module, "list_steps", n, THREADS_OF_FEW, self.arguments, *listed)
         has_seed = found >= self.plan.run
-        self.seeded = self._on_device(np.flatnonzero(has_seed).astype(np.int32))
-        self.unseeded = self._on_device(np.flatnonzero(~has_seed).astype(np.int32))
-        self._gather_anchors()
+        self._with_seed = np.flatnonzero(has_seed)
+        self.seeded = self._on_device(self._with_seed.astype(np.int32))
+        self._unseeded_queries = self._queries_of(np.flatnonzero(~has_seed))
         self._fill_index()
 
     def _on_device(self, values: NDArray[Any]) -> Any:
@@ -193,25 +295,16 @@ class Scanner(Searcher):
         out = cupy.empty(len(values), values.dtype)
         where, size = np.uint64(self._fetched[-1].ctypes.data), np.int64(values.nbytes)
         blocks = min(1 + values.nbytes // (16 * THREADS), FETCH_BLOCKS)
-        launch_blocks(_pack_module(), "fetch", blocks, THREADS, where, size, out)
+        launch_blocks(compiled("pack.cu"), "fetch", blocks, THREADS, where, size, out)
         return out
-
-    def _gather_anchors(self) -> None:
-        """Put the anchor windows of patterns with seeds side by side, in fours."""
-        n = len(self.seeded)
-        self.padded = -(-n // 4) * 4
-        self.seeded_anchor = cupy.empty((self.padded, 4), np.uint32)
-        if n:
-            gathered = (self.seeded, np.uint32(n), np.uint32(self.padded), self.seeded_anchor)
-            launch(self.module, "gather_anchors", self.padded, THREADS, self.arguments, *gathered)
 
     def _fill_index(self) -> None:
         plan, masks = self.plan, self.plan.masks()
         seeds = len(self.seeded) * plan.stride
         entries = seeds * len(masks)
-        clean_bits = min(27, _bits(64 * seeds))
-        blank_bits = min(27, _bits(16 * (entries - seeds)))
-        bucket_bits = min(28, _bits(entries))
+        clean_bits = min(27, bits_of(64 * seeds))
+        blank_bits = min(27, bits_of(16 * (entries - seeds)))
+        bucket_bits = min(28, bits_of(entries))
         self._index_arrays = {
             "clean": _filled(1 << (clean_bits - 5), 0, np.uint32),
             "blank": _filled(1 << (blank_bits - 5), 0, np.uint32),
@@ -235,40 +328,46 @@ class Scanner(Searcher):
             blocks = min(-(-entries // THREADS), MOST_BLOCKS)
             launch_blocks(self.module, "fill_index", blocks, THREADS, self.arguments, self.index)
 
-    def search(self, samples: NDArray[Any], hits: NDArray[Any], bases: int) -> None:
+    def _queries_of(self, chosen: NDArray[np.int64]) -> list[CountedQueries]:
+        limits = Limits.of(self.patterns, 0)
+        return queries_of(self.patterns, limits, chosen, self.rules.strict, self._kept)
+
+    @cached_property
+    def _seeded_queries(self) -> list[CountedQueries]:
+        return self._queries_of(self._with_seed)
+
+    def search(
+        self, samples: NDArray[Any], hits: NDArray[Any], crowded: NDArray[Any], bases: int
+    ) -> None:
         if not bases:
             return
-        plan, many = self.plan, self._blocks
-        common = (samples, self.arguments, hits)
-        dense = (np.uint32(plan.k), np.uint32(plan.blanks))
-        anchor = np.uint32(self.longest)
         if len(self.seeded):
             probed = (samples, self.arguments, self.index, hits)
             launch(self.module, "probe", -(-bases // 32), THREADS, *probed)
             if not self.rules.strict:  # else no window with an ambiguous base has a seed
-                anchors = (self.seeded, self.seeded_anchor, np.uint32(self.padded))
-                compared = (*common, *anchors, *dense, anchor)
-                launch_blocks(self.module, "direct", many, THREADS, *compared)
-        steps = (self.steps, self.n_steps, np.uint32(self.room))
-        for chosen, every in ((self.unseeded, 1), (self.seeded, 0)):
-            if not len(chosen) or (self.rules.strict and not every):
-                continue
-            swept = (chosen, np.uint32(len(chosen)), *steps, *dense, np.uint32(every), anchor)
-            for heads in (1, 0) if self.rules.first else (0,):
-                arguments = (*common, *swept, np.uint32(heads))
-                launch_blocks(self.module, "sweep", many, THREADS, *arguments)
+                sizes = map(np.uint32, (self.plan.k, self.plan.blanks, self.longest))
+                compared = (samples, self.arguments, hits, *sizes, crowded)
+                launch_blocks(self.module, "direct", self._blocks, THREADS, *compared)
+        for queries in self._unseeded_queries:
+            queries.search(samples, self.arguments, hits, bases)
 
-    def scan(self, chunk: Chunk, limit: int | None = None) -> Hits:
-        """Return all hits that begin before `limit`, a position in the chunk.
+    def search_crowded(
+        self, samples: NDArray[Any], hits: NDArray[Any], crowded: NDArray[Any], bases: int
+    ) -> None:
+        for queries in self._seeded_queries:
+            queries.search(samples, self.arguments, hits, bases, crowded)
+
+    def scan(self, chunk: Chunk) -> Hits:
+        """Return the hits of a chunk.
 
         Raises BadBaseError at the first illegal letter, and MemoryError (TooManyHitsError among
         them) for a chunk that is to be searched in pieces.
         """
-        found = self.find(chunk, limit)
-        return to_hits(found).ordered(self.patterns.strands, self.rules.first)
+        found = to_hits(self.find(chunk), self.patterns)
+        return found.chosen(self.rules.wanted, self.patterns.strands, by_end=False)
 
 
-class Lane:
+class ScanLane:
     """A stream of the current device, its buffers, and the chunk on its way through them.
 
     `upload`, `search`, `result`, in this order, again and again.
@@ -289,15 +388,16 @@ class Lane:
         self._found: Any = None
         self._table: Any = None
         self._out: Any = None
+        self._tiles: Any = None
 
-    def find(self, scanner: Searcher, chunk: Chunk, limit: int | None = None) -> NDArray[Any]:
+    def find(self, scanner: DeviceScanner, chunk: Chunk) -> NDArray[Any]:
         """Upload a chunk, search it and return what `result` does.
 
         Raises BadBaseError, and MemoryError (TooManyHitsError among them): search it in pieces.
         """
         try:
             self.upload(chunk)
-            self.search(scanner, limit)
+            self.search(scanner)
             return self.result()
         finally:
             self.stream.synchronize()  # what is queued uses the buffers
@@ -324,33 +424,49 @@ class Lane:
         origin, kind = values.ctypes.data, runtime.memcpyHostToDevice
         runtime.memcpyAsync(target.data.ptr, origin, values.nbytes, kind, self.stream.ptr)
 
-    def search(self, scanner: Searcher, limit: int | None = None) -> None:
-        """Queue the search in the uploaded chunk and the way back of the hits.
-
-        Hits that begin at `limit` or later are left out.
-        """
-        self._scanner, self._limit = scanner, self._bases if limit is None else limit
-        words = -(-self._bases // 32) + 3
+    def search(self, scanner: DeviceScanner) -> None:
+        """Queue the search in the uploaded chunk and the way back of the hits."""
+        self._scanner = scanner
+        words, tiles = -(-self._bases // 32) + 3, -(-self._bases // TILE)
         with self.stream:
             self._planes = _room(self._planes, 4 * words, np.uint32)
+            self._tiles = _room(self._tiles, max(1, tiles), np.uint8)
+            self._tiles.data.memset_async(0, max(1, tiles))
             hits = self._empty_results()
             packed = (np.uint32(self._bases), np.uint32(words), self._planes)
             illegal = self._header("illegal")
-            launch(_pack_module(), "pack", words, THREADS, self._letters, *packed, illegal)
+            launch(compiled("pack.cu"), "pack", words, THREADS, self._letters, *packed, illegal)
             samples = struct(
                 _SAMPLES, planes=self._planes, offsets=self._offsets, records=self._records,
-                bases=self._bases, limit=self._limit,
+                bases=self._bases,
             )  # fmt: skip
-            scanner.search(samples, hits, self._bases)
-            if scanner.rules.first:
-                strands, counted = np.uint32(scanner.patterns.strands), self._header("collected")
-                threads = -(-self.capacity // 4)
-                launch(scanner.module, "collect", threads, THREADS, hits, strands, counted)
-            self._marks[2].record(self.stream)
-            eager, kind = self._eager, runtime.memcpyDeviceToHost
-            runtime.memcpyAsync(
-                eager.ctypes.data, self._out.data.ptr, eager.nbytes, kind, self.stream.ptr
-            )
+            crowded = struct(
+                _CROWDED, tiles=self._tiles, any=self._header("crowded"), n=tiles,
+                reach=1 + int(scanner.patterns.lengths.max()) // TILE,
+            )  # fmt: skip
+            self._arguments = (samples, hits, crowded, self._bases)
+            scanner.search(*self._arguments)
+            self._collect(hits)
+
+    def _search_crowded(self) -> None:
+        """Queue the search of the tiles that were left over, and the way back of all hits."""
+        with self.stream:
+            for name in ("crowded", "collected"):
+                self._header(name).data.memset_async(0, 4)
+            self._scanner.search_crowded(*self._arguments)
+            self._collect(self._arguments[1])
+
+    def _collect(self, hits: NDArray[Any]) -> None:
+        scanner = self._scanner
+        if scanner.rules.first:
+            strands, counted = np.uint32(scanner.patterns.strands), self._header("collected")
+            threads = -(-self.capacity // 4)
+            launch(scanner.module, "collect", threads, THREADS, hits, strands, counted)
+        self._marks[2].record(self.stream)
+        eager, kind = self._eager, runtime.memcpyDeviceToHost
+        runtime.memcpyAsync(
+            eager.ctypes.data, self._out.data.ptr, eager.nbytes, kind, self.stream.ptr
+        )
         self._marks[3].record(self.stream)
 
     def _empty_results(self) -> NDArray[Any]:
@@ -380,7 +496,9 @@ class Lane:
         return self._out[HEADER_PLACES[name] :]
 
     def result(self) -> NDArray[Any]:
-        """The hits of the chunk, of type HIT, in no order; to be used before the next `search`.
+        """Return the hits of the chunk, of type HIT, in no order, some of them twice.
+
+        They are to be used before the next `search`.
 
         Raises BadBaseError at the first illegal letter, TooManyHitsError.
         """
@@ -389,11 +507,14 @@ class Lane:
             header = self._eager[: HEADER.itemsize].view(HEADER)[0]
             if header["illegal"]:
                 raise BadBaseError(int(~header["illegal"]))
-            if not header["full"]:
+            if header["full"]:
+                self._grow(int(header["count"]))
+                self.search(self._scanner)
+            elif header["crowded"]:
+                self._search_crowded()
+            else:
                 first = self._scanner.rules.first
                 return self._hits(int(header["collected" if first else "count"]))
-            self._grow(int(header["count"]))
-            self.search(self._scanner, self._limit)
 
     def seconds(self) -> dict[str, float]:
         """Return the seconds of the last chunk; to be called after `result`."""
@@ -418,10 +539,12 @@ class Lane:
         return raw.view(HIT)
 
 
-def to_hits(found: NDArray[Any]) -> Hits:
-    """Return what a lane found as hits."""
-    start = found["start"].astype(np.int64)
-    return Hits(found["record"].copy(), found["pattern"].copy(), start)
+def to_hits(found: NDArray[Any], patterns: Patterns) -> Hits:
+    """Return what a lane found as hits that are as long as their patterns."""
+    record, pattern, start, errors = (
+        found[name] for name in ("record", "pattern", "start", "errors")
+    )
+    return Hits.at_places(record, pattern, start, errors, patterns.lengths)
 
 
 def _room(held: Any, size: int, dtype: Any) -> Any:

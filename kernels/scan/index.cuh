@@ -3,20 +3,17 @@
 #include "scan.cuh"
 
 // Where comparing begins: the first clean run of `run` bases with enough different neighbours, else
-// the one with the most; patterns without a run begin at the word with the most single bases.
+// the one with the most. Patterns without a run have a window that matches nothing.
 extern "C" __global__ void place_anchors(Patterns patterns, u32 run, int* __restrict__ anchors,
                                          uint4* __restrict__ anchor) {
   const u32 p = blockIdx.x * blockDim.x + threadIdx.x;
   if (p >= patterns.n) return;
   const uint4* planes = patterns.planes + patterns.words[p];
   const int enough = min(8, int(run) - 1);
-  int best = -1, where = 0, clean = 0, densest = -1, densest_at = 0;
+  int best = -1, where = 0, clean = 0;
   u32 mask = 0;
   for (int i = 0; i < patterns.lengths[p] && best < enough; ++i) {
-    if ((i & 31) == 0) {
-      mask = single(planes[i >> 5]);
-      if (__popc(mask) > densest) densest = __popc(mask), densest_at = i;
-    }
+    if ((i & 31) == 0) mask = single(planes[i >> 5]);
     clean = (mask >> (i & 31)) & 1 ? clean + 1 : 0;
     if (clean < int(run)) continue;
     const uint4 seed = window(planes, i + 1 - run);
@@ -25,39 +22,8 @@ extern "C" __global__ void place_anchors(Patterns patterns, u32 run, int* __rest
     for (u32 j = 0; j + 1 < run; ++j) pairs |= 1u << (((low >> j) & 3) | (((high >> j) & 3) << 2));
     if (__popc(pairs) > best) best = __popc(pairs), where = i + 1 - run;
   }
-  anchors[p] = best >= 0 ? where : densest_at;
-  anchor[p] = window(planes, anchors[p]);
-}
-
-// The anchor windows of some patterns side by side; four and more that match nothing end the list.
-extern "C" __global__ void gather_anchors(Patterns patterns, const int* __restrict__ chosen,
-                                          u32 n_chosen, u32 padded, uint4* __restrict__ out) {
-  const u32 i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < padded) out[i] = i < n_chosen ? patterns.anchor[chosen[i]] : make_uint4(0, 0, 0, 0);
-}
-
-// For the sweep: the pattern's first `room` single bases from the anchor on, each as the word
-// of the held planes in which it is looked up, and the shift: word * 32 + shift. The rest of the list
-// repeats the last one, so that it can be read in groups.
-extern "C" __global__ void list_steps(Patterns patterns, u32 room,
-                                      unsigned short* __restrict__ steps,
-                                      int* __restrict__ n_steps) {
-  const u32 p = blockIdx.x * blockDim.x + threadIdx.x;
-  if (p >= patterns.n) return;
-  unsigned short* out = steps + size_t(p) * room;
-  const uint4* planes = patterns.planes + patterns.words[p];
-  const int anchor = patterns.anchors[p];
-  const int stop = min(patterns.lengths[p] - anchor, int(32 * SWEEP_AHEAD));
-  u32 count = 0;
-  for (int offset = 0; offset < stop && count < room; ++offset) {
-    const u32 bit = 1u << ((anchor + offset) & 31);
-    const uint4 word = planes[(anchor + offset) >> 5];
-    if (!(single(word) & bit)) continue;
-    const u32 plane = word.x & bit ? 0 : word.y & bit ? 1 : word.z & bit ? 2 : 3;
-    out[count++] = (plane * SWEEP_HELD + offset / 32) * 32 + offset % 32;
-  }
-  n_steps[p] = count;
-  for (u32 i = count; i < room; ++i) out[i] = count ? out[count - 1] : 0;
+  anchors[p] = where;
+  anchor[p] = best < 0 ? make_uint4(0, 0, 0, 0) : window(planes, where);
 }
 
 // One thread an entry.

@@ -3,17 +3,13 @@
 #include "planes.cuh"
 
 // A letter's low five bits pick its bit in each of these: does it stand for the base?
-__device__ __forceinline__ constexpr u32 bit_of(char letter) { return 1u << (letter & 31); }
-constexpr u32 AMBIGUOUS_A = bit_of('R') | bit_of('W') | bit_of('M') | bit_of('D') | bit_of('H') |
-                            bit_of('V') | bit_of('N');
-constexpr u32 AMBIGUOUS_C = bit_of('Y') | bit_of('S') | bit_of('M') | bit_of('B') | bit_of('H') |
-                            bit_of('V') | bit_of('N');
-constexpr u32 AMBIGUOUS_G = bit_of('R') | bit_of('S') | bit_of('K') | bit_of('B') | bit_of('D') |
-                            bit_of('V') | bit_of('N');
-constexpr u32 AMBIGUOUS_T = bit_of('Y') | bit_of('W') | bit_of('K') | bit_of('B') | bit_of('D') |
-                            bit_of('H') | bit_of('N');
-constexpr u32 IS_A = AMBIGUOUS_A | bit_of('A'), IS_C = AMBIGUOUS_C | bit_of('C'),
-              IS_G = AMBIGUOUS_G | bit_of('G'), IS_T = AMBIGUOUS_T | bit_of('T') | bit_of('U');
+__device__ constexpr u32 bits_of(const char* letters) {
+  u32 bits = 0;
+  for (; *letters; ++letters) bits |= 1u << (*letters & 31);
+  return bits;
+}
+constexpr u32 IS_A = bits_of("ARWMDHVN"), IS_C = bits_of("CYSMBHVN"), IS_G = bits_of("GRSKBDVN"),
+              IS_T = bits_of("TUYWKBDHN");
 
 // letters[n] -> planes[words], 32 letters a thread; the lowest illegal position ends as ~*illegal (0: none).
 extern "C" __global__ void pack(const unsigned char* __restrict__ letters, u32 n, u32 words,

@@ -2,6 +2,18 @@
 
 #include "scan.cuh"
 
+// Keeps pattern p, which may begin at `start` (-1 and less: before the first base), if it matches.
+__device__ void compare_whole(const Samples& samples, const Patterns& patterns, const Hits& hits,
+                              u32 p, int start) {
+  u32 record;
+  if (!inside(samples, patterns, p, start, record)) return;
+  const u32 within = start - int(samples.offsets[record]);
+  if (never_kept(hits, patterns, record, p, within)) return;
+  for (u32 j = 0; 32 * j < u32(patterns.lengths[p]); ++j)
+    if (word_differs(samples, patterns, p, start, j)) return;
+  keep_hit(hits, patterns, record, p, within, 0);
+}
+
 __device__ void follow(const Samples& samples, const Patterns& patterns, const Index& index,
                        const Hits& hits, Hashed key, u32 mask, u32 position) {
   for (int e = index.heads[key.place >> index.bucket_shift]; e != NOTHING;) {
@@ -10,15 +22,8 @@ __device__ void follow(const Samples& samples, const Patterns& patterns, const I
       const u32 window_of_seed = u32(e) / index.n_masks;
       const u32 p = index.seeded[window_of_seed / STRIDE];
       const int at = int(position) - int(window_of_seed % STRIDE);
-      u32 record;
-      if (at >= 0 && !differ(window(samples.planes, at), patterns.anchor[p]) &&
-          inside(samples, patterns, p, at - patterns.anchors[p], record)) {
-        const u32 start = at - patterns.anchors[p], begin = samples.offsets[record];
-        bool same = !beaten(hits, patterns, record, p, start - begin);
-        for (u32 j = 0; same && 32 * j < u32(patterns.lengths[p]); ++j)
-          same = !word_differs(samples, patterns, p, start, j);
-        if (same) keep(hits, patterns, record, p, start - begin);
-      }
+      if (at >= 0 && !differ(window(samples.planes, at), patterns.anchor[p]))
+        compare_whole(samples, patterns, hits, p, at - patterns.anchors[p]);
     }
     e = entry.y;
   }

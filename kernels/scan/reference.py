@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.scan.types import Chunk, Hits, Patterns, Rules
+from multigpu.kernels.scan.types import Chunk, Hits, Patterns, ScanRules
 
 
 def occurrences(
@@ -22,11 +22,11 @@ def occurrences(
     return np.flatnonzero(same)
 
 
-def scan(chunk: Chunk, patterns: Patterns, rules: Rules) -> Hits:
+def scan(chunk: Chunk, patterns: Patterns, rules: ScanRules) -> Hits:
     """Return all hits of the chunk. Raises BadBaseError at the first illegal letter."""
     sets = chunk.sets()
-    rows = [
-        (record, pattern, start)
+    found = [
+        (record, pattern, start, 0)
         for record in range(len(chunk.offsets) - 1)
         for pattern in range(len(patterns))
         for start in occurrences(
@@ -35,6 +35,6 @@ def scan(chunk: Chunk, patterns: Patterns, rules: Rules) -> Hits:
             rules.strict,
         )
     ]
-    table = np.array(rows, np.int64).reshape(-1, 3)
-    hits = Hits(table[:, 0].astype(np.int32), table[:, 1].astype(np.int32), table[:, 2])
-    return hits.ordered(patterns.strands, rules.first)
+    record, pattern, start, errors = np.array(found, np.int64).reshape(-1, 4).T
+    hits = Hits.at_places(record, pattern, start, errors, patterns.lengths)
+    return hits.chosen(rules.wanted, patterns.strands, by_end=False)

@@ -1,12 +1,14 @@
-// What all kernels of a search share: their arguments, the comparison, and where hits go.
+// What all kernels of a search share: their arguments, the comparison, and where hits go. Compiled
+// for all or one hit of each record and signature (FIRST), that with the lowest start or, with BEST,
+// the fewest mismatches, and for the meaning of ambiguous bases in samples (STRICT: they must be
+// subsets of the pattern's bases).
 
 #include "planes.cuh"
 
 constexpr u32 WARP = 32;
 constexpr u32 FULL = ALL;
 constexpr int NOTHING = -1;
-constexpr u32 SWEEP_AHEAD = 128;  // words after a tile in which they lie
-constexpr u32 SWEEP_HELD = WARP + SWEEP_AHEAD + 1;  // words of each plane that a warp holds
+constexpr u32 TILE = WARP * 32;  // positions that a warp looks at together
 
 struct Window {
   u32 mask, low, high;  // blanked places; two bits a base, 0 where blanked
@@ -30,7 +32,7 @@ struct Patterns {
   const i64* words;  // [n + 1] its first word
   const int* lengths;  // [n]
   const int* anchors;  // [n] where comparing begins
-  const uint4* anchor;  // [n] the 32 bases from there; after the end everything matches
+  const uint4* anchor;  // [n] the 32 bases from there; in fours, of which the rest match nothing
   u32 n, strands;
 };
 
@@ -38,7 +40,6 @@ struct Samples {
   const uint4* planes;
   const i64* offsets;  // [records + 1]
   u32 records, bases;
-  u32 limit;  // hits that begin here or later belong to somebody else
 };
 
 struct Index {
@@ -53,12 +54,19 @@ struct Index {
   u32 n_masks, n_seeded, k, blanks;
 };
 
-// All hits: a list. First hits: a table of (record, signature) whose values only fall, and of every
-// record how many signatures it has and no less than their greatest start.
+// Tiles with too many positions that the index cannot answer for are left to the sweep.
+struct Crowded {
+  unsigned char* tiles;  // null: the sweep is for all of them
+  u32* any;
+  u32 n, reach;  // patterns with a base in a tile begin in it or so many before it
+};
+
+// All hits: a list. With FIRST a table of (record, signature) whose values, ranks of hits, only fall,
+// and of every record how many signatures it has and no less than their greatest start.
 struct Hits {
-  int4* list;  // record, pattern, start, 0
+  int4* list;  // record, pattern, start, errors
   u64* keys;
-  u64* values;  // start * strands + strand
+  u64* values;
   u32* found;
   u32* greatest;
   u64* count;  // more than the capacity, if need be
@@ -120,16 +128,54 @@ __device__ void keep_first(const Hits& hits, u32 record, u32 signature, u32 star
   }
 }
 
-__device__ void keep(const Hits& hits, const Patterns& patterns, u32 record, u32 pattern,
-                     u32 start) {
+constexpr u32 ERROR_BITS = 31, PLACE_BITS = 33;
+
+// The place of a hit: start in the record * strands + strand.
+__device__ __forceinline__ u64 place_of_hit(const Patterns& patterns, u32 pattern, u32 start) {
+  return u64(start) * patterns.strands + pattern % patterns.strands;
+}
+
+__device__ __forceinline__ u64 rank_of(u64 place, u64 errors) {
+  return BEST ? errors << PLACE_BITS | place : place << ERROR_BITS | errors;
+}
+
+__device__ __forceinline__ u64 place_of(u64 rank) {
+  return BEST ? rank & ((1ull << PLACE_BITS) - 1) : rank >> ERROR_BITS;
+}
+
+__device__ __forceinline__ int errors_of(u64 rank) {
+  return int(BEST ? rank >> PLACE_BITS : rank & ((1ull << ERROR_BITS) - 1));
+}
+
+__device__ void keep_hit(const Hits& hits, const Patterns& patterns, u32 record, u32 pattern,
+                         u32 start, u32 errors) {
   if (FIRST) {
-    const u64 value = u64(start) * patterns.strands + pattern % patterns.strands;
-    keep_first(hits, record, pattern / patterns.strands, start, value);
-  } else {
-    const u64 place = atomicAdd(hits.count, 1ull);
-    if (place < hits.capacity) hits.list[place] = make_int4(record, pattern, start, 0);
-    else *hits.full = 1;
+    const u64 rank = rank_of(place_of_hit(patterns, pattern, start), errors);
+    keep_first(hits, record, pattern / patterns.strands, start, rank);
+    return;
   }
+  const u64 place = atomicAdd(hits.count, 1ull);
+  if (place < hits.capacity) hits.list[place] = make_int4(record, pattern, start, errors);
+  else *hits.full = 1;
+}
+
+// Whether a hit without errors at this start would not be kept.
+__device__ bool never_kept(const Hits& hits, const Patterns& patterns, u32 record, u32 pattern,
+                           u32 start) {
+  if (!FIRST) return false;
+  const u64 best = best_of(hits, pair_of(record, pattern / patterns.strands));
+  return best <= rank_of(place_of_hit(patterns, pattern, start), 0);
+}
+
+// All signatures of the record were found, and none can begin lower from this position on.
+__device__ bool settled(const Samples& samples, const Patterns& patterns, const Hits& hits,
+                        u32 position, u32 max_anchor) {
+  const u32 record = record_of(samples, position);
+  const volatile u32* found = hits.found;
+  if (found[record] < patterns.n / patterns.strands) return false;
+  __threadfence();
+  const volatile u32* greatest = hits.greatest;
+  return position - samples.offsets[record] > i64(greatest[record]) + max_anchor;
 }
 
 // Does word j of pattern p differ from the sample under it, when p begins at `start`?
@@ -138,17 +184,27 @@ __device__ __forceinline__ bool word_differs(const Samples& samples, const Patte
   return differ(window(samples.planes, start + 32 * j), patterns.planes[patterns.words[p] + j]);
 }
 
+// The mismatches of the bases [first, stop) of a pattern, as far as it may have so many. In exact parts
+// one is too many. limit: most mismatches, bases of the exact prefix and of the exact suffix.
+__device__ int count_mismatches(const Samples& samples, const Patterns& patterns, u32 p, int4 limit,
+                                u32 start, int first, int stop) {
+  const uint4* planes = patterns.planes + patterns.words[p];
+  const int exact_stop = patterns.lengths[p] - limit.z;
+  int count = 0;
+  for (int place = first; place < stop; place += 32) {
+    const u32 wrong = differ(window(samples.planes, start + place), window(planes, place)) &
+                      below(stop - place);
+    count += __popc(wrong);
+    if (wrong & (below(limit.y - place) | ~below(exact_stop - place))) return limit.x + 1;
+    if (count > limit.x) break;
+  }
+  return count;
+}
+
 // Whether pattern p may begin at `start` (-1 and less: before the first base) of some record.
 __device__ bool inside(const Samples& samples, const Patterns& patterns, u32 p, int start,
                        u32& record) {
-  if (start < 0 || u32(start) >= samples.limit) return false;
-  if (u32(start) + patterns.lengths[p] > samples.bases) return false;
+  if (start < 0 || u32(start) + patterns.lengths[p] > samples.bases) return false;
   record = record_of(samples, start);
   return start + patterns.lengths[p] <= samples.offsets[record + 1];
-}
-
-__device__ bool beaten(const Hits& hits, const Patterns& patterns, u32 record, u32 p, u32 start) {
-  if (!FIRST) return false;
-  const u64 best = best_of(hits, pair_of(record, p / patterns.strands));
-  return best <= u64(start) * patterns.strands + p % patterns.strands;
 }

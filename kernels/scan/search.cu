@@ -1,8 +1,6 @@
-// The search. Compiled for a stride (STRIDE), for the first or all hits (FIRST), and for the
-// meaning of ambiguous bases in samples (STRICT: they must be subsets of the pattern's bases).
+// The exact search. Compiled for a stride (STRIDE), and as scan.cuh says.
 
 #include "index.cuh"
 #include "probe.cuh"
 #include "direct.cuh"
-#include "sweep.cuh"
 #include "collect.cuh"

@@ -20,7 +20,7 @@ EXPECTED_BASES = 1e8  # to search, where nobody says: making the index has to pa
 
 
 @dataclass(frozen=True)
-class Costs:
+class IndexCosts:
     """Time that a machine spends on each kind of work; only the proportions matter.
 
     Ambiguous places of a window are blanked in the index, which has an entry for every choice of
@@ -38,11 +38,11 @@ class Costs:
     base_bytes: int  # and for each of its bases
 
 
-CPU = Costs(  # ns
+CPU = IndexCosts(  # ns
     probe=10.0, candidate=500.0, direct=0.12, entry=40.0, max_entries=1 << 24, choice=1.5,
     entry_bytes=16, pattern_bytes=144, base_bytes=4,
 )  # fmt: skip
-GPU = Costs(  # ps
+GPU = IndexCosts(  # ps
     probe=30.0, candidate=200.0, direct=8.0, entry=300.0, max_entries=1 << 27, choice=None,
     entry_bytes=16, pattern_bytes=80 + 2 * 64, base_bytes=4,
 )  # fmt: skip
@@ -73,12 +73,17 @@ class SeedPlan:
         return masks
 
 
+def bits_of(count: int) -> int:
+    """Return the bits that number `count` things; six at least, as of a filter's word."""
+    return max(6, count.bit_length())
+
+
 def choices(k: int, blanks: int) -> int:
     """Return the number of ways to choose up to `blanks` of `k` places."""
     return sum(comb(k, size) for size in range(blanks + 1))
 
 
-class _Table(NamedTuple):
+class _Plans(NamedTuple):
     """Every plan there is, and what does not depend on the patterns: arrays of one length."""
 
     plans: list[SeedPlan]
@@ -91,14 +96,14 @@ class _Table(NamedTuple):
 
 
 @cache
-def _table(ambiguous: float, most_blanks: int) -> _Table:
+def _plans(ambiguous: float, most_blanks: int) -> _Plans:
     plans = [
         SeedPlan(k, stride, blanks)
         for k in WINDOWS
         for stride in STRIDES
         for blanks in range(min(k, most_blanks) + 1)
     ]
-    return _Table(
+    return _Plans(
         plans,
         np.array([plan.run for plan in plans]),
         np.array([plan.stride for plan in plans]),
@@ -110,7 +115,7 @@ def _table(ambiguous: float, most_blanks: int) -> _Table:
 
 
 @dataclass(frozen=True)
-class Size:
+class IndexSize:
     """Size of patterns where they are searched: entries of their index, bytes with all else."""
 
     plan: SeedPlan
@@ -118,7 +123,9 @@ class Size:
     memory: int
 
 
-def size_of(lengths: NDArray[np.int64], costs: Costs, bases: float, ambiguous: float) -> Size:
+def size_of(
+    lengths: NDArray[np.int64], costs: IndexCosts, bases: float, ambiguous: float
+) -> IndexSize:
     """Return the size of patterns of these lengths if all their bases are unambiguous.
 
     bases, ambiguous: as for `plan_seeds`
@@ -128,7 +135,7 @@ def size_of(lengths: NDArray[np.int64], costs: Costs, bases: float, ambiguous: f
     masks = 1 if costs.choice else choices(plan.k, plan.blanks)
     entries = int((runs >= plan.run).sum()) * plan.stride * masks
     memory = costs.entry_bytes * entries + costs.pattern_bytes * len(lengths)
-    return Size(plan, entries, memory + costs.base_bytes * int(lengths.sum()))
+    return IndexSize(plan, entries, memory + costs.base_bytes * int(lengths.sum()))
 
 
 def _share(k: int, count: int, ambiguous: float) -> float:
@@ -140,7 +147,7 @@ def _share(k: int, count: int, ambiguous: float) -> float:
 
 def plan_seeds(
     runs: NDArray[np.integer[Any]],
-    costs: Costs,
+    costs: IndexCosts,
     bases: float = EXPECTED_BASES,
     ambiguous: float = EXPECTED_N,
 ) -> SeedPlan:
@@ -156,13 +163,13 @@ def plan_seeds(
 
 
 def works(
-    runs: NDArray[np.integer[Any]], costs: Costs, bases: float, ambiguous: float
-) -> tuple[_Table, NDArray[np.bool_], NDArray[np.float64]]:
+    runs: NDArray[np.integer[Any]], costs: IndexCosts, bases: float, ambiguous: float
+) -> tuple[_Plans, NDArray[np.bool_], NDArray[np.float64]]:
     """Return all plans, for which numbers of ambiguous bases their index answers, and their work.
 
     The work is that expected for a base of the samples; infinite for an impossible plan.
     """
-    table = _table(ambiguous, 0 if costs.choice else MOST_BLANKS)
+    table = _plans(ambiguous, 0 if costs.choice else MOST_BLANKS)
     counts = np.bincount(runs, minlength=LONGEST_RUN + 1)
     at_least = counts[::-1].cumsum()[::-1]
     seeded = at_least[table.run]

@@ -1,15 +1,17 @@
-"""The input, the rules and the result of a scan."""
+"""The input, the rules and the result of a scan, exact or with errors."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.kernels import bases
 from multigpu.kernels.compiled.jit import jit_no_alloc
+
+Wanted = Literal["first", "best", "all"]
 
 # 0.29 of 100 bases are 29, although 0.29 * 100 is a little less.
 SLACK = 1e-15
@@ -35,11 +37,16 @@ class BadBaseError(ValueError):
 
 
 @dataclass(frozen=True)
-class Rules:
+class ScanRules:
     """Rules for what counts as an occurrence."""
 
     first: bool = True  # only the lowest start of every record and signature
     strict: bool = False  # a sample's base must be a subset of the signature's, not only share one
+
+    @property
+    def wanted(self) -> Wanted:
+        """Which hits of a record and a signature are wanted."""
+        return "first" if self.first else "all"
 
 
 @dataclass(frozen=True)
@@ -89,6 +96,12 @@ class Patterns:
         """int64[n]: bases of each pattern."""
         return np.diff(self.offsets)
 
+    def take(self, chosen: NDArray[np.int64]) -> "Patterns":
+        """Return the patterns of these numbers, each as a signature of its own."""
+        offsets = np.r_[0, np.cumsum(self.lengths[chosen])]
+        shift = np.repeat(self.offsets[chosen] - offsets[:-1], self.lengths[chosen])
+        return Patterns(self.sets[np.arange(offsets[-1]) + shift], offsets)
+
 
 @jit_no_alloc
 def _write_both(sets: Any, offsets: Any, complements: Any, both: Any) -> None:
@@ -98,6 +111,41 @@ def _write_both(sets: Any, offsets: Any, complements: Any, both: Any) -> None:
         for i in range(begin, end):
             both[begin + i] = sets[i]
             both[2 * end - 1 - (i - begin)] = complements[sets[i]]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Limits:
+    """Errors that each pattern may have.
+
+    most    int64[n]  most errors
+    prefix  int64[n]  bases at its begin that must match, without a gap inside
+    suffix  int64[n]  and at its end; prefix + suffix may be more than its length
+    """
+
+    most: NDArray[np.int64]
+    prefix: NDArray[np.int64]
+    suffix: NDArray[np.int64]
+
+    @classmethod
+    def of(
+        cls, patterns: Patterns, most: float, exact_prefix: int = 0, exact_suffix: int = 0
+    ) -> "Limits":
+        """Return the limits of patterns; on the reverse strand prefix and suffix change places.
+
+        most  a number of errors, or, as a float, a share of the pattern's length, rounded down
+        """
+        is_reverse = np.arange(len(patterns)) % patterns.strands == 1
+        return cls(
+            most=allowed_bases(most, patterns.lengths),
+            prefix=np.where(is_reverse, exact_suffix, exact_prefix).astype(np.int64),
+            suffix=np.where(is_reverse, exact_prefix, exact_suffix).astype(np.int64),
+        )
+
+    def take(self, chosen: NDArray[np.int64]) -> "Limits":
+        """Return the limits of the patterns of these numbers."""
+        return Limits(
+            most=self.most[chosen], prefix=self.prefix[chosen], suffix=self.suffix[chosen]
+        )
 
 
 @dataclass(frozen=True)
@@ -119,43 +167,122 @@ class Chunk:
         return sets
 
 
-@dataclass(frozen=True)
-class Hits:
-    """Occurrences, ordered by record, signature, start and strand.
+# Flags of hits in pieces of a record: whether the run of ends reaches the first end that the piece
+# is asked about, or the last one, after which the record continues. See `approximate/pieces.py`.
+AT_BEGIN, AT_END = np.uint8(1), np.uint8(2)
 
-    record   int32[n]   index into the chunk's records
-    pattern  int32[n]   index into the patterns
-    start    int64[n]   within the record
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Hits:
+    """Places of patterns in the records of a chunk.
+
+    record   int32[n]  index into the chunk's records
+    pattern  int32[n]  index into the patterns
+    start    int64[n]  first base, within the record
+    end      int64[n]  after the last base
+    errors   int32[n]  mismatches, or edits
+    edge     uint8[n]  AT_BEGIN and AT_END
     """
 
     record: NDArray[np.int32]
     pattern: NDArray[np.int32]
     start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    errors: NDArray[np.int32]
+    edge: NDArray[np.uint8]
 
     def __len__(self) -> int:
         return len(self.record)
 
-    def ordered(self, strands: int, first: bool) -> "Hits":
-        """Return the hits in order; with `first`, only the first of every record and signature."""
-        signature = self.pattern // strands
-        order = np.lexsort((self.pattern, self.start, signature, self.record))
-        if first and len(order):
-            pair = np.stack([self.record[order], signature[order]])
-            order = order[np.r_[True, (pair[:, 1:] != pair[:, :-1]).any(axis=0)]]
-        return self.take(order)
-
     def take(self, rows: NDArray[np.integer] | NDArray[np.bool_]) -> "Hits":
         """Return the hits of these numbers, or those for which it is true."""
-        return Hits(self.record[rows], self.pattern[rows], self.start[rows])
+        return Hits(**{each.name: getattr(self, each.name)[rows] for each in fields(self)})
+
+    def moved(self, records: int, cut: int) -> "Hits":
+        """Return the hits of a piece of a chunk as hits of the chunk.
+
+        records  the chunk's record that the piece's first one is, or is the rest of
+        cut      how many bases of that record the piece does not have
+        """
+        cuts = np.where(self.record == 0, cut, 0)
+        record = self.record + np.int32(records)
+        return replace(self, record=record, start=self.start + cuts, end=self.end + cuts)
+
+    def chosen(self, wanted: Wanted, strands: int, by_end: bool) -> "Hits":
+        """Return the hits of `choice`."""
+        return self.take(self.choice(wanted, strands, by_end))
+
+    def choice(self, wanted: Wanted, strands: int, by_end: bool) -> NDArray[np.intp]:
+        """Return the numbers of all hits, or of one of each record and signature.
+
+        They are in the order of record, signature, start and end. What was found twice is one hit.
+
+        Hits that reach a border of a piece stay, too, last: whether they are any is known later.
+
+        wanted  "first": the lowest start, or with `by_end` the lowest end, the pattern itself
+                before its reverse complement; "best": the fewest errors, then as first
+        """
+        signature = self.pattern // strands
+        pair = (signature, self.record)
+        if wanted == "all":
+            order = np.lexsort((self.pattern, self.end, self.start, *pair))
+            columns = (self.record[order], self.pattern[order], self.start[order], self.end[order])
+            is_new = np.ones(len(order), bool)
+            is_new[1:] = np.any([each[1:] != each[:-1] for each in columns], axis=0)
+            return order[is_new]
+        place = self.end if by_end else self.start
+        keys = (self.pattern, place) if wanted == "first" else (self.pattern, place, self.errors)
+        order = np.lexsort((*keys, *pair))
+        order = order[self.edge[order] == 0]
+        record, signature = self.record[order], signature[order]
+        is_new = np.ones(len(order), bool)
+        is_new[1:] = (record[1:] != record[:-1]) | (signature[1:] != signature[:-1])
+        return np.concatenate([order[is_new], np.flatnonzero(self.edge)])
 
     @classmethod
-    def joined(cls, found: Sequence["Hits"]) -> "Hits":
-        """Return all hits, one after the other, not sorted again."""
+    def at_places(
+        cls,
+        record: NDArray[np.integer],
+        pattern: NDArray[np.integer],
+        start: NDArray[np.integer],
+        errors: NDArray[np.integer],
+        lengths: NDArray[np.int64],
+    ) -> "Hits":
+        """Return hits that are as long as their patterns; lengths: int64[patterns]."""
         return cls(
-            np.concatenate([hits.record for hits in found]),
-            np.concatenate([hits.pattern for hits in found]),
-            np.concatenate([hits.start for hits in found]),
+            record=record.astype(np.int32),
+            pattern=pattern.astype(np.int32),
+            start=start.astype(np.int64),
+            end=start + lengths[pattern],
+            errors=errors.astype(np.int32),
+            edge=np.zeros(len(record), np.uint8),
         )
+
+    @classmethod
+    def joined(cls, parts: Sequence["Hits"]) -> "Hits":
+        """Return the hits of all parts, of one or more, one after the other."""
+        names = [each.name for each in fields(cls)]
+        return cls(**{name: np.concatenate([getattr(p, name) for p in parts]) for name in names})
+
+
+class Scanner(Protocol):
+    """Searches chunks for the same patterns, exactly or with errors, on one device.
+
+    Several threads may use it at once.
+    """
+
+    def scan(self, chunk: Chunk) -> Hits:
+        """Return the hits of a chunk, ordered as by `Hits.choice`.
+
+        Raises BadBaseError at the first illegal letter, MemoryError (TooManyHitsError among them)
+        for a chunk that is to be searched in pieces, and TooManyPatternsError.
+        """
+
+    def seconds(self) -> dict[str, float]:
+        """Return how long the steps of this thread's last scan took on the device."""
+
+    def close(self) -> None:
+        """Give memory back."""
 
 
 class TooManyHitsError(MemoryError):

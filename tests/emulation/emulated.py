@@ -1,7 +1,7 @@
 """A `cuda.py` of `kernels` and its kernels on a machine without a GPU.
 
     gpu, cuda = load("scan")    # a GPU of emulation/device.py, and multigpu.kernels.scan.cuda on it
-    cuda.Scanner(patterns, rules).scan(chunk)
+    cuda.ExactScanner(patterns, rules).scan(chunk)
 
 The kernels are compiled with g++ and `cuda_emulator.hpp`, once for each choice of macros, and kept
 (`built.py`). EMULATION_FLAGS in the environment is given to g++, too: "--coverage" says what was

@@ -73,16 +73,20 @@ def scarce(machine: tuple[Gpu, Any, Any], monkeypatch: pytest.MonkeyPatch) -> It
     monkeypatch.setattr(memory, "use", lambda device: None)
     monkeypatch.setattr(memory, "free_bytes", lambda device: GENEROUS)
     monkeypatch.setattr(memory, "release_pool", lambda device: synchronize(gpu))
-    for name, module in (("open_scanner", cuda), ("open_error_scanner", approximate)):
-        monkeypatch.setattr(search, name, partial(backend, getattr(search, name), module))
+    kinds = (
+        ("open_scanner", cuda.ExactScanner),
+        ("open_error_scanner", approximate.ErrorScanner),
+    )
+    for name, kind in kinds:
+        monkeypatch.setattr(search, name, partial(backend, getattr(search, name), kind))
     yield device
     device.fails = range(0)
 
 
-def backend(on_cpu: Any, module: Any, place: Any, *about: Any, **more: Any) -> Any:
+def backend(on_cpu: Any, kind: Any, place: Any, *about: Any, **more: Any) -> Any:
     if place.gpu is None:
         return on_cpu(place, *about, **more)
-    return module.Scanner(*about, **more), lambda size: np.empty(size, np.uint8)
+    return kind(*about, **more), lambda size: np.empty(size, np.uint8)
 
 
 @pytest.fixture(scope="module")

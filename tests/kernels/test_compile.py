@@ -46,14 +46,14 @@ VARIANTS: dict[str, list[Defines]] = {
     ],
     "scan/pack.cu": [{}],
     "scan/search.cu": [
-        *every(STRIDE=(STRIDES[2],), FIRST=(0, 1), STRICT=(0, 1)),
-        *every(STRIDE=tuple(STRIDES), FIRST=(1,), STRICT=(0,)),
+        *every(STRIDE=(STRIDES[2],), FIRST=(0, 1), BEST=(0,), STRICT=(0, 1)),
+        *every(STRIDE=tuple(STRIDES), FIRST=(1,), BEST=(0,), STRICT=(0,)),
     ],
-    "scan/approximate/collect.cu": [{**each, "FIRST": 1, "BEST": 1} for each in HITS],
+    "scan/sweep.cu": [
+        {"STRIDE": STRIDES[2], **each, "PLACES": 32, "ROWS": 192, "COUNTERS": 6, "LOOK": 4}
+        for each in [*HITS, *every(STRICT=(0,), FIRST=(1,), BEST=(0, 1))]
+    ],
     "scan/approximate/edits.cu": HITS,
-    "scan/approximate/mismatches.cu": [
-        {**each, "PLACES": 32, "ROWS": 192, "COUNTERS": 6, "LOOK": 4} for each in HITS
-    ],
     "scan/approximate/seed_tables.cu": HITS,
     "scan/approximate/seeds.cu": [{**each, "EDITS": edits} for each in HITS for edits in (0, 1)],
     "segmentation/spans.cu": [{}],

@@ -18,8 +18,8 @@ from support.scanned import Scan, fasta, fastq
 
 import multigpu
 from multigpu import Batch, UsageError
-from multigpu.kernels.scan import Chunk, Patterns
-from multigpu.kernels.scan.approximate import Limits, reference
+from multigpu.kernels.scan import Chunk, Limits, Patterns
+from multigpu.kernels.scan.approximate import reference
 from multigpu.workloads.scan import search
 from multigpu.workloads.scan.ambiguity import ShortGaps
 from multigpu.workloads.scan.search import EditSearch, PlaceSearch

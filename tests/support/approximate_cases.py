@@ -1,12 +1,14 @@
 """Samples and signatures for the search with errors, and its hits as rows."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 
-from multigpu.kernels.scan import Chunk, Patterns
-from multigpu.kernels.scan.approximate import ErrorHits, Limits, cpu
+from multigpu.kernels.scan import Chunk, Hits, Limits, Patterns
+from multigpu.kernels.scan.approximate import cpu, seeds
 from multigpu.kernels.scan.approximate.alignment import align, align_without_gaps
 from support.scan_cases import array, chunk_of, random_letters
 
@@ -47,23 +49,23 @@ def with_edits(rng: np.random.Generator, letters: Any, count: int) -> Any:
     return np.array(changed, np.uint8)
 
 
-def rows(hits: ErrorHits) -> list[tuple[int, ...]]:
+def rows(hits: Hits) -> list[tuple[int, ...]]:
     columns = (hits.record, hits.pattern, hits.start, hits.end, hits.errors)
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
 def search(
     case: Case, *, edits: bool, wanted: Any = "all", backend: Any = cpu
-) -> tuple[ErrorHits, list[str]]:
+) -> tuple[Hits, list[str]]:
     """Return the hits and their CIGARs."""
     chunk, patterns, limits, strict = case
-    scanner = backend.Scanner(patterns, limits, edits=edits, strict=strict, wanted=wanted)
+    scanner = backend.ErrorScanner(patterns, limits, edits=edits, strict=strict, wanted=wanted)
     hits = scanner.scan(chunk)
     if not edits:
         compared = align_without_gaps(chunk.offsets, chunk.letters, patterns, hits, strict)
         return hits, [text.decode() for text in compared.texts()]
     found = align(chunk.offsets, chunk.letters, patterns, limits, hits, strict)
-    started = ErrorHits(
+    started = Hits(
         record=hits.record, pattern=hits.pattern, start=found.start, end=hits.end,
         errors=hits.errors,
         edge=hits.edge,
@@ -72,3 +74,25 @@ def search(
                         hits.record))  # fmt: skip
     texts = found.texts()
     return started.take(order), [texts[i].decode() for i in order.tolist()]
+
+
+# ---- the ways to find them ----------------------------------------------------------------------
+
+FREE = replace(
+    seeds.CPU,
+    position=0.0,
+    lookup=0.0,
+    candidate=0.0,
+    settled=0.0,
+    entry=0.0,
+    mismatch=1e6,
+    edit=1e6,
+)
+NEVER = replace(seeds.CPU, position=1e12)
+
+
+def swept(case: Case, edits: bool) -> tuple[Hits, list[str]]:
+    """Return what the sweep finds on a CPU."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cpu, "COSTS", NEVER)
+        return search(case, edits=edits)

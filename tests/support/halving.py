@@ -3,8 +3,6 @@
 import contextlib
 from typing import Any
 
-import numpy as np
-
 from multigpu.kernels.scan import BadBaseError, Chunk, Half, Hits, split
 
 
@@ -15,18 +13,17 @@ def scan_halving(scanner: Any, chunk: Chunk, limit: int | None = None) -> Hits:
     """
     limit = len(chunk.letters) if limit is None else limit
     with contextlib.suppress(MemoryError):
-        hits: Hits = scanner.scan(chunk, limit)
-        return hits
+        hits: Hits = scanner.scan(chunk)
+        return hits.take(chunk.offsets[hits.record] + hits.start < limit)
     found = []
     for half in split(chunk, limit, int(scanner.patterns.lengths.max())):
         try:
             found.append(moved(half, scan_halving(scanner, half.chunk, half.limit)))
         except BadBaseError as error:
             raise BadBaseError(half.begin + error.position) from None
-    return Hits.joined(found).ordered(scanner.patterns.strands, scanner.rules.first)
+    return Hits.joined(found).chosen(scanner.rules.wanted, scanner.patterns.strands, by_end=False)
 
 
 def moved(half: Half, hits: Hits) -> Hits:
     """Return hits of a half of a chunk as hits of the chunk."""
-    start = hits.start + np.where(hits.record == 0, half.cut, 0)
-    return Hits(hits.record + np.int32(half.first_record), hits.pattern, start)
+    return hits.moved(half.first_record, half.cut)

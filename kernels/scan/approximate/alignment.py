@@ -1,10 +1,9 @@
 """Starts and alignments of hits with edits, and alignments of hits with mismatches.
 
 An alignment with edits is a path through a table with a row for each base of the pattern. With D
-edits it stays in a band of 2 D + 1 columns, of which a row computes only those from which the end
-can still be reached with D edits. Where the steps to all cells of the band fit `BLOCK` bytes, the
-path is followed back from its end. Elsewhere a pass over the rows carries along in which column the
-path to each cell left the middle row (after Hirschberg 1975). That cell parts the path in two,
+edits it stays in a band of 2 D + 1 columns. Where the steps to all cells of the band fit `BLOCK`
+bytes, the path is followed back from its end. Elsewhere a pass over the rows carries along in which
+column the path to each cell left the middle row (after Hirschberg 1975). That cell parts it in two,
 which are found likewise, each in the band of its own edits, half as wide as both ends are known.
 
 A pattern of L bases takes at most 3 L D cells of computing instead of 2 L D. Its memory is 8 MiB
@@ -20,8 +19,7 @@ from numpy.typing import NDArray
 
 from multigpu.kernels.bases import LETTER_SETS
 from multigpu.kernels.compiled.jit import jit_no_alloc
-from multigpu.kernels.scan.approximate.types import ErrorHits, Limits
-from multigpu.kernels.scan.types import Patterns
+from multigpu.kernels.scan.types import Hits, Limits, Patterns
 
 OPERATIONS = np.frombuffer(b"=XID", np.uint8)
 SAME, DIFFERENT, INSERTION, DELETION = range(4)
@@ -37,8 +35,8 @@ BLOCK = 8 << 20  # bytes of the steps that are kept at a time
 MOST_POINTS = 66  # each halves the rows after the one before
 
 
-class Alignments(NamedTuple):
-    """Alignments of hits.
+class HitAlignments(NamedTuple):
+    """HitAlignments of hits.
 
     start    int64[n]      first base in the record, the largest with as few edits
     cigar    uint8[bytes]  text of all: lengths and operations, = X I D
@@ -60,9 +58,9 @@ def align(
     letters: NDArray[np.uint8],
     patterns: Patterns,
     limits: Limits,
-    hits: ErrorHits,
+    hits: Hits,
     strict: bool,
-) -> Alignments:
+) -> HitAlignments:
     """Return the alignments of hits, of which record, pattern, end and edits are known.
 
     offsets  int64[records + 1]  as in `Chunk`
@@ -74,7 +72,7 @@ def align(
     """
     lengths, edits = patterns.lengths[hits.pattern], hits.errors.astype(np.int64)
     run_bytes = len(str(int((lengths + edits).max(initial=0)))) + 1
-    found = Alignments(
+    found = HitAlignments(
         start=np.empty(len(hits), np.int64),
         cigar=np.empty(int((2 * edits + 1).sum()) * run_bytes, np.uint8),
         offsets=np.zeros(len(hits) + 1, np.int64),
@@ -89,13 +87,13 @@ def align_without_gaps(
     offsets: NDArray[np.int64],
     letters: NDArray[np.uint8],
     patterns: Patterns,
-    hits: ErrorHits,
+    hits: Hits,
     strict: bool,
-) -> Alignments:
+) -> HitAlignments:
     """Return the alignments of hits without insertions and deletions; see `align`."""
     longest = int(patterns.lengths.max(initial=0))
     run_bytes = len(str(longest)) + 1
-    found = Alignments(
+    found = HitAlignments(
         start=hits.start,
         cigar=np.empty(int((2 * hits.errors + 1).sum()) * run_bytes, np.uint8),
         offsets=np.zeros(len(hits) + 1, np.int64),
@@ -117,7 +115,7 @@ class Pairs(NamedTuple):
     suffix: NDArray[np.int64]
 
 
-class Scratch(NamedTuple):
+class PathScratch(NamedTuple):
     """Memory for one alignment; `width` is that of the widest band."""
 
     steps: NDArray[np.uint8]  # [cells] the operation to each cell, row by row
@@ -128,11 +126,11 @@ class Scratch(NamedTuple):
     path: NDArray[np.uint8]  # operations, from the end
 
 
-def make_scratch(lengths: NDArray[np.int64], edits: NDArray[np.int64]) -> Scratch:
+def make_scratch(lengths: NDArray[np.int64], edits: NDArray[np.int64]) -> PathScratch:
     """Return memory for alignments of patterns of these lengths with as many edits."""
     widths = 2 * edits + 1
     width = int(widths.max(initial=0))
-    return Scratch(
+    return PathScratch(
         steps=np.empty(min(int((lengths * widths).max(initial=0)), max(BLOCK, width)), np.uint8),
         costs=np.empty(width + 1, np.int64),
         middle=np.empty(width, np.int64),
@@ -142,7 +140,7 @@ def make_scratch(lengths: NDArray[np.int64], edits: NDArray[np.int64]) -> Scratc
     )
 
 
-class Table(NamedTuple):
+class EditTable(NamedTuple):
     """Table of edits: a row for each base of a pattern, a position for each of a sample."""
 
     sample: NDArray[np.uint8]  # letters
@@ -162,7 +160,6 @@ class Band(NamedTuple):
     shift: int
     width: int
     column: int  # of its end
-    edits: int
 
 
 @jit_no_alloc
@@ -175,7 +172,7 @@ def _align_all(
         sample = pairs.samples[begin : begin + end[i]]
         bases = pairs.patterns[pairs.offsets[p] : pairs.offsets[p + 1]]
         exact = (pairs.prefix[p], bases.shape[0] - pairs.suffix[p])
-        count = _find_path(Table(sample, bases, exact, strict), errors[i], scratch)
+        count = _find_path(EditTable(sample, bases, exact, strict), errors[i], scratch)
         found.start[i] = scratch.points[0, 1]
         found.offsets[i + 1] = _write_cigar(scratch.path, count, found.cigar, found.offsets[i])
 
@@ -192,14 +189,14 @@ def _find_path(table: Any, edits: Any, scratch: Any) -> Any:
     while last:
         begin, end = points[last - 1], points[last]
         band = _band_between(begin, end)
-        columns = _fill_first_row(table, band, begin[1], scratch.costs)
+        fill_first_row(table, band, begin[1], scratch.costs)
         rows = band.last - band.first
         if rows == 1 or rows * band.width <= scratch.steps.shape[0]:
-            _fill_steps(table, band, columns, scratch)
+            _fill_steps(table, band, scratch)
             count, begin[1] = _follow_steps(band, scratch, count)
             last -= 1
         else:
-            row, column, cost = _find_crossing(table, band, columns, scratch)
+            row, column, cost = _find_crossing(table, band, scratch)
             begin[1] = (-cost & (EDIT - 1)) // START
             _set_point(points[last + 1], end[0], end[1], end[2])
             _set_point(end, row, row + band.shift + column, begin[2] - (-cost // EDIT))
@@ -221,7 +218,7 @@ def _band_between(begin: Any, end: Any) -> Any:
         surplus = (end[1] - begin[1]) - (end[0] - begin[0])
         insertions, deletions = (edits + surplus) // 2, (edits - surplus) // 2
     shift = end[1] - end[0] - insertions
-    return Band(begin[0], end[0], shift, insertions + deletions + 1, insertions, edits)
+    return Band(begin[0], end[0], shift, insertions + deletions + 1, insertions)
 
 
 @jit_no_alloc
@@ -232,84 +229,52 @@ def _columns(table: Any, band: Any, row: Any) -> Any:
 
 
 @jit_no_alloc
-def _fill_first_row(table: Any, band: Any, begin: Any, costs: Any) -> Any:
-    """Set the costs of the row that paths begin in; return its columns, see `_narrowed`.
+def fill_first_row(table: Any, band: Any, begin: Any, costs: Any) -> None:
+    """Set the costs of the row that paths begin in.
 
     begin  the position where they begin, or ANYWHERE
     """
     first, stop = _columns(table, band, band.first)
-    if begin != ANYWHERE:
-        first = begin - band.first - band.shift
-        stop = first + 1
     for k in range(first, stop):
-        costs[k] = -(band.first + band.shift + k) * START
-    return _narrowed(band, first, stop, costs)
+        position = band.first + band.shift + k
+        costs[k] = -position * START if begin in (ANYWHERE, position) else NOWHERE
+    costs[band.width] = NOWHERE
 
 
 @jit_no_alloc
-def _narrowed(band: Any, first: Any, stop: Any, costs: Any) -> Any:
-    """Return the columns (first, stop) without those at either side that reach no end.
-
-    The cells beside them cost too much, too.
-    """
-    while not _may_reach_end(band, first, costs[first]):
-        first += 1
-    while not _may_reach_end(band, stop - 1, costs[stop - 1]):
-        stop -= 1
-    costs[stop] = NOWHERE
-    if first:
-        costs[first - 1] = NOWHERE
-    return first, stop
-
-
-@jit_no_alloc
-def _may_reach_end(band: Any, column: Any, cost: Any) -> Any:
-    """Whether a path that has come to a column at a cost may have the band's edits at its end."""
-    return cost + abs(column - band.column) * EDIT <= band.edits * EDIT
-
-
-@jit_no_alloc
-def _fill_steps(table: Any, band: Any, columns: Any, scratch: Any) -> None:
-    """Find the best step to every cell of a band; columns: those of its first row."""
+def _fill_steps(table: Any, band: Any, scratch: Any) -> None:
+    """Find the best step to every cell of a band."""
     for row in range(band.first + 1, band.last + 1):
         filled = (row - 1 - band.first) * band.width
-        steps = scratch.steps[filled : filled + band.width]
-        columns = _fill_row(table, band, row, columns, scratch.costs, steps)
+        fill_row(table, band, row, scratch.costs, scratch.steps[filled : filled + band.width])
 
 
 @jit_no_alloc
-def _find_crossing(table: Any, band: Any, columns: Any, scratch: Any) -> Any:
-    """Return the middle row, the column where the path leaves it, and that cell's cost.
-
-    columns  those of the first row
-    """
+def _find_crossing(table: Any, band: Any, scratch: Any) -> Any:
+    """Return the middle row, the column where the path leaves it, and that cell's cost."""
     steps, middle = scratch.steps[: band.width], (band.first + band.last) // 2
     for row in range(band.first + 1, band.last + 1):
-        columns = first, stop = _fill_row(table, band, row, columns, scratch.costs, steps)
+        fill_row(table, band, row, scratch.costs, steps)
         if row == middle:
-            for k in range(first, stop):
+            for k in range(band.width):
                 scratch.middle[k], scratch.crossings[k] = scratch.costs[k], k
         elif row > middle:
+            first, stop = _columns(table, band, row)
             _move_crossings(steps[first:stop], scratch.crossings[first : stop + 1])
     column = scratch.crossings[band.column]
     return middle, column, scratch.middle[column]
 
 
 @jit_no_alloc
-def _fill_row(table: Any, band: Any, row: Any, columns: Any, costs: Any, steps: Any) -> Any:
-    """Replace the costs of the row before by those of this row; return its columns.
-
-    columns  those of the row before, see `_narrowed`
-    steps    those to the cells of the row are set
-    """
+def fill_row(table: Any, band: Any, row: Any, costs: Any, steps: Any) -> None:
+    """Replace the costs of the row before by those of this row, and set the steps to its cells."""
     length, exact, base = table.bases.shape[0], table.exact, table.bases[row - 1]
     is_exact = row <= exact[0] or row > exact[1]
     may_insert = not (row < exact[0] or row > max(0, exact[1])) or row == length
     differing = (NOWHERE if is_exact else EDIT) + DIFFERENT
     deletion = (NOWHERE if is_exact else EDIT) + DELETION
     insertion = (EDIT if may_insert else NOWHERE) + INSERTION
-    first, end = _columns(table, band, row)
-    first, stop = max(first, columns[0] - 1), min(end, columns[1])
+    first, stop = _columns(table, band, row)
     paired, at = first, row + band.shift + first
     if at == 0:
         costs[first] = min(costs[first + 1] + deletion, NOWHERE)
@@ -317,14 +282,6 @@ def _fill_row(table: Any, band: Any, row: Any, columns: Any, costs: Any, steps: 
     sample = table.sample[at - 1 :]
     _pair_or_delete(sample, base, table.strict, differing, deletion, costs[paired : stop + 1])
     _insert(insertion, costs[first:stop], steps[first:stop])
-    # The path may go on in the row, by insertions, to columns beyond those of the row before.
-    while stop < end:
-        cost = costs[stop - 1] + insertion - INSERTION
-        if not _may_reach_end(band, stop, cost):
-            break
-        costs[stop], steps[stop] = cost, INSERTION
-        stop += 1
-    return _narrowed(band, first, stop, costs)
 
 
 @jit_no_alloc

@@ -1,23 +1,25 @@
 """The search with errors on a CPU, one thread a call, without the interpreter's lock."""
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.scan.approximate import cpu_edits, cpu_mismatches, cpu_seeds, seeds
-from multigpu.kernels.scan.approximate.cpu_mismatches import FIRST_ROOM
+from multigpu.kernels.scan.approximate import cpu_edits, cpu_seeds, seeds
 from multigpu.kernels.scan.approximate.cpu_seed_tables import count_windows, make_table
-from multigpu.kernels.scan.approximate.edit_queries import Candidates
+from multigpu.kernels.scan.approximate.edit_queries import Candidates, EditQueries
 from multigpu.kernels.scan.approximate.pieces import WHOLE, Piece
-from multigpu.kernels.scan.approximate.types import ErrorHits, Limits, Wanted
 from multigpu.kernels.scan.approximate.verification import find_hits
 from multigpu.kernels.scan.cpu_patterns import pack, pack_patterns
+from multigpu.kernels.scan.cpu_sweep import FIRST_ROOM, sweep
 from multigpu.kernels.scan.seeds import EXPECTED_BASES
-from multigpu.kernels.scan.types import Chunk, Patterns
+from multigpu.kernels.scan.types import Chunk, Hits, Limits, Patterns, Wanted
 
 COSTS = seeds.CPU
+PIECE = 64  # bases of a pattern that `cpu_edits.py` looks for together
 
 
-class Scanner:
+class ErrorScanner:
     """Searches chunks for the same patterns. Safe to use from several threads at once.
 
     edits   whether insertions and deletions count, too, and not mismatches alone
@@ -42,13 +44,13 @@ class Scanner:
             count_windows(packed), patterns, limits, COSTS, edits=edits, strict=strict, bases=bases
         )
         self._tables = [make_table(packed, limits, table) for table in self._plan.tables]
-        swept, swept_limits = seeds.select(patterns, limits, self._plan.swept)
         if edits:
-            self._groups = cpu_edits.make_groups(swept, swept_limits, strict)
-        elif len(swept):
-            self._target = cpu_mismatches.make_target(swept, swept_limits)
+            swept = self._plan.swept
+            pieces = EditQueries.of(patterns.take(swept), limits.take(swept), strict, PIECE)
+            self._pieces = replace(pieces, pattern=swept[pieces.pattern])
+            self._groups = cpu_edits.groups_of(pieces)
 
-    def scan(self, chunk: Chunk, piece: Piece = WHOLE) -> ErrorHits:
+    def scan(self, chunk: Chunk, piece: Piece = WHOLE) -> Hits:
         """Return the hits of a chunk; those with edits have no starts yet, see `align`.
 
         Raises BadBaseError at the first illegal letter.
@@ -79,24 +81,24 @@ class Scanner:
         ]  # fmt: skip
         return np.concatenate([np.empty((0, 4), np.int64), *parts])
 
-    def _find_mismatches(self, chunk: Chunk) -> ErrorHits:
+    def _find_mismatches(self, chunk: Chunk) -> Hits:
         planes = self._pack(chunk)
-        lengths = self.patterns.lengths
-        record, pattern, start, errors = self._find_seeds(planes, chunk).T
-        parts = [ErrorHits.at_places(record, pattern, start, errors, lengths)]
-        if len(self._plan.swept):
-            record, pattern, start, errors = cpu_mismatches.find(
-                planes, chunk.offsets, self._target, self._strict, self._wanted
-            ).T
-            pattern = self._plan.swept[pattern]
-            parts.append(ErrorHits.at_places(record, pattern, start, errors, lengths))
-        return ErrorHits.joined(parts)
+        rows, swept = self._find_seeds(planes, chunk), self._plan.swept
+        if len(swept):
+            more = sweep(
+                planes, chunk.offsets, self._packed, self.limits, swept,
+                strict=self._strict, wanted=self._wanted,
+            )  # fmt: skip
+            rows = np.concatenate([rows, more])
+        record, pattern, start, errors = rows.T
+        return Hits.at_places(record, pattern, start, errors, self.patterns.lengths)
 
-    def _find_edits(self, chunk: Chunk, piece: Piece) -> ErrorHits:
+    def _find_edits(self, chunk: Chunk, piece: Piece) -> Hits:
         sets = chunk.sets()
-        swept = [cpu_edits.find(sets, chunk.offsets, group, FIRST_ROOM) for group in self._groups]
-        of_all = [each._replace(pattern=self._plan.swept[each.pattern]) for each in swept]
-        joined = Candidates.joined([self._seeded_candidates(chunk), *of_all])
+        parts = [cpu_edits.find(sets, chunk.offsets, each, FIRST_ROOM) for each in self._groups]
+        query, first, last, _ = np.concatenate([np.empty((0, 4), np.int64), *parts]).T
+        swept = self._pieces.candidates(query, first, last, chunk.offsets)
+        joined = Candidates.joined([self._seeded_candidates(chunk), swept])
         return find_hits(
             chunk.offsets, chunk.letters, self.patterns, self.limits, joined, self._strict, piece
         )

@@ -12,71 +12,60 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.kernels.compiled.jit import jit_no_alloc
-from multigpu.kernels.scan.approximate.edit_queries import Candidates, EditQueries
-from multigpu.kernels.scan.approximate.types import Limits
-from multigpu.kernels.scan.cpu_compare import find_rows
-from multigpu.kernels.scan.types import Patterns
+from multigpu.kernels.scan.approximate.edit_queries import EditQueries
+from multigpu.kernels.scan.cpu_patterns import ONE
+from multigpu.kernels.scan.cpu_sweep import find_rows
 
 LANES = 64  # pieces of a group
-WORD = 64  # bases of the longest piece
-
-ONE = np.uint64(1)
 
 
-class Group(NamedTuple):
-    """Pieces of patterns that are looked for together, one a lane.
+class PieceGroup(NamedTuple):
+    """Pieces of patterns that are looked for together, one a lane; see `EditQueries`.
 
     Bit 63 stands for a piece's last base; every base matches the bits before its first one.
     """
 
-    pattern: NDArray[np.int64]  # [LANES]
-    after: NDArray[np.int64]  # [LANES] bases of the pattern after the piece
-    slack: NDArray[np.int64]  # [LANES] by how much the bases after it may be more or fewer there
+    first: int  # number of the first piece
     equal: NDArray[np.uint64]  # [16, LANES] bases of the piece that match a set of bases
     longest: NDArray[np.uint64]  # [LANES] one bit for every base
-    length: NDArray[np.uint64]  # [LANES]
+    length: NDArray[np.uint64]  # [LANES], 0 without a piece
     most: NDArray[np.uint64]  # [LANES] edits
 
 
-def make_groups(patterns: Patterns, limits: Limits, strict: bool) -> list[Group]:
-    """Return the pieces of all patterns in groups; lanes without a piece have no length."""
-    pieces = EditQueries.of(patterns, limits, strict, WORD)
-    missing = -len(pieces.pattern) % LANES
-    pattern, after, slack, queries = (
-        np.concatenate([each, np.zeros(missing, each.dtype)])
-        for each in (pieces.pattern, pieces.after, pieces.slack, pieces.queries)
-    )
+def groups_of(pieces: EditQueries) -> list[PieceGroup]:
+    """Return pieces of up to 64 bases in groups."""
+    missing = -len(pieces.queries) % LANES
+    queries = np.concatenate([pieces.queries, np.zeros(missing, pieces.queries.dtype)])
     return [
-        Group(
-            pattern=pattern[lanes],
-            after=after[lanes],
-            slack=slack[lanes],
-            equal=np.ascontiguousarray(queries["equal"][lanes].T),
-            longest=queries["rows"][lanes].copy(),
-            length=queries["length"][lanes].copy(),
-            most=queries["most"][lanes].copy(),
+        PieceGroup(
+            first=at,
+            equal=np.ascontiguousarray(queries["equal"][at : at + LANES].T),
+            longest=queries["rows"][at : at + LANES].copy(),
+            length=queries["length"][at : at + LANES].copy(),
+            most=queries["most"][at : at + LANES].copy(),
         )
-        for lanes in (slice(at, at + LANES) for at in range(0, len(pattern), LANES))
+        for at in range(0, len(queries), LANES)
     ]
 
 
 def find(
-    sets: NDArray[np.uint8], offsets: NDArray[np.int64], group: Group, room: int
-) -> Candidates:
-    """Return the candidates in all records.
+    sets: NDArray[np.uint8], offsets: NDArray[np.int64], group: PieceGroup, room: int
+) -> NDArray[np.int64]:
+    """Return the stretches of ends at which pieces have few enough edits.
 
     sets     uint8[bases]        sets of bases of the samples
     offsets  int64[records + 1]  as in `Chunk`
-    room     candidates that are expected
+    room     stretches that are expected
+
+    Returns int64[n, 4]: piece, first and last end in the chunk, 0.
     """
     scratch, runs = np.empty((4, LANES), np.uint64), np.empty(LANES, np.int64)
-    rows = find_rows(lambda found: _search(sets, offsets, group, scratch, runs, found), room)
-    return Candidates(*rows.T)
+    return find_rows(lambda found: int(_search(sets, offsets, group, scratch, runs, found)), room)
 
 
 @jit_no_alloc
 def _search(sets: Any, offsets: Any, group: Any, scratch: Any, runs: Any, found: Any) -> Any:
-    """Find candidates; return how many there are, even if there is no room for all."""
+    """Find stretches; return how many there are, even if there is no room for all."""
     count = 0
     plus, minus, errors, is_low = scratch[0], scratch[1], scratch[2], scratch[3]
     for record in range(offsets.shape[0] - 1):
@@ -87,19 +76,17 @@ def _search(sets: Any, offsets: Any, group: Any, scratch: Any, runs: Any, found:
         # The empty piece before the first base is an end, too.
         any_low = _mark_low(errors, group.most, group.length, is_low)
         if any_low:
-            count = _follow_runs(is_low, 0, record, group, runs, found, count)
-        end = 0
+            count = _follow_runs(is_low, offsets[record], group.first, runs, found, count)
         for at in range(offsets[record], offsets[record + 1]):
-            end += 1
             _next_column(group.equal[sets[at]], plus, minus, errors)
             was_low = any_low
             any_low = _mark_low(errors, group.most, group.length, is_low)
             if any_low or was_low:
-                count = _follow_runs(is_low, end, record, group, runs, found, count)
+                count = _follow_runs(is_low, at + 1, group.first, runs, found, count)
         if any_low:
             for lane in range(LANES):
                 is_low[lane] = 0
-            count = _follow_runs(is_low, end + 1, record, group, runs, found, count)
+            count = _follow_runs(is_low, offsets[record + 1] + 1, group.first, runs, found, count)
     return count
 
 
@@ -131,9 +118,7 @@ def _mark_low(errors: Any, most: Any, length: Any, is_low: Any) -> Any:
 
 
 @jit_no_alloc
-def _follow_runs(
-    is_low: Any, end: Any, record: Any, group: Any, runs: Any, found: Any, count: Any
-) -> Any:
+def _follow_runs(is_low: Any, end: Any, first: Any, runs: Any, found: Any, count: Any) -> Any:
     """Begin and end stretches of ends at which a lane has few enough edits; return their number."""
     for lane in range(LANES):
         if is_low[lane]:
@@ -141,9 +126,8 @@ def _follow_runs(
                 runs[lane] = end
         elif runs[lane] >= 0:
             if count < found.shape[0]:
-                found[count, 0], found[count, 1] = record, group.pattern[lane]
-                found[count, 2] = runs[lane] + group.after[lane] - group.slack[lane]
-                found[count, 3] = end - 1 + group.after[lane] + group.slack[lane]
+                found[count, 0], found[count, 1] = first + lane, runs[lane]
+                found[count, 2], found[count, 3] = end - 1, 0
             count += 1
             runs[lane] = -1
     return count

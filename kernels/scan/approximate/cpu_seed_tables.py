@@ -8,13 +8,11 @@ from numpy.typing import NDArray
 from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.compiled.native import popcount, trailing_zeros
 from multigpu.kernels.scan.approximate.seeds import CHECKED, CHOICES, LONGEST, SHORTEST, TablePlan
-from multigpu.kernels.scan.approximate.types import Limits
-from multigpu.kernels.scan.cpu_patterns import Packed, single, window
-
-ONE = np.uint64(1)
+from multigpu.kernels.scan.cpu_patterns import ONE, PackedPatterns, single, window
+from multigpu.kernels.scan.types import Limits
 
 
-class Table(NamedTuple):
+class SeedTable(NamedTuple):
     """Seeds of `k` bases, by their bases.
 
     A key has the low bits of the bases' codes (A 0, C 1, G 2, T 3) and, above them, the high ones.
@@ -35,7 +33,7 @@ class Table(NamedTuple):
     first: NDArray[np.int32]  # [patterns + 1] the first piece of each
 
 
-def count_windows(packed: Packed) -> NDArray[np.int32]:
+def count_windows(packed: PackedPatterns) -> NDArray[np.int32]:
     """Return the windows of each length that each pattern has; see `plan_seeds`."""
     windows = np.zeros((LONGEST + 1, len(packed.lengths), 2), np.int32)
     for k in range(SHORTEST, LONGEST + 1):
@@ -43,10 +41,10 @@ def count_windows(packed: Packed) -> NDArray[np.int32]:
     return windows
 
 
-def make_table(packed: Packed, limits: Limits, plan: TablePlan) -> Table:
+def make_table(packed: PackedPatterns, limits: Limits, plan: TablePlan) -> SeedTable:
     """Return the table of a plan."""
     count, keys = int(plan.first[-1]), 4**plan.k
-    table = Table(
+    table = SeedTable(
         k=plan.k,
         most=plan.most,
         widest=0,

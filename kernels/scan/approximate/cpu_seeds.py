@@ -7,20 +7,24 @@ from numpy.typing import NDArray
 
 from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.compiled.native import popcount, trailing_zeros
-from multigpu.kernels.scan.approximate.cpu_mismatches import BEST, CHOICES, EVERY, keep
-from multigpu.kernels.scan.approximate.cpu_seed_tables import Table, key_of
+from multigpu.kernels.scan.approximate.cpu_seed_tables import SeedTable, key_of
 from multigpu.kernels.scan.approximate.seeds import CHECKED
-from multigpu.kernels.scan.approximate.types import Limits, Wanted
-from multigpu.kernels.scan.cpu_compare import differing, find_rows
-from multigpu.kernels.scan.cpu_patterns import ALL, Packed, bases_from, two_bits, window
+from multigpu.kernels.scan.cpu_patterns import (
+    ALL,
+    ONE,
+    PackedPatterns,
+    bases_from,
+    differing,
+    two_bits,
+    window,
+)
+from multigpu.kernels.scan.cpu_sweep import CHOICES, EVERY, find_rows, is_beaten, keep
+from multigpu.kernels.scan.types import Limits, Wanted
 
-ONE = np.uint64(1)
-ROWS = 32  # bases after a piece that are aligned
-GAP_AHEAD = CHECKED + 2 * ROWS + 1  # more bases than are looked at from a piece on
-NO_HIT = -1
+ONE_EDIT = -1  # in place of a number of mismatches
 
 
-class Search(NamedTuple):
+class SeedSearch(NamedTuple):
     """Samples, patterns and rules, for all that is found.
 
     planes   uint64[words, 4], see `multigpu.kernels.scan.cpu_patterns`
@@ -28,18 +32,18 @@ class Search(NamedTuple):
     found    int64[room, 4]: record, pattern, start and mismatches; of edits the end of a hit with
              as many insertions after the seed as deletions, and 0
     most, prefix, suffix  as in `Limits`
-    choice   which of the hits of a record and a pattern are kept, see `cpu_mismatches`
+    choice   which of the hits of a record and a pattern are kept, see `cpu_sweep`
     latest   int64[patterns, 2]: the record of the latest hit of each pattern, and its number
     left     int64[pieces], scratch
     """
 
     planes: NDArray[np.uint64]
     offsets: NDArray[np.int64]
-    patterns: Packed
+    patterns: PackedPatterns
     most: NDArray[np.int64]
     prefix: NDArray[np.int64]
     suffix: NDArray[np.int64]
-    table: Table
+    table: SeedTable
     edits: bool
     strict: bool
     choice: int
@@ -51,20 +55,20 @@ class Search(NamedTuple):
 def search(
     planes: NDArray[np.uint64],
     offsets: NDArray[np.int64],
-    patterns: Packed,
+    patterns: PackedPatterns,
     limits: Limits,
-    table: Table,
+    table: SeedTable,
     *,
     edits: bool,
     strict: bool,
     wanted: Wanted,
     room: int,
 ) -> NDArray[np.int64]:
-    """Return what is found in all records, as in `Search`; of edits all candidates."""
+    """Return what is found in all records, as in `SeedSearch`; of edits all candidates."""
 
     def search(found: NDArray[np.int64]) -> Any:
         return _search(
-            Search(
+            SeedSearch(
                 planes=planes,
                 offsets=offsets,
                 patterns=patterns,
@@ -106,7 +110,7 @@ def _search(search: Any) -> Any:
                 if _matches_everything(search, record, place - table.widest, place + k):
                     count = _settle_in_gap(search, record, place, count)
                     continue
-                most = NO_HIT if search.edits else table.most
+                most = ONE_EDIT if search.edits else table.most
                 left = _follow(bases, table, most, search.left)
                 for piece in search.left[:left]:
                     count = _settle(search, record, 64 * word + at, piece, count)
@@ -140,7 +144,7 @@ def _wanted(here: Any, after: Any, table: Any, strict: Any) -> Any:
 def _follow(bases: Any, table: Any, most: Any, left: Any) -> Any:
     """Set the pieces that the bases may be those of, without an error; return their number.
 
-    most  mismatches in the bases of an entry; NO_HIT for edits
+    most  mismatches in the bases of an entry; ONE_EDIT for edits
     """
     k_bits, entries, heads = (ONE << np.uint64(table.k)) - ONE, table.entries, table.heads
     count = np.int64(0)
@@ -167,7 +171,9 @@ def _compare(
     for entry in range(first, stop):
         row = (entries[entry, 0], entries[entry, 1], entries[entry, 2])
         differ = _differ(bases, row)
-        is_left = popcount(differ) <= most or (most == NO_HIT and _has_one_edit(bases, row, differ))
+        is_left = popcount(differ) <= most or (
+            most == ONE_EDIT and _has_one_edit(bases, row, differ)
+        )
         if is_left and not _has_other_choice(bases, row, k_bits):
             left[count] = entries[entry, 3]
             count += 1
@@ -229,7 +235,7 @@ def _settle_in_gap(search: Any, record: Any, position: Any, count: Any) -> Any:
     """
     first = search.table.first
     is_far = search.edits and _matches_everything(
-        search, record, position - search.table.widest - 1, position + GAP_AHEAD
+        search, record, position - search.table.widest - 1, position + CHECKED + 1
     )
     for p in range(first.shape[0] - 1):
         if first[p] == first[p + 1] or (is_far and position % (search.most[p] + 1)):
@@ -245,33 +251,21 @@ def _settle(search: Any, record: Any, position: Any, own: Any, count: Any) -> An
     start = position - search.table.begin[own]
     if _follows_piece(search, record, p, own, start):
         return count
+    begin, length = search.offsets[record], search.patterns.lengths[p]
     if search.edits:
-        if not _may_follow(search, record, position, own):
+        is_last = own + 1 == search.table.first[p + 1]
+        piece_end = length if is_last else np.int64(search.table.begin[own + 1])
+        if start + piece_end > search.offsets[record + 1]:
             return count
-        errors = 0
-        place = start + search.patterns.lengths[p]
-    else:
-        end = start + search.patterns.lengths[p]
-        if start < search.offsets[record] or end > search.offsets[record + 1]:
-            return count
-        if _is_beaten(search, record, p, start):
-            return count
-        errors = _count_errors(search, p, own, start)
-        if errors == NO_HIT:
-            return count
-        place = start
-    return keep(search, record, p, place - search.offsets[record], errors, count)
-
-
-@jit_no_alloc
-def _is_beaten(search: Any, record: Any, p: Any, start: Any) -> Any:
-    """Whether a hit is kept that is preferred to every one at this start."""
-    if search.choice == EVERY or search.latest[p, 0] != record:
-        return False
-    at = search.latest[p, 1]
-    if at >= search.found.shape[0] or search.found[at, 2] > start - search.offsets[record]:
-        return False
-    return search.choice != BEST or search.found[at, 3] == 0
+        return keep(search, record, p, start + length - begin, 0, count)
+    if start < begin or start + length > search.offsets[record + 1]:
+        return count
+    if is_beaten(search, record, p, start - begin):
+        return count
+    errors = _count_mismatches(search, p, start, np.int64(0), length)
+    if errors > search.most[p]:
+        return count
+    return keep(search, record, p, start - begin, errors, count)
 
 
 @jit_no_alloc
@@ -285,33 +279,12 @@ def _follows_piece(search: Any, record: Any, p: Any, own: Any, start: Any) -> An
     return _count_mismatches(search, p, start, begin, np.int64(search.table.begin[own])) == 0
 
 
-# ---- mismatches ---------------------------------------------------------------------------------
-
-
-@jit_no_alloc
-def _count_errors(search: Any, p: Any, own: Any, start: Any) -> Any:
-    """Return the mismatches at a start; NO_HIT for too many, and where another piece reports it."""
-    table, length = search.table, search.patterns.lengths[p]
-    first, stop = np.int64(table.first[p]), np.int64(table.first[p + 1])
-    left = np.int64(0)  # pieces from the own one on, less their mismatches
-    lowest = stop - first
-    for step in range(stop - first):
-        piece = own + step
-        if piece >= stop:
-            piece -= stop - first
-            lowest = min(lowest, left)
-        end = length if piece + 1 == stop else np.int64(table.begin[piece + 1])
-        left += 1 - _count_mismatches(search, p, start, np.int64(table.begin[piece]), end)
-        if piece + 1 == stop:  # the bases before the first seed are the last piece's
-            left -= _count_mismatches(search, p, start, np.int64(0), np.int64(table.begin[first]))
-        if left <= 0:
-            return NO_HIT
-    return stop - first - left if left <= lowest else NO_HIT
-
-
 @jit_no_alloc
 def _count_mismatches(search: Any, p: Any, start: Any, first: Any, stop: Any) -> Any:
-    """Return the mismatches of the bases [first, stop) of a pattern; too many in exact parts."""
+    """Return the mismatches of the bases [first, stop) of a pattern, as far as it may have so many.
+
+    In exact parts one is too many.
+    """
     patterns, count = search.patterns, 0
     exact_stop = patterns.lengths[p] - search.suffix[p]
     for place in range(first, stop, 64):
@@ -321,6 +294,8 @@ def _count_mismatches(search: Any, p: Any, start: Any, first: Any, stop: Any) ->
         count += popcount(wrong)
         if wrong & (_below(search.prefix[p] - place) | ~_below(exact_stop - place)):
             return search.most[p] + 1
+        if count > search.most[p]:
+            break
     return count
 
 
@@ -330,57 +305,3 @@ def _below(count: Any) -> Any:
     if count <= 0:
         return np.uint64(0)
     return ALL if count >= 64 else (ONE << np.uint64(count)) - ONE
-
-
-# ---- edits --------------------------------------------------------------------------------------
-
-
-@jit_no_alloc
-def _may_follow(search: Any, record: Any, position: Any, piece: Any) -> Any:
-    """Whether the bases after a piece without an error may be those of a hit.
-
-    The first bases after it are aligned in a column of bits (Myers 1999), to all that follows in
-    the sample. They have at most one edit for each piece that they are of.
-    """
-    table, patterns = search.table, search.patterns
-    p = table.pattern[piece]
-    place = np.int64(table.begin[piece])
-    stop = np.int64(table.first[p + 1])
-    end = np.int64(table.begin[piece + 1]) if piece + 1 < stop else patterns.lengths[p]
-    compared = min(np.int64(CHECKED), end - place)
-    record_end = search.offsets[record + 1]
-    if position + compared > record_end:
-        return False
-    rows = min(np.int64(ROWS), patterns.lengths[p] - place - compared)
-    most = 0
-    while piece + 1 + most < stop and table.begin[piece + 1 + most] < place + compared + rows:
-        most += 1
-    bases = window(patterns.planes, patterns.words[p], place + compared)
-    plus, minus, errors = ALL, np.uint64(0), rows
-    last = np.uint64(max(0, rows - 1))
-    at = position + compared
-    stop = min(record_end, at + rows + most)
-    while errors > most and at < stop:
-        equal = _rows_equal(search.planes, at, bases, search.strict)
-        vertical = equal | minus
-        horizontal = (((equal & plus) + plus) ^ plus) | equal
-        up, down = minus | ~(horizontal | plus), plus & horizontal
-        errors += np.int64(up >> last & ONE) - np.int64(down >> last & ONE)
-        up, down = up << ONE | ONE, down << ONE
-        plus, minus = down | ~(vertical | up), up & vertical
-        at += 1
-    return errors <= most
-
-
-@jit_no_alloc
-def _rows_equal(planes: Any, at: Any, rows: Any, strict: Any) -> Any:
-    """Return the bases of a pattern, given by their planes, that match the base of a sample."""
-    word, bit = at >> 6, np.uint64(at & 63)
-    equal = ALL if strict else np.uint64(0)
-    for plane in range(4):
-        is_set = np.uint64(0) - (planes[word, plane] >> bit & ONE)
-        if strict:
-            equal &= rows[plane] | ~is_set
-        else:
-            equal |= rows[plane] & is_set
-    return equal

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.scan.approximate.types import Limits
-from multigpu.kernels.scan.types import Patterns
+from multigpu.kernels.scan.types import Limits, Patterns
 
 SETS = np.arange(16, dtype=np.uint8)  # of bases
 
@@ -77,19 +76,25 @@ class EditQueries:
         slack = np.where(end < length, limits.most[pattern], 0)
         return cls(queries, pattern, length - end, slack)
 
-    def candidates(self, found: NDArray[Any], offsets: NDArray[np.int64]) -> Candidates:
-        """Return candidates in records for runs of ends in a chunk, which may lie in several.
+    def candidates(
+        self,
+        query: NDArray[np.integer],
+        first: NDArray[np.integer],
+        last: NDArray[np.integer],
+        offsets: NDArray[np.int64],
+    ) -> Candidates:
+        """Return candidates in records for stretches of ends in a chunk, which may lie in several.
 
-        found    its fields record, pattern and start are query, first and last end
-        offsets  int64[records + 1]  as in `Chunk`
+        query        int[n]  the piece that has few enough edits there
+        first, last  int[n]  ends in the chunk
+        offsets      int64[records + 1]  as in `Chunk`
         """
-        query = found["record"]
-        first = found["pattern"] + self.after[query] - self.slack[query]
-        last = found["start"] + self.after[query] + self.slack[query]
+        first = first + self.after[query] - self.slack[query]
+        last = last + self.after[query] + self.slack[query]
         lowest = np.searchsorted(offsets[1:], first, "left")
         highest = np.searchsorted(offsets[:-1], last, "right") - 1
         count = np.maximum(highest - lowest + 1, 0)
-        row = np.repeat(np.arange(len(found)), count)
+        row = np.repeat(np.arange(len(query)), count)
         record = np.arange(len(row)) - np.repeat(np.cumsum(count) - count - lowest, count)
         return Candidates(
             record=record,

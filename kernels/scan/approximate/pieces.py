@@ -9,13 +9,12 @@ whether more edits follow, which makes it a hit, or fewer.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.scan.approximate.types import AT_BEGIN, AT_END, ErrorHits
-from multigpu.kernels.scan.types import Chunk
+from multigpu.kernels.scan.types import AT_BEGIN, AT_END, Chunk, Hits, Scanner
 
 
 class Piece(NamedTuple):
@@ -32,9 +31,19 @@ class Piece(NamedTuple):
 WHOLE = Piece()
 
 
+class EditScanner(Scanner, Protocol):
+    """A scanner that tells which hits with edits are those of a piece."""
+
+    def scan(self, chunk: Chunk, piece: Piece = WHOLE) -> Hits:
+        """Return the hits that a piece is asked about; see `Scanner`.
+
+        Hits with edits have no starts yet: their starts are their ends.
+        """
+
+
 def flag_borders(
-    hits: ErrorHits, last: NDArray[np.int64], offsets: NDArray[np.int64], piece: Piece
-) -> ErrorHits:
+    hits: Hits, last: NDArray[np.int64], offsets: NDArray[np.int64], piece: Piece
+) -> Hits:
     """Return the hits of a chunk that a piece is asked about, with their flags.
 
     last     int64[n]            the last end of each hit's run
@@ -125,11 +134,11 @@ class EditPortion:
         return left, right
 
 
-def join_halves(halves: Sequence[EditPortion], hits: Sequence[ErrorHits]) -> ErrorHits:
+def join_halves(halves: Sequence[EditPortion], hits: Sequence[Hits]) -> Hits:
     """Return the hits of a portion from those of its halves, in no order."""
     (left_portion, right_portion), (left, right) = halves, hits
     if left_portion.goes_on:
         kept, edge = continue_runs(left.edge, left.pattern, right.edge, right.pattern)
         left = replace(left, edge=edge).take(kept)
         right = right.take((right.edge & AT_BEGIN) == 0)
-    return ErrorHits.joined([left, right.moved(right_portion.first_record, right_portion.cut)])
+    return Hits.joined([left, right.moved(right_portion.first_record, right_portion.cut)])

@@ -6,8 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.scan.approximate.types import ErrorHits, Limits
-from multigpu.kernels.scan.types import Chunk, Patterns
+from multigpu.kernels.scan.types import Chunk, Hits, Limits, Patterns
 
 Sets = NDArray[np.uint8]
 IMPOSSIBLE = 1 << 30  # errors
@@ -114,7 +113,7 @@ def align(
 
 def search(
     chunk: Chunk, patterns: Patterns, limits: Limits, *, edits: bool, strict: bool
-) -> tuple[ErrorHits, list[str]]:
+) -> tuple[Hits, list[str]]:
     """Return all hits of a chunk in their order, and the operations of each.
 
     Raises BadBaseError at the first illegal letter.
@@ -136,7 +135,7 @@ def search(
     ]
     rows.sort(key=lambda row: (row[0], row[1] // patterns.strands, row[2], row[3], row[1]))
     table = np.array([row[:5] for row in rows], np.int64).reshape(-1, 5)
-    hits = ErrorHits(
+    hits = Hits(
         record=table[:, 0].astype(np.int32),
         pattern=table[:, 1].astype(np.int32),
         start=table[:, 2],

@@ -1,16 +1,9 @@
 // Tables of seeds: how many seeds a pattern may have, where they are, and their entries. See seeds.py,
 // and cpu_seed_tables.py, which makes the same tables but for the order of the entries of a key.
 
-#include "../planes.cuh"
+#include "../scan.cuh"
 
 constexpr int CHECKED = 27, CHOICES = 4;  // see seeds.py
-
-struct Patterns {
-  const uint4* planes;  // every pattern from a word of its own
-  const i64* words;  // [n + 1] its first word
-  const int* lengths;  // [n]
-  u32 n, _;
-};
 
 // The pieces into which patterns are cut.
 struct Pieces {
@@ -26,7 +19,7 @@ struct Seed {
   u32 low, high, compared, key;
 };
 
-struct Window {
+struct SeedWindow {
   int begin;
   bool is_clean;
   int next_clean;
@@ -38,7 +31,7 @@ __device__ __forceinline__ u32 ambiguous(const uint4* planes, int at, u32 k) {
 
 // The next window from `at` on. Clean ones are taken as if there were no others; without another the
 // begin is the pattern's length.
-__device__ Window next_window(const uint4* planes, int length, int at, int k, int clean) {
+__device__ SeedWindow next_window(const uint4* planes, int length, int at, int k, int clean) {
   if (clean < at) {
     clean = at;
     while (clean + k <= length) {
@@ -62,7 +55,7 @@ extern "C" __global__ void count_windows(Patterns patterns, u32 shortest, u32 lo
   const int length = patterns.lengths[p];
   const uint4* planes = patterns.planes + patterns.words[p];
   int2 count = make_int2(0, 0);
-  Window at = next_window(planes, length, 0, k, -1);
+  SeedWindow at = next_window(planes, length, 0, k, -1);
   while (at.begin < length) {
     if (at.is_clean) ++count.x;
     else ++count.y;
@@ -93,7 +86,7 @@ extern "C" __global__ void place_seeds(Patterns patterns, Pieces pieces,
   const int2 windows = pieces.windows[p];
   const int clean_wanted = min(stop - first, windows.x);
   Taking clean = {windows.x, clean_wanted}, other = {windows.y, stop - first - clean_wanted};
-  Window at = {0, true, -1};
+  SeedWindow at = {0, true, -1};
   for (int piece = first; piece < stop; at.begin += pieces.k) {
     at = next_window(patterns.planes + patterns.words[p], patterns.lengths[p], at.begin, pieces.k,
                      at.next_clean);

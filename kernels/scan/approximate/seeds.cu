@@ -1,13 +1,10 @@
 // Hits with mismatches, and candidates with edits, by seeds; see seeds.py. Compiled for what counts as
 // an error (EDITS) and for the meaning of ambiguous bases in samples (STRICT).
 
-#include "hits.cuh"
+#include "../collect.cuh"
 
 constexpr u32 CHECKED = 27;  // bases from a seed on that stand in the table
-constexpr u32 ROWS = 32;  // bases after a piece that are aligned
 constexpr u32 CROWDED = 8;  // lookups of choices take as long as comparing so many entries
-constexpr u32 GAP_AHEAD = CHECKED + 2 * ROWS + 1;  // more bases than are looked at from a piece on
-constexpr int NO_HIT = -1;
 constexpr u32 SEEDED = 1;  // marks an end found by seeds
 
 // See seeds.py.
@@ -34,55 +31,7 @@ struct Search {
   const int4* limits;  // of each pattern the most errors, the bases of exact prefix and suffix
 };
 
-// ---- mismatches ----
-
-// The mismatches of the bases [first, stop) of a pattern; too many in exact parts.
-__device__ int count_mismatches(const Search& search, u32 p, int4 limit, u32 start, int first,
-                                int stop) {
-  const uint4* planes = search.patterns.planes + search.patterns.words[p];
-  const int exact_stop = search.patterns.lengths[p] - limit.z;
-  int count = 0;
-  for (int place = first; place < stop; place += 32) {
-    const u32 wrong = differ(window(search.samples.planes, start + place), window(planes, place)) &
-                      below(stop - place);
-    count += __popc(wrong);
-    if (wrong & (below(limit.y - place) | ~below(exact_stop - place))) return limit.x + 1;
-  }
-  return count;
-}
-
-// The mismatches at a start; NO_HIT for too many, and where another piece reports it.
-__device__ int count_errors(const Search& search, u32 p, int own, u32 start) {
-  const Table& table = search.table;
-  const int4 limit = search.limits[p];
-  const int first = table.first[p], stop = table.first[p + 1], pieces = stop - first;
-  int left = 0;  // pieces from the own one on, less their mismatches
-  int lowest = pieces;
-  for (int step = 0; step < pieces; ++step) {
-    int piece = own + step;
-    if (piece >= stop) {
-      piece -= pieces;
-      lowest = min(lowest, left);
-    }
-    const bool is_last = piece + 1 == stop;
-    const int end = is_last ? search.patterns.lengths[p] : table.begin[piece + 1];
-    left += 1 - count_mismatches(search, p, limit, start, table.begin[piece], end);
-    // The bases before the first seed are the last piece's.
-    if (is_last) left -= count_mismatches(search, p, limit, start, 0, table.begin[first]);
-    if (left <= 0) return NO_HIT;
-  }
-  return left <= lowest ? pieces - left : NO_HIT;
-}
-
 // ---- edits ----
-
-// The bases of a pattern, given by their planes, that match a base of the samples.
-__device__ __forceinline__ u32 rows_equal(uint4 rows, uint4 s, u32 bit) {
-  const u32 a = 0 - ((s.x >> bit) & 1), c = 0 - ((s.y >> bit) & 1), g = 0 - ((s.z >> bit) & 1),
-            t = 0 - ((s.w >> bit) & 1);
-  if (STRICT) return (rows.x | ~a) & (rows.y | ~c) & (rows.z | ~g) & (rows.w | ~t);
-  return (rows.x & a) | (rows.y & c) | (rows.z & g) | (rows.w & t);
-}
 
 // Which bases of an entry differ from those of a sample.
 __device__ __forceinline__ u32 differ_at(Bases bases, uint4 row) {
@@ -110,38 +59,6 @@ __device__ __forceinline__ bool has_one_edit(Bases bases, uint4 row, u32 wrong) 
   return !(differ_at(deleted, row) & rest);
 }
 
-// Whether the bases after a piece without an error may be those of a hit. The first of them are
-// aligned in a column of bits (Myers 1999), to all that follows in the sample. They have at most one
-// edit for each piece that they are of.
-__device__ bool may_follow(const Search& search, u32 position, u32 record_end, u32 p, int piece) {
-  const Table& table = search.table;
-  const int length = search.patterns.lengths[p], place = table.begin[piece];
-  const int stop = table.first[p + 1], end = piece + 1 < stop ? table.begin[piece + 1] : length;
-  const int compared = min(int(CHECKED), end - place);
-  if (position + compared > record_end) return false;
-  const int rows = min(int(ROWS), length - place - compared);
-  int most = 0;
-  while (piece + 1 + most < stop && table.begin[piece + 1 + most] < place + compared + rows) ++most;
-  const uint4 bases = window(search.patterns.planes + search.patterns.words[p],
-                             u32(place + compared));
-  u32 plus = ALL, minus = 0, at = position + compared;
-  const u32 last = max(0, rows - 1), at_end = min(record_end, at + rows + most);
-  int errors = rows;
-  while (errors > most && at < at_end) {
-    const u32 equal = rows_equal(bases, search.samples.planes[at >> 5], at & 31);
-    const u32 vertical = equal | minus;
-    const u32 horizontal = (((equal & plus) + plus) ^ plus) | equal;
-    u32 up = minus | ~(horizontal | plus), down = plus & horizontal;
-    errors += int((up >> last) & 1) - int((down >> last) & 1);
-    up = up << 1 | 1;
-    down <<= 1;
-    plus = down | ~(vertical | up);
-    minus = up & vertical;
-    ++at;
-  }
-  return errors <= most;
-}
-
 // ---- looking up ----
 
 // Whether the piece before has no error there, either, so that it finds what this one does.
@@ -149,7 +66,8 @@ __device__ bool follows_piece(const Search& search, u32 record, u32 p, int piece
   if (piece == search.table.first[p]) return false;
   const int begin = search.table.begin[piece - 1], end = search.table.begin[piece];
   if (start + begin < int(search.samples.offsets[record])) return false;
-  return !count_mismatches(search, p, search.limits[p], u32(start), begin, end);
+  return !count_mismatches(search.samples, search.patterns, p, search.limits[p], u32(start), begin,
+                           end);
 }
 
 // Keeps what is found by a piece at a position; of edits the end of a hit with as many insertions
@@ -161,16 +79,20 @@ __device__ void settle(const Search& search, u32 position, int piece) {
   if (follows_piece(search, record, p, piece, start)) return;
   const int in_record = start - int(search.samples.offsets[record]);
   if (EDITS) {
-    if (!may_follow(search, position, search.samples.offsets[record + 1], p, piece)) return;
+    const bool is_last = piece + 1 == search.table.first[p + 1];
+    const int piece_end = is_last ? search.patterns.lengths[p] : search.table.begin[piece + 1];
+    if (start + piece_end > search.samples.offsets[record + 1]) return;
     const u32 end = in_record + search.patterns.lengths[p];
     keep_hit(search.hits, search.patterns, record, p, end, SEEDED);
     return;
   }
   u32 same;
   if (!inside(search.samples, search.patterns, p, start, same) || same != record) return;
-  const int errors = count_errors(search, p, piece, start);
-  if (errors == NO_HIT) return;
-  keep_hit(search.hits, search.patterns, record, p, in_record, errors);
+  if (never_kept(search.hits, search.patterns, record, p, in_record)) return;
+  const int4 limit = search.limits[p];
+  const int errors = count_mismatches(search.samples, search.patterns, p, limit, start, 0,
+                                      search.patterns.lengths[p]);
+  if (errors <= limit.x) keep_hit(search.hits, search.patterns, record, p, in_record, errors);
 }
 
 __device__ __forceinline__ void compare_entry(const Search& search, u32 position, Bases bases,
@@ -229,7 +151,7 @@ __device__ void settle_in_gap(const Search& search, u32 position, u32 thread, u3
   const Table& table = search.table;
   const u32 record = record_of(search.samples, position);
   const u32 in_record = position - u32(search.samples.offsets[record]);
-  const bool is_far = EDITS && is_in_gap(search, position, table.widest + 1, GAP_AHEAD);
+  const bool is_far = EDITS && is_in_gap(search, position, table.widest + 1, CHECKED + 1);
   for (u32 p = thread; p < search.patterns.n; p += threads) {
     if (table.first[p] == table.first[p + 1]) continue;
     if (is_far && position % (search.limits[p].x + 1)) continue;

@@ -12,11 +12,9 @@ it begins at the first piece. So
 2. the first bases of the seed's piece and the next one, which stand in the table, are compared.
    They rule almost all out;
 3. a piece that follows one without an error leaves it to that one;
-4. mismatches: the ring is followed from the piece on until too many are found. A hit is reported
-   by the last piece at which the sum is lowest, so once. Edits: the bases after the piece are
-   aligned, and the ends where a hit may lie become candidates. After a pattern's last pieces there
-   is little to compare: with g pieces more the sum is above g, which leaves a piece to begin at
-   even if the last g are never looked up.
+4. mismatches are counted in the whole pattern. The ends where a hit with edits may lie become
+   candidates. After a pattern's last pieces there is little to compare: with g pieces more the sum
+   is above g, which leaves a piece to begin at even if the last g are never looked up.
 
 Counted for 1,000 patterns of 6,500 bases with 5 % errors (326,000 pieces of 20 bases) in 330 Mb and
 k = 10: 0.3 entries a position, nearly all ruled out by step 2; with a tenth of all bases N
@@ -29,9 +27,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.scan.approximate.types import Limits
 from multigpu.kernels.scan.seeds import EXPECTED_BASES, EXPECTED_N
-from multigpu.kernels.scan.types import Patterns
+from multigpu.kernels.scan.types import Limits, Patterns
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +39,7 @@ GUARDS = 2  # pieces that are never looked up, where edits are searched and ther
 
 
 @dataclass(frozen=True)
-class Costs:
+class SearchCosts:
     """Time that a machine spends on each kind of work at a position; only proportions matter."""
 
     position: float  # taking a window of a sample
@@ -56,11 +53,11 @@ class Costs:
     entry: float  # making one entry of a table, or one of its heads
 
 
-CPU = Costs(  # ns
+CPU = SearchCosts(  # ns
     position=8.0, lookup=6.0, candidate=60.0, settled=1e3, mismatch=0.025, edit=1.0, piece=64,
     whole=1 << 62, entry=100.0,
 )  # fmt: skip
-GPU = Costs(  # ps
+GPU = SearchCosts(  # ps
     position=3.0, lookup=5.0, candidate=15.0, settled=1e5, mismatch=0.008, edit=0.9, piece=32,
     whole=32, entry=2e3,
 )  # fmt: skip
@@ -85,7 +82,7 @@ class TablePlan:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class SearchPlan:
     """Tables of seeds that are to be made, and the patterns that are in none.
 
     swept  int64[n], ascending
@@ -101,12 +98,12 @@ def plan_seeds(
     windows: NDArray[np.int32],
     patterns: Patterns,
     limits: Limits,
-    costs: Costs,
+    costs: SearchCosts,
     *,
     edits: bool,
     strict: bool,
     bases: float = EXPECTED_BASES,
-) -> Plan:
+) -> SearchPlan:
     """Return the plan with the least expected work, found greedily: one table after the other.
 
     windows  int32[LONGEST + 1, patterns, 2]  for each k how many windows of k bases a pattern has
@@ -149,23 +146,11 @@ def plan_seeds(
         "seeds of %s bases for %d patterns, a sweep for %d: %.3g a position expected",
         [table.k for table in tables], len(patterns) - len(left), len(left), work,
     )  # fmt: skip
-    return Plan(tables, left, float(work))
-
-
-def select(
-    patterns: Patterns, limits: Limits, chosen: NDArray[np.int64]
-) -> tuple[Patterns, Limits]:
-    """Return some of the patterns, each as a signature of its own, and their limits."""
-    offsets = np.r_[0, np.cumsum(patterns.lengths[chosen])]
-    shift = np.repeat(patterns.offsets[chosen] - offsets[:-1], patterns.lengths[chosen])
-    sets = patterns.sets[np.arange(offsets[-1]) + shift]
-    return Patterns(sets, offsets), Limits(
-        most=limits.most[chosen], prefix=limits.prefix[chosen], suffix=limits.suffix[chosen]
-    )
+    return SearchPlan(tables, left, float(work))
 
 
 def _sweep_work(
-    lengths: NDArray[np.int64], most: NDArray[np.int64], costs: Costs, edits: bool
+    lengths: NDArray[np.int64], most: NDArray[np.int64], costs: SearchCosts, edits: bool
 ) -> NDArray[np.float64]:
     """Return the expected time of the sweep for each pattern at a position."""
     if edits:
@@ -180,7 +165,7 @@ def _sweep_work(
 
 
 def _settled_work(
-    lengths: NDArray[np.int64], most: NDArray[np.int64], costs: Costs, ambiguous: float
+    lengths: NDArray[np.int64], most: NDArray[np.int64], costs: SearchCosts, ambiguous: float
 ) -> NDArray[np.float64]:
     """Return the expected time for settling candidates with edits of each pattern at a position.
 

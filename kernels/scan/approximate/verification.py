@@ -13,17 +13,23 @@ from numpy.typing import NDArray
 from multigpu.kernels.bases import LETTER_SETS
 from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.compiled.native import popcount
-from multigpu.kernels.scan.approximate.alignment import Pairs
+from multigpu.kernels.scan.approximate.alignment import (
+    ANYWHERE,
+    EDIT,
+    NOWHERE,
+    Band,
+    EditTable,
+    Pairs,
+    fill_first_row,
+    fill_row,
+)
 from multigpu.kernels.scan.approximate.edit_queries import Candidates
 from multigpu.kernels.scan.approximate.pieces import WHOLE, Piece, flag_borders
-from multigpu.kernels.scan.approximate.types import ErrorHits, Limits
-from multigpu.kernels.scan.cpu_patterns import ALL
-from multigpu.kernels.scan.types import Patterns
+from multigpu.kernels.scan.cpu_patterns import ALL, ONE
+from multigpu.kernels.scan.types import Hits, Limits, Patterns
 
-ONE_EDIT = np.int32(1)
 TOO_MANY = np.int32(1 << 30)
 BLOCK = 64  # rows of the table in a word
-ONE = np.uint64(1)
 
 
 def find_hits(
@@ -34,7 +40,7 @@ def find_hits(
     candidates: Candidates,
     strict: bool,
     piece: Piece = WHOLE,
-) -> ErrorHits:
+) -> Hits:
     """Return the hits among candidates, of which those of a record and pattern may overlap.
 
     offsets  int64[records + 1]  as in `Chunk`
@@ -47,34 +53,36 @@ def find_hits(
     lowest[:1] = piece.first
     stretches = _merged(candidates, lowest, lengths)
     pairs = Pairs(offsets, letters, patterns.sets, patterns.offsets, limits.prefix, limits.suffix)
-    scratch = make_scratch(patterns, int((stretches.last - stretches.first).max(initial=0)) + 1)
+    ends = int((stretches.last - stretches.first).max(initial=0)) + 1
+    scratch = make_scratch(patterns, ends, int(limits.most.max(initial=0)))
     # Neighbouring hits are two ends apart or more.
     runs = np.empty((int(((stretches.last - stretches.first) // 2 + 1).sum()), 5), np.int64)
     count = _find_hits(pairs, limits.most, stretches, strict, scratch, runs)
     record, pattern, end, last, errors = np.ascontiguousarray(runs[:count].T)
     no_lengths = np.zeros(len(patterns), np.int64)
-    hits = ErrorHits.at_places(record, pattern, end, errors, no_lengths)
+    hits = Hits.at_places(record, pattern, end, errors, no_lengths)
     return flag_borders(hits, last, offsets, piece)
 
 
-class Scratch(NamedTuple):
+class DistanceScratch(NamedTuple):
     """Memory for one stretch; a block is 64 rows of the table."""
 
     distances: NDArray[np.int32]  # [ends] of the stretch
-    column: NDArray[np.int32]  # [rows + 1]
+    costs: NDArray[np.int64]  # [width + 1] of the band of a stretch
+    steps: NDArray[np.uint8]  # [width]
     equal: NDArray[np.uint64]  # [16, blocks] bases of the pattern that match a set of bases
     plus: NDArray[np.uint64]  # [blocks] rows with one edit more than the row before,
     minus: NDArray[np.uint64]  # [blocks] and with one less
     bottom: NDArray[np.int64]  # [blocks] edits at the last row
 
 
-def make_scratch(patterns: Patterns, ends: int) -> Scratch:
-    """Return memory for stretches of as many ends."""
-    longest = int(patterns.lengths.max(initial=0))
-    blocks = -(-longest // BLOCK)
-    return Scratch(
+def make_scratch(patterns: Patterns, ends: int, most: int) -> DistanceScratch:
+    """Return memory for stretches of as many ends, with so many edits."""
+    blocks, width = -(-int(patterns.lengths.max(initial=0)) // BLOCK), ends + 2 * most
+    return DistanceScratch(
         distances=np.empty(ends, np.int32),
-        column=np.empty(longest + 1, np.int32),
+        costs=np.empty(width + 1, np.int64),
+        steps=np.empty(width, np.uint8),
         equal=np.empty((16, blocks), np.uint64),
         plus=np.empty(blocks, np.uint64),
         minus=np.empty(blocks, np.uint64),
@@ -132,7 +140,7 @@ def _find_hits(pairs: Any, most: Any, stretches: Any, strict: Any, scratch: Any,
         band = (ends[0] - reach, ends[1] - bases.shape[0] + most[p])
         if pairs.prefix[p] or pairs.suffix[p]:
             exact = (pairs.prefix[p], bases.shape[0] - pairs.suffix[p])
-            _measure(bases, sample, ends, band, exact, strict, scratch)
+            _measure(EditTable(sample, bases, exact, strict), ends, band, scratch)
         else:
             if p != laid_out:
                 _lay_out(bases, strict, scratch.equal)
@@ -173,50 +181,20 @@ def _keep(run: Any, record: Any, pattern: Any, first: Any, last: Any, errors: An
 
 
 @jit_no_alloc
-def _measure(
-    bases: Any, sample: Any, ends: Any, band: Any, exact: Any, strict: Any, scratch: Any
-) -> None:
+def _measure(table: Any, ends: Any, band: Any, scratch: Any) -> None:
     """Set the distances of the stretch's ends."""
-    length, column = bases.shape[0], scratch.column
-    begin = max(0, band[0])
-    _first_column(exact, column[: length + 1])
-    deepest = min(length, begin - band[0])
-    if begin == ends[0]:
-        scratch.distances[0] = column[length]
-    for end in range(begin + 1, ends[1] + 1):
-        low, high = max(1, end - band[1]), min(length, end - band[0])
-        if high > deepest:
-            column[high], deepest = TOO_MANY, high
-        _next_column(bases, (low, high), LETTER_SETS[sample[end - 1]], exact, strict, column)
-        if end >= ends[0]:
-            scratch.distances[end - ends[0]] = column[length]
-
-
-@jit_no_alloc
-def _first_column(exact: Any, column: Any) -> None:
-    """Set the distances to the empty piece."""
-    column[0] = 0
-    for row in range(1, column.shape[0]):
-        is_exact = row <= exact[0] or row > exact[1]
-        column[row] = TOO_MANY if is_exact else min(column[row - 1] + ONE_EDIT, TOO_MANY)
-
-
-@jit_no_alloc
-def _next_column(bases: Any, rows: Any, under: Any, exact: Any, strict: Any, column: Any) -> None:
-    """Go on by a base of the sample, from the first row to the last one of `rows`."""
-    length, above = bases.shape[0], column[rows[0] - 1]
-    column[rows[0] - 1] = np.int32(0) if rows[0] == 1 else TOO_MANY
-    for row in range(rows[0], rows[1] + 1):
-        base, here = bases[row - 1], column[row]
-        agrees = under & ~base == 0 if strict else under & base != 0
-        is_exact = row <= exact[0] or row > exact[1]
-        best = above if agrees else TOO_MANY if is_exact else above + ONE_EDIT
-        if not (row < exact[0] or row > max(0, exact[1])) or row == length:
-            best = min(best, here + ONE_EDIT)
-        if not is_exact:
-            best = min(best, column[row - 1] + ONE_EDIT)
-        column[row] = min(best, TOO_MANY)
-        above = here
+    length, distances = table.bases.shape[0], scratch.distances[: ends[1] - ends[0] + 1]
+    distances[:] = TOO_MANY
+    if band[1] < 0:  # the whole pattern does not reach so far
+        return
+    cells = Band(0, length, band[0], band[1] - band[0] + 1, 0)
+    fill_first_row(table, cells, ANYWHERE, scratch.costs)
+    for row in range(1, length + 1):
+        fill_row(table, cells, row, scratch.costs, scratch.steps)
+    for i in range(distances.shape[0]):
+        cost = scratch.costs[ends[0] + i - length - band[0]]
+        if cost < NOWHERE:
+            distances[i] = -(-cost // EDIT)
 
 
 # ---- in bits ------------------------------------------------------------------------------------

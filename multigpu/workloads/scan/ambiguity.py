@@ -6,9 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.kernels.device.buffers import Buffers
-from multigpu.kernels.scan import Chunk, allowed_bases
+from multigpu.kernels.scan import Chunk, Hits, allowed_bases
 from multigpu.kernels.scan.ambiguity import copy_stretches, find_gaps, mark_stretches
-from multigpu.kernels.scan.approximate import ErrorHits
 
 # Runs of N are not made shorter than this.
 LEAST_GAP = 1024
@@ -29,7 +28,7 @@ class Stretches:
     record: NDArray[np.int32]
     begin: NDArray[np.int64]
 
-    def in_records(self, hits: ErrorHits) -> ErrorHits:
+    def in_records(self, hits: Hits) -> Hits:
         """Return hits in the stretches as hits in the records; they are no longer in order."""
         begin = self.begin[hits.record]
         record = self.record[hits.record]
@@ -114,7 +113,7 @@ class ShortGaps:
             missing=missing,
         )
 
-    def in_records(self, hits: ErrorHits) -> ErrorHits:
+    def in_records(self, hits: Hits) -> Hits:
         """Return hits in the short records as hits in the records."""
         begin, moved = self.offsets[hits.record], self.chunk.offsets[hits.record]
         start, end = moved + hits.start, moved + hits.end

@@ -14,7 +14,7 @@ from multigpu.errors import InputError
 from multigpu.formats.sequences.signatures import illegal_base
 from multigpu.formats.storage.sources import Source
 from multigpu.kernels.scan.approximate.pieces import continue_runs
-from multigpu.kernels.scan.approximate.types import AT_BEGIN, AT_END
+from multigpu.kernels.scan.types import AT_BEGIN, AT_END
 from multigpu.workloads.scan.batch import Batch
 from multigpu.workloads.scan.options import ScanOptions
 from multigpu.workloads.scan.parts import RecordPiece, RowStats, ScanPart

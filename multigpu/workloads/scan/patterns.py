@@ -5,8 +5,7 @@ from numpy.typing import NDArray
 
 from multigpu.errors import UsageError, quoted
 from multigpu.formats.sequences.signatures import Signatures
-from multigpu.kernels.scan import Patterns, allowed_bases
-from multigpu.kernels.scan.approximate import Limits
+from multigpu.kernels.scan import Limits, Patterns, allowed_bases
 from multigpu.workloads.scan.options import ScanOptions
 
 

@@ -19,7 +19,7 @@ from multigpu.formats.sequences.spans import Span, file_spans, stream_spans
 from multigpu.formats.sequences.streams import block_spans
 from multigpu.formats.storage.read_ahead import BLOCKS_AHEAD, LARGEST_BLOCK, ReadAhead
 from multigpu.formats.storage.sources import Block, Source
-from multigpu.kernels.scan.seeds import CPU, EXPECTED_BASES, EXPECTED_N, GPU, Size, size_of
+from multigpu.kernels.scan.seeds import CPU, EXPECTED_BASES, EXPECTED_N, GPU, IndexSize, size_of
 from multigpu.run.options import DEFAULT_CHUNK_BYTES, RunOptions
 from multigpu.run.plan import ChunkPlan, largest_chunk, memory_budget
 from multigpu.workloads.scan.options import ScanOptions
@@ -78,7 +78,7 @@ class ScanPlan(ChunkPlan):
     """
 
     chunks: tuple[int | None, ...]
-    index: Size
+    index: IndexSize
     host_cost: Cost
 
     def with_chunks(self, chunk_bytes: int, sources: Sequence[Source]) -> "ScanPlan":
@@ -222,7 +222,9 @@ def expected_bases(sources: Sequence[Source]) -> float:
     return sum(sizes) if sizes else EXPECTED_BASES
 
 
-def index_size(lengths: NDArray[np.int64], options: ScanOptions, bases: float, gpu: bool) -> Size:
+def index_size(
+    lengths: NDArray[np.int64], options: ScanOptions, bases: float, gpu: bool
+) -> IndexSize:
     """Return the size of the index of patterns of these lengths; `bases` are searched."""
     size = size_of(lengths, GPU, bases, EXPECTED_N) if gpu else size_of(lengths, CPU, bases, 0.0)
     if options.most_errors:

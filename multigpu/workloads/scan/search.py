@@ -18,12 +18,21 @@ from multigpu.cluster.engine.workload import Place
 from multigpu.formats.sequences.pieces import Pieces
 from multigpu.formats.sequences.signatures import Signatures
 from multigpu.kernels.device.buffers import Buffers
-from multigpu.kernels.scan import Chunk, Half, Patterns, Rules, allowed_bases, split
+from multigpu.kernels.scan import (
+    Chunk,
+    Half,
+    Hits,
+    Limits,
+    Patterns,
+    Scanner,
+    ScanRules,
+    allowed_bases,
+    split,
+)
 from multigpu.kernels.scan.ambiguity import count_ambiguous
-from multigpu.kernels.scan.approximate import ErrorHits, Limits
 from multigpu.kernels.scan.approximate.alignment import align
-from multigpu.kernels.scan.approximate.pieces import EditPortion, Piece, join_halves
-from multigpu.kernels.scan.approximate.types import AT_BEGIN, Wanted
+from multigpu.kernels.scan.approximate.pieces import EditPortion, EditScanner, Piece, join_halves
+from multigpu.kernels.scan.types import AT_BEGIN, Wanted
 from multigpu.workloads.scan.ambiguity import LEAST_GAP, ShortGaps, Stretches, Windows
 from multigpu.workloads.scan.options import ScanOptions
 from multigpu.workloads.scan.patterns import limits_of, longest_match, patterns_of
@@ -40,7 +49,7 @@ class Matches:
     ambiguous  int32[n]: ambiguous sample bases of each
     """
 
-    hits: ErrorHits
+    hits: Hits
     cigars: list[bytes]
     ambiguous: NDArray[np.int32]
 
@@ -56,19 +65,6 @@ class Portion(Protocol):
 
     @property
     def begin(self) -> int: ...
-
-
-class Scanner(Protocol):
-    """A scanner of a kernel, on the device of this thread; its `scan` is that of each kernel."""
-
-    @property
-    def scan(self) -> Callable[..., Any]: ...
-
-    def seconds(self) -> dict[str, float]:
-        """Return how long the steps of this thread's last scan took on the device."""
-
-    def close(self) -> None:
-        """Free the memory on the device."""
 
 
 PortionT = TypeVar("PortionT", bound=Portion)
@@ -98,15 +94,15 @@ class SignatureSearch(ABC, Generic[PortionT]):
         """Return two portions that together have the hits of this one, or none for a small one."""
 
     @abstractmethod
-    def find(self, portion: PortionT) -> ErrorHits:
+    def find(self, portion: PortionT) -> Hits:
         """Return the hits in a portion. Raises BadBaseError at the first illegal letter."""
 
     @abstractmethod
-    def join(self, halves: Sequence[PortionT], hits: Sequence[ErrorHits]) -> ErrorHits:
+    def join(self, halves: Sequence[PortionT], hits: Sequence[Hits]) -> Hits:
         """Return the hits of a portion from those of its halves."""
 
     @abstractmethod
-    def matches(self, pieces: Pieces, portion: PortionT, hits: ErrorHits) -> Matches:
+    def matches(self, pieces: Pieces, portion: PortionT, hits: Hits) -> Matches:
         """Return the matches that the options ask for, from the hits of all of the pieces."""
 
     def seconds(self) -> dict[str, float]:
@@ -170,11 +166,13 @@ class PlaceSearch(SignatureSearch[PlacePortion]):
         first = options.hits != "all" and options.max_ambiguous is None
         self._wanted: Wanted = options.hits if first else "all"
         if options.most_errors:
-            kind = {"edits": False, "strict": strict, "wanted": self._wanted, "bases": bases}
             limits = limits_of(patterns, options)
-            self._scanner, self.allocate = open_error_scanner(place, patterns, limits, **kind)
+            self._scanner, self.allocate = open_error_scanner(
+                place, patterns, limits, edits=False, strict=strict, wanted=self._wanted,
+                bases=bases,
+            )  # fmt: skip
         else:
-            rules = Rules(first, strict)
+            rules = ScanRules(first, strict)
             self._scanner, self.allocate = open_scanner(place, patterns, rules, bases)
         self.overlap = int(patterns.lengths.max()) - 1
         self._buffers = Buffers(self.allocate)
@@ -203,24 +201,20 @@ class PlaceSearch(SignatureSearch[PlacePortion]):
         halves = split(portion.chunk, portion.limit, int(self.patterns.lengths.max()))
         return tuple(PlacePortion(chunk=each.chunk, limit=each.limit, half=each) for each in halves)
 
-    def find(self, portion: PlacePortion) -> ErrorHits:
-        if not self._options.most_errors:
-            hits = self._scanner.scan(portion.chunk, portion.limit)
-            exact, lengths = np.zeros(len(hits), np.int32), self.patterns.lengths
-            return ErrorHits.at_places(hits.record, hits.pattern, hits.start, exact, lengths)
-        found: ErrorHits = self._scanner.scan(portion.chunk)
+    def find(self, portion: PlacePortion) -> Hits:
+        found = self._scanner.scan(portion.chunk)
         # What begins later is found in the next portion, be it better or not.
         return found.take(portion.chunk.offsets[found.record] + found.start < portion.limit)
 
-    def join(self, halves: Sequence[PlacePortion], hits: Sequence[ErrorHits]) -> ErrorHits:
+    def join(self, halves: Sequence[PlacePortion], hits: Sequence[Hits]) -> Hits:
         moved = []
         for portion, found in zip(halves, hits, strict=True):
             assert portion.half is not None
             moved.append(found.moved(portion.half.first_record, portion.half.cut))
-        joined = ErrorHits.joined(moved)
+        joined = Hits.joined(moved)
         return joined.chosen(self._wanted, self.patterns.strands, by_end=False)
 
-    def matches(self, pieces: Pieces, portion: PlacePortion, hits: ErrorHits) -> Matches:
+    def matches(self, pieces: Pieces, portion: PlacePortion, hits: Hits) -> Matches:
         if portion.origin is not None:
             hits = portion.origin.in_records(hits)
         hits = hits.take(hits.start < pieces.inside[hits.record])
@@ -242,14 +236,18 @@ class EditWhole(EditPortion):
 class EditSearch(SignatureSearch[EditPortion]):
     """The search for matches with insertions and deletions."""
 
+    _scanner: EditScanner
+
     def __init__(
         self, place: Place, patterns: Patterns, options: ScanOptions, bases: float
     ) -> None:
         super().__init__(patterns, options)
         self._strict = options.sample_n == "mismatch"
         self._limits = limits_of(patterns, options)
-        kind = {"edits": True, "strict": self._strict, "wanted": "all", "bases": bases}
-        self._scanner, self.allocate = open_error_scanner(place, patterns, self._limits, **kind)
+        self._scanner, self.allocate = open_error_scanner(
+            place, patterns, self._limits, edits=True, strict=self._strict, wanted="all",
+            bases=bases,
+        )  # fmt: skip
         self.overlap = longest_match(patterns.lengths, options)
         self._buffers = Buffers(self.allocate)
 
@@ -268,14 +266,13 @@ class EditSearch(SignatureSearch[EditPortion]):
         """Return two portions that overlap by the longest match."""
         return portion.halves(self.overlap)
 
-    def find(self, portion: EditPortion) -> ErrorHits:
-        hits: ErrorHits = self._scanner.scan(portion.chunk, portion.piece)
-        return hits
+    def find(self, portion: EditPortion) -> Hits:
+        return self._scanner.scan(portion.chunk, portion.piece)
 
-    def join(self, halves: Sequence[EditPortion], hits: Sequence[ErrorHits]) -> ErrorHits:
+    def join(self, halves: Sequence[EditPortion], hits: Sequence[Hits]) -> Hits:
         return join_halves(halves, hits)
 
-    def matches(self, pieces: Pieces, portion: EditPortion, hits: ErrorHits) -> Matches:
+    def matches(self, pieces: Pieces, portion: EditPortion, hits: Hits) -> Matches:
         options, strands, chunk = self._options, self.patterns.strands, portion.chunk
         if options.max_ambiguous is None:
             hits = hits.chosen(options.hits, strands, by_end=True)
@@ -301,48 +298,55 @@ class EditSearch(SignatureSearch[EditPortion]):
         )
 
 
-def _count_ambiguous(pieces: Pieces, hits: ErrorHits) -> NDArray[np.int32]:
+def _count_ambiguous(pieces: Pieces, hits: Hits) -> NDArray[np.int32]:
     """Return the number of ambiguous sample bases under every hit."""
     begins = pieces.offsets[hits.record] + hits.start
     found: NDArray[np.int32] = count_ambiguous(pieces.letters, begins, hits.end - hits.start)
     return found
 
 
-def _most_ambiguous(hits: ErrorHits, options: ScanOptions) -> NDArray[np.int64]:
+def _most_ambiguous(hits: Hits, options: ScanOptions) -> NDArray[np.int64]:
     """Return the ambiguous sample bases that every hit may have."""
     assert options.max_ambiguous is not None
     return allowed_bases(options.max_ambiguous, hits.end - hits.start)
 
 
 def open_scanner(
-    place: Place, patterns: Patterns, rules: Rules, bases: float
+    place: Place, patterns: Patterns, rules: ScanRules, bases: float
 ) -> tuple[Scanner, Allocate]:
     """Return the scanner for this thread's device, and what allocates memory for the letters."""
     if place.gpu is None:
         from multigpu.kernels.scan import cpu
 
-        return cpu.Scanner(patterns, rules, bases), _unpinned
+        return cpu.ExactScanner(patterns, rules, bases), _unpinned
     from multigpu.kernels.device.pinned import pinned
     from multigpu.kernels.scan import cuda
 
-    return cuda.Scanner(patterns, rules, bases), pinned
+    return cuda.ExactScanner(patterns, rules, bases), pinned
 
 
 def open_error_scanner(
-    place: Place, patterns: Patterns, limits: Limits, **kind: Any
-) -> tuple[Scanner, Allocate]:
+    place: Place, patterns: Patterns, limits: Limits, *, edits: bool, strict: bool, wanted: Wanted,
+    bases: float,
+) -> tuple[EditScanner, Allocate]:  # fmt: skip
     """Return the scanner for this thread's device, and what allocates memory for the letters.
 
-    kind  see `multigpu.kernels.scan.approximate.cpu.Scanner`
+    See `multigpu.kernels.scan.approximate.cpu.ErrorScanner`.
     """
+    kind: Any
     if place.gpu is None:
         from multigpu.kernels.scan.approximate import cpu
 
-        return cpu.Scanner(patterns, limits, **kind), _unpinned
-    from multigpu.kernels.device.pinned import pinned
-    from multigpu.kernels.scan.approximate import cuda
+        kind, allocate = cpu.ErrorScanner, _unpinned
+    else:
+        from multigpu.kernels.device.pinned import pinned
+        from multigpu.kernels.scan.approximate import cuda
 
-    return cuda.Scanner(patterns, limits, **kind), pinned
+        kind, allocate = cuda.ErrorScanner, pinned
+    scanner: EditScanner = kind(
+        patterns, limits, edits=edits, strict=strict, wanted=wanted, bases=bases
+    )
+    return scanner, allocate
 
 
 def _unpinned(size: int) -> NDArray[np.uint8]:

@@ -18,8 +18,7 @@ from multigpu.formats.sequences.spans import BlockSpan, FileSpan, Span
 from multigpu.formats.sequences.streams import OpenStreams
 from multigpu.formats.storage.sources import Source
 from multigpu.kernels.compiled.text.records import LENGTH, QUALITY
-from multigpu.kernels.scan import BadBaseError, Chunk, TooManyPatternsError
-from multigpu.kernels.scan.approximate import ErrorHits
+from multigpu.kernels.scan import BadBaseError, Chunk, Hits, TooManyPatternsError
 from multigpu.kernels.scan.approximate.alignment import align_without_gaps
 from multigpu.run.fitness import Expected, require
 from multigpu.workloads.scan.batch import Batch
@@ -101,7 +100,7 @@ class SearchResult:
     illegal  position of a letter that is no base, for which there are no hits; or None
     """
 
-    hits: ErrorHits | None = None
+    hits: Hits | None = None
     illegal: int | None = None
 
 
@@ -270,7 +269,7 @@ class ScanSession:
         )
         return rows, hits.edge
 
-    def _scores(self, pieces: Pieces, hits: ErrorHits) -> NDArray[np.float64]:
+    def _scores(self, pieces: Pieces, hits: Hits) -> NDArray[np.float64]:
         """Return the mean Phred score of the bases under each match: an exact sum, divided once.
 
         NaN for FASTA, and for a match without a base of the sample.
@@ -284,7 +283,7 @@ class ScanSession:
         return score
 
     def _cigars(
-        self, pieces: Pieces, hits: ErrorHits, found: list[bytes], kept: NDArray[np.bool_]
+        self, pieces: Pieces, hits: Hits, found: list[bytes], kept: NDArray[np.bool_]
     ) -> list[bytes]:
         """Return the alignments of the hits that are kept of those found."""
         options = self.workload.options

@@ -15,11 +15,12 @@ from emulation import emulated
 from emulation.device import Gpu
 from numpy.typing import NDArray
 from support.halving import scan_halving
+from support.scan_cases import array, assert_same
 
 from multigpu.kernels import bases
 from multigpu.kernels.scan import reference
 from multigpu.kernels.scan.seeds import MOST_BLANKS, STRIDES, WINDOWS, SeedPlan, choices
-from multigpu.kernels.scan.types import BadBaseError, Chunk, Hits, Patterns, Rules
+from multigpu.kernels.scan.types import BadBaseError, Chunk, Hits, Patterns, ScanRules
 
 pytestmark = pytest.mark.skipif(bool(emulated.why_not()), reason=emulated.why_not())
 
@@ -50,10 +51,6 @@ def exact(cuda: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The same, with no room after the arrays, so that no access beyond them goes unnoticed."""
     monkeypatch.setattr(cuda, "_room", lambda held, size, dtype: cuda.cupy.empty(size, dtype))
     return cuda
-
-
-def text(letters: str) -> Letters:
-    return np.frombuffer(letters.encode(), np.uint8)
 
 
 def cut(letters: Letters, lengths: Sequence[int]) -> Chunk:
@@ -93,9 +90,9 @@ def taken_from(clean: Letters, lengths: Sequence[int], rng: np.random.Generator)
         signature = np.resize(clean[begin : begin + length], length)
         kind = rng.integers(10)
         if kind == 0:
-            signature = rng.choice(text("ACGT"), length)
+            signature = rng.choice(array("ACGT"), length)
         elif kind == 1:
-            signature[rng.choice([0, -1])] = rng.choice(text("ACGT"))
+            signature[rng.choice([0, -1])] = rng.choice(array("ACGT"))
         elif kind == 2:
             signature = widened(signature, 0.9, rng)  # has no seed
         elif kind < 6:
@@ -114,7 +111,7 @@ def random_case(
     long = (3500,) if few else (2100, 1024, 5000)
     short = rng.integers(0, 120, 6 if few else 25)
     lengths = rng.permutation([*short, 0, 0, *long, rng.integers(1, 500)]).tolist()
-    clean = rng.choice(text("ACGT"), sum(lengths))
+    clean = rng.choice(array("ACGT"), sum(lengths))
     signatures = taken_from(clean, rng.choice(LENGTHS, 7 if few else 20).tolist(), rng)
     chunk = cut(blurred(clean, share_of_n, rng), lengths)
     return chunk, Patterns.of(signatures, both_strands)
@@ -131,16 +128,11 @@ def use_plan(monkeypatch: pytest.MonkeyPatch, cuda: Any, plan: SeedPlan) -> None
     monkeypatch.setattr(cuda, "plan_seeds", lambda *_: plan)
 
 
-def assert_same(got: Hits, expected: Hits) -> None:
-    for name in ("record", "pattern", "start"):
-        np.testing.assert_array_equal(getattr(got, name), getattr(expected, name), err_msg=name)
-
-
-def assert_right(cuda: Any, chunk: Chunk, patterns: Patterns, rules: Rules) -> Hits:
-    """Compare a scan with the reference, and return its hits."""
-    got: Hits = cuda.Scanner(patterns, rules).scan(chunk)
-    assert_same(got, reference.scan(chunk, patterns, rules))
-    return got
+def check(cuda: Any, chunk: Chunk, patterns: Patterns, rules: ScanRules) -> Hits:
+    """Check that the hits are those of the reference, and return them."""
+    found: Hits = cuda.ExactScanner(patterns, rules).scan(chunk)
+    assert_same(found, reference.scan(chunk, patterns, rules))
+    return found
 
 
 @pytest.mark.parametrize(
@@ -161,19 +153,19 @@ def test_scan__equals_the_reference(
     rng = np.random.default_rng([stride, int(100 * share_of_n), first])
     use_plan(monkeypatch, exact, random_plan(stride, rng))
     chunk, patterns = random_case(share_of_n, bool(rng.integers(2)), rng)
-    assert_right(exact, chunk, patterns, Rules(first=first, strict=strict))
+    check(exact, chunk, patterns, ScanRules(first=first, strict=strict))
     assert not (strict and "direct" in gpu.launched)
 
 
-@pytest.mark.parametrize("share_of_n", [0.02, 0.1, 0.3, 0.9])
+@pytest.mark.parametrize("share_of_n", [0.02, 0.1, 0.3, 0.9, 0.97, 0.995])
 @pytest.mark.parametrize("first", [True, False], ids=["first", "all"])
 def test_scan__long_signatures(
     exact: Any, monkeypatch: pytest.MonkeyPatch, first: bool, share_of_n: float
 ) -> None:
-    """More words than a lane compares by itself, than a warp does at once, than a sweep holds."""
+    """Tiles are crowded with N before signatures begin, or after; of some little is known."""
     rng = np.random.default_rng([7, int(100 * share_of_n), first])
     use_plan(monkeypatch, exact, SeedPlan(8, 4, 0 if share_of_n < 0.1 else 1))
-    clean = rng.choice(text("ACGT"), 9000)
+    clean = rng.choice(array("ACGT"), 9000)
     signatures = []
     for length in LONG:
         begin = int(rng.integers(len(clean) - length))
@@ -186,37 +178,7 @@ def test_scan__long_signatures(
         signatures += [signature, near, widened(signature, 0.02, rng), sparse]
     samples = blurred(clean, share_of_n, rng)
     chunk, patterns = cut(samples, [300, 8000, 700]), Patterns.of(signatures)
-    assert_right(exact, chunk, patterns, Rules(first=first))
-
-
-@pytest.mark.parametrize("share_of_n", [0.8, 0.9, 0.97, 0.995])
-@pytest.mark.parametrize("first", [True, False], ids=["first", "all"])
-def test_scan__samples_of_which_little_is_known(
-    exact: Any, monkeypatch: pytest.MonkeyPatch, first: bool, share_of_n: float
-) -> None:
-    """Single bases of the samples strike here, as they are fewer than those of the signatures."""
-    rng = np.random.default_rng([11, int(1000 * share_of_n), first])
-    use_plan(monkeypatch, exact, SeedPlan(8, 4, 1))
-    clean = rng.choice(text("ACGT"), 12_000)
-    signatures = taken_from(clean, [150, 600, 900, 2500, 5000, 7000] * 2, rng)
-    samples = widened(clean, 0.002, rng)
-    samples[rng.random(len(clean)) < share_of_n] = ord("N")
-    lengths = [40, 9000, 0, 1300, 1660]
-    chunk, patterns = cut(samples, lengths), Patterns.of(signatures, True)
-    assert len(assert_right(exact, chunk, patterns, Rules(first=first)))
-
-
-def test_scan__single_bases_farther_away_than_are_listed(
-    exact: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    use_plan(monkeypatch, exact, SeedPlan(8, 4, 1))
-    letters = np.full(18_000, ord("N"), np.uint8)
-    letters[[100, 17_500]] = ord("T")
-    signature = np.resize(text("ACGT"), 17_600)
-    patterns, chunk = Patterns.of([signature]), cut(letters, [18_000])
-    for rules in (Rules(first=True), Rules(first=False)):
-        got = assert_right(exact, chunk, patterns, rules)
-        assert not rules.first or got.start.tolist() == [1]
+    check(exact, chunk, patterns, ScanRules(first=first))
 
 
 @pytest.mark.parametrize("share_of_n", [0.05, 0.3, 0.9])
@@ -225,13 +187,13 @@ def test_scan__records_in_which_all_is_found_early(
 ) -> None:
     rng = np.random.default_rng(int(100 * share_of_n))
     use_plan(monkeypatch, exact, SeedPlan(6, 2, 0))
-    clean = rng.choice(text("ACGT"), 24000)
+    clean = rng.choice(array("ACGT"), 24000)
     chunk = cut(blurred(clean, share_of_n, rng), [9000, 50, 6000, 8950])
     chunk.letters[:150] = clean[:150]
-    short, long = [text("ACG"), text("GNAT"), text("TTTT")], [clean[30:50], clean[100:130]]
+    short, long = [array("ACG"), array("GNAT"), array("TTTT")], [clean[30:50], clean[100:130]]
     for signatures in (short, long, [*short, *long]):
         patterns = Patterns.of(signatures, both_strands=True)
-        assert_right(exact, chunk, patterns, Rules())
+        check(exact, chunk, patterns, ScanRules())
 
 
 @pytest.mark.parametrize("rest", ["ACGT", "N"])
@@ -243,13 +205,13 @@ def test_scan__earlier_start_found_at_a_later_position(
     The signature's anchor is after its hundred N. Few N lead to `direct`, many to `sweep`.
     """
     use_plan(monkeypatch, exact, SeedPlan(6, 2, 1))
-    letters = np.random.default_rng(9).choice(text("ACGT"), 3000)
-    bases_of_it = text("ACGTTGCAGATCCTAGGCTA")
+    letters = np.random.default_rng(9).choice(array("ACGT"), 3000)
+    bases_of_it = array("ACGTTGCAGATCCTAGGCTA")
     letters[1034:1054] = letters[1074:1094] = bases_of_it
     letters[1034:1054:2] = ord("N")
-    letters[1100:] = np.resize(text(rest), 1900)
-    patterns = Patterns.of([np.r_[text("N" * 100), bases_of_it]])
-    got = exact.Scanner(patterns, Rules()).scan(cut(letters, [3000]))
+    letters[1100:] = np.resize(array(rest), 1900)
+    patterns = Patterns.of([np.r_[array("N" * 100), bases_of_it]])
+    got = exact.ExactScanner(patterns, ScanRules()).scan(cut(letters, [3000]))
     assert got.start.tolist() == [934]
 
 
@@ -259,21 +221,21 @@ def test_scan__so_many_positions_for_direct(
 ) -> None:
     use_plan(monkeypatch, exact, SeedPlan(4, 1, 3))  # only NNNN is not in the index
     rng = np.random.default_rng(count)
-    letters = rng.choice(text("ACGT"), 1000)
-    letters[10 * count : 10 * count + 4] = text("ACGT")
+    letters = rng.choice(array("ACGT"), 1000)
+    letters[10 * count : 10 * count + 4] = array("ACGT")
     signature = letters[10 * count : 10 * count + 20].copy()
     for i in range(1, count + 1):
         letters[10 * i : 10 * i + 4] = ord("N")
     patterns, chunk = Patterns.of([signature]), cut(letters, [1000])
-    for rules in (Rules(first=True), Rules(first=False)):
-        assert 10 * count in assert_right(exact, chunk, patterns, rules).start
+    for rules in (ScanRules(first=True), ScanRules(first=False)):
+        assert 10 * count in check(exact, chunk, patterns, rules).start
 
 
 @pytest.mark.parametrize("first", [True, False], ids=["first", "all"])
 def test_scan__plan_of_its_own(cuda: Any, first: bool) -> None:
     rng = np.random.default_rng(3)
     chunk, patterns = random_case(0.1, True, rng)
-    assert_right(cuda, chunk, patterns, Rules(first=first))
+    check(cuda, chunk, patterns, ScanRules(first=first))
 
 
 @pytest.mark.parametrize("first", [True, False], ids=["first", "all"])
@@ -282,9 +244,11 @@ def test_scan__next_to_nothing(
     exact: Any, monkeypatch: pytest.MonkeyPatch, lengths: list[int], first: bool
 ) -> None:
     use_plan(monkeypatch, exact, SeedPlan(4, 2, 1))
-    chunk = cut(text("ACGTN" * 300), lengths)
-    patterns = Patterns.of([text("A"), text("GTNACG"), text("N" * 32), text("ACGTAACGTT")], True)
-    assert_right(exact, chunk, patterns, Rules(first=first))
+    chunk = cut(array("ACGTN" * 300), lengths)
+    patterns = Patterns.of(
+        [array("A"), array("GTNACG"), array("N" * 32), array("ACGTAACGTT")], True
+    )
+    check(exact, chunk, patterns, ScanRules(first=first))
 
 
 @pytest.mark.parametrize("most", [1 << 26, TABLE], ids=["grown", "split"])
@@ -295,15 +259,15 @@ def test_scan__more_hits_than_there_is_room_for(
     use_plan(monkeypatch, cuda, SeedPlan(4, 4, 1))
     monkeypatch.setattr(cuda, "MOST_HITS", most)
     rng = np.random.default_rng(5)
-    clean = rng.choice(text("ACGT"), 6000)
+    clean = rng.choice(array("ACGT"), 6000)
     lengths = [*rng.integers(20, 40, 120), 1500]
     chunk = cut(blurred(clean, 0.6, rng), lengths)
     lengths = [3, 4, 5, 6, 7, 8, 9, 20] * 2 if first else [5, 6, 7, 8, 9, 20]
     patterns = Patterns.of(taken_from(clean, lengths, rng), True)
-    rules = Rules(first=first)
+    rules = ScanRules(first=first)
     expected = reference.scan(chunk, patterns, rules)
     assert len(expected) > TABLE / 2 if first else len(expected) > TABLE
-    scanner = cuda.Scanner(patterns, rules)
+    scanner = cuda.ExactScanner(patterns, rules)
     for _ in range(2):
         assert_same(scan_halving(scanner, chunk), expected)
 
@@ -315,11 +279,11 @@ def test_scan__too_little_memory(
     use_plan(monkeypatch, cuda, SeedPlan(4, 4, 1))
     monkeypatch.setattr(cuda, "EMPTY_TABLE", TABLE // 2)
     rng = np.random.default_rng(6)
-    clean = rng.choice(text("ACGT"), 60_000)
+    clean = rng.choice(array("ACGT"), 60_000)
     chunk = cut(blurred(clean, 0.05, rng), [100, 40_000, 19_900])
     patterns = Patterns.of(taken_from(clean, [50, 60, 70], rng), True)
-    rules = Rules(first=first)
-    scanner = cuda.Scanner(patterns, rules)
+    rules = ScanRules(first=first)
+    scanner = cuda.ExactScanner(patterns, rules)
     gpu.memory_limit = gpu.used() + 80_000
     got = scan_halving(scanner, chunk)
     assert gpu.launched["pack"] > 1
@@ -328,10 +292,12 @@ def test_scan__too_little_memory(
 
 @pytest.mark.parametrize("letter", ["-", "@", "X", "1", "`", "\x7f", "\xc1", " "])
 def test_scan__first_illegal_letter(exact: Any, letter: str) -> None:
-    letters = np.resize(text("ACGTacgtNnRYSWKMBDHVU"), 3000)
+    letters = np.resize(array("ACGTacgtNnRYSWKMBDHVU"), 3000)
     letters[[1500, 1501, 2999]] = ord(letter)
     with pytest.raises(BadBaseError) as caught:
-        exact.Scanner(Patterns.of([text("ACG")]), Rules()).scan(cut(letters, [1000, 2000]))
+        exact.ExactScanner(Patterns.of([array("ACG")]), ScanRules()).scan(
+            cut(letters, [1000, 2000])
+        )
     assert caught.value.position == 1500
 
 
@@ -340,9 +306,9 @@ def test_scan__first_illegal_letter_of_a_split_chunk(
     cuda: Any, gpu: Gpu, monkeypatch: pytest.MonkeyPatch, why: str
 ) -> None:
     use_plan(monkeypatch, cuda, SeedPlan(4, 1, 0))
-    letters = np.resize(text("ACGT"), 60_000)
+    letters = np.resize(array("ACGT"), 60_000)
     letters[50_000] = ord("-")
-    scanner = cuda.Scanner(Patterns.of([text("ACGTA")]), Rules())
+    scanner = cuda.ExactScanner(Patterns.of([array("ACGTA")]), ScanRules())
     if why == "memory":
         monkeypatch.setattr(cuda, "EMPTY_TABLE", TABLE // 2)
         gpu.memory_limit = gpu.used() + 80_000
@@ -356,23 +322,25 @@ def test_scan__first_illegal_letter_of_a_split_chunk(
 def test_scan__masks_with_the_same_tag(cuda: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Blanked at 2, 6, 13 and at 4, 5, 9, 14: keys of one tag, in one bucket of 4,096."""
     use_plan(monkeypatch, cuda, SeedPlan(16, 1, 4))
-    patterns = Patterns.of([text("CTTGTTATCGTCCAAA")])
-    got = cuda.Scanner(patterns, Rules(first=False)).scan(cut(text("CTNGTTNTCGTCCNAA"), [16]))
+    patterns = Patterns.of([array("CTTGTTATCGTCCAAA")])
+    got = cuda.ExactScanner(patterns, ScanRules(first=False)).scan(
+        cut(array("CTNGTTNTCGTCCNAA"), [16])
+    )
     assert len(got) == 1
 
 
 def test_scan__table_that_many_fill_at_once(exact: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """More than half of the table: threads that had seen room for one more go on to take it."""
     use_plan(monkeypatch, exact, SeedPlan(4, 1, 0))
-    letters = np.random.default_rng(0).choice(text("ACGT"), 400 * 32)
+    letters = np.random.default_rng(0).choice(array("ACGT"), 400 * 32)
     chunk = cut(letters, [32] * 400)
-    patterns = Patterns.of([text(f"{a}{b}{c}A") for a in "ACGT" for b in "ACGT" for c in "ACGT"])
-    assert_right(exact, chunk, patterns, Rules())
+    patterns = Patterns.of([array(f"{a}{b}{c}A") for a in "ACGT" for b in "ACGT" for c in "ACGT"])
+    check(exact, chunk, patterns, ScanRules())
 
 
 def test_lane__list_never_becomes_shorter(cuda: Any) -> None:
-    lane = cuda.Lane()
-    lane._scanner = SimpleNamespace(rules=Rules(first=False))
+    lane = cuda.ScanLane()
+    lane._scanner = SimpleNamespace(rules=ScanRules(first=False))
     assert not lane._grow(1000) or lane.capacity > TABLE
 
 
@@ -380,7 +348,7 @@ def test_scan__in_several_threads(cuda: Any, monkeypatch: pytest.MonkeyPatch) ->
     use_plan(monkeypatch, cuda, SeedPlan(8, 4, 1))
     rng = np.random.default_rng(8)
     chunk, patterns = random_case(0.1, True, rng)
-    scanner = cuda.Scanner(patterns, Rules())
+    scanner = cuda.ExactScanner(patterns, ScanRules())
     got: dict[int, Hits] = {}
 
     def scan(thread: int) -> None:
@@ -393,7 +361,7 @@ def test_scan__in_several_threads(cuda: Any, monkeypatch: pytest.MonkeyPatch) ->
         thread.join()
     assert len(got) == 3
     for hits in got.values():
-        assert_same(hits, reference.scan(chunk, patterns, Rules()))
+        assert_same(hits, reference.scan(chunk, patterns, ScanRules()))
 
 
 WRONG = r"""

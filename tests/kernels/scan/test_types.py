@@ -1,20 +1,17 @@
 """Signatures as patterns, hits in their order, and a chunk that is cut in two."""
 
-from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from support.examples import examples
 from support.halving import moved
 from support.scan_cases import Case, array, assert_same, cases, chunk_of, letters_of, rows
 
 from multigpu.kernels.bases import encode, reverse_complement
-from multigpu.kernels.scan import Chunk, Hits, Patterns, Rules, reference
+from multigpu.kernels.scan import Chunk, Hits, Patterns, ScanRules, reference
 from multigpu.kernels.scan.types import Half, split
 
 # ---- patterns and hits ------------------------------------------------------------------------
@@ -44,11 +41,9 @@ def test_patterns__refuse_what_is_no_signature(wrong: str) -> None:
 
 
 def random_hits(draw: np.random.Generator, count: int) -> Hits:
-    return Hits(
-        draw.integers(0, 4, count).astype(np.int32),
-        draw.integers(0, 6, count).astype(np.int32),
-        draw.integers(0, 5, count),
-    )
+    record, pattern, start = (draw.integers(0, most, count) for most in (4, 6, 5))
+    no_errors = np.zeros(count, np.int32)
+    return Hits.at_places(record, pattern, start, no_errors, np.ones(6, np.int64))
 
 
 @given(st.integers(0, 2**32), st.integers(0, 60), st.sampled_from([1, 2]), st.booleans())
@@ -56,16 +51,11 @@ def test_hits__are_ordered_by_record_signature_start_and_strand(
     seed: int, count: int, strands: int, first: bool
 ) -> None:
     hits = random_hits(np.random.default_rng(seed), count)
-    expected = sorted(rows(hits), key=lambda row: (row[0], row[1] // strands, row[2], row[1]))
+    expected = sorted(set(rows(hits)), key=lambda row: (row[0], row[1] // strands, row[2], row[1]))
     if first:
         pairs = [(record, pattern // strands) for record, pattern, _ in expected]
         expected = [row for i, row in enumerate(expected) if pairs.index(pairs[i]) == i]
-    assert_same(hits.ordered(strands, first), Hits(*columns(expected)))
-
-
-def columns(table: list[tuple[int, int, int]]) -> Iterator[NDArray[Any]]:
-    for number, dtype in enumerate((np.int32, np.int32, np.int64)):
-        yield np.array([row[number] for row in table], dtype)
+    assert rows(hits.chosen("first" if first else "all", strands, by_end=False)) == expected
 
 
 # ---- cutting a chunk in two -------------------------------------------------------------------
@@ -73,9 +63,8 @@ def columns(table: list[tuple[int, int, int]]) -> Iterator[NDArray[Any]]:
 
 def before(chunk: Chunk, patterns: Patterns, limit: int) -> Hits:
     """The reference's hits, all of them, that begin before a position of the chunk."""
-    hits = reference.scan(chunk, patterns, Rules(first=False))
-    kept = chunk.offsets[hits.record] + hits.start < limit
-    return Hits(hits.record[kept], hits.pattern[kept], hits.start[kept])
+    hits = reference.scan(chunk, patterns, ScanRules(first=False))
+    return hits.take(chunk.offsets[hits.record] + hits.start < limit)
 
 
 def divided(chunk: Chunk, patterns: Patterns, limit: int, smallest: int) -> Hits:
@@ -106,9 +95,12 @@ def test_split__at_every_border_keeps_every_hit_once(longest: int) -> None:
     chunk = chunk_of([array(record) for record in SMALL])
     patterns = Patterns.of([array("A"), array("AACC"[:longest]), array("N" * longest)])
     for limit in range(len(chunk.letters) + 1):
-        expected = before(chunk, patterns, limit).ordered(1, first=False)
-        assert_same(divided(chunk, patterns, limit, max(1, limit - 1)).ordered(1, False), expected)
-        assert_same(divided(chunk, patterns, limit, 1).ordered(1, first=False), expected)
+        expected = before(chunk, patterns, limit).chosen("all", 1, by_end=False)
+        assert_same(
+            divided(chunk, patterns, limit, max(1, limit - 1)).chosen("all", 1, by_end=False),
+            expected,
+        )
+        assert_same(divided(chunk, patterns, limit, 1).chosen("all", 1, by_end=False), expected)
 
 
 @examples(60)
@@ -116,14 +108,14 @@ def test_split__at_every_border_keeps_every_hit_once(longest: int) -> None:
 def test_split__again_and_again_keeps_every_hit_once(case: Case, smallest: int) -> None:
     records, signatures = case
     chunk, patterns = chunk_of(records), Patterns.of(signatures)
-    expected = reference.scan(chunk, patterns, Rules(first=False))
+    expected = reference.scan(chunk, patterns, ScanRules(first=False))
     got = divided(chunk, patterns, len(chunk.letters), smallest)
-    assert_same(got.ordered(1, first=False), expected)
+    assert_same(got.chosen("all", 1, by_end=False), expected)
 
 
 def test_split__keeps_the_first_hit_of_a_record_that_is_cut() -> None:
     chunk, patterns = chunk_of([array("CCACCACC")]), Patterns.of([array("AC"), array("CC")])
-    expected = reference.scan(chunk, patterns, Rules())
+    expected = reference.scan(chunk, patterns, ScanRules())
     halves = split(chunk, len(chunk.letters), 2)
-    found = [moved(half, reference.scan(half.chunk, patterns, Rules())) for half in halves]
-    assert_same(Hits.joined(found).ordered(1, first=True), expected)
+    found = [moved(half, reference.scan(half.chunk, patterns, ScanRules())) for half in halves]
+    assert_same(Hits.joined(found).chosen("first", 1, by_end=False), expected)

@@ -13,8 +13,7 @@ from support.approximate_cases import rows, search, with_edits
 from support.scan_cases import MEANING, Letters, array, chunk_of, random_letters, written
 
 from multigpu.kernels.bases import encode, reverse_complement
-from multigpu.kernels.scan import Patterns
-from multigpu.kernels.scan.approximate import Limits
+from multigpu.kernels.scan import Limits, Patterns
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 NO_WHEEL = "the package is not installed: it has wheels for Linux on x86-64"
@@ -312,29 +311,26 @@ def with_known_errors(rng: np.random.Generator, letters: Letters, errors: Errors
     return np.array(changed, np.uint8)
 
 
+MISMATCHES = [(0, 0, 0), (1, 0, 0), (2, 0, 0), (3, 0, 0)]
+EDITS = [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 0), (0, 0, 2), (1, 1, 1), (2, 0, 1)]
+
+
 @pytest.mark.parametrize("device", DEVICES)
-def test_primers__are_found_with_their_mismatches_at_their_places(backend: Any) -> None:
-    kinds = [(0, 0, 0), (1, 0, 0), (2, 0, 0), (3, 0, 0)]
-    variant, primers, places = variant_of_scheme(1, kinds)
+@pytest.mark.parametrize(
+    ("seed", "kinds", "wanted"),
+    [(1, MISMATCHES, "all"), (1, MISMATCHES, "best"), (2, EDITS, "best")],
+)
+def test_primers__are_found_with_their_errors_at_their_places(
+    backend: Any, seed: int, kinds: list[Errors], wanted: str
+) -> None:
+    variant, primers, places = variant_of_scheme(seed, kinds)
     assert len(primers) > 180
-    patterns = Patterns.of(primers, True)
+    patterns, edits = Patterns.of(primers, True), kinds == EDITS
     for most in range(4):
         case = ([variant], patterns, Limits.of(patterns, most), False)
         expected = [row for row in places if row[4] <= most]
-        assert hits(*case, edits=False, backend=backend) == expected
-        assert hits(*case, edits=False, wanted="best", backend=backend) == expected
-
-
-@pytest.mark.parametrize("device", DEVICES)
-def test_primers__are_found_with_their_edits_at_their_places(backend: Any) -> None:
-    kinds = [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 0), (0, 0, 2), (1, 1, 1), (2, 0, 1)]
-    variant, primers, places = variant_of_scheme(2, kinds)
-    patterns = Patterns.of(primers, True)
-    for most in range(4):
-        case = ([variant], patterns, Limits.of(patterns, most), False)
-        expected = [row for row in places if row[4] <= most]
-        found = hits(*case, edits=True, wanted="best", backend=backend)
+        found = hits(*case, edits=edits, wanted=wanted, backend=backend)
         assert [(*row[:2], *row[3:]) for row in found] == [(*row[:2], *row[3:]) for row in expected]
         # Another start may have as few edits: the largest is reported.
         for row, (_, _, start, _, errors) in zip(found, expected, strict=True):
-            assert start <= row[2] <= start + errors
+            assert start <= row[2] <= start + (errors if edits else 0)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support.examples import examples
 
 from multigpu.kernels.scan import seeds
-from multigpu.kernels.scan.seeds import CPU, LONGEST_RUN, Costs, SeedPlan, choices, plan_seeds
+from multigpu.kernels.scan.seeds import CPU, LONGEST_RUN, IndexCosts, SeedPlan, choices, plan_seeds
 
 
 @pytest.mark.parametrize("k", [4, 7, 10, 16])
@@ -26,7 +26,7 @@ def test_masks__are_all_choices_of_blanked_places_each_once(k: int, blanks: int)
 
 
 any_costs = st.builds(
-    Costs,
+    IndexCosts,
     probe=st.floats(0.1, 100),
     candidate=st.floats(0.1, 1000),
     direct=st.floats(0.01, 100),
@@ -41,7 +41,7 @@ any_costs = st.builds(
 
 @examples(200)
 @given(runs=st.lists(st.integers(0, LONGEST_RUN), min_size=1, max_size=50), costs=any_costs)
-def test_plan__is_possible_and_fits(runs: list[int], costs: Costs) -> None:
+def test_plan__is_possible_and_fits(runs: list[int], costs: IndexCosts) -> None:
     plan = plan_seeds(np.array(runs, np.int64), costs)
     assert plan.k in seeds.WINDOWS
     assert plan.stride in seeds.STRIDES
@@ -70,7 +70,7 @@ def test_plan__without_any_clean_run_seeds_nothing() -> None:
 
 @pytest.mark.parametrize("costs", [seeds.CPU, seeds.GPU], ids=["cpu", "gpu"])
 @pytest.mark.parametrize("count", [10**4, 2**16, 2**16 + 1, 10**6])
-def test_plan__has_an_index_however_many_the_patterns_are(costs: Costs, count: int) -> None:
+def test_plan__has_an_index_however_many_the_patterns_are(costs: IndexCosts, count: int) -> None:
     """Patterns need an entry each, as otherwise all of them would be compared everywhere."""
     few_entries = replace(costs, max_entries=2**16)
     plan = plan_seeds(np.full(count, 31, np.uint8), few_entries)

@@ -11,8 +11,8 @@ from support.approximate_cases import Case, cases, rows, search, with_edits
 from support.examples import examples
 from support.scan_cases import Letters, chunk_of, random_letters
 
-from multigpu.kernels.scan import Patterns
-from multigpu.kernels.scan.approximate import Limits, alignment, cpu, reference
+from multigpu.kernels.scan import Limits, Patterns
+from multigpu.kernels.scan.approximate import alignment, cpu, reference
 
 
 @given(cases(), st.sampled_from([1, 10, 60]))
@@ -66,7 +66,7 @@ def test_long_alignment__takes_little_memory() -> None:
     sample = np.concatenate([random_letters(rng, 500, 0), with_edits(rng, signature, 800)])
     patterns, chunk = Patterns.of([signature], False), chunk_of([sample])
     limits = Limits.of(patterns, 800)
-    hits = cpu.Scanner(patterns, limits, edits=True, strict=False, wanted="best").scan(chunk)
+    hits = cpu.ErrorScanner(patterns, limits, edits=True, strict=False, wanted="best").scan(chunk)
     tracemalloc.start()
     found = alignment.align(chunk.offsets, chunk.letters, patterns, limits, hits, False)
     _, most_bytes = tracemalloc.get_traced_memory()

@@ -10,6 +10,7 @@ from support.scan_cases import random_letters
 
 from multigpu.kernels.scan import Patterns
 from multigpu.kernels.scan.approximate import verification
+from multigpu.kernels.scan.approximate.alignment import EditTable
 
 
 @pytest.mark.parametrize("in_bits", [False, True])
@@ -30,11 +31,9 @@ def test_band__has_all_distances_that_are_few_and_none_that_is_too_low(
     sample = np.concatenate([before, copy, random_letters(rng, 30, ambiguous)])
     patterns = Patterns.of([signature])
     length, end = len(signature), len(before) + len(copy)
-    scratch = verification.make_scratch(patterns, len(sample) + 1)
-    verification._measure(
-        patterns.sets, sample, (0, len(sample)), (-length - len(sample), len(sample)),
-        (0, length), strict, scratch,
-    )  # fmt: skip
+    scratch = verification.make_scratch(patterns, len(sample) + 1, length + len(sample))
+    table = EditTable(sample, patterns.sets, (0, length), strict)
+    verification._measure(table, (0, len(sample)), (-length - len(sample), len(sample)), scratch)
     whole = scratch.distances.copy()
     ends = (max(0, end - int(rng.integers(9))), min(len(sample), end + int(rng.integers(9))))
     band = (ends[0] - length - most, ends[1] - length + most)
@@ -42,7 +41,7 @@ def test_band__has_all_distances_that_are_few_and_none_that_is_too_low(
         verification._lay_out(patterns.sets, strict, scratch.equal)
         verification._measure_bits(length, sample, ends, band, scratch)
     else:
-        verification._measure(patterns.sets, sample, ends, band, (0, length), strict, scratch)
+        verification._measure(table, ends, band, scratch)
     expected = whole[ends[0] : ends[1] + 1]
     found = scratch.distances[: len(expected)]
     assert (found >= expected).all()

@@ -1,35 +1,20 @@
 """The search with errors by seeds, against the plain recurrences and the sweep."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from emulation import emulated
-from emulation.device import Gpu
 from hypothesis import given
 from hypothesis import strategies as st
-from support.approximate_cases import Case, cases, rows, search, with_edits
+from support.approximate_cases import FREE, Case, cases, rows, search, swept, with_edits
 from support.examples import examples
 from support.scan_cases import array, chunk_of, random_letters
 
-from multigpu.kernels.scan import Patterns
-from multigpu.kernels.scan.approximate import Limits, cpu, cpu_seeds, reference, seeds
+from multigpu.kernels.scan import Limits, Patterns
+from multigpu.kernels.scan.approximate import cpu, cpu_seeds, reference, seeds
 from multigpu.kernels.scan.approximate.cpu_seed_tables import count_windows, make_table
-from multigpu.kernels.scan.approximate.types import Wanted
 from multigpu.kernels.scan.cpu_patterns import pack, pack_patterns
-
-FREE = replace(
-    seeds.CPU,
-    position=0.0,
-    lookup=0.0,
-    candidate=0.0,
-    settled=0.0,
-    entry=0.0,
-    mismatch=1e6,
-    edit=1e6,
-)
-NEVER = replace(seeds.CPU, position=1e12)
+from multigpu.kernels.scan.types import Wanted
 
 
 @pytest.fixture
@@ -38,13 +23,7 @@ def by_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpu, "COSTS", FREE)
 
 
-def swept(case: Case, edits: bool) -> tuple[Any, list[str]]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cpu, "COSTS", NEVER)
-        return search(case, edits=edits)
-
-
-def planned(case: Case, edits: bool, costs: seeds.Costs = FREE) -> seeds.Plan:
+def planned(case: Case, edits: bool, costs: seeds.SearchCosts = FREE) -> seeds.SearchPlan:
     _, patterns, limits, strict = case
     windows = count_windows(pack_patterns(patterns))
     return seeds.plan_seeds(windows, patterns, limits, costs, edits=edits, strict=strict)
@@ -87,8 +66,8 @@ def test_hits__are_those_of_the_reference(edits: bool, case: Case) -> None:
         patch.setattr(cpu, "FIRST_ROOM", 2)
         wanted: list[Wanted] = ["first", "best"]
         for choice in wanted:
-            scanner = cpu.Scanner(patterns, limits, edits=edits, strict=strict, wanted=choice)
-            every = cpu.Scanner(patterns, limits, edits=edits, strict=strict, wanted="all")
+            scanner = cpu.ErrorScanner(patterns, limits, edits=edits, strict=strict, wanted=choice)
+            every = cpu.ErrorScanner(patterns, limits, edits=edits, strict=strict, wanted="all")
             chosen = every.scan(chunk).chosen(choice, patterns.strands, by_end=edits)
             assert rows(scanner.scan(chunk)) == rows(chosen)
 
@@ -194,111 +173,3 @@ def test_samples_without_hits__leave_next_to_no_candidates(ambiguous: float, edi
         Limits.of(patterns, 0.05),
     )
     assert len(found_by_seeds((*case, False), edits)) <= 3
-
-
-# ---- on a GPU, emulated -------------------------------------------------------------------------
-
-emulates = pytest.mark.skipif(bool(emulated.why_not()), reason=emulated.why_not())
-
-
-@pytest.fixture(scope="session")
-def machine() -> tuple[Gpu, Any]:
-    gpu, scan = emulated.load("scan")
-    scan.EMPTY_TABLE = 256
-    return emulated.load("scan/approximate", gpu, {"multigpu.kernels.scan.cuda": scan})
-
-
-@pytest.fixture
-def cuda(machine: tuple[Gpu, Any], gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(machine[1], "COSTS", FREE)
-    return machine[1]
-
-
-def planted(seed: int, lengths: list[int], most: float, ambiguous: float, strict: bool) -> Case:
-    """Return samples in which signatures of these lengths are planted with errors."""
-    rng = np.random.default_rng(seed)
-    signatures = [random_letters(rng, length, ambiguous / 2) for length in lengths]
-    records = [random_letters(rng, 3, 0)]
-    for _ in range(3):
-        pieces = [random_letters(rng, int(rng.integers(0, 200)), ambiguous)]
-        for number in rng.permutation(len(signatures))[:3].tolist():
-            pieces += [with_edits(rng, signatures[number], int(rng.integers(0, 4)))]
-            pieces += [random_letters(rng, int(rng.integers(0, 60)), ambiguous)]
-            pieces += [np.full(int(rng.integers(400)), ord("N"), np.uint8)]
-        records.append(np.concatenate(pieces))
-    patterns = Patterns.of(signatures, bool(rng.integers(2)))
-    exact = rng.choice([0, 0, 1, 3], 2).tolist()
-    return chunk_of(records), patterns, Limits.of(patterns, most, *exact), strict
-
-
-@emulates
-@pytest.mark.parametrize("strict", [False, True])
-@pytest.mark.parametrize("ambiguous", [0.0, 0.1, 0.4])
-@pytest.mark.parametrize(
-    ("lengths", "most"), [([8, 11, 24, 33], 1), ([24, 31, 40], 0.1), ([64, 90, 200, 300], 0.05)]
-)
-@pytest.mark.parametrize("edits", [False, True])
-def test_hits_on_a_gpu__are_those_of_cpus(
-    cuda: Any, machine: tuple[Gpu, Any], edits: bool, lengths: list[int], most: float,
-    ambiguous: float, strict: bool,
-) -> None:  # fmt: skip
-    case = planted(len(lengths), lengths, most, ambiguous, strict)
-    expected = swept(case, edits)
-    before = machine[0].launched["find_seeds"]
-    found = search(case, edits=edits, backend=cuda)
-    assert machine[0].launched["find_seeds"] > before
-    assert len(expected[0]) > 0
-    assert (rows(found[0]), found[1]) == (rows(expected[0]), expected[1])
-    for wanted in ("first", "best"):
-        scanners = (
-            backend.Scanner(*case[1:3], edits=edits, strict=strict, wanted=wanted)
-            for backend in (cpu, cuda)
-        )
-        on_cpu, on_gpu = (scanner.scan(case[0]) for scanner in scanners)
-        assert rows(on_gpu) == rows(on_cpu), wanted
-
-
-@emulates
-@pytest.mark.parametrize("edits", [False, True])
-@pytest.mark.parametrize("ambiguous", [0.0, 0.1, 0.5])
-def test_tables_made_on_a_gpu__are_those_of_cpus(
-    cuda: Any, monkeypatch: pytest.MonkeyPatch, ambiguous: float, edits: bool
-) -> None:
-    """The order of the entries of a key is the only difference."""
-    made = []
-    make_on_gpu = cuda.SeededPatterns.make_table
-
-    def make(patterns: Any, plan: seeds.TablePlan) -> Any:
-        made.append((plan, make_on_gpu(patterns, plan)))
-        return made[-1][1]
-
-    monkeypatch.setattr(cuda.SeededPatterns, "make_table", make)
-    _, patterns, limits, strict = planted(1, [4, 9, 31, 64, 150, 500], 0.05, ambiguous, False)
-    cuda.Scanner(patterns, limits, edits=edits, strict=strict, wanted="all")
-    packed = pack_patterns(patterns)
-    assert made
-    for plan, (_, arrays) in made:
-        assert np.array_equal(plan.windows, count_windows(packed)[plan.k])
-        expected = make_table(packed, limits, plan)
-        found = {name: array.get() for name, array in arrays.items()}
-        keys = np.repeat(np.arange(4**plan.k), np.diff(found["heads"]))
-        order = np.lexsort((found["entries"][:, 3], keys))
-        found["entries"] = found["entries"][order]
-        assert len(found["entries"]) > 0
-        for name, found_array in found.items():
-            assert np.array_equal(found_array, getattr(expected, name)), name
-
-
-@emulates
-@pytest.mark.parametrize("edits", [False, True])
-def test_samples_full_of_ns__have_the_hits_of_cpus(cuda: Any, edits: bool) -> None:
-    """All choices of a window would be more than the seeds that there are."""
-    rng = np.random.default_rng(1)
-    signatures = [random_letters(rng, length, 0) for length in (24, 40)]
-    records = [random_letters(rng, 120, 0), random_letters(rng, 30, 1.0)]
-    records[0][40:70] = array("N")[0]
-    patterns = Patterns.of(signatures, True)
-    case = (chunk_of(records), patterns, Limits.of(patterns, 2), False)
-    expected, found = swept(case, edits), search(case, edits=edits, backend=cuda)
-    assert len(expected[0]) > 0
-    assert (rows(found[0]), found[1]) == (rows(expected[0]), expected[1])

@@ -1,14 +1,13 @@
-"""Queries of `mismatches.cu`, and which of them are counted together."""
+"""Queries of `sweep.cu`, and which of them are counted together."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from math import comb
+from math import ceil
 
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.scan.approximate.types import Limits
-from multigpu.kernels.scan.types import Patterns
+from multigpu.kernels.scan.types import Limits, Patterns
 
 WORD = 32  # bases of the longest query
 BASES = 4  # rows of the table for each place
@@ -17,9 +16,6 @@ MOST_ROWS = 192  # of the table, in the shared memory of a block
 ROUNDED = 16  # rows for sets of bases, so that few variants are compiled
 MOST_SETS = 16
 ANY_BASE = 15
-
-WARP_POSITIONS = 1024  # positions that a warp counts together
-RARELY = 0.25  # probability that one of them is left, with which a look for it pays
 
 # What selecting positions takes, in units of counting for one query at as many positions: the look
 # at every position, and laying out the bases after a selected one. With two exact bases selecting
@@ -69,8 +65,8 @@ class Sweep:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Table:
-    """Queries with their bases; a pattern of more than a word has some, see `mismatches.cu`.
+class QueryTable:
+    """Queries with their bases; a pattern of more than a word has some, see `sweep.cu`.
 
     pattern   int64[n]
     piece     int64[n]        number of the piece, -1 for a whole pattern
@@ -86,7 +82,7 @@ class Table:
     is_exact: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, patterns: Patterns, limits: Limits) -> "Table":
+    def of(cls, patterns: Patterns, limits: Limits) -> "QueryTable":
         """Return whole patterns, and pieces of long ones of which one has its share of errors."""
         lengths = patterns.lengths
         is_whole = lengths <= WORD
@@ -109,9 +105,9 @@ class Table:
     def __len__(self) -> int:
         return len(self.pattern)
 
-    def take(self, rows: NDArray[np.int64]) -> "Table":
+    def take(self, rows: NDArray[np.int64]) -> "QueryTable":
         """Return the queries of these numbers."""
-        return Table(**{each.name: getattr(self, each.name)[rows] for each in fields(self)})
+        return QueryTable(**{each.name: getattr(self, each.name)[rows] for each in fields(self)})
 
     @property
     def places(self) -> int:
@@ -126,7 +122,7 @@ class Table:
 
 def plan_sweeps(patterns: Patterns, limits: Limits) -> list[Sweep]:
     """Return all queries; those of them that share exact bases by themselves, where that pays."""
-    table = Table.of(patterns, limits)
+    table = QueryTable.of(patterns, limits)
     exact = np.where(table.is_exact, table.sets, np.uint8(ANY_BASE))
     sweeps, everywhere = [], np.ones(len(table), bool)
     for rows in _groups(np.column_stack([table.most, exact])):
@@ -153,7 +149,7 @@ def _groups(keys: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
     yield from np.split(order, np.cumsum(np.bincount(group.ravel()))[:-1]) if len(order) else ()
 
 
-def _split(table: Table, selected: NDArray[np.uint8]) -> Iterator[Sweep]:
+def _split(table: QueryTable, selected: NDArray[np.uint8]) -> Iterator[Sweep]:
     """Yield sweeps whose tables fit into shared memory; one query always does.
 
     selected  uint8[WORD] sets of bases, or none, see `Sweep`
@@ -167,7 +163,7 @@ def _split(table: Table, selected: NDArray[np.uint8]) -> Iterator[Sweep]:
         yield _make_sweep(table, selected)
 
 
-def _make_sweep(table: Table, selected: NDArray[np.uint8]) -> Sweep:
+def _make_sweep(table: QueryTable, selected: NDArray[np.uint8]) -> Sweep:
     places, several = table.places, table.several()
     empty, most = BASES * places, int(table.most[0])
     coded = _coded(np.arange(WORD), table.sets)
@@ -213,16 +209,7 @@ def _blocks(
 
 def _look(counted: NDArray[np.int64], most: int) -> int:
     """Return after how many blocks of steps a warp should look whether a position is left."""
-    most_blocks = max(1, -(-int(counted.max(initial=0)) // STEPS))
-    for blocks in range(1, most_blocks):
-        steps, queries = np.unique(np.minimum(counted, blocks * STEPS), return_counts=True)
-        left = [min(1.0, WARP_POSITIONS * _few_differ(n, most)) for n in steps.tolist()]
-        if np.average(left, weights=queries) < RARELY:
-            return blocks
-    return most_blocks
-
-
-def _few_differ(steps: int, most: int) -> float:
-    """Return the probability that at most so many of random bases differ."""
-    ways = [comb(steps, wrong) * 3.0**wrong for wrong in range(min(most, steps) + 1)]
-    return sum(ways) / 4.0**steps
+    # Three of four random bases differ, and of a thousand positions the last one is waited for.
+    steps = (most + 1) / 0.75 + 2 * (most + 1) ** 0.5 + 2
+    blocks = -(-int(counted.max(initial=0)) // STEPS)
+    return int(max(1, min(ceil(steps / STEPS), blocks)))

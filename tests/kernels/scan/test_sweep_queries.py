@@ -7,9 +7,8 @@ from support.approximate_cases import Case, cases
 from support.examples import examples
 from support.scan_cases import array, random_letters
 
-from multigpu.kernels.scan import Patterns
-from multigpu.kernels.scan.approximate import Limits
-from multigpu.kernels.scan.approximate.mismatch_queries import (
+from multigpu.kernels.scan import Limits, Patterns
+from multigpu.kernels.scan.sweep_queries import (
     ANY_BASE,
     BASES,
     MOST_ROWS,

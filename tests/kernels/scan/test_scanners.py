@@ -25,21 +25,30 @@ from support.scan_cases import (
 )
 
 from multigpu.kernels.bases import encode
-from multigpu.kernels.scan import BadBaseError, Chunk, Hits, Patterns, Rules, cpu, reference, seeds
+from multigpu.kernels.scan import (
+    BadBaseError,
+    Chunk,
+    Hits,
+    Patterns,
+    ScanRules,
+    cpu,
+    reference,
+    seeds,
+)
 from multigpu.kernels.scan.seeds import SeedPlan
 from multigpu.kernels.scan.types import TooManyHitsError
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 PLANNERS = {name: f"multigpu.kernels.scan.{name}.plan_seeds" for name in ("cpu", "cuda")}
-ALL_RULES = [Rules(first, strict) for first in (True, False) for strict in (False, True)]
+ALL_RULES = [ScanRules(first, strict) for first in (True, False) for strict in (False, True)]
 
 
-def scanner(device: str, patterns: Patterns, rules: Rules) -> Any:
+def scanner(device: str, patterns: Patterns, rules: ScanRules) -> Any:
     if device == "cpu":
-        return cpu.Scanner(patterns, rules)
+        return cpu.ExactScanner(patterns, rules)
     from multigpu.kernels.scan import cuda
 
-    return cuda.Scanner(patterns, rules)
+    return cuda.ExactScanner(patterns, rules)
 
 
 # ---- fixed data -------------------------------------------------------------------------------
@@ -108,12 +117,12 @@ def chunk_and_patterns(name: str, both: bool) -> tuple[Chunk, Patterns]:
 def all_hits(name: str, strict: bool, both: bool) -> Hits:
     """Return what the reference finds in fixed data; asked once, because it takes a while."""
     chunk, patterns = chunk_and_patterns(name, both)
-    return reference.scan(chunk, patterns, Rules(first=False, strict=strict))
+    return reference.scan(chunk, patterns, ScanRules(first=False, strict=strict))
 
 
-def expected_of(name: str, rules: Rules, both: bool) -> Hits:
+def expected_of(name: str, rules: ScanRules, both: bool) -> Hits:
     """Return all hits of the reference, or the first of every record and signature."""
-    return all_hits(name, rules.strict, both).ordered(1 + both, rules.first)
+    return all_hits(name, rules.strict, both).chosen(rules.wanted, 1 + both, by_end=False)
 
 
 # ---- the search -------------------------------------------------------------------------------
@@ -123,7 +132,7 @@ def expected_of(name: str, rules: Rules, both: bool) -> Hits:
 @examples(300)
 @given(case=cases(), rules=st.sampled_from(ALL_RULES), both=st.booleans())
 def test_scan__finds_what_the_reference_finds_in_random_data(
-    device: str, case: Case, rules: Rules, both: bool
+    device: str, case: Case, rules: ScanRules, both: bool
 ) -> None:
     records, signatures = case
     chunk, patterns = chunk_of(records), Patterns.of(signatures, both)
@@ -136,7 +145,7 @@ def test_scan__finds_what_the_reference_finds_in_random_data(
 @pytest.mark.parametrize("rules", ALL_RULES, ids=str)
 @pytest.mark.parametrize("name", FIXED)
 def test_scan__finds_what_the_reference_finds(
-    device: str, name: str, rules: Rules, both: bool
+    device: str, name: str, rules: ScanRules, both: bool
 ) -> None:
     chunk, patterns = chunk_and_patterns(name, both)
     expected = expected_of(name, rules, both)
@@ -154,7 +163,7 @@ def test_scan__finds_what_the_reference_finds(
     blanks=st.integers(0, 3),
 )
 def test_scan__is_exact_whatever_the_seeds(
-    device: str, case: Case, rules: Rules, k: int, stride: int, blanks: int
+    device: str, case: Case, rules: ScanRules, k: int, stride: int, blanks: int
 ) -> None:
     """Some signatures have a seed of the plan, others not, whatever would be fast."""
     records, signatures = case
@@ -165,15 +174,19 @@ def test_scan__is_exact_whatever_the_seeds(
     assert_same(found, reference.scan(chunk, patterns, rules))
 
 
+@pytest.mark.parametrize("ambiguous", [0.0005, 0.02, 0.2])
+@pytest.mark.parametrize("rules", ALL_RULES, ids=str)
 @pytest.mark.parametrize("device", DEVICES)
-def test_scan__finds_many_short_signatures_in_many_short_reads(device: str) -> None:
+def test_scan__finds_many_short_signatures_in_many_short_reads(
+    device: str, rules: ScanRules, ambiguous: float
+) -> None:
     rng = np.random.default_rng(3)
     signatures = [random_letters(rng, int(rng.integers(16, 33)), 0.02) for _ in range(80)]
-    records = [planted(rng, int(rng.integers(20, 60)), signatures, 0.02) for _ in range(120)]
+    records = [planted(rng, int(rng.integers(20, 60)), signatures, ambiguous) for _ in range(120)]
     chunk, patterns = chunk_of(records), Patterns.of(signatures)
-    expected = reference.scan(chunk, patterns, Rules())
+    expected = reference.scan(chunk, patterns, rules)
     assert len(expected) > 30
-    assert_same(scanner(device, patterns, Rules()).scan(chunk), expected)
+    assert_same(scanner(device, patterns, rules).scan(chunk), expected)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -182,16 +195,16 @@ def test_scan__of_very_many_hits_gives_them_all(device: str, first: bool) -> Non
     """More than any first guess of how much room they need, in the first and in a later record."""
     records = [array("A" * 9000), array("AC"), array("A" * 40_000), array("AAAA")]
     chunk, patterns = chunk_of(records), Patterns.of([array("A"), array("N"), array("AAAA")])
-    expected = reference.scan(chunk, patterns, Rules(first))
+    expected = reference.scan(chunk, patterns, ScanRules(first))
     assert len(expected) == (11 if first else 147_006)
-    assert_same(scanner(device, patterns, Rules(first)).scan(chunk), expected)
+    assert_same(scanner(device, patterns, ScanRules(first)).scan(chunk), expected)
 
 
 @pytest.mark.parametrize("bases", [0, 1, 1e4, 1e12])
 def test_scan__finds_the_same_however_many_bases_are_expected(bases: float) -> None:
     chunk, patterns = chunk_and_patterns("long, 10 % N", both=True)
-    expected = expected_of("long, 10 % N", Rules(), both=True)
-    assert_same(cpu.Scanner(patterns, Rules(), bases).scan(chunk), expected)
+    expected = expected_of("long, 10 % N", ScanRules(), both=True)
+    assert_same(cpu.ExactScanner(patterns, ScanRules(), bases).scan(chunk), expected)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -200,17 +213,16 @@ def test_scan__of_records_shorter_than_the_signature_finds_nothing(
     device: str, records: list[bytes]
 ) -> None:
     chunk, patterns = chunk_of([array(r) for r in records]), Patterns.of([array("NNNN")])
-    assert_same(scanner(device, patterns, Rules()).scan(chunk), Hits.joined([empty()]))
-
-
-def empty() -> Hits:
-    return Hits(np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.int64))
+    assert_same(
+        scanner(device, patterns, ScanRules()).scan(chunk),
+        reference.scan(chunk_of([]), patterns, ScanRules()),
+    )
 
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_scan__finds_nothing_across_a_record_border(device: str) -> None:
     patterns = Patterns.of([array("ACGT")])
-    found = scanner(device, patterns, Rules(first=False)).scan(
+    found = scanner(device, patterns, ScanRules(first=False)).scan(
         chunk_of([array("ACGTAC"), array("GTACG")])
     )
     assert rows(found) == [(0, 0, 0)]
@@ -219,7 +231,7 @@ def test_scan__finds_nothing_across_a_record_border(device: str) -> None:
 @pytest.mark.parametrize("device", DEVICES)
 def test_scan__on_a_tie_of_the_strands_gives_the_forward_one(device: str) -> None:
     patterns = Patterns.of([array("ACGT"), array("AACC")], both_strands=True)
-    found = scanner(device, patterns, Rules()).scan(chunk_of([array("TTACGTGGTTAACC")]))
+    found = scanner(device, patterns, ScanRules()).scan(chunk_of([array("TTACGTGGTTAACC")]))
     assert rows(found) == [(0, 0, 2), (0, 3, 6)]
 
 
@@ -227,7 +239,7 @@ def test_scan__on_a_tie_of_the_strands_gives_the_forward_one(device: str) -> Non
 def test_scan__from_several_threads_at_once_gives_the_same(device: str) -> None:
     records, signatures = FIXED["long, 10 % N"]
     patterns = Patterns.of(signatures, both_strands=True)
-    shared = scanner(device, patterns, Rules(first=False))
+    shared = scanner(device, patterns, ScanRules(first=False))
     chunks = [chunk_of(records[first:]) for first in range(3)] * 4
     expected = [rows(shared.scan(chunk)) for chunk in chunks]
     with ThreadPoolExecutor(4) as pool:
@@ -239,7 +251,7 @@ def test_scan__from_several_threads_at_once_gives_the_same(device: str) -> None:
 @pytest.mark.parametrize("name", FIXED)
 @pytest.mark.parametrize("rules", ALL_RULES, ids=str)
 def test_cuda_scan__with_little_room_for_hits_grows_splits_and_finds_the_same(
-    monkeypatch: pytest.MonkeyPatch, name: str, rules: Rules, most_hits: int
+    monkeypatch: pytest.MonkeyPatch, name: str, rules: ScanRules, most_hits: int
 ) -> None:
     from multigpu.kernels.scan import cuda
 
@@ -247,7 +259,7 @@ def test_cuda_scan__with_little_room_for_hits_grows_splits_and_finds_the_same(
     monkeypatch.setattr(cuda, "MOST_HITS", most_hits)
     chunk, patterns = chunk_and_patterns(name, both=True)
     expected = expected_of(name, rules, both=True)
-    reused = cuda.Scanner(patterns, rules)
+    reused = cuda.ExactScanner(patterns, rules)
     for _ in range(2):
         assert_same(scan_halving(reused, chunk), expected)
 
@@ -262,9 +274,9 @@ def test_cuda_scan__of_more_hits_than_one_search_may_have_splits(
     monkeypatch.setattr(cuda, "MOST_HITS", 1 << 10)
     chunk = chunk_of([array("A" * 3000), array("A" * 500)])
     patterns = Patterns.of([array("A"), array("AAAA"), array("A" * 100)])
-    expected = reference.scan(chunk, patterns, Rules(first=False))
+    expected = reference.scan(chunk, patterns, ScanRules(first=False))
     assert len(expected) > 1 << 10
-    scanner = cuda.Scanner(patterns, Rules(first=False))
+    scanner = cuda.ExactScanner(patterns, ScanRules(first=False))
     with pytest.raises(TooManyHitsError):
         scanner.scan(chunk)
     assert_same(scan_halving(scanner, chunk), expected)
@@ -274,11 +286,11 @@ def test_cpu_scanner__chunks_with_many_ambiguous_bases_after_some_with_few() -> 
     rng = np.random.default_rng(0)
     signatures = [random_letters(rng, 60, 0.0) for _ in range(30)]
     patterns = Patterns.of(signatures)
-    searched = cpu.Scanner(patterns, Rules())
+    searched = cpu.ExactScanner(patterns, ScanRules())
     for ambiguous in (0.0, 0.2, 0.0005, 0.02):
         chunk = chunk_of([planted(rng, 3000, signatures, ambiguous, 3) for _ in range(4)])
-        assert_same(searched.scan(chunk), reference.scan(chunk, patterns, Rules()))
-    few, many = searched.way(0.0005).plan, searched.way(0.2).plan
+        assert_same(searched.scan(chunk), reference.scan(chunk, patterns, ScanRules()))
+    few, many = searched.index(0.0005), searched.index(0.2)
     assert few.k > many.k
 
 
@@ -289,7 +301,7 @@ ILLEGAL = [value for value in range(256) if chr(value) not in LEGAL]
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_scan__refuses_every_other_letter(device: str) -> None:
-    search = scanner(device, Patterns.of([array("ACGT")]), Rules())
+    search = scanner(device, Patterns.of([array("ACGT")]), ScanRules())
     for value in ILLEGAL:
         letters = array("ACGT" * 20)
         letters[37] = value
@@ -302,7 +314,7 @@ def test_scan__refuses_every_other_letter(device: str) -> None:
 def test_scan__tells_the_position_of_the_first_illegal_letter(device: str, position: int) -> None:
     letters = array("ACGTN" * 40)
     letters[position:] = ord("!")
-    search = scanner(device, Patterns.of([array("ACGT")]), Rules())
+    search = scanner(device, Patterns.of([array("ACGT")]), ScanRules())
     with pytest.raises(BadBaseError, match=rf"^{position}$") as caught:
         search.scan(Chunk(letters, np.array([0, 60, 60, 200])))
     assert caught.value.position == position
@@ -310,12 +322,14 @@ def test_scan__tells_the_position_of_the_first_illegal_letter(device: str, posit
 
 def test_reference__tells_the_position_of_the_first_illegal_letter() -> None:
     with pytest.raises(BadBaseError, match=r"^2$"):
-        reference.scan(chunk_of([array("AC"), array("!T!")]), Patterns.of([array("A")]), Rules())
+        reference.scan(
+            chunk_of([array("AC"), array("!T!")]), Patterns.of([array("A")]), ScanRules()
+        )
 
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_scan__works_on_after_an_illegal_letter(device: str) -> None:
-    search = scanner(device, Patterns.of([array("ACGT")]), Rules())
+    search = scanner(device, Patterns.of([array("ACGT")]), ScanRules())
     with pytest.raises(BadBaseError, match=r"^4$"):
         search.scan(chunk_of([array("ACGT?")]))
     assert rows(search.scan(chunk_of([array("TACGT")]))) == [(0, 0, 1)]

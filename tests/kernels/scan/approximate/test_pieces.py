@@ -9,8 +9,8 @@ from support.approximate_cases import rows
 from support.examples import examples
 from support.scan_cases import array, chunk_of, random_letters
 
-from multigpu.kernels.scan import Chunk, Patterns
-from multigpu.kernels.scan.approximate import ErrorHits, Limits, cpu
+from multigpu.kernels.scan import Chunk, Hits, Limits, Patterns
+from multigpu.kernels.scan.approximate import cpu
 from multigpu.kernels.scan.approximate.pieces import EditPortion, Piece, join_halves
 
 Case = tuple[Chunk, Patterns, Limits, int]
@@ -35,11 +35,11 @@ def cases(draw: st.DrawFn) -> Case:
     return chunk_of(records), patterns, limits, int((patterns.lengths + limits.most).max())
 
 
-def found_by_halves(scanner: Any, portion: EditPortion, margin: int) -> ErrorHits:
+def found_by_halves(scanner: Any, portion: EditPortion, margin: int) -> Hits:
     """Return the hits of a portion that is cut in two as often as it can be."""
     halves = portion.halves(margin)
     if not halves:
-        hits: ErrorHits = scanner.scan(portion.chunk, portion.piece)
+        hits: Hits = scanner.scan(portion.chunk, portion.piece)
         return hits
     return join_halves(halves, [found_by_halves(scanner, half, margin) for half in halves])
 
@@ -48,7 +48,7 @@ def found_by_halves(scanner: Any, portion: EditPortion, margin: int) -> ErrorHit
 @examples(200)
 def test_halves__have_the_hits_of_the_whole(case: Case, wanted: Any) -> None:
     chunk, patterns, limits, margin = case
-    scanner = cpu.Scanner(patterns, limits, edits=True, strict=False, wanted=wanted)
+    scanner = cpu.ErrorScanner(patterns, limits, edits=True, strict=False, wanted=wanted)
     whole = scanner.scan(chunk)
     found = found_by_halves(scanner, EditPortion(chunk=chunk), margin)
     assert not found.edge.any()
@@ -66,7 +66,7 @@ def test_pieces__of_a_record_have_the_hits_of_the_whole(
     """
     chunk, patterns, limits, margin = case
     record = chunk.letters
-    scanner = cpu.Scanner(patterns, limits, edits=True, strict=False, wanted="all")
+    scanner = cpu.ErrorScanner(patterns, limits, edits=True, strict=False, wanted="all")
     whole = scanner.scan(chunk_of([record]))
     begin, portions, hits = 0, [], []
     while not portions or portions[-1].goes_on:

@@ -5,7 +5,7 @@
 // before the warp looks whether any position is left (LOOK), and the meaning of ambiguous bases
 // (STRICT).
 
-#include "hits.cuh"
+#include "scan.cuh"
 
 constexpr u32 BASES = 4;
 constexpr u32 EMPTY_ROW = PLACES * BASES;  // nothing differs there; sets of several bases follow
@@ -162,40 +162,20 @@ __device__ void gather(u32 (*table)[THREADS], const Samples& samples, const Quer
 
 // ---- hits ---------------------------------------------------------------------------------------
 
-// The mismatches of the whole pattern, or more than it may have; more, too, where an earlier piece
-// of it asks for the same start.
-__device__ int count_all(const Samples& samples, const Patterns& patterns, int4 limit,
-                         const Query& query, u32 most_of_query, u32 start) {
-  const int length = patterns.lengths[query.pattern], most = limit.x;
-  int count = 0;
-  for (int word = 0; word * 32 < length; ++word) {
-    const int left = length - word * 32;
-    const u32 inside = left < 32 ? (1u << left) - 1 : ALL;
-    const uint4 g = patterns.planes[patterns.words[query.pattern] + word];
-    const u32 wrong = differ(window(samples.planes, start + word * 32), g) & inside;
-    for (u32 rest = wrong; rest; rest &= rest - 1) {
-      const int place = word * 32 + __ffs(rest) - 1;
-      if (place < limit.y || place >= length - limit.z) return most + 1;
-    }
-    if (word < query.piece && __popc(wrong) <= int(most_of_query)) return most + 1;
-    count += __popc(wrong);
-    if (count > most) return most + 1;
-  }
-  return count;
-}
-
 // Keeps the hit of a query with so many errors at a position, if it is one.
 __device__ void settle(const Samples& samples, const Patterns& patterns, const Hits& hits,
                        const Queries& queries, const Query& query, u32 position, int errors) {
   const int start = int(position) - 32 * max(query.piece, 0);
   u32 record;
   if (!inside(samples, patterns, query.pattern, start, record)) return;
+  const u32 start_in_record = start - int(samples.offsets[record]);
+  if (never_kept(hits, patterns, record, query.pattern, start_in_record)) return;
   if (query.piece >= 0) {
     const int4 limit = queries.limits[query.pattern];
-    errors = count_all(samples, patterns, limit, query, queries.most, start);
+    const int length = patterns.lengths[query.pattern];
+    errors = count_mismatches(samples, patterns, query.pattern, limit, start, 0, length);
     if (errors > limit.x) return;
   }
-  const u32 start_in_record = start - int(samples.offsets[record]);
   keep_hit(hits, patterns, record, query.pattern, start_in_record, errors);
 }
 
@@ -261,13 +241,28 @@ __device__ __forceinline__ void count(const u32* table, const Samples& samples,
 
 // ---- kernels ------------------------------------------------------------------------------------
 
-// All positions, unless those of the queries' exact bases were selected and had room.
+// Whether a hit may begin in a tile that has a base in a crowded one.
+__device__ bool is_near_crowded(const Crowded& crowded, u32 tile) {
+  bool is_near = false;
+  for (u32 i = tile + threadIdx.x % WARP; i < min(tile + crowded.reach + 1, crowded.n); i += WARP)
+    is_near |= crowded.tiles[i];
+  return __any_sync(FULL, is_near);
+}
+
+// All positions, or those near crowded tiles, unless those of the queries' exact bases were selected
+// and had room.
 extern "C" __global__ void __launch_bounds__(THREADS)
     count_everywhere(Samples samples, Patterns patterns, Hits hits, Queries queries,
-                     Selected selected) {
+                     Selected selected, Crowded crowded) {
   __shared__ u32 table[ROWS][THREADS];
   if (selected.count && *selected.count <= selected.room) return;
-  const u32 word = blockIdx.x * THREADS + threadIdx.x;
+  const u32 word = blockIdx.x * THREADS + threadIdx.x, tile = word / WARP;
+  if (crowded.tiles && !is_near_crowded(crowded, tile)) return;
+  if (FIRST && !BEST && tile * TILE < samples.bases) {
+    const u32 record = record_of(samples, tile * TILE);
+    const bool is_inside = u64(tile + 1) * TILE <= u64(samples.offsets[record + 1]);
+    if (is_inside && __any_sync(FULL, settled(samples, patterns, hits, tile * TILE, 0))) return;
+  }
   fill(table, samples, queries, word);
   count(&table[0][0], samples, patterns, hits, queries, true,
         [=](u32 bit) { return word * 32 + bit; });

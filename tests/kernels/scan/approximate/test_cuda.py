@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 from emulation import emulated
 from emulation.device import Gpu
-from support.approximate_cases import Case, rows, search, with_edits
+from support.approximate_cases import FREE, Case, rows, search, swept, with_edits
 from support.scan_cases import array, chunk_of, random_letters
 
-from multigpu.kernels.scan import BadBaseError, Patterns
-from multigpu.kernels.scan.approximate import Limits, mismatch_queries
+from multigpu.kernels.scan import BadBaseError, Limits, Patterns, sweep_queries
+from multigpu.kernels.scan.approximate import cpu, seeds
+from multigpu.kernels.scan.approximate.cpu_seed_tables import count_windows, make_table
+from multigpu.kernels.scan.cpu_patterns import pack_patterns
 
 pytestmark = pytest.mark.skipif(bool(emulated.why_not()), reason=emulated.why_not())
 
@@ -27,8 +29,20 @@ def cuda(machine: tuple[Gpu, Any], gpu: Gpu) -> Any:
     return machine[1]
 
 
-def case_of(seed: int, lengths: list[int], ambiguous: float, most: float, strict: bool) -> Case:
-    """Return samples in which signatures of these lengths are planted with errors."""
+@pytest.fixture
+def by_seeds(cuda: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The same, where every pattern that can be is found by seeds."""
+    monkeypatch.setattr(cuda, "COSTS", FREE)
+    return cuda
+
+
+def case_of(
+    seed: int, lengths: list[int], ambiguous: float, most: float, strict: bool, gaps: bool = False
+) -> Case:
+    """Return samples in which signatures of these lengths are planted with errors.
+
+    gaps: between them are runs of N
+    """
     rng = np.random.default_rng(seed)
     signatures = [random_letters(rng, length, ambiguous / 2) for length in lengths]
     records = []
@@ -37,6 +51,7 @@ def case_of(seed: int, lengths: list[int], ambiguous: float, most: float, strict
         for number in rng.permutation(len(signatures))[:4].tolist():
             pieces += [with_edits(rng, signatures[number], int(rng.integers(0, 4)))]
             pieces += [random_letters(rng, int(rng.integers(0, 90)), ambiguous)]
+            pieces += [np.full(int(rng.integers(400)) if gaps else 0, ord("N"), np.uint8)]
         records.append(np.concatenate(pieces))
     patterns = Patterns.of(signatures, bool(rng.integers(2)))
     exact = rng.choice([0, 0, 1, 3], 2).tolist()
@@ -111,9 +126,9 @@ def test_positions__are_selected_by_exact_bases(
 ) -> None:
     """Rich samples have more positions than there is room for, and are searched everywhere."""
     for name in ("SELECT", "GATHER"):
-        monkeypatch.setattr(mismatch_queries, name, 0.0)
+        monkeypatch.setattr(sweep_queries, name, 0.0)
     case = guides(4, sample, ambiguous, strict)
-    sweeps = mismatch_queries.plan_sweeps(*case[1:3])
+    sweeps = sweep_queries.plan_sweeps(*case[1:3])
     assert sum(len(each.queries) for each in sweeps if len(each.selected)) > 10
     expected, _ = search(case, edits=False)
     found, _ = search(case, edits=False, backend=cuda)
@@ -128,3 +143,76 @@ def test_scan__of_an_illegal_letter_says_where(cuda: Any, edits: bool) -> None:
     with pytest.raises(BadBaseError) as error:
         search(case, edits=edits, backend=cuda)
     assert error.value.position == 6
+
+
+# ---- by seeds -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("ambiguous", [0.0, 0.1, 0.4])
+@pytest.mark.parametrize(
+    ("lengths", "most"), [([8, 11, 24, 33], 1), ([24, 31, 40], 0.1), ([64, 90, 200, 300], 0.05)]
+)
+@pytest.mark.parametrize("edits", [False, True])
+def test_hits_on_a_gpu__are_those_of_cpus(
+    by_seeds: Any, machine: tuple[Gpu, Any], edits: bool, lengths: list[int], most: float,
+    ambiguous: float, strict: bool,
+) -> None:  # fmt: skip
+    case = case_of(len(lengths), lengths, ambiguous, most, strict, gaps=True)
+    expected = swept(case, edits)
+    before = machine[0].launched["find_seeds"]
+    found = search(case, edits=edits, backend=by_seeds)
+    assert machine[0].launched["find_seeds"] > before
+    assert len(expected[0]) > 0
+    assert (rows(found[0]), found[1]) == (rows(expected[0]), expected[1])
+    for wanted in ("first", "best"):
+        scanners = (
+            backend.ErrorScanner(*case[1:3], edits=edits, strict=strict, wanted=wanted)
+            for backend in (cpu, by_seeds)
+        )
+        on_cpu, on_gpu = (scanner.scan(case[0]) for scanner in scanners)
+        assert rows(on_gpu) == rows(on_cpu), wanted
+
+
+@pytest.mark.parametrize("edits", [False, True])
+@pytest.mark.parametrize("ambiguous", [0.0, 0.1, 0.5])
+def test_tables_made_on_a_gpu__are_those_of_cpus(
+    by_seeds: Any, monkeypatch: pytest.MonkeyPatch, ambiguous: float, edits: bool
+) -> None:
+    """The order of the entries of a key is the only difference."""
+    made = []
+    make_on_gpu = by_seeds.SeededPatterns.make_table
+
+    def make(patterns: Any, plan: seeds.TablePlan) -> Any:
+        made.append((plan, make_on_gpu(patterns, plan)))
+        return made[-1][1]
+
+    monkeypatch.setattr(by_seeds.SeededPatterns, "make_table", make)
+    _, patterns, limits, strict = case_of(1, [4, 9, 31, 64, 150, 500], ambiguous, 0.05, False)
+    by_seeds.ErrorScanner(patterns, limits, edits=edits, strict=strict, wanted="all")
+    packed = pack_patterns(patterns)
+    assert made
+    for plan, (_, arrays) in made:
+        assert np.array_equal(plan.windows, count_windows(packed)[plan.k])
+        expected = make_table(packed, limits, plan)
+        found = {name: array.get() for name, array in arrays.items()}
+        keys = np.repeat(np.arange(4**plan.k), np.diff(found["heads"]))
+        order = np.lexsort((found["entries"][:, 3], keys))
+        found["entries"] = found["entries"][order]
+        assert len(found["entries"]) > 0
+        for name, found_array in found.items():
+            assert np.array_equal(found_array, getattr(expected, name)), name
+
+
+@pytest.mark.parametrize("edits", [False, True])
+def test_samples_full_of_ns__have_the_hits_of_cpus(by_seeds: Any, edits: bool) -> None:
+    """All choices of a window would be more than the seeds that there are."""
+    rng = np.random.default_rng(1)
+    signatures = [random_letters(rng, length, 0) for length in (24, 40)]
+    records = [random_letters(rng, 120, 0), random_letters(rng, 30, 1.0)]
+    records[0][40:70] = array("N")[0]
+    patterns = Patterns.of(signatures, True)
+    case = (chunk_of(records), patterns, Limits.of(patterns, 2), False)
+    expected, found = swept(case, edits), search(case, edits=edits, backend=by_seeds)
+    assert len(expected[0]) > 0
+    assert (rows(found[0]), found[1]) == (rows(expected[0]), expected[1])

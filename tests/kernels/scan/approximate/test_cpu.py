@@ -10,9 +10,9 @@ from support.approximate_cases import Case, cases, rows, search, with_edits
 from support.examples import examples
 from support.scan_cases import array, chunk_of, random_letters
 
-from multigpu.kernels.scan import BadBaseError, Chunk, Patterns
-from multigpu.kernels.scan.approximate import ErrorHits, Limits, cpu, cpu_mismatches, reference
-from multigpu.kernels.scan.approximate.types import Wanted
+from multigpu.kernels.scan import BadBaseError, Chunk, Hits, Limits, Patterns, cpu_sweep
+from multigpu.kernels.scan.approximate import cpu, reference
+from multigpu.kernels.scan.types import Wanted
 
 
 def cigar(operations: str) -> str:
@@ -133,7 +133,7 @@ def test_run__is_reported_at_its_first_end_with_the_largest_start() -> None:
 
 
 @cache
-def many_records() -> tuple[Chunk, Patterns, Limits, ErrorHits]:
+def many_records() -> tuple[Chunk, Patterns, Limits, Hits]:
     """Return records that end within a tile, reach over tiles and are empty, and all hits."""
     rng = np.random.default_rng(4)
     sizes = [int(rng.choice([0, 3, 50, 150, 2500])) for _ in range(25)]
@@ -148,9 +148,9 @@ def many_records() -> tuple[Chunk, Patterns, Limits, ErrorHits]:
 def test_hits_with_mismatches__of_many_records_and_more_than_there_is_room_for(
     wanted: Wanted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cpu_mismatches, "FIRST_ROOM", 3)
+    monkeypatch.setattr(cpu_sweep, "FIRST_ROOM", 3)
     chunk, patterns, limits, expected = many_records()
-    scanner = cpu.Scanner(patterns, limits, edits=False, strict=False, wanted=wanted)
+    scanner = cpu.ErrorScanner(patterns, limits, edits=False, strict=False, wanted=wanted)
     hits = scanner.scan(chunk)
     assert rows(hits) == rows(expected.chosen(wanted, 2, by_end=False))
     assert len(hits) > 30
