@@ -6,11 +6,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 TWINS = {"cpu.py", "cuda.py", "reference.py"}  # of one folder: the same thing on different devices
-# Names that still stand for two things; none may be added.
-RENAMED_SOON = {
-    "Alignments", "Batch", "Chunk", "Costs", "Rows", "Kind", "Scanner", "Scratch", "Search",
-    "Size", "StoredStream", "Table", "Target", "Texts",
-}  # fmt: skip
 
 
 def class_places() -> dict[str, list[Path]]:
@@ -35,4 +30,4 @@ def test_class_name__stands_for_one_thing() -> None:
             {path.name for path in places} <= TWINS and len({path.parent for path in places}) == 1
         )
     }
-    assert twice.keys() <= RENAMED_SOON, twice
+    assert twice == {}

@@ -46,11 +46,11 @@ class _Entry(Generic[S, P]):
     """
 
     series: Series[S, P] | None
-    chunks: "deque[_Chunk[S, P]]" = field(default_factory=deque)
+    chunks: "deque[_ChunkInWork[S, P]]" = field(default_factory=deque)
 
 
 @dataclass(eq=False)
-class _Chunk(Generic[S, P]):
+class _ChunkInWork(Generic[S, P]):
     """A span on its way through a worker.
 
     entry     the one of the line that it belongs to
@@ -136,11 +136,11 @@ class _Dispatch(Generic[S, P]):
         self._left = math.inf if chunks is None else chunks - held  # spans to be taken
         self._has_more_spans = True
         self._line: deque[_Entry[S, P]] = deque()
-        self._open: list[_Entry[S, P]] = []  # those of the line that have more
+        self._open: list[_Entry[S, P]] = []  # of the line: those that have more
         self._waiting_bytes = 0  # of parts of series
-        self._in_progress: dict[_Chunk[S, P], None] = {}  # the one that began first comes first
-        self._lost_chunks: list[_Chunk[S, P]] = []  # to be submitted again
-        self._suspects: set[_Chunk[S, P]] = set()  # workers seem to die of them
+        self._in_progress: dict[_ChunkInWork[S, P], None] = {}  # in the order begun
+        self._lost_chunks: list[_ChunkInWork[S, P]] = []  # to be submitted again
+        self._suspects: set[_ChunkInWork[S, P]] = set()  # workers seem to die of them
         self._inbox = workers.inbox()
         self._task_numbers = itertools.count()
         self._present, self._threads = workers.present(), workers.threads
@@ -175,14 +175,14 @@ class _Dispatch(Generic[S, P]):
         if self._journal is not None:
             self._journal.sync()  # what is made of the parts may take long
 
-    def _first_chunk(self) -> _Chunk[S, P] | None:
+    def _first_chunk(self) -> _ChunkInWork[S, P] | None:
         """Return the first chunk in line; None where none was taken yet."""
         while self._line and not self._line[0].chunks and self._line[0] not in self._open:
             self._line.popleft()
         chunks = self._line[0].chunks if self._line else ()
         return chunks[0] if chunks else None
 
-    def _outcome_of(self, chunk: _Chunk[S, P]) -> Outcome[P] | None:
+    def _outcome_of(self, chunk: _ChunkInWork[S, P]) -> Outcome[P] | None:
         """Return the outcome of the first chunk in line; None where it has to be run again."""
         if chunk.error is not None:
             raise chunk.error
@@ -252,13 +252,13 @@ class _Dispatch(Generic[S, P]):
             self._begin(next(entry.series.spans), entry)
 
     def _begin(self, span: S, entry: _Entry[S, P]) -> None:
-        chunk: _Chunk[S, P] = _Chunk(next(self._chunk_numbers), span, entry)
+        chunk: _ChunkInWork[S, P] = _ChunkInWork(next(self._chunk_numbers), span, entry)
         entry.chunks.append(chunk)
         self._submit(chunk)
 
     # ---- tasks --------------------------------------------------------------------------------
 
-    def _submit(self, chunk: _Chunk[S, P], avoid: Task | None = None) -> None:
+    def _submit(self, chunk: _ChunkInWork[S, P], avoid: Task | None = None) -> None:
         attempt = next(self._task_numbers)
 
         def report(outcome: Any, error: Exception | None) -> None:
@@ -281,7 +281,7 @@ class _Dispatch(Generic[S, P]):
             self._look()
 
     def _take(
-        self, chunk: _Chunk[S, P], attempt: int, outcome: Any, error: Exception | None
+        self, chunk: _ChunkInWork[S, P], attempt: int, outcome: Any, error: Exception | None
     ) -> None:
         if attempt not in chunk.attempts:  # another one was faster
             return
@@ -295,7 +295,7 @@ class _Dispatch(Generic[S, P]):
             chunk.error = error
             self._end_series(chunk)
 
-    def _finish(self, chunk: _Chunk[S, P], outcome: Outcome[P]) -> None:
+    def _finish(self, chunk: _ChunkInWork[S, P], outcome: Outcome[P]) -> None:
         self._turnarounds.append(self._workers.clock() - chunk.began)
         chunk.outcome = outcome
         self._settle(chunk)
@@ -314,7 +314,7 @@ class _Dispatch(Generic[S, P]):
             steps=[[step.name, step.begin, step.end, step.thread] for step in outcome.steps],
         )
 
-    def _end_series(self, last: _Chunk[S, P]) -> None:
+    def _end_series(self, last: _ChunkInWork[S, P]) -> None:
         """Take no more of a series; throw away what was taken after its last chunk."""
         if last.entry in self._open:
             self._open.remove(last.entry)
@@ -325,7 +325,7 @@ class _Dispatch(Generic[S, P]):
                 self._lost_chunks.remove(chunk)
             self._settle(chunk)
 
-    def _settle(self, chunk: _Chunk[S, P]) -> None:
+    def _settle(self, chunk: _ChunkInWork[S, P]) -> None:
         for task in chunk.attempts.values():
             task.cancel()
         chunk.attempts.clear()
@@ -335,7 +335,7 @@ class _Dispatch(Generic[S, P]):
 
     # ---- when things go wrong -----------------------------------------------------------------
 
-    def _run_again(self, chunk: _Chunk[S, P], error: Lost) -> None:
+    def _run_again(self, chunk: _ChunkInWork[S, P], error: Lost) -> None:
         """Run a chunk again whose task was lost, through no fault of its span as far as known."""
         if isinstance(error, DeviceFailed | Unfit):
             self._retire(error.worker, f"{error}")

@@ -26,7 +26,7 @@ CHOICES: dict[Wanted, int] = {"all": EVERY, "first": FIRST, "best": BEST}
 ANY_BASE = 15  # the set that matches everything
 
 
-class _Sweep(NamedTuple):
+class _SweepOfSamples(NamedTuple):
     """Samples, patterns and rules of a sweep, what it finds, and its memory."""
 
     planes: NDArray[np.uint64]  # [words, 4] of the samples
@@ -75,7 +75,7 @@ def sweep(
     def search(found: NDArray[np.int64]) -> int:
         return int(
             _sweep(
-                _Sweep(
+                _SweepOfSamples(
                     planes=planes,
                     offsets=offsets,
                     packed=packed,

@@ -55,7 +55,7 @@ class Stretch:
 WHOLE = Stretch(0, ANYWHERE, 0)
 
 
-class _StoredStream:
+class _StoredBytes:
     """Stored bytes of a file, from the offset `start`."""
 
     def __init__(self, path: str, start: int) -> None:
@@ -72,7 +72,7 @@ class _Content:
 
     def __init__(self, path: str, offset: int = 0) -> None:
         self.path = path
-        self.stream = BgzfContent(_StoredStream(path, offset >> 16), threads=1)
+        self.stream = BgzfContent(_StoredBytes(path, offset >> 16), threads=1)
         self.take(offset & 0xFFFF)
 
     def take(self, count: int) -> bytes:

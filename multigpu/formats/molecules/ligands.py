@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from multigpu.errors import InputError
 from multigpu.formats.molecules.fields import last_end
 from multigpu.formats.molecules.registry import FORMATS, SUFFIXES, format_of_content
-from multigpu.formats.storage.sources import Kind, Source, blocks, inspect_source, suffix_of
+from multigpu.formats.storage.sources import FileKind, Source, blocks, inspect_source, suffix_of
 from multigpu.formats.tables.texts import Texts
 
 READ_BYTES = 4 << 20
 MOST_BYTES = 64 << 20  # of a record: many times what the largest molecules have
 
-SMILES = Kind("SMILES", (".smi", ".smiles", ".ism", ".can"), lambda path, start: "", "")
+SMILES = FileKind("SMILES", (".smi", ".smiles", ".ism", ".can"), lambda path, start: "", "")
 NO_PLACES = (
     "SMILES has no 3D coordinates: make them first, as with `obabel IN.smi -O OUT.sdf --gen3d -h`"
 )
@@ -96,7 +96,7 @@ def _layout(path: str, start: bytes) -> str:
 
 
 KNOWN = ", ".join(name.upper() for name in FORMATS)
-LIGANDS = Kind("ligand", tuple(SUFFIXES), _layout, f"no ligands by name or content ({KNOWN})")
+LIGANDS = FileKind("ligand", tuple(SUFFIXES), _layout, f"no ligands by name or content ({KNOWN})")
 
 
 def open_sources(paths: Sequence[str], skip: bool) -> tuple[list[Source], list[LigandRecords]]:

@@ -6,12 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError, quoted
-from multigpu.formats.storage.sources import Kind, blocks, expand, inspect_source
+from multigpu.formats.storage.sources import FileKind, blocks, expand, inspect_source
 
 READ_BYTES = 4 << 20
 
 LARGEST = 1e100  # of a component: its square must be a number
-ROTATIONS = Kind("rotation", (".txt", ".tsv", ".csv"), lambda *_: "text", "no rotations")
+ROTATIONS = FileKind("rotation", (".txt", ".tsv", ".csv"), lambda *_: "text", "no rotations")
 
 
 def read_quaternions(path: str) -> NDArray[np.float64]:

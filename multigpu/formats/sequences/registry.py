@@ -6,7 +6,7 @@ from multigpu.errors import QUOTED, InputError
 from multigpu.formats.sequences.fasta import FASTA
 from multigpu.formats.sequences.fastq import FASTQ
 from multigpu.formats.sequences.sequence_format import SequenceFormat
-from multigpu.formats.storage.sources import STRANGERS, UTF_16, Kind
+from multigpu.formats.storage.sources import STRANGERS, UTF_16, FileKind
 
 FORMATS: dict[str, SequenceFormat] = {each.name: each for each in (FASTA, FASTQ)}
 
@@ -39,7 +39,7 @@ def _missing(path: str) -> str:
     return f"a sequence has to stand in a FASTA file: {how}"
 
 
-SEQUENCES = Kind(
+SEQUENCES = FileKind(
     name="sequence",
     suffixes=tuple(suffix for each in FORMATS.values() for suffix in each.suffixes),
     layout=_layout,

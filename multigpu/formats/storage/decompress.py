@@ -4,7 +4,7 @@ from typing import Any, Literal, Protocol
 
 from multigpu.errors import Failure, InputError
 
-Kind = Literal["gzip", "zstd"]
+CompressionKind = Literal["gzip", "zstd"]
 
 CHUNK = 256 << 10  # stored bytes that are read at a time
 PIECE = 128 << 10  # decompressed bytes at a time: they stay in the cache of a core
@@ -14,11 +14,11 @@ ZSTD_LONGEST_WINDOW = 29  # log2: a decompressor takes several times as many byt
 GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 # How members begin: of zstd also those that have no data, with which pzstd begins a file.
-MAGICS: dict[Kind, tuple[bytes, ...]] = {
+MAGICS: dict[CompressionKind, tuple[bytes, ...]] = {
     "gzip": (GZIP_MAGIC,),
     "zstd": (ZSTD_MAGIC, *(bytes([0x50 + number]) + b"\x2a\x4d\x18" for number in range(16))),
 }
-PADDING: dict[Kind, bytes] = {"gzip": b"\0", "zstd": b""}  # between and after members
+PADDING: dict[CompressionKind, bytes] = {"gzip": b"\0", "zstd": b""}  # between and after members
 
 # BGZF is gzip: members with their size in the header, and an empty one as the end marker.
 BGZF_MAGIC = b"\x1f\x8b\x08\x04"  # gzip, deflate, with an extra field
@@ -45,7 +45,7 @@ class Members:
     """Content of a file of any number of gzip members or zstd frames, one after the other."""
 
     def __init__(
-        self, stream: NamedStream, kind: Kind, stored: bytes = b"", last: bytes = b""
+        self, stream: NamedStream, kind: CompressionKind, stored: bytes = b"", last: bytes = b""
     ) -> None:
         """Continue to read a file.
 
@@ -114,7 +114,7 @@ def _zstd_window(header: bytes) -> int:
     return (8 + (header[5] & 7)) << (7 + (header[5] >> 3))
 
 
-def _decompressor(kind: Kind) -> Any:
+def _decompressor(kind: CompressionKind) -> Any:
     """Return a decompressor of one member."""
     if kind == "gzip":
         from isal import igzip_lib
@@ -126,7 +126,7 @@ def _decompressor(kind: Kind) -> Any:
     return zstd.ZstdDecompressor(options=options)
 
 
-def damage_error(path: str, kind: Kind, error: Exception) -> Exception:
+def damage_error(path: str, kind: CompressionKind, error: Exception) -> Exception:
     """Return the error for what a library says of damaged data."""
     if isinstance(error, MemoryError):
         return error
@@ -137,7 +137,7 @@ def damage_error(path: str, kind: Kind, error: Exception) -> Exception:
     return InputError(path, f"{kind} data is corrupt: {str(error).rpartition(': ')[2]}")
 
 
-def truncation_error(path: str, kind: Kind) -> InputError:
+def truncation_error(path: str, kind: CompressionKind) -> InputError:
     return InputError(path, f"{kind} data ends early: the file is truncated")
 
 

@@ -1,6 +1,6 @@
 """Sources of input: paths, patterns, URLs and standard input, and their bytes.
 
-Nothing here knows what a record is; a `Kind` says which files a job reads. A stream is anything
+Nothing here knows what a record is; a `FileKind` says which files a job reads. A stream is anything
 with `readinto(view) -> int` (0 at the end); compressed streams are such streams over others, and
 every one of them either gives all the data or raises: a short read that looks like the end is the
 one thing that must not happen.
@@ -72,7 +72,7 @@ STRANGERS = {
 
 
 @dataclass(frozen=True)
-class Kind:
+class FileKind:
     """Kind of files that a job reads.
 
     name      what a message calls them: "sequence files"
@@ -89,7 +89,7 @@ class Kind:
     missing: Callable[[str], str] = lambda _: ""
 
 
-ALIGNMENTS = Kind("alignment", (".bam", ".cram"), lambda *_: "alignments", "no alignments")
+ALIGNMENTS = FileKind("alignment", (".bam", ".cram"), lambda *_: "alignments", "no alignments")
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class EmptyInput(InputError):
     """A file has no content, or only white space."""
 
 
-def expand(paths: Sequence[str], kind: Kind) -> list[str]:
+def expand(paths: Sequence[str], kind: FileKind) -> list[str]:
     """Return the paths that files, directories, patterns, URLs and "-" stand for, in order.
 
     A directory stands for its own files of this kind by name; a pattern for what a shell would make
@@ -152,7 +152,7 @@ def plain_bytes(paths: Sequence[str], compressed: int = 0) -> int:
     return size * len(paths) // max(1, len(weighed))
 
 
-def _expand_one(path: str, kind: Kind) -> list[str]:
+def _expand_one(path: str, kind: FileKind) -> list[str]:
     if path == STDIN or is_remote(path):
         return [path]
     if not os.path.lexists(path):
@@ -181,7 +181,7 @@ def stands_for_others(path: str) -> bool:
     return is_pattern(path) or os.path.isdir(path)  # noqa: PTH112  (a Path fails at a long name)
 
 
-def _files(path: str, kind: Kind) -> list[str]:
+def _files(path: str, kind: FileKind) -> list[str]:
     """Return the readable file itself, or the files of this kind in a directory."""
     with errors_named(path):
         is_directory = stat.S_ISDIR(status_of(path).st_mode)
@@ -192,7 +192,7 @@ def _files(path: str, kind: Kind) -> list[str]:
     return [path]
 
 
-def _files_in(directory: str, kind: Kind) -> list[str]:
+def _files_in(directory: str, kind: FileKind) -> list[str]:
     with errors_named(directory):
         paths = [path for path in Path(directory).iterdir() if suffix_of(path.name, kind)]
     files = sorted(str(path) for path in paths if not os.path.isdir(path))  # noqa: PTH112
@@ -202,7 +202,7 @@ def _files_in(directory: str, kind: Kind) -> list[str]:
     return [readable for file in files for readable in _files(file, kind)]
 
 
-def suffix_of(name: str, kind: Kind) -> str:
+def suffix_of(name: str, kind: FileKind) -> str:
     """Return the kind's suffix with which a name ends, compressed or not; else nothing."""
     small = name.lower()
     found = (end for end in kind.suffixes for more in COMPRESSED if small.endswith(end + more))
@@ -212,7 +212,7 @@ def suffix_of(name: str, kind: Kind) -> str:
 # ---- what is in them --------------------------------------------------------------------------
 
 
-def inspect_source(path: str, kind: Kind) -> Source:
+def inspect_source(path: str, kind: FileKind) -> Source:
     """Return a source: compression by magic bytes, layout by the first character.
 
     Blank characters before it do not count. What is read of a pipe is kept for `blocks`. Raises
@@ -264,7 +264,7 @@ def _compression(head: bytes) -> Compression:
     return next((kind for kind, magics in MAGICS.items() if head.startswith(magics)), "none")
 
 
-def _layout(path: str, content: Stream, kind: Kind) -> str:
+def _layout(path: str, content: Stream, kind: FileKind) -> str:
     start = _first_letters(content)
     if not start:
         raise EmptyInput(path, "is empty")

@@ -97,7 +97,7 @@ class LoadedLigands:
 
 
 @dataclass(kw_only=True, eq=False)
-class _Batch:
+class _SpanRecords:
     """The records of a span while they are read.
 
     columns     what was read at once
@@ -171,7 +171,7 @@ class LigandLoader:
 
     # ---- reading ------------------------------------------------------------------------------
 
-    def _read_columns(self, records: Sequence[LigandRecords]) -> _Batch:
+    def _read_columns(self, records: Sequence[LigandRecords]) -> _SpanRecords:
         """Read the regular records at once, unless poses go to another format.
 
         Records without atoms are then read alone: those that are not regular, and those whose
@@ -185,7 +185,7 @@ class LigandLoader:
         found = columns.read(texts, self.types) if columns else LigandColumns.empty(len(texts))
         is_complete = not self.types or (columns and columns.has_types)
         names = [one_line(name.decode("utf-8", "replace")) for name in found.names.each()]
-        return _Batch(
+        return _SpanRecords(
             sources=sources,
             numbers=numbers,
             names=[
@@ -197,7 +197,7 @@ class LigandLoader:
             atoms=found.atoms if is_complete else AtomColumns.empty(len(texts)),
         )
 
-    def _read_alone(self, batch: _Batch, i: int, error: str) -> AtomColumns:
+    def _read_alone(self, batch: _SpanRecords, i: int, error: str) -> AtomColumns:
         """Return the atoms of a record. Raises MoleculeError.
 
         error: what is wrong with its source
@@ -224,7 +224,7 @@ class LigandLoader:
 
     # ---- what is not docked -------------------------------------------------------------------
 
-    def _drawings(self, batch: _Batch) -> Iterator[tuple[int, str]]:
+    def _drawings(self, batch: _SpanRecords) -> Iterator[tuple[int, str]]:
         """Yield the ligands that are drawings, and why they are not docked."""
         docked = np.flatnonzero(batch.atoms.sizes)
         if self.allow_flat or not len(docked):

@@ -23,7 +23,7 @@ from multigpu.run import fitness
 from multigpu.run.job import Crew, Job, JobStats, check_unchanged, describe_inputs
 from multigpu.run.options import RunOptions
 from multigpu.workloads.scan.inputs import ScanInputs
-from multigpu.workloads.scan.join import Joined, Joiner
+from multigpu.workloads.scan.join import Joiner, WholeRecords
 from multigpu.workloads.scan.notes import note_on_ambiguity, notes_after, notes_before
 from multigpu.workloads.scan.options import ScanOptions, scan_lanes
 from multigpu.workloads.scan.parts import JOURNAL_CLASSES, ScanPart
@@ -143,7 +143,7 @@ class ScanJob(Job):
         ahead, self._ahead = self._ahead, None
         return ahead if ahead and size == LARGEST_BLOCK else read_ahead(source, size)
 
-    def payloads(self, sinks: Sequence[Sink[Any]]) -> Iterator[Joined]:
+    def payloads(self, sinks: Sequence[Sink[Any]]) -> Iterator[WholeRecords]:
         """Yield what these outputs get, in the order of the input; see `outcomes`."""
         joiner = Joiner(self.sources, self.options, sinks)
         self._note(self.notes_before)
@@ -155,7 +155,7 @@ class ScanJob(Job):
             yield joined
         self._note(notes_after(self.signatures, self.options, joiner.totals))
 
-    def _joined(self, joiner: Joiner, sinks: Sequence[Sink[Any]]) -> Iterator[Joined]:
+    def _joined(self, joiner: Joiner, sinks: Sequence[Sink[Any]]) -> Iterator[WholeRecords]:
         # The loop alone holds the outcomes: an error of the joiner closes them at once.
         for outcome in self.outcomes(sinks):
             yield from joiner.add(outcome.part)

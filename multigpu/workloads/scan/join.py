@@ -60,7 +60,7 @@ class ScanTotals:
             self._names.add(name)
 
 
-class Joined(NamedTuple):
+class WholeRecords(NamedTuple):
     """Payloads of records that are complete, one for each output, and their first sample."""
 
     payloads: tuple[Any, ...]
@@ -85,7 +85,7 @@ class Joiner:
         self._open: list[tuple[Batch, NDArray[np.uint8]]] = []
         self.totals = ScanTotals()
 
-    def add(self, part: ScanPart) -> Iterator[Joined]:
+    def add(self, part: ScanPart) -> Iterator[WholeRecords]:
         """Yield what is complete now. Raises InputError where the part has an error."""
         if part.source != self._source:
             yield from self.finish()
@@ -101,7 +101,7 @@ class Joiner:
         self.totals.add(part.stats)
         self.totals.longest = max(self.totals.longest, part.longest)
         if part.payloads:
-            yield Joined(part.payloads, self._records_before)
+            yield WholeRecords(part.payloads, self._records_before)
         if part.error is not None:
             raise part.error
         self._records_before += part.records
@@ -110,7 +110,7 @@ class Joiner:
             self._hold(part.tail)
             self._bases = part.tail.bases
 
-    def finish(self) -> Iterator[Joined]:
+    def finish(self) -> Iterator[WholeRecords]:
         """Yield the waiting record, if there is one: no more of it comes."""
         if not self._is_waiting:
             return
@@ -127,7 +127,7 @@ class Joiner:
             names=lambda: [self._name],
         )
         payloads = tuple(sink.collect(found) for sink in self._sinks)
-        yield Joined(payloads, self._records_before - 1)
+        yield WholeRecords(payloads, self._records_before - 1)
 
     def _choice(self, rows: Batch) -> NDArray[np.intp]:
         """Return the numbers of the rows of a record that the options ask for, in order."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError, Unreadable, quoted
-from multigpu.formats.storage.sources import COMPRESSED, Kind, blocks, inspect_source
+from multigpu.formats.storage.sources import COMPRESSED, FileKind, blocks, inspect_source
 from multigpu.formats.storage.stored_streams import is_remote
 
 READ_BYTES = 16 << 20
@@ -100,7 +100,7 @@ class PocketFile:
     """
 
     path: str
-    kind: Kind
+    kind: FileKind
     origin: Vector | None = None
     spacing: float | None = None
 

@@ -15,7 +15,7 @@ from multigpu.formats.molecules.pockets.pocket import (
     Vector,
     check_pocket,
 )
-from multigpu.formats.storage.sources import Kind, expand, inspect_source, suffix_of
+from multigpu.formats.storage.sources import FileKind, expand, inspect_source, suffix_of
 
 POCKET_FORMATS: dict[str, PocketFormat] = {
     each.name: each for each in (AUTOGRID, AUTOGRID_MAP, OPENDX, MRC, NUMPY)
@@ -39,7 +39,7 @@ def _layout(path: str, start: bytes) -> str:
     return ""
 
 
-POCKETS = Kind(
+POCKETS = FileKind(
     name="pocket",
     suffixes=tuple(SUFFIXES),
     layout=_layout,
