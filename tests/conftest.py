@@ -18,7 +18,9 @@ KINDS = {"unit", "process", "emulated", "golden", "faults"}  # pyproject.toml sa
 KIND_OF_FOLDER = {
     "bad_input": "process", "faults": "faults", "golden": "golden", "program": "process",
 }  # fmt: skip
-KIND_OF_FIXTURE = {"golden": "golden", "main": "process", "scheduler": "process"}
+KIND_OF_FIXTURE = {
+    "golden": "golden", "machine": "emulated", "main": "process", "scheduler": "process",
+}  # fmt: skip
 
 # A first call of a Numba function compiles for seconds: time is pytest-timeout's business.
 hypothesis.settings.register_profile("multigpu", deadline=None, print_blob=True)

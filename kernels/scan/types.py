@@ -45,7 +45,7 @@ class ScanRules:
 
     @property
     def wanted(self) -> Wanted:
-        """Which hits of a record and a signature are wanted."""
+        """Choice of the hits of a record and a signature that are wanted."""
         return "first" if self.first else "all"
 
 

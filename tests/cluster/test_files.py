@@ -422,6 +422,7 @@ class Full:
         self.file.close()
 
 
+@pytest.mark.process
 def test_file_size_limit__is_a_failure_and_leaves_what_was_there(tmp_path: Path) -> None:
     (tmp_path / "hits.tsv").write_bytes(b"before")
     limit = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (100_000, 100_000))
@@ -445,6 +446,7 @@ def test_failure__passes_through_a_library_that_writes() -> None:
 # ---- standard output, pipes and devices -------------------------------------------------------
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("path", ["-", "/dev/stdout"])
 def test_stdout__follows_what_was_printed(path: str) -> None:
     code = f"print('first', end=' ')\n{WRITE}\nprint(' third')"
@@ -477,6 +479,7 @@ def test_stdout__that_takes_no_bytes_is_refused(monkeypatch: pytest.MonkeyPatch)
         pass
 
 
+@pytest.mark.process
 def test_stdout__that_is_full_is_a_failure() -> None:
     with Path("/dev/full").open("wb") as full:
         done = run_write("-", 1, stdout=full)
@@ -484,6 +487,7 @@ def test_stdout__that_is_full_is_a_failure() -> None:
     assert done.stderr.startswith(b"standard output: cannot be written: the disk is full")
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("kilobytes", [1, 5000])
 def test_stdout__closed_by_its_reader_ends_the_run_quietly(kilobytes: int) -> None:
     reader, writer = os.pipe()
@@ -493,6 +497,7 @@ def test_stdout__closed_by_its_reader_ends_the_run_quietly(kilobytes: int) -> No
     assert (done.returncode, done.stderr) == (141, b"")
 
 
+@pytest.mark.process
 def test_stdout__to_a_slow_reader_loses_nothing() -> None:
     """A non-blocking pipe says "not now" when it is full, which is no error."""
     code = f"import os\nos.set_blocking(1, False)\n{WRITE}"
@@ -590,6 +595,7 @@ def test_folder__is_gone_with_its_block(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.process
 def test_folder__of_a_killed_process_is_removed_by_the_next(tmp_path: Path) -> None:
     with holder(tmp_path) as process:
         assert process.stdout

@@ -34,6 +34,7 @@ def room(size: int) -> NDArray[np.uint8]:
     return np.empty(size, np.uint8)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("kind", [np.int32, np.float64])
 @pytest.mark.parametrize("place", [share_memory, partial(copy_to_file, None)])
 def test_rows__are_the_same_in_another_process(

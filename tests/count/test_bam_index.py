@@ -41,6 +41,7 @@ def test_index__is_made_where_there_is_none(
     assert sorted(path.name for path in tmp_path.iterdir()) == [name, f"{name}.bai"]
 
 
+@pytest.mark.process
 def test_index__of_a_file_whose_name_is_no_utf8(tmp_path: Path) -> None:
     path = str(tmp_path / os.fsdecode(b"\xff.bam"))
     Path(write_alignments(tmp_path / "x.bam", ROWS, index=False)).rename(path)

@@ -343,6 +343,7 @@ def test_notes__a_sample_without_reads(
     assert capfd.readouterr().err == ""
 
 
+@pytest.mark.process
 def test_process__writes_a_table_to_standard_output(some: str) -> None:
     command = [sys.executable, "-m", "multigpu", "count", some, "--window", "300000"]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}

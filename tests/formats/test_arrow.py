@@ -98,6 +98,7 @@ def loaded(*arguments: str) -> set[str]:
     return {"pandas", "pyarrow"} & set(ran.stdout.split())
 
 
+@pytest.mark.process
 def test_scan__does_not_load_pandas(tmp_path: Path) -> None:
     (tmp_path / "s.fa").write_text(">a\nACGT\n")
     (tmp_path / "r.fq").write_text("@r\nTACGTT\n+\nIIIIII\n")
@@ -106,12 +107,14 @@ def test_scan__does_not_load_pandas(tmp_path: Path) -> None:
     assert found == {"pyarrow"}
 
 
+@pytest.mark.process
 def test_cnv__does_not_load_pandas(tmp_path: Path) -> None:
     table, out = str(tmp_path / "counts.parquet"), str(tmp_path / "out")
     assert loaded("simulate", "counts", "--regions", "9000", "-o", table) == {"pyarrow"}
     assert loaded("cnv", "-q", table, "-o", out) == {"pyarrow"}
 
 
+@pytest.mark.process
 def test_dock__does_not_load_pandas(tmp_path: Path) -> None:
     pocket, ligands = str(tmp_path / "pocket.npz"), str(tmp_path / "ligands.sdf")
     loaded("simulate", "pocket", "-o", pocket)

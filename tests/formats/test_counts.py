@@ -137,6 +137,7 @@ def test_rows__are_sorted_within_chromosomes_as_they_appear(
     )
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("text", "what"),
     [

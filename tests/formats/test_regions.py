@@ -132,6 +132,7 @@ def test_interval_list__counts_from_1(tmp_path: Path, name: str, text: str, from
     assert any("read as a Picard interval list" in note for note in notes) == from_1
 
 
+@pytest.mark.process
 def test_bed__other_formats_are_named_with_a_command_that_makes_bed(tmp_path: Path) -> None:
     lines = {
         "a.gtf": '#!x\nchr1\tx\texon\t101\t200\t.\t+\t.\tgene_id "a b";\n',

@@ -9,6 +9,7 @@ import pytest
 from multigpu.formats.storage import shareable
 
 
+@pytest.mark.process
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
 def test_memory__is_open_to_processes_of_its_user_alone() -> None:
     array = shareable.empty((3,), np.uint8)

@@ -183,6 +183,7 @@ def test_inspect__sees_at_once_that_the_bgzf_end_marker_is_missing(
         inspect_source(store(bgzf(READS, end=b"")))
 
 
+@pytest.mark.process
 def test_sources__load_no_library_before_it_is_needed() -> None:
     code = (
         "import sys, multigpu.formats.storage.sources, multigpu.workloads.scan.output.registry\n"

@@ -64,6 +64,7 @@ def test_stdin__closed_or_empty_is_an_error(monkeypatch: pytest.MonkeyPatch) -> 
             inspect_source("-")
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("compression", ["none", "bgzf"])
 def test_stdin__of_a_slow_writer_is_read_to_its_end(compression: str) -> None:
     """A non-blocking pipe has "nothing yet" between the pieces, which is not its end."""

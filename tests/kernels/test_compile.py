@@ -13,6 +13,8 @@ from multigpu.kernels.rotation.bounds import KAPPAS, LEAST, SHORTFALLS, SLACK
 from multigpu.kernels.rotation.types import PENALTY
 from multigpu.kernels.scan.seeds import STRIDES
 
+pytestmark = pytest.mark.emulated
+
 FOLDER = Path(__file__).resolve().parents[2] / "kernels"
 KERNEL = re.compile(rb"\.text\.(\w+)\0")  # sections of a cubin
 

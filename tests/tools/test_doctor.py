@@ -379,6 +379,7 @@ def test_this_host__is_this_one() -> None:
     assert 0 < host.free_bytes <= host.memory_bytes
 
 
+@pytest.mark.process
 def test_doctor__starts_no_cuda_and_compiles_nothing() -> None:
     code = (
         "import sys, multigpu.tools.examination as d; d.as_json(d.examine(kernel_check=False)); "

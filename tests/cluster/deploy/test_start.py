@@ -12,6 +12,8 @@ import pytest
 from multigpu.cluster.deploy.deployment import Deployment
 from multigpu.cluster.deploy.start import start_workers
 
+pytestmark = pytest.mark.process
+
 TWO = Deployment(threads=2, processes=2)
 
 

@@ -24,6 +24,8 @@ from support.program import ROOT
 from multigpu.cluster.deploy.deployment import Deployment
 from multigpu.cluster.deploy.start import start_workers
 
+pytestmark = pytest.mark.process
+
 TWO = Deployment(threads=2, processes=2)
 
 

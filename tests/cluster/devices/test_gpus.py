@@ -315,6 +315,7 @@ def test_select__without_a_gpu(machine: Machine) -> None:
             select(request, found)
 
 
+@pytest.mark.process
 def test_devices__imports_no_cuda() -> None:
     code = "import sys, multigpu.cluster.devices.gpus as d; d.survey(); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

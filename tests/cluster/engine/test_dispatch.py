@@ -291,6 +291,7 @@ def test_workers__go_on_after_an_error(any_workers: Workers) -> None:
 # ---- corrections ------------------------------------------------------------------------------
 
 
+@pytest.mark.process
 def test_correct__is_asked_once_for_every_part_in_order(any_workers: Workers) -> None:
     toy = Toy("asked", {("compute", 1): sleep(0.05)})
     parts(dispatch(any_workers, toy, range(12)))
@@ -327,6 +328,7 @@ def dying_once(mark: Path) -> Callable[[], None]:
     return die
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("kind", [int, Bulky])
 def test_worker__killed_in_the_middle_changes_nothing(tmp_path: Path, kind: Any) -> None:
     """Of spans by position, and of spans that are data, as those of a stream."""
@@ -345,6 +347,7 @@ def test_spans__that_carry_data_are_not_kept_when_they_are_done(two_processes: W
     assert len(client.scheduler_comm.recent_message_log) <= LOGGED_MESSAGES
 
 
+@pytest.mark.process
 def test_workers__killed_one_after_the_other_change_nothing(tmp_path: Path) -> None:
     """The second dies long after the first one was replaced."""
     from distributed import get_worker
@@ -385,6 +388,7 @@ def family() -> list[psutil.Process]:
     return [us, *us.children(recursive=True)]
 
 
+@pytest.mark.process
 def test_deployment__leaves_no_process_behind() -> None:
     before = set(family())
     with workers(Deployment(threads=2, processes=2)) as two:

@@ -219,6 +219,7 @@ print(journal.held)
 """
 
 
+@pytest.mark.process
 def test_journal__that_cannot_grow_says_so_and_is_good(tmp_path: Path) -> None:
     for _ in range(2):
         done = subprocess.run(

@@ -285,6 +285,7 @@ def test_model_against__is_that_of_the_reference(backend: Any, kind: str, sample
         )
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("classes", [13, 20])  # a CPU's loops over few are unrolled
 @pytest.mark.parametrize("device", DEVICES)
 def test_model__of_many_classes_in_any_order(backend: Any, classes: int) -> None:
@@ -351,6 +352,7 @@ def models_of(rng: np.random.Generator, classes: int) -> list[Model]:
     ]
 
 
+@pytest.mark.emulated
 @pytest.mark.slow
 @pytest.mark.parametrize("device", ON_GPUS)
 @pytest.mark.parametrize("unit", [True, False], ids=["unit", "coverages"])
@@ -374,6 +376,7 @@ def test_model__is_the_same_bits_on_cpu_and_gpu(
         assert_same(backend.model_against(*given), cpu.model_against(*given), options)
 
 
+@pytest.mark.emulated
 @pytest.mark.parametrize("device", ON_GPUS)
 @pytest.mark.parametrize("whole", [True, False])
 def test_level__is_the_same_bits_on_cpu_and_gpu(backend: Any, whole: bool) -> None:
@@ -458,6 +461,7 @@ def test_model__of_no_regions(backend: Any) -> None:
         assert of(got, "lambda").shape == of(got, "alpha").shape
 
 
+@pytest.mark.emulated
 @pytest.mark.parametrize("device", ["emulated", pytest.param("cuda", marks=pytest.mark.gpu)])
 def test_model__takes_counts_from_the_device(backend: Any) -> None:
     counts = cohort(np.random.default_rng(18), 20, 4)

@@ -180,6 +180,7 @@ def module(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.process
 def test_functions__are_kept_in_a_folder_of_the_user_alone(place: Path, module: Path) -> None:
     cache = place / "cache"
     runs = [compiled(cache, module) for _ in range(2)]
@@ -189,6 +190,7 @@ def test_functions__are_kept_in_a_folder_of_the_user_alone(place: Path, module: 
     assert list(folder.rglob("*.nbc"))
 
 
+@pytest.mark.process
 def test_functions__are_neither_loaded_from_nor_kept_where_others_may_write(
     place: Path, module: Path
 ) -> None:
@@ -208,6 +210,7 @@ def test_functions__are_neither_loaded_from_nor_kept_where_others_may_write(
     assert sorted(cache.rglob("*")) == files
 
 
+@pytest.mark.process
 def test_warning__comes_once_for_the_functions_of_all_packages(place: Path) -> None:
     (place / "multigpu").mkdir()
     (place / "multigpu").chmod(0o777)
@@ -224,6 +227,7 @@ def warned(_: int) -> None:
     caches.warn("functions", "others may write to /a", "NUMBA_CACHE_DIR")
 
 
+@pytest.mark.process
 def test_warning__comes_from_the_first_process_only(caplog: pytest.LogCaptureFixture) -> None:
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         pool.map(warned, [1])

@@ -67,6 +67,7 @@ def kernels(tmp_path: Path) -> Path:
     return kernels
 
 
+@pytest.mark.process
 def test_kernel__is_compiled_again_after_an_edit_of_its_folder_or_a_shared_one_only(
     kernels: Path,
 ) -> None:

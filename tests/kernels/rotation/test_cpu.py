@@ -444,6 +444,7 @@ def small_grid(channels: int, interpolation: Any = "linear", outside: Any = "pen
     return Field(np.ascontiguousarray(values), origin, spacing, interpolation, outside)
 
 
+@pytest.mark.emulated
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("interpolation", ["linear", "nearest"])
 def test_penalty__is_that_of_autodock(backend: str, interpolation: Any) -> None:
@@ -460,6 +461,7 @@ def test_penalty__is_that_of_autodock(backend: str, interpolation: Any) -> None:
     np.testing.assert_allclose(found.score, expected, rtol=1e-12)
 
 
+@pytest.mark.emulated
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_penalty__is_none_for_atoms_that_score_nothing(backend: str) -> None:
     """Hydrogens on carbon are such atoms, which ligands of AutoDock do not have."""
@@ -469,6 +471,7 @@ def test_penalty__is_none_for_atoms_that_score_nothing(backend: str) -> None:
     assert searcher(backend, small_grid(1), PoseSearch(IDENTITY)).best(ligands).score == 2
 
 
+@pytest.mark.emulated
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_penalty__keeps_a_body_inside(backend: str) -> None:
     """Clamped, a rod scores as well across the grid as along it."""
@@ -483,6 +486,7 @@ def test_penalty__keeps_a_body_inside(backend: str) -> None:
     np.testing.assert_allclose(np.abs(along), [0, 0, 1], atol=1e-12)
 
 
+@pytest.mark.emulated
 @pytest.mark.parametrize("backend", DEVICES)
 @pytest.mark.parametrize("interpolation", ["linear", "nearest"])
 @pytest.mark.parametrize("far", [0.0, 3.0, 40.0, 1e4, 1e8])

@@ -68,6 +68,7 @@ def test_plan__without_any_clean_run_seeds_nothing() -> None:
     assert (runs >= plan_seeds(runs, CPU).run).sum() == 0
 
 
+@pytest.mark.emulated
 @pytest.mark.parametrize("costs", [seeds.CPU, seeds.GPU], ids=["cpu", "gpu"])
 @pytest.mark.parametrize("count", [10**4, 2**16, 2**16 + 1, 10**6])
 def test_plan__has_an_index_however_many_the_patterns_are(costs: IndexCosts, count: int) -> None:

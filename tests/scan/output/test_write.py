@@ -274,12 +274,14 @@ def program(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[
     )
 
 
+@pytest.mark.process
 def test_program__reads_standard_input_and_writes_standard_output(signatures: str) -> None:
     run = program("-", "-s", signatures, *ALL, "--quiet", stdin=gzip.compress(fastq()))
     assert (run.returncode, run.stderr) == (0, b"")
     assert run.stdout == tsv(answer(every=True, both=True))
 
 
+@pytest.mark.process
 def test_program__without_input_scans_the_demo_and_says_so_on_stderr() -> None:
     run = program()
     assert run.returncode == 0

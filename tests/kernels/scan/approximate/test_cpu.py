@@ -105,6 +105,7 @@ def test_scan__of_more_hits_than_there_is_room_for(
     assert rows(search(case, edits=edits)[0]) == rows(expected)
 
 
+@pytest.mark.emulated
 @pytest.mark.parametrize("edits", [False, True])
 def test_scan__of_an_illegal_letter_says_where(edits: bool) -> None:
     patterns = Patterns.of([array("ACGT")], False)
