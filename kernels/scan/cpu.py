@@ -90,8 +90,8 @@ class ExactScanner:
             except MemoryError as error:
                 raise TooManyPatternsError(str(error) or "no memory") from error
 
-    def scan(self, chunk: Chunk) -> Hits:
-        """Return the hits of a chunk.
+    def scan(self, chunk: Chunk, *, limit: int | None = None) -> Hits:
+        """Return the hits of a chunk; `limit` as in `Scanner`.
 
         Raises BadBaseError at the first illegal letter, and TooManyPatternsError.
         """

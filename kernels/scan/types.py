@@ -271,8 +271,10 @@ class Scanner(Protocol):
     Several threads may use it at once.
     """
 
-    def scan(self, chunk: Chunk) -> Hits:
+    def scan(self, chunk: Chunk, *, limit: int | None = None) -> Hits:
         """Return the hits of a chunk, ordered as by `Hits.choice`.
+
+        limit  position in the chunk; hits that begin there or later need not be found
 
         Raises BadBaseError at the first illegal letter, MemoryError (TooManyHitsError among them)
         for a chunk that is to be searched in pieces, and TooManyPatternsError.

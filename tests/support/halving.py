@@ -13,7 +13,7 @@ def scan_halving(scanner: Any, chunk: Chunk, limit: int | None = None) -> Hits:
     """
     limit = len(chunk.letters) if limit is None else limit
     with contextlib.suppress(MemoryError):
-        hits: Hits = scanner.scan(chunk)
+        hits: Hits = scanner.scan(chunk, limit=limit)
         return hits.take(chunk.offsets[hits.record] + hits.start < limit)
     found = []
     for half in split(chunk, limit, int(scanner.patterns.lengths.max())):

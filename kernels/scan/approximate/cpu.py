@@ -50,7 +50,7 @@ class ErrorScanner:
             self._pieces = replace(pieces, pattern=swept[pieces.pattern])
             self._groups = cpu_edits.groups_of(pieces)
 
-    def scan(self, chunk: Chunk, piece: Piece = WHOLE) -> Hits:
+    def scan(self, chunk: Chunk, piece: Piece = WHOLE, *, limit: int | None = None) -> Hits:
         """Return the hits of a chunk; those with edits have no starts yet, see `align`.
 
         Raises BadBaseError at the first illegal letter.

@@ -34,7 +34,7 @@ WHOLE = Piece()
 class EditScanner(Scanner, Protocol):
     """A scanner that tells which hits with edits are those of a piece."""
 
-    def scan(self, chunk: Chunk, piece: Piece = WHOLE) -> Hits:
+    def scan(self, chunk: Chunk, piece: Piece = WHOLE, *, limit: int | None = None) -> Hits:
         """Return the hits that a piece is asked about; see `Scanner`.
 
         Hits with edits have no starts yet: their starts are their ends.

@@ -202,7 +202,7 @@ class PlaceSearch(SignatureSearch[PlacePortion]):
         return tuple(PlacePortion(chunk=each.chunk, limit=each.limit, half=each) for each in halves)
 
     def find(self, portion: PlacePortion) -> Hits:
-        found = self._scanner.scan(portion.chunk)
+        found = self._scanner.scan(portion.chunk, limit=portion.limit)
         # What begins later is found in the next portion, be it better or not.
         return found.take(portion.chunk.offsets[found.record] + found.start < portion.limit)
 
