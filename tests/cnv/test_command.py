@@ -99,6 +99,35 @@ def test_output__everything_unless_it_is_not_wanted(main: Any, table: str, tmp_p
         assert ("vcf" in (folder / "igv_session.xml").read_text()) == (not more)
 
 
+def test_output__without_short_cnvs(main: Any, table: str, tmp_path: Path) -> None:
+    def rows(*options: str) -> tuple[list[list[str]], list[str], str, dict[str, Any]]:
+        folder, summary = tmp_path / "out", tmp_path / "summary"
+        arguments = ("-o", str(folder), "--summary", str(summary), *FEW, *options)
+        assert main(table, *arguments)[0] == 0
+        cnvs = [line.split("\t") for line in (folder / "cnvs.tsv").read_text().splitlines()[1:]]
+        bed = (folder / "cnvs.bed").read_text().splitlines()[-len(cnvs) :]
+        vcf = gzip.decompress((folder / "cnvs.vcf.gz").read_bytes()).decode()
+        return cnvs, bed, vcf, json.loads(summary.read_text())
+
+    def length(line: str) -> int:
+        _, start, end, *_ = line.split("\t")
+        return int(end) - int(start)
+
+    every, beds, _, _ = rows()
+    places = [k for k, row in enumerate(every) if int(row[8]) >= 400_000]
+    assert 0 < len(places) < len(every)
+    long, bed, vcf, summary = rows("--min-length", "400kb")
+    # All but the frequency, the last column, is as without the option.
+    assert [row[:9] for row in long] == [every[k][:9] for k in places]
+    assert bed == [line for line in beds if length(line) >= 400_000]
+    records = [line for line in vcf.splitlines() if not line.startswith("#")]
+    lengths = [abs(int(re.findall(r"SVLEN=(-?\d+)", line)[0])) for line in records]
+    assert min(lengths) >= 400_000
+    assert summary["cnvs"] == len(long)
+    regions = (tmp_path / "out" / "cnv_regions.tsv").read_text().splitlines()[1:]
+    assert {line.split("\t")[1] for line in regions} <= {row[1] for row in long}
+
+
 def test_output__other_files_of_the_folder_stay(main: Any, table: str, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "notes.txt").write_text("mine")
