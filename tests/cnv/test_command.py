@@ -18,6 +18,7 @@ from support.bams import write_alignments
 from support.cohorts import cohort, of_sexes
 from support.program import Ended
 
+import multigpu
 from multigpu import UsageError
 from multigpu.formats.tables.counts import Counts
 from multigpu.formats.tables.counts_files import read_counts, write_counts
@@ -378,6 +379,33 @@ def test_vcf__has_the_lengths_of_references(main: Any, tmp_path: Path) -> None:
     assert "##contig=<ID=1,length=300000>\n" in text
 
 
+def test_genes__are_the_names_in_the_bed_file(main: Any, tmp_path: Path) -> None:
+    starts = range(0, 60_000, 1000)
+    samples = [dict.fromkeys(starts, 10) for _ in range(6)]
+    samples[2] |= dict.fromkeys(range(20_000, 32_000, 1000), 40)
+    rows = [
+        [(0, at + k, 60, "20M", 0) for at, count in sample.items() for k in range(count)]
+        for sample in samples
+    ]
+    paths = [write_alignments(tmp_path / f"s{k}.bam", each) for k, each in enumerate(rows)]
+    lines = [f"chr1\t{at}\t{at + 1000}" for at in starts]
+    names = [f"gene{at // 5000}" if at != 21_000 else "." for at in starts]
+    tables = []
+    for column in ([""] * len(lines), [f"\t{name}" for name in names]):
+        bed, out = tmp_path / "x.bed", tmp_path / "out"
+        bed.write_text("".join(a + b + "\n" for a, b in zip(lines, column, strict=True)))
+        status, said = main(*paths, "--regions", str(bed), "-o", str(out), *FEW)
+        assert status == 0, said
+        tables.append({path.name: path.read_bytes() for path in out.iterdir()})
+    plain, named = tables
+    table = [line.split("\t") for line in named.pop("cnvs.tsv").decode().splitlines()]
+    assert [line[-1] for line in table] == ["genes", "gene4,gene5,gene6"]
+    assert ["\t".join(line[:-1]) for line in table] == plain.pop("cnvs.tsv").decode().splitlines()
+    assert named == plain
+    found = multigpu.cnv(multigpu.count(paths, regions=bed), gpus="none", keep_matrices=False)
+    assert found.cnvs["genes"].to_pylist() == ["gene4,gene5,gene6"]
+
+
 def test_vcf__refuses_names_before_anything_is_computed(
     main: Any, refused: Run, tmp_path: Path
 ) -> None:
@@ -616,8 +644,6 @@ def test_refused__a_folder_without_permission(main: Any, table: str, tmp_path: P
 
 
 def test_function__takes_fields_of_both_option_objects(table: str) -> None:
-    import multigpu
-
     found = multigpu.cnv(table, min_width=7, gpus="none", threads=1, keep_matrices=False)
     assert found.options == CnvOptions(min_width=7)
     assert found.kept == ()
