@@ -18,6 +18,7 @@ from support.bams import write_alignments
 from support.cohorts import cohort, of_sexes
 from support.program import Ended
 
+import multigpu
 from multigpu import UsageError
 from multigpu.formats.tables.counts import Counts
 from multigpu.formats.tables.counts_files import read_counts, write_counts
@@ -97,6 +98,35 @@ def test_output__everything_unless_it_is_not_wanted(main: Any, table: str, tmp_p
         assert main(table, "-o", str(folder), *FEW, *more)[0] == 0
         assert names(folder) == CALLS - without  # nothing of the run before stays
         assert ("vcf" in (folder / "igv_session.xml").read_text()) == (not more)
+
+
+def test_output__without_short_cnvs(main: Any, table: str, tmp_path: Path) -> None:
+    def rows(*options: str) -> tuple[list[list[str]], list[str], str, dict[str, Any]]:
+        folder, summary = tmp_path / "out", tmp_path / "summary"
+        arguments = ("-o", str(folder), "--summary", str(summary), *FEW, *options)
+        assert main(table, *arguments)[0] == 0
+        cnvs = [line.split("\t") for line in (folder / "cnvs.tsv").read_text().splitlines()[1:]]
+        bed = (folder / "cnvs.bed").read_text().splitlines()[-len(cnvs) :]
+        vcf = gzip.decompress((folder / "cnvs.vcf.gz").read_bytes()).decode()
+        return cnvs, bed, vcf, json.loads(summary.read_text())
+
+    def length(line: str) -> int:
+        _, start, end, *_ = line.split("\t")
+        return int(end) - int(start)
+
+    every, beds, _, _ = rows()
+    places = [k for k, row in enumerate(every) if int(row[8]) >= 400_000]
+    assert 0 < len(places) < len(every)
+    long, bed, vcf, summary = rows("--min-length", "400kb")
+    # All but the frequency, the last column, is as without the option.
+    assert [row[:9] for row in long] == [every[k][:9] for k in places]
+    assert bed == [line for line in beds if length(line) >= 400_000]
+    records = [line for line in vcf.splitlines() if not line.startswith("#")]
+    lengths = [abs(int(re.findall(r"SVLEN=(-?\d+)", line)[0])) for line in records]
+    assert min(lengths) >= 400_000
+    assert summary["cnvs"] == len(long)
+    regions = (tmp_path / "out" / "cnv_regions.tsv").read_text().splitlines()[1:]
+    assert {line.split("\t")[1] for line in regions} <= {row[1] for row in long}
 
 
 def test_output__other_files_of_the_folder_stay(main: Any, table: str, tmp_path: Path) -> None:
@@ -349,6 +379,33 @@ def test_vcf__has_the_lengths_of_references(main: Any, tmp_path: Path) -> None:
     assert "##contig=<ID=1,length=300000>\n" in text
 
 
+def test_genes__are_the_names_in_the_bed_file(main: Any, tmp_path: Path) -> None:
+    starts = range(0, 60_000, 1000)
+    samples = [dict.fromkeys(starts, 10) for _ in range(6)]
+    samples[2] |= dict.fromkeys(range(20_000, 32_000, 1000), 40)
+    rows = [
+        [(0, at + k, 60, "20M", 0) for at, count in sample.items() for k in range(count)]
+        for sample in samples
+    ]
+    paths = [write_alignments(tmp_path / f"s{k}.bam", each) for k, each in enumerate(rows)]
+    lines = [f"chr1\t{at}\t{at + 1000}" for at in starts]
+    names = [f"gene{at // 5000}" if at != 21_000 else "." for at in starts]
+    tables = []
+    for column in ([""] * len(lines), [f"\t{name}" for name in names]):
+        bed, out = tmp_path / "x.bed", tmp_path / "out"
+        bed.write_text("".join(a + b + "\n" for a, b in zip(lines, column, strict=True)))
+        status, said = main(*paths, "--regions", str(bed), "-o", str(out), *FEW)
+        assert status == 0, said
+        tables.append({path.name: path.read_bytes() for path in out.iterdir()})
+    plain, named = tables
+    table = [line.split("\t") for line in named.pop("cnvs.tsv").decode().splitlines()]
+    assert [line[-1] for line in table] == ["genes", "gene4,gene5,gene6"]
+    assert ["\t".join(line[:-1]) for line in table] == plain.pop("cnvs.tsv").decode().splitlines()
+    assert named == plain
+    found = multigpu.cnv(multigpu.count(paths, regions=bed), gpus="none", keep_matrices=False)
+    assert found.cnvs["genes"].to_pylist() == ["gene4,gene5,gene6"]
+
+
 def test_vcf__refuses_names_before_anything_is_computed(
     main: Any, refused: Run, tmp_path: Path
 ) -> None:
@@ -587,8 +644,6 @@ def test_refused__a_folder_without_permission(main: Any, table: str, tmp_path: P
 
 
 def test_function__takes_fields_of_both_option_objects(table: str) -> None:
-    import multigpu
-
     found = multigpu.cnv(table, min_width=7, gpus="none", threads=1, keep_matrices=False)
     assert found.options == CnvOptions(min_width=7)
     assert found.kept == ()

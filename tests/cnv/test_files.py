@@ -347,6 +347,21 @@ def test_cnvs__have_regions_length_and_the_share_of_samples_with_one_of_that_typ
     assert on_y.cnvs["frequency"].to_pylist() == [1.0, 1.0]
 
 
+def test_cnvs__have_the_names_of_their_regions_where_these_have_any() -> None:
+    plain = result()
+    genes = [f"g{row // 4}" if row % 2 else "" for row in range(len(plain.regions))]
+    found = replace(plain, regions=replace(plain.regions, genes=tuple(genes))).cnvs
+    assert found.column_names[-1] == "genes"
+    assert found.drop_columns(["genes"]).equals(plain.cnvs)
+    names = plain.regions.names
+    places = zip(plain.regions.chrom, plain.regions.start, genes, strict=True)
+    rows = [(names[chrom], start, gene) for chrom, start, gene in places if gene]
+    for cnv in found.to_pylist():
+        inside = [g for c, at, g in rows if c == cnv["chrom"] and cnv["start"] <= at < cnv["end"]]
+        assert cnv["genes"] == ",".join(dict.fromkeys(inside))
+    assert {name for name, *_ in rows} == {cnv["chrom"] for cnv in found.to_pylist()}
+
+
 def test_frequency__counts_a_sample_once_and_chromosomes_apart() -> None:
     found = with_cnvs(
         (100, 200, "a", 0), (300, 400, "a", 0), (150, 350, "b", 0), names=("chr1", "chr2")

@@ -76,6 +76,15 @@ def test_advice__a_width_that_shows_them() -> None:
     assert calls(panel(), genome_wide=True, min_width=12) == LOST
 
 
+def test_advice__a_length_that_shows_them() -> None:
+    options: dict[str, Any] = {"genome_wide": True, "min_length": 1_000_000}
+    said = advice(panel(), **options)
+    length = said.partition("min_length ")[2].partition(" ")[0]
+    assert f"min_length {length} (2 segments are beyond the thresholds, with fewer than" in said
+    assert "min_width" not in said
+    assert calls(panel(), genome_wide=True, min_length=int(length))
+
+
 @pytest.mark.parametrize("use_median", [False, True])
 def test_advice__a_threshold_that_shows_them(use_median: bool) -> None:
     options = {"genome_wide": True, "use_median": use_median}

@@ -29,6 +29,7 @@ REFUSED = [
     ({"norm_quantile": 2.0}, "norm_quantile is 2; it must be 0 to 1"),
     ({"size_factor_quantile": -0.1}, "size_factor_quantile is -0.1"),
     ({"min_width": 0}, "min_width is 0; it must be 1 to 2,147,483,647"),
+    ({"min_length": -1}, "min_length is -1; it must be 0 or more"),
     ({"upper": float("nan")}, "upper is nan; it must be a finite number"),
     ({"lower": float("inf")}, "lower is inf; it must be a finite number"),
     ({"lower": -1e301}, "lower is -1e+301; it must be -1e+300 to 1e+300"),

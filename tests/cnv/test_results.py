@@ -37,6 +37,12 @@ def test_is_cnv__beyond_a_threshold_and_wide_enough() -> None:
     assert is_cnv(found, COHORT).tolist() == [True, False, False, True, False]
 
 
+def test_is_cnv__long_enough_in_bases() -> None:
+    found = segments((0, 0, 3, 1), (0, 3, 7, 1), (0, 7, 12, 1))
+    lengths = replace(found, end=found.start + np.array([999, 1000, 1001]))
+    assert is_cnv(lengths, CnvOptions(min_length=1000)).tolist() == [False, True, True]
+
+
 def test_is_cnv__by_the_median_where_that_is_asked_for() -> None:
     found = segments((0, 0, 3, -0.5), (0, 3, 6, -0.6))
     assert is_cnv(found, CnvOptions(use_median=True)).tolist() == [True, False]

@@ -2,6 +2,7 @@
 
 import gzip
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from multigpu.errors import InputError
 from multigpu.formats.alignments.regions import Regions, read_bed, windows
+from multigpu.formats.storage.fingerprints import digest
 
 
 def rows(regions: Regions) -> list[tuple[str, int, int]]:
@@ -54,7 +56,36 @@ def test_bed__comments_other_columns_and_compression(tmp_path: Path) -> None:
     (tmp_path / "a.bed.gz").write_bytes(gzip.compress(text.encode()))
     found, notes = read_bed(str(tmp_path / "a.bed.gz"))
     assert rows(found) == [("chr1", 5, 9), ("chr1", 9, 12)]
-    assert notes == (f"{tmp_path}/a.bed.gz: names and other columns after the third are left out",)
+    assert found.genes == ("name", "")
+    (note,) = notes
+    assert note.startswith(f"{tmp_path}/a.bed.gz: of the columns after the third only names are")
+
+
+@pytest.mark.parametrize(
+    ("text", "genes"),
+    [
+        (b"b\t3\t4\tx\na\t0\t5\t \nb\t0\t6\ty z\n", ("y z", "x", "")),
+        (b"a 0 5 .\na 7 9 x\n", ("", "x")),
+        (b"a\t0\t5\t\xe9\na\t7\t9\tx\x1b[m\n", ("\ufffd", "")),
+        (b"@HD\tVN:1.6\na\t1\t5\t+\tx\na\t7\t9\t-\ty\n", ("x", "y")),
+        (b"a\t0\t5\t.\t0\t+\n", ()),
+        (b"a\t0\t5\n", ()),
+    ],
+)
+def test_bed__names_of_regions(tmp_path: Path, text: bytes, genes: tuple[str, ...]) -> None:
+    path = tmp_path / "a.bed"
+    path.write_bytes(text)
+    found, notes = read_bed(str(path))
+    assert found.genes == genes
+    unused = f"{path}: names and other columns after the third are left out"
+    assert (unused in notes) == (b"\t.\t0" in text)
+
+
+def test_regions__names_are_no_part_of_a_digest() -> None:
+    plain = Regions.of([("a", 0, 5), ("a", 5, 9)])
+    assert digest(replace(plain, genes=("x", "y"))) == digest(plain)
+    with pytest.raises(ValueError, match="genes: 1 instead of 2"):
+        replace(plain, genes=("x",))
 
 
 @pytest.mark.parametrize("first", ["", "# a comment\n", "track x\n"])

@@ -3,7 +3,7 @@
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Self
@@ -12,12 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError, quoted
+from multigpu.formats.names import name_problem
 from multigpu.formats.storage.sources import text_lines
 from multigpu.kernels.counting.types import check_columns
 
 LONGEST = 1 << 40  # bases of a chromosome
 NO_REGION = re.compile(r"#|(track|browser)(\s|$)|@(HD|SQ|RG|PG|CO)\t")  # how such a line begins
 INTERVAL_LIST = re.compile(r"\.interval_list(\.b?gz|\.zst)?$", re.IGNORECASE)  # files of Picard
+NO_GENE = ("", ".", "+", "-")  # in the column of names: they stand for none
 INTERVAL = re.compile(r"(.+):([\d,]+)-([\d,]+)")  # a line of a list of GATK or samtools
 
 
@@ -29,6 +31,8 @@ class Regions:
     chrom  int32[n]  index into `names`
     start  int64[n]  from 0
     end    int64[n]  half open
+    genes  names of the regions, "" for one without; empty: no region has a name. They are no part
+           of what a digest tells apart, as no count depends on them
 
     Raises ValueError on any other dtype or shape; nothing is converted.
     """
@@ -37,16 +41,20 @@ class Regions:
     chrom: NDArray[np.int32]
     start: NDArray[np.int64]
     end: NDArray[np.int64]
+    genes: tuple[str, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         check_columns(self, {"chrom": np.int32, "start": np.int64, "end": np.int64})
+        if len(self.genes) not in (0, len(self)):
+            raise ValueError(f"genes: {len(self.genes)} instead of {len(self)}")
 
     def __len__(self) -> int:
         return len(self.chrom)
 
     def take(self, rows: NDArray[np.intp]) -> "Regions":
         """Return the rows of these indices, in this order; the names stay."""
-        return Regions(self.names, self.chrom[rows], self.start[rows], self.end[rows])
+        genes = tuple(self.genes[row] for row in rows.tolist()) if self.genes else ()
+        return Regions(self.names, self.chrom[rows], self.start[rows], self.end[rows], genes)
 
     @cached_property
     def blocks(self) -> list[slice]:
@@ -135,15 +143,21 @@ def read_bed(path: str) -> tuple[Regions, tuple[str, ...]]:
     Chromosomes keep the order in which they appear. Raises InputError with the line that is wrong.
     """
     notes: list[str] = []
-    found = Regions.of(_read_rows(path, notes))
+    genes: list[str] = []
+    found = Regions.of(_read_rows(path, notes, genes))
     if not len(found):
         raise InputError(path, "there are no regions")
+    if any(genes):
+        found = replace(found, genes=tuple(genes))
     found, _, oddities = in_order(path, found)
     return found, (*(f"{path}: {note}" for note in notes), *oddities)
 
 
-def _read_rows(path: str, notes: list[str]) -> Iterator[tuple[str, int, int]]:
-    """Yield the regions of a file, whose starts count from 0; notes on it are added at its end."""
+def _read_rows(path: str, notes: list[str], genes: list[str]) -> Iterator[tuple[str, int, int]]:
+    """Yield the regions of a file, whose starts count from 0.
+
+    The name of each is added to `genes`, "" for none, and notes on the file at its end.
+    """
     first = 0 if INTERVAL_LIST.search(path) is None else 1
     begun = named = False
     for number, line in text_lines(path):
@@ -164,11 +178,22 @@ def _read_rows(path: str, notes: list[str]) -> Iterator[tuple[str, int, int]]:
         if not 0 <= start < end < LONGEST:
             raise InputError(path, no_region(start + first, end, first), f"line {number}")
         named = named or len(columns) > 3
+        genes.append(_gene(columns[4 if first else 3 :]))
         yield name, start, end
     if first:
         notes.append("read as a Picard interval list, whose starts count from 1")
     if named:
-        notes.append("names and other columns after the third are left out")
+        used = "of the columns after the third only names are used, and no table of counts has them"
+        unused = "names and other columns after the third are left out"
+        notes.append(used if any(genes) else unused)
+
+
+def _gene(columns: Sequence[str]) -> str:
+    """Return the name in the first column, "" for none; bytes that are not UTF-8 become U+FFFD."""
+    name = columns[0] if columns else ""
+    if name in NO_GENE or name_problem(name):
+        return ""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def in_order(

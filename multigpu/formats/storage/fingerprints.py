@@ -25,7 +25,8 @@ PLAIN = (bytes, str, int, float, NoneType, np.generic, Path)  # which their text
 def digest(value: Any) -> str:
     """Return 16 hex digits that differ wherever types, shapes, lengths, names or content do.
 
-    value: numbers, texts, arrays, and sequences, mappings and dataclasses of these
+    value: numbers, texts, arrays, and sequences, mappings and dataclasses of these, whose fields
+    count unless they have `compare=False`
     """
     found = blake2b(digest_size=8)
     _add(found, value)
@@ -49,7 +50,8 @@ def _add(found: blake2b, value: Any) -> None:
     elif is_sequence:
         parts = value
     elif is_dataclass(value):
-        parts = [(each.name, getattr(value, each.name)) for each in fields(value)]
+        compared = (each.name for each in fields(value) if each.compare)
+        parts = [(name, getattr(value, name)) for name in compared]
     else:
         raise TypeError(f"no digest of {kind}")
     found.update(f"{kind}, {len(content)} bytes, {len(parts)} parts:".encode())

@@ -15,7 +15,7 @@ from multigpu.run.command import number_of
 from multigpu.workloads.cnv.options import CnvOptions
 from multigpu.workloads.cnv.plan import CnvSpan, normalized_by
 from multigpu.workloads.cnv.records import CnvPart, Floats, SegmentTable
-from multigpu.workloads.cnv.results.copy_numbers import is_beyond_threshold, judged_value
+from multigpu.workloads.cnv.results.copy_numbers import is_beyond_threshold, is_large, judged_value
 from multigpu.workloads.cnv.samples import sex
 from multigpu.workloads.cnv.samples.cohort import Cohort
 from multigpu.workloads.cnv.samples.genomes import GENOMES, X_NAMES, genome_named
@@ -218,7 +218,7 @@ def advice(
         found += _genome_wide(cohort, spans, sums)
     has_cnvs = bool(segments.cnv.any())
     if not has_cnvs:
-        found += [*_narrow(segments, options), *_near(segments, options)]
+        found += [*_small(segments, options), *_near(segments, options)]
     found += _near_by_median(segments, cohort, options)
     reads = float(np.median(sums.sum(axis=0)[: len(cohort.cases)])) / len(cohort.regions)
     if reads < FEW_READS and options.norm != 0 and not (sums % 1).any():
@@ -281,7 +281,7 @@ def _genome_wide(cohort: Cohort, spans: Sequence[CnvSpan], sums: Floats) -> Iter
 def _near_by_median(segments: SegmentTable, cohort: Cohort, options: CnvOptions) -> Iterator[str]:
     """Yield advice where the median of a segment is beyond a threshold and its mean is not."""
     by_median = is_beyond_threshold(segments, replace(options, use_median=True))
-    near = segments.take(by_median & ~segments.cnv & (segments.rows >= options.min_width))
+    near = segments.take(by_median & ~segments.cnv & is_large(segments, options))
     names = cohort.regions.names
     if len(near) and not options.use_median:
         places = zip(near.sample, near.chrom, near.start + 1, near.end, near.median, strict=True)
@@ -293,22 +293,26 @@ def _near_by_median(segments: SegmentTable, cohort: Cohort, options: CnvOptions)
         yield f"{option('use_median')} ({why}: {_listed(each)})"
 
 
-def _narrow(segments: SegmentTable, options: CnvOptions) -> Iterator[str]:
-    """Yield advice where segments lack nothing but width to be CNVs."""
-    beyond = is_beyond_threshold(segments, options)
-    if beyond.any():
-        rows = segments.rows[beyond]
-        found = f"{number_of(len(rows), 'segment')} {'is' if len(rows) == 1 else 'are'}"
-        yield (
-            f"{option('min_width')} {int(rows.max())} ({found} beyond the thresholds,"
-            " with fewer than"
-            f" {options.min_width} regions)"
-        )
+def _small(segments: SegmentTable, options: CnvOptions) -> Iterator[str]:
+    """Yield advice where segments lack nothing but regions or bases to be CNVs."""
+    beyond = segments.take(is_beyond_threshold(segments, options))
+    limits = (
+        ("min_width", "regions", options.min_width, beyond.rows),
+        ("min_length", "bases", options.min_length, beyond.end - beyond.start),
+    )
+    for name, unit, limit, every in limits:
+        sizes = every[every < limit]
+        if len(sizes):
+            found = f"{number_of(len(sizes), 'segment')} {'is' if len(sizes) == 1 else 'are'}"
+            yield (
+                f"{option(name)} {int(sizes.max())} ({found} beyond the thresholds,"
+                f" with fewer than {limit} {unit})"
+            )
 
 
 def _near(segments: SegmentTable, options: CnvOptions) -> Iterator[str]:
-    """Yield advice where the strongest of the wide segments come near a threshold."""
-    value = judged_value(segments, options)[segments.rows >= options.min_width]
+    """Yield advice where the strongest of the large segments come near a threshold."""
+    value = judged_value(segments, options)[is_large(segments, options)]
     limits = (
         (option("upper"), "gain", options.upper, 1),
         (option("lower"), "loss", options.lower, -1),

@@ -12,7 +12,7 @@ from multigpu.cluster.deploy.threads_or_processes import WorkEstimate
 from multigpu.errors import InputError, UsageError, option
 from multigpu.run.declarations import Options, declare, declared
 from multigpu.run.options import GpuLanes
-from multigpu.run.values import Names, Numbers, StrPath, TextPath
+from multigpu.run.values import Bases, Names, Numbers, StrPath, TextPath
 from multigpu.workloads.count.options import COMPAT_R, CompatR, CountOptions
 
 Model = Literal["cn.mops", "haplo", "exome", "single", "reference"]
@@ -187,6 +187,9 @@ class CallOptions(Options, group="Calling"):
         3, "Minimum number of regions in a CNV.", at_least=1, at_most=MOST, r="minWidth",
         of_model={"exome": 5, "reference": 4},
     )  # fmt: skip
+    min_length: Bases = declare(
+        0, "Minimum length of a CNV, in bases, or as 25kb.", "BASES", at_least=0
+    )
     segmentation: Segmentation = declare(
         "fast", "fast: R's own; cbs: circular binary segmentation.", r="segAlgorithm",
         of_model={"reference": "cbs"},

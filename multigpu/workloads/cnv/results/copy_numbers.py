@@ -18,15 +18,21 @@ def judged_value(segments: SegmentTable, options: CnvOptions) -> Floats:
 
 
 def is_beyond_threshold(segments: SegmentTable, options: CnvOptions) -> Mask:
-    """Return which segments are gains or losses if they are wide enough."""
+    """Return which segments are gains or losses if they are large enough."""
     value = judged_value(segments, options)
     return (value >= options.upper) | (value <= options.lower)
 
 
+def is_large(segments: SegmentTable, options: CnvOptions) -> Mask:
+    """Return which segments have as many regions and bases as a CNV must have."""
+    length = segments.end - segments.start
+    found: Mask = (segments.rows >= options.min_width) & (length >= options.min_length)
+    return found
+
+
 def is_cnv(segments: SegmentTable, options: CnvOptions) -> Mask:
-    """Return which segments are wide enough and beyond a threshold."""
-    is_wide: Mask = segments.rows >= options.min_width
-    return is_beyond_threshold(segments, options) & is_wide
+    """Return which segments are large enough and beyond a threshold."""
+    return is_beyond_threshold(segments, options) & is_large(segments, options)
 
 
 def integer_copy_numbers(

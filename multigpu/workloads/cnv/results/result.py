@@ -77,7 +77,10 @@ class CnvResult:
 
     @property
     def cnvs(self) -> "pa.Table":
-        """Segments that are CNVs: the columns of `segmentation`, and regions length frequency."""
+        """Segments that are CNVs: the columns of `segmentation`, and regions length frequency.
+
+        Where regions have names, these are another column: genes.
+        """
         return self._cnv_table()
 
     @property
@@ -130,7 +133,19 @@ class CnvResult:
         more = {"regions": cnvs.rows, "length": cnvs.end - cnvs.start, "frequency": self.frequency}
         for name, values in more.items():
             table = table.append_column(name, arrow.numbers(values))
+        if self.regions.genes:
+            table = table.append_column("genes", arrow.strings(self._genes(cnvs)))
         return table
+
+    def _genes(self, segments: SegmentTable) -> list[str]:
+        """Return the names of each segment's regions, each once, with commas between them."""
+        regions = self.regions
+        begin = np.zeros(len(regions.names), np.int64)
+        for block in regions.blocks:
+            begin[regions.chrom[block.start]] = block.start
+        first, stop = (begin[segments.chrom] + rows for rows in (segments.first, segments.stop))
+        spans = zip(first.tolist(), stop.tolist(), strict=True)
+        return [",".join(filter(None, dict.fromkeys(regions.genes[a:b]))) for a, b in spans]
 
     def _segment_table(self, segments: SegmentTable, fractional: bool = False) -> "pa.Table":
         if fractional:
