@@ -1,6 +1,7 @@
 """The page of a report: one file that opens without a network."""
 
 import platform
+import re
 import shlex
 import sys
 import time
@@ -18,6 +19,7 @@ from multigpu.report.figures import Figure, as_script
 from multigpu.run.summary import versions
 
 Facts = Sequence[tuple[str, str]]  # names with values
+CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+(?=@)")  # name and password in a URL
 
 
 class Provenance(NamedTuple):
@@ -138,5 +140,5 @@ def _script(package: str, name: str) -> Markup:
 
 
 def _shown(value: object) -> object:
-    """Return what a page shows of a value: of plain texts what is printable."""
-    return printable(value) if type(value) is str else value
+    """Return what a page shows of a value: of texts what is printable, without credentials."""
+    return CREDENTIALS.sub("…", printable(value)) if type(value) is str else value

@@ -151,3 +151,9 @@ def test_figures__are_drawn_in_the_colours_of_the_style_sheet(tmp_path: Path) ->
     assert "rgb(192, 57, 43)" in document
     assert "var(--red)" not in document.partition("<script")[0]
     assert browse(b"<body></body>", tmp_path, "undefinedFunction()")[1]
+
+
+def test_page__shows_no_password_of_a_url() -> None:
+    page = page_of("scan https://me:secret@host/a@b.fa.gz").html()
+    assert b"secret" not in page
+    assert "https://…@host/a@b.fa.gz".encode() in page
