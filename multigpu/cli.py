@@ -8,7 +8,7 @@ import traceback
 from contextlib import suppress
 from difflib import get_close_matches
 from os import environ
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import click
 
@@ -60,6 +60,7 @@ class LazyGroup(click.Group):
         """Return the command; for a misspelt one the error names the most similar."""
         if args[0] == "plan" and args[1:2] and args[1] in WORKLOADS:
             args = [args[1], "--dry-run", *args[2:]]
+        ctx.obj = tuple(args[1:])  # what a command that asks for them finds
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
@@ -67,11 +68,6 @@ class LazyGroup(click.Group):
                 raise
             message = f"{error.format_message()} Did you mean {alike[0]!r}?"
             raise click.UsageError(message, ctx) from None
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run a command, whose messages name options as the command line has them."""
-        with options_spelled(flag):
-            return super().invoke(ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -98,8 +94,12 @@ def cli() -> None:
     """Sequences in reads and genomes, copy numbers, rigid docking; on CPUs, GPUs and clusters."""
 
 
+@options_spelled(flag)
 def main(arguments: list[str] | None = None) -> NoReturn:
-    """Run a command and exit: 0; 1 failed; 2 the user's mistake; 3 in part; 128 + n by signal n."""
+    """Run a command and exit: 0; 1 failed; 2 the user's mistake; 3 in part; 128 + n by signal n.
+
+    Messages name options as the command line has them.
+    """
     arguments = sys.argv[1:] if arguments is None else arguments
     if arguments[:1] == ["help"]:
         arguments = [*arguments[1:], "--help"]
@@ -142,8 +142,7 @@ def _complain(text: str, debug: bool) -> None:
         if debug:
             traceback.print_exc()
         if text:
-            with options_spelled(flag):
-                click.echo(f"multigpu: error: {printable(text)}", err=True)
+            click.echo(f"multigpu: error: {printable(text)}", err=True)
 
 
 class _PrintableNotes(logging.Formatter):

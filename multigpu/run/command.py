@@ -5,15 +5,18 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import MISSING, dataclass
+from dataclasses import MISSING, dataclass, field
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, TextIO, get_type_hints
 
 import click
+from click.shell_completion import CompletionItem
 
 from multigpu.cluster.deploy import start
 from multigpu.cluster.deploy.deployment import Deployment
 from multigpu.cluster.deploy.start import PendingWorkers
 from multigpu.cluster.devices import memory
+from multigpu.cluster.engine.events import now
 from multigpu.cluster.files import (
     STDOUT,
     atomic_output,
@@ -22,11 +25,12 @@ from multigpu.cluster.files import (
     is_replaced,
 )
 from multigpu.errors import UsageError, option, options_spelled, printable, spelled
+from multigpu.run import values
 from multigpu.run.compiling import compilation_reported
-from multigpu.run.declarations import Declared, Options, declare, declared, flag
+from multigpu.run.declarations import Option, Options, declare, declared, flag
 from multigpu.run.options import GpuLanes, RunOptions
 from multigpu.run.trace import log_events, record_timeline
-from multigpu.run.values import Anything, Choice, File, Kind, Number, Switch, TextPath, Whole
+from multigpu.run.values import TextPath
 
 if TYPE_CHECKING:
     from multigpu.run.job import Job
@@ -34,20 +38,163 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
-
-ARGUMENTS = "multigpu.arguments"  # where click keeps the arguments of a command for us
 GROUPS = (
-    "Input", "Search", "Model", "Normalization", "Calling", "Counting", "Output", "Devices",
+    "Data", "Input", "Search", "Model", "Normalization", "Calling", "Counting", "Output", "Devices",
     "Faults", "Reporting",
 )  # fmt: skip
 
 # ---- options ----------------------------------------------------------------------------------
 
+# A file or folder, as text: completed by the shell, checked by whoever opens it.
+FILE = click.Path(readable=False)
+
+
+class Typed(click.ParamType):  # type: ignore[type-arg]  # not generic in old versions
+    """Value of an option on the command line."""
+
+    def __init__(self, each: Option) -> None:
+        self.option, self.name = each, each.metavar
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Return the value of a text. Fails for a text that has none."""
+        this = self.option
+        try:
+            return this.kind.parse(value) if isinstance(value, str) else value
+        except ValueError as error:
+            form = f"{this.kind.metavar}, e.g. {flag(this.name)} {this.example}"
+            wanted = form if this.example else this.kind.must
+            self.fail(str(error) or f"expected {wanted}; got {value!r}", param, ctx)
+
+    def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> list[CompletionItem]:
+        """Return the values that begin so, where there are only some."""
+        texts = self.option.kind.texts or ()
+        return [CompletionItem(text) for text in texts if text.startswith(incomplete)]
+
+
+TYPES: tuple[tuple[values.Kind, Any], ...] = (
+    (values.WHOLE, int), (values.NUMBER, float), (values.FILE, FILE), (values.ANYTHING, FILE),
+)  # fmt: skip
+
+
+class GroupedCommand(click.Command):
+    """Command whose help has the options in groups.
+
+    declared  its options and arguments
+    """
+
+    declared: list[Option]
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        group_of = {each.name: each.group for each in self.declared}
+        records: dict[str, list[tuple[str, str]]] = {group: [] for group in GROUPS}
+        for each in self.get_params(ctx):
+            if isinstance(each, click.Option) and (record := each.get_help_record(ctx)):
+                records[group_of.get(each.name or "", GROUPS[-1])].append(record)
+        for group, found in records.items():
+            if found:
+                with formatter.section(group):
+                    formatter.write_dl(found)
+
+
+def command_of(
+    *, example: str, without: tuple[type, ...] = ()
+) -> Callable[[Callable[..., Any]], GroupedCommand]:
+    """Return a decorator that makes a command of a function of option objects.
+
+    example  a command line, at the end of the help
+    without  classes whose own options the command does not have
+
+    Each parameter of the function is annotated with a class of options. The docstring is the help.
+    `--dry-run` shows the plan of the first object, by `dry_run.py` beside the function's module.
+    """
+
+    def decorate(function: Callable[..., Any]) -> GroupedCommand:
+        kinds = [hint for name, hint in get_type_hints(function).items() if name != "return"]
+        offered = [
+            each
+            for kind in kinds
+            for each in declared(kind)
+            if each.only != "Python" and each.owner not in without
+        ]
+        package = function.__module__.rpartition(".")[0]
+
+        def callback(**given: Any) -> Any:
+            if not given.get("dry_run"):
+                _require_outputs(offered)
+                return function(*(_options(kind, given) for kind in kinds))
+            from multigpu.run.dry_run import show
+
+            plan_of = import_module(f"{package}.dry_run").plan_of
+            return show(given["json"], *plan_of(_options(kinds[0], given)))
+
+        with options_spelled(flag):
+            params = [_parameter(each) for each in offered]
+        command = GroupedCommand(
+            name=function.__name__,
+            params=params,
+            callback=callback,
+            help=function.__doc__,
+            epilog=f"Example: {example}",
+        )
+        command.declared = offered
+        return command
+
+    return decorate
+
+
+def _is_output(each: Option) -> bool:
+    """Return whether a run needs an option that `--dry-run` does without."""
+    return each.required and each.group == "Output"
+
+
+def _require_outputs(offered: list[Option]) -> None:
+    context = click.get_current_context()
+    for each, param in zip(offered, context.command.params, strict=False):
+        if _is_output(each) and context.params[each.name] is None:
+            raise click.MissingParameter(ctx=context, param=param)
+
+
+def _options(kind: type[Options], given: Mapping[str, Any]) -> Options:
+    """Return the options of a class; click has None, or no values, for what was not given."""
+    return kind.from_given({
+        each.name: given[each.name]
+        for each in declared(kind)
+        if each.name in given and (given[each.name] not in (None, ()) or each.value is MISSING)
+    })  # fmt: skip
+
+
+def _parameter(each: Option) -> click.Parameter:
+    """Return a declared option as click has it; its value is None where it is not given."""
+    if each.argument:
+        return click.Argument(
+            [each.name], nargs=-1, type=FILE, required=each.required, metavar=each.metavar or None
+        )
+    name = flag(each.name)
+    settings: dict[str, Any] = {"is_flag": True}
+    if each.kind is not values.SWITCH:
+        kind = next((of for known, of in TYPES if each.kind is known), Typed(each))
+        settings = {"type": kind, "metavar": each.metavar}
+    elif each.value is not False:
+        name = f"{name}/{flag(each.name, on=False)}"
+    return click.Option(
+        [each.name, *([f"-{each.short}"] if each.short else []), name],
+        default=None,
+        multiple=each.many,
+        required=each.required and not _is_output(each),
+        help=spelled(each.description),
+        **settings,
+    )
+
+
+# ---- around a run -----------------------------------------------------------------------------
+
 
 @dataclass(frozen=True, kw_only=True)
 class Reporting(Options, group="Reporting"):
-    """Files that a run writes, and lines that it shows, beside its output."""
+    """Files that a run writes, and lines that it shows, beside its output.
+
+    started  when the command began
+    """
 
     summary: TextPath | None = declare(None, "Write a summary of the run as JSON.")
     log_json: TextPath | None = declare(None, "Write every event as a line of JSON.")
@@ -57,193 +204,103 @@ class Reporting(Options, group="Reporting"):
     dry_run: bool = declare(False, "Show how the job would be cut into chunks, without running it.")
     json: bool = declare(False, f"With {option('dry_run')}: print JSON.")
     debug: bool = declare(False, "Print the traceback of an error.")
+    started: float = field(default_factory=now)
 
+    def check_outputs(self, *own: str | None) -> list[str | None]:
+        """Return the files that a run writes: its own, the summary, the log and the timeline.
 
-# A file or folder, as text: completed by the shell, checked by whoever opens it.
-FILE = click.Path(readable=False)
+        Raises UsageError for one that cannot be written.
+        """
+        written = [*own, self.summary, self.log_json, self.trace]
+        for path in written:
+            check_output(path)
+        return written
 
+    @contextmanager
+    def notes(self) -> Iterator[None]:
+        """Print errors only, or else a note while functions are compiled."""
+        if self.quiet:
+            logging.getLogger("multigpu").setLevel(logging.ERROR)
+            yield
+        else:
+            with compilation_reported():
+                yield
 
-def file_option(*names: str, text: str, metavar: str = "FILE", **more: Any) -> Decorator:
-    """Return an option whose value is a file or folder; `text`: its help."""
-    return click.option(*names, type=FILE, metavar=metavar, help=text, **more)
+    @contextmanager
+    def watch(
+        self, job: "Job", name: str, results: Callable[[], str], rows_to: str | None = ""
+    ) -> Iterator[None]:
+        """Keep the journal of a job, its log and timeline, and show its progress, as asked for.
 
+        name     the command's, in the progress
+        results  returns what the job has found so far, in words
+        rows_to  the output file; None and "-": rows go to standard output
+        """
+        if job.run.resume and not job.keeps_journal:
+            logger.warning(
+                "multigpu: %s has no effect: a run that reads a pipe or writes to standard output"
+                " cannot be continued",
+                flag("resume"),
+            )
+        with ExitStack() as stack:
+            if self.log_json is not None:
+                job.listeners.append(stack.enter_context(log_events(self.log_json)))
+            if self.trace is not None:
+                job.listeners.append(stack.enter_context(record_timeline(self.trace)))
+            if progress := self._progress(job, name, results, rows_to):
+                job.listeners.append(stack.enter_context(progress))
+            stack.enter_context(job.keep_journal())
+            yield
 
-class Typed(click.ParamType):  # type: ignore[type-arg]  # not generic in old versions
-    """Kind of value on the command line."""
+    def _progress(
+        self, job: "Job", name: str, results: Callable[[], str], rows_to: str | None
+    ) -> "Progress | None":
+        """Return what shows the progress, where it is asked for; else on a terminal, but for rows.
 
-    def __init__(self, kind: Kind, example: str = "") -> None:
-        self.kind, self.example, self.name = kind, example, kind.metavar
+        Where rows go to a terminal the drawn progress would stand within their lines.
+        """
+        rows_shown = rows_to in (None, *STDOUT) and _is_terminal(sys.stdout)
+        drawable = _is_terminal(sys.stderr) and not rows_shown
+        wanted = drawable if self.progress is None else self.progress
+        if self.quiet or not wanted:
+            return None
+        from multigpu.run.progress import Progress
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        """Return the value of a text. Fails for a text that has none."""
-        try:
-            return self.kind.parse(value, self.example) if isinstance(value, str) else value
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
+        return Progress(job, name, results, drawn=drawable)
 
+    def write_summary(self, job: "Job", output: str | None, fmt: str) -> None:
+        """Write the summary of a finished job, where it is asked for."""
+        if self.summary:
+            from multigpu.run.summary import write_summary
 
-class TypedChoice(click.Choice):  # type: ignore[type-arg]
-    """One of several values on the command line."""
+            write_summary(self.summary, job, output, fmt, self.started)
 
-    def __init__(self, kind: Choice) -> None:
-        super().__init__(list(kind.texts))
-        self.kind = kind
+    def say(self, *lines: str) -> None:
+        """Print lines on standard error; not with --quiet."""
+        for line in () if self.quiet else lines:
+            click.echo(f"multigpu: {printable(line)}", err=True)
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        """Return the value of a text. Fails for a text that has none."""
-        return self.kind.parse(super().convert(value, param, ctx), "")
-
-
-class GroupedOption(click.Option):
-    """Option with the heading under which the help has it."""
-
-    group = "Reporting"
-
-
-class GroupedCommand(click.Command):
-    """Command whose help has the options in groups.
-
-    declared  its options and arguments
-    """
-
-    declared: list[Declared]
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Keep the arguments before click sorts them."""
-        ctx.meta[ARGUMENTS] = tuple(args)
-        return super().parse_args(ctx, args)
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        for group in GROUPS:
-            records = [
-                record
-                for each in self.get_params(ctx)
-                if isinstance(each, click.Option)
-                and getattr(each, "group", "Reporting") == group
-                and (record := each.get_help_record(ctx))
-            ]
-            if records:
-                with formatter.section(group):
-                    formatter.write_dl(records)
-
-
-def command_of(
-    *, example: str, without: tuple[type, ...] = ()
-) -> Callable[[Callable[..., Any]], click.Command]:
-    """Return a decorator that makes a command of a function of option objects.
-
-    example  a command line, at the end of the help
-    without  classes whose own options the command does not have
-
-    Each parameter of the function is annotated with a class of options. The docstring is the help.
-    """
-
-    def decorate(function: Callable[..., Any]) -> click.Command:
-        kinds = [hint for name, hint in get_type_hints(function).items() if name != "return"]
-        has = {kind: [x for x in declared(kind) if _is_offered(x, without)] for kind in kinds}
-
-        def callback(**values: Any) -> Any:
-            context = click.get_current_context()
-            for each in [] if values["dry_run"] else context.command.params:
-                if each.name in outputs and values[each.name] is None:
-                    raise click.MissingParameter(ctx=context, param=each)
-            return function(*(_options(kind, has[kind], values) for kind in kinds))
-
-        outputs = [x.name for kind in kinds for x in has[kind] if _is_output(x)]
-        with options_spelled(flag):
-            params = [_parameter(each) for kind in kinds for each in has[kind]]
-        command = GroupedCommand(
-            name=None,
-            params=params,
-            callback=callback,
-            help=function.__doc__,
-            epilog=f"Example: {example}",
-        )
-        command.declared = [each for kind in kinds for each in has[kind]]
-        return command
-
-    return decorate
-
-
-def arguments() -> tuple[str, ...]:
-    """Return the arguments of the command that runs, in their order."""
-    found: tuple[str, ...] = click.get_current_context().meta[ARGUMENTS]
-    return found
-
-
-def _is_offered(each: Declared, without: tuple[type, ...]) -> bool:
-    return each.option.only != "Python" and each.owner not in without
-
-
-def _is_output(each: Declared) -> bool:
-    """Return whether a run needs an option that `--dry-run` does without."""
-    return each.option.required and each.group == "Output"
-
-
-def _options(kind: type[Options], has: list[Declared], values: Mapping[str, Any]) -> Options:
-    """Return the options of a class; click has None, or no values, for what was not given."""
-    given = {}
-    for each in has:
-        value = values[each.name]
-        if value not in (None, ()) or each.default is MISSING:
-            given[each.name] = value
-    return kind.from_given(given)
-
-
-def _parameter(each: Declared) -> click.Parameter:
-    """Return a declared option as click has it; its value is None where it is not given."""
-    this = each.option
-    if this.argument:
-        return click.Argument(
-            [each.name], nargs=-1, type=FILE, required=this.required, metavar=this.metavar or None
-        )
-    settings: dict[str, Any] = {"type": Typed(each.kind, f"{each.flag} {this.example}")}
-    if isinstance(each.kind, Switch):
-        settings = {"is_flag": True}
-    elif isinstance(each.kind, Choice):
-        settings = {"type": TypedChoice(each.kind)}
-    elif isinstance(each.kind, File | Anything):
-        settings = {"type": FILE}
-    elif type(each.kind) in (Whole, Number):
-        settings = {"type": int if isinstance(each.kind, Whole) else float}
-    if not isinstance(each.kind, Choice):
-        settings["metavar"] = each.metavar
-    both = isinstance(each.kind, Switch) and each.default is not False
-    names = [each.name, *([f"-{this.short}"] if this.short else [])]
-    found = GroupedOption(
-        [*names, f"{each.flag}/--no-{each.flag[2:]}" if both else each.flag],
-        default=None,
-        multiple=this.many,
-        required=this.required and not _is_output(each),
-        help=spelled(each.description),
-        **settings,
-    )
-    found.group = each.group
-    return found
-
-
-# ---- around a run -----------------------------------------------------------------------------
+    def say_outcome(self, found: str, place: str | None) -> None:
+        """Print one line on standard error: what a run found, and where it is."""
+        where = "standard output" if place in (None, *STDOUT) else place
+        with suppress(OSError):  # nobody reads it any more
+            self.say(f"{found}; written to {where}")
 
 
 @contextmanager
 def start_workers(
-    run: RunOptions,
-    reporting: Reporting,
-    lanes: GpuLanes,
+    run: RunOptions, reporting: Reporting, lanes: GpuLanes
 ) -> Iterator[PendingWorkers]:
     """Start the workers of a run, while the caller reads its input; see `cluster.deploy.start`."""
     from multigpu.run.job import deployment
 
     memory.spare_address_space()
-    with ExitStack() as stack:
-        if reporting.quiet:
-            logging.getLogger("multigpu").setLevel(logging.ERROR)
-        else:
-            stack.enter_context(compilation_reported())
+    with reporting.notes():
         where = deployment(run, run.devices(), lanes)
         for problem in _without_effect(run, where):
             logger.warning("multigpu: %s", spelled(problem))
-        yield stack.enter_context(start.start_workers(where))
+        with start.start_workers(where) as workers:
+            yield workers
 
 
 def _without_effect(run: RunOptions, where: Deployment) -> Iterator[str]:
@@ -260,54 +317,6 @@ def _without_effect(run: RunOptions, where: Deployment) -> Iterator[str]:
         yield f"{option('workers')} has no effect: the scheduler has its own workers"
 
 
-@contextmanager
-def watch(
-    job: "Job",
-    reporting: Reporting,
-    *,
-    name: str,
-    results: Callable[[], str],
-    rows_to: str | None = "",
-) -> Iterator[None]:
-    """Write the log and the timeline of a job, and show its progress, as `reporting` asks for.
-
-    name     the command's, in the progress
-    results  returns what the job has found so far, in words
-    rows_to  the output file; None and "-": rows go to standard output
-    """
-    if job.run.resume and not job.keeps_journal:
-        logger.warning(
-            "multigpu: %s has no effect: a run that reads a pipe or writes to standard output"
-            " cannot be continued",
-            flag("resume"),
-        )
-    with ExitStack() as stack:
-        if reporting.log_json is not None:
-            job.listeners.append(stack.enter_context(log_events(reporting.log_json)))
-        if reporting.trace is not None:
-            job.listeners.append(stack.enter_context(record_timeline(reporting.trace)))
-        if progress := _progress(job, reporting, name, results, rows_to):
-            job.listeners.append(stack.enter_context(progress))
-        yield
-
-
-def _progress(
-    job: "Job", reporting: Reporting, name: str, results: Callable[[], str], rows_to: str | None
-) -> "Progress | None":
-    """Return what shows the progress, where it is asked for; else on a terminal, but for rows.
-
-    Where rows go to a terminal the drawn progress would stand within their lines.
-    """
-    rows_shown = rows_to in (None, *STDOUT) and _is_terminal(sys.stdout)
-    drawable = _is_terminal(sys.stderr) and not rows_shown
-    wanted = drawable if reporting.progress is None else reporting.progress
-    if reporting.quiet or not wanted:
-        return None
-    from multigpu.run.progress import Progress
-
-    return Progress(job, name, results, drawn=drawable)
-
-
 def _is_terminal(stream: TextIO | None) -> bool:
     """Return whether a standard stream, which is None where it is closed, is a terminal."""
     return stream is not None and stream.isatty()
@@ -319,19 +328,6 @@ def number_of(number: int, noun: str) -> str:
     return f"{number:,} {noun if number == 1 else plural}"
 
 
-def print_outcome(reporting: Reporting, found: str, place: str | None) -> None:
-    """Print one line on standard error: what a run found, and where it is; not with --quiet."""
-    if not reporting.quiet:
-        where = "standard output" if place in (None, *STDOUT) else place
-        with suppress(OSError):  # nobody reads it any more
-            say(f"{found}; written to {where}")
-
-
-def say(text: str) -> None:
-    """Print a line on standard error."""
-    click.echo(f"multigpu: {printable(text)}", err=True)
-
-
 def answer(lines: Iterable[str]) -> None:
     """Write lines to standard output, with their colours on a terminal only.
 
@@ -341,20 +337,6 @@ def answer(lines: Iterable[str]) -> None:
         text = "".join(f"{line}\n" for line in lines)
         shown = text if _is_terminal(sys.stdout) else click.unstyle(text)
         out.write(shown.encode(errors="surrogateescape"))
-
-
-# ---- files ------------------------------------------------------------------------------------
-
-
-def check_outputs(reporting: Reporting, *own: str | None) -> list[str | None]:
-    """Return the files that a run writes: its own, the summary, the log and the timeline.
-
-    Raises UsageError for one that cannot be written.
-    """
-    written = [*own, reporting.summary, reporting.log_json, reporting.trace]
-    for path in written:
-        check_output(path)
-    return written
 
 
 def keep_inputs(inputs: Iterable[str], *outputs: str | None) -> None:

@@ -1,14 +1,4 @@
-"""Options, each declared once, as a field of a dataclass.
-
-    @dataclass(frozen=True, kw_only=True)
-    class Search(Options, group="Search"):
-        min_score: float | None = declare(None, "Drop rows with a lower score.", at_most=93)
-
-From this come the option `--min-score` of the command line, the keyword `min_score` of the Python
-function with its line in the docstring, the check of its value, and its entry in docs/options.md.
-"""
-
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, MISSING, dataclass, field, fields, replace
 from functools import cache
 from inspect import get_annotations
@@ -17,9 +7,7 @@ from types import NoneType, UnionType
 from typing import (
     Any,
     ClassVar,
-    Concatenate,
     Literal,
-    ParamSpec,
     Self,
     TypeVar,
     Union,
@@ -30,20 +18,18 @@ from typing import (
 
 from multigpu.errors import UsageError, option
 from multigpu.run.values import (
-    Anything,
-    Choice,
+    ANYTHING,
+    NUMBER,
+    SWITCH,
+    TEXT,
+    WHOLE,
     Kind,
-    Number,
-    Switch,
-    Text,
-    Whole,
     abbreviate,
+    choice,
     converted,
 )
 
-KINDS: dict[Any, Kind] = {
-    int: Whole(), float: Number(), bool: Switch(), str: Text(), Any: Anything()
-}  # fmt: skip
+KINDS: dict[Any, Kind] = {int: WHOLE, float: NUMBER, bool: SWITCH, str: TEXT, Any: ANYTHING}
 FLAGS: dict[str, str] = {}  # names on the command line that are not those of the fields
 MOST = 1e9  # of what has a limit that matters to users
 T = TypeVar("T", bound="Options")
@@ -51,7 +37,7 @@ T = TypeVar("T", bound="Options")
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """Declaration of an option, beside its name, type and default, which are those of the field.
+    """An option: what its declaration says, and, from `kind` on, what its field and class say.
 
     help      what it does, a sentence
     metavar   name of its value in the help
@@ -70,6 +56,12 @@ class Option:
     required  whether the command line wants it
     argument  whether the command line takes it without a name, any number of times
     many      whether it may be given several times on the command line
+
+    kind      kind of its value
+    optional  whether that may be None
+    name      the field's
+    value     its default; MISSING where there is none
+    owner     the class that declares it
     """
 
     help: str
@@ -92,95 +84,32 @@ class Option:
     required: bool = False
     argument: bool = False
     many: bool = False
-
-
-P = ParamSpec("P")
-
-
-def _as_metadata(kind: Callable[P, Option]) -> Callable[P, dict[str, Option]]:
-    return lambda *args, **more: {"option": kind(*args, **more)}
-
-
-def _with_default(make: Callable[P, dict[str, Option]]) -> Callable[Concatenate[Any, P], Any]:
-    def declared_field(default: Any, /, *args: P.args, **more: P.kwargs) -> Any:
-        return field(default=default, metadata=make(*args, **more))
-
-    return declared_field
-
-
-# Metadata of a dataclass field; and a field with a default. Both take what `Option` takes.
-declaration = _as_metadata(Option)
-declare = _with_default(declaration)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Declared:
-    """Option of a class: its declaration, and what the field says.
-
-    name         the field's
-    optional     whether it may be None
-    owner        the class that declares it
-    """
-
-    name: str
-    option: Option
-    kind: Kind
-    optional: bool
-    default: Any
-    group: str
-    owner: type
-
-    @property
-    def is_switch(self) -> bool:
-        """Return whether the command line has it as --x and, where it is on, --no-x."""
-        return isinstance(self.kind, Switch)
-
-    @property
-    def metavar(self) -> str:
-        """Name of its value in the help."""
-        return (
-            self.kind.metavar
-            if isinstance(self.kind, Choice)
-            else (self.option.metavar or self.kind.metavar)
-        )
-
-    @property
-    def flag(self) -> str:
-        """Return its name on the command line."""
-        return flag(self.name)
+    kind: Kind = ANYTHING
+    optional: bool = False
+    name: str = ""
+    value: Any = None
+    owner: type = object
 
     def checked(self, value: Any) -> Any:
         """Return a value of Python as the program has it. Raises UsageError for a wrong one."""
         if value is None and self.optional:
             return None
         value = converted(self.kind, self.name, value)
-        if self._lies_in_range(value):
+        low = self.at_least if self.above is None else self.above
+        low, high = -inf if low is None else low, inf if self.at_most is None else self.at_most
+        if (low, high) == (-inf, inf):
+            return value
+        if low <= value <= high and value != self.above and abs(value) != inf:
             return value
         shown = f"{value:g}" if isinstance(value, float) else abbreviate(value)
-        problem = f"{shown}{self.option.unit}; it must be {self._range(value)}"
-        raise UsageError(f"{option(self.name)} is {problem}")
+        must = self.must or self._range(value, low, high)
+        raise UsageError(f"{option(self.name)} is {shown}{self.unit}; it must be {must}")
 
-    def _lies_in_range(self, value: Any) -> bool:
-        low, high = self._limits
-        if low == -inf and high == inf:
-            return True
-        above = self.option.above
-        return bool(low <= value <= high and value != above and abs(value) != inf)
-
-    @property
-    def _limits(self) -> tuple[float, float]:
-        this = self.option
-        low = this.at_least if this.above is None else this.above
-        return -inf if low is None else low, inf if this.at_most is None else this.at_most
-
-    def _range(self, value: Any) -> str:
+    def _range(self, value: Any, low: float, high: float) -> str:
         """Return in words what a number outside its range must be."""
-        this, (low, high) = self.option, self._limits
-        if this.must:
-            return this.must
         if high > MOST and isinstance(value, float) and not isfinite(value):
             return "a finite number"
-        if this.above is not None:
+        if self.above is not None:
             most = "" if high == inf else f", at most {high:g}"
             return "positive" if (low, high) == (0, inf) else f"above {low:g}{most}"
         if high == inf:
@@ -190,27 +119,31 @@ class Declared:
     @property
     def described_default(self) -> str:
         """Return the default in words; empty where there is nothing to say."""
-        words = self.option.default
-        if words is None:
-            words = "" if self.default in (None, (), MISSING) else _shown(self)
-            words += "".join(f"; {m}: {_value(v)}" for m, v in self.option.of_model.items())
-        return words
+        if self.default is not None:
+            return self.default
+        if self.kind is SWITCH:
+            return flag(self.name) if self.value else ""
+        words = "" if self.value in (None, (), MISSING) else _shown(self.value)
+        return words + "".join(f"; {m}: {_shown(v)}" for m, v in self.of_model.items())
 
     @property
     def description(self) -> str:
         """Return its help with its default and its name in R."""
-        more = [("default", self.described_default), ("R", self.option.r)]
-        return self.option.help + "".join(f"  [{k}: {v}]" for k, v in more if v)
+        more = [("default", self.described_default), ("R", self.r)]
+        return self.help + "".join(f"  [{k}: {v}]" for k, v in more if v)
 
 
-def _shown(each: Declared) -> str:
-    if each.is_switch:
-        return each.flag if each.default else ""
-    texts = each.kind.texts if isinstance(each.kind, Choice) else {}
-    return next((t for t, value in texts.items() if value == each.default), _value(each.default))
+def declaration(*args: str, **more: Any) -> dict[str, Option]:
+    """Return metadata of a dataclass field that is an option; takes what `Option` takes."""
+    return {"option": Option(*args, **more)}
 
 
-def _value(value: Any) -> str:
+def declare(value: Any, /, *args: str, **more: Any) -> Any:
+    """Return a dataclass field with a default that is an option; takes what `Option` takes."""
+    return field(default=value, metadata=declaration(*args, **more))
+
+
+def _shown(value: Any) -> str:
     """Return a value for the help; a long list by its ends."""
     if isinstance(value, tuple):
         return f"{value[0]},{value[1]},…,{value[-1]}"
@@ -261,9 +194,7 @@ class Options:
 
     def part(self, kind: type[T]) -> T:
         """Return those of these options that a base class has."""
-        part = kind(**{each.name: getattr(self, each.name) for each in fields(kind)})  # type: ignore[arg-type]
-        object.__setattr__(part, "given", self.given)
-        return part
+        return kind(**{each.name: getattr(self, each.name) for each in fields(kind)})  # type: ignore[arg-type]
 
 
 def flag(name: str, on: bool = True) -> str:
@@ -271,31 +202,32 @@ def flag(name: str, on: bool = True) -> str:
     return f"--{'' if on else 'no-'}{FLAGS.get(name, name).replace('_', '-')}"
 
 
-def declared(kind: type) -> tuple[Declared, ...]:
+def declared(kind: type) -> tuple[Option, ...]:
     """Return the options of a class: its own first, then those of its bases."""
     return _declared(kind)
 
 
 @cache
-def _declared(kind: Any) -> tuple[Declared, ...]:
+def _declared(kind: Any) -> tuple[Option, ...]:
     hints = get_type_hints(kind, include_extras=True)
-    found: dict[type, list[Declared]] = {owner: [] for owner in kind.__mro__}
+    found: dict[type, list[Option]] = {owner: [] for owner in kind.__mro__}
     for each in fields(kind):
-        option = each.metadata.get("option")
-        if option is None:
+        this = each.metadata.get("option")
+        if this is None:
             continue
-        if option.flag:
-            FLAGS[each.name] = option.flag
+        if this.flag:
+            FLAGS[each.name] = this.flag
         owner = next(x for x in kind.__mro__ if each.name in get_annotations(x))
         value_kind, optional = _kind_of(hints[each.name])
         found[owner].append(
-            Declared(
+            replace(
+                this,
                 name=each.name,
-                option=option,
+                metavar=this.metavar or ("" if this.argument else value_kind.metavar),
                 kind=value_kind,
                 optional=optional,
-                default=each.default,
-                group=option.group or owner.group,
+                value=each.default,
+                group=this.group or owner.group,
                 owner=owner,
             )
         )
@@ -314,5 +246,5 @@ def _kind_of(hint: Any) -> tuple[Kind, bool]:
     if others:
         return _kind_of(others[0])[0], optional
     if get_origin(hint) is Literal:
-        return Choice({str(value): value for value in get_args(hint)}), optional
+        return choice({str(value): value for value in get_args(hint)}), optional
     return KINDS[hint], optional

@@ -28,7 +28,7 @@ def function_of(
 
     def decorate(function: Callable[[Request], Result]) -> Callable[P, Result]:
         signature = _signature(kind, get_type_hints(function)["return"])
-        others = {other: each.name for each in declared(kind) for other in each.option.also}
+        others = {other: each.name for each in declared(kind) for other in each.also}
 
         @wraps(function)
         def call(*args: P.args, **keywords: P.kwargs) -> Result:
@@ -75,7 +75,7 @@ def _docstring(text: str, kind: type[Options]) -> str:
     """Return a docstring with the options of a request in place of the line `{options}`."""
     lines = []
     for each in declared(kind):
-        if each.option.only != "command line":
+        if each.only != "command line":
             lines += [each.name, *wrap(spelled(each.description), 92, initial_indent="    ",
                                        subsequent_indent="    ")]  # fmt: skip
     return text.replace("    {options}", indent("\n".join(lines), "    "))

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Annotated, Any
 
 from multigpu.cluster.deploy.threads_or_processes import WorkEstimate
@@ -13,7 +14,7 @@ from multigpu.cluster.engine.plan import MEMORY_FRACTION
 from multigpu.errors import UsageError, option, spelled
 from multigpu.kernels.compiled.caches import secure_cupy
 from multigpu.run.declarations import Options, declare
-from multigpu.run.values import Bytes, Devices, FilePath
+from multigpu.run.values import GPUS, Bytes, FilePath
 
 logger = logging.getLogger(__name__)
 
@@ -93,7 +94,7 @@ class WorkerOptions(Options, group="Devices"):
 class RunOptions(WorkerOptions, group="Devices"):
     """Place and manner of a run; none of these options changes a result."""
 
-    gpus: Annotated[str | int | Sequence[str | int], Devices()] = declare(
+    gpus: Annotated[str | int | Sequence[str | int], GPUS] = declare(
         "auto", "GPUs to use: auto, all, none, or numbers and UUIDs (0,1 or 0-3 or GPU-5a1f…)."
     )
     memory_fraction: float = declare(
@@ -175,3 +176,8 @@ class Resumable(Options, group="Faults"):
         None, "A file that keeps what is finished, until all results were taken; with"
         " `resume=True` a run that was stopped continues from it.", only="Python",
     )  # fmt: skip
+
+    @property
+    def journal_path(self) -> Path | None:
+        """Path of the journal; None where there is to be none."""
+        return Path(self.journal) if self.journal else None

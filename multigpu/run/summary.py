@@ -14,7 +14,8 @@ from multigpu.cluster.engine.events import now
 from multigpu.formats.storage.compressed import compressed_output
 
 PACKAGES = (
-    "numpy", "numba", "dask", "distributed", "dask-cuda", "cupy-cuda12x", "cupy-cuda13x", "rdkit",
+    "numpy", "numba", "dask", "distributed", "dask-cuda", "cupy", "cupy-cuda12x",
+    "cupy-cuda13x", "rdkit",
 )  # fmt: skip
 
 

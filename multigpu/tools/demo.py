@@ -12,7 +12,7 @@ import click
 from multigpu.cli import cli
 from multigpu.cluster.files import failures_named, scratch_folder
 from multigpu.errors import UsageError
-from multigpu.run.command import file_option
+from multigpu.run.command import FILE
 from multigpu.run.compiling import compilation_reported
 
 STEPS = """
@@ -37,21 +37,14 @@ NEXT = """
 
 
 @click.command()
-@file_option(
-    "-o",
-    "--output",
-    text="Folder for the generated data and the results.",
-    metavar="DIR",
-    default="multigpu-demo",
-    show_default=True,
-)
 @click.option(
-    "--gpus",
-    default="auto",
-    show_default=True,
-    metavar="WHICH",
+    "-o", "--output", type=FILE, metavar="DIR", default="multigpu-demo", show_default=True,
+    help="Folder for the generated data and the results.",
+)  # fmt: skip
+@click.option(
+    "--gpus", default="auto", show_default=True, metavar="WHICH",
     help="GPUs to use, as in multigpu scan.",
-)
+)  # fmt: skip
 @click.option("--debug", is_flag=True, help="Show where an error comes from.")
 def command(output: str, gpus: str, debug: bool) -> None:
     """Run scan, cnv and dock on small generated data; print each command and what it found.

@@ -8,7 +8,8 @@ from textwrap import fill
 from multigpu.cli import WORKLOADS
 from multigpu.errors import options_spelled, spelled
 from multigpu.run.command import GROUPS
-from multigpu.run.declarations import Declared, flag
+from multigpu.run.declarations import Option, flag
+from multigpu.run.values import SWITCH
 
 WIDTH = 118
 HEADER = """\
@@ -32,16 +33,16 @@ def page() -> Iterator[str]:
                 yield from map(_entry, found)
 
 
-def _entry(each: Declared) -> str:
+def _entry(each: Option) -> str:
     """Return the lines of an option."""
-    name, this = flag(each.name), each.option
+    name = flag(each.name)
     shown = f"{name} {each.metavar}"
-    if this.argument:
-        shown = this.metavar or each.name.upper()
-    elif each.is_switch:
-        shown = name if each.default is False else f"{name}/{flag(each.name, on=False)}"
-    short = f"-{this.short}, " if this.short else ""
-    in_python = f" In Python `{each.name}`." if this.flag else ""
+    if each.argument:
+        shown = each.metavar or each.name.upper()
+    elif each.kind is SWITCH:
+        shown = name if each.value is False else f"{name}/{flag(each.name, on=False)}"
+    short = f"-{each.short}, " if each.short else ""
+    in_python = f" In Python `{each.name}`." if each.flag else ""
     text = f"* `{short}{shown}`: {spelled(each.description)}{in_python}"
     return fill(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
 

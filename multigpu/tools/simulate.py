@@ -1,21 +1,100 @@
 """`multigpu simulate`: generated data to try the program and to measure it."""
 
-from functools import reduce
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import click
 
 from multigpu.cluster.files import atomic_output, check_output, is_replaced
 from multigpu.formats.storage.compressed import compressed_output
 from multigpu.formats.tables.counts_files import write_counts
-from multigpu.run.command import Decorator, Typed, file_option, keep_inputs
-from multigpu.run.values import Size
+from multigpu.run.command import command_of, keep_inputs
+from multigpu.run.declarations import Options, declare
+from multigpu.run.values import Bases, TextPath
 from multigpu.workloads.cnv.simulate import CohortDesign, simulate_cohort
 from multigpu.workloads.dock import simulate as simulate_docking
 from multigpu.workloads.scan import simulate
 
-BASES = Typed(Size(unit="bases"))
+
+@dataclass(frozen=True, kw_only=True)
+class DataOutput(Options, group="Output"):
+    """File of the data, on the command line; a note is printed where it is there."""
+
+    output: TextPath | None = declare(None, "Output file; standard output without it.", short="o")
+
+    def check(self) -> None:
+        super().check()
+        for path in asdict(self).values():
+            if path and is_replaced(path) and Path(path).exists():
+                click.echo(f"multigpu: note: {path} is there, and is replaced", err=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountsOutput(DataOutput, group="Output"):
+    """Files of counts, on the command line."""
+
+    truth: TextPath | None = declare(None, "Write what was planted, as TSV.")
+    output: TextPath | None = declare(
+        None, "Parquet or TSV by its suffix; standard output without it.", short="o"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seed(Options, group="Data"):
+    """Seed of all data, and what is common to them."""
+
+    seed: int = declare(1, "Seed of the random numbers: another one gives other data.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SignatureDesign(Seed, group="Data"):
+    """Signatures to generate."""
+
+    count: int = declare(1000, "Number of signatures.")
+    min_length: Bases = declare(3000, "Minimum length in bases.")
+    max_length: Bases = declare(10_000, "Maximum length in bases.")
+    n_ratio: float = declare(0.1, "Share of Ns, 0 to 1.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampleDesign(Seed, group="Data"):
+    """Samples to generate."""
+
+    signatures: TextPath = declare(
+        "", "Signatures to plant in the samples.", "FASTA", required=True, default=""
+    )
+    clean: int = declare(2000, "Number of samples without a signature.")
+    infected: int = declare(20, "Number of samples with signatures.")
+    min_signatures: int = declare(
+        1, "Minimum number of different signatures in an infected sample."
+    )
+    max_signatures: int = declare(
+        2, "Maximum number of different signatures in an infected sample."
+    )
+    min_phred: int = declare(10, "Minimum quality, 0 to 93.")
+    max_phred: int = declare(30, "Maximum quality, 0 to 93.")
+    fasta: bool = declare(False, "Write FASTA, without qualities.")
+    min_length: Bases = declare(100_000, "Minimum length in bases.")
+    max_length: Bases = declare(200_000, "Maximum length in bases.")
+    n_ratio: float = declare(0.1, "Share of Ns, 0 to 1.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LigandDesign(Seed, group="Data"):
+    """Ligands to generate."""
+
+    count: int = declare(1000, "Number of ligands.")
+    min_atoms: int = declare(20, "Minimum number of atoms.")
+    max_atoms: int = declare(40, "Maximum number of atoms.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PocketDesign(Seed, group="Data"):
+    """A pocket to generate."""
+
+    points: int = declare(60, "Number of points along each axis.")
+    spacing: float = declare(0.375, "Distance between points in Å.")
+    wells: int = declare(40, "Number of places where atoms score.")
 
 
 @click.group("simulate")
@@ -40,117 +119,50 @@ def command() -> None:
     """  # noqa: D301 - \b is a character that click wants
 
 
-def _number(name: str, default: float, text: str, kind: Any = None) -> Decorator:
-    """Return an option, of the type of its default unless another one is given."""
-    return click.option(name, type=kind, default=default, show_default=True, help=text)
-
-
-def _note_replaced(_: click.Context, __: click.Parameter, path: str | None) -> str | None:
-    """Return the output, and print a note where the file is there."""
-    if path and is_replaced(path) and Path(path).exists():
-        click.echo(f"multigpu: note: {path} is there, and is replaced", err=True)
-    return path
-
-
-SEED = _number("--seed", 1, "Seed of the random numbers: another one gives other data.")
-
-
-def _output(*names: str, text: str) -> Decorator:
-    return file_option(*names, text=text, callback=_note_replaced)
-
-
-OUTPUT = _output("-o", "--output", text="Output file; standard output without it.")
-
-
-def _common(shortest: int, longest: int) -> Decorator:
-    """Return the options of both generators of sequences, with these default lengths in bases."""
-    lengths = (
-        _number("--min-length", shortest, "Minimum length in bases.", BASES),
-        _number("--max-length", longest, "Maximum length in bases.", BASES),
-    )
-    common = (*lengths, _number("--n-ratio", 0.1, "Share of Ns, 0 to 1."), SEED, OUTPUT)
-    return lambda function: reduce(lambda made, add: add(made), reversed(common), function)
-
-
-@command.command("signatures")
-@_number("--count", 1000, "Number of signatures.")
-@_common(3000, 10_000)
-def _signatures(output: str | None, **quantities: Any) -> None:
+@command_of(example="multigpu simulate signatures --count 40 -o signatures.fasta")
+def signatures(design: SignatureDesign, out: DataOutput) -> None:
     """Random signatures sig0, sig1, … as FASTA."""
-    with compressed_output(output) as out:
-        simulate.signatures(out, **quantities)
+    with compressed_output(out.output) as file:
+        simulate.signatures(file, **asdict(design))
 
 
-@command.command("samples")
-@file_option(
-    "--signatures",
-    "source",
-    text="Signatures to plant in the samples.",
-    metavar="FASTA",
-    required=True,
-)
-@_number("--clean", 2000, "Number of samples without a signature.")
-@_number("--infected", 20, "Number of samples with signatures.")
-@_number("--min-signatures", 1, "Minimum number of different signatures in an infected sample.")
-@_number("--max-signatures", 2, "Maximum number of different signatures in an infected sample.")
-@_number("--min-phred", 10, "Minimum quality, 0 to 93.")
-@_number("--max-phred", 30, "Maximum quality, 0 to 93.")
-@click.option("--fasta", is_flag=True, help="Write FASTA, without qualities.")
-@_common(100_000, 200_000)
-def _samples(source: str, output: str | None, **quantities: Any) -> None:
+@command_of(example="multigpu simulate samples --signatures signatures.fasta -o samples.fastq")
+def samples(design: SampleDesign, out: DataOutput) -> None:
     """Random samples smp0, smp1, … as FASTQ, clean and infected ones shuffled."""
     from multigpu.formats.sequences.signatures import read_signatures
 
-    signatures = list(read_signatures([source]).letters)
-    with compressed_output(output) as out:
-        simulate.samples(out, signatures, **quantities)
+    quantities = asdict(design)
+    letters = list(read_signatures([quantities.pop("signatures")]).letters)
+    with compressed_output(out.output) as file:
+        simulate.samples(file, letters, **quantities)
 
 
-@command.command("ligands")
-@_number("--count", 1000, "Number of ligands.")
-@_number("--min-atoms", 20, "Minimum number of atoms.")
-@_number("--max-atoms", 40, "Maximum number of atoms.")
-@SEED
-@OUTPUT
-def _ligands(output: str | None, **quantities: int) -> None:
+@command_of(example="multigpu simulate ligands --count 100 -o ligands.sdf")
+def ligands(design: LigandDesign, out: DataOutput) -> None:
     """Random ligands lig0, lig1, … around the origin as SDF."""
-    with compressed_output(output) as out:
-        simulate_docking.ligands(out, **quantities)
+    with compressed_output(out.output) as file:
+        simulate_docking.ligands(file, **asdict(design))
 
 
-@command.command("pocket")
-@_number("--points", 60, "Number of points along each axis.")
-@_number("--spacing", 0.375, "Distance between points in Å.")
-@_number("--wells", 40, "Number of places where atoms score.")
-@SEED
-@OUTPUT
-def _pocket(output: str | None, **quantities: Any) -> None:
+@command_of(example="multigpu simulate pocket -o pocket.npz")
+def pocket(design: PocketDesign, out: DataOutput) -> None:
     """A random pocket around the origin as .npz."""
-    with atomic_output(output) as out:
-        simulate_docking.pocket(out, **quantities)
+    with atomic_output(out.output) as file:
+        simulate_docking.pocket(file, **asdict(design))
 
 
-@command.command("counts")
-@_number("--regions", 100_000, "Number of regions, the rows of the table.")
-@_number("--samples", 15, "Number of samples, the columns of the table.")
-@_number("--chromosomes", 22, "Number of chromosomes, of about equal length.")
-@_number("--coverage", 80.0, "Mean number of reads in a region with two copies.")
-@_number("--dispersion", 0.005, "Variance beyond Poisson's: mean + this x mean^2.")
-@_number("--cnvs", 100, "Number of planted variants.")
-@_number("--min-length", 5, "Minimum number of regions of a variant.")
-@_number("--max-length", 60, "Maximum number of regions of a variant.")
-@_number("--max-carriers", 3, "Maximum number of samples that share a variant.")
-@_number("--width", 25_000, "Width of a region in bases.")
-@SEED
-@_output("--truth", text="Write what was planted, as TSV.")
-@_output("-o", "--output", text="Parquet or TSV by its suffix; standard output without it.")
-def _counts(output: str | None, truth: str | None, **quantities: Any) -> None:
+@command_of(example="multigpu simulate counts --regions 20000 -o counts.parquet")
+def counts(design: CohortDesign, out: CountsOutput) -> None:
     """Read counts of a cohort, a table as `multigpu count` writes it."""
-    for path in (output, truth):
+    for path in (out.output, out.truth):
         check_output(path)
-    keep_inputs([], output, truth)
-    counts, planted = simulate_cohort(CohortDesign(**quantities))
-    write_counts(output, counts)
-    if truth:
-        with compressed_output(truth) as out:
-            out.write("".join(planted.lines(counts)).encode())
+    keep_inputs([], out.output, out.truth)
+    made, planted = simulate_cohort(design)
+    write_counts(out.output, made)
+    if out.truth:
+        with compressed_output(out.truth) as file:
+            file.write("".join(planted.lines(made)).encode())
+
+
+for each in (signatures, samples, ligands, pocket, counts):
+    command.add_command(each)

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from bad_input.given import BASE, READS, SCAN, Refused, Store, many
-from support.program import ROOT, Ended, Run, program
+from bad_input.given import BASE, READS, SCAN, SIGNATURES, Refused, Store, many
+from support.program import ROOT, Run, program
 
 from multigpu.run.command import keep_inputs
 
@@ -47,31 +47,28 @@ def test_output__that_was_there_stays_as_it_was(
     assert Path(old).read_bytes() == b"old"
 
 
-@pytest.mark.parametrize("named", ["samples", "signatures"])
-@pytest.mark.parametrize("option", ["-o", "--summary", "--log-json", "--trace"])
-def test_output__that_would_replace_an_input_is_refused(
-    main: Run, store: Store, signatures: str, tmp_path: Path, named: str, option: str
-) -> None:
-    samples = store("reads.fq", READS)
-    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
-    again = str(tmp_path / "." / Path(samples if named == "samples" else signatures).name)
-    ended = main("scan", samples, "-s", signatures, option, again, "--gpus", "none")
-    assert (ended.status, ended.out) == (2, "")
-    assert ended.problem.startswith(f"{again} is named twice")
-    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+REPORTS = ("--summary", "--log-json", "--trace")
+NAMED_TWICE = [
+    *(f"reads.fq -s sig.fa {each} ./{name}"
+      for each in ("-o", *REPORTS) for name in ("reads.fq", "sig.fa")),
+    *(f"reads.fq -s sig.fa -o new.tsv {each} reads.fq" for each in REPORTS),
+    *(f"reads.fq -s sig.fa -o same {each} same" for each in REPORTS),
+    "*.fq -s sig.fa -o reads.fq",
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("option", ["--summary", "--log-json", "--trace"])
-def test_output__that_would_replace_an_input_is_refused_beside_a_new_one(
-    main: Run, store: Store, signatures: str, tmp_path: Path, option: str
+@pytest.mark.parametrize("words", NAMED_TWICE)
+def test_output__that_would_replace_an_input_or_another_is_refused(
+    main: Run, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str
 ) -> None:
-    samples, new = store("reads.fq", READS), tmp_path / "new.tsv"
-    options = ("-o", str(new), option, samples, "--gpus", "none")
-    ended = main("scan", samples, "-s", signatures, *options)
+    store("reads.fq", READS)
+    store("sig.fa", SIGNATURES)
+    monkeypatch.chdir(tmp_path)
+    ended = main("scan", *words.split(), "--gpus", "none")
     assert (ended.status, ended.out) == (2, "")
-    assert ended.problem.startswith(f"{samples} is named twice")
-    assert Path(samples).read_bytes() == READS
-    assert not new.exists()
+    assert ended.problem.startswith(f"{words.split()[-1]} is named twice")
+    left = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert left == {"reads.fq": READS, "sig.fa": SIGNATURES}
 
 
 def test_inputs__are_not_looked_at_where_no_output_is_there(tmp_path: Path) -> None:
@@ -87,59 +84,24 @@ def test_inputs__are_not_looked_at_where_no_output_is_there(tmp_path: Path) -> N
     assert asked == ["all"]
 
 
-def test_output__that_would_replace_a_file_of_a_pattern_is_refused(
-    main: Run, store: Store, signatures: str, tmp_path: Path
-) -> None:
-    samples = store("reads.fq", READS)
-    ended = main("scan", str(tmp_path / "*.fq"), "-s", signatures, "-o", samples, "--gpus", "none")
-    assert (ended.status, ended.out) == (2, "")
-    assert Path(samples).read_bytes() == READS
-
-
-@pytest.mark.parametrize("option", ["--summary", "--log-json", "--trace"])
-def test_outputs__of_one_name_are_refused(
-    main: Run, store: Store, signatures: str, tmp_path: Path, option: str
-) -> None:
-    path = str(tmp_path / "same")
-    options = ("-o", path, option, path, "--gpus", "none")
-    ended = main("scan", store("reads.fq", READS), "-s", signatures, *options)
-    assert (ended.status, ended.out) == (2, "")
-    assert ended.problem.startswith(f"{path} is named twice")
-    assert not Path(path).exists()
-
-
-def disk_is_full(main: Run, store: Store, signatures: str) -> Ended:
-    samples = store("good.fq", READS)
-    return main("scan", samples, "-s", signatures, "-o", "/dev/full", "--gpus", "none")
+FULL = "cannot be written: the disk is full (no space left on device)"
 
 
 def test_full_disk__is_told(main: Run, store: Store, signatures: str) -> None:
-    ended = disk_is_full(main, store, signatures)
-    problem = "/dev/full: cannot be written: the disk is full (no space left on device)"
-    assert (ended.out, ended.problem) == ("", problem)
+    samples = store("good.fq", READS)
+    ended = main("scan", samples, "-s", signatures, "-o", "/dev/full", "--gpus", "none")
+    assert (ended.status, ended.out, ended.problem) == (2, "", f"/dev/full: {FULL}")
 
 
-@pytest.mark.parametrize("option", ["--summary", "--log-json", "--trace"])
+@pytest.mark.parametrize("option", REPORTS)
 def test_full_disk__of_what_is_written_last_is_told_before_the_run(
     main: Run, store: Store, signatures: str, tmp_path: Path, option: str
 ) -> None:
     samples, hits = store("good.fq", READS), tmp_path / "hits.tsv"
     run = ("scan", samples, "-s", signatures, "-o", str(hits), "--gpus", "none")
     ended = main(*run, option, "/dev/full")
-    problem = "/dev/full: cannot be written: the disk is full (no space left on device)"
-    assert (ended.status, ended.problem) == (2, problem)
+    assert (ended.status, ended.problem) == (2, f"/dev/full: {FULL}")
     assert not hits.exists()
-
-
-def test_full_disk__ends_with_status_2(main: Run, store: Store, signatures: str) -> None:
-    assert disk_is_full(main, store, signatures).status == 2
-
-
-def test_full_disk__under_standard_output_is_told(store: Store, signatures: str) -> None:
-    with Path("/dev/full").open("wb") as full:
-        ended = program(*SCAN, store("good.fq", READS), "-s", signatures, stdout=full)
-    problem = "standard output: cannot be written: the disk is full (no space left on device)"
-    assert (ended.status, ended.problem) == (2, problem)
 
 
 # ---- options ----------------------------------------------------------------------------------
@@ -170,6 +132,7 @@ WRONG_OPTIONS = [
     ("--gpus 0,9", "there is no GPU"),
     ("--gpus GPU-00000000", "GPU-00000000"),
     ("--connect-timeout 0", "--connect-timeout is 0; it must be positive"),
+    ("--connect-timeout nan", "--connect-timeout is nan"),
     ("--connect-timeout -1", "--connect-timeout is -1; it must be positive"),
     ("--memory-fraction 0", "--memory-fraction is 0; it must be above 0, at most 1"),
     ("--memory-fraction 1.5", "--memory-fraction is 1.5; it must be above 0, at most 1"),
@@ -198,11 +161,6 @@ WRONG_OPTIONS = [
 )
 def test_wrong_option__is_told(refused: Refused, store: Store, options: str, problem: str) -> None:
     assert problem in refused(store("good.fq", READS), options=tuple(options.split()))
-
-
-def test_connect_timeout__that_is_no_number_is_told(refused: Refused, store: Store) -> None:
-    problem = refused(store("good.fq", READS), options=("--connect-timeout", "nan"))
-    assert "--connect-timeout is nan" in problem
 
 
 @pytest.mark.parametrize("name", ["hits.parquet.gz", "hits.parquet.zst"])

@@ -86,11 +86,22 @@ def small_scan(store: Store, signatures: str) -> tuple[str, ...]:
     return (*SCAN, store("good.fq", READS), "-s", signatures)
 
 
-def test_standard_output__that_is_closed_is_told(small_scan: tuple[str, ...]) -> None:
-    for arguments in (small_scan, ("doctor", "--no-kernel-check"), ("plan", *small_scan)):
-        ended = in_shell('"$@" >&-', *arguments)
-        assert (ended.status, ended.out) == (2, "")
-        assert ended.problem == "standard output is closed"
+@pytest.mark.parametrize("command", ["scan", "doctor --no-kernel-check", "plan"])
+@pytest.mark.parametrize(
+    ("script", "problem"),
+    [
+        ('"$@" >&-', " is closed"),
+        ('"$@" >/dev/full',
+         ": cannot be written: the disk is full (no space left on device)"),
+    ],
+)  # fmt: skip
+def test_standard_output__that_is_closed_or_full_is_told(
+    small_scan: tuple[str, ...], command: str, script: str, problem: str
+) -> None:
+    words = {"scan": small_scan, "plan": ("plan", *small_scan)}.get(command, command.split())
+    ended = in_shell(script, *words)
+    assert (ended.status, ended.out) == (2, "")
+    assert ended.problem == f"standard output{problem}"
 
 
 def test_standard_error__that_is_closed_is_no_reason_to_fail(small_scan: tuple[str, ...]) -> None:
@@ -109,16 +120,6 @@ def test_standard_files__that_are_all_closed_do_not_get_into_the_output(
     ended = in_shell('"$@" <&- >&- 2>&-', *small_scan, "-o", str(output))
     assert ended.status == 0
     assert output.read_text().startswith("sample\tsignature")
-
-
-@pytest.mark.parametrize("arguments", [("doctor", "--no-kernel-check"), ("plan",)])
-def test_answer__for_which_there_is_no_room_is_told(
-    small_scan: tuple[str, ...], arguments: tuple[str, ...]
-) -> None:
-    arguments = (*arguments, *small_scan) if arguments == ("plan",) else arguments
-    ended = in_shell('"$@" >/dev/full', *arguments)
-    problem = "standard output: cannot be written: the disk is full (no space left on device)"
-    assert (ended.status, ended.problem) == (2, problem)
 
 
 def test_answer__that_nobody_reads_ends_as_filters_do(small_scan: tuple[str, ...]) -> None:

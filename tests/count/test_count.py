@@ -19,7 +19,7 @@ from support.program import ROOT, Ended, remarks
 from multigpu import cli, count
 from multigpu.errors import InputError, UsageError
 from multigpu.formats.tables.counts_files import read_counts
-from multigpu.run.values import Size
+from multigpu.run.values import size
 
 
 def test_count__several_files_are_the_columns(tmp_path: Path, some: str) -> None:
@@ -129,18 +129,18 @@ def test_sizes__have_units(main: Callable[..., Ended], some: str, size: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("text", "bases", "size"),
+    ("text", "bases", "expected"),
     [("64M", 64_000_000, 64 << 20), ("1.5KiB", 1536, 1536), ("2MB", 2_000_000, 2_000_000),
      ("3 g", 3_000_000_000, 3 << 30), ("-5", -5, -5)],
 )  # fmt: skip
 def test_sizes__of_bytes_are_powers_of_1024_unless_a_b_follows(
-    text: str, bases: int, size: int
+    text: str, bases: int, expected: int
 ) -> None:
-    found = [Size(unit=unit).parse(text, "") for unit in ("bases", "bytes")]
-    assert found == [bases, size]
+    found = [size(unit).parse(text) for unit in ("bases", "bytes")]
+    assert found == [bases, expected]
     for wrong in ("1.5", "k", "1kk", "", "1e3"):
         with pytest.raises(ValueError, match="is no number of bases: give one like 25000 or"):
-            Size(unit="bases").parse(wrong, "")
+            size("bases").parse(wrong)
 
 
 def test_outcome__is_the_sum_of_the_table(

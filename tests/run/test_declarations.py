@@ -13,7 +13,7 @@ from multigpu.errors import InputError, TooLittleMemory, UsageError, option, opt
 from multigpu.run.command import Reporting, command_of
 from multigpu.run.declarations import Options, declaration, declare, flag
 from multigpu.run.functions import function_of
-from multigpu.run.values import Bytes, CountOrShare, FilePath, NameList, Paths, Vector
+from multigpu.run.values import Bytes, FilePath, NameList, Paths, Vector, count_or_share
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Brew(Options, group="Search"):
     pot: Literal["glass", "clay"] = declare("clay", "What it is in.", short="p")
     strength: Literal[1, 2] = declare(1, "How strong.")
     water: Bytes | None = declare(None, "How much.", default="enough")
-    milk: Annotated[int | float, CountOrShare("cup")] = declare(0, "How much.")
+    milk: Annotated[int | float, count_or_share("cup")] = declare(0, "How much.")
     guests: NameList = declare((), "Who drinks.")
     table: Vector | None = declare(None, "Where.", example="1,2,3")
     recipe: FilePath | None = declare(None, "What to follow.", flag="follow")

@@ -5,18 +5,7 @@ from functools import partial
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
-from multigpu.cluster.engine.events import now
-from multigpu.run.command import (
-    Reporting,
-    check_outputs,
-    command_of,
-    keep_inputs,
-    number_of,
-    print_outcome,
-    say,
-    start_workers,
-    watch,
-)
+from multigpu.run.command import Reporting, command_of, keep_inputs, number_of, start_workers
 from multigpu.workloads.cnv.options import (
     SHOWN_REGIONS,
     CnvOutput,
@@ -41,12 +30,6 @@ def command(request: CnvRequest, outputs: CnvOutput, reporting: Reporting) -> No
     cnvs, CNV regions and segments as tables, VCF, BED and SEG, the matrices as a Zarr store, and a
     report.
     """
-    if reporting.dry_run:
-        from multigpu.workloads.cnv.dry_run import show_plan
-
-        show_plan(request, reporting.json)
-        return
-    started = now()
     given = [request.counts_or_bams, request.controls or ()]
     lanes = copy_number_lanes(sum(estimate_count_bytes(paths, request) for paths in given))
     with start_workers(request.run, reporting, lanes) as workers:
@@ -70,7 +53,7 @@ def command(request: CnvRequest, outputs: CnvOutput, reporting: Reporting) -> No
             )
             if outputs.vcf:
                 vcf.check_names(job.cohort.regions.names)
-            with watch(job, reporting, name="cnv", results=job.stats.progress), job.keep_journal():
+            with reporting.watch(job, "cnv", job.stats.progress):
                 store = folder.store_path(hidden) if outputs.matrices else None
                 shown = SHOWN_REGIONS if outputs.report or outputs.plots else 0
                 keep = matrices.names(request.posterior) if store else ()
@@ -79,7 +62,7 @@ def command(request: CnvRequest, outputs: CnvOutput, reporting: Reporting) -> No
                 job.published = True
                 if reporting.summary:
                     write_cnv_summary(
-                        reporting.summary, job, result, request, outputs.output, started
+                        reporting.summary, job, result, request, outputs.output, reporting.started
                     )
     _print_result(result, outputs, reporting)
 
@@ -92,25 +75,23 @@ def _check_files(request: CnvRequest, outputs: CnvOutput, reporting: Reporting) 
     inputs = [path for path in (*request.paths, *others) if path]
     names = [*FILES, COUNTS] if request.cases.is_alignments else FILES
     written = [str(Path(outputs.output) / name) for name in names]
-    keep_inputs(inputs, *check_outputs(reporting), *written)
+    keep_inputs(inputs, *reporting.check_outputs(), *written)
     folder = Path(outputs.output or "/").absolute()
-    if not reporting.quiet and any(folder == Path(path).absolute().parent for path in inputs):
+    if any(folder == Path(path).absolute().parent for path in inputs):
         note = f"results stand among the inputs in {outputs.output}: -o NEWFOLDER keeps them apart"
-        say(f"note: {note}")
+        reporting.say(f"note: {note}")
 
 
 def _count_alignments(reporting: Reporting, job: "CountJob") -> "Counts":
     """Count alignments with progress; log and timeline are those of the calls."""
     shown = replace(reporting, log_json=None, trace=None)
-    with watch(job, shown, name="count", results=partial(reads_found, job)):
+    with shown.watch(job, "count", partial(reads_found, job)):
         return job.counts()
 
 
 def _print_result(result: "CnvResult", outputs: CnvOutput, reporting: Reporting) -> None:
     """Print the notes and a line about the result, with what to open first."""
-    if not reporting.quiet:
-        for note in result.notes:
-            say(f"note: {note}")
+    reporting.say(*(f"note: {note}" for note in result.notes))
     carriers = len(set(result.called.sample.tolist()))
     found = f"{number_of(len(result.called), 'CNV')} in {carriers:,} of"
     found += f" {number_of(len(result.samples), 'sample')}"
@@ -118,4 +99,4 @@ def _print_result(result: "CnvResult", outputs: CnvOutput, reporting: Reporting)
     place = outputs.output
     if outputs.report:
         place = f"{place}: open {PurePath(place) / 'report.html'} in a browser"
-    print_outcome(reporting, found, place)
+    reporting.say_outcome(found, place)

@@ -1,16 +1,18 @@
 """`multigpu cnv --dry-run`: how chromosomes come to devices."""
 
+import operator
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from multigpu.errors import spelled
 from multigpu.run.command import number_of
-from multigpu.run.dry_run import plan_job
+from multigpu.run.dry_run import Shown, memory_of, plan_job
 from multigpu.workloads.cnv.job import PlannedCnvJob
 from multigpu.workloads.cnv.opening import open_plan
 from multigpu.workloads.cnv.plan import CnvPlan, normalized_by
 from multigpu.workloads.cnv.request import CnvRequest
 
+CHROMOSOME = ("name", "regions", "columns", "pieces", "device_bytes")  # entries of each
 NORMALIZED = {
     "chromosome": "every chromosome by itself",
     "genome": "the genome as a whole",
@@ -18,39 +20,34 @@ NORMALIZED = {
 }
 
 
-def show_plan(request: CnvRequest, as_json: bool) -> None:
-    """Print how chromosomes come to devices, as JSON or as lines.
+def plan_of(request: CnvRequest) -> Shown:
+    """Return how chromosomes come to devices.
 
     A counts table is read. Alignments are looked at, but not counted.
     """
     job = open_plan(request)
     files = list(job.uncounted)
-    planned = plan_job(job, [str(Path(path).absolute()) for path in files])
-    plan, normalized = planned.plan, normalized_by(job.options)
-    chromosome_entries = ("name", "regions", "columns", "pieces", "device_bytes")
-    planned.show(
-        as_json,
-        {
-            "samples": plan.shape.cases,
-            "controls": plan.shape.columns - plan.shape.cases,
-            "regions": plan.shape.regions,
-            "to_count": files,
-            "normalized": normalized,
-            "at_once": plan.at_once,
-            "worker_processes": job.deployment.processes,
-            "chromosomes": [
-                {name: getattr(each, name) for name in chromosome_entries}
-                for each in plan.chromosomes
-            ],
-            "notes": [spelled(note) for note in job.notes],
-        },
-        [
-            *_cnv_lines(job, plan, files, normalized),
-            planned.memory,
-            f"{planned.host_memory} without matrices and report",
-            *(f"note          {note}" for note in job.notes),
+    plan, (entries, places) = plan_job(job, [str(Path(path).absolute()) for path in files])
+    normalized, shown = normalized_by(job.options), operator.attrgetter(*CHROMOSOME)
+    return {
+        **entries,
+        "samples": plan.shape.cases,
+        "controls": plan.shape.columns - plan.shape.cases,
+        "regions": plan.shape.regions,
+        "to_count": files,
+        "normalized": normalized,
+        "at_once": plan.at_once,
+        "worker_processes": job.deployment.processes,
+        "chromosomes": [
+            dict(zip(CHROMOSOME, shown(each), strict=True)) for each in plan.chromosomes
         ],
-    )
+        "notes": [spelled(note) for note in job.notes],
+    }, [
+        *places,
+        *_cnv_lines(job, plan, files, normalized),
+        *memory_of(plan, " without matrices and report"),
+        *(f"note          {note}" for note in job.notes),
+    ]
 
 
 def _cnv_lines(

@@ -12,7 +12,7 @@ from multigpu.cluster.deploy.threads_or_processes import WorkEstimate
 from multigpu.errors import InputError, UsageError, option
 from multigpu.run.declarations import Options, declare, declared
 from multigpu.run.options import GpuLanes
-from multigpu.run.values import Bases, Names, Numbers, StrPath, TextPath
+from multigpu.run.values import NAMES, Bases, StrPath, TextPath, numbers
 from multigpu.workloads.count.options import COMPAT_R, CompatR, CountOptions
 
 Model = Literal["cn.mops", "haplo", "exome", "single", "reference"]
@@ -85,19 +85,17 @@ class KeptResults:
     shown: int = 0
 
 
-@dataclass(frozen=True)
-class Thresholds(Numbers):
-    """Thresholds of gains and losses; one number stands for both signs."""
+def _thresholds(value: Any) -> tuple[float, ...]:
+    """Return thresholds of gains and losses; one number stands for both signs."""
+    given: tuple[float, ...] = numbers().convert([value] if isinstance(value, Real) else value)
+    if len(given) > 2:
+        raise ValueError
+    return given if len(given) == 2 else (abs(given[0]), -abs(given[0]))
 
-    @property
-    def must(self) -> str:
-        return "one number or two"
 
-    def convert(self, value: Any) -> tuple[float, ...]:
-        numbers = super().convert((value,) if isinstance(value, Real) else value)
-        if len(numbers) > 2:
-            raise ValueError
-        return numbers if len(numbers) == 2 else (abs(numbers[0]), -abs(numbers[0]))
+Thresholds = Annotated[
+    float | tuple[float, float], numbers("one number or two", convert=_thresholds)
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,11 +122,11 @@ class ModelOptions(Options, group="Model"):
         f" sample, or cases against {option('controls')} (reference). The options below have R's"
         f" defaults for the model.",
     )  # fmt: skip
-    fold_changes: Annotated[tuple[float, ...], Numbers()] = declare(
+    fold_changes: Annotated[tuple[float, ...], numbers()] = declare(
         DIPLOID, "Expected fold change of each class.", "I,…", r="I",
         of_model={"haplo": HAPLOID, "reference": (*DIPLOID, 8.0, 16.0, 32.0, 64.0)},
     )  # fmt: skip
-    classes: Annotated[tuple[str, ...], Names("a list of labels")] = declare(
+    classes: Annotated[tuple[str, ...], replace(NAMES, must="a list of labels")] = declare(
         CLASSES, "Labels of the classes; one is CN2 (haplo: CN1).", "CN0,…", r="classes",
         of_model={"reference": TUMOR_CLASSES},
     )  # fmt: skip
@@ -218,7 +216,7 @@ class CallOptions(Options, group="Calling"):
     seg_cyber_weight: float = declare(
         50.0, "Weight of the variance of all regions.", at_least=0, at_most=LARGEST, r="cyberWeight"
     )
-    seg_median: Annotated[float | tuple[float, float] | None, Thresholds()] = declare(
+    seg_median: Thresholds | None = declare(
         None, "Medians of gains and losses when segments are merged.", "X[,X]", r="segMedianT"
     )
     seed: int = declare(0, f"Seed for {option('segmentation')} cbs.", at_least=0, at_most=2**63 - 1)
@@ -233,7 +231,7 @@ class CallOptions(Options, group="Calling"):
     fractional: Fractional | None = declare(
         None, "Write fractional copy numbers, too.", r="calcFractionalCopyNumbers segStat"
     )
-    compat_r: CompatR = declare(False, COMPAT_R, flag="compat", also=("compat",))
+    compat_r: CompatR = declare(False, COMPAT_R, flag="compat", also=("compat",), default="none")
 
     @property
     def seg_limits(self) -> tuple[float, float] | None:
@@ -309,9 +307,7 @@ class CnvOptions(CallOptions, NormalizationOptions, ModelOptions):
 FIELDS = tuple(each.name for each in fields(CnvOptions))
 MODELS = {  # what differs from the defaults of `CnvOptions`
     model: {
-        each.name: each.option.of_model[model]
-        for each in declared(CnvOptions)
-        if model in each.option.of_model
+        each.name: each.of_model[model] for each in declared(CnvOptions) if model in each.of_model
     }
     for model in get_args(Model)
 }
@@ -330,20 +326,18 @@ def completed(given: Mapping[str, Any], preset: str | None) -> dict[str, Any]:
 
 def unused_parameter_notes(options: CnvOptions, given: Collection[str]) -> Iterator[str]:
     """Yield a note for parameters that were given and change nothing."""
-    fast = [name for name in FIELDS if name.startswith("seg_")]
-    normalization = ("norm_type", "size_factor", "genome_wide")
-    purposes = (
-        (f"{option('segmentation')} fast", options.segmentation == "fast", fast),
-        (f"{option('segmentation')} cbs", options.segmentation == "cbs", ("seed",)),
-        (f"{option('norm_type')} quant", options.norm_type == "quant", ("norm_quantile",)),
-        (
-            f"{option('size_factor')} quant",
-            options.size_factor == "quant",
-            ("size_factor_quantile",),
-        ),
-        ("counts that are normalized here", options.is_normalized, normalization),
-        (option("robust"), options.robust is not None, ("robust_min_width",)),
+    choices = (
+        ("segmentation", "fast", [name for name in FIELDS if name.startswith("seg_")]),
+        ("segmentation", "cbs", ["seed"]),
+        ("norm_type", "quant", ["norm_quantile"]),
+        ("size_factor", "quant", ["size_factor_quantile"]),
     )
+    normalization = ["norm_type", "size_factor", "genome_wide"]
+    purposes = [
+        *((f"{option(of)} {x}", getattr(options, of) == x, names) for of, x, names in choices),
+        ("counts that are normalized here", options.is_normalized, normalization),
+        (option("robust"), options.robust is not None, ["robust_min_width"]),
+    ]
     for purpose, is_wanted, names in purposes:
         unused = [option(name) for name in names if name in given]
         if unused and not is_wanted:

@@ -67,16 +67,12 @@ class CnvRequest(CnvOptions, CountOptions, Request, group="Input"):
     @cached_property
     def cases(self) -> "CohortInput":
         """Counts or alignments of the samples. Raises UsageError and InputError."""
-        from multigpu.workloads.cnv.samples.inputs import input_of
-
-        return input_of(self.counts_or_bams)
+        return _input_of(self.counts_or_bams)
 
     @cached_property
     def control_samples(self) -> "CohortInput | None":
         """Counts or alignments of the controls, if there are any."""
-        from multigpu.workloads.cnv.samples.inputs import input_of
-
-        return None if self.controls is None else input_of(self.controls)
+        return None if self.controls is None else _input_of(self.controls)
 
     @property
     def inputs(self) -> "list[CohortInput]":
@@ -111,3 +107,9 @@ class CnvRequest(CnvOptions, CountOptions, Request, group="Input"):
             for name, value in self.count_options.parameters().items()
             if self.has_alignments or (name in self.given and name != "compat_r")
         }
+
+
+def _input_of(given: Any) -> "CohortInput":
+    from multigpu.workloads.cnv.samples.inputs import input_of
+
+    return input_of(given)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from multigpu.errors import UsageError
 from multigpu.formats.alignments.regions import LONGEST, Regions, windows
 from multigpu.formats.tables.counts import Counts
+from multigpu.run.declarations import Options, declare
 
 ROWS = 1 << 16  # regions made at a time, from a random stream of their own
 USUAL_COPIES = 2
@@ -29,30 +30,23 @@ _PLACES, _DEPTHS, _COUNTS = range(3)  # random streams; their numbers must not c
 
 
 @dataclass(frozen=True, kw_only=True)
-class CohortDesign:
-    """Parameters of a simulated cohort. Raises UsageError for an impossible one.
+class CohortDesign(Options, group="Data"):
+    """Parameters of a simulated cohort. Raises UsageError for an impossible one."""
 
-    coverage                mean reads of a region with two copies
-    dispersion              of the counts; 0: Poisson
-    cnvs                    number of planted variants; each has a place of its own
-    min_length, max_length  regions of a variant
-    max_carriers            samples that have a variant, at most; at least one has it
-    width                   bases of a region
-    """
+    regions: int = declare(100_000, "Number of regions, the rows of the table.")
+    samples: int = declare(15, "Number of samples, the columns of the table.")
+    chromosomes: int = declare(22, "Number of chromosomes, of about equal length.")
+    coverage: float = declare(80.0, "Mean number of reads in a region with two copies.")
+    dispersion: float = declare(0.005, "Variance beyond Poisson's: mean + this x mean^2.")
+    cnvs: int = declare(100, "Number of planted variants; each has a place of its own.")
+    min_length: int = declare(5, "Minimum number of regions of a variant.")
+    max_length: int = declare(60, "Maximum number of regions of a variant.")
+    max_carriers: int = declare(3, "Maximum number of samples that share a variant.")
+    width: int = declare(25_000, "Width of a region in bases.")
+    seed: int = declare(1, "Seed of the random numbers: another one gives other data.")
 
-    regions: int
-    samples: int
-    chromosomes: int
-    coverage: float
-    dispersion: float
-    cnvs: int
-    min_length: int
-    max_length: int
-    max_carriers: int
-    width: int
-    seed: int
-
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        super().check()
         ones = dict.fromkeys(("regions", "samples", "chromosomes", "min_length", "max_carriers"), 1)
         for name, least in (ones | {"dispersion": 0, "cnvs": 0, "seed": 0, "width": 2}).items():
             if not (value := getattr(self, name)) >= least:

@@ -7,10 +7,10 @@ from multigpu.errors import UsageError, option
 from multigpu.formats.alignments.regions import LONGEST
 from multigpu.kernels.counting.types import Counting
 from multigpu.run.declarations import Options, declare
-from multigpu.run.values import Bases, Choice, FilePath, NameList, TextPath
+from multigpu.run.values import Bases, FilePath, NameList, TextPath, choice
 
 WINDOW = 25_000  # bases
-CompatR = Annotated[bool, Choice({"none": False, "r": True}, in_python=True)]
+CompatR = Annotated[bool, choice({"none": False, "r": True}, in_python=True)]
 COMPAT_R = "r: repeat the errors of R, for comparisons with it."
 
 
@@ -35,7 +35,7 @@ class CountOptions(Options, group="Counting"):
     rename: Literal["none", "auto"] = declare(
         "none", "auto: treat chromosome names that differ by `chr` as the same."
     )
-    compat_r: CompatR = declare(False, COMPAT_R, flag="compat", also=("compat",))
+    compat_r: CompatR = declare(False, COMPAT_R, flag="compat", also=("compat",), default="none")
     index: bool = declare(
         True, "Use indexes and make missing ones, or read every file from start to end."
     )

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from multigpu.run.functions import function_of
-from multigpu.run.values import journal_path
 from multigpu.workloads.dock.job import DockJob
 from multigpu.workloads.dock.parts import Skipped
 from multigpu.workloads.dock.request import DockRequest
@@ -64,5 +63,4 @@ def dock(request: DockRequest) -> DockResult:
     Raises UsageError and InputError here for wrong options, a wrong pocket and wrong beginnings of
     files, and from the iteration for what shows later.
     """
-    journal = journal_path(request.journal)
-    return DockResult(DockJob(request, client=request.client, journal=journal))
+    return DockResult(DockJob(request, client=request.client, journal=request.journal_path))

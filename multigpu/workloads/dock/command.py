@@ -9,17 +9,7 @@ from multigpu.cluster.engine.events import Event, now
 from multigpu.cluster.files import is_replaced
 from multigpu.errors import UsageError
 from multigpu.formats.storage.suffixes import check_page
-from multigpu.run.command import (
-    Reporting,
-    check_outputs,
-    command_of,
-    keep_inputs,
-    number_of,
-    print_outcome,
-    say,
-    start_workers,
-    watch,
-)
+from multigpu.run.command import Reporting, command_of, keep_inputs, number_of, start_workers
 from multigpu.run.values import texts_of
 from multigpu.workloads.dock.options import DockOutput
 from multigpu.workloads.dock.request import DockRequest
@@ -42,12 +32,6 @@ def command(request: DockRequest, out: DockOutput, reporting: Reporting) -> int:
     is the best of all. Ligands that cannot be docked are skipped: the exit status is 3 then, and
     the table OUT without its suffix and with .errors.tsv says why.
     """
-    if reporting.dry_run:
-        from multigpu.workloads.dock.dry_run import show_plan
-
-        show_plan(request, reporting.json)
-        return 0
-    started = now()
     output = out.output
     with start_workers(request.run, reporting, request.lanes) as workers:
         from multigpu.formats.storage.sources import is_repeatable
@@ -63,28 +47,32 @@ def command(request: DockRequest, out: DockOutput, reporting: Reporting) -> int:
             coming=workers,
             journal=pose_journal(output) if is_kept else None,
         )
-        if not reporting.quiet and job.covering_radius is not None:
+        if job.covering_radius is not None:
             count = number_of(job.search.rotations.count, "rotation")
-            say(f"{count}; any other is within {job.covering_radius:.3g}°")
+            reporting.say(f"{count}; any other is within {job.covering_radius:.3g}°")
 
-        def progress() -> str:
-            return f"{number_of(job.stats.ligands, 'ligand')} docked"
-
-        watched = watch(job, reporting, name="dock", results=progress, rows_to=output)
-        with watched, job.keep_journal():
+        with reporting.watch(job, "dock", lambda: _docked(job), output):
             with files.open() as write:
                 for docked in job.parts(files.format, files.score_lines):
                     begin = now()
                     write(docked)
                     job.emit(Event("written", details={"begin": begin}))
             job.published = True
-            _write_facts(job, files, reporting, started)
+            reporting.write_summary(job, files.poses, files.format)
+            if files.report:
+                from multigpu.run.summary import summary
+                from multigpu.workloads.dock.report import write_report
+
+                facts = summary(job, files.poses, files.format, reporting.started)
+                write_report(files.report, job, facts)
     skipped = len(job.stats.skipped)
-    if skipped and not reporting.quiet:
+    if skipped:
         verb = "was" if skipped == 1 else "were"
         what = f"{skipped:,} of {skipped + job.stats.ligands:,} ligands {verb} skipped"
-        say(f"{what}: see {tables_beside(output)[1]}")
-    print_outcome(reporting, _found(job), output)
+        reporting.say(f"{what}: see {tables_beside(output)[1]}")
+    best = job.stats.best_score
+    found = _docked(job) if best is None else f"{_docked(job)}, best score {best:.4g}"
+    reporting.say_outcome(found, output)
     return SOME_SKIPPED if skipped else 0
 
 
@@ -93,7 +81,7 @@ def _check_files(files: "DockFiles", request: DockRequest, reporting: Reporting)
     files.check(request.run.resume)
     _check_folders(files.poses, texts_of(request.ligands, "ligands"))
     files.check_not_in_folder(files.scores, reporting.log_json)
-    keep_inputs(request.paths, *files.paths, *check_outputs(reporting))
+    keep_inputs(request.paths, *files.paths, *reporting.check_outputs())
     if files.report:
         # Where it cannot draw, that is said before hours of work.
         import multigpu.workloads.dock.report  # noqa: F401
@@ -112,18 +100,5 @@ def _check_folders(poses: str | None, ligands: Sequence[str]) -> None:
             logger.warning("multigpu: %s will be in %s, and read by the next run", poses, folder)
 
 
-def _write_facts(job: "DockJob", files: "DockFiles", reporting: Reporting, started: float) -> None:
-    from multigpu.run.summary import summary, write_summary
-
-    if reporting.summary:
-        write_summary(reporting.summary, job, files.poses, files.format, started)
-    if files.report:
-        from multigpu.workloads.dock.report import write_report
-
-        write_report(files.report, job, summary(job, files.poses, files.format, started))
-
-
-def _found(job: "DockJob") -> str:
-    found = f"{number_of(job.stats.ligands, 'ligand')} docked"
-    best = job.stats.best_score
-    return found if best is None else f"{found}, best score {best:.4g}"
+def _docked(job: "DockJob") -> str:
+    return f"{number_of(job.stats.ligands, 'ligand')} docked"

@@ -7,7 +7,7 @@ from multigpu.cluster.deploy.threads_or_processes import WorkEstimate
 from multigpu.errors import UsageError, option
 from multigpu.run.declarations import Options, declare
 from multigpu.run.options import MOST, GpuLanes
-from multigpu.run.values import FilePath, Numbers, TextPath, Vector
+from multigpu.run.values import FilePath, TextPath, Vector, vector
 
 Outside = Literal["clamp", "zero", "penalty"]
 Fragments = Literal["largest", "skip"]
@@ -54,7 +54,7 @@ class DockOptions(Options, group="Search"):
     min_rmsd: float = declare(
         1.0, "Smallest distance between two poses of a ligand, Å.", "D", unit=" Å", at_least=0
     )
-    translations: Annotated[tuple[float, float] | None, Numbers("R,STEP")] = declare(
+    translations: Annotated[tuple[float, float] | None, vector("R,STEP")] = declare(
         None, "Also try all shifts in steps of STEP Å, up to R Å along each axis.", example="2,0.5"
     )
     on_error: Literal["skip", "stop"] = declare(

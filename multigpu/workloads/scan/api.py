@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from multigpu.run.functions import function_of
-from multigpu.run.values import journal_path, path_list
+from multigpu.run.values import path_list
 from multigpu.workloads.scan.batch import Batch
 from multigpu.workloads.scan.inputs import expand_inputs
 from multigpu.workloads.scan.job import ScanJob
@@ -64,11 +64,8 @@ def scan(request: ScanRequest) -> ScanResult:
     Raises UsageError and InputError here for what is wrong with the options and the files'
     beginnings, and from the iteration for what shows later.
     """
-    samples, signatures = (
-        path_list(request.samples, "samples"),
-        path_list(request.signatures, "signatures"),
-    )
-    inputs = expand_inputs(samples, signatures)
-    place = journal_path(request.journal)
+    samples = path_list(request.samples, "samples")
+    inputs = expand_inputs(samples, path_list(request.signatures, "signatures"))
+    place = request.journal_path
     job = ScanJob(inputs, request.options, request.run, client=request.client, journal=place)
     return ScanResult(job)

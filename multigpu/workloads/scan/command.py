@@ -3,21 +3,10 @@
 from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING
 
-from multigpu.cluster.engine.events import now
+import click
+
 from multigpu.cluster.files import is_replaced, scratch_folder
-from multigpu.run.command import (
-    Reporting,
-    arguments,
-    check_outputs,
-    command_of,
-    keep_inputs,
-    number_of,
-    print_outcome,
-    say,
-    start_workers,
-    watch,
-)
-from multigpu.run.summary import write_summary
+from multigpu.run.command import Reporting, command_of, keep_inputs, number_of, start_workers
 from multigpu.run.values import texts_of
 from multigpu.workloads.scan.options import ScanOutput, scan_lanes
 from multigpu.workloads.scan.request import ScanRequest
@@ -33,18 +22,12 @@ def command(request: ScanRequest, out: ScanOutput, reporting: Reporting) -> None
     SAMPLES are FASTQ or FASTA files, directories, quoted patterns, URLs or - for standard input,
     plain or compressed with gzip or zstd. Without any, a small built-in demo is scanned.
     """
-    if reporting.dry_run:
-        from multigpu.workloads.scan.dry_run import show_plan
-
-        show_plan(request, reporting.json)
-        return
-    started = now()
     scanning, output = request.options, out.output
-    written = check_outputs(reporting, output)
+    written = reporting.check_outputs(output)
     from multigpu.formats.storage.read_ahead import read_ahead
 
     with ExitStack() as stack:
-        inputs = _inputs(stack, request, reporting.quiet)
+        inputs = _inputs(stack, request, reporting)
         ahead = None
         if inputs.only_stream:
             ahead = stack.enter_context(closing(read_ahead(inputs.only_stream)))
@@ -70,19 +53,14 @@ def command(request: ScanRequest, out: ScanOutput, reporting: Reporting) -> None
             coming=workers,
             journal=journal_of(output) if output and kept else None,
         )
-        refuse_strays(
-            arguments(), texts_of(request.samples, "samples"), job.sources, job.signatures
-        )
+        words = click.get_current_context().obj  # the command line
+        refuse_strays(words, texts_of(request.samples, "samples"), job.sources, job.signatures)
         job.notes_before += notes_on_format(fmt, output, scanning, out.ambiguous)
         columns = list(scanning.error_columns)
         if out.ambiguous or scanning.max_ambiguous is not None:
             columns.append("ambiguous")
 
-        def matches_found() -> str:
-            return f"{job.stats.hits:,} matches"
-
-        watched = watch(job, reporting, name="scan", results=matches_found, rows_to=output)
-        with watched, job.keep_journal():
+        with reporting.watch(job, "scan", lambda: f"{job.stats.hits:,} matches", output):
             sink = fmt.sink(
                 path=output,
                 format=fmt,
@@ -93,13 +71,12 @@ def command(request: ScanRequest, out: ScanOutput, reporting: Reporting) -> None
             )
             write_outputs(job, [sink])
             job.published = True
-            if reporting.summary:
-                write_summary(reporting.summary, job, output, fmt.name, started)
+            reporting.write_summary(job, output, fmt.name)
         records = number_of(job.stats.records, "sample")
-        print_outcome(reporting, f"{number_of(job.stats.hits, 'match')} in {records}", output)
+        reporting.say_outcome(f"{number_of(job.stats.hits, 'match')} in {records}", output)
 
 
-def _inputs(stack: ExitStack, request: ScanRequest, quiet: bool) -> "ScanInputs":
+def _inputs(stack: ExitStack, request: ScanRequest, reporting: Reporting) -> "ScanInputs":
     """Return the files of the command line, or those of the demo, which `stack` removes."""
     from multigpu.workloads.scan.inputs import expand_inputs
 
@@ -109,7 +86,6 @@ def _inputs(stack: ExitStack, request: ScanRequest, quiet: bool) -> "ScanInputs"
         from multigpu.workloads.scan.simulate import write_demo
 
         folder = stack.enter_context(scratch_folder())
-        if not quiet:
-            say("no samples given: scanning the built-in demo")
+        reporting.say("no samples given: scanning the built-in demo")
         samples, signatures = ([str(file)] for file in write_demo(folder))
     return expand_inputs(samples, signatures)

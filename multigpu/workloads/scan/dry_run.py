@@ -1,56 +1,46 @@
 """`multigpu scan --dry-run`: the plan of a scan."""
 
-from multigpu.run.dry_run import describe_source, plan_job
+from multigpu.run.dry_run import Shown, describe_source, memory_of, plan_job
 from multigpu.run.values import texts_of
 from multigpu.workloads.scan.inputs import expand_inputs
 from multigpu.workloads.scan.job import ScanJob
 from multigpu.workloads.scan.request import ScanRequest
 
 
-def show_plan(request: ScanRequest, as_json: bool) -> None:
-    """Print how the samples would be cut, as JSON or as lines."""
+def plan_of(request: ScanRequest) -> Shown:
+    """Return how the samples would be cut."""
     samples = texts_of(request.samples, "samples")
     inputs = expand_inputs(samples, texts_of(request.signatures, "signatures"))
     job = ScanJob(inputs, request.options, request.run)
-    planned = plan_job(job, job.worker_files)
-    plan, sources = planned.plan, list(zip(job.sources, planned.plan.chunks, strict=True))
-    on_gpu = bool(job.devices) or any(each["gpu"] for each in planned.workers)
-    seconds, search = None, []
+    plan, (entries, places) = plan_job(job, job.worker_files)
+    on_gpu = bool(job.devices) or any(each["gpu"] for each in entries["workers"])
+    lines = [
+        *places,
+        f"signatures    {len(job.signatures):,}",
+        f"index         {plan.index.entries:,} entries, {plan.index.memory:,} bytes",
+    ]
+    seconds = None
     if job.options.most_errors:
         seconds = _search_seconds(job, on_gpu)
-        search = [f"search        about {seconds:.2g} s on one {'GPU' if on_gpu else 'core'}"]
-    planned.show(
-        as_json,
-        {
-            "sources": [
-                {
-                    "path": source.path,
-                    "bytes": source.size,
-                    "compression": source.compression,
-                    "layout": source.layout,
-                    "chunks": chunks,
-                }
-                for source, chunks in sources
-            ],
-            "signatures": len(job.signatures),
-            "index": {"entries": plan.index.entries, "bytes": plan.index.memory},
-            "search_seconds": seconds,
-        },
-        [
-            f"signatures    {len(job.signatures):,}",
-            f"index         {plan.index.entries:,} entries, {plan.index.memory:,} bytes",
-            *search,
-            f"chunk         up to {plan.chunk_bytes:,} bytes of input",
-            f"in progress   {plan.lanes} chunks at a time on each worker",
-            planned.memory,
-            f"{planned.host_memory}, and the rows",
-            *(
-                f"{describe_source(source)}, "
-                + ("a stream" if chunks is None else f"{chunks:,} chunks")
-                for source, chunks in sources
-            ),
-        ],
-    )
+        lines.append(f"search        about {seconds:.2g} s on one {'GPU' if on_gpu else 'core'}")
+    lines += [
+        f"chunk         up to {plan.chunk_bytes:,} bytes of input",
+        f"in progress   {plan.lanes} chunks at a time on each worker",
+        *memory_of(plan, ", and the rows"),
+    ]
+    sources = []
+    for source, chunks in zip(job.sources, plan.chunks, strict=True):
+        cut = "a stream" if chunks is None else f"{chunks:,} chunks"
+        lines.append(f"{describe_source(source)}, {cut}")
+        facts = {"path": source.path, "bytes": source.size, "compression": source.compression}
+        sources.append({**facts, "layout": source.layout, "chunks": chunks})
+    return {
+        **entries,
+        "sources": sources,
+        "signatures": len(job.signatures),
+        "index": {"entries": plan.index.entries, "bytes": plan.index.memory},
+        "search_seconds": seconds,
+    }, lines
 
 
 def _search_seconds(job: ScanJob, gpu: bool) -> float:

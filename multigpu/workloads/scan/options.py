@@ -8,7 +8,7 @@ from multigpu.cluster.deploy.threads_or_processes import WorkEstimate
 from multigpu.errors import UsageError, option
 from multigpu.run.declarations import Options, declare
 from multigpu.run.options import GpuLanes
-from multigpu.run.values import CountOrShare, TextPath
+from multigpu.run.values import TextPath, count_or_share
 
 Format = Literal["tsv", "csv", "text", "bed", "jsonl", "parquet", "sam", "bam", "paf"]
 PHRED_OFFSETS = (33, 64)
@@ -49,15 +49,15 @@ class ScanOptions(Options, group="Search"):
     phred_offset: Literal[33, 64] = declare(
         33, "Phred offset of the quality characters: 33, or 64 for old Illumina files."
     )
-    max_ambiguous: Annotated[int | float | None, CountOrShare("match")] = declare(
+    max_ambiguous: Annotated[int | float | None, count_or_share("match")] = declare(
         None, "Most ambiguous sample bases of a match, e.g. 2, or a share of its length, e.g. 0.1.",
         default="no limit",
     )  # fmt: skip
-    max_mismatches: Annotated[int | float | None, CountOrShare("signature")] = declare(
+    max_mismatches: Annotated[int | float | None, count_or_share("signature")] = declare(
         None, "Allow up to K mismatches (substitutions), e.g. 2, or a share of the signature's"
         " length, e.g. 0.05.", default="0",
     )  # fmt: skip
-    max_edits: Annotated[int | float | None, CountOrShare("signature")] = declare(
+    max_edits: Annotated[int | float | None, count_or_share("signature")] = declare(
         None, "Allow up to K substitutions, insertions and deletions, e.g. 2, or a share of the"
         " signature's length, e.g. 0.05.", default="0",
     )  # fmt: skip

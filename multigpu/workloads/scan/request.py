@@ -12,17 +12,12 @@ from multigpu.workloads.scan.options import ScanOptions
 class ScanRequest(ScanOptions, Resumable, Request, group="Input"):
     """Everything that a scan is asked for."""
 
-    samples: Paths = field(
-        metadata=declaration(
-            "FASTQ or FASTA files, directories, patterns or URLs, plain, gzip or zstd.",
-            argument=True,
-        )
-    )
-    signatures: Paths = field(
-        metadata=declaration(
-            "FASTA file with signatures; may be given several times.", short="s", many=True
-        )
-    )
+    samples: Paths = field(metadata=declaration(
+        "FASTQ or FASTA files, directories, patterns or URLs, plain, gzip or zstd.", argument=True
+    ))  # fmt: skip
+    signatures: Paths = field(metadata=declaration(
+        "FASTA file with signatures; may be given several times.", short="s", many=True
+    ))  # fmt: skip
 
     @property
     def options(self) -> ScanOptions:
