@@ -190,13 +190,19 @@ def _parameter(each: Option) -> click.Parameter:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reporting(Options, group="Reporting"):
+class Summary(Options, group="Reporting"):
+    """Summary of a run, of commands that have one."""
+
+    summary: TextPath | None = declare(None, "Write a summary of the run as JSON.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reporting(Summary, group="Reporting"):
     """Files that a run writes, and lines that it shows, beside its output.
 
     started  when the command began
     """
 
-    summary: TextPath | None = declare(None, "Write a summary of the run as JSON.")
     log_json: TextPath | None = declare(None, "Write every event as a line of JSON.")
     trace: TextPath | None = declare(None, "Write a timeline for Perfetto or Chrome.")
     progress: bool | None = declare(None, "Show the progress.", default="on a terminal")

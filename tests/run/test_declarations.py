@@ -140,7 +140,7 @@ def test_help__has_groups_and_an_example() -> None:
     text = " ".join(CliRunner().invoke(command, ["--help"]).output.split())
     assert "Search: --minutes N Minutes to wait, unless --cold. [default: 3] [R: t]" in text
     assert "--lid / --no-lid Close the lid. [default: --lid]" in text
-    assert text.index("Search:") < text.index("Reporting: --summary")
+    assert text.index("Search:") < text.index("Reporting: --log-json")
     assert text.endswith("Example: brew green")
     assert "minutes\n        Minutes to wait, unless cold.  [default: 3]" in (brew.__doc__ or "")
 

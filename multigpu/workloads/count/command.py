@@ -4,7 +4,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from multigpu.formats.storage.suffixes import check_table
-from multigpu.run.command import Reporting, command_of, keep_inputs, number_of
+from multigpu.run.command import Reporting, Summary, command_of, keep_inputs, number_of
 from multigpu.run.options import RunOptions
 from multigpu.run.values import texts_of
 from multigpu.workloads.count.options import CountOutput
@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from multigpu.workloads.count.job import CountJob
 
 
-@command_of(example="multigpu count *.bam --window 25kb -o counts.parquet", without=(RunOptions,))
+@command_of(
+    example="multigpu count *.bam --window 25kb -o counts.parquet", without=(RunOptions, Summary)
+)
 def command(request: CountRequest, out: CountOutput, reporting: Reporting) -> None:
     """Count the reads of ALIGNMENTS in windows or regions.
 
