@@ -11,7 +11,7 @@ from support.stored import inspect_source
 
 from multigpu.errors import Failure, InputError
 from multigpu.formats.sequences.streams import block_spans
-from multigpu.formats.storage.read_ahead import LARGEST_BLOCK, ReadAhead, read_ahead
+from multigpu.formats.storage.read_ahead import LARGEST_BLOCK, ReadAhead
 from multigpu.formats.storage.sources import Block
 
 
@@ -30,21 +30,21 @@ def packed(reads: bytes, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.mark.parametrize("size", [LARGEST_BLOCK, 1 << 20])
 def test_stream__is_the_whole_content(reads: bytes, packed: str, size: int) -> None:
-    found = read_ahead(inspect_source(packed), size)
+    found = inspect_source(packed).stream(size)
     assert b"".join(block.tobytes() for block in found) == reads
 
 
 def test_stream__that_is_damaged_says_so_where_it_is_taken(packed: str, tmp_path: Path) -> None:
     damaged = tmp_path / "cut.fq.gz"
     damaged.write_bytes(Path(packed).read_bytes()[:-20])
-    found = read_ahead(inspect_source(str(damaged)))
+    found = inspect_source(str(damaged)).stream(LARGEST_BLOCK)
     with pytest.raises(InputError, match="ends early"):
         list(found)
 
 
 def test_stream__that_nobody_takes_ends_when_it_is_closed(packed: str) -> None:
     before = set(threading.enumerate())
-    found = read_ahead(inspect_source(packed))
+    found = inspect_source(packed).stream(1000)
     (reading,) = set(threading.enumerate()) - before
     found.close()
     reading.join(5)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from multigpu.errors import InputError, option, quoted
 from multigpu.formats.sequences.records import describe
 from multigpu.formats.sequences.registry import FORMATS, SEQUENCES
-from multigpu.formats.storage.sources import Source, blocks, inspect_source
+from multigpu.formats.storage.sources import Source, inspect_source
 from multigpu.kernels import bases
 from multigpu.kernels.compiled.text.records import LENGTH, NAME, NAME_END, gather
 
@@ -75,7 +75,7 @@ def read_signatures(paths: Sequence[str]) -> Signatures:
     files = []
     for path in paths:
         source = inspect_source(path, SEQUENCES)
-        raw = np.concatenate([np.empty(0, np.uint8), *blocks(source, READ_BYTES)])
+        raw = np.concatenate([np.empty(0, np.uint8), *source.blocks(READ_BYTES)])
         sequence_format = FORMATS[source.layout]
         parsed = sequence_format.parse(raw, True, PHRED_OFFSET)
         if error := describe(path, sequence_format.mark, raw, parsed, 0, PHRED_OFFSET):

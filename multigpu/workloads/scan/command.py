@@ -24,13 +24,10 @@ def command(request: ScanRequest, out: ScanOutput, reporting: Reporting) -> None
     """
     scanning, output = request.options, out.output
     written = reporting.check_outputs(output)
-    from multigpu.formats.storage.read_ahead import read_ahead
-
     with ExitStack() as stack:
         inputs = _inputs(stack, request, reporting)
-        ahead = None
         if inputs.only_stream:
-            ahead = stack.enter_context(closing(read_ahead(inputs.only_stream)))
+            stack.enter_context(closing(inputs.only_stream.begin()))
         lanes = scan_lanes(inputs.plain_bytes)
         workers = stack.enter_context(start_workers(request.run, reporting, lanes))
         # GPUs and streams start in threads of their own, while the rest of the program loads.
@@ -49,7 +46,6 @@ def command(request: ScanRequest, out: ScanOutput, reporting: Reporting) -> None
             inputs,
             scanning,
             request.run,
-            ahead,
             coming=workers,
             journal=journal_of(output) if output and kept else None,
         )

@@ -11,6 +11,8 @@ from pathlib import PurePath
 from multigpu.errors import NAMED, InputError, UsageError, option, several
 from multigpu.formats.sequences.registry import SEQUENCES
 from multigpu.formats.storage import sources
+from multigpu.formats.storage.sources import Source
+from multigpu.formats.storage.stored_streams import is_regular
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,15 +32,15 @@ class ScanInputs:
         return sources.plain_bytes(self.samples)
 
     @cached_property
-    def only_stream(self) -> sources.Source | None:
+    def only_stream(self) -> Source | None:
         """The only file of samples, if it is compressed: it can be read ahead at once."""
         with suppress(InputError):
-            if len(self.samples) == 1 and sources.is_regular(self.samples[0]):
+            if len(self.samples) == 1 and is_regular(self.samples[0]):
                 source = sources.inspect_source(self.samples[0], SEQUENCES)
                 return None if source.cuttable else source
         return None
 
-    def open_samples(self) -> tuple[list[sources.Source], list[str]]:
+    def open_samples(self) -> tuple[list[Source], list[str]]:
         """Return the sources of samples, and notes. Raises InputError, also where all are empty."""
         if self.only_stream:
             return [self.only_stream], []
