@@ -5,14 +5,11 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 from support.stored import inspect_source
 
-from multigpu.errors import Failure, InputError
-from multigpu.formats.sequences.streams import block_spans
+from multigpu.errors import InputError
 from multigpu.formats.storage.read_ahead import LARGEST_BLOCK, ReadAhead
-from multigpu.formats.storage.sources import Block
 
 
 @pytest.fixture(scope="module")
@@ -70,13 +67,3 @@ def test_read_ahead__ends_once_and_for_all() -> None:
     ahead = ReadAhead([1, 2], 5)
     assert list(ahead) == [1, 2]
     assert next(ahead, None) is None
-
-
-def test_streams__a_record_that_does_not_fit_the_memory_is_said(packed: str) -> None:
-    def content() -> Iterator[Block]:
-        yield np.frombuffer(b"@r\n" + b"A" * 97, np.uint8)
-        raise MemoryError
-
-    found = block_spans(0, inspect_source(packed), ReadAhead(content(), 1), 33)
-    with pytest.raises(Failure, match=r"gz: a record of more than 100 bytes does not fit the mem"):
-        next(found)

@@ -183,7 +183,7 @@ def expand(paths: Sequence[str], kind: FileKind) -> list[str]:
     return [found for path in paths for found in _expand_one(path, kind)]
 
 
-def check_stdin(paths: Sequence[str | None]) -> None:
+def check_stdin(paths: Sequence[object]) -> None:
     """Raise InputError where a run reads standard input several times."""
     if list(paths).count(STDIN) > 1:
         raise InputError(STDIN, "standard input can be given only once")

@@ -33,15 +33,16 @@ def command(request: ScanRequest, out: ScanOutput, reporting: Reporting) -> None
         # GPUs and streams start in threads of their own, while the rest of the program loads.
         from multigpu.cluster.engine.journal import journal_of
         from multigpu.formats.storage.sources import is_repeatable
+        from multigpu.workloads.scan.inputs import paths_in
         from multigpu.workloads.scan.job import ScanJob
         from multigpu.workloads.scan.misplaced_signatures import refuse_strays
         from multigpu.workloads.scan.notes import notes_on_format
         from multigpu.workloads.scan.output.registry import format_of
         from multigpu.workloads.scan.output.write import write_outputs
 
-        keep_inputs([*inputs.samples, *inputs.signatures], *written)
+        keep_inputs(paths_in([*inputs.samples, *inputs.signatures]), *written)
         fmt = format_of(output, out.format)
-        kept = output and is_replaced(output) and all(map(is_repeatable, inputs.samples))
+        kept = output and is_replaced(output) and all(map(is_repeatable, inputs.files))
         job = ScanJob(
             inputs,
             scanning,

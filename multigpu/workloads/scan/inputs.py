@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from pathlib import PurePath
+from typing import Any
 
 from multigpu.errors import NAMED, InputError, UsageError, option, several
 from multigpu.formats.sequences.registry import SEQUENCES
@@ -17,26 +18,31 @@ from multigpu.formats.storage.stored_streams import is_regular
 
 @dataclass(frozen=True, kw_only=True)
 class ScanInputs:
-    """Files, URLs and "-", after directories and patterns were expanded.
+    """Files, URLs and "-", after directories and patterns were expanded, and other sources.
 
     notes  what a user should know about the directories
     """
 
-    samples: tuple[str, ...]
-    signatures: tuple[str, ...]
+    samples: tuple[str | Source, ...]
+    signatures: tuple[str | Source, ...]
     notes: tuple[str, ...] = ()
+
+    @property
+    def files(self) -> list[str]:
+        """The paths of samples, which a journal can compare with what they were."""
+        return paths_in(self.samples)
 
     @cached_property
     def plain_bytes(self) -> int:
         """About how many bytes the samples have that are not compressed, by their names."""
-        return sources.plain_bytes(self.samples)
+        return sources.plain_bytes(self.files)
 
     @cached_property
     def only_stream(self) -> Source | None:
         """The only file of samples, if it is compressed: it can be read ahead at once."""
         with suppress(InputError):
-            if len(self.samples) == 1 and is_regular(self.samples[0]):
-                source = sources.inspect_source(self.samples[0], SEQUENCES)
+            if len(self.files) == len(self.samples) == 1 and is_regular(self.files[0]):
+                source = sources.inspect_source(self.files[0], SEQUENCES)
                 return None if source.cuttable else source
         return None
 
@@ -45,11 +51,11 @@ class ScanInputs:
         if self.only_stream:
             return [self.only_stream], []
         found, empty = [], []
-        for path in self.samples:
+        for each in self.samples:
             try:
-                found.append(sources.inspect_source(path, SEQUENCES))
-            except sources.EmptyInput:
-                empty.append(path)
+                found.append(sources.inspect_source(each, SEQUENCES))
+            except sources.EmptyInput as error:
+                empty.append(error.path)
                 if len(empty) == len(self.samples):
                     raise
         more = ", …" if len(empty) > NAMED else ""
@@ -57,8 +63,15 @@ class ScanInputs:
         return found, [f"{len(empty):,} empty sample files are left out: {files}"] if empty else []
 
 
-def expand_inputs(samples: Sequence[str], signatures: Sequence[str]) -> ScanInputs:
-    """Return the files that these paths stand for.
+def paths_in(given: Iterable[str | Source]) -> list[str]:
+    """Return those of the inputs that are paths."""
+    return [each for each in given if isinstance(each, str)]
+
+
+def expand_inputs(
+    samples: Sequence[str | Source], signatures: Sequence[str | Source]
+) -> ScanInputs:
+    """Return the files that these paths stand for, and the other sources.
 
     Raises UsageError where there are no samples or no signatures, and InputError where a file is
     missing or unreadable, a directory or a pattern stands for nothing, or standard input is given
@@ -68,9 +81,11 @@ def expand_inputs(samples: Sequence[str], signatures: Sequence[str]) -> ScanInpu
         raise UsageError("no SAMPLES given")
     if not signatures:
         raise UsageError(f"no {option('signatures')} given")
-    sources.check_stdin([*samples, *signatures])
     given = [*samples, *signatures]
-    found = [sources.expand([path], SEQUENCES) for path in given]
+    sources.check_stdin(given)
+    found = [
+        sources.expand([each], SEQUENCES) if isinstance(each, str) else [each] for each in given
+    ]
     return ScanInputs(
         samples=tuple(chain(*found[: len(samples)])),
         signatures=tuple(chain(*found[len(samples) :])),
@@ -78,10 +93,10 @@ def expand_inputs(samples: Sequence[str], signatures: Sequence[str]) -> ScanInpu
     )
 
 
-def _notes_on_folders(expanded: Iterable[tuple[str, list[str]]]) -> Iterator[str]:
+def _notes_on_folders(expanded: Iterable[tuple[Any, list[Any]]]) -> Iterator[str]:
     """Yield a note on each directory of which not all files are read, or of FASTQ and FASTA."""
     for path, files in expanded:
-        if not os.path.isdir(path):  # noqa: PTH112  (a Path fails at a long name)
+        if isinstance(path, Source) or not os.path.isdir(path):  # noqa: PTH112  (a Path fails at a long name)
             continue
         taken = [PurePath(file).name for file in files]
         others = {name for name in os.listdir(path) if name[0] != "."}.difference(taken)  # noqa: PTH208

@@ -64,7 +64,7 @@ class ScanJob(Job):
         self.signatures = read_signatures(inputs.signatures)
         check_errors(self.signatures, options)
         self.sources, notes = inputs.open_samples()
-        self._samples = inputs.samples
+        self._files = inputs.files
         found = notes_before(self.sources, self.signatures, options)
         self.notes_before = [*inputs.notes, *notes, *found]
 
@@ -124,7 +124,7 @@ class ScanJob(Job):
                 after=self.last_finished(),
             )
             yield from self.run_spans(crew, workload, spans, **sizes)
-            check_unchanged(about, self._samples)
+            check_unchanged(about, self._files)
 
     def payloads(self, sinks: Sequence[Sink[Any]]) -> Iterator[WholeRecords]:
         """Yield what these outputs get, in the order of the input; see `outcomes`."""
@@ -165,5 +165,5 @@ class ScanJob(Job):
             "rows": ", ".join(sink.name for sink in sinks),
             **{f"option {name}": str(value) for name, value in asdict(self.options).items()},
             "signatures": f"{len(self.signatures):,}, content {signatures}",
-            **describe_inputs(self._samples),
+            **describe_inputs(self._files),
         }
