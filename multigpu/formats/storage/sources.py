@@ -40,6 +40,7 @@ from multigpu.formats.storage.stored_streams import (
     errors_named,
     fill,
     forget,
+    is_regular,
     is_remote,
     open_stored,
     status_of,
@@ -52,7 +53,6 @@ Content = Generator[Block] | ReadAhead[Block]
 COMPRESSED = ("", ".gz", ".bgz", ".zst")  # what may follow a suffix
 
 MIB = 1 << 20
-WEIGHED = 1000  # files, of which there may be a hundred thousand
 LOOK = 64 << 10  # content bytes looked at in one go to find the first character
 
 UTF_16 = "is text in UTF-16: convert it with `iconv -f UTF-16 -t UTF-8`"
@@ -190,20 +190,16 @@ def check_stdin(paths: Sequence[object]) -> None:
 
 
 def plain_bytes(paths: Sequence[str], compressed: int = 0) -> int:
-    """Estimate the bytes in files, which may be URLs and "-", too.
-
-    Of very many only the first ones are looked at. Errors are left to the reader.
+    """Estimate the bytes in files, which may be URLs and "-", too; errors are left to the reader.
 
     compressed  for how many bytes a byte of a compressed file counts
     """
-    size, weighed = 0, paths[:WEIGHED]
+    size = 0
     with suppress(InputError, OSError, ValueError):
-        for path in weighed:
-            if path != STDIN and not is_remote(path):
-                status = status_of(path)
-                weight = compressed if path.lower().endswith(COMPRESSED[1:]) else 1
-                size += weight * status.st_size if stat.S_ISREG(status.st_mode) else 0
-    return size * len(paths) // max(1, len(weighed))
+        for path in filter(is_regular, paths):
+            weight = compressed if path.lower().endswith(COMPRESSED[1:]) else 1
+            size += weight * status_of(path).st_size
+    return size
 
 
 def _expand_one(path: str, kind: FileKind) -> list[str]:
@@ -278,12 +274,12 @@ def inspect_source(given: "str | Source", kind: FileKind) -> Source:
     path = given
     try:
         with open_stored(path, looking=True) as stored:
-            compression = _compression(stored.head())
+            compression, content = _glimpse(stored)
             local = stored.size is not None and not is_remote(path)
             # `blocks` gets to the end much later.
             if local and lacks_bgzf_end(read_ending(path, 2 * BGZF_LARGEST)):
                 raise InputError(path, NO_BGZF_END)
-            layout = _layout(path, _glimpse(stored, compression), kind)
+            layout = _layout(path, content, kind)
             return Source(path, stored.size, compression, layout)
     except InputError:
         forget(path)
@@ -297,7 +293,7 @@ def read_beginning(path: str) -> bytes:
     cannot be read or is visibly damaged.
     """
     with open_stored(path, looking=True) as stored:
-        content = _glimpse(stored, _compression(stored.head()))
+        _, content = _glimpse(stored)
         start = bytearray(HEAD)
         return bytes(start[: fill(content, memoryview(start))])
 
@@ -309,16 +305,13 @@ def read_ending(path: str, count: int) -> bytes:
     return read_part(path, max(0, size - count), count)
 
 
-def _glimpse(stored: StoredStream, compression: Compression) -> Stream:
-    """Return the content, of which only the beginning is wanted."""
-    # A few blocks are not worth threads.
-    return _content(stored, "gzip" if compression == "bgzf" else compression)
-
-
-def _compression(head: bytes) -> Compression:
-    if bgzf_size(head) is not None:
-        return "bgzf"
-    return next((kind for kind, magics in MAGICS.items() if head.startswith(magics)), "none")
+def _glimpse(stored: StoredStream) -> tuple[Compression, Stream]:
+    """Return the compression and the content, of which only the beginning is wanted."""
+    head = stored.head()
+    kind = next((kind for kind, magics in MAGICS.items() if head.startswith(magics)), None)
+    # A few blocks are not worth the threads of BGZF.
+    content = stored if kind is None else Members(stored, kind)
+    return "bgzf" if bgzf_size(head) is not None else kind or "none", content
 
 
 def _layout(path: str, content: Stream, kind: FileKind) -> str:
@@ -367,7 +360,7 @@ def open_content(path: str) -> Iterator[io.BufferedReader]:
     Raises InputError, from its reads too, where the data cannot be read, are damaged or end early.
     """
     with open_stored(path, looking=True) as stored:
-        compression = _compression(stored.head())
+        compression, _ = _glimpse(stored)
     with open_stored(path) as stored:
         yield io.BufferedReader(_Raw(_content(stored, compression), stored), MIB)
 
