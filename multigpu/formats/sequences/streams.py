@@ -109,10 +109,11 @@ class _OpenStream:
         self.blocks: dict[int, BlockSpan] = {}
         self._source, self._span, self._phred_offset = source, span, phred_offset
         self._lock = threading.Lock()
-        self._error: Exception | None = None
         self._open(span.first)
 
     def _open(self, first: int) -> None:
+        """Begin to read, with the block of this number."""
+        self._error: Exception | None = None
         content = self._source.blocks(self._span.size)
         found = block_spans(self._span.source, self._source, content, self._phred_offset)
         self._found, self._next = itertools.islice(found, first, None), first
@@ -121,16 +122,16 @@ class _OpenStream:
         with self._lock:
             if number < self._next and number not in self.blocks:  # it is asked for again
                 self._open(number)
-            while self._next <= number and self._error is None:
+            while self._next <= number:
+                if self._error is not None:  # of this block and of all later ones
+                    raise self._error
                 try:
                     block = next(self._found, None)
-                except Exception as error:  # noqa: BLE001 - of this block and of all later ones
+                except Exception as error:
                     self._error = error
-                    break
+                    raise
                 if block is None:
                     return None
                 self.blocks[self._next] = block
                 self._next += 1
-            if self._next <= number and self._error is not None:
-                raise self._error
             return self.blocks.get(number)
