@@ -145,13 +145,13 @@ class Source:
         if self.compression == "none" and self.size is not None:
             size = min(size, max(LOOK, self.size + 1))  # a byte more tells that there is none
         with open_stored(self.path) as stored:
+            stored.expected = self.size
             content = _content(stored, self.compression)
             count = size
             while count == size:
                 room = np.empty(size, np.uint8)
                 if count := fill(content, room.data):
                     yield room[:count]
-            stored.check_complete(self.size)
 
     def begin(self) -> ReadAhead[Block]:
         """Begin to read the content in the largest blocks, before it is asked for; to be closed."""
@@ -362,7 +362,7 @@ def open_content(path: str) -> Iterator[io.BufferedReader]:
     with open_stored(path, looking=True) as stored:
         compression, _ = _glimpse(stored)
     with open_stored(path) as stored:
-        yield io.BufferedReader(_Raw(_content(stored, compression), stored), MIB)
+        yield io.BufferedReader(_Raw(_content(stored, compression)), MIB)
 
 
 def text_lines(path: str) -> Iterator[tuple[int, str]]:
@@ -378,18 +378,15 @@ def text_lines(path: str) -> Iterator[tuple[int, str]]:
 class _Raw(io.RawIOBase):
     """Content of a stored stream as a file object."""
 
-    def __init__(self, stream: Stream, stored: StoredStream) -> None:
+    def __init__(self, stream: Stream) -> None:
         super().__init__()
-        self._stream, self._stored = stream, stored
+        self._stream = stream
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, out: Any, /) -> int:
-        count = self._stream.readinto(memoryview(out)) or 0
-        if not count:
-            self._stored.check_complete(self._stored.size)
-        return count
+        return self._stream.readinto(memoryview(out)) or 0
 
 
 def _content(stored: StoredStream, compression: Compression) -> Stream:

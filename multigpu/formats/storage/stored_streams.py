@@ -41,6 +41,8 @@ class StoredStream:
     """Stored bytes of one source: opened, counted, closed; errors name the path.
 
     While it is looked at, its head, of a pipe all that is read, is kept and read again.
+
+    expected  bytes there must be: fewer come of a broken download, or of a file that was cut
     """
 
     def __init__(self, path: str) -> None:
@@ -49,13 +51,14 @@ class StoredStream:
         self._looking = True
         with errors_named(path):
             self._file, self.size = _open(path)
+        self.expected = self.size
         self.is_pipe = self.size is None and not is_remote(path)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.path not in pipes:
+        if pipes.get(self.path) is not self:
             self.close()
 
     def close(self) -> None:
@@ -71,6 +74,9 @@ class StoredStream:
         with errors_named(self.path):
             count = self._read(out)
         self._taken += count
+        if len(out) and not count and self._taken < (self.expected or 0):
+            problem = f"ends early: {self._taken} of {self.expected} bytes could be read"
+            raise InputError(self.path, problem)
         if self._looking and (self.is_pipe or len(self._seen) < HEAD):
             self._seen += out[:count]
             self._at += count
@@ -100,11 +106,6 @@ class StoredStream:
     def is_replaced(self) -> bool:
         """Whether standard input is another one now, as in a test or a notebook."""
         return self.path == STDIN and self._file is not _standard_input()
-
-    def check_complete(self, size: int | None) -> None:
-        """Raise InputError where fewer bytes came: a broken download, or a file that was cut."""
-        if size is not None and self._taken < size:
-            raise InputError(self.path, f"ends early: {self._taken} of {size} bytes could be read")
 
 
 # Pipes by path that were looked at and are still to be read: they cannot be opened twice.
