@@ -11,7 +11,7 @@ from multigpu.errors import InputError
 from multigpu.formats.storage.sources import raise_unreadable
 from multigpu.formats.storage.stored_streams import errors_named
 from multigpu.kernels.compiled.text import records
-from multigpu.kernels.compiled.text.records import LENGTH, NAME, NAME_END, QUALITY
+from multigpu.kernels.compiled.text.records import NAME, NAME_END, QUALITY
 
 QUALITY_BLOCK = 1 << 16  # bytes of a file that qualities are read in
 
@@ -98,6 +98,7 @@ class Pieces(RangeRecords):
     number   of the span in the file
     text     the text that NAME, NAME_END and QUALITY of the table are positions in
     offsets  int64[n + 1]: where each piece begins in the letters
+    inside   int64[n]: number of bases of each piece in the span
     ended    whether the span is behind the last one of its file
     """
 
@@ -105,14 +106,8 @@ class Pieces(RangeRecords):
     number: int
     text: TextInMemory | TextInFile
     offsets: NDArray[np.int64]
+    inside: NDArray[np.int64]
     ended: bool = False
-
-    @property
-    def inside(self) -> NDArray[np.int64]:
-        """Return int64[n]: number of bases of each piece in the span."""
-        lengths = self.table[:, LENGTH].copy()
-        lengths[-1:] -= self.beyond
-        return lengths
 
     def names(self, pieces: NDArray[np.intp]) -> list[bytes]:
         """Return the names of the records that pieces are of."""

@@ -6,7 +6,6 @@ Blocks of a stream are whole records, parsed by who reads it.
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from io import FileIO
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,6 +94,14 @@ class SpanReader:
     ) -> Pieces:
         offsets: NDArray[np.int64] = self._borders.take(8 * (len(found.table) + 1)).view(np.int64)
         records.set_offsets(found.table, offsets)
-        place: dict[str, Any] = {"source": span.source, "number": span.number, "ended": ended}
-        columns = {each.name: getattr(found, each.name) for each in fields(found)}
-        return Pieces(**place, text=text, offsets=offsets, **columns)
+        inside = found.table[:, LENGTH].copy()
+        inside[-1:] -= found.beyond
+        return Pieces(
+            **{each.name: getattr(found, each.name) for each in fields(found)},
+            source=span.source,
+            number=span.number,
+            text=text,
+            offsets=offsets,
+            inside=inside,
+            ended=ended,
+        )

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from pathlib import PurePath
-from typing import Any
 
 from multigpu.errors import NAMED, InputError, UsageError, option, several
 from multigpu.formats.sequences.registry import SEQUENCES
@@ -83,7 +82,7 @@ def expand_inputs(
         raise UsageError(f"no {option('signatures')} given")
     given = [*samples, *signatures]
     sources.check_stdin(given)
-    found = [
+    found: list[Sequence[str | Source]] = [
         sources.expand([each], SEQUENCES) if isinstance(each, str) else [each] for each in given
     ]
     return ScanInputs(
@@ -93,12 +92,14 @@ def expand_inputs(
     )
 
 
-def _notes_on_folders(expanded: Iterable[tuple[Any, list[Any]]]) -> Iterator[str]:
+def _notes_on_folders(
+    expanded: Iterable[tuple[str | Source, Sequence[str | Source]]],
+) -> Iterator[str]:
     """Yield a note on each directory of which not all files are read, or of FASTQ and FASTA."""
     for path, files in expanded:
         if isinstance(path, Source) or not os.path.isdir(path):  # noqa: PTH112  (a Path fails at a long name)
             continue
-        taken = [PurePath(file).name for file in files]
+        taken = [PurePath(file).name for file in paths_in(files)]
         others = {name for name in os.listdir(path) if name[0] != "."}.difference(taken)  # noqa: PTH208
         are_fastq = {sources.suffix_of(name, SEQUENCES)[-1] == "q" for name in taken}
         if others or len(are_fastq) > 1:
