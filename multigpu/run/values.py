@@ -185,7 +185,7 @@ def converted(kind: Kind, name: str, value: Any) -> Any:
         raise UsageError(f"{option(name)} is {problem}") from None
 
 
-def texts_of(paths: Paths | None, name: str) -> list[str]:
+def texts_of(paths: object, name: str) -> list[str]:
     """Return one path or several as texts. Raises UsageError for anything else."""
     given: Any = paths
     if isinstance(given, str | bytes | os.PathLike) or not isinstance(given, Iterable):
@@ -193,7 +193,7 @@ def texts_of(paths: Paths | None, name: str) -> list[str]:
     return [converted(FILE, name, path) for path in given]
 
 
-def path_list(paths: Paths | None, name: str) -> list[str]:
+def path_list(paths: object, name: str) -> list[str]:
     """Return one path or several as texts. Raises UsageError for none, or for anything else."""
     if not (found := texts_of(paths, name)):
         raise UsageError(f"no {name} given")

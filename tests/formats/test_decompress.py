@@ -23,7 +23,6 @@ from support.stored import (
 from multigpu.errors import InputError
 from multigpu.formats.storage import decompress
 from multigpu.formats.storage.decompress import ZSTD_MAGIC
-from multigpu.formats.storage.sources import blocks
 from multigpu.formats.storage.zstandard import zstd
 
 # ---- blocks: good data ------------------------------------------------------------------------
@@ -34,7 +33,7 @@ from multigpu.formats.storage.zstandard import zstd
 def test_blocks__are_full_but_for_the_last_and_fresh(
     store: Callable[..., str], compression: str, size: int
 ) -> None:
-    got = list(blocks(inspect_source(store(STORED[compression])), size))
+    got = list(inspect_source(store(STORED[compression])).blocks(size))
     assert b"".join(block.tobytes() for block in got) == READS
     assert {len(block) for block in got[:-1]} <= {size}
     assert 1 <= len(got[-1]) <= size
@@ -100,7 +99,7 @@ def test_blocks__refuse_a_zstd_window_that_is_too_large(
 
 def test_blocks__refuse_a_size_of_nothing(store: Callable[..., str]) -> None:
     with pytest.raises(ValueError, match=r"blocks of 0 bytes"):
-        next(blocks(inspect_source(store(READS)), 0))
+        next(inspect_source(store(READS)).blocks(0))
 
 
 # ---- blocks: damaged data ---------------------------------------------------------------------

@@ -11,8 +11,7 @@ from support.sequence_texts import FASTA, Record, array, buffers, opened, parse,
 
 from multigpu import InputError
 from multigpu.formats.sequences import fasta
-from multigpu.formats.sequences.pieces import TextInFile
-from multigpu.formats.sequences.sequence_format import RangeRecords
+from multigpu.formats.sequences.pieces import RangeRecords, TextInFile
 from multigpu.formats.sequences.spans import FileSpan
 from multigpu.formats.storage.sources import Source
 from multigpu.kernels.compiled.text.records import BASES, LENGTH, NAME, NAME_END, QUALITY

@@ -12,9 +12,9 @@ from support.sequence_texts import FASTQ, Record, buffers, opened, parse, slices
 
 from multigpu import InputError
 from multigpu.formats.sequences import fastq
-from multigpu.formats.sequences.pieces import TextInFile
+from multigpu.formats.sequences.pieces import RangeRecords, TextInFile
 from multigpu.formats.sequences.records import describe
-from multigpu.formats.sequences.sequence_format import BLOCK, RangeRecords
+from multigpu.formats.sequences.sequence_format import BLOCK
 from multigpu.formats.sequences.spans import FileSpan
 from multigpu.formats.storage.sources import Source
 from multigpu.kernels.compiled.text.records import BASES, LENGTH, NAME, NAME_END, Fault

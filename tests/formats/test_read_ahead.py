@@ -5,14 +5,11 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 from support.stored import inspect_source
 
-from multigpu.errors import Failure, InputError
-from multigpu.formats.sequences.streams import block_spans
-from multigpu.formats.storage.read_ahead import LARGEST_BLOCK, ReadAhead, read_ahead
-from multigpu.formats.storage.sources import Block
+from multigpu.errors import InputError
+from multigpu.formats.storage.read_ahead import LARGEST_BLOCK, ReadAhead
 
 
 @pytest.fixture(scope="module")
@@ -30,21 +27,21 @@ def packed(reads: bytes, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.mark.parametrize("size", [LARGEST_BLOCK, 1 << 20])
 def test_stream__is_the_whole_content(reads: bytes, packed: str, size: int) -> None:
-    found = read_ahead(inspect_source(packed), size)
+    found = inspect_source(packed).stream(size)
     assert b"".join(block.tobytes() for block in found) == reads
 
 
 def test_stream__that_is_damaged_says_so_where_it_is_taken(packed: str, tmp_path: Path) -> None:
     damaged = tmp_path / "cut.fq.gz"
     damaged.write_bytes(Path(packed).read_bytes()[:-20])
-    found = read_ahead(inspect_source(str(damaged)))
+    found = inspect_source(str(damaged)).stream(LARGEST_BLOCK)
     with pytest.raises(InputError, match="ends early"):
         list(found)
 
 
 def test_stream__that_nobody_takes_ends_when_it_is_closed(packed: str) -> None:
     before = set(threading.enumerate())
-    found = read_ahead(inspect_source(packed))
+    found = inspect_source(packed).stream(1000)
     (reading,) = set(threading.enumerate()) - before
     found.close()
     reading.join(5)
@@ -70,13 +67,3 @@ def test_read_ahead__ends_once_and_for_all() -> None:
     ahead = ReadAhead([1, 2], 5)
     assert list(ahead) == [1, 2]
     assert next(ahead, None) is None
-
-
-def test_streams__a_record_that_does_not_fit_the_memory_is_said(packed: str) -> None:
-    def content() -> Iterator[Block]:
-        yield np.frombuffer(b"@r\n" + b"A" * 97, np.uint8)
-        raise MemoryError
-
-    found = block_spans(0, inspect_source(packed), ReadAhead(content(), 1), 33)
-    with pytest.raises(Failure, match=r"gz: a record of more than 100 bytes does not fit the mem"):
-        next(found)

@@ -16,7 +16,6 @@ from support.stored import READS, STORED, TRUNCATED, content, expand, inspect_so
 
 from multigpu.errors import InputError
 from multigpu.formats.storage import stored_streams
-from multigpu.formats.storage.sources import blocks
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +41,7 @@ def test_stdin__loses_nothing_to_inspect(monkeypatch: pytest.MonkeyPatch, compre
     source = inspect_source("-")
     assert source == inspect_source("-")
     assert (source.size, source.compression, source.cuttable) == (None, compression, False)
-    assert b"".join(block.tobytes() for block in blocks(source, 1000)) == READS
+    assert b"".join(block.tobytes() for block in source.blocks(1000)) == READS
 
 
 def test_stdin__can_be_read_once_in_each_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,9 +49,9 @@ def test_stdin__can_be_read_once_in_each_run(monkeypatch: pytest.MonkeyPatch) ->
     inspect_source("-")
     monkeypatch.setattr(sys, "stdin", Standard(io.BytesIO(READS)))
     source = inspect_source("-")
-    assert [block.tobytes() for block in blocks(source, 1 << 20)] == [READS]
+    assert [block.tobytes() for block in source.blocks(1 << 20)] == [READS]
     with pytest.raises(InputError, match=r"-: a pipe can be read only once"):
-        next(blocks(source, 1000))
+        next(source.blocks(1000))
 
 
 def test_stdin__closed_or_empty_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,8 +71,8 @@ def test_stdin__of_a_slow_writer_is_read_to_its_end(compression: str) -> None:
         "import os, sys\n"
         "os.set_blocking(0, False)\n"
         "from multigpu.formats.sequences.registry import SEQUENCES\n"
-        "from multigpu.formats.storage.sources import blocks, inspect_source\n"
-        "for block in blocks(inspect_source('-', SEQUENCES), 10_000):\n"
+        "from multigpu.formats.storage.sources import inspect_source\n"
+        "for block in inspect_source('-', SEQUENCES).blocks(10_000):\n"
         "    sys.stdout.buffer.write(block)\n"
     )
     command = [sys.executable, "-c", code]
@@ -119,7 +118,7 @@ def test_url__is_read_like_a_file(compression: str) -> None:
     source = inspect_source(url)
     assert (source.size, source.compression) == (len(STORED[compression]), compression)
     assert not source.cuttable
-    assert b"".join(block.tobytes() for block in blocks(source, 1000)) == READS
+    assert b"".join(block.tobytes() for block in source.blocks(1000)) == READS
 
 
 @pytest.mark.parametrize("stored", [STORED["gzip"][:-1], STORED["bgzf"][:-28], STORED["zstd"][:-1]])
@@ -138,7 +137,7 @@ def test_url__whose_plain_text_breaks_off_is_an_error(monkeypatch: pytest.Monkey
     source = inspect_source("memory://sources/broken")
     fsspec.filesystem("memory").pipe_file("memory://sources/broken", READS[:5000])
     with pytest.raises(InputError, match=rf"ends early: 5000 of {len(READS)} bytes could be read"):
-        list(blocks(source, 1000))
+        list(source.blocks(1000))
 
 
 @pytest.mark.parametrize(

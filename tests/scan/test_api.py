@@ -1,12 +1,24 @@
 """`multigpu.scan`: the answer as batches, tables and frames."""
 
 import math
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.scanned import HALVES, READS, STORED, Row, answer, expected_indices, fastq, jsonl
+from support.scanned import (
+    HALVES,
+    READS,
+    SIGNATURES,
+    STORED,
+    Row,
+    answer,
+    expected_indices,
+    fasta_of,
+    fastq,
+    jsonl,
+)
 
 import multigpu
 from multigpu import Batch, InputError, UsageError
@@ -80,11 +92,85 @@ def test_api__gives_the_rows_once(reads: str, signatures: str) -> None:
         found.to_table()
 
 
+ENCODED = [tuple(text.encode() for text in read) for read in READS]
+UNSCORED = [read[:2] for read in READS]
+
+
+@pytest.mark.parametrize("size", [20, 1 << 20])
+@pytest.mark.parametrize(
+    ("records", "content"),
+    [(READS, fastq()), (ENCODED, fastq()), (UNSCORED, fasta_of())],
+    ids=["text", "bytes", "no quality"],
+)
+def test_records__give_the_rows_of_a_file_with_them(
+    store: Any, signatures: str, records: list[Any], content: bytes, size: int
+) -> None:
+    options: dict[str, Any] = {
+        "gpus": "none", "hits": "all", "strand": "both", "max_chunk_bytes": size,
+    }  # fmt: skip
+    expected = multigpu.scan(store("reads", content), signatures, **options).to_table()
+    assert expected.num_rows > 0
+    for wanted in (signatures, SIGNATURES, iter(SIGNATURES)):
+        assert multigpu.scan(iter(records), wanted, **options).to_table().equals(expected)
+
+
+def test_records__are_taken_as_the_rows_are_by_the_same_thread(signatures: str) -> None:
+    taken = []
+
+    def records() -> Iterator[tuple[str, str]]:
+        for number in range(10_000):
+            taken.append(threading.current_thread())
+            yield f"read{number}", "TTACGT"
+
+    found = multigpu.scan(records(), signatures, gpus="none", threads=1, max_chunk_bytes=100)
+    assert len(taken) == 1
+    rows = iter(found)
+    assert len(next(rows)) > 0
+    assert len(taken) < 1000
+    assert set(taken) == {threading.current_thread()}
+
+
+def test_records__are_searched_by_the_workers_of_a_client(signatures: str, client: Any) -> None:
+    options: dict[str, Any] = {"gpus": "none", "hits": "all", "strand": "both"}
+    found = multigpu.scan(READS, SIGNATURES, client=client, max_chunk_bytes=50, **options)
+    assert rows_of(list(found), found.signature_names) == answer(every=True, both=True)
+
+
+def test_records__that_are_wrong_are_refused_after_the_rows_of_earlier_chunks() -> None:
+    records = [*READS * 50, ("bad", "ACGT", "III")]
+    options: dict[str, Any] = {"gpus": "none", "max_chunk_bytes": 200, "threads": 1}
+    batches = iter(multigpu.scan(records, SIGNATURES, **options))
+    assert len(next(batches)) > 0
+    problem = "^samples: record 'bad': the sequence has 4 bases, the quality has 3 characters$"
+    with pytest.raises(InputError, match=problem):
+        list(batches)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "problem"),
+    [
+        ([("one", "ACGT"), ("", "A")], r"record 1 \(from 0\): the name is empty"),
+        ([("one", "ACGT"), ("two", "")], "record 'two': the signature has no base"),
+        ([("one", "AXGT")], r"record 'one', position 1 \(from 0\): 'X' is not a base.*"),
+    ],
+)
+def test_records__that_are_wrong_signatures_are_refused_at_once(wanted: Any, problem: str) -> None:
+    with pytest.raises(InputError, match=f"^signatures: {problem}$"):
+        multigpu.scan(READS, wanted, gpus="none")
+
+
+def test_records__have_no_journal(tmp_path: Path, signatures: str) -> None:
+    with pytest.raises(UsageError, match=r"^no journal can be kept: samples in memory .* files$"):
+        multigpu.scan(READS, signatures, gpus="none", journal=tmp_path / "journal")
+
+
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
         ({"samples": []}, "no samples given"),
         ({"samples": [3]}, "samples is 3; it must be a path"),
+        ({"samples": iter([])}, "no samples given"),
+        ({"samples": ["a.fq", ("r", "A")]}, r"samples is \('r', 'A'\); it must be a path"),
         ({"samples": b"reads"}, "samples is b'reads'; it must be a path"),
         ({"signatures": ()}, "no signatures given"),
         ({"signatures": None}, "signatures is None; it must be a path"),

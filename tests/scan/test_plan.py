@@ -11,7 +11,6 @@ from support.stored import expand
 from multigpu.cluster.engine.plan import Capacity
 from multigpu.errors import UsageError
 from multigpu.formats.sequences.signatures import Joined, Signatures
-from multigpu.formats.storage import sources
 from multigpu.formats.storage.sources import Source, plain_bytes
 from multigpu.kernels.scan.approximate import alignment
 from multigpu.run.options import RunOptions
@@ -98,15 +97,6 @@ def test_plain_bytes__are_those_of_files_that_are_not_compressed(tmp_path: Path)
     assert plain_bytes(expand([f"{tmp_path}/*.f*", str(tmp_path / "a.fq")])) == 10_020
     assert plain_bytes(["-", "https://example.org/a.fq", str(tmp_path / "a.fq")]) == 10
     assert plain_bytes([]) == 0
-
-
-def test_plain_bytes__of_very_many_files_are_those_of_the_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sources, "WEIGHED", 2)
-    for number, size in enumerate((10, 20, 1000, 1000)):
-        (tmp_path / f"{number}.fq").write_bytes(b"@" * size)
-    assert plain_bytes(expand([str(tmp_path)])) == 60
 
 
 def test_plain_bytes__are_none_where_a_file_cannot_be_read(tmp_path: Path) -> None:

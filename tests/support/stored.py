@@ -7,7 +7,6 @@ from functools import partial
 
 from multigpu.formats.sequences.registry import SEQUENCES
 from multigpu.formats.storage import sources
-from multigpu.formats.storage.sources import blocks
 from multigpu.formats.storage.zstandard import zstd
 from support import bgzf_data
 
@@ -52,4 +51,4 @@ STORED = {
 
 
 def content(path: str, size: int = 1000) -> bytes:
-    return b"".join(block.tobytes() for block in blocks(inspect_source(path), size))
+    return b"".join(block.tobytes() for block in inspect_source(path).blocks(size))

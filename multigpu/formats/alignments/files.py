@@ -21,10 +21,10 @@ from multigpu.formats.optional import import_pysam
 from multigpu.formats.storage.sources import (
     ALIGNMENTS,
     expand,
-    is_regular,
     read_beginning,
     stands_for_others,
 )
+from multigpu.formats.storage.stored_streams import is_regular
 from multigpu.formats.tables import counts_errors
 from multigpu.kernels.compiled.alignments import POSITION_BITS
 from multigpu.kernels.counting.types import Reads

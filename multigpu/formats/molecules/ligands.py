@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from multigpu.errors import InputError
 from multigpu.formats.molecules.fields import last_end
 from multigpu.formats.molecules.registry import FORMATS, SUFFIXES, format_of_content
-from multigpu.formats.storage.sources import FileKind, Source, blocks, inspect_source, suffix_of
+from multigpu.formats.storage.sources import FileKind, Source, inspect_source, suffix_of
 from multigpu.formats.tables.texts import Texts
 
 READ_BYTES = 4 << 20
@@ -154,6 +154,6 @@ def read_records(number: int, source: Source) -> Iterator[LigandRecords]:
 
 def _blocks(source: Source) -> Iterator[tuple[bytes, bool]]:
     """Yield the content in blocks, and whether it ends there: the last one is empty."""
-    for block in blocks(source, READ_BYTES):
+    for block in source.blocks(READ_BYTES):
         yield block.tobytes(), False
     yield b"", True

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError, quoted
-from multigpu.formats.storage.sources import FileKind, blocks, expand, inspect_source
+from multigpu.formats.storage.sources import FileKind, expand, inspect_source
 
 READ_BYTES = 4 << 20
 
@@ -21,7 +21,7 @@ def read_quaternions(path: str) -> NDArray[np.float64]:
     """
     (path,) = expand([path], ROTATIONS)
     content = b"".join(
-        block.tobytes() for block in blocks(inspect_source(path, ROTATIONS), READ_BYTES)
+        block.tobytes() for block in inspect_source(path, ROTATIONS).blocks(READ_BYTES)
     )
     found = list(_rows(path, content))
     if not found:

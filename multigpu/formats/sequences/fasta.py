@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError
+from multigpu.formats.sequences.pieces import RangeRecords
 from multigpu.formats.sequences.records import ROWS, Parsed, describe, empty_table
-from multigpu.formats.sequences.sequence_format import BLOCK, RangeRecords, SequenceFormat
+from multigpu.formats.sequences.sequence_format import BLOCK, SequenceFormat
 from multigpu.formats.sequences.spans import FileSpan
 from multigpu.formats.storage.sources import Source, raise_unreadable
 from multigpu.kernels.compiled.text import LONGEST_NAME, fasta
@@ -27,25 +28,17 @@ LOOK_BACK = 1 << 16  # bytes before a span in which the beginning of its line is
 
 def parse(raw: NDArray[np.uint8], final: bool, offset: int) -> Parsed:
     """Parse all records but the last, which may continue; if the bytes are final, all of them."""
-    border = len(raw) if final else _last_header(raw)
+    marks = np.flatnonzero(raw == GREATER)
+    headers = marks[(marks == 0) | (raw[marks - 1] == NEWLINE)]
+    border = len(raw) if final else int(headers[-1]) if len(headers) else 0
     stop = skip_blank(raw, 0)
     if stop < border and raw[stop] != GREATER:
         return Parsed(table=empty_table(0), stop=stop, fault=Fault.NO_HEADER)
-    tables, fault = [empty_table(0)], TABLE_FULL
-    while fault == TABLE_FULL:
-        table = empty_table(ROWS)
-        count, stop, fault = fasta.parse(raw[:border], stop, table)
-        tables.append(table[:count])
+    table = empty_table(len(headers) + 1)  # the first may stand behind blanks
+    count, stop, fault = fasta.parse(raw[:border], stop, table)
     if fault == Fault.NONE and not final:
         fault = Fault.INCOMPLETE
-    return Parsed(table=np.concatenate(tables), stop=stop, fault=Fault(fault))
-
-
-def _last_header(raw: NDArray[np.uint8]) -> int:
-    """Return where the last header line begins; 0 where there is none."""
-    marks = np.flatnonzero(raw == GREATER)
-    headers = marks[(marks == 0) | (raw[marks - 1] == NEWLINE)]
-    return int(headers[-1]) if len(headers) else 0
+    return Parsed(table=table[:count], stop=stop, fault=Fault(fault))
 
 
 def read_range(

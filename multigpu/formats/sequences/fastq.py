@@ -7,8 +7,9 @@ checked against where the span before ended.
 import numpy as np
 from numpy.typing import NDArray
 
+from multigpu.formats.sequences.pieces import RangeRecords
 from multigpu.formats.sequences.records import ROWS, Parsed, describe, empty_table
-from multigpu.formats.sequences.sequence_format import BLOCK, RangeRecords, SequenceFormat
+from multigpu.formats.sequences.sequence_format import BLOCK, SequenceFormat
 from multigpu.formats.sequences.spans import FileSpan
 from multigpu.formats.storage.sources import Source, raise_unreadable
 from multigpu.kernels.compiled.text import fastq

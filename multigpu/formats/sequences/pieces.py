@@ -66,36 +66,47 @@ class TextInFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Pieces:
-    """The records, and pieces of records, of a span.
+class RangeRecords:
+    """The records, and pieces of records, that stand in a span.
 
-    source       number of the file
-    number       of the span in the file
-    text         the text that NAME, NAME_END and QUALITY of the table are positions in
-    table        as in `multigpu.kernels.compiled.text.records`; lengths include the
-                 bases over the border
-    letters      uint8[b]: their bases, one after the other
-    offsets      int64[n + 1]: where each piece begins there
-    inside       int64[n]: number of bases of each piece in the span
-    lead         whether the first piece continues a record of the span before
-    tail         whether the last piece may continue in the next span
-    begin, stop  bytes of the file that the records take; begin -1: no record was found
-    error        what is wrong after the last record
-    ended        whether the span is behind the last one of its file
+    begin    where in the file what belongs to the span begins; -1 for nothing in the span
+    stop     the same of the next span, or the record that is wrong
+    table    int64[n, 6], as in `multigpu.kernels.compiled.text.records`; lengths include the bases
+             after the span
+    letters  uint8[b]: their bases, one after the other
+    error    what is wrong after the last record, or None
+    lead     whether the first piece continues a record that began before the span
+    tail     whether the last piece may continue in the next span
+    beyond   how many bases of the last piece stand after the span
+    """
+
+    begin: int
+    stop: int
+    table: NDArray[np.int64]
+    letters: NDArray[np.uint8]
+    error: InputError | None
+    lead: bool = False
+    tail: bool = False
+    beyond: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Pieces(RangeRecords):
+    """Records of a span, and what is needed to search them.
+
+    source   number of the file
+    number   of the span in the file
+    text     the text that NAME, NAME_END and QUALITY of the table are positions in
+    offsets  int64[n + 1]: where each piece begins in the letters
+    inside   int64[n]: number of bases of each piece in the span
+    ended    whether the span is behind the last one of its file
     """
 
     source: int
     number: int
     text: TextInMemory | TextInFile
-    table: NDArray[np.int64]
-    letters: NDArray[np.uint8]
     offsets: NDArray[np.int64]
     inside: NDArray[np.int64]
-    lead: bool = False
-    tail: bool = False
-    begin: int
-    stop: int
-    error: InputError | None = None
     ended: bool = False
 
     def names(self, pieces: NDArray[np.intp]) -> list[bytes]:

@@ -4,13 +4,14 @@ Blocks of a stream are whole records, parsed by who reads it.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from io import FileIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.formats.sequences import records
-from multigpu.formats.sequences.pieces import Pieces, TextInFile, TextInMemory
+from multigpu.formats.sequences.pieces import Pieces, RangeRecords, TextInFile, TextInMemory
 from multigpu.formats.sequences.records import Parsed, empty_table
 from multigpu.formats.sequences.registry import FORMATS
 from multigpu.formats.sequences.spans import BlockSpan, FileSpan, Span
@@ -69,22 +70,11 @@ class SpanReader:
         # The last record of the table is the one with a wrong quality.
         if parsed.fault is Fault.QUALITY:
             table = table[:-1]
-        offsets = self._offsets(table)
-        letters = self._letters.take(int(offsets[-1]))
+        letters = self._letters.take(int(table[:, LENGTH].sum()))
         gather(raw, table, letters, 0)
-        return Pieces(
-            source=span.source,
-            number=span.number,
-            text=TextInMemory(raw),
-            table=table,
-            letters=letters,
-            offsets=offsets,
-            inside=table[:, LENGTH],
-            begin=0,
-            stop=parsed.stop,
-            error=block.error if block else None,
-            ended=block is None,
-        )
+        error = block.error if block else None
+        found = RangeRecords(begin=0, stop=parsed.stop, table=table, letters=letters, error=error)
+        return self._pieces(span, found, TextInMemory(raw), ended=block is None)
 
     def _read_range(self, span: FileSpan) -> Pieces:
         source = self._sources[span.source]
@@ -97,24 +87,21 @@ class SpanReader:
                 offset=self._phred_offset,
                 buffers=self._letters,
             )
+        return self._pieces(span, found, TextInFile(source.path))
+
+    def _pieces(
+        self, span: Span, found: RangeRecords, text: TextInMemory | TextInFile, ended: bool = False
+    ) -> Pieces:
+        offsets: NDArray[np.int64] = self._borders.take(8 * (len(found.table) + 1)).view(np.int64)
+        records.set_offsets(found.table, offsets)
         inside = found.table[:, LENGTH].copy()
         inside[-1:] -= found.beyond
         return Pieces(
+            **{each.name: getattr(found, each.name) for each in fields(found)},
             source=span.source,
             number=span.number,
-            text=TextInFile(source.path),
-            table=found.table,
-            letters=found.letters,
-            offsets=self._offsets(found.table),
+            text=text,
+            offsets=offsets,
             inside=inside,
-            lead=found.lead,
-            tail=found.tail,
-            begin=found.begin,
-            stop=found.stop,
-            error=found.error,
+            ended=ended,
         )
-
-    def _offsets(self, table: NDArray[np.int64]) -> NDArray[np.int64]:
-        offsets: NDArray[np.int64] = self._borders.take(8 * (len(table) + 1)).view(np.int64)
-        records.set_offsets(table, offsets)
-        return offsets

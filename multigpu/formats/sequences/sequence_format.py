@@ -10,37 +10,13 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.errors import InputError
+from multigpu.formats.sequences.pieces import RangeRecords
 from multigpu.formats.sequences.records import Parsed
 from multigpu.formats.sequences.spans import FileSpan
 from multigpu.formats.storage.sources import Source
 from multigpu.kernels.device.buffers import Buffers
 
 BLOCK = 1 << 19  # bytes of a file at a time: they stay in the cache of a core, most records fit
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class RangeRecords:
-    """The records, and pieces of records, that stand in a span of a file.
-
-    begin    where what belongs to the span begins; -1 for nothing in the span
-    stop     the same of the next span, or the record that is wrong
-    table    int64[n, 6], positions in the file, BASES in `letters`
-    letters  uint8[b]  their bases, one after the other
-    error    what is wrong after the last record, or None
-    lead     whether the first piece continues a record that began before the span
-    tail     whether the last piece may continue in the next span
-    beyond   how many bases of the last piece stand after the span
-    """
-
-    begin: int
-    stop: int
-    table: NDArray[np.int64]
-    letters: NDArray[np.uint8]
-    error: InputError | None
-    lead: bool = False
-    tail: bool = False
-    beyond: int = 0
 
 
 class ReadRange(Protocol):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from multigpu.errors import InputError, option, quoted
 from multigpu.formats.sequences.records import describe
 from multigpu.formats.sequences.registry import FORMATS, SEQUENCES
-from multigpu.formats.storage.sources import Source, blocks, inspect_source
+from multigpu.formats.storage.sources import Source, inspect_source
 from multigpu.kernels import bases
 from multigpu.kernels.compiled.text.records import LENGTH, NAME, NAME_END, gather
 
@@ -68,17 +68,16 @@ class Signatures:
             first += count
 
 
-def read_signatures(paths: Sequence[str]) -> Signatures:
-    """Return all signatures of the files in order. Raises InputError for wrong ones."""
+def read_signatures(given: Sequence[str | Source]) -> Signatures:
+    """Return all signatures of paths and sources in order. Raises InputError for wrong ones."""
     names: list[bytes] = []
     joined, lengths = [np.empty(0, np.uint8)], [np.empty(0, np.int64)]
     files = []
-    for path in paths:
-        source = inspect_source(path, SEQUENCES)
-        raw = np.concatenate([np.empty(0, np.uint8), *blocks(source, READ_BYTES)])
+    for source in (inspect_source(each, SEQUENCES) for each in given):
+        raw = np.concatenate([np.empty(0, np.uint8), *source.blocks(READ_BYTES)])
         sequence_format = FORMATS[source.layout]
         parsed = sequence_format.parse(raw, True, PHRED_OFFSET)
-        if error := describe(path, sequence_format.mark, raw, parsed, 0, PHRED_OFFSET):
+        if error := describe(source.path, sequence_format.mark, raw, parsed, 0, PHRED_OFFSET):
             raise error
         table, text = parsed.table, raw.tobytes()
         borders = zip(table[:, NAME].tolist(), table[:, NAME_END].tolist(), strict=True)
@@ -91,7 +90,8 @@ def read_signatures(paths: Sequence[str]) -> Signatures:
         joined.append(letters)
         lengths.append(table[:, LENGTH])
     if not names:
-        raise InputError(", ".join(paths) or option("signatures"), "there is no signature")
+        paths = ", ".join(source.path for source, _ in files)
+        raise InputError(paths or option("signatures"), "there is no signature")
     return Signatures(names, _join(joined, lengths), tuple(files))
 
 

@@ -3,8 +3,7 @@
 import contextlib
 import itertools
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,11 +13,8 @@ from multigpu.errors import Failure, InputError, Unreadable
 from multigpu.formats.sequences.records import Parsed, describe, empty_table
 from multigpu.formats.sequences.registry import FORMATS
 from multigpu.formats.sequences.spans import BlockSpan, StreamSpan
-from multigpu.formats.storage.read_ahead import ReadAhead
-from multigpu.formats.storage.sources import Block, Source, blocks
+from multigpu.formats.storage.sources import Content, Source
 from multigpu.kernels.compiled.text.records import Fault
-
-Content = Generator[Block] | ReadAhead[Block]
 
 
 def block_spans(
@@ -92,56 +88,50 @@ class OpenStreams:
     def read(self, span: StreamSpan) -> BlockSpan | None:
         """Return the block; None after the last one. Raises InputError where it cannot be read."""
         with self._lock:
-            stream = self._open.get(span.source)
-            if stream is None:
-                open_file = partial(self._open_file, span.source, span.size)
-                stream = self._open[span.source] = _OpenStream(open_file, span.first)
-        return stream.read(span.number)
-
-    def _open_file(self, number: int, size: int) -> Iterator[BlockSpan]:
-        source = self._sources[number]
-        return block_spans(number, source, blocks(source, size), self._phred_offset)
+            if span.source not in self._open:
+                stream = _OpenStream(self._sources[span.source], span, self._phred_offset)
+                self._open[span.source] = stream
+        return self._open[span.source].read(span.number)
 
     def forget(self, source: int, number: int) -> None:
         """Free a block of which nobody asks for any more."""
-        with self._lock:
-            if stream := self._open.get(source):
-                stream.blocks.pop(number, None)
+        if stream := self._open.get(source):
+            stream.blocks.pop(number, None)
 
 
 class _OpenStream:
     """Blocks of one file, read by the first thread that asks for one or for a later one.
 
-    blocks  those that were read, from `first` on, and are not forgotten
+    blocks  those that were read and are not forgotten
     """
 
-    def __init__(self, open_file: Callable[[], Iterator[BlockSpan]], first: int) -> None:
+    def __init__(self, source: Source, span: StreamSpan, phred_offset: int) -> None:
         self.blocks: dict[int, BlockSpan] = {}
-        self._open_file, self._first = open_file, first
-        self._found, self._next = open_file(), 0
-        self._error: Exception | None = None
+        self._source, self._span, self._phred_offset = source, span, phred_offset
         self._lock = threading.Lock()
+        self._open(span.first)
+
+    def _open(self, first: int) -> None:
+        """Begin to read, with the block of this number."""
+        self._error: Exception | None = None
+        content = self._source.blocks(self._span.size)
+        found = block_spans(self._span.source, self._source, content, self._phred_offset)
+        self._found, self._next = itertools.islice(found, first, None), first
 
     def read(self, number: int) -> BlockSpan | None:
         with self._lock:
             if number < self._next and number not in self.blocks:  # it is asked for again
-                self._found, self._next, self._first = self._open_file(), 0, number
-            while self._next <= number and self._read_next():
-                pass
-            if self._next <= number and self._error is not None:
-                raise self._error
+                self._open(number)
+            while self._next <= number:
+                if self._error is not None:  # of this block and of all later ones
+                    raise self._error
+                try:
+                    block = next(self._found, None)
+                except Exception as error:
+                    self._error = error
+                    raise
+                if block is None:
+                    return None
+                self.blocks[self._next] = block
+                self._next += 1
             return self.blocks.get(number)
-
-    def _read_next(self) -> bool:
-        """Read one more block; return whether there was one."""
-        try:
-            block = next(self._found, None)
-        except Exception as error:  # noqa: BLE001 - it is raised for this block and all later ones
-            self._error = error
-            return False
-        if block is None:
-            return False
-        if self._next >= self._first:
-            self.blocks[self._next] = block
-        self._next += 1
-        return True

@@ -1,15 +1,12 @@
-"""Streams that are read ahead by a thread of their own.
+"""Items that are produced ahead by a thread of their own, as the blocks of a stream.
 
 Decompressing one cannot be divided, so it may begin before the job is known.
 """
 
-import contextlib
-import queue
 import threading
 from collections.abc import Iterable, Iterator
+from queue import SimpleQueue
 from typing import Generic, TypeVar
-
-from multigpu.formats.storage.sources import Block, Source, blocks
 
 LARGEST_BLOCK = 8 << 20  # many of them wait where they were read
 BLOCKS_AHEAD = 32  # about what is decompressed while the program loads
@@ -18,49 +15,43 @@ T = TypeVar("T")
 
 
 class ReadAhead(Generic[T]):
-    """Iterator of items that another thread produces, up to `depth` before they are taken."""
+    """Iterator of items that another thread produces, up to `depth` before they are taken.
+
+    Errors are raised where the items are taken.
+    """
 
     def __init__(self, items: Iterable[T], depth: int) -> None:
-        self._ready: queue.Queue[tuple[T | None, BaseException | None]] = queue.Queue(depth)
-        self._stopped = threading.Event()
+        self._ready: SimpleQueue[tuple[T | None, BaseException | None]] = SimpleQueue()
+        self._room = threading.Semaphore(depth)
+        self._closed = False
         threading.Thread(target=self._produce, args=(items,), daemon=True).start()
 
     def _produce(self, items: Iterable[T]) -> None:
+        end: BaseException = StopIteration()
         try:
             for item in items:
-                self._put(item, None)
-                if self._stopped.is_set():
+                self._ready.put((item, None))
+                self._room.acquire()
+                if self._closed:
                     return
-            self._put(None, StopIteration())
         except BaseException as error:  # noqa: BLE001 - it is raised where the items are taken
-            self._put(None, error)
-
-    def _put(self, item: T | None, error: BaseException | None) -> None:
-        while not self._stopped.is_set():
-            with contextlib.suppress(queue.Full):
-                self._ready.put((item, error), timeout=0.1)
-                return
+            end = error
+        self._ready.put((None, end))
 
     def __iter__(self) -> Iterator[T]:
         return self
 
     def __next__(self) -> T:
-        if self._stopped.is_set():
+        if self._closed:
             raise StopIteration
         item, error = self._ready.get()
         if error is not None:
             self.close()
             raise error
+        self._room.release()
         return item  # type: ignore[return-value]
 
     def close(self) -> None:
         """Read and give nothing more."""
-        self._stopped.set()
-
-
-def read_ahead(source: Source, size: int = LARGEST_BLOCK) -> ReadAhead[Block]:
-    """Begin to read the content in blocks of `size` bytes; to be closed.
-
-    Errors are raised where the blocks are taken.
-    """
-    return ReadAhead(blocks(source, size), BLOCKS_AHEAD)
+        self._closed = True
+        self._room.release()

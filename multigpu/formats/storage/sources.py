@@ -12,7 +12,7 @@ import os
 import stat
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
@@ -32,6 +32,7 @@ from multigpu.formats.storage.decompress import (
     bgzf_size,
     lacks_bgzf_end,
 )
+from multigpu.formats.storage.read_ahead import BLOCKS_AHEAD, LARGEST_BLOCK, ReadAhead
 from multigpu.formats.storage.stored_streams import (
     HEAD,
     STDIN,
@@ -39,17 +40,19 @@ from multigpu.formats.storage.stored_streams import (
     errors_named,
     fill,
     forget,
+    is_regular,
     is_remote,
+    open_stored,
     status_of,
 )
 
 Compression = Literal["none", "gzip", "bgzf", "zstd"]
 Block = NDArray[np.uint8]
+Content = Generator[Block] | ReadAhead[Block]
 
 COMPRESSED = ("", ".gz", ".bgz", ".zst")  # what may follow a suffix
 
 MIB = 1 << 20
-WEIGHED = 1000  # files, of which there may be a hundred thousand
 LOOK = 64 << 10  # content bytes looked at in one go to find the first character
 
 UTF_16 = "is text in UTF-16: convert it with `iconv -f UTF-16 -t UTF-8`"
@@ -92,14 +95,25 @@ class FileKind:
 ALIGNMENTS = FileKind("alignment", (".bam", ".cram"), lambda *_: "alignments", "no alignments")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Source:
-    """One input; `size` is its stored bytes, None where they are not known (pipes)."""
+    """One input, which was looked at; `size` is its stored bytes, None where not known (pipes).
+
+    Other kinds of sources have other content, and go to other processes as a `Source` without it.
+    """
 
     path: str
     size: int | None
     compression: Compression
     layout: str
+    _begun: ReadAhead[Block] | None = field(default=None, init=False, repr=False, compare=False)
+
+    def __reduce__(self) -> Any:
+        return Source, tuple(self.facts().values())
+
+    def facts(self) -> dict[str, Any]:
+        """Return what a summary says of it."""
+        return {name: getattr(self, name) for name in ("path", "size", "compression", "layout")}
 
     @property
     def is_file(self) -> bool:
@@ -110,6 +124,46 @@ class Source:
     def cuttable(self) -> bool:
         """Whether any range of the content can be read alone."""
         return self.is_file and self.compression == "none"
+
+    @property
+    def place(self) -> tuple[int, int] | str:
+        """A value that is equal for all paths of one file."""
+        if self.is_file:
+            with suppress(OSError):
+                status = status_of(self.path)
+                return status.st_dev, status.st_ino
+        return self.path
+
+    def blocks(self, size: int) -> Generator[Block]:
+        """Yield the decompressed content in arrays of `size` bytes, the last one shorter.
+
+        Raises InputError where the data are damaged, incomplete or followed by something else. That
+        may show only at the end (checksums stand there), so no block is sure before the last.
+        """
+        if size < 1:
+            raise ValueError(f"blocks of {size} bytes")
+        if self.compression == "none" and self.size is not None:
+            size = min(size, max(LOOK, self.size + 1))  # a byte more tells that there is none
+        with open_stored(self.path) as stored:
+            stored.expected = self.size
+            content = _content(stored, self.compression)
+            count = size
+            while count == size:
+                room = np.empty(size, np.uint8)
+                if count := fill(content, room.data):
+                    yield room[:count]
+
+    def begin(self) -> ReadAhead[Block]:
+        """Begin to read the content in the largest blocks, before it is asked for; to be closed."""
+        self._begun = ReadAhead(self.blocks(LARGEST_BLOCK), BLOCKS_AHEAD)
+        return self._begun
+
+    def stream(self, size: int) -> Content:
+        """Return the content in blocks of `size` bytes, read ahead by a thread; to be closed."""
+        begun, self._begun = self._begun, None
+        if begun and size == LARGEST_BLOCK:
+            return begun
+        return ReadAhead(self.blocks(size), BLOCKS_AHEAD)
 
 
 # ---- which files ------------------------------------------------------------------------------
@@ -129,27 +183,23 @@ def expand(paths: Sequence[str], kind: FileKind) -> list[str]:
     return [found for path in paths for found in _expand_one(path, kind)]
 
 
-def check_stdin(paths: Sequence[str | None]) -> None:
+def check_stdin(paths: Sequence[object]) -> None:
     """Raise InputError where a run reads standard input several times."""
     if list(paths).count(STDIN) > 1:
         raise InputError(STDIN, "standard input can be given only once")
 
 
 def plain_bytes(paths: Sequence[str], compressed: int = 0) -> int:
-    """Estimate the bytes in files, which may be URLs and "-", too.
-
-    Of very many only the first ones are looked at. Errors are left to the reader.
+    """Estimate the bytes in files, which may be URLs and "-", too; errors are left to the reader.
 
     compressed  for how many bytes a byte of a compressed file counts
     """
-    size, weighed = 0, paths[:WEIGHED]
+    size = 0
     with suppress(InputError, OSError, ValueError):
-        for path in weighed:
-            if path != STDIN and not is_remote(path):
-                status = status_of(path)
-                weight = compressed if path.lower().endswith(COMPRESSED[1:]) else 1
-                size += weight * status.st_size if stat.S_ISREG(status.st_mode) else 0
-    return size * len(paths) // max(1, len(weighed))
+        for path in filter(is_regular, paths):
+            weight = compressed if path.lower().endswith(COMPRESSED[1:]) else 1
+            size += weight * status_of(path).st_size
+    return size
 
 
 def _expand_one(path: str, kind: FileKind) -> list[str]:
@@ -212,21 +262,24 @@ def suffix_of(name: str, kind: FileKind) -> str:
 # ---- what is in them --------------------------------------------------------------------------
 
 
-def inspect_source(path: str, kind: FileKind) -> Source:
+def inspect_source(given: "str | Source", kind: FileKind) -> Source:
     """Return a source: compression by magic bytes, layout by the first character.
 
-    Blank characters before it do not count. What is read of a pipe is kept for `blocks`. Raises
-    InputError where the file cannot be read, is empty, is visibly damaged or has no layout of this
-    kind.
+    Blank characters before it do not count. What is read of a pipe is kept for `blocks`. What is no
+    path is a source already. Raises InputError where the file cannot be read, is empty, is visibly
+    damaged or has no layout of this kind.
     """
+    if isinstance(given, Source):
+        return given
+    path = given
     try:
-        with StoredStream(path, looking=True) as stored:
-            compression = _compression(stored.head())
+        with open_stored(path, looking=True) as stored:
+            compression, content = _glimpse(stored)
             local = stored.size is not None and not is_remote(path)
             # `blocks` gets to the end much later.
             if local and lacks_bgzf_end(read_ending(path, 2 * BGZF_LARGEST)):
                 raise InputError(path, NO_BGZF_END)
-            layout = _layout(path, _glimpse(stored, compression), kind)
+            layout = _layout(path, content, kind)
             return Source(path, stored.size, compression, layout)
     except InputError:
         forget(path)
@@ -239,8 +292,8 @@ def read_beginning(path: str) -> bytes:
     They are kept for `open_content` where they are read of a pipe. Raises InputError where the file
     cannot be read or is visibly damaged.
     """
-    with StoredStream(path, looking=True) as stored:
-        content = _glimpse(stored, _compression(stored.head()))
+    with open_stored(path, looking=True) as stored:
+        _, content = _glimpse(stored)
         start = bytearray(HEAD)
         return bytes(start[: fill(content, memoryview(start))])
 
@@ -252,16 +305,13 @@ def read_ending(path: str, count: int) -> bytes:
     return read_part(path, max(0, size - count), count)
 
 
-def _glimpse(stored: StoredStream, compression: Compression) -> Stream:
-    """Return the content, of which only the beginning is wanted."""
-    # A few blocks are not worth threads.
-    return _content(stored, "gzip" if compression == "bgzf" else compression)
-
-
-def _compression(head: bytes) -> Compression:
-    if bgzf_size(head) is not None:
-        return "bgzf"
-    return next((kind for kind, magics in MAGICS.items() if head.startswith(magics)), "none")
+def _glimpse(stored: StoredStream) -> tuple[Compression, Stream]:
+    """Return the compression and the content, of which only the beginning is wanted."""
+    head = stored.head()
+    kind = next((kind for kind, magics in MAGICS.items() if head.startswith(magics)), None)
+    # A few blocks are not worth the threads of BGZF.
+    content = stored if kind is None else Members(stored, kind)
+    return "bgzf" if bgzf_size(head) is not None else kind or "none", content
 
 
 def _layout(path: str, content: Stream, kind: FileKind) -> str:
@@ -287,14 +337,6 @@ def _first_letters(content: Stream) -> bytes:
     return b""
 
 
-def is_regular(path: str) -> bool:
-    """Whether a path is a file of this machine. Raises InputError where there is nothing."""
-    if path == STDIN or is_remote(path):
-        return False
-    with errors_named(path):
-        return stat.S_ISREG(status_of(path).st_mode)
-
-
 def is_repeatable(path: str) -> bool:
     """Whether a path can be read again: a file or a URL, no pipe."""
     # `Path` takes several times as long, and there may be a hundred thousand files.
@@ -311,36 +353,16 @@ def read_into(path: str, start: int, out: NDArray[np.uint8]) -> int:
         return fill(file, out.data)
 
 
-def blocks(source: Source, size: int) -> Generator[Block]:
-    """Yield the decompressed content in arrays of `size` bytes, the last one shorter.
-
-    Raises InputError where the data are damaged, incomplete or followed by something else. That
-    may show only at the end (checksums stand there), so no block is sure before the last.
-    """
-    if size < 1:
-        raise ValueError(f"blocks of {size} bytes")
-    if source.compression == "none" and source.size is not None:
-        size = min(size, max(LOOK, source.size + 1))  # a byte more tells that there is none
-    with StoredStream(source.path, looking=False) as stored:
-        content = _content(stored, source.compression)
-        count = size
-        while count == size:
-            room = np.empty(size, np.uint8)
-            if count := fill(content, room.data):
-                yield room[:count]
-        stored.check_complete(source.size)
-
-
 @contextmanager
 def open_content(path: str) -> Iterator[io.BufferedReader]:
     """Yield the decompressed content of a file, a pipe or a URL as a file object.
 
     Raises InputError, from its reads too, where the data cannot be read, are damaged or end early.
     """
-    with StoredStream(path, looking=True) as stored:
-        compression = _compression(stored.head())
-    with StoredStream(path, looking=False) as stored:
-        yield io.BufferedReader(_Raw(_content(stored, compression), stored), MIB)
+    with open_stored(path, looking=True) as stored:
+        compression, _ = _glimpse(stored)
+    with open_stored(path) as stored:
+        yield io.BufferedReader(_Raw(_content(stored, compression)), MIB)
 
 
 def text_lines(path: str) -> Iterator[tuple[int, str]]:
@@ -356,18 +378,15 @@ def text_lines(path: str) -> Iterator[tuple[int, str]]:
 class _Raw(io.RawIOBase):
     """Content of a stored stream as a file object."""
 
-    def __init__(self, stream: Stream, stored: StoredStream) -> None:
+    def __init__(self, stream: Stream) -> None:
         super().__init__()
-        self._stream, self._stored = stream, stored
+        self._stream = stream
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, out: Any, /) -> int:
-        count = self._stream.readinto(memoryview(out)) or 0
-        if not count:
-            self._stored.check_complete(self._stored.size)
-        return count
+        return self._stream.readinto(memoryview(out)) or 0
 
 
 def _content(stored: StoredStream, compression: Compression) -> Stream:

@@ -5,9 +5,9 @@ import os
 import select
 import stat
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import BinaryIO, Self
+from typing import Any, BinaryIO, Self
 
 from multigpu.errors import InputError, Unreadable, first_line
 from multigpu.formats.storage.decompress import Stream
@@ -38,60 +38,127 @@ def fill(stream: Stream, out: memoryview) -> int:
 
 
 class StoredStream:
-    """Stored bytes of one source: opened, counted, closed; errors name the path."""
+    """Stored bytes of one source: opened, counted, closed; errors name the path.
 
-    def __init__(self, path: str, looking: bool) -> None:
-        """Open a source.
+    While it is looked at, its head, of a pipe all that is read, is kept and read again.
 
-        looking  whether the next stream of the source reads again what is read of a pipe now
-        """
+    expected  bytes there must be: fewer come of a broken download, or of a file that was cut
+    """
+
+    def __init__(self, path: str) -> None:
         self.path = path
-        self.taken = 0
-        self._again = b""
+        self._taken, self._seen, self._at = 0, bytearray(), 0
+        self._looking = True
         with errors_named(path):
-            self._stream, self.size, self._close = _open(path, looking)
+            self._file, self.size = _open(path)
+        self.expected = self.size
+        self.is_pipe = self.size is None and not is_remote(path)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._close()
+        if pipes.get(self.path) is not self:
+            self.close()
+
+    def close(self) -> None:
+        if self.path != STDIN:
+            self._file.close()
 
     def readinto(self, out: memoryview) -> int:
-        if self._again:
-            piece, self._again = self._again[: len(out)], self._again[len(out) :]
+        if self._at < len(self._seen):
+            piece = self._seen[self._at : self._at + len(out)]
             out[: len(piece)] = piece
+            self._at += len(piece)
             return len(piece)
         with errors_named(self.path):
-            count = self._stream.readinto(out) or 0
-        self.taken += count
+            count = self._read(out)
+        self._taken += count
+        if len(out) and not count and self._taken < (self.expected or 0):
+            problem = f"ends early: {self._taken} of {self.expected} bytes could be read"
+            raise InputError(self.path, problem)
+        if self._looking and (self.is_pipe or len(self._seen) < HEAD):
+            self._seen += out[:count]
+            self._at += count
         return count
+
+    def _read(self, out: memoryview) -> int:
+        if is_remote(self.path):  # not every remote file has a readinto
+            data = self._file.read(len(out))
+            out[: len(data)] = data
+            return len(data)
+        # None is "nothing yet" from a pipe that someone made non-blocking: not the end.
+        while (count := self._file.readinto(out)) is None:
+            select.select([self._file], [], [])
+        return int(count)
 
     def head(self) -> bytes:
         """Return the first bytes, enough to tell compressions apart; they are read again."""
         out = bytearray(HEAD)
-        self._again = bytes(out[: fill(self, memoryview(out))])
-        return self._again
+        count = fill(self, memoryview(out))
+        self._at = 0
+        return bytes(out[:count])
 
-    def check_complete(self, size: int | None) -> None:
-        """Raise InputError where fewer bytes came: a broken download, or a file that was cut."""
-        if size is not None and self.taken < size:
-            raise InputError(self.path, f"ends early: {self.taken} of {size} bytes could be read")
+    def rewind(self, looking: bool) -> None:
+        """Begin again with the first byte, where all that was read was looked at."""
+        self._at, self._looking = 0, looking
+
+    def is_replaced(self) -> bool:
+        """Whether standard input is another one now, as in a test or a notebook."""
+        return self.path == STDIN and self._file is not _standard_input()
 
 
-def _open(path: str, looking: bool) -> tuple[Stream, int | None, Callable[[], None]]:
-    """Return the stream, its size where known, and a function that closes it."""
+# Pipes by path that were looked at and are still to be read: they cannot be opened twice.
+pipes: dict[str, StoredStream] = {}
+
+
+def open_stored(path: str, looking: bool = False) -> StoredStream:
+    """Return the stored bytes of a source from the first one on.
+
+    looking  whether the next call reads again what is read now, of a pipe too
+    """
+    stored = pipes.pop(path, None)
+    if stored is None or (looking and stored.is_replaced()):
+        if not looking and not is_remote(path) and not is_regular(path):
+            raise InputError(path, "a pipe can be read only once")
+        stored = StoredStream(path)
+    stored.rewind(looking)
+    if looking and stored.is_pipe:
+        pipes[path] = stored
+    return stored
+
+
+def forget(path: str) -> None:
+    """Close a pipe that was looked at and is not to be read."""
+    if path in pipes:
+        pipes.pop(path).close()
+
+
+def _open(path: str) -> tuple[Any, int | None]:
+    """Return the file, and its size where known."""
     if is_remote(path):
-        remote = _Remote(path)
-        return remote, remote.size, remote.close
-    status = None if path == STDIN else status_of(path)
-    if status is not None and stat.S_ISREG(status.st_mode):
-        file = io.FileIO(path)
-        return file, os.fstat(file.fileno()).st_size, file.close
-    if status is not None and stat.S_ISCHR(status.st_mode) and status.st_rdev in ENDLESS:
+        # Most runs never need it.
+        import fsspec.core
+
+        system, name = fsspec.core.url_to_fs(path)
+        remote = system.open(name, "rb", block_size=REMOTE_CHUNK)
+        size = getattr(remote, "size", None)
+        return remote, size if isinstance(size, int) else None
+    if path == STDIN:
+        return _standard_input(), None
+    status = status_of(path)
+    if stat.S_ISCHR(status.st_mode) and status.st_rdev in ENDLESS:
         raise InputError(path, "never ends")
-    pipe = _pipe(path, looking)
-    return pipe, None, (lambda: None) if looking else pipe.close
+    file = io.FileIO(path)
+    return file, os.fstat(file.fileno()).st_size if stat.S_ISREG(status.st_mode) else None
+
+
+def is_regular(path: str) -> bool:
+    """Whether a path is a file of this machine. Raises InputError where there is nothing."""
+    if path == STDIN or is_remote(path):
+        return False
+    with errors_named(path):
+        return stat.S_ISREG(status_of(path).st_mode)
 
 
 def status_of(path: str) -> os.stat_result:
@@ -123,27 +190,6 @@ def _reason(path: str, error: Exception) -> str:
     return first_line(error)
 
 
-class _Remote:
-    """Bytes of a URL, read in order."""
-
-    def __init__(self, url: str) -> None:
-        # Most runs never need it.
-        import fsspec.core
-
-        system, path = fsspec.core.url_to_fs(url)
-        self._file = system.open(path, "rb", block_size=REMOTE_CHUNK)
-        size = getattr(self._file, "size", None)
-        self.size = size if isinstance(size, int) else None
-
-    def readinto(self, out: memoryview) -> int:
-        data = self._file.read(len(out))  # not every remote file has a readinto of its own
-        out[: len(data)] = data
-        return len(data)
-
-    def close(self) -> None:
-        self._file.close()
-
-
 def look_at_url(url: str) -> tuple[int, str, bytes]:
     """Return the size of what a URL names, what its server says of its version, and its beginning.
 
@@ -162,66 +208,6 @@ def look_at_url(url: str) -> tuple[int, str, bytes]:
         with system.open(path, "rb", block_size=LOOKED_AT) as file:
             begin = file.read(LOOKED_AT)
         return about.get("size") or 0, ", ".join(map(str, version.values())), begin
-
-
-# Pipes by path, which `inspect_source` has opened and `blocks` will read.
-pipes: dict[str, "_Pipe"] = {}
-
-
-def _pipe(path: str, looking: bool) -> "_Pipe":
-    """Return the open pipe at its first byte; it is kept for the next call while `looking`."""
-    if looking and (path not in pipes or pipes[path].is_replaced()):
-        pipes[path] = _Pipe(path)
-    pipe = pipes.get(path) if looking else pipes.pop(path, None)
-    if pipe is None:
-        raise InputError(path, "a pipe can be read only once")
-    pipe.rewind(keep=looking)
-    return pipe
-
-
-def forget(path: str) -> None:
-    if path in pipes:
-        pipes.pop(path).close()
-
-
-class _Pipe:
-    """Standard input or a named pipe, which cannot be opened twice: what was seen is kept."""
-
-    def __init__(self, path: str) -> None:
-        self._owned = path != STDIN
-        self._file = io.FileIO(path) if self._owned else _standard_input()
-        self._seen = bytearray()
-        self.rewind(keep=True)
-
-    def is_replaced(self) -> bool:
-        """Whether standard input is another one now, as in a test or a notebook."""
-        return not self._owned and self._file is not _standard_input()
-
-    def rewind(self, keep: bool) -> None:
-        self._at = 0
-        self._keep = keep
-
-    def readinto(self, out: memoryview) -> int:
-        if self._at < len(self._seen):
-            piece = self._seen[self._at : self._at + len(out)]
-            out[: len(piece)] = piece
-            self._at += len(piece)
-            return len(piece)
-        count = self._read(out)
-        if self._keep:
-            self._seen += out[:count]
-            self._at += count
-        return count
-
-    def _read(self, out: memoryview) -> int:
-        # None is "nothing yet" from a pipe that someone made non-blocking: not the end.
-        while (count := self._file.readinto(out)) is None:  # type: ignore[attr-defined]
-            select.select([self._file], [], [])
-        return int(count)
-
-    def close(self) -> None:
-        if self._owned:
-            self._file.close()
 
 
 def _standard_input() -> BinaryIO:

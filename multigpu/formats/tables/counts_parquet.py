@@ -14,7 +14,7 @@ import numpy as np
 from multigpu.cluster.files import atomic_output
 from multigpu.errors import InputError, first_line
 from multigpu.formats.alignments.regions import Regions
-from multigpu.formats.storage.sources import is_regular
+from multigpu.formats.storage.stored_streams import is_regular
 from multigpu.formats.storage.suffixes import PARQUET as SUFFIXES
 from multigpu.formats.tables.counts import (
     COLUMNS,

@@ -1,8 +1,11 @@
 """The Python function `multigpu.scan` and its result."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from multigpu.errors import UsageError, option
+from multigpu.formats.sequences.memory_records import records_or_paths
+from multigpu.formats.storage.sources import Source
 from multigpu.run.functions import function_of
 from multigpu.run.values import path_list
 from multigpu.workloads.scan.batch import Batch
@@ -64,8 +67,16 @@ def scan(request: ScanRequest) -> ScanResult:
     Raises UsageError and InputError here for what is wrong with the options and the files'
     beginnings, and from the iteration for what shows later.
     """
-    samples = path_list(request.samples, "samples")
-    inputs = expand_inputs(samples, path_list(request.signatures, "signatures"))
+    samples = _sources_of(request.samples, "samples")
+    inputs = expand_inputs(samples, _sources_of(request.signatures, "signatures"))
     place = request.journal_path
+    if place and not inputs.files:
+        problem = "samples in memory cannot be compared with those of an earlier run"
+        raise UsageError(f"no {option('journal')} can be kept: {problem}; give files")
     job = ScanJob(inputs, request.options, request.run, client=request.client, journal=place)
     return ScanResult(job)
+
+
+def _sources_of(given: object, name: str) -> Sequence[str | Source]:
+    records, paths = records_or_paths(given, name)
+    return [records] if records else path_list(paths, name)

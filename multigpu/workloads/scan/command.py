@@ -24,32 +24,29 @@ def command(request: ScanRequest, out: ScanOutput, reporting: Reporting) -> None
     """
     scanning, output = request.options, out.output
     written = reporting.check_outputs(output)
-    from multigpu.formats.storage.read_ahead import read_ahead
-
     with ExitStack() as stack:
         inputs = _inputs(stack, request, reporting)
-        ahead = None
         if inputs.only_stream:
-            ahead = stack.enter_context(closing(read_ahead(inputs.only_stream)))
+            stack.enter_context(closing(inputs.only_stream.begin()))
         lanes = scan_lanes(inputs.plain_bytes)
         workers = stack.enter_context(start_workers(request.run, reporting, lanes))
         # GPUs and streams start in threads of their own, while the rest of the program loads.
         from multigpu.cluster.engine.journal import journal_of
         from multigpu.formats.storage.sources import is_repeatable
+        from multigpu.workloads.scan.inputs import paths_in
         from multigpu.workloads.scan.job import ScanJob
         from multigpu.workloads.scan.misplaced_signatures import refuse_strays
         from multigpu.workloads.scan.notes import notes_on_format
         from multigpu.workloads.scan.output.registry import format_of
         from multigpu.workloads.scan.output.write import write_outputs
 
-        keep_inputs([*inputs.samples, *inputs.signatures], *written)
+        keep_inputs(paths_in([*inputs.samples, *inputs.signatures]), *written)
         fmt = format_of(output, out.format)
-        kept = output and is_replaced(output) and all(map(is_repeatable, inputs.samples))
+        kept = output and is_replaced(output) and all(map(is_repeatable, inputs.files))
         job = ScanJob(
             inputs,
             scanning,
             request.run,
-            ahead,
             coming=workers,
             journal=journal_of(output) if output and kept else None,
         )

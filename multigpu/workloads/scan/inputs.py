@@ -11,43 +11,50 @@ from pathlib import PurePath
 from multigpu.errors import NAMED, InputError, UsageError, option, several
 from multigpu.formats.sequences.registry import SEQUENCES
 from multigpu.formats.storage import sources
+from multigpu.formats.storage.sources import Source
+from multigpu.formats.storage.stored_streams import is_regular
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScanInputs:
-    """Files, URLs and "-", after directories and patterns were expanded.
+    """Files, URLs and "-", after directories and patterns were expanded, and other sources.
 
     notes  what a user should know about the directories
     """
 
-    samples: tuple[str, ...]
-    signatures: tuple[str, ...]
+    samples: tuple[str | Source, ...]
+    signatures: tuple[str | Source, ...]
     notes: tuple[str, ...] = ()
+
+    @property
+    def files(self) -> list[str]:
+        """The paths of samples, which a journal can compare with what they were."""
+        return paths_in(self.samples)
 
     @cached_property
     def plain_bytes(self) -> int:
         """About how many bytes the samples have that are not compressed, by their names."""
-        return sources.plain_bytes(self.samples)
+        return sources.plain_bytes(self.files)
 
     @cached_property
-    def only_stream(self) -> sources.Source | None:
+    def only_stream(self) -> Source | None:
         """The only file of samples, if it is compressed: it can be read ahead at once."""
         with suppress(InputError):
-            if len(self.samples) == 1 and sources.is_regular(self.samples[0]):
-                source = sources.inspect_source(self.samples[0], SEQUENCES)
+            if len(self.files) == len(self.samples) == 1 and is_regular(self.files[0]):
+                source = sources.inspect_source(self.files[0], SEQUENCES)
                 return None if source.cuttable else source
         return None
 
-    def open_samples(self) -> tuple[list[sources.Source], list[str]]:
+    def open_samples(self) -> tuple[list[Source], list[str]]:
         """Return the sources of samples, and notes. Raises InputError, also where all are empty."""
         if self.only_stream:
             return [self.only_stream], []
         found, empty = [], []
-        for path in self.samples:
+        for each in self.samples:
             try:
-                found.append(sources.inspect_source(path, SEQUENCES))
-            except sources.EmptyInput:
-                empty.append(path)
+                found.append(sources.inspect_source(each, SEQUENCES))
+            except sources.EmptyInput as error:
+                empty.append(error.path)
                 if len(empty) == len(self.samples):
                     raise
         more = ", …" if len(empty) > NAMED else ""
@@ -55,8 +62,15 @@ class ScanInputs:
         return found, [f"{len(empty):,} empty sample files are left out: {files}"] if empty else []
 
 
-def expand_inputs(samples: Sequence[str], signatures: Sequence[str]) -> ScanInputs:
-    """Return the files that these paths stand for.
+def paths_in(given: Iterable[str | Source]) -> list[str]:
+    """Return those of the inputs that are paths."""
+    return [each for each in given if isinstance(each, str)]
+
+
+def expand_inputs(
+    samples: Sequence[str | Source], signatures: Sequence[str | Source]
+) -> ScanInputs:
+    """Return the files that these paths stand for, and the other sources.
 
     Raises UsageError where there are no samples or no signatures, and InputError where a file is
     missing or unreadable, a directory or a pattern stands for nothing, or standard input is given
@@ -66,9 +80,11 @@ def expand_inputs(samples: Sequence[str], signatures: Sequence[str]) -> ScanInpu
         raise UsageError("no SAMPLES given")
     if not signatures:
         raise UsageError(f"no {option('signatures')} given")
-    sources.check_stdin([*samples, *signatures])
     given = [*samples, *signatures]
-    found = [sources.expand([path], SEQUENCES) for path in given]
+    sources.check_stdin(given)
+    found: list[Sequence[str | Source]] = [
+        sources.expand([each], SEQUENCES) if isinstance(each, str) else [each] for each in given
+    ]
     return ScanInputs(
         samples=tuple(chain(*found[: len(samples)])),
         signatures=tuple(chain(*found[len(samples) :])),
@@ -76,12 +92,14 @@ def expand_inputs(samples: Sequence[str], signatures: Sequence[str]) -> ScanInpu
     )
 
 
-def _notes_on_folders(expanded: Iterable[tuple[str, list[str]]]) -> Iterator[str]:
+def _notes_on_folders(
+    expanded: Iterable[tuple[str | Source, Sequence[str | Source]]],
+) -> Iterator[str]:
     """Yield a note on each directory of which not all files are read, or of FASTQ and FASTA."""
     for path, files in expanded:
-        if not os.path.isdir(path):  # noqa: PTH112  (a Path fails at a long name)
+        if isinstance(path, Source) or not os.path.isdir(path):  # noqa: PTH112  (a Path fails at a long name)
             continue
-        taken = [PurePath(file).name for file in files]
+        taken = [PurePath(file).name for file in paths_in(files)]
         others = {name for name in os.listdir(path) if name[0] != "."}.difference(taken)  # noqa: PTH208
         are_fastq = {sources.suffix_of(name, SEQUENCES)[-1] == "q" for name in taken}
         if others or len(are_fastq) > 1:

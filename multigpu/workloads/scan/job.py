@@ -17,8 +17,7 @@ from multigpu.formats.sequences.signatures import read_signatures
 from multigpu.formats.sequences.spans import Span
 from multigpu.formats.sequences.streams import OpenStreams
 from multigpu.formats.storage.fingerprints import digest
-from multigpu.formats.storage.read_ahead import LARGEST_BLOCK, ReadAhead, read_ahead
-from multigpu.formats.storage.sources import Block, Source
+from multigpu.formats.storage.sources import Source
 from multigpu.run import fitness
 from multigpu.run.job import Crew, Job, JobStats, check_unchanged, describe_inputs
 from multigpu.run.options import RunOptions
@@ -52,22 +51,12 @@ class ScanStats(JobStats):
 
 
 class ScanJob(Job):
-    """A scan.
-
-    ahead  the only file of samples, which is read already, in the largest blocks; or None
-    more   see `Job`
-    """
+    """A scan; more: see `Job`."""
 
     def __init__(
-        self,
-        inputs: ScanInputs,
-        options: ScanOptions,
-        run: RunOptions,
-        ahead: ReadAhead[Block] | None = None,
-        **more: Any,
+        self, inputs: ScanInputs, options: ScanOptions, run: RunOptions, **more: Any
     ) -> None:
         super().__init__(run, scan_lanes(inputs.plain_bytes), **more)
-        self._ahead = ahead
         self.stats: ScanStats = ScanStats()
         self.options = options
         self.chunk_plan: ScanPlan | None = None
@@ -75,14 +64,14 @@ class ScanJob(Job):
         self.signatures = read_signatures(inputs.signatures)
         check_errors(self.signatures, options)
         self.sources, notes = inputs.open_samples()
-        self._samples = inputs.samples
+        self._files = inputs.files
         found = notes_before(self.sources, self.signatures, options)
         self.notes_before = [*inputs.notes, *notes, *found]
 
     def summary_entries(self) -> dict[str, Any]:
         """Return the entries that only the summary of a scan has."""
         return {
-            "samples": [asdict(source) for source in self.sources],
+            "samples": [source.facts() for source in self.sources],
             "signatures": len(self.signatures),
             "records": self.stats.records,
             "bases": self.stats.bases,
@@ -131,17 +120,11 @@ class ScanJob(Job):
                 sources,
                 self.chunk_plan,
                 self.options,
-                self._read,
                 on_workers=self.in_process,
                 after=self.last_finished(),
             )
             yield from self.run_spans(crew, workload, spans, **sizes)
-            check_unchanged(about, self._samples)
-
-    def _read(self, source: Source, size: int) -> ReadAhead[Block]:
-        """Return the content of a stream in blocks of `size` bytes."""
-        ahead, self._ahead = self._ahead, None
-        return ahead if ahead and size == LARGEST_BLOCK else read_ahead(source, size)
+            check_unchanged(about, self._files)
 
     def payloads(self, sinks: Sequence[Sink[Any]]) -> Iterator[WholeRecords]:
         """Yield what these outputs get, in the order of the input; see `outcomes`."""
@@ -182,5 +165,5 @@ class ScanJob(Job):
             "rows": ", ".join(sink.name for sink in sinks),
             **{f"option {name}": str(value) for name, value in asdict(self.options).items()},
             "signatures": f"{len(self.signatures):,}, content {signatures}",
-            **describe_inputs(self._samples),
+            **describe_inputs(self._files),
         }

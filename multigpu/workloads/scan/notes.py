@@ -1,6 +1,5 @@
 """Notes on a scan: what a user should know although it is no error, one line each."""
 
-import stat
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -10,8 +9,7 @@ import numpy as np
 from multigpu.errors import InputError, option, quoted
 from multigpu.formats.sequences.registry import FORMATS
 from multigpu.formats.sequences.signatures import Signatures
-from multigpu.formats.storage.sources import Source, blocks, is_regular
-from multigpu.formats.storage.stored_streams import STDIN, is_remote, status_of
+from multigpu.formats.storage.sources import Source
 from multigpu.formats.storage.suffixes import FOREIGN, uncompressed_suffix
 from multigpu.kernels.compiled.text.records import LENGTH, QUALITY
 from multigpu.kernels.scan import allowed_bases
@@ -32,9 +30,8 @@ def notes_before(
     sources: Sequence[Source], signatures: Signatures, options: ScanOptions
 ) -> Iterator[str]:
     """Yield the notes on the inputs."""
-    paths = [source.path for source, _ in signatures.files]
-    yield from _same_files([source.path for source in sources], "sample")
-    yield from _same_files(paths, "signature")
+    yield from _same_files(sources, "sample")
+    yield from _same_files([source for source, _ in signatures.files], "signature")
     yield from _repeated_signatures(signatures)
     yield from _exact_ends(signatures, options)
     if nameless := signatures.names.count(b""):
@@ -60,10 +57,10 @@ def notes_before(
 def _old_qualities(sources: Sequence[Source]) -> Iterator[str]:
     """Yield a note where the first qualities of a file look like those of old Illumina machines."""
     for source in sources[:LOOKED_AT]:
-        if not FORMATS[source.layout].has_qualities or not is_regular(source.path):
+        if not FORMATS[source.layout].has_qualities or not source.is_file:
             continue
         with suppress(InputError):
-            raw = next(blocks(source, LOOKED_AT_BYTES))
+            raw = next(source.blocks(LOOKED_AT_BYTES))
             final = len(raw) < LOOKED_AT_BYTES
             table = FORMATS[source.layout].parse(raw, final, PHRED_OFFSETS[0]).table
             values = [raw[at : at + n] for at, n in table[:, [QUALITY, LENGTH]].tolist()]
@@ -145,24 +142,14 @@ def note_on_ambiguity(totals: ScanTotals) -> Iterator[str]:
         )
 
 
-def _same_files(paths: Sequence[str], what: str) -> Iterator[str]:
+def _same_files(sources: Sequence[Source], what: str) -> Iterator[str]:
     """Yield a note on files that are read more than once."""
-    places = [_place(path) for path in paths]
+    places = [source.place for source in sources]
     times = Counter(places)
-    again = len(paths) - len(times)
-    if again:
-        example = next(path for path, place in zip(paths, places, strict=True) if times[place] > 1)
-        yield f"{what} files given more than once: {again:,}, e.g. {example}; rows are repeated"
-
-
-def _place(path: str) -> tuple[int, int] | str:
-    """Return a value that is equal for all paths of one regular file."""
-    if path != STDIN and not is_remote(path):
-        with suppress(OSError):
-            status = status_of(path)
-            if stat.S_ISREG(status.st_mode):
-                return status.st_dev, status.st_ino
-    return path
+    if again := len(places) - len(times):
+        repeated = (each.path for each, at in zip(sources, places, strict=True) if times[at] > 1)
+        files = f"{what} files given more than once: {again:,}, e.g. {next(repeated)}"
+        yield f"{files}; rows are repeated"
 
 
 def _repeated_signatures(signatures: Signatures) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Plan of a scan: spans of the samples, and the memory that these take."""
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 
@@ -17,8 +17,8 @@ from multigpu.formats.sequences.registry import FORMATS
 from multigpu.formats.sequences.signatures import Signatures
 from multigpu.formats.sequences.spans import Span, file_spans, stream_spans
 from multigpu.formats.sequences.streams import block_spans
-from multigpu.formats.storage.read_ahead import BLOCKS_AHEAD, LARGEST_BLOCK, ReadAhead
-from multigpu.formats.storage.sources import Block, Source
+from multigpu.formats.storage.read_ahead import BLOCKS_AHEAD, LARGEST_BLOCK
+from multigpu.formats.storage.sources import Source
 from multigpu.kernels.scan.seeds import CPU, EXPECTED_BASES, EXPECTED_N, GPU, IndexSize, size_of
 from multigpu.run.options import DEFAULT_CHUNK_BYTES, RunOptions
 from multigpu.run.plan import ChunkPlan, largest_chunk, memory_budget
@@ -178,14 +178,12 @@ def scan_spans(
     sources: Sequence[Source],
     plan: ScanPlan,
     options: ScanOptions,
-    read: Callable[[Source, int], ReadAhead[Block]],
     *,
     on_workers: bool,
     after: ScanPart | None,
 ) -> Iterator[Span | Series[Span, ScanPart]]:
     """Yield the spans of all sources in order; streams are read as the spans are taken.
 
-    read        from a stream and a size to its blocks
     on_workers  whether workers open compressed files by themselves, where there are several
     after       the last part that is finished; None: none is
     """
@@ -204,7 +202,7 @@ def scan_spans(
             yield Series(blocks, attrgetter("ended"), attrgetter("row_bytes"))
             continue
         else:
-            content = read(source, block_bytes)
+            content = source.stream(block_bytes)
             spans = block_spans(number, source, content, options.phred_offset)
         yield from itertools.islice(spans, first, None)
 

@@ -1,22 +1,31 @@
 """Request for a scan, by the command line or by Python."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Annotated
 
 from multigpu.run.declarations import declaration
 from multigpu.run.options import Request, Resumable
-from multigpu.run.values import Paths
+from multigpu.run.values import ANYTHING, StrPath
 from multigpu.workloads.scan.options import ScanOptions
+
+Record = tuple[str | bytes, str | bytes] | tuple[str | bytes, str | bytes, str | bytes]
+PathsOrRecords = Annotated[StrPath | Sequence[StrPath] | Iterable[Record], ANYTHING]
 
 
 @dataclass(frozen=True)
 class ScanRequest(ScanOptions, Resumable, Request, group="Input"):
     """Everything that a scan is asked for."""
 
-    samples: Paths = field(metadata=declaration(
-        "FASTQ or FASTA files, directories, patterns or URLs, plain, gzip or zstd.", argument=True
+    samples: PathsOrRecords = field(metadata=declaration(
+        "FASTQ or FASTA files, directories, patterns or URLs, plain, gzip or zstd."
+        " In Python also records, as tuples of name, sequence and, if known, quality.",
+        argument=True,
     ))  # fmt: skip
-    signatures: Paths = field(metadata=declaration(
-        "FASTA file with signatures; may be given several times.", short="s", many=True
+    signatures: PathsOrRecords = field(metadata=declaration(
+        "FASTA file with signatures; may be given several times."
+        " In Python also records, as tuples of name and sequence.",
+        short="s", many=True,
     ))  # fmt: skip
 
     @property

@@ -253,11 +253,8 @@ class EditSearch(SignatureSearch[EditPortion]):
 
     def whole(self, pieces: Pieces) -> EditWhole:
         chunk = Chunk(pieces.letters, pieces.offsets)
-        is_open = False
-        if pieces.tail and len(pieces.inside):
-            # A record that ends just there is open, too: the next piece has its last end again.
-            beyond = chunk.offsets[-1] - chunk.offsets[-2] - pieces.inside[-1]
-            is_open = bool(beyond >= self.overlap)
+        # A record that ends just there is open, too: the next piece has its last end again.
+        is_open = pieces.tail and len(pieces.table) > 0 and pieces.beyond >= self.overlap
         piece = Piece(self.overlap if pieces.lead else 0, is_open)
         origin = self._short_gaps(chunk)
         return EditWhole(chunk=origin.chunk if origin else chunk, piece=piece, origin=origin)

@@ -183,12 +183,10 @@ def _fasta(prefix: bytes, first: int, records: Sequence[Letters]) -> bytes:
 
 def _fastq(first: int, records: Sequence[Letters], qualities: Letters) -> bytes:
     """Return samples as FASTQ; the qualities of all stand one after the other."""
-    lines, marks, begin = [], qualities.tobytes(), 0
-    for number, record in enumerate(records, first):
-        end = begin + record.size
-        lines.append(b"@smp%d\n%b\n+\n%b\n" % (number, record.tobytes(), marks[begin:end]))
-        begin = end
-    return b"".join(lines)
+    ends = np.cumsum([record.size for record in records])
+    numbered = enumerate(zip(records, np.split(qualities, ends[:-1]), strict=True), first)
+    parts = [(i, record.tobytes(), marks.tobytes()) for i, (record, marks) in numbered]
+    return b"".join([b"@smp%d\n%b\n+\n%b\n" % part for part in parts])
 
 
 # ---- letters ------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError, Unreadable, quoted
-from multigpu.formats.storage.sources import COMPRESSED, FileKind, blocks, inspect_source
+from multigpu.formats.storage.sources import COMPRESSED, FileKind, inspect_source
 from multigpu.formats.storage.stored_streams import is_remote
 
 READ_BYTES = 16 << 20
@@ -107,7 +107,7 @@ class PocketFile:
     def content(self) -> bytes:
         """Return all of it, decompressed. Raises InputError."""
         source = inspect_source(self.path, self.kind)
-        return b"".join(block.tobytes() for block in blocks(source, READ_BYTES))
+        return b"".join(block.tobytes() for block in source.blocks(READ_BYTES))
 
     def beside(self, name: str) -> "PocketFile":
         """Return the file that is named in this one."""

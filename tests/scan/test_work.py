@@ -10,12 +10,9 @@ import pytest
 from support.bgzf_data import bgzf
 from support.scanned import ALL, READS, Scan, answer, fasta_of, fastq, tsv
 from support.stored import fastq as random_reads
-from support.stored import inspect_source
 
 import multigpu
 from multigpu import InputError
-from multigpu.formats.sequences.spans import StreamSpan
-from multigpu.formats.sequences.streams import OpenStreams
 from multigpu.formats.storage.zstandard import zstd
 
 FILES = 5
@@ -85,22 +82,3 @@ def test_error__of_the_first_file_that_has_one_is_raised(
             scan(*packed, options=("--max-chunk-bytes", "5000"))
     rows = iter(multigpu.scan(packed, signatures, gpus="none", max_chunk_bytes=100))
     assert sum(1 for _ in zip(rows, range(20), strict=False)) == 20  # those of the first file
-
-
-def test_open_streams__give_every_block_to_whoever_asks(packed: list[str]) -> None:
-    def names(number: int, first: int = 0) -> list[bytes] | None:
-        block = streams.read(StreamSpan(0, number, first, 20))
-        return None if block is None else [block.raw.tobytes()]
-
-    sources = [inspect_source(packed[0])]
-    streams = OpenStreams(sources, 33)
-    each = [names(number) for number in range(200)]
-    assert each[50] is not None
-    assert each[-1] is None
-    streams = OpenStreams(sources, 33)
-    assert [names(number) for number in (3, 1, 0, 2)] == [each[number] for number in (3, 1, 0, 2)]
-    streams.forget(0, 1)
-    assert names(1) == each[1]  # a worker that failed may have taken it
-    assert names(20) == each[20]
-    streams = OpenStreams(sources, 33)
-    assert [names(number, 30) for number in (31, 30)] == [each[31], each[30]]
