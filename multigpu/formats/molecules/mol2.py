@@ -98,7 +98,8 @@ def keep_atoms(molecule: Molecule, kept: Sequence[int]) -> list[bytes]:
     bonds = [[*w[:1], number[w[1]], number[w[2]], *w[3:]] for w in bonds if w[1] in number]
     charges = molecule.formal
     stated = [(k, charges[atom]) for k, atom in enumerate(kept, 1) if atom in charges]
-    head = [lines[row] for row in range(_head(lines).start - 1, _head(lines).stop)]
+    place = _head(lines)
+    head = lines[place.start - 1 : place.stop] or [MOLECULE + b"\n", b"\n"]
     head[2:3] = [b" %d %d\n" % (len(kept), len(bonds))]
     return [
         *(fields.end_with_newline(line) for line in head),
