@@ -1,5 +1,6 @@
 """The command line of every job: options that all share, and what is done around a run."""
 
+import json
 import logging
 import os
 import sys
@@ -122,10 +123,10 @@ def command_of(
             if not given.get("dry_run"):
                 _require_outputs(offered)
                 return function(*(_options(kind, given) for kind in kinds))
-            from multigpu.run.dry_run import show
-
             plan_of = import_module(f"{package}.dry_run").plan_of
-            return show(given["json"], *plan_of(_options(kinds[0], given)))
+            entries, lines = plan_of(_options(kinds[0], given))
+            text = json.dumps({"version": 1, **entries}, indent=2)
+            return answer([text] if given["json"] else map(printable, lines))
 
         with options_spelled(flag):
             params = [_parameter(each) for each in offered]

@@ -1,21 +1,13 @@
 """`--dry-run`: how a job would be cut into chunks, shown without running it."""
 
-import json
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 from typing import Any
 
-from multigpu.errors import printable
 from multigpu.formats.storage.sources import Source
-from multigpu.run.command import answer
 
 Shown = tuple[dict[str, Any], Iterable[str]]  # a plan's entries as JSON, and its lines
-
-
-def show(as_json: bool, entries: dict[str, Any], lines: Iterable[str]) -> None:
-    """Print a plan: its entries as JSON, or else its lines."""
-    answer([json.dumps({"version": 1, **entries}, indent=2)] if as_json else map(printable, lines))
 
 
 def plan_job(job: Any, files: Sequence[str]) -> tuple[Any, Shown]:
