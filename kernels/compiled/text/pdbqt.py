@@ -32,7 +32,7 @@ PLACE, WIDTH = 30, 8  # columns: x y z of this width,
 CHARGE, CHARGE_END = 66, 76  # the charge,
 TYPE, TYPE_END = 77, 80  # and the type, of which the first must be there
 ATOM_WORDS = word_table([b"ATOM  ", b"HETATM"])
-COORDINATES = CoordinatePlaces(header=0, words=ATOM_WORDS, column=PLACE, width=WIDTH, decimals=3)
+COORDINATES = CoordinatePlaces(words=ATOM_WORDS, column=PLACE, width=WIDTH, decimals=3)
 REMARK_WORD, NAME_WORD = word_table([b"REMARK"]), word_table([b"Name = "])
 SIDE_CHAIN_WORD = word_table([b"BEGIN_RES"])
 

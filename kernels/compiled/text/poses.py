@@ -50,8 +50,6 @@ def _append(out: Any, at: Any, texts: Any, i: Any) -> Any:
 @jit
 def _put_positions(out: Any, line: Any, stop: Any, positions: Any, places: Any) -> Any:
     """Write coordinates into the lines of atoms in out[line:stop]; return whether all fit."""
-    for _ in range(places.header):
-        line = find_byte(out, line, stop, NEWLINE) + 1
     fits = True
     for atom in range(positions.shape[0]):
         while line < stop and not begins_with(out, line, stop, places.words):

@@ -27,14 +27,12 @@ class TextArrays(NamedTuple):
 class CoordinatePlaces(NamedTuple):
     """Places of the coordinates in a record.
 
-    header    lines before the first that may be of an atom
     words     `word_table` of what the lines of atoms begin with
     column    of x; y and z follow
     width     columns of a number
     decimals  of a number
     """
 
-    header: int
     words: NDArray[np.uint8]
     column: int
     width: int

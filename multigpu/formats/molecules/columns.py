@@ -75,18 +75,16 @@ class AtomColumns:
 class LigandColumns:
     """Columns of n records that were read at once.
 
-    atoms            atoms of each record; none for a record that is not regular
-    names            name in each record; empty where it has none
-    bodies           text of each record that is copied into its poses
-    is_named         bool[n]: whether the body contains the name, even an empty one
-    lacks_hydrogens  bool[n]: whether the record has no hydrogens
+    atoms     atoms of each record; none for a record that is not regular
+    names     name in each record; empty where it has none
+    bodies    text of each record that is copied into its poses
+    is_named  bool[n]: whether the body contains the name, even an empty one
     """
 
     atoms: AtomColumns
     names: Texts
     bodies: Texts
     is_named: NDArray[np.bool_]
-    lacks_hydrogens: NDArray[np.bool_]
 
     @classmethod
     def empty(cls, records: int) -> "LigandColumns":
@@ -97,7 +95,6 @@ class LigandColumns:
             names=nothing,
             bodies=nothing,
             is_named=np.zeros(records, np.bool_),
-            lacks_hydrogens=np.zeros(records, np.bool_),
         )
 
 

@@ -92,18 +92,16 @@ class AtomTypes:
 class ColumnFormat:
     """Functions that read and write many regular records at once, as they are compiled.
 
-    read       records, types of the pocket's maps → columns, without atoms for records that are
-               not regular
-    frame      name ("" for a record that says its own), notes → what goes before and after the
-               body of a pose; the three are what `LigandFormat.rewrite` writes
-    places     of the coordinates in a body
-    has_types  whether the columns have AutoDock's types and charges
+    read    records, types of the pocket's maps → columns, without atoms for records that are not
+            regular
+    frame   name ("" for a record that says its own), notes → what goes before and after the body
+            of a pose; the three are what `LigandFormat.rewrite` writes
+    places  of the coordinates in a body
     """
 
     read: Callable[[Texts, Sequence[str]], LigandColumns]
     frame: Callable[[str, PoseNotes], tuple[bytes, bytes]]
     places: CoordinatePlaces
-    has_types: bool
 
 
 PoseWriter = Callable[[Molecule, str, Positions, PoseNotes], bytes]

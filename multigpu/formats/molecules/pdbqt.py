@@ -157,7 +157,6 @@ def read_columns(texts: Texts, maps: Sequence[str]) -> LigandColumns:
         names=Texts(texts.raw, *names),
         bodies=Texts(texts.raw, bodies, kept),
         is_named=is_named,
-        lacks_hydrogens=np.zeros(len(texts), np.bool_),  # they are left out on purpose
     )
 
 
@@ -190,9 +189,7 @@ PDBQT = LigandFormat(
     keep_atoms=pdb.keep_atoms,
     bond_graph=bond_graph,
     atom_types=types_in_file,
-    columns=ColumnFormat(
-        read=read_columns, frame=frame, places=compiled.COORDINATES, has_types=True
-    ),
+    columns=ColumnFormat(read=read_columns, frame=frame, places=compiled.COORDINATES),
     has_models=True,
     has_polar_hydrogens_only=True,
     pseudo_types=PSEUDO_TYPES,
