@@ -1,6 +1,6 @@
 """The input, the options and the result of a copy-number model."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -44,11 +44,6 @@ class Model:
     posterior: bool = False
     kind: str = "cohort"
     compat_r: bool = False
-
-    @classmethod
-    def of(cls, function: str, **changes: Any) -> "Model":
-        """The defaults of an R function: cn.mops, haplo, exome, single or reference."""
-        return replace(_DEFAULTS[function], **changes)
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -122,19 +117,6 @@ class Result:
     def lambda_(self) -> Any:
         """float64[regions, classes]: the rates of the classes."""
         return self.level[:, None] * self.fold_changes
-
-
-_DEFAULTS = {
-    "cn.mops": Model(),
-    "haplo": Model(
-        fold_changes=(0.025, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0), main=1, min_read_count=1
-    ),
-    "exome": Model(prior_impact=10, min_read_count=1),
-    "single": Model(min_read_count=1, kind="single"),
-    "reference": Model(
-        fold_changes=(*FOLD_CHANGES, 8.0, 16.0, 32.0, 64.0), min_read_count=1, kind="reference"
-    ),
-}
 
 
 def checked(counts: Any, cov: Any, scale: Any, options: Model) -> Any:
