@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from multigpu.cluster.engine.workload import Place
+from multigpu.cluster.engine.workload import Place, Session
 from multigpu.formats.tables.texts import Texts
 from multigpu.kernels.rotation import Field, PoseFinder, Poses, PoseSearch
 from multigpu.kernels.rotation.memory import MOST_SCORES
@@ -121,7 +121,7 @@ class DockWorkload:
         return self.finish(self.load(span), found)
 
 
-class DockSession:
+class DockSession(Session[DockSpan, DockPart]):
     """Docking on one device, which holds the field."""
 
     def __init__(self, workload: DockWorkload, place: Place) -> None:
@@ -160,9 +160,6 @@ class DockSession:
         if self.workload.is_whole(chunk.span):
             return self.workload.finish(chunk.loaded, found)
         return SearchedPoses(span=chunk.span, poses=found)
-
-    def close(self) -> None:
-        """Do nothing: the field is freed with the session."""
 
 
 def _open_searcher(place: Place, workload: DockWorkload) -> PoseFinder:
