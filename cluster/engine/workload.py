@@ -76,6 +76,7 @@ class Session(Protocol[S_contra, P_co]):
 
     def close(self) -> None:
         """Release everything that is kept between spans."""
+        return
 
 
 class Workload(Protocol[S, P]):

@@ -8,8 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.formats.tables.texts import Texts
-from multigpu.kernels.compiled.text import poses as compiled
-from multigpu.kernels.compiled.text.words import CoordinatePlaces, TextArrays
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -96,29 +94,3 @@ class LigandColumns:
             bodies=nothing,
             is_named=np.zeros(records, np.bool_),
         )
-
-
-def arrays_of(texts: Texts) -> TextArrays:
-    """Return texts as compiled functions take them."""
-    return TextArrays(texts.raw, texts.begins, texts.lengths)
-
-
-def write_poses(
-    frames: Sequence[tuple[bytes, bytes]],
-    bodies: Texts,
-    sizes: NDArray[np.int64],
-    positions: NDArray[np.float64],
-    places: CoordinatePlaces,
-) -> Texts:
-    """Return poses of regular records; an empty text where a pose must be written alone.
-
-    That is where a coordinate is too long, or hard to round.
-
-    frames     texts before and after each body
-    sizes      number of atoms of each ligand
-    positions  positions of all atoms, Å
-    places     columns of the coordinates in this format
-    """
-    heads, tails = (Texts.of(texts) for texts in zip(*frames, strict=True))
-    arrays = [arrays_of(texts) for texts in (heads, bodies, tails)]
-    return Texts.one_after_the_other(*compiled.write_poses(*arrays, sizes, positions, places))

@@ -13,11 +13,12 @@ from support.ligand_texts import is_clear
 
 from multigpu.formats.molecules import pdbqt
 from multigpu.formats.molecules.autodock import atom_columns
-from multigpu.formats.molecules.columns import LigandColumns, write_poses
+from multigpu.formats.molecules.columns import LigandColumns
 from multigpu.formats.molecules.molecule import MoleculeError, Positions
 from multigpu.formats.molecules.poses import render
 from multigpu.formats.molecules.registry import COLUMN_FORMATS, FORMATS, parse
 from multigpu.formats.tables.texts import Texts
+from multigpu.kernels.compiled.text.pdbqt import DECIMALS, PLACE, WIDTH
 
 FACTS = {"score": "1.500000", "pose": "1"}
 PDBQT = b"""MODEL        1
@@ -50,7 +51,6 @@ ODD_PDBQT = {
 
 
 COLUMNS = COLUMN_FORMATS["pdbqt"]
-WIDTH, DECIMALS = COLUMNS.places[2:]
 LETTERS = b" \n\r-+.0123456789ACDEHMNORTx\xe9"  # what single letters are changed to at random
 
 
@@ -68,9 +68,9 @@ class Case:
     ) -> list[bytes]:
         """With the places; a name goes where there is none."""
         sizes = np.array([len(each) for each in places])
-        frames = [COLUMNS.frame(name, FACTS) for name in names or [""] * len(texts)]
+        heads = Texts.of([COLUMNS.head(name, FACTS) for name in names or [""] * len(texts)])
         bodies = self.read(*texts).bodies
-        return write_poses(frames, bodies, sizes, np.concatenate(places), COLUMNS.places).each()
+        return COLUMNS.write(heads, bodies, sizes, np.concatenate(places)).each()
 
     def is_same_as_alone(self, text: bytes) -> bool:
         """Return whether a record is regular; then it is the same as one by one."""
@@ -143,7 +143,7 @@ def test_regular__is_what_reads_well_alone() -> None:
 
 def test_coordinates__are_rounded_as_python_rounds_or_left_to_that() -> None:
     chance = np.random.default_rng(2)
-    _, column, width, decimals = COLUMNS.places
+    column, width, decimals = PLACE, WIDTH, DECIMALS
     last = 10.0**-decimals
     ties = np.arange(-2001, 2001) * (last / 2)  # halves of the last digit, or just beside
     exact = chance.integers(-(10**6), 10**6, 3000) / 16 + 0.03125  # true ties
