@@ -127,3 +127,8 @@ def checked_level(level: Any, counts: Any) -> Any:
     if level.shape != counts.shape[:1]:
         raise ModelError(f"levels of shape {level.shape} for {len(counts)} regions")
     return level
+
+
+def ones_or(values: Floats | None, samples: int) -> Floats:
+    """Return float64[samples]: the values, if there are any, else ones."""
+    return np.ones(samples) if values is None else np.array(values, np.float64)
