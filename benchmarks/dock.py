@@ -89,7 +89,9 @@ def structure(bench: Bench) -> tuple[Any, Ligands]:
     text = bench.output / "structure.sdf"
     with text.open("wb") as out:
         ligands(out, 1, ATOMS, ATOMS, SEED)
-    return read_pocket(str(grid)), Ligands.plain([parse(text.read_bytes(), "sdf").positions])
+    places = parse(text.read_bytes(), "sdf").positions
+    channels = np.zeros((ATOMS, 1), np.int32)
+    return read_pocket(str(grid)), Ligands(places, np.array([0, ATOMS]), channels, channels + 1.0)
 
 
 def part_nearest(bench: Bench) -> Iterator[Figure]:

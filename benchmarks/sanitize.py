@@ -150,7 +150,7 @@ def cnmops_cases(backend: Any, random: np.random.Generator) -> Iterator[str]:
             same_model(backend, values, scale, options)
         yield f"{samples} samples, posterior {posterior}"
     counts, controls = counts_of(random, 3), counts_of(random, 5)
-    options = cnmops.Model.of("reference")
+    options = cnmops.Model(min_read_count=1, kind="reference")
     level = cnmops.reference.level_of_controls(controls)
     same(backend.level_of_controls(controls), level, "level of controls", 1e-12)
     found = backend.model_against(counts, level, np.ones(3), options)

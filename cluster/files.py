@@ -426,15 +426,9 @@ def remove_abandoned(parent: Path) -> None:
     """
     with suppress(OSError):
         for lock in parent.glob(f"{SCRATCH}*/{LOCK}"):
-            with suppress(OSError):
-                _remove_abandoned(lock)
-
-
-def _remove_abandoned(lock: Path) -> None:
-    """Remove the folder of a lock. Raises OSError where somebody holds the lock."""
-    if not (is_left(lock, stat.S_ISREG) and is_left(lock.parent, stat.S_ISDIR)):
-        return
-    with lock.open("r+b") as file:
-        if file.read() == platform.node().encode():
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(lock.parent, ignore_errors=True)
+            if not (is_left(lock, stat.S_ISREG) and is_left(lock.parent, stat.S_ISDIR)):
+                continue
+            with suppress(OSError), lock.open("r+b") as file:
+                if file.read() == platform.node().encode():
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raised where it is held
+                    shutil.rmtree(lock.parent, ignore_errors=True)

@@ -16,7 +16,6 @@ import time
 import zlib
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -53,7 +52,7 @@ class Journal:
         self.held = 0  # number of parts
         self.continued = False  # whether there was a journal with parts
         self.thrown_away = 0  # bytes of a journal that was there and was not continued
-        self._found: list[_Record] = []  # parts that were there
+        self._found: list[range] = []  # parts that were there
         self._codec = codec
         self._synced_at, self._has_unsynced = time.monotonic(), False
         self._file = open_locked(path, self._output)
@@ -76,9 +75,9 @@ class Journal:
         """Return the last of these parts; None where there is none."""
         return self._part(self._found[-1]) if self._found else None
 
-    def _part(self, record: "_Record") -> Any:
+    def _part(self, record: range) -> Any:
         try:
-            return self._codec.unpack_part(record.read(self._file.fileno()))
+            return self._codec.unpack_part(_read(self._file.fileno(), record))
         except UNPACK_ERRORS as error:
             raise self._damage(error) from error
 
@@ -138,7 +137,7 @@ class Journal:
         if first is None:
             return False  # nothing was finished
         try:
-            known = self._codec.unpack(first.read(file))
+            known = self._codec.unpack(_read(file, first))
             before, self.plan = dict(known["about"]), _checked_plan(known["plan"], self.plan)
         except UNPACK_ERRORS as error:
             raise self._damage(error) from error
@@ -147,8 +146,8 @@ class Journal:
             raise UsageError(
                 f"{problem}; repeat the options and inputs, or leave out {option('resume')}"
             )
-        self._found = list(_records(file, first.end))
-        self._file.truncate(self._found[-1].end if self._found else first.end)
+        self._found = list(_records(file, first.stop))
+        self._file.truncate(self._found[-1].stop if self._found else first.stop)
         self.held, self.continued = len(self._found), bool(self._found)
         return True
 
@@ -183,31 +182,21 @@ class Journal:
             raise
 
 
-@dataclass(frozen=True)
-class _Record:
-    """A record of a file, by the place of its payload."""
-
-    begin: int
-    length: int
-
-    @property
-    def end(self) -> int:
-        return self.begin + self.length
-
-    def read(self, file: int) -> bytes:
-        return os.pread(file, self.length, self.begin)
-
-
-def _records(file: int, at: int) -> Iterator[_Record]:
-    """Yield the records from byte `at` up to the first torn one."""
+def _records(file: int, at: int) -> Iterator[range]:
+    """Yield the bytes of each record's payload, from byte `at` up to the first torn record."""
     size = os.fstat(file).st_size
     while at + RECORD.size <= size:
         length, checksum = RECORD.unpack(os.pread(file, RECORD.size, at))
-        record = _Record(at + RECORD.size, length)
-        if not 0 < length <= size - record.begin or zlib.crc32(record.read(file)) != checksum:
+        at += RECORD.size
+        record = range(at, at + length)
+        if not 0 < length <= size - at or zlib.crc32(_read(file, record)) != checksum:
             return
         yield record
-        at = record.end
+        at += length
+
+
+def _read(file: int, record: range) -> bytes:
+    return os.pread(file, len(record), record.start)
 
 
 def journal_of(output: str) -> Path:

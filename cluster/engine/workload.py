@@ -48,7 +48,10 @@ class Place:
 
 
 class Session(Protocol[S_contra, P_co]):
-    """A workload set up on a device of a worker. Its steps run in several threads at once."""
+    """A workload set up on a device of a worker. Its steps run in several threads at once.
+
+    A session that inherits from this one has only units, and keeps nothing between spans.
+    """
 
     def load(self, span: S_contra) -> Any:
         """Read the span into host memory."""
@@ -61,15 +64,19 @@ class Session(Protocol[S_contra, P_co]):
 
     def halves(self, loaded: Any) -> Sequence[Any]:
         """Return `loaded` as two smaller ones, or one that takes less room; () for a unit."""
+        return ()
 
     def joined(self, loaded: Any, halves: Sequence[Any], computed: Sequence[Any]) -> Any:
         """Return what `compute` would give for `loaded`, from what it gave for its halves."""
+        (only,) = computed
+        return only
 
     def finish(self, loaded: Any, computed: Any) -> P_co:
         """Make the part, on the host."""
 
     def close(self) -> None:
         """Release everything that is kept between spans."""
+        return
 
 
 class Workload(Protocol[S, P]):

@@ -15,6 +15,7 @@ from multigpu.kernels.cnmops.types import (
     Result,
     checked,
     checked_level,
+    ones_or,
 )
 from multigpu.kernels.compiled.parallel import over_spans
 
@@ -43,7 +44,7 @@ def model(
         weights=np.ascontiguousarray(options.weights(samples).T) if is_given else weights,
         least_density=options.floor if is_given else 0.0,
         floor=0.0 if is_given else options.floor,
-        scale=_ones_or(scale, samples),
+        scale=ones_or(scale, samples),
         cov=coverages,
         log_cov=log2(coverages),
         ones=np.ones(samples),
@@ -99,11 +100,7 @@ def level_of_controls(
 ) -> Floats:
     """Return what `reference.level_of_controls` does; counts are added in order, as on GPUs."""
     total, samples = np.zeros(len(controls)), controls.shape[1]
-    factors, coverages = _ones_or(scale, samples), _ones_or(cov, samples)
+    factors, coverages = ones_or(scale, samples), ones_or(cov, samples)
     for k in range(samples):
         total += controls[:, k] * factors[k] / coverages[k]
     return np.asarray(np.maximum(total / samples, LEAST_REFERENCE))
-
-
-def _ones_or(values: Floats | None, samples: int) -> Floats:
-    return np.ones(samples) if values is None else np.array(values, np.float64)

@@ -32,6 +32,7 @@ from multigpu.kernels.cnmops.types import (
     Result,
     checked,
     checked_level,
+    ones_or,
 )
 from multigpu.kernels.device.launch import POINTER, launch, struct, usable
 from multigpu.kernels.device.sources import source
@@ -76,7 +77,7 @@ def level_of_controls(controls: Any, scale: Floats | None = None, cov: Floats | 
     level = cupy.empty(len(controls), np.float64)
     launch(
         _module(samples, 1, True, controls.dtype == np.int32), "mean_of", len(controls), THREADS,
-        controls, cupy.asarray(_ones_or(scale, samples)), cupy.asarray(_ones_or(cov, samples)),
+        controls, cupy.asarray(ones_or(scale, samples)), cupy.asarray(ones_or(cov, samples)),
         np.int64(len(controls)), np.float64(LEAST_REFERENCE), level,
     )  # fmt: skip
     return level
@@ -120,7 +121,7 @@ def _run(
     module = _module(samples, options.classes, bool((cov == 1).all()), counts.dtype == np.int32)
     numbers = numbers_of(samples, options)
     arrays = {
-        "scale": _ones_or(scale, samples),
+        "scale": ones_or(scale, samples),
         "cov": cov,
         "log_cov": log2(cov),
         "weights": weights,
@@ -132,10 +133,6 @@ def _run(
     lanes, _ = lanes_of(samples, options.classes)
     launch(module, kernel, regions * lanes, THREADS, given, _constants(numbers, options), out)
     return result
-
-
-def _ones_or(values: Floats | None, samples: int) -> Floats:
-    return np.ones(samples) if values is None else np.array(values, np.float64)
 
 
 def _on_device(counts: Any) -> Any:

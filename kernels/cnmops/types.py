@@ -1,7 +1,7 @@
 """The input, the options and the result of a copy-number model."""
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 FOLD_CHANGES = (0.025, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0)
-KINDS = ("cohort", "single", "reference")
-FLOORS = {"cohort": 1e-100, "single": 1e-15, "reference": 1e-100}
+Kind = Literal["cohort", "single", "reference"]
+FLOORS: dict[Kind, float] = {"cohort": 1e-100, "single": 1e-15, "reference": 1e-100}
 LEAST_LEVEL = 1e-10  # of a median; below it a region starts at the mean, or 1
 LEAST_REFERENCE = 1e-5
 MAIN_AT_START, OTHERS_AT_START = 0.6, 0.05  # weights of the classes
@@ -25,10 +25,10 @@ class ModelError(ValueError):
 class Model:
     """Options of the model; the names in R are given where they differ.
 
-    fold_changes    of each class relative to the main class (I)
+    fold_changes    of each class relative to the main class, above 0 (I)
     main            the class that is expected: CN2, in haploids CN1
     prior_impact    the weight of the main class in the Dirichlet prior (priorImpact)
-    cycles          of expectation maximisation (cyc)
+    cycles          of expectation maximisation, at least one (cyc)
     min_read_count  a region needs a count above it to be modelled (minReadCount)
     posterior       whether the posterior of all classes is wanted (returnPosterior)
     kind            "cohort": levels are estimated from the samples themselves; "single" and
@@ -42,27 +42,12 @@ class Model:
     cycles: int = 20
     min_read_count: float = 5.0
     posterior: bool = False
-    kind: str = "cohort"
+    kind: Kind = "cohort"
     compat_r: bool = False
 
-    @classmethod
-    def of(cls, function: str, **changes: Any) -> "Model":
-        """The defaults of an R function: cn.mops, haplo, exome, single or reference."""
-        return replace(_DEFAULTS[function], **changes)
-
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise ModelError(f"kind {self.kind!r}: must be one of {', '.join(KINDS)}")
         if not 0 <= self.main < self.classes <= MOST_CLASSES:
             raise ModelError(f"{self.classes} classes with the main one at {self.main}")
-        if not all(np.isfinite(each) and each > 0 for each in self.fold_changes):
-            raise ModelError("fold changes must be above 0 and finite")
-        if self.cycles < 1:
-            raise ModelError(f"{self.cycles} cycles: at least one is needed")
-        if not 0 <= self.prior_impact < np.inf:
-            raise ModelError(f"prior impact {self.prior_impact}: must be 0 or more and finite")
-        if not 0 <= self.min_read_count < np.inf:
-            raise ModelError(f"least read count {self.min_read_count}: must be 0 or more")
 
     @property
     def classes(self) -> int:
@@ -124,19 +109,6 @@ class Result:
         return self.level[:, None] * self.fold_changes
 
 
-_DEFAULTS = {
-    "cn.mops": Model(),
-    "haplo": Model(
-        fold_changes=(0.025, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0), main=1, min_read_count=1
-    ),
-    "exome": Model(prior_impact=10, min_read_count=1),
-    "single": Model(min_read_count=1, kind="single"),
-    "reference": Model(
-        fold_changes=(*FOLD_CHANGES, 8.0, 16.0, 32.0, 64.0), min_read_count=1, kind="reference"
-    ),
-}
-
-
 def checked(counts: Any, cov: Any, scale: Any, options: Model) -> Any:
     """Return the counts. Raises ModelError where shapes, coverages or scales cannot be right."""
     samples = counts.shape[1] if counts.ndim == 2 else 0
@@ -155,3 +127,8 @@ def checked_level(level: Any, counts: Any) -> Any:
     if level.shape != counts.shape[:1]:
         raise ModelError(f"levels of shape {level.shape} for {len(counts)} regions")
     return level
+
+
+def ones_or(values: Floats | None, samples: int) -> Floats:
+    """Return float64[samples]: the values, if there are any, else ones."""
+    return np.ones(samples) if values is None else np.array(values, np.float64)

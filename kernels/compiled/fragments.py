@@ -40,25 +40,16 @@ def _squared_distance(positions: Any, a: Any, b: Any) -> Any:
 
 
 @jit
-def join(first: Any, a: Any, b: Any) -> Any:
-    """Join the fragments of two atoms; return whether these were two.
-
-    first: int64[atoms], for each an atom of its fragment that is not after it; itself for one
-    """
-    while first[a] != a:
-        first[a] = a = first[first[a]]
-    while first[b] != b:
-        first[b] = b = first[first[b]]
-    first[max(a, b)] = min(a, b)
-    return a != b
-
-
-@jit
 def fragments(atoms: Any, pairs: Any) -> Any:
     """Return int64[atoms]: the first atom of the fragment of each."""
-    first = np.arange(atoms)
+    first = np.arange(atoms)  # of each atom one of its fragment that is not after it
     for i in range(len(pairs)):
-        join(first, pairs[i, 0], pairs[i, 1])
+        a, b = pairs[i, 0], pairs[i, 1]
+        while first[a] != a:
+            first[a] = a = first[first[a]]
+        while first[b] != b:
+            first[b] = b = first[first[b]]
+        first[max(a, b)] = min(a, b)
     for atom in range(atoms):
         first[atom] = first[first[atom]]
     return first

@@ -29,11 +29,7 @@ class Spectrum:
 
     @classmethod
     def of(cls, values: NDArray[Any]) -> "Spectrum":
-        """Return the spectrum of int32 that are not negative, or of float64."""
-        if values.dtype == np.int32 and len(values) and values.max() < 4 * len(values):
-            times = np.bincount(values)
-            each = np.flatnonzero(times)
-            return cls(each.astype(np.float64), times[each])
+        """Return the spectrum of int32 or float64."""
         each, times = np.unique(values, return_counts=True)
         return cls(each.astype(np.float64), times)
 

@@ -22,8 +22,8 @@ STARTS, CLIMBS = 8, 12  # for the covering radius
 class EulerRotations:
     """Rz(γ) Ry(β) Rx(α), each angle 0, p, 2p … < 360°; index = (i_α n + i_β) n + i_γ.
 
-    precision: p in degrees, taken as the decimal number it prints as, so that 0.1 is a tenth and
-    divides 360. n = ceil(360 / p). Raises ValueError unless p is finite and above 0.
+    precision: p in degrees, finite and above 0; taken as the decimal number it prints as, so that
+    0.1 is a tenth and divides 360. n = ceil(360 / p).
 
     Two triples are the same rotation only as follows, and that in full (Diebel, Representing
     Attitude, 2006, 5.6): (α, β, γ) and (α + 180°, 180° − β, γ + 180°); and, where β is 90° or
@@ -36,10 +36,6 @@ class EulerRotations:
     """
 
     precision: float
-
-    def __post_init__(self) -> None:
-        if not (math.isfinite(self.precision) and self.precision > 0):
-            raise ValueError(f"the precision is {self.precision}°; it must be above 0")
 
     @cached_property
     def step(self) -> Fraction:
@@ -196,11 +192,7 @@ def near_uniform(n: int) -> ListedRotations:
     SO(3), CVPR 2022): made for any n, one formula a rotation, and more even than random,
     Halton or HEALPix-based sets of that size; layered grids (Yershova et al. 2010) exist for
     few n only. `covering_radius` says how far any rotation is from the nearest.
-
-    Raises ValueError for n < 1.
     """
-    if n < 1:
-        raise ValueError(f"{n} rotations; at least 1 is wanted")
     s = np.arange(n) + 0.5
     inner, outer = np.sqrt(s / n), np.sqrt(1 - s / n)
     first, second = 2 * np.pi * s / PHI, 2 * np.pi * s / PSI
@@ -256,20 +248,12 @@ def _turned(far: Floats, angle: float) -> Floats:
 class Shifts:
     """A cube of translations: k · step on each axis, |k| step <= radius; in Å.
 
-    index = ((i_x m) + i_y) m + i_z, from the lowest coordinates on. Raises ValueError unless
-    0 <= radius and 0 < step, both finite. The default is the one shift by nothing.
+    index = ((i_x m) + i_y) m + i_z, from the lowest coordinates on; 0 <= radius and
+    0 < step, both finite. The default is the one shift by nothing.
     """
 
     radius: float = 0.0
     step: float = 1.0
-
-    def __post_init__(self) -> None:
-        if not (math.isfinite(self.radius) and self.radius >= 0):
-            raise ValueError(
-                f"the radius of the shifts is {self.radius} Å; it must not be negative"
-            )
-        if not (math.isfinite(self.step) and self.step > 0):
-            raise ValueError(f"the step of the shifts is {self.step} Å; it must be above 0")
 
     @cached_property
     def side(self) -> int:

@@ -105,14 +105,6 @@ class Ligands:
         if not ((self.weights >= 0) & (self.weights <= MOST_WEIGHT)).all():
             raise ValueError("a weight is negative or beyond 1000")
 
-    @classmethod
-    def plain(cls, bodies: Sequence[Floats]) -> "Ligands":
-        """Return bodies, float64[k, 3] each, whose atoms score the field's first channel."""
-        positions = np.concatenate([*bodies, np.empty((0, 3))])
-        offsets = np.cumsum([0, *map(len, bodies)], dtype=np.int64)
-        channels = np.zeros((len(positions), 1), np.int32)
-        return cls(positions, offsets, channels, np.ones(channels.shape))
-
     def __len__(self) -> int:
         return len(self.offsets) - 1
 

@@ -93,7 +93,9 @@ def _change(x: Floats, options: Circular, room: ArcBuffers) -> list[int]:
     largest, length = _largest_arc(room, n, width, n // 2)
     if largest <= 0.0:
         return []
-    start = _where(room.sums, n, length, largest)
+    difference = np.abs(room.sums[length : n + length] - room.sums[:n])
+    z2 = difference * difference * n / (length * (n - length))
+    start = int(np.argmax(z2 >= largest))  # the first such arc
     first, second = sorted((start, (start + length) % n))
     if not _is_change(largest, spread, n, options, room):
         return []
@@ -149,16 +151,6 @@ def _largest_arc(room, n, shortest, longest):  # type: ignore[no-untyped-def]
         if z2 > best:
             best, best_length = z2, length
     return best, best_length
-
-
-@jit_no_alloc
-def _where(sums, n, length, z2):  # type: ignore[no-untyped-def]
-    """The first arc of this length that has this Z²."""
-    for i in range(n):
-        difference = abs(sums[i + length] - sums[i])
-        if difference * difference * n / (length * (n - length)) >= z2:
-            return i
-    return 0
 
 
 def _is_change(z2: float, spread: float, n: int, options: Circular, room: ArcBuffers) -> bool:
@@ -225,23 +217,15 @@ def _differ(x, begin, middle, stop, allowed, permutations, early, room):  # type
     n, left = stop - begin, middle - begin
     _center(x[begin:stop], room)
     smaller = min(left, n - left)
-    real, larger = _sum_of(room.values, 0, left), 0
+    real, larger = room.values[:left].sum(), 0
     for done in range(1, permutations + 1):
         _shuffle(room.values, n, smaller, room.state)
-        larger += abs(_sum_of(room.values, n - smaller, n)) >= EQUAL * abs(real)
+        larger += abs(room.values[n - smaller : n].sum()) >= EQUAL * abs(real)
         if larger > allowed * permutations:
             return False
         if _may_stop(larger, done, allowed, permutations, early):
             return True
     return True
-
-
-@jit_no_alloc
-def _sum_of(values, begin, stop):  # type: ignore[no-untyped-def]
-    total = 0.0
-    for i in range(begin, stop):
-        total += values[i]
-    return total
 
 
 @jit_no_alloc

@@ -75,11 +75,6 @@ def cbs(x: Any, offsets: Rows, options: Circular, threads: int = 1) -> Segmented
     return cpu.cbs(x.get() if isinstance(x, cupy.ndarray) else x, offsets, options, threads)
 
 
-def statistic(x: Any, offsets: Rows, options: Segmentation) -> Any:
-    """float64[n], on the device: the local maxima of the statistic of every track; x is finite."""
-    return _Tracks(x, offsets).statistic(options)
-
-
 class _Tracks:
     """Values on the device, finite, and what is known of each track."""
 

@@ -109,13 +109,11 @@ class Circular:
     min_width     (min.width) the shortest segment, at least 2
     short         (kmax) arcs up to this long are permuted in large segments, the p value of longer
                   ones is approximated
-    large         (nmin) from how many values on a segment is large
+    large         (nmin) from how many values on a segment is large; at least four times `short`
     early         (eta) the chance to accept, by stopping early, what has a p value of alpha
     noise         standard deviation of what is added to the values first, as cn.mops does: a change
                   from 1e-99 to 1e-34 is none
     seed          of noise and permutations; they depend on it and on the place in the track only
-
-    Raises ValueError for what is out of range.
     """
 
     alpha: float = 0.01
@@ -126,18 +124,6 @@ class Circular:
     early: float = 0.05
     noise: float = 1e-5
     seed: int = 0
-
-    def __post_init__(self) -> None:
-        for name in ("alpha", "early"):
-            if not 0 < getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}: it must be between 0 and 1")
-        for name, least in {"permutations": 1, "min_width": 2, "short": 2, "large": 2}.items():
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} is {getattr(self, name)}: it must be at least {least}")
-        if self.large < 4 * self.short:
-            raise ValueError(f"large is {self.large}: it must be at least four times short")
-        if not (self.noise >= 0 and isfinite(self.noise)):
-            raise ValueError(f"noise is {self.noise}: it cannot be negative")
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from support.golden import cases
+from support.rotation_cases import plain_ligands
 
 from multigpu.cli import cli
 from multigpu.formats.molecules.pockets import read_pocket
 from multigpu.formats.molecules.registry import parse
-from multigpu.kernels.rotation import Field, Ligands, PoseSearch, reference
+from multigpu.kernels.rotation import Field, PoseSearch, reference
 from multigpu.kernels.rotation.rotations import EulerRotations
 from multigpu.workloads.dock import plan as dock_plan
 
@@ -118,7 +119,7 @@ def test_dock__gives_the_score_of_the_plain_search(case: Callable[[str], Case]) 
     pocket = read_pocket(given.command[3], tuple(given.facts["origin"]), given.facts["spacing"])
     field = Field(pocket.values, pocket.origin, pocket.spacing)
     search = PoseSearch(EulerRotations(45.0))
-    found = reference.PoseSearcher(field, search).best(Ligands.plain([given.atoms]))
+    found = reference.PoseSearcher(field, search).best(plain_ligands([given.atoms]))
     assert score == found.score[0]
 
 

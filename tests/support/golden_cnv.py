@@ -1,12 +1,14 @@
 """The golden copy-number cases as the program's input: tables, options, expected rows."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from multigpu.kernels.cnmops.types import FOLD_CHANGES, Model
 
 OPTIONS = {  # R's parameters as options of the command
     "I": "fold-changes", "classes": "classes", "priorImpact": "prior-impact", "cyc": "cycles",
@@ -22,9 +24,25 @@ MODELS = {
     "cn.mops": "cn.mops", "haplocn.mops": "haplo", "exomecn.mops": "exome",
     "singlecn.mops": "single", "referencecn.mops": "reference",
 }  # fmt: skip
+R_MODELS = {  # defaults
+    "cn.mops": Model(),
+    "haplo": Model(
+        fold_changes=(0.025, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0), main=1, min_read_count=1
+    ),
+    "exome": Model(prior_impact=10, min_read_count=1),
+    "single": Model(min_read_count=1, kind="single"),
+    "reference": Model(
+        fold_changes=(*FOLD_CHANGES, 8.0, 16.0, 32.0, 64.0), min_read_count=1, kind="reference"
+    ),
+}
 SEGMENTATIONS = {"fast": "fast", "DNAcopy": "cbs"}
 
 Row = tuple[str, ...]
+
+
+def r_model(function: str, **changes: Any) -> Model:
+    """Return R's defaults of a function, by our name, with changes."""
+    return replace(R_MODELS[function], **changes)
 
 
 @dataclass(frozen=True)

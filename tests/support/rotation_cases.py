@@ -1,6 +1,7 @@
 """Cases of the pose search that several test files use: the golden ones and random ones."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,7 @@ def golden_case(folder: Path, precision: float | None = None, **search: Any) -> 
     if "charges" in given:
         values, ligands = _energies(folder, given)
     else:
-        values, ligands = given["grid"][None], Ligands.plain([given["atoms"]])
+        values, ligands = given["grid"][None], plain_ligands([given["atoms"]])
     origin, spacing = np.array(facts["origin"]), np.full(3, facts["spacing"])
     field = Field(
         np.ascontiguousarray(values), origin, spacing, facts["interpolation"], facts["outside"]
@@ -70,6 +71,14 @@ def _map(folder: Path, name: str) -> NDArray[np.float32]:
     nx, ny, nz = (int(word) + 1 for word in lines[4].split()[1:])
     values = np.array(lines[6 : 6 + nx * ny * nz], float).astype(np.float32)
     return values.reshape(nz, ny, nx).transpose(2, 1, 0)
+
+
+def plain_ligands(bodies: Sequence[Array]) -> Ligands:
+    """Return bodies, float64[k, 3] each, whose atoms score the field's first channel."""
+    positions = np.concatenate([*bodies, np.empty((0, 3))])
+    offsets = np.cumsum([0, *map(len, bodies)], dtype=np.int64)
+    channels = np.zeros((len(positions), 1), np.int32)
+    return Ligands(positions, offsets, channels, np.ones(channels.shape))
 
 
 def random_field(
@@ -119,7 +128,7 @@ def hair_splitting_case(rng: np.random.Generator, interpolation: Any, outside: A
     borders = rng.integers(0, 11, (8, 3)) + (0.5 if interpolation == "nearest" else 0)
     places = np.where(rng.random((8, 3)) < 0.1, borders, rng.uniform(0.7, 9.3, (8, 3)))
     half = places - middle + rng.choice([-1e-8, 0, 1e-8], places.shape)
-    ligands = Ligands.plain([np.concatenate([half, -half])])
+    ligands = plain_ligands([np.concatenate([half, -half])])
     search = PoseSearch(EulerRotations(90), center=(middle,) * 3)
     return Case(field, ligands, search, {}, {}, {})
 

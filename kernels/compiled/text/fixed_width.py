@@ -45,18 +45,6 @@ def read_decimal(raw: Any, begin: Any, end: Any) -> Any:
 
 
 @jit
-def read_whole(raw: Any, begin: Any, end: Any) -> Any:
-    """Return the whole number in raw[begin:end], after blanks; -1 where there is none."""
-    value = -1
-    for byte in raw[begin:end]:
-        if ZERO <= byte <= ZERO + 9:
-            value = 10 * max(value, 0) + (byte - ZERO)
-        elif byte != BLANK or value >= 0:
-            return -1
-    return value
-
-
-@jit
 def put_decimal(out: Any, at: Any, value: Any, width: Any, decimals: Any) -> Any:
     """Write `%*.*f` to `out` if that has as many letters as the width; return whether it has.
 

@@ -1,4 +1,4 @@
-"""PDBQT as programs write it, many ligands at once: text to arrays.
+"""PDBQT as programs write it, many ligands at once: text to arrays, and poses back to text.
 
 A record is *regular* where
 
@@ -16,23 +16,21 @@ import numpy as np
 
 from multigpu.kernels.compiled.fragments import are_crowded, fragments, near_pairs
 from multigpu.kernels.compiled.jit import jit
-from multigpu.kernels.compiled.native import find_byte
-from multigpu.kernels.compiled.text.fixed_width import read_decimal
+from multigpu.kernels.compiled.native import copy_bytes, find_byte
+from multigpu.kernels.compiled.text.fixed_width import put_decimal, read_decimal
 from multigpu.kernels.compiled.text.words import (
     BLANK,
     NEWLINE,
-    CoordinatePlaces,
     are_whole_lines,
     begins_with,
     find_word,
     word_table,
 )
 
-PLACE, WIDTH = 30, 8  # columns: x y z of this width,
+PLACE, WIDTH, DECIMALS = 30, 8, 3  # columns: x y z of this width,
 CHARGE, CHARGE_END = 66, 76  # the charge,
 TYPE, TYPE_END = 77, 80  # and the type, of which the first must be there
 ATOM_WORDS = word_table([b"ATOM  ", b"HETATM"])
-COORDINATES = CoordinatePlaces(header=0, words=ATOM_WORDS, column=PLACE, width=WIDTH, decimals=3)
 REMARK_WORD, NAME_WORD = word_table([b"REMARK"]), word_table([b"Name = "])
 SIDE_CHAIN_WORD = word_table([b"BEGIN_RES"])
 
@@ -134,3 +132,43 @@ def _find_type(raw: Any, at: Any, stop: Any, codes: Any) -> Any:
         if codes[i] == code:
             return i
     return -1
+
+
+@jit
+def write_poses(heads: Any, bodies: Any, sizes: Any, positions: Any) -> Any:
+    """Return poses of regular records one after the other, and how long each is.
+
+    heads, bodies  TextArrays of n texts each: what a pose keeps of its record, and what goes before
+    sizes          int64[n]: atoms of each
+    positions      float64[sum of sizes, 3]
+    returns        uint8[size], int64[n]; 0 bytes where `put_decimal` does not write
+    """
+    room = heads.lengths.sum() + bodies.lengths.sum()
+    out, lengths = np.empty(room, np.uint8), np.zeros(sizes.shape[0], np.int64)
+    begin, atom = 0, 0
+    for i in range(sizes.shape[0]):
+        body = begin + heads.lengths[i]
+        end = body + bodies.lengths[i]
+        copy_bytes(out, begin, heads.raw, heads.begins[i], heads.lengths[i])
+        copy_bytes(out, body, bodies.raw, bodies.begins[i], bodies.lengths[i])
+        if _put_positions(out, body, end, positions[atom : atom + sizes[i]]):
+            lengths[i] = end - begin
+            begin = end
+        atom += sizes[i]
+    return out[:begin], lengths
+
+
+@jit
+def _put_positions(out: Any, line: Any, stop: Any, positions: Any) -> Any:
+    """Write coordinates into the lines of atoms in out[line:stop]; return whether all fit."""
+    fits = True
+    for atom in range(positions.shape[0]):
+        while line < stop and not begins_with(out, line, stop, ATOM_WORDS):
+            line = find_byte(out, line, stop, NEWLINE) + 1
+        if line >= stop:  # there are fewer lines than were read
+            return False
+        for axis in range(3):
+            at = line + PLACE + WIDTH * axis
+            fits &= put_decimal(out, at, positions[atom, axis], WIDTH, DECIMALS)
+        line = find_byte(out, line, stop, NEWLINE) + 1
+    return fits

@@ -24,23 +24,6 @@ class TextArrays(NamedTuple):
     lengths: NDArray[np.int64]
 
 
-class CoordinatePlaces(NamedTuple):
-    """Places of the coordinates in a record.
-
-    header    lines before the first that may be of an atom
-    words     `word_table` of what the lines of atoms begin with
-    column    of x; y and z follow
-    width     columns of a number
-    decimals  of a number
-    """
-
-    header: int
-    words: NDArray[np.uint8]
-    column: int
-    width: int
-    decimals: int
-
-
 def word_table(words: Sequence[bytes]) -> NDArray[np.uint8]:
     """Return uint8[n, longest], for `begins_with`; zeros fill the shorter ones."""
     longest = max(map(len, words))

@@ -8,8 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.formats.tables.texts import Texts
-from multigpu.kernels.compiled.text import poses as compiled
-from multigpu.kernels.compiled.text.words import CoordinatePlaces, TextArrays
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -75,18 +73,16 @@ class AtomColumns:
 class LigandColumns:
     """Columns of n records that were read at once.
 
-    atoms            atoms of each record; none for a record that is not regular
-    names            name in each record; empty where it has none
-    bodies           text of each record that is copied into its poses
-    is_named         bool[n]: whether the body contains the name, even an empty one
-    lacks_hydrogens  bool[n]: whether the record has no hydrogens
+    atoms     atoms of each record; none for a record that is not regular
+    names     name in each record; empty where it has none
+    bodies    text of each record that is copied into its poses
+    is_named  bool[n]: whether the body contains the name, even an empty one
     """
 
     atoms: AtomColumns
     names: Texts
     bodies: Texts
     is_named: NDArray[np.bool_]
-    lacks_hydrogens: NDArray[np.bool_]
 
     @classmethod
     def empty(cls, records: int) -> "LigandColumns":
@@ -97,31 +93,4 @@ class LigandColumns:
             names=nothing,
             bodies=nothing,
             is_named=np.zeros(records, np.bool_),
-            lacks_hydrogens=np.zeros(records, np.bool_),
         )
-
-
-def arrays_of(texts: Texts) -> TextArrays:
-    """Return texts as compiled functions take them."""
-    return TextArrays(texts.raw, texts.begins, texts.lengths)
-
-
-def write_poses(
-    frames: Sequence[tuple[bytes, bytes]],
-    bodies: Texts,
-    sizes: NDArray[np.int64],
-    positions: NDArray[np.float64],
-    places: CoordinatePlaces,
-) -> Texts:
-    """Return poses of regular records; an empty text where a pose must be written alone.
-
-    That is where a coordinate is too long, or hard to round.
-
-    frames     texts before and after each body
-    sizes      number of atoms of each ligand
-    positions  positions of all atoms, Å
-    places     columns of the coordinates in this format
-    """
-    heads, tails = (Texts.of(texts) for texts in zip(*frames, strict=True))
-    arrays = [arrays_of(texts) for texts in (heads, bodies, tails)]
-    return Texts.one_after_the_other(*compiled.write_poses(*arrays, sizes, positions, places))

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from multigpu.formats.molecules.columns import LigandColumns
 from multigpu.formats.tables.texts import Texts
 from multigpu.kernels.compiled.fragments import CROWDED, are_crowded
-from multigpu.kernels.compiled.text.words import CoordinatePlaces
 from multigpu.kernels.rotation.types import FARTHEST, MOST_WEIGHT
 
 AROMATIC, AMIDE = 4, 1  # bond orders
@@ -92,18 +91,17 @@ class AtomTypes:
 class ColumnFormat:
     """Functions that read and write many regular records at once, as they are compiled.
 
-    read       records, types of the pocket's maps → columns, without atoms for records that are
-               not regular
-    frame      name ("" for a record that says its own), notes → what goes before and after the
-               body of a pose; the three are what `LigandFormat.rewrite` writes
-    places     of the coordinates in a body
-    has_types  whether the columns have AutoDock's types and charges
+    read   records, types of the pocket's maps → columns, without atoms for records that are not
+           regular
+    head   name ("" for a record that says its own), notes → what goes before the body of a pose;
+           both are what `LigandFormat.rewrite` writes
+    write  heads, bodies, int64[n] atoms of each, float64[atoms, 3] positions in Å → poses; an empty
+           text where one must be written alone, as a coordinate is too long, or hard to round
     """
 
     read: Callable[[Texts, Sequence[str]], LigandColumns]
-    frame: Callable[[str, PoseNotes], tuple[bytes, bytes]]
-    places: CoordinatePlaces
-    has_types: bool
+    head: Callable[[str, PoseNotes], bytes]
+    write: Callable[[Texts, Texts, NDArray[np.int64], Positions], Texts]
 
 
 PoseWriter = Callable[[Molecule, str, Positions, PoseNotes], bytes]

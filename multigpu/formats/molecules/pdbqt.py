@@ -19,7 +19,7 @@ from multigpu.formats.molecules.autodock import (
     types_of,
 )
 from multigpu.formats.molecules.bonds import covalent_radius
-from multigpu.formats.molecules.columns import AtomColumns, LigandColumns, arrays_of
+from multigpu.formats.molecules.columns import AtomColumns, LigandColumns
 from multigpu.formats.molecules.elements import element_of
 from multigpu.formats.molecules.molecule import (
     ColumnFormat,
@@ -32,7 +32,7 @@ from multigpu.formats.molecules.molecule import (
 from multigpu.formats.molecules.pdbqt_bonds import bond_graph, remarks_of
 from multigpu.formats.tables.texts import Texts
 from multigpu.kernels.compiled.text import pdbqt as compiled
-from multigpu.kernels.compiled.text.words import word_table
+from multigpu.kernels.compiled.text.words import TextArrays, word_table
 from multigpu.kernels.rotation.types import FARTHEST, MOST_WEIGHT
 
 CHARGE, TYPE = slice(66, 76), slice(77, 80)  # columns of an atom
@@ -150,14 +150,13 @@ def build(molecule: Molecule, name: str, positions: Positions, notes: PoseNotes)
 def read_columns(texts: Texts, maps: Sequence[str]) -> LigandColumns:
     """Return the records that are regular. maps: () takes every type."""
     positions, charges, types, sizes, *names, bodies, kept, is_named = compiled.read_records(
-        arrays_of(texts), *_type_table(tuple(maps)), DROPPED_WORDS, (FARTHEST, MOST_WEIGHT)
+        _arrays_of(texts), *_type_table(tuple(maps)), DROPPED_WORDS, (FARTHEST, MOST_WEIGHT)
     )
     return LigandColumns(
         atoms=AtomColumns(positions=positions, types=types, charges=charges, sizes=sizes),
         names=Texts(texts.raw, *names),
         bodies=Texts(texts.raw, bodies, kept),
         is_named=is_named,
-        lacks_hydrogens=np.zeros(len(texts), np.bool_),  # they are left out on purpose
     )
 
 
@@ -173,9 +172,17 @@ def _type_table(maps: tuple[str, ...]) -> tuple[NDArray[Any], NDArray[Any], NDAr
     return np.array(codes, np.int64), np.array(numbers, np.int32), np.array(radii)
 
 
-def frame(name: str, notes: PoseNotes) -> tuple[bytes, bytes]:
-    """Return what goes before and after the kept lines of a regular record."""
-    return pdb.remarks(name, notes), b""
+def write_poses(
+    heads: Texts, bodies: Texts, sizes: NDArray[np.int64], positions: Positions
+) -> Texts:
+    """Return poses of regular records, see `ColumnFormat`."""
+    arrays = map(_arrays_of, (heads, bodies))
+    return Texts.one_after_the_other(*compiled.write_poses(*arrays, sizes, positions))
+
+
+def _arrays_of(texts: Texts) -> TextArrays:
+    """Return texts as compiled functions take them."""
+    return TextArrays(texts.raw, texts.begins, texts.lengths)
 
 
 PDBQT = LigandFormat(
@@ -190,9 +197,7 @@ PDBQT = LigandFormat(
     keep_atoms=pdb.keep_atoms,
     bond_graph=bond_graph,
     atom_types=types_in_file,
-    columns=ColumnFormat(
-        read=read_columns, frame=frame, places=compiled.COORDINATES, has_types=True
-    ),
+    columns=ColumnFormat(read=read_columns, head=pdb.remarks, write=write_poses),
     has_models=True,
     has_polar_hydrogens_only=True,
     pseudo_types=PSEUDO_TYPES,

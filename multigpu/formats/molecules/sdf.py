@@ -9,13 +9,11 @@ from multigpu.errors import quoted
 from multigpu.formats.molecules import fields
 from multigpu.formats.molecules.autodock import types_by_rdkit
 from multigpu.formats.molecules.bonds import stated_graph
-from multigpu.formats.molecules.columns import AtomColumns, LigandColumns, arrays_of
 from multigpu.formats.molecules.elements import element_of, is_element
 from multigpu.formats.molecules.molecule import (
     FEWEST_FLAT,
     Bond,
     BondGraph,
-    ColumnFormat,
     FormalCharges,
     LigandFormat,
     Molecule,
@@ -23,9 +21,6 @@ from multigpu.formats.molecules.molecule import (
     PoseNotes,
     Positions,
 )
-from multigpu.formats.tables.texts import Texts
-from multigpu.kernels.compiled.text import sdf as compiled
-from multigpu.kernels.rotation.types import FARTHEST
 
 ROW_OF_COUNTS = 3
 LONGEST_HEAD = 12  # lines in which the one of the counts is looked for
@@ -303,27 +298,6 @@ def _write_v3000(
     return "".join([begin, counts, *atoms, between, *rows, "M  V30 END BOND\nM  V30 END CTAB\n"])
 
 
-# ---- many records at once ---------------------------------------------------------------------
-
-
-def read_columns(texts: Texts, maps: Sequence[str] = ()) -> LigandColumns:
-    """Return the records that are regular, without types and charges."""
-    found = compiled.read_records(arrays_of(texts), FARTHEST)
-    positions, sizes, titles, bodies, kept, is_named, lacking = found
-    return LigandColumns(
-        atoms=AtomColumns.untyped(positions, sizes),
-        names=Texts(texts.raw, texts.begins, titles),
-        bodies=Texts(texts.raw, bodies, kept),
-        is_named=is_named,
-        lacks_hydrogens=lacking,
-    )
-
-
-def frame(name: str, notes: PoseNotes) -> tuple[bytes, bytes]:
-    """Return what goes before and after the kept text of a regular record."""
-    return name.encode(), _data_items(notes, b"\n") + LAST_LINE
-
-
 SDF = LigandFormat(
     name="sdf",
     suffixes=(".sdf", ".sd", ".mol"),
@@ -336,8 +310,5 @@ SDF = LigandFormat(
     keep_atoms=keep_atoms,
     bond_graph=stated_graph,
     atom_types=types_by_rdkit,
-    columns=ColumnFormat(
-        read=read_columns, frame=frame, places=compiled.COORDINATES, has_types=False
-    ),
     fewest_flat_atoms=fewest_flat_atoms,
 )

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.cluster.engine.workload import Place
+from multigpu.cluster.engine.workload import Place, Session
 from multigpu.cluster.workers.history import step
 from multigpu.errors import UsageError
 from multigpu.kernels.cnmops import ModelError
@@ -71,7 +71,7 @@ class CnvWorkload:
         """Return None: spans are exact."""
 
 
-class CnvSession:
+class CnvSession(Session[CnvSpan, CnvPart]):
     """The stages on a device of a worker; a few chromosomes at a time are on the device."""
 
     def __init__(self, workload: CnvWorkload, backend: KernelBackend, budget: int) -> None:
@@ -159,12 +159,6 @@ class CnvSession:
         """Return the chromosome with pieces half as large; nothing where they cannot be."""
         smaller = replace(loaded, divisor=2 * loaded.divisor)
         return (smaller,) if self.need(smaller) < self.need(loaded) else ()
-
-    def joined(
-        self, loaded: Chromosome, halves: Sequence[Chromosome], computed: Sequence[Chromosome]
-    ) -> Chromosome:
-        """Return the only result: `halves` gives one chromosome, in smaller pieces."""
-        return computed[0]
 
     def finish(self, loaded: Chromosome, computed: Chromosome) -> CnvPart:
         """Run the stages on the host, which write the matrices where they are wanted."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.cluster.engine.workload import Place
+from multigpu.cluster.engine.workload import Place, Session
 from multigpu.formats.alignments.files import AlignmentFile, reads
 from multigpu.formats.alignments.regions import Regions
 from multigpu.kernels.compiled.alignments import POSITION_BITS
@@ -73,8 +73,8 @@ class CountWorkload:
         """Return None: every span begins at a record that the index names."""
 
 
-class CountSession:
-    """Counting on one worker."""
+class CountSession(Session[CountSpan, CountPart]):
+    """Counting on one worker. A span is a unit: its reads can be taken only once."""
 
     def __init__(self, workload: CountWorkload) -> None:
         self.workload = workload
@@ -116,19 +116,6 @@ class CountSession:
         """Return the bytes of the counts: only one block of reads is in memory at a time."""
         return 8 * len(loaded.rows)
 
-    def halves(self, loaded: LoadedReads) -> tuple[LoadedReads, ...]:
-        """Return nothing: the reads of a span can be taken only once."""
-        return ()
-
-    def joined(
-        self, loaded: LoadedReads, halves: Sequence[LoadedReads], computed: Sequence[CountPart]
-    ) -> CountPart:
-        """Raise AssertionError: a span has no halves."""
-        raise AssertionError("a span of alignments has no halves")
-
     def finish(self, loaded: LoadedReads, computed: CountPart) -> CountPart:
         """Return what was counted."""
         return computed
-
-    def close(self) -> None:
-        """Do nothing: a session keeps nothing between spans."""

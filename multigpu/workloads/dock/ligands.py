@@ -51,7 +51,6 @@ class LoadedLigands:
     templates        what a pose keeps of the text of each record that is regular
     is_named         bool[records]: whether the template says a name, if an empty one
     molecules        of the records that are not regular, by their number here
-    lacks_hydrogens  bool[records]
     bodies           as the kernels see them
     record_of        int64[bodies]: the record of each, ascending; every record has a body
     skipped          records that cannot be docked
@@ -64,7 +63,6 @@ class LoadedLigands:
     templates: Texts
     is_named: NDArray[np.bool_]
     molecules: Mapping[int, Molecule]
-    lacks_hydrogens: NDArray[np.bool_]
     bodies: Ligands
     record_of: Indices
     skipped: list[Skipped]
@@ -85,7 +83,6 @@ class LoadedLigands:
             templates=self.templates.take(span),
             is_named=self.is_named[span],
             molecules={k: self.molecules[i] for k, i in enumerate(inside) if i in self.molecules},
-            lacks_hydrogens=self.lacks_hydrogens[span],
             bodies=self.bodies[bodies],
             record_of=self.record_of[bodies] - inside.start,
             skipped=[],
@@ -160,7 +157,6 @@ class LigandLoader:
             molecules={
                 k: batch.molecules[i] for k, i in enumerate(docked.tolist()) if i in batch.molecules
             },
-            lacks_hydrogens=batch.columns.lacks_hydrogens[docked],
             bodies=self._bodies(batch.atoms, docked),
             record_of=np.arange(len(docked)),
             skipped=[
@@ -174,8 +170,7 @@ class LigandLoader:
     def _read_columns(self, records: Sequence[LigandRecords]) -> _SpanRecords:
         """Read the regular records at once, unless poses go to another format.
 
-        Records without atoms are then read alone: those that are not regular, and those whose
-        types the columns do not have.
+        Those without atoms, which are not regular, are then read alone.
         """
         texts = Texts.joined([each.texts for each in records])
         sources = [self.sources[each.source] for each in records for _ in range(len(each))]
@@ -183,7 +178,6 @@ class LigandLoader:
         layout = records[0].layout
         columns = COLUMN_FORMATS.get(layout) if self.pose_format in (None, SAME, layout) else None
         found = columns.read(texts, self.types) if columns else LigandColumns.empty(len(texts))
-        is_complete = not self.types or (columns and columns.has_types)
         names = [one_line(name.decode("utf-8", "replace")) for name in found.names.each()]
         return _SpanRecords(
             sources=sources,
@@ -194,7 +188,7 @@ class LigandLoader:
             ],
             texts=texts,
             columns=found,
-            atoms=found.atoms if is_complete else AtomColumns.empty(len(texts)),
+            atoms=found.atoms,
         )
 
     def _read_alone(self, batch: _SpanRecords, i: int, error: str) -> AtomColumns:
@@ -216,10 +210,8 @@ class LigandLoader:
             # Raises MoleculeError where poses cannot be written in the format asked for.
             middle = molecule.positions.mean(axis=0)
             render(molecule, batch.names[i], self.pose_format, molecule.positions - middle, {})
-        batch.columns.lacks_hydrogens[i] = lacks_hydrogens(molecule)
         atoms = atom_columns(molecule, self.types)
-        if not batch.columns.bodies.lengths[i]:
-            batch.molecules[i] = molecule
+        batch.molecules[i] = molecule
         return atoms
 
     # ---- what is not docked -------------------------------------------------------------------

@@ -6,7 +6,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.formats.molecules.columns import write_poses
 from multigpu.formats.molecules.molecule import PoseNotes, Positions
 from multigpu.formats.molecules.poses import render, render_drawing
 from multigpu.formats.molecules.registry import COLUMN_FORMATS
@@ -140,13 +139,13 @@ class DockedPoses:
             return Texts.of([])
         columns = COLUMN_FORMATS[self.loaded.sources[record[0]].layout]
         is_named, names = self.loaded.is_named.tolist(), self.loaded.names
-        frames = [
-            columns.frame("" if is_named[i] else names[i], self._notes[row])
+        heads = [
+            columns.head("" if is_named[i] else names[i], self._notes[row])
             for i, row in zip(record.tolist(), np.flatnonzero(regular).tolist(), strict=True)
         ]
         positions = self.positions[np.repeat(regular, self.sizes)]
         templates = self.loaded.templates.take(record)
-        return write_poses(frames, templates, self.sizes[regular], positions, columns.places)
+        return columns.write(Texts.of(heads), templates, self.sizes[regular], positions)
 
     def best_ligands(self, most: int) -> list[BestLigand]:
         """Return the ligands with the highest scores, best first."""

@@ -11,12 +11,12 @@ from typing import Protocol
 
 import numpy as np
 
-from multigpu.cluster.engine.workload import Place
+from multigpu.cluster.engine.workload import Place, Session
 from multigpu.formats.tables.texts import Texts
 from multigpu.kernels.rotation import Field, PoseFinder, Poses, PoseSearch
 from multigpu.kernels.rotation.memory import MOST_SCORES
 from multigpu.run.fitness import Expected, require
-from multigpu.workloads.dock.ligands import LigandLoader, LoadedLigands
+from multigpu.workloads.dock.ligands import LigandLoader, LoadedLigands, lacks_hydrogens
 from multigpu.workloads.dock.parts import DockedLigands, DockPart, SearchedPoses
 from multigpu.workloads.dock.plan import DockSpan
 from multigpu.workloads.dock.poses import DockedPoses
@@ -109,7 +109,7 @@ class DockWorkload:
             pose_counts=np.bincount(docked.record, minlength=len(loaded)),
             outside=docked.centroid_distances,
             skipped=loaded.skipped,
-            without_hydrogens=int(loaded.lacks_hydrogens.sum()),
+            without_hydrogens=sum(map(lacks_hydrogens, loaded.molecules.values())),
             parts=sum(molecule.is_part for molecule in loaded.molecules.values()),
             best=docked.best_ligands(self.report),
             text_bytes=int(loaded.texts.lengths.sum()),
@@ -121,7 +121,7 @@ class DockWorkload:
         return self.finish(self.load(span), found)
 
 
-class DockSession:
+class DockSession(Session[DockSpan, DockPart]):
     """Docking on one device, which holds the field."""
 
     def __init__(self, workload: DockWorkload, place: Place) -> None:
@@ -160,9 +160,6 @@ class DockSession:
         if self.workload.is_whole(chunk.span):
             return self.workload.finish(chunk.loaded, found)
         return SearchedPoses(span=chunk.span, poses=found)
-
-    def close(self) -> None:
-        """Do nothing: the field is freed with the session."""
 
 
 def _open_searcher(place: Place, workload: DockWorkload) -> PoseFinder:

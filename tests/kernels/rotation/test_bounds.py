@@ -17,6 +17,7 @@ from support.rotation_cases import (
     assert_same,
     golden_case,
     hair_splitting_case,
+    plain_ligands,
     random_field,
     random_ligands,
     random_search,
@@ -118,7 +119,7 @@ def test_error__of_the_penalty_is_within_the_bound(device: str, interpolation: A
     rng = np.random.default_rng(3)
     center = (0.7 * 2000.123, 0.31, 0.37)
     for _ in range(20):
-        ligands = Ligands.plain([rng.normal(0, 2, (2, 3))])
+        ligands = plain_ligands([rng.normal(0, 2, (2, 3))])
         assert_within_bounds(device, field, ligands, PoseSearch(EulerRotations(30), center=center))
 
 

@@ -17,6 +17,7 @@ from support.rotation_cases import (
     assert_same,
     golden_case,
     hair_splitting_case,
+    plain_ligands,
     poses_on_the_border,
     random_field,
     random_ligands,
@@ -221,7 +222,7 @@ def test_optimum__a_body_finds_the_nodes_it_was_turned_to(backend: str, interpol
     values[tuple(places.T)] = 2.5
     search = PoseSearch(rotations, center=(5.0, 5.0, 5.0))
     poses = searcher(backend, unit_field(values, interpolation=interpolation), search).best(
-        Ligands.plain([body])
+        plain_ligands([body])
     )
     assert (poses.pose.tolist(), poses.score.tolist()) == ([pose], [12.5])
 
@@ -248,7 +249,7 @@ def test_shifts__bring_a_body_to_its_place(backend: str) -> None:
     values = np.zeros((11, 11, 11))
     values[tuple(np.add(body, (5, 6, 4)).astype(int).T)] = 1
     search = PoseSearch(IDENTITY, Shifts(1, 1), center=(5.0, 5.0, 5.0))
-    poses = searcher(backend, unit_field(values), search).best(Ligands.plain([body]))
+    poses = searcher(backend, unit_field(values), search).best(plain_ligands([body]))
     assert poses.score[0] == 5
     assert search.placements(poses.pose)[1].tolist() == [[0, 1, -1]]
 
@@ -263,14 +264,14 @@ def test_ties__go_to_the_lowest_index(backend: str, outside: Any, interpolation:
     body = rng.normal(0, 0.3, (7, 3)) + 2
     alone = rng.normal(0, 0.3, (1, 3)) + 2
     search = PoseSearch(EulerRotations(30))
-    poses = searcher(backend, flat, search).best(Ligands.plain([body, alone]))
+    poses = searcher(backend, flat, search).best(plain_ligands([body, alone]))
     assert poses.pose.tolist() == [0, 0]
     lost = PoseSearch(EulerRotations(30), center=(1000.0, 0.0, 0.0))
     field = unit_field(rng.normal(size=(5, 5, 5)), **rules)
-    poses = searcher(backend, field, lost).best(Ligands.plain([body]))
+    poses = searcher(backend, field, lost).best(plain_ligands([body]))
     if outside == "zero":
         assert (poses.pose.tolist(), poses.score.tolist()) == ([0], [0.0])
-    assert_right(backend_of("rotation", backend), field, Ligands.plain([body]), lost)
+    assert_right(backend_of("rotation", backend), field, plain_ligands([body]), lost)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -476,7 +477,7 @@ def test_penalty__is_none_for_atoms_that_score_nothing(backend: str) -> None:
 def test_penalty__keeps_a_body_inside(backend: str) -> None:
     """Clamped, a rod scores as well across the grid as along it."""
     rod = CENTER + np.linspace(-2.3, 2.3, 9)[:, None] * [1, 0, 0]
-    ligands, search = Ligands.plain([rod]), PoseSearch(EulerRotations(90))
+    ligands, search = plain_ligands([rod]), PoseSearch(EulerRotations(90))
     module = backend_of("rotation", backend)
     clamped = module.PoseSearcher(small_grid(1, outside="clamp"), search).best(ligands)
     assert (clamped.pose.tolist(), clamped.score.tolist()) == ([0], [18])

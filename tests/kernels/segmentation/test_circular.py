@@ -132,22 +132,6 @@ def test_cbs__replaces_what_is_not_finite_or_names_the_track() -> None:
         cpu.cbs(np.zeros(3, np.int64), tracks(3), FEW)
 
 
-@pytest.mark.parametrize(
-    ("parameters", "problem"),
-    [
-        ({"alpha": 0.0}, "alpha is 0.0: it must be between 0 and 1"),
-        ({"early": 1.0}, "early is 1.0"),
-        ({"permutations": 0}, "permutations is 0: it must be at least 1"),
-        ({"min_width": 1}, "min_width is 1: it must be at least 2"),
-        ({"large": 90}, "large is 90: it must be at least four times short"),
-        ({"noise": -1.0}, "noise is -1.0: it cannot be negative"),
-    ],
-)
-def test_options__refuse(parameters: dict[str, Any], problem: str) -> None:
-    with pytest.raises(ValueError, match=problem):
-        Circular(**parameters)
-
-
 # ---- R ----------------------------------------------------------------------------------------
 
 

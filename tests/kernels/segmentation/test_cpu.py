@@ -70,7 +70,7 @@ def statistic(backend: ModuleType, x: Any, options: Segmentation) -> Any:
     if backend is cpu:
         return cpu.statistic(x, options)
     device = backend.cupy.asarray(x)
-    return backend.statistic(device, tracks(len(x)), options).get()
+    return backend._Tracks(device, tracks(len(x))).statistic(options).get()
 
 
 def steps(rng: np.random.Generator, n: int, zeros: float = 0.0) -> Any:

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -22,25 +22,6 @@ from multigpu.workloads.count.job import CountJob
 from multigpu.workloads.count.options import CountOptions
 
 COUNTING = [name for name in CountOptions().parameters() if name != "compat_r"]
-
-
-class CohortInput(Protocol):
-    """Cases or controls as they are given.
-
-    paths          files, after directories and patterns were expanded; none for what is in memory
-    is_alignments  whether they are alignments, which are counted first
-    """
-
-    is_alignments: ClassVar[bool]
-
-    @property
-    def paths(self) -> tuple[str, ...]: ...
-
-    def count_bytes(self, counting: CountOptions) -> int:
-        """Return about the bytes of the counts."""
-
-    def open(self, counting: CountOptions, run: RunOptions, client: Any) -> Counts | CountJob:
-        """Return the counts, or the job that counts them. Raises UsageError and InputError."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +59,7 @@ class CountsTable:
 
 @dataclass(frozen=True, eq=False)
 class AlignmentFiles:
-    """BAM and CRAM files, one a sample."""
+    """BAM and CRAM files, one a sample, after directories and patterns were expanded."""
 
     paths: tuple[str, ...]
     is_alignments: ClassVar[bool] = True
@@ -90,6 +71,9 @@ class AlignmentFiles:
     def open(self, counting: CountOptions, run: RunOptions, client: Any) -> CountJob:
         """Return the job that counts them."""
         return CountJob(self.paths, counting, run, client)
+
+
+CohortInput = CountsTable | AlignmentFiles  # cases or controls as they are given
 
 
 def input_of(given: Any) -> CohortInput:
