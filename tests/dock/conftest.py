@@ -6,6 +6,8 @@ import pytest
 from support.docked import COUNT, Dock
 
 from multigpu.cli import cli
+from multigpu.errors import options_spelled
+from multigpu.run.declarations import flag
 from multigpu.workloads.dock.simulate import ligands, pocket
 
 
@@ -30,6 +32,7 @@ def dock(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Dock
         command = ["dock", *of.split(), "--pocket", given, "--gpus", "none"]
         if not {"--rotations", "--rotation-file"} & {*arguments}:
             command += ["--precision", "30"]
-        return int(cli.main([*command, *arguments], standalone_mode=False))
+        with options_spelled(flag):
+            return int(cli.main([*command, *arguments], standalone_mode=False))
 
     return run
