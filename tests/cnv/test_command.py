@@ -14,6 +14,7 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
+import zarr
 from support.bams import write_alignments
 from support.cohorts import cohort, of_sexes
 from support.program import Ended
@@ -25,14 +26,17 @@ from multigpu.formats.tables.counts_files import read_counts, write_counts
 from multigpu.workloads.cnv.job import CnvJob
 from multigpu.workloads.cnv.options import CnvOptions
 from multigpu.workloads.cnv.output import folder as output
+from multigpu.workloads.cnv.results import matrices
 from multigpu.workloads.cnv.samples.annotations import read_ploidies
 from multigpu.workloads.cnv.stages.chromosome import STAGES
+from multigpu.workloads.cnv.work import CnvSession
 
 CALLS = {
     "cnvs.tsv", "cnv_regions.tsv", "segmentation.tsv", "cnvs.bed", "segments.seg", "cnvs.vcf.gz",
     "cnvs.vcf.gz.tbi", "igv_session.xml",
 }  # fmt: skip
 FEW = ("--no-report", "--no-matrices", "--gpus", "none")
+FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 Run = Callable[..., str]
 
@@ -201,11 +205,8 @@ def test_output__that_does_not_reach_the_disk_is_made_again(
     """No chromosome is computed again."""
     folder, summary = tmp_path / "out", tmp_path / "summary.json"
 
-    def full(_: Path) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
     with monkeypatch.context() as patch:
-        patch.setattr(output, "sync_folder", full)
+        patch.setattr(output, "sync_folder", Mock(side_effect=FULL))
         status, said = main(table, "-o", str(folder), *FEW)
     assert status != 0
     assert "is full" in said
@@ -215,6 +216,27 @@ def test_output__that_does_not_reach_the_disk_is_made_again(
     assert names(folder) == CALLS
     facts = json.loads(summary.read_bytes())
     assert facts["resumed"] == facts["chromosomes"]
+
+
+def test_error__of_a_library_is_not_told_as_one_of_the_output(
+    main: Any, table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    error = OSError("libnvrtc.so.13: cannot open shared object file")
+    monkeypatch.setattr(CnvSession, "compute", Mock(side_effect=error))
+    status, said = main(table, "-o", str(tmp_path / "out"), *FEW)
+    assert status == 1
+    assert "libnvrtc.so.13: cannot open shared object file" in said
+    assert "cannot be written" not in said
+
+
+@pytest.mark.parametrize("place", [(zarr, "create_group"), (matrices, "_put")], ids=str)
+def test_matrices__that_have_no_room_are_told(
+    main: Any, table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: Any
+) -> None:
+    monkeypatch.setattr(*place, Mock(side_effect=FULL))
+    status, said = main(table, "-o", str(tmp_path / "out"), "--no-report")
+    assert status == 2
+    assert "matrices.zarr: cannot be written: the disk is full" in said
 
 
 def test_summary__says_what_was_done(main: Any, table: str, tmp_path: Path) -> None:
@@ -483,6 +505,8 @@ def test_refused__a_chromosome_of_one_region(refused: Run, write: Callable[..., 
     """R refuses it; by default the other chromosomes are called."""
     path = write(HEADER + ROWS + "chr2\t0\t10\t4\t5\n")
     assert refused(path, "--compat", "r").startswith("chr2: it has one region only")
+    path = write(f"{HEADER}chr1\t0\t10\t1\t2\n")
+    assert refused(path, "--norm", "2") == "chr1: coverages must be above 0 and finite"
 
 
 OPTIONS = [
@@ -510,24 +534,17 @@ def test_refused__options(words: tuple[str, ...], problem: str, refused: Run, ta
 
 
 @pytest.mark.parametrize(
-    ("words", "problem"),
+    ("option", "word", "expected"),
     [
-        (
-            ("--ploidy", "two"),
-            "--ploidy is 'two': expected a whole number for all samples, or a file with lines",
-        ),
-        (("--ploidy", "2.5"), "--ploidy is '2.5': expected a whole number"),
-        (("--ploidy", "-2"), "--ploidy is '-2': expected a whole number"),
-        (
-            ("--sex", "mael"),
-            "--sex is 'mael': expected infer, none, male or female for all samples, or a file with",
-        ),
+        *(("--ploidy", word, "a whole number") for word in ("two", "2.5", "-2")),
+        ("--sex", "mael", "infer, none, male or female"),
     ],
 )
 def test_refused__words_instead_of_facts(
-    words: tuple[str, str], problem: str, refused: Run, table: str
+    option: str, word: str, expected: str, refused: Run, table: str
 ) -> None:
-    said = refused(table, *words)
+    said = refused(table, option, word)
+    problem = f"{option} is '{word}': expected {expected} for all samples, or a file with lines"
     assert said.startswith(problem)
     assert said.endswith(", and there is no such file")
 
