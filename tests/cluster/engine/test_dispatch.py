@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 import pytest
 from support.fake_workers import FakeWorkers, Numbers, Seconds, steady
-from support.toy import Broken, Bulky, Part, Toy, ToySession, workers
+from support.toy import Broken, Bulky, Part, Toy, ToySession, squares, workers
 
 from multigpu.cluster.deploy.dask_settings import LOGGED_MESSAGES
 from multigpu.cluster.deploy.deployment import Deployment
@@ -46,7 +46,7 @@ def two_processes() -> Iterator[Workers]:
         yield found
 
 
-@pytest.fixture(params=["threads", "processes"])
+@pytest.fixture(params=["threads", pytest.param("processes", marks=pytest.mark.process)])
 def any_workers(request: pytest.FixtureRequest) -> Workers:
     names = {"threads": "local", "processes": "two_processes"}
     found: Workers = request.getfixturevalue(names[request.param])
@@ -55,10 +55,6 @@ def any_workers(request: pytest.FixtureRequest) -> Workers:
 
 def parts(outcomes: Iterator[Outcome[Part]]) -> list[Part]:
     return [outcome.part for outcome in outcomes]
-
-
-def squares(count: int) -> list[Part]:
-    return [(number, number * number) for number in range(count)]
 
 
 # ---- order and back-pressure ------------------------------------------------------------------
@@ -349,39 +345,6 @@ def test_spans__that_carry_data_are_not_kept_when_they_are_done(two_processes: W
     assert parts(dispatch(two_processes, Toy("bulky"), iter(spans))) == squares(len(spans))
     client = two_processes._client  # type: ignore[attr-defined]
     assert len(client.scheduler_comm.recent_message_log) <= LOGGED_MESSAGES
-
-
-@pytest.mark.process
-def test_workers__killed_one_after_the_other_change_nothing(tmp_path: Path) -> None:
-    """The second dies long after the first one was replaced."""
-    from distributed import get_worker
-
-    def die_in_turn(number: int) -> Callable[[], None]:
-        def die() -> None:
-            name = get_worker().name
-            dies = name == 0 or (number >= 60 and (tmp_path / "0").exists())
-            if dies and not (tmp_path / str(name)).exists():
-                (tmp_path / str(name)).touch()
-                os.kill(os.getpid(), signal.SIGKILL)
-            time.sleep(0.05)
-
-        return die
-
-    toy = Toy("in turn", {("compute", number): die_in_turn(number) for number in range(150)})
-    with workers(Deployment(threads=2, processes=2)) as two:
-        assert parts(dispatch(two, toy, range(150))) == squares(150)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "1"]
-
-
-@pytest.mark.slow
-def test_chunk__that_kills_every_worker_ends_in_a_failure() -> None:
-    deadly = {("compute", 3): lambda: os.kill(os.getpid(), signal.SIGKILL)}
-    with (
-        workers(Deployment(threads=2, processes=2)) as two,
-        pytest.raises(Failure, match=r"died while|was lost") as failure,
-    ):
-        parts(dispatch(two, Toy("deadly", deadly), range(6)))
-    assert failure.value.exit_status == 1
 
 
 # ---- deployments ------------------------------------------------------------------------------
