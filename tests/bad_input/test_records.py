@@ -191,13 +191,3 @@ def test_wrong_signature__is_told_with_file_and_record(
     path = store("wrong.fa", content)
     told = refused(store("good.fq", READS), signatures=path)
     assert told.startswith(f"{path}: {problem}")
-
-
-def test_no_signature__is_told(main: Run, store: Store) -> None:
-    ended = main("scan", store("good.fq", READS), "--gpus", "none")
-    assert (ended.status, ended.out, ended.problem) == (2, "", "no --signatures given")
-
-
-def test_no_sample__is_told(main: Run, signatures: str) -> None:
-    ended = main("scan", "-s", signatures, "--gpus", "none")
-    assert (ended.status, ended.out, ended.problem) == (2, "", "no SAMPLES given")
