@@ -167,27 +167,3 @@ def test_error__of_a_later_chunk_is_the_same_from_two_worker_processes(
     problem = refused(good, bad, options=options)
     assert "record 'r30'" in problem
     assert refused(good, bad, options=(*options, "--workers", "2")) == problem
-
-
-# ---- signatures -------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
-        (b">s1\nACGT\n>s2 empty\n>s3\nA\n", "record 's2': the signature has no base"),
-        (b">s1\nACGT\n>s2\n\r\n\r\n", "record 's2': the signature has no base"),
-        (b">s1\nACGT\n>s2", "record 's2': the signature has no base"),
-        (b">s1\nAC\nGJT\n", "record 's1', position 3 (from 0): 'J' is not a base"),
-        (b">s1\nAC GT\n", "record 's1', position 2 (from 0): ' ' is not a base"),
-        (b"", "is empty"),
-        (b"ACGT\n", "neither FASTQ nor FASTA: begins with 'ACGT'"),
-    ],
-    ids=["empty", "blank lines", "cut off", "letter", "blank", "no bytes", "no FASTA"],
-)
-def test_wrong_signature__is_told_with_file_and_record(
-    refused: Refused, store: Store, content: bytes, problem: str
-) -> None:
-    path = store("wrong.fa", content)
-    told = refused(store("good.fq", READS), signatures=path)
-    assert told.startswith(f"{path}: {problem}")

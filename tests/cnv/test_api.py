@@ -89,7 +89,6 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"preset": "other"}, "preset is 'other'; it must be gcnmops"),
     ({"compat": "R"}, "compat_r is 'R'; it must be none or r"),
     ({"chromosomes": "chr9"}, "has no chromosome chr9"),
-    ({"min_width": "3"}, "it must be a whole number"),
     ({"ploidy": [2] * 7}, "7 numbers for 6 samples"),
     ({"genome": 38}, "genome is 38; it must be text"),
     ({"window": "5"}, "window is '5'; it must be a whole number"),

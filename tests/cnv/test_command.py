@@ -67,14 +67,6 @@ def refused(main: Any, tmp_path: Path) -> Run:
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> str:
-    """A cohort as a file."""
-    path = str(tmp_path / "counts.parquet")
-    write_counts(path, cohort()[0])
-    return path
-
-
-@pytest.fixture
 def write(tmp_path: Path) -> Callable[..., str]:
     """A text as a file."""
 

@@ -32,13 +32,6 @@ GENOME = [
 ]
 
 
-@pytest.fixture
-def table(tmp_path: Path) -> str:
-    path = str(tmp_path / "counts.parquet")
-    write_counts(path, cohort()[0])
-    return path
-
-
 def plan(here: Capacity, in_process: bool = True, **run: Any) -> CnvPlan:
     shape = Shape(regions=700_000, columns=20, cases=15)
     return plan_memory(GENOME, shape, CnvOptions(), RunOptions(**run), here, in_process=in_process)

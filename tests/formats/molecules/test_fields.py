@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.ligand_texts import (
-    MANY,
-)
+from support.ligand_texts import MANY
 
 from multigpu.formats.molecules.fields import format_number
 from multigpu.formats.molecules.molecule import MoleculeError

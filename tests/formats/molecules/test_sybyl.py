@@ -5,13 +5,7 @@ from typing import Any
 
 import pytest
 from rdkit import Chem, rdBase
-from support.ligand_texts import (
-    MOL2,
-    charges_in,
-    mol2,
-    plain,
-    posed,
-)
+from support.ligand_texts import MOL2, charges_in, mol2, plain, posed
 
 from multigpu.formats.molecules.molecule import MoleculeError
 from multigpu.formats.molecules.registry import FORMATS, parse

@@ -12,21 +12,9 @@ import pytest
 from emulation import emulated
 from emulation.device import Gpu
 from numpy.typing import NDArray
-from support.rotation_cases import (
-    ORIGIN,
-    SPACING,
-    assert_right,
-    random_field,
-    random_ligands,
-)
+from support.rotation_cases import ORIGIN, SPACING, assert_right, random_field, random_ligands
 
-from multigpu.kernels.rotation import (
-    EulerRotations,
-    Poses,
-    PoseSearch,
-    memory,
-    reference,
-)
+from multigpu.kernels.rotation import EulerRotations, Poses, PoseSearch, memory, reference
 from multigpu.kernels.rotation.types import split
 
 pytestmark = pytest.mark.skipif(bool(emulated.why_not()), reason=emulated.why_not())
