@@ -102,11 +102,6 @@ def test_nohup__is_heeded(job: Job, results: Results, tmp_path: Path) -> None:
     assert job.result(tmp_path) == results
 
 
-def test_resume__of_nothing_is_a_run(job: Job, results: Results, tmp_path: Path) -> None:
-    assert resumed(job, tmp_path) == 0
-    assert job.result(tmp_path) == results
-
-
 @with_cnv
 def test_run__without_resume_begins_anew_and_says_so(
     job: Job, results: Results, tmp_path: Path
