@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from bad_input.given import CHUNKS, COMPRESS, READS, SCAN, SIGNATURES, Refused, Store, many
+from bad_input.given import CHUNKS, READS, SCAN, SIGNATURES, Refused, Store, many
 from support.bgzf_data import BGZF_END, bgzf
 from support.program import Run, program
 
@@ -70,16 +70,6 @@ def test_file_or_folder__that_may_not_be_used_is_named(main: Run, public: Path, 
         ended = main("scan", str(samples), "-s", str(public / "sig.fa"), *output, "--gpus", "none")
     assert (ended.status, ended.out, ended.problem) == (2, "", problem)
     assert sorted(public.iterdir()) == before
-
-
-@pytest.mark.parametrize("content", [b"", b"\n\r\n"], ids=["0 bytes", "blank lines"])
-@pytest.mark.parametrize("compress", [bytes, *COMPRESS.values()], ids=["none", *COMPRESS])
-def test_empty_file__is_named(
-    refused: Refused, store: Store, compress: Callable[[bytes], bytes], content: bytes
-) -> None:
-    path = store("empty.fq", compress(content))
-    assert refused(path) == f"{path}: is empty"
-    assert refused(store("good.fq", READS), signatures=path) == f"{path}: is empty"
 
 
 SAMPLES = {

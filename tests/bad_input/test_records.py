@@ -44,19 +44,6 @@ def test_record__cut_off_at_any_byte_is_refused(
     assert {len(first), len(second)} <= set(accepted)
 
 
-@pytest.mark.parametrize("cut", [1, 4, 7, 9, 16, 17])
-@pytest.mark.parametrize("compression", COMPRESS)
-def test_record__cut_off_inside_compressed_data_is_refused(
-    refused: Refused, store: Store, compression: str, cut: int
-) -> None:
-    content = READS.rstrip()[:-cut]
-    assert READS.index(b"@r2") < len(content)
-    path = store("cut.fq.x", COMPRESS[compression](content))
-    problem = refused(path)
-    assert problem.startswith(f"{path}: record 'r")
-    assert "cut off" in problem or "the quality has" in problem
-
-
 @pytest.mark.parametrize("options", CHUNKS)
 @pytest.mark.parametrize("compression", ["none", *COMPRESS])
 def test_record__cut_off_is_named_with_its_byte_of_the_content_and_where_the_data_end(

@@ -4,7 +4,6 @@ import contextlib
 import errno
 import io
 import os
-import pickle
 import platform
 import resource
 import signal
@@ -24,7 +23,6 @@ from multigpu.cluster import files
 from multigpu.cluster.errors import Failure, UsageError
 from multigpu.cluster.files import (
     LOCK,
-    PipeClosed,
     atomic_output,
     check_output,
     hidden_path,
@@ -474,11 +472,6 @@ def test_stdout__to_a_slow_reader_loses_nothing() -> None:
         threading.Event().wait(0.3)
         assert len(process.stdout.read()) == 3_000_000
     assert process.returncode == 0
-
-
-def test_pipe_closed__is_silent_and_survives_the_way_from_a_worker() -> None:
-    error = pickle.loads(pickle.dumps(PipeClosed()))
-    assert (str(error), error.exit_status) == ("", 141)
 
 
 def test_fifo__is_written_directly(tmp_path: Path) -> None:

@@ -298,14 +298,6 @@ def bam(folder: Path, name: str, seed: int) -> str:
     return write_alignments(folder / f"{name}.bam", [(0, at, 60, "10M", 0) for at in places])
 
 
-def test_chromosomes__of_a_table(main: Any, refused: Run, table: str, tmp_path: Path) -> None:
-    assert main(table, "-o", str(tmp_path / "o"), *FEW, "--chromosomes", "chr3,chr1")[0] == 0
-    rows = (tmp_path / "o" / "segmentation.tsv").read_text().splitlines()[1:]
-    assert list(dict.fromkeys(row.split("\t")[0] for row in rows)) == ["chr3", "chr1"]
-    has = f"{table} has no chromosome chr9: it has chr1, chr2, chr3"
-    assert refused(table, "--chromosomes", "chr9") == f"--chromosomes: {has}"
-
-
 def test_notes__name_options_without_effect(main: Any, table: str, tmp_path: Path) -> None:
     words = ("--segmentation", "cbs", "--seg-alpha", "0.05", "--chromosomes", "chr1")
     said = main(table, "-o", str(tmp_path / "o"), *FEW, *words)[1]

@@ -173,10 +173,6 @@ def test_command__looks_at_a_cluster(table: str, scheduler: str, main: Run) -> N
     ended = main("plan", "cnv", table, "--scheduler", scheduler)
     assert (ended.status, ended.err) == (0, "")
     assert [line.split()[0] for line in ended.out.splitlines()[:3]] == 2 * ["worker"] + ["counts"]
-    away = ("--scheduler", "tcp://127.0.0.1:1", "--connect-timeout", "0.5")
-    ended = main("plan", "cnv", table, *away)
-    assert ended.status == 2
-    assert ended.problem.startswith("tcp://127.0.0.1:1: no scheduler answered")
 
 
 BOTH = (

@@ -21,7 +21,7 @@ from multigpu.workloads.cnv.records import NOT_CALLED, SegmentTable
 from multigpu.workloads.cnv.results import copy_numbers, matrices
 from multigpu.workloads.cnv.results.result import CnvResult
 from multigpu.workloads.cnv.samples import sex
-from multigpu.workloads.cnv.samples.genomes import find_genome, genome_named
+from multigpu.workloads.cnv.samples.genomes import genome_named
 from multigpu.workloads.cnv.stages.chromosome import Chromosome, Columns
 
 
@@ -424,21 +424,6 @@ def test_par__of_a_genome_that_is_not_known_is_asked_for() -> None:
     other = cnv_job(table, sexes=SEXES, genome="danRer11")
     assert other.notes[0].endswith("; the pseudoautosomal regions of 'danRer11' are not known")
     assert all(span.par == () for span in other.spans)
-
-
-def test_genome__that_cannot_be_as_chromosomes_are_longer_is_refused() -> None:
-    table = of_sexes()
-    regions, chrom = table.regions, table.regions.chrom
-    end = np.where(np.arange(len(chrom)) == regions.blocks[0].stop - 1, 248_956_422, regions.end)
-    longer = replace(regions, end=end)
-    assert (
-        find_genome("GRCh38", longer)
-        == find_genome(None, longer)
-        == find_genome("canFam3", longer)
-        == genome_named("hg38")
-    )
-    with pytest.raises(UsageError, match=r"^genome hg19: the .* lengths are those of hg38$"):
-        find_genome("hg19", longer)
 
 
 def test_usual_copies__of_single_segments_are_those_of_all_samples() -> None:

@@ -141,23 +141,6 @@ def _size(path: Path) -> int:
 # ---- what must not be mixed -------------------------------------------------------------------
 
 
-def test_resume__with_a_changed_input_is_refused(job: Job, tmp_path: Path) -> None:
-    (tmp_path / "data").mkdir()
-    (tmp_path / "out").mkdir()
-    copy = Path(shutil.copy(job.inputs[0], tmp_path / "data"))
-    arguments = tuple(str(copy) if a == str(job.inputs[0]) else a for a in job.arguments)
-    moved = replace(job, arguments=arguments)
-    stopped(moved, tmp_path / "out", signal.SIGKILL)
-    before = (tmp_path / "out" / job.journal).read_bytes()
-    with copy.open("ab") as file:
-        file.write(copy.read_bytes()[:10])
-    ended = run(moved, tmp_path / "out", "--resume")
-    assert ended.status == 2
-    assert f"this run cannot be resumed: input {copy} was " in ended.err
-    assert ended.err.count("\n") == 1
-    assert (tmp_path / "out" / job.journal).read_bytes() == before
-
-
 @pytest.mark.parametrize(
     ("job", "option", "problem"),
     [

@@ -25,6 +25,7 @@ from multigpu.cluster.engine.dispatch import LINE_PER_THREAD, dispatch
 from multigpu.cluster.engine.events import Event
 from multigpu.cluster.engine.journal import Journal
 from multigpu.cluster.errors import DeviceFailed, Failure, Unfit, UsageError, WorkerDied
+from multigpu.cluster.files import PipeClosed
 from multigpu.cluster.workers import worker
 from multigpu.cluster.workers.dask_workers import DaskWorkers
 from multigpu.cluster.workers.jobs import JobEnded
@@ -71,11 +72,6 @@ def sleep(seconds: float) -> Callable[[], None]:
 
 def test_dispatch__of_no_spans_gives_nothing(any_workers: Workers) -> None:
     assert parts(dispatch(any_workers, Toy("none"), [])) == []
-
-
-def test_dispatch__sends_spans_that_are_data(any_workers: Workers) -> None:
-    spans = (Bulky(number) for number in range(20))
-    assert parts(dispatch(any_workers, Toy("data"), spans)) == squares(20)
 
 
 def test_dispatch__takes_no_more_spans_than_its_window_holds(any_workers: Workers) -> None:
@@ -399,7 +395,7 @@ def test_missing_scheduler_file__is_told() -> None:
 
 FAILURES = (
     Failure("lost"), UsageError("wrong"), WorkerDied("a", 2), DeviceFailed("a", "hot"),
-    Unfit("a", "old"), JobEnded(),
+    Unfit("a", "old"), JobEnded(), PipeClosed(),
 )  # fmt: skip
 
 

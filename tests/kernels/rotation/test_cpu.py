@@ -78,7 +78,7 @@ def test_golden__finer_steps_turn_biotin_further_back(golden: Path, backend: str
         apart = placed(case.ligands, case.search, poses) - case.given["crystal"]
         distances.append(math.sqrt((apart**2).sum(axis=1).mean()))
     assert distances[1] == pytest.approx(case.facts["rmsd_to_crystal"], abs=1e-6)
-    assert distances[0] > distances[1] > distances[2]
+    assert distances[0] > distances[1] > 0.3 > distances[2]
 
 
 @pytest.mark.parametrize("backend", DEVICES)

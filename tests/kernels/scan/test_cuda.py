@@ -231,13 +231,6 @@ def test_scan__so_many_positions_for_direct(
 
 
 @pytest.mark.parametrize("first", [True, False], ids=["first", "all"])
-def test_scan__plan_of_its_own(cuda: Any, first: bool) -> None:
-    rng = np.random.default_rng(3)
-    chunk, patterns = random_case(0.1, True, rng)
-    check(cuda, chunk, patterns, ScanRules(first=first))
-
-
-@pytest.mark.parametrize("first", [True, False], ids=["first", "all"])
 @pytest.mark.parametrize("lengths", [[], [0], [0, 0, 0], [1], [0, 1, 0], [31, 0], [32], [1023, 1]])
 def test_scan__next_to_nothing(
     exact: Any, monkeypatch: pytest.MonkeyPatch, lengths: list[int], first: bool

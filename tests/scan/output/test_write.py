@@ -263,14 +263,6 @@ def test_fasta_samples__have_no_score(scan: Scan, store: Any, tmp_path: Path, si
 
 
 @pytest.mark.process
-def test_program__reads_standard_input_and_writes_standard_output(signatures: str) -> None:
-    command = ("scan", "-", "-s", signatures, *ALL, "--quiet", "--gpus", "none")
-    run = program(*command, stdin=gzip.compress(fastq()))
-    assert (run.status, run.all_err) == (0, "")
-    assert run.out.encode() == tsv(answer(every=True, both=True))
-
-
-@pytest.mark.process
 def test_program__without_input_scans_the_demo_and_says_so_on_stderr() -> None:
     run = program("scan", "--gpus", "none")
     said = "multigpu: no samples given: scanning the built-in demo\n"
