@@ -20,6 +20,7 @@ KIND_OF_FOLDER = {
 }  # fmt: skip
 KIND_OF_FIXTURE = {
     "golden": "golden", "machine": "emulated", "main": "process", "scheduler": "process",
+    "two_processes": "process",
 }  # fmt: skip
 
 # A first call of a Numba function compiles for seconds: time is pytest-timeout's business.

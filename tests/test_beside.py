@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parents[1]
 TESTS = ROOT / "tests"
 # What the folders of unit tests are of. Other folders hold tests of the whole program.
@@ -16,7 +14,10 @@ SOURCES = {
 CROSS_CUTTING = {
     "compile",  # kernels for every architecture
     "emulated",  # kernels on the emulated GPU
+    "oracles",  # the search with errors on CPUs and GPUs, against other programs
     "same_bytes",  # of outputs, however a job is cut and run
+    "scanners",  # the search with mismatches on CPUs and GPUs, against the plain one
+    "streams",  # runs of a scan over several files, from their inputs to their rows
 }
 
 
@@ -39,7 +40,6 @@ def files_elsewhere() -> list[str]:
     return [str(path.relative_to(ROOT)) for path in tests if not is_beside(path)]
 
 
-@pytest.mark.skip(reason="switched on when all files have their names")
 def test_tests__lie_beside_what_they_test() -> None:
     assert len(list((TESTS / "kernels").rglob("test_*.py"))) > 10
     assert files_elsewhere() == []

@@ -2,20 +2,14 @@
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-FOLDERS = ("multigpu", "kernels", "cluster", "benchmarks", "tests/support")
+from support.sources import FOLDERS, ROOT, modules
+
 HEADLESS = """
     also and as at but by for from how if in it its nothing of on only or same so such that their
     then there these they this those to what when where which who with without
 """
-MODULES = sorted(
-    path
-    for folder in FOLDERS
-    for path in (ROOT / folder).rglob("*.py")
-    if not any(parent.is_symlink() for parent in path.parents)
-)
+MODULES = [*modules(*FOLDERS, "benchmarks", "tests/support")]
 
 
 def statements(node: ast.AST) -> Iterator[ast.AST]:

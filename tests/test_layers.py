@@ -1,13 +1,12 @@
 """The architecture's two promises about imports: downwards only, and nothing heavy at the start."""
 
 import ast
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from support.program import run_python
+from support.sources import ROOT, modules
 
-ROOT = Path(__file__).resolve().parents[1]
 SHARED_KERNELS = (
     "multigpu.kernels.bases",
     "multigpu.kernels.compiled",
@@ -34,12 +33,7 @@ HEAVY = {
     "cupy", "dask", "dask_cuda", "distributed", "gemmi", "jinja2", "matplotlib", "numba", "pandas",
     "plotly", "pyarrow", "pysam", "rdkit", "zarr",
 }  # fmt: skip
-MODULES = sorted(
-    path
-    for layer in ("multigpu", "cluster", "kernels")
-    for path in (ROOT / layer).rglob("*.py")
-    if not any(folder.is_symlink() for folder in path.parents)
-)
+MODULES = [*modules()]
 
 
 def layer_of(path: Path) -> str:
@@ -62,19 +56,10 @@ def imported_modules(source: str, inside: str) -> set[str]:
 
 def modules_imported_by(*command: str) -> set[str]:
     """Every module that a run of this Python imports; the run itself must succeed."""
-    run = subprocess.run(
-        [sys.executable, "-X", "importtime", *command],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    times, said = [], []
-    for line in run.stderr.splitlines():
-        (times if line.startswith("import time:") else said).append(line)
-    assert run.returncode == 0, "\n".join(said)
-    return {line.rpartition("|")[2].strip() for line in times}
+    run = run_python("-X", "importtime", *command)
+    lines = run.all_err.splitlines()
+    assert run.status == 0, [line for line in lines if not line.startswith("import time:")]
+    return {line.rpartition("|")[2].strip() for line in lines}
 
 
 def test_imports__run_downwards_only() -> None:

@@ -4,20 +4,18 @@ import ast
 from collections import defaultdict
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+from support.sources import ROOT, modules
+
 TWINS = {"cpu.py", "cuda.py", "reference.py"}  # of one folder: the same thing on different devices
 
 
 def class_places() -> dict[str, list[Path]]:
     """Return the files that define each class; a leading underscore does not make another name."""
     found = defaultdict(list)
-    for folder in ("multigpu", "kernels", "cluster"):
-        for path in (ROOT / folder).rglob("*.py"):
-            if any(parent.is_symlink() for parent in path.parents):
-                continue
-            for node in ast.walk(ast.parse(path.read_bytes())):
-                if isinstance(node, ast.ClassDef):
-                    found[node.name.lstrip("_")].append(path.relative_to(ROOT))
+    for path in modules():
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.ClassDef):
+                found[node.name.lstrip("_")].append(path.relative_to(ROOT))
     return found
 
 

@@ -236,6 +236,7 @@ AS_SAMPLES = [
 AS_SIGNATURES = [
     *((f"list{k}", "is a list, and not FASTA: awk '{print…") for k in (1, 2, 3)),
     ("list4", "neither FASTQ nor FASTA: begins with 'name;seq'…"),
+    ("absent.fa", "cannot be read: there is no such file"),
 ]
 
 
@@ -271,6 +272,8 @@ SUFFIX = "files cannot be written: choose a name that"
     "words problem",
     [
         ("scan empty.fq blank.fq -s sig.fa", "blank.fq: is empty"),
+        ("scan reads.fq --gpus none", "no --signatures given"),
+        ("scan -s sig.fa --gpus none", "no SAMPLES given"),
         ("scan reads.fq -s sig.fa -o hits.xlsx", f"hits.xlsx: .xlsx {SUFFIX}…"),
         ("count absent.bam -o c.csv", f"c.csv: .csv {SUFFIX} ends in…"),
         ("count absent.bam -o c.xlsx", f"c.xlsx: .xlsx {SUFFIX} ends in…"),

@@ -131,17 +131,6 @@ def test_standard_error__that_is_full_is_no_reason_for_another_status() -> None:
     assert in_shell('"$@" 2>/dev/full', *SCAN, "absent.fq", "-s", "absent.fa").status == 2
 
 
-def test_file_size_limit__is_told_and_leaves_nothing(
-    small_scan: tuple[str, ...], tmp_path: Path
-) -> None:
-    before = sorted(tmp_path.iterdir())
-    ended = in_shell('ulimit -f 0; "$@"', *small_scan, "-o", str(tmp_path / "hits.tsv"))
-    assert ended.status == 2
-    problem = f"{tmp_path}/hits.tsv: cannot be written: file too large (see `ulimit -f`)"
-    assert ended.problem.endswith(problem)
-    assert sorted(tmp_path.iterdir()) == before
-
-
 def test_working_folder__that_is_gone_is_no_reason_to_fail(
     small_scan: tuple[str, ...], tmp_path: Path
 ) -> None:

@@ -44,19 +44,6 @@ def test_record__cut_off_at_any_byte_is_refused(
     assert {len(first), len(second)} <= set(accepted)
 
 
-@pytest.mark.parametrize("cut", [1, 4, 7, 9, 16, 17])
-@pytest.mark.parametrize("compression", COMPRESS)
-def test_record__cut_off_inside_compressed_data_is_refused(
-    refused: Refused, store: Store, compression: str, cut: int
-) -> None:
-    content = READS.rstrip()[:-cut]
-    assert READS.index(b"@r2") < len(content)
-    path = store("cut.fq.x", COMPRESS[compression](content))
-    problem = refused(path)
-    assert problem.startswith(f"{path}: record 'r")
-    assert "cut off" in problem or "the quality has" in problem
-
-
 @pytest.mark.parametrize("options", CHUNKS)
 @pytest.mark.parametrize("compression", ["none", *COMPRESS])
 def test_record__cut_off_is_named_with_its_byte_of_the_content_and_where_the_data_end(
@@ -167,37 +154,3 @@ def test_error__of_a_later_chunk_is_the_same_from_two_worker_processes(
     problem = refused(good, bad, options=options)
     assert "record 'r30'" in problem
     assert refused(good, bad, options=(*options, "--workers", "2")) == problem
-
-
-# ---- signatures -------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
-        (b">s1\nACGT\n>s2 empty\n>s3\nA\n", "record 's2': the signature has no base"),
-        (b">s1\nACGT\n>s2\n\r\n\r\n", "record 's2': the signature has no base"),
-        (b">s1\nACGT\n>s2", "record 's2': the signature has no base"),
-        (b">s1\nAC\nGJT\n", "record 's1', position 3 (from 0): 'J' is not a base"),
-        (b">s1\nAC GT\n", "record 's1', position 2 (from 0): ' ' is not a base"),
-        (b"", "is empty"),
-        (b"ACGT\n", "neither FASTQ nor FASTA: begins with 'ACGT'"),
-    ],
-    ids=["empty", "blank lines", "cut off", "letter", "blank", "no bytes", "no FASTA"],
-)
-def test_wrong_signature__is_told_with_file_and_record(
-    refused: Refused, store: Store, content: bytes, problem: str
-) -> None:
-    path = store("wrong.fa", content)
-    told = refused(store("good.fq", READS), signatures=path)
-    assert told.startswith(f"{path}: {problem}")
-
-
-def test_no_signature__is_told(main: Run, store: Store) -> None:
-    ended = main("scan", store("good.fq", READS), "--gpus", "none")
-    assert (ended.status, ended.out, ended.problem) == (2, "", "no --signatures given")
-
-
-def test_no_sample__is_told(main: Run, signatures: str) -> None:
-    ended = main("scan", "-s", signatures, "--gpus", "none")
-    assert (ended.status, ended.out, ended.problem) == (2, "", "no SAMPLES given")

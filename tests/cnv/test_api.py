@@ -14,7 +14,6 @@ import multigpu
 from multigpu import UsageError
 from multigpu.formats.tables import arrow
 from multigpu.formats.tables.counts import Counts
-from multigpu.formats.tables.counts_files import write_counts
 from multigpu.workloads.cnv.results.result import CnvResult
 
 
@@ -89,7 +88,6 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"preset": "other"}, "preset is 'other'; it must be gcnmops"),
     ({"compat": "R"}, "compat_r is 'R'; it must be none or r"),
     ({"chromosomes": "chr9"}, "has no chromosome chr9"),
-    ({"min_width": "3"}, "it must be a whole number"),
     ({"ploidy": [2] * 7}, "7 numbers for 6 samples"),
     ({"genome": 38}, "genome is 38; it must be text"),
     ({"window": "5"}, "window is '5'; it must be a whole number"),
@@ -100,13 +98,6 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 def test_refused__options(options: dict[str, Any], problem: str) -> None:
     with pytest.raises(UsageError, match=problem):
         cnv(of_sexes(), **options)
-
-
-def test_refused__counting_options_for_a_table_in_a_file(tmp_path: Path) -> None:
-    path = tmp_path / "counts.parquet"
-    write_counts(str(path), of_sexes())
-    with pytest.raises(UsageError, match=r"^window: .*counts\.parquet is a counts table"):
-        cnv(path, window=5)
 
 
 @pytest.mark.parametrize("given", [np.zeros((3, 3)), None, {"a": 1}, 5, b"x", [1]])

@@ -14,25 +14,27 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
+import zarr
 from support.bams import write_alignments
 from support.cohorts import cohort, of_sexes
 from support.program import Ended
 
 import multigpu
 from multigpu import UsageError
-from multigpu.formats.tables.counts import Counts
 from multigpu.formats.tables.counts_files import read_counts, write_counts
 from multigpu.workloads.cnv.job import CnvJob
 from multigpu.workloads.cnv.options import CnvOptions
 from multigpu.workloads.cnv.output import folder as output
-from multigpu.workloads.cnv.samples.annotations import read_ploidies
+from multigpu.workloads.cnv.results import matrices
 from multigpu.workloads.cnv.stages.chromosome import STAGES
+from multigpu.workloads.cnv.work import CnvSession
 
 CALLS = {
     "cnvs.tsv", "cnv_regions.tsv", "segmentation.tsv", "cnvs.bed", "segments.seg", "cnvs.vcf.gz",
     "cnvs.vcf.gz.tbi", "igv_session.xml",
 }  # fmt: skip
 FEW = ("--no-report", "--no-matrices", "--gpus", "none")
+FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 Run = Callable[..., str]
 
@@ -62,14 +64,6 @@ def refused(main: Any, tmp_path: Path) -> Run:
         return line.removeprefix("multigpu: error: ")
 
     return run
-
-
-@pytest.fixture
-def table(tmp_path: Path) -> str:
-    """A cohort as a file."""
-    path = str(tmp_path / "counts.parquet")
-    write_counts(path, cohort()[0])
-    return path
 
 
 @pytest.fixture
@@ -201,11 +195,8 @@ def test_output__that_does_not_reach_the_disk_is_made_again(
     """No chromosome is computed again."""
     folder, summary = tmp_path / "out", tmp_path / "summary.json"
 
-    def full(_: Path) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
     with monkeypatch.context() as patch:
-        patch.setattr(output, "sync_folder", full)
+        patch.setattr(output, "sync_folder", Mock(side_effect=FULL))
         status, said = main(table, "-o", str(folder), *FEW)
     assert status != 0
     assert "is full" in said
@@ -215,6 +206,27 @@ def test_output__that_does_not_reach_the_disk_is_made_again(
     assert names(folder) == CALLS
     facts = json.loads(summary.read_bytes())
     assert facts["resumed"] == facts["chromosomes"]
+
+
+def test_error__of_a_library_is_not_told_as_one_of_the_output(
+    main: Any, table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    error = OSError("libnvrtc.so.13: cannot open shared object file")
+    monkeypatch.setattr(CnvSession, "compute", Mock(side_effect=error))
+    status, said = main(table, "-o", str(tmp_path / "out"), *FEW)
+    assert status == 1
+    assert "libnvrtc.so.13: cannot open shared object file" in said
+    assert "cannot be written" not in said
+
+
+@pytest.mark.parametrize("place", [(zarr, "create_group"), (matrices, "_put")], ids=str)
+def test_matrices__that_have_no_room_are_told(
+    main: Any, table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: Any
+) -> None:
+    monkeypatch.setattr(*place, Mock(side_effect=FULL))
+    status, said = main(table, "-o", str(tmp_path / "out"), "--no-report")
+    assert status == 2
+    assert "matrices.zarr: cannot be written: the disk is full" in said
 
 
 def test_summary__says_what_was_done(main: Any, table: str, tmp_path: Path) -> None:
@@ -286,53 +298,10 @@ def bam(folder: Path, name: str, seed: int) -> str:
     return write_alignments(folder / f"{name}.bam", [(0, at, 60, "10M", 0) for at in places])
 
 
-def test_sample_names__are_those_of_the_cases(main: Any, tmp_path: Path) -> None:
-    paths = [bam(tmp_path, name, k) for k, name in enumerate("abcd")]
-    words = ("--model", "reference", "--controls", paths[2], "--controls", paths[3])
-    words = (*words, "--window", "1000", "--chromosomes", "chr1", "-o", str(tmp_path / "o"), *FEW)
-    status, said = main(*paths[:2], *words, "--sample-names", "x,y")
-    assert status == 0, said
-    assert "note: 2 cases (x, y) and 2 controls (c, d)" in said
-    status, said = main(*paths[:2], *words, "--sample-names", "c,y")
-    assert status == 2
-    assert "c is a case and a control" in said
-
-
-def test_chromosomes__of_a_table(main: Any, refused: Run, table: str, tmp_path: Path) -> None:
-    assert main(table, "-o", str(tmp_path / "o"), *FEW, "--chromosomes", "chr3,chr1")[0] == 0
-    rows = (tmp_path / "o" / "segmentation.tsv").read_text().splitlines()[1:]
-    assert list(dict.fromkeys(row.split("\t")[0] for row in rows)) == ["chr3", "chr1"]
-    has = f"{table} has no chromosome chr9: it has chr1, chr2, chr3"
-    assert refused(table, "--chromosomes", "chr9") == f"--chromosomes: {has}"
-
-
-def test_controls__called_otherwise_by_chr(
-    main: Any, refused: Run, table: str, tmp_path: Path
-) -> None:
-    counts, _ = cohort()
-    path = str(tmp_path / "controls.parquet")
-    regions = replace(counts.regions, names=("1", "2", "3"))
-    write_counts(path, Counts(regions, tuple("abcdef"), counts.values))
-    words = (table, "--model", "reference", "--segmentation", "fast", "--controls", path)
-    assert "--rename auto takes them as the same" in refused(*words)
-    chosen = ("--rename", "auto", "--chromosomes", "chr2", "-o", str(tmp_path / "o"))
-    assert main(*words, *FEW, *chosen)[0] == 0
-    assert "is called 2 in" in refused(*words, "--chromosomes", "chr2")
-
-
 def test_notes__name_options_without_effect(main: Any, table: str, tmp_path: Path) -> None:
     words = ("--segmentation", "cbs", "--seg-alpha", "0.05", "--chromosomes", "chr1")
     said = main(table, "-o", str(tmp_path / "o"), *FEW, *words)[1]
     assert "note: --seg-alpha has no effect: used only with --segmentation fast" in said
-
-
-def test_alignments__are_counted_first_and_the_counts_kept(main: Any, tmp_path: Path) -> None:
-    paths = [bam(tmp_path, name, k) for k, name in enumerate("abc")]
-    status, said = main(*paths, "-o", str(tmp_path / "out"), *FEW, "--window", "1000")
-    assert status == 0, said
-    kept = read_counts(str(tmp_path / "out" / "counts.parquet"))
-    assert kept.samples == ("a", "b", "c")
-    assert kept.values.sum(axis=0).tolist() == [20_000] * 3
 
 
 def test_alignments__that_were_counted_outlive_a_run_that_fails(
@@ -419,18 +388,6 @@ def test_vcf__refuses_names_before_anything_is_computed(
     assert main(path, "-o", str(tmp_path / "o"), *FEW, "--no-vcf")[0] == 0
 
 
-def test_sex__is_read_from_a_file(main: Any, tmp_path: Path, write: Callable[..., str]) -> None:
-    counts, _ = cohort()
-    path = str(tmp_path / "x.parquet")
-    renamed = replace(counts.regions, names=("chr1", "chr2", "chrX"))
-    write_counts(path, replace(counts, regions=renamed))
-    facts = write("\n".join(f"{name}\t{'mf'[k % 2]}" for k, name in enumerate(counts.samples)))
-    out = tmp_path / "summary.json"
-    main(path, "-o", str(tmp_path / "out"), *FEW, "--sex", facts, "--summary", str(out))
-    sexes = list(json.loads(out.read_bytes())["sex"].values())
-    assert sexes == ["male", "female"] * 3
-
-
 def test_summary__has_the_coverages_by_which_sexes_are_inferred(main: Any, tmp_path: Path) -> None:
     path, facts = str(tmp_path / "x.parquet"), tmp_path / "facts.json"
     write_counts(path, of_sexes())
@@ -483,6 +440,8 @@ def test_refused__a_chromosome_of_one_region(refused: Run, write: Callable[..., 
     """R refuses it; by default the other chromosomes are called."""
     path = write(HEADER + ROWS + "chr2\t0\t10\t4\t5\n")
     assert refused(path, "--compat", "r").startswith("chr2: it has one region only")
+    path = write(f"{HEADER}chr1\t0\t10\t1\t2\n")
+    assert refused(path, "--norm", "2") == "chr1: coverages must be above 0 and finite"
 
 
 OPTIONS = [
@@ -510,24 +469,17 @@ def test_refused__options(words: tuple[str, ...], problem: str, refused: Run, ta
 
 
 @pytest.mark.parametrize(
-    ("words", "problem"),
+    ("option", "word", "expected"),
     [
-        (
-            ("--ploidy", "two"),
-            "--ploidy is 'two': expected a whole number for all samples, or a file with lines",
-        ),
-        (("--ploidy", "2.5"), "--ploidy is '2.5': expected a whole number"),
-        (("--ploidy", "-2"), "--ploidy is '-2': expected a whole number"),
-        (
-            ("--sex", "mael"),
-            "--sex is 'mael': expected infer, none, male or female for all samples, or a file with",
-        ),
+        *(("--ploidy", word, "a whole number") for word in ("two", "2.5", "-2")),
+        ("--sex", "mael", "infer, none, male or female"),
     ],
 )
 def test_refused__words_instead_of_facts(
-    words: tuple[str, str], problem: str, refused: Run, table: str
+    option: str, word: str, expected: str, refused: Run, table: str
 ) -> None:
-    said = refused(table, *words)
+    said = refused(table, option, word)
+    problem = f"{option} is '{word}': expected {expected} for all samples, or a file with lines"
     assert said.startswith(problem)
     assert said.endswith(", and there is no such file")
 
@@ -588,23 +540,6 @@ def test_refused__facts_of_samples(
     assert problem.replace("smp1", name) in said
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
-def test_ploidy__of_samples_that_a_file_leaves_out_is_2(tmp_path: Path, encoding: str) -> None:
-    (tmp_path / "ploidy.tsv").write_text("b\t3\n", encoding)
-    assert read_ploidies(str(tmp_path / "ploidy.tsv"), ("a", "b", "c")) == (2, 3, 2)
-
-
-def test_refused__controls_of_fewer_regions(
-    refused: Run, table: str, write: Callable[..., str]
-) -> None:
-    few = write("chrom\tstart\tend\tc1\nchr1\t0\t25000\t50\nchrX\t0\t25000\t50\n")
-    said = refused(table, "--model", "reference", "--controls", few)
-    assert said == (
-        "the cases and the --controls have different regions: region 2 of the cases is"
-        " chr1:25000-50000, of the controls chrX:0-25000"
-    )
-
-
 def test_refused__a_folder_without_a_name_or_with_too_long_a_one(main: Any, table: str) -> None:
     status, said = main(table, "-o", "", *FEW)
     assert (status, said) == (2, "multigpu: error: the output has no name\n")
@@ -647,5 +582,3 @@ def test_function__takes_fields_of_both_option_objects(table: str) -> None:
     found = multigpu.cnv(table, min_width=7, gpus="none", threads=1, keep_matrices=False)
     assert found.options == CnvOptions(min_width=7)
     assert found.kept == ()
-    with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
-        multigpu.cnv(table, gpus="none", colour=1)  # type: ignore[call-arg]

@@ -3,7 +3,7 @@
 import shutil
 import subprocess
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -79,11 +79,25 @@ def bcftools(command: str, *arguments: str) -> str:
     return written
 
 
-def cells(path: Path) -> list[list[str]]:
+Written = Callable[[CnvResult], str]
+
+
+@pytest.fixture
+def vcf(tmp_path: Path) -> Written:
+    """Writes a VCF file, and tells its path."""
+
+    def write(found: CnvResult) -> str:
+        write_vcf(found, tmp_path / "x.vcf.gz")
+        return str(tmp_path / "x.vcf.gz")
+
+    return write
+
+
+def cells(path: str) -> list[list[str]]:
     """Return position, end, alleles and the cells of the samples of every record."""
     return [
         [fields[1], fields[7].partition("END=")[2].partition(";")[0], fields[4], *fields[9:]]
-        for fields in (line.split("\t") for line in bcftools("view", "-H", str(path)).splitlines())
+        for fields in (line.split("\t") for line in bcftools("view", "-H", path).splitlines())
     ]
 
 
@@ -168,11 +182,10 @@ def test_igv_session__names_the_tracks_and_has_the_colours_of_the_other_files(
     )  # fmt: skip
 
 
-def test_vcf__bcftools_reads_every_cnv_and_its_copy_number(tmp_path: Path) -> None:
-    path = tmp_path / "cnvs.vcf.gz"
-    write_vcf(result(), path)
+def test_vcf__bcftools_reads_every_cnv_and_its_copy_number(vcf: Written) -> None:
+    path = vcf(result())
     columns = "%CHROM\t%POS\t%INFO/END\t%INFO/SVLEN[\t%GT:%CN:%MD:%MN]\n"
-    shown = bcftools("query", "-f", columns, str(path))
+    shown = bcftools("query", "-f", columns, path)
     cnvs, samples = result().cnvs.to_pylist(), result().samples
     said, uncalled = [], []
     for line in shown.splitlines():
@@ -213,53 +226,46 @@ def test_vcf__bcftools_reads_every_cnv_and_its_copy_number(tmp_path: Path) -> No
     np.testing.assert_allclose(numbers_said, numbers, atol=2e-4)  # bcftools shows six digits
 
 
-def test_vcf__cnvs_with_the_same_borders_and_type_are_one_record(tmp_path: Path) -> None:
-    path = tmp_path / "x.vcf.gz"
-    write_vcf(with_cnvs((100, 900, "a", 3), (100, 900, "b", 4), (100, 900, "c", 1)), path)
+def test_vcf__cnvs_with_the_same_borders_and_type_are_one_record(vcf: Written) -> None:
+    path = vcf(with_cnvs((100, 900, "a", 3), (100, 900, "b", 4), (100, 900, "c", 1)))
     assert cells(path) == [
         ["100", "900", "<DEL>", "./.:.:.:.", "./.:.:.:.", "0/1:1:-0.25:-0.5"],
         ["100", "900", "<DUP>", "0/1:3:0.75:0.5", "./1:4:1.25:1", "./.:.:.:."],
     ]
 
 
-def test_vcf__a_short_cnv_within_the_region_of_a_long_one_keeps_its_borders(
-    tmp_path: Path,
-) -> None:
-    path = tmp_path / "x.vcf.gz"
-    write_vcf(with_cnvs((100, 1300, "a", 0), (200, 350, "b", 3)), path)
+def test_vcf__a_short_cnv_within_the_region_of_a_long_one_keeps_its_borders(vcf: Written) -> None:
+    path = vcf(with_cnvs((100, 1300, "a", 0), (200, 350, "b", 3)))
     assert cells(path) == [
         ["100", "1300", "<DEL>", "1/1:0:-0.75:-1", "./.:.:.:.", "0/0:2:.:."],
         ["200", "350", "<DUP>", "./.:.:.:.", "0/1:3:0.75:0.5", "0/0:2:.:."],
     ]
-    with pysam.VariantFile(str(path)) as file:
+    with pysam.VariantFile(path) as file:
         assert [record.stop for record in file.fetch("chr1", 150, 250)] == [1300, 350]
         assert [record.info["REGIONS"] for record in file.fetch("chr1", 0, 250)] == [120, 15]
 
 
-def test_vcf__a_sample_by_its_sex(tmp_path: Path) -> None:
-    path = tmp_path / "x.vcf.gz"
+def test_vcf__a_sample_by_its_sex(vcf: Written) -> None:
     found = with_cnvs((100, 300, "a", 1), (500, 600, "b", 3), names=("chrX",), usual=(1, 2, 0))
-    write_vcf(found, path)
+    path = vcf(found)
     assert cells(path) == [
         ["100", "300", "<DEL>", "1:0:-0.25:-0.5", "0/0:2:.:.", ".:.:.:."],
         ["500", "600", "<DUP>", "0:1:.:.", "0/1:3:0.75:0.5", ".:.:.:."],
     ]
 
 
-def test_vcf__a_sample_with_a_ploidy_has_copy_numbers_and_no_genotype(tmp_path: Path) -> None:
-    path = tmp_path / "x.vcf.gz"
-    write_vcf(with_cnvs((100, 300, "a", 1), (500, 600, "b", 3), ploidy=(1, 2, 4)), path)
+def test_vcf__a_sample_with_a_ploidy_has_copy_numbers_and_no_genotype(vcf: Written) -> None:
+    path = vcf(with_cnvs((100, 300, "a", 1), (500, 600, "b", 3), ploidy=(1, 2, 4)))
     assert cells(path) == [
         ["100", "300", "<DEL>", ".:1:-0.25:-0.5", "0/0:2:.:.", ".:2:.:."],
         ["500", "600", "<DUP>", ".:2:.:.", "0/1:3:0.75:0.5", ".:2:.:."],
     ]
 
 
-def test_vcf__a_sample_without_a_call_has_what_the_model_says(tmp_path: Path) -> None:
-    path = tmp_path / "x.vcf.gz"
+def test_vcf__a_sample_without_a_call_has_what_the_model_says(vcf: Written) -> None:
     classes = np.array([[1, 0, 1], [2, 3, 2], [1, 3, 3]], np.int8)
     rows = [(100, 300, "a", 1), (500, 600, "a", 1), (700, 800, "a", 1)]
-    write_vcf(with_cnvs(*rows, names=("chrX",), usual=(2, 2, 1), classes=classes), path)
+    path = vcf(with_cnvs(*rows, names=("chrX",), usual=(2, 2, 1), classes=classes))
     own = "0/1:1:-0.25:-0.5"
     assert cells(path) == [
         ["100", "300", "<DEL>", own, "1/1:0:.:.", "1:0:.:."],
@@ -267,19 +273,18 @@ def test_vcf__a_sample_without_a_call_has_what_the_model_says(tmp_path: Path) ->
         ["700", "800", "<DEL>", own, "./.:3:.:.", ".:2:.:."],
     ]
     classes[0, 1:] = NOT_CALLED
-    write_vcf(with_cnvs(rows[0], classes=classes[:1]), path)
+    path = vcf(with_cnvs(rows[0], classes=classes[:1]))
     assert cells(path) == [["100", "300", "<DEL>", own, "./.:.:.:.", "./.:.:.:."]]
 
 
-def test_vcf__ids_are_of_place_and_type(tmp_path: Path) -> None:
-    path = tmp_path / "x.vcf.gz"
-    write_vcf(with_cnvs((0, 200, "a", 0), (100, 300, "a", 1), (100, 300, "b", 3)), path)
-    ids = [line.split("\t")[2] for line in bcftools("view", "-H", str(path)).splitlines()]
+def test_vcf__ids_are_of_place_and_type(tmp_path: Path, vcf: Written) -> None:
+    path = vcf(with_cnvs((0, 200, "a", 0), (100, 300, "a", 1), (100, 300, "b", 3)))
+    ids = [line.split("\t")[2] for line in bcftools("view", "-H", path).splitlines()]
     assert ids == ["DEL:chr1:1-200", "DEL:chr1:101-300", "DUP:chr1:101-300"]
     # CNVs of two runs are joined if they are the same ones.
     other = tmp_path / "y.vcf.gz"
     write_vcf(with_cnvs((100, 300, "b", 1), (100, 400, "a", 3)), other)
-    merged = bcftools("merge", "--force-samples", "-m", "id", str(path), str(other))
+    merged = bcftools("merge", "--force-samples", "-m", "id", path, str(other))
     rows = [line.split("\t") for line in merged.splitlines() if not line.startswith("#")]
     assert [(row[2], row[7].partition("END=")[2].partition(";")[0]) for row in rows] == [
         ("DEL:chr1:1-200", "200"), ("DEL:chr1:101-300", "300"),
@@ -287,11 +292,10 @@ def test_vcf__ids_are_of_place_and_type(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_vcf__has_lengths_of_contigs_where_they_are_known(tmp_path: Path) -> None:
-    path = tmp_path / "x.vcf.gz"
+def test_vcf__has_lengths_of_contigs_where_they_are_known(vcf: Written) -> None:
     names = ("chr1", "chr2")
-    write_vcf(with_cnvs((100, 300, "a", 1), names=names, lengths={"chr2": 5_000}), path)
-    header = bcftools("view", "-h", str(path))
+    path = vcf(with_cnvs((100, 300, "a", 1), names=names, lengths={"chr2": 5_000}))
+    header = bcftools("view", "-h", path)
     assert "##contig=<ID=chr1>\n##contig=<ID=chr2,length=5000>\n" in header
 
 
@@ -301,36 +305,32 @@ def test_vcf__names_that_it_does_not_take_are_refused(name: str) -> None:
         check_names(["chr1", name])
 
 
-def test_vcf__names_of_contigs_as_they_occur_are_taken(tmp_path: Path) -> None:
-    path = tmp_path / "x.vcf.gz"
+def test_vcf__names_of_contigs_as_they_occur_are_taken(vcf: Written) -> None:
     names = ("chr1", "HLA-A*01:01:01:01", "chrUn_KI270742v1", "gi|1|ref;x=1")
     check_names(names)
-    write_vcf(with_cnvs((100, 300, "a", 1), names=names), path)
-    assert bcftools("view", "-H", str(path)).startswith("gi|1|ref;x=1\t100\t")
+    path = vcf(with_cnvs((100, 300, "a", 1), names=names))
+    assert bcftools("view", "-H", path).startswith("gi|1|ref;x=1\t100\t")
 
 
-def test_vcf__a_cnv_at_the_first_base_is_found(tmp_path: Path) -> None:
-    path = tmp_path / "x.vcf.gz"
-    write_vcf(with_cnvs((0, 200, "a", 0)), path)
-    found = bcftools("view", "-H", "-r", "chr1:50-60", str(path)).split("\t")
+def test_vcf__a_cnv_at_the_first_base_is_found(vcf: Written) -> None:
+    path = vcf(with_cnvs((0, 200, "a", 0)))
+    found = bcftools("view", "-H", "-r", "chr1:50-60", path).split("\t")
     assert found[1] == "1"
     assert "SVLEN=199;" in found[7]
     assert "END=200;" in found[7]
 
 
-def test_vcf__long_chromosomes_have_the_other_index(tmp_path: Path) -> None:
-    path = tmp_path / "x.vcf.gz"
-    write_vcf(with_cnvs((LONGEST_TBI, LONGEST_TBI + 10, "a", 0)), path)
+def test_vcf__long_chromosomes_have_the_other_index(tmp_path: Path, vcf: Written) -> None:
+    path = vcf(with_cnvs((LONGEST_TBI, LONGEST_TBI + 10, "a", 0)))
     assert sorted(p.name for p in tmp_path.iterdir()) == ["x.vcf.gz", "x.vcf.gz.csi"]
-    assert bcftools("view", "-H", "-r", f"chr1:{LONGEST_TBI + 5}", str(path))
+    assert bcftools("view", "-H", "-r", f"chr1:{LONGEST_TBI + 5}", path)
 
 
-def test_vcf__without_cnvs_is_valid(tmp_path: Path) -> None:
-    path = tmp_path / "x.vcf.gz"
+def test_vcf__without_cnvs_is_valid(vcf: Written) -> None:
     none = result().segments.take(np.zeros(0, np.int64))
-    write_vcf(replace(result(), segments=none), path)
-    assert bcftools("view", "-H", str(path)) == ""
-    header = bcftools("view", "-h", str(path)).splitlines()
+    path = vcf(replace(result(), segments=none))
+    assert bcftools("view", "-H", path) == ""
+    header = bcftools("view", "-h", path).splitlines()
     assert header[-1].split("\t")[9:] == list(result().samples)
 
 

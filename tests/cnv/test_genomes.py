@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from multigpu.errors import UsageError
 from multigpu.formats.alignments.regions import windows
 from multigpu.workloads.cnv.samples.genomes import (
     GENOMES,
@@ -47,7 +48,9 @@ def test_par__lies_at_the_ends_of_x(genome: Genome) -> None:
 def test_genome__of_a_name_that_is_not_known_goes_by_the_lengths() -> None:
     regions = windows([("chr1", GENOMES[0].lengths[0])], 500_000)
     assert find_genome("hg38.p14", regions) == find_genome(None, regions) == GENOMES[0]
-    assert find_genome("GRCh38", regions) == GENOMES[0]
+    assert find_genome("GRCh38", regions) == find_genome("canFam3", regions) == GENOMES[0]
+    with pytest.raises(UsageError, match=r"^genome hg19: the .* lengths are those of hg38$"):
+        find_genome("hg19", regions)
     assert find_genome("danRer11", windows([("chr1", 9)], 5)) is None
 
 

@@ -184,12 +184,6 @@ def test_refused__controls_whose_names_differ_by_chr() -> None:
     )
 
 
-def test_refused__a_name_of_a_case_and_a_control() -> None:
-    counts, _ = cohort()
-    with pytest.raises(UsageError, match=f"{counts.samples[0]} is a case and a control: rename"):
-        cnv_job(counts, CnvOptions.of("reference"), CPU, controls=counts)
-
-
 def test_notes__say_how_many_cases_and_controls_there_are() -> None:
     counts, _ = cohort()
     cases = some_samples(counts, [0])

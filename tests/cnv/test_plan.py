@@ -32,13 +32,6 @@ GENOME = [
 ]
 
 
-@pytest.fixture
-def table(tmp_path: Path) -> str:
-    path = str(tmp_path / "counts.parquet")
-    write_counts(path, cohort()[0])
-    return path
-
-
 def plan(here: Capacity, in_process: bool = True, **run: Any) -> CnvPlan:
     shape = Shape(regions=700_000, columns=20, cases=15)
     return plan_memory(GENOME, shape, CnvOptions(), RunOptions(**run), here, in_process=in_process)
@@ -180,28 +173,43 @@ def test_command__looks_at_a_cluster(table: str, scheduler: str, main: Run) -> N
     ended = main("plan", "cnv", table, "--scheduler", scheduler)
     assert (ended.status, ended.err) == (0, "")
     assert [line.split()[0] for line in ended.out.splitlines()[:3]] == 2 * ["worker"] + ["counts"]
-    away = ("--scheduler", "tcp://127.0.0.1:1", "--connect-timeout", "0.5")
-    ended = main("plan", "cnv", table, *away)
-    assert ended.status == 2
-    assert ended.problem.startswith("tcp://127.0.0.1:1: no scheduler answered")
 
 
-@pytest.mark.parametrize(
-    ("words", "problem"),
-    [
-        ((), "no INPUT given"),
-        (("missing.parquet",), "missing.parquet: cannot be read"),
-        (("TABLE", "--window", "1000"), "--window: for alignments only"),
-        (("TABLE", "--model", "single"), "--model single takes one sample"),
-        (("TABLE", "--upper", "-2"), "upper"),
-    ],
+BOTH = (
+    "a is a case and a control: rename one of them, or leave one out (--sample-names are those of"
+    " the cases)"
 )
-def test_command__refuses_what_cnv_refuses(
-    words: tuple[str, ...], problem: str, table: str, main: Run
+WRONG = {
+    "sexes": (("--sex", "absent.txt"), "absent.txt: cannot be read: there is no such file"),
+    "a sample": (("--sex", "{facts}"), "--sex names sample 'zz', which is not in the counts"),
+    "ploidies": (("--ploidy", "absent.txt"), "absent.txt: cannot be read: there is no such file"),
+    "no controls": (("--model", "reference"), "--model reference needs --controls"),
+    "single": (
+        ("--model", "single"),
+        "--model single takes one sample, not 2: use --model cn.mops",
+    ),
+    "controls": (("--controls", "{other}"), "--controls are for --model reference only"),
+    "both": (("--model", "reference", "--controls", "{first}"), BOTH),
+}
+
+
+@pytest.mark.parametrize("plan", [False, True])
+@pytest.mark.parametrize("wrong", WRONG)
+def test_refused__before_anything_is_counted(
+    main: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: str, plan: bool
 ) -> None:
-    ended = main("plan", "cnv", *(table if word == "TABLE" else word for word in words))
-    assert ended.status == 2
-    assert problem in ended.problem
+    monkeypatch.setattr(CountJob, "counts", lambda _: pytest.fail("nothing is counted"))
+    monkeypatch.chdir(tmp_path)
+    rows = [(0, place, 60, "10M", 0) for place in range(0, 90_000, 100)]
+    paths = [str(write_alignments(tmp_path / f"{name}.bam", rows)) for name in "abc"]
+    (tmp_path / "facts").write_text("zz\tmale\n")
+    places = {"facts": "facts", "first": paths[0], "other": paths[2]}
+    options, problem = WRONG[wrong]
+    given = [option.format_map(places) for option in options]
+    where = ("plan", "cnv") if plan else ("cnv", "-o", "out")
+    ended = main(*where, *paths[:2], "--window", "1000", "--gpus", "none", *given)
+    assert (ended.status, ended.err) == (2, f"multigpu: error: {problem}\n")
+    assert not (tmp_path / "out").exists()
 
 
 def test_count_bytes__are_the_same_for_names_a_folder_and_a_pattern(tmp_path: Path) -> None:

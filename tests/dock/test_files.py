@@ -67,16 +67,6 @@ def test_folder__takes_the_place_of_an_empty_one_and_of_what_a_killed_run_left(
     assert left(tmp_path) == ["link", "poses"]
 
 
-def test_folder__of_this_name_that_is_not_ours_is_refused_and_left(tmp_path: Path) -> None:
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "kept").touch()
-    (tmp_path / ".poses.part").symlink_to(tmp_path / "mine")
-    with pytest.raises(UsageError, match=r"\.poses\.part is in the way"):
-        write(tmp_path / "poses", "a")
-    assert left(tmp_path) == [".poses.part", "mine"]
-    assert left(tmp_path / "mine") == ["kept"]
-
-
 def test_folder__that_another_run_writes_is_refused(tmp_path: Path) -> None:
     with pose_output(f"{tmp_path}/poses/") as poses:
         with pytest.raises(UsageError, match="poses/: another run is writing it"):

@@ -8,7 +8,7 @@ from support.docked import SOME_SKIPPED, Dock, molecules, pdbqt, read_one_by_one
 
 from multigpu.workloads.dock import plan as dock_plan
 
-CUT = ("--max-chunk-bytes", "2000")
+CUT, TWO = ("--max-chunk-bytes", "2000"), ("--workers", "2")
 
 
 def written(name: str) -> tuple[bytes, bytes]:
@@ -20,9 +20,9 @@ def written(name: str) -> tuple[bytes, bytes]:
     [
         ((), ("--max-chunk-bytes", "1"), 0),
         ((), ("--max-chunk-bytes", "3000", "--threads", "3"), 0),
-        ((), (*CUT, "--workers", "2"), 0),
+        pytest.param((), (*CUT, *TWO), 0, marks=pytest.mark.process),
         # Processes read the ligands themselves; parts of spans of poses go into a journal.
-        ((), ("--max-chunk-bytes", "20000", "--workers", "2"), 500),
+        pytest.param((), (*CUT[:1], "20000", *TWO), 500, marks=pytest.mark.process),
         (("--top", "3"), ("--max-chunk-bytes", "1"), 100),
     ],
 )

@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import ligand_texts, scanned
+from support import ligand_texts, pocket_texts, scanned
 from support.bams import random_rows, write_alignments, write_fasta
 from support.bgzf_data import BGZF_END, bgzf
+from support.pocket_texts import ORIGIN, SPACING, VALUES
 
 import multigpu
 from multigpu.cli import cli
@@ -327,20 +328,9 @@ MAPS = ("A", "C", "HD", "N", "NA", "OA", "Cl")
 
 
 def _maps(folder: Path) -> Path:
-    """AutoGrid's of these types, 3 x 4 x 5 points."""
-    geometry = "SPACING 4.0\nNELEMENTS 2 4 2\nCENTER 0.0 0.0 0.0\n"
-    names = [*MAPS, "e", "d"]
-    labels = [*(f"{name}-affinity" for name in MAPS), "Electrostatics", "Desolvation"]
-    text = "# AVS field file\n" + "".join(f"#{line}\n" for line in geometry.splitlines())
-    text += "".join(f"label={label}\t# component\n" for label in labels)
-    for number, name in enumerate(names, 1):
-        text += f"variable {number} file=p.{name}.map filetype=ascii skip=6\n"
-        head = f"GRID_PARAMETER_FILE g\nGRID_DATA_FILE p.maps.fld\nMACROMOLECULE p\n{geometry}"
-        values = "\n".join(str(number * k / 8) for k in range(3 * 5 * 3))
-        (folder / f"p.{name}.map").write_text(f"{head}{values}\n")
-    path = folder / "p.maps.fld"
-    path.write_text(text)
-    return path
+    """AutoGrid's of these types, 3 x 5 x 3 points."""
+    grid = np.arange(45).reshape(3, 5, 3) / 8
+    return Path(pocket_texts.autogrid(folder, MAPS, lambda i: i * grid, (-4, -8, -4), 4.0))
 
 
 def _dock(ligands: Path, grid: Path, *formats: str) -> Any:
@@ -369,8 +359,6 @@ LIGANDS = {**ligand_texts.TEXTS, "sdf": SDF}
 
 # ---- pockets ----------------------------------------------------------------------------------
 
-GRID = np.arange(60, dtype=np.float32).reshape(3, 4, 5) / 8
-
 
 def _of_pocket(folder: Path, path: Path, content: bytes, grid: Path, **more: Any) -> Format:
     ligand = folder / "ligand.xyz"
@@ -388,34 +376,19 @@ def _on_maps(folder: Path, name: str) -> Format:
 
 
 def dx(folder: Path) -> Format:
-    text = (
-        "object 1 class gridpositions counts 3 4 5\norigin -1.5 2.0 0.25\n"
-        "delta 0.5 0 0\ndelta 0 0.5 0\ndelta 0 0 0.5\n"
-        "object 2 class gridconnections counts 3 4 5\n"
-        "object 3 class array type double rank 0 items 60 data follows\n"
-        + "\n".join(" ".join(map(str, row)) for row in GRID.reshape(-1, 3).tolist())
-        + '\nattribute "dep" string "positions"\nobject "a" class field\n'
-    )
     path = folder / "p.dx"
-    return _of_pocket(folder, path, text.encode(), path, is_text=True)
+    return _of_pocket(folder, path, pocket_texts.dx(), path, is_text=True)
 
 
 def mrc(folder: Path) -> Format:
-    header = np.zeros(256, "<i4")
-    real = header.view("<f4")
-    header[:10] = [*GRID.shape, 2, 0, 0, 0, *GRID.shape]
-    real[10:16] = [size * 0.5 for size in GRID.shape] + [90] * 3
-    header[16:19], real[49:52] = (1, 2, 3), (-1.5, 2, 0.25)
-    header.view("S4")[52:54] = b"MAP ", b"\x44\x44"
-    content = header.tobytes() + GRID.transpose(2, 1, 0).tobytes()
     path = folder / "p.mrc"
-    return _of_pocket(folder, path, content, path, is_cut=_always)
+    return _of_pocket(folder, path, pocket_texts.mrc_bytes(), path, is_cut=_always)
 
 
 def npz(folder: Path) -> Format:
     path = folder / "p.npz"
     members = io.BytesIO()
-    np.savez(members, grid=GRID, origin=(-1.5, 2, 0.25), spacing=0.5)
+    np.savez(members, grid=VALUES, origin=ORIGIN, spacing=SPACING)
     made = _of_pocket(folder, path, members.getvalue(), path, is_checked=True, is_cut=_always)
     return _npz(made, "grid", is_cut=_always)
 

@@ -13,7 +13,7 @@ import pytest
 from distributed import Client, LocalCluster
 from faults.harness import Job
 from support.hosts import wait_for
-from support.toy import Part, Toy
+from support.toy import Toy, squares
 
 import multigpu
 from multigpu.cluster.deploy.start import workers_of_client
@@ -33,10 +33,6 @@ def clustered(count: int, **options: Any) -> Iterator[tuple[LocalCluster, Client
         Client(cluster, set_as_default=False) as client,
     ):  # fmt: skip
         yield cluster, client
-
-
-def squares(count: int) -> list[Part]:
-    return [(number, number * number) for number in range(count)]
 
 
 def slow(key: str, count: int, seconds: float) -> Toy:

@@ -102,11 +102,6 @@ def test_nohup__is_heeded(job: Job, results: Results, tmp_path: Path) -> None:
     assert job.result(tmp_path) == results
 
 
-def test_resume__of_nothing_is_a_run(job: Job, results: Results, tmp_path: Path) -> None:
-    assert resumed(job, tmp_path) == 0
-    assert job.result(tmp_path) == results
-
-
 @with_cnv
 def test_run__without_resume_begins_anew_and_says_so(
     job: Job, results: Results, tmp_path: Path
@@ -144,23 +139,6 @@ def _size(path: Path) -> int:
 
 
 # ---- what must not be mixed -------------------------------------------------------------------
-
-
-def test_resume__with_a_changed_input_is_refused(job: Job, tmp_path: Path) -> None:
-    (tmp_path / "data").mkdir()
-    (tmp_path / "out").mkdir()
-    copy = Path(shutil.copy(job.inputs[0], tmp_path / "data"))
-    arguments = tuple(str(copy) if a == str(job.inputs[0]) else a for a in job.arguments)
-    moved = replace(job, arguments=arguments)
-    stopped(moved, tmp_path / "out", signal.SIGKILL)
-    before = (tmp_path / "out" / job.journal).read_bytes()
-    with copy.open("ab") as file:
-        file.write(copy.read_bytes()[:10])
-    ended = run(moved, tmp_path / "out", "--resume")
-    assert ended.status == 2
-    assert f"this run cannot be resumed: input {copy} was " in ended.err
-    assert ended.err.count("\n") == 1
-    assert (tmp_path / "out" / job.journal).read_bytes() == before
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from typing import Any
 
 import psutil
 import pytest
-from support.toy import Part, Toy, workers
+from support.toy import Part, Toy, squares, workers
 
 from multigpu.cluster.deploy.deployment import Deployment
 from multigpu.cluster.engine.dispatch import DEATHS_BEFORE_FAILURE, dispatch
@@ -29,10 +29,6 @@ def two() -> Iterator[Workers]:
     """Two worker processes, which are started anew when they die."""
     with workers(Deployment(threads=2, processes=2)) as found:
         yield found
-
-
-def squares(count: int) -> list[Part]:
-    return [(number, number * number) for number in range(count)]
 
 
 def taken(

@@ -4,6 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.counted import refused, some
+
+__all__ = ["refused", "some", "store"]
 
 
 @pytest.fixture

@@ -1,12 +1,11 @@
 """Arrow arrays made by their buffers: what pyarrow makes of the same, without pandas."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from support.program import run_python
 
 from multigpu.formats.tables import arrow
 
@@ -93,32 +92,20 @@ def loaded(*arguments: str) -> set[str]:
         "from multigpu.cli import main\n"
         "main(sys.argv[1:])"
     )
-    program = [sys.executable, "-c", code, *arguments]
-    ran = subprocess.run(program, capture_output=True, text=True, check=True)
-    return {"pandas", "pyarrow"} & set(ran.stdout.split())
+    ran = run_python("-c", code, *arguments, cwd=Path.cwd())
+    assert ran.status == 0, ran.err
+    return {"pandas", "pyarrow"} & set(ran.out.split())
 
 
 @pytest.mark.process
-def test_scan__does_not_load_pandas(tmp_path: Path) -> None:
-    (tmp_path / "s.fa").write_text(">a\nACGT\n")
-    (tmp_path / "r.fq").write_text("@r\nTACGTT\n+\nIIIIII\n")
-    hits = str(tmp_path / "hits.parquet")
-    found = loaded("scan", "-q", str(tmp_path / "r.fq"), "-s", str(tmp_path / "s.fa"), "-o", hits)
-    assert found == {"pyarrow"}
-
-
-@pytest.mark.process
-def test_cnv__does_not_load_pandas(tmp_path: Path) -> None:
-    table, out = str(tmp_path / "counts.parquet"), str(tmp_path / "out")
-    assert loaded("simulate", "counts", "--regions", "9000", "-o", table) == {"pyarrow"}
-    assert loaded("cnv", "-q", table, "-o", out) == {"pyarrow"}
-
-
-@pytest.mark.process
-def test_dock__does_not_load_pandas(tmp_path: Path) -> None:
-    pocket, ligands = str(tmp_path / "pocket.npz"), str(tmp_path / "ligands.sdf")
-    loaded("simulate", "pocket", "-o", pocket)
-    loaded("simulate", "ligands", "--count", "3", "-o", ligands)
-    scores = ("-o", str(tmp_path / "poses.sdf"), "--scores", str(tmp_path / "scores.parquet"))
-    found = loaded("dock", "-q", ligands, "--pocket", pocket, "--precision", "60", *scores)
-    assert found == {"pyarrow"}
+def test_commands__do_not_load_pandas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("s.fa").write_text(">a\nACGT\n")
+    Path("r.fq").write_text("@r\nTACGTT\n+\nIIIIII\n")
+    assert loaded(*["scan", "-q", "r.fq", "-s", "s.fa", "-o", "hits.parquet"]) == {"pyarrow"}
+    assert loaded(*["simulate", "counts", "--regions", "9000", "-o", "t.parquet"]) == {"pyarrow"}
+    assert loaded(*["cnv", "-q", "t.parquet", "-o", "out"]) == {"pyarrow"}
+    loaded(*["simulate", "pocket", "-o", "p.npz"])
+    loaded(*["simulate", "ligands", "--count", "3", "-o", "l.sdf"])
+    search = "--pocket p.npz --precision 60 -o poses.sdf --scores scores.parquet"
+    assert loaded("dock", "-q", "l.sdf", *search.split()) == {"pyarrow"}

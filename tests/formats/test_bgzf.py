@@ -3,10 +3,13 @@
 import gzip
 import random
 import threading
+from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.bgzf_data import bgzf as packed_as_bgzf
+from support.bgzf_data import bgzf_block
 
 from multigpu.errors import InputError
 from multigpu.formats.storage import bgzf
@@ -16,14 +19,7 @@ from multigpu.formats.storage.decompress import BGZF_END, Members
 CONTENT = random.Random(5).randbytes(30_000) + bytes(50_000) + b"ACGT" * 5_000
 
 
-def block(data: bytes) -> bytes:
-    plain = gzip.compress(data, mtime=0)
-    extra = b"BC\x02\x00" + (len(plain) + 8 - 1).to_bytes(2, "little")
-    return plain[:3] + b"\x04" + plain[4:10] + b"\x06\x00" + extra + plain[10:]
-
-
-def packed(data: bytes, size: int) -> bytes:
-    return b"".join(block(data[at : at + size]) for at in range(0, len(data), size))
+packed = partial(packed_as_bgzf, end=b"")
 
 
 class Stored:
@@ -77,7 +73,7 @@ TAILS = {
     "BGZF once more": packed(b"more", 2) + BGZF_END,
     "garbage": b"garbage" * 20,
     "zeros, then garbage": bytes(50) + b"garbage",
-    "half a block": block(b"x" * 500)[:40],
+    "half a block": bgzf_block(b"x" * 500)[:40],
 }
 
 

@@ -134,9 +134,7 @@ def test_read__of_a_file_that_has_become_longer_or_shorter() -> None:
 
 
 @pytest.mark.parametrize("block", [1, 7, 1000])
-@pytest.mark.parametrize(
-    "name", [name for name in FASTQ if "wrapped" not in name and "blank" not in name]
-)
+@pytest.mark.parametrize("name", FOUR_LINES)
 def test_first_record__after_any_cut_is_where_the_span_before_stops(name: str, block: int) -> None:
     """As a worker looks for it: after the line that holds the byte before the span."""
     text = FASTQ[name]

@@ -22,13 +22,7 @@ from support.sequence_texts import (
 
 from multigpu.formats.sequences import fasta, fastq, records
 from multigpu.kernels.compiled.text import LONGEST_NAME
-from multigpu.kernels.compiled.text.records import (
-    COLUMNS,
-    LENGTH,
-    Fault,
-    gather,
-    sum_qualities,
-)
+from multigpu.kernels.compiled.text.records import COLUMNS, LENGTH, Fault, gather, sum_qualities
 
 # ---- a tiny parser in plain Python ------------------------------------------------------------
 

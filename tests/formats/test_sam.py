@@ -9,7 +9,7 @@ from typing import Any
 import pysam
 import pytest
 
-from multigpu.errors import Failure, InputError, UsageError, quoted
+from multigpu.errors import Failure, InputError, quoted
 from multigpu.formats.tables import sam
 from multigpu.formats.tables.sam import References, misnamed_query, open_sam
 
@@ -115,11 +115,6 @@ def test_bam__without_records(tmp_path: Path) -> None:
         pass
     with pysam.AlignmentFile(str(tmp_path / "x.bam")) as found:
         assert (found.references, list(found)) == (("s1",), [])
-
-
-def test_bam__is_compressed_inside() -> None:
-    with pytest.raises(UsageError, match=r"^BAM files are compressed inside: choose a name"):
-        written("bam", "gzip")
 
 
 @pytest.mark.parametrize("kind", ["sam", "bam"])

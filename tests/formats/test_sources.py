@@ -11,15 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.program import ROOT
-from support.stored import (
-    READS,
-    STORED,
-    TRUNCATED,
-    bgzf,
-    expand,
-    inspect_source,
-    skippable_frame,
-)
+from support.stored import READS, STORED, TRUNCATED, bgzf, expand, inspect_source, skippable_frame
 
 from multigpu.errors import InputError
 from multigpu.formats.storage import sources

@@ -97,16 +97,6 @@ def test_dock__turns_biotin_back(case: Callable[[str], Case], device: tuple[str,
     assert rmsd_to_crystal(given, atoms) == pytest.approx(given.facts["rmsd_to_crystal"], abs=5e-4)
 
 
-def test_dock__comes_nearer_to_the_crystal_at_finer_precision(
-    case: Callable[[str], Case],
-) -> None:
-    given = case(REAL)
-    _, _, coarse = given.dock()
-    _, atoms, fine = given.dock("--precision", "4")
-    assert fine > coarse
-    assert rmsd_to_crystal(given, atoms) < 0.3
-
-
 def rmsd_to_crystal(given: Case, atoms: NDArray[np.float64]) -> float:
     folder = Path(given.command[1]).parent
     crystal = np.load(folder / "input.npz")["crystal"]

@@ -2,7 +2,8 @@
 
 import numpy as np
 from hypothesis import given
-from support.scan_cases import LEGAL, MEANING, array, letters_of
+from support.scan_cases import LEGAL, array, letters_of
+from support.scanned import MEANING
 
 from multigpu.kernels.bases import COMPLEMENTS, encode, reverse_complement
 

@@ -4,7 +4,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
@@ -97,20 +97,27 @@ def loading(host: Host, name: str, code: str) -> tuple[str, str]:
     return "--preload", str(path)
 
 
-def scan(
-    host: Host, samples: str, signatures: str, *options: str, log: str | None = None
-) -> "subprocess.Popen[str]":
-    cluster = ("--scheduler-file", str(host.folder / "scheduler.json"))
-    output = ("-o", str(host.folder / "hits.tsv"))
-    command = ("multigpu", "scan", samples, "-s", signatures, *output, *cluster, *options)
-    return host.start(*command, log=log)
+Scan = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def scan(host: Host, samples: str, signatures: str) -> Scan:
+    """Starts a scan on the cluster of this test."""
+
+    def start(*options: str, log: str | None = None) -> "subprocess.Popen[str]":
+        cluster = ("--scheduler-file", str(host.folder / "scheduler.json"))
+        output = ("-o", str(host.folder / "hits.tsv"))
+        command = ("multigpu", "scan", samples, "-s", signatures, *output, *cluster, *options)
+        return host.start(*command, log=log)
+
+    return start
 
 
 # ---- before the work --------------------------------------------------------------------------
 
 
 def test_workers__that_are_unfit_are_told_all_at_once_with_all_that_is_wrong(
-    host: Host, samples: str, signatures: str
+    host: Host, samples: str, scan: Scan
 ) -> None:
     (host.folder / "there").mkdir()
     (host.folder / "there" / "samples.fastq").write_text("something else")
@@ -120,7 +127,7 @@ def test_workers__that_are_unfit_are_told_all_at_once_with_all_that_is_wrong(
         host.worker(*loading(host, "old", OLD + ELSEWHERE)),
         host.worker(*loading(host, "bare", BARE)),
     ):
-        ended = end(scan(host, samples, signatures))
+        ended = end(scan())
     assert ended.status == 1
     first, *lines = ended.lines
     assert first == "multigpu: error: not all workers can take part:"
@@ -134,13 +141,11 @@ def test_workers__that_are_unfit_are_told_all_at_once_with_all_that_is_wrong(
     assert not (host.folder / "hits.tsv").exists()
 
 
-def test_command__waits_for_a_scheduler_that_is_starting(
-    host: Host, samples: str, signatures: str
-) -> None:
+def test_command__waits_for_a_scheduler_that_is_starting(host: Host, scan: Scan) -> None:
     file = host.folder / "scheduler.json"
     file.touch()  # the scheduler has opened the file and not written it yet
     log = host.folder / "scan.log"
-    command = scan(host, samples, signatures, log=log.name)
+    command = scan(log=log.name)
     with ended(command):
         wait_for(lambda: "multigpu: waiting for a scheduler" in log.read_text(), "a scan")
         file.unlink()
@@ -173,28 +178,22 @@ def test_worker_without_a_gpu__helps_only_where_it_is_asked_to(mixed: Path) -> N
     assert gpus(gpus="none") is None
 
 
-def test_all_gpus__of_a_cluster_without_any_are_refused(
-    host: Host, samples: str, signatures: str
-) -> None:
+def test_all_gpus__of_a_cluster_without_any_are_refused(host: Host, scan: Scan) -> None:
     with host.scheduler(), host.worker():
-        ended = end(scan(host, samples, signatures, "--gpus", "all"))
+        ended = end(scan("--gpus", "all"))
     assert (ended.status, ended.problem) == (2, "--gpus all: no worker has a GPU that can be used")
 
 
 # ---- during the work --------------------------------------------------------------------------
 
 
-def test_workers__that_join_get_work_and_unfit_ones_are_sent_away(
-    host: Host, samples: str, signatures: str
-) -> None:
+def test_workers__that_join_get_work_and_unfit_ones_are_sent_away(host: Host, scan: Scan) -> None:
     log = host.folder / "events.json"
     joined = host.folder / "joined"
     waiting = loading(host, "waiting", WAITING.format(joined=joined))
     joining = loading(host, "joining", JOINING.format(joined=joined))
     with host.scheduler(), host.worker(*waiting):
-        running = scan(
-            host, samples, signatures, "--max-chunk-bytes", "500", "--log-json", str(log)
-        )
+        running = scan("--max-chunk-bytes", "500", "--log-json", str(log))
         wait_for(lambda: events(log, "finished") > 3, "finished chunks")
         with host.worker(*loading(host, "old", OLD)) as unfit, host.worker(*joining):
             assert unfit.wait(30) == 0
@@ -210,9 +209,9 @@ def finished(log: Path) -> list[str]:
     return [line for line in log.read_text().splitlines() if '"event": "finished"' in line]
 
 
-def test_workers__may_come_after_the_command(host: Host, samples: str, signatures: str) -> None:
+def test_workers__may_come_after_the_command(host: Host, scan: Scan) -> None:
     with host.scheduler():
-        running = scan(host, samples, signatures)
+        running = scan()
         assert running.stderr is not None
         assert " runs what anybody sends " in running.stderr.readline()
         assert "the scheduler has no workers yet" in running.stderr.readline()
@@ -235,15 +234,13 @@ def outside() -> str:
 
 
 @pytest.mark.parametrize("where", ["loopback", "outside"])
-def test_scheduler__without_tls_is_warned_of(
-    tmp_path: Path, where: str, samples: str, signatures: str
-) -> None:
+def test_scheduler__without_tls_is_warned_of(tmp_path: Path, where: str, scan: Scan) -> None:
     """On the loopback, too: every user of the machine reaches it."""
     address = "127.0.0.1" if where == "loopback" else outside()
     host = Host(tmp_path, address)
     with host.scheduler(), host.worker():
-        ended = end(scan(host, samples, signatures))
-        quiet = end(scan(host, samples, signatures, "--quiet"))
+        ended = end(scan())
+        quiet = end(scan("--quiet"))
     assert (ended.status, quiet.status) == (0, 0)
     (line,) = [line for line in ended.all_err.splitlines() if f"tcp://{address}:" in line]
     assert line.startswith(f"multigpu: tcp://{address}:")

@@ -79,17 +79,6 @@ def test_column__is_in_tables_on_request(scan: Scan, reads: str) -> None:
     assert got == [f"{line}\t{row[6]}" for line, row in zip(plain, rows, strict=True)]
 
 
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("stored", ["fastq", "fasta", "gzip"])
-def test_column__does_not_depend_on_the_chunks(
-    scan: Scan, store: Any, stored: str, size: str
-) -> None:
-    content = {"fastq": fastq(), "fasta": fasta_of(), "gzip": gzip.compress(fastq())}[stored]
-    options = (*ALL, "--ambiguous", "--max-chunk-bytes", size)
-    rows = answer(every=True, both=True, scored=stored != "fasta")
-    assert scan(store("reads.dat", content), options=options) == tsv_with_ambiguous(rows)
-
-
 def test_count__of_every_letter() -> None:
     letters = np.frombuffer(b"ACGTUacgtuNRYSWKMBDHVnryswkmbdhv", np.uint8)
     starts, lengths = np.arange(len(letters)), np.ones(len(letters), np.int64)

@@ -1,6 +1,5 @@
 """`multigpu.scan`: the answer as batches, tables and frames."""
 
-import math
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,34 +11,18 @@ from support.scanned import (
     READS,
     SIGNATURES,
     STORED,
-    Row,
     answer,
     expected_indices,
     fasta_of,
     fastq,
     jsonl,
+    rows_of,
 )
 
 import multigpu
-from multigpu import Batch, InputError, UsageError
+from multigpu import InputError, UsageError
 
 pytestmark = pytest.mark.process  # runs whole jobs
-
-
-def rows_of(batches: list[Batch], names: list[str]) -> list[Row]:
-    return [
-        (
-            batch.sample[i].decode(),
-            names[batch.signature[i]],
-            int(batch.start[i]),
-            int(batch.end[i]),
-            "-" if batch.reverse[i] else "+",
-            None if math.isnan(batch.score[i]) else float(batch.score[i]),
-            int(batch.ambiguous[i]),
-        )
-        for batch in batches
-        for i in range(len(batch))
-    ]
 
 
 @pytest.mark.parametrize("size", [20, 1 << 20])
@@ -235,8 +218,3 @@ def test_api__takes_an_existing_client_and_leaves_it_open(
 def test_api__refuses_a_missing_file_at_once(signatures: str) -> None:
     with pytest.raises(InputError, match=r"^absent\.fq: cannot be read: there is no such file$"):
         multigpu.scan("absent.fq", signatures, gpus="none")
-
-
-def test_api__refuses_an_option_that_it_does_not_know(reads: str, signatures: str) -> None:
-    with pytest.raises(TypeError, match="unexpected keyword argument 'speed'"):
-        multigpu.scan(reads, signatures, gpus="none", speed="high")  # type: ignore[call-arg]

@@ -27,7 +27,6 @@ from support.scanned import (
 )
 
 from multigpu.formats.storage import sources
-from multigpu.formats.storage.zstandard import zstd
 
 
 @pytest.mark.parametrize("size", ["11", "100000"])
@@ -63,20 +62,6 @@ def test_input__of_several_files_is_read_in_the_order_given(
     table = pq.read_table(tmp_path / "out" / "hits.parquet")
     indices = expected_indices(READS + READS[:3])
     assert table.column("sample_index").to_pylist() == indices
-
-
-def test_input__of_a_folder_is_its_sequence_files_by_name(scan: Scan, store: Any) -> None:
-    store("in/b.fastq.zst", zstd.compress(HALVES[1]))
-    store("in/a.fq", HALVES[0])
-    store("in/notes.txt", b"no sequences")
-    folder = str(Path(store("in/.hidden.fq", b"no sequences")).parent)
-    assert scan(folder, options=ALL) == tsv(answer(every=True, both=True))
-
-
-def test_input__of_a_quoted_pattern_is_what_it_matches_by_name(scan: Scan, store: Any) -> None:
-    store("lane2.fq", HALVES[1])
-    folder = Path(store("lane1.fq", HALVES[0])).parent
-    assert scan(str(folder / "lane*.fq"), options=ALL) == tsv(answer(every=True, both=True))
 
 
 def test_input__of_a_pattern_is_expanded_once(

@@ -103,14 +103,3 @@ def test_plain_bytes__are_none_where_a_file_cannot_be_read(tmp_path: Path) -> No
     (tmp_path / "a.fq").write_bytes(b"@")
     assert plain_bytes([str(tmp_path / "missing.fq")]) == 0
     assert plain_bytes(["a\0b"]) == 0
-
-
-@pytest.mark.parametrize(
-    ("arguments", "missing"), [((), "SAMPLES"), (("reads.fastq",), "--signatures")]
-)
-def test_plan__without_input_says_what_is_missing(
-    main: Any, arguments: tuple[str, ...], missing: str
-) -> None:
-    ended = main("plan", "scan", *arguments)
-    assert ended.status == 2
-    assert ended.problem == f"no {missing} given"

@@ -14,10 +14,10 @@ import pytest
 from support.approximate_cases import with_edits
 from support.program import Run
 from support.scan_cases import array, chunk_of, planted, random_letters
-from support.scanned import Scan, fasta, fastq
+from support.scanned import Scan, fasta, fastq, rows_of, wrapped_fasta
 
 import multigpu
-from multigpu import Batch, UsageError
+from multigpu import UsageError
 from multigpu.kernels.scan import Chunk, Limits, Patterns
 from multigpu.kernels.scan.approximate import reference
 from multigpu.workloads.scan import search
@@ -106,26 +106,8 @@ def answer(samples: Texts, signatures: Texts, scored: bool, options: dict[str, A
 def found(samples: str | Path, signatures: str | Path, **options: Any) -> list[Row]:
     """Return the rows that the program finds."""
     result = multigpu.scan(samples, signatures, gpus="none", threads=2, **options)
-    edits = "max_edits" in options
-    rows: list[Row] = []
-    for batch in result:
-        assert isinstance(batch, Batch)
-        for i in range(len(batch)):
-            score = None if math.isnan(batch.score[i]) else float(batch.score[i])
-            more: Row = (int(batch.errors[i]),)
-            more += (batch.cigar[i].decode(),) if edits else ()
-            rows.append(
-                (
-                    batch.sample[i].decode(),
-                    result.signature_names[batch.signature[i]],
-                    int(batch.start[i]),
-                    int(batch.end[i]),
-                    "-" if batch.reverse[i] else "+",
-                    score,
-                    *more,
-                )
-            )
-    return rows
+    more = ("errors", "cigar") if "max_edits" in options else ("errors",)
+    return rows_of(result, result.signature_names, *more)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -147,13 +129,8 @@ def test_fastq__has_the_rows_of_the_reference_however_it_is_cut(kind: str, tmp_p
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_fasta__has_the_rows_of_the_reference_however_it_is_cut(kind: str, tmp_path: Path) -> None:
-    width = 7
-    samples, signatures = inputs(width)
-    text = "".join(
-        f">{name}\n" + "".join(f"{bases[at : at + width]}\n" for at in range(0, len(bases), width))
-        for name, bases in samples
-    )
-    (tmp_path / "r.fa").write_text(text)
+    samples, signatures = inputs(7)
+    (tmp_path / "r.fa").write_bytes(wrapped_fasta(samples, 7))
     (tmp_path / "s.fa").write_bytes(fasta(signatures))
     expected = answer(samples, signatures, False, KINDS[kind])
     assert len(expected) > 3

@@ -278,15 +278,6 @@ def test_command__defaults_are_the_classical_ones(
     }  # fmt: skip
 
 
-def test_command__a_failure_leaves_the_earlier_file_and_no_other(tmp_path: Path) -> None:
-    out = tmp_path / "sig.fasta"
-    out.write_bytes(b"earlier")
-    result = run("signatures", "--count", "-1", "-o", str(out))
-    assert isinstance(result.exception, UsageError)
-    assert [path.name for path in tmp_path.iterdir()] == ["sig.fasta"]
-    assert out.read_bytes() == b"earlier"
-
-
 def test_command__writes_into_a_special_file_and_names_what_it_cannot_write(
     tmp_path: Path,
 ) -> None:

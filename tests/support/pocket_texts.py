@@ -1,10 +1,49 @@
-"""Maps of AutoGrid."""
+"""Small grids as DX, MRC and maps of AutoGrid."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+SHAPE = (3, 4, 5)
+ORIGIN, SPACING = (-1.5, 2.0, 0.25), 0.5
+VALUES = np.arange(60, dtype=np.float32).reshape(SHAPE) / 8
+
+
+def dx(values: NDArray[Any] = VALUES, **changes: str) -> bytes:
+    """Return a grid as DX; `changes` replace lines by their names."""
+    lines = {
+        "counts": "object 1 class gridpositions counts {} {} {}".format(*values.shape),
+        "origin": "origin {} {} {}".format(*ORIGIN),
+        "x": f"delta {SPACING} 0 0",
+        "y": f"delta 0 {SPACING} 0",
+        "z": f"delta 0 0 {SPACING}",
+        "connections": "object 2 class gridconnections counts {} {} {}".format(*values.shape),
+        "data": f"object 3 class array type double rank 0 items {values.size} data follows",
+        "body": "\n".join(" ".join(map(str, row)) for row in values.reshape(-1, 3).tolist()),
+        "end": 'attribute "dep" string "positions"\nobject "a" class field',
+    }
+    return ("# made by a test\n" + "\n".join({**lines, **changes}.values()) + "\n").encode()
+
+
+DTYPES = {0: "i1", 1: "i2", 2: "f4", 6: "u2"}  # of the modes of MRC
+
+
+def mrc_bytes(mode: int = 2, big: bool = False, extended: int = 0, **words: float) -> bytes:
+    """Return VALUES * 8, as the format's description has it; `words` replace the header's."""
+    order = ">" if big else "<"
+    header = np.zeros(256, f"{order}i4")
+    real = header.view(f"{order}f4")
+    header[:10] = [*SHAPE, mode, 0, 0, 0, *SHAPE]
+    real[10:16] = [size * SPACING for size in SHAPE] + [90] * 3
+    header[16:19], header[23], real[49:52] = (1, 2, 3), extended, ORIGIN
+    header.view("S4")[52:54] = b"MAP ", b"\x11\x11" if big else b"\x44\x44"
+    for word, value in words.items():
+        (header if isinstance(value, int) else real)[int(word.removeprefix("word_")) - 1] = value
+    values = (VALUES * 8).transpose(2, 1, 0).astype(order + DTYPES.get(mode, "f4"))
+    return header.tobytes() + b"x" * extended + values.tobytes()
 
 
 def autogrid(

@@ -9,13 +9,10 @@ from numpy.typing import NDArray
 from multigpu.kernels import bases
 from multigpu.kernels.bases import encode, reverse_complement
 from multigpu.kernels.scan import Chunk, Hits
+from support.scanned import MEANING
 
 SINGLE = b"ACGT"
 AMBIGUOUS = b"NNNNNNNNRYSWKMBDHVnryswkmbdhvUuacgt"  # mostly N, as in life
-MEANING = {
-    "A": "A", "C": "C", "G": "G", "T": "T", "U": "T", "R": "AG", "Y": "CT", "S": "CG", "W": "AT",
-    "K": "GT", "M": "AC", "B": "CGT", "D": "AGT", "H": "ACT", "V": "ACG", "N": "ACGT",
-}  # fmt: skip
 
 Letters = NDArray[np.uint8]
 

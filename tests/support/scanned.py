@@ -2,7 +2,7 @@
 
 import gzip
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from multigpu.formats.sequences.signatures import Joined, Signatures
 from multigpu.formats.storage.zstandard import zstd
+from multigpu.workloads.scan.batch import Batch
 from support.bgzf_data import bgzf
 
 HEADER = "sample\tsignature\tstart\tend\tstrand\tscore\n"
@@ -124,6 +125,27 @@ def jsonl(rows: list[Row]) -> list[dict[str, Any]]:
     return [dict(zip([*HEADER.split(), "ambiguous"], row, strict=True)) for row in rows]
 
 
+def rows_of(batches: Iterable[Batch], names: Sequence[str], *more: str) -> list[tuple[Any, ...]]:
+    """Return rows of batches; `more` are columns in place of the number of ambiguous bases."""
+    return [
+        (
+            batch.sample[i].decode(),
+            names[batch.signature[i]],
+            int(batch.start[i]),
+            int(batch.end[i]),
+            "-" if batch.reverse[i] else "+",
+            None if math.isnan(batch.score[i]) else float(batch.score[i]),
+            *(plain(getattr(batch, name)[i]) for name in more or ("ambiguous",)),
+        )
+        for batch in batches
+        for i in range(len(batch))
+    ]
+
+
+def plain(value: Any) -> Any:
+    return value.decode() if isinstance(value, bytes) else int(value)
+
+
 # ---- signatures -------------------------------------------------------------------------------
 
 
@@ -145,6 +167,14 @@ def fastq(reads: list[Read] = READS, shift: int = 0) -> bytes:
 
 def fasta(records: list[tuple[str, str]]) -> bytes:
     return "".join(f">{name}\n{bases}\n" for name, bases in records).encode()
+
+
+def wrapped_fasta(records: list[tuple[str, str]], width: int) -> bytes:
+    lines = [
+        (name, "\n".join(bases[at : at + width] for at in range(0, len(bases), width)))
+        for name, bases in records
+    ]
+    return fasta(lines).replace(b"\n\n", b"\n")
 
 
 def fasta_of(reads: list[Read] = READS) -> bytes:

@@ -24,6 +24,11 @@ class Broken(Exception):
     pass
 
 
+def squares(count: int) -> list[Part]:
+    """Return the parts of numbers from 0."""
+    return [(number, number * number) for number in range(count)]
+
+
 @dataclass(frozen=True, eq=False)
 class Bulky:
     """Span that consists of data."""

@@ -150,11 +150,21 @@ def test_survey__never_raises_and_says_what_is_wrong(
         select("all", found)
 
 
-def test_survey__of_a_driver_without_gpus(machine: Machine) -> None:
+@pytest.mark.parametrize(
+    ("gpus", "problem", "broken"),
+    [
+        ([], "the NVIDIA driver sees no GPU", False),
+        ([Gpu("GPU-0", lost=True)], f"GPU 0 is there but does not answer: {LOST}", True),
+        ([Gpu("GPU-0", instances=[None] * 7)],
+         "the GPU is in MIG mode and has no MIG instance", False),
+    ],
+)  # fmt: skip
+def test_survey__of_a_driver_without_gpus_that_can_be_used(
+    machine: Machine, gpus: list[Gpu], problem: str, broken: bool
+) -> None:
+    machine.gpus = gpus
     found = survey()
-    assert found.problem == "the NVIDIA driver sees no GPU"
-    assert found.driver == "580.95.05"
-    assert not found.broken
+    assert (found.problem, found.broken, found.driver) == (problem, broken, "580.95.05")
 
 
 def test_survey__gpu_without_mig_and_with_memory_of_the_cpu(machine: Machine) -> None:
@@ -173,24 +183,12 @@ def test_survey__mig_instances_stand_in_place_of_their_gpu(machine: Machine) -> 
     assert found.devices[1].compute_capability == (9, 0)
 
 
-def test_survey__mig_mode_without_instances(machine: Machine) -> None:
-    machine.gpus = [Gpu("GPU-0", instances=[None] * 7)]
-    assert survey().problem == "the GPU is in MIG mode and has no MIG instance"
-
-
 def test_survey__a_lost_gpu_does_not_hide_the_others(four: Machine) -> None:
     four.gpus[1].lost = True
     found = survey()
     assert visible(found) == ["GPU-aaaa", "GPU-bbbb", "GPU-cccc"]
     assert found.faults == (f"GPU 1 is there but does not answer: {LOST}",)
     assert found.problem is None
-    assert found.broken
-
-
-def test_survey__the_only_gpu_is_lost(machine: Machine) -> None:
-    machine.gpus = [Gpu("GPU-0", lost=True)]
-    found = survey()
-    assert found.problem == f"GPU 0 is there but does not answer: {LOST}"
     assert found.broken
 
 

@@ -6,21 +6,26 @@ import pickle
 import signal
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
-from support.toy import Broken, Bulky, Part, Toy, ToySession, workers
+from support.fake_workers import FakeWorkers, Numbers, Seconds, steady
+from support.toy import Broken, Bulky, Part, Toy, ToySession, squares, workers
 
 from multigpu.cluster.deploy.dask_settings import LOGGED_MESSAGES
 from multigpu.cluster.deploy.deployment import Deployment
 from multigpu.cluster.deploy.worker_processes import LOOPBACK
 from multigpu.cluster.engine.codec import Codec
 from multigpu.cluster.engine.dispatch import LINE_PER_THREAD, dispatch
+from multigpu.cluster.engine.events import Event
 from multigpu.cluster.engine.journal import Journal
 from multigpu.cluster.errors import DeviceFailed, Failure, Unfit, UsageError, WorkerDied
+from multigpu.cluster.files import PipeClosed
 from multigpu.cluster.workers import worker
 from multigpu.cluster.workers.dask_workers import DaskWorkers
 from multigpu.cluster.workers.jobs import JobEnded
@@ -42,7 +47,7 @@ def two_processes() -> Iterator[Workers]:
         yield found
 
 
-@pytest.fixture(params=["threads", "processes"])
+@pytest.fixture(params=["threads", pytest.param("processes", marks=pytest.mark.process)])
 def any_workers(request: pytest.FixtureRequest) -> Workers:
     names = {"threads": "local", "processes": "two_processes"}
     found: Workers = request.getfixturevalue(names[request.param])
@@ -51,10 +56,6 @@ def any_workers(request: pytest.FixtureRequest) -> Workers:
 
 def parts(outcomes: Iterator[Outcome[Part]]) -> list[Part]:
     return [outcome.part for outcome in outcomes]
-
-
-def squares(count: int) -> list[Part]:
-    return [(number, number * number) for number in range(count)]
 
 
 # ---- order and back-pressure ------------------------------------------------------------------
@@ -71,11 +72,6 @@ def sleep(seconds: float) -> Callable[[], None]:
 
 def test_dispatch__of_no_spans_gives_nothing(any_workers: Workers) -> None:
     assert parts(dispatch(any_workers, Toy("none"), [])) == []
-
-
-def test_dispatch__sends_spans_that_are_data(any_workers: Workers) -> None:
-    spans = (Bulky(number) for number in range(20))
-    assert parts(dispatch(any_workers, Toy("data"), spans)) == squares(20)
 
 
 def test_dispatch__takes_no_more_spans_than_its_window_holds(any_workers: Workers) -> None:
@@ -347,39 +343,6 @@ def test_spans__that_carry_data_are_not_kept_when_they_are_done(two_processes: W
     assert len(client.scheduler_comm.recent_message_log) <= LOGGED_MESSAGES
 
 
-@pytest.mark.process
-def test_workers__killed_one_after_the_other_change_nothing(tmp_path: Path) -> None:
-    """The second dies long after the first one was replaced."""
-    from distributed import get_worker
-
-    def die_in_turn(number: int) -> Callable[[], None]:
-        def die() -> None:
-            name = get_worker().name
-            dies = name == 0 or (number >= 60 and (tmp_path / "0").exists())
-            if dies and not (tmp_path / str(name)).exists():
-                (tmp_path / str(name)).touch()
-                os.kill(os.getpid(), signal.SIGKILL)
-            time.sleep(0.05)
-
-        return die
-
-    toy = Toy("in turn", {("compute", number): die_in_turn(number) for number in range(150)})
-    with workers(Deployment(threads=2, processes=2)) as two:
-        assert parts(dispatch(two, toy, range(150))) == squares(150)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "1"]
-
-
-@pytest.mark.slow
-def test_chunk__that_kills_every_worker_ends_in_a_failure() -> None:
-    deadly = {("compute", 3): lambda: os.kill(os.getpid(), signal.SIGKILL)}
-    with (
-        workers(Deployment(threads=2, processes=2)) as two,
-        pytest.raises(Failure, match=r"died while|was lost") as failure,
-    ):
-        parts(dispatch(two, Toy("deadly", deadly), range(6)))
-    assert failure.value.exit_status == 1
-
-
 # ---- deployments ------------------------------------------------------------------------------
 
 
@@ -432,7 +395,7 @@ def test_missing_scheduler_file__is_told() -> None:
 
 FAILURES = (
     Failure("lost"), UsageError("wrong"), WorkerDied("a", 2), DeviceFailed("a", "hot"),
-    Unfit("a", "old"), JobEnded(),
+    Unfit("a", "old"), JobEnded(), PipeClosed(),
 )  # fmt: skip
 
 
@@ -444,3 +407,93 @@ def test_failures__survive_the_way_back_from_a_worker(error: Failure) -> None:
         str(error),
         error.exit_status,
     )
+
+
+# ---- workers that hang, lag, die and join cost little time and lose nothing ----------------------
+
+COUNT = 20  # workers
+CHUNKS = 60 * COUNT
+IDEAL = 600.0  # seconds
+
+
+@dataclass
+class Ran:
+    seconds: float
+    events: Counter[str]
+    longest_line: int
+
+
+def run(workers: FakeWorkers, **faults: Any) -> Ran:
+    events: Counter[str] = Counter()
+    parts: list[int] = []
+    taken = longest = 0
+
+    def spans() -> Iterator[int]:
+        nonlocal taken, longest
+        for number in range(CHUNKS):
+            taken += 1
+            longest = max(longest, taken - len(parts))
+            yield number
+
+    def tell(event: Event) -> None:
+        events[event.name] += 1
+
+    outcomes = dispatch(workers, Numbers(), spans(), **faults, tell=tell)
+    parts.extend(outcome.part for outcome in outcomes)
+    assert parts == list(range(CHUNKS))
+    return Ran(workers.now, events, longest)
+
+
+def steady_run(seconds: Seconds, **faults: Any) -> Ran:
+    return run(FakeWorkers(COUNT, seconds), **faults)
+
+
+def test_workers__that_are_alike_take_the_ideal_time_and_nothing_runs_twice() -> None:
+    ran = steady_run(steady())
+    assert ran.seconds == pytest.approx(IDEAL)
+    assert ran.events["started"] == CHUNKS
+
+
+@pytest.mark.parametrize("late", [0, 300, CHUNKS - 1])
+def test_chunk__that_hangs_is_run_elsewhere_before_all_wait_for_it(late: int) -> None:
+    ran = steady_run(steady([(late, 0)]))
+    assert ran.events["moved"] >= 1
+    assert ran.seconds < 1.2 * IDEAL
+    assert ran.events["started"] < CHUNKS + CHUNKS // 20
+
+
+def test_chunk__whose_second_attempt_hangs_too_is_run_a_third_time() -> None:
+    ran = steady_run(steady([(300, 0), (300, 1)]))
+    assert ran.seconds < 1.3 * IDEAL
+
+
+def test_worker__that_is_slow_does_not_hold_the_others_up() -> None:
+    workers = FakeWorkers(COUNT, steady())
+    workers._seconds = lambda chunk, attempt: 100.0 if _on_first(workers, chunk, attempt) else 10.0
+    assert run(workers).seconds < 1.2 * IDEAL
+
+
+def _on_first(workers: FakeWorkers, chunk: int, attempt: int) -> bool:
+    task = workers._running.get("worker-0")
+    return task is not None and (task.chunk, task.attempt) == (chunk, attempt)
+
+
+def test_line__never_holds_more_than_its_bound() -> None:
+    ran = steady_run(lambda chunk, _: 500.0 if chunk == 300 else 10.0)
+    assert ran.longest_line == LINE_PER_THREAD * COUNT
+
+
+def test_chunk_timeout__decides_alone_when_a_chunk_is_late() -> None:
+    ran = steady_run(steady([(300, 0)]), chunk_timeout=500.0)
+    assert ran.events["moved"] == 1
+    assert ran.seconds > 500.0
+
+
+def test_workers__that_join_get_work_and_those_that_die_lose_none() -> None:
+    workers = FakeWorkers(COUNT, steady())
+    for number in range(COUNT):
+        workers.at(60.0, lambda name=f"new-{number}": workers.join(name))  # type: ignore[misc]
+        workers.at(205.0, lambda name=f"worker-{number}": workers.die(name))  # type: ignore[misc]
+    ran = run(workers)
+    assert ran.events["joined"] == ran.events["left"] == ran.events["retried"] == COUNT
+    assert ran.seconds < 1.1 * (IDEAL - 145)

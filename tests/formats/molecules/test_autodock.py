@@ -5,11 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from rdkit import Chem
-from support.ligand_texts import (
-    MOL2,
-    PDBQT,
-    TEXTS,
-)
+from support.ligand_texts import MOL2, PDBQT, TEXTS
 
 from multigpu.formats.molecules import pdbqt
 from multigpu.formats.molecules.autodock import atom_columns, types_for_maps, types_of

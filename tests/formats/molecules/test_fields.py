@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.ligand_texts import (
-    MANY,
-)
+from support.ligand_texts import MANY
 
 from multigpu.formats.molecules.fields import format_number
 from multigpu.formats.molecules.molecule import MoleculeError
@@ -98,16 +96,10 @@ def cut(text: bytes, ends: list[int]) -> list[bytes]:
 
 @pytest.mark.parametrize(("layout", "wanted"), JOINED)
 def test_joined__files_are_cut_where_they_were_joined(layout: str, wanted: list[bytes]) -> None:
-    text = b"".join(wanted)
-    assert cut(text, FORMATS[layout].find_ends(text, True)) == wanted
-
-
-@pytest.mark.parametrize(("layout", "wanted"), JOINED)
-def test_joined__files_are_cut_the_same_one_byte_further_at_a_time(
-    layout: str, wanted: list[bytes]
-) -> None:
+    """The same one byte further at a time."""
     text = b"".join(wanted)
     whole = FORMATS[layout].find_ends(text, True)
+    assert cut(text, whole) == wanted
     for size in range(len(text)):
         found = FORMATS[layout].find_ends(text[:size], False)
         assert found == whole[: len(found)]

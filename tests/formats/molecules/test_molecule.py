@@ -1,14 +1,7 @@
 """What is in a ligand's record: atoms, places, bonds; or what is wrong with it."""
 
 import pytest
-from support.ligand_texts import (
-    ETHANOL,
-    MOL2,
-    PDB,
-    PDBQT,
-    V3000,
-    XYZ,
-)
+from support.ligand_texts import ETHANOL, MOL2, PDB, PDBQT, V3000, XYZ
 
 from multigpu.formats.molecules.elements import is_element
 from multigpu.formats.molecules.molecule import MoleculeError

@@ -4,13 +4,7 @@ import re
 from typing import Any
 
 import pytest
-from support.ligand_texts import (
-    ACID,
-    PDB,
-    charges_in,
-    ends_in,
-    posed,
-)
+from support.ligand_texts import ACID, PDB, charges_in, ends_in, posed
 
 from multigpu.formats.molecules.registry import parse
 

@@ -7,11 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from rdkit import Chem
-from support.ligand_texts import (
-    PDBQT,
-    plain,
-    posed,
-)
+from support.ligand_texts import PDBQT, plain, posed
 
 from multigpu.formats.molecules import pdbqt_bonds
 from multigpu.formats.molecules.autodock import types_for_maps

@@ -11,16 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from support import pocket_texts
+from support.pocket_texts import ORIGIN, SHAPE, SPACING, VALUES, dx, mrc_bytes
 
 from multigpu.errors import InputError, UsageError
 from multigpu.formats.molecules.pockets import Pocket, read_pocket
 from multigpu.formats.storage.zstandard import zstd
-
-SHAPE = (3, 4, 5)
-ORIGIN, SPACING = (-1.5, 2.0, 0.25), 0.5
-VALUES = np.arange(60, dtype=np.float32).reshape(SHAPE) / 8
 
 Write = Callable[[str, bytes], str]
 
@@ -32,21 +28,6 @@ def write(tmp_path: Path) -> Write:
         return str(tmp_path / name)
 
     return to
-
-
-def dx(values: NDArray[Any] = VALUES, **changes: str) -> bytes:
-    lines = {
-        "counts": "object 1 class gridpositions counts {} {} {}".format(*values.shape),
-        "origin": "origin {} {} {}".format(*ORIGIN),
-        "x": f"delta {SPACING} 0 0",
-        "y": f"delta 0 {SPACING} 0",
-        "z": f"delta 0 0 {SPACING}",
-        "connections": "object 2 class gridconnections counts {} {} {}".format(*values.shape),
-        "data": f"object 3 class array type double rank 0 items {values.size} data follows",
-        "body": "\n".join(" ".join(map(str, row)) for row in values.reshape(-1, 3).tolist()),
-        "end": 'attribute "dep" string "positions"\nobject "a" class field',
-    }
-    return ("# made by a test\n" + "\n".join({**lines, **changes}.values()) + "\n").encode()
 
 
 def autogrid(folder: Path, types: tuple[str, ...] = ("A", "OA"), **changes: str) -> str:
@@ -64,27 +45,24 @@ def check(pocket: Pocket, factor: int = 1) -> None:
     np.testing.assert_allclose(pocket.spacing, [SPACING] * 3)
 
 
-def test_dx__is_read_with_z_fastest(write: Write) -> None:
-    check(read_pocket(write("pocket.dx", dx())))
+DOWN = dx(
+    VALUES[::-1, :, ::-1],
+    origin=f"origin {ORIGIN[0] + 2 * SPACING} {ORIGIN[1]} {ORIGIN[2] + 4 * SPACING}",
+    x=f"delta -{SPACING} 0 0",
+    z=f"delta 0 0 -{SPACING}",
+)
+CRLF = gzip.compress(dx().replace(b"\n", b"\r\n"))
 
 
-def test_dx__may_be_compressed_and_have_crlf(write: Write) -> None:
-    check(read_pocket(write("pocket.dx.gz", gzip.compress(dx().replace(b"\n", b"\r\n")))))
+@pytest.mark.parametrize(("name", "content"), [("p.dx", dx()), ("p.dx.gz", CRLF), ("p.dx", DOWN)])
+def test_dx__is_read_with_z_fastest(write: Write, name: str, content: bytes) -> None:
+    """Also compressed, with CRLF, and down an axis."""
+    check(read_pocket(write(name, content)))
 
 
 def test_dx__has_a_spacing_for_each_axis(write: Write) -> None:
     pocket = read_pocket(write("pocket.dx", dx(y="delta 0 0.75 0", z="delta 0 0 1e0")))
     assert pocket.spacing.tolist() == [0.5, 0.75, 1.0]
-
-
-def test_dx__may_run_down_an_axis(write: Write) -> None:
-    content = dx(
-        VALUES[::-1, :, ::-1],
-        origin=f"origin {ORIGIN[0] + 2 * SPACING} {ORIGIN[1]} {ORIGIN[2] + 4 * SPACING}",
-        x=f"delta -{SPACING} 0 0",
-        z=f"delta 0 0 -{SPACING}",
-    )
-    check(read_pocket(write("pocket.dx", content)))
 
 
 def test_autogrid__is_read_with_x_fastest(tmp_path: Path) -> None:
@@ -122,24 +100,6 @@ def test_mrc__stands_where_its_header_says(write: Write, suffix: str) -> None:
 def test_mrc__without_origin_stands_where_it_starts(write: Write) -> None:
     words = {"word_50": 0.0, "word_51": 0.0, "word_52": 0.0, "word_5": -3, "word_6": 4, "word_7": 1}
     assert read_pocket(write("p.mrc", mrc_bytes(**words))).origin.tolist() == [-1.5, 2.0, 0.5]
-
-
-DTYPES = {0: "i1", 1: "i2", 2: "f4", 6: "u2"}  # of the modes of MRC
-
-
-def mrc_bytes(mode: int = 2, big: bool = False, extended: int = 0, **words: float) -> bytes:
-    """VALUES * 8, as the format's description has it; `words` replace those of the header."""
-    order = ">" if big else "<"
-    header = np.zeros(256, f"{order}i4")
-    real = header.view(f"{order}f4")
-    header[:10] = [*SHAPE, mode, 0, 0, 0, *SHAPE]
-    real[10:16] = [size * SPACING for size in SHAPE] + [90] * 3
-    header[16:19], header[23], real[49:52] = (1, 2, 3), extended, ORIGIN
-    header.view("S4")[52:54] = b"MAP ", b"\x11\x11" if big else b"\x44\x44"
-    for word, value in words.items():
-        (header if isinstance(value, int) else real)[int(word.removeprefix("word_")) - 1] = value
-    values = (VALUES * 8).transpose(2, 1, 0).astype(order + DTYPES.get(mode, "f4"))
-    return header.tobytes() + b"x" * extended + values.tobytes()
 
 
 @pytest.mark.parametrize("extended", [0, 80, 81])

@@ -3,15 +3,7 @@
 import numpy as np
 import pytest
 from rdkit import Chem
-from support.ligand_texts import (
-    ETHANOL,
-    MOL2,
-    PDB,
-    PDBQT,
-    TEXTS,
-    V3000,
-    XYZ,
-)
+from support.ligand_texts import ETHANOL, MOL2, PDB, PDBQT, TEXTS, V3000, XYZ
 
 from multigpu.errors import UsageError
 from multigpu.formats.molecules.autodock import types_of

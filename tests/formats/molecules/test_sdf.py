@@ -3,13 +3,7 @@
 import numpy as np
 import pytest
 from rdkit import Chem
-from support.ligand_texts import (
-    ETHANOL,
-    V3000,
-    charges_in,
-    ends_in,
-    posed,
-)
+from support.ligand_texts import ETHANOL, V3000, charges_in, ends_in, posed
 
 from multigpu.formats.molecules.molecule import MoleculeError
 from multigpu.formats.molecules.poses import SAME, render

@@ -5,13 +5,7 @@ from typing import Any
 
 import pytest
 from rdkit import Chem, rdBase
-from support.ligand_texts import (
-    MOL2,
-    charges_in,
-    mol2,
-    plain,
-    posed,
-)
+from support.ligand_texts import MOL2, charges_in, mol2, plain, posed
 
 from multigpu.formats.molecules.molecule import MoleculeError
 from multigpu.formats.molecules.registry import FORMATS, parse
@@ -101,7 +95,7 @@ def test_charges__are_those_of_the_molecule(aromatic: bool, charges: str) -> Non
 
 AZIDE = "C.3 N.2 N.1 N.1 H H H", "1-5 1-6 1-7 "
 NITRO = "C.3 N.pl3 O.2 O.2 H H H", "1-2 1-5 1-6 1-7 "
-GUANIDINE = "1-2 1-3 1-4 2-5 2-6 3-7 3-8 4-9 4-10"
+GUANIDINE = "C.cat N.pl3 N.pl3 N.pl3 H H H H H H", "1-2 1-3 1-4 2-5 2-6 3-7 3-8 4-9 4-10"
 CARBOXYLATE = "C.2 O.co2 O.co2 C.3", "1-2:2 1-3 1-4"
 ALCOHOL = "C.3 O.3 H H H", "1-2 1-3 1-4 1-5"
 
@@ -114,7 +108,7 @@ ALCOHOL = "C.3 O.3 H H H", "1-2 1-3 1-4 1-5"
         (AZIDE[0], f"{AZIDE[1]} 1-2 2-3:2 3-4:3", "", "CN=[N+]=[N-]"),
         (AZIDE[0], f"{AZIDE[1]} 1-2 2-3 3-4:3", "", "C[N-][N+]#N"),
         ("C.2 N.pl3 N.pl3 H H H H H", "1-2:ar 1-3:ar 1-4 2-5 2-6 3-7 3-8", "", "NC=[NH2+]"),
-        ("C.cat N.pl3 N.pl3 N.pl3 H H H H H H", GUANIDINE, "", "NC(N)=[NH2+]"),
+        (*GUANIDINE, "", "NC(N)=[NH2+]"),
         ("Cl O.co2 O.co2 O.co2 O.co2", "1-2 1-3 1-4 1-5", "", "[O-][Cl](=O)(=O)=O"),
         ("N.ar C.ar C.ar C.ar C.ar", "1-2:ar 2-3:ar 3-4:ar 4-5:ar 5-1:ar", "", "c1cc[nH]c1"),
         ("C.3 N.1 C.1", "1-2 2-3:3", "", "C[N+]#[C-]"),
@@ -168,12 +162,6 @@ def test_aromatic_system__that_is_large_is_done_in_time() -> None:
     assert as_smiles(written(rings, True, "none")) == plain(rings)
 
 
-GUANIDINIUM = "C.cat N.pl3 N.pl3 N.pl3 H H H H H H"
-
-
-ARMS = "1-2 1-3 1-4 2-5 2-6 3-7 3-8 4-9 4-10"
-
-
 def test_pose__keeps_the_orders_of_bonds_in_sdf() -> None:
     """Of a ring that is aromatic; V3000 says the same."""
     ring = "1-2:ar 2-3:ar 3-4:ar 4-5:ar 5-6:ar 6-1:ar"
@@ -194,7 +182,7 @@ def test_pose__keeps_the_orders_of_bonds_in_sdf() -> None:
         ("C.3 N.pl3 O.2 O.2", "1-2 2-3:2 2-4:1", [1, 2, 1], {2: 1, 4: -1}),
         ("N.4 H H H C.3", "1-2 1-3 1-4 1-5", [1, 1, 1, 1], {1: 1}),
         ("N.4 C.3", "1-2", [1], {1: 1}),
-        (GUANIDINIUM, ARMS.replace("1-2 1-3 1-4", "1-2:ar 1-3:ar 1-4:ar"),
+        (GUANIDINE[0], GUANIDINE[1].replace("1-2 1-3 1-4", "1-2:ar 1-3:ar 1-4:ar"),
          [2, 1, 1, 1, 1, 1, 1, 1, 1], {2: 1}),
         ("C.3 O.3 H N.am", "1-2 2-3 1-4:am", [1, 1, 1], {}),
     ],

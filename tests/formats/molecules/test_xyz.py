@@ -1,9 +1,7 @@
 """What XYZ says: names, labels, columns."""
 
 import pytest
-from support.ligand_texts import (
-    XYZ,
-)
+from support.ligand_texts import XYZ
 
 from multigpu.formats.molecules.molecule import MoleculeError
 from multigpu.formats.molecules.registry import parse

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 from numba.core import config
+from support.sources import ROOT, modules
 
 from multigpu.kernels.compiled import jit, version
 
-ROOT = Path(__file__).resolve().parents[3]
 CALLEE = (
     "from multigpu.kernels.compiled.jit import jit\n\nOFFSET = {offset}\n\n"
     "@jit\ndef step(x):\n    return x + OFFSET\n"
@@ -87,8 +87,7 @@ def test_kernel__is_compiled_again_after_an_edit_of_its_folder_or_a_shared_one_o
 
 def test_functions__are_compiled_in_kernels_only() -> None:
     """The cache does not know of edits elsewhere."""
-    modules = [path for name in ("multigpu", "cluster") for path in (ROOT / name).rglob("*.py")]
-    ours = [path for path in modules if not any(folder.is_symlink() for folder in path.parents)]
+    ours = [*modules("multigpu", "cluster")]
     assert len(ours) > 100
     assert [path for path in ours if "compiled.jit" in path.read_text(encoding="utf-8")] == []
 

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import golden_cnv
 from support.backends import DEVICES, backend_of
 from support.examples import examples
 
@@ -131,44 +130,6 @@ def test_normalize__as_in_r(backend: Any, golden: Path, matrix: str) -> None:
         np.testing.assert_allclose(values, arrays[call["id"]], rtol=1e-12, err_msg=call["id"])
         for note, ours in zip(got.notes, told(call["warnings"]), strict=True):
             assert ours in note
-
-
-@pytest.mark.parametrize("device", ["reference", *DEVICES])
-def test_normalize__refuses_missing_counts_as_the_package_does(backend: Any, golden: Path) -> None:
-    """R's normalization alone makes such rows NaN; cn.mops stops before it comes to that."""
-    counts = stored(golden / "cnv" / "normalize")[1]["counts_withna"]
-    with pytest.raises(NormalizationError, match="negative, infinite or not a number"):
-        backend.size_factors(counts, [slice(0, len(counts))], Normalization())
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("device", ["reference", *DEVICES])
-def test_normalize__cases_of_the_pipeline_as_in_r(backend: Any, device: str, golden: Path) -> None:
-    """All of them; on the emulator, which is slow, the small ones."""
-    done, most = 0, 3000 if device == "emulated" else 100_000
-    for name in golden_cnv.names(golden):
-        facts = golden_cnv.load(golden, name).facts
-        parameters = facts["parameters"]
-        cohort_or_cases = facts["function"] not in ("singlecn.mops", "referencecn.mops")
-        if "expected_error" in facts or not parameters["norm"] or not cohort_or_cases:
-            continue
-        _, arrays = stored(golden / "cnv" / name)
-        if arrays["counts"].size > most:
-            continue
-        chrom = arrays["chrom"] if facts["input_type"] == "GRanges" else len(arrays["chrom"]) * "u"
-        options = Normalization(
-            parameters["normType"], parameters["sizeFactor"],
-            parameters["normQu"], parameters["quSizeFactor"],
-        )  # fmt: skip
-        counts, blocks = arrays["counts"], blocks_of(list(chrom))
-        factors = backend.size_factors(counts, blocks, options).factors
-        values = reference.apply(counts, blocks, factors, options)
-        np.testing.assert_allclose(values, arrays["X_norm"], rtol=1e-12, err_msg=name)
-        if parameters["norm"] == 2 and device in ("reference", "cpu"):
-            cov = backend.coverages(counts)
-            np.testing.assert_allclose(cov, arrays["cov"], rtol=1e-12)
-        done += 1
-    assert done > (15 if device == "emulated" else 40)
 
 
 def test_density__as_in_r(golden: Path) -> None:

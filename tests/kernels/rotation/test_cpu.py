@@ -78,40 +78,34 @@ def test_golden__finer_steps_turn_biotin_further_back(golden: Path, backend: str
         apart = placed(case.ligands, case.search, poses) - case.given["crystal"]
         distances.append(math.sqrt((apart**2).sum(axis=1).mean()))
     assert distances[1] == pytest.approx(case.facts["rmsd_to_crystal"], abs=1e-6)
-    assert distances[0] > distances[1] > distances[2]
+    assert distances[0] > distances[1] > 0.3 > distances[2]
 
 
 @pytest.mark.parametrize("backend", DEVICES)
-@examples(60)
+@examples(100)
 @given(
     SEEDS,
     st.sampled_from(["linear", "nearest"]),
     st.sampled_from(["clamp", "zero", "penalty"]),
     st.booleans(),
     st.booleans(),
-    st.booleans(),
+    st.sampled_from(["flat", "steep", "hair-splitting"]),
 )
 def test_backends__agree_to_the_last_bit(
-    backend: str, seed: int, interpolation: str, outside: str, listed: bool, shifts: bool,
-    steep: bool,
-) -> None:  # fmt: skip
+    backend: str, seed: int, interpolation: str, outside: str, listed: bool, shifts: bool, kind: str
+) -> None:
+    """Also where single precision cannot tell."""
     rng = np.random.default_rng(seed)
+    if kind == "hair-splitting":
+        case = hair_splitting_case(rng, interpolation, outside)
+        assert_right(backend_of("rotation", backend), case.field, case.ligands, case.search)
+        return
     channels, terms = int(rng.integers(1, 4)), int(rng.integers(1, 4))
-    field = random_field(rng, channels, interpolation, outside, steep)
+    field = random_field(rng, channels, interpolation, outside, steep=kind == "steep")
     ligands = random_ligands(rng, rng.integers(1, 40, 3).tolist(), channels, terms)
     top, apart = int(rng.integers(1, 5)), float(rng.choice([0, 0.5, 2]))
     search = random_search(rng, listed, shifts, top=top, min_rmsd=apart)
     assert_right(backend_of("rotation", backend), field, ligands, search)
-
-
-@pytest.mark.parametrize("backend", DEVICES)
-@examples(40)
-@given(SEEDS, st.sampled_from(["linear", "nearest"]), st.sampled_from(["clamp", "zero", "penalty"]))
-def test_backends__agree_where_single_precision_cannot_tell(
-    backend: str, seed: int, interpolation: str, outside: str
-) -> None:
-    case = hair_splitting_case(np.random.default_rng(seed), interpolation, outside)
-    assert_right(backend_of("rotation", backend), case.field, case.ligands, case.search)
 
 
 @pytest.mark.parametrize("backend", NATIVE[1:])

@@ -12,23 +12,9 @@ import pytest
 from emulation import emulated
 from emulation.device import Gpu
 from numpy.typing import NDArray
-from support.rotation_cases import (
-    ORIGIN,
-    SPACING,
-    assert_right,
-    random_field,
-    random_ligands,
-)
+from support.rotation_cases import ORIGIN, SPACING, assert_right, random_field, random_ligands
 
-from multigpu.kernels.rotation import (
-    EulerRotations,
-    Field,
-    Ligands,
-    Poses,
-    PoseSearch,
-    memory,
-    reference,
-)
+from multigpu.kernels.rotation import EulerRotations, Poses, PoseSearch, memory, reference
 from multigpu.kernels.rotation.types import split
 
 pytestmark = pytest.mark.skipif(bool(emulated.why_not()), reason=emulated.why_not())
@@ -64,29 +50,22 @@ def test_search__in_tiles_that_do_not_fit_the_angles(cuda: Any, precision: float
     )
 
 
+PARTS = [range(864), range(100, 800), range(700, 720), range(431, 433)]
+
+
 @pytest.mark.parametrize("interpolation", ["linear", "nearest"])
-@pytest.mark.parametrize("part", [range(864), range(100, 800), range(700, 720), range(431, 433)])
+@pytest.mark.parametrize(
+    ("precision", "part"),
+    [*((30, part) for part in PARTS), *((p, None) for p in (54, 67.5, 90, 135, 270))],
+)
 def test_scores__of_every_pose_are_near_the_exact_ones(
-    cuda: Any, interpolation: str, part: range
+    cuda: Any, interpolation: str, precision: float, part: range | None
 ) -> None:
+    """In single precision, but of poses that repeat others, which are struck out, or undecided."""
     rng = np.random.default_rng(3)
     field, ligands = random_field(rng, 1, interpolation), random_ligands(rng, [5, 8])
-    search = PoseSearch(EulerRotations(30))
-    assert_scores_are_near(cuda, field, ligands, search, part)
-
-
-@pytest.mark.parametrize("precision", [54, 67.5, 90, 135, 270])
-def test_scores__of_poses_that_repeat_others_are_struck_out(cuda: Any, precision: float) -> None:
-    rng = np.random.default_rng(11)
-    field, ligands = random_field(rng), random_ligands(rng, [5])
     search = PoseSearch(EulerRotations(precision))
-    assert_scores_are_near(cuda, field, ligands, search, range(search.stop))
-
-
-def assert_scores_are_near(
-    cuda: Any, field: Field, ligands: Ligands, search: PoseSearch, part: range
-) -> None:
-    """Compare scores in single precision, but of poses that repeat others or are undecided."""
+    part = part or range(search.stop)
     searcher, many = cuda.PoseSearcher(field, search), len(ligands)
     with cuda.cupy.cuda.Stream():
         scores = cuda.Scores(searcher, ligands, part, len(part))

@@ -7,12 +7,7 @@ import pytest
 from support.backends import DEVICES, backend_of
 from support.rotation_cases import assert_right, poses_on_the_border, random_field, random_ligands
 
-from multigpu.kernels.rotation import (
-    EulerRotations,
-    PoseSearch,
-    Shifts,
-    shortlist,
-)
+from multigpu.kernels.rotation import EulerRotations, PoseSearch, Shifts, shortlist
 
 pytestmark = pytest.mark.parametrize("device", DEVICES)
 

@@ -9,13 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from support.scan_cases import SINGLE, array, chunk_of
 
-from multigpu.kernels.scan import (
-    Chunk,
-    Patterns,
-    ScanRules,
-    TooManyPatternsError,
-    cpu,
-)
+from multigpu.kernels.scan import Chunk, Patterns, ScanRules, TooManyPatternsError, cpu
 
 MANY = 50_000
 

@@ -4,7 +4,6 @@ This checks the logic, in any order of lanes, warps and blocks; `emulation/cuda_
 what it cannot check.
 """
 
-import threading
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -232,13 +231,6 @@ def test_scan__so_many_positions_for_direct(
 
 
 @pytest.mark.parametrize("first", [True, False], ids=["first", "all"])
-def test_scan__plan_of_its_own(cuda: Any, first: bool) -> None:
-    rng = np.random.default_rng(3)
-    chunk, patterns = random_case(0.1, True, rng)
-    check(cuda, chunk, patterns, ScanRules(first=first))
-
-
-@pytest.mark.parametrize("first", [True, False], ids=["first", "all"])
 @pytest.mark.parametrize("lengths", [[], [0], [0, 0, 0], [1], [0, 1, 0], [31, 0], [32], [1023, 1]])
 def test_scan__next_to_nothing(
     exact: Any, monkeypatch: pytest.MonkeyPatch, lengths: list[int], first: bool
@@ -290,17 +282,6 @@ def test_scan__too_little_memory(
     assert_same(got, reference.scan(chunk, patterns, rules))
 
 
-@pytest.mark.parametrize("letter", ["-", "@", "X", "1", "`", "\x7f", "\xc1", " "])
-def test_scan__first_illegal_letter(exact: Any, letter: str) -> None:
-    letters = np.resize(array("ACGTacgtNnRYSWKMBDHVU"), 3000)
-    letters[[1500, 1501, 2999]] = ord(letter)
-    with pytest.raises(BadBaseError) as caught:
-        exact.ExactScanner(Patterns.of([array("ACG")]), ScanRules()).scan(
-            cut(letters, [1000, 2000])
-        )
-    assert caught.value.position == 1500
-
-
 @pytest.mark.parametrize("why", ["memory", "bases"])
 def test_scan__first_illegal_letter_of_a_split_chunk(
     cuda: Any, gpu: Gpu, monkeypatch: pytest.MonkeyPatch, why: str
@@ -342,26 +323,6 @@ def test_lane__list_never_becomes_shorter(cuda: Any) -> None:
     lane = cuda.ScanLane()
     lane._scanner = SimpleNamespace(rules=ScanRules(first=False))
     assert not lane._grow(1000) or lane.capacity > TABLE
-
-
-def test_scan__in_several_threads(cuda: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    use_plan(monkeypatch, cuda, SeedPlan(8, 4, 1))
-    rng = np.random.default_rng(8)
-    chunk, patterns = random_case(0.1, True, rng)
-    scanner = cuda.ExactScanner(patterns, ScanRules())
-    got: dict[int, Hits] = {}
-
-    def scan(thread: int) -> None:
-        got[thread] = scanner.scan(chunk)
-
-    threads = [threading.Thread(target=scan, args=[i]) for i in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(got) == 3
-    for hits in got.values():
-        assert_same(hits, reference.scan(chunk, patterns, ScanRules()))
 
 
 WRONG = r"""

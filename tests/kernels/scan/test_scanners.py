@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from support.backends import DEVICES, backend_of
 from support.examples import examples
 from support.halving import scan_halving
 from support.scan_cases import (
     LEGAL,
-    MEANING,
     Case,
     array,
     assert_same,
@@ -23,6 +23,7 @@ from support.scan_cases import (
     random_letters,
     rows,
 )
+from support.scanned import starts
 
 from multigpu.kernels.bases import encode
 from multigpu.kernels.scan import (
@@ -36,19 +37,14 @@ from multigpu.kernels.scan import (
     seeds,
 )
 from multigpu.kernels.scan.seeds import SeedPlan
-from multigpu.kernels.scan.types import TooManyHitsError
 
-DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
+NATIVE = [DEVICES[0], DEVICES[2]]  # the emulated one is slow
 PLANNERS = {name: f"multigpu.kernels.scan.{name}.plan_seeds" for name in ("cpu", "cuda")}
 ALL_RULES = [ScanRules(first, strict) for first in (True, False) for strict in (False, True)]
 
 
 def scanner(device: str, patterns: Patterns, rules: ScanRules) -> Any:
-    if device == "cpu":
-        return cpu.ExactScanner(patterns, rules)
-    from multigpu.kernels.scan import cuda
-
-    return cuda.ExactScanner(patterns, rules)
+    return backend_of("scan", device).ExactScanner(patterns, rules)
 
 
 # ---- fixed data -------------------------------------------------------------------------------
@@ -128,7 +124,7 @@ def expected_of(name: str, rules: ScanRules, both: bool) -> Hits:
 # ---- the search -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("device", NATIVE)
 @examples(300)
 @given(case=cases(), rules=st.sampled_from(ALL_RULES), both=st.booleans())
 def test_scan__finds_what_the_reference_finds_in_random_data(
@@ -140,7 +136,7 @@ def test_scan__finds_what_the_reference_finds_in_random_data(
     assert_same(scanner(device, patterns, rules).scan(chunk), expected)
 
 
-@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("device", NATIVE)
 @pytest.mark.parametrize("both", [False, True], ids=["forward", "both strands"])
 @pytest.mark.parametrize("rules", ALL_RULES, ids=str)
 @pytest.mark.parametrize("name", FIXED)
@@ -153,7 +149,7 @@ def test_scan__finds_what_the_reference_finds(
     assert_same(scanner(device, patterns, rules).scan(chunk), expected)
 
 
-@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("device", NATIVE)
 @examples(300)
 @given(
     case=cases(),
@@ -176,7 +172,7 @@ def test_scan__is_exact_whatever_the_seeds(
 
 @pytest.mark.parametrize(("ambiguous", "least"), [(0.0005, 20), (0.02, 30), (0.2, 30)])
 @pytest.mark.parametrize("rules", ALL_RULES, ids=str)
-@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("device", NATIVE)
 def test_scan__finds_many_short_signatures_in_many_short_reads(
     device: str, rules: ScanRules, ambiguous: float, least: int
 ) -> None:
@@ -189,7 +185,7 @@ def test_scan__finds_many_short_signatures_in_many_short_reads(
     assert_same(scanner(device, patterns, rules).scan(chunk), expected)
 
 
-@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("device", NATIVE)
 @pytest.mark.parametrize("first", [True, False], ids=["first", "all"])
 def test_scan__of_very_many_hits_gives_them_all(device: str, first: bool) -> None:
     """More than any first guess of how much room they need, in the first and in a later record."""
@@ -264,24 +260,6 @@ def test_cuda_scan__with_little_room_for_hits_grows_splits_and_finds_the_same(
         assert_same(scan_halving(reused, chunk), expected)
 
 
-@pytest.mark.gpu
-def test_cuda_scan__of_more_hits_than_one_search_may_have_splits(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    from multigpu.kernels.scan import cuda
-
-    monkeypatch.setattr(cuda, "EMPTY_TABLE", 64)
-    monkeypatch.setattr(cuda, "MOST_HITS", 1 << 10)
-    chunk = chunk_of([array("A" * 3000), array("A" * 500)])
-    patterns = Patterns.of([array("A"), array("AAAA"), array("A" * 100)])
-    expected = reference.scan(chunk, patterns, ScanRules(first=False))
-    assert len(expected) > 1 << 10
-    scanner = cuda.ExactScanner(patterns, ScanRules(first=False))
-    with pytest.raises(TooManyHitsError):
-        scanner.scan(chunk)
-    assert_same(scan_halving(scanner, chunk), expected)
-
-
 def test_cpu_scanner__chunks_with_many_ambiguous_bases_after_some_with_few() -> None:
     rng = np.random.default_rng(0)
     signatures = [random_letters(rng, 60, 0.0) for _ in range(30)]
@@ -338,17 +316,6 @@ def test_scan__works_on_after_an_illegal_letter(device: str) -> None:
 # ---- what the reference rests on --------------------------------------------------------------
 
 
-def plain(sample: str, signature: str, strict: bool) -> list[int]:
-    """Sets of characters, letter by letter."""
-
-    def agree(ours: str, theirs: str) -> bool:
-        mine, wanted = set(MEANING[ours.upper()]), set(MEANING[theirs.upper()])
-        return mine <= wanted if strict else bool(mine & wanted)
-
-    starts = range(len(sample) - len(signature) + 1)
-    return [i for i in starts if all(map(agree, sample[i : i + len(signature)], signature))]
-
-
 @examples(300)
 @given(sample=letters_of, signature=letters_of.filter(bool), strict=st.booleans())
 @example(sample="N", signature="A", strict=True)
@@ -356,4 +323,4 @@ def plain(sample: str, signature: str, strict: bool) -> list[int]:
 @example(sample="uU", signature="T", strict=False)
 def test_reference__compares_bases_as_sets(sample: str, signature: str, strict: bool) -> None:
     found = reference.occurrences(encode(array(sample)), encode(array(signature)), strict)
-    assert found.tolist() == plain(sample, signature, strict)
+    assert [(i, "+") for i in found.tolist()] == starts(sample, signature, "+", strict)

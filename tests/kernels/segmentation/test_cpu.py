@@ -1,6 +1,5 @@
 """The fast segmentation: R's answers, and the fast ways against the plain one."""
 
-import csv
 import json
 import pickle
 import re
@@ -17,13 +16,7 @@ from hypothesis import strategies as st
 from support.backends import DEVICES, backend_of
 from support.examples import examples
 
-from multigpu.kernels.segmentation import (
-    Segmentation,
-    SegmentedTracks,
-    TrackError,
-    cpu,
-    reference,
-)
+from multigpu.kernels.segmentation import Segmentation, SegmentedTracks, TrackError, cpu, reference
 from multigpu.kernels.segmentation.types import NOTE_INFINITE, NOTE_NAN, cleaned
 
 FOLDER = Path(cpu.__file__).parent
@@ -186,48 +179,6 @@ def test_eps__of_vectors_as_in_r(golden: Path) -> None:
     for case, x, _ in good_vectors(golden):
         if options_of(case["params"]).eps is None:
             assert cpu.quantile(np.abs(np.diff(x)), 0.75) == used[case["name"]]
-
-
-def pipelines(golden: Path) -> list[Path]:
-    """The cases whose segmentation is the fast one."""
-    folders = sorted(path.parent for path in (golden / "cnv").glob("*/segmentation.tsv"))
-    return [
-        folder
-        for folder in folders
-        if json.loads((folder / "case.json").read_text())["parameters"]["segAlgorithm"] == "fast"
-    ]
-
-
-@pytest.mark.parametrize(
-    "device", [DEVICES[0], pytest.param("emulated", marks=pytest.mark.slow), *DEVICES[2:]]
-)
-def test_segment__pipelines_as_in_r(backend: Any, golden: Path) -> None:
-    checked = 0
-    for folder in pipelines(golden):
-        case = json.loads((folder / "case.json").read_text())
-        with np.load(folder / "input.npz") as given, np.load(folder / "expected.npz") as expected:
-            chrom, start, end = given["chrom"], given["start"], given["end"]
-            sini = expected["sini"].reshape(len(chrom), -1)
-        with (folder / "segmentation.tsv").open() as file:
-            rows = list(csv.DictReader(file, delimiter="\t"))
-        parameters = {"minSeg": case["parameters"]["minWidth"], **case["further_arguments"]}
-        names = case["sample_names"][: sini.shape[1]]
-        of = [(name, np.flatnonzero(chrom == name)) for name in dict.fromkeys(chrom.tolist())]
-        x = np.concatenate([sini[at].T.reshape(-1) for _, at in of])
-        lengths = [len(at) for _, at in of for _ in names]
-        got = backend.segment(x, tracks(*lengths), options_of(parameters))
-        begin = tracks(*lengths)
-        for k, (track, first, stop) in enumerate(borders(got)):
-            name, at = of[track // len(names)]
-            row = rows[k]
-            span = start[at[first - begin[track]]], end[at[stop - 1 - begin[track]]]
-            assert (row["chrom"], row["sample"]) == (name, names[track % len(names)]), folder.name
-            assert (int(row["start"]), int(row["end"])) == span, folder.name
-            assert abs(float(row["mean"]) - got.mean[k]) <= 1e-9, folder.name
-            assert abs(float(row["median"]) - got.median[k]) <= 1e-9, folder.name
-        assert len(got) == len(rows), folder.name
-        checked += len(got)
-    assert checked > 1000
 
 
 # ---- the plain computation --------------------------------------------------------------------

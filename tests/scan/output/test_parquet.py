@@ -6,7 +6,6 @@ import pyarrow.parquet as pq
 import pytest
 from support.scan_rows import NAMES, ROWS, batch, random_rows, written
 
-from multigpu.errors import UsageError
 from multigpu.formats.tables import parquet as row_groups
 from multigpu.workloads.scan.batch import Batch
 from multigpu.workloads.scan.output import parquet
@@ -83,9 +82,3 @@ def test_file__has_the_same_pages_however_rows_are_divided(
     for size in (5000, 130_000):
         parts = [rows[at : at + size] for at in range(0, len(rows), size)]
         assert written(parts, path, "parquet") == whole
-
-
-def test_file__is_not_compressed_again(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"Parquet files are compressed inside"):
-        written([], tmp_path / "hits.parquet.gz", "parquet")
-    assert list(tmp_path.iterdir()) == []

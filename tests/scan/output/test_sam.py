@@ -12,8 +12,8 @@ import pysam
 import pytest
 from support.approximate_cases import with_edits
 from support.program import Run
-from support.scan_cases import MEANING, planted, random_letters
-from support.scanned import OTHER, Scan, fasta, fastq
+from support.scan_cases import planted, random_letters
+from support.scanned import MEANING, OTHER, Scan, fasta, fastq, wrapped_fasta
 
 from multigpu.cli import cli
 from multigpu.errors import Failure, InputError, UsageError
@@ -73,12 +73,9 @@ class Given:
         (folder / "s.fa").write_bytes(fasta(signatures))
         (folder / "r.fq").write_bytes(reads_of(samples))
         (folder / "r.fq.gz").write_bytes(gzip.compress(reads_of(samples)))
-        lines = "".join(
-            f">{name}\n" + "".join(f"{bases[at : at + 50]}\n" for at in range(0, len(bases), 50))
-            for name, bases in samples
-        )
-        (folder / "r.fa").write_text(lines)
-        (folder / "r.fa.gz").write_bytes(gzip.compress(lines.encode()))
+        lines = wrapped_fasta(samples, 50)
+        (folder / "r.fa").write_bytes(lines)
+        (folder / "r.fa.gz").write_bytes(gzip.compress(lines))
 
     def written(self, sample: str, name: str, *options: str) -> bytes:
         """Return the bytes of an output of this name."""

@@ -3,7 +3,6 @@
 import gc
 import gzip
 import json
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from support.program import ROOT, remarks
+from support.program import program, remarks
 from support.scan_rows import sink
 from support.scanned import (
     ALL,
@@ -263,31 +262,13 @@ def test_fasta_samples__have_no_score(scan: Scan, store: Any, tmp_path: Path, si
 # ---- the program ------------------------------------------------------------------------------
 
 
-def program(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
-        [sys.executable, "-m", "multigpu", "scan", *arguments, "--gpus", "none"],
-        cwd=ROOT,
-        input=stdin,
-        capture_output=True,
-        timeout=120,
-        check=False,
-    )
-
-
-@pytest.mark.process
-def test_program__reads_standard_input_and_writes_standard_output(signatures: str) -> None:
-    run = program("-", "-s", signatures, *ALL, "--quiet", stdin=gzip.compress(fastq()))
-    assert (run.returncode, run.stderr) == (0, b"")
-    assert run.stdout == tsv(answer(every=True, both=True))
-
-
 @pytest.mark.process
 def test_program__without_input_scans_the_demo_and_says_so_on_stderr() -> None:
-    run = program()
-    assert run.returncode == 0
-    assert remarks(run.stderr) == "multigpu: no samples given: scanning the built-in demo\n"
-    table = np.array([line.split("\t") for line in run.stdout.decode().splitlines()])
+    run = program("scan", "--gpus", "none")
+    said = "multigpu: no samples given: scanning the built-in demo\n"
+    assert (run.status, run.err) == (0, said)
+    table = np.array([line.split("\t") for line in run.out.splitlines()])
     assert table.shape[1] == 6
     assert len(table) > 20
-    again = program("--quiet", "--max-chunk-bytes", "100000")
-    assert (again.returncode, again.stderr, again.stdout) == (0, b"", run.stdout)
+    again = program("scan", "--gpus", "none", "--quiet", "--max-chunk-bytes", "100000")
+    assert (again.status, again.all_err, again.out) == (0, "", run.out)

@@ -136,12 +136,13 @@ def test_positions__are_selected_by_exact_bases(
     assert rows(found) == rows(expected)
 
 
+@pytest.mark.parametrize("device", ["cpu", "emulated"])
 @pytest.mark.parametrize("edits", [False, True])
-def test_scan__of_an_illegal_letter_says_where(cuda: Any, edits: bool) -> None:
+def test_scan__of_an_illegal_letter_says_where(cuda: Any, edits: bool, device: str) -> None:
     patterns = Patterns.of([array("ACGT")], False)
     case = (chunk_of([array("ACGTAC!T")]), patterns, Limits.of(patterns, 1), False)
     with pytest.raises(BadBaseError) as error:
-        search(case, edits=edits, backend=cuda)
+        search(case, edits=edits, backend=cpu if device == "cpu" else cuda)
     assert error.value.position == 6
 
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 from support.approximate_cases import rows, search, with_edits
-from support.scan_cases import MEANING, Letters, array, chunk_of, random_letters, written
+from support.scan_cases import Letters, array, chunk_of, random_letters, written
+from support.scanned import MEANING
 
 from multigpu.kernels.bases import encode, reverse_complement
 from multigpu.kernels.scan import Limits, Patterns

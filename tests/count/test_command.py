@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 from array import array
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +13,7 @@ import pytest
 from support.bams import REFERENCES, Row, random_rows, write_alignments
 from support.bgzf_data import bgzf
 from support.counted import ROWS, Run, in_windows
-from support.program import ROOT, Ended, remarks
+from support.program import Ended, program, remarks
 
 from multigpu import cli, count
 from multigpu.errors import InputError, UsageError
@@ -345,15 +344,13 @@ def test_notes__a_sample_without_reads(
 
 @pytest.mark.process
 def test_process__writes_a_table_to_standard_output(some: str) -> None:
-    command = [sys.executable, "-m", "multigpu", "count", some, "--window", "300000"]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    run = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
+    run = program("count", some, "--window", "300000")
     counts = in_windows(ROWS, 300_000)
     lines = [
         f"{name}\t0\t{length}\t{n}" for (name, length), n in zip(REFERENCES, counts, strict=True)
     ]
-    assert run.stdout.splitlines() == ["chrom\tstart\tend\tsome", *lines]
-    assert remarks(run.stderr) == ""
+    assert run.out.splitlines() == ["chrom\tstart\tend\tsome", *lines]
+    assert (run.status, run.err) == (0, "")
 
 
 def test_api__options_are_checked() -> None:

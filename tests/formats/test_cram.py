@@ -10,7 +10,6 @@ from support.bams import write_alignments, write_fasta
 from support.counted import ROWS, Run, in_windows
 
 from multigpu import count
-from multigpu.errors import InputError
 from multigpu.formats.alignments import cram as cram_file
 
 
@@ -36,13 +35,6 @@ def test_cram__counts_as_the_bam_file_without_its_reference(
         next(file)
     assert (count(cram, **options).values == count(some, **options).values).all()
     assert count(some, **options).values.any()
-
-
-def test_cram__that_is_cut(cram: str, tmp_path: Path) -> None:
-    content = Path(cram).read_bytes()
-    (tmp_path / "cut.cram").write_bytes(content[: len(content) * 2 // 3])
-    with pytest.raises(InputError, match=r"cut\.cram"):
-        count(str(tmp_path / "cut.cram"), index=False)
 
 
 @pytest.mark.parametrize("version", ["2.1", "3.0", "3.1"])
