@@ -149,7 +149,7 @@ def test_workers__paused_for_ever_end_the_run_with_the_reason() -> None:
         )
         with pytest.raises(Failure) as caught:
             workers_of_client(client, None, worker_timeout=1)
-    assert str(caught.value) == f"{PAUSED} for 1 s (--worker-timeout)"
+    assert str(caught.value) == f"{PAUSED} for 1 s (worker_timeout)"
 
 
 # ---- clients that are closed ------------------------------------------------------------------
