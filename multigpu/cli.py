@@ -58,7 +58,7 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command; for a misspelt one the error names the most similar."""
-        if args[0] == "plan" and args[1:2] and args[1] in WORKLOADS:
+        if args[0] == "plan" and args[1:] and not args[1].startswith("-"):
             args = [args[1], "--dry-run", *args[2:]]
         ctx.obj = tuple(args[1:])  # what a command that asks for them finds
         try:

@@ -213,6 +213,11 @@ class Reporting(Summary, group="Reporting"):
     debug: bool = declare(False, "Print the traceback of an error.")
     started: float = field(default_factory=now)
 
+    def check(self) -> None:
+        super().check()
+        if self.json and not self.dry_run:
+            raise UsageError(f"{option('json')} has no effect without {option('dry_run')}")
+
     def check_outputs(self, *own: str | None) -> list[str | None]:
         """Return the files that a run writes: its own, the summary, the log and the timeline.
 

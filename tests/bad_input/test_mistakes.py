@@ -281,6 +281,8 @@ SUFFIX = "files cannot be written: choose a name that"
         ("scna", "No such command 'scna'. Did you mean 'scan'?…"),
         ("dok", "No such command 'dok'. Did you mean 'dock'?…"),
         ("cvn", "No such command 'cvn'. Did you mean 'cnv'?…"),
+        ("plan scna", "No such command 'scna'. Did you mean 'scan'?…"),
+        ("scan a.fq --json", "--json has no effect without --dry-run"),
     ],
 )
 def test_command__is_refused_with_the_cure(main: Run, words: str, problem: str) -> None:
