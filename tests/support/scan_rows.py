@@ -25,6 +25,10 @@ def batch(*rows: tuple[bytes, int, int, int, bool, float], first: int = 0, **mor
         "ambiguous": np.arange(len(rows), dtype=np.int32),
         "errors": np.arange(len(rows), dtype=np.int32) + 3,
         "sample_length": np.array(ends, np.int64) + 5,
+        "source": np.zeros(len(rows), np.int32),
+        "mate": np.zeros(len(rows), np.int8),
+        "tied": np.zeros(len(rows), np.int32),
+        "bulge": np.zeros(len(rows), np.int32),
         "cigar": [b"%d=1X" % length for length in range(len(rows))],
     }
     return Batch(
@@ -68,6 +72,7 @@ def sink(
         format=FORMATS[fmt],
         columns=FORMATS[fmt].columns(columns),
         signatures=signatures,
+        files=("samples",),
         layouts=frozenset(["fastq"]),
         options=options or ScanOptions(),
     )
@@ -78,7 +83,7 @@ def collected(output: RowSink[Any], rows: Batch) -> Any:
     """Return what an output takes of rows on a worker."""
     lengths = rows.sample_length
     return output.collect(
-        Findings(path="samples", rows=rows, lengths=lengths, names=lambda: rows.sample)
+        Findings(path="samples", source=0, rows=rows, lengths=lengths, names=lambda: rows.sample)
     )
 
 

@@ -99,6 +99,8 @@ ALIGNMENTS = FileKind("alignment", (".bam", ".cram"), lambda *_: "alignments", "
 class Source:
     """One input, which was looked at; `size` is its stored bytes, None where not known (pipes).
 
+    in_blocks  whether it is to be read as blocks of whole records
+
     Other kinds of sources have other content, and go to other processes as a `Source` without it.
     """
 
@@ -106,10 +108,11 @@ class Source:
     size: int | None
     compression: Compression
     layout: str
+    in_blocks: bool = False
     _begun: ReadAhead[Block] | None = field(default=None, init=False, repr=False, compare=False)
 
     def __reduce__(self) -> Any:
-        return Source, tuple(self.facts().values())
+        return Source, (*self.facts().values(), self.in_blocks)
 
     def facts(self) -> dict[str, Any]:
         """Return what a summary says of it."""
@@ -123,7 +126,7 @@ class Source:
     @property
     def cuttable(self) -> bool:
         """Whether any range of the content can be read alone."""
-        return self.is_file and self.compression == "none"
+        return self.is_file and self.compression == "none" and not self.in_blocks
 
     @property
     def place(self) -> tuple[int, int] | str:

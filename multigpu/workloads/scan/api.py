@@ -50,8 +50,9 @@ class ScanResult:
 
     def to_table(self) -> "pa.Table":
         """Return all rows as a pyarrow table with the columns of the Parquet output."""
-        columns = FORMATS["parquet"].columns(self._job.options.error_columns)
-        return to_arrow(Batch.concatenate(list(self)), self._job.signatures.names, columns)
+        job = self._job
+        columns = FORMATS["parquet"].columns(job.columns)
+        return to_arrow(Batch.concatenate(list(self)), job.signatures.names, columns, job.paths)
 
     def to_pandas(self) -> "pd.DataFrame":
         """Return all rows as a pandas frame with the columns of the Parquet output."""

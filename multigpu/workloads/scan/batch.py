@@ -17,6 +17,10 @@ DTYPES: dict[str, type[np.generic]] = {
     "ambiguous": np.int32,
     "errors": np.int32,
     "sample_length": np.int64,
+    "source": np.int32,
+    "mate": np.int8,
+    "tied": np.int32,
+    "bulge": np.int32,
 }
 
 
@@ -33,6 +37,11 @@ class Batch:
     ambiguous      int32[n]    bases of the sample within the match that are not A, C, G, T or U
     errors         int32[n]    mismatches or edits; 0 in an exact scan
     sample_length  int64[n]    bases of the whole sample
+    source         int32[n]    number of its file
+    mate           int8[n]     1 or 2 of a pair of reads; 0 without pairs
+    tied           int32[n]    signatures that are as good for the sample as this one; 0 where
+                               the best signature of each sample is not asked for
+    bulge          int32[n]    bases of the sample alone, or, negative, of the signature alone
     cigar          n bytes     the alignment along the sample, in operations = X, I for a base of
                                the sample alone, D for one of the signature; empty unless edits are
                                searched or the output has alignments
@@ -50,6 +59,10 @@ class Batch:
     ambiguous: NDArray[np.int32]
     errors: NDArray[np.int32]
     sample_length: NDArray[np.int64]
+    source: NDArray[np.int32]
+    mate: NDArray[np.int8]
+    tied: NDArray[np.int32]
+    bulge: NDArray[np.int32]
     cigar: list[bytes]
 
     def __post_init__(self) -> None:

@@ -38,6 +38,7 @@ def command(request: ScanRequest, out: ScanOutput, reporting: Reporting) -> None
         from multigpu.workloads.scan.misplaced_signatures import refuse_strays
         from multigpu.workloads.scan.notes import notes_on_format
         from multigpu.workloads.scan.output.registry import format_of
+        from multigpu.workloads.scan.output.sinks import sinks_of
         from multigpu.workloads.scan.output.write import write_outputs
 
         keep_inputs(paths_in([*inputs.samples, *inputs.signatures]), *written)
@@ -53,20 +54,8 @@ def command(request: ScanRequest, out: ScanOutput, reporting: Reporting) -> None
         words = click.get_current_context().obj  # the command line
         refuse_strays(words, texts_of(request.samples, "samples"), job.sources, job.signatures)
         job.notes_before += notes_on_format(fmt, output, scanning, out.ambiguous)
-        columns = list(scanning.error_columns)
-        if out.ambiguous or scanning.max_ambiguous is not None:
-            columns.append("ambiguous")
-
         with reporting.watch(job, "scan", lambda: f"{job.stats.hits:,} matches", output):
-            sink = fmt.sink(
-                path=output,
-                format=fmt,
-                columns=fmt.columns(columns),
-                signatures=job.signatures,
-                layouts=frozenset(source.layout for source in job.sources),
-                options=scanning,
-            )
-            write_outputs(job, [sink])
+            write_outputs(job, sinks_of(job, out, fmt))
             job.published = True
             reporting.write_summary(job, output, fmt.name)
         records = number_of(job.stats.records, "sample")

@@ -64,6 +64,9 @@ class ScanJob(Job):
         self.signatures = read_signatures(inputs.signatures)
         check_errors(self.signatures, options)
         self.sources, notes = inputs.open_samples()
+        if options.needs_whole_records:
+            for source in self.sources:
+                source.in_blocks = source.layout == "fasta"
         self._files = inputs.files
         found = notes_before(self.sources, self.signatures, options)
         self.notes_before = [*inputs.notes, *notes, *found]
@@ -78,6 +81,16 @@ class ScanJob(Job):
             "hits": self.stats.hits,
             "notes": self.notes,
         }
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The paths of the samples, by their numbers."""
+        return tuple(source.path for source in self.sources)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of rows that the samples and the options add."""
+        return ("file",) * (len(self.sources) > 1) + self.options.columns
 
     @property
     def worker_files(self) -> list[str]:

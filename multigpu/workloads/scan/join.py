@@ -122,6 +122,7 @@ class Joiner:
         self.totals.add(RowStats.of(rows))
         found = Findings(
             path=self._sources[self._source].path,
+            source=self._source,
             rows=rows,
             lengths=np.array([self._bases]),
             names=lambda: [self._name],

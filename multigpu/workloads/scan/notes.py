@@ -108,8 +108,8 @@ def notes_on_format(
     if fmt.name == "text":
         if ambiguous:
             yield f"{option('ambiguous')} has no effect: text has no columns"
-        if options.error_columns:
-            columns = " and ".join(options.error_columns)
+        if options.columns:
+            columns = " and ".join(options.columns)
             yield f"text has no columns {columns}: choose {option('format')} tsv, csv, bed or jsonl"
     suffix = uncompressed_suffix(path)
     promises = FOREIGN.union(*(each.suffixes for each in ROW_FORMATS.values())) - {".txt"}

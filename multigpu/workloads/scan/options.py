@@ -84,11 +84,16 @@ class ScanOptions(Options, group="Search"):
         return self.max_mismatches or self.max_edits or 0
 
     @property
-    def error_columns(self) -> tuple[str, ...]:
-        """The columns that describe the errors of a match; none in an exact scan."""
+    def columns(self) -> tuple[str, ...]:
+        """The columns of rows that these options add; none in an exact scan."""
         if not self.most_errors:
             return ()
         return ("edits", "cigar") if self.max_edits else ("mismatches",)
+
+    @property
+    def needs_whole_records(self) -> bool:
+        """Whether a search must see every record from its first base to its last."""
+        return False
 
     def _check_min_score(self, score: float) -> None:
         """Raise UsageError for a score that no row can have."""

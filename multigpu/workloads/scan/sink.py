@@ -17,12 +17,14 @@ class Findings:
     """Records of one file that lie in one chunk, or were joined from several, and their rows.
 
     path     of the file
+    source   its number
     rows     their samples are counted from the first of the records
     lengths  int64[n]: bases of the records
     names    makes the names of the records, n of them
     """
 
     path: str
+    source: int
     rows: Batch
     lengths: NDArray[np.int64]
     names: Callable[[], list[bytes]]

@@ -202,6 +202,7 @@ class ScanSession:
         records = np.arange(first, max(first, last if has_tail else last + 1))
         whole = Findings(
             path=self.workload.sources[pieces.source].path,
+            source=pieces.source,
             rows=rows[~(is_lead | is_tail)],
             lengths=pieces.table[records, LENGTH],
             names=partial(pieces.names, records),
@@ -265,6 +266,10 @@ class ScanSession:
             ambiguous=matches.ambiguous[kept],
             errors=hits.errors,
             sample_length=pieces.table[hits.record, LENGTH],
+            source=np.full(len(hits), pieces.source, np.int32),
+            mate=np.zeros(len(hits), np.int8),
+            tied=np.zeros(len(hits), np.int32),
+            bulge=np.zeros(len(hits), np.int32),
             cigar=self._cigars(pieces, hits, matches.cigars, kept),
         )
         return rows, hits.edge

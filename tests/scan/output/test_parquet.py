@@ -66,7 +66,9 @@ def test_file__has_full_row_groups_and_dictionaries(tmp_path: Path) -> None:
     assert [group.num_rows for group in groups] == [50] * 6 + [30]
     assert "RLE_DICTIONARY" in groups[0].column(2).encodings
     assert groups[0].column(0).compression == "ZSTD"
-    assert pq.read_table(path).equals(to_arrow(rows, NAMES.names, AMBIGUOUS))
+    assert pq.read_table(path).equals(
+        to_arrow(rows, NAMES.names, ("file", *AMBIGUOUS), ("samples",))
+    )
     assert written([rows], path, "parquet") == divided
     written([], path, "parquet")
     assert pq.read_table(path).num_rows == 0

@@ -1,6 +1,7 @@
 """Rows of a scan as columns, which the lines of all text formats are made of."""
 
 import math
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,19 +26,29 @@ class ScanRows:
     """Rows to make lines of.
 
     requested  names of the columns on request
+    files      paths of the samples, by their numbers
     is_first   bool[n]: whether a row is the first one of its sample
     """
 
     batch: Batch
     signatures: "Signatures"
     requested: Columns
+    files: Sequence[str]
     is_first: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, batch: Batch, signatures: "Signatures", requested: Columns) -> "ScanRows":
+    def of(
+        cls, batch: Batch, signatures: "Signatures", requested: Columns, files: Sequence[str] = ()
+    ) -> "ScanRows":
         """Return the rows of a batch, which must have all rows of each of its samples."""
         is_first = np.diff(batch.sample_index, prepend=-2) != 0
-        return cls(batch=batch, signatures=signatures, requested=requested, is_first=is_first)
+        return cls(
+            batch=batch,
+            signatures=signatures,
+            requested=requested,
+            files=files,
+            is_first=is_first,
+        )
 
     def __len__(self) -> int:
         return len(self.batch)
@@ -50,6 +61,7 @@ class ScanRows:
                 batch=self.batch[some],
                 signatures=self.signatures,
                 requested=self.requested,
+                files=self.files,
                 is_first=self.is_first[some],
             )
 
@@ -108,6 +120,38 @@ def _ready(column: Column, count: int) -> TextColumn | NDArray[np.int64]:
     if isinstance(column, np.ndarray):
         return column.astype(np.int64)
     return TextColumn([column], np.zeros(count, np.intp)) if isinstance(column, bytes) else column
+
+
+# ---- columns on request -------------------------------------------------------------------------
+
+TEXTS = ("file", "bulge", "cigar")  # the others are numbers
+SEPARATORS = bytes.maketrans(b"\t\r\n", b"   ")
+BULGES = (b"RNA", b"", b"DNA")  # bases of the signature alone, none, of the sample alone
+
+
+def on_request(rows: ScanRows, name: str) -> Column:
+    """Return a column on request."""
+    batch = rows.batch
+    if name == "file":
+        return TextColumn(names_of_files(rows.files), batch.source.astype(np.intp))
+    if name == "bulge":
+        return TextColumn(list(BULGES), np.sign(batch.bulge).astype(np.intp) + 1)
+    return TextColumn.of(batch.cigar) if name == "cigar" else requested_numbers(batch, name)
+
+
+def names_of_files(files: Sequence[str]) -> list[bytes]:
+    """Return the paths of files as they stand in a table, without its separators."""
+    return [os.fsencode(file).translate(SEPARATORS) for file in files]
+
+
+def requested_numbers(batch: Batch, name: str) -> NDArray[np.int32]:
+    """Return a column on request that is made of numbers."""
+    if name == "bulge_size":
+        return np.abs(batch.bulge)
+    if name in ("mismatches", "edits"):
+        return batch.errors
+    numbers: NDArray[np.integer[Any]] = getattr(batch, name)
+    return numbers.astype(np.int32)
 
 
 # ---- columns that several formats have ----------------------------------------------------------

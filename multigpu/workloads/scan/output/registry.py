@@ -32,7 +32,7 @@ FORMATS: dict[str, RowFormat] = {
         ("text", (".txt",), _text(text, has_more=False)),
         ("bed", (".bed",), _text(bed)),
         ("jsonl", (".json", ".jsonl"), _text(jsonl, has_always=_ambiguous)),
-        ("parquet", PARQUET, {"sink": ParquetSink, "has_always": _ambiguous}),
+        ("parquet", PARQUET, {"sink": ParquetSink, "has_always": ("file", *_ambiguous)}),
         ("sam", (".sam",), _sam),
         ("bam", (".bam",), _sam),
         ("paf", (".paf",), _text(paf, has_always=_alignment)),

@@ -4,14 +4,13 @@ from collections.abc import Callable
 from json.encoder import encode_basestring
 
 import numpy as np
-from numpy.typing import NDArray
 
-from multigpu.workloads.scan.batch import Batch
 from multigpu.workloads.scan.output.columns import (
     Column,
     ScanRows,
     TextColumn,
     lines_of,
+    on_request,
     samples_of,
     scores_of,
     signatures_of,
@@ -42,8 +41,13 @@ def bed(rows: ScanRows) -> bytes:
 
 def _delimited(rows: ScanRows, separator: bytes, *columns: Column) -> bytes:
     """Return lines with these columns and those on request, the separator between them."""
+    more = [on_request(rows, name) for name in rows.requested]
+    if separator == b",":
+        more = [
+            _map_texts(each, _csv_name) if isinstance(each, TextColumn) else each for each in more
+        ]
     line: list[Column] = []
-    for column in (*columns, *(_on_request(rows.batch, name) for name in rows.requested)):
+    for column in (*columns, *more):
         line += [column, separator]
     return lines_of(len(rows), *line[:-1], b"\n")
 
@@ -51,8 +55,10 @@ def _delimited(rows: ScanRows, separator: bytes, *columns: Column) -> bytes:
 def jsonl(rows: ScanRows) -> bytes:
     batch, more = rows.batch, []
     for name in rows.requested:
-        quote = b'"' if name == "cigar" else b""
-        more += [b',"%s":%s' % (name.encode(), quote), _on_request(batch, name), quote]
+        column = on_request(rows, name)
+        if isinstance(column, TextColumn):
+            column = _map_texts(column, _json_name)
+        more += [b',"%s":' % name.encode(), column]
     return lines_of(
         len(rows),
         b'{"sample":', _map_texts(samples_of(rows), _json_name),
@@ -64,16 +70,6 @@ def jsonl(rows: ScanRows) -> bytes:
         *more,
         b"}\n",
     )  # fmt: skip
-
-
-def _on_request(batch: Batch, name: str) -> Column:
-    """Return a column on request."""
-    return TextColumn.of(batch.cigar) if name == "cigar" else requested_numbers(batch, name)
-
-
-def requested_numbers(batch: Batch, name: str) -> NDArray[np.int32]:
-    """Return a column on request that is made of numbers."""
-    return batch.ambiguous if name == "ambiguous" else batch.errors
 
 
 def _map_texts(texts: TextColumn, change: Callable[[bytes], bytes]) -> TextColumn:

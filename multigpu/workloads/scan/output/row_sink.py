@@ -13,7 +13,9 @@ from multigpu.workloads.scan.output.columns import Columns, ScanRows
 from multigpu.workloads.scan.sink import Findings
 
 # Columns on request, in their order.
-REQUESTED = ("mismatches", "edits", "cigar", "ambiguous")
+REQUESTED = (
+    "file", "mate", "tied", "mismatches", "bulge", "bulge_size", "edits", "cigar", "ambiguous",
+)  # fmt: skip
 
 T = TypeVar("T")
 Write = Callable[[T, int], object]  # takes a payload, and the number of its first sample
@@ -52,6 +54,7 @@ class RowSink(ABC, Generic[T]):
 
     path     None and "-": standard output; its suffix says how it is compressed
     columns  those of `REQUESTED` that it has
+    files    paths of the samples, by their numbers
     layouts  of the samples: names of their formats
     """
 
@@ -59,6 +62,7 @@ class RowSink(ABC, Generic[T]):
     format: RowFormat
     columns: Columns
     signatures: Signatures
+    files: tuple[str, ...]
     layouts: frozenset[str]
     options: ScanOptions
 

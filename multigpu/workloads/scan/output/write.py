@@ -1,15 +1,25 @@
 """All outputs of a scan, written in one pass."""
 
 from collections.abc import Sequence
-from contextlib import ExitStack
-from typing import Any
+from contextlib import AbstractContextManager, ExitStack
+from typing import Any, Protocol, TypeVar
 
 from multigpu.cluster.engine.events import Event, now
 from multigpu.workloads.scan.job import ScanJob
-from multigpu.workloads.scan.output.row_sink import RowSink
+from multigpu.workloads.scan.output.row_sink import Write
+from multigpu.workloads.scan.sink import Sink
+
+T = TypeVar("T")
 
 
-def write_outputs(job: ScanJob, sinks: Sequence[RowSink[Any]]) -> None:
+class FileSink(Sink[T], Protocol):
+    """Output that is written to files."""
+
+    def open(self) -> AbstractContextManager[Write[T]]:
+        """Yield the function that writes payloads; the files have their names when it has ended."""
+
+
+def write_outputs(job: ScanJob, sinks: Sequence[FileSink[Any]]) -> None:
     """Run the job and write all of its outputs; each has its name when all are complete.
 
     Raises what the job raises, and InputError for samples that an output cannot have.
