@@ -51,21 +51,21 @@ def test_api__computes_batches_as_they_are_taken(store: Any, signatures: str) ->
 
 def test_api__table_has_the_columns_of_parquet(reads: str, signatures: str) -> None:
     table = multigpu.scan(reads, signatures, gpus="none", hits="all", strand="both").to_table()
-    rows = table.drop_columns(["sample_index", "signature_index"]).to_pylist()
+    rows = table.drop_columns(["sample_index", "signature_index", "file"]).to_pylist()
     assert rows == jsonl(answer(every=True, both=True))
     assert table.column("sample_index").to_pylist() == expected_indices(READS)
 
 
 def test_api__frame_has_the_same_rows(reads: str, signatures: str) -> None:
     frame = multigpu.scan([reads], [signatures], gpus="none").to_pandas()
-    rows = frame.drop(columns=["sample_index", "signature_index"])
+    rows = frame.drop(columns=["sample_index", "signature_index", "file"])
     assert rows.to_dict("records") == jsonl(answer())
 
 
 def test_api__of_no_hit_gives_an_empty_table(store: Any, signatures: str) -> None:
     path = store("none.fq", fastq([("a", "TTTTTTT", "IIIIIII")]))
     table = multigpu.scan(path, signatures, gpus="none").to_table()
-    assert (table.num_rows, len(table.column_names)) == (0, 9)
+    assert (table.num_rows, len(table.column_names)) == (0, 10)
 
 
 def test_api__gives_the_rows_once(reads: str, signatures: str) -> None:
@@ -92,9 +92,11 @@ def test_records__give_the_rows_of_a_file_with_them(
         "gpus": "none", "hits": "all", "strand": "both", "max_chunk_bytes": size,
     }  # fmt: skip
     expected = multigpu.scan(store("reads", content), signatures, **options).to_table()
+    expected = expected.drop_columns("file")
     assert expected.num_rows > 0
     for wanted in (signatures, SIGNATURES, iter(SIGNATURES)):
-        assert multigpu.scan(iter(records), wanted, **options).to_table().equals(expected)
+        table = multigpu.scan(iter(records), wanted, **options).to_table()
+        assert table.drop_columns("file").equals(expected)
 
 
 def test_records__are_taken_as_the_rows_are_by_the_same_thread(signatures: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from support.scan_rows import without_files
 from support.scanned import (
     ALL,
     HALVES,
@@ -57,7 +58,8 @@ def test_input__of_several_files_is_read_in_the_order_given(
 ) -> None:
     first, second = store("z.fq", HALVES[0]), store("a.fq.gz", gzip.compress(HALVES[1]))
     options = (*ALL, "--max-chunk-bytes", size)
-    assert scan(first, second, options=options) == tsv(answer(every=True, both=True))
+    table = scan(first, second, options=options)
+    assert without_files(table) == tsv(answer(every=True, both=True))
     scan(first, second, first, options=options, name="hits.parquet")
     table = pq.read_table(tmp_path / "out" / "hits.parquet")
     indices = expected_indices(READS + READS[:3])

@@ -72,4 +72,5 @@ def test_scan__header_lines_of_any_length_are_no_bases(tmp_path: Path) -> None:
     whole = rows(scan(tmp_path / "z.fa.gz", tmp_path / "g.fa", gpus="none", hits="all"))
     assert [(row[0], row[4]) for row in whole] == [("one", 2), ("two", 0), ("four", 0)]
     for size in (20_000, 70_003, 100_000, 1_000_000):
-        assert scanned(tmp_path, hits="all", max_chunk_bytes=size) == whole, size
+        same = scanned(tmp_path, hits="all", max_chunk_bytes=size)
+        assert [(*row[:8], row[9]) for row in same] == [(*row[:8], row[9]) for row in whole], size

@@ -1,6 +1,7 @@
 """Rows of a scan, and outputs of them."""
 
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,7 @@ def sink(
     *columns: str,
     path: str | None = None,
     signatures: Signatures = NAMES,
+    files: tuple[str, ...] = ("samples",),
     options: ScanOptions | None = None,
 ) -> RowSink[Any]:
     """Return the output in a format with columns on request."""
@@ -72,7 +74,7 @@ def sink(
         format=FORMATS[fmt],
         columns=FORMATS[fmt].columns(columns),
         signatures=signatures,
-        files=("samples",),
+        files=files,
         layouts=frozenset(["fastq"]),
         options=options or ScanOptions(),
     )
@@ -101,3 +103,8 @@ def written(batches: list[Batch], path: Path, fmt: str, *columns: str) -> bytes:
             write(collected(output, rows.numbered(-first)), first)
             first += len(rows)
     return path.read_bytes()
+
+
+def without_files(table: bytes) -> bytes:
+    """Return TSV of rows without its last column, the file."""
+    return re.sub(rb"\t[^\t\n]*\n", b"\n", table)

@@ -111,10 +111,10 @@ def test_parquet__has_the_rows_and_the_numbers_of_sample_and_signature(
     table = pq.read_table(tmp_path / "out" / "hits.pq")
     assert table.column_names == [
         "sample", "sample_index", "signature", "signature_index", "start", "end", "strand", "score",
-        "ambiguous",
+        "file", "ambiguous",
     ]  # fmt: skip
     indices = table.column("sample_index").to_pylist()
-    rows = table.drop_columns(["sample_index", "signature_index"]).to_pylist()
+    rows = table.drop_columns(["sample_index", "signature_index", "file"]).to_pylist()
     assert rows == jsonl(answer(every=True, both=True))
     assert indices == expected_indices(READS)
 
@@ -150,6 +150,7 @@ def test_outputs__of_one_run_are_those_of_as_many_runs(
             format_of(name, None).name,
             path=str(tmp_path / name),
             signatures=job.signatures,
+            files=job.paths,
             options=job.options,
         )
         for name in names
