@@ -78,6 +78,9 @@ class RangeRecords:
     lead     whether the first piece continues a record that began before the span
     tail     whether the last piece may continue in the next span
     beyond   how many bases of the last piece stand after the span
+    mate_begin, mate_stop
+             `begin` and `stop` in the second file of a pair, else 0
+    raw      of pairs, uint8[size]: the text that the table's positions are in
     """
 
     begin: int
@@ -88,6 +91,9 @@ class RangeRecords:
     lead: bool = False
     tail: bool = False
     beyond: int = 0
+    mate_begin: int = 0
+    mate_stop: int = 0
+    raw: NDArray[np.uint8] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

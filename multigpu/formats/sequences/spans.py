@@ -16,9 +16,10 @@ from multigpu.formats.sequences.records import Parsed
 class FileSpan:
     """Byte range of a file.
 
-    source  number of the file
-    number  of the span in the file
-    exact   whether a record begins at `start`
+    source      number of the file; of a pair of files it is a range of the first
+    number      of the span in the file
+    exact       whether a record begins at `start`
+    mate_start  where then its mate begins in the second file of a pair
     """
 
     source: int
@@ -26,6 +27,7 @@ class FileSpan:
     start: int
     stop: int
     exact: bool
+    mate_start: int = 0
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,11 +10,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import Failure, InputError, Unreadable
+from multigpu.formats.sequences.paired_streams import paired_spans
+from multigpu.formats.sequences.pairs import PairedSource
 from multigpu.formats.sequences.records import Parsed, describe, empty_table
 from multigpu.formats.sequences.registry import FORMATS
 from multigpu.formats.sequences.spans import BlockSpan, StreamSpan
 from multigpu.formats.storage.sources import Content, Source
 from multigpu.kernels.compiled.text.records import Fault
+
+
+def stream_blocks(
+    number: int, source: Source, size: int, phred_offset: int, *, ahead: bool
+) -> Iterator[BlockSpan]:
+    """Yield the spans of a source that is read `size` bytes at a time; see `block_spans`.
+
+    ahead  whether another thread reads blocks before they are taken
+    """
+    if isinstance(source, PairedSource):
+        return paired_spans(number, source, source.contents(size, ahead), phred_offset)
+    content = source.stream(size) if ahead else source.blocks(size)
+    return block_spans(number, source, content, phred_offset)
 
 
 def block_spans(
@@ -114,8 +129,8 @@ class _OpenStream:
     def _open(self, first: int) -> None:
         """Begin to read, with the block of this number."""
         self._error: Exception | None = None
-        content = self._source.blocks(self._span.size)
-        found = block_spans(self._span.source, self._source, content, self._phred_offset)
+        about = (self._span.source, self._source, self._span.size, self._phred_offset)
+        found = stream_blocks(*about, ahead=False)
         self._found, self._next = itertools.islice(found, first, None), first
 
     def read(self, number: int) -> BlockSpan | None:

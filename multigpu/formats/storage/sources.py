@@ -12,7 +12,8 @@ import os
 import stat
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
@@ -119,6 +120,16 @@ class Source:
         return {name: getattr(self, name) for name in ("path", "size", "compression", "layout")}
 
     @property
+    def files(self) -> "tuple[Source, ...]":
+        """The files that it is read from, where a source may have several; else itself."""
+        return (self,)
+
+    @property
+    def is_paired(self) -> bool:
+        """Whether records 2i and 2i + 1 are the two reads of a pair, mates."""
+        return False
+
+    @property
     def is_file(self) -> bool:
         """Whether anyone who sees the path can read it, any number of times."""
         return self.path != STDIN and not is_remote(self.path) and self.size is not None
@@ -136,6 +147,12 @@ class Source:
                 status = status_of(self.path)
                 return status.st_dev, status.st_ino
         return self.path
+
+    def with_absolute_path(self) -> "Source":
+        """Return the source, with a path that means the same elsewhere if others may read it."""
+        if not self.cuttable:
+            return self
+        return replace(self, path=os.path.abspath(self.path))  # noqa: PTH100
 
     def blocks(self, size: int) -> Generator[Block]:
         """Yield the decompressed content in arrays of `size` bytes, the last one shorter.
@@ -167,6 +184,11 @@ class Source:
         if begun and size == LARGEST_BLOCK:
             return begun
         return ReadAhead(self.blocks(size), BLOCKS_AHEAD)
+
+
+def first_files(sources: Sequence[Source]) -> list[int]:
+    """Return the number of each source's first file, where the files of all are counted."""
+    return [0, *accumulate(len(source.files) for source in sources)][: len(sources)]
 
 
 # ---- which files ------------------------------------------------------------------------------

@@ -69,7 +69,8 @@ def scan(request: ScanRequest) -> ScanResult:
     beginnings, and from the iteration for what shows later.
     """
     samples = _sources_of(request.samples, "samples")
-    inputs = expand_inputs(samples, _sources_of(request.signatures, "signatures"))
+    signatures = _sources_of(request.signatures, "signatures")
+    inputs = expand_inputs(samples, signatures, request.pairs)
     place = request.journal_path
     if place and not inputs.files:
         problem = "samples in memory cannot be compared with those of an earlier run"

@@ -98,9 +98,12 @@ class Batch:
         return replace(self, sample_index=self.sample_index + first)
 
     def sample_names(self) -> bytes:
-        """Return the name of every sample that has rows, each with a line end after it."""
-        # Rows of a sample stand together.
-        first = np.flatnonzero(np.diff(self.sample_index, prepend=-2))
+        """Return the name of every sample that has rows, each with a line end after it.
+
+        Of a pair it is one name.
+        """
+        # Rows of a sample stand together, and mates follow each other.
+        first = np.flatnonzero(np.diff(self.sample_index - (self.mate == 2), prepend=-2))
         return b"".join([self.sample[row] + b"\n" for row in first.tolist()])
 
     @classmethod

@@ -74,4 +74,4 @@ def _inputs(stack: ExitStack, request: ScanRequest, reporting: Reporting) -> "Sc
         folder = stack.enter_context(scratch_folder())
         reporting.say("no samples given: scanning the built-in demo")
         samples, signatures = ([str(file)] for file in write_demo(folder))
-    return expand_inputs(samples, signatures)
+    return expand_inputs(samples, signatures, request.pairs)

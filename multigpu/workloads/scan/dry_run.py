@@ -10,7 +10,8 @@ from multigpu.workloads.scan.request import ScanRequest
 def plan_of(request: ScanRequest) -> Shown:
     """Return how the samples would be cut."""
     samples = texts_of(request.samples, "samples")
-    inputs = expand_inputs(samples, texts_of(request.signatures, "signatures"))
+    signatures = texts_of(request.signatures, "signatures")
+    inputs = expand_inputs(samples, signatures, request.pairs)
     job = ScanJob(inputs, request.options, request.run)
     plan, (entries, places) = plan_job(job, job.worker_files)
     on_gpu = bool(job.devices) or any(each["gpu"] for each in entries["workers"])
@@ -32,8 +33,9 @@ def plan_of(request: ScanRequest) -> Shown:
     for source, chunks in zip(job.sources, plan.chunks, strict=True):
         cut = "a stream" if chunks is None else f"{chunks:,} chunks"
         lines.append(f"{describe_source(source)}, {cut}")
-        facts = {"path": source.path, "bytes": source.size, "compression": source.compression}
-        sources.append({**facts, "layout": source.layout, "chunks": chunks})
+        for file in source.files:
+            facts = {"path": file.path, "bytes": file.size, "compression": file.compression}
+            sources.append({**facts, "layout": file.layout, "chunks": chunks})
     return {
         **entries,
         "sources": sources,

@@ -9,21 +9,25 @@ from itertools import chain
 from pathlib import PurePath
 
 from multigpu.errors import NAMED, InputError, UsageError, option, several
+from multigpu.formats.sequences.pairs import pair_files
 from multigpu.formats.sequences.registry import SEQUENCES
 from multigpu.formats.storage import sources
 from multigpu.formats.storage.sources import Source
 from multigpu.formats.storage.stored_streams import is_regular
+from multigpu.workloads.scan.request import Pairs
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScanInputs:
     """Files, URLs and "-", after directories and patterns were expanded, and other sources.
 
+    pairs  which samples are pairs of reads, as the option has it
     notes  what a user should know about the directories
     """
 
     samples: tuple[str | Source, ...]
     signatures: tuple[str | Source, ...]
+    pairs: Pairs = "none"
     notes: tuple[str, ...] = ()
 
     @property
@@ -47,19 +51,25 @@ class ScanInputs:
 
     def open_samples(self) -> tuple[list[Source], list[str]]:
         """Return the sources of samples, and notes. Raises InputError, also where all are empty."""
-        if self.only_stream:
-            return [self.only_stream], []
-        found, empty = [], []
+        empty: list[str] = []
+        opened = [self.only_stream] if self.only_stream else [*self._open(empty)]
+        found, notes = pair_files(self.samples, opened, self.pairs)
+        more = ", …" if len(empty) > NAMED else ""
+        files = ", ".join(empty[:NAMED]) + more
+        if empty:
+            notes.append(f"{len(empty):,} empty sample files are left out: {files}")
+        return found, notes
+
+    def _open(self, empty: list[str]) -> Iterator[Source | None]:
+        """Yield the source of each sample; None for one that is `empty`, which takes its path."""
         for each in self.samples:
             try:
-                found.append(sources.inspect_source(each, SEQUENCES))
+                yield sources.inspect_source(each, SEQUENCES)
             except sources.EmptyInput as error:
                 empty.append(error.path)
                 if len(empty) == len(self.samples):
                     raise
-        more = ", …" if len(empty) > NAMED else ""
-        files = ", ".join(empty[:NAMED]) + more
-        return found, [f"{len(empty):,} empty sample files are left out: {files}"] if empty else []
+                yield None
 
 
 def paths_in(given: Iterable[str | Source]) -> list[str]:
@@ -68,7 +78,7 @@ def paths_in(given: Iterable[str | Source]) -> list[str]:
 
 
 def expand_inputs(
-    samples: Sequence[str | Source], signatures: Sequence[str | Source]
+    samples: Sequence[str | Source], signatures: Sequence[str | Source], pairs: Pairs = "none"
 ) -> ScanInputs:
     """Return the files that these paths stand for, and the other sources.
 
@@ -88,6 +98,7 @@ def expand_inputs(
     return ScanInputs(
         samples=tuple(chain(*found[: len(samples)])),
         signatures=tuple(chain(*found[len(samples) :])),
+        pairs=pairs,
         notes=tuple(_notes_on_folders(zip(given, found, strict=True))),
     )
 

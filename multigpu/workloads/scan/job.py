@@ -1,11 +1,10 @@
 """The job of a scan: opened (all input looked at), planned, and run once."""
 
 import logging
-import os
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from itertools import chain
 from typing import Any
 
@@ -67,14 +66,14 @@ class ScanJob(Job):
         if options.needs_whole_records:
             for source in self.sources:
                 source.in_blocks = source.layout == "fasta"
-        self._files = inputs.files
+        self._files, self._pairs = inputs.files, inputs.pairs
         found = notes_before(self.sources, self.signatures, options)
         self.notes_before = [*inputs.notes, *notes, *found]
 
     def summary_entries(self) -> dict[str, Any]:
         """Return the entries that only the summary of a scan has."""
         return {
-            "samples": [source.facts() for source in self.sources],
+            "samples": [file.facts() for source in self.sources for file in source.files],
             "signatures": len(self.signatures),
             "records": self.stats.records,
             "bases": self.stats.bases,
@@ -85,17 +84,20 @@ class ScanJob(Job):
     @property
     def paths(self) -> tuple[str, ...]:
         """The paths of the samples, by their numbers."""
-        return tuple(source.path for source in self.sources)
+        return tuple(file.path for source in self.sources for file in source.files)
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns of rows that the samples and the options add."""
-        return ("file",) * (len(self.sources) > 1) + self.options.columns
+        about_files = ("file",) * (len(self.paths) > 1)
+        about_pairs = ("mate",) * any(source.is_paired for source in self.sources)
+        return about_files + about_pairs + self.options.columns
 
     @property
     def worker_files(self) -> list[str]:
         """Absolute paths of the files that workers read by themselves."""
-        return [source.path for source in self._sources_by_absolute_path() if source.cuttable]
+        sources = [each for each in self._sources_by_absolute_path() if each.cuttable]
+        return [file.path for source in sources for file in source.files]
 
     @property
     def chunks(self) -> int | None:
@@ -164,10 +166,7 @@ class ScanJob(Job):
 
     def _sources_by_absolute_path(self) -> list[Source]:
         """Return the sources with paths that mean the same on other machines."""
-        return [
-            replace(source, path=os.path.abspath(source.path)) if source.cuttable else source  # noqa: PTH100
-            for source in self.sources
-        ]
+        return [source.with_absolute_path() for source in self.sources]
 
     def _describe(self, sinks: Sequence[Sink[Any]]) -> dict[str, str]:
         """Return what must be equal for another run to continue with the journal of this one."""
@@ -176,6 +175,7 @@ class ScanJob(Job):
             "program": fitness.program(),
             "job": "scan",
             "rows": ", ".join(sink.name for sink in sinks),
+            "pairs": self._pairs,
             **{f"option {name}": str(value) for name, value in asdict(self.options).items()},
             "signatures": f"{len(self.signatures):,}, content {signatures}",
             **describe_inputs(self._files),

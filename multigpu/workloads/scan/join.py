@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from multigpu.errors import InputError
 from multigpu.formats.sequences.signatures import illegal_base
-from multigpu.formats.storage.sources import Source
+from multigpu.formats.storage.sources import Source, first_files
 from multigpu.kernels.scan.approximate.pieces import continue_runs
 from multigpu.kernels.scan.types import AT_BEGIN, AT_END
 from multigpu.workloads.scan.batch import Batch
@@ -122,7 +122,7 @@ class Joiner:
         self.totals.add(RowStats.of(rows))
         found = Findings(
             path=self._sources[self._source].path,
-            source=self._source,
+            source=first_files(self._sources)[self._source],
             rows=rows,
             lengths=np.array([self._bases]),
             names=lambda: [self._name],

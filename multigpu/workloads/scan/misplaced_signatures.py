@@ -26,7 +26,7 @@ def refuse_strays(
     arguments  of the command line, in their order
     samples    those among them that are samples
     """
-    by_path = {source.path: source for source in sources}
+    by_path = {file.path: file for source in sources for file in source.files}
     for path in _after_signatures(arguments):
         source = by_path.get(path)
         if source is None or source.layout != "fasta" or path not in samples:

@@ -30,6 +30,7 @@ def notes_before(
     sources: Sequence[Source], signatures: Signatures, options: ScanOptions
 ) -> Iterator[str]:
     """Yield the notes on the inputs."""
+    sources = [file for source in sources for file in source.files]
     yield from _same_files(sources, "sample")
     yield from _same_files([source for source, _ in signatures.files], "signature")
     yield from _repeated_signatures(signatures)

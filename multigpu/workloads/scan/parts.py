@@ -74,6 +74,7 @@ class ScanPart:
     ended         whether the span is behind the last one of its file, as a worker read it
     begin, stop   bytes of the file that the part covers; begin -1: no record, or of FASTA no line
                   that is no header line of the span before
+    mate_begin, mate_stop  the same of the second file of a pair, else 0
     records       records that begin in the span
     bases         bases that stand in the span
     longest       bases of the longest record or piece in the span
@@ -91,6 +92,8 @@ class ScanPart:
     ended: bool
     begin: int
     stop: int
+    mate_begin: int
+    mate_stop: int
     records: int
     bases: int
     longest: int

@@ -16,7 +16,7 @@ from multigpu.formats.sequences.fastq import LAST_RECORD_BYTES
 from multigpu.formats.sequences.registry import FORMATS
 from multigpu.formats.sequences.signatures import Signatures
 from multigpu.formats.sequences.spans import Span, file_spans, stream_spans
-from multigpu.formats.sequences.streams import block_spans
+from multigpu.formats.sequences.streams import stream_blocks
 from multigpu.formats.storage.read_ahead import BLOCKS_AHEAD, LARGEST_BLOCK
 from multigpu.formats.storage.sources import Source
 from multigpu.kernels.scan.seeds import CPU, EXPECTED_BASES, EXPECTED_N, GPU, IndexSize, size_of
@@ -169,9 +169,20 @@ def _best_chunk_bytes(capacity: Capacity) -> int:
 
 def _count_chunks(sources: Sequence[Source], chunk_bytes: int) -> tuple[int | None, ...]:
     """Return the number of chunks of each source; None for a stream."""
-    return tuple(
-        -(-(source.size or 0) // chunk_bytes) if source.cuttable else None for source in sources
-    )
+    counts: list[int | None] = []
+    for source in sources:
+        size, piece = _cut(source, chunk_bytes)
+        counts.append(-(-size // piece) if source.cuttable else None)
+    return tuple(counts)
+
+
+def _cut(source: Source, chunk_bytes: int) -> tuple[int, int]:
+    """Return how many bytes of a plain source are cut, and every how many.
+
+    Of a pair of files these are the bytes of the first: a chunk has as large a share of the other.
+    """
+    size = source.files[0].size or 0
+    return size, max(1, chunk_bytes * size // (source.size or 1))
 
 
 def scan_spans(
@@ -196,14 +207,14 @@ def scan_spans(
                 continue
             first = after.number + 1
         if source.cuttable:
-            spans: Iterator[Span] = file_spans(number, source.size or 0, plan.chunk_bytes)
+            spans: Iterator[Span] = file_spans(number, *_cut(source, plan.chunk_bytes))
         elif source.is_file and on_workers and files > 1:
             blocks = stream_spans(number, first, block_bytes)
             yield Series(blocks, attrgetter("ended"), attrgetter("row_bytes"))
             continue
         else:
-            content = source.stream(block_bytes)
-            spans = block_spans(number, source, content, options.phred_offset)
+            about = (number, source, block_bytes, options.phred_offset)
+            spans = stream_blocks(*about, ahead=True)
         yield from itertools.islice(spans, first, None)
 
 

@@ -14,13 +14,15 @@ T_co = TypeVar("T_co", covariant=True)
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Findings:
-    """Records of one file that lie in one chunk, or were joined from several, and their rows.
+    """Records of one source that lie in one chunk, or were joined from several, and their rows.
 
-    path     of the file
-    source   its number
-    rows     their samples are counted from the first of the records
-    lengths  int64[n]: bases of the records
-    names    makes the names of the records, n of them
+    path       of the file, or of both files of a pair
+    source     number of the file, or of the first
+    rows       their samples are counted from the first of the records
+    lengths    int64[n]: bases of the records
+    names      makes the names of the records, n of them
+    files      2 where records are of two files in turns
+    is_paired  whether records 2i and 2i + 1 are mates; none of them is without the other
     """
 
     path: str
@@ -28,6 +30,8 @@ class Findings:
     rows: Batch
     lengths: NDArray[np.int64]
     names: Callable[[], list[bytes]]
+    files: int = 1
+    is_paired: bool = False
 
 
 class Sink(Protocol[T_co]):

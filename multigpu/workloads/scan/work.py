@@ -16,7 +16,7 @@ from multigpu.formats.sequences.reader import SpanReader
 from multigpu.formats.sequences.signatures import Signatures, illegal_base
 from multigpu.formats.sequences.spans import BlockSpan, FileSpan, Span
 from multigpu.formats.sequences.streams import OpenStreams
-from multigpu.formats.storage.sources import Source
+from multigpu.formats.storage.sources import Source, first_files
 from multigpu.kernels.compiled.text.records import LENGTH, QUALITY
 from multigpu.kernels.scan import BadBaseError, Chunk, Hits, TooManyPatternsError
 from multigpu.kernels.scan.approximate.alignment import align_without_gaps
@@ -41,7 +41,8 @@ class ScanWorkload:
     sinks     outputs, for each of which parts have a payload
     streams   the compressed files that this process reads
     expected  requirements for a worker that is not this process
-    reached   on the client: the byte up to which each source is known to be cut right
+    reached   on the client: the bytes, of both files of a pair, up to which each source is known
+              to be cut right
     """
 
     key: str
@@ -51,7 +52,7 @@ class ScanWorkload:
     sinks: Sequence[Sink[Any]]
     streams: OpenStreams
     expected: Expected | None = None
-    reached: dict[int, int] = field(default_factory=dict)
+    reached: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     def open(self, place: Place) -> "ScanSession":
         """Return a session on a device. Raises Unfit where the worker may not take part."""
@@ -75,14 +76,14 @@ class ScanWorkload:
         """
         if not self.sources[part.source].cuttable:
             return None
-        reached = self.reached.get(part.source, 0)
-        if part.begin == reached:
-            self.reached[part.source] = part.stop
+        reached, mate_reached = self.reached.get(part.source, (0, 0))
+        if (part.begin, part.mate_begin) == (reached, mate_reached):
+            self.reached[part.source] = part.stop, part.mate_stop
             return None
         is_empty = not part.records and part.lead is None and part.error is None
         if not isinstance(span, FileSpan) or (reached >= span.stop and is_empty):
             return None
-        return replace(span, start=reached, exact=True)
+        return replace(span, start=reached, mate_start=mate_reached, exact=True)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -114,6 +115,7 @@ class ScanSession:
         lengths = self.search.patterns.lengths
         size = index_size(lengths, workload.options, bases, place.gpu is not None)
         self._index_bytes = size.memory
+        self._first_file = first_files(workload.sources)
         self.reader = SpanReader(
             workload.sources,
             workload.streams,
@@ -200,9 +202,12 @@ class ScanSession:
                 edge=edge[is_tail],
             )
         records = np.arange(first, max(first, last if has_tail else last + 1))
+        source = self.workload.sources[pieces.source]
         whole = Findings(
-            path=self.workload.sources[pieces.source].path,
-            source=pieces.source,
+            path=source.path,
+            source=self._first_file[pieces.source],
+            files=len(source.files),
+            is_paired=source.is_paired,
             rows=rows[~(is_lead | is_tail)],
             lengths=pieces.table[records, LENGTH],
             names=partial(pieces.names, records),
@@ -218,6 +223,8 @@ class ScanSession:
             ended=pieces.ended,
             begin=pieces.begin,
             stop=pieces.stop,
+            mate_begin=pieces.mate_begin,
+            mate_stop=pieces.mate_stop,
             records=len(pieces.table) - first,
             bases=int(pieces.inside.sum()),
             longest=int(pieces.table[:, LENGTH].max(initial=0)),
@@ -242,7 +249,8 @@ class ScanSession:
         illegal = _illegal_base_at(loaded.portion.chunk, position)
         if pieces.lead and illegal.piece == 0:
             return None, illegal
-        path, name = self.workload.sources[pieces.source].path, pieces.name(illegal.piece)
+        files, name = self.workload.sources[pieces.source].files, pieces.name(illegal.piece)
+        path = files[illegal.piece % len(files)].path
         return illegal_base(path, name, illegal.letter, illegal.position), None
 
     def _rows(self, pieces: Pieces, matches: Matches) -> tuple[Batch, NDArray[np.uint8]]:
@@ -253,6 +261,9 @@ class ScanSession:
         if self.workload.options.min_score is not None:
             kept = ~(score < self.workload.options.min_score)  # rows without a score stay
         hits = hits.take(kept)
+        source = self.workload.sources[pieces.source]
+        file = self._first_file[pieces.source] + hits.record % len(source.files)
+        mate = hits.record % 2 + 1 if source.is_paired else np.zeros(len(hits))
         unique, row = np.unique(hits.record.astype(np.int64), return_inverse=True)
         names = pieces.names(unique)
         rows = Batch(
@@ -266,8 +277,8 @@ class ScanSession:
             ambiguous=matches.ambiguous[kept],
             errors=hits.errors,
             sample_length=pieces.table[hits.record, LENGTH],
-            source=np.full(len(hits), pieces.source, np.int32),
-            mate=np.zeros(len(hits), np.int8),
+            source=file.astype(np.int32),
+            mate=mate.astype(np.int8),
             tied=np.zeros(len(hits), np.int32),
             bulge=np.zeros(len(hits), np.int32),
             cigar=self._cigars(pieces, hits, matches.cigars, kept),
