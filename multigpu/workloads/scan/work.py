@@ -32,6 +32,7 @@ from multigpu.workloads.scan.parts import (
 from multigpu.workloads.scan.plan import describe_index, expected_bases, index_size
 from multigpu.workloads.scan.search import Matches, Portion, open_search
 from multigpu.workloads.scan.sink import Findings, Sink
+from multigpu.workloads.scan.top import TopRule
 
 
 @dataclass(eq=False, kw_only=True)
@@ -111,6 +112,8 @@ class ScanSession:
         self.workload = workload
         bases = expected_bases(workload.sources)
         self.search = open_search(place, workload.signatures, workload.options, bases)
+        is_top = workload.options.hits == "top"
+        self._top = TopRule.of(workload.signatures, workload.options) if is_top else None
         lengths = self.search.patterns.lengths
         size = index_size(lengths, workload.options, bases, place.gpu is not None)
         self._index_bytes = size.memory
@@ -141,7 +144,7 @@ class ScanSession:
     def need(self, loaded: LoadedPieces) -> int:
         """Return the device memory for letters, planes, places, offsets and counts, in bytes."""
         chunk = loaded.portion.chunk
-        base_bytes = 2.0 if self.workload.options.most_errors else 1.5
+        base_bytes = 2.0 if self.workload.options.has_errors else 1.5
         return int(base_bytes * len(chunk.letters)) + 16 * len(chunk.offsets)
 
     def halves(self, loaded: LoadedPieces) -> tuple[LoadedPieces, ...]:
@@ -247,7 +250,13 @@ class ScanSession:
 
     def _rows(self, pieces: Pieces, matches: Matches) -> tuple[Batch, NDArray[np.uint8]]:
         """Return matches with names and scores, without low scores, and the flags of each."""
-        hits, strands = matches.hits, self.search.patterns.strands
+        strands, mate = self.search.patterns.strands, np.zeros(len(matches.hits), np.int8)
+        tied = np.zeros(len(mate), np.int32)
+        if self._top is not None:
+            hits = matches.hits
+            top = self._top.choose(hits.record, mate, hits.pattern // strands, hits.errors)
+            matches, mate, tied = matches.take(top.chosen), mate[top.chosen], top.tied
+        hits = matches.hits
         score = self._scores(pieces, hits)
         kept = np.ones(len(hits), bool)
         if self.workload.options.min_score is not None:
@@ -267,8 +276,8 @@ class ScanSession:
             errors=hits.errors,
             sample_length=pieces.table[hits.record, LENGTH],
             source=np.full(len(hits), pieces.source, np.int32),
-            mate=np.zeros(len(hits), np.int8),
-            tied=np.zeros(len(hits), np.int32),
+            mate=mate[kept],
+            tied=tied[kept],
             bulge=np.zeros(len(hits), np.int32),
             cigar=self._cigars(pieces, hits, matches.cigars, kept),
         )
