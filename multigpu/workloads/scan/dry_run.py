@@ -21,7 +21,7 @@ def plan_of(request: ScanRequest) -> Shown:
         f"index         {plan.index.entries:,} entries, {plan.index.memory:,} bytes",
     ]
     seconds = None
-    if job.options.most_errors:
+    if job.options.has_errors:
         seconds = _search_seconds(job, on_gpu)
         lines.append(f"search        about {seconds:.2g} s on one {'GPU' if on_gpu else 'core'}")
     lines += [

@@ -132,9 +132,9 @@ class Joiner:
 
     def _choice(self, rows: Batch) -> NDArray[np.intp]:
         """Return the numbers of the rows of a record that the options ask for, in order."""
-        if self._options.hits != "all":
+        if self._options.wanted != "all":
             place = rows.end if self._options.max_edits else rows.start
-            errors = rows.errors if self._options.hits == "best" else np.zeros_like(rows.errors)
+            errors = rows.errors if self._options.wanted == "best" else np.zeros_like(rows.errors)
             order = np.lexsort((rows.reverse, place, errors, rows.signature))
             signature = rows.signature[order]
             return order[np.flatnonzero(np.diff(signature, prepend=-1))]

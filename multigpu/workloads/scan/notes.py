@@ -12,11 +12,12 @@ from multigpu.formats.sequences.signatures import Signatures
 from multigpu.formats.storage.sources import Source
 from multigpu.formats.storage.suffixes import FOREIGN, uncompressed_suffix
 from multigpu.kernels.compiled.text.records import LENGTH, QUALITY
-from multigpu.kernels.scan import allowed_bases
+from multigpu.kernels.scan import Patterns, allowed_bases
 from multigpu.workloads.scan.join import ScanTotals
 from multigpu.workloads.scan.options import PHRED_OFFSETS, ScanOptions
 from multigpu.workloads.scan.output.registry import FORMATS as ROW_FORMATS
 from multigpu.workloads.scan.output.row_sink import RowFormat
+from multigpu.workloads.scan.patterns import patterns_of
 
 AMBIGUOUS_SHARE = 0.5  # of all rows: a note is made above it
 PLAIN_BASES = np.frombuffer(b"ACGTUacgtu", np.uint8)
@@ -24,6 +25,7 @@ SPACERS = range(17, 22)  # lengths of guides without a PAM
 OLD_OFFSET, OLD_HIGHEST = 64, 105  # qualities of Illumina 1.3 to 1.7
 LOOKED_AT, LOOKED_AT_BYTES = 20, 1 << 20  # files whose qualities are looked at, and bytes of each
 LOOKED_AT_SIGNATURES = 10_000
+COMPARED = 2000  # patterns of one length
 
 
 def notes_before(
@@ -35,6 +37,8 @@ def notes_before(
     yield from _same_files([source for source, _ in signatures.files], "signature")
     yield from _repeated_signatures(signatures)
     yield from _exact_ends(signatures, options)
+    if options.hits == "top":
+        yield from _near_signatures(patterns_of(signatures, options), signatures.names, options)
     if nameless := signatures.names.count(b""):
         yield f"signatures without a name: {nameless:,}; their column is empty"
     are_fasta = not any(FORMATS[source.layout].has_qualities for source in sources)
@@ -47,7 +51,7 @@ def notes_before(
     if are_fasta and options.min_score is not None:
         why = "FASTA samples have no scores, and their rows stay"
         yield f"{option('min_score')} has no effect: {why}"
-    if not options.most_errors and (options.exact_prefix or options.exact_suffix):
+    if not options.has_errors and (options.exact_prefix or options.exact_suffix):
         yield (
             f"{option('exact_prefix')} and {option('exact_suffix')} have no effect"
             f" without {option('max_mismatches')} or"
@@ -77,7 +81,7 @@ def _old_qualities(sources: Sequence[Source]) -> Iterator[str]:
 def _exact_ends(signatures: Signatures, options: ScanOptions) -> Iterator[str]:
     """Yield a note where the exact part seems to be at the wrong end, or no PAM to be there."""
     prefix, suffix = options.exact_prefix, options.exact_suffix
-    if not options.most_errors or bool(prefix) == bool(suffix):
+    if not options.has_errors or bool(prefix) == bool(suffix):
         return
     bases, letters = prefix or suffix, signatures.letters.joined
     borders = signatures.letters.offsets[: LOOKED_AT_SIGNATURES + 1]
@@ -96,6 +100,30 @@ def _exact_ends(signatures: Signatures, options: ScanOptions) -> Iterator[str]:
     elif is_exact.all() and options.max_mismatches and np.isin(np.diff(borders), SPACERS).all():
         pam = "TTTV…" if prefix else "…NGG"
         yield f"{here}: if the signatures are guides, the PAM has to be a part of them, as in {pam}"
+
+
+def _near_signatures(
+    patterns: Patterns, names: Sequence[bytes], options: ScanOptions
+) -> Iterator[str]:
+    """Yield a note where a sample may be within the errors allowed of two signatures."""
+    most = allowed_bases(options.most_errors, patterns.lengths)
+    found = []  # distance, and two patterns
+    for length in np.unique(patterns.lengths).tolist():
+        number = np.flatnonzero(patterns.lengths == length)[:COMPARED]
+        sets = patterns.sets[patterns.offsets[number, None] + np.arange(length)]
+        for i in range(0, len(number), patterns.strands):  # an odd one is a reverse complement
+            later = slice(i + patterns.strands, None)
+            distances = ((sets[i] & sets[later]) == 0).sum(axis=1)
+            if (least := int(distances.min(initial=length))) <= 2 * most[number[i]]:
+                found.append((least, number[i], number[later][int(distances.argmin())]))
+    if found:
+        distance, *pair = min(found)
+        one, other = (quoted(names[pattern // patterns.strands]) for pattern in pair)
+        yield (
+            f"signatures so near to another one that a sample may be within the errors allowed of"
+            f" both: {len(found):,}, e.g. {one} and {other}, which differ in {distance:,} of"
+            f" {patterns.lengths[pair[0]]:,} bases"
+        )
 
 
 def notes_on_format(

@@ -33,9 +33,14 @@ def scan_lanes(plain_bytes: int) -> GpuLanes:
 class ScanOptions(Options, group="Search"):
     """Rules for matches and rows: what decides the result of a scan."""
 
-    hits: Literal["first", "best", "all"] = declare(
+    hits: Literal["first", "best", "all", "top"] = declare(
         "first", "Matches to report of each sample and signature: the first (lowest start, with"
-        " edits the lowest end), the best (fewest errors, then as first), or all.",
+        " edits the lowest end), the best (fewest errors, then as first), or all; top: the best of"
+        " the signatures that have the fewest errors in the sample.",
+    )  # fmt: skip
+    min_delta: int = declare(
+        1, f"With {option('hits')} top: errors by which another signature must be worse than the"
+        " best; else the sample is tied.", "D", at_least=1,
     )  # fmt: skip
     strand: Literal["forward", "both"] = declare(
         "forward", "Search the signatures only, or their reverse complements too."
@@ -77,6 +82,13 @@ class ScanOptions(Options, group="Search"):
         if self.max_mismatches is not None and self.max_edits is not None:
             both = f"{option('max_mismatches')} or {option('max_edits')}"
             raise UsageError(f"give {both}, not both")
+        if self.min_delta > 1 and self.hits != "top":
+            raise UsageError(f"{option('min_delta')} needs {option('hits')} top")
+
+    @property
+    def wanted(self) -> Literal["first", "best", "all"]:
+        """Choice of the matches of a sample and a signature that are searched for."""
+        return "best" if self.hits == "top" else self.hits
 
     @property
     def most_errors(self) -> int | float:
@@ -84,16 +96,27 @@ class ScanOptions(Options, group="Search"):
         return self.max_mismatches or self.max_edits or 0
 
     @property
+    def spare_errors(self) -> int:
+        """Errors that are searched beyond the most of a match, to know what is tied."""
+        return self.min_delta - 1
+
+    @property
+    def has_errors(self) -> bool:
+        """Whether a search with errors is needed."""
+        return bool(self.most_errors or self.spare_errors)
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """The columns of rows that these options add; none in an exact scan."""
+        tied = ("tied",) * (self.hits == "top")
         if not self.most_errors:
-            return ()
-        return ("edits", "cigar") if self.max_edits else ("mismatches",)
+            return tied
+        return (*tied, "edits", "cigar") if self.max_edits else (*tied, "mismatches")
 
     @property
     def needs_whole_records(self) -> bool:
         """Whether a search must see every record from its first base to its last."""
-        return False
+        return self.hits == "top"
 
     def _check_min_score(self, score: float) -> None:
         """Raise UsageError for a score that no row can have."""

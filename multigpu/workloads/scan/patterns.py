@@ -1,5 +1,7 @@
 """Signatures as the patterns that are searched, on one strand or both; limits of errors."""
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,19 +22,25 @@ def pattern_lengths(signatures: Signatures, options: ScanOptions) -> NDArray[np.
 
 
 def limits_of(patterns: Patterns, options: ScanOptions) -> Limits:
-    """Return the errors that each pattern may have."""
-    return Limits.of(patterns, options.most_errors, options.exact_prefix, options.exact_suffix)
+    """Return the errors that each pattern is searched with."""
+    limits = Limits.of(patterns, options.most_errors, options.exact_prefix, options.exact_suffix)
+    return replace(limits, most=searched_errors(patterns.lengths, options))
+
+
+def searched_errors(lengths: NDArray[np.int64], options: ScanOptions) -> NDArray[np.int64]:
+    """Return int64[n]: the most errors that patterns of these lengths are searched with."""
+    return np.minimum(allowed_bases(options.most_errors, lengths) + options.spare_errors, lengths)
 
 
 def longest_match(lengths: NDArray[np.int64], options: ScanOptions) -> int:
     """Return the most bases that a match of patterns of these lengths may have."""
-    most = allowed_bases(options.max_edits or 0, lengths)
+    most = searched_errors(lengths, options) if options.max_edits else 0
     return int((lengths + most).max())
 
 
 def check_errors(signatures: Signatures, options: ScanOptions) -> None:
     """Raise UsageError for limits that a signature is too short for."""
-    if not options.most_errors:
+    if not options.has_errors:
         return
     lengths = signatures.letters.lengths
     shortest = int(np.argmin(lengths))
@@ -45,14 +53,15 @@ def check_errors(signatures: Signatures, options: ScanOptions) -> None:
             )
     if options.exact_prefix or options.exact_suffix:
         return
-    spare = lengths - allowed_bases(options.most_errors, lengths)
+    spare = lengths - searched_errors(lengths, options)
     at = int(np.argmin(spare))
     if spare[at] <= 0:
         kind = "edits" if options.max_edits else "mismatches"
+        more = f", and {options.spare_errors} for ties" if options.spare_errors else ""
         raise UsageError(
-            f"up to {options.most_errors} {kind}: the signature {quoted(signatures.names[at])} has"
-            f" only {_bases(lengths[at])} and would match everywhere; allow fewer, or a share of"
-            " the length (e.g. 0.1)"
+            f"up to {options.most_errors} {kind}{more}: the signature"
+            f" {quoted(signatures.names[at])} has only {_bases(lengths[at])} and would match"
+            " everywhere; allow fewer, or a share of the length (e.g. 0.1)"
         )
 
 

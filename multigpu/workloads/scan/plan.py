@@ -113,7 +113,7 @@ def plan_scan(
     budget = memory_budget(capacity, run)
     lengths = pattern_lengths(signatures, options)
     index = index_size(lengths, options, expected_bases(sources), capacity.gpu)
-    unit_bytes = DEVICE_BYTES_PER_BYTE + (ERROR_BYTES_PER_BYTE if options.most_errors else 0)
+    unit_bytes = DEVICE_BYTES_PER_BYTE + (ERROR_BYTES_PER_BYTE if options.has_errors else 0)
     fixed = FIXED_DEVICE_BYTES * capacity.gpu
     cost = Cost(unit_bytes, fixed + index.memory, LANE_DEVICE_BYTES * capacity.gpu)
     if cost.fixed_bytes > budget and index.memory > FIXED_DEVICE_BYTES:
@@ -143,7 +143,7 @@ def _host_cost(
     """Return the host memory that a chunk in progress takes, with patterns of these lengths."""
     longest = longest_match(lengths, options)
     base_bytes = BASE_BYTES + (SET_BYTES if options.max_edits and not gpu else 0)
-    if options.most_errors or options.max_ambiguous is not None:
+    if options.has_errors or options.max_ambiguous is not None:
         base_bytes += COPY_BYTES
     bases = max(FORMATS[source.layout].bases_per_byte for source in sources)
     unit_bytes = TEXT_BYTES + base_bytes * bases
@@ -236,7 +236,7 @@ def index_size(
 ) -> IndexSize:
     """Return the size of the index of patterns of these lengths; `bases` are searched."""
     size = size_of(lengths, GPU, bases, EXPECTED_N) if gpu else size_of(lengths, CPU, bases, 0.0)
-    if options.most_errors:
+    if options.has_errors:
         memory = PATTERN_BYTES * len(lengths) + STEP_BYTES * int(lengths.sum())
         return replace(size, entries=0, memory=memory)
     return size

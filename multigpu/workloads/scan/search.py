@@ -53,6 +53,11 @@ class Matches:
     cigars: list[bytes]
     ambiguous: NDArray[np.int32]
 
+    def take(self, chosen: NDArray[np.intp]) -> "Matches":
+        """Return the matches of these numbers."""
+        cigars = [self.cigars[i] for i in chosen.tolist()]
+        return Matches(hits=self.hits.take(chosen), cigars=cigars, ambiguous=self.ambiguous[chosen])
+
 
 class Portion(Protocol):
     """Bases that a search is asked about.
@@ -163,9 +168,9 @@ class PlaceSearch(SignatureSearch[PlacePortion]):
         super().__init__(patterns, options)
         strict = options.sample_n == "mismatch"
         # Of a choice by ambiguous bases or by errors the index for exact matches knows nothing.
-        first = options.hits != "all" and options.max_ambiguous is None
-        self._wanted: Wanted = options.hits if first else "all"
-        if options.most_errors:
+        first = options.wanted != "all" and options.max_ambiguous is None
+        self._wanted: Wanted = options.wanted if first else "all"
+        if options.has_errors:
             limits = limits_of(patterns, options)
             self._scanner, self.allocate = open_error_scanner(
                 place, patterns, limits, edits=False, strict=strict, wanted=self._wanted,
@@ -188,7 +193,7 @@ class PlaceSearch(SignatureSearch[PlacePortion]):
             origin = self._windows.find_stretches(chunk, buffer)
             if origin is None:
                 self._buffers.give(buffer)
-        elif self._options.most_errors and self._wanted != "all":
+        elif self._options.has_errors and self._wanted != "all":
             origin = self._short_gaps(chunk)
         if origin is not None:
             chunk = origin.chunk
@@ -221,7 +226,7 @@ class PlaceSearch(SignatureSearch[PlacePortion]):
         ambiguous = _count_ambiguous(pieces, hits)
         if self._windows is not None:
             few = hits.take(ambiguous <= _most_ambiguous(hits, self._options))
-            hits = few.chosen(self._options.hits, self.patterns.strands, by_end=False)
+            hits = few.chosen(self._options.wanted, self.patterns.strands, by_end=False)
             ambiguous = _count_ambiguous(pieces, hits)
         return Matches(hits=hits, cigars=[b""] * len(hits), ambiguous=ambiguous)
 
@@ -272,7 +277,7 @@ class EditSearch(SignatureSearch[EditPortion]):
     def matches(self, pieces: Pieces, portion: EditPortion, hits: Hits) -> Matches:
         options, strands, chunk = self._options, self.patterns.strands, portion.chunk
         if options.max_ambiguous is None:
-            hits = hits.chosen(options.hits, strands, by_end=True)
+            hits = hits.chosen(options.wanted, strands, by_end=True)
         alignments = align(
             chunk.offsets, chunk.letters, self.patterns, self._limits, hits, self._strict
         )
@@ -285,7 +290,7 @@ class EditSearch(SignatureSearch[EditPortion]):
             # A match at the start of a piece only confirms one of the piece before.
             few = (ambiguous <= _most_ambiguous(hits, options)) | ((hits.edge & AT_BEGIN) != 0)
             number = number[few]
-            number = number[hits.take(few).choice(options.hits, strands, by_end=True)]
+            number = number[hits.take(few).choice(options.wanted, strands, by_end=True)]
         number = number[hits.take(number).choice("all", strands, by_end=True)]
         texts = alignments.texts()
         return Matches(

@@ -32,6 +32,7 @@ from multigpu.workloads.scan.parts import (
 from multigpu.workloads.scan.plan import describe_index, expected_bases, index_size
 from multigpu.workloads.scan.search import Matches, Portion, open_search
 from multigpu.workloads.scan.sink import Findings, Sink
+from multigpu.workloads.scan.top import TopRule
 
 
 @dataclass(eq=False, kw_only=True)
@@ -112,6 +113,8 @@ class ScanSession:
         self.workload = workload
         bases = expected_bases(workload.sources)
         self.search = open_search(place, workload.signatures, workload.options, bases)
+        is_top = workload.options.hits == "top"
+        self._top = TopRule.of(workload.signatures, workload.options) if is_top else None
         lengths = self.search.patterns.lengths
         size = index_size(lengths, workload.options, bases, place.gpu is not None)
         self._index_bytes = size.memory
@@ -143,7 +146,7 @@ class ScanSession:
     def need(self, loaded: LoadedPieces) -> int:
         """Return the device memory for letters, planes, places, offsets and counts, in bytes."""
         chunk = loaded.portion.chunk
-        base_bytes = 2.0 if self.workload.options.most_errors else 1.5
+        base_bytes = 2.0 if self.workload.options.has_errors else 1.5
         return int(base_bytes * len(chunk.letters)) + 16 * len(chunk.offsets)
 
     def halves(self, loaded: LoadedPieces) -> tuple[LoadedPieces, ...]:
@@ -255,15 +258,19 @@ class ScanSession:
 
     def _rows(self, pieces: Pieces, matches: Matches) -> tuple[Batch, NDArray[np.uint8]]:
         """Return matches with names and scores, without low scores, and the flags of each."""
-        hits, strands = matches.hits, self.search.patterns.strands
+        source, strands = self.workload.sources[pieces.source], self.search.patterns.strands
+        hits, tied = matches.hits, np.zeros(len(matches.hits), np.int32)
+        if self._top is not None:
+            mate = _mates(source, hits)
+            top = self._top.choose(hits.record, mate, hits.pattern // strands, hits.errors)
+            matches, tied = matches.take(top.chosen), top.tied
+            hits = matches.hits
         score = self._scores(pieces, hits)
         kept = np.ones(len(hits), bool)
         if self.workload.options.min_score is not None:
             kept = ~(score < self.workload.options.min_score)  # rows without a score stay
         hits = hits.take(kept)
-        source = self.workload.sources[pieces.source]
         file = self._first_file[pieces.source] + hits.record % len(source.files)
-        mate = hits.record % 2 + 1 if source.is_paired else np.zeros(len(hits))
         unique, row = np.unique(hits.record.astype(np.int64), return_inverse=True)
         names = pieces.names(unique)
         rows = Batch(
@@ -278,8 +285,8 @@ class ScanSession:
             errors=hits.errors,
             sample_length=pieces.table[hits.record, LENGTH],
             source=file.astype(np.int32),
-            mate=mate.astype(np.int8),
-            tied=np.zeros(len(hits), np.int32),
+            mate=_mates(source, hits),
+            tied=tied[kept],
             bulge=np.zeros(len(hits), np.int32),
             cigar=self._cigars(pieces, hits, matches.cigars, kept),
         )
@@ -313,6 +320,12 @@ class ScanSession:
     def close(self) -> None:
         self.search.close()
         self.reader.clear()
+
+
+def _mates(source: Source, hits: Hits) -> NDArray[np.int8]:
+    """Return int8[n]: which of a pair of reads each hit is in, 1 or 2; 0 without pairs."""
+    mates = hits.record % 2 + 1 if source.is_paired else np.zeros(len(hits))
+    return mates.astype(np.int8)
 
 
 def _illegal_base_at(chunk: Chunk, position: int) -> IllegalBase:

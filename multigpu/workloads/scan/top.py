@@ -1,0 +1,79 @@
+"""The best signatures of each read: those with the fewest errors, and whether they are tied."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.formats.sequences.signatures import Signatures
+from multigpu.kernels.scan import allowed_bases
+from multigpu.workloads.scan.options import ScanOptions
+from multigpu.workloads.scan.patterns import searched_errors
+
+
+class TopHits(NamedTuple):
+    """Hits that are rows.
+
+    chosen  intp[k]: their numbers, ascending
+    tied    int32[k]: signatures that are as good for the read, the row's own among them
+    """
+
+    chosen: NDArray[np.intp]
+    tied: NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TopRule:
+    """The rule for which signatures are the best of a read.
+
+    most    int64[signatures]: errors that a row may have
+    absent  int64[signatures]: errors of a mate in which the signature was not found: one more than
+            are searched for, which it has at least
+    delta   errors that another signature must have more than the best, else both are tied
+    """
+
+    most: NDArray[np.int64]
+    absent: NDArray[np.int64]
+    delta: int
+
+    @classmethod
+    def of(cls, signatures: Signatures, options: ScanOptions) -> "TopRule":
+        lengths = signatures.letters.lengths
+        return cls(
+            most=allowed_bases(options.most_errors, lengths),
+            absent=searched_errors(lengths, options) + 1,
+            delta=options.min_delta,
+        )
+
+    def choose(
+        self,
+        record: NDArray[np.integer],
+        mate: NDArray[np.int8],
+        signature: NDArray[np.integer],
+        errors: NDArray[np.integer],
+    ) -> TopHits:
+        """Return the rows among hits, of which a record and a signature have at most one.
+
+        A pair of reads, whose second mate is the record after the first, is one read with the sum
+        of its errors. Signatures are tied that have fewer errors than the fewest and `delta`, also
+        where these are more than a row may have.
+        """
+        read = record.astype(np.int64) - (mate == 2)
+        both, which = np.unique(read * len(self.most) + signature, return_inverse=True)
+        total = np.bincount(which, errors, len(both)).astype(np.int64)
+        # A read and a signature; number of a hit of theirs.
+        hit = np.zeros(len(both), np.intp)
+        hit[which] = np.arange(len(which))
+        lacks_mate = (mate[hit] > 0) & (np.bincount(which, minlength=len(both)) == 1)
+        total += np.where(lacks_mate, self.absent[signature[hit]], 0)
+        begins = np.flatnonzero(np.diff(read[hit], prepend=-1))
+        counts = np.diff(begins, append=len(both))
+        if len(both):
+            fewest = np.repeat(np.minimum.reduceat(total, begins), counts)
+            is_best = total < fewest + self.delta
+            tied = np.repeat(np.add.reduceat(is_best.astype(np.int32), begins), counts)
+        else:
+            is_best, tied = np.zeros(0, bool), np.zeros(0, np.int32)
+        chosen = np.flatnonzero(is_best[which] & (errors <= self.most[signature]))
+        return TopHits(chosen, tied[which[chosen]].astype(np.int32))
