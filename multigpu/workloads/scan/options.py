@@ -8,7 +8,7 @@ from multigpu.cluster.deploy.threads_or_processes import WorkEstimate
 from multigpu.errors import UsageError, option
 from multigpu.run.declarations import Options, declare
 from multigpu.run.options import GpuLanes
-from multigpu.run.values import TextPath, count_or_share
+from multigpu.run.values import SLICE, TextPath, count_or_share
 
 Format = Literal["tsv", "csv", "text", "bed", "jsonl", "parquet", "sam", "bam", "paf"]
 PHRED_OFFSETS = (33, 64)
@@ -39,6 +39,13 @@ class ScanOptions(Options, group="Search"):
     )  # fmt: skip
     strand: Literal["forward", "both"] = declare(
         "forward", "Search the signatures only, or their reverse complements too."
+    )
+    within: Annotated[str | None, SLICE] = declare(
+        None, "Slice of each sample that matches must lie in, as Python has it: 0:10 its first ten"
+        " bases, -30: its last thirty.", default="all of it",
+    )  # fmt: skip
+    circular: bool = declare(
+        False, "Samples are circles: matches may run over the end, and END is beyond it then."
     )
     sample_n: Literal["match", "mismatch"] = declare(
         "match", "Whether ambiguous bases of samples may match others."
@@ -77,6 +84,10 @@ class ScanOptions(Options, group="Search"):
         if self.max_mismatches is not None and self.max_edits is not None:
             both = f"{option('max_mismatches')} or {option('max_edits')}"
             raise UsageError(f"give {both}, not both")
+        if self.circular:
+            for other in ("within", "max_edits"):
+                if getattr(self, other) is not None:
+                    raise UsageError(f"{option('circular')} does not go with {option(other)}")
 
     @property
     def most_errors(self) -> int | float:
@@ -93,7 +104,7 @@ class ScanOptions(Options, group="Search"):
     @property
     def needs_whole_records(self) -> bool:
         """Whether a search must see every record from its first base to its last."""
-        return False
+        return self.circular or self.within is not None
 
     def _check_min_score(self, score: float) -> None:
         """Raise UsageError for a score that no row can have."""
