@@ -50,7 +50,7 @@ def mark_stretches(letters: Any, offsets: Any, lengths: Any, most: Any, alive: A
     for record in range(offsets.shape[0] - 1):
         begin, end = offsets[record], offsets[record + 1]
         here, marks = letters[begin:end], alive[begin:end]
-        if _is_illegal(here):
+        if is_illegal(here):
             return -1
         if _ambiguous(here) <= most[0]:
             marks[:] = True
@@ -66,7 +66,8 @@ def mark_stretches(letters: Any, offsets: Any, lengths: Any, most: Any, alive: A
 
 
 @jit_no_alloc
-def _is_illegal(letters: Any) -> Any:
+def is_illegal(letters: Any) -> Any:
+    """Whether one of the letters is no IUPAC base."""
     known = np.uint32(1)
     # To the end, so that many letters go through a register at once.
     for letter in letters:
@@ -141,7 +142,7 @@ def find_gaps(letters: Any, offsets: Any, longest: Any, cuts: Any) -> Any:
                 cuts[count, 1] = stop - (longest - longest // 2)
                 count += 1
             at = stop + longest
-    return 0 if count and _is_illegal(letters) else count
+    return 0 if count and is_illegal(letters) else count
 
 
 @jit_no_alloc

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 from multigpu.errors import UsageError, option
 
 LONGEST_VALUE = 60  # characters of a wrong value in a message
+SLICE_FORM = re.compile(r"([+-]?[0-9]+)?:([+-]?[0-9]+)?")
 LAYOUT = re.compile(r"(-?\d+(?:\.\d+)?) ?([kmg]?)(i?)(b|bp|)", re.IGNORECASE)
 
 
@@ -108,6 +109,19 @@ def count_or_share(whole: str) -> Kind:
     return Kind(must.format(whole), "K", convert, parse)
 
 
+def parse_slice(text: str) -> tuple[int | None, int | None]:
+    """Return the borders of a slice as Python has it. Raises ValueError for another text."""
+    if not (found := SLICE_FORM.fullmatch(text)):
+        raise ValueError
+    first, last = (None if each is None else int(each) for each in found.groups())
+    return first, last
+
+
+def _slice(value: Any) -> str:
+    parse_slice(value)
+    return _text(value)
+
+
 def choice(texts: Mapping[str, object], in_python: bool = False) -> Kind:
     """Return the kind of one of several values.
 
@@ -162,6 +176,11 @@ NUMBER = Kind("a number", "X", _real, float)
 SWITCH = choice({"False": False, "True": True})  # --x, and where it is on --no-x
 TEXT = Kind("text", "TEXT", _text)
 FILE = Kind("a path", "FILE", lambda value: _text(os.fspath(value)))
+SLICE = Kind(
+    "BEGIN:END, two whole numbers of which any may be left out, e.g. 0:10 or -30:",
+    "BEGIN:END",
+    _slice,
+)
 ANYTHING = Kind("something else", "FILE", lambda value: value)  # checked by whoever uses it
 NAMES = Kind("names", "NAME,…", _names)
 GPUS = Kind("text", "WHICH", _gpus)  # as `--gpus` takes them; in Python numbers, too, or a list

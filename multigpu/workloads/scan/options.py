@@ -8,7 +8,7 @@ from multigpu.cluster.deploy.threads_or_processes import WorkEstimate
 from multigpu.errors import UsageError, option
 from multigpu.run.declarations import Options, declare
 from multigpu.run.options import GpuLanes
-from multigpu.run.values import TextPath, count_or_share
+from multigpu.run.values import SLICE, TextPath, count_or_share
 
 Format = Literal["tsv", "csv", "text", "bed", "jsonl", "parquet", "sam", "bam", "paf"]
 PHRED_OFFSETS = (33, 64)
@@ -44,6 +44,13 @@ class ScanOptions(Options, group="Search"):
     )  # fmt: skip
     strand: Literal["forward", "both"] = declare(
         "forward", "Search the signatures only, or their reverse complements too."
+    )
+    within: Annotated[str | None, SLICE] = declare(
+        None, "Slice of each sample that matches must lie in, as Python has it: 0:10 its first ten"
+        " bases, -30: its last thirty.", default="all of it",
+    )  # fmt: skip
+    circular: bool = declare(
+        False, "Samples are circles: matches may run over the end, and END is beyond it then."
     )
     sample_n: Literal["match", "mismatch"] = declare(
         "match", "Whether ambiguous bases of samples may match others."
@@ -84,6 +91,10 @@ class ScanOptions(Options, group="Search"):
             raise UsageError(f"give {both}, not both")
         if self.min_delta > 1 and self.hits != "top":
             raise UsageError(f"{option('min_delta')} needs {option('hits')} top")
+        if self.circular:
+            for other in ("within", "max_edits"):
+                if getattr(self, other) is not None:
+                    raise UsageError(f"{option('circular')} does not go with {option(other)}")
 
     @property
     def wanted(self) -> Literal["first", "best", "all"]:
@@ -116,7 +127,7 @@ class ScanOptions(Options, group="Search"):
     @property
     def needs_whole_records(self) -> bool:
         """Whether a search must see every record from its first base to its last."""
-        return self.hits == "top"
+        return self.hits == "top" or self.circular or self.within is not None
 
     def _check_min_score(self, score: float) -> None:
         """Raise UsageError for a score that no row can have."""

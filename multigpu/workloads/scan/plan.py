@@ -38,6 +38,8 @@ BASE_BYTES = 1.5
 SET_BYTES = 1.0
 # The letters that are searched, where these are not all that are loaded.
 COPY_BYTES = 1.0
+# Bases that are searched for each of a circle, where it is short.
+CIRCLE_BASES = 2
 
 # A chunk on the only GPU of this process. With smaller ones its threads wait for each other, with
 # larger ones the GPU waits for the first.
@@ -114,6 +116,7 @@ def plan_scan(
     lengths = pattern_lengths(signatures, options)
     index = index_size(lengths, options, expected_bases(sources), capacity.gpu)
     unit_bytes = DEVICE_BYTES_PER_BYTE + (ERROR_BYTES_PER_BYTE if options.has_errors else 0)
+    unit_bytes *= CIRCLE_BASES if options.circular else 1
     fixed = FIXED_DEVICE_BYTES * capacity.gpu
     cost = Cost(unit_bytes, fixed + index.memory, LANE_DEVICE_BYTES * capacity.gpu)
     if cost.fixed_bytes > budget and index.memory > FIXED_DEVICE_BYTES:
@@ -144,6 +147,10 @@ def _host_cost(
     longest = longest_match(lengths, options)
     base_bytes = BASE_BYTES + (SET_BYTES if options.max_edits and not gpu else 0)
     if options.has_errors or options.max_ambiguous is not None:
+        base_bytes += COPY_BYTES
+    if options.circular:
+        base_bytes *= CIRCLE_BASES
+    if options.needs_whole_records:
         base_bytes += COPY_BYTES
     bases = max(FORMATS[source.layout].bases_per_byte for source in sources)
     unit_bytes = TEXT_BYTES + base_bytes * bases

@@ -223,6 +223,8 @@ class PlaceSearch(SignatureSearch[PlacePortion]):
         if portion.origin is not None:
             hits = portion.origin.in_records(hits)
         hits = hits.take(hits.start < pieces.inside[hits.record])
+        if self._options.circular:
+            hits = hits.take(hits.end - hits.start <= pieces.inside[hits.record])
         ambiguous = _count_ambiguous(pieces, hits)
         if self._windows is not None:
             few = hits.take(ambiguous <= _most_ambiguous(hits, self._options))

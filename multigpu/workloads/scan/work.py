@@ -18,10 +18,12 @@ from multigpu.formats.sequences.spans import BlockSpan, FileSpan, Span
 from multigpu.formats.sequences.streams import OpenStreams
 from multigpu.formats.storage.sources import Source, first_files
 from multigpu.kernels.compiled.text.records import LENGTH, QUALITY
+from multigpu.kernels.device.buffers import Buffers
 from multigpu.kernels.scan import BadBaseError, Chunk, Hits, TooManyPatternsError
 from multigpu.kernels.scan.approximate.alignment import align_without_gaps
 from multigpu.run.fitness import Expected, require
 from multigpu.workloads.scan.batch import Batch
+from multigpu.workloads.scan.circular import CircularView
 from multigpu.workloads.scan.options import ScanOptions
 from multigpu.workloads.scan.parts import (
     IllegalBase,
@@ -33,6 +35,8 @@ from multigpu.workloads.scan.plan import describe_index, expected_bases, index_s
 from multigpu.workloads.scan.search import Matches, Portion, open_search
 from multigpu.workloads.scan.sink import Findings, Sink
 from multigpu.workloads.scan.top import TopRule
+from multigpu.workloads.scan.views import View
+from multigpu.workloads.scan.within import WithinView
 
 
 @dataclass(eq=False, kw_only=True)
@@ -89,9 +93,14 @@ class ScanWorkload:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LoadedPieces:
-    """Records of a span in host memory, and what of them is searched."""
+    """Records of a span in host memory, and what of them is searched.
+
+    view     as the search takes them; the records themselves, unless the options say otherwise
+    portion  bases of the view
+    """
 
     pieces: Pieces
+    view: Pieces
     portion: Portion
 
 
@@ -126,10 +135,13 @@ class ScanSession:
             phred_offset=workload.options.phred_offset,
             allocate=self.search.allocate,
         )
+        self._view = open_view(workload.options, lengths)
+        self._view_letters = Buffers(self.search.allocate)
 
     def load(self, span: Span) -> LoadedPieces:
         pieces = self.reader.read(span)
-        return LoadedPieces(pieces=pieces, portion=self.search.whole(pieces))
+        view = self._view.of(pieces, self._view_letters) if self._view else pieces
+        return LoadedPieces(pieces=pieces, view=view, portion=self.search.whole(view))
 
     def compute(self, loaded: LoadedPieces) -> SearchResult:
         """Find all hits in the loaded bases, also those that belong to the next span."""
@@ -168,13 +180,15 @@ class ScanSession:
 
     def finish(self, loaded: LoadedPieces, computed: SearchResult) -> ScanPart:
         """Return the part, with what each output takes of it."""
-        pieces = loaded.pieces
+        pieces, view = loaded.pieces, loaded.view
         rows, edge = Batch.empty(), np.empty(0, np.uint8)
         if computed.hits is not None:
-            matches = self.search.matches(pieces, loaded.portion, computed.hits)
-            rows, edge = self._rows(pieces, matches)
+            matches = self.search.matches(view, loaded.portion, computed.hits)
+            rows, edge = self._rows(loaded, matches)
         part = self._part(pieces, rows, edge, *self._problems(loaded, computed.illegal))
-        self.search.give_back(pieces, loaded.portion)
+        self.search.give_back(view, loaded.portion)
+        if view is not pieces:
+            self._view_letters.give(view.letters)
         self.reader.give_back(pieces)
         return part
 
@@ -256,15 +270,17 @@ class ScanSession:
         path = files[illegal.piece % len(files)].path
         return illegal_base(path, name, illegal.letter, illegal.position), None
 
-    def _rows(self, pieces: Pieces, matches: Matches) -> tuple[Batch, NDArray[np.uint8]]:
+    def _rows(self, loaded: LoadedPieces, matches: Matches) -> tuple[Batch, NDArray[np.uint8]]:
         """Return matches with names and scores, without low scores, and the flags of each."""
-        source, strands = self.workload.sources[pieces.source], self.search.patterns.strands
-        hits, tied = matches.hits, np.zeros(len(matches.hits), np.int32)
+        pieces, strands = loaded.pieces, self.search.patterns.strands
+        source = self.workload.sources[pieces.source]
+        tied = np.zeros(len(matches.hits), np.int32)
         if self._top is not None:
+            hits = matches.hits
             mate = _mates(source, hits)
             top = self._top.choose(hits.record, mate, hits.pattern // strands, hits.errors)
             matches, tied = matches.take(top.chosen), top.tied
-            hits = matches.hits
+        hits = self._view.in_records(pieces, matches.hits) if self._view else matches.hits
         score = self._scores(pieces, hits)
         kept = np.ones(len(hits), bool)
         if self.workload.options.min_score is not None:
@@ -288,7 +304,7 @@ class ScanSession:
             mate=_mates(source, hits),
             tied=tied[kept],
             bulge=np.zeros(len(hits), np.int32),
-            cigar=self._cigars(pieces, hits, matches.cigars, kept),
+            cigar=self._cigars(loaded.view, matches, kept),
         )
         return rows, hits.edge
 
@@ -300,25 +316,27 @@ class ScanSession:
         table, lengths = pieces.table[hits.record], hits.end - hits.start
         score = np.full(len(table), np.nan)
         if len(table) and table[0, QUALITY] >= 0:
-            total = pieces.text.sum_qualities(table, hits.start, lengths)
+            before = np.minimum(lengths, table[:, LENGTH] - hits.start)
+            total = pieces.text.sum_qualities(table, hits.start, before)
+            if self.workload.options.circular:
+                total += pieces.text.sum_qualities(table, 0 * before, lengths - before)
             total -= lengths * self.workload.options.phred_offset
             np.divide(total, lengths, out=score, where=lengths > 0)
         return score
 
-    def _cigars(
-        self, pieces: Pieces, hits: Hits, found: list[bytes], kept: NDArray[np.bool_]
-    ) -> list[bytes]:
-        """Return the alignments of the hits that are kept of those found."""
+    def _cigars(self, view: Pieces, matches: Matches, kept: NDArray[np.bool_]) -> list[bytes]:
+        """Return the alignments of the matches that are kept."""
         options = self.workload.options
         if any(sink.cigars for sink in self.workload.sinks) and not options.max_edits:
             strict = options.sample_n == "mismatch"
             return align_without_gaps(
-                pieces.offsets, pieces.letters, self.search.patterns, hits, strict
+                view.offsets, view.letters, self.search.patterns, matches.hits.take(kept), strict
             ).texts()
-        return [found[i] for i in np.flatnonzero(kept).tolist()]
+        return [matches.cigars[i] for i in np.flatnonzero(kept).tolist()]
 
     def close(self) -> None:
         self.search.close()
+        self._view_letters.clear()
         self.reader.clear()
 
 
@@ -326,6 +344,13 @@ def _mates(source: Source, hits: Hits) -> NDArray[np.int8]:
     """Return int8[n]: which of a pair of reads each hit is in, 1 or 2; 0 without pairs."""
     mates = hits.record % 2 + 1 if source.is_paired else np.zeros(len(hits))
     return mates.astype(np.int8)
+
+
+def open_view(options: ScanOptions, lengths: NDArray[np.int64]) -> View | None:
+    """Return what the search sees of the records, for patterns of these lengths; None: all."""
+    if options.within is not None:
+        return WithinView(options.within)
+    return CircularView(int(lengths.max())) if options.circular else None
 
 
 def _illegal_base_at(chunk: Chunk, position: int) -> IllegalBase:
