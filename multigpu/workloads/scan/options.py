@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from multigpu.cluster.deploy.threads_or_processes import WorkEstimate
 from multigpu.errors import UsageError, option
+from multigpu.formats.storage.suffixes import check_table
 from multigpu.run.declarations import Options, declare
 from multigpu.run.options import GpuLanes
 from multigpu.run.values import TextPath, count_or_share
@@ -109,11 +110,12 @@ class ScanOptions(Options, group="Search"):
 
 @dataclass(frozen=True, kw_only=True)
 class ScanOutput(Options, group="Output"):
-    """File of the rows, on the command line."""
+    """Files of the rows and other outputs, on the command line."""
 
     output: TextPath | None = declare(
-        None, "File for the rows; -: standard output.", "OUT", short="o", default="standard output"
-    )
+        None, "File for the rows; -: standard output.", "OUT", short="o",
+        default="standard output, or no rows where another output is asked for",
+    )  # fmt: skip
     format: Format | None = declare(
         None, "Format of the rows; sam, bam and paf are alignments.",
         default="by the suffix of OUT, else tsv",
@@ -122,3 +124,26 @@ class ScanOutput(Options, group="Output"):
         False, "Add a last column with the ambiguous sample bases of each match to TSV, CSV and"
         " BED, or a tag to SAM, BAM and PAF.",
     )  # fmt: skip
+    counts: TextPath | None = declare(
+        None, "Write a table of files and signatures: reads with a match, matches, share of the"
+        " reads, mean score; TSV, or Parquet by the suffix.",
+    )  # fmt: skip
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """Paths of the outputs besides the rows."""
+        return tuple(path for path in (self.counts,) if path)
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether rows are written."""
+        return bool(self.output or self.format or not self.others)
+
+    @property
+    def main(self) -> str | None:
+        """The path of the rows, or of the first of the other outputs; None: standard output."""
+        return self.output if self.has_rows else self.others[0]
+
+    def check(self) -> None:
+        super().check()
+        check_table(self.counts)

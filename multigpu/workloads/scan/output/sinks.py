@@ -1,10 +1,13 @@
 """The outputs that a command asks for. A new one is a class, its option, and a line here."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from multigpu.workloads.scan.job import ScanJob
 from multigpu.workloads.scan.options import ScanOutput
-from multigpu.workloads.scan.output.row_sink import RowFormat
+from multigpu.workloads.scan.output.counts import SignatureCounts
+from multigpu.workloads.scan.output.row_sink import RowFormat, RowSink
+from multigpu.workloads.scan.output.tally_sink import TallyFile, TallySink
 from multigpu.workloads.scan.output.write import FileSink
 
 
@@ -13,17 +16,34 @@ def sinks_of(job: ScanJob, out: ScanOutput, rows: RowFormat) -> list[FileSink[An
 
     Raises UsageError and InputError for inputs that an output cannot have.
     """
+    sinks: list[FileSink[Any]] = []
+    if out.has_rows:
+        sinks.append(_rows(job, out, rows))
+    if written := tuple(_tally_files(out)):
+        sinks.append(
+            TallySink(
+                signatures=job.signatures, options=job.options, files=job.paths, written=written
+            )
+        )
+    return sinks
+
+
+def _rows(job: ScanJob, out: ScanOutput, rows: RowFormat) -> RowSink[Any]:
     columns = list(job.columns)
     if out.ambiguous or job.options.max_ambiguous is not None:
         columns.append("ambiguous")
-    return [
-        rows.sink(
-            path=out.output,
-            format=rows,
-            columns=rows.columns(columns),
-            signatures=job.signatures,
-            files=job.paths,
-            layouts=frozenset(source.layout for source in job.sources),
-            options=job.options,
-        )
-    ]
+    return rows.sink(
+        path=out.output,
+        format=rows,
+        columns=rows.columns(columns),
+        signatures=job.signatures,
+        files=job.paths,
+        layouts=frozenset(source.layout for source in job.sources),
+        options=job.options,
+    )
+
+
+def _tally_files(out: ScanOutput) -> Iterator[TallyFile]:
+    """Yield the outputs that are made of numbers of files and signatures."""
+    if out.counts:
+        yield SignatureCounts(out.counts)
