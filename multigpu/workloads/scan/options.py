@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from math import isnan
+from pathlib import PurePath
 from typing import Annotated, Literal
 
 from multigpu.cluster.deploy.threads_or_processes import WorkEstimate
@@ -13,6 +14,7 @@ from multigpu.run.values import TextPath, count_or_share
 
 Format = Literal["tsv", "csv", "text", "bed", "jsonl", "parquet", "sam", "bam", "paf"]
 PHRED_OFFSETS = (33, 64)
+MULTIQC_ENDING = "_mqc.json"
 HIGHEST_QUALITY = 126  # '~', the last quality character
 
 # Twelve threads read as fast as the memory of a host can be read.
@@ -108,6 +110,18 @@ class ScanOptions(Options, group="Search"):
             )
 
 
+def multiqc_paths(path: str) -> tuple[str, str]:
+    """Return the paths of heat map and columns: MultiQC takes one section from each file.
+
+    Raises UsageError for a name by which MultiQC finds nothing.
+    """
+    begin = path.removesuffix(MULTIQC_ENDING)
+    if begin == path or not PurePath(begin).name:
+        cure = f"choose a name like scan{MULTIQC_ENDING}"
+        raise UsageError(f"{path}: MultiQC finds files by their names: {cure}")
+    return path, f"{begin}_general{MULTIQC_ENDING}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class ScanOutput(Options, group="Output"):
     """Files of the rows and other outputs, on the command line."""
@@ -128,11 +142,16 @@ class ScanOutput(Options, group="Output"):
         None, "Write a table of files and signatures: reads with a match, matches, share of the"
         " reads, mean score; TSV, or Parquet by the suffix.",
     )  # fmt: skip
+    multiqc: TextPath | None = declare(
+        None, "Write a heat map of files and signatures for MultiQC, and beside it FILE_general_mqc"
+        ".json with columns of the general statistics.", "FILE_mqc.json",
+    )  # fmt: skip
 
     @property
     def others(self) -> tuple[str, ...]:
         """Paths of the outputs besides the rows."""
-        return tuple(path for path in (self.counts,) if path)
+        multiqc = multiqc_paths(self.multiqc) if self.multiqc else ()
+        return tuple(path for path in (self.counts, *multiqc) if path)
 
     @property
     def has_rows(self) -> bool:
@@ -147,3 +166,5 @@ class ScanOutput(Options, group="Output"):
     def check(self) -> None:
         super().check()
         check_table(self.counts)
+        if self.multiqc:
+            multiqc_paths(self.multiqc)

@@ -119,7 +119,8 @@ def tally(found: Findings, signatures: Signatures, options: ScanOptions) -> Tall
     scored = ~np.isnan(rows.score)
     seen = np.ones(len(rows))
     if not options.max_edits:
-        seen = (rows.end - rows.start) / signatures.letters.lengths[rows.signature]
+        bases = rows.end - rows.start - rows.bulge
+        seen = bases / signatures.letters.lengths[rows.signature]
     return Tally(
         unit=found.source,
         records=len(found.lengths),
@@ -168,6 +169,12 @@ class Tallies:
                 sums.dense("seen", size) / PARTS_OF_ONE / np.maximum(matches, 1), DIGITS
             ),
         )
+
+    def top(self, most: int) -> NDArray[np.intp]:
+        """Return the signatures with most reads, at most so many, in the order of all."""
+        size = len(self.signatures)
+        reads = sum((each.total().dense("reads", size) for each in self._by_signature), 0)
+        return np.sort(np.argsort(-np.broadcast_to(reads, size), kind="stable")[:most])
 
     def __iter__(self) -> Iterator["SignatureNumbers"]:
         """Yield the numbers of each file."""

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from multigpu.workloads.scan.job import ScanJob
-from multigpu.workloads.scan.options import ScanOutput
+from multigpu.workloads.scan.options import ScanOutput, multiqc_paths
 from multigpu.workloads.scan.output.counts import SignatureCounts
+from multigpu.workloads.scan.output.multiqc import MultiqcColumns, MultiqcHeatMap
 from multigpu.workloads.scan.output.row_sink import RowFormat, RowSink
 from multigpu.workloads.scan.output.tally_sink import TallyFile, TallySink
 from multigpu.workloads.scan.output.write import FileSink
@@ -47,3 +48,7 @@ def _tally_files(out: ScanOutput) -> Iterator[TallyFile]:
     """Yield the outputs that are made of numbers of files and signatures."""
     if out.counts:
         yield SignatureCounts(out.counts)
+    if out.multiqc:
+        heat_map, columns = multiqc_paths(out.multiqc)
+        yield MultiqcHeatMap(heat_map)
+        yield MultiqcColumns(columns)
