@@ -13,6 +13,7 @@ from multigpu.run.options import GpuLanes
 from multigpu.run.values import TextPath, count_or_share
 
 Format = Literal["tsv", "csv", "text", "bed", "jsonl", "parquet", "sam", "bam", "paf"]
+ALIGNMENTS = ("sam", "bam", "paf")
 PHRED_OFFSETS = (33, 64)
 MULTIQC_ENDING = "_mqc.json"
 HIGHEST_QUALITY = 126  # '~', the last quality character
@@ -138,6 +139,13 @@ class ScanOutput(Options, group="Output"):
         False, "Add a last column with the ambiguous sample bases of each match to TSV, CSV and"
         " BED, or a tag to SAM, BAM and PAF.",
     )  # fmt: skip
+    tags: Literal["MD"] | None = declare(
+        None, "More tags of SAM, BAM and PAF: MD has the bases of the reference that do not match.",
+        default="none",
+    )  # fmt: skip
+    cigar: Literal["=X", "M"] = declare(
+        "=X", "Operations of SAM, BAM and PAF for bases that match or not: = and X, or M for both."
+    )
     counts: TextPath | None = declare(
         None, "Write a table of files and signatures: reads with a match, matches, share of the"
         " reads, mean score; TSV, or Parquet by the suffix.",
@@ -165,6 +173,9 @@ class ScanOutput(Options, group="Output"):
 
     def check(self) -> None:
         super().check()
+        if not self.has_rows and (self.tags or self.cigar != "=X"):
+            asked = option("tags" if self.tags else "cigar")
+            raise UsageError(f"{asked} is of alignments, and no rows are asked for: give -o OUT")
         check_table(self.counts)
         if self.multiqc:
             multiqc_paths(self.multiqc)

@@ -271,8 +271,18 @@ class ScanSession:
             tied=np.zeros(len(hits), np.int32),
             bulge=np.zeros(len(hits), np.int32),
             cigar=self._cigars(pieces, hits, matches.cigars, kept),
+            bases=self._bases(pieces, hits),
         )
         return rows, hits.edge
+
+    def _bases(self, pieces: Pieces, hits: Hits) -> list[bytes] | None:
+        """Return the letters under the hits, where an output needs them."""
+        if not any(sink.bases for sink in self.workload.sinks):
+            return None
+        begins = pieces.offsets[hits.record] + hits.start
+        ends = begins + hits.end - hits.start
+        windows = zip(begins.tolist(), ends.tolist(), strict=True)
+        return [pieces.letters[begin:end].tobytes() for begin, end in windows]
 
     def _scores(self, pieces: Pieces, hits: Hits) -> NDArray[np.float64]:
         """Return the mean Phred score of the bases under each match: an exact sum, divided once.

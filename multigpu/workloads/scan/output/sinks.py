@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 from typing import Any
 
+from multigpu.errors import UsageError, option
 from multigpu.workloads.scan.job import ScanJob
-from multigpu.workloads.scan.options import ScanOutput, multiqc_paths
+from multigpu.workloads.scan.options import ALIGNMENTS, ScanOutput, multiqc_paths
+from multigpu.workloads.scan.output.columns import AlignmentStyle
 from multigpu.workloads.scan.output.counts import SignatureCounts
 from multigpu.workloads.scan.output.multiqc import MultiqcColumns, MultiqcHeatMap
 from multigpu.workloads.scan.output.row_sink import RowFormat, RowSink
@@ -30,6 +32,10 @@ def sinks_of(job: ScanJob, out: ScanOutput, rows: RowFormat) -> list[FileSink[An
 
 
 def _rows(job: ScanJob, out: ScanOutput, rows: RowFormat) -> RowSink[Any]:
+    if (out.tags or out.cigar != "=X") and rows.name not in ALIGNMENTS:
+        asked = option("tags" if out.tags else "cigar")
+        formats = " or ".join(ALIGNMENTS)
+        raise UsageError(f"{asked} is of alignments: choose {option('format')} {formats}")
     columns = list(job.columns)
     if out.ambiguous or job.options.max_ambiguous is not None:
         columns.append("ambiguous")
@@ -41,6 +47,7 @@ def _rows(job: ScanJob, out: ScanOutput, rows: RowFormat) -> RowSink[Any]:
         files=job.paths,
         layouts=frozenset(source.layout for source in job.sources),
         options=job.options,
+        style=AlignmentStyle(md=out.tags == "MD", cigar=out.cigar),
     )
 
 

@@ -36,7 +36,7 @@ class TallySink:
     files: tuple[str, ...]
     written: tuple[TallyFile, ...]
 
-    name, cigars = "numbers", False
+    name, cigars, bases = "numbers", False, False
 
     def collect(self, found: Findings) -> Tally:
         return tally(found, self.signatures, self.options)
