@@ -8,10 +8,10 @@ from multigpu.errors import UsageError
 # Each names a format that a reader would take the file for: one of ours, or one never written.
 FOREIGN = frozenset({
     ".arrow", ".avro", ".bam", ".bcf", ".bgz", ".bz2", ".cram", ".csv", ".db", ".doc", ".docx",
-    ".fa", ".fasta", ".fastq", ".feather", ".fq", ".gff", ".gff3", ".gtf", ".h5", ".hdf5", ".htm",
-    ".html", ".json", ".jsonl", ".md", ".npy", ".npz", ".ods", ".parquet", ".pdf", ".pkl", ".png",
-    ".pq", ".rds", ".sam", ".sqlite", ".svg", ".tsv", ".vcf", ".xls", ".xlsx", ".xml", ".xz",
-    ".yaml", ".yml", ".zarr", ".zip",
+    ".fa", ".fasta", ".fastq", ".feather", ".fq", ".gff", ".gff3", ".gtf", ".h5", ".h5ad",
+    ".hdf5", ".htm", ".html", ".json", ".jsonl", ".md", ".npy", ".npz", ".ods", ".parquet",
+    ".pdf", ".pkl", ".png", ".pq", ".rds", ".sam", ".sqlite", ".svg", ".tsv", ".vcf", ".xls",
+    ".xlsx", ".xml", ".xz", ".yaml", ".yml", ".zarr", ".zip",
 })  # fmt: skip
 COMPRESSIONS: dict[str, Literal["gzip", "zstd"]] = {".gz": "gzip", ".zst": "zstd"}
 PARQUET = (".pq", ".parquet")

@@ -45,6 +45,8 @@ class Batch:
     cigar          n bytes     the alignment along the sample, in operations = X, I for a base of
                                the sample alone, D for one of the signature; empty unless edits are
                                searched or the output has alignments
+    bases          n bytes     letters of the sample under the match; None unless an output needs
+                               them
 
     Raises ValueError on any other dtype, shape or length; nothing is converted.
     """
@@ -64,6 +66,7 @@ class Batch:
     tied: NDArray[np.int32]
     bulge: NDArray[np.int32]
     cigar: list[bytes]
+    bases: list[bytes] | None = None
 
     def __post_init__(self) -> None:
         for name, dtype in DTYPES.items():
@@ -84,14 +87,17 @@ class Batch:
         """Return some of the rows; those of a slice are views."""
         if isinstance(rows, np.ndarray):
             return self.take(np.flatnonzero(rows))
-        return Batch(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
+        columns = {field.name: getattr(self, field.name) for field in fields(self)}
+        some: dict[str, Any] = {k: None if v is None else v[rows] for k, v in columns.items()}
+        return Batch(**some)
 
     def take(self, order: NDArray[np.intp]) -> "Batch":
         """Return the rows of these indices, in this order."""
         columns: dict[str, Any] = {name: getattr(self, name)[order] for name in DTYPES}
         rows = order.tolist()
         sample, cigar = [self.sample[i] for i in rows], [self.cigar[i] for i in rows]
-        return Batch(sample=sample, cigar=cigar, **columns)
+        bases = None if self.bases is None else [self.bases[i] for i in rows]
+        return Batch(sample=sample, cigar=cigar, bases=bases, **columns)
 
     def numbered(self, first: int) -> "Batch":
         """Return the rows with samples counted from `first` on, not from 0."""
@@ -120,4 +126,6 @@ class Batch:
         }
         sample = [name for batch in batches for name in batch.sample]
         cigar = [cigar for batch in batches for cigar in batch.cigar]
-        return cls(sample=sample, cigar=cigar, **columns)
+        known = [batch.bases for batch in batches if batch.bases is not None]
+        bases = [each for some in known for each in some] if known else None
+        return cls(sample=sample, cigar=cigar, bases=bases, **columns)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from multigpu.cluster.files import is_replaced, scratch_folder
+from multigpu.formats.storage.suffixes import suffix_of_output
 from multigpu.run.command import Reporting, command_of, keep_inputs, number_of, start_workers
 from multigpu.run.values import texts_of
 from multigpu.workloads.scan.options import ScanOutput, scan_lanes
@@ -22,8 +23,8 @@ def command(request: ScanRequest, out: ScanOutput, reporting: Reporting) -> None
     SAMPLES are FASTQ or FASTA files, directories, quoted patterns, URLs or - for standard input,
     plain or compressed with gzip or zstd. Without any, a small built-in demo is scanned.
     """
-    scanning, output = request.options, out.output
-    written = reporting.check_outputs(output)
+    scanning, output = request.options, out.main
+    written = reporting.check_outputs(out.output, *out.others)
     with ExitStack() as stack:
         inputs = _inputs(stack, request, reporting)
         if inputs.only_stream:
@@ -42,7 +43,7 @@ def command(request: ScanRequest, out: ScanOutput, reporting: Reporting) -> None
         from multigpu.workloads.scan.output.write import write_outputs
 
         keep_inputs(paths_in([*inputs.samples, *inputs.signatures]), *written)
-        fmt = format_of(output, out.format)
+        fmt = format_of(out.output, out.format)
         kept = output and is_replaced(output) and all(map(is_repeatable, inputs.files))
         job = ScanJob(
             inputs,
@@ -53,11 +54,14 @@ def command(request: ScanRequest, out: ScanOutput, reporting: Reporting) -> None
         )
         words = click.get_current_context().obj  # the command line
         refuse_strays(words, texts_of(request.samples, "samples"), job.sources, job.signatures)
-        job.notes_before += notes_on_format(fmt, output, scanning, out.ambiguous)
+        if out.has_rows:
+            job.notes_before += notes_on_format(fmt, output, scanning, out.ambiguous)
         with reporting.watch(job, "scan", lambda: f"{job.stats.hits:,} matches", output):
             write_outputs(job, sinks_of(job, out, fmt))
             job.published = True
-            reporting.write_summary(job, output, fmt.name)
+            reporting.write_summary(
+                job, output, fmt.name if out.has_rows else suffix_of_output(output)[1:]
+            )
         records = number_of(job.stats.records, "sample")
         reporting.say_outcome(f"{number_of(job.stats.hits, 'match')} in {records}", output)
 

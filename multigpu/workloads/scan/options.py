@@ -2,16 +2,20 @@
 
 from dataclasses import dataclass, replace
 from math import isnan
+from pathlib import PurePath
 from typing import Annotated, Literal
 
 from multigpu.cluster.deploy.threads_or_processes import WorkEstimate
 from multigpu.errors import UsageError, option
+from multigpu.formats.storage.suffixes import check_table
 from multigpu.run.declarations import Options, declare
 from multigpu.run.options import GpuLanes
 from multigpu.run.values import SLICE, TextPath, count_or_share
 
 Format = Literal["tsv", "csv", "text", "bed", "jsonl", "parquet", "sam", "bam", "paf"]
+ALIGNMENTS = ("sam", "bam", "paf")
 PHRED_OFFSETS = (33, 64)
+MULTIQC_ENDING = "_mqc.json"
 HIGHEST_QUALITY = 126  # '~', the last quality character
 
 # Twelve threads read as fast as the memory of a host can be read.
@@ -141,13 +145,26 @@ class ScanOptions(Options, group="Search"):
             )
 
 
+def multiqc_paths(path: str) -> tuple[str, str]:
+    """Return the paths of heat map and columns: MultiQC takes one section from each file.
+
+    Raises UsageError for a name by which MultiQC finds nothing.
+    """
+    begin = path.removesuffix(MULTIQC_ENDING)
+    if begin == path or not PurePath(begin).name:
+        cure = f"choose a name like scan{MULTIQC_ENDING}"
+        raise UsageError(f"{path}: MultiQC finds files by their names: {cure}")
+    return path, f"{begin}_general{MULTIQC_ENDING}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class ScanOutput(Options, group="Output"):
-    """File of the rows, on the command line."""
+    """Files of the rows and other outputs, on the command line."""
 
     output: TextPath | None = declare(
-        None, "File for the rows; -: standard output.", "OUT", short="o", default="standard output"
-    )
+        None, "File for the rows; -: standard output.", "OUT", short="o",
+        default="standard output, or no rows where another output is asked for",
+    )  # fmt: skip
     format: Format | None = declare(
         None, "Format of the rows; sam, bam and paf are alignments.",
         default="by the suffix of OUT, else tsv",
@@ -156,3 +173,43 @@ class ScanOutput(Options, group="Output"):
         False, "Add a last column with the ambiguous sample bases of each match to TSV, CSV and"
         " BED, or a tag to SAM, BAM and PAF.",
     )  # fmt: skip
+    tags: Literal["MD"] | None = declare(
+        None, "More tags of SAM, BAM and PAF: MD has the bases of the reference that do not match.",
+        default="none",
+    )  # fmt: skip
+    cigar: Literal["=X", "M"] = declare(
+        "=X", "Operations of SAM, BAM and PAF for bases that match or not: = and X, or M for both."
+    )
+    counts: TextPath | None = declare(
+        None, "Write a table of files and signatures: reads with a match, matches, share of the"
+        " reads, mean score; TSV, or Parquet by the suffix.",
+    )  # fmt: skip
+    multiqc: TextPath | None = declare(
+        None, "Write a heat map of files and signatures for MultiQC, and beside it FILE_general_mqc"
+        ".json with columns of the general statistics.", "FILE_mqc.json",
+    )  # fmt: skip
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """Paths of the outputs besides the rows."""
+        multiqc = multiqc_paths(self.multiqc) if self.multiqc else ()
+        return tuple(path for path in (self.counts, *multiqc) if path)
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether rows are written."""
+        return bool(self.output or self.format or not self.others)
+
+    @property
+    def main(self) -> str | None:
+        """The path of the rows, or of the first of the other outputs; None: standard output."""
+        return self.output if self.has_rows else self.others[0]
+
+    def check(self) -> None:
+        super().check()
+        if not self.has_rows and (self.tags or self.cigar != "=X"):
+            asked = option("tags" if self.tags else "cigar")
+            raise UsageError(f"{asked} is of alignments, and no rows are asked for: give -o OUT")
+        check_table(self.counts)
+        if self.multiqc:
+            multiqc_paths(self.multiqc)

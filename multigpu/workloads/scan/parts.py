@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from multigpu.errors import InputError
 from multigpu.workloads.scan.batch import Batch
+from multigpu.workloads.scan.tally import Sums, Tally
 
 ROW_BYTES = 200  # as text or as columns, most of them for the objects of its names
 
@@ -110,4 +111,4 @@ class ScanPart:
         return ROW_BYTES * self.stats.hits
 
 
-JOURNAL_CLASSES = (ScanPart, RecordPiece, RowStats, Batch, IllegalBase, InputError)
+JOURNAL_CLASSES = (ScanPart, RecordPiece, RowStats, Batch, Tally, Sums, IllegalBase, InputError)

@@ -45,6 +45,10 @@ class Sink(Protocol[T_co]):
     def cigars(self) -> bool:
         """Whether rows need their alignments, also where no edits are searched."""
 
+    @property
+    def bases(self) -> bool:
+        """Whether rows need the letters of the samples under them."""
+
     def collect(self, found: Findings) -> T_co:
         """Return the payload: what this output wants of the findings.
 

@@ -305,8 +305,18 @@ class ScanSession:
             tied=tied[kept],
             bulge=np.zeros(len(hits), np.int32),
             cigar=self._cigars(loaded.view, matches, kept),
+            bases=self._bases(loaded.view, matches.hits.take(kept)),
         )
         return rows, hits.edge
+
+    def _bases(self, view: Pieces, hits: Hits) -> list[bytes] | None:
+        """Return the letters under the hits, where an output needs them."""
+        if not any(sink.bases for sink in self.workload.sinks):
+            return None
+        begins = view.offsets[hits.record] + hits.start
+        ends = begins + hits.end - hits.start
+        windows = zip(begins.tolist(), ends.tolist(), strict=True)
+        return [view.letters[begin:end].tobytes() for begin, end in windows]
 
     def _scores(self, pieces: Pieces, hits: Hits) -> NDArray[np.float64]:
         """Return the mean Phred score of the bases under each match: an exact sum, divided once.

@@ -4,6 +4,8 @@ import gzip
 import json
 import re
 from collections.abc import Callable
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -179,6 +181,39 @@ def test_sam__aligns_signatures_to_fasta_and_reads_of_fastq_to_signatures(
         assert record.is_secondary == (record.query_name in seen)
         assert record.flag & ~(16 | 256) == 0
         seen.add(record.query_name)
+
+
+def letters_of_md(value: str) -> str:
+    """Return a sign for each base of the reference: = where it matches, else its letter."""
+    parts = re.findall(r"(\d+)|\^?([A-Z]+)", value)
+    return "".join("=" * int(count) if count else letters for count, letters in parts)
+
+
+@pytest.mark.parametrize("kind", ["first", "mismatches", "best edits"])
+@pytest.mark.parametrize(
+    ("sample", "name"), [("r.fa", "a.sam"), ("r.fa.gz", "a.bam"), ("r.fq", "a.sam")]
+)
+def test_md__is_what_the_alignment_says_of_the_reference(
+    given: Given, sample: str, name: str, kind: str
+) -> None:
+    cut = ("--max-chunk-bytes", "64", *KINDS[kind])
+    rows, (_, usual) = given.rows(sample, *cut), given.records(sample, name, *cut)
+    _, records = given.records(sample, name, *cut, "--tags", "MD", "--cigar", "M")
+    assert len(records) == len(usual) == len(rows) > 3
+    for record, before, row in zip(records, usual, rows, strict=True):
+        reference = given.signatures[row["signature"]]
+        if sample != "r.fq":
+            reference = given.samples[row["sample"]][int(row["start"]) : int(row["end"])]
+        reference = reference.upper().replace("U", "T")
+        operations = re.findall(r"(\d+)([=XD])", before.cigarstring)
+        expected = "".join(kind * int(count) for count, kind in operations)
+        letters = zip(expected, reference, strict=True)
+        md = record.get_tag("MD")
+        assert re.fullmatch(r"\d+((\^?[A-Z]+)\d+)*", md)
+        assert letters_of_md(md) == "".join("=" if kind == "=" else base for kind, base in letters)
+        each = re.findall(r"(\d+)(\D)", before.cigarstring.translate(str.maketrans("=X", "MM")))
+        runs = [(sum(int(n) for n, _ in run), op) for op, run in groupby(each, itemgetter(1))]
+        assert record.cigarstring == "".join(f"{count}{op}" for count, op in runs)
 
 
 @pytest.mark.parametrize("sample", ["r.fa", "r.fq"])

@@ -8,6 +8,7 @@ reads from right to left.
 
 import re
 from collections.abc import Sequence
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +17,8 @@ from numpy.typing import NDArray
 from multigpu.kernels.bases import encode, reverse_complement
 from multigpu.workloads.scan.batch import Batch
 from multigpu.workloads.scan.output.columns import (
+    USUAL_STYLE,
+    AlignmentStyle,
     Column,
     Columns,
     ScanRows,
@@ -34,7 +37,8 @@ UNKNOWN = 255  # mapping quality
 REVERSE, SECONDARY = 16, 256  # flags of SAM
 LETTERS = np.frombuffer(b"=ACMGRSVTWYHKDBN", np.uint8)  # of the 16 sets of bases
 MATCHING = re.compile(rb"(\d+)=")
-OPERATION = re.compile(rb"\d+[=XID]")
+OPERATION = re.compile(rb"\d+[=XIDM]")
+PLACED, COUNT = re.compile(rb"(?:\d+[=X])+"), re.compile(rb"\d+")
 SWAPPED = bytes.maketrans(b"ID", b"DI")
 
 
@@ -47,8 +51,9 @@ def sam_of_reads(rows: ScanRows) -> bytes:
     return lines_of(
         len(rows),
         samples_of(rows), b"\t", flags, b"\t", signatures_of(rows),
-        b"\t1\t%d\t" % UNKNOWN, TextColumn.of(list(map(_clip, batch.cigar, *ends))),
+        b"\t1\t%d\t" % UNKNOWN, TextColumn.of(list(map(_clip, _shown(rows), *ends))),
         b"\t*\t0\t0\t*\t*", *_tags(rows, _count_matching(batch.cigar)),
+        *(_md_of_reads(rows) if rows.style.md else ()),
         b"\n",
     )  # fmt: skip
 
@@ -60,13 +65,18 @@ class SamOfSignatures:
     of them to one renderer.
     """
 
-    def __init__(self, signatures: "Signatures", requested: Columns) -> None:
-        self._signatures, self._requested = signatures, requested
+    def __init__(
+        self,
+        signatures: "Signatures",
+        requested: Columns,
+        style: AlignmentStyle = USUAL_STYLE,
+    ) -> None:
+        self._signatures, self._requested, self._style = signatures, requested, style
         self._seen = np.zeros(len(signatures), bool)
 
     def lines(self, batch: Batch) -> bytes:
         """Return the lines of some rows."""
-        rows = ScanRows.of(batch, self._signatures, self._requested)
+        rows = ScanRows.of(batch, self._signatures, self._requested, style=self._style)
         return b"".join([self._lines(block) for block in rows.blocks()])
 
     def _lines(self, rows: ScanRows) -> bytes:
@@ -75,9 +85,10 @@ class SamOfSignatures:
         return lines_of(
             len(rows),
             signatures_of(rows), b"\t", flags, b"\t", samples_of(rows), b"\t", batch.start + 1,
-            b"\t%d\t" % UNKNOWN, _swap_operations(batch.cigar),
+            b"\t%d\t" % UNKNOWN, _swap_operations(_shown(rows)),
             b"\t*\t0\t0\t", _sequences(rows),
             b"\t*", *_tags(rows, _count_matching(batch.cigar)),
+            *(_md_of_samples(rows) if rows.style.md else ()),
             b"\n",
         )  # fmt: skip
 
@@ -100,7 +111,8 @@ def paf(rows: ScanRows) -> bytes:
         signatures_of(rows), b"\t", lengths, b"\t0\t", lengths, b"\t", strands_of(rows), b"\t",
         samples_of(rows), b"\t", batch.sample_length, b"\t", batch.start, b"\t", batch.end, b"\t",
         matching, b"\t", matching + batch.errors, b"\t%d" % UNKNOWN, *_tags(rows, matching),
-        b"\tcg:Z:", _swap_operations(batch.cigar),
+        b"\tcg:Z:", _swap_operations(_shown(rows)),
+        *(_md_of_samples(rows) if rows.style.md else ()),
         b"\n",
     )  # fmt: skip
 
@@ -112,6 +124,64 @@ def _count_matching(cigars: Sequence[bytes]) -> NDArray[np.int64]:
     """Return the number of bases that match in each alignment."""
     counts = {each: sum(map(int, MATCHING.findall(each))) for each in set(cigars)}
     return np.array([counts[each] for each in cigars], np.int64)
+
+
+def _shown(rows: ScanRows) -> Sequence[bytes]:
+    """Return the alignments with the operations that the style has."""
+    cigars = rows.batch.cigar
+    if rows.style.cigar == "=X":
+        return cigars
+    plain = {each: PLACED.sub(_as_m, each) for each in set(cigars)}
+    return [plain[each] for each in cigars]
+
+
+def _as_m(run: re.Match[bytes]) -> bytes:
+    return b"%dM" % sum(map(int, COUNT.findall(run[0])))
+
+
+def _md_of_samples(rows: ScanRows) -> list[Column]:
+    """Return the tag MD of signatures that are aligned to samples."""
+    assert rows.batch.bases is not None
+    texts = [each.upper().replace(b"U", b"T") for each in rows.batch.bases]
+    return [b"\tMD:Z:", TextColumn.of(list(map(_md, rows.batch.cigar, texts, repeat(b"I"))))]
+
+
+def _md_of_reads(rows: ScanRows) -> list[Column]:
+    """Return the tag MD of reads that are aligned to signatures."""
+    batch, letters = rows.batch, rows.signatures.letters
+    texts = {i: LETTERS[encode(letters[i])].tobytes() for i in set(batch.signature.tolist())}
+    mds = []
+    for cigar, which, is_reverse in zip(
+        batch.cigar, batch.signature.tolist(), batch.reverse.tolist(), strict=True
+    ):
+        along = b"".join(OPERATION.findall(cigar)[::-1]) if is_reverse else cigar
+        mds.append(_md(along, texts[which], b"D"))
+    return [b"\tMD:Z:", TextColumn.of(mds)]
+
+
+def _md(cigar: bytes, reference: bytes, deleted: bytes) -> bytes:
+    """Return the value of MD: counts of bases that match, letters of the reference that do not.
+
+    reference  letters under the alignment
+    deleted    the operation of letters of the reference alone
+    """
+    found, matching, at = b"", 0, 0
+    for operation in OPERATION.findall(cigar):
+        count, kind = int(operation[:-1]), operation[-1:]
+        letters = reference[at : at + count]
+        if kind == b"=":
+            matching += count
+        elif kind == b"X":
+            found += b"".join(
+                b"%d%c" % (matching * (not i), letter) for i, letter in enumerate(letters)
+            )
+            matching = 0
+        elif kind == deleted:
+            found, matching = found + b"%d^%s" % (matching, letters), 0
+        else:
+            continue
+        at += count
+    return found + b"%d" % matching
 
 
 def _swap_operations(cigars: Sequence[bytes]) -> TextColumn:

@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,12 +21,28 @@ BLOCK = 1 << 14  # rows rendered at a time: they stay in the processor's cache
 Columns = tuple[str, ...]  # some of `row_sink.REQUESTED`
 
 
+@dataclass(frozen=True)
+class AlignmentStyle:
+    """How alignments of SAM, BAM and PAF are written.
+
+    md     whether they have the tag MD
+    cigar  operations of bases that stand for each other: = and X, or M for both
+    """
+
+    md: bool = False
+    cigar: Literal["=X", "M"] = "=X"
+
+
+USUAL_STYLE = AlignmentStyle()
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ScanRows:
     """Rows to make lines of.
 
     requested  names of the columns on request
     files      paths of the samples, by their numbers
+    style      of alignments
     is_first   bool[n]: whether a row is the first one of its sample
     """
 
@@ -34,11 +50,17 @@ class ScanRows:
     signatures: "Signatures"
     requested: Columns
     files: Sequence[str]
+    style: AlignmentStyle
     is_first: NDArray[np.bool_]
 
     @classmethod
     def of(
-        cls, batch: Batch, signatures: "Signatures", requested: Columns, files: Sequence[str] = ()
+        cls,
+        batch: Batch,
+        signatures: "Signatures",
+        requested: Columns,
+        files: Sequence[str] = (),
+        style: AlignmentStyle = USUAL_STYLE,
     ) -> "ScanRows":
         """Return the rows of a batch, which must have all rows of each of its samples."""
         is_first = np.diff(batch.sample_index, prepend=-2) != 0
@@ -47,6 +69,7 @@ class ScanRows:
             signatures=signatures,
             requested=requested,
             files=files,
+            style=style,
             is_first=is_first,
         )
 
@@ -62,6 +85,7 @@ class ScanRows:
                 signatures=self.signatures,
                 requested=self.requested,
                 files=self.files,
+                style=self.style,
                 is_first=self.is_first[some],
             )
 

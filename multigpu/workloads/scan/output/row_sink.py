@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, Generic, TypeVar
 from multigpu.cluster.files import atomic_output
 from multigpu.formats.sequences.signatures import Signatures
 from multigpu.workloads.scan.options import ScanOptions
-from multigpu.workloads.scan.output.columns import Columns, ScanRows
+from multigpu.workloads.scan.output.columns import USUAL_STYLE, AlignmentStyle, Columns, ScanRows
 from multigpu.workloads.scan.sink import Findings
 
 # Columns on request, in their order.
@@ -56,6 +56,7 @@ class RowSink(ABC, Generic[T]):
     columns  those of `REQUESTED` that it has
     files    paths of the samples, by their numbers
     layouts  of the samples: names of their formats
+    style    of alignments
     """
 
     path: str | None
@@ -65,15 +66,22 @@ class RowSink(ABC, Generic[T]):
     files: tuple[str, ...]
     layouts: frozenset[str]
     options: ScanOptions
+    style: AlignmentStyle = USUAL_STYLE
 
     @property
     def name(self) -> str:
-        """The format and the columns."""
-        return "+".join([self.format.name, *self.columns])
+        """The format, the columns, and what else the lines depend on."""
+        style = [*["MD"] * self.style.md, *["M"] * (self.style.cigar == "M")]
+        return "+".join([self.format.name, *self.columns, *style])
 
     @property
     def cigars(self) -> bool:
         return "cigar" in self.columns
+
+    @property
+    def bases(self) -> bool:
+        """Whether samples are what signatures are aligned to, and alignments have their letters."""
+        return self.style.md and (self.format.name == "paf" or self.layouts == {"fasta"})
 
     @abstractmethod
     def collect(self, found: Findings) -> T:

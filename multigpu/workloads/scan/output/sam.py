@@ -84,7 +84,7 @@ class ReferenceSink(RowSink[Aligned]):
     @contextmanager
     def write_to(self, file: BinaryIO) -> Iterator[Write[Aligned]]:
         references = References()
-        make_lines = SamOfSignatures(self.signatures, self.columns).lines
+        make_lines = SamOfSignatures(self.signatures, self.columns, self.style).lines
         with _open(file, self, references, header_last=True) as write_lines:
 
             def write(aligned: Aligned, _: int) -> None:

@@ -1,14 +1,17 @@
 """The outputs that a command asks for. A new one is a class, its option, and a line here."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from multigpu.errors import UsageError, option
 from multigpu.workloads.scan.job import ScanJob
-from multigpu.workloads.scan.options import ScanOutput
-from multigpu.workloads.scan.output.row_sink import RowFormat
+from multigpu.workloads.scan.options import ALIGNMENTS, ScanOutput, multiqc_paths
+from multigpu.workloads.scan.output.columns import AlignmentStyle
+from multigpu.workloads.scan.output.counts import SignatureCounts
+from multigpu.workloads.scan.output.multiqc import MultiqcColumns, MultiqcHeatMap
+from multigpu.workloads.scan.output.row_sink import RowFormat, RowSink
+from multigpu.workloads.scan.output.tally_sink import TallyFile, TallySink
 from multigpu.workloads.scan.output.write import FileSink
-
-ALIGNMENTS = ("sam", "bam", "paf")
 
 
 def sinks_of(job: ScanJob, out: ScanOutput, rows: RowFormat) -> list[FileSink[Any]]:
@@ -16,22 +19,48 @@ def sinks_of(job: ScanJob, out: ScanOutput, rows: RowFormat) -> list[FileSink[An
 
     Raises UsageError and InputError for inputs that an output cannot have.
     """
+    sinks: list[FileSink[Any]] = []
+    if out.has_rows:
+        sinks.append(_rows(job, out, rows))
+    if written := tuple(_tally_files(out)):
+        sinks.append(
+            TallySink(
+                signatures=job.signatures, options=job.options, files=job.paths, written=written
+            )
+        )
+    return sinks
+
+
+def _rows(job: ScanJob, out: ScanOutput, rows: RowFormat) -> RowSink[Any]:
     if job.options.circular and rows.name in ALIGNMENTS:
         raise UsageError(
             f"{option('circular')}: {option('format')} {rows.name} has no place for matches over"
             " the end of a sample: choose another format"
         )
+    if (out.tags or out.cigar != "=X") and rows.name not in ALIGNMENTS:
+        asked = option("tags" if out.tags else "cigar")
+        formats = " or ".join(ALIGNMENTS)
+        raise UsageError(f"{asked} is of alignments: choose {option('format')} {formats}")
     columns = list(job.columns)
     if out.ambiguous or job.options.max_ambiguous is not None:
         columns.append("ambiguous")
-    return [
-        rows.sink(
-            path=out.output,
-            format=rows,
-            columns=rows.columns(columns),
-            signatures=job.signatures,
-            files=job.paths,
-            layouts=frozenset(source.layout for source in job.sources),
-            options=job.options,
-        )
-    ]
+    return rows.sink(
+        path=out.output,
+        format=rows,
+        columns=rows.columns(columns),
+        signatures=job.signatures,
+        files=job.paths,
+        layouts=frozenset(source.layout for source in job.sources),
+        options=job.options,
+        style=AlignmentStyle(md=out.tags == "MD", cigar=out.cigar),
+    )
+
+
+def _tally_files(out: ScanOutput) -> Iterator[TallyFile]:
+    """Yield the outputs that are made of numbers of files and signatures."""
+    if out.counts:
+        yield SignatureCounts(out.counts)
+    if out.multiqc:
+        heat_map, columns = multiqc_paths(out.multiqc)
+        yield MultiqcHeatMap(heat_map)
+        yield MultiqcColumns(columns)

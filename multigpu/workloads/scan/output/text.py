@@ -18,7 +18,7 @@ class TextSink(RowSink[bytes]):
     def collect(self, found: Findings) -> bytes:
         lines = self.format.lines
         assert lines is not None
-        rows = ScanRows.of(found.rows, self.signatures, self.columns, self.files)
+        rows = ScanRows.of(found.rows, self.signatures, self.columns, self.files, self.style)
         return b"".join([lines(block) for block in rows.blocks()])
 
     @contextmanager

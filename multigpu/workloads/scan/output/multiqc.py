@@ -1,0 +1,101 @@
+"""Files of `--multiqc`: a heat map and columns of the general statistics, as MultiQC reads them."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any, BinaryIO
+
+from multigpu.formats.sequences.registry import SEQUENCES
+from multigpu.formats.storage.sources import suffix_of
+from multigpu.workloads.scan.output.columns import decoded
+from multigpu.workloads.scan.tally import DIGITS, Tallies
+
+MATE = re.compile(r"[._]R[12](_\d{3})?$")
+MOST_SIGNATURES = 100  # in the heat map: those with most reads
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class MultiqcHeatMap:
+    """Shares of reads with a match, files x signatures."""
+
+    path: str
+
+    def write(self, file: BinaryIO, tallies: Tallies) -> None:
+        signatures = decoded(tallies.signatures.names, "utf-8")
+        top = tallies.top(MOST_SIGNATURES)
+        few = f", for the {len(top)} with most reads" if len(top) < len(signatures) else ""
+        data = {
+            name: {signatures[i]: _percent(found.share[i]) for i in top.tolist()}
+            for name, found in zip(sample_names(tallies.names), tallies, strict=True)
+        }
+        _write(file, {
+            "id": "multigpu_scan",
+            "section_name": "Signatures",
+            "description": f"Share of the reads of each file that have each signature{few}.",
+            "plot_type": "heatmap",
+            "pconfig": {
+                "id": "multigpu_scan_heatmap", "title": "multigpu: reads with a signature",
+                "xlab": "signature", "ylab": "file", "zlab": "% of the reads", "square": False,
+                "xcats_samples": False, "ycats_samples": True, "min": 0,
+                "cluster_rows": False, "cluster_cols": False,
+            },
+            "data": data,
+        })  # fmt: skip
+
+
+@dataclass(frozen=True)
+class MultiqcColumns:
+    """Columns of MultiQC's general statistics."""
+
+    path: str
+
+    def write(self, file: BinaryIO, tallies: Tallies) -> None:
+        numbers = zip(sample_names(tallies.names), tallies.records, tallies.matched, strict=True)
+        _write(file, {
+            "id": "multigpu_scan_numbers",
+            "plot_type": "generalstats",
+            "headers": {
+                "reads": {"title": "Reads", "description": "Reads, or sequences", "min": 0,
+                          "format": "{:,.0f}", "scale": "Blues"},
+                "matched": {"title": "% with a match", "min": 0, "max": 100, "suffix": "%",
+                            "description": "Reads with a match of a signature",
+                            "scale": "Greens"},
+            },
+            "data": {
+                name: {"reads": records, "matched": _percent(matched / max(records, 1))}
+                for name, records, matched in numbers
+            },
+        })  # fmt: skip
+
+
+def sample_names(paths: Sequence[str]) -> list[str]:
+    """Return a name for each file: without folder, suffixes and _R1, where no two are then equal.
+
+    Else they keep their mate, or are the paths.
+    """
+    bare = [_without_suffixes(PurePath(path).name) for path in paths]
+    found = [MATE.sub("", name) or name for name in bare]
+    for longer in (bare, list(paths)):
+        times = Counter(found)
+        found = [
+            name if times[name] == 1 else more for name, more in zip(found, longer, strict=True)
+        ]
+    return found
+
+
+def _without_suffixes(name: str) -> str:
+    suffix = suffix_of(name, SEQUENCES)
+    return (name[: name.lower().rindex(suffix)] if suffix else name) or name
+
+
+def _percent(share: float) -> float:
+    return round(100 * float(share), DIGITS)
+
+
+def _write(file: BinaryIO, section: Json) -> None:
+    file.write(json.dumps(section, indent=1).encode() + b"\n")

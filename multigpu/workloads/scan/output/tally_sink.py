@@ -1,0 +1,52 @@
+"""Outputs that are made of numbers of files and signatures: one pass, one file each."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import BinaryIO, Protocol
+
+from multigpu.cluster.files import atomic_output
+from multigpu.formats.sequences.signatures import Signatures
+from multigpu.workloads.scan.options import ScanOptions
+from multigpu.workloads.scan.output.row_sink import Write
+from multigpu.workloads.scan.sink import Findings
+from multigpu.workloads.scan.tally import Tallies, Tally, tally
+
+
+class TallyFile(Protocol):
+    """A file that is made of the numbers of a whole scan."""
+
+    @property
+    def path(self) -> str: ...
+
+    def write(self, file: BinaryIO, tallies: Tallies) -> None:
+        """Write the numbers to a file, which stays open."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TallySink:
+    """Output of numbers of matches. It pickles, as workers collect for it.
+
+    files    paths of the samples, by their numbers
+    written  what is made of the numbers
+    """
+
+    signatures: Signatures
+    options: ScanOptions
+    files: tuple[str, ...]
+    written: tuple[TallyFile, ...]
+
+    name, cigars, bases = "numbers", False, False
+
+    def collect(self, found: Findings) -> Tally:
+        return tally(found, self.signatures, self.options)
+
+    @contextmanager
+    def open(self) -> Iterator[Write[Tally]]:
+        """Yield the function that adds numbers; the files are written when the block has ended."""
+        tallies = Tallies(self.files, self.signatures)
+        with ExitStack() as stack:
+            opened = [stack.enter_context(atomic_output(each.path)) for each in self.written]
+            yield lambda more, _: tallies.add(more)
+            for each, file in zip(self.written, opened, strict=True):
+                each.write(file, tallies)
