@@ -18,7 +18,8 @@ LIST_CURE = r"""is a list, and not FASTA: awk '{print ">" NR "\n" $1}' makes tha
  awk -F '[,;\t]' '{print ">" $1 "\n" $2}' of names and sequences""".replace("\n ", " ")
 
 
-def _layout(path: str, start: bytes) -> str:
+def refuse_other_text(path: str, start: bytes) -> None:
+    """Raise InputError for a beginning of SAM, of UTF-16 or of lines without newlines."""
     is_foreign = start.startswith(tuple(STRANGERS))
     if b"\n" not in start and b"\r" in start.rstrip() and not is_foreign:
         raise InputError(path, "its lines end with carriage returns: convert them to newlines")
@@ -26,9 +27,18 @@ def _layout(path: str, start: bytes) -> str:
         raise InputError(path, UTF_16)
     if SAM.match(start):
         raise InputError(path, "is a SAM file: convert it with `samtools fastq`")
+
+
+def layout_of_records(start: bytes) -> str:
+    """Return the name of the format of records that begin so; "" for none."""
+    return next((name for name, each in FORMATS.items() if start.startswith(each.mark)), "")
+
+
+def _layout(path: str, start: bytes) -> str:
+    refuse_other_text(path, start)
     if start[:1] not in b"@>" and LISTED.match(start):
         raise InputError(path, LIST_CURE)
-    return next((name for name, each in FORMATS.items() if start.startswith(each.mark)), "")
+    return layout_of_records(start)
 
 
 def _missing(path: str) -> str:

@@ -39,7 +39,10 @@ def notes_before(
     are_fasta = not any(FORMATS[source.layout].has_qualities for source in sources)
     if options.phred_offset == PHRED_OFFSETS[0]:
         yield from _old_qualities(sources)
-    reads = (each.path for each, _ in signatures.files if FORMATS[each.layout].has_qualities)
+    if inosines := signatures.with_inosine:
+        what = f"signatures with I (inosine), which is searched as N: {len(inosines):,}"
+        yield f"{what}, e.g. {quoted(inosines[0])}"
+    reads = (each.path for each, _ in signatures.files if each.layout == "fastq")
     if path := next(reads, None):
         what = f" and the samples ({sources[0].path}) FASTA: are the two swapped?"
         yield f"the signatures ({path}) are FASTQ" + (what if are_fasta else ": are they reads?")
