@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import Failure, InputError, Unreadable
+from multigpu.formats.sequences.record_source import RecordSource
 from multigpu.formats.sequences.records import Parsed, describe, empty_table
 from multigpu.formats.sequences.registry import FORMATS
 from multigpu.formats.sequences.spans import BlockSpan, StreamSpan
@@ -114,8 +115,11 @@ class _OpenStream:
     def _open(self, first: int) -> None:
         """Begin to read, with the block of this number."""
         self._error: Exception | None = None
-        content = self._source.blocks(self._span.size)
-        found = block_spans(self._span.source, self._source, content, self._phred_offset)
+        if isinstance(self._source, RecordSource):
+            found = self._source.spans(self._span.source, self._span.size, self._phred_offset)
+        else:
+            content = self._source.blocks(self._span.size)
+            found = block_spans(self._span.source, self._source, content, self._phred_offset)
         self._found, self._next = itertools.islice(found, first, None), first
 
     def read(self, number: int) -> BlockSpan | None:

@@ -9,7 +9,8 @@ from itertools import chain
 from pathlib import PurePath
 
 from multigpu.errors import NAMED, InputError, UsageError, option, several
-from multigpu.formats.sequences.registry import SEQUENCES
+from multigpu.formats.sequences.record_source import RecordSource
+from multigpu.formats.sequences.registry import SEQUENCES, inspect_samples
 from multigpu.formats.storage import sources
 from multigpu.formats.storage.sources import Source
 from multigpu.formats.storage.stored_streams import is_regular
@@ -41,8 +42,9 @@ class ScanInputs:
         """The only file of samples, if it is compressed: it can be read ahead at once."""
         with suppress(InputError):
             if len(self.files) == len(self.samples) == 1 and is_regular(self.files[0]):
-                source = sources.inspect_source(self.files[0], SEQUENCES)
-                return None if source.cuttable else source
+                source = inspect_samples(self.files[0])
+                is_text = not isinstance(source, RecordSource)
+                return source if is_text and not source.cuttable else None
         return None
 
     def open_samples(self) -> tuple[list[Source], list[str]]:
@@ -52,7 +54,7 @@ class ScanInputs:
         found, empty = [], []
         for each in self.samples:
             try:
-                found.append(sources.inspect_source(each, SEQUENCES))
+                found.append(inspect_samples(each))
             except sources.EmptyInput as error:
                 empty.append(error.path)
                 if len(empty) == len(self.samples):

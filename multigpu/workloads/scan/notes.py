@@ -7,7 +7,7 @@ from contextlib import suppress
 import numpy as np
 
 from multigpu.errors import InputError, option, quoted
-from multigpu.formats.sequences.registry import FORMATS
+from multigpu.formats.sequences.registry import FORMATS, RECORD_FORMATS
 from multigpu.formats.sequences.signatures import Signatures
 from multigpu.formats.storage.sources import Source
 from multigpu.formats.storage.suffixes import FOREIGN, uncompressed_suffix
@@ -36,7 +36,7 @@ def notes_before(
     yield from _exact_ends(signatures, options)
     if nameless := signatures.names.count(b""):
         yield f"signatures without a name: {nameless:,}; their column is empty"
-    are_fasta = not any(FORMATS[source.layout].has_qualities for source in sources)
+    are_fasta = not any(RECORD_FORMATS[source.layout].has_qualities for source in sources)
     if options.phred_offset == PHRED_OFFSETS[0]:
         yield from _old_qualities(sources)
     if inosines := signatures.with_inosine:
@@ -60,7 +60,7 @@ def notes_before(
 def _old_qualities(sources: Sequence[Source]) -> Iterator[str]:
     """Yield a note where the first qualities of a file look like those of old Illumina machines."""
     for source in sources[:LOOKED_AT]:
-        if not FORMATS[source.layout].has_qualities or not source.is_file:
+        if source.layout != "fastq" or not source.is_file:
             continue
         with suppress(InputError):
             raw = next(source.blocks(LOOKED_AT_BYTES))
@@ -128,6 +128,11 @@ def notes_after(signatures: Signatures, options: ScanOptions, totals: ScanTotals
         yield (
             f"samples with the name of an earlier one: {totals.repeated:,}, e.g."
             f" {quoted(totals.example)}; only Parquet and Python (sample_index) tell them apart"
+        )
+    if totals.left_out:
+        yield (
+            f"secondary and supplementary records are left out: {totals.left_out:,}; what they"
+            " have stands in the primary ones"
         )
     if totals.nameless:
         yield f"samples without a name that have rows: {totals.nameless:,}; their column is empty"

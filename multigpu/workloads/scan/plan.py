@@ -13,7 +13,8 @@ from multigpu.cluster.engine.plan import Capacity, Cost
 from multigpu.cluster.engine.workload import Series
 from multigpu.errors import TooLittleMemory, option
 from multigpu.formats.sequences.fastq import LAST_RECORD_BYTES
-from multigpu.formats.sequences.registry import FORMATS
+from multigpu.formats.sequences.record_source import RecordSource
+from multigpu.formats.sequences.registry import FORMATS, RECORD_FORMATS
 from multigpu.formats.sequences.signatures import Signatures
 from multigpu.formats.sequences.spans import Span, file_spans, stream_spans
 from multigpu.formats.sequences.streams import block_spans
@@ -145,7 +146,7 @@ def _host_cost(
     base_bytes = BASE_BYTES + (SET_BYTES if options.max_edits and not gpu else 0)
     if options.most_errors or options.max_ambiguous is not None:
         base_bytes += COPY_BYTES
-    bases = max(FORMATS[source.layout].bases_per_byte for source in sources)
+    bases = max(RECORD_FORMATS[source.layout].bases_per_byte for source in sources)
     unit_bytes = TEXT_BYTES + base_bytes * bases
     # Records extend over the border by the longest match.
     fixed_bytes = BUFFER_SLACK * max(LAST_RECORD_BYTES, (TEXT_BYTES + base_bytes) * longest)
@@ -201,6 +202,8 @@ def scan_spans(
             blocks = stream_spans(number, first, block_bytes)
             yield Series(blocks, attrgetter("ended"), attrgetter("row_bytes"))
             continue
+        elif isinstance(source, RecordSource):
+            spans = source.spans(number, block_bytes, options.phred_offset)
         else:
             content = source.stream(block_bytes)
             spans = block_spans(number, source, content, options.phred_offset)

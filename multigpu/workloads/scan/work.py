@@ -227,6 +227,7 @@ class ScanSession:
             tail=tail,
             error=error,
             illegal_lead=illegal_lead,
+            left_out=pieces.left_out,
         )
 
     def _problems(
@@ -254,7 +255,7 @@ class ScanSession:
             kept = ~(score < self.workload.options.min_score)  # rows without a score stay
         hits = hits.take(kept)
         unique, row = np.unique(hits.record.astype(np.int64), return_inverse=True)
-        names = pieces.names(unique)
+        names, mates = pieces.names(unique), pieces.mates
         rows = Batch(
             sample_index=hits.record.astype(np.int64),
             sample=[names[i] for i in row.tolist()],
@@ -267,7 +268,7 @@ class ScanSession:
             errors=hits.errors,
             sample_length=pieces.table[hits.record, LENGTH],
             source=np.full(len(hits), pieces.source, np.int32),
-            mate=np.zeros(len(hits), np.int8),
+            mate=np.zeros(len(hits), np.int8) if mates is None else mates[hits.record],
             tied=np.zeros(len(hits), np.int32),
             bulge=np.zeros(len(hits), np.int32),
             cigar=self._cigars(pieces, hits, matches.cigars, kept),
@@ -277,14 +278,16 @@ class ScanSession:
     def _scores(self, pieces: Pieces, hits: Hits) -> NDArray[np.float64]:
         """Return the mean Phred score of the bases under each match: an exact sum, divided once.
 
-        NaN for FASTA, and for a match without a base of the sample.
+        NaN for records without qualities, and for a match without a base of the sample.
         """
         table, lengths = pieces.table[hits.record], hits.end - hits.start
-        score = np.full(len(table), np.nan)
-        if len(table) and table[0, QUALITY] >= 0:
-            total = pieces.text.sum_qualities(table, hits.start, lengths)
+        score, has = np.full(len(table), np.nan), table[:, QUALITY] >= 0
+        if has.any():
+            table, starts, lengths = table[has], hits.start[has], lengths[has]
+            total = pieces.text.sum_qualities(table, starts, lengths)
             total -= lengths * self.workload.options.phred_offset
-            np.divide(total, lengths, out=score, where=lengths > 0)
+            found = np.full(len(table), np.nan)
+            score[has] = np.divide(total, lengths, out=found, where=lengths > 0)
         return score
 
     def _cigars(
