@@ -46,7 +46,7 @@ class MemoryRecords(RecordSource):
         items = iter(records)
         first = list(islice(items, 1))
         self._records = chain(first, items)
-        fields = first[0] if first else ()
+        fields: Fields = first[0] if first else ()
         self._read = _reader_of(fields)
         if self._read is not None:
             fields = self._read(fields, PHRED_OFFSET)

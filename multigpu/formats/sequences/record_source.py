@@ -27,10 +27,11 @@ from multigpu.kernels.compiled.text.records import (
 )
 
 # Name, bases and quality, all str or bytes, the quality None for none; SAM flags of alignments.
-Fields = tuple[Any, Any] | tuple[Any, Any, Any] | tuple[Any, Any, Any, int]
+Fields = tuple[Any, ...]
 
 FLAGGED = 4  # fields of an alignment
 FIRST_OF_PAIR, SECOND_OF_PAIR, NOT_PRIMARY = 0x40, 0x80, 0x100 | 0x800  # SAM flags
+FIRST_RECORDS, FIRST_BYTES = 64, 1 << 16  # in a first block, of a size from which on
 SPACE = re.compile(rb"[ \t]")
 
 
@@ -192,7 +193,7 @@ class RecordSource(Source):
 
         Raises InputError for a record with other fields, after those before it.
         """
-        count, first = 1, 0
+        count, first = FIRST_RECORDS if size >= FIRST_BYTES else 1, 0
         while records := list(islice(found, count)):
             try:
                 are_tuples = all(issubclass(kind, tuple) for kind in set(map(type, records)))
