@@ -91,7 +91,7 @@ class ExactScanner:
                 raise TooManyPatternsError(str(error) or "no memory") from error
 
     def scan(self, chunk: Chunk, *, limit: int | None = None) -> Hits:
-        """Return the hits of a chunk; `limit` as in `Scanner`.
+        """Return the hits of a chunk; `limit` as in `ChunkScanner`.
 
         Raises BadBaseError at the first illegal letter, and TooManyPatternsError.
         """

@@ -359,7 +359,7 @@ class ExactScanner(DeviceScanner):
             queries.search(samples, self.arguments, hits, bases, crowded)
 
     def scan(self, chunk: Chunk, *, limit: int | None = None) -> Hits:
-        """Return the hits of a chunk; `limit` as in `Scanner`.
+        """Return the hits of a chunk; `limit` as in `ChunkScanner`.
 
         Raises BadBaseError at the first illegal letter, and MemoryError (TooManyHitsError among
         them) for a chunk that is to be searched in pieces.

@@ -265,7 +265,7 @@ class Hits:
         return cls(**{name: np.concatenate([getattr(p, name) for p in parts]) for name in names})
 
 
-class Scanner(Protocol):
+class ChunkScanner(Protocol):
     """Searches chunks for the same patterns, exactly or with errors, on one device.
 
     Several threads may use it at once.

@@ -216,26 +216,30 @@ def test_names__in_notes_and_at_the_end_move_no_cursor(store: Store) -> None:
 
 SEQUENCE = "a sequence has to stand in a FASTA file: printf '>name\\nACGTN\\n' > sequence.fa"
 PROTEIN = (
-    "'I' is not a base (A C G T U or an IUPAC code); is this protein? Only DNA and RNA can be"
+    "{} is not a base (A C G T U or an IUPAC code); is this protein? Only DNA and RNA can be"
     " scanned"
 )
+NO_COLUMN = "there is no column sequence: call two columns name and sequence; the first line has"
 PACKAGES = "needs packages that are missing: pip install"
 EVERYWHERE = [
     ("bom", "begins with a byte order mark (BOM) of UTF-8: remove it with…"),
     ("utf16", UTF_16), ("utf16le", UTF_16), ("utf16be", UTF_16),
-    ("a.sam", "is a SAM file: convert it with `samtools fastq`…"),
     ("ACGTN", f"there is no such file; {SEQUENCE}"),
-    ("protein.fa", f"record 'p', position 5 (from 0): {PROTEIN}"),
+    ("a.sam", "is a SAM file: convert it with `samtools fastq`…"),
 ]  # fmt: skip
 AS_SAMPLES = [
+    ("protein.fa", f"record 'p', position 5 (from 0): {PROTEIN.format(repr('I'))}"),
+    *((f"list{k}", "is a list, and not FASTA: awk '{print…") for k in (1, 2, 3)),
     ("~/reads.fq", "…no shell has expanded the ~: leave out the quotes"),
     ("reads.fq,reads.fq", "there is no such file; separate files by spaces, not by commas"),
     ("https://a.b/c.fq", f"cannot be read: https:// {PACKAGES} requests aiohttp"),
     ("s3://a/c.fq", f"cannot be read: s3:// {PACKAGES} s3fs"),
 ]  # fmt: skip
 AS_SIGNATURES = [
-    *((f"list{k}", "is a list, and not FASTA: awk '{print…") for k in (1, 2, 3)),
-    ("list4", "neither FASTQ nor FASTA: begins with 'name;seq'…"),
+    ("protein.fa", f"record 'p', position 8 (from 0): {PROTEIN.format(repr('Q'))}"),
+    ("list2", f"line 1: {NO_COLUMN} name, seq"),
+    ("list3", f"line 1: {NO_COLUMN} g1, ACGTACGTAC, 7"),
+    ("list4", "neither FASTA nor a table or list of sequences: begins with 'name;seq'…"),
     ("absent.fa", "cannot be read: there is no such file"),
 ]
 

@@ -29,7 +29,7 @@ def test_read_signatures__several_files_in_order_and_repeated_names(tmp_path: Pa
     ("text", "message"),
     [
         (b"", "is empty"),
-        (b"ACGT\n", "neither FASTQ nor FASTA"),
+        (b"hello\n", "neither FASTA nor a table or list of sequences"),
         *((b">one\nACGT\n>two%b" % rest, "record 'two': the signature has no base")
           for rest in (b"\n>three\nA\n", b"\n\r\n\r\n", b"")),
         (b">one\nAC\nGJT\n", r"record 'one', position 3 \(from 0\): 'J' is not a base"),
@@ -44,6 +44,14 @@ def test_read_signatures__what_is_wrong_is_named(tmp_path: Path, text: bytes, me
     path.write_bytes(text)
     with pytest.raises(InputError, match=message):
         read_signatures([str(path)])
+
+
+def test_read_signatures__inosine_is_n_and_its_signatures_are_known(tmp_path: Path) -> None:
+    path = tmp_path / "some.fasta"
+    path.write_bytes(b">a\nAIiC\n>b\nAC\n>c\nI\n")
+    found = read_signatures([str(path)])
+    assert [letters.tobytes() for letters in found.letters] == [b"ANNC", b"AC", b"N"]
+    assert found.with_inosine == (b"a", b"c")
 
 
 def test_read_signatures__many_cost_no_call_for_each(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.scan.types import AT_BEGIN, AT_END, Chunk, Hits, Scanner
+from multigpu.kernels.scan.types import AT_BEGIN, AT_END, Chunk, ChunkScanner, Hits
 
 
 class Piece(NamedTuple):
@@ -31,11 +31,11 @@ class Piece(NamedTuple):
 WHOLE = Piece()
 
 
-class EditScanner(Scanner, Protocol):
+class EditScanner(ChunkScanner, Protocol):
     """A scanner that tells which hits with edits are those of a piece."""
 
     def scan(self, chunk: Chunk, piece: Piece = WHOLE, *, limit: int | None = None) -> Hits:
-        """Return the hits that a piece is asked about; see `Scanner`.
+        """Return the hits that a piece is asked about; see `ChunkScanner`.
 
         Hits with edits have no starts yet: their starts are their ends.
         """

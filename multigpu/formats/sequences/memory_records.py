@@ -1,91 +1,162 @@
-"""Records that a caller has in memory, as a source: text of FASTQ or FASTA."""
+"""Records that a caller has in memory, as a source: tuples, objects of other packages, Arrow."""
 
 import os
-import re
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
-from typing import Any
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from multigpu.errors import InputError, printable_name, quoted
-from multigpu.formats.names import name_problem
-from multigpu.formats.storage.sources import Block, Source
+from multigpu.errors import InputError, printable_name, quoted, several
+from multigpu.formats.sequences.alignment_records import fields_of_alignment
+from multigpu.formats.sequences.record_source import (
+    Fields,
+    RecordColumns,
+    RecordSource,
+    bytes_of,
+    cut_names,
+)
+from multigpu.formats.tables.arrow import pyarrow
+from multigpu.formats.tables.texts import Texts
 
-FORMS = {"fasta": "(name, sequence)", "fastq": "(name, sequence, quality)"}
-NO_BASE, NO_QUALITY = re.compile(rb"[^A-Za-z]"), re.compile(rb"[^!-~]")
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FORM = ("name", "sequence", "quality", "flag")  # the last of alignments only
+PHRED_OFFSET = 33  # any, where only the first record is looked at
+
+Reader = Callable[[Any, int], Fields]  # takes a record, and the quality character that means 0
 
 
-class MemoryRecords(Source):
-    """Tuples of texts, which are taken once, by the thread that takes the blocks.
+@runtime_checkable
+class ArrowStream(Protocol):
+    """A table of pyarrow, polars, pandas, DuckDB …, by the Arrow C stream interface."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
+
+
+class MemoryRecords(RecordSource):
+    """Records of a caller, which are taken once, by the thread that takes the spans.
 
     Its path is the name of the parameter; it is FASTQ where the first record has a quality.
     """
 
-    def __init__(self, name: str, records: Iterable[Any], layout: str) -> None:
-        super().__init__(name, None, "none", layout)
-        self._records = records
+    def __init__(self, name: str, records: Iterable[Any]) -> None:
+        items = iter(records)
+        first = list(islice(items, 1))
+        self._records = chain(first, items)
+        fields: Fields = first[0] if first else ()
+        self._read = _reader_of(fields)
+        if self._read is not None:
+            fields = self._read(fields, PHRED_OFFSET)
+        has_quality = len(fields) > 2 and fields[2] is not None
+        super().__init__(name, None, "none", "fastq" if has_quality else "fasta")
+        self._form = FORM[: len(fields)]
 
-    def blocks(self, size: int) -> Generator[Block]:
-        """Yield the text of whole records in arrays of about `size` bytes, as they are taken.
+    def columns(self, size: int, phred_offset: int) -> Iterator[RecordColumns]:
+        found, read, form = self._records, self._read, len(self._form)
+        if read is None:
+            return self.in_columns(found, form, size)
+        return self.in_columns((read(record, phred_offset) for record in found), form, size)
 
-        Raises InputError for a wrong record.
-        """
-        text = bytearray()
-        for number, record in enumerate(self._records):
-            text += self._text_of(number, record)
-            if len(text) >= size:
-                yield np.frombuffer(text, np.uint8)
-                text = bytearray()
-        if text:
-            yield np.frombuffer(text, np.uint8)
+    def misfit(self, records: Sequence[Any], first: int) -> InputError:
+        form = f"({', '.join(self._form)})"
+        for number, record in enumerate(records, first):
+            where = f"record {number} (from 0)"
+            if not isinstance(record, tuple) or len(record) != len(self._form):
+                got = printable_name(repr(record))
+                return InputError(self.path, f"expected {form}; got {got}", where)
+            if isinstance(record[0], str | bytes) and record[0]:
+                where = f"record {quoted(record[0])}"
+            try:
+                list(map(bytes_of, record))
+            except (TypeError, UnicodeEncodeError):
+                return InputError(self.path, f"{form} must be text, str or bytes", where)
+        return super().misfit(records, first)
 
-    # No thread reads them ahead: an iterator may be bound to the thread of its caller.
-    stream = blocks
 
-    def _text_of(self, number: int, record: Any) -> bytes:
-        form, where = FORMS[self.layout], f"record {number} (from 0)"
-        if not isinstance(record, tuple) or len(record) != form.count(",") + 1:
-            got = printable_name(repr(record))
-            raise InputError(self.path, f"expected {form}; got {got}", where)
-        if isinstance(record[0], str | bytes) and record[0]:
-            where = f"record {quoted(record[0])}"
+class ArrowRecords(RecordSource):
+    """Records in a table with columns `name`, `sequence` and perhaps `quality`; not copied."""
+
+    def __init__(self, name: str, table: ArrowStream) -> None:
+        self._reader = pyarrow().RecordBatchReader.from_stream(table)
+        names = self._reader.schema.names
+        if missing := [column for column in FORM[:2] if column not in names]:
+            raise InputError(name, f"the table has no column {missing[0]}: {several(names)}")
+        super().__init__(name, None, "none", "fastq" if "quality" in names else "fasta")
+
+    def columns(self, size: int, phred_offset: int) -> Iterator[RecordColumns]:
+        fields = FORM[: 3 if self.layout == "fastq" else 2]
+        for batch in self._reader:
+            columns = [self._texts(batch.column(field), field) for field in fields]
+            held = sum(int(texts.lengths.sum()) for texts in columns)
+            count = max(1, size * batch.num_rows // (held + 1))
+            for at in range(0, batch.num_rows, count):
+                names, bases, *qualities = [_part(texts, at, at + count) for texts in columns]
+                yield RecordColumns(
+                    names=cut_names(names),
+                    bases=bases,
+                    qualities=qualities[0] if qualities else None,
+                )
+
+    def _texts(self, array: "pa.Array", column: str) -> Texts:
+        """Return the texts of a column; empty ones where they are null."""
+        pa = pyarrow()
         try:
-            header, bases, *quality = map(_bytes_of, record)
-        except (TypeError, UnicodeEncodeError):
-            raise InputError(self.path, f"{form} must be text, str or bytes", where) from None
-        name = re.split(rb"[ \t]", header)[0]
-        problem = name_problem(name) if name else "the name is empty"
-        if found := NO_BASE.search(bases):
-            problem = f"{quoted(found[0])} at position {found.start()} (from 0) is not a base"
-        for values in quality:
-            if found := NO_QUALITY.search(values):
-                problem = f"{quoted(found[0])} at position {found.start()} (from 0) is no quality"
-            if len(values) != len(bases):
-                counts = f"{len(bases)} bases, the quality has {len(values)} characters"
-                problem = f"the sequence has {counts}"
-        if problem:
-            raise InputError(self.path, problem, where)
-        if not quality:
-            return b">%b\n%b\n" % (name, bases)
-        return b"@%b\n%b\n+\n%b\n" % (name, bases, quality[0])
+            array = array.cast(pa.large_binary())
+        except pa.ArrowException as error:
+            problem = f"the column {column} must have text; it is {array.type}"
+            raise InputError(self.path, problem) from error
+        array = array.fill_null(b"") if array.null_count else array
+        _, ends, letters = array.buffers()
+        borders = np.frombuffer(ends, np.int64)[array.offset : array.offset + len(array) + 1]
+        raw = np.frombuffer(letters or b"", np.uint8)
+        return Texts(raw, borders[:-1], np.diff(borders))
 
 
-def records_or_paths(given: Any, name: str) -> tuple[MemoryRecords | None, Any]:
-    """Return the records of an argument whose first item is a tuple, or else the argument itself.
+def _part(texts: Texts, begin: int, end: int) -> Texts:
+    """Return some of the texts of a column of Arrow, in the part of the buffer that has them."""
+    begins, lengths = texts.begins[begin:end], texts.lengths[begin:end]
+    first, last = int(begins[0]), int(begins[-1] + lengths[-1])
+    return Texts(texts.raw[first:last], begins - first, lengths)
+
+
+def records_or_paths(given: Any, name: str) -> tuple[RecordSource | None, Any]:
+    """Return the records of an argument that has some, or else the argument itself.
 
     name  of the parameter, by which messages call the records
     """
+    if isinstance(given, ArrowStream):
+        return ArrowRecords(name, given), ()
     if not isinstance(given, Iterable) or isinstance(given, str | bytes | os.PathLike):
         return None, given
     items = iter(given)
     first = list(islice(items, 1))
     every = chain(first, items)
-    if not first or not isinstance(first[0], tuple):
-        return None, every
-    return MemoryRecords(name, every, "fastq" if len(first[0]) > 2 else "fasta"), ()
+    is_record = first and (isinstance(first[0], tuple) or _reader_of(first[0]))
+    return (MemoryRecords(name, every), ()) if is_record else (None, every)
 
 
-def _bytes_of(text: Any) -> bytes:
-    """Return a text as bytes. Raises TypeError for anything else."""
-    return text if isinstance(text, bytes) else str.encode(text, "utf-8", "surrogateescape")
+# ---- objects of other packages ------------------------------------------------------------------
+
+
+def _reader_of(record: Any) -> Reader | None:
+    """Return what reads objects like this one; None for tuples and what is no record."""
+    if isinstance(record, tuple | str | bytes | os.PathLike):
+        return None
+    if hasattr(record, "get_forward_sequence"):  # pysam.AlignedSegment
+        return fields_of_alignment
+    if hasattr(record, "letter_annotations"):  # Bio.SeqRecord
+        return _fields_of_seq_record
+    for quality in ("quality", "qualities"):  # pysam.FastxRecord, dnaio.SequenceRecord
+        if hasattr(record, quality) and hasattr(record, "sequence"):
+            fields = attrgetter("name", "sequence", quality)
+            return lambda record, _: fields(record)
+    return None
+
+
+def _fields_of_seq_record(record: Any, phred_offset: int) -> Fields:
+    values = record.letter_annotations.get("phred_quality")
+    quality = None if values is None else bytes(map(phred_offset.__add__, values))
+    return record.id, bytes(record.seq), quality

@@ -106,6 +106,8 @@ class Pieces(RangeRecords):
     offsets  int64[n + 1]: where each piece begins in the letters
     inside   int64[n]: number of bases of each piece in the span
     ended    whether the span is behind the last one of its file
+    mates    int8[n]: 1 or 2 where a record is of a pair, else 0; None where there are no pairs
+    left_out number of records that were read and are none of these
     """
 
     source: int
@@ -114,6 +116,8 @@ class Pieces(RangeRecords):
     offsets: NDArray[np.int64]
     inside: NDArray[np.int64]
     ended: bool = False
+    mates: NDArray[np.int8] | None = None
+    left_out: int = 0
 
     def names(self, pieces: NDArray[np.intp]) -> list[bytes]:
         """Return the names of the records that pieces are of."""

@@ -4,7 +4,7 @@ Blocks of a stream are whole records, parsed by who reads it.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from io import FileIO
 
 import numpy as np
@@ -80,7 +80,10 @@ class SpanReader:
         gather(raw, table, letters, 0)
         error = block.error if block else None
         found = RangeRecords(begin=0, stop=parsed.stop, table=table, letters=letters, error=error)
-        return self._pieces(span, found, TextInMemory(raw), ended=block is None)
+        pieces = self._pieces(span, found, TextInMemory(raw), ended=block is None)
+        if block is None or (block.mates is None and not block.left_out):
+            return pieces
+        return replace(pieces, mates=block.mates, left_out=block.left_out)
 
     def _read_range(self, span: FileSpan) -> Pieces:
         source = self._sources[span.source]

@@ -1,14 +1,23 @@
 """All formats of sequences. A new one is a module that ends with its object, and one line."""
 
 import re
+from collections.abc import Mapping
 
 from multigpu.errors import QUOTED, InputError
+from multigpu.formats.sequences.alignment_records import BAM, CRAM, AlignmentRecords
 from multigpu.formats.sequences.fasta import FASTA
 from multigpu.formats.sequences.fastq import FASTQ
-from multigpu.formats.sequences.sequence_format import SequenceFormat
-from multigpu.formats.storage.sources import STRANGERS, UTF_16, FileKind
+from multigpu.formats.sequences.sequence_format import RecordFormat, SequenceFormat
+from multigpu.formats.storage.sources import (
+    STRANGERS,
+    UTF_16,
+    FileKind,
+    Source,
+    inspect_source,
+)
 
-FORMATS: dict[str, SequenceFormat] = {each.name: each for each in (FASTA, FASTQ)}
+FORMATS: dict[str, SequenceFormat] = {each.name: each for each in (FASTA, FASTQ)}  # of text
+RECORD_FORMATS: dict[str, RecordFormat] = {**FORMATS, BAM.name: BAM, CRAM.name: CRAM}
 
 SAM = re.compile(rb"@(HD|SQ|RG|PG|CO)\t")
 SEQUENCE = re.compile("[ACGTUN]{4,}", re.IGNORECASE)
@@ -18,7 +27,8 @@ LIST_CURE = r"""is a list, and not FASTA: awk '{print ">" NR "\n" $1}' makes tha
  awk -F '[,;\t]' '{print ">" $1 "\n" $2}' of names and sequences""".replace("\n ", " ")
 
 
-def _layout(path: str, start: bytes) -> str:
+def refuse_other_text(path: str, start: bytes) -> None:
+    """Raise InputError for a beginning of SAM, of UTF-16 or of lines without newlines."""
     is_foreign = start.startswith(tuple(STRANGERS))
     if b"\n" not in start and b"\r" in start.rstrip() and not is_foreign:
         raise InputError(path, "its lines end with carriage returns: convert them to newlines")
@@ -26,9 +36,18 @@ def _layout(path: str, start: bytes) -> str:
         raise InputError(path, UTF_16)
     if SAM.match(start):
         raise InputError(path, "is a SAM file: convert it with `samtools fastq`")
+
+
+def layout_of_records(start: bytes, formats: Mapping[str, RecordFormat] = FORMATS) -> str:
+    """Return the name of the format of records that begin so; "" for none."""
+    return next((name for name, each in formats.items() if start.startswith(each.mark)), "")
+
+
+def _layout(path: str, start: bytes) -> str:
+    refuse_other_text(path, start)
     if start[:1] not in b"@>" and LISTED.match(start):
         raise InputError(path, LIST_CURE)
-    return next((name for name, each in FORMATS.items() if start.startswith(each.mark)), "")
+    return layout_of_records(start, RECORD_FORMATS)
 
 
 def _missing(path: str) -> str:
@@ -46,3 +65,10 @@ SEQUENCES = FileKind(
     unknown="neither FASTQ nor FASTA",
     missing=_missing,
 )
+
+
+def inspect_samples(given: str | Source) -> Source:
+    """Return the source of a path, or the source given. Raises InputError; see `inspect_source`."""
+    source = inspect_source(given, SEQUENCES)
+    has_text = source.layout in FORMATS
+    return source if has_text else AlignmentRecords.of(source)

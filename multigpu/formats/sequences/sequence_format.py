@@ -44,24 +44,32 @@ class ReadRange(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SequenceFormat:
+class RecordFormat:
     """One format of sequences.
 
     name            "fastq": what a source calls its layout
-    suffixes        of its files, without those of compression
-    mark            how the content begins, after white space, and how every record does
-    parse           (bytes that begin with a record, final, offset) → records at their front
-                    final: whether nothing follows, so that an incomplete record is an error
-                    offset: the quality character that means 0
-    read_range      reads the records of a byte range of a plain file
+    suffixes        of its files that directories stand for, without those of compression
+    mark            how the content begins; of text, after white space, and how every record does
     has_qualities   whether records have them
-    bases_per_byte  bases in a byte of a file, about
+    bases_per_byte  bases in a byte of a file, or of a block of records, about
     """
 
     name: str
     suffixes: tuple[str, ...]
     mark: bytes
-    parse: Callable[[NDArray[np.uint8], bool, int], Parsed]
-    read_range: ReadRange
     has_qualities: bool
     bases_per_byte: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SequenceFormat(RecordFormat):
+    """One format of sequences that is text.
+
+    parse           (bytes that begin with a record, final, offset) → records at their front
+                    final: whether nothing follows, so that an incomplete record is an error
+                    offset: the quality character that means 0
+    read_range      reads the records of a byte range of a plain file
+    """
+
+    parse: Callable[[NDArray[np.uint8], bool, int], Parsed]
+    read_range: ReadRange

@@ -5,20 +5,23 @@ There may be millions of them, so they are kept as few arrays and not as an obje
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError, option, quoted
+from multigpu.formats.sequences.record_source import RecordSource
 from multigpu.formats.sequences.records import describe
-from multigpu.formats.sequences.registry import FORMATS, SEQUENCES
+from multigpu.formats.sequences.registry import FORMATS
+from multigpu.formats.sequences.signature_formats import SIGNATURES, read_listed
 from multigpu.formats.storage.sources import Source, inspect_source
 from multigpu.kernels import bases
 from multigpu.kernels.compiled.text.records import LENGTH, NAME, NAME_END, gather
 
 READ_BYTES = 16 << 20
 PHRED_OFFSET = 33  # qualities of signatures say nothing here
+INOSINE, ANY_BASE = np.frombuffer(b"Ii", np.uint8), ord("N")
 AMINO_ACIDS = b"EFILPQefilpq"  # those that are no IUPAC codes of bases
 
 
@@ -48,14 +51,16 @@ class Joined:
 class Signatures:
     """Signatures in the order of their files.
 
-    names    as in the files, up to the first white space
-    letters  ASCII
-    files    of each file its source, and how many signatures it has
+    names         as in the files, of records up to the first white space
+    letters       ASCII
+    files         of each file its source, and how many signatures it has
+    with_inosine  names of those that had I (inosine), which became N
     """
 
     names: list[bytes]
     letters: Joined
     files: tuple[tuple[Source, int], ...] = ()
+    with_inosine: tuple[bytes, ...] = ()
 
     def __len__(self) -> int:
         return len(self.names)
@@ -70,29 +75,78 @@ class Signatures:
 
 def read_signatures(given: Sequence[str | Source]) -> Signatures:
     """Return all signatures of paths and sources in order. Raises InputError for wrong ones."""
-    names: list[bytes] = []
-    joined, lengths = [np.empty(0, np.uint8)], [np.empty(0, np.int64)]
-    files = []
-    for source in (inspect_source(each, SEQUENCES) for each in given):
-        raw = np.concatenate([np.empty(0, np.uint8), *source.blocks(READ_BYTES)])
-        sequence_format = FORMATS[source.layout]
-        parsed = sequence_format.parse(raw, True, PHRED_OFFSET)
-        if error := describe(source.path, sequence_format.mark, raw, parsed, 0, PHRED_OFFSET):
-            raise error
-        table, text = parsed.table, raw.tobytes()
-        borders = zip(table[:, NAME].tolist(), table[:, NAME_END].tolist(), strict=True)
-        found = [text[begin:end] for begin, end in borders]
-        letters = np.empty(int(table[:, LENGTH].sum()), np.uint8)
-        gather(raw, table, letters, 0)
-        _check(source, found, _join([letters], [table[:, LENGTH]]))
-        names += found
-        files.append((source, len(found)))
-        joined.append(letters)
-        lengths.append(table[:, LENGTH])
+    every = [_read(inspect_source(each, SIGNATURES)) for each in given]
+    names = [name for found in every for name in found.names]
     if not names:
-        paths = ", ".join(source.path for source, _ in files)
+        paths = ", ".join(source.path for found in every for source, _ in found.files)
         raise InputError(paths or option("signatures"), "there is no signature")
-    return Signatures(names, _join(joined, lengths), tuple(files))
+    return Signatures(
+        names,
+        _join(
+            [found.letters.joined for found in every], [found.letters.lengths for found in every]
+        ),
+        tuple(chain.from_iterable(found.files for found in every)),
+        tuple(chain.from_iterable(found.with_inosine for found in every)),
+    )
+
+
+def _read(source: Source) -> Signatures:
+    """Return the signatures of one source."""
+    places = None
+    if isinstance(source, RecordSource):
+        names, letters = _memory_records(source)
+    elif source.layout in FORMATS:
+        names, letters = _records(source)
+    else:
+        content = b"".join(block.tobytes() for block in source.blocks(READ_BYTES))
+        listed = read_listed(source.path, source.layout, content)
+        names = [each.name.encode("utf-8", "surrogateescape") for each in listed]
+        letters = _joined([each.sequence.encode("utf-8", "surrogateescape") for each in listed])
+        places = [each.line for each in listed]
+    is_inosine = np.isin(letters.joined, INOSINE)
+    letters.joined[is_inosine] = ANY_BASE
+    _check(source, names, letters, places)
+    at = np.unique(np.searchsorted(letters.offsets, np.flatnonzero(is_inosine), "right") - 1)
+    inosines = tuple(names[i] for i in at.tolist())
+    return Signatures(names, letters, ((source, len(names)),), inosines)
+
+
+def _memory_records(source: RecordSource) -> tuple[list[bytes], Joined]:
+    """Return names and letters of records that are not text. Raises InputError for a wrong one."""
+    names, letters, lengths = [], [np.empty(0, np.uint8)], [np.empty(0, np.int64)]
+    for block in source.spans(0, READ_BYTES, PHRED_OFFSET):
+        if block.error:
+            raise block.error
+        found, bases = _of_table(block.raw, block.parsed.table)
+        names += found
+        letters.append(bases.joined)
+        lengths.append(bases.lengths)
+    return names, _join(letters, lengths)
+
+
+def _records(source: Source) -> tuple[list[bytes], Joined]:
+    """Return names and letters of records of text. Raises InputError for a wrong one."""
+    raw = np.concatenate([np.empty(0, np.uint8), *source.blocks(READ_BYTES)])
+    sequence_format = FORMATS[source.layout]
+    parsed = sequence_format.parse(raw, True, PHRED_OFFSET)
+    if error := describe(source.path, sequence_format.mark, raw, parsed, 0, PHRED_OFFSET):
+        raise error
+    return _of_table(raw, parsed.table)
+
+
+def _of_table(raw: NDArray[np.uint8], table: NDArray[np.int64]) -> tuple[list[bytes], Joined]:
+    """Return names and letters of the records of a table."""
+    text = raw.tobytes()
+    borders = zip(table[:, NAME].tolist(), table[:, NAME_END].tolist(), strict=True)
+    letters = np.empty(int(table[:, LENGTH].sum()), np.uint8)
+    gather(raw, table, letters, 0)
+    return [text[begin:end] for begin, end in borders], _join([letters], [table[:, LENGTH]])
+
+
+def _joined(texts: Sequence[bytes]) -> Joined:
+    """Return letters as arrays in one."""
+    lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+    return _join([np.frombuffer(bytearray(b"".join(texts)), np.uint8)], [lengths])
 
 
 def _join(arrays: Sequence[NDArray[np.uint8]], lengths: Sequence[NDArray[np.int64]]) -> Joined:
@@ -102,18 +156,29 @@ def _join(arrays: Sequence[NDArray[np.uint8]], lengths: Sequence[NDArray[np.int6
     return Joined(np.concatenate(arrays), offsets)
 
 
-def _check(source: Source, names: Sequence[bytes], letters: Joined) -> None:
-    """Raise InputError for the first signature without a base or with another letter."""
+def _check(
+    source: Source, names: Sequence[bytes], letters: Joined, lines: Sequence[int] | None
+) -> None:
+    """Raise InputError for the first signature without a base or with another letter.
+
+    lines  numbers of the signatures' lines, for messages; None where a signature has several
+    """
+
+    def place(number: int) -> str:
+        return f"line {lines[number]}, " if lines else ""
+
     illegal = bases.encode(letters.joined) == 0
     position = int(np.argmax(illegal)) if illegal.any() else len(illegal)
     empty = np.flatnonzero(letters.lengths == 0)
     at = int(np.searchsorted(letters.offsets, position, "right")) - 1
     if len(empty) and empty[0] <= at:
-        where = f"record {quoted(names[int(empty[0])])}"
+        first = int(empty[0])
+        where = f"{place(first)}record {quoted(names[first])}"
         raise InputError(source.path, "the signature has no base", where)
     if position < len(illegal):
         letter, name = letters.joined[position : position + 1].tobytes(), names[at]
-        raise illegal_base(source.path, name, letter, position - int(letters.offsets[at]))
+        error = illegal_base(source.path, name, letter, position - int(letters.offsets[at]))
+        raise InputError(error.path, error.problem, place(at) + error.where)
 
 
 def illegal_base(path: str, name: bytes, letter: bytes, position: int) -> InputError:

@@ -32,13 +32,19 @@ class FileSpan:
 
 @dataclass(frozen=True, eq=False)
 class BlockSpan:
-    """Whole records of a stream, parsed, or the error that ended it."""
+    """Whole records of a stream, parsed, or the error that ended it.
+
+    mates     int8[n]: 1 or 2 where a record is of a pair, else 0; None where there are no pairs
+    left_out  number of records that were read and are none of these
+    """
 
     source: int
     number: int
     raw: NDArray[np.uint8]
     parsed: Parsed
     error: InputError | None = None
+    mates: NDArray[np.int8] | None = None
+    left_out: int = 0
 
 
 @dataclass(frozen=True)

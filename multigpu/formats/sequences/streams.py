@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from multigpu.errors import Failure, InputError, Unreadable
 from multigpu.formats.sequences.paired_streams import paired_spans
 from multigpu.formats.sequences.pairs import PairedSource
+from multigpu.formats.sequences.record_source import RecordSource
 from multigpu.formats.sequences.records import Parsed, describe, empty_table
 from multigpu.formats.sequences.registry import FORMATS
 from multigpu.formats.sequences.spans import BlockSpan, StreamSpan
@@ -28,6 +29,8 @@ def stream_blocks(
     """
     if isinstance(source, PairedSource):
         return paired_spans(number, source, source.contents(size, ahead), phred_offset)
+    if isinstance(source, RecordSource):
+        return source.spans(number, size, phred_offset)
     content = source.stream(size) if ahead else source.blocks(size)
     return block_spans(number, source, content, phred_offset)
 

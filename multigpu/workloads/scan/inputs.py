@@ -10,7 +10,8 @@ from pathlib import PurePath
 
 from multigpu.errors import NAMED, InputError, UsageError, option, several
 from multigpu.formats.sequences.pairs import pair_files
-from multigpu.formats.sequences.registry import SEQUENCES
+from multigpu.formats.sequences.record_source import RecordSource
+from multigpu.formats.sequences.registry import SEQUENCES, inspect_samples
 from multigpu.formats.storage import sources
 from multigpu.formats.storage.sources import Source
 from multigpu.formats.storage.stored_streams import is_regular
@@ -45,8 +46,9 @@ class ScanInputs:
         """The only file of samples, if it is compressed: it can be read ahead at once."""
         with suppress(InputError):
             if len(self.files) == len(self.samples) == 1 and is_regular(self.files[0]):
-                source = sources.inspect_source(self.files[0], SEQUENCES)
-                return None if source.cuttable else source
+                source = inspect_samples(self.files[0])
+                is_text = not isinstance(source, RecordSource)
+                return source if is_text and not source.cuttable else None
         return None
 
     def open_samples(self) -> tuple[list[Source], list[str]]:
@@ -64,7 +66,7 @@ class ScanInputs:
         """Yield the source of each sample; None for one that is `empty`, which takes its path."""
         for each in self.samples:
             try:
-                yield sources.inspect_source(each, SEQUENCES)
+                yield inspect_samples(each)
             except sources.EmptyInput as error:
                 empty.append(error.path)
                 if len(empty) == len(self.samples):

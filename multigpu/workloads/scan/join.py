@@ -34,6 +34,7 @@ class ScanTotals:
     example           the first repeated name
     longest           bases of the longest sample, with rows or not
     nameless          samples with rows that have no name, among these
+    left_out          secondary and supplementary records
     ambiguity_noted   whether the user was told of ambiguous matches
     """
 
@@ -43,6 +44,7 @@ class ScanTotals:
     example: bytes = b""
     longest: int = 0
     nameless: int = 0
+    left_out: int = 0
     ambiguity_noted: bool = False
     _names: set[bytes] = field(default_factory=set)
 
@@ -99,6 +101,7 @@ class Joiner:
         if part.records:
             yield from self.finish()
         self.totals.add(part.stats)
+        self.totals.left_out += part.left_out
         self.totals.longest = max(self.totals.longest, part.longest)
         if part.payloads:
             yield WholeRecords(part.payloads, self._records_before)

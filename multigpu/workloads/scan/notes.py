@@ -7,7 +7,7 @@ from contextlib import suppress
 import numpy as np
 
 from multigpu.errors import InputError, option, quoted
-from multigpu.formats.sequences.registry import FORMATS
+from multigpu.formats.sequences.registry import FORMATS, RECORD_FORMATS
 from multigpu.formats.sequences.signatures import Signatures
 from multigpu.formats.storage.sources import Source
 from multigpu.formats.storage.suffixes import FOREIGN, uncompressed_suffix
@@ -41,10 +41,13 @@ def notes_before(
         yield from _near_signatures(patterns_of(signatures, options), signatures.names, options)
     if nameless := signatures.names.count(b""):
         yield f"signatures without a name: {nameless:,}; their column is empty"
-    are_fasta = not any(FORMATS[source.layout].has_qualities for source in sources)
+    are_fasta = not any(RECORD_FORMATS[source.layout].has_qualities for source in sources)
     if options.phred_offset == PHRED_OFFSETS[0]:
         yield from _old_qualities(sources)
-    reads = (each.path for each, _ in signatures.files if FORMATS[each.layout].has_qualities)
+    if inosines := signatures.with_inosine:
+        what = f"signatures with I (inosine), which is searched as N: {len(inosines):,}"
+        yield f"{what}, e.g. {quoted(inosines[0])}"
+    reads = (each.path for each, _ in signatures.files if each.layout == "fastq")
     if path := next(reads, None):
         what = f" and the samples ({sources[0].path}) FASTA: are the two swapped?"
         yield f"the signatures ({path}) are FASTQ" + (what if are_fasta else ": are they reads?")
@@ -62,7 +65,7 @@ def notes_before(
 def _old_qualities(sources: Sequence[Source]) -> Iterator[str]:
     """Yield a note where the first qualities of a file look like those of old Illumina machines."""
     for source in sources[:LOOKED_AT]:
-        if not FORMATS[source.layout].has_qualities or not source.is_file:
+        if source.layout != "fastq" or not source.is_file:
             continue
         with suppress(InputError):
             raw = next(source.blocks(LOOKED_AT_BYTES))
@@ -154,6 +157,11 @@ def notes_after(signatures: Signatures, options: ScanOptions, totals: ScanTotals
         yield (
             f"samples with the name of an earlier one: {totals.repeated:,}, e.g."
             f" {quoted(totals.example)}; only Parquet and Python (sample_index) tell them apart"
+        )
+    if totals.left_out:
+        yield (
+            f"secondary and supplementary records are left out: {totals.left_out:,}; what they"
+            " have stands in the primary ones"
         )
     if totals.nameless:
         yield f"samples without a name that have rows: {totals.nameless:,}; their column is empty"

@@ -85,6 +85,7 @@ class ScanPart:
     lead          the rest of a record that began in an earlier span, or None
     tail          the last record, which may continue in the next span, or None
     error         what stopped the scan in this span, or None
+    left_out      records that were read and are none of the samples
     illegal_lead  an illegal letter in the lead, or None: the record's name stands in another span
     """
 
@@ -104,6 +105,7 @@ class ScanPart:
     tail: RecordPiece | None
     error: InputError | None
     illegal_lead: IllegalBase | None
+    left_out: int = 0
 
     @property
     def row_bytes(self) -> int:

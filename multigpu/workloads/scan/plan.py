@@ -13,7 +13,7 @@ from multigpu.cluster.engine.plan import Capacity, Cost
 from multigpu.cluster.engine.workload import Series
 from multigpu.errors import TooLittleMemory, option
 from multigpu.formats.sequences.fastq import LAST_RECORD_BYTES
-from multigpu.formats.sequences.registry import FORMATS
+from multigpu.formats.sequences.registry import FORMATS, RECORD_FORMATS
 from multigpu.formats.sequences.signatures import Signatures
 from multigpu.formats.sequences.spans import Span, file_spans, stream_spans
 from multigpu.formats.sequences.streams import stream_blocks
@@ -152,7 +152,7 @@ def _host_cost(
         base_bytes *= CIRCLE_BASES
     if options.needs_whole_records:
         base_bytes += COPY_BYTES
-    bases = max(FORMATS[source.layout].bases_per_byte for source in sources)
+    bases = max(RECORD_FORMATS[source.layout].bases_per_byte for source in sources)
     unit_bytes = TEXT_BYTES + base_bytes * bases
     # Records extend over the border by the longest match.
     fixed_bytes = BUFFER_SLACK * max(LAST_RECORD_BYTES, (TEXT_BYTES + base_bytes) * longest)

@@ -24,7 +24,8 @@ class ScanRequest(ScanOptions, Resumable, Request, group="Input"):
         argument=True,
     ))  # fmt: skip
     signatures: PathsOrRecords = field(metadata=declaration(
-        "FASTA file with signatures; may be given several times."
+        "File with signatures: FASTA, a table (TSV, CSV), a list or a primer scheme (BED); may be"
+        " given several times."
         " In Python also records, as tuples of name and sequence.",
         short="s", many=True,
     ))  # fmt: skip

@@ -20,11 +20,11 @@ from multigpu.formats.sequences.signatures import Signatures
 from multigpu.kernels.device.buffers import Buffers
 from multigpu.kernels.scan import (
     Chunk,
+    ChunkScanner,
     Half,
     Hits,
     Limits,
     Patterns,
-    Scanner,
     ScanRules,
     allowed_bases,
     split,
@@ -84,7 +84,7 @@ class SignatureSearch(ABC, Generic[PortionT]):
 
     overlap: int
     allocate: Allocate
-    _scanner: Scanner
+    _scanner: ChunkScanner
     _buffers: Buffers  # for letters that are a choice of those loaded
 
     def __init__(self, patterns: Patterns, options: ScanOptions) -> None:
@@ -317,7 +317,7 @@ def _most_ambiguous(hits: Hits, options: ScanOptions) -> NDArray[np.int64]:
 
 def open_scanner(
     place: Place, patterns: Patterns, rules: ScanRules, bases: float
-) -> tuple[Scanner, Allocate]:
+) -> tuple[ChunkScanner, Allocate]:
     """Return the scanner for this thread's device, and what allocates memory for the letters."""
     if place.gpu is None:
         from multigpu.kernels.scan import cpu

@@ -251,6 +251,7 @@ class ScanSession:
             tail=tail,
             error=error,
             illegal_lead=illegal_lead,
+            left_out=pieces.left_out,
         )
 
     def _problems(
@@ -277,7 +278,7 @@ class ScanSession:
         tied = np.zeros(len(matches.hits), np.int32)
         if self._top is not None:
             hits = matches.hits
-            mate = _mates(source, hits)
+            mate = _mates(source, pieces, hits)
             top = self._top.choose(hits.record, mate, hits.pattern // strands, hits.errors)
             matches, tied = matches.take(top.chosen), top.tied
         hits = self._view.in_records(pieces, matches.hits) if self._view else matches.hits
@@ -301,7 +302,7 @@ class ScanSession:
             errors=hits.errors,
             sample_length=pieces.table[hits.record, LENGTH],
             source=file.astype(np.int32),
-            mate=_mates(source, hits),
+            mate=_mates(source, pieces, hits),
             tied=tied[kept],
             bulge=np.zeros(len(hits), np.int32),
             cigar=self._cigars(loaded.view, matches, kept),
@@ -321,17 +322,19 @@ class ScanSession:
     def _scores(self, pieces: Pieces, hits: Hits) -> NDArray[np.float64]:
         """Return the mean Phred score of the bases under each match: an exact sum, divided once.
 
-        NaN for FASTA, and for a match without a base of the sample.
+        NaN for records without qualities, and for a match without a base of the sample.
         """
         table, lengths = pieces.table[hits.record], hits.end - hits.start
-        score = np.full(len(table), np.nan)
-        if len(table) and table[0, QUALITY] >= 0:
-            before = np.minimum(lengths, table[:, LENGTH] - hits.start)
-            total = pieces.text.sum_qualities(table, hits.start, before)
+        score, has = np.full(len(table), np.nan), table[:, QUALITY] >= 0
+        if has.any():
+            table, starts, lengths = table[has], hits.start[has], lengths[has]
+            before = np.minimum(lengths, table[:, LENGTH] - starts)
+            total = pieces.text.sum_qualities(table, starts, before)
             if self.workload.options.circular:
                 total += pieces.text.sum_qualities(table, 0 * before, lengths - before)
             total -= lengths * self.workload.options.phred_offset
-            np.divide(total, lengths, out=score, where=lengths > 0)
+            found = np.full(len(table), np.nan)
+            score[has] = np.divide(total, lengths, out=found, where=lengths > 0)
         return score
 
     def _cigars(self, view: Pieces, matches: Matches, kept: NDArray[np.bool_]) -> list[bytes]:
@@ -350,8 +353,10 @@ class ScanSession:
         self.reader.clear()
 
 
-def _mates(source: Source, hits: Hits) -> NDArray[np.int8]:
+def _mates(source: Source, pieces: Pieces, hits: Hits) -> NDArray[np.int8]:
     """Return int8[n]: which of a pair of reads each hit is in, 1 or 2; 0 without pairs."""
+    if pieces.mates is not None:
+        return pieces.mates[hits.record]
     mates = hits.record % 2 + 1 if source.is_paired else np.zeros(len(hits))
     return mates.astype(np.int8)
 

@@ -35,13 +35,13 @@ def sam_sink(layouts: frozenset[str], **fields: Any) -> "ReadSink | ReferenceSin
     Raises UsageError where they are FASTQ and FASTA, and InputError for the name of a signature
     that SAM does not allow.
     """
-    if len(layouts) > 1:
+    if "fasta" in layouts and len(layouts) > 1:
         raise UsageError(
             f"{option('format')} {fields['format'].name}: FASTQ samples are reads there, and FASTA"
             " samples are references: scan them one after the other, or choose"
             f" {option('format')} paf"
         )
-    kind = ReadSink if layouts == {"fastq"} else ReferenceSink
+    kind = ReadSink if "fasta" not in layouts else ReferenceSink
     sink = kind(layouts=layouts, **fields)
     sink.check_signatures()
     return sink
