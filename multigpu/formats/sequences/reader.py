@@ -53,7 +53,8 @@ class SpanReader:
 
     def give_back(self, pieces: Pieces) -> None:
         """Let the memory that the pieces lie in be used for others."""
-        self._streams.forget(pieces.source, pieces.number)
+        if isinstance(pieces.text, TextInMemory) and pieces.text.is_reusable:
+            self._streams.give_back(pieces.text.raw)
         self._letters.give(pieces.letters)
         self._borders.give(pieces.offsets)
 
@@ -74,7 +75,8 @@ class SpanReader:
         gather(raw, table, letters, 0)
         error = block.error if block else None
         found = RangeRecords(begin=0, stop=parsed.stop, table=table, letters=letters, error=error)
-        return self._pieces(span, found, TextInMemory(raw), ended=block is None)
+        text = TextInMemory(raw, is_reusable=not isinstance(span, BlockSpan))
+        return self._pieces(span, found, text, ended=block is None)
 
     def _read_range(self, span: FileSpan) -> Pieces:
         source = self._sources[span.source]
