@@ -52,12 +52,12 @@ def block_spans(
                 error = describe(
                     source.path, sequence_format.mark, raw, parsed, before, phred_offset
                 )
+            # Once the block is given, its memory may be used for another.
+            left, before = raw[parsed.stop :].copy(), before + parsed.stop
             if len(parsed.table) or error:
                 yield BlockSpan(number, next(block), raw, parsed, error)
             if error or final:
                 return
-            # The block's memory may be used again before the next one is read.
-            left, before = raw[parsed.stop :].copy(), before + parsed.stop
             # A long record is not looked at again with every block.
             least = 0 if len(parsed.table) else 2 * len(left)
 
