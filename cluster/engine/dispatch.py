@@ -4,9 +4,10 @@ import contextlib
 import itertools
 import math
 import queue
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, Generic
 
 from multigpu.cluster.engine.events import Event, Listener, ignore_event
@@ -42,10 +43,14 @@ ATTEMPTS = 3  # of one chunk at a time
 class _Entry(Generic[S, P]):
     """An entry of the line: a chunk, or those of a series.
 
+    home      the worker that has the input of a series open; empty: any
+    busy      chunks in progress
     chunks    those that are taken and not given out, in order
     """
 
     series: Series[S, P] | None
+    home: str = ""
+    busy: int = 0
     chunks: "deque[_ChunkInWork[S, P]]" = field(default_factory=deque)
 
 
@@ -220,20 +225,19 @@ class _Dispatch(Generic[S, P]):
         """Return the series in line with fewest chunks in progress, of those that may continue."""
         is_full = self._waiting_bytes >= WAITING_BYTES
         most = self._threads * LINE_PER_THREAD
+        busiest = self._workers.lanes * WINDOW_PER_THREAD  # all are on one worker
         entries = [
             entry
             for entry in self._open
-            if (len(entry.chunks) < most if entry is self._line[0] else not is_full)
+            if entry.busy < busiest
+            and (len(entry.chunks) < most if entry is self._line[0] else not is_full)
         ]
-        return min(entries, key=self._chunks_in_progress, default=None)
-
-    def _chunks_in_progress(self, entry: _Entry[S, P]) -> int:
-        return sum(chunk.entry is entry for chunk in self._in_progress)
+        return min(entries, key=attrgetter("busy"), default=None)
 
     def _take_span(self) -> None:
         """Take a span of a series that has none in progress, else a new entry, else of a series."""
         entry = self._open_entry()
-        is_idle = entry is not None and not self._chunks_in_progress(entry)
+        is_idle = entry is not None and not entry.busy
         if self._may_take_entry() and not is_idle:
             new = next(self._spans, None)
             if new is None:
@@ -266,10 +270,22 @@ class _Dispatch(Generic[S, P]):
 
         if not chunk.attempts:
             chunk.began = self._workers.clock()
-        self._in_progress[chunk] = None
+        if chunk not in self._in_progress:
+            self._in_progress[chunk] = None
+            chunk.entry.busy += 1
+        home = self._home_of(chunk.entry, is_late=avoid is not None)
         self._tell("started", chunk=chunk.number, span=self._workload.name(chunk.span))
         arguments = (self._workload.key, self._workers.gpu, chunk.span, self._cpu_fallback)
-        chunk.attempts[attempt] = self._workers.submit(report, run_chunk, *arguments, avoid=avoid)
+        chunk.attempts[attempt] = self._workers.submit(
+            report, run_chunk, *arguments, avoid=avoid, home=home
+        )
+
+    def _home_of(self, entry: _Entry[S, P], is_late: bool) -> str:
+        """Return the worker of a series, another one where it has left or is late."""
+        if entry.series is not None and (is_late or entry.home not in self._present):
+            homes = Counter(other.home for other in self._open if other is not entry)
+            entry.home = self._workers.home(homes, entry.home)
+        return entry.home
 
     def _wait(self) -> None:
         """Wait for a report and take all that are there; look at the workers now and then."""
@@ -329,9 +345,15 @@ class _Dispatch(Generic[S, P]):
         for task in chunk.attempts.values():
             task.cancel()
         chunk.attempts.clear()
-        self._in_progress.pop(chunk, None)
+        self._leave(chunk)
         self._suspects.discard(chunk)
         self._resubmit()
+
+    def _leave(self, chunk: _ChunkInWork[S, P]) -> None:
+        """Take a chunk off those in progress, if it is one."""
+        if chunk in self._in_progress:
+            del self._in_progress[chunk]
+            chunk.entry.busy -= 1
 
     # ---- when things go wrong -----------------------------------------------------------------
 
@@ -351,7 +373,7 @@ class _Dispatch(Generic[S, P]):
                 chunk.error = Failure(f"{name}: {chunk.deaths} workers died while computing it")
                 return
         if not chunk.attempts:
-            del self._in_progress[chunk]
+            self._leave(chunk)
             self._lost_chunks.append(chunk)
         if type(error) is not Lost:  # else the scheduler is away, and it is asked with every look
             self._resubmit()
@@ -393,7 +415,7 @@ class _Dispatch(Generic[S, P]):
 
     def _move_late_chunks(self) -> None:
         """Submit late chunks to other workers, too: the first attempt to end counts."""
-        hurried, patience = self._patience()
+        hurried, patience, series_patience = self._patience()
         idle = None  # number of idle threads: asked for once, and only where it matters
         for chunk in self._in_progress:
             waited, attempts = self._looked_at - chunk.began, len(chunk.attempts)
@@ -401,7 +423,10 @@ class _Dispatch(Generic[S, P]):
                 return
             if attempts == ATTEMPTS or waited <= hurried * attempts:
                 continue
-            if waited <= patience * attempts:
+            if chunk.entry.series is not None:
+                if waited <= series_patience * attempts:
+                    continue
+            elif waited <= patience * attempts:
                 idle = self._workers.idle() if idle is None else idle
                 if not idle:
                     continue
@@ -409,18 +434,21 @@ class _Dispatch(Generic[S, P]):
             self._tell("moved", chunk=chunk.number, after=waited)
             self._submit(chunk, avoid=list(chunk.attempts.values())[-1])
 
-    def _patience(self) -> tuple[float, float]:
-        """Return the seconds until a chunk is late, where a thread is idle and where none is."""
+    def _patience(self) -> tuple[float, float, float]:
+        """Return after how many seconds a chunk is late: where a thread is idle, and where none is.
+
+        The third is for a chunk of a series: another worker reads its input from the first byte.
+        """
         if self._chunk_timeout is not None:
-            return self._chunk_timeout, self._chunk_timeout
+            return (self._chunk_timeout,) * 3
         if not self._turnarounds:
-            return math.inf, math.inf
+            return (math.inf,) * 3
         usual = sorted(self._turnarounds)[int(USUAL * len(self._turnarounds))]
-        hurried = HURRIED * usual
+        hurried, patience = HURRIED * usual, max(LEAST_PATIENCE, SLOWEST * usual)
         tasks = sum(len(chunk.attempts) for chunk in self._in_progress)
         if tasks < self._threads or len(self._line) >= self._threads * LONG_LINE:
-            return hurried, hurried
-        return hurried, max(LEAST_PATIENCE, SLOWEST * usual)
+            return hurried, hurried, patience
+        return hurried, patience, patience
 
     def _tell(self, name: str, **details: Any) -> None:
         self._listener(Event(name, details=details))

@@ -1,9 +1,11 @@
 """The protocol between the engine and a workload: spans in, parts out, three steps between.
 
 A **span** is a consecutive piece of the input, by position, so that a worker can open it by itself;
-or the data, some megabytes of a stream. A **series** is the spans of an input that workers open and
-read to its end: nobody knows how many there are. A **part** is the result of a span. The workload
-defines them. Spans and parts must pickle, and a part must also go through a `Codec`.
+or the data, some megabytes of a stream. A **series** is the spans of an input that a worker opens
+and reads to its end: nobody knows how many there are. It stays with one worker, where the input is
+open; another one that gets a span of it opens the input too, and reads up to there. A **part** is
+the result of a span. The workload defines them. Spans and parts must pickle, and a part must also
+go through a `Codec`.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -5,7 +5,7 @@ import logging
 import pickle
 import time
 from asyncio import CancelledError
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -160,15 +160,25 @@ class DaskWorkers(Workers):
         function: Callable[..., Any],
         *arguments: Any,
         avoid: Task | None = None,
+        home: str = "",
     ) -> Task:
         where: dict[str, Any] = {}
-        if avoid is not None and (others := self._other_workers(avoid)):
-            where = {"workers": others, "allow_other_workers": True}
+        others = self._other_workers(avoid) if avoid is not None else []
+        if chosen := [home] if home else others:
+            where = {"workers": chosen, "allow_other_workers": True}
         with self._open_client() as client:
             future = client.submit(function, *arguments, pure=False, **where)
             # Not add_done_callback, whose one thread would fetch one result after the other.
             client.loop.add_callback(_report, report, future, self._silent)
         return DaskTask(future, self._silent)
+
+    def home(self, series: Mapping[str, int], avoid: str = "") -> str:
+        answering = [name for name in self._nthreads if name not in self._silent and name != avoid]
+        return min(
+            answering or list(self._nthreads),
+            key=lambda name: ((series.get(name, 0) + 1) / self._nthreads[name], name),
+            default="",
+        )
 
     def _other_workers(self, late: Task) -> list[str]:
         """Return the workers to try a late task on; its own one counts as silent from now on."""

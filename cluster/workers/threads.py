@@ -4,7 +4,7 @@ import itertools
 import queue
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Protocol
 
@@ -51,11 +51,22 @@ class Workers(Protocol):
         function: Callable[..., Any],
         *arguments: Any,
         avoid: Task | None = None,
+        home: str = "",
     ) -> Task:
         """Run a function on some worker; report once.
 
         avoid: a task; if possible, not on the worker that has it
+        home: the worker to run it on, as long as it is there; empty: any
         """
+
+    def home(self, series: Mapping[str, int], avoid: str = "") -> str:
+        """Return the worker that is to take the next series; empty where all share what is open.
+
+        series: how many series each worker has
+        avoid: a worker that is not to take it, if there are others
+        """
+        del series, avoid  # threads of one process share their files
+        return ""
 
     def idle(self) -> int:
         """Return the number of threads without a task, of workers that do not seem to hang."""
@@ -133,6 +144,7 @@ class LocalWorkers(Workers):
         function: Callable[..., Any],
         *arguments: Any,
         avoid: Task | None = None,
+        home: str = "",
     ) -> "Future[None]":
         return self._pool.submit(self._run, report, function, arguments)
 

@@ -37,7 +37,6 @@ def test_open_streams__give_every_block_to_whoever_asks(store: Callable[..., str
     assert each[-1] is None
     streams = OpenStreams(sources, 33)
     assert [names(number) for number in (3, 1, 0, 2)] == [each[number] for number in (3, 1, 0, 2)]
-    streams.forget(0, 1)
     assert names(1) == each[1]  # a worker that failed may have taken it
     assert names(20) == each[20]
     streams = OpenStreams(sources, 33)

@@ -83,7 +83,9 @@ class FakeWorkers:
 
     want = admit = dismiss = _nothing
 
-    def submit(self, report: Report, function: Any, *arguments: Any, avoid: Any = None) -> FakeTask:
+    def submit(
+        self, report: Report, function: Any, *arguments: Any, avoid: Any = None, home: str = ""
+    ) -> FakeTask:
         chunk = arguments[2]
         task = FakeTask(report, chunk, self._attempts[chunk], avoid)
         self._attempts[chunk] += 1

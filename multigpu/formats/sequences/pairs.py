@@ -54,6 +54,10 @@ class PairedSource(Source):
         return all(file.is_file for file in self._files)
 
     @property
+    def is_stored(self) -> bool:
+        return all(file.is_stored for file in self._files)
+
+    @property
     def cuttable(self) -> bool:
         return self.layout == "fastq" and all(file.cuttable for file in self._files)
 

@@ -20,9 +20,13 @@ Positions = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TextInMemory:
-    """Text in an array."""
+    """Text in an array.
+
+    is_reusable  whether other text may lie there once the pieces are given back
+    """
 
     raw: NDArray[np.uint8]
+    is_reusable: bool = False
 
     def windows(self, begins: Positions, ends: Positions) -> list[bytes]:
         """Return the bytes of windows."""

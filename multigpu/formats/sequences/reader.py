@@ -56,7 +56,8 @@ class SpanReader:
 
     def give_back(self, pieces: Pieces) -> None:
         """Let the memory that the pieces lie in be used for others."""
-        self._streams.forget(pieces.source, pieces.number)
+        if isinstance(pieces.text, TextInMemory) and pieces.text.is_reusable:
+            self._streams.give_back(pieces.text.raw)
         self._letters.give(pieces.letters)
         self._borders.give(pieces.offsets)
         if pieces.raw is not None:
@@ -80,7 +81,9 @@ class SpanReader:
         gather(raw, table, letters, 0)
         error = block.error if block else None
         found = RangeRecords(begin=0, stop=parsed.stop, table=table, letters=letters, error=error)
-        pieces = self._pieces(span, found, TextInMemory(raw), ended=block is None)
+        pieces = self._pieces(
+            span, found, TextInMemory(raw, not isinstance(span, BlockSpan)), ended=block is None
+        )
         if block is None or (block.mates is None and not block.left_out):
             return pieces
         return replace(pieces, mates=block.mates, left_out=block.left_out)

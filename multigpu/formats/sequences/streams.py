@@ -16,8 +16,11 @@ from multigpu.formats.sequences.record_source import RecordSource
 from multigpu.formats.sequences.records import Parsed, describe, empty_table
 from multigpu.formats.sequences.registry import FORMATS
 from multigpu.formats.sequences.spans import BlockSpan, StreamSpan
-from multigpu.formats.storage.sources import Content, Source
+from multigpu.formats.storage.sources import Content, Source, join_blocks, new_memory
 from multigpu.kernels.compiled.text.records import Fault
+from multigpu.kernels.device.buffers import Buffers
+
+MOST_WAITING = 32  # blocks of a file that were read before they are asked for
 
 
 def stream_blocks(
@@ -67,11 +70,12 @@ def block_spans(
                 error = describe(
                     source.path, sequence_format.mark, raw, parsed, before, phred_offset
                 )
+            # Once the block is given, its memory may be used for another.
+            left, before = raw[parsed.stop :].copy(), before + parsed.stop
             if len(parsed.table) or error:
                 yield BlockSpan(number, next(block), raw, parsed, error)
             if error or final:
                 return
-            left, before = raw[parsed.stop :], before + parsed.stop
             # A long record is not looked at again with every block.
             least = 0 if len(parsed.table) else 2 * len(left)
 
@@ -86,17 +90,19 @@ def _next_bytes(
         size += len(block)
         if size >= least:
             break
-    return np.concatenate(parts), block is None
+    return join_blocks(*parts) if len(parts) == 2 else np.concatenate(parts), block is None
 
 
 class OpenStreams:
-    """Compressed files that this process has open, whose blocks several threads ask for.
+    """Compressed files and URLs that this process has open; several threads ask for their blocks.
 
-    A copy for another process has none open.
+    A block is given once, and read again where it is asked for again. A copy for another process
+    has none open.
     """
 
     def __init__(self, sources: Sequence[Source], phred_offset: int) -> None:
         self._sources, self._phred_offset = sources, phred_offset
+        self._buffers = Buffers(new_memory)
         self._lock = threading.Lock()
         self._open: dict[int, _OpenStream] = {}
 
@@ -107,38 +113,42 @@ class OpenStreams:
         """Return the block; None after the last one. Raises InputError where it cannot be read."""
         with self._lock:
             if span.source not in self._open:
-                stream = _OpenStream(self._sources[span.source], span, self._phred_offset)
+                source = self._sources[span.source]
+                stream = _OpenStream(source, span, self._phred_offset, self._buffers)
                 self._open[span.source] = stream
         return self._open[span.source].read(span.number)
 
-    def forget(self, source: int, number: int) -> None:
-        """Free a block of which nobody asks for any more."""
-        if stream := self._open.get(source):
-            stream.blocks.pop(number, None)
+    def give_back(self, raw: NDArray[np.uint8]) -> None:
+        """Let the memory of a block that `read` gave be used for others."""
+        if raw.base is not None:
+            self._buffers.give(raw)
 
 
 class _OpenStream:
-    """Blocks of one file, read by the first thread that asks for one or for a later one.
+    """Blocks of one file, read by the first thread that asks for one or for a later one."""
 
-    blocks  those that were read and are not forgotten
-    """
-
-    def __init__(self, source: Source, span: StreamSpan, phred_offset: int) -> None:
-        self.blocks: dict[int, BlockSpan] = {}
+    def __init__(
+        self, source: Source, span: StreamSpan, phred_offset: int, buffers: Buffers
+    ) -> None:
         self._source, self._span, self._phred_offset = source, span, phred_offset
-        self._lock = threading.Lock()
-        self._open(span.first)
+        self._buffers, self._lock = buffers, threading.Lock()
+        self._waiting: dict[int, BlockSpan] = {}  # that were read, and are not asked for yet
+        self._open(span.number)
 
     def _open(self, first: int) -> None:
         """Begin to read, with the block of this number."""
         self._error: Exception | None = None
-        about = (self._span.source, self._source, self._span.size, self._phred_offset)
-        found = stream_blocks(*about, ahead=False)
+        number, source, size = self._span.source, self._source, self._span.size
+        if type(source) is Source:
+            content = source.blocks_in(self._buffers.take, size, helpers=0)
+            found = block_spans(number, source, content, self._phred_offset)
+        else:
+            found = stream_blocks(number, source, size, self._phred_offset, ahead=False)
         self._found, self._next = itertools.islice(found, first, None), first
 
     def read(self, number: int) -> BlockSpan | None:
         with self._lock:
-            if number < self._next and number not in self.blocks:  # it is asked for again
+            if number < self._next and number not in self._waiting:  # it is asked for again
                 self._open(number)
             while self._next <= number:
                 if self._error is not None:  # of this block and of all later ones
@@ -150,6 +160,7 @@ class _OpenStream:
                     raise
                 if block is None:
                     return None
-                self.blocks[self._next] = block
+                self._waiting[self._next] = block
+                self._waiting.pop(self._next - MOST_WAITING, None)  # another worker had it
                 self._next += 1
-            return self.blocks.get(number)
+            return self._waiting.pop(number, None)

@@ -1,5 +1,6 @@
 """gzip, BGZF and zstd: all the data or an error, never a short read that looks like the end."""
 
+import io
 from typing import Any, Literal, Protocol
 
 from multigpu.errors import Failure, InputError
@@ -102,6 +103,62 @@ class Members:
         if self._member.eof:
             self._stored, self._member = self._member.unused_data, None
         return piece
+
+
+class RestartableStream(NamedStream, Protocol):
+    """Stream that can be read again."""
+
+    def restart(self) -> None:
+        """Begin again with the first byte."""
+
+
+class FileOfStream(io.RawIOBase):
+    """Bytes of a stream as a file object."""
+
+    def __init__(self, stream: Stream) -> None:
+        super().__init__()
+        self._stream = stream
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, out: Any, /) -> int:
+        return self._stream.readinto(memoryview(out)) or 0
+
+
+class GzipFile:
+    """Content of a file of gzip members, decompressed where it is wanted, without a copy.
+
+    All of a block takes one call, in which other threads run. Where the library meets an error, the
+    file is read again by `Members`, which knows what is wrong.
+    """
+
+    def __init__(self, stream: RestartableStream) -> None:
+        # The class under `igzip.open`, which has no `readinto` of its own.
+        from isal.isal_zlib import _GzipReader
+
+        self._stream, self._given = stream, 0
+        self._reader: Any = _GzipReader(FileOfStream(stream), CHUNK)  # type: ignore[arg-type]
+        self._members: Members | None = None
+
+    def readinto(self, out: memoryview) -> int:
+        if self._members is None:
+            try:
+                count = int(self._reader.readinto(out))
+            except Exception:  # noqa: BLE001 - whatever it is, it happens again
+                self._members = self._read_again()
+            else:
+                self._given += count
+                return count
+        return self._members.readinto(out)
+
+    def _read_again(self) -> Members:
+        """Return the content after the bytes that were given."""
+        self._stream.restart()
+        members, room = Members(self._stream, "gzip"), memoryview(bytearray(PIECE))
+        while self._given and (count := members.readinto(room[: min(PIECE, self._given)])):
+            self._given -= count
+        return members
 
 
 def _zstd_window(header: bytes) -> int:

@@ -28,6 +28,8 @@ from multigpu.formats.storage.decompress import (
     MAGICS,
     NO_BGZF_END,
     ZSTD_MAGIC,
+    FileOfStream,
+    GzipFile,
     Members,
     Stream,
     bgzf_size,
@@ -54,6 +56,8 @@ Content = Generator[Block] | ReadAhead[Block]
 COMPRESSED = ("", ".gz", ".bgz", ".zst")  # what may follow a suffix
 
 MIB = 1 << 20
+ROOM_BEFORE = 64 << 10  # bytes before each block, for the end of what was read before it
+HELPERS = max(1, len(os.sched_getaffinity(0)) // 2)  # the other half of the processors computes
 LOOK = 64 << 10  # content bytes looked at in one go to find the first character
 
 UTF_16 = "is text in UTF-16: convert it with `iconv -f UTF-16 -t UTF-8`"
@@ -135,6 +139,11 @@ class Source:
         return self.path != STDIN and not is_remote(self.path) and self.size is not None
 
     @property
+    def is_stored(self) -> bool:
+        """Whether it is a file or a URL, which can be read again."""
+        return self.is_file or is_remote(self.path)
+
+    @property
     def cuttable(self) -> bool:
         """Whether any range of the content can be read alone."""
         return self.is_file and self.compression == "none" and not self.in_blocks
@@ -150,7 +159,7 @@ class Source:
 
     def with_absolute_path(self) -> "Source":
         """Return the source, with a path that means the same elsewhere if others may read it."""
-        if not self.cuttable:
+        if not self.is_file:
             return self
         return replace(self, path=os.path.abspath(self.path))  # noqa: PTH100
 
@@ -160,16 +169,25 @@ class Source:
         Raises InputError where the data are damaged, incomplete or followed by something else. That
         may show only at the end (checksums stand there), so no block is sure before the last.
         """
+        yield from self.blocks_in(new_memory, size, HELPERS)
+
+    def blocks_in(
+        self, allocate: Callable[[int], Block], size: int, helpers: int
+    ) -> Generator[Block]:
+        """Yield what `blocks` does, in memory of the caller's, with room before each block.
+
+        helpers  threads that decompress BGZF; 0: none, as the others have work
+        """
         if size < 1:
             raise ValueError(f"blocks of {size} bytes")
         if self.compression == "none" and self.size is not None:
             size = min(size, max(LOOK, self.size + 1))  # a byte more tells that there is none
         with open_stored(self.path) as stored:
             stored.expected = self.size
-            content = _content(stored, self.compression)
+            content = _content(stored, self.compression, helpers)
             count = size
             while count == size:
-                room = np.empty(size, np.uint8)
+                room = allocate(ROOM_BEFORE + size)[ROOM_BEFORE:]
                 if count := fill(content, room.data):
                     yield room[:count]
 
@@ -387,7 +405,7 @@ def open_content(path: str) -> Iterator[io.BufferedReader]:
     with open_stored(path, looking=True) as stored:
         compression, _ = _glimpse(stored)
     with open_stored(path) as stored:
-        yield io.BufferedReader(_Raw(_content(stored, compression)), MIB)
+        yield io.BufferedReader(FileOfStream(_content(stored, compression)), MIB)
 
 
 def text_lines(path: str) -> Iterator[tuple[int, str]]:
@@ -400,27 +418,30 @@ def text_lines(path: str) -> Iterator[tuple[int, str]]:
             yield number, line.removesuffix("\n")
 
 
-class _Raw(io.RawIOBase):
-    """Content of a stored stream as a file object."""
-
-    def __init__(self, stream: Stream) -> None:
-        super().__init__()
-        self._stream = stream
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, out: Any, /) -> int:
-        return self._stream.readinto(memoryview(out)) or 0
-
-
-def _content(stored: StoredStream, compression: Compression) -> Stream:
+def _content(stored: StoredStream, compression: Compression, helpers: int = HELPERS) -> Stream:
     if compression == "none":
         return stored
-    if compression == "bgzf":
-        # The other half of the processors computes.
-        return BgzfContent(stored, threads=max(1, len(os.sched_getaffinity(0)) // 2))
-    return Members(stored, compression)
+    if compression == "bgzf" and helpers:
+        return BgzfContent(stored, helpers)
+    if compression != "zstd" and stored.may_restart:
+        return GzipFile(stored)
+    return Members(stored, "zstd" if compression == "zstd" else "gzip")
+
+
+def new_memory(size: int) -> Block:
+    """Return an array of this many bytes."""
+    return np.empty(size, np.uint8)
+
+
+def join_blocks(left: Block, block: Block) -> Block:
+    """Return the bytes of both as one array; of a source's block it is the memory that has it."""
+    room = block.base
+    if isinstance(room, np.ndarray) and len(left) <= ROOM_BEFORE:
+        begin = block.ctypes.data - room.ctypes.data
+        joined: Block = room[begin - len(left) : begin + len(block)]
+        joined[: len(left)] = left
+        return joined
+    return np.concatenate([left, block])
 
 
 def read_part(path: str, start: int, size: int) -> bytes:

@@ -103,6 +103,17 @@ class StoredStream:
         """Begin again with the first byte, where all that was read was looked at."""
         self._at, self._looking = 0, looking
 
+    @property
+    def may_restart(self) -> bool:
+        """Whether it is a file of this machine, which `restart` begins again."""
+        return self.size is not None and not is_remote(self.path) and self.path != STDIN
+
+    def restart(self) -> None:
+        """Begin again with the first byte of a file."""
+        with errors_named(self.path):
+            self._file.seek(0)
+        self._taken, self._seen, self._at = 0, bytearray(), 0
+
     def is_replaced(self) -> bool:
         """Whether standard input is another one now, as in a test or a notebook."""
         return self.path == STDIN and self._file is not _standard_input()

@@ -29,7 +29,7 @@ def command(request: ScanRequest, out: ScanOutput, reporting: Reporting) -> None
         inputs = _inputs(stack, request, reporting)
         if inputs.only_stream:
             stack.enter_context(closing(inputs.only_stream.begin()))
-        lanes = scan_lanes(inputs.plain_bytes)
+        lanes = scan_lanes(inputs.plain_bytes, inputs.compressed)
         workers = stack.enter_context(start_workers(request.run, reporting, lanes))
         # GPUs and streams start in threads of their own, while the rest of the program loads.
         from multigpu.cluster.engine.journal import journal_of

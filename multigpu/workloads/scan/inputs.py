@@ -41,6 +41,11 @@ class ScanInputs:
         """About how many bytes the samples have that are not compressed, by their names."""
         return sources.plain_bytes(self.files)
 
+    @property
+    def compressed(self) -> int:
+        """Number of samples that are compressed, by their names."""
+        return sum(path.lower().endswith(sources.COMPRESSED[1:]) for path in self.files)
+
     @cached_property
     def only_stream(self) -> Source | None:
         """The only file of samples, if it is compressed: it can be read ahead at once."""

@@ -26,7 +26,7 @@ from multigpu.workloads.scan.notes import note_on_ambiguity, notes_after, notes_
 from multigpu.workloads.scan.options import ScanOptions, scan_lanes
 from multigpu.workloads.scan.parts import JOURNAL_CLASSES, ScanPart
 from multigpu.workloads.scan.patterns import check_errors
-from multigpu.workloads.scan.plan import ScanPlan, plan_scan, scan_spans
+from multigpu.workloads.scan.plan import ScanPlan, plan_scan, scan_spans, streams_on_workers
 from multigpu.workloads.scan.sink import Sink
 from multigpu.workloads.scan.work import ScanWorkload
 
@@ -55,7 +55,7 @@ class ScanJob(Job):
     def __init__(
         self, inputs: ScanInputs, options: ScanOptions, run: RunOptions, **more: Any
     ) -> None:
-        super().__init__(run, scan_lanes(inputs.plain_bytes), **more)
+        super().__init__(run, scan_lanes(inputs.plain_bytes, inputs.compressed), **more)
         self.stats: ScanStats = ScanStats()
         self.options = options
         self.chunk_plan: ScanPlan | None = None
@@ -96,8 +96,13 @@ class ScanJob(Job):
     @property
     def worker_files(self) -> list[str]:
         """Absolute paths of the files that workers read by themselves."""
-        sources = [each for each in self._sources_by_absolute_path() if each.cuttable]
-        return [file.path for source in sources for file in source.files]
+        streams = streams_on_workers(self.sources)
+        return [
+            file.path
+            for number, source in enumerate(self._sources_by_absolute_path())
+            if source.cuttable or (source.is_file and number in streams)
+            for file in source.files
+        ]
 
     @property
     def chunks(self) -> int | None:
@@ -135,7 +140,6 @@ class ScanJob(Job):
                 sources,
                 self.chunk_plan,
                 self.options,
-                on_workers=self.in_process,
                 after=self.last_finished(),
             )
             yield from self.run_spans(crew, workload, spans, **sizes)

@@ -20,17 +20,20 @@ HIGHEST_QUALITY = 126  # '~', the last quality character
 
 # Twelve threads read as fast as the memory of a host can be read.
 SCAN_LANES = GpuLanes(8, together=12, least=3)
+MOST_LANES = 32  # where files are compressed
 SCAN_RATE = 2e10  # bytes a second on one GPU
 GPUS_KEPT_BUSY = 4  # by one process
 
 
-def scan_lanes(plain_bytes: int) -> GpuLanes:
+def scan_lanes(plain_bytes: int, compressed: int = 0) -> GpuLanes:
     """Return the lanes of a scan of files with `plain_bytes` that are not compressed.
 
-    Compressed ones do not count: to decompress them takes longer than to scan them.
+    compressed  number of the others: to decompress one takes a thread longer than to scan it
     """
     estimate = WorkEstimate(seconds=plain_bytes / SCAN_RATE, gpus_kept_busy=GPUS_KEPT_BUSY)
-    return replace(SCAN_LANES, estimate=estimate)
+    lanes = min(compressed, MOST_LANES)
+    most, together = max(SCAN_LANES.most, lanes), max(SCAN_LANES.together, lanes)
+    return replace(SCAN_LANES, most=most, together=together, estimate=estimate)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -44,6 +44,8 @@ CIRCLE_BASES = 2
 # A chunk on the only GPU of this process. With smaller ones its threads wait for each other, with
 # larger ones the GPU waits for the first.
 CHUNK_BYTES_ALONE = 48 << 20
+# Of a file that a worker opens: threads that decompress hold the interpreter once for each.
+SERIES_BLOCK = 32 << 20
 # On several GPUs of this process, whose threads wait for each other at each chunk.
 CHUNK_BYTES_SHARED = 128 << 20
 PROCESS_BYTES_SHARED = 3 << 30
@@ -197,16 +199,14 @@ def scan_spans(
     plan: ScanPlan,
     options: ScanOptions,
     *,
-    on_workers: bool,
     after: ScanPart | None,
 ) -> Iterator[Span | Series[Span, ScanPart]]:
     """Yield the spans of all sources in order; streams are read as the spans are taken.
 
-    on_workers  whether workers open compressed files by themselves, where there are several
-    after       the last part that is finished; None: none is
+    after  the last part that is finished; None: none is
     """
     block_bytes = min(plan.chunk_bytes, LARGEST_BLOCK)
-    files = sum(source.is_file and not source.cuttable for source in sources)
+    workers_read = streams_on_workers(sources)
     for number, source in enumerate(sources):
         first = 0
         if after is not None and number <= after.source:
@@ -215,14 +215,23 @@ def scan_spans(
             first = after.number + 1
         if source.cuttable:
             spans: Iterator[Span] = file_spans(number, *_cut(source, plan.chunk_bytes))
-        elif source.is_file and on_workers and files > 1:
-            blocks = stream_spans(number, first, block_bytes)
+        elif number in workers_read:
+            blocks = stream_spans(number, first, min(plan.chunk_bytes, SERIES_BLOCK))
             yield Series(blocks, attrgetter("ended"), attrgetter("row_bytes"))
             continue
         else:
             about = (number, source, block_bytes, options.phred_offset)
             spans = stream_blocks(*about, ahead=True)
         yield from itertools.islice(spans, first, None)
+
+
+def streams_on_workers(sources: Sequence[Source]) -> set[int]:
+    """Return the numbers of the compressed files and URLs that workers open; of one alone none.
+
+    It is read by a thread of this process, so that all threads and workers can search it.
+    """
+    found = {n for n, source in enumerate(sources) if source.is_stored and not source.cuttable}
+    return found if len(found) > 1 else set()
 
 
 # ---- the index of the signatures ----------------------------------------------------------------
