@@ -1,6 +1,7 @@
 """The job of a scan: opened (all input looked at), planned, and run once."""
 
 import logging
+import os
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -118,7 +119,10 @@ class ScanJob(Job):
 
     def stands(self, changed: Sequence[str], part: ScanPart) -> bool:
         """Return whether a part is of a file before the first that has changed."""
-        places = {f"{INPUT}{each.path}": n for n, each in reversed(list(enumerate(self.sources)))}
+        places: dict[str, int] = {}
+        for number, source in enumerate(self.sources):
+            for file in source.files:
+                places.setdefault(f"{INPUT}{file.path}", number)
         return part.source < min(places.get(name, 0) for name in changed)
 
     def may_be_corrected(self, error: InputError) -> bool:
