@@ -10,11 +10,12 @@ seconds, as long as there are new ones: when one is appended, or by whoever wait
 lost with the power.
 """
 
+import itertools
 import os
 import struct
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from numbers import Integral
 from pathlib import Path
@@ -40,20 +41,29 @@ class Journal:
     plan    how the input is cut, which is taken from the journal where the run continues one
     codec   of the parts
     resume  whether to continue a journal that is there; else it starts over
+    stands  (names of texts that differ, part) → whether the part is the same for this run; where
+            the first parts are, the run continues with those
 
     Raises UsageError where another run writes it, where it is about something else (the text says
     what), where the file is no journal, and where the disk is full.
     """
 
     def __init__(
-        self, path: Path, about: dict[str, str], plan: dict[str, Any], *, codec: Codec, resume: bool
+        self,
+        path: Path,
+        about: dict[str, str],
+        plan: dict[str, Any],
+        *,
+        codec: Codec,
+        resume: bool,
+        stands: Callable[[Sequence[str], Any], bool] = lambda *_: False,
     ) -> None:
         self.path, self.plan, self._output = path, plan, _output_of(path)
         self.held = 0  # number of parts
         self.continued = False  # whether there was a journal with parts
         self.thrown_away = 0  # bytes of a journal that was there and was not continued
         self._found: list[range] = []  # parts that were there
-        self._codec = codec
+        self._codec, self._stands = codec, stands
         self._synced_at, self._has_unsynced = time.monotonic(), False
         self._file = open_locked(path, self._output)
         try:
@@ -141,15 +151,29 @@ class Journal:
             before, self.plan = dict(known["about"]), _checked_plan(known["plan"], self.plan)
         except UNPACK_ERRORS as error:
             raise self._damage(error) from error
-        if differences := _differences(before, about):
-            problem = f"this run cannot be resumed: {'; '.join(differences)}"
-            raise UsageError(
-                f"{problem}; repeat the options and inputs, or leave out {option('resume')}"
-            )
         self._found = list(_records(file, first.stop))
+        if differences := _differences(before, about):
+            changed = list(differences)
+            same = itertools.takewhile(lambda part: self._stands(changed, part), self.parts())
+            if not (count := sum(1 for _ in same)):
+                problem = f"this run cannot be resumed: {'; '.join(differences.values())}"
+                raise UsageError(
+                    f"{problem}; repeat the options and inputs, or leave out {option('resume')}"
+                )
+            first = self._keep(count, about)
         self._file.truncate(self._found[-1].stop if self._found else first.stop)
         self.held, self.continued = len(self._found), bool(self._found)
         return True
+
+    def _keep(self, count: int, about: dict[str, str]) -> range:
+        """Keep the first parts for a run that is about something else; return its first record."""
+        kept = [_read(self._file.fileno(), record) for record in self._found[:count]]
+        self._file.truncate(0)
+        self._write(self._codec.pack({"about": about, "plan": self.plan}), MAGIC)
+        for payload in kept:
+            self._write(payload)
+        first, *self._found = _records(self._file.fileno(), len(MAGIC))
+        return first
 
     def _damage(self, error: Exception) -> UsageError:
         return UsageError(
@@ -221,10 +245,10 @@ def _checked_plan(found: Any, plan: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _differences(before: dict[str, str], now: dict[str, str]) -> list[str]:
-    """Return in words what has changed."""
-    return [
-        f"{name} was {before.get(name, 'not given')}, is {now.get(name, 'not given')}"
+def _differences(before: dict[str, str], now: dict[str, str]) -> dict[str, str]:
+    """Return in words what has changed, by the names of the texts."""
+    return {
+        name: f"{name} was {before.get(name, 'not given')}, is {now.get(name, 'not given')}"
         for name in dict.fromkeys([*before, *now])
         if before.get(name) != now.get(name)
-    ]
+    }

@@ -252,11 +252,26 @@ class Job:
             logger.warning(NOT_KEPT, unknown[0].removeprefix(INPUT))
             return plan
         self._journal = Journal(
-            self._journal_path, about, plan, codec=codec, resume=self.run.resume
+            self._journal_path,
+            about,
+            plan,
+            codec=codec,
+            resume=self.run.resume,
+            stands=self.stands,
         )
         if self._journal.thrown_away:
             logger.warning(spelled(STARTING_OVER))
         return self._journal.plan
+
+    def stands(self, changed: Sequence[str], part: Any) -> bool:
+        """Return whether a part of an earlier run is right although these entries have changed."""
+        del changed, part
+        return False
+
+    def may_be_corrected(self, error: InputError) -> bool:
+        """Return whether parts before an input with an error stand, once it is corrected."""
+        del error
+        return False
 
     def skip_finished(self, spans: Iterator[S]) -> Iterator[S]:
         """Return spans that no earlier run has finished. Raises Failure for too few of them."""
@@ -337,13 +352,14 @@ class Job:
     def keep_journal(self) -> Iterator[None]:
         """Run the block that makes the output; keep the journal if another run can continue it.
 
-        After an error of an input or an option none can: once corrected, it is another input. An
-        input that cannot be read may be the same later.
+        After an error of an option none can, nor after one of an input: once corrected, it is
+        another input, unless parts before it stand. One that cannot be read may be the same later.
         """
         try:
             yield
         except BaseException as error:
             passing = isinstance(error, DiskFull | Unreadable)
+            passing |= isinstance(error, InputError) and self.may_be_corrected(error)
             wrong = isinstance(error, UsageError) and not passing
             self._end_journal(keep=self.published or not wrong)
             raise

@@ -232,7 +232,7 @@ AS_SAMPLES = [
     *((f"list{k}", "is a list, and not FASTA: awk '{print…") for k in (1, 2, 3)),
     ("~/reads.fq", "…no shell has expanded the ~: leave out the quotes"),
     ("reads.fq,reads.fq", "there is no such file; separate files by spaces, not by commas"),
-    ("https://a.b/c.fq", f"cannot be read: https:// {PACKAGES} requests aiohttp"),
+    ("https://a.b/c.fq", f"cannot be read: https:// {PACKAGES} aiohttp"),
     ("s3://a/c.fq", f"cannot be read: s3:// {PACKAGES} s3fs"),
 ]  # fmt: skip
 AS_SIGNATURES = [

@@ -1,5 +1,6 @@
 """Inputs that were changed between two runs are not taken for the same."""
 
+import gzip
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
@@ -14,7 +15,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 from support.cohorts import cnv_job, cohort
 
 import multigpu
-from multigpu.errors import UsageError
+from multigpu.errors import InputError, UsageError
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.molecules.pockets import Pocket, read_pocket
 from multigpu.formats.storage.fingerprints import digest
@@ -125,6 +126,21 @@ def test_scan__of_the_same_files_in_another_order_or_number_is_refused(
 ) -> None:
     scan.begin()
     refuses(scan, "inputs in this order was ", names=names)
+
+
+def test_scan__of_which_a_later_sample_was_damaged_keeps_the_files_before(scan: Inputs) -> None:
+    names = [f"{n}.fq.gz" for n in range(4)]
+    for name in names:
+        (scan.folder / name).write_bytes(gzip.compress(READS.encode() * 30))
+    whole = [row.sample for row in scan.run(names=names)]
+    good = (scan.folder / names[2]).read_bytes()
+    (scan.folder / names[2]).write_bytes(good[:-9])
+    with pytest.raises(InputError, match=rf"{names[2]}: gzip data ends early"):
+        list(scan.run(names=names, journal=scan.folder / "journal"))
+    (scan.folder / names[2]).write_bytes(good)
+    result = scan.run(names=names, journal=scan.folder / "journal", resume=True)
+    assert [row.sample for row in result] == whole
+    assert 2 * result._job.stats.resumed == result._job.stats.chunks
 
 
 # ---- docking ------------------------------------------------------------------------------------

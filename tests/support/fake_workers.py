@@ -7,7 +7,7 @@ import heapq
 import itertools
 import queue
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +37,7 @@ class FakeTask:
     chunk: int
     attempt: int
     avoid: "FakeTask | None"
+    home: str = ""
     worker: str = ""
     ended: bool = False
 
@@ -87,7 +88,7 @@ class FakeWorkers:
         self, report: Report, function: Any, *arguments: Any, avoid: Any = None, home: str = ""
     ) -> FakeTask:
         chunk = arguments[2]
-        task = FakeTask(report, chunk, self._attempts[chunk], avoid)
+        task = FakeTask(report, chunk, self._attempts[chunk], avoid, home)
         self._attempts[chunk] += 1
         self._waiting.append(task)
         self._assign()
@@ -96,9 +97,11 @@ class FakeWorkers:
     def _assign(self) -> None:
         for name in [name for name, task in self._running.items() if task is None]:
             for task in self._waiting:
-                if not task.ended and not (task.avoid and task.avoid.worker == name):
-                    self._start(name, task)
-                    break
+                is_elsewhere = task.home in self._running and task.home != name
+                if task.ended or is_elsewhere or (task.avoid and task.avoid.worker == name):
+                    continue
+                self._start(name, task)
+                break
 
     def _start(self, name: str, task: FakeTask) -> None:
         self._waiting.remove(task)
@@ -112,6 +115,10 @@ class FakeWorkers:
                 task.ended = True
                 task.report(Outcome(task.chunk, name, "fake"), None)
             self._assign()
+
+    def home(self, series: Mapping[str, int], avoid: str = "") -> str:
+        names = [name for name in self._running if name != avoid]
+        return min(names, key=lambda name: series.get(name, 0), default="")
 
     def idle(self) -> int:
         return sum(task is None for task in self._running.values())

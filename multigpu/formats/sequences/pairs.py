@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from multigpu.errors import InputError, UsageError, option, quoted
 from multigpu.formats.storage.read_ahead import ReadAhead
-from multigpu.formats.storage.sources import Content, Source
+from multigpu.formats.storage.sources import Content, Source, new_memory
 from multigpu.kernels.compiled.text.mates import find_stray
 from multigpu.kernels.compiled.text.records import BASES, NAME, NAME_END, QUALITY
 
@@ -73,7 +73,7 @@ class PairedSource(Source):
         size = max(1, size // len(self._files))
         if ahead:
             return [file.stream(size) for file in self._files]
-        return [ReadAhead(file.blocks(size), 1) for file in self._files]
+        return [ReadAhead(file.blocks_in(new_memory, size, 0), 1) for file in self._files]
 
 
 # ---- which files are pairs ----------------------------------------------------------------------

@@ -81,9 +81,8 @@ class SpanReader:
         gather(raw, table, letters, 0)
         error = block.error if block else None
         found = RangeRecords(begin=0, stop=parsed.stop, table=table, letters=letters, error=error)
-        pieces = self._pieces(
-            span, found, TextInMemory(raw, not isinstance(span, BlockSpan)), ended=block is None
-        )
+        text = TextInMemory(raw, is_reusable=self._streams.lends(span))
+        pieces = self._pieces(span, found, text, ended=block is None)
         if block is None or (block.mates is None and not block.left_out):
             return pieces
         return replace(pieces, mates=block.mates, left_out=block.left_out)

@@ -15,7 +15,7 @@ from multigpu.formats.sequences.pairs import PairedSource
 from multigpu.formats.sequences.record_source import RecordSource
 from multigpu.formats.sequences.records import Parsed, describe, empty_table
 from multigpu.formats.sequences.registry import FORMATS
-from multigpu.formats.sequences.spans import BlockSpan, StreamSpan
+from multigpu.formats.sequences.spans import BlockSpan, Span, StreamSpan
 from multigpu.formats.storage.sources import Content, Source, join_blocks, new_memory
 from multigpu.kernels.compiled.text.records import Fault
 from multigpu.kernels.device.buffers import Buffers
@@ -117,6 +117,10 @@ class OpenStreams:
                 stream = _OpenStream(source, span, self._phred_offset, self._buffers)
                 self._open[span.source] = stream
         return self._open[span.source].read(span.number)
+
+    def lends(self, span: Span) -> bool:
+        """Whether the memory of a span's block is to be given back."""
+        return isinstance(span, StreamSpan) and type(self._sources[span.source]) is Source
 
     def give_back(self, raw: NDArray[np.uint8]) -> None:
         """Let the memory of a block that `read` gave be used for others."""

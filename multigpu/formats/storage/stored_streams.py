@@ -6,21 +6,21 @@ import select
 import stat
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager
 from typing import Any, BinaryIO, Self
 
 from multigpu.errors import InputError, Unreadable, first_line
 from multigpu.formats.storage.decompress import Stream
+from multigpu.formats.storage.urls import RemoteFile
 
 STDIN = "-"
 HEAD = 512  # stored bytes looked at to find the compression
 ENDLESS = {os.makedev(1, minor) for minor in (5, 7, 8, 9)}  # zero, full, random, urandom of Linux
 PACKAGES = {  # what fsspec needs beside itself
-    "http": "requests aiohttp", "https": "requests aiohttp", "s3": "s3fs", "gs": "gcsfs",
-    "gcs": "gcsfs", "abfs": "adlfs", "az": "adlfs", "sftp": "paramiko", "ssh": "paramiko",
+    "http": "aiohttp", "https": "aiohttp", "s3": "s3fs", "gs": "gcsfs", "gcs": "gcsfs",
+    "abfs": "adlfs", "az": "adlfs", "sftp": "paramiko", "ssh": "paramiko",
 }  # fmt: skip
-# Names that file systems have for the version of a file, or the time of its last change.
-VERSIONS = ("etag", "last-modified", "lastmodified", "last_modified", "updated", "mtime")
+MISSING = (404, 410)  # answers of web servers
 LOOKED_AT = 64 << 10  # bytes of a URL's beginning by which a change is noticed
 REMOTE_CHUNK = 16 << 20  # fetched ahead in one request: latency costs more than bytes
 
@@ -45,12 +45,13 @@ class StoredStream:
     expected  bytes there must be: fewer come of a broken download, or of a file that was cut
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, ahead: int) -> None:
+        """Open it. ahead: bytes of a URL that are fetched in one request."""
         self.path = path
         self._taken, self._seen, self._at = 0, bytearray(), 0
         self._looking = True
         with errors_named(path):
-            self._file, self.size = _open(path)
+            self._file, self.size = _open(path, ahead)
         self.expected = self.size
         self.is_pipe = self.size is None and not is_remote(path)
 
@@ -132,7 +133,7 @@ def open_stored(path: str, looking: bool = False) -> StoredStream:
     if stored is None or (looking and stored.is_replaced()):
         if not looking and not is_remote(path) and not is_regular(path):
             raise InputError(path, "a pipe can be read only once")
-        stored = StoredStream(path)
+        stored = StoredStream(path, LOOKED_AT if looking else REMOTE_CHUNK)
     stored.rewind(looking)
     if looking and stored.is_pipe:
         pipes[path] = stored
@@ -145,16 +146,11 @@ def forget(path: str) -> None:
         pipes.pop(path).close()
 
 
-def _open(path: str) -> tuple[Any, int | None]:
+def _open(path: str, ahead: int) -> tuple[Any, int | None]:
     """Return the file, and its size where known."""
     if is_remote(path):
-        # Most runs never need it.
-        import fsspec.core
-
-        system, name = fsspec.core.url_to_fs(path)
-        remote = system.open(name, "rb", block_size=REMOTE_CHUNK)
-        size = getattr(remote, "size", None)
-        return remote, size if isinstance(size, int) else None
+        remote = RemoteFile(path, ahead)
+        return remote, remote.size
     if path == STDIN:
         return _standard_input(), None
     status = status_of(path)
@@ -194,8 +190,11 @@ def _reason(path: str, error: Exception) -> str:
     scheme = path.partition("://")[0].lower()
     if isinstance(error, ImportError) and scheme in PACKAGES:
         return f"{scheme}:// needs packages that are missing: pip install {PACKAGES[scheme]}"
-    if isinstance(error, FileNotFoundError):
+    status = getattr(error, "status", None)
+    if isinstance(error, FileNotFoundError) or status in MISSING:
         return "there is no such file"
+    if isinstance(status, int) and status:
+        return f"its server answers {status} {getattr(error, 'message', '')}".strip()
     if isinstance(error, OSError) and error.strerror:
         return error.strerror.lower()
     return first_line(error)
@@ -206,19 +205,8 @@ def look_at_url(url: str) -> tuple[int, str, bytes]:
 
     The first is 0 and the second empty where the server says nothing. Raises Unreadable.
     """
-    with errors_named(url):
-        import fsspec.core
-
-        system, path = fsspec.core.url_to_fs(url)
-        system.invalidate_cache()
-        about = system.info(path)
-        version = {name: about[name] for name in sorted(about) if name.lower() in VERSIONS}
-        if not version:
-            with suppress(Exception):  # of classes of their own, where they do not know it
-                version = {"modified": system.modified(path)}
-        with system.open(path, "rb", block_size=LOOKED_AT) as file:
-            begin = file.read(LOOKED_AT)
-        return about.get("size") or 0, ", ".join(map(str, version.values())), begin
+    with errors_named(url), closing(RemoteFile(url, LOOKED_AT)) as file:
+        return file.size or 0, file.version, file.read(LOOKED_AT)
 
 
 def _standard_input() -> BinaryIO:

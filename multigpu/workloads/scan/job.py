@@ -1,6 +1,7 @@
 """The job of a scan: opened (all input looked at), planned, and run once."""
 
 import logging
+import os
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -11,14 +12,14 @@ from typing import Any
 from multigpu.cluster.engine.codec import Codec
 from multigpu.cluster.engine.workload import Workload
 from multigpu.cluster.workers.worker import Outcome
-from multigpu.errors import spelled
+from multigpu.errors import InputError, spelled
 from multigpu.formats.sequences.signatures import read_signatures
 from multigpu.formats.sequences.spans import Span
 from multigpu.formats.sequences.streams import OpenStreams
 from multigpu.formats.storage.fingerprints import digest
 from multigpu.formats.storage.sources import Source
 from multigpu.run import fitness
-from multigpu.run.job import Crew, Job, JobStats, check_unchanged, describe_inputs
+from multigpu.run.job import INPUT, Crew, Job, JobStats, check_unchanged, describe_inputs
 from multigpu.run.options import RunOptions
 from multigpu.workloads.scan.inputs import ScanInputs
 from multigpu.workloads.scan.join import Joiner, WholeRecords
@@ -115,6 +116,19 @@ class ScanJob(Job):
         """Return the chunk plan for these workers, or for this machine."""
         about = (self.sources, self.signatures)
         return self.fit(crew, lambda here: plan_scan(*about, here, self.run, self.options))
+
+    def stands(self, changed: Sequence[str], part: ScanPart) -> bool:
+        """Return whether a part is of a file before the first that has changed."""
+        places: dict[str, int] = {}
+        for number, source in enumerate(self.sources):
+            for file in source.files:
+                places.setdefault(f"{INPUT}{file.path}", number)
+        return part.source < min(places.get(name, 0) for name in changed)
+
+    def may_be_corrected(self, error: InputError) -> bool:
+        # Workers of other machines have absolute paths.
+        path, *files = map(os.path.abspath, [error.path, *self._files])
+        return path in files[1:] and path != files[0]
 
     def outcomes(self, sinks: Sequence[Sink[Any]]) -> Iterator[Outcome[ScanPart]]:
         """Yield the parts in order. Raises what stopped the scan."""

@@ -2,10 +2,15 @@
 
 import itertools
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
+from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 import pytest
+from support.fake_workers import FakeWorkers, steady
+from support.fake_workers import Numbers as Fakes
 from support.toy import Broken, Part, Toy
 
 from multigpu.cluster.engine import dispatch as engine
@@ -31,6 +36,7 @@ class Numbers:
     def __init__(self, *lengths: int, size: int = 1) -> None:
         self.lengths, self._size = lengths, size
         self.taken = [0] * len(lengths)
+        self.part: Callable[[Any], int] = itemgetter(0)
 
     def series(self, number: int) -> Series[int, Part]:
         def spans() -> Iterator[int]:
@@ -39,7 +45,7 @@ class Numbers:
                 yield number * STEP + place
 
         last = number * STEP + self.lengths[number] - 1
-        return Series(spans(), lambda part: part[0] >= last, lambda _: self._size)
+        return Series(spans(), lambda part: self.part(part) >= last, lambda _: self._size)
 
     def each(self) -> list[Series[int, Part]]:
         return [self.series(number) for number in range(len(self.lengths))]
@@ -119,3 +125,32 @@ def test_series__are_in_the_journal_part_by_part(local: LocalWorkers, tmp_path: 
     assert [part[0] for part in again.parts()] == [0, 1, 2, 3, 1000]
     assert again.last_part() == (1000, 1000**2)
     again.close()
+
+
+def run_on(workers: FakeWorkers, numbers: Numbers) -> list[tuple[str, int]]:
+    """Return the worker and the part of every outcome."""
+    outcomes = dispatch(workers, Fakes(), numbers.each())
+    return [(each.worker, each.part) for each in outcomes]
+
+
+def test_series__stay_with_a_worker_each() -> None:
+    numbers = Numbers(9, 9, 9, 9, 9, 9, size=0)
+    numbers.part = lambda part: part
+    found = run_on(FakeWorkers(3, steady(seconds=1.0)), numbers)
+    assert [part for _, part in found] == numbers.expected()
+    homes = [{worker for worker, part in found if part // STEP == n} for n in range(6)]
+    assert all(len(home) == 1 for home in homes)
+    assert len(set.union(*homes)) == 3
+
+
+def test_series__move_once_where_their_worker_leaves_or_hangs() -> None:
+    for harm in ("dies", "hangs"):
+        numbers = Numbers(40, 40, size=0)
+        numbers.part = lambda part: part
+        hanging = [(10, 0), (11, 0), (12, 0)] if harm == "hangs" else []
+        workers = FakeWorkers(3, steady(hanging, seconds=1.0))
+        if harm == "dies":
+            workers.at(10.5, partial(workers.die, "worker-0"))
+        found = run_on(workers, numbers)
+        assert [part for _, part in found] == numbers.expected()
+        assert len(found) - sum(w == v for (w, _), (v, _) in itertools.pairwise(found)) <= 5

@@ -1,0 +1,107 @@
+"""URLs of servers that are slow, fail, break off, know no ranges or change their files."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.stored import READS, STORED, content, inspect_source
+from support.web import Web, served
+
+from multigpu.errors import InputError
+from multigpu.formats.storage import stored_streams, urls
+
+LARGE = READS * 40
+
+
+@pytest.fixture
+def web(monkeypatch: pytest.MonkeyPatch) -> Iterator[Web]:
+    monkeypatch.setattr(urls, "WAITS", (0.01, 0.02, 0.03))
+    monkeypatch.setattr(stored_streams, "REMOTE_CHUNK", 100_000)
+    with served() as web:
+        web.files = {"large.fq": LARGE, **{f"{name}.fq": text for name, text in STORED.items()}}
+        yield web
+
+
+@pytest.mark.parametrize("ranges", [True, False])
+@pytest.mark.parametrize("compression", STORED)
+def test_url__of_a_web_server_is_read(web: Web, compression: str, ranges: bool) -> None:
+    web.ranges = ranges
+    assert content(f"{web.url}/{compression}.fq") == READS
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [[503], [500, 503, 502], ["cut"], ["cut", "cut", 503], ["slow"], [None, None, "cut"]],
+    ids=str,
+)
+@pytest.mark.parametrize("ranges", [True, False])
+def test_url__is_asked_for_again_where_an_answer_fails(
+    web: Web, faults: list[object], ranges: bool
+) -> None:
+    web.ranges = ranges
+    source = inspect_source(f"{web.url}/large.fq")
+    web.faults.extend(faults)
+    assert b"".join(block.tobytes() for block in source.blocks(50_000)) == LARGE
+    assert not web.faults or not ranges  # else all of it is one answer
+
+
+def test_url__is_continued_at_the_byte_that_was_reached(web: Web) -> None:
+    source = inspect_source(f"{web.url}/large.fq")
+    web.pieces.clear()
+    web.faults.extend([None, None, "cut"])
+    assert sum(map(len, source.blocks(10_000))) == len(LARGE)
+    assert web.pieces.count(0) == 1
+    assert len(web.pieces) < 3 + len(LARGE) / 100_000 + 2
+
+
+@pytest.mark.parametrize(
+    ("faults", "problem"),
+    [
+        ([503] * 9, "cannot be read: its server answers 503"),
+        ([403], "cannot be read: its server answers 403"),
+        ([404], "cannot be read: there is no such file"),
+        (["cut"] * 40, "cannot be read: "),
+    ],
+    ids=["503", "403", "404", "cut"],
+)
+def test_url__that_fails_for_good_is_one_error(
+    web: Web, faults: list[object], problem: str
+) -> None:
+    source = inspect_source(f"{web.url}/large.fq")
+    web.faults.extend(faults)
+    with pytest.raises(InputError, match=f"^{web.url}/large.fq: {problem}"):
+        list(source.blocks(1 << 20))
+
+
+@pytest.mark.parametrize("after", ["cut", None])
+def test_url__that_changes_while_it_is_read_is_an_error(web: Web, after: object) -> None:
+    source = inspect_source(f"{web.url}/large.fq")
+
+    def change() -> None:
+        web.version, web.files["large.fq"] = "2", LARGE.replace(b"read1\n", b"read2\n")
+
+    web.faults.extend([None, change, after])
+    with pytest.raises(InputError, match=r"large.fq: was changed while it was read"):
+        list(source.blocks(1 << 20))
+
+
+def test_url__without_ranges_is_noted_once(web: Web, caplog: pytest.LogCaptureFixture) -> None:
+    web.ranges = False
+    source = inspect_source(f"{web.url}/large.fq")
+    assert sum(map(len, source.blocks(1000))) == len(LARGE)
+    assert [text for text in caplog.messages if "no ranges" in text] == [
+        f"multigpu: {web.url}/large.fq: its server sends no ranges, so it is read as a stream"
+    ]
+
+
+@pytest.mark.parametrize("name", ["absent.fq", "absent.fq.gz"])
+def test_url__of_nothing_is_said_at_once(web: Web, name: str) -> None:
+    with pytest.raises(InputError, match=f"{name}: cannot be read: there is no such file"):
+        inspect_source(f"{web.url}/{name}")
+    with pytest.raises(InputError, match=r"a\.fq: cannot be read: connect call failed"):
+        inspect_source("http://127.0.0.1:9/a.fq")
+
+
+def test_file_url__is_read_like_a_url(tmp_path: Path) -> None:
+    (tmp_path / "a.fq").write_bytes(READS)
+    assert content(f"file://{tmp_path}/a.fq") == READS
