@@ -130,7 +130,7 @@ class _Text:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class _Records:
+class _RecordRun:
     """Records that follow each other in a file.
 
     table    int64[n, 6], with positions from the first record on
@@ -156,7 +156,7 @@ def _read(
     *,
     most: int = ALL,
     each: int = 1,
-) -> _Records:
+) -> _RecordRun:
     """Read the records that begin in [begin, border) of a file into the text.
 
     most  number of records that are enough
@@ -185,7 +185,7 @@ def _read(
             error = describe(file.source.path, FASTQ.mark, raw, parsed, begin, offset)
             break
     table = np.concatenate(tables)
-    return _Records(table=table, at=origin, begin=begin, stop=begin + stop, error=error)
+    return _RecordRun(table=table, at=origin, begin=begin, stop=begin + stop, error=error)
 
 
 # ---- where the span begins ----------------------------------------------------------------------
@@ -254,7 +254,7 @@ def _read_mates(
 def _error_after(
     source: PairedSource,
     files: Sequence[_File],
-    runs: Sequence[_Records],
+    runs: Sequence[_RecordRun],
     count: int,
     text: _Text,
     offset: int,
@@ -264,7 +264,7 @@ def _error_after(
     count  records of each file in these
     """
 
-    def lone(which: int, run: _Records, row: int) -> InputError:
+    def lone(which: int, run: _RecordRun, row: int) -> InputError:
         name = int(run.table[row, NAME])
         return lone_error(source, which, title_at(text.raw, run.at + name), run.begin + name)
 
