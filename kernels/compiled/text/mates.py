@@ -6,6 +6,8 @@ begin the comment as 1:N: or 1:Y:.
 
 from typing import Any
 
+import numpy as np
+
 from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.compiled.native import find_byte, read_at
 from multigpu.kernels.compiled.text.lines import AT, NEWLINE, SPACE
@@ -42,9 +44,12 @@ def find_stray(raw: Any, table: Any) -> Any:
         other_end, second = split_name(raw, two, table[2 * i + 1, NAME_END])
         if end - one != other_end - two or first > 1 or second == 1:
             return i
+        # A loop that may end early becomes no vector instructions.
+        difference = np.uint8(0)
         for k in range(end - one):
-            if raw[one + k] != raw[two + k]:
-                return i
+            difference |= raw[one + k] ^ raw[two + k]
+        if difference != 0:
+            return i
     return -1
 
 
