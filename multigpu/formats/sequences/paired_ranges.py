@@ -1,280 +1,100 @@
-"""Ranges of plain files of paired reads.
+"""Ranges of two plain files of paired reads.
 
-A span is a byte range of the first file and has the pairs whose first mate begins in it. Where the
-other file has its mate is guessed: by the share of the file before it, and there by its name. In a
-file with mates in turns the first of two records with one name begins the span. Both guesses are
-checked against where the span before ended, as is every first record of FASTQ.
+A span is a byte range of the first file, and has the pairs whose first mate begins in it. Where the
+other file has the mate of the first read is guessed: by the share of the file before it, and there
+by its name. That is checked against where the span before ended, as every first record is.
 """
 
-import os
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from collections.abc import Generator
 from io import FileIO
 
 import numpy as np
-from numpy.typing import NDArray
 
 from multigpu.errors import InputError
-from multigpu.formats.sequences.fastq import FASTQ, find_first_record
-from multigpu.formats.sequences.pairs import (
-    PairedSource,
-    Table,
-    check_mates,
-    interleave,
-    lone_error,
-    title_at,
-)
+from multigpu.formats.sequences.fastq import find_first_record
+from multigpu.formats.sequences.paired_streams import FileRecords, error_at_end, take_pairs
+from multigpu.formats.sequences.pairs import PairedSource, split_title, title_at
 from multigpu.formats.sequences.pieces import RangeRecords
-from multigpu.formats.sequences.records import Parsed, describe, empty_table
-from multigpu.formats.sequences.sequence_format import BLOCK
 from multigpu.formats.sequences.spans import FileSpan
-from multigpu.formats.storage.sources import Source, raise_unreadable
+from multigpu.formats.sequences.streams import block_spans
+from multigpu.formats.storage.sources import ROOM_BEFORE, Block, Source, read_into, read_part
 from multigpu.formats.storage.stored_streams import errors_named
-from multigpu.kernels.compiled.text import fastq
-from multigpu.kernels.compiled.text.mates import find_name, find_stray, split_name
-from multigpu.kernels.compiled.text.records import (
-    LENGTH,
-    NAME,
-    NAME_END,
-    TABLE_FULL,
-    Fault,
-    gather,
-)
+from multigpu.kernels.compiled.text.records import LENGTH, NAME, gather
 from multigpu.kernels.device.buffers import Buffers
 
-READ_BYTES = 1 << 20  # at a time: they are parsed while they are in the cache of a core
-ROWS = READ_BYTES // 64
-ALL = 1 << 62
+MORE = 256 << 10  # bytes after a span: records that begin in it end there
 # How far around the guess the name of a mate is looked for, in bytes. What is farther off is found
 # when the span before has ended.
-DISTANCES = (1 << 16, 1 << 20, 1 << 24, 1 << 26)
+DISTANCES = (1 << 15, 1 << 20, 1 << 25)
 
 
 def read_pairs(
-    source: PairedSource, span: FileSpan, *, offset: int, letters: Buffers, texts: Buffers
+    source: PairedSource, span: FileSpan, *, offset: int, buffers: Buffers
 ) -> RangeRecords:
     """Read the pairs whose first mate begins in a span, with their text.
 
     offset   the quality character that means 0
-    letters  source of the memory for the letters
-    texts    source of that for the text
+    buffers  source of the memory for the letters
 
-    Raises InputError where a file is shorter now than `source` says, or cannot be read.
+    Raises Unreadable where a file cannot be read.
     """
-    with ExitStack() as stack:
-        files = [stack.enter_context(_opened(file)) for file in source.files]
-        share = (source.size or 0) / files[0].size
-        text = _Text(texts, int(share * (span.stop - span.start)) + len(files) * READ_BYTES)
-        begins = _find_begins(files, span, text, offset)
-        table, stops, error = empty_table(0), (span.stop, 0), None
-        if -1 not in begins:
-            text.size = 0
-            table, stops, error = _read_mates(source, files, begins, span.stop, text, offset)
-    bases = letters.take(int(table[:, LENGTH].sum()))
-    gather(text.raw, table, bases, 0)
+    one, two = source.files
+    begin, mate_begin = span.start, span.mate_start
+    if not span.exact:
+        with errors_named(one.path), FileIO(one.path) as file:
+            begin = find_first_record(file.fileno(), span.start - 1, span.stop)
+    size = span.stop - begin if begin >= 0 else 0
+    first = _records_from(one, begin if begin >= 0 else span.stop, size, offset)
+    count = first.fill_to(span.stop) if size else 0
+    if count and not span.exact:
+        mate_begin = _find_mate(two, first, begin * (two.size or 0) // (one.size or 1))
+        count *= mate_begin >= 0
+    size = (first.position(count) - begin) * (two.size or 0) // (one.size or 1)
+    files = [first, _records_from(two, max(0, mate_begin), size, offset)]
+    raw, table, error = take_pairs(source, files, min(count, files[1].fill(count)))
+    if count or span.exact:
+        error = error or error_at_end(source, files)
+    letters = buffers.take(int(table[:, LENGTH].sum()))
+    gather(raw, table, letters, 0)
     return RangeRecords(
-        begin=begins[0],
-        stop=stops[0],
-        mate_begin=begins[1],
-        mate_stop=stops[1],
+        begin=begin,
+        stop=first.position(),
+        mate_begin=mate_begin,
+        mate_stop=files[1].position(),
         table=table,
-        letters=bases,
-        raw=text.raw[: text.size],
+        letters=letters,
+        raw=raw,
         error=error,
     )
 
 
-# ---- files and their text -----------------------------------------------------------------------
+def _records_from(file: Source, begin: int, size: int, offset: int) -> FileRecords:
+    """Return the records of a file from a position on, of which `size` bytes are wanted."""
+    blocks = block_spans(0, file, _content(file, begin, size + MORE), offset, begin)
+    return FileRecords(blocks, begin)
 
 
-@dataclass(frozen=True, eq=False)
-class _File:
-    source: Source
-    opened: FileIO
-
-    @property
-    def size(self) -> int:
-        return self.source.size or 0
-
-
-@contextmanager
-def _opened(source: Source) -> Iterator[_File]:
-    with errors_named(source.path):
-        opened = FileIO(source.path)
-    with opened:
-        yield _File(source, opened)
+def _content(file: Source, begin: int, size: int) -> Generator[Block]:
+    """Yield the bytes of a file from a position on: `size`, then fewer at a time."""
+    while begin < (file.size or 0):
+        # What is left of the block before has room in front.
+        block = np.empty(ROOM_BEFORE + min(size, (file.size or 0) - begin), np.uint8)[ROOM_BEFORE:]
+        if (count := read_into(file.path, begin, block)) < len(block):
+            end = f"it ends at byte {begin + count}, not at {file.size}"
+            raise InputError(file.path, f"was cut while it was read: {end}")
+        yield block
+        begin, size = begin + count, MORE
 
 
-class _Text:
-    """Buffer that grows, for pieces of files one after the other."""
-
-    def __init__(self, buffers: Buffers, room: int) -> None:
-        self._buffers = buffers
-        self.raw, self.size = buffers.take(room), 0
-
-    def read(self, file: _File, position: int) -> None:
-        """Append a piece of a file. Raises InputError where it ends before its size."""
-        count = min(READ_BYTES, file.size - position)
-        if self.size + count > len(self.raw):
-            full, self.raw = self.raw, self._buffers.take(2 * (self.size + count))
-            self.raw[: self.size] = full[: self.size]
-            self._buffers.give(full)
-        with errors_named(file.source.path):
-            while count > 0:
-                room = self.raw[self.size : self.size + count]
-                done = os.preadv(file.opened.fileno(), [room.data], position)
-                if not done:
-                    raise_unreadable(file.opened.fileno(), file.source.path, position, file.size)
-                self.size, count, position = self.size + done, count - done, position + done
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class _Records:
-    """Records that follow each other in a file.
-
-    table    int64[n, 6], with positions from the first record on
-    at       where that one begins in the text
-    begin    where it begins in the file
-    stop     where the next record begins in the file, or the one that is wrong
-    error    what is wrong with that one, or None
-    """
-
-    table: Table
-    at: int
-    begin: int
-    stop: int
-    error: InputError | None
-
-
-def _read(
-    text: _Text,
-    file: _File,
-    begin: int,
-    border: int,
-    offset: int,
-    *,
-    most: int = ALL,
-    each: int = 1,
-) -> _Records:
-    """Read the records that begin in [begin, border) of a file into the text.
-
-    most  number of records that are enough
-    each  number of which theirs is a multiple: the last ones may begin after the border
-    """
-    origin, tables, stop, count = text.size, [empty_table(0)], 0, 0
-    error = None
-    text.read(file, begin)
-    while count < most:
-        raw = text.raw[origin : text.size]
-        final = begin + len(raw) >= file.size
-        table = empty_table(min(ROWS, most - count))
-        found, stop, why, qualities = fastq.parse(raw, stop, border - begin, final, offset, table)
-        good = found - (why == Fault.QUALITY)
-        tables.append(table[:good])
-        count += good
-        # Blank lines may follow the last record.
-        if not final and (why == Fault.INCOMPLETE or (why == Fault.NONE and stop == len(raw))):
-            text.read(file, begin + len(raw))
-        elif why == Fault.NONE and count % each and stop < len(raw):
-            border = begin + stop + 1
-        elif why != TABLE_FULL:
-            parsed = Parsed(
-                table=table[good:found], stop=stop, fault=Fault(why), qualities=qualities
-            )
-            error = describe(file.source.path, FASTQ.mark, raw, parsed, begin, offset)
-            break
-    table = np.concatenate(tables)
-    return _Records(table=table, at=origin, begin=begin, stop=begin + stop, error=error)
-
-
-# ---- where the span begins ----------------------------------------------------------------------
-
-
-def _find_begins(
-    files: Sequence[_File], span: FileSpan, text: _Text, offset: int
-) -> tuple[int, int]:
-    """Return where the first pair begins in the first file, and in the second, 0 without one.
-
-    -1 where it was not found.
-    """
-    if span.exact:
-        return span.start, span.mate_start
-    first = find_first_record(files[0].opened.fileno(), span.start - 1, span.stop)
-    if first < 0:
-        return -1, 0
-    table = _read(text, files[0], first, files[0].size, offset, most=3).table
-    if len(files) == 1:
-        is_second = len(table) == 3 and find_stray(text.raw, table[:2]) == 0
-        if is_second and find_stray(text.raw, table[1:]) < 0:
-            first += int(table[1, NAME]) - 1
-        return first if first < span.stop else -1, 0
-    if not len(table):
-        return first, -1
-    name = int(table[0, NAME])
-    end, _ = split_name(text.raw, name, int(table[0, NAME_END]))
-    return first, _find_mate(files[1], text.raw[name:end], first * files[1].size // files[0].size)
-
-
-def _find_mate(file: _File, name: NDArray[np.uint8], guess: int) -> int:
-    """Return where a record of this name begins near a place in a file; -1 where none does."""
-    block = np.empty(BLOCK, np.uint8)
+def _find_mate(file: Source, first: FileRecords, guess: int) -> int:
+    """Return where the mate of the first record begins, near a place in a file; -1: not there."""
+    name = int(first.table[0, NAME])
+    shared, _ = split_title(title_at(first.raw, name))
+    # As in the first file, a blank or the number of the mate follows.
+    wanted = b"\n" + first.raw[name - 1 : name + len(shared) + 1].tobytes()
     for distance in DISTANCES:
-        begin, end = max(0, guess - distance), min(guess + distance, file.size)
-        found = int(find_name(file.opened.fileno(), begin, end, block, name))
-        if found >= 0 or (begin, end) == (0, file.size):
-            return found
+        start = max(0, guess - distance)
+        found = read_part(file.path, start, guess + distance - start).find(wanted)
+        if found >= 0:
+            return start + found + 1
     return -1
-
-
-# ---- the pairs ----------------------------------------------------------------------------------
-
-
-def _read_mates(
-    source: PairedSource,
-    files: Sequence[_File],
-    begins: tuple[int, int],
-    border: int,
-    text: _Text,
-    offset: int,
-) -> tuple[Table, tuple[int, int], InputError | None]:
-    """Return the rows of whole pairs, where the next pair begins, and what is wrong with it."""
-    each = 2 // len(files)  # records of a file in a pair
-    runs = [_read(text, files[0], begins[0], border, offset, each=each)]
-    if len(files) == 2:
-        most = len(runs[0].table)
-        runs.append(_read(text, files[1], begins[1], files[1].size, offset, most=most))
-    count = each * min(len(run.table) // each for run in runs)
-    table = interleave([run.table[:count] for run in runs], [run.at for run in runs])
-    table, error = check_mates(source, text.raw, table, [run.begin - run.at for run in runs])
-    stops = (runs[0].stop, runs[1].stop if len(files) == 2 else 0)
-    return table, stops, error or _error_after(source, files, runs, count, text, offset)
-
-
-def _error_after(
-    source: PairedSource,
-    files: Sequence[_File],
-    runs: Sequence[_Records],
-    count: int,
-    text: _Text,
-    offset: int,
-) -> InputError | None:
-    """Return what is wrong after the pairs, or None.
-
-    count  records of each file in these
-    """
-
-    def lone(which: int, run: _Records, row: int) -> InputError:
-        name = int(run.table[row, NAME])
-        return lone_error(source, which, title_at(text.raw, run.at + name), run.begin + name)
-
-    for run in runs:
-        if run.error and len(run.table) - count < 2 // len(files):
-            return run.error
-    for which, run in enumerate(runs):
-        if len(run.table) > count:
-            return lone(which, run, count)
-    if len(files) == 2 and runs[0].stop >= files[0].size:
-        rest = _read(text, files[1], runs[1].stop, files[1].size, offset, most=1)
-        return lone(1, rest, 0) if len(rest.table) else rest.error
-    return None

@@ -59,7 +59,8 @@ class PairedSource(Source):
 
     @property
     def cuttable(self) -> bool:
-        return self.layout == "fastq" and all(file.cuttable for file in self._files)
+        are_two = len(self._files) == 2  # mates in turns are found by all that is before them
+        return are_two and self.layout == "fastq" and all(file.cuttable for file in self._files)
 
     def with_absolute_path(self) -> Source:
         return PairedSource(*(file.with_absolute_path() for file in self._files))
@@ -176,18 +177,19 @@ def _notes(paired: Sequence[str], strange: Sequence[str]) -> Iterable[str]:
 # ---- mates as rows of one table -----------------------------------------------------------------
 
 
-def interleave(tables: Sequence[Table], origins: Sequence[int]) -> Table:
-    """Return the rows of tables in turns, all of equal length, with positions in one text.
+def moved(table: Table, by: int) -> Table:
+    """Return a table with positions in a text that begins so many bytes earlier."""
+    if not by:
+        return table
+    table = table.copy()
+    table[:, [NAME, NAME_END, BASES]] += by
+    table[:, QUALITY] += by * (table[:, QUALITY] >= 0)
+    return table
 
-    origins  where the text of each table begins in that text
-    """
-    rows = np.empty((len(tables) * len(tables[0]), tables[0].shape[1]), np.int64)
-    for number, (table, origin) in enumerate(zip(tables, origins, strict=True)):
-        some = rows[number :: len(tables)]
-        some[:] = table
-        some[:, [NAME, NAME_END, BASES]] += origin
-        some[:, QUALITY] += origin * (table[:, QUALITY] >= 0)
-    return rows
+
+def interleave(tables: Sequence[Table]) -> Table:
+    """Return the rows of tables, all of equal length, in turns."""
+    return np.stack(tables, axis=1).reshape(-1, tables[0].shape[1])
 
 
 def check_mates(

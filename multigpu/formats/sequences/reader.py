@@ -45,7 +45,6 @@ class SpanReader:
         self._sources, self._streams = sources, streams
         self._overlap, self._phred_offset = overlap, phred_offset
         self._letters, self._borders = Buffers(allocate), Buffers(allocate)
-        self._texts = Buffers(lambda size: np.empty(size, np.uint8))
 
     def read(self, span: Span) -> Pieces:
         """Return the span's records. Raises InputError where the file cannot be read."""
@@ -60,14 +59,11 @@ class SpanReader:
             self._streams.give_back(pieces.text.raw)
         self._letters.give(pieces.letters)
         self._borders.give(pieces.offsets)
-        if pieces.raw is not None:
-            self._texts.give(pieces.raw)
 
     def clear(self) -> None:
         """Give the memory of all buffers back."""
         self._letters.clear()
         self._borders.clear()
-        self._texts.clear()
 
     def _read_block(self, span: Span, block: BlockSpan | None) -> Pieces:
         """Return the records of a block of a stream; none where the stream has ended before."""
@@ -90,9 +86,7 @@ class SpanReader:
     def _read_range(self, span: FileSpan) -> Pieces:
         source = self._sources[span.source]
         if isinstance(source, PairedSource):
-            found = read_pairs(
-                source, span, offset=self._phred_offset, letters=self._letters, texts=self._texts
-            )
+            found = read_pairs(source, span, offset=self._phred_offset, buffers=self._letters)
             assert found.raw is not None
             return self._pieces(span, found, TextInMemory(found.raw))
         with errors_named(source.path), FileIO(source.path) as file:

@@ -36,6 +36,7 @@ class BlockSpan:
 
     mates     int8[n]: 1 or 2 where a record is of a pair, else 0; None where there are no pairs
     left_out  number of records that were read and are none of these
+    begin     position of raw[0] in the source, where it is text
     """
 
     source: int
@@ -45,6 +46,7 @@ class BlockSpan:
     error: InputError | None = None
     mates: NDArray[np.int8] | None = None
     left_out: int = 0
+    begin: int = 0
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,9 @@ def stream_blocks(
     ahead  whether another thread reads blocks before they are taken
     """
     if isinstance(source, PairedSource):
-        return paired_spans(number, source, source.contents(size, ahead), phred_offset)
+        contents = zip(source.files, source.contents(size, ahead), strict=True)
+        files = [block_spans(0, *each, phred_offset) for each in contents]
+        return paired_spans(number, source, files)
     if isinstance(source, RecordSource):
         return source.spans(number, size, phred_offset)
     content = source.stream(size) if ahead else source.blocks(size)
@@ -39,14 +41,16 @@ def stream_blocks(
 
 
 def block_spans(
-    number: int, source: Source, content: Content, phred_offset: int
+    number: int, source: Source, content: Content, phred_offset: int, begin: int = 0
 ) -> Iterator[BlockSpan]:
     """Yield the spans of a stream, cut at record borders; the last one may have its error.
+
+    begin  position in the source where the content begins
 
     Raises Unreadable where it cannot be read.
     """
     sequence_format = FORMATS[source.layout]
-    left, before = np.empty(0, np.uint8), 0  # bytes of the content in blocks that were given
+    left, before = np.empty(0, np.uint8), begin  # where in the source what is left begins
     least, block = 0, itertools.count()
     with contextlib.closing(content):
         while True:
@@ -61,7 +65,7 @@ def block_spans(
                 raise  # a journal must not know of it
             except InputError as damage:
                 nothing = Parsed(table=empty_table(0), stop=0)
-                yield BlockSpan(number, next(block), left[:0], nothing, damage)
+                yield BlockSpan(number, next(block), left[:0], nothing, damage, begin=before)
                 return
             parsed = sequence_format.parse(raw, final, phred_offset)
             good = parsed.fault in (Fault.NONE, Fault.INCOMPLETE) and not final
@@ -71,9 +75,10 @@ def block_spans(
                     source.path, sequence_format.mark, raw, parsed, before, phred_offset
                 )
             # Once the block is given, its memory may be used for another.
-            left, before = raw[parsed.stop :].copy(), before + parsed.stop
+            left = raw[parsed.stop :].copy()
             if len(parsed.table) or error:
-                yield BlockSpan(number, next(block), raw, parsed, error)
+                yield BlockSpan(number, next(block), raw, parsed, error, begin=before)
+            before += parsed.stop
             if error or final:
                 return
             # A long record is not looked at again with every block.

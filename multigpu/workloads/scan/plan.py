@@ -155,7 +155,8 @@ def _host_cost(
     if options.needs_whole_records:
         base_bytes += COPY_BYTES
     bases = max(RECORD_FORMATS[source.layout].bases_per_byte for source in sources)
-    unit_bytes = TEXT_BYTES + base_bytes * bases
+    copies = 1 + any(source.is_paired for source in sources)  # of each file, and of both
+    unit_bytes = copies * TEXT_BYTES + base_bytes * bases
     # Records extend over the border by the longest match.
     fixed_bytes = BUFFER_SLACK * max(LAST_RECORD_BYTES, (TEXT_BYTES + base_bytes) * longest)
     if options.max_edits:

@@ -35,10 +35,12 @@ if TYPE_CHECKING:
 
 UNKNOWN = 255  # mapping quality
 REVERSE, SECONDARY = 16, 256  # flags of SAM
+PAIRED, MATE_UNMAPPED, MATES = 1, 8, (0, 64, 128)
 LETTERS = np.frombuffer(b"=ACMGRSVTWYHKDBN", np.uint8)  # of the 16 sets of bases
 MATCHING = re.compile(rb"(\d+)=")
 OPERATION = re.compile(rb"\d+[=XIDM]")
 PLACED, COUNT = re.compile(rb"(?:\d+[=X])+"), re.compile(rb"\d+")
+NUMBER = re.compile(rb"/[1-9]$")  # of a mate
 SWAPPED = bytes.maketrans(b"ID", b"DI")
 
 
@@ -46,11 +48,13 @@ def sam_of_reads(rows: ScanRows) -> bytes:
     """Return lines of SAM for samples that are reads, aligned to the signatures."""
     batch = rows.batch
     flags = np.where(batch.reverse, REVERSE, 0) + np.where(rows.is_first, 0, SECONDARY)
+    flags += np.where(batch.mate > 0, PAIRED, 0) + np.array(MATES)[batch.mate]
+    flags += np.where(rows.is_lone, MATE_UNMAPPED, 0)
     after = batch.sample_length - batch.end
     ends = (batch.start.tolist(), after.tolist(), batch.reverse.tolist())
     return lines_of(
         len(rows),
-        samples_of(rows), b"\t", flags, b"\t", signatures_of(rows),
+        _reads_of(rows), b"\t", flags, b"\t", signatures_of(rows),
         b"\t1\t%d\t" % UNKNOWN, TextColumn.of(list(map(_clip, _shown(rows), *ends))),
         b"\t*\t0\t0\t*\t*", *_tags(rows, _count_matching(batch.cigar)),
         *(_md_of_reads(rows) if rows.style.md else ()),
@@ -118,6 +122,14 @@ def paf(rows: ScanRows) -> bytes:
 
 
 # ---- parts of lines ---------------------------------------------------------------------------
+
+
+def _reads_of(rows: ScanRows) -> TextColumn:
+    """Return the names of the reads: mates have one, without their numbers."""
+    names = samples_of(rows)
+    if not rows.batch.mate.any():
+        return names
+    return TextColumn([NUMBER.sub(b"", name) for name in names.distinct], names.which)
 
 
 def _count_matching(cigars: Sequence[bytes]) -> NDArray[np.int64]:

@@ -44,6 +44,7 @@ class ScanRows:
     files      paths of the samples, by their numbers
     style      of alignments
     is_first   bool[n]: whether a row is the first one of its sample
+    is_lone    bool[n]: whether it is of a pair of which the mate has no row
     """
 
     batch: Batch
@@ -52,6 +53,7 @@ class ScanRows:
     files: Sequence[str]
     style: AlignmentStyle
     is_first: NDArray[np.bool_]
+    is_lone: NDArray[np.bool_]
 
     @classmethod
     def of(
@@ -64,6 +66,9 @@ class ScanRows:
     ) -> "ScanRows":
         """Return the rows of a batch, which must have all rows of each of its samples."""
         is_first = np.diff(batch.sample_index, prepend=-2) != 0
+        is_lone = batch.mate > 0
+        if is_lone.any():
+            is_lone = ~np.isin(batch.sample_index ^ 1, batch.sample_index)
         return cls(
             batch=batch,
             signatures=signatures,
@@ -71,6 +76,7 @@ class ScanRows:
             files=files,
             style=style,
             is_first=is_first,
+            is_lone=is_lone,
         )
 
     def __len__(self) -> int:
@@ -87,6 +93,7 @@ class ScanRows:
                 files=self.files,
                 style=self.style,
                 is_first=self.is_first[some],
+                is_lone=self.is_lone[some],
             )
 
 
