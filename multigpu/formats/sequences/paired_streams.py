@@ -79,7 +79,8 @@ class _FileRecords:
 
     def __init__(self, source: Source, content: Content, phred_offset: int) -> None:
         self._path, self._content, self._phred_offset = source.path, content, phred_offset
-        self._format = FORMATS[source.layout]
+        # Text is made of alignments.
+        self._format = FORMATS.get(source.layout, FORMATS["fastq"])
         self._raw, self._table, self._stop = np.empty(0, np.uint8), empty_table(0), 0
         self._begin, self._before = 0, 0  # of the records left in raw; of raw in the content
         self._ended = False
