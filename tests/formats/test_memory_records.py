@@ -46,6 +46,8 @@ def test_blocks__are_of_whole_records() -> None:
         ((" x", "AC", "II"), r"record 1 \(from 0\): the name is empty"),
         (("x\n@y", "AC", "II"), r"record 'x\\n@y': the name has the control character '\\n'.*"),
         (("x", "AC", "I"), "record 'x': the sequence has 2 bases, the quality has 1 characters"),
+        (("x", "A\nC", "III"), r"record 'x': '\\n' at position 1 \(from 0\) is not a base"),
+        (("x", ">C", "II"), r"record 'x': '>' at position 0 \(from 0\) is not a base"),
         (("x", "AC", "I "), r"record 'x': ' ' at position 1 \(from 0\) is no quality from .* 33"),
         ((5, "AC", "II"), r"record 1 \(from 0\): .* must be text, str or bytes"),
         (("\ud800", "AC", "II"), r"record '\\ud800': .* must be text, str or bytes"),

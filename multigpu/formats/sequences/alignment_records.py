@@ -1,7 +1,7 @@
 """BAM and CRAM files as samples: their reads as they were sequenced, through pysam."""
 
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Self
 
 from multigpu.errors import InputError
@@ -57,10 +57,16 @@ class AlignmentRecords(RecordSource):
             raise InputError(self.path, problem) from error
 
 
+@cache
+def characters(phred_offset: int) -> bytes:
+    """Return the quality character of every Phred score, for `bytes.translate`."""
+    return bytes(min(score + phred_offset, 255) for score in range(256))
+
+
 def fields_of_alignment(record: Any, phred_offset: int) -> Fields:
     """Return the fields of a pysam.AlignedSegment, bases and quality as they were sequenced."""
     values = record.get_forward_qualities()
-    quality = None if values is None else bytes(map(phred_offset.__add__, values))
+    quality = None if values is None else values.tobytes().translate(characters(phred_offset))
     bases = record.get_forward_sequence() or ""
     return record.query_name or NO_NAME, bases.encode(), quality, record.flag
 

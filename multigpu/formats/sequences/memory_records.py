@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 
 from multigpu.errors import InputError, printable_name, quoted, several
-from multigpu.formats.sequences.alignment_records import PAIRED, fields_of_alignment
+from multigpu.formats.sequences.alignment_records import PAIRED, characters, fields_of_alignment
 from multigpu.formats.sequences.record_source import (
     PHRED_OFFSET,
     Fields,
@@ -161,5 +161,5 @@ def _reader_of(record: Any) -> Reader | None:
 
 def _fields_of_seq_record(record: Any, phred_offset: int) -> Fields:
     values = record.letter_annotations.get("phred_quality")
-    quality = None if values is None else bytes(map(phred_offset.__add__, values))
+    quality = None if values is None else bytes(values).translate(characters(phred_offset))
     return record.id, bytes(record.seq), quality

@@ -1,8 +1,9 @@
 """Results of scans in Python: rows as batches, as tables and as frames."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from multigpu.errors import UsageError
@@ -40,18 +41,12 @@ class RowResult(ABC):
 
     def to_pandas(self) -> "pd.DataFrame":
         """Return all rows as a pandas frame; see `to_table`. Raises UsageError without pandas."""
-        table = self.to_table()
-        return _frame("pandas", table.to_pandas)
+        _import("pandas")
+        return self.to_table().to_pandas()
 
     def to_polars(self) -> "pl.DataFrame":
         """Return all rows as a polars frame; see `to_table`. Raises UsageError without polars."""
-
-        def convert() -> Any:
-            import polars as pl
-
-            return pl.DataFrame(self)
-
-        return _frame("polars", convert)
+        return _import("polars").DataFrame(self)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Return all rows as an Arrow C stream, by which other packages read the result."""
@@ -91,9 +86,9 @@ class FoundRows(RowResult):
         return [list(COLUMNS), *(line.split("\t") for line in lines)]
 
 
-def _frame(package: str, convert: Callable[[], Any]) -> Any:
-    """Return a frame. Raises UsageError where its package is not installed."""
+def _import(package: str) -> Any:
+    """Return a package. Raises UsageError where it is not installed."""
     try:
-        return convert()
+        return import_module(package)
     except ModuleNotFoundError as error:
         raise UsageError(f"{package} is not installed: pip install {package}") from error
