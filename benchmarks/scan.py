@@ -7,6 +7,7 @@ Prints one Markdown table. Parts that need a GPU are skipped, with the reason, w
 
 import multiprocessing
 import shutil
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,6 +16,7 @@ from typing import Any
 
 import common
 import numpy as np
+import pyarrow as pa
 from common import Figure, repeated, require, timed
 from data import DefaultSet, ReadSet, copy_prefix, in_page_cache, letters_of
 from numpy.typing import NDArray
@@ -30,10 +32,12 @@ from searches import (
     same_hits,
 )
 
+from multigpu import Scanner
 from multigpu.formats.sequences.signatures import read_signatures
 from multigpu.kernels import bases
 from multigpu.kernels.scan import Hits, Patterns
 from multigpu.run.options import DEFAULT_CHUNK_BYTES
+from multigpu.workloads.scan.output.text import COLUMNS
 
 NAMES = {10: "10 % N", 0: "without N"}
 FEW_CORES = 2
@@ -41,6 +45,8 @@ SMALL_COPIES = 2  # 1.2 GB
 STREAM_COPIES = 17  # 10.2 GB
 GZIP_COPIES = 12  # what one lane of a sequencer gives, about
 READS = 20_000_000
+READS_IN_MEMORY = 1_000_000
+SINGLE_SCANS = 100
 HELP_RUNS = 11
 CHUNKS_IN_MEMORY = 4
 PIECES = (4, 6, 8, 10, 12, 16)
@@ -273,6 +279,40 @@ def _check_reads(files: ReadSet, signatures: Path, mismatches: int, rows: list[b
         require(int(differ.sum()) <= mismatches, f"read {read}: no match at {start}")
 
 
+def part_scanner(bench: Bench) -> Iterator[Figure]:
+    """Time records in memory, with the index ready: Arrow, tuples, and one record alone."""
+    files = ReadSet(bench.folder, round(READS_IN_MEMORY * bench.scale))
+    reads = np.fromfile(files.reads, np.uint8).reshape(files.count, -1)
+    columns = {"name": reads[:, 1:10], "sequence": reads[:, 11:161], "quality": reads[:, -151:-1]}
+    table = pa.table({name: _texts(column) for name, column in columns.items()})
+    tuples = list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+    scanner = Scanner(files.signatures, gpus=bench.gpus, threads=0 if bench.gpu else FEW_CORES)
+    _, expected = scan_once(bench, files.reads, files.signatures, "none")
+    what = f"Scanner, {files.count / 1e6:g} M reads of 150, 1,000 signatures of 24–40"
+    given: Any
+    for kind, given in (("Arrow", table), ("tuples", tuples)):
+        found = scanner.scan(given).to_table().select(COLUMNS).to_pydict()
+        lines = zip(*([*map(str, column)] for column in found.values()), strict=True)
+        rows = "".join("\t".join(line) + "\n" for line in [COLUMNS, *lines])
+        require(rows.encode() == expected, f"{kind}: the rows differ from those of the command")
+        begin = time.process_time()
+        rates = [files.count / s / 1e6 for s in repeated(partial(scanner.scan, given), bench.runs)]
+        cpu = (time.process_time() - begin) / (bench.runs + 1)
+        yield Figure(
+            "scanner", f"{what}: {kind}", "M reads/s", rates, 2.0, at_most=False,
+            note=f"{cpu:.3g} CPU s",
+        )  # fmt: skip
+    alone = repeated(partial(scanner.scan, tuples[:1]), SINGLE_SCANS)
+    yield Figure("scanner", "Scanner, one read", "ms", [1e3 * s for s in alone], 2.0)
+
+
+def _texts(column: NDArray[np.uint8]) -> pa.Array:
+    """Return texts of one width, uint8[n, width], as an Arrow array."""
+    ends = np.arange(len(column) + 1, dtype=np.int32) * column.shape[1]
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(np.ascontiguousarray(column))]
+    return pa.Array.from_buffers(pa.string(), len(column), buffers)
+
+
 # ---- searches in memory -----------------------------------------------------------------------
 
 
@@ -459,6 +499,7 @@ PARTS: dict[str, Callable[[Bench], Iterator[Figure]]] = {
     "process": part_process,
     "stream": part_stream,
     "reads": part_reads,
+    "scanner": part_scanner,
     "cpu": part_cpu,
     "hyperscan": part_hyperscan,
     "gzip": part_gzip,

@@ -1,6 +1,7 @@
 """Exact, high-throughput analyses on one CPU, one GPU or a cluster, with identical results.
 
     multigpu.scan(samples, signatures)    known sequences in reads and genomes
+    multigpu.Scanner(signatures)          the same for records in memory, many times
     multigpu.count(alignments)            reads that begin in each region
     multigpu.cnv(counts)                  copy-number variants, by the cn.MOPS pipeline
     multigpu.dock(ligands, pocket)        the best poses of ligands in a grid of scores
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from multigpu.workloads.dock.rows import PoseBatch
     from multigpu.workloads.scan.api import ScanResult, scan
     from multigpu.workloads.scan.batch import Batch
+    from multigpu.workloads.scan.scanner import Scanner
 
 __version__ = "0.1.0"
 __all__ = [
@@ -34,6 +36,7 @@ __all__ = [
     "InputError",
     "PoseBatch",
     "ScanResult",
+    "Scanner",
     "UsageError",
     "cnv",
     "count",
@@ -50,6 +53,7 @@ _HOMES = {
     "DockResult": "workloads.dock.api",
     "PoseBatch": "workloads.dock.rows",
     "ScanResult": "workloads.scan.api",
+    "Scanner": "workloads.scan.scanner",
     "cnv": "workloads.cnv.api",
     "count": "workloads.count.api",
     "dock": "workloads.dock.api",

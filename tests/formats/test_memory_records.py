@@ -1,7 +1,10 @@
 """Records in memory as text of FASTQ or FASTA."""
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from multigpu.errors import InputError
@@ -43,6 +46,8 @@ def test_blocks__are_of_whole_records() -> None:
         ((" x", "AC", "II"), r"record 1 \(from 0\): the name is empty"),
         (("x\n@y", "AC", "II"), r"record 'x\\n@y': the name has the control character '\\n'.*"),
         (("x", "AC", "I"), "record 'x': the sequence has 2 bases, the quality has 1 characters"),
+        (("x", "A\nC", "III"), r"record 'x': '\\n' at position 1 \(from 0\) is not a base"),
+        (("x", ">C", "II"), r"record 'x': '>' at position 0 \(from 0\) is not a base"),
         (("x", "AC", "I "), r"record 'x': ' ' at position 1 \(from 0\) is no quality from .* 33"),
         ((5, "AC", "II"), r"record 1 \(from 0\): .* must be text, str or bytes"),
         (("\ud800", "AC", "II"), r"record '\\ud800': .* must be text, str or bytes"),
@@ -53,3 +58,94 @@ def test_blocks__are_of_whole_records() -> None:
 def test_record__that_is_wrong_is_named(record: Any, problem: str) -> None:
     with pytest.raises(InputError, match=f"^samples: {problem}$"):
         blocks_of([("good", "A", "I"), record])
+
+
+@dataclass
+class Dnaio:
+    """As dnaio.SequenceRecord."""
+
+    name: str
+    sequence: str
+    qualities: str | None
+
+
+@dataclass
+class Fastx:
+    """As pysam.FastxRecord."""
+
+    name: str
+    sequence: str
+    quality: str | None
+
+
+@dataclass
+class Bio:
+    """As Bio.SeqRecord."""
+
+    id: str
+    seq: bytes  # made of a Bio.Seq by bytes()
+    letter_annotations: dict[str, list[int]]
+
+
+TWO = [(b"one", b"ACGT", b"II5I"), (b"two", b"NN", b"##")]
+TEXTS = [("one", "ACGT", "II5I"), ("two", "NN", "##")]
+BARE = [(name, bases, b"") for name, bases, _ in TWO]
+
+
+def arrow(kind: Any, *columns: str) -> pa.Table:
+    texts = dict(zip(("name", "sequence", "quality"), zip(*TEXTS, strict=True), strict=True))
+    # A table whose columns are slices, in several chunks.
+    parts = [pa.table({name: ["x", texts[name][n], "y"] for name in columns}) for n in (0, 1)]
+    table = pa.concat_tables([part.slice(1, 1) for part in parts])
+    return table.cast(pa.schema([(name, kind) for name in columns]))
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ([Dnaio(f"{name} comment", *rest) for name, *rest in TEXTS], TWO),
+        ([Dnaio(name, bases, None) for name, bases, _ in TEXTS], BARE),
+        ([Fastx(*record) for record in TEXTS], TWO),
+        ([Bio(name, bases.encode(), {"phred_quality": [ord(value) - 33 for value in values]})
+          for name, bases, values in TEXTS], TWO),
+        ([Bio(name, bases.encode(), {}) for name, bases, _ in TEXTS], BARE),
+        *((arrow(kind, "quality", "name", "sequence"), TWO)
+          for kind in (pa.string(), pa.large_string(), pa.string_view(), pa.binary())),
+        (arrow(pa.string(), "name", "sequence"), BARE),
+        (arrow(pa.dictionary(pa.int32(), pa.string()), "name", "sequence"), BARE),
+        (pa.table({"name": ["one", "two"], "sequence": ["ACGT", "NN"],
+                   "quality": ["II5I", None]}), [TWO[0], BARE[1]]),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("size", [1, 1000])
+def test_records__of_other_packages_are_read_by_their_attributes(
+    given: Any, expected: list[Any], size: int
+) -> None:
+    assert [record for block in blocks_of(given, size) for record in block] == expected
+
+
+def test_records__that_share_one_object_are_read_when_they_are_taken() -> None:
+    """As those of pysam.FastxFile(persist=False)."""
+
+    def records() -> Iterator[Fastx]:
+        shared = Fastx("", "", None)
+        for shared.name, shared.sequence, shared.quality in TEXTS:
+            yield shared
+
+    assert [record for block in blocks_of(records()) for record in block] == TWO
+
+
+@pytest.mark.parametrize(
+    ("table", "problem"),
+    [
+        (pa.table({"id": ["a"], "sequence": ["AC"]}), "the table has no column name: id, .*"),
+        (pa.table({"name": [1], "sequence": ["AC"]}), "the column name must have text; .* int64"),
+        (
+            pa.table({"name": ["a", None], "sequence": ["A", "C"]}),
+            ".*1 .*: the name is empty",
+        ),
+    ],
+)
+def test_table__without_texts_is_refused(table: pa.Table, problem: str) -> None:
+    with pytest.raises(InputError, match=f"^samples: {problem}$"):
+        blocks_of(table)

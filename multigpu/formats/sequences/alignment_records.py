@@ -1,6 +1,7 @@
 """BAM and CRAM files as samples: their reads as they were sequenced, through pysam."""
 
 from collections.abc import Iterator
+from functools import cache, cached_property
 from typing import Any, Self
 
 from multigpu.errors import InputError
@@ -11,10 +12,9 @@ from multigpu.formats.sequences.sequence_format import RecordFormat
 from multigpu.formats.storage.sources import Source
 from multigpu.formats.storage.stored_streams import is_regular
 
+PAIRED = 0x1  # flag of SAM
 NO_NAME = "*"
-NOT_A_FILE = (
-    "is read from a file of this machine only: `samtools fastq` makes text of it on the way"
-)
+NOT_A_FILE = "can be read from a file only: `samtools fastq` makes text of it on the way"
 NO_REFERENCE = (
     "a CRAM file needs the reference that it was made with, at the place that its header names or"
     " in the folder REF_PATH=DIR/%2s/%2s/%s, where seq_cache_populate.pl puts it; or make BAM of it"
@@ -36,6 +36,11 @@ class AlignmentRecords(RecordSource):
     def __reduce__(self) -> Any:
         return AlignmentRecords, (*self.facts().values(), self.in_blocks)
 
+    @cached_property
+    def has_mates(self) -> bool:
+        first = next(self._fields(0), None)
+        return first is not None and bool(first[-1] & PAIRED)
+
     def columns(self, size: int, phred_offset: int) -> Iterator[RecordColumns]:
         return self.in_columns(self._fields(phred_offset), FLAGGED, size)
 
@@ -52,10 +57,16 @@ class AlignmentRecords(RecordSource):
             raise InputError(self.path, problem) from error
 
 
+@cache
+def characters(phred_offset: int) -> bytes:
+    """Return the quality character of every Phred score, for `bytes.translate`."""
+    return bytes(min(score + phred_offset, 255) for score in range(256))
+
+
 def fields_of_alignment(record: Any, phred_offset: int) -> Fields:
     """Return the fields of a pysam.AlignedSegment, bases and quality as they were sequenced."""
     values = record.get_forward_qualities()
-    quality = None if values is None else bytes(map(phred_offset.__add__, values))
+    quality = None if values is None else values.tobytes().translate(characters(phred_offset))
     bases = record.get_forward_sequence() or ""
     return record.query_name or NO_NAME, bases.encode(), quality, record.flag
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 
 from multigpu.errors import InputError, printable_name, quoted, several
-from multigpu.formats.sequences.alignment_records import fields_of_alignment
+from multigpu.formats.sequences.alignment_records import PAIRED, characters, fields_of_alignment
 from multigpu.formats.sequences.record_source import (
+    PHRED_OFFSET,
     Fields,
     RecordColumns,
     RecordSource,
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 FORM = ("name", "sequence", "quality", "flag")  # the last of alignments only
-PHRED_OFFSET = 33  # any, where only the first record is looked at
 
 Reader = Callable[[Any, int], Fields]  # takes a record, and the quality character that means 0
 
@@ -46,13 +46,16 @@ class MemoryRecords(RecordSource):
         items = iter(records)
         first = list(islice(items, 1))
         self._records = chain(first, items)
-        fields: Fields = first[0] if first else ()
-        self._read = _reader_of(fields)
-        if self._read is not None:
-            fields = self._read(fields, PHRED_OFFSET)
+        self._read = _reader_of(first[0]) if first else None
+        fields: Any = self._read(first[0], PHRED_OFFSET) if self._read else [*first, ()][0]
         has_quality = len(fields) > 2 and fields[2] is not None
         super().__init__(name, None, "none", "fastq" if has_quality else "fasta")
-        self._form = FORM[: len(fields)]
+        self._form = FORM[: len(fields)] if self._read else FORM[: min(3, len(fields))]
+        self._has_mates = len(self._form) > 3 and bool(fields[-1] & PAIRED)
+
+    @property
+    def has_mates(self) -> bool:
+        return self._has_mates
 
     def columns(self, size: int, phred_offset: int) -> Iterator[RecordColumns]:
         found, read, form = self._records, self._read, len(self._form)
@@ -158,5 +161,5 @@ def _reader_of(record: Any) -> Reader | None:
 
 def _fields_of_seq_record(record: Any, phred_offset: int) -> Fields:
     values = record.letter_annotations.get("phred_quality")
-    quality = None if values is None else bytes(map(phred_offset.__add__, values))
+    quality = None if values is None else bytes(values).translate(characters(phred_offset))
     return record.id, bytes(record.seq), quality

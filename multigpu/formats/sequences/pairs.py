@@ -35,7 +35,7 @@ class PairedSource(Source):
         path, layouts = " and ".join(file.path for file in files), {file.layout for file in files}
         if len(layouts) > 1:
             raise InputError(path, "cannot be a pair: one is FASTQ, the other FASTA")
-        super().__init__(path, size, compression, files[0].layout)
+        super().__init__(path, size, compression, "fasta" if layouts == {"fasta"} else "fastq")
         self._files = files
 
     def __reduce__(self) -> Any:

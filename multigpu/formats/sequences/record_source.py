@@ -2,9 +2,10 @@
 
 import re
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from multigpu.errors import InputError, Unreadable, quoted
 from multigpu.formats.names import LONGEST_NAME, name_problem
 from multigpu.formats.sequences.records import Parsed, empty_table
 from multigpu.formats.sequences.spans import BlockSpan
-from multigpu.formats.storage.sources import Source
+from multigpu.formats.storage.sources import Block, Source
 from multigpu.formats.tables.texts import Texts
 from multigpu.kernels.compiled.text.fastq import HIGHEST_QUALITY
 from multigpu.kernels.compiled.text.records import (
@@ -31,7 +32,9 @@ Fields = tuple[Any, ...]
 
 FLAGGED = 4  # fields of an alignment
 FIRST_OF_PAIR, SECOND_OF_PAIR, NOT_PRIMARY = 0x40, 0x80, 0x100 | 0x800  # SAM flags
+PHRED_OFFSET = 33  # of text that is made here
 FIRST_RECORDS, FIRST_BYTES = 64, 1 << 16  # in a first block, of a size from which on
+NO_BASE = re.compile(rb"[^A-Za-z]")  # what no search has to see
 SPACE = re.compile(rb"[ \t]")
 
 
@@ -59,12 +62,14 @@ class RecordColumns:
         Raises TypeError and ValueError, and UnicodeEncodeError, where a record has other fields.
         """
         left_out, mates = 0, None
-        if len(records[0]) == FLAGGED:
+        form = len(records[0])
+        if form == FLAGGED:
             primary = [record for record in records if not record[-1] & NOT_PRIMARY]
             left_out, records = len(records) - len(primary), primary
-        columns = list(zip(*records, strict=True)) or [(), (), ()]
-        if len(columns) == FLAGGED:
-            flags = np.array(columns.pop())
+        # `zip` of many records takes ten times as long.
+        columns = [list(map(itemgetter(number), records)) for number in range(form)]
+        if form == FLAGGED:
+            flags = np.array(columns.pop(), np.int64)
             mates = np.select([flags & FIRST_OF_PAIR > 0, flags & SECOND_OF_PAIR > 0], [1, 2], 0)
         return cls(
             names=cut_names(_texts_of(columns[0])),
@@ -102,38 +107,39 @@ class RecordColumns:
 
     def error(self, path: str, first: int, phred_offset: int) -> InputError | None:
         """Return the error for the first wrong record; the records count from `first` on."""
-        if self._are_right(phred_offset):
+        names, bases, values = self.names, self.bases, self.qualities
+        # All at once: a look at each record takes longer than the search.
+        if (
+            _lie_in(names.raw, 0x20, 0x7E)
+            and _lie_in(names.lengths, 1, LONGEST_NAME)
+            and _lie_in(bases.raw, ord("A"), ord("z"))
+            and (values is None or _lie_in(values.raw, phred_offset, HIGHEST_QUALITY))
+            and (values is None or _are_as_long(values.lengths, bases.lengths))
+        ):
             return None
-        no_qualities = [b""] * len(self.names)
-        texts = self.names.each(), self.bases.each()
-        qualities = self.qualities.each() if self.qualities else no_qualities
-        for number, (name, bases, values) in enumerate(zip(*texts, qualities, strict=True), first):
-            if problem := _problem(name, len(bases), values, phred_offset):
+        qualities = values.each() if values else [b""] * len(names)
+        fields = zip(names.each(), bases.each(), qualities, strict=True)
+        for number, (name, letters, quality) in enumerate(fields, first):
+            if problem := _problem(name, letters, quality, phred_offset):
                 where = quoted(name) if name else f"{number} (from 0)"
                 return InputError(path, problem, f"record {where}")
         return None
 
-    def _are_right(self, phred_offset: int) -> bool:
-        """Return whether no record can be wrong, by all of them at once."""
-        names, values = self.names, self.qualities
-        if len(names) == 0:
-            return True
-        raw = names.raw
-        is_plain = raw.min(initial=0x7E) >= 0x20 and raw.max(initial=0) < 0x7F
-        if not is_plain or names.lengths.min() == 0 or names.lengths.max() > LONGEST_NAME:
-            return False
-        if values is None:
-            return True
-        low, high = values.raw.min(initial=255), values.raw.max(initial=0)
-        if low < phred_offset or high > HIGHEST_QUALITY:
-            return False
-        return bool(((values.lengths == self.bases.lengths) | (values.lengths == 0)).all())
+
+def _lie_in(values: NDArray[Any], low: int, high: int) -> bool:
+    return not len(values) or bool(values.min() >= low and values.max() <= high)
 
 
-def _problem(name: bytes, bases: int, qualities: bytes, phred_offset: int) -> str:
+def _are_as_long(values: NDArray[np.int64], bases: NDArray[np.int64]) -> bool:
+    return bool(((values == bases) | (values == 0)).all())
+
+
+def _problem(name: bytes, bases: bytes, qualities: bytes, phred_offset: int) -> str:
     """Return what is wrong with a record; empty for nothing."""
-    if qualities and len(qualities) != bases:
-        return f"the sequence has {bases} bases, the quality has {len(qualities)} characters"
+    if qualities and len(qualities) != len(bases):
+        return f"the sequence has {len(bases)} bases, the quality has {len(qualities)} characters"
+    if found := NO_BASE.search(bases):
+        return f"{quoted(found[0])} at position {found.start()} (from 0) is not a base"
     for position, value in enumerate(qualities):
         if not phred_offset <= value <= HIGHEST_QUALITY:
             where = f"{quoted(bytes([value]))} at position {position} (from 0)"
@@ -175,6 +181,23 @@ class RecordSource(Source):
     def cuttable(self) -> bool:
         return False
 
+    @property
+    def has_mates(self) -> bool:
+        """Whether the records say which read of a pair they are."""
+        return False
+
+    def blocks(self, size: int) -> Generator[Block]:
+        """Yield the records as text, for what parses it: FASTQ, or FASTA without qualities."""
+        for columns in self._checked(size, PHRED_OFFSET):
+            form, texts = b">%b\n%b\n", [columns.names.each(), columns.bases.each()]
+            if columns.qualities is not None:
+                form, texts = b"@%b\n%b\n+\n%b\n", [*texts, columns.qualities.each()]
+            lines = [form % fields for fields in zip(*texts, strict=True)]
+            yield np.frombuffer(b"".join(lines), np.uint8)
+
+    # No thread reads them ahead: an iterator may be bound to the thread of its caller.
+    stream = blocks
+
     @abstractmethod
     def columns(self, size: int, phred_offset: int) -> Iterator[RecordColumns]:
         """Yield the records in columns of about `size` bytes.
@@ -209,15 +232,22 @@ class RecordSource(Source):
 
     def spans(self, source: int, size: int, phred_offset: int) -> Iterator[BlockSpan]:
         """Yield the records as blocks of the source of this number; the last may be an error."""
-        first = number = 0
+        number = 0
         try:
-            for columns in self.columns(size, phred_offset):
-                if error := columns.error(self.path, first, phred_offset):
-                    raise error
+            for columns in self._checked(size, phred_offset):
                 yield columns.span(source, number)
-                first, number = first + len(columns.names), number + 1
+                number += 1
         except Unreadable:
             raise  # a journal must not know of it
         except InputError as error:
             nothing = Parsed(table=empty_table(0), stop=0)
             yield BlockSpan(source, number, np.empty(0, np.uint8), nothing, error)
+
+    def _checked(self, size: int, phred_offset: int) -> Iterator[RecordColumns]:
+        """Yield the columns. Raises InputError for a wrong record, after the columns before it."""
+        first = 0
+        for columns in self.columns(size, phred_offset):
+            if error := columns.error(self.path, first, phred_offset):
+                raise error
+            yield columns
+            first += len(columns.names)

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError, option, quoted
-from multigpu.formats.sequences.record_source import RecordSource
 from multigpu.formats.sequences.records import describe
 from multigpu.formats.sequences.registry import FORMATS
 from multigpu.formats.sequences.signature_formats import SIGNATURES, read_listed
@@ -92,51 +91,31 @@ def read_signatures(given: Sequence[str | Source]) -> Signatures:
 
 def _read(source: Source) -> Signatures:
     """Return the signatures of one source."""
-    places = None
-    if isinstance(source, RecordSource):
-        names, letters = _memory_records(source)
-    elif source.layout in FORMATS:
+    lines = None
+    if source.layout in FORMATS:
         names, letters = _records(source)
     else:
         content = b"".join(block.tobytes() for block in source.blocks(READ_BYTES))
         listed = read_listed(source.path, source.layout, content)
         names = [each.name.encode("utf-8", "surrogateescape") for each in listed]
         letters = _joined([each.sequence.encode("utf-8", "surrogateescape") for each in listed])
-        places = [each.line for each in listed]
+        lines = [each.line for each in listed]
     is_inosine = np.isin(letters.joined, INOSINE)
     letters.joined[is_inosine] = ANY_BASE
-    _check(source, names, letters, places)
+    _check(source, names, letters, lines)
     at = np.unique(np.searchsorted(letters.offsets, np.flatnonzero(is_inosine), "right") - 1)
     inosines = tuple(names[i] for i in at.tolist())
     return Signatures(names, letters, ((source, len(names)),), inosines)
 
 
-def _memory_records(source: RecordSource) -> tuple[list[bytes], Joined]:
-    """Return names and letters of records that are not text. Raises InputError for a wrong one."""
-    names, letters, lengths = [], [np.empty(0, np.uint8)], [np.empty(0, np.int64)]
-    for block in source.spans(0, READ_BYTES, PHRED_OFFSET):
-        if block.error:
-            raise block.error
-        found, bases = _of_table(block.raw, block.parsed.table)
-        names += found
-        letters.append(bases.joined)
-        lengths.append(bases.lengths)
-    return names, _join(letters, lengths)
-
-
 def _records(source: Source) -> tuple[list[bytes], Joined]:
-    """Return names and letters of records of text. Raises InputError for a wrong one."""
+    """Return names and letters of records. Raises InputError for a wrong one."""
     raw = np.concatenate([np.empty(0, np.uint8), *source.blocks(READ_BYTES)])
     sequence_format = FORMATS[source.layout]
     parsed = sequence_format.parse(raw, True, PHRED_OFFSET)
     if error := describe(source.path, sequence_format.mark, raw, parsed, 0, PHRED_OFFSET):
         raise error
-    return _of_table(raw, parsed.table)
-
-
-def _of_table(raw: NDArray[np.uint8], table: NDArray[np.int64]) -> tuple[list[bytes], Joined]:
-    """Return names and letters of the records of a table."""
-    text = raw.tobytes()
+    table, text = parsed.table, raw.tobytes()
     borders = zip(table[:, NAME].tolist(), table[:, NAME_END].tolist(), strict=True)
     letters = np.empty(int(table[:, LENGTH].sum()), np.uint8)
     gather(raw, table, letters, 0)

@@ -49,7 +49,8 @@ def block_spans(
 
     Raises Unreadable where it cannot be read.
     """
-    sequence_format = FORMATS[source.layout]
+    # Text that is made of alignments is FASTQ.
+    sequence_format = FORMATS.get(source.layout, FORMATS["fastq"])
     left, before = np.empty(0, np.uint8), begin  # where in the source what is left begins
     least, block = 0, itertools.count()
     with contextlib.closing(content):

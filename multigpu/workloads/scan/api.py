@@ -1,27 +1,19 @@
 """The Python function `multigpu.scan` and its result."""
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from multigpu.errors import UsageError, option
-from multigpu.formats.sequences.memory_records import records_or_paths
-from multigpu.formats.storage.sources import Source
 from multigpu.run.functions import function_of
-from multigpu.run.values import path_list
 from multigpu.workloads.scan.batch import Batch
-from multigpu.workloads.scan.inputs import expand_inputs
+from multigpu.workloads.scan.inputs import expand_inputs, sources_of
 from multigpu.workloads.scan.job import ScanJob
 from multigpu.workloads.scan.output.batches import BatchSink
-from multigpu.workloads.scan.output.parquet import to_arrow
 from multigpu.workloads.scan.output.registry import FORMATS
 from multigpu.workloads.scan.request import ScanRequest
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import pyarrow as pa
+from multigpu.workloads.scan.results import RowResult
 
 
-class ScanResult:
+class ScanResult(RowResult):
     """The rows of a scan, computed as they are taken; they can be taken once.
 
     Raises UsageError where they were taken already.
@@ -29,7 +21,7 @@ class ScanResult:
 
     def __init__(self, job: ScanJob) -> None:
         self._job = job
-        self.signature_names = [name.decode("utf-8", "replace") for name in job.signatures.names]
+        super().__init__(job.signatures, FORMATS["parquet"].columns(job.columns), job.paths)
 
     def __repr__(self) -> str:
         return (
@@ -38,7 +30,6 @@ class ScanResult:
         )
 
     def __iter__(self) -> Iterator[Batch]:
-        """Return the batches in the order of the input; `sample_index` counts through all of it."""
         self._job.take_once("rows", "multigpu.scan")
         return self._batches()
 
@@ -47,16 +38,6 @@ class ScanResult:
             for (rows,), first in self._job.payloads([BatchSink()]):
                 if len(rows):
                     yield rows.numbered(first)
-
-    def to_table(self) -> "pa.Table":
-        """Return all rows as a pyarrow table with the columns of the Parquet output."""
-        job = self._job
-        columns = FORMATS["parquet"].columns(job.columns)
-        return to_arrow(Batch.concatenate(list(self)), job.signatures.names, columns, job.paths)
-
-    def to_pandas(self) -> "pd.DataFrame":
-        """Return all rows as a pandas frame with the columns of the Parquet output."""
-        return self.to_table().to_pandas()
 
 
 @function_of(ScanRequest)
@@ -68,8 +49,8 @@ def scan(request: ScanRequest) -> ScanResult:
     Raises UsageError and InputError here for what is wrong with the options and the files'
     beginnings, and from the iteration for what shows later.
     """
-    samples = _sources_of(request.samples, "samples")
-    signatures = _sources_of(request.signatures, "signatures")
+    samples = sources_of(request.samples, "samples")
+    signatures = sources_of(request.signatures, "signatures")
     inputs = expand_inputs(samples, signatures, request.pairs)
     place = request.journal_path
     if place and not inputs.files:
@@ -77,8 +58,3 @@ def scan(request: ScanRequest) -> ScanResult:
         raise UsageError(f"no {option('journal')} can be kept: {problem}; give files")
     job = ScanJob(inputs, request.options, request.run, client=request.client, journal=place)
     return ScanResult(job)
-
-
-def _sources_of(given: object, name: str) -> Sequence[str | Source]:
-    records, paths = records_or_paths(given, name)
-    return [records] if records else path_list(paths, name)

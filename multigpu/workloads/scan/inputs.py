@@ -9,12 +9,14 @@ from itertools import chain
 from pathlib import PurePath
 
 from multigpu.errors import NAMED, InputError, UsageError, option, several
+from multigpu.formats.sequences.memory_records import records_or_paths
 from multigpu.formats.sequences.pairs import pair_files
 from multigpu.formats.sequences.record_source import RecordSource
 from multigpu.formats.sequences.registry import SEQUENCES, inspect_samples
 from multigpu.formats.storage import sources
 from multigpu.formats.storage.sources import Source
 from multigpu.formats.storage.stored_streams import is_regular
+from multigpu.run.values import path_list
 from multigpu.workloads.scan.request import Pairs
 
 
@@ -82,6 +84,12 @@ class ScanInputs:
 def paths_in(given: Iterable[str | Source]) -> list[str]:
     """Return those of the inputs that are paths."""
     return [each for each in given if isinstance(each, str)]
+
+
+def sources_of(given: object, name: str) -> Sequence[str | Source]:
+    """Return what a parameter of Python stands for: paths, or a source of its records."""
+    records, paths = records_or_paths(given, name)
+    return [records] if records else path_list(paths, name)
 
 
 def expand_inputs(

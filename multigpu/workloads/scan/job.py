@@ -13,6 +13,7 @@ from multigpu.cluster.engine.codec import Codec
 from multigpu.cluster.engine.workload import Workload
 from multigpu.cluster.workers.worker import Outcome
 from multigpu.errors import InputError, spelled
+from multigpu.formats.sequences.record_source import RecordSource
 from multigpu.formats.sequences.signatures import read_signatures
 from multigpu.formats.sequences.spans import Span
 from multigpu.formats.sequences.streams import OpenStreams
@@ -91,7 +92,10 @@ class ScanJob(Job):
     def columns(self) -> tuple[str, ...]:
         """The columns of rows that the samples and the options add."""
         about_files = ("file",) * (len(self.paths) > 1)
-        about_pairs = ("mate",) * any(source.is_paired for source in self.sources)
+        about_pairs = ("mate",) * any(
+            source.is_paired or (isinstance(source, RecordSource) and source.has_mates)
+            for source in self.sources
+        )
         return about_files + about_pairs + self.options.columns
 
     @property

@@ -1,17 +1,17 @@
 """Request for a scan, by the command line or by Python."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from multigpu.run.declarations import declaration, declare
 from multigpu.run.options import Request, Resumable
 from multigpu.run.values import ANYTHING, StrPath
 from multigpu.workloads.scan.options import ScanOptions
 
-Record = tuple[str | bytes, str | bytes] | tuple[str | bytes, str | bytes, str | bytes]
 Pairs = Literal["auto", "files", "interleaved", "none"]
-PathsOrRecords = Annotated[StrPath | Sequence[StrPath] | Iterable[Record], ANYTHING]
+# What records may be is in `multigpu.formats.sequences.memory_records`.
+PathsOrRecords = Annotated[StrPath | Iterable[Any], ANYTHING]
 
 
 @dataclass(frozen=True)
@@ -19,8 +19,9 @@ class ScanRequest(ScanOptions, Resumable, Request, group="Input"):
     """Everything that a scan is asked for."""
 
     samples: PathsOrRecords = field(metadata=declaration(
-        "FASTQ or FASTA files, directories, patterns or URLs, plain, gzip or zstd."
-        " In Python also records, as tuples of name, sequence and, if known, quality.",
+        "FASTQ, FASTA, BAM or CRAM files, directories, patterns or URLs, plain, gzip or zstd."
+        " In Python also records: tuples of name, sequence and, if known, quality; objects of"
+        " pysam, dnaio or Biopython; an Arrow table.",
         argument=True,
     ))  # fmt: skip
     signatures: PathsOrRecords = field(metadata=declaration(

@@ -278,7 +278,8 @@ class ScanSession:
         tied = np.zeros(len(matches.hits), np.int32)
         if self._top is not None:
             hits = matches.hits
-            mate = _mates(source, pieces, hits)
+            # Those of alignments need not follow each other: each read is alone.
+            mate = _mates_of_pairs(source, hits)
             top = self._top.choose(hits.record, mate, hits.pattern // strands, hits.errors)
             matches, tied = matches.take(top.chosen), top.tied
         hits = self._view.in_records(pieces, matches.hits) if self._view else matches.hits
@@ -289,7 +290,7 @@ class ScanSession:
         hits = hits.take(kept)
         file = self._first_file[pieces.source] + hits.record % len(source.files)
         unique, row = np.unique(hits.record.astype(np.int64), return_inverse=True)
-        names = pieces.names(unique)
+        names, mates = pieces.names(unique), pieces.mates
         rows = Batch(
             sample_index=hits.record.astype(np.int64),
             sample=[names[i] for i in row.tolist()],
@@ -302,7 +303,7 @@ class ScanSession:
             errors=hits.errors,
             sample_length=pieces.table[hits.record, LENGTH],
             source=file.astype(np.int32),
-            mate=_mates(source, pieces, hits),
+            mate=_mates_of_pairs(source, hits) if mates is None else mates[hits.record],
             tied=tied[kept],
             bulge=np.zeros(len(hits), np.int32),
             cigar=self._cigars(loaded.view, matches, kept),
@@ -353,10 +354,8 @@ class ScanSession:
         self.reader.clear()
 
 
-def _mates(source: Source, pieces: Pieces, hits: Hits) -> NDArray[np.int8]:
+def _mates_of_pairs(source: Source, hits: Hits) -> NDArray[np.int8]:
     """Return int8[n]: which of a pair of reads each hit is in, 1 or 2; 0 without pairs."""
-    if pieces.mates is not None:
-        return pieces.mates[hits.record]
     mates = hits.record % 2 + 1 if source.is_paired else np.zeros(len(hits))
     return mates.astype(np.int8)
 

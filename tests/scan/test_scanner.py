@@ -1,0 +1,91 @@
+"""`multigpu.Scanner`: the rows of `multigpu.scan`, call after call."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from support.scanned import READS, SIGNATURES
+
+import multigpu
+from multigpu import InputError, Scanner, UsageError
+from multigpu.workloads.scan import scanner
+
+pytestmark = pytest.mark.process  # runs whole searches
+
+OPTIONS: dict[str, Any] = {"gpus": "none", "hits": "all", "strand": "both"}
+
+
+def expected(records: list[Any], **options: Any) -> list[Any]:
+    table = multigpu.scan(iter(records), SIGNATURES, **OPTIONS, **options).to_table()
+    rows: list[Any] = table.drop_columns(["file"]).to_pylist()
+    return rows
+
+
+@pytest.mark.parametrize("size", [20, 1 << 20])
+@pytest.mark.parametrize("options", [{}, {"max_edits": 1}, {"max_mismatches": 1}])
+def test_scan__gives_the_rows_of_the_function(
+    size: int, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scanner, "BLOCK_BYTES", size)
+    reads = [read for read in READS if len(read[1]) > 5] if options else READS
+    signatures = [each for each in SIGNATURES if len(each[1]) > 2]
+    kept = Scanner(signatures, **OPTIONS, **options)
+    wanted = multigpu.scan(iter(reads), signatures, **OPTIONS, **options).to_table()
+    assert wanted.num_rows > 5
+    names, bases, qualities = zip(*reads, strict=True)
+    table = pa.table({"name": names, "sequence": bases, "quality": qualities})
+    for given in (reads, iter(reads), table, reads):
+        found = kept.scan(given)
+        assert found.to_table().drop_columns(["file"]).equals(wanted.drop_columns(["file"]))
+        assert len(found) == wanted.num_rows
+
+
+def test_scan__is_safe_in_several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scanner, "BLOCK_BYTES", 50)
+    kept = Scanner(SIGNATURES, threads=2, **OPTIONS)
+    inputs = [READS[begin:] * 20 for begin in range(len(READS))]
+    wanted = [expected(each) for each in inputs]
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(3):
+            for found, rows in zip(pool.map(kept.scan, inputs), wanted, strict=True):
+                assert found.to_table().drop_columns(["file"]).to_pylist() == rows
+
+
+def test_scan__of_nothing_and_after_an_error_is_as_ever(signatures: str) -> None:
+    kept = Scanner(Path(signatures), **OPTIONS)
+    assert len(kept.scan([])) == len(kept.scan(iter(()))) == 0
+    for wrong in ("reads.fq", ["reads.fq"], 5):
+        with pytest.raises(UsageError, match=r"takes records in memory: multigpu\.scan"):
+            kept.scan(wrong)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"^records: record 'a': the .*"):
+        kept.scan([("a", "AC", "I")])
+    with pytest.raises(InputError, match=r"^records: record 'b', position 1 \(from 0\): 'X' is"):
+        kept.scan([("a", "AC"), ("b", "AX")])
+    assert kept.scan(READS).to_table().drop_columns(["file"]).to_pylist() == expected(READS)
+
+
+def test_scanner__is_closed_by_hand_or_when_it_is_gone() -> None:
+    jobs = scanner.WORKER.jobs
+    kept = Scanner(SIGNATURES, **OPTIONS)
+    key = kept._workload.key
+    kept.close()
+    with pytest.raises(UsageError, match="the Scanner is closed"):
+        kept.scan(READS)
+    assert repr(kept).startswith("<Scanner: 5 signatures")
+    assert key not in repr(vars(jobs))
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"workers": 2}, "a Scanner has threads only, no workers: see scan"),
+        ({"max_edits": 9}, "up to 9 edits: .*"),
+    ],
+)
+def test_options__that_cannot_be_are_refused(options: dict[str, Any], problem: str) -> None:
+    with pytest.raises(UsageError, match=f"^{problem}$"):
+        Scanner(SIGNATURES, gpus="none", **options)
+    with pytest.raises(TypeError, match="did you mean 'strand'"):
+        Scanner(SIGNATURES, strands="both")
