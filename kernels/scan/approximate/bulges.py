@@ -195,10 +195,8 @@ class _PlacesToAlign(NamedTuple):
 def _align_all(places: Any, found: Any) -> None:
     for i in range(places.begins.shape[0]):
         base, under = places.offsets[places.pattern[i]], places.begins[i]
-        first, stop = (
-            places.step_offsets[places.variant[i]],
-            places.step_offsets[places.variant[i] + 1],
-        )
+        variant = places.variant[i]
+        first, stop = places.step_offsets[variant], places.step_offsets[variant + 1]
         count = stop - first
         for column in range(count):
             step = places.steps[stop - 1 - column if places.is_reverse[i] else first + column]
