@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.bases import LETTER_SETS, encode
+from multigpu.kernels.bases import COMPLEMENTS, LETTER_SETS, encode
 from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.scan.approximate.alignment import (
     DELETION,
@@ -28,7 +28,9 @@ from multigpu.kernels.scan.approximate.alignment import (
 from multigpu.kernels.scan.types import Hits, Limits, Patterns, allowed_bases
 
 Choice = Literal["first", "best", "sites", "all"]
-ANY_BASE = np.uint8(ord("N"))
+ANY_BASE = np.uint8(15)  # the set that matches everything
+INSERTED, DELETED = np.uint8(16), np.uint8(0)  # columns that are no sets of bases
+COMPLEMENTS_OF_COLUMNS = np.append(COMPLEMENTS, INSERTED)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,8 +80,9 @@ class Variants:
     limits     errors that each pattern may have
     lengths    int64[signatures]
     signature  int64[variants]      which signature each is of
-    steps      uint8[columns]       alignments of signatures to variants: SAME, INSERTION, DELETION
-    offsets    int64[variants + 1]  where the steps of each begin
+    columns    uint8[columns]       alignments of the signatures to the patterns: a set of bases,
+                                    INSERTED for an N, DELETED for a base that is left out
+    offsets    int64[patterns + 1]  where the columns of each begin
 
     Of bulges that make the same text the one is kept that stands first in the signature. Variants
     of a signature with as many bases are in the order of their bulges.
@@ -89,7 +92,7 @@ class Variants:
     limits: Limits
     lengths: NDArray[np.int64]
     signature: NDArray[np.int64]
-    steps: NDArray[np.uint8]
+    columns: NDArray[np.uint8]
     offsets: NDArray[np.int64]
 
     @classmethod
@@ -101,26 +104,30 @@ class Variants:
         both_strands: bool,
     ) -> "Variants":
         """Return the variants of signatures in one array of letters; offsets: int64[n + 1]."""
-        lengths = np.diff(offsets)
-        parts = []
+        lengths, sets, strands = np.diff(offsets), encode(letters), 1 + both_strands
+        flat, widths, bases, numbers = [], [], [], []
         for length in np.unique(lengths).tolist():
-            numbers = np.flatnonzero(lengths == length)
-            rows = letters[offsets[numbers][:, None] + np.arange(length)]
-            parts += list(_variants_of(rows, numbers, rules))
-        texts, signature, steps = zip(*parts, strict=True)
-        joined, text_offsets = _joined(texts)
-        all_steps, step_offsets = _joined(steps)
-        signatures = np.concatenate(signature)
-        patterns = Patterns.of_joined(joined, text_offsets, both_strands)
-        most = np.repeat(allowed_bases(rules.most, lengths)[signatures], patterns.strands)
+            those = np.flatnonzero(lengths == length)
+            rows = sets[offsets[those][:, None] + np.arange(length)]
+            for columns, number in _variants_of(rows, those, rules):
+                both = [columns, COMPLEMENTS_OF_COLUMNS[columns[:, ::-1]]][:strands]
+                flat.append(np.stack(both, 1).ravel())
+                widths.append(np.full(strands * len(columns), columns.shape[1]))
+                bases.append(np.repeat((columns != DELETED).sum(1), strands))
+                numbers.append(number)
+        joined, signature = np.concatenate(flat), np.concatenate(numbers)
+        patterns = Patterns(
+            np.minimum(joined[joined != DELETED], ANY_BASE), _borders(bases), strands
+        )
+        most = np.repeat(allowed_bases(rules.most, lengths)[signature], strands)
         limits = Limits.of(patterns, 0, rules.prefix, rules.suffix)
         return cls(
             patterns=patterns,
             limits=replace(limits, most=np.minimum(most, patterns.lengths)),
             lengths=lengths,
-            signature=signatures,
-            steps=all_steps,
-            offsets=step_offsets,
+            signature=signature,
+            columns=joined,
+            offsets=_borders(widths),
         )
 
     def merged(self, hits: Hits) -> tuple[Hits, NDArray[np.int32]]:
@@ -149,115 +156,78 @@ class Variants:
 
         patterns  int32[hits]: the pattern of each, see `merged`
         """
-        variant = patterns // self.patterns.strands
-        bulges = np.add.reduceat(self.steps != SAME, self.offsets[:-1])[variant]
-        longest = int(np.diff(self.offsets).max())
-        runs = int((2 * (hits.errors + bulges) + 1).sum())
+        widths = np.diff(self.offsets)
         found = HitAlignments(
             start=hits.start,
-            cigar=np.empty(runs * (len(str(longest)) + 1), np.uint8),
+            # A run of n columns takes at most 2 n letters.
+            cigar=np.empty(2 * int(widths[patterns].sum()), np.uint8),
             offsets=np.zeros(len(hits) + 1, np.int64),
         )
-        places = _PlacesToAlign(
-            letters=letters,
-            begins=offsets[hits.record] + hits.start,
-            pattern=patterns,
-            is_reverse=patterns % self.patterns.strands == 1,
-            variant=variant,
-            sets=self.patterns.sets,
-            offsets=self.patterns.offsets,
-            steps=self.steps,
-            step_offsets=self.offsets,
-            strict=strict,
-            path=np.empty(longest, np.uint8),
-        )
-        _align_all(places, found)
+        begins, path = offsets[hits.record] + hits.start, np.empty(int(widths.max()), np.uint8)
+        _align_all(letters, begins, self.columns, self.offsets, patterns, strict, path, found)
         return found._replace(cigar=found.cigar[: found.offsets[-1]])
 
 
-class _PlacesToAlign(NamedTuple):
-    """Places to align."""
-
-    letters: NDArray[np.uint8]  # of the samples
-    begins: NDArray[np.int64]  # [hits] in the letters
-    pattern: NDArray[np.int32]  # [hits]
-    is_reverse: NDArray[np.bool_]  # [hits]
-    variant: NDArray[np.int32]  # [hits]
-    sets: NDArray[np.uint8]  # of the patterns
-    offsets: NDArray[np.int64]  # [patterns + 1]
-    steps: NDArray[np.uint8]  # of the variants
-    step_offsets: NDArray[np.int64]  # [variants + 1]
-    strict: bool
-    path: NDArray[np.uint8]  # takes the operations, from the end
-
-
 @jit_no_alloc
-def _align_all(places: Any, found: Any) -> None:
-    for i in range(places.begins.shape[0]):
-        base, under = places.offsets[places.pattern[i]], places.begins[i]
-        variant = places.variant[i]
-        first, stop = places.step_offsets[variant], places.step_offsets[variant + 1]
-        count = stop - first
-        for column in range(count):
-            step = places.steps[stop - 1 - column if places.is_reverse[i] else first + column]
-            if step != DELETION:
-                expected, letters = places.sets[base], LETTER_SETS[places.letters[under]]
-                agrees = letters & ~expected == 0 if places.strict else letters & expected != 0
-                step = step if agrees else DIFFERENT
-                base, under = base + 1, under + 1
-            places.path[count - 1 - column] = step
-        found.offsets[i + 1] = write_cigar(places.path, count, found.cigar, found.offsets[i])
+def _align_all(
+    letters: Any, begins: Any, columns: Any, offsets: Any, patterns: Any, strict: Any, path: Any,
+    found: Any,
+) -> None:  # fmt: skip
+    for i in range(begins.shape[0]):
+        under, first, stop = begins[i], offsets[patterns[i]], offsets[patterns[i] + 1]
+        for column in range(first, stop):
+            expected, step = columns[column], DELETION
+            if expected != DELETED:
+                sample = LETTER_SETS[letters[under]]
+                agrees = sample & ~expected == 0 if strict else sample & expected != 0
+                step = SAME if agrees else DIFFERENT
+                step = INSERTION if expected == INSERTED else step
+                under += 1
+            path[stop - 1 - column] = step
+        found.offsets[i + 1] = write_cigar(path, stop - first, found.cigar, found.offsets[i])
 
 
 # ---- making variants --------------------------------------------------------------------------
 
 
 def _variants_of(
-    rows: NDArray[np.uint8], numbers: NDArray[np.int64], rules: BulgeRules
-) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.uint8]]]:
-    """Yield the variants of signatures of one length, by their own lengths.
+    sets: NDArray[np.uint8], numbers: NDArray[np.int64], rules: BulgeRules
+) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64]]]:
+    """Yield the columns of variants as long as each other, and the signatures that they are of.
 
-    rows     uint8[n, length]  letters of the signatures
+    sets     uint8[n, length]  signatures of one length
     numbers  int64[n]          their numbers
-
-    Yields uint8[variants, bases], int64[variants] numbers and uint8[variants, columns] steps.
     """
-    padded = np.column_stack([rows, np.full(len(rows), ANY_BASE)])
-    for bases, steps in _layouts(rows.shape[1], rules):
-        texts = padded[:, bases].reshape(-1, bases.shape[1])
-        number = np.repeat(numbers, len(bases))
-        keys = np.column_stack([number[:, None].view(np.uint8), encode(texts)])
-        _, first = np.unique(keys, axis=0, return_index=True)
-        first.sort()
-        yield texts[first], number[first], steps[first % len(steps)]
+    ends = np.tile(np.array([INSERTED, DELETED], np.uint8), (len(sets), 1))
+    for layouts in _layouts(sets.shape[1], rules):
+        columns = np.hstack([sets, ends])[:, layouts].reshape(-1, layouts.shape[1])
+        number = np.repeat(numbers, len(layouts))
+        texts = np.minimum(columns[columns != DELETED], ANY_BASE).reshape(len(columns), -1)
+        keys = np.column_stack([number[:, None].view(np.uint8), texts])
+        first = np.sort(np.unique(keys, axis=0, return_index=True)[1])
+        yield columns[first], number[first]
 
 
-def _layouts(
-    length: int, rules: BulgeRules
-) -> Iterator[tuple[NDArray[np.intp], NDArray[np.uint8]]]:
-    """Yield the variants of a signature as the numbers of their bases and as steps, by lengths.
+def _layouts(length: int, rules: BulgeRules) -> Iterator[NDArray[np.intp]]:
+    """Yield the variants of a signature as numbers of its bases, by their lengths.
 
-    The base after the last one stands for an N.
+    The number after the last base stands for an N, the one after that for a base that is left out.
     """
-    plain = np.arange(length)
-    yield plain[None], np.full((1, length), SAME, np.uint8)
-    gaps, free = rules.gaps(length), rules.free(length)
+    plain, gaps, free = np.arange(length), rules.gaps(length), rules.free(length)
+    yield plain[None]
     for size in range(1, rules.dna + 1 if gaps else 1):
         places = combinations_with_replacement(gaps, size)
-        bases = np.array([np.insert(plain, each, length) for each in places])
-        yield bases, np.where(bases == length, INSERTION, SAME).astype(np.uint8)
+        yield np.array([np.insert(plain, each, length) for each in places])
     for size in range(1, min(rules.rna, len(free), length - 1) + 1):
-        bases = np.array([np.delete(plain, each) for each in combinations(free, size)])
-        steps = np.full((len(bases), length), DELETION, np.uint8)
-        np.put_along_axis(steps, bases, SAME, axis=1)
-        yield bases, steps
+        left_out = np.array(list(combinations(free, size)))
+        layouts = np.tile(plain, (len(left_out), 1))
+        np.put_along_axis(layouts, left_out, length + 1, axis=1)
+        yield layouts
 
 
-def _joined(tables: tuple[NDArray[np.uint8], ...]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Return the rows of tables one after the other, and where each begins and the last ends."""
-    widths = [np.full(len(each), each.shape[1]) for each in tables]
-    offsets = np.concatenate([[0], np.cumsum(np.concatenate(widths))]).astype(np.int64)
-    return np.concatenate([each.reshape(-1) for each in tables]), offsets
+def _borders(lengths: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Return where texts of these lengths begin, one after the other, and where the last ends."""
+    return np.concatenate([[0], np.cumsum(np.concatenate(lengths))])
 
 
 # ---- choosing places --------------------------------------------------------------------------

@@ -6,13 +6,14 @@ from 0.
 """
 
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from multigpu import __version__
 from multigpu.errors import UsageError, option
+from multigpu.workloads.scan.options import ScanOptions
 from multigpu.workloads.scan.output.cfd import GAP, cfd_scores
 from multigpu.workloads.scan.output.columns import (
     ScanRows,
@@ -36,15 +37,18 @@ COMPLEMENTS = np.frombuffer(
 )
 
 
+def cas_offinder_sink(options: ScanOptions, **fields: Any) -> "CasOffinderSink":
+    """Return the output, with the fields of a `RowSink`. Raises UsageError for edits."""
+    if options.max_edits:
+        raise UsageError(
+            f"{option('format')} cas-offinder is for mismatches and bulges of one kind: give"
+            f" {option('max_mismatches')} instead of {option('max_edits')}"
+        )
+    return CasOffinderSink(options=options, **fields)
+
+
 class CasOffinderSink(TextSink):
     """Rows as Cas-OFFinder 3 writes them, with one more column."""
-
-    def __post_init__(self) -> None:
-        if self.options.max_edits:
-            raise UsageError(
-                f"{option('format')} cas-offinder is for mismatches and bulges of one kind: give"
-                f" {option('max_mismatches')} instead of {option('max_edits')}"
-            )
 
     @property
     def cigars(self) -> bool:
