@@ -162,7 +162,7 @@ def test_records__have_no_journal(tmp_path: Path, signatures: str) -> None:
         ({"samples": "-", "signatures": "-"}, "-: standard input can be given only once"),
         ({"min_score": "x"}, "min_score is 'x'; it must be a number"),
         ({"min_score": True}, "min_score is True; it must be a number"),
-        ({"hits": ["all"]}, r"hits is \['all'\]; it must be first or best or all or top"),
+        ({"hits": ["all"]}, r"hits is \['all'\]; it must be first or best or sites or all or top"),
         ({"phred_offset": "33"}, "phred_offset is '33'; it must be 33 or 64"),
         ({"journal": 5}, "journal is 5; it must be a path"),
         ({"threads": 1.5}, r"threads is 1\.5; it must be a whole number"),

@@ -174,7 +174,7 @@ def _align_all(
         exact = (pairs.prefix[p], bases.shape[0] - pairs.suffix[p])
         count = _find_path(EditTable(sample, bases, exact, strict), errors[i], scratch)
         found.start[i] = scratch.points[0, 1]
-        found.offsets[i + 1] = _write_cigar(scratch.path, count, found.cigar, found.offsets[i])
+        found.offsets[i + 1] = write_cigar(scratch.path, count, found.cigar, found.offsets[i])
 
 
 @jit_no_alloc
@@ -353,11 +353,11 @@ def _compare_all(
             base, under = patterns[first + j], LETTER_SETS[samples[begins[i] + j]]
             agrees = under & ~base == 0 if strict else under & base != 0
             path[length - 1 - j] = SAME if agrees else DIFFERENT
-        found.offsets[i + 1] = _write_cigar(path, length, found.cigar, found.offsets[i])
+        found.offsets[i + 1] = write_cigar(path, length, found.cigar, found.offsets[i])
 
 
 @jit_no_alloc
-def _write_cigar(path: Any, count: Any, text: Any, at: Any) -> Any:
+def write_cigar(path: Any, count: Any, text: Any, at: Any) -> Any:
     """Write the operations, which stand from the end on; return where the text ends."""
     last = count - 1
     while last >= 0:

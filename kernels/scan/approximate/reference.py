@@ -1,6 +1,7 @@
 """The plain search with errors, base by base. The tests' oracle."""
 
 from collections.abc import Iterator
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -37,6 +38,47 @@ def mismatch_hits(
         if all(exact) and same.count(False) <= most:
             operations = "".join("=" if each else "X" for each in same)
             yield Alignment(start, start + n, same.count(False), operations)
+
+
+def bulge_hits(
+    sample: Sets, signature: Sets, most: int, prefix: int, suffix: int, strict: bool, dna: int,
+    rna: int,
+) -> Iterator[Alignment]:  # fmt: skip
+    """Yield every place with at most `most` mismatches and bulges of one kind.
+
+    dna, rna  most bases of the sample alone, and of the signature alone
+    """
+    n = len(signature)
+
+    @cache
+    def align_rest(i: int, at: int, end: int) -> tuple[int, str]:
+        """Return the fewest mismatches from base i on, and operations with the bulge first."""
+        if i == n and at == end:
+            return 0, ""
+        ways = []
+        is_exact = i < prefix or i >= n - suffix
+        is_between = 0 < i < n and prefix <= i <= n - suffix
+        if bulge > 0 and at < end and is_between:
+            ways.append((0, "I", i, at + 1))
+        if bulge < 0 and i < n and not is_exact:
+            ways.append((0, "D", i + 1, at))
+        if i < n and at < end:
+            agrees = agree(int(sample[at]), int(signature[i]), strict)
+            if agrees or not is_exact:
+                ways.append((int(not agrees), "=" if agrees else "X", i + 1, at + 1))
+        found = [
+            (errors + rest, operation + operations)
+            for errors, operation, i_after, at_after in ways
+            for rest, operations in [align_rest(i_after, at_after, end)]
+        ]
+        return min(found, key=lambda way: way[0], default=(IMPOSSIBLE, ""))
+
+    for start in range(len(sample)):
+        for bulge in range(max(-rna, 1 - n), min(dna, len(sample) - start - n) + 1):
+            errors, operations = align_rest(0, start, start + n + bulge)
+            align_rest.cache_clear()
+            if errors <= most:
+                yield Alignment(start, start + n + bulge, errors, operations)
 
 
 def edit_hits(

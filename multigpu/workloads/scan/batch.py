@@ -7,6 +7,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from multigpu.kernels.scan.approximate.bulges import Places
+
 DTYPES: dict[str, type[np.generic]] = {
     "sample_index": np.int64,
     "signature": np.int32,
@@ -74,7 +76,7 @@ class Batch:
             if column.dtype != dtype or column.shape != (len(self),):
                 found, wanted = f"{column.dtype}{list(column.shape)}", f"{np.dtype(dtype)}"
                 raise ValueError(f"{name}: {found} instead of {wanted}[{len(self)}]")
-        if len(self.cigar) != len(self):
+        if len(self.cigar) != len(self) or len(self.bases or self.cigar) != len(self):
             raise ValueError("columns of different length")
 
     def __len__(self) -> int:
@@ -102,6 +104,24 @@ class Batch:
     def numbered(self, first: int) -> "Batch":
         """Return the rows with samples counted from `first` on, not from 0."""
         return replace(self, sample_index=self.sample_index + first)
+
+    @property
+    def edits(self) -> NDArray[np.int32]:
+        """int32[n]: errors, with the bases in bulges."""
+        return self.errors + np.abs(self.bulge)
+
+    @property
+    def places(self) -> Places:
+        """The rows as places with mismatches and bulges."""
+        return Places(
+            record=self.sample_index,
+            signature=self.signature,
+            start=self.start,
+            end=self.end,
+            is_reverse=self.reverse,
+            mismatches=self.errors,
+            bulge=self.bulge,
+        )
 
     def sample_names(self) -> bytes:
         """Return the name of every sample that has rows, each with a line end after it.

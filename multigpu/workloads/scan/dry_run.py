@@ -1,9 +1,11 @@
 """`multigpu scan --dry-run`: the plan of a scan."""
 
+from multigpu.kernels.scan import Limits, Patterns
 from multigpu.run.dry_run import Shown, describe_source, memory_of, plan_job
 from multigpu.run.values import texts_of
 from multigpu.workloads.scan.inputs import expand_inputs
 from multigpu.workloads.scan.job import ScanJob
+from multigpu.workloads.scan.patterns import searched_patterns
 from multigpu.workloads.scan.request import ScanRequest
 
 
@@ -22,7 +24,10 @@ def plan_of(request: ScanRequest) -> Shown:
     ]
     seconds = None
     if job.options.has_errors:
-        seconds = _search_seconds(job, on_gpu)
+        patterns, limits = searched_patterns(job.signatures, job.options)
+        seconds = _search_seconds(job, patterns, limits, on_gpu)
+        if job.options.has_bulges:
+            lines.append(f"patterns      {len(patterns):,}, with bulges and on all strands")
         lines.append(f"search        about {seconds:.2g} s on one {'GPU' if on_gpu else 'core'}")
     lines += [
         f"chunk         up to {plan.chunk_bytes:,} bytes of input",
@@ -45,7 +50,7 @@ def plan_of(request: ScanRequest) -> Shown:
     }, lines
 
 
-def _search_seconds(job: ScanJob, gpu: bool) -> float:
+def _search_seconds(job: ScanJob, patterns: Patterns, limits: Limits, gpu: bool) -> float:
     """Return about how long the search with errors takes on one GPU, or on one core.
 
     Exact parts of signatures, which may make it much shorter, are left out.
@@ -53,14 +58,13 @@ def _search_seconds(job: ScanJob, gpu: bool) -> float:
     from multigpu.kernels.scan.approximate import seeds
     from multigpu.kernels.scan.approximate.cpu_seed_tables import count_windows
     from multigpu.kernels.scan.cpu_patterns import pack_patterns
-    from multigpu.workloads.scan.patterns import limits_of, patterns_of
     from multigpu.workloads.scan.plan import expected_bases
 
-    patterns, bases = patterns_of(job.signatures, job.options), expected_bases(job.sources)
+    bases = expected_bases(job.sources)
     plan = seeds.plan_seeds(
         count_windows(pack_patterns(patterns)),
         patterns,
-        limits_of(patterns, job.options),
+        limits,
         seeds.GPU if gpu else seeds.CPU,
         edits=bool(job.options.max_edits),
         strict=job.options.sample_n == "mismatch",

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from multigpu.errors import InputError
 from multigpu.formats.sequences.signatures import illegal_base
 from multigpu.formats.storage.sources import Source, first_files
+from multigpu.kernels.scan.approximate.bulges import choose
 from multigpu.kernels.scan.approximate.pieces import continue_runs
 from multigpu.kernels.scan.types import AT_BEGIN, AT_END
 from multigpu.workloads.scan.batch import Batch
@@ -135,6 +136,8 @@ class Joiner:
 
     def _choice(self, rows: Batch) -> NDArray[np.intp]:
         """Return the numbers of the rows of a record that the options ask for, in order."""
+        if self._options.has_bulges:
+            return choose(self._options.wanted, rows.places, bool(self._options.exact_suffix))
         if self._options.wanted != "all":
             place = rows.end if self._options.max_edits else rows.start
             errors = rows.errors if self._options.wanted == "best" else np.zeros_like(rows.errors)

@@ -203,7 +203,7 @@ def _repeated_signatures(signatures: Signatures) -> Iterator[str]:
 def _too_long(signatures: Signatures, options: ScanOptions, longest: int) -> Iterator[str]:
     """Yield a note on signatures that are longer than every sample."""
     lengths = signatures.letters.lengths
-    shortest_matches = lengths - allowed_bases(options.max_edits or 0, lengths)
+    shortest_matches = lengths - allowed_bases(options.max_edits or options.max_rna_bulges, lengths)
     count = int((shortest_matches > longest).sum())
     if not count:
         return

@@ -12,7 +12,9 @@ from multigpu.run.declarations import Options, declare
 from multigpu.run.options import GpuLanes
 from multigpu.run.values import SLICE, TextPath, count_or_share
 
-Format = Literal["tsv", "csv", "text", "bed", "jsonl", "parquet", "sam", "bam", "paf"]
+Format = Literal[
+    "tsv", "csv", "text", "bed", "jsonl", "parquet", "sam", "bam", "paf", "cas-offinder"
+]
 ALIGNMENTS = ("sam", "bam", "paf")
 PHRED_OFFSETS = (33, 64)
 MULTIQC_ENDING = "_mqc.json"
@@ -40,10 +42,11 @@ def scan_lanes(plain_bytes: int, compressed: int = 0) -> GpuLanes:
 class ScanOptions(Options, group="Search"):
     """Rules for matches and rows: what decides the result of a scan."""
 
-    hits: Literal["first", "best", "all", "top"] = declare(
+    hits: Literal["first", "best", "sites", "all", "top"] = declare(
         "first", "Matches to report of each sample and signature: the first (lowest start, with"
-        " edits the lowest end), the best (fewest errors, then as first), or all; top: the best of"
-        " the signatures that have the fewest errors in the sample.",
+        " edits the lowest end), the best (fewest bulges, fewest errors, then as first), the best"
+        " of those that share their exact end (sites), or all; top: the best of the signatures that"
+        " have the fewest errors in the sample.",
     )  # fmt: skip
     min_delta: int = declare(
         1, f"With {option('hits')} top: errors by which another signature must be worse than the"
@@ -80,6 +83,14 @@ class ScanOptions(Options, group="Search"):
         None, "Allow up to K substitutions, insertions and deletions, e.g. 2, or a share of the"
         " signature's length, e.g. 0.05.", default="0",
     )  # fmt: skip
+    max_dna_bulges: int = declare(
+        0, "Besides mismatches, allow up to B bases of the sample between those of the signature.",
+        "B", at_least=0,
+    )  # fmt: skip
+    max_rna_bulges: int = declare(
+        0, "Besides mismatches, allow the sample to lack up to B bases of the signature.", "B",
+        at_least=0,
+    )  # fmt: skip
     exact_prefix: int = declare(
         0, "Bases at the start of each signature that must match exactly.", at_least=0,
         must="0 or more bases",
@@ -103,8 +114,31 @@ class ScanOptions(Options, group="Search"):
                 if getattr(self, other) is not None:
                     raise UsageError(f"{option('circular')} does not go with {option(other)}")
 
+        if self.has_bulges:
+            self._check_bulges()
+
+    def _check_bulges(self) -> None:
+        """Raise UsageError for options that do not go with bulges, or with sites."""
+        if self.max_edits and (self.max_dna_bulges or self.max_rna_bulges):
+            raise UsageError(
+                f"{option('max_edits')} counts insertions and deletions: give"
+                f" {option('max_mismatches')} beside {option('max_dna_bulges')} and"
+                f" {option('max_rna_bulges')}"
+            )
+        if self.max_edits:
+            raise UsageError(
+                f"{option('hits')} sites is for mismatches and bulges: give"
+                f" {option('max_mismatches')} instead of {option('max_edits')}"
+            )
+        if self.hits == "sites" and (bool(self.exact_prefix) == bool(self.exact_suffix)):
+            one = f"{option('exact_prefix')} or {option('exact_suffix')}"
+            raise UsageError(f"{option('hits')} sites needs the end that sites share: give {one}")
+        if self.circular or self.min_delta > 1:
+            what = "circular" if self.circular else "min_delta"
+            raise UsageError(f"{option(what)} does not go with bulges, nor with sites")
+
     @property
-    def wanted(self) -> Literal["first", "best", "all"]:
+    def wanted(self) -> Literal["first", "best", "sites", "all"]:
         """Choice of the matches of a sample and a signature that are searched for."""
         return "best" if self.hits == "top" else self.hits
 
@@ -119,14 +153,21 @@ class ScanOptions(Options, group="Search"):
         return self.min_delta - 1
 
     @property
+    def has_bulges(self) -> bool:
+        """Whether places with bulges are searched, or compared with others at their site."""
+        return bool(self.max_dna_bulges or self.max_rna_bulges or self.hits == "sites")
+
+    @property
     def has_errors(self) -> bool:
         """Whether a search with errors is needed."""
-        return bool(self.most_errors or self.spare_errors)
+        return bool(self.most_errors or self.spare_errors or self.has_bulges)
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns of rows that these options add; none in an exact scan."""
         tied = ("tied",) * (self.hits == "top")
+        if self.has_bulges:
+            return (*tied, "mismatches", "bulge", "bulge_size", "cigar")
         if not self.most_errors:
             return tied
         return (*tied, "edits", "cigar") if self.max_edits else (*tied, "mismatches")

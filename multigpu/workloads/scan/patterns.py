@@ -5,10 +5,13 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.errors import UsageError, quoted
+from multigpu.errors import UsageError, option, quoted
 from multigpu.formats.sequences.signatures import Signatures
 from multigpu.kernels.scan import Limits, Patterns, allowed_bases
+from multigpu.kernels.scan.approximate.bulges import BulgeRules, Variants
 from multigpu.workloads.scan.options import ScanOptions
+
+MOST_VARIANT_BASES = 1 << 26  # of all signatures with their bulges: 2 GiB of memory
 
 
 def patterns_of(signatures: Signatures, options: ScanOptions) -> Patterns:
@@ -16,9 +19,37 @@ def patterns_of(signatures: Signatures, options: ScanOptions) -> Patterns:
     return Patterns.of_joined(letters.joined, letters.offsets, options.strand == "both")
 
 
+def searched_patterns(signatures: Signatures, options: ScanOptions) -> tuple[Patterns, Limits]:
+    """Return the patterns of a search with errors, and the errors that each is searched with."""
+    if options.has_bulges:
+        variants = variants_of(signatures, options)
+        return variants.patterns, variants.limits
+    patterns = patterns_of(signatures, options)
+    return patterns, limits_of(patterns, options)
+
+
+def variants_of(signatures: Signatures, options: ScanOptions) -> Variants:
+    """Return the signatures with every bulge that they may have."""
+    letters, both = signatures.letters, options.strand == "both"
+    return Variants.of(letters.joined, letters.offsets, bulge_rules(options), both)
+
+
+def bulge_rules(options: ScanOptions) -> BulgeRules:
+    return BulgeRules(
+        most=options.max_mismatches or 0,
+        prefix=options.exact_prefix,
+        suffix=options.exact_suffix,
+        dna=options.max_dna_bulges,
+        rna=options.max_rna_bulges,
+    )
+
+
 def pattern_lengths(signatures: Signatures, options: ScanOptions) -> NDArray[np.int64]:
-    """Return the length of each pattern, without making the patterns."""
-    return np.repeat(signatures.letters.lengths, 2 if options.strand == "both" else 1)
+    """Return the length of each pattern, without making the patterns; with bulges in no order."""
+    lengths = signatures.letters.lengths
+    if options.has_bulges:
+        lengths = bulge_rules(options).lengths(lengths)
+    return np.repeat(lengths, 2 if options.strand == "both" else 1)
 
 
 def limits_of(patterns: Patterns, options: ScanOptions) -> Limits:
@@ -51,17 +82,35 @@ def check_errors(signatures: Signatures, options: ScanOptions) -> None:
                 f"exact {part} of {_bases(bases)}: the signature {name} has only"
                 f" {_bases(lengths[shortest])}"
             )
+    if options.has_bulges:
+        _check_variants(lengths, options)
     if options.exact_prefix or options.exact_suffix:
         return
-    spare = lengths - searched_errors(lengths, options)
+    spare = lengths - searched_errors(lengths, options) - options.max_rna_bulges
     at = int(np.argmin(spare))
     if spare[at] <= 0:
         kind = "edits" if options.max_edits else "mismatches"
         more = f", and {options.spare_errors} for ties" if options.spare_errors else ""
+        if options.max_rna_bulges:
+            more = f", and {_bases(options.max_rna_bulges)} in RNA bulges"
         raise UsageError(
             f"up to {options.most_errors} {kind}{more}: the signature"
             f" {quoted(signatures.names[at])} has only {_bases(lengths[at])} and would match"
             " everywhere; allow fewer, or a share of the length (e.g. 0.1)"
+        )
+
+
+def _check_variants(lengths: NDArray[np.int64], options: ScanOptions) -> None:
+    """Raise UsageError where signatures with all of their bulges are too many."""
+    rules, bases = bulge_rules(options), 0
+    for length, times in zip(*np.unique(lengths, return_counts=True), strict=True):
+        each = rules.counts(int(length))
+        bases += int(times) * sum(size * count for size, count in each.items())
+    if bases > MOST_VARIANT_BASES:
+        raise UsageError(
+            f"{option('max_dna_bulges')} {rules.dna} and {option('max_rna_bulges')} {rules.rna}"
+            f" make {bases:,} bases of signatures with bulges, more than {MOST_VARIANT_BASES:,}:"
+            " allow fewer, or scan with a part of the signatures at a time"
         )
 
 

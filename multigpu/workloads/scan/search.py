@@ -35,7 +35,7 @@ from multigpu.kernels.scan.approximate.pieces import EditPortion, EditScanner, P
 from multigpu.kernels.scan.types import AT_BEGIN, Wanted
 from multigpu.workloads.scan.ambiguity import LEAST_GAP, ShortGaps, Stretches, Windows
 from multigpu.workloads.scan.options import ScanOptions
-from multigpu.workloads.scan.patterns import limits_of, longest_match, patterns_of
+from multigpu.workloads.scan.patterns import limits_of, longest_match, patterns_of, variants_of
 
 Allocate = Callable[[int], NDArray[np.uint8]]
 
@@ -89,6 +89,8 @@ class SignatureSearch(ABC, Generic[PortionT]):
 
     def __init__(self, patterns: Patterns, options: ScanOptions) -> None:
         self.patterns, self._options = patterns, options
+        # Sites are chosen by `BulgeSearch`, of all places.
+        self._choice: Wanted = "all" if options.wanted == "sites" else options.wanted
 
     @abstractmethod
     def whole(self, pieces: Pieces) -> PortionT:
@@ -135,6 +137,10 @@ def open_search(
     place: Place, signatures: Signatures, options: ScanOptions, bases: float
 ) -> SignatureSearch[Any]:
     """Return the search that the options ask for; `bases` are expected to be searched."""
+    if options.has_bulges:
+        from multigpu.workloads.scan.bulge_search import BulgeSearch
+
+        return BulgeSearch(place, variants_of(signatures, options), options, bases)
     kind = EditSearch if options.max_edits else PlaceSearch
     return kind(place, patterns_of(signatures, options), options, bases)
 
@@ -160,18 +166,27 @@ class PlacePortion:
 
 
 class PlaceSearch(SignatureSearch[PlacePortion]):
-    """The search for matches as long as their signatures: exact ones, or with mismatches."""
+    """The search for matches as long as their patterns: exact ones, or with mismatches.
+
+    limits  errors that each pattern may have, where the options do not say it
+    """
 
     def __init__(
-        self, place: Place, patterns: Patterns, options: ScanOptions, bases: float
+        self,
+        place: Place,
+        patterns: Patterns,
+        options: ScanOptions,
+        bases: float,
+        limits: Limits | None = None,
     ) -> None:
         super().__init__(patterns, options)
         strict = options.sample_n == "mismatch"
-        # Of a choice by ambiguous bases or by errors the index for exact matches knows nothing.
-        first = options.wanted != "all" and options.max_ambiguous is None
-        self._wanted: Wanted = options.wanted if first else "all"
+        # Of a choice by ambiguous bases or by errors the index for exact matches knows nothing,
+        # and of one by bulges no scanner does.
+        first = self._choice != "all" and options.max_ambiguous is None and not options.has_bulges
+        self._wanted: Wanted = self._choice if first else "all"
         if options.has_errors:
-            limits = limits_of(patterns, options)
+            limits = limits or limits_of(patterns, options)
             self._scanner, self.allocate = open_error_scanner(
                 place, patterns, limits, edits=False, strict=strict, wanted=self._wanted,
                 bases=bases,
@@ -193,7 +208,7 @@ class PlaceSearch(SignatureSearch[PlacePortion]):
             origin = self._windows.find_stretches(chunk, buffer)
             if origin is None:
                 self._buffers.give(buffer)
-        elif self._options.has_errors and self._wanted != "all":
+        elif self._options.has_errors and self._choice != "all":
             origin = self._short_gaps(chunk)
         if origin is not None:
             chunk = origin.chunk
@@ -225,11 +240,11 @@ class PlaceSearch(SignatureSearch[PlacePortion]):
         hits = hits.take(hits.start < pieces.inside[hits.record])
         if self._options.circular:
             hits = hits.take(hits.end - hits.start <= pieces.inside[hits.record])
-        ambiguous = _count_ambiguous(pieces, hits)
+        ambiguous = count_in_matches(pieces, hits)
         if self._windows is not None:
-            few = hits.take(ambiguous <= _most_ambiguous(hits, self._options))
-            hits = few.chosen(self._options.wanted, self.patterns.strands, by_end=False)
-            ambiguous = _count_ambiguous(pieces, hits)
+            few = hits.take(ambiguous <= most_ambiguous(hits, self._options))
+            hits = few.chosen(self._choice, self.patterns.strands, by_end=False)
+            ambiguous = count_in_matches(pieces, hits)
         return Matches(hits=hits, cigars=[b""] * len(hits), ambiguous=ambiguous)
 
 
@@ -279,20 +294,20 @@ class EditSearch(SignatureSearch[EditPortion]):
     def matches(self, pieces: Pieces, portion: EditPortion, hits: Hits) -> Matches:
         options, strands, chunk = self._options, self.patterns.strands, portion.chunk
         if options.max_ambiguous is None:
-            hits = hits.chosen(options.wanted, strands, by_end=True)
+            hits = hits.chosen(self._choice, strands, by_end=True)
         alignments = align(
             chunk.offsets, chunk.letters, self.patterns, self._limits, hits, self._strict
         )
         hits = replace(hits, start=alignments.start)
         if isinstance(portion, EditWhole) and portion.origin is not None:
             hits = portion.origin.in_records(hits)
-        ambiguous = _count_ambiguous(pieces, hits)
+        ambiguous = count_in_matches(pieces, hits)
         number = np.arange(len(hits))
         if options.max_ambiguous is not None:
             # A match at the start of a piece only confirms one of the piece before.
-            few = (ambiguous <= _most_ambiguous(hits, options)) | ((hits.edge & AT_BEGIN) != 0)
+            few = (ambiguous <= most_ambiguous(hits, options)) | ((hits.edge & AT_BEGIN) != 0)
             number = number[few]
-            number = number[hits.take(few).choice(options.wanted, strands, by_end=True)]
+            number = number[hits.take(few).choice(self._choice, strands, by_end=True)]
         number = number[hits.take(number).choice("all", strands, by_end=True)]
         texts = alignments.texts()
         return Matches(
@@ -302,14 +317,14 @@ class EditSearch(SignatureSearch[EditPortion]):
         )
 
 
-def _count_ambiguous(pieces: Pieces, hits: Hits) -> NDArray[np.int32]:
+def count_in_matches(pieces: Pieces, hits: Hits) -> NDArray[np.int32]:
     """Return the number of ambiguous sample bases under every hit."""
     begins = pieces.offsets[hits.record] + hits.start
     found: NDArray[np.int32] = count_ambiguous(pieces.letters, begins, hits.end - hits.start)
     return found
 
 
-def _most_ambiguous(hits: Hits, options: ScanOptions) -> NDArray[np.int64]:
+def most_ambiguous(hits: Hits, options: ScanOptions) -> NDArray[np.int64]:
     """Return the ambiguous sample bases that every hit may have."""
     assert options.max_ambiguous is not None
     return allowed_bases(options.max_ambiguous, hits.end - hits.start)

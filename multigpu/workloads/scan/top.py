@@ -11,6 +11,8 @@ from multigpu.kernels.scan import allowed_bases
 from multigpu.workloads.scan.options import ScanOptions
 from multigpu.workloads.scan.patterns import searched_errors
 
+BULGE_WEIGHT = 1 << 16  # errors that a bulged base counts as: any bulge is worse than mismatches
+
 
 class TopHits(NamedTuple):
     """Hits that are rows.
@@ -40,9 +42,10 @@ class TopRule:
     @classmethod
     def of(cls, signatures: Signatures, options: ScanOptions) -> "TopRule":
         lengths = signatures.letters.lengths
+        bulges = BULGE_WEIGHT * max(options.max_dna_bulges, options.max_rna_bulges)
         return cls(
-            most=allowed_bases(options.most_errors, lengths),
-            absent=searched_errors(lengths, options) + 1,
+            most=allowed_bases(options.most_errors, lengths) + bulges,
+            absent=searched_errors(lengths, options) + bulges + 1,
             delta=options.min_delta,
         )
 

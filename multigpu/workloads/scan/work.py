@@ -34,7 +34,7 @@ from multigpu.workloads.scan.parts import (
 from multigpu.workloads.scan.plan import describe_index, expected_bases, index_size
 from multigpu.workloads.scan.search import Matches, Portion, open_search
 from multigpu.workloads.scan.sink import Findings, Sink
-from multigpu.workloads.scan.top import TopRule
+from multigpu.workloads.scan.top import BULGE_WEIGHT, TopRule
 from multigpu.workloads.scan.views import View
 from multigpu.workloads.scan.within import WithinView
 
@@ -280,7 +280,8 @@ class ScanSession:
             hits = matches.hits
             # Those of alignments need not follow each other: each read is alone.
             mate = _mates_of_pairs(source, hits)
-            top = self._top.choose(hits.record, mate, hits.pattern // strands, hits.errors)
+            errors = hits.errors + BULGE_WEIGHT * np.abs(self._bulges(hits))
+            top = self._top.choose(hits.record, mate, hits.pattern // strands, errors)
             matches, tied = matches.take(top.chosen), top.tied
         hits = self._view.in_records(pieces, matches.hits) if self._view else matches.hits
         score = self._scores(pieces, hits)
@@ -305,7 +306,7 @@ class ScanSession:
             source=file.astype(np.int32),
             mate=_mates_of_pairs(source, hits) if mates is None else mates[hits.record],
             tied=tied[kept],
-            bulge=np.zeros(len(hits), np.int32),
+            bulge=self._bulges(hits),
             cigar=self._cigars(loaded.view, matches, kept),
             bases=self._bases(loaded.view, matches.hits.take(kept)),
         )
@@ -338,10 +339,19 @@ class ScanSession:
             score[has] = np.divide(total, lengths, out=found, where=lengths > 0)
         return score
 
+    def _bulges(self, hits: Hits) -> NDArray[np.int32]:
+        """Return the bases of each match that are of the sample alone, less of the signature."""
+        if not self.workload.options.has_bulges:
+            return np.zeros(len(hits), np.int32)
+        lengths = self.workload.signatures.letters.lengths
+        signature = hits.pattern // self.search.patterns.strands
+        return (hits.end - hits.start - lengths[signature]).astype(np.int32)
+
     def _cigars(self, view: Pieces, matches: Matches, kept: NDArray[np.bool_]) -> list[bytes]:
         """Return the alignments of the matches that are kept."""
         options = self.workload.options
-        if any(sink.cigars for sink in self.workload.sinks) and not options.max_edits:
+        has_gaps = options.max_edits or options.has_bulges
+        if any(sink.cigars for sink in self.workload.sinks) and not has_gaps:
             strict = options.sample_n == "mismatch"
             return align_without_gaps(
                 view.offsets, view.letters, self.search.patterns, matches.hits.take(kept), strict

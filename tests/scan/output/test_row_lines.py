@@ -27,7 +27,7 @@ from multigpu.workloads.scan.output import columns
 from multigpu.workloads.scan.output.parquet import to_arrow
 from multigpu.workloads.scan.output.registry import FORMATS
 
-PLAIN = [fmt for fmt in FORMATS if fmt not in ("sam", "bam", "parquet")]
+PLAIN = [fmt for fmt in FORMATS if fmt not in ("sam", "bam", "parquet", "cas-offinder")]
 TEXTS = [
     *((fmt,) for fmt in PLAIN),
     *((fmt, "ambiguous") for fmt in ("tsv", "csv", "bed")),

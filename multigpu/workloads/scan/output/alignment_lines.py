@@ -114,7 +114,7 @@ def paf(rows: ScanRows) -> bytes:
         len(rows),
         signatures_of(rows), b"\t", lengths, b"\t0\t", lengths, b"\t", strands_of(rows), b"\t",
         samples_of(rows), b"\t", batch.sample_length, b"\t", batch.start, b"\t", batch.end, b"\t",
-        matching, b"\t", matching + batch.errors, b"\t%d" % UNKNOWN, *_tags(rows, matching),
+        matching, b"\t", matching + batch.edits, b"\t%d" % UNKNOWN, *_tags(rows, matching),
         b"\tcg:Z:", _swap_operations(_shown(rows)),
         *(_md_of_samples(rows) if rows.style.md else ()),
         b"\n",
@@ -226,5 +226,5 @@ def _tags(rows: ScanRows, matching: NDArray[np.int64]) -> list[Column]:
     """Return NM, AS, qs where there are qualities, and xa on request, each with a tab before it."""
     batch = rows.batch
     qualities = scores_of(rows, "\tqs:f:{!r}".format, b"")
-    tags: list[Column] = [b"\tNM:i:", batch.errors, b"\tAS:i:", matching - batch.errors, qualities]
+    tags: list[Column] = [b"\tNM:i:", batch.edits, b"\tAS:i:", matching - batch.edits, qualities]
     return [*tags, b"\txa:i:", batch.ambiguous] if "ambiguous" in rows.requested else tags

@@ -7,6 +7,7 @@ from typing import Any
 from multigpu.errors import UsageError, option
 from multigpu.formats.storage.suffixes import FOREIGN, PARQUET, uncompressed_suffix
 from multigpu.workloads.scan.output.alignment_lines import paf, sam_of_reads
+from multigpu.workloads.scan.output.cas_offinder import cas_offinder, cas_offinder_sink
 from multigpu.workloads.scan.output.columns import ScanRows
 from multigpu.workloads.scan.output.parquet import ParquetSink
 from multigpu.workloads.scan.output.row_lines import bed, jsonl, separated, text
@@ -35,6 +36,7 @@ FORMATS: dict[str, RowFormat] = {
         ("parquet", PARQUET, {"sink": ParquetSink, "has_always": ("file", *_ambiguous)}),
         ("sam", (".sam",), _sam),
         ("bam", (".bam",), _sam),
+        ("cas-offinder", (), {"sink": cas_offinder_sink, "lines": cas_offinder, "has_more": False}),
         ("paf", (".paf",), _text(paf, has_always=_alignment)),
     )
 }

@@ -21,10 +21,14 @@ class TextSink(RowSink[bytes]):
         rows = ScanRows.of(found.rows, self.signatures, self.columns, self.files, self.style)
         return b"".join([lines(block) for block in rows.blocks()])
 
+    def header(self) -> str:
+        """Return the lines before the rows."""
+        separator = self.format.separator
+        return separator.join([*COLUMNS, *self.columns]) + "\n" if separator else ""
+
     @contextmanager
     def write_to(self, file: BinaryIO) -> Iterator[Write[bytes]]:
         out = Compressed(file, compression_of(self.path))
-        if separator := self.format.separator:
-            out.write((separator.join([*COLUMNS, *self.columns]) + "\n").encode())
+        out.write(self.header().encode())
         yield lambda lines, _: out.write(lines)
         out.close()

@@ -1,0 +1,280 @@
+"""Bulges: variants of signatures, which a search with mismatches looks for, and places that stay.
+
+A place with a bulge has all its mismatches in the signature with some bases left out (an RNA
+bulge: they are of the signature alone), or with N put between some bases (a DNA bulge: those of the
+sample alone). So every such text is a pattern of its own. At one place all patterns have one
+length, hence one kind of bulge and one size.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import combinations, combinations_with_replacement
+from math import comb
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.kernels.bases import COMPLEMENTS, LETTER_SETS, encode
+from multigpu.kernels.compiled.jit import jit_no_alloc
+from multigpu.kernels.scan.approximate.alignment import (
+    DELETION,
+    DIFFERENT,
+    INSERTION,
+    SAME,
+    HitAlignments,
+    write_cigar,
+)
+from multigpu.kernels.scan.types import Hits, Limits, Patterns, allowed_bases
+
+Choice = Literal["first", "best", "sites", "all"]
+ANY_BASE = np.uint8(15)  # the set that matches everything
+INSERTED, DELETED = np.uint8(16), np.uint8(0)  # columns that are no sets of bases
+COMPLEMENTS_OF_COLUMNS = np.append(COMPLEMENTS, INSERTED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BulgeRules:
+    """Mismatches and bulges that a place may have.
+
+    most            mismatches: a number, or, as a float, a share of the signature's length
+    prefix, suffix  bases at the ends of a signature that match exactly, without a bulge inside
+    dna, rna        most bases of the sample alone, and of the signature alone
+    """
+
+    most: int | float = 0
+    prefix: int = 0
+    suffix: int = 0
+    dna: int = 0
+    rna: int = 0
+
+    def gaps(self, length: int) -> range:
+        """Return the numbers of bases before which a signature may have a DNA bulge."""
+        return range(max(1, self.prefix), min(length - 1, length - self.suffix) + 1)
+
+    def free(self, length: int) -> range:
+        """Return the bases of a signature that are in no exact part."""
+        return range(self.prefix, length - self.suffix)
+
+    def counts(self, length: int) -> dict[int, int]:
+        """Return the number of variants of a signature by length, equal ones counted each."""
+        gaps, free = len(self.gaps(length)), len(self.free(length))
+        longer = {length + k: comb(gaps + k - 1, k) for k in range(1, self.dna + 1) if gaps}
+        most = min(self.rna, free, length - 1)
+        return {length: 1} | longer | {length - k: comb(free, k) for k in range(1, most + 1)}
+
+    def lengths(self, lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the lengths of all variants of signatures of these lengths, in no order."""
+        found = [np.empty(0, np.int64)]
+        for length, times in zip(*np.unique(lengths, return_counts=True), strict=True):
+            counts = self.counts(int(length))
+            found.append(np.repeat(list(counts), np.array(list(counts.values())) * times))
+        return np.concatenate(found)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Variants:
+    """The signatures with every bulge that they may have, each text once, as patterns.
+
+    patterns   of the variants, on one strand or both
+    limits     errors that each pattern may have
+    lengths    int64[signatures]
+    signature  int64[variants]      which signature each is of
+    columns    uint8[columns]       alignments of the signatures to the patterns: a set of bases,
+                                    INSERTED for an N, DELETED for a base that is left out
+    offsets    int64[patterns + 1]  where the columns of each begin
+
+    Of bulges that make the same text the one is kept that stands first in the signature. Variants
+    of a signature with as many bases are in the order of their bulges.
+    """
+
+    patterns: Patterns
+    limits: Limits
+    lengths: NDArray[np.int64]
+    signature: NDArray[np.int64]
+    columns: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
+
+    @classmethod
+    def of(
+        cls,
+        letters: NDArray[np.uint8],
+        offsets: NDArray[np.int64],
+        rules: BulgeRules,
+        both_strands: bool,
+    ) -> "Variants":
+        """Return the variants of signatures in one array of letters; offsets: int64[n + 1]."""
+        lengths, sets, strands = np.diff(offsets), encode(letters), 1 + both_strands
+        flat, widths, bases, numbers = [], [], [], []
+        for length in np.unique(lengths).tolist():
+            those = np.flatnonzero(lengths == length)
+            rows = sets[offsets[those][:, None] + np.arange(length)]
+            for columns, number in _variants_of(rows, those, rules):
+                both = [columns, COMPLEMENTS_OF_COLUMNS[columns[:, ::-1]]][:strands]
+                flat.append(np.stack(both, 1).ravel())
+                widths.append(np.full(strands * len(columns), columns.shape[1]))
+                bases.append(np.repeat((columns != DELETED).sum(1), strands))
+                numbers.append(number)
+        joined, signature = np.concatenate(flat), np.concatenate(numbers)
+        patterns = Patterns(
+            np.minimum(joined[joined != DELETED], ANY_BASE), _borders(bases), strands
+        )
+        most = np.repeat(allowed_bases(rules.most, lengths)[signature], strands)
+        limits = Limits.of(patterns, 0, rules.prefix, rules.suffix)
+        return cls(
+            patterns=patterns,
+            limits=replace(limits, most=np.minimum(most, patterns.lengths)),
+            lengths=lengths,
+            signature=signature,
+            columns=joined,
+            offsets=_borders(widths),
+        )
+
+    def merged(self, hits: Hits) -> tuple[Hits, NDArray[np.int32]]:
+        """Return one hit a place, as hits of the signatures, and the pattern of each.
+
+        It is the one with the fewest mismatches, then with the bulge that stands first in the
+        signature.
+        """
+        strands = self.patterns.strands
+        variant = hits.pattern // strands
+        pattern = (self.signature[variant] * strands + hits.pattern % strands).astype(np.int32)
+        places = (hits.end, hits.start, pattern, hits.record)
+        order = np.lexsort((variant, hits.errors, *places))
+        order = order[_is_new(*(each[order] for each in places))]
+        return replace(hits, pattern=pattern).take(order), hits.pattern[order]
+
+    def align(
+        self,
+        offsets: NDArray[np.int64],
+        letters: NDArray[np.uint8],
+        hits: Hits,
+        patterns: NDArray[np.int32],
+        strict: bool,
+    ) -> HitAlignments:
+        """Return the alignments of places; see `multigpu.kernels.scan.approximate.alignment.align`.
+
+        patterns  int32[hits]: the pattern of each, see `merged`
+        """
+        widths = np.diff(self.offsets)
+        found = HitAlignments(
+            start=hits.start,
+            # A run of n columns takes at most 2 n letters.
+            cigar=np.empty(2 * int(widths[patterns].sum()), np.uint8),
+            offsets=np.zeros(len(hits) + 1, np.int64),
+        )
+        begins, path = offsets[hits.record] + hits.start, np.empty(int(widths.max()), np.uint8)
+        _align_all(letters, begins, self.columns, self.offsets, patterns, strict, path, found)
+        return found._replace(cigar=found.cigar[: found.offsets[-1]])
+
+
+@jit_no_alloc
+def _align_all(
+    letters: Any, begins: Any, columns: Any, offsets: Any, patterns: Any, strict: Any, path: Any,
+    found: Any,
+) -> None:  # fmt: skip
+    for i in range(begins.shape[0]):
+        under, first, stop = begins[i], offsets[patterns[i]], offsets[patterns[i] + 1]
+        for column in range(first, stop):
+            expected, step = columns[column], DELETION
+            if expected != DELETED:
+                sample = LETTER_SETS[letters[under]]
+                agrees = sample & ~expected == 0 if strict else sample & expected != 0
+                step = SAME if agrees else DIFFERENT
+                step = INSERTION if expected == INSERTED else step
+                under += 1
+            path[stop - 1 - column] = step
+        found.offsets[i + 1] = write_cigar(path, stop - first, found.cigar, found.offsets[i])
+
+
+# ---- making variants --------------------------------------------------------------------------
+
+
+def _variants_of(
+    sets: NDArray[np.uint8], numbers: NDArray[np.int64], rules: BulgeRules
+) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64]]]:
+    """Yield the columns of variants as long as each other, and the signatures that they are of.
+
+    sets     uint8[n, length]  signatures of one length
+    numbers  int64[n]          their numbers
+    """
+    ends = np.tile(np.array([INSERTED, DELETED], np.uint8), (len(sets), 1))
+    for layouts in _layouts(sets.shape[1], rules):
+        columns = np.hstack([sets, ends])[:, layouts].reshape(-1, layouts.shape[1])
+        number = np.repeat(numbers, len(layouts))
+        texts = np.minimum(columns[columns != DELETED], ANY_BASE).reshape(len(columns), -1)
+        keys = np.column_stack([number[:, None].view(np.uint8), texts])
+        first = np.sort(np.unique(keys, axis=0, return_index=True)[1])
+        yield columns[first], number[first]
+
+
+def _layouts(length: int, rules: BulgeRules) -> Iterator[NDArray[np.intp]]:
+    """Yield the variants of a signature as numbers of its bases, by their lengths.
+
+    The number after the last base stands for an N, the one after that for a base that is left out.
+    """
+    plain, gaps, free = np.arange(length), rules.gaps(length), rules.free(length)
+    yield plain[None]
+    for size in range(1, rules.dna + 1 if gaps else 1):
+        places = combinations_with_replacement(gaps, size)
+        yield np.array([np.insert(plain, each, length) for each in places])
+    for size in range(1, min(rules.rna, len(free), length - 1) + 1):
+        left_out = np.array(list(combinations(free, size)))
+        layouts = np.tile(plain, (len(left_out), 1))
+        np.put_along_axis(layouts, left_out, length + 1, axis=1)
+        yield layouts
+
+
+def _borders(lengths: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Return where texts of these lengths begin, one after the other, and where the last ends."""
+    return np.concatenate([[0], np.cumsum(np.concatenate(lengths))])
+
+
+# ---- choosing places --------------------------------------------------------------------------
+
+
+class Places(NamedTuple):
+    """Places of signatures as columns of the same length, `bulge` below 0 for an RNA bulge."""
+
+    record: NDArray[np.integer]
+    signature: NDArray[np.integer]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    is_reverse: NDArray[np.bool_]
+    mismatches: NDArray[np.int32]
+    bulge: NDArray[np.integer]
+
+
+def choose(wanted: Choice, places: Places, exact_suffix: bool) -> NDArray[np.intp]:
+    """Return the numbers of the wanted places, by record, signature, start and end.
+
+    wanted        "first": of each record and signature the place with the lowest start, then the
+                  fewest bulges; "best": with the fewest bulges, then the fewest mismatches, then
+                  the lowest start; "sites": of those that share their exact end on a strand the
+                  one with the fewest bulges, then the fewest mismatches. Of equal ones that on
+                  the strand +, then that with a DNA bulge
+    exact_suffix  whether the exact end is the end of the signature, not its begin
+    """
+    record, signature, start, end, is_reverse, mismatches, bulge = places
+    sizes, is_rna = np.abs(bulge), bulge < 0
+    pair = (signature, record)
+    if wanted == "all":
+        return np.lexsort((is_reverse, end, start, *pair))
+    group: tuple[NDArray[Any], ...] = pair
+    if wanted == "sites":
+        group = (np.where(is_reverse == exact_suffix, start, end), is_reverse, *pair)
+        rank: tuple[NDArray[Any], ...] = (is_rna, mismatches, sizes)
+    elif wanted == "best":
+        rank = (is_rna, is_reverse, start, mismatches, sizes)
+    else:
+        rank = (is_rna, is_reverse, mismatches, sizes, start)
+    order = np.lexsort((*rank, *group))
+    order = order[_is_new(*(each[order] for each in group))]
+    return order[np.lexsort(tuple(each[order] for each in (is_reverse, end, start, *pair)))]
+
+
+def _is_new(*columns: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return bool[n]: whether a row differs from the one before."""
+    is_new = np.ones(len(columns[0]), bool)
+    is_new[1:] = np.any([each[1:] != each[:-1] for each in columns], axis=0)
+    return is_new

@@ -1,0 +1,105 @@
+"""CFD: how often SpCas9 cuts at a site with mismatches and bulges, as a share of its own target.
+
+Cutting frequency determination, Doench et al. 2016, Nature Biotechnology 34:184-191, supplementary
+table 19. A share is the product of one factor for each pair of bases that differ, by its position
+from 1 to 20, the base before the PAM, and one for the PAM.
+
+As in CRISPRme (Cancellieri et al. 2023, Nature Genetics 55:34-43) the positions of a site with a
+DNA bulge are counted from the PAM, and what lies before position 1 is left out. A gap at position
+1, for which there are no data, has the factor 1.
+"""
+
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+SPACER, PAM = 20, b"NGG"
+LETTERS, GAP = b"ACGT-", ord("-")
+UNKNOWN = len(LETTERS)  # code of other letters, for which there is no score
+
+# After each base of the guide with that of the site, both of the strand of the guide, its factors.
+PAIRS = """
+AC 6/7 11/14 3/7 6/17 1/2 5/11 7/16 3/7 4/7 1/3 2/5 5/19 4/19 3/14 3/11 0 3/17 4/21 6/29 5/22
+AG 1 4/5 11/18 5/8 18/25 5/7 12/17 11/15 2/3 5/9 13/20 13/18 15/23 7/15 13/20 5/26 3/17
+   2/5 3/8 13/17
+AT 1 8/11 12/17 7/11 4/11 5/7 7/16 3/7 3/5 15/17 4/13 1/3 3/10 8/15 1/5 0 2/15 1/2 7/13 3/5
+A- 1 63/65 8/9 18/31 21/64 18/65 28/65 15/64 18/65 37/65 18/65 4/65 1/32 3/65 1/32 1/65 0
+   0 0 4/65
+CA 1 8/11 13/15 16/19 4/7 13/14 3/4 13/20 6/7 13/15 3/4 5/7 5/13 7/20 2/9 1 7/15 7/13 3/7 1/2
+CG 21/23 16/23 1/2 1/2 3/5 1/2 8/17 9/14 13/21 7/18 1/4 4/9 3/22 0 1/20 2/13 1/17 2/15 1/8 1/17
+CT 1 10/11 11/16 4/5 7/11 13/14 13/16 7/8 7/8 16/17 4/13 7/13 7/10 11/15 1/15 4/13 7/15
+   9/14 6/13 3/10
+C- 1 31/32 14/15 43/63 23/63 7/16 37/65 8/65 27/65 8/13 11/65 3/64 0 3/65 0 0 0 0 0 1/32
+GA 9/10 11/13 3/4 9/10 13/15 1 1 1 9/14 14/15 1 14/15 12/13 3/4 16/17 1 14/15 9/13 5/7 15/16
+GC 5/7 9/13 5/13 9/17 11/14 15/22 11/16 8/13 7/13 2/5 3/7 9/17 8/19 3/7 3/11 0 4/17
+   10/21 13/29 3/7
+GT 1 7/11 1/2 4/11 3/10 2/3 4/7 5/8 8/15 13/16 5/13 5/13 3/10 4/15 1/7 0 1/4 2/3 2/3 7/10
+G- 1 59/64 51/62 34/65 19/64 25/64 31/63 19/63 21/64 37/63 1/4 1/8 3/64 4/63 0 0 0 0 4/63 3/32
+TA 1 11/13 5/7 10/21 1/2 13/15 7/8 4/5 13/14 6/7 3/4 4/5 9/13 13/21 11/19 10/11 8/15
+   2/3 2/7 9/16
+TC 6/7 6/7 3/7 11/17 1 10/11 11/16 1 12/13 8/15 2/3 18/19 15/19 2/7 3/11 2/3 12/17 3/7 8/29 1/11
+TG 22/23 21/25 1/2 5/8 16/25 4/7 10/17 11/15 13/21 1/2 2/5 1/2 6/23 0 1/20 9/26 2/17
+   1/3 1/4 3/17
+T- 1 61/64 59/64 21/32 14/65 29/65 36/65 19/64 39/64 41/63 21/65 2/65 0 4/65 0 0 0 0 0 0
+-A 1 8/11 3/5 1/10 0 1/12 0 1/16 3/16 1/4 1/13 1/13 0 0 0 0 0 0 4/13 3/5
+-C 1 24/25 2/3 3/8 6/25 1/7 1/17 2/15 5/21 1/3 1/10 1/18 1/23 0 0 0 0 1/5 7/16 9/17
+-G 1 5/7 6/13 3/17 1/14 0 0 0 0 2/15 2/15 0 0 0 0 0 1/17 1/7 1/28 1/22
+-T 1 9/13 7/16 3/20 2/15 1/15 0 0 1/7 2/5 5/16 1/14 1/13 1/21 1/19 0 0 2/13 1/7 3/5
+"""
+# The last two bases of the PAM; other ones have 0.
+PAMS = "GG 1 AG 7/27 CG 3/28 GA 5/72 TG 3/77 GC 1/45 GT 1/62"
+
+
+def _codes() -> NDArray[np.intp]:
+    """Return the code of each letter, by its number in ASCII."""
+    codes = np.full(256, UNKNOWN)
+    codes[np.frombuffer(LETTERS, np.uint8)] = np.arange(len(LETTERS))
+    return codes
+
+
+def _pair_factors() -> NDArray[np.float64]:
+    """Return float64[guide, site, position], 1 where both are the same base."""
+    factors = np.full((UNKNOWN + 1, UNKNOWN + 1, SPACER), np.nan)
+    factors[range(4), range(4)] = 1
+    for row in np.reshape(PAIRS.split(), (-1, 1 + SPACER)).tolist():
+        guide, site = CODES[list(row[0].encode())]
+        factors[guide, site] = [float(Fraction(each)) for each in row[1:]]
+    return factors
+
+
+def _pam_factors() -> NDArray[np.float64]:
+    """Return float64[base, base] of the last two bases of a PAM."""
+    factors = np.full((UNKNOWN + 1, UNKNOWN + 1), np.nan)
+    factors[:4, :4] = 0
+    for pam, factor in np.reshape(PAMS.split(), (-1, 2)).tolist():
+        factors[tuple(CODES[list(pam.encode())])] = float(Fraction(factor))
+    return factors
+
+
+CODES = _codes()
+PAIR_FACTORS, PAM_FACTORS = _pair_factors(), _pam_factors()
+
+
+def cfd_scores(
+    guides: NDArray[np.uint8], sites: NDArray[np.uint8], begins: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Return the score of each alignment of a guide of 20 bases and NGG; NaN for others.
+
+    guides, sites  uint8[columns]  capital letters and -, alignment after alignment
+    begins         int64[n + 1]    where each begins, and the last ends
+    """
+    if len(begins) == 1:
+        return np.empty(0)
+    ends, widths = begins[1:], np.diff(begins)
+    guide, site = CODES[guides], CODES[sites]
+    position = np.arange(len(guides)) - np.repeat(ends, widths) + len(PAM) + SPACER
+    is_counted = (position >= 0) & (position < SPACER)
+    factors = PAIR_FACTORS[guide, site, np.where(is_counted, position, 0)]
+    scores = np.multiply.reduceat(np.where(is_counted, factors, 1.0), begins[:-1])
+    pam = np.maximum(ends[:, None] - np.arange(len(PAM), 0, -1), 0)  # its columns
+    scores *= PAM_FACTORS[site[pam[:, 1]], site[pam[:, 2]]]
+    bases = np.add.reduceat((guides != GAP).astype(np.int64), begins[:-1])
+    is_known = (bases == SPACER + len(PAM)) & (sites[pam[:, 0]] != GAP)
+    is_known &= (guides[pam] == np.frombuffer(PAM, np.uint8)).all(axis=1)
+    return np.where(is_known, scores, np.nan)

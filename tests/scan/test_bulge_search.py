@@ -1,0 +1,137 @@
+"""Scans with bulges, against the plain search on whole records."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from support.approximate_cases import with_edits
+from support.bulge_cases import chosen, places_of
+from support.scan_cases import array, planted, random_letters
+from support.scanned import fasta, rows_of, wrapped_fasta
+
+import multigpu
+from multigpu import UsageError
+from multigpu.kernels.scan.approximate.bulges import BulgeRules
+from multigpu.workloads.scan import search
+
+pytestmark = pytest.mark.process  # runs whole jobs
+
+KINDS: dict[str, dict[str, Any]] = {
+    "all": {"max_mismatches": 1, "max_dna_bulges": 1, "max_rna_bulges": 2, "hits": "all"},
+    "no mismatches": {"max_mismatches": 0, "max_dna_bulges": 2, "hits": "all"},
+    "first": {"max_mismatches": 1, "max_dna_bulges": 1, "max_rna_bulges": 1},
+    "best": {"max_mismatches": 0.2, "max_dna_bulges": 1, "max_rna_bulges": 1, "hits": "best"},
+    "sites": {
+        "max_mismatches": 2, "max_dna_bulges": 1, "max_rna_bulges": 1, "hits": "sites",
+        "exact_suffix": 2,
+    },
+    "sites, strict": {
+        "max_mismatches": 2, "max_dna_bulges": 2, "max_rna_bulges": 1, "hits": "sites",
+        "exact_prefix": 1, "sample_n": "mismatch",
+    },
+    "sites without bulges": {"max_mismatches": 2, "hits": "sites", "exact_suffix": 1},
+    "few ambiguous": {"max_mismatches": 1, "max_dna_bulges": 2, "hits": "best", "max_ambiguous": 1},
+}  # fmt: skip
+
+
+def inputs(seed: int) -> tuple[list[str], list[str]]:
+    """Return samples and signatures, some of which are alike; there are long runs of N."""
+    rng = np.random.default_rng(seed)
+    letters = [random_letters(rng, int(rng.integers(6, 13)), 0.1) for _ in range(4)]
+    samples = []
+    for number in range(4):
+        damaged = [with_edits(rng, each, int(rng.integers(0, 4))) for each in letters]
+        record = planted(rng, int(rng.integers(0, 90)), damaged, 0.03, plants=5)
+        gap = array("N" * 70 if number == 2 else "")
+        samples.append(np.concatenate([record, gap, record[:9]]).tobytes().decode())
+    return samples, [each.tobytes().decode() for each in letters]
+
+
+def found(folder: Path, **options: Any) -> list[tuple[Any, ...]]:
+    result = multigpu.scan(
+        folder / "r.fa", folder / "s.fa", gpus="none", threads=2, strand="both", **options
+    )
+    rows = rows_of(result, result.signature_names, "errors", "bulge", "cigar")
+    return [(*row[:5], *row[6:]) for row in rows]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows__are_those_of_the_plain_search_however_the_input_is_cut(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search, "LEAST_GAP", 2)
+    samples, signatures = inputs(3)
+    options = KINDS[kind]
+    rules = BulgeRules(
+        most=options.get("max_mismatches", 0),
+        prefix=options.get("exact_prefix", 0),
+        suffix=options.get("exact_suffix", 0),
+        dna=options.get("max_dna_bulges", 0),
+        rna=options.get("max_rna_bulges", 0),
+    )
+    places = places_of(samples, signatures, rules, "sample_n" in options)
+    if "max_ambiguous" in options:
+        places = [
+            each for each in places
+            if sum(x not in "ACGTUacgtu" for x in samples[each.record][each.start : each.end]) < 2
+        ]  # fmt: skip
+    wanted = chosen(options.get("hits", "first"), places, "exact_suffix" in options)
+    expected = [(f"r{each.record}", f"s{each.signature}", *each[2:]) for each in wanted]
+    assert len(expected) > 3
+    (tmp_path / "r.fa").write_bytes(wrapped_fasta([(f"r{i}", s) for i, s in enumerate(samples)], 7))
+    (tmp_path / "s.fa").write_bytes(fasta([(f"s{i}", s) for i, s in enumerate(signatures)]))
+    for size in (1, 17, 64, 100_000):
+        assert found(tmp_path, max_chunk_bytes=size, **options) == expected, size
+
+
+def test_place_at_the_limits_of_the_field__is_found(tmp_path: Path) -> None:
+    """Four mismatches and a bulge of one base; with edits it has five and another alignment."""
+    genome = "T" * 30 + "AAGCATCTGCTTTTGTACCCGTGG" + "T" * 30
+    (tmp_path / "r.fa").write_text(f">c\n{genome}\n")
+    (tmp_path / "s.fa").write_text(">g\nAATCTGCTGCTTTGTACGCGNGG\n")
+    rows = found(
+        tmp_path, max_mismatches=4, max_dna_bulges=1, max_rna_bulges=1, exact_suffix=3,
+        hits="all", sample_n="mismatch",
+    )  # fmt: skip
+    assert [row[:7] for row in rows] == [("c", "g", 30, 54, "+", 4, 1)]
+
+
+def test_top__takes_the_signature_with_the_fewest_bulges(tmp_path: Path) -> None:
+    (tmp_path / "r.fa").write_text(">r\nGGACGTACGTGG\n>t\nACGTAACGT\n")
+    (tmp_path / "s.fa").write_text(">bulge\nACGTTACGT\n>mismatches\nACCTACCT\n>other\nACGTCACGT\n")
+    result = multigpu.scan(
+        tmp_path / "r.fa", tmp_path / "s.fa", gpus="none", hits="top", max_mismatches=2,
+        max_rna_bulges=1,
+    )  # fmt: skip
+    table = result.to_pandas()[["sample", "signature", "mismatches", "bulge_size", "tied"]]
+    assert table.to_numpy().tolist() == [
+        ["r", "mismatches", 2, 0, 1], ["t", "bulge", 1, 0, 2], ["t", "other", 1, 0, 2],
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"max_edits": 1, "max_dna_bulges": 1}, "max_edits counts insertions and deletions: give"),
+        ({"hits": "sites"}, "hits sites needs the end that sites share: give exact_prefix or"),
+        ({"hits": "sites", "exact_prefix": 1, "exact_suffix": 1}, "hits sites needs the end that"),
+        ({"hits": "sites", "exact_prefix": 1, "max_edits": 1}, "hits sites is for mismatches and"),
+        ({"circular": True, "max_rna_bulges": 1}, "circular does not go with bulges, nor with"),
+        (
+            {"max_dna_bulges": 60, "max_mismatches": 1},
+            "max_dna_bulges 60 and max_rna",
+        ),
+        (
+            {"max_mismatches": 6, "max_rna_bulges": 4},
+            "up to 6 mismatches, and 4 bases in RNA",
+        ),
+    ],
+)
+def test_options__that_make_no_sense_together_are_refused(
+    tmp_path: Path, options: dict[str, Any], problem: str
+) -> None:
+    (tmp_path / "r.fa").write_text(">r\nACGT\n")
+    (tmp_path / "s.fa").write_text(">s\nACGTACGTAC\n")
+    with pytest.raises(UsageError, match=f"^{problem}"):
+        multigpu.scan(tmp_path / "r.fa", tmp_path / "s.fa", gpus="none", **options)
