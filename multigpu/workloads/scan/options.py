@@ -59,6 +59,14 @@ class ScanOptions(Options, group="Search"):
     circular: bool = declare(
         False, "Samples are circles: matches may run over the end, and END is beyond it then."
     )
+    overhang: Literal["start", "end", "both"] | None = declare(
+        None, "Signatures may hang over this end of the sample; the bases that are seen count.",
+        default="none",
+    )  # fmt: skip
+    min_overlap: int = declare(
+        3, f"With {option('overhang')}: fewest bases of a signature that must be seen.", "N",
+        at_least=1, must="1 or more bases",
+    )  # fmt: skip
     sample_n: Literal["match", "mismatch"] = declare(
         "match", "Whether ambiguous bases of samples may match others."
     )
@@ -99,9 +107,16 @@ class ScanOptions(Options, group="Search"):
         if self.min_delta > 1 and self.hits != "top":
             raise UsageError(f"{option('min_delta')} needs {option('hits')} top")
         if self.circular:
-            for other in ("within", "max_edits"):
+            for other in ("within", "overhang", "max_edits"):
                 if getattr(self, other) is not None:
                     raise UsageError(f"{option('circular')} does not go with {option(other)}")
+        if self.overhang and self.min_delta > 1:
+            raise UsageError(f"{option('overhang')} does not go with {option('min_delta')}")
+        if self.overhang and self.max_edits is not None:
+            raise UsageError(
+                f"{option('overhang')} does not go with {option('max_edits')}: allow mismatches"
+                f" instead, with {option('max_mismatches')}"
+            )
 
     @property
     def wanted(self) -> Literal["first", "best", "all"]:
@@ -134,7 +149,8 @@ class ScanOptions(Options, group="Search"):
     @property
     def needs_whole_records(self) -> bool:
         """Whether a search must see every record from its first base to its last."""
-        return self.hits == "top" or self.circular or self.within is not None
+        at_ends = (self.within, self.overhang)
+        return self.hits == "top" or self.circular or at_ends != (None, None)
 
     def _check_min_score(self, score: float) -> None:
         """Raise UsageError for a score that no row can have."""

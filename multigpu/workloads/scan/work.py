@@ -279,7 +279,8 @@ class ScanSession:
         if self._top is not None:
             hits = matches.hits
             mate = _mates(source, pieces, hits)
-            top = self._top.choose(hits.record, mate, hits.pattern // strands, hits.errors)
+            cost = hits.cost if self.workload.options.overhang else None
+            top = self._top.choose(hits.record, mate, hits.pattern // strands, hits.errors, cost)
             matches, tied = matches.take(top.chosen), top.tied
         hits = self._view.in_records(pieces, matches.hits) if self._view else matches.hits
         score = self._scores(pieces, hits)

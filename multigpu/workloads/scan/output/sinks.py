@@ -32,11 +32,12 @@ def sinks_of(job: ScanJob, out: ScanOutput, rows: RowFormat) -> list[FileSink[An
 
 
 def _rows(job: ScanJob, out: ScanOutput, rows: RowFormat) -> RowSink[Any]:
-    if job.options.circular and rows.name in ALIGNMENTS:
-        raise UsageError(
-            f"{option('circular')}: {option('format')} {rows.name} has no place for matches over"
-            " the end of a sample: choose another format"
-        )
+    for name in ("circular", "overhang"):
+        if getattr(job.options, name) and rows.name in ALIGNMENTS:
+            raise UsageError(
+                f"{option(name)}: {option('format')} {rows.name} has no place for matches over the"
+                " end of a sample: choose another format"
+            )
     if (out.tags or out.cigar != "=X") and rows.name not in ALIGNMENTS:
         asked = option("tags" if out.tags else "cigar")
         formats = " or ".join(ALIGNMENTS)
