@@ -7,15 +7,25 @@ from typing import Annotated, Literal
 
 from multigpu.cluster.deploy.threads_or_processes import WorkEstimate
 from multigpu.errors import UsageError, option
-from multigpu.formats.storage.suffixes import check_table
+from multigpu.formats.storage.suffixes import check_table, uncompressed_suffix
 from multigpu.run.declarations import Options, declare
 from multigpu.run.options import GpuLanes
-from multigpu.run.values import SLICE, TextPath, count_or_share
+from multigpu.run.values import (
+    RANGE,
+    SLICE,
+    Paths,
+    TextPath,
+    count_or_share,
+    parse_slice,
+    texts_of,
+)
 
 Format = Literal["tsv", "csv", "text", "bed", "jsonl", "parquet", "sam", "bam", "paf"]
 ALIGNMENTS = ("sam", "bam", "paf")
 PHRED_OFFSETS = (33, 64)
 MULTIQC_ENDING = "_mqc.json"
+FASTA = (".fa", ".fasta", ".fna")
+MOST_BASES = 1 << 62  # more than any record has
 HIGHEST_QUALITY = 126  # '~', the last quality character
 
 # Twelve threads read as fast as the memory of a host can be read.
@@ -164,6 +174,11 @@ class ScanOptions(Options, group="Search"):
             )
 
 
+def is_fasta(path: str) -> bool:
+    """Return whether products are written as FASTA."""
+    return uncompressed_suffix(path) in FASTA
+
+
 def multiqc_paths(path: str) -> tuple[str, str]:
     """Return the paths of heat map and columns: MultiQC takes one section from each file.
 
@@ -208,11 +223,31 @@ class ScanOutput(Options, group="Output"):
         ".json with columns of the general statistics.", "FILE_mqc.json",
     )  # fmt: skip
 
+    amplicons: Paths = declare(
+        (), "Write the products of signatures that are pairs of primers (X_LEFT and X_RIGHT, X_F"
+        " and X_R); BED, or FASTA by the suffix. May be given several times.", many=True,
+        default="",
+    )  # fmt: skip
+    amplicon_length: Annotated[str, RANGE] = declare(
+        ":5000", f"Bases of the products of {option('amplicons')}, with their primers."
+    )
+
+    @property
+    def amplicon_paths(self) -> list[str]:
+        """Paths of the products."""
+        return texts_of(self.amplicons, "amplicons")
+
+    @property
+    def amplicon_limits(self) -> tuple[int, int]:
+        """Fewest and most bases of a product."""
+        first, last = parse_slice(self.amplicon_length)
+        return first or 0, MOST_BASES if last is None else last
+
     @property
     def others(self) -> tuple[str, ...]:
         """Paths of the outputs besides the rows."""
         multiqc = multiqc_paths(self.multiqc) if self.multiqc else ()
-        return tuple(path for path in (self.counts, *multiqc) if path)
+        return tuple(path for path in (self.counts, *multiqc, *self.amplicon_paths) if path)
 
     @property
     def has_rows(self) -> bool:
@@ -230,5 +265,8 @@ class ScanOutput(Options, group="Output"):
             asked = option("tags" if self.tags else "cigar")
             raise UsageError(f"{asked} is of alignments, and no rows are asked for: give -o OUT")
         check_table(self.counts)
+        for path in self.amplicon_paths:
+            if uncompressed_suffix(path) not in (".bed", *FASTA):
+                raise UsageError(f"{path}: products are BED or FASTA: choose a name in .bed or .fa")
         if self.multiqc:
             multiqc_paths(self.multiqc)

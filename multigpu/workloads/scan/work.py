@@ -228,6 +228,7 @@ class ScanSession:
             rows=rows[~(is_lead | is_tail)],
             lengths=pieces.table[records, LENGTH],
             names=partial(pieces.names, records),
+            letters=partial(_letters, pieces, first),
         )
         payloads: tuple[Any, ...] = ()
         try:
@@ -352,6 +353,23 @@ class ScanSession:
         self.search.close()
         self._view_letters.clear()
         self.reader.clear()
+
+
+def _letters(
+    pieces: Pieces,
+    first: int,
+    records: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    ends: NDArray[np.int64],
+) -> list[bytes]:
+    """Return the letters of windows of records; see `Findings.letters`."""
+    begins, stops = pieces.offsets[first + records], pieces.offsets[first + records + 1]
+    lasts, more = np.minimum(begins + ends, stops), np.maximum(begins + ends - stops, 0)
+    borders = zip(*(each.tolist() for each in (begins, starts, lasts, more)), strict=True)
+    return [
+        pieces.letters[begin + start : last].tobytes() + pieces.letters[begin:][:rest].tobytes()
+        for begin, start, last, rest in borders
+    ]
 
 
 def _mates(source: Source, pieces: Pieces, hits: Hits) -> NDArray[np.int8]:
