@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from multigpu.cluster.files import atomic_output
 from multigpu.errors import UsageError, option
 from multigpu.formats.storage.compressed import Compressed, compression_of
+from multigpu.formats.storage.fingerprints import digest
 from multigpu.workloads.scan.amplicons import PrimerPairs, find_products
 from multigpu.workloads.scan.job import ScanJob
 from multigpu.workloads.scan.options import ScanOutput, is_fasta
@@ -33,9 +34,10 @@ class AmpliconSink:
 
     @property
     def name(self) -> str:
-        """The format and the limits."""
+        """The format, the limits and the pairs."""
         kind = "FASTA" if is_fasta(self.path) else "BED"
-        return f"amplicons as {kind} from {self.shortest} to {self.longest}"
+        pairs = digest((self.primers.names, self.primers.pair, self.primers.side))
+        return f"amplicons as {kind} from {self.shortest} to {self.longest} of {pairs}"
 
     def collect(self, found: Findings) -> bytes:
         rows = found.rows
