@@ -114,7 +114,10 @@ def test_pairs__by_a_column_or_by_names(tmp_path: Path) -> None:
     ("options", "problem"),
     [
         (["--strand", "both"], "--amplicons needs --hits all and --strand both"),
-        (SEARCH, "no two signatures are a pair of primers: name them X_LEFT and X_RIGHT"),
+        (
+            [*SEARCH, "--amplicon-length", f"{10**30}:"],
+            "no two signatures are a pair of primers: name them X_LEFT and X_RIGHT",
+        ),
         (["--amplicons", "a.txt"], "a.txt: products are BED or FASTA: choose a name in .bed or"),
         (["--amplicon-length", "9:3"], "--amplicon-length is '9:3'; it must be MIN:MAX"),
     ],

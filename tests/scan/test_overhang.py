@@ -142,6 +142,7 @@ def test_options__that_do_not_go_together(reads: str, signatures: str) -> None:
             {"overhang": "end", "hits": "top", "min_delta": 2},
             "^overhang does not go with min_delta",
         ),
+        ({"min_overlap": 4}, "^min_overlap needs overhang$"),
         ({"overhang": "end", "min_overlap": 0}, "^min_overlap is 0; it must be 1 or more bases$"),
     ):
         with pytest.raises(UsageError, match=problem):

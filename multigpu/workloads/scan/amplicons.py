@@ -117,7 +117,7 @@ def _facing(
         closes = np.tile(closes, 2)
     ends = rows.end[closes] + shift
     largest = int(max(ends.max(initial=0), rows.start.max(initial=0)))
-    longest = min(longest, largest)
+    shortest, longest = min(shortest, largest + 1), min(longest, largest)
     span = largest + longest + 1  # so that no product reaches from one unit into the next
     order = np.lexsort((ends, unit[closes]))
     closes, shift, ends = closes[order], shift[order], ends[order]

@@ -24,6 +24,7 @@ Format = Literal["tsv", "csv", "text", "bed", "jsonl", "parquet", "sam", "bam", 
 ALIGNMENTS = ("sam", "bam", "paf")
 PHRED_OFFSETS = (33, 64)
 MULTIQC_ENDING = "_mqc.json"
+LEAST_OVERLAP = 3
 FASTA = (".fa", ".fasta", ".fna")
 MOST_BASES = 1 << 62  # more than any record has
 HIGHEST_QUALITY = 126  # '~', the last quality character
@@ -74,7 +75,7 @@ class ScanOptions(Options, group="Search"):
         default="none",
     )  # fmt: skip
     min_overlap: int = declare(
-        3, f"With {option('overhang')}: fewest bases of a signature that must be seen.", "N",
+        LEAST_OVERLAP, f"With {option('overhang')}: fewest bases of a signature to be seen.", "N",
         at_least=1, must="1 or more bases",
     )  # fmt: skip
     sample_n: Literal["match", "mismatch"] = declare(
@@ -120,6 +121,8 @@ class ScanOptions(Options, group="Search"):
             for other in ("within", "overhang", "max_edits"):
                 if getattr(self, other) is not None:
                     raise UsageError(f"{option('circular')} does not go with {option(other)}")
+        if self.min_overlap != LEAST_OVERLAP and not self.overhang:
+            raise UsageError(f"{option('min_overlap')} needs {option('overhang')}")
         if self.overhang and self.min_delta > 1:
             raise UsageError(f"{option('overhang')} does not go with {option('min_delta')}")
         if self.overhang and self.max_edits is not None:
