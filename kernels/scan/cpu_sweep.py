@@ -105,13 +105,15 @@ def tiles_of(offsets: NDArray[np.int64]) -> int:
     return int(-(-offsets[-1] // (64 * TILE)))
 
 
-def find_rows(search: Callable[[NDArray[np.int64]], int], room: int) -> NDArray[np.int64]:
+def find_rows(
+    search: Callable[[NDArray[np.int64]], int], room: int, columns: int = 4
+) -> NDArray[np.int64]:
     """Return the rows that a search finds; it is repeated where there was no room for all.
 
-    search  fills int64[room, 4] and returns how many rows there are
+    search  fills int64[room, columns] and returns how many rows there are
     """
     while True:
-        found = np.empty((room, 4), np.int64)
+        found = np.empty((room, columns), np.int64)
         count = search(found)
         if count <= room:
             return found[:count]

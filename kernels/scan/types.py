@@ -208,6 +208,15 @@ class Hits:
         record = self.record + np.int32(records)
         return replace(self, record=record, start=self.start + cuts, end=self.end + cuts)
 
+    @property
+    def cost(self) -> NDArray[np.int64]:
+        """int64[n]: less where more bases match less errors, and then where errors are fewer.
+
+        Among hits of one length without gaps it is less where errors are fewer.
+        """
+        errors = self.errors.astype(np.int64)
+        return ((2 * errors - (self.end - self.start)) << 31) + errors
+
     def chosen(self, wanted: Wanted, strands: int, by_end: bool) -> "Hits":
         """Return the hits of `choice`."""
         return self.take(self.choice(wanted, strands, by_end))
@@ -221,6 +230,9 @@ class Hits:
 
         wanted  "first": the lowest start, or with `by_end` the lowest end, the pattern itself
                 before its reverse complement; "best": the fewest errors, then as first
+
+        Of hits that hang over the ends of records, and so are not of one length, the shorter one
+        comes first, and the best has the most matching bases less errors, then the fewest errors.
         """
         signature = self.pattern // strands
         pair = (signature, self.record)
@@ -230,8 +242,9 @@ class Hits:
             is_new = np.ones(len(order), bool)
             is_new[1:] = np.any([each[1:] != each[:-1] for each in columns], axis=0)
             return order[is_new]
-        place = self.end if by_end else self.start
-        keys = (self.pattern, place) if wanted == "first" else (self.pattern, place, self.errors)
+        place = self.end if by_end else (self.start << 31) + self.end - self.start
+        cost = (self.errors if by_end else self.cost,) if wanted == "best" else ()
+        keys = (self.pattern, place, *cost)
         order = np.lexsort((*keys, *pair))
         order = order[self.edge[order] == 0]
         record, signature = self.record[order], signature[order]

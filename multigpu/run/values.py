@@ -122,6 +122,13 @@ def _slice(value: Any) -> str:
     return _text(value)
 
 
+def _range(value: Any) -> str:
+    first, last = parse_slice(value)
+    if not 0 <= (first or 0) <= (first or 0 if last is None else last):
+        raise ValueError
+    return _text(value)
+
+
 def choice(texts: Mapping[str, object], in_python: bool = False) -> Kind:
     """Return the kind of one of several values.
 
@@ -176,11 +183,9 @@ NUMBER = Kind("a number", "X", _real, float)
 SWITCH = choice({"False": False, "True": True})  # --x, and where it is on --no-x
 TEXT = Kind("text", "TEXT", _text)
 FILE = Kind("a path", "FILE", lambda value: _text(os.fspath(value)))
-SLICE = Kind(
-    "BEGIN:END, two whole numbers of which any may be left out, e.g. 0:10 or -30:",
-    "BEGIN:END",
-    _slice,
-)
+BORDERS = "two whole numbers of which any may be left out"
+SLICE = Kind(f"BEGIN:END, {BORDERS}, e.g. 0:10 or -30:", "BEGIN:END", _slice)
+RANGE = Kind(f"MIN:MAX, {BORDERS}, e.g. 200:600", "MIN:MAX", _range)
 ANYTHING = Kind("something else", "FILE", lambda value: value)  # checked by whoever uses it
 NAMES = Kind("names", "NAME,…", _names)
 GPUS = Kind("text", "WHICH", _gpus)  # as `--gpus` takes them; in Python numbers, too, or a list

@@ -90,17 +90,21 @@ def align_without_gaps(
     hits: Hits,
     strict: bool,
 ) -> HitAlignments:
-    """Return the alignments of hits without insertions and deletions; see `align`."""
+    """Return the alignments of hits without insertions and deletions; see `align`.
+
+    Bases of the pattern that hang over an end of the record are deletions there.
+    """
     longest = int(patterns.lengths.max(initial=0))
     run_bytes = len(str(longest)) + 1
     found = HitAlignments(
         start=hits.start,
-        cigar=np.empty(int((2 * hits.errors + 1).sum()) * run_bytes, np.uint8),
+        cigar=np.empty(int((2 * hits.errors + 3).sum()) * run_bytes, np.uint8),
         offsets=np.zeros(len(hits) + 1, np.int64),
     )
-    begins, path = offsets[hits.record] + hits.start, np.empty(longest, np.uint8)
-    sets, borders = patterns.sets, patterns.offsets
-    _compare_all(letters, begins, sets, borders, hits.pattern, strict, path, found)
+    nothing = np.zeros(len(patterns), np.int64)
+    pairs = Pairs(offsets, letters, patterns.sets, patterns.offsets, nothing, nothing)
+    places = (hits.record, hits.pattern, hits.start, hits.end, hits.errors)
+    _compare_all(pairs, places, strict, np.empty(longest, np.uint8), found)
     return found._replace(cigar=found.cigar[: found.offsets[-1]])
 
 
@@ -343,17 +347,36 @@ def _follow_steps(band: Any, scratch: Any, count: Any) -> Any:
 
 
 @jit_no_alloc
-def _compare_all(
-    samples: Any, begins: Any, patterns: Any, offsets: Any, pattern: Any, strict: Any, path: Any,
-    found: Any,
-) -> None:  # fmt: skip
-    for i in range(begins.shape[0]):
-        first, length = offsets[pattern[i]], offsets[pattern[i] + 1] - offsets[pattern[i]]
-        for j in range(length):
-            base, under = patterns[first + j], LETTER_SETS[samples[begins[i] + j]]
-            agrees = under & ~base == 0 if strict else under & base != 0
-            path[length - 1 - j] = SAME if agrees else DIFFERENT
+def _compare_all(pairs: Any, places: Any, strict: Any, path: Any, found: Any) -> None:
+    for i in range(found.start.shape[0]):
+        record, p = places[0][i], places[1][i]
+        sample = pairs.samples[pairs.records[record] : pairs.records[record + 1]]
+        bases = pairs.patterns[pairs.offsets[p] : pairs.offsets[p + 1]]
+        start, end, length = places[2][i], places[3][i], bases.shape[0]
+        if start == 0 and end < length:
+            # It hangs over the start, and where all of the sample is seen over either end, or both.
+            start = end - length
+            while end == sample.shape[0] and start < 0:
+                if _pair_bases(sample, bases, start, strict, path) == places[4][i]:
+                    break
+                start += 1
+        _pair_bases(sample, bases, start, strict, path)
         found.offsets[i + 1] = write_cigar(path, length, found.cigar, found.offsets[i])
+
+
+@jit_no_alloc
+def _pair_bases(sample: Any, bases: Any, start: Any, strict: Any, path: Any) -> Any:
+    """Write the operations of a pattern at a place, from the end on; return the mismatches."""
+    length, errors = bases.shape[0], 0
+    for i in range(length):
+        step = DELETION
+        if 0 <= start + i < sample.shape[0]:
+            base, under = bases[i], LETTER_SETS[sample[start + i]]
+            agrees = under & ~base == 0 if strict else under & base != 0
+            step = SAME if agrees else DIFFERENT
+            errors += not agrees
+        path[length - 1 - i] = step
+    return errors
 
 
 @jit_no_alloc

@@ -20,7 +20,7 @@ from multigpu.formats.storage.sources import STRANGERS
 BASES = re.compile("[ACGTUINRYSWKMBDHV]+", re.IGNORECASE)
 LEAST_BASES = 4  # of a word that makes a text of unknown kind a list or a table
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-NAME, SEQUENCE = "name", "sequence"  # titles of columns
+NAME, SEQUENCE, PAIR = "name", "sequence", "pair"  # titles of columns
 BED_NAME, BED_SEQUENCE = 3, 6  # columns of a primer scheme
 NO_ROW = re.compile(r"#|(track|browser)\b")
 NO_BED_SEQUENCES = (
@@ -39,11 +39,12 @@ class Row(NamedTuple):
 
 
 class ListedSignature(NamedTuple):
-    """One signature, and the number of its line from 1 on."""
+    """One signature, the number of its line from 1 on, and the pair of primers it belongs to."""
 
     line: int
     name: str
     sequence: str
+    pair: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -118,6 +119,7 @@ def _read_table(path: str, rows: Sequence[Row]) -> Iterator[ListedSignature]:
     """
     titles = [cell.lower() for cell in rows[0].cells]
     width = len(titles)
+    has_pairs = {SEQUENCE, PAIR} <= set(titles)
     if SEQUENCE in titles:
         sequence = titles.index(SEQUENCE)
         name = titles.index(NAME) if NAME in titles else sequence
@@ -132,7 +134,8 @@ def _read_table(path: str, rows: Sequence[Row]) -> Iterator[ListedSignature]:
         if len(cells) != width:
             problem = f"{len(cells)} columns, where the first line has {width}: correct the line"
             raise InputError(path, problem, f"line {line}")
-        yield ListedSignature(line, cells[name], cells[sequence])
+        pair = cells[titles.index(PAIR)] if has_pairs else ""
+        yield ListedSignature(line, cells[name], cells[sequence], pair)
 
 
 # ---- BED ----------------------------------------------------------------------------------------

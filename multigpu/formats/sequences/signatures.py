@@ -54,12 +54,14 @@ class Signatures:
     letters       ASCII
     files         of each file its source, and how many signatures it has
     with_inosine  names of those that had I (inosine), which became N
+    pairs         pairs of primers that they belong to, by a column of a table; empty: there is none
     """
 
     names: list[bytes]
     letters: Joined
     files: tuple[tuple[Source, int], ...] = ()
     with_inosine: tuple[bytes, ...] = ()
+    pairs: tuple[bytes, ...] = ()
 
     def __len__(self) -> int:
         return len(self.names)
@@ -79,6 +81,10 @@ def read_signatures(given: Sequence[str | Source]) -> Signatures:
     if not names:
         paths = ", ".join(source.path for found in every for source, _ in found.files)
         raise InputError(paths or option("signatures"), "there is no signature")
+    pairs: tuple[bytes, ...] = ()
+    if any(found.pairs for found in every):
+        filled = (found.pairs or (b"",) * len(found) for found in every)
+        pairs = tuple(chain.from_iterable(filled))
     return Signatures(
         names,
         _join(
@@ -86,12 +92,14 @@ def read_signatures(given: Sequence[str | Source]) -> Signatures:
         ),
         tuple(chain.from_iterable(found.files for found in every)),
         tuple(chain.from_iterable(found.with_inosine for found in every)),
+        pairs,
     )
 
 
 def _read(source: Source) -> Signatures:
     """Return the signatures of one source."""
     lines = None
+    pairs: tuple[bytes, ...] = ()
     if source.layout in FORMATS:
         names, letters = _records(source)
     else:
@@ -100,12 +108,14 @@ def _read(source: Source) -> Signatures:
         names = [each.name.encode("utf-8", "surrogateescape") for each in listed]
         letters = _joined([each.sequence.encode("utf-8", "surrogateescape") for each in listed])
         lines = [each.line for each in listed]
+        if any(each.pair for each in listed):
+            pairs = tuple(each.pair.encode("utf-8", "surrogateescape") for each in listed)
     is_inosine = np.isin(letters.joined, INOSINE)
     letters.joined[is_inosine] = ANY_BASE
     _check(source, names, letters, lines)
     at = np.unique(np.searchsorted(letters.offsets, np.flatnonzero(is_inosine), "right") - 1)
     inosines = tuple(names[i] for i in at.tolist())
-    return Signatures(names, letters, ((source, len(names)),), inosines)
+    return Signatures(names, letters, ((source, len(names)),), inosines, pairs)
 
 
 def _records(source: Source) -> tuple[list[bytes], Joined]:

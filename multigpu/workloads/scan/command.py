@@ -9,7 +9,7 @@ from multigpu.cluster.files import is_replaced, scratch_folder
 from multigpu.formats.storage.suffixes import suffix_of_output
 from multigpu.run.command import Reporting, command_of, keep_inputs, number_of, start_workers
 from multigpu.run.values import texts_of
-from multigpu.workloads.scan.options import ScanOutput, scan_lanes
+from multigpu.workloads.scan.options import ScanOutput, is_fasta, scan_lanes
 from multigpu.workloads.scan.request import ScanRequest
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ def command(request: ScanRequest, out: ScanOutput, reporting: Reporting) -> None
             request.run,
             coming=workers,
             journal=journal_of(output) if output and kept else None,
+            whole_records=any(map(is_fasta, out.amplicon_paths)),
         )
         words = click.get_current_context().obj  # the command line
         refuse_strays(words, texts_of(request.samples, "samples"), job.sources, job.signatures)

@@ -55,8 +55,17 @@ class ScanJob(Job):
     """A scan; more: see `Job`."""
 
     def __init__(
-        self, inputs: ScanInputs, options: ScanOptions, run: RunOptions, **more: Any
+        self,
+        inputs: ScanInputs,
+        options: ScanOptions,
+        run: RunOptions,
+        whole_records: bool = False,
+        **more: Any,
     ) -> None:
+        """Open all input.
+
+        whole_records  whether an output takes records that are not cut
+        """
         super().__init__(run, scan_lanes(inputs.plain_bytes, inputs.compressed), **more)
         self.stats: ScanStats = ScanStats()
         self.options = options
@@ -65,7 +74,7 @@ class ScanJob(Job):
         self.signatures = read_signatures(inputs.signatures)
         check_errors(self.signatures, options)
         self.sources, notes = inputs.open_samples()
-        if options.needs_whole_records:
+        if options.needs_whole_records or whole_records:
             for source in self.sources:
                 source.in_blocks = source.layout == "fasta"
         self._files, self._pairs = inputs.files, inputs.pairs

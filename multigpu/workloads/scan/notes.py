@@ -204,6 +204,8 @@ def _too_long(signatures: Signatures, options: ScanOptions, longest: int) -> Ite
     """Yield a note on signatures that are longer than every sample."""
     lengths = signatures.letters.lengths
     shortest_matches = lengths - allowed_bases(options.max_edits or options.max_rna_bulges, lengths)
+    if options.overhang:
+        shortest_matches = np.minimum(lengths, options.min_overlap)
     count = int((shortest_matches > longest).sum())
     if not count:
         return

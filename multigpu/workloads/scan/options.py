@@ -7,10 +7,18 @@ from typing import Annotated, Literal
 
 from multigpu.cluster.deploy.threads_or_processes import WorkEstimate
 from multigpu.errors import UsageError, option
-from multigpu.formats.storage.suffixes import check_table
+from multigpu.formats.storage.suffixes import check_table, uncompressed_suffix
 from multigpu.run.declarations import Options, declare
 from multigpu.run.options import GpuLanes
-from multigpu.run.values import SLICE, TextPath, count_or_share
+from multigpu.run.values import (
+    RANGE,
+    SLICE,
+    Paths,
+    TextPath,
+    count_or_share,
+    parse_slice,
+    texts_of,
+)
 
 Format = Literal[
     "tsv", "csv", "text", "bed", "jsonl", "parquet", "sam", "bam", "paf", "cas-offinder"
@@ -18,6 +26,9 @@ Format = Literal[
 ALIGNMENTS = ("sam", "bam", "paf")
 PHRED_OFFSETS = (33, 64)
 MULTIQC_ENDING = "_mqc.json"
+LEAST_OVERLAP = 3
+FASTA = (".fa", ".fasta", ".fna")
+MOST_BASES = 1 << 62  # more than any record has
 HIGHEST_QUALITY = 126  # '~', the last quality character
 
 # Twelve threads read as fast as the memory of a host can be read.
@@ -62,6 +73,14 @@ class ScanOptions(Options, group="Search"):
     circular: bool = declare(
         False, "Samples are circles: matches may run over the end, and END is beyond it then."
     )
+    overhang: Literal["start", "end", "both"] | None = declare(
+        None, "Signatures may hang over this end of the sample; the bases that are seen count.",
+        default="none",
+    )  # fmt: skip
+    min_overlap: int = declare(
+        LEAST_OVERLAP, f"With {option('overhang')}: fewest bases of a signature to be seen.", "N",
+        at_least=1, must="1 or more bases",
+    )  # fmt: skip
     sample_n: Literal["match", "mismatch"] = declare(
         "match", "Whether ambiguous bases of samples may match others."
     )
@@ -110,9 +129,18 @@ class ScanOptions(Options, group="Search"):
         if self.min_delta > 1 and self.hits != "top":
             raise UsageError(f"{option('min_delta')} needs {option('hits')} top")
         if self.circular:
-            for other in ("within", "max_edits"):
+            for other in ("within", "overhang", "max_edits"):
                 if getattr(self, other) is not None:
                     raise UsageError(f"{option('circular')} does not go with {option(other)}")
+        if self.min_overlap != LEAST_OVERLAP and not self.overhang:
+            raise UsageError(f"{option('min_overlap')} needs {option('overhang')}")
+        if self.overhang and self.min_delta > 1:
+            raise UsageError(f"{option('overhang')} does not go with {option('min_delta')}")
+        if self.overhang and self.max_edits is not None:
+            raise UsageError(
+                f"{option('overhang')} does not go with {option('max_edits')}: allow mismatches"
+                f" instead, with {option('max_mismatches')}"
+            )
 
         if self.has_bulges:
             self._check_bulges()
@@ -133,9 +161,13 @@ class ScanOptions(Options, group="Search"):
         if self.hits == "sites" and (bool(self.exact_prefix) == bool(self.exact_suffix)):
             one = f"{option('exact_prefix')} or {option('exact_suffix')}"
             raise UsageError(f"{option('hits')} sites needs the end that sites share: give {one}")
-        if self.circular or self.min_delta > 1:
-            what = "circular" if self.circular else "min_delta"
-            raise UsageError(f"{option(what)} does not go with bulges, nor with sites")
+        for other, given in (
+            ("circular", self.circular),
+            ("overhang", self.overhang),
+            ("min_delta", self.min_delta > 1),
+        ):
+            if given:
+                raise UsageError(f"{option(other)} does not go with bulges, nor with sites")
 
     @property
     def wanted(self) -> Literal["first", "best", "sites", "all"]:
@@ -175,7 +207,8 @@ class ScanOptions(Options, group="Search"):
     @property
     def needs_whole_records(self) -> bool:
         """Whether a search must see every record from its first base to its last."""
-        return self.hits == "top" or self.circular or self.within is not None
+        at_ends = (self.within, self.overhang)
+        return self.hits == "top" or self.circular or at_ends != (None, None)
 
     def _check_min_score(self, score: float) -> None:
         """Raise UsageError for a score that no row can have."""
@@ -187,6 +220,11 @@ class ScanOptions(Options, group="Search"):
                 f"{option('min_score')} is {score:g}; no score is above {highest}, the highest"
                 f" Phred score of qualities from offset {self.phred_offset}"
             )
+
+
+def is_fasta(path: str) -> bool:
+    """Return whether products are written as FASTA."""
+    return uncompressed_suffix(path) in FASTA
 
 
 def multiqc_paths(path: str) -> tuple[str, str]:
@@ -233,11 +271,31 @@ class ScanOutput(Options, group="Output"):
         ".json with columns of the general statistics.", "FILE_mqc.json",
     )  # fmt: skip
 
+    amplicons: Paths = declare(
+        (), "Write the products of signatures that are pairs of primers (X_LEFT and X_RIGHT, X_F"
+        " and X_R); BED, or FASTA by the suffix. May be given several times.", many=True,
+        default="",
+    )  # fmt: skip
+    amplicon_length: Annotated[str, RANGE] = declare(
+        ":5000", f"Bases of the products of {option('amplicons')}, with their primers."
+    )
+
+    @property
+    def amplicon_paths(self) -> list[str]:
+        """Paths of the products."""
+        return texts_of(self.amplicons, "amplicons")
+
+    @property
+    def amplicon_limits(self) -> tuple[int, int]:
+        """Fewest and most bases of a product."""
+        first, last = parse_slice(self.amplicon_length)
+        return first or 0, MOST_BASES if last is None else last
+
     @property
     def others(self) -> tuple[str, ...]:
         """Paths of the outputs besides the rows."""
         multiqc = multiqc_paths(self.multiqc) if self.multiqc else ()
-        return tuple(path for path in (self.counts, *multiqc) if path)
+        return tuple(path for path in (self.counts, *multiqc, *self.amplicon_paths) if path)
 
     @property
     def has_rows(self) -> bool:
@@ -255,5 +313,8 @@ class ScanOutput(Options, group="Output"):
             asked = option("tags" if self.tags else "cigar")
             raise UsageError(f"{asked} is of alignments, and no rows are asked for: give -o OUT")
         check_table(self.counts)
+        for path in self.amplicon_paths:
+            if uncompressed_suffix(path) not in (".bed", *FASTA):
+                raise UsageError(f"{path}: products are BED or FASTA: choose a name in .bed or .fa")
         if self.multiqc:
             multiqc_paths(self.multiqc)

@@ -35,6 +35,7 @@ from multigpu.kernels.scan.approximate.pieces import EditPortion, EditScanner, P
 from multigpu.kernels.scan.types import AT_BEGIN, Wanted
 from multigpu.workloads.scan.ambiguity import LEAST_GAP, ShortGaps, Stretches, Windows
 from multigpu.workloads.scan.options import ScanOptions
+from multigpu.workloads.scan.overhang import RecordEnds
 from multigpu.workloads.scan.patterns import limits_of, longest_match, patterns_of, variants_of
 
 Allocate = Callable[[int], NDArray[np.uint8]]
@@ -199,6 +200,7 @@ class PlaceSearch(SignatureSearch[PlacePortion]):
         self._windows: Windows | None = None
         if options.max_ambiguous is not None:
             self._windows = Windows(options.max_ambiguous, patterns.lengths)
+        self._overhang = RecordEnds(patterns, options) if options.overhang else None
 
     def whole(self, pieces: Pieces) -> PlacePortion:
         chunk = Chunk(pieces.letters, pieces.offsets)
@@ -240,10 +242,13 @@ class PlaceSearch(SignatureSearch[PlacePortion]):
         hits = hits.take(hits.start < pieces.inside[hits.record])
         if self._options.circular:
             hits = hits.take(hits.end - hits.start <= pieces.inside[hits.record])
+        if self._overhang is not None:
+            hits = self._overhang.join(pieces, hits)
         ambiguous = count_in_matches(pieces, hits)
         if self._windows is not None:
-            few = hits.take(ambiguous <= most_ambiguous(hits, self._options))
-            hits = few.chosen(self._choice, self.patterns.strands, by_end=False)
+            hits = hits.take(ambiguous <= most_ambiguous(hits, self._options))
+        if self._windows is not None or self._overhang is not None:
+            hits = hits.chosen(self._choice, self.patterns.strands, by_end=False)
             ambiguous = count_in_matches(pieces, hits)
         return Matches(hits=hits, cigars=[b""] * len(hits), ambiguous=ambiguous)
 

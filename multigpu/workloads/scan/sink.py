@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from multigpu.workloads.scan.batch import Batch
 
+Numbers = NDArray[np.int64]
 T_co = TypeVar("T_co", covariant=True)
 
 
@@ -22,6 +23,8 @@ class Findings:
     lengths    int64[n]: bases of the records
     names      makes the names of the records, n of them
     files      2 where records are of two files in turns
+    letters    makes the bases of windows (records, starts, ends, int64[k] each) of the records,
+               over their origin where an end is beyond; None for a record that was joined
     is_paired  whether records 2i and 2i + 1 are mates; none of them is without the other
     """
 
@@ -32,6 +35,7 @@ class Findings:
     names: Callable[[], list[bytes]]
     files: int = 1
     is_paired: bool = False
+    letters: Callable[[Numbers, Numbers, Numbers], list[bytes]] | None = None
 
 
 class Sink(Protocol[T_co]):

@@ -30,8 +30,8 @@ class TopRule:
     """The rule for which signatures are the best of a read.
 
     most    int64[signatures]: errors that a row may have
-    absent  int64[signatures]: errors of a mate in which the signature was not found: one more than
-            are searched for, which it has at least
+    absent  int64[signatures]: cost of a mate in which the signature was not found: of errors one
+            more than are searched for, which it has at least
     delta   errors that another signature must have more than the best, else both are tied
     """
 
@@ -45,7 +45,9 @@ class TopRule:
         bulges = BULGE_WEIGHT * max(options.max_dna_bulges, options.max_rna_bulges)
         return cls(
             most=allowed_bases(options.most_errors, lengths) + bulges,
-            absent=searched_errors(lengths, options) + bulges + 1,
+            absent=(
+                0 * lengths if options.overhang else searched_errors(lengths, options) + bulges + 1
+            ),
             delta=options.min_delta,
         )
 
@@ -55,16 +57,19 @@ class TopRule:
         mate: NDArray[np.int8],
         signature: NDArray[np.integer],
         errors: NDArray[np.integer],
+        cost: NDArray[np.int64] | None = None,
     ) -> TopHits:
         """Return the rows among hits, of which a record and a signature have at most one.
 
         A pair of reads, whose second mate is the record after the first, is one read with the sum
         of its errors. Signatures are tied that have fewer errors than the fewest and `delta`, also
         where these are more than a row may have.
+
+        cost  int64[n], to compare signatures by instead of the errors (see `Hits.cost`)
         """
         read = record.astype(np.int64) - (mate == 2)
         both, which = np.unique(read * len(self.most) + signature, return_inverse=True)
-        total = np.bincount(which, errors, len(both)).astype(np.int64)
+        total = np.bincount(which, errors if cost is None else cost, len(both)).astype(np.int64)
         # A read and a signature; number of a hit of theirs.
         hit = np.zeros(len(both), np.intp)
         hit[which] = np.arange(len(which))

@@ -228,6 +228,7 @@ class ScanSession:
             rows=rows[~(is_lead | is_tail)],
             lengths=pieces.table[records, LENGTH],
             names=partial(pieces.names, records),
+            letters=partial(_letters, pieces, first),
         )
         payloads: tuple[Any, ...] = ()
         try:
@@ -281,7 +282,8 @@ class ScanSession:
             # Those of alignments need not follow each other: each read is alone.
             mate = _mates_of_pairs(source, hits)
             errors = hits.errors + BULGE_WEIGHT * np.abs(self._bulges(hits))
-            top = self._top.choose(hits.record, mate, hits.pattern // strands, errors)
+            cost = hits.cost if self.workload.options.overhang else None
+            top = self._top.choose(hits.record, mate, hits.pattern // strands, errors, cost)
             matches, tied = matches.take(top.chosen), top.tied
         hits = self._view.in_records(pieces, matches.hits) if self._view else matches.hits
         score = self._scores(pieces, hits)
@@ -362,6 +364,23 @@ class ScanSession:
         self.search.close()
         self._view_letters.clear()
         self.reader.clear()
+
+
+def _letters(
+    pieces: Pieces,
+    first: int,
+    records: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    ends: NDArray[np.int64],
+) -> list[bytes]:
+    """Return the letters of windows of records; see `Findings.letters`."""
+    begins, stops = pieces.offsets[first + records], pieces.offsets[first + records + 1]
+    lasts, more = np.minimum(begins + ends, stops), np.maximum(begins + ends - stops, 0)
+    borders = zip(*(each.tolist() for each in (begins, starts, lasts, more)), strict=True)
+    return [
+        pieces.letters[begin + start : last].tobytes() + pieces.letters[begin:][:rest].tobytes()
+        for begin, start, last, rest in borders
+    ]
 
 
 def _mates_of_pairs(source: Source, hits: Hits) -> NDArray[np.int8]:

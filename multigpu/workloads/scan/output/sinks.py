@@ -6,6 +6,7 @@ from typing import Any
 from multigpu.errors import UsageError, option
 from multigpu.workloads.scan.job import ScanJob
 from multigpu.workloads.scan.options import ALIGNMENTS, ScanOutput, multiqc_paths
+from multigpu.workloads.scan.output.amplicon_sink import amplicon_sinks
 from multigpu.workloads.scan.output.columns import AlignmentStyle
 from multigpu.workloads.scan.output.counts import SignatureCounts
 from multigpu.workloads.scan.output.multiqc import MultiqcColumns, MultiqcHeatMap
@@ -28,15 +29,16 @@ def sinks_of(job: ScanJob, out: ScanOutput, rows: RowFormat) -> list[FileSink[An
                 signatures=job.signatures, options=job.options, files=job.paths, written=written
             )
         )
-    return sinks
+    return [*sinks, *amplicon_sinks(job, out)]
 
 
 def _rows(job: ScanJob, out: ScanOutput, rows: RowFormat) -> RowSink[Any]:
-    if job.options.circular and rows.name in ALIGNMENTS:
-        raise UsageError(
-            f"{option('circular')}: {option('format')} {rows.name} has no place for matches over"
-            " the end of a sample: choose another format"
-        )
+    for name in ("circular", "overhang"):
+        if getattr(job.options, name) and rows.name in ALIGNMENTS:
+            raise UsageError(
+                f"{option(name)}: {option('format')} {rows.name} has no place for matches over the"
+                " end of a sample: choose another format"
+            )
     if (out.tags or out.cigar != "=X") and rows.name not in ALIGNMENTS:
         asked = option("tags" if out.tags else "cigar")
         formats = " or ".join(ALIGNMENTS)

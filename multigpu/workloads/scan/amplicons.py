@@ -1,0 +1,133 @@
+"""Products between primers that face each other: pairs of signatures, and where they amplify."""
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.errors import UsageError
+from multigpu.formats.sequences.signatures import Signatures
+from multigpu.workloads.scan.batch import Batch
+
+# X_LEFT and X_RIGHT, or X_F and X_R, with the number of an alternative (_alt2, _2) after it.
+PRIMER = re.compile(rb"(.+)_(?:(LEFT|F)|RIGHT|R)(?:_(?:alt)?\d+)?", re.IGNORECASE)
+NO_PAIRS = (
+    "no two signatures are a pair of primers: name them X_LEFT and X_RIGHT, or X_F and X_R, or give"
+    " a table with a column pair"
+)
+LEFT, RIGHT = 0, 1
+
+Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PrimerPairs:
+    """Signatures as primers.
+
+    names  of the pairs
+    pair   int64[signatures]: number of the pair that each belongs to; -1: none
+    side   int64[signatures]: LEFT or RIGHT
+    """
+
+    names: list[bytes]
+    pair: NDArray[np.int64]
+    side: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, signatures: Signatures) -> "PrimerPairs":
+        """Return the pairs by the column of a table, else by names. Raises UsageError for none.
+
+        In a pair of a column without such names the first signature is the left one.
+        """
+        numbers: dict[bytes, int] = {}
+        pair, side = np.full((2, len(signatures)), -1, np.int64)
+        for at, name in enumerate(signatures.names):
+            found = PRIMER.fullmatch(name)
+            title = signatures.pairs[at] if signatures.pairs else b""
+            if not title and found:
+                title = found[1]
+            if title:
+                is_left = bool(found[2]) if found else title not in numbers
+                pair[at] = numbers.setdefault(title, len(numbers))
+                side[at] = LEFT if is_left else RIGHT
+        has_both = np.isin(pair[side == LEFT], pair[side == RIGHT])
+        if not has_both.any():
+            raise UsageError(NO_PAIRS)
+        return cls(names=list(numbers), pair=pair, side=side)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Products:
+    """Products in the order of their records, starts and ends.
+
+    left, right  int64[n]: rows of the primers
+    start, end   int64[n]: on the sample, from 0, half open; over the origin of a circle the end is
+                 beyond its length
+    reverse      bool[n]: whether the left primer lies on the strand -
+    """
+
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    reverse: NDArray[np.bool_]
+
+
+def find_products(
+    rows: Batch, primers: PrimerPairs, shortest: int, longest: int, circular: bool
+) -> Products:
+    """Return the products of all matches of each pair that face each other.
+
+    rows               all matches of some records, on both strands
+    shortest, longest  bases of a product, with its primers
+    circular           whether records are circles
+    """
+    pair, side = primers.pair[rows.signature], primers.side[rows.signature]
+    unit = rows.sample_index * len(primers.names) + pair
+    found = []
+    for reverse in (False, True):
+        opens, closes = (
+            np.flatnonzero((pair >= 0) & (rows.reverse == on_reverse) & (side == which))
+            for on_reverse, which in ((False, int(reverse)), (True, int(not reverse)))
+        )
+        one, other, end = _facing(rows, unit, opens, closes, shortest, longest, circular)
+        left, right = (other, one) if reverse else (one, other)
+        found.append((left, right, rows.start[one], end, np.full(len(one), reverse)))
+    left, right, start, end, is_reverse = map(np.concatenate, zip(*found, strict=True))
+    order = np.lexsort((right, left, is_reverse, unit[left], end, start, rows.sample_index[left]))
+    return Products(
+        left=left[order], right=right[order], start=start[order], end=end[order],
+        reverse=is_reverse[order],
+    )  # fmt: skip
+
+
+def _facing(
+    rows: Batch, unit: Numbers, opens: Numbers, closes: Numbers, shortest: int, longest: int,
+    circular: bool,
+) -> tuple[Numbers, Numbers, Numbers]:  # fmt: skip
+    """Return the rows that open products, those that close them, and the ends of the products.
+
+    unit           int64[rows]: equal for rows of one pair in one record
+    opens, closes  rows on the strand + and -, that may open and close a product
+    """
+    shift = np.zeros(len(closes), np.int64)
+    if circular:  # it may be closed after the origin
+        shift = np.concatenate([shift, rows.sample_length[closes]])
+        closes = np.tile(closes, 2)
+    ends = rows.end[closes] + shift
+    largest = int(max(ends.max(initial=0), rows.start.max(initial=0)))
+    shortest, longest = min(shortest, largest + 1), min(longest, largest)
+    span = largest + longest + 1  # so that no product reaches from one unit into the next
+    order = np.lexsort((ends, unit[closes]))
+    closes, shift, ends = closes[order], shift[order], ends[order]
+    keys, begins = unit[closes] * span + ends, unit[opens] * span + rows.start[opens]
+    first = np.searchsorted(keys, begins + shortest, "left")
+    counts = np.maximum(np.searchsorted(keys, begins + longest, "right") - first, 0)
+    one = np.repeat(opens, counts)
+    at = np.arange(len(one)) + np.repeat(first - np.cumsum(counts) + counts, counts)
+    other, end = closes[at], ends[at]
+    fits = (rows.start[other] + shift[at] >= rows.start[one]) & (end >= rows.end[one])
+    if circular:
+        fits &= end - rows.start[one] <= rows.sample_length[one]
+    return one[fits], other[fits], end[fits]
