@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from multigpu.cluster.deploy.threads_or_processes import WorkEstimate
 from multigpu.errors import UsageError, option
-from multigpu.formats.storage.suffixes import check_table
+from multigpu.formats.storage.suffixes import check_page, check_table
 from multigpu.run.declarations import Options, declare
 from multigpu.run.options import GpuLanes
 from multigpu.run.values import SLICE, TextPath, count_or_share
@@ -191,12 +191,16 @@ class ScanOutput(Options, group="Output"):
         None, "Write a heat map of files and signatures for MultiQC, and beside it FILE_general_mqc"
         ".json with columns of the general statistics.", "FILE_mqc.json",
     )  # fmt: skip
+    report: TextPath | None = declare(
+        None, "Write a page for a browser: files and signatures, places of matches, errors,"
+        " scores.", "FILE.html",
+    )  # fmt: skip
 
     @property
     def others(self) -> tuple[str, ...]:
         """Paths of the outputs besides the rows."""
         multiqc = multiqc_paths(self.multiqc) if self.multiqc else ()
-        return tuple(path for path in (self.counts, *multiqc) if path)
+        return tuple(path for path in (self.counts, *multiqc, self.report) if path)
 
     @property
     def has_rows(self) -> bool:
@@ -214,5 +218,6 @@ class ScanOutput(Options, group="Output"):
             asked = option("tags" if self.tags else "cigar")
             raise UsageError(f"{asked} is of alignments, and no rows are asked for: give -o OUT")
         check_table(self.counts)
+        check_page(self.report)
         if self.multiqc:
             multiqc_paths(self.multiqc)
