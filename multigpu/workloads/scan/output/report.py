@@ -69,7 +69,7 @@ def _settings(options: ScanOptions) -> Iterator[tuple[str, str]]:
 
 
 class _Contents:
-    """What is shown of the numbers of a scan.
+    """Cards, tables and figures of the numbers of a scan.
 
     top         the signatures with most reads, in their order; `signatures` are their names
     reads, matches, scores, shares  [files, top]; shares of the reads of a file, in percent
