@@ -6,6 +6,7 @@ from pathlib import PurePath
 from typing import Annotated, Literal
 
 from multigpu.cluster.deploy.threads_or_processes import WorkEstimate
+from multigpu.cluster.files import STDOUT
 from multigpu.errors import UsageError, option
 from multigpu.formats.storage.suffixes import check_page, check_table
 from multigpu.run.declarations import Options, declare
@@ -217,6 +218,9 @@ class ScanOutput(Options, group="Output"):
         if not self.has_rows and (self.tags or self.cigar != "=X"):
             asked = option("tags" if self.tags else "cigar")
             raise UsageError(f"{asked} is of alignments, and no rows are asked for: give -o OUT")
+        rows = (self.output or "-",) if self.has_rows else ()
+        if sum(path in STDOUT for path in (*rows, *self.others)) > 1:
+            raise UsageError("standard output can have one output: give the others a name")
         check_table(self.counts)
         check_page(self.report)
         if self.multiqc:

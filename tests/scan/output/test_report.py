@@ -64,12 +64,11 @@ def test_report__is_small_with_one_file_and_with_a_thousand(files: int, signatur
     text = page.decode()
     assert text.count("<option ") == (10 if files == 1000 else 0)
     assert f"<dt>Files</dt><dd>{files:,}</dd>" in text
-    assert NAMES[0] not in text or NAMES[0].isalnum()
+    assert NAMES[0] not in text
 
 
 def test_report__of_nothing_found_has_its_tables() -> None:
     made = Tallies(["a.fq"], signatures_named([b"x"]))
     made.add([Tally(unit=0, records=3, matched=0, by_signature=Sums.of(np.empty(0, np.int64)))])
-    assert (
-        "<td>a</td><td>3</td><td>0</td><td>0</td>" in page_of(made, ScanOptions()).html().decode()
-    )
+    page = page_of(made, ScanOptions()).html().decode()
+    assert "<td>a</td><td>3</td><td>0</td><td>0</td>" in page
