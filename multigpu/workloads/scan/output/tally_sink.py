@@ -60,11 +60,11 @@ class TallySink:
         return tallies_of(found, self.signatures, self.options, self.is_detailed)
 
     @contextmanager
-    def open(self) -> Iterator[Write[tuple[Tally, ...]]]:
+    def open(self, files: ExitStack) -> Iterator[Write[tuple[Tally, ...]]]:
         """Yield the function that adds numbers; the files are written when the block has ended."""
         tallies = Tallies(self.files, self.signatures)
-        with ExitStack() as stack:
-            opened = [stack.enter_context(atomic_output(each.path)) for each in self.written]
-            yield lambda more, _: tallies.add(more)
-            for each, file in zip(self.written, opened, strict=True):
-                each.write(file, tallies)
+        opened = [files.enter_context(atomic_output(each.path)) for each in self.written]
+        yield lambda more, _: tallies.add(more)
+        for each, file in zip(self.written, opened, strict=True):
+            each.write(file, tallies)
+            file.flush()
