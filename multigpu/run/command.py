@@ -4,7 +4,7 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import MISSING, dataclass, field
 from importlib import import_module
@@ -34,6 +34,7 @@ from multigpu.run.trace import log_events, record_timeline
 from multigpu.run.values import TextPath
 
 if TYPE_CHECKING:
+    from multigpu.formats.storage.sources import FileKind
     from multigpu.run.job import Job
     from multigpu.run.progress import Progress
 
@@ -351,10 +352,16 @@ def answer(lines: Iterable[str]) -> None:
         out.write(shown.encode(errors="surrogateescape"))
 
 
-def keep_inputs(inputs: Iterable[str], *outputs: str | None) -> None:
-    """Raise UsageError where an output would replace an input, or another output.
+def keep_inputs(
+    inputs: Iterable[str],
+    *outputs: str | None,
+    given: Iterable[str] = (),
+    kind: "FileKind | None" = None,
+) -> None:
+    """Raise UsageError where an output would replace an input, or another output, or become one.
 
-    inputs: taken only where an output is there before the run
+    inputs  taken only where an output is there before the run
+    given   directories and patterns, among others, that stand for inputs of this kind
     """
     places: list[tuple[str, str]] = []
     for path in filter(None, outputs):
@@ -368,6 +375,19 @@ def keep_inputs(inputs: Iterable[str], *outputs: str | None) -> None:
         if place in kept:
             raise UsageError(f"{path} is named twice: a run would replace it; give another output")
         kept.add(place)
+    if kind is not None:
+        _refuse_new_inputs([path for path, _ in places], given, kind)
+
+
+def _refuse_new_inputs(outputs: Sequence[str], given: Iterable[str], kind: "FileKind") -> None:
+    """Raise UsageError for an output that the same command would read the next time."""
+    from multigpu.formats.storage.sources import would_read
+
+    for each in given:
+        for path in outputs:
+            if would_read(each, path, kind):
+                problem = f"the next run would read it as one of {each}"
+                raise UsageError(f"{path}: {problem}: give an output elsewhere")
 
 
 def _place(path: str) -> str:

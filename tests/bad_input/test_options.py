@@ -67,6 +67,27 @@ def test_output__that_would_replace_an_input_or_another_is_refused(
     assert left == {"reads.fq": READS, "sig.fa": SIGNATURES}
 
 
+@pytest.mark.parametrize("words", [
+    "in -o in/new.fa --format tsv", "in/* -o in/new.tsv", "i* -o in/new.fq.gz --format tsv",
+    "**/*.f? -o in/deep/new.fq --format tsv", "in/a.fq -s sig* --counts sig.tsv",
+    "in/*.[fjh]* --summary in/new.json", "in/* -o new.tsv --multiqc in/x_mqc.json",
+    "./in/../in/*.f* --trace in/new.f",
+])  # fmt: skip
+def test_output__that_the_next_run_would_read_is_refused(
+    main: Run, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    store("in/a.fq", READS)
+    store("in/deep/b.fq", READS)
+    signatures = () if "-s" in words.split() else ("-s", store("sig.fa", SIGNATURES))
+    store("sig.fa", SIGNATURES)
+    monkeypatch.chdir(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    ended = main("scan", *words.split(), *signatures, "--gpus", "none")
+    assert (ended.status, ended.out) == (2, "")
+    assert "the next run would read it as one of" in ended.problem
+    assert sorted(tmp_path.rglob("*")) == before
+
+
 def test_inputs__are_not_looked_at_where_no_output_is_there(tmp_path: Path) -> None:
     def inputs() -> Iterator[str]:
         yield str(tmp_path)

@@ -14,9 +14,10 @@ from support.program import ROOT
 from support.stored import READS, STORED, TRUNCATED, bgzf, expand, inspect_source, skippable_frame
 
 from multigpu.errors import InputError
+from multigpu.formats.sequences.registry import SEQUENCES
 from multigpu.formats.storage import sources
 from multigpu.formats.storage.fingerprints import fingerprint
-from multigpu.formats.storage.sources import open_content, read_into
+from multigpu.formats.storage.sources import open_content, read_into, would_read
 from multigpu.formats.storage.zstandard import zstd
 
 # ---- expand -----------------------------------------------------------------------------------
@@ -35,6 +36,34 @@ def test_expand__takes_the_sequence_files_of_a_directory_by_name(tmp_path: Path)
         (tmp_path / name).touch()
     (tmp_path / "directory.fq").mkdir()
     assert expand([str(tmp_path)]) == [str(tmp_path / name) for name in wanted]
+
+
+GIVEN = (
+    "in", "in/", "./in/../in", "link", "in/*", "*", "in/*.fq", "**", "**/*.fq*", "in/**/x.fq",
+    "l*/[xy].f?", "in/.*", "*/*/*", "in/x.fq", "no*",
+)  # fmt: skip
+NEW = ("in/x.fq", "in/x.tsv", "in/.x.fq", "x.fq", "in/sub/x.fq", "in/sub/y.fq.gz", "link/x.fa")
+
+
+@pytest.mark.parametrize("given", GIVEN)
+@pytest.mark.parametrize("new", NEW)
+def test_would_read__is_what_expand_does_with_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str, new: str
+) -> None:
+    (tmp_path / "in/sub").mkdir(parents=True)
+    (tmp_path / "link").symlink_to("in")
+    for folder in (".", "in", "in/sub"):
+        (tmp_path / folder / "there.fq").touch()
+    monkeypatch.chdir(tmp_path)
+    told = would_read(given, new, SEQUENCES)
+    Path(new).touch()
+    stands = sources.stands_for_others(given)
+    try:
+        found = {os.path.realpath(path) for path in expand([given])}
+    except InputError:
+        found = set()
+    through_link = given.startswith("l*") and new.startswith("in")
+    assert told == (stands and os.path.realpath(new) in found and not through_link)
 
 
 def test_expand__names_what_cannot_be_opened_in_a_directory(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import math
 import re
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +99,7 @@ def render(rows: Batch, fmt: str, *columns: str, signatures: Signatures = NAMES)
 def written(batches: list[Batch], path: Path, fmt: str, *columns: str) -> bytes:
     """Return the file of batches, written one after the other."""
     output, first = sink(fmt, *columns, path=str(path)), 0
-    with output.open() as write:
+    with ExitStack() as files, output.open(files) as write:
         for rows in batches:
             write(collected(output, rows.numbered(-first)), first)
             first += len(rows)

@@ -6,6 +6,7 @@ every one of them either gives all the data or raises: a short read that looks l
 one thing that must not happen.
 """
 
+import fnmatch
 import glob
 import io
 import os
@@ -58,6 +59,7 @@ COMPRESSED = ("", ".gz", ".bgz", ".zst")  # what may follow a suffix
 MIB = 1 << 20
 ROOM_BEFORE = 64 << 10  # bytes before each block, for the end of what was read before it
 HELPERS = max(1, len(os.sched_getaffinity(0)) // 2)  # the other half of the processors computes
+MAGIC = "*?["  # signs of a pattern
 LOOK = 64 << 10  # content bytes looked at in one go to find the first character
 
 UTF_16 = "is text in UTF-16: convert it with `iconv -f UTF-16 -t UTF-8`"
@@ -266,12 +268,41 @@ def _expand_one(path: str, kind: FileKind) -> list[str]:
 
 def is_pattern(path: str) -> bool:
     """Whether a path is a pattern, and no file of this name."""
-    return any(sign in path for sign in "*?[") and not os.path.lexists(path)
+    return any(sign in path for sign in MAGIC) and not os.path.lexists(path)
 
 
 def stands_for_others(path: str) -> bool:
     """Whether a path is a directory or a pattern."""
     return is_pattern(path) or os.path.isdir(path)  # noqa: PTH112  (a Path fails at a long name)
+
+
+def would_read(given: str, new: str, kind: FileKind) -> bool:
+    """Whether a directory or a pattern will stand for a path, once a file of its name is there."""
+    if is_remote(given) or not stands_for_others(given):
+        return False
+    folder, name = os.path.split(os.path.abspath(new))  # noqa: PTH100
+    is_of_kind = bool(suffix_of(name, kind))
+    if not is_pattern(given):
+        return is_of_kind and os.path.realpath(folder) == os.path.realpath(given)
+    wanted = Path(os.path.abspath(given)).parts  # noqa: PTH100
+    fixed = next(i for i, part in enumerate(wanted) if any(sign in part for sign in MAGIC))
+    real = Path(os.path.realpath(Path(*wanted[:fixed]))).parts + wanted[fixed:]
+    for pattern, below in ((wanted, folder), (real, os.path.realpath(folder))):
+        parts = Path(below).parts
+        if _is_match(pattern, (*parts, name)) or (is_of_kind and _is_match(pattern, parts)):
+            return True
+    return False
+
+
+def _is_match(patterns: Sequence[str], names: Sequence[str]) -> bool:
+    """Whether a path matches a pattern as `glob` has it, both in parts."""
+    if not patterns or not names:
+        return not names and all(each == "**" for each in patterns)
+    first, *others = patterns
+    is_seen = first.startswith(".") or not names[0].startswith(".")
+    if first == "**":
+        return _is_match(others, names) or (is_seen and _is_match(patterns, names[1:]))
+    return is_seen and fnmatch.fnmatchcase(names[0], first) and _is_match(others, names[1:])
 
 
 def _files(path: str, kind: FileKind) -> list[str]:

@@ -6,6 +6,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from multigpu.run.command import Reporting, command_of, keep_inputs, number_of, start_workers
+from multigpu.run.values import texts_of
 from multigpu.workloads.cnv.options import (
     SHOWN_REGIONS,
     CnvOutput,
@@ -69,13 +70,19 @@ def command(request: CnvRequest, outputs: CnvOutput, reporting: Reporting) -> No
 
 def _check_files(request: CnvRequest, outputs: CnvOutput, reporting: Reporting) -> None:
     """Raise UsageError for outputs that cannot be written, or would replace an input."""
+    from multigpu.formats.storage.sources import ALIGNMENTS
     from multigpu.workloads.cnv.output.folder import COUNTS, FILES
 
     others = [request.regions, request.ploidy, request.sex]
     inputs = [path for path in (*request.paths, *others) if path]
     names = [*FILES, COUNTS] if request.cases.is_alignments else FILES
     written = [str(Path(outputs.output) / name) for name in names]
-    keep_inputs(inputs, *reporting.check_outputs(), *written)
+    given = [
+        *texts_of(request.counts_or_bams, "counts_or_bams"),
+        *texts_of(request.controls or (), "controls"),
+    ]
+    others = reporting.check_outputs()
+    keep_inputs(inputs, *others, *written, given=given, kind=ALIGNMENTS)
     folder = Path(outputs.output or "/").absolute()
     if any(folder == Path(path).absolute().parent for path in inputs):
         note = f"results stand among the inputs in {outputs.output}: -o NEWFOLDER keeps them apart"

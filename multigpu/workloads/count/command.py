@@ -26,13 +26,15 @@ def command(request: CountRequest, out: CountOutput, reporting: Reporting) -> No
     columns are chrom, start, end (0-based, half open) and the samples. `multigpu cnv` takes it.
     """
     from multigpu.formats.alignments.files import files_of
+    from multigpu.formats.storage.sources import ALIGNMENTS
     from multigpu.formats.tables.counts_files import write_counts
     from multigpu.workloads.count.job import CountJob
 
     options, output = request.options, out.output
-    paths = files_of(texts_of(request.files, "files"))
+    given = texts_of(request.files, "files")
+    paths = files_of(given)
     inputs = [*paths, *([str(options.regions)] if options.regions else [])]
-    keep_inputs(inputs, *reporting.check_outputs(output))
+    keep_inputs(inputs, *reporting.check_outputs(output), given=given, kind=ALIGNMENTS)
     check_table(output)
     job = CountJob(paths, options, request.run)
     with reporting.notes(), reporting.watch(job, "count", partial(reads_found, job), output):

@@ -1,13 +1,8 @@
 """`multigpu dock`."""
 
-import logging
-from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from multigpu.cluster.engine.events import Event, now
-from multigpu.cluster.files import is_replaced
-from multigpu.errors import UsageError
 from multigpu.formats.storage.suffixes import check_page
 from multigpu.run.command import Reporting, command_of, keep_inputs, number_of, start_workers
 from multigpu.run.values import texts_of
@@ -18,7 +13,6 @@ if TYPE_CHECKING:
     from multigpu.workloads.dock.job import DockJob
     from multigpu.workloads.dock.output.files import DockFiles
 
-logger = logging.getLogger(__name__)
 SOME_SKIPPED = 3  # exit status
 REPORTED = 12  # ligands in a report
 
@@ -78,26 +72,18 @@ def command(request: DockRequest, out: DockOutput, reporting: Reporting) -> int:
 
 def _check_files(files: "DockFiles", request: DockRequest, reporting: Reporting) -> None:
     """Raise UsageError for outputs that cannot be written, or would replace an input."""
+    from multigpu.formats.molecules.ligands import LIGANDS
+
     files.check(request.run.resume)
-    _check_folders(files.poses, texts_of(request.ligands, "ligands"))
     files.check_not_in_folder(files.scores, reporting.log_json)
-    keep_inputs(request.paths, *files.paths, *reporting.check_outputs())
+    given = texts_of(request.ligands, "ligands")
+    written = [*files.paths, *reporting.check_outputs()]
+    keep_inputs(request.paths, *written, given=given, kind=LIGANDS)
     if files.report:
         # Where it cannot draw, that is said before hours of work.
         import multigpu.workloads.dock.report  # noqa: F401
 
         check_page(files.report)
-
-
-def _check_folders(poses: str | None, ligands: Sequence[str]) -> None:
-    """Raise UsageError for poses that are in a folder of ligands; warn where they will be."""
-    if poses is None or not is_replaced(poses):
-        return
-    for folder in ligands:
-        if Path(folder).is_dir() and Path(folder).resolve() == Path(poses).resolve().parent:
-            if Path(poses).is_file():
-                raise UsageError(f"{poses} is in {folder}, which is read: give another output")
-            logger.warning("multigpu: %s will be in %s, and read by the next run", poses, folder)
 
 
 def _docked(job: "DockJob") -> str:

@@ -34,6 +34,7 @@ def command(request: ScanRequest, out: ScanOutput, reporting: Reporting) -> None
         workers = stack.enter_context(start_workers(request.run, reporting, lanes))
         # GPUs and streams start in threads of their own, while the rest of the program loads.
         from multigpu.cluster.engine.journal import journal_of
+        from multigpu.formats.sequences.registry import SEQUENCES
         from multigpu.formats.storage.sources import is_repeatable
         from multigpu.workloads.scan.inputs import paths_in
         from multigpu.workloads.scan.job import ScanJob
@@ -43,7 +44,9 @@ def command(request: ScanRequest, out: ScanOutput, reporting: Reporting) -> None
         from multigpu.workloads.scan.output.sinks import sinks_of
         from multigpu.workloads.scan.output.write import write_outputs
 
-        keep_inputs(paths_in([*inputs.samples, *inputs.signatures]), *written)
+        given = [*texts_of(request.samples, "samples"), *texts_of(request.signatures, "signatures")]
+        read = paths_in([*inputs.samples, *inputs.signatures])
+        keep_inputs(read, *written, given=given, kind=SEQUENCES)
         fmt = format_of(out.output, out.format)
         kept = output and is_replaced(output) and all(map(is_repeatable, inputs.files))
         job = ScanJob(

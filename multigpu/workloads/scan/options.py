@@ -6,8 +6,9 @@ from pathlib import PurePath
 from typing import Annotated, Literal
 
 from multigpu.cluster.deploy.threads_or_processes import WorkEstimate
+from multigpu.cluster.files import STDOUT
 from multigpu.errors import UsageError, option
-from multigpu.formats.storage.suffixes import check_table, uncompressed_suffix
+from multigpu.formats.storage.suffixes import check_page, check_table, uncompressed_suffix
 from multigpu.run.declarations import Options, declare
 from multigpu.run.options import GpuLanes
 from multigpu.run.values import (
@@ -270,6 +271,10 @@ class ScanOutput(Options, group="Output"):
         None, "Write a heat map of files and signatures for MultiQC, and beside it FILE_general_mqc"
         ".json with columns of the general statistics.", "FILE_mqc.json",
     )  # fmt: skip
+    report: TextPath | None = declare(
+        None, "Write a page for a browser: files and signatures, places of matches, errors,"
+        " scores.", "FILE.html",
+    )  # fmt: skip
 
     amplicons: Paths = declare(
         (), "Write the products of signatures that are pairs of primers (X_LEFT and X_RIGHT, X_F"
@@ -295,7 +300,8 @@ class ScanOutput(Options, group="Output"):
     def others(self) -> tuple[str, ...]:
         """Paths of the outputs besides the rows."""
         multiqc = multiqc_paths(self.multiqc) if self.multiqc else ()
-        return tuple(path for path in (self.counts, *multiqc, *self.amplicon_paths) if path)
+        paths = (self.counts, *multiqc, self.report, *self.amplicon_paths)
+        return tuple(path for path in paths if path)
 
     @property
     def has_rows(self) -> bool:
@@ -312,9 +318,13 @@ class ScanOutput(Options, group="Output"):
         if not self.has_rows and (self.tags or self.cigar != "=X"):
             asked = option("tags" if self.tags else "cigar")
             raise UsageError(f"{asked} is of alignments, and no rows are asked for: give -o OUT")
+        rows = (self.output or "-",) if self.has_rows else ()
+        if sum(path in STDOUT for path in (*rows, *self.others)) > 1:
+            raise UsageError("standard output can have one output: give the others a name")
         check_table(self.counts)
         for path in self.amplicon_paths:
             if uncompressed_suffix(path) not in (".bed", *FASTA):
                 raise UsageError(f"{path}: products are BED or FASTA: choose a name in .bed or .fa")
+        check_page(self.report)
         if self.multiqc:
             multiqc_paths(self.multiqc)

@@ -8,7 +8,9 @@ from numpy.typing import NDArray
 
 from multigpu.errors import InputError
 from multigpu.workloads.scan.batch import Batch
-from multigpu.workloads.scan.tally import Sums, Tally
+from multigpu.workloads.scan.details import Details
+from multigpu.workloads.scan.sums import Sums
+from multigpu.workloads.scan.tally import Tally
 
 ROW_BYTES = 200  # as text or as columns, most of them for the objects of its names
 
@@ -113,4 +115,6 @@ class ScanPart:
         return ROW_BYTES * self.stats.hits
 
 
-JOURNAL_CLASSES = (ScanPart, RecordPiece, RowStats, Batch, Tally, Sums, IllegalBase, InputError)
+JOURNAL_CLASSES = (
+    ScanPart, RecordPiece, RowStats, Batch, Tally, Sums, Details, IllegalBase, InputError,
+)  # fmt: skip

@@ -1,95 +1,21 @@
 """Numbers of matches by signature: what workers count of a chunk, and their sums."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.formats.sequences.signatures import Signatures
+from multigpu.workloads.scan.batch import Batch
+from multigpu.workloads.scan.details import Details, RunningDetails, details_of
 from multigpu.workloads.scan.options import ScanOptions
 from multigpu.workloads.scan.sink import Findings
-
-Numbers = NDArray[np.int64]
+from multigpu.workloads.scan.sums import Numbers, RunningSums, Sums
 
 # Scores and shares are summed as whole parts of this size: sums do not depend on their order.
 PARTS_OF_ONE = 1 << 20
-DENSE_KEYS = 1 << 16  # numbers up to here are counted by place, without sorting
-FEW_KEYS = 1 << 12  # that wait to be summed up, at least
 DIGITS = 4  # after the point, of means
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Sums:
-    """Sums of whole numbers by key; sparse.
-
-    keys     int64[n], ascending
-    numbers  int64[n] each, by name
-    """
-
-    keys: Numbers
-    numbers: Mapping[str, Numbers]
-
-    @classmethod
-    def of(cls, keys: NDArray[np.integer], **weights: NDArray[np.generic]) -> Self:
-        """Return the number of times of each key, as `count`, and the sums of its weights.
-
-        keys     int[m], none below 0
-        weights  [m], whole numbers, whose sums stay below 2**53
-        """
-        which = keys
-        if keys.max(initial=0) >= DENSE_KEYS + 4 * len(keys):
-            distinct, which = np.unique(keys, return_inverse=True)
-        count = np.bincount(which)
-        there = np.flatnonzero(count)
-        sums = {name: np.bincount(which, each)[there] for name, each in weights.items()}
-        return cls(
-            keys=there if which is keys else distinct,
-            numbers={"count": count[there], **{k: v.astype(np.int64) for k, v in sums.items()}},
-        )
-
-    @classmethod
-    def joined(cls, several: Sequence["Sums"]) -> Self:
-        """Return the sums of at least one, all with numbers of the same names."""
-        keys = np.concatenate([each.keys for each in several])
-        order = np.argsort(keys, kind="stable")
-        begins = np.flatnonzero(np.diff(keys[order], prepend=-1))
-        names = several[0].numbers
-        columns = {name: np.concatenate([each.numbers[name] for each in several]) for name in names}
-        return cls(
-            keys=keys[order][begins],
-            numbers={name: np.add.reduceat(v[order], begins) for name, v in columns.items()}
-            if len(begins)
-            else columns,
-        )
-
-    def dense(self, name: str, size: int) -> Numbers:
-        """Return the sums of this name for all keys below `size`, 0 where there are none."""
-        found = np.zeros(size, np.int64)
-        if name in self.numbers:
-            found[self.keys] = self.numbers[name]
-        return found
-
-
-class RunningSums:
-    """Sums to which more are added."""
-
-    def __init__(self) -> None:
-        self._sums: list[Sums] = []
-        self._waiting = 0
-
-    def add(self, more: Sums) -> None:
-        self._sums.append(more)
-        self._waiting += len(more.keys)
-        if self._waiting > max(FEW_KEYS, 2 * len(self._sums[0].keys)):
-            self.total()
-
-    def total(self) -> Sums:
-        """Return all sums; without numbers where none were added."""
-        self._sums = [Sums.joined(self._sums)] if self._sums else []
-        self._waiting = 0
-        return self._sums[0] if self._sums else Sums(keys=np.empty(0, np.int64), numbers={})
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -108,30 +34,54 @@ class Tally:
     records: int
     matched: int
     by_signature: Sums
+    details: Details | None = None
 
 
-def tally(found: Findings, signatures: Signatures, options: ScanOptions) -> Tally:
-    """Return the numbers of one file in a chunk."""
-    rows = found.rows
-    # Rows of a sample stand together, and in it those of a signature.
-    is_first = np.diff(rows.sample_index, prepend=-2) != 0
-    is_new = is_first | (np.diff(rows.signature, prepend=-1) != 0)
+def tallies_of(
+    found: Findings, signatures: Signatures, options: ScanOptions, is_detailed: bool
+) -> tuple[Tally, ...]:
+    """Return the numbers of each file in a chunk.
+
+    A row may be counted for something else than its file: `Tally.unit` and `Tallies.names` say
+    what the lines of tables and reports are.
+    """
+    records = len(found.lengths) // found.files
+    sources = range(found.source, found.source + found.files)
+    rows = [found.rows[found.rows.source == each] for each in sources]
+    if found.files == 1:
+        rows = [found.rows]
+    return tuple(
+        Tally(
+            unit=unit,
+            records=records,
+            matched=int(np.count_nonzero(_is_first(some))),
+            by_signature=_by_signature(some, signatures, options),
+            details=details_of(some, signatures) if is_detailed else None,
+        )
+        for unit, some in zip(sources, rows, strict=True)
+    )
+
+
+def _is_first(rows: Batch) -> NDArray[np.bool_]:
+    """Return whether each row is the first of its sample, whose rows stand together."""
+    is_first: NDArray[np.bool_] = np.diff(rows.sample_index, prepend=-2) != 0
+    return is_first
+
+
+def _by_signature(rows: Batch, signatures: Signatures, options: ScanOptions) -> Sums:
+    # Rows of a signature in a sample stand together, too.
+    is_new = _is_first(rows) | (np.diff(rows.signature, prepend=-1) != 0)
     scored = ~np.isnan(rows.score)
     seen = np.ones(len(rows))
     if not options.max_edits:
         bases = rows.end - rows.start - rows.bulge
         seen = bases / signatures.letters.lengths[rows.signature]
-    return Tally(
-        unit=found.source,
-        records=len(found.lengths),
-        matched=int(np.count_nonzero(is_first)),
-        by_signature=Sums.of(
-            rows.signature,
-            reads=is_new,
-            scored=scored,
-            score=np.rint(np.where(scored, rows.score, 0) * PARTS_OF_ONE),
-            seen=np.rint(seen * PARTS_OF_ONE),
-        ),
+    return Sums.of(
+        rows.signature,
+        reads=is_new,
+        scored=scored,
+        score=np.rint(np.where(scored, rows.score, 0) * PARTS_OF_ONE),
+        seen=np.rint(seen * PARTS_OF_ONE),
     )
 
 
@@ -142,17 +92,26 @@ class Tallies:
     signatures  of the scan
     records     reads, or sequences, of each file
     matched     those with a match
+    details     for a report
     """
 
     def __init__(self, names: Sequence[str], signatures: Signatures) -> None:
         self.names, self.signatures = names, signatures
         self.records, self.matched = [0] * len(names), [0] * len(names)
+        self.details = RunningDetails()
         self._by_signature = [RunningSums() for _ in names]
 
-    def add(self, more: Tally) -> None:
+    def add(self, several: Sequence[Tally]) -> None:
+        """Add the numbers of a chunk."""
+        for each in several:
+            self._add(each)
+
+    def _add(self, more: Tally) -> None:
         self.records[more.unit] += more.records
         self.matched[more.unit] += more.matched
         self._by_signature[more.unit].add(more.by_signature)
+        if more.details is not None:
+            self.details.add(more.details)
 
     def of(self, unit: int) -> "SignatureNumbers":
         """Return the numbers of all signatures in one file."""

@@ -1,6 +1,7 @@
 """The table of counts, against the rows of the same run."""
 
 import gzip
+import json
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,9 @@ import pytest
 from support.program import Run
 from support.scan_cases import planted, random_letters
 from support.scanned import fasta, fastq
+
+from multigpu.errors import Failure
+from multigpu.workloads.scan.output.report import ScanReport
 
 pytestmark = pytest.mark.process  # runs whole jobs
 
@@ -85,3 +89,59 @@ def test_counts__are_the_same_bytes_however_the_run_is_cut(main: Run, files: lis
     assert gzip.decompress(packed) == text
     columns = pq.read_table("0.parquet").to_pandas()
     pd.testing.assert_frame_equal(columns, pd.read_csv("0.tsv", sep="\t"), check_dtype=False)
+
+
+OUTPUTS = ("--counts", "c.parquet", "--multiqc", "x_mqc.json", "--report", "page.html")
+
+
+def test_outputs__of_one_pass_get_their_names_together_and_are_resumed(
+    main: Run, files: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = ["scan", *files, "-s", "s.fasta", "--gpus", "none", "--max-edits", "1"]
+    command += ["--max-chunk-bytes", "200"]
+    names = ["rows.paf", "c.parquet", "x_mqc.json", "x_general_mqc.json", "page.html"]
+    for options in (("-o", "rows.paf", "--tags", "MD"), OUTPUTS[:2], OUTPUTS[2:4], OUTPUTS[4:]):
+        assert main(*command, *options).status == 0
+    alone = [Path(name).read_bytes() for name in names]
+    for name in names:
+        Path(name).unlink()
+    command += ["-o", "rows.paf", "--tags", "MD", *OUTPUTS]
+
+    def fail(*_: object) -> None:
+        raise Failure("the disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ScanReport, "write", fail)
+        ended = main(*command)
+    assert (ended.status, ended.out) == (1, "")
+    assert not any(Path(name).exists() for name in names)
+    summary = Path("summary.json")
+    assert main(*command, "--resume", "--summary", str(summary)).status == 0
+    assert json.loads(summary.read_text())["chunks"]["resumed"] > 10
+    together = [Path(name).read_bytes() for name in names]
+    assert together[:4] == alone[:4]
+    # The page has its command and time.
+    cut = [page[page.index(b"<main>") :] for page in (alone[4], together[4])]
+    assert cut[0] == cut[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ("--counts x.h5ad", "x.h5ad: .h5ad files cannot be written: choose a name that ends in"),
+        ("--multiqc x.json", "x.json: MultiQC finds files by their names: choose a name like"),
+        ("--report x.tsv", "x.tsv: reports are HTML"),
+        ("-o - --counts -", "standard output can have one output"),
+        ("-o x.tsv --tags MD", "--tags is of alignments: choose --format sam or bam or paf"),
+        ("--counts x.tsv --cigar M", "--cigar is of alignments, and no rows are asked for"),
+        ("--format sam --tags NM", "'NM' is not one of 'MD'"),
+        ("--multiqc x_mqc.json --counts x_general_mqc.json", "json files cannot be written"),
+    ],
+)
+def test_wish__that_makes_no_sense_is_refused(
+    main: Run, files: list[str], options: str, problem: str
+) -> None:
+    ended = main("scan", files[0], "-s", "s.fasta", "--gpus", "none", *options.split())
+    assert (ended.status, ended.out) == (2, "")
+    assert problem in ended.problem
+    assert not list(Path().glob("x*"))

@@ -23,7 +23,7 @@ Columns = tuple[str, ...]  # some of `row_sink.REQUESTED`
 
 @dataclass(frozen=True)
 class AlignmentStyle:
-    """How alignments of SAM, BAM and PAF are written.
+    """Way in which alignments of SAM, BAM and PAF are written.
 
     md     whether they have the tag MD
     cigar  operations of bases that stand for each other: = and X, or M for both

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ class SignatureCounts:
     """TSV, compressed as the suffix of the path says, or Parquet."""
 
     path: str
+    is_detailed: ClassVar[bool] = False
 
     def write(self, file: BinaryIO, tallies: Tallies) -> None:
         if suffix_of_output(self.path) in PARQUET:

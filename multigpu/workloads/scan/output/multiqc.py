@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, ClassVar
 
 from multigpu.formats.sequences.registry import SEQUENCES
 from multigpu.formats.storage.sources import suffix_of
@@ -24,6 +24,7 @@ class MultiqcHeatMap:
     """Shares of reads with a match, files x signatures."""
 
     path: str
+    is_detailed: ClassVar[bool] = False
 
     def write(self, file: BinaryIO, tallies: Tallies) -> None:
         signatures = decoded(tallies.signatures.names, "utf-8")
@@ -53,6 +54,7 @@ class MultiqcColumns:
     """Columns of MultiQC's general statistics."""
 
     path: str
+    is_detailed: ClassVar[bool] = False
 
     def write(self, file: BinaryIO, tallies: Tallies) -> None:
         numbers = zip(sample_names(tallies.names), tallies.records, tallies.matched, strict=True)

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Generic, TypeVar
 
@@ -95,7 +95,9 @@ class RowSink(ABC, Generic[T]):
         """
 
     @contextmanager
-    def open(self) -> Iterator[Write[T]]:
-        """Yield the function that writes; the file has its name when the block has ended."""
-        with atomic_output(self.path) as file, self.write_to(file) as write:
+    def open(self, files: ExitStack) -> Iterator[Write[T]]:
+        """Yield the function that writes; the file has its name when `files` has ended."""
+        file = files.enter_context(atomic_output(self.path))
+        with self.write_to(file) as write:
             yield write
+        file.flush()

@@ -10,6 +10,7 @@ from multigpu.workloads.scan.output.amplicon_sink import amplicon_sinks
 from multigpu.workloads.scan.output.columns import AlignmentStyle
 from multigpu.workloads.scan.output.counts import SignatureCounts
 from multigpu.workloads.scan.output.multiqc import MultiqcColumns, MultiqcHeatMap
+from multigpu.workloads.scan.output.report import ScanReport
 from multigpu.workloads.scan.output.row_sink import RowFormat, RowSink
 from multigpu.workloads.scan.output.tally_sink import TallyFile, TallySink
 from multigpu.workloads.scan.output.write import FileSink
@@ -23,7 +24,7 @@ def sinks_of(job: ScanJob, out: ScanOutput, rows: RowFormat) -> list[FileSink[An
     sinks: list[FileSink[Any]] = []
     if out.has_rows:
         sinks.append(_rows(job, out, rows))
-    if written := tuple(_tally_files(out)):
+    if written := tuple(_tally_files(job, out)):
         sinks.append(
             TallySink(
                 signatures=job.signatures, options=job.options, files=job.paths, written=written
@@ -58,7 +59,7 @@ def _rows(job: ScanJob, out: ScanOutput, rows: RowFormat) -> RowSink[Any]:
     )
 
 
-def _tally_files(out: ScanOutput) -> Iterator[TallyFile]:
+def _tally_files(job: ScanJob, out: ScanOutput) -> Iterator[TallyFile]:
     """Yield the outputs that are made of numbers of files and signatures."""
     if out.counts:
         yield SignatureCounts(out.counts)
@@ -66,3 +67,5 @@ def _tally_files(out: ScanOutput) -> Iterator[TallyFile]:
         heat_map, columns = multiqc_paths(out.multiqc)
         yield MultiqcHeatMap(heat_map)
         yield MultiqcColumns(columns)
+    if out.report:
+        yield ScanReport(out.report, job.options)

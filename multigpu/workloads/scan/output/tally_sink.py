@@ -10,14 +10,20 @@ from multigpu.formats.sequences.signatures import Signatures
 from multigpu.workloads.scan.options import ScanOptions
 from multigpu.workloads.scan.output.row_sink import Write
 from multigpu.workloads.scan.sink import Findings
-from multigpu.workloads.scan.tally import Tallies, Tally, tally
+from multigpu.workloads.scan.tally import Tallies, Tally, tallies_of
 
 
 class TallyFile(Protocol):
-    """A file that is made of the numbers of a whole scan."""
+    """A file that is made of the numbers of a whole scan.
+
+    is_detailed  whether it needs `Tallies.details`
+    """
 
     @property
     def path(self) -> str: ...
+
+    @property
+    def is_detailed(self) -> bool: ...
 
     def write(self, file: BinaryIO, tallies: Tallies) -> None:
         """Write the numbers to a file, which stays open."""
@@ -36,17 +42,29 @@ class TallySink:
     files: tuple[str, ...]
     written: tuple[TallyFile, ...]
 
-    name, cigars, bases = "numbers", False, False
+    bases = False
 
-    def collect(self, found: Findings) -> Tally:
-        return tally(found, self.signatures, self.options)
+    @property
+    def is_detailed(self) -> bool:
+        return any(each.is_detailed for each in self.written)
+
+    @property
+    def name(self) -> str:
+        return "numbers, detailed" if self.is_detailed else "numbers"
+
+    @property
+    def cigars(self) -> bool:
+        return self.is_detailed and self.options.has_errors
+
+    def collect(self, found: Findings) -> tuple[Tally, ...]:
+        return tallies_of(found, self.signatures, self.options, self.is_detailed)
 
     @contextmanager
-    def open(self) -> Iterator[Write[Tally]]:
+    def open(self, files: ExitStack) -> Iterator[Write[tuple[Tally, ...]]]:
         """Yield the function that adds numbers; the files are written when the block has ended."""
         tallies = Tallies(self.files, self.signatures)
-        with ExitStack() as stack:
-            opened = [stack.enter_context(atomic_output(each.path)) for each in self.written]
-            yield lambda more, _: tallies.add(more)
-            for each, file in zip(self.written, opened, strict=True):
-                each.write(file, tallies)
+        opened = [files.enter_context(atomic_output(each.path)) for each in self.written]
+        yield lambda more, _: tallies.add(more)
+        for each, file in zip(self.written, opened, strict=True):
+            each.write(file, tallies)
+            file.flush()

@@ -15,8 +15,11 @@ T = TypeVar("T")
 class FileSink(Sink[T], Protocol):
     """Output that is written to files."""
 
-    def open(self) -> AbstractContextManager[Write[T]]:
-        """Yield the function that writes payloads; the files have their names when it has ended."""
+    def open(self, files: ExitStack) -> AbstractContextManager[Write[T]]:
+        """Yield the function that writes payloads; what is written is complete when it has ended.
+
+        files  gets the files: they have their names, all outputs of a run together, when it ends
+        """
 
 
 def write_outputs(job: ScanJob, sinks: Sequence[FileSink[Any]]) -> None:
@@ -24,8 +27,8 @@ def write_outputs(job: ScanJob, sinks: Sequence[FileSink[Any]]) -> None:
 
     Raises what the job raises, and InputError for samples that an output cannot have.
     """
-    with ExitStack() as stack:
-        writes = [stack.enter_context(sink.open()) for sink in sinks]
+    with ExitStack() as files, ExitStack() as contents:
+        writes = [contents.enter_context(sink.open(files)) for sink in sinks]
         for payloads, first in job.payloads(sinks):
             begin = now()
             for write, payload in zip(writes, payloads, strict=True):

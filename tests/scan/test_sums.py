@@ -7,8 +7,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multigpu.workloads.scan import tally
-from multigpu.workloads.scan.tally import RunningSums, Sums
+from multigpu.workloads.scan import sums
+from multigpu.workloads.scan.sums import RunningSums, Sums
 
 KEYS = st.integers(0, 5) | st.integers(0, 2**40)
 CHUNKS = st.lists(st.lists(st.tuples(KEYS, st.integers(0, 2**30)), max_size=20), max_size=8)
@@ -21,7 +21,7 @@ def test_sums__are_those_of_all_chunks_in_any_order(
     counts: Counter[int] = Counter()
     weights: Counter[int] = Counter()
     running = RunningSums()
-    with patch.object(tally, "FEW_KEYS", few):
+    with patch.object(sums, "FEW_KEYS", few):
         for chunk in chunks:
             keys, values = np.array(chunk, np.int64).reshape(-1, 2).T
             running.add(Sums.of(keys, weight=values))

@@ -1,0 +1,105 @@
+"""Numbers for the report of a scan: scores, places of matches and of errors."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.formats.sequences.signatures import Signatures
+from multigpu.workloads.scan.batch import Batch
+from multigpu.workloads.scan.sums import RunningSums, Sums
+
+PLACES = 50  # parts of a sample, for the places of matches
+LONG, LONG_PLACES = 100_000, 200  # bases from which on a sample is shown by itself, and its parts
+MOST_LONG = 60  # such samples, the first with matches
+OPERATION = re.compile(rb"(\d+)([=XID])")
+MISMATCH, MISSING, EXTRA = range(KINDS := 3)  # bases of the signature, and of the sample alone
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Details:
+    """Numbers of matches in a chunk.
+
+    scores  by the whole part of the score
+    places  by PLACES x signature + part of the sample in which the middle of a match lies, for
+            samples that are not long
+    errors  by KINDS x position in the signature + kind
+    long    for each sample of at least LONG bases with matches: its name, its length, and int64
+            [LONG_PLACES], the matches in its parts
+    """
+
+    scores: Sums
+    places: Sums
+    errors: Sums
+    long: tuple[tuple[bytes, int, NDArray[np.int64]], ...]
+
+
+def details_of(rows: Batch, signatures: Signatures) -> Details:
+    """Return the numbers of rows, which have alignments where errors are searched."""
+    # Matches over the origin of a circle lie at its end.
+    middle = np.minimum((rows.start + rows.end) // 2, rows.sample_length - 1)
+    is_long = rows.sample_length >= LONG
+    part = middle * PLACES // np.maximum(rows.sample_length, 1)
+    keys = rows.signature.astype(np.int64) * PLACES + part
+    return Details(
+        scores=Sums.of(rows.score[~np.isnan(rows.score)].astype(np.int64)),
+        places=Sums.of(keys[~is_long]),
+        errors=_errors(rows, signatures.letters.lengths),
+        long=tuple(_long(rows, middle, is_long)),
+    )
+
+
+def _long(
+    rows: Batch, middle: NDArray[np.int64], is_long: NDArray[np.bool_]
+) -> Iterator[tuple[bytes, int, NDArray[np.int64]]]:
+    for sample in np.unique(rows.sample_index[is_long])[:MOST_LONG].tolist():
+        which = np.flatnonzero(rows.sample_index == sample)
+        length = int(rows.sample_length[which[0]])
+        parts = np.bincount(middle[which] * LONG_PLACES // length, minlength=LONG_PLACES)
+        yield rows.sample[which[0]], length, parts
+
+
+def _errors(rows: Batch, lengths: NDArray[np.int64]) -> Sums:
+    keys: list[int] = []
+    counts: list[int] = []
+    alike = Counter(
+        zip(rows.cigar, rows.reverse.tolist(), lengths[rows.signature].tolist(), strict=True)
+    )
+    for (cigar, is_reverse, length), count in alike.items():
+        found = _errors_of(cigar, is_reverse, length)
+        keys += found
+        counts += [count] * len(found)
+    return Sums.of(np.array(keys, np.int64), matches=np.array(counts, np.int64))
+
+
+def _errors_of(cigar: bytes, is_reverse: bool, length: int) -> list[int]:
+    """Return the keys of the errors of an alignment."""
+    operations = OPERATION.findall(cigar)
+    position, keys = 0, []
+    for text, kind in operations[::-1] if is_reverse else operations:
+        count = int(text)
+        if kind == b"I":
+            keys += [KINDS * min(position, length - 1) + EXTRA] * count
+            continue
+        if kind != b"=":
+            what = MISMATCH if kind == b"X" else MISSING
+            keys += [KINDS * each + what for each in range(position, position + count)]
+        position += count
+    return keys
+
+
+class RunningDetails:
+    """Numbers of all matches so far."""
+
+    def __init__(self) -> None:
+        self.scores, self.places, self.errors = RunningSums(), RunningSums(), RunningSums()
+        self.long: list[tuple[bytes, int, NDArray[np.int64]]] = []
+
+    def add(self, more: Details) -> None:
+        self.scores.add(more.scores)
+        self.places.add(more.places)
+        self.errors.add(more.errors)
+        self.long += more.long[: MOST_LONG - len(self.long)]

@@ -1,0 +1,74 @@
+"""The report of a scan, opened in a browser without a network."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.browser import browse
+from support.markup import NAMES
+from support.program import Run
+from support.scanned import READS, SIGNATURES, fasta, fastq, signatures_named
+
+from multigpu.workloads.scan.options import ScanOptions
+from multigpu.workloads.scan.output.report import page_of
+from multigpu.workloads.scan.sums import Sums
+from multigpu.workloads.scan.tally import Tallies, Tally
+
+MOST_BYTES = 7_000_000
+
+
+@pytest.mark.slow
+def test_report__draws_every_figure_and_says_nothing_on_the_console(
+    main: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "r.fq").write_bytes(fastq(READS))
+    (tmp_path / "s.fa").write_bytes(fasta(SIGNATURES))
+    genome = "ACGTTTGCA" * 20_000
+    (tmp_path / "g.fa").write_bytes(fasta([("<b>chr</b>", genome), ("short", "ACGT")]))
+    files = [str(tmp_path / name) for name in ("r.fq", "g.fa", "s.fa", "page.html")]
+    command = ["scan", *files[:2], "-s", files[2], "--report", files[3], "--gpus", "none"]
+    ended = main(*command, "--hits", "all", "--max-mismatches", "1", "--max-chunk-bytes", "50k")
+    assert (ended.status, ended.out) == (0, "")
+    document, said = browse(Path(files[3]).read_bytes(), tmp_path)
+    assert said == []
+    drawn = re.findall(r'class="figure js-plotly-plot".*?main-svg', document, re.DOTALL)
+    titles = re.findall("<h2>(.*?)</h2>", document)
+    assert titles == [
+        "Files and signatures", "Places in samples", "Places in long samples",
+        "Errors by position", "Scores", "Files", "Signatures", "Pairs of file and signature",
+    ]  # fmt: skip
+    assert len(drawn) == 5
+    assert "<dd>--hits all, --max-mismatches 1</dd>" in document
+
+
+def tallies(files: int, signatures: int) -> Tallies:
+    """Return numbers with matches of 50 signatures in each file."""
+    rng = np.random.default_rng(7)
+    names = signatures_named([b"marker%d" % i for i in range(signatures)])
+    made = Tallies([f"run/{NAMES[0]}{i}_R1.fastq.gz" for i in range(files)], names)
+    for unit in range(files):
+        keys = rng.integers(0, signatures, 50)
+        ones = np.ones(50)
+        sums = Sums.of(keys, reads=ones, scored=ones, score=ones * 2**24, seen=ones * 2**20)
+        made.add([Tally(unit=unit, records=100, matched=50, by_signature=sums)])
+    return made
+
+
+@pytest.mark.parametrize(("files", "signatures"), [(1, 1), (1000, 1000)])
+def test_report__is_small_with_one_file_and_with_a_thousand(files: int, signatures: int) -> None:
+    made = tallies(files, signatures)
+    page = page_of(made, ScanOptions()).html()
+    assert page == page_of(made, ScanOptions()).html()
+    assert len(page) < MOST_BYTES
+    text = page.decode()
+    assert text.count("<option ") == (10 if files == 1000 else 0)
+    assert f"<dt>Files</dt><dd>{files:,}</dd>" in text
+    assert NAMES[0] not in text
+
+
+def test_report__of_nothing_found_has_its_tables() -> None:
+    made = Tallies(["a.fq"], signatures_named([b"x"]))
+    made.add([Tally(unit=0, records=3, matched=0, by_signature=Sums.of(np.empty(0, np.int64)))])
+    page = page_of(made, ScanOptions()).html().decode()
+    assert "<td>a</td><td>3</td><td>0</td><td>0</td>" in page

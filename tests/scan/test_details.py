@@ -1,0 +1,79 @@
+"""Numbers for the report: errors by position, places of matches, what a journal keeps of them."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from support.scan_rows import batch
+from support.scanned import signatures_named
+
+from multigpu.cluster.engine.codec import Codec
+from multigpu.workloads.scan.details import (
+    EXTRA,
+    KINDS,
+    LONG,
+    LONG_PLACES,
+    MISMATCH,
+    MISSING,
+    PLACES,
+    details_of,
+)
+from multigpu.workloads.scan.options import ScanOptions
+from multigpu.workloads.scan.parts import JOURNAL_CLASSES
+from multigpu.workloads.scan.sink import Findings
+from multigpu.workloads.scan.tally import Tallies, tallies_of
+
+SIGNATURES = signatures_named([b"a", b"b"])  # of 12 bases
+
+
+@pytest.mark.parametrize(
+    ("cigar", "is_reverse", "expected"),
+    [
+        (b"12=", False, []),
+        (b"2=1X9=", False, [(2, MISMATCH)]),
+        (b"2=1X9=", True, [(9, MISMATCH)]),
+        (b"1=2D9=", False, [(1, MISSING), (2, MISSING)]),
+        (b"1=2D9=", True, [(9, MISSING), (10, MISSING)]),
+        (b"3=1I9=", False, [(3, EXTRA)]),
+        (b"3=1I9=", True, [(9, EXTRA)]),
+        (b"12=1I", False, [(11, EXTRA)]),
+    ],
+)
+def test_errors__stand_at_the_bases_of_the_signature(
+    cigar: bytes, is_reverse: bool, expected: list[tuple[int, int]]
+) -> None:
+    rows = batch(*[(b"r", 0, 0, 12, is_reverse, 30.0)] * 3, cigar=[cigar, b"12=", cigar])
+    errors = details_of(rows, SIGNATURES).errors
+    assert errors.keys.tolist() == [KINDS * position + kind for position, kind in expected]
+    assert errors.numbers.get("matches", np.empty(0)).tolist() == [2] * len(expected)
+
+
+def test_places__are_parts_of_samples_and_long_ones_stand_alone() -> None:
+    rows = batch(
+        (b"r", 1, 0, 12, False, 12.9), (b"r", 1, 88, 100, False, np.nan),
+        (b"chr", 0, LONG - 12, LONG, True, 0.0), (b"chr", 0, 0, 12, True, 93.0),
+        sample_length=np.array([100, 100, LONG, LONG]), sample_index=np.array([0, 0, 4, 4]),
+    )  # fmt: skip
+    found = details_of(rows, SIGNATURES)
+    assert found.places.keys.tolist() == [PLACES + 3, PLACES + 47]
+    assert found.scores.keys.tolist() == [0, 12, 93]
+    ((name, length, parts),) = found.long
+    assert (name, length, len(parts), parts.sum()) == (b"chr", LONG, LONG_PLACES, 2)
+    assert parts[[0, -1]].tolist() == [1, 1]
+
+
+def test_tallies__are_the_same_from_a_journal_and_know_the_files_of_pairs() -> None:
+    rows = batch(*[(b"r", 0, 0, 12, False, 30.0), (b"r", 0, 0, 12, False, 20.0)] * 2)
+    rows = replace(rows, source=np.array([0, 1, 0, 1], np.int32))
+    found = Findings(
+        path="x", source=0, rows=rows, lengths=np.full(6, 20), names=list, files=2, is_paired=True
+    )
+    payload = tallies_of(found, SIGNATURES, ScanOptions(), is_detailed=True)
+    codec = Codec(JOURNAL_CLASSES)
+    tallies = Tallies(["one", "two"], SIGNATURES)
+    tallies.add(payload)
+    tallies.add(codec.unpack(codec.pack(payload)))
+    assert (tallies.records, tallies.matched) == ([6, 6], [4, 4])
+    assert [each.reads.tolist() for each in tallies] == [[4, 0]] * 2
+    assert [each.mean_score[0] for each in tallies] == [30.0, 20.0]
+    assert tallies.details.scores.total().numbers["count"].tolist() == [4, 4]
