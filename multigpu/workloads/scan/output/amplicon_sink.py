@@ -1,7 +1,7 @@
 """Products of pairs of primers, as BED or FASTA: what --amplicons asks for."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from multigpu.cluster.files import atomic_output
@@ -73,12 +73,13 @@ class AmpliconSink:
         )  # fmt: skip
 
     @contextmanager
-    def open(self) -> Iterator[Write[bytes]]:
-        """Yield the function that writes; the file has its name when the block has ended."""
-        with atomic_output(self.path) as file:
-            out = Compressed(file, compression_of(self.path))
-            yield lambda lines, _: out.write(lines)
-            out.close()
+    def open(self, files: ExitStack) -> Iterator[Write[bytes]]:
+        """Yield the function that writes; the file has its name when `files` has ended."""
+        file = files.enter_context(atomic_output(self.path))
+        out = Compressed(file, compression_of(self.path))
+        yield lambda lines, _: out.write(lines)
+        out.close()
+        file.flush()
 
 
 def amplicon_sinks(job: ScanJob, out: ScanOutput) -> Iterator[AmpliconSink]:
