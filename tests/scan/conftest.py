@@ -27,7 +27,7 @@ def scan(tmp_path: Path, signatures: str) -> Scan:
         output = tmp_path / "out" / name
         output.parent.mkdir(exist_ok=True)
         command = ["scan", *samples, "-o", str(output), "--gpus", "none", *options]
-        if "-s" not in options:
+        if not {"-s", "--sample-sheet"}.intersection(options):
             command += ["-s", signatures]
         cli.main(command, standalone_mode=False)
         return output.read_bytes()

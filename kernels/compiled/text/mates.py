@@ -50,3 +50,21 @@ def find_stray(raw: Any, table: Any) -> Any:
         if difference != 0:
             return i
     return -1
+
+
+@jit_no_alloc
+def find_other_name(raw: Any, table: Any, other_raw: Any, other_table: Any) -> Any:
+    """Return the first row in which two tables have other names, up to the numbers of mates.
+
+    What the shorter table lacks are other names; without any the length of the first is returned.
+    """
+    for i in range(min(table.shape[0], other_table.shape[0])):
+        one, two = table[i, NAME], other_table[i, NAME]
+        end, _ = split_name(raw, one, table[i, NAME_END])
+        other_end, _ = split_name(other_raw, two, other_table[i, NAME_END])
+        if end - one != other_end - two:
+            return i
+        for k in range(end - one):
+            if raw[one + k] != other_raw[two + k]:
+                return i
+    return min(table.shape[0], other_table.shape[0])

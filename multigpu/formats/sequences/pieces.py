@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError
+from multigpu.formats.sequences.spans import IndexReads
 from multigpu.formats.storage.sources import raise_unreadable
 from multigpu.formats.storage.stored_streams import errors_named
 from multigpu.kernels.compiled.text import records
@@ -112,6 +113,7 @@ class Pieces(RangeRecords):
     ended    whether the span is behind the last one of its file
     mates    int8[n]: 1 or 2 where a record is of a pair, else 0; None where there are no pairs
     left_out number of records that were read and are none of these
+    index    of each index file the reads that go with the records, or pairs of records
     """
 
     source: int
@@ -122,6 +124,7 @@ class Pieces(RangeRecords):
     ended: bool = False
     mates: NDArray[np.int8] | None = None
     left_out: int = 0
+    index: tuple[IndexReads, ...] = ()
 
     def names(self, pieces: NDArray[np.intp]) -> list[bytes]:
         """Return the names of the records that pieces are of."""

@@ -79,9 +79,9 @@ class SpanReader:
         found = RangeRecords(begin=0, stop=parsed.stop, table=table, letters=letters, error=error)
         text = TextInMemory(raw, is_reusable=self._streams.lends(span))
         pieces = self._pieces(span, found, text, ended=block is None)
-        if block is None or (block.mates is None and not block.left_out):
+        if block is None:
             return pieces
-        return replace(pieces, mates=block.mates, left_out=block.left_out)
+        return replace(pieces, mates=block.mates, left_out=block.left_out, index=block.index)
 
     def _read_range(self, span: FileSpan) -> Pieces:
         source = self._sources[span.source]

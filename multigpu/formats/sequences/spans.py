@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,13 @@ class FileSpan:
     mate_start: int = 0
 
 
+class IndexReads(NamedTuple):
+    """Index reads of one file: number i is letters[offsets[i] : offsets[i + 1]]."""
+
+    letters: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
+
+
 @dataclass(frozen=True, eq=False)
 class BlockSpan:
     """Whole records of a stream, parsed, or the error that ended it.
@@ -37,6 +45,7 @@ class BlockSpan:
     mates     int8[n]: 1 or 2 where a record is of a pair, else 0; None where there are no pairs
     left_out  number of records that were read and are none of these
     begin     position of raw[0] in the source, where it is text
+    index     of each index file the reads that go with these, one for each record or pair
     """
 
     source: int
@@ -47,6 +56,7 @@ class BlockSpan:
     mates: NDArray[np.int8] | None = None
     left_out: int = 0
     begin: int = 0
+    index: tuple[IndexReads, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import Failure, InputError, Unreadable
+from multigpu.formats.sequences.indexed_streams import IndexedSource, indexed_spans
 from multigpu.formats.sequences.paired_streams import paired_spans
 from multigpu.formats.sequences.pairs import PairedSource
 from multigpu.formats.sequences.record_source import RecordSource
@@ -21,6 +22,7 @@ from multigpu.kernels.compiled.text.records import Fault
 from multigpu.kernels.device.buffers import Buffers
 
 MOST_WAITING = 32  # blocks of a file that were read before they are asked for
+INDEX_BLOCK = 1 << 20  # bytes of index reads
 
 
 def stream_blocks(
@@ -30,6 +32,12 @@ def stream_blocks(
 
     ahead  whether another thread reads blocks before they are taken
     """
+    if isinstance(source, IndexedSource):
+        blocks = stream_blocks(number, source.reads, size, phred_offset, ahead=ahead)
+        streams = [
+            block_spans(0, file, file.stream(INDEX_BLOCK), phred_offset) for file in source.indexes
+        ]
+        return indexed_spans(source, blocks, streams)
     if isinstance(source, PairedSource):
         contents = zip(source.files, source.contents(size, ahead), strict=True)
         files = [block_spans(0, *each, phred_offset) for each in contents]

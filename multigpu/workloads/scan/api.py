@@ -50,8 +50,9 @@ def scan(request: ScanRequest) -> ScanResult:
     beginnings, and from the iteration for what shows later.
     """
     samples = sources_of(request.samples, "samples")
-    signatures = sources_of(request.signatures, "signatures")
-    inputs = expand_inputs(samples, signatures, request.pairs)
+    given = request.signatures
+    signatures = () if isinstance(given, tuple) and not given else sources_of(given, "signatures")
+    inputs = expand_inputs(samples, signatures, request.pairs, request.sample_sheet)
     place = request.journal_path
     if place and not inputs.files:
         problem = "samples in memory cannot be compared with those of an earlier run"

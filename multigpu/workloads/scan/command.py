@@ -45,7 +45,8 @@ def command(request: ScanRequest, out: ScanOutput, reporting: Reporting) -> None
         from multigpu.workloads.scan.output.write import write_outputs
 
         given = [*texts_of(request.samples, "samples"), *texts_of(request.signatures, "signatures")]
-        read = paths_in([*inputs.samples, *inputs.signatures])
+        read = [*paths_in([*inputs.samples, *inputs.signatures]), *scanning.index_files]
+        read += filter(None, [scanning.sample_sheet])
         keep_inputs(read, *written, given=given, kind=SEQUENCES)
         fmt = format_of(out.output, out.format)
         kept = output and is_replaced(output) and all(map(is_repeatable, inputs.files))
@@ -77,10 +78,10 @@ def _inputs(stack: ExitStack, request: ScanRequest, reporting: Reporting) -> "Sc
 
     samples = texts_of(request.samples, "samples")
     signatures = texts_of(request.signatures, "signatures")
-    if not samples and not signatures:
+    if not samples and not signatures and request.sample_sheet is None:
         from multigpu.workloads.scan.simulate import write_demo
 
         folder = stack.enter_context(scratch_folder())
         reporting.say("no samples given: scanning the built-in demo")
         samples, signatures = ([str(file)] for file in write_demo(folder))
-    return expand_inputs(samples, signatures, request.pairs)
+    return expand_inputs(samples, signatures, request.pairs, request.sample_sheet)

@@ -13,7 +13,7 @@ def plan_of(request: ScanRequest) -> Shown:
     """Return how the samples would be cut."""
     samples = texts_of(request.samples, "samples")
     signatures = texts_of(request.signatures, "signatures")
-    inputs = expand_inputs(samples, signatures, request.pairs)
+    inputs = expand_inputs(samples, signatures, request.pairs, request.sample_sheet)
     job = ScanJob(inputs, request.options, request.run)
     plan, (entries, places) = plan_job(job, job.worker_files)
     on_gpu = bool(job.devices) or any(each["gpu"] for each in entries["workers"])

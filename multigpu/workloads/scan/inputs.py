@@ -93,7 +93,10 @@ def sources_of(given: object, name: str) -> Sequence[str | Source]:
 
 
 def expand_inputs(
-    samples: Sequence[str | Source], signatures: Sequence[str | Source], pairs: Pairs = "none"
+    samples: Sequence[str | Source],
+    signatures: Sequence[str | Source],
+    pairs: Pairs = "none",
+    sheet: str | None = None,
 ) -> ScanInputs:
     """Return the files that these paths stand for, and the other sources.
 
@@ -103,7 +106,9 @@ def expand_inputs(
     """
     if not samples:
         raise UsageError("no SAMPLES given")
-    if not signatures:
+    if signatures and sheet is not None:
+        raise UsageError(f"give {option('signatures')} or {option('sample_sheet')}, not both")
+    if not signatures and sheet is None:
         raise UsageError(f"no {option('signatures')} given")
     given = [*samples, *signatures]
     sources.check_stdin(given)

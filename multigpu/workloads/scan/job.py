@@ -12,19 +12,27 @@ from typing import Any
 from multigpu.cluster.engine.codec import Codec
 from multigpu.cluster.engine.workload import Workload
 from multigpu.cluster.workers.worker import Outcome
-from multigpu.errors import InputError, spelled
+from multigpu.errors import InputError, UsageError, option, spelled
+from multigpu.formats.sequences.indexed_streams import IndexedSource
 from multigpu.formats.sequences.record_source import RecordSource
+from multigpu.formats.sequences.registry import SEQUENCES
+from multigpu.formats.sequences.sample_sheets import SampleSheet, read_sample_sheet
 from multigpu.formats.sequences.signatures import read_signatures
 from multigpu.formats.sequences.spans import Span
 from multigpu.formats.sequences.streams import OpenStreams
 from multigpu.formats.storage.fingerprints import digest
-from multigpu.formats.storage.sources import Source
+from multigpu.formats.storage.sources import Source, inspect_source
 from multigpu.run import fitness
 from multigpu.run.job import INPUT, Crew, Job, JobStats, check_unchanged, describe_inputs
 from multigpu.run.options import RunOptions
 from multigpu.workloads.scan.inputs import ScanInputs
 from multigpu.workloads.scan.join import Joiner, WholeRecords
-from multigpu.workloads.scan.notes import note_on_ambiguity, notes_after, notes_before
+from multigpu.workloads.scan.notes import (
+    note_on_ambiguity,
+    notes_after,
+    notes_before,
+    notes_on_sheet,
+)
 from multigpu.workloads.scan.options import ScanOptions, scan_lanes
 from multigpu.workloads.scan.parts import JOURNAL_CLASSES, ScanPart
 from multigpu.workloads.scan.patterns import check_errors
@@ -71,15 +79,50 @@ class ScanJob(Job):
         self.options = options
         self.chunk_plan: ScanPlan | None = None
         self.notes: list[str] = []
-        self.signatures = read_signatures(inputs.signatures)
-        check_errors(self.signatures, options)
+        self.sheet: SampleSheet | None = None
+        if options.sample_sheet is None:
+            self.signatures = read_signatures(inputs.signatures)
+            check_errors(self.signatures, options)
+        else:
+            self.sheet = read_sample_sheet(options.sample_sheet)
+            self.signatures = self.sheet.signatures()
         self.sources, notes = inputs.open_samples()
+        if self.sheet:
+            self._place_barcodes(self.sheet)
         if options.needs_whole_records or whole_records:
             for source in self.sources:
-                source.in_blocks = source.layout == "fasta"
-        self._files, self._pairs = inputs.files, inputs.pairs
+                source.in_blocks = source.in_blocks or source.layout == "fasta"
+        self._files, self._pairs = [*inputs.files, *options.index_files], inputs.pairs
         found = notes_before(self.sources, self.signatures, options)
         self.notes_before = [*inputs.notes, *notes, *found]
+        if self.sheet:
+            self.notes_before += notes_on_sheet(self.sheet, options)
+
+    def _place_barcodes(self, sheet: SampleSheet) -> None:
+        """Have the sources read with their index reads.
+
+        Raises UsageError where the samples have no place for barcodes, or limits are wrong.
+        """
+        files, count = self.options.index_files, len(sheet.barcodes)
+        for column in range(count):
+            check_errors(sheet.signatures(column), self.options)
+        if files:
+            if len(files) != count or len(self.sources) > 1:
+                needs = f"{count} index files, and samples in one file or pair of files"
+                given = f"got {len(files):,}, and samples in {len(self.sources):,}"
+                raise UsageError(
+                    f"{sheet.path} needs {needs}; {given}: repeat {option('index_reads')} for each"
+                )
+            indexes = [inspect_source(file, SEQUENCES) for file in files]
+            self.sources = [IndexedSource(self.sources[0], indexes)]
+        elif self.options.index_reads:
+            for source in self.sources:
+                source.in_blocks = True  # their titles are read, too
+        elif count > 1 and not all(source.is_paired for source in self.sources):
+            problem = "barcode2 is in the second read of a pair, but not all samples are pairs"
+            raise InputError(
+                sheet.path, f"{problem}: see {option('pairs')}, {option('index_reads')}"
+            )
 
     def summary_entries(self) -> dict[str, Any]:
         """Return the entries that only the summary of a scan has."""
@@ -160,6 +203,7 @@ class ScanJob(Job):
                 signatures=self.signatures,
                 options=self.options,
                 sinks=sinks,
+                sheet=self.sheet,
                 streams=OpenStreams(sources, self.options.phred_offset),
                 expected=crew.expected,
             )
@@ -201,7 +245,8 @@ class ScanJob(Job):
 
     def _describe(self, sinks: Sequence[Sink[Any]]) -> dict[str, str]:
         """Return what must be equal for another run to continue with the journal of this one."""
-        signatures = digest((self.signatures.names, self.signatures.letters))
+        sheet = self.sheet.barcodes if self.sheet else ()
+        signatures = digest((self.signatures.names, self.signatures.letters, *sheet))
         return {
             "program": fitness.program(),
             "job": "scan",

@@ -1,6 +1,6 @@
 """Options of a scan, as one frozen object."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from math import isnan
 from pathlib import PurePath
 from typing import Annotated, Literal
@@ -37,6 +37,12 @@ SCAN_LANES = GpuLanes(8, together=12, least=3)
 MOST_LANES = 32  # where files are compressed
 SCAN_RATE = 2e10  # bytes a second on one GPU
 GPUS_KEPT_BUSY = 4  # by one process
+
+HEADERS = "headers"  # in place of index files
+WITH_SHEET = (
+    "sample_sheet", "index_reads", "hits", "min_delta", "within", "sample_n", "phred_offset",
+    "max_mismatches",
+)  # fmt: skip
 
 
 def scan_lanes(plain_bytes: int, compressed: int = 0) -> GpuLanes:
@@ -120,14 +126,31 @@ class ScanOptions(Options, group="Search"):
         must="0 or more bases",
     )  # fmt: skip
 
+    sample_sheet: TextPath | None = declare(
+        None, "Demultiplex: the samples' names and barcodes, TSV or CSV with the columns sample,"
+        " barcode1 and, for dual barcodes, barcode2. Barcodes stand at the start of reads, barcode2"
+        f" in the second of a pair, or {option('within')} says where.",
+        group="Input",
+    )  # fmt: skip
+    index_reads: Paths = declare(
+        (), f"With {option('sample_sheet')}: FASTQ file with the index reads of the samples, in"
+        " step; given again for those of barcode2. Or headers: the index is in the titles of the"
+        " samples, as in 1:N:0:ACGT+TGCA.", group="Input", many=True,
+    )  # fmt: skip
+
     def check(self) -> None:
         super().check()
+        object.__setattr__(self, "index_reads", texts_of(self.index_reads, "index_reads"))
+        if self.sample_sheet is not None:
+            self._check_with_sheet()
+        elif self.index_reads:
+            raise UsageError(f"{option('index_reads')} needs {option('sample_sheet')}")
         if self.min_score is not None:
             self._check_min_score(self.min_score)
         if self.max_mismatches is not None and self.max_edits is not None:
             both = f"{option('max_mismatches')} or {option('max_edits')}"
             raise UsageError(f"give {both}, not both")
-        if self.min_delta > 1 and self.hits != "top":
+        if self.min_delta > 1 and not self.are_top:
             raise UsageError(f"{option('min_delta')} needs {option('hits')} top")
         if self.circular:
             for other in ("within", "overhang", "max_edits"):
@@ -171,6 +194,17 @@ class ScanOptions(Options, group="Search"):
                 raise UsageError(f"{option(other)} does not go with bulges, nor with sites")
 
     @property
+    def index_files(self) -> list[str]:
+        """The paths of the index files."""
+        given = texts_of(self.index_reads, "index_reads")
+        return [] if given == [HEADERS] else given
+
+    @property
+    def are_top(self) -> bool:
+        """Whether rows are the best signatures, or barcodes, of each read."""
+        return self.hits == "top" or self.sample_sheet is not None
+
+    @property
     def wanted(self) -> Literal["first", "best", "sites", "all"]:
         """Choice of the matches of a sample and a signature that are searched for."""
         return "best" if self.hits == "top" else self.hits
@@ -198,7 +232,7 @@ class ScanOptions(Options, group="Search"):
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns of rows that these options add; none in an exact scan."""
-        tied = ("tied",) * (self.hits == "top")
+        tied = ("tied",) * self.are_top
         if self.has_bulges:
             return (*tied, "mismatches", "bulge", "bulge_size", "cigar")
         if not self.most_errors:
@@ -209,7 +243,17 @@ class ScanOptions(Options, group="Search"):
     def needs_whole_records(self) -> bool:
         """Whether a search must see every record from its first base to its last."""
         at_ends = (self.within, self.overhang)
-        return self.hits == "top" or self.circular or at_ends != (None, None)
+        return self.are_top or self.circular or at_ends != (None, None)
+
+    def _check_with_sheet(self) -> None:
+        """Raise UsageError for an option that barcodes do not go with."""
+        if self.hits not in ("first", "top"):
+            raise UsageError(f"{option('sample_sheet')}: {option('hits')} must be top")
+        for each in fields(ScanOptions):
+            if each.name not in WITH_SHEET and getattr(self, each.name) != each.default:
+                raise UsageError(f"{option('sample_sheet')} does not go with {option(each.name)}")
+        if self.index_reads and self.within is not None:
+            raise UsageError(f"{option('index_reads')} does not go with {option('within')}")
 
     def _check_min_score(self, score: float) -> None:
         """Raise UsageError for a score that no row can have."""

@@ -5,7 +5,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Annotated, Any, Literal
 
 from multigpu.run.declarations import declaration, declare
-from multigpu.run.options import Request, Resumable
+from multigpu.run.options import Request, Resumable, RunOptions
 from multigpu.run.values import ANYTHING, StrPath
 from multigpu.workloads.scan.options import ScanOptions
 
@@ -24,17 +24,23 @@ class ScanRequest(ScanOptions, Resumable, Request, group="Input"):
         " pysam, dnaio or Biopython; an Arrow table.",
         argument=True,
     ))  # fmt: skip
-    signatures: PathsOrRecords = field(metadata=declaration(
-        "File with signatures: FASTA, a table (TSV, CSV), a list or a primer scheme (BED); may be"
-        " given several times."
+    signatures: PathsOrRecords = declare(
+        (), "File with signatures: FASTA, a table (TSV, CSV), a list or a primer scheme (BED); may"
+        " be given several times."
         " In Python also records, as tuples of name and sequence.",
         short="s", many=True,
-    ))  # fmt: skip
+    )  # fmt: skip
     _: KW_ONLY
     pairs: Pairs = declare(
         "auto", "Samples that are paired reads: FASTQ files whose names differ in _R1 and _R2, or"
         " _1 and _2, alone; all files, two by two; each file, with mates in turns; or none.",
     )  # fmt: skip
+
+    @property
+    def run(self) -> RunOptions:
+        """Place and manner of the run; barcodes are compared on CPUs."""
+        run = super().run
+        return run.changed(gpus="none") if self.sample_sheet and run.gpus == "auto" else run
 
     @property
     def options(self) -> ScanOptions:

@@ -54,6 +54,8 @@ class ScannerRequest(ScanOptions, RunOptions, group="Input"):
         for name in ("scheduler", "scheduler_file", "workers", "resume", "dashboard", "mixed"):
             if getattr(self, name):
                 raise UsageError(f"a Scanner has threads only, no {option(name)}: see scan")
+        if self.sample_sheet:
+            raise UsageError(f"a Scanner has signatures, no {option('sample_sheet')}: see scan")
 
 
 @function_of(ScannerRequest)

@@ -48,11 +48,13 @@ class Matches:
     hits       where they are; flagged where a match reaches the border of a piece
     cigars     n texts: their alignments, empty unless edits are searched
     ambiguous  int32[n]: ambiguous sample bases of each
+    tied       int32[n]: signatures that are as good for the read, where the search knows them
     """
 
     hits: Hits
     cigars: list[bytes]
     ambiguous: NDArray[np.int32]
+    tied: NDArray[np.int32] | None = None
 
     def take(self, chosen: NDArray[np.intp]) -> "Matches":
         """Return the matches of these numbers."""
@@ -342,7 +344,7 @@ def open_scanner(
     if place.gpu is None:
         from multigpu.kernels.scan import cpu
 
-        return cpu.ExactScanner(patterns, rules, bases), _unpinned
+        return cpu.ExactScanner(patterns, rules, bases), unpinned
     from multigpu.kernels.device.pinned import pinned
     from multigpu.kernels.scan import cuda
 
@@ -361,7 +363,7 @@ def open_error_scanner(
     if place.gpu is None:
         from multigpu.kernels.scan.approximate import cpu
 
-        kind, allocate = cpu.ErrorScanner, _unpinned
+        kind, allocate = cpu.ErrorScanner, unpinned
     else:
         from multigpu.kernels.device.pinned import pinned
         from multigpu.kernels.scan.approximate import cuda
@@ -373,5 +375,5 @@ def open_error_scanner(
     return scanner, allocate
 
 
-def _unpinned(size: int) -> NDArray[np.uint8]:
+def unpinned(size: int) -> NDArray[np.uint8]:
     return np.empty(size, np.uint8)

@@ -13,6 +13,7 @@ from multigpu.cluster.workers.history import add_device_steps
 from multigpu.errors import Failure, InputError
 from multigpu.formats.sequences.pieces import Pieces
 from multigpu.formats.sequences.reader import SpanReader
+from multigpu.formats.sequences.sample_sheets import SampleSheet
 from multigpu.formats.sequences.signatures import Signatures, illegal_base
 from multigpu.formats.sequences.spans import BlockSpan, FileSpan, Span
 from multigpu.formats.sequences.streams import OpenStreams
@@ -22,6 +23,7 @@ from multigpu.kernels.device.buffers import Buffers
 from multigpu.kernels.scan import BadBaseError, Chunk, Hits, TooManyPatternsError
 from multigpu.kernels.scan.approximate.alignment import align_without_gaps
 from multigpu.run.fitness import Expected, require
+from multigpu.workloads.scan.barcodes import BarcodeSearch
 from multigpu.workloads.scan.batch import Batch
 from multigpu.workloads.scan.circular import CircularView
 from multigpu.workloads.scan.options import ScanOptions
@@ -32,7 +34,7 @@ from multigpu.workloads.scan.parts import (
     ScanPart,
 )
 from multigpu.workloads.scan.plan import describe_index, expected_bases, index_size
-from multigpu.workloads.scan.search import Matches, Portion, open_search
+from multigpu.workloads.scan.search import Matches, Portion, SignatureSearch, open_search
 from multigpu.workloads.scan.sink import Findings, Sink
 from multigpu.workloads.scan.top import BULGE_WEIGHT, TopRule
 from multigpu.workloads.scan.views import View
@@ -43,6 +45,7 @@ from multigpu.workloads.scan.within import WithinView
 class ScanWorkload:
     """Everything that a worker needs for a scan.
 
+    sheet     samples and their barcodes, which are searched instead of signatures; or None
     sinks     outputs, for each of which parts have a payload
     streams   the compressed files that this process reads
     expected  requirements for a worker that is not this process
@@ -56,6 +59,7 @@ class ScanWorkload:
     options: ScanOptions
     sinks: Sequence[Sink[Any]]
     streams: OpenStreams
+    sheet: SampleSheet | None = None
     expected: Expected | None = None
     reached: dict[int, tuple[int, int]] = field(default_factory=dict)
 
@@ -121,7 +125,11 @@ class ScanSession:
     def __init__(self, workload: ScanWorkload, place: Place) -> None:
         self.workload = workload
         bases = expected_bases(workload.sources)
-        self.search = open_search(place, workload.signatures, workload.options, bases)
+        self.search: SignatureSearch[Any]
+        if workload.sheet:
+            self.search = BarcodeSearch(workload.sheet, workload.sources, workload.options)
+        else:
+            self.search = open_search(place, workload.signatures, workload.options, bases)
         is_top = workload.options.hits == "top"
         self._top = TopRule.of(workload.signatures, workload.options) if is_top else None
         lengths = self.search.patterns.lengths
@@ -276,7 +284,7 @@ class ScanSession:
         """Return matches with names and scores, without low scores, and the flags of each."""
         pieces, strands = loaded.pieces, self.search.patterns.strands
         source = self.workload.sources[pieces.source]
-        tied = np.zeros(len(matches.hits), np.int32)
+        tied = np.zeros(len(matches.hits), np.int32) if matches.tied is None else matches.tied
         if self._top is not None:
             hits = matches.hits
             # Those of alignments need not follow each other: each read is alone.

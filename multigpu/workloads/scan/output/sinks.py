@@ -34,6 +34,9 @@ def sinks_of(job: ScanJob, out: ScanOutput, rows: RowFormat) -> list[FileSink[An
 
 
 def _rows(job: ScanJob, out: ScanOutput, rows: RowFormat) -> RowSink[Any]:
+    if job.sheet and rows.name in ALIGNMENTS:
+        problem = f"{rows.name} cannot have barcodes: choose another {option('format')}"
+        raise UsageError(f"{option('sample_sheet')}: {problem}")
     for name in ("circular", "overhang"):
         if getattr(job.options, name) and rows.name in ALIGNMENTS:
             raise UsageError(

@@ -1,0 +1,96 @@
+"""Reads with their index reads: files in step, whose records have the names of the reads."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.errors import InputError, quoted
+from multigpu.formats.sequences.paired_streams import FileRecords
+from multigpu.formats.sequences.pairs import title_at
+from multigpu.formats.sequences.records import Parsed, empty_table
+from multigpu.formats.sequences.spans import BlockSpan, IndexReads
+from multigpu.formats.storage.sources import Source
+from multigpu.kernels.compiled.text.mates import find_other_name
+from multigpu.kernels.compiled.text.records import LENGTH, NAME, gather
+
+NOTHING = Parsed(table=empty_table(0), stop=0)
+
+
+class IndexedSource(Source):
+    """Reads, of which each one or each pair has a record in every index file."""
+
+    def __init__(self, reads: Source, indexes: Sequence[Source]) -> None:
+        super().__init__(reads.path, reads.size, reads.compression, reads.layout)
+        self.reads, self.indexes = reads, tuple(indexes)
+
+    def __reduce__(self) -> Any:
+        return IndexedSource, (self.reads, self.indexes)
+
+    @property
+    def files(self) -> tuple[Source, ...]:
+        return self.reads.files
+
+    @property
+    def is_paired(self) -> bool:
+        return self.reads.is_paired
+
+    @property
+    def cuttable(self) -> bool:
+        return False
+
+    def with_absolute_path(self) -> Source:
+        return self  # only this process reads it
+
+
+def indexed_spans(
+    source: IndexedSource, blocks: Iterator[BlockSpan], indexes: Sequence[Iterator[BlockSpan]]
+) -> Iterator[BlockSpan]:
+    """Yield the blocks of reads with their index reads, from the blocks of each index file.
+
+    The last one may have the error that ended it.
+    """
+    files = [(file, FileRecords(each)) for file, each in zip(source.indexes, indexes, strict=True)]
+    block = BlockSpan(0, -1, np.empty(0, np.uint8), NOTHING)
+    try:
+        for block in blocks:
+            yield replace(block, index=tuple(_take(source, *each, block) for each in files))
+        for each in files:
+            _check_end(source, *each)
+    except InputError as error:
+        yield replace(block, number=block.number + 1, parsed=NOTHING, error=error)
+
+
+def _take(source: IndexedSource, file: Source, held: FileRecords, block: BlockSpan) -> IndexReads:
+    """Return the index reads of a block, from one file. Raises InputError where they are others."""
+    table = block.parsed.table[:: 2 if source.is_paired else 1]
+    count = min(len(table), held.fill(len(table)))
+    raw, records, begin = held.take(count)
+    at = int(find_other_name(block.raw, table, raw, records))
+    if at < len(table):
+        title = quoted(title_at(block.raw, int(table[at, NAME])))
+        if at == count:
+            problem = f"has no record for {title} of {source.path}: it has fewer records"
+            raise held.error or InputError(file.path, problem)
+        problem = f"is not of {title} in {source.path}: index reads must be in step with the reads"
+        raise _wrong(file, raw, int(records[at, NAME]), begin, problem)
+    letters = np.empty(int(records[:, LENGTH].sum()), np.uint8)
+    gather(raw, records, letters, 0)
+    return IndexReads(letters, np.cumsum([0, *records[:, LENGTH]], dtype=np.int64))
+
+
+def _check_end(source: IndexedSource, file: Source, held: FileRecords) -> None:
+    """Raise InputError where an index file has more records than there are reads."""
+    if held.fill(1):
+        raw, records, begin = held.take(1)
+        problem = f"has no read: {source.path} has fewer"
+        raise _wrong(file, raw, int(records[0, NAME]), begin, problem)
+    if held.error:
+        raise held.error
+
+
+def _wrong(file: Source, raw: NDArray[np.uint8], name: int, begin: int, problem: str) -> InputError:
+    where = f"record {quoted(title_at(raw, name))} at byte {begin + name - 1}"
+    return InputError(file.path, problem, where)

@@ -1,0 +1,101 @@
+"""Sample sheets: which barcodes the reads of a sample have. TSV or CSV with a header line."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from multigpu.errors import InputError, quoted, several
+from multigpu.formats.names import name_problem
+from multigpu.formats.sequences.signatures import Joined, Signatures
+from multigpu.formats.storage.sources import text_lines
+from multigpu.kernels import bases
+from multigpu.kernels.scan.barcodes import LONGEST
+
+COLUMNS = ("sample", "barcode1", "barcode2")  # the last may be absent
+RESERVED = {"tied": "that fit several samples", "unknown": "that fit none"}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SampleSheet:
+    """Samples and their barcodes.
+
+    samples   names, each once
+    barcodes  columns, one or two: of each sample a barcode, in upper case
+    """
+
+    path: str
+    samples: list[bytes]
+    barcodes: tuple[list[bytes], ...]
+
+    def signatures(self, column: int = 0) -> Signatures:
+        """Return the barcodes of a column as signatures with the names of the samples."""
+        letters = np.frombuffer(b"".join(self.barcodes[column]), np.uint8)
+        lengths = [len(barcode) for barcode in self.barcodes[column]]
+        return Signatures(self.samples, Joined(letters, np.cumsum([0, *lengths], dtype=np.int64)))
+
+
+def read_sample_sheet(path: str) -> SampleSheet:
+    """Return the samples of a sheet. Raises InputError where it is wrong."""
+    name_lines: dict[str, int] = {}
+    barcode_lines: dict[tuple[bytes, ...], int] = {}
+    for number, (name, *barcodes) in _rows(path):
+        where = f"line {number:,}"
+        if problem := _name_problem(name):
+            raise InputError(path, problem, where)
+        for column, barcode in zip(COLUMNS[1:], barcodes, strict=False):
+            if problem := _barcode_problem(barcode):
+                raise InputError(path, f"{column} {problem}", where)
+        if (before := name_lines.setdefault(name, number)) != number:
+            raise InputError(path, f"the sample {quoted(name)} is in line {before:,}, too", where)
+        same = tuple(barcode.upper().replace("U", "T").encode() for barcode in barcodes)
+        if (before := barcode_lines.setdefault(same, number)) != number:
+            raise InputError(path, f"the barcodes are those of line {before:,}", where)
+    if not name_lines:
+        raise InputError(path, "there is no sample")
+    samples = [name.encode("utf-8", "surrogateescape") for name in name_lines]
+    columns = tuple(list(column) for column in zip(*barcode_lines, strict=True))
+    return SampleSheet(path=path, samples=samples, barcodes=columns)
+
+
+def _rows(path: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number and the cells of each line after the header, in the order of `COLUMNS`."""
+    header: list[str] = []
+    separator = "\t"
+    for number, text in text_lines(path):
+        if not text.strip():
+            continue
+        separator = separator if header or "\t" in text else ","
+        cells = [cell.strip().strip('"') for cell in text.split(separator)]
+        if not header:
+            header = cells
+            if sorted(header) not in (sorted(COLUMNS), sorted(COLUMNS[:-1])):
+                columns = "the columns must be sample, barcode1 and, for dual barcodes, barcode2"
+                problem = f"{columns}, separated by tabs or commas, not {several(header)}"
+                raise InputError(path, problem, f"line {number:,}")
+        elif len(cells) != len(header):
+            problem = f"has {len(cells):,} columns, not {len(header):,}"
+            raise InputError(path, problem, f"line {number:,}")
+        else:
+            by_column = dict(zip(header, cells, strict=True))
+            yield number, [by_column[column] for column in COLUMNS if column in by_column]
+
+
+def _name_problem(name: str) -> str:
+    if not name:
+        return "the sample has no name"
+    if name in RESERVED:
+        return f"{quoted(name)} is the name for reads {RESERVED[name]}: rename the sample"
+    if len(name.split()) > 1:
+        return f"the sample {quoted(name)} has white space in its name: write _ instead"
+    return name_problem(name)
+
+
+def _barcode_problem(barcode: str) -> str:
+    if not barcode:
+        return "is empty"
+    if len(barcode) > LONGEST:
+        return f"has {len(barcode):,} bases; at most {LONGEST} are possible"
+    if not bases.encode(np.frombuffer(barcode.encode(errors="replace"), np.uint8)).all():
+        return f"is {quoted(barcode)}: not only bases (A C G T U or IUPAC codes)"
+    return ""

@@ -1,0 +1,156 @@
+"""Demultiplexing: the sample of each read by the barcodes of a sheet, and rows of the barcodes.
+
+barcode1 stands in a read, or in the first of a pair, and barcode2 in the second; or both stand in
+index reads, in files of their own or in the titles of the reads.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.errors import InputError, quoted
+from multigpu.formats.sequences.pieces import Pieces, TextInMemory
+from multigpu.formats.sequences.sample_sheets import SampleSheet
+from multigpu.formats.sequences.spans import IndexReads
+from multigpu.formats.storage.sources import Source
+from multigpu.kernels.compiled.text.index_texts import find_index_texts
+from multigpu.kernels.device.buffers import Buffers
+from multigpu.kernels.scan import Chunk, Hits, allowed_bases
+from multigpu.kernels.scan.barcodes import (
+    ERRORS,
+    OTHER_ERRORS,
+    OTHER_START,
+    READ,
+    SAMPLE,
+    SHARED,
+    START,
+    Barcodes,
+    BarcodeWindows,
+    assign,
+)
+from multigpu.workloads.scan.options import HEADERS, ScanOptions
+from multigpu.workloads.scan.patterns import patterns_of
+from multigpu.workloads.scan.search import (
+    Matches,
+    PlacePortion,
+    SignatureSearch,
+    count_in_matches,
+    unpinned,
+)
+
+Numbers = NDArray[np.int64]
+ANYWHERE = 1 << 62  # places
+NO_READS = IndexReads(np.empty(0, np.uint8), np.zeros(1, np.int64))
+
+
+class BarcodeSearch(SignatureSearch[PlacePortion]):
+    """The comparison of barcodes with the places where they stand. It runs on CPUs."""
+
+    overlap = 0
+
+    def __init__(self, sheet: SampleSheet, sources: Sequence[Source], options: ScanOptions) -> None:
+        super().__init__(patterns_of(sheet.signatures(), options), options)
+        self._sources = sources
+        self.allocate, self._buffers = unpinned, Buffers(unpinned)
+        strict, none = options.sample_n == "mismatch", [b""] * len(sheet.samples)
+        self._is_dual = len(sheet.barcodes) > 1
+        one, other = (
+            Barcodes.of(column, allowed_bases(options.most_errors, lengths), strict)
+            for column in (sheet.barcodes[0], sheet.barcodes[1] if self._is_dual else none)
+            for lengths in [np.array([len(barcode) for barcode in column])]
+        )
+        self._barcodes = one, other
+
+    def whole(self, pieces: Pieces) -> PlacePortion:
+        chunk = Chunk(pieces.letters, pieces.offsets)
+        return PlacePortion(chunk=chunk, limit=len(chunk.letters))
+
+    def halves(self, portion: PlacePortion) -> tuple[PlacePortion, ...]:
+        return ()
+
+    def find(self, portion: PlacePortion) -> Hits:
+        none = np.empty(0, np.int64)
+        return Hits.at_places(none, none, none, none, self.patterns.lengths)
+
+    def join(self, halves: object, hits: object) -> Hits:
+        raise NotImplementedError  # there are no halves
+
+    def matches(self, pieces: Pieces, portion: PlacePortion, hits: Hits) -> Matches:
+        """Return rows of the samples that are the best for each read.
+
+        There is one for each barcode that stands in a read; where they stand elsewhere, one for
+        each record, of no bases and with the errors of both barcodes.
+        """
+        step = 2 if self._sources[pieces.source].is_paired else 1
+        windows = self._windows(pieces, step)
+        rows = assign(windows, self._barcodes, self._options.min_delta)
+        record, sample, errors = step * rows[:, READ], rows[:, SAMPLE], rows[:, ERRORS]
+        if self._options.index_reads:
+            errors = errors + rows[:, OTHER_ERRORS]
+            found = [self._hits(record + mate, sample, 0 * record, errors) for mate in range(step)]
+            found = [replace(each, end=each.start) for each in found]
+        else:
+            found = [self._hits(record, sample, rows[:, START], errors)]
+            if self._is_dual:
+                mate = record + 1, sample, rows[:, OTHER_START], rows[:, OTHER_ERRORS]
+                found.append(self._hits(*mate, barcode=1))
+        order = np.argsort(np.concatenate([each.record for each in found]), kind="stable")
+        joined = Hits.joined(found).take(order)
+        tied = np.tile(rows[:, SHARED], len(found))[order]
+        return Matches(
+            hits=joined,
+            cigars=[b""] * len(joined),
+            ambiguous=count_in_matches(pieces, joined),
+            tied=tied.astype(np.int32),
+        )
+
+    def _windows(self, pieces: Pieces, step: int) -> tuple[BarcodeWindows, BarcodeWindows]:
+        """Return where the barcodes of each read stand; `step` records are a read."""
+        if self._options.index_reads == [HEADERS]:
+            return self._in_headers(pieces, step)
+        if self._options.index_reads:
+            reads = len(pieces.table) // step
+            index = pieces.index or (NO_READS,)
+            one, other = (
+                BarcodeWindows(each.letters, each.offsets[:reads], each.offsets[1 : reads + 1])
+                for each in (index[0], index[-1])
+            )
+            return one, other
+        places = 1 if self._options.within is None else ANYWHERE
+        begins, ends = pieces.offsets[:-1], pieces.offsets[1:]
+        one, other = (
+            BarcodeWindows(pieces.letters, begins[first::step], ends[first::step], places)
+            for first in (0, step - 1)
+        )
+        return one, other
+
+    def _in_headers(self, pieces: Pieces, step: int) -> tuple[BarcodeWindows, BarcodeWindows]:
+        """Return the index reads in the titles of reads. Raises InputError where there are none."""
+        assert isinstance(pieces.text, TextInMemory)
+        borders = np.empty((len(pieces.table) // step, 4), np.int64)
+        lacking = int(find_index_texts(pieces.text.raw, pieces.table, step, borders))
+        if lacking < 0 and self._is_dual and (borders[:, 2] == borders[:, 3]).any():
+            lacking = step * int((borders[:, 2] == borders[:, 3]).argmax())
+        if lacking >= 0:
+            form = "1:N:0:ACGT+TGCA" if self._is_dual else "1:N:0:ACGT"
+            problem = f"there is no index in the title, as in {form}"
+            where = f"record {quoted(pieces.name(lacking))}"
+            raise InputError(self._sources[pieces.source].files[0].path, problem, where)
+        begin, end, other_begin, other_end = np.ascontiguousarray(borders.T)
+        raw = pieces.text.raw
+        return BarcodeWindows(raw, begin, end), BarcodeWindows(raw, other_begin, other_end)
+
+    def _hits(
+        self, record: Numbers, sample: Numbers, start: Numbers, errors: Numbers, barcode: int = 0
+    ) -> Hits:
+        barcodes = self._barcodes[barcode]
+        found = Hits.at_places(record, sample, start, errors, self.patterns.lengths)
+        return replace(found, end=start + barcodes.lengths[barcodes.which[sample]])
+
+    def seconds(self) -> dict[str, float]:
+        return {}
+
+    def close(self) -> None:
+        self._buffers.clear()

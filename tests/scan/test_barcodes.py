@@ -1,0 +1,194 @@
+"""Demultiplexing, against a plain comparison of every read with every sample."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.scanned import Scan
+
+import multigpu
+from multigpu import InputError, UsageError
+from multigpu.kernels.scan.barcodes import Barcodes, BarcodeWindows, assign
+
+Store = Callable[[str, bytes], str]
+
+bases = st.text("ACGTN", max_size=7)
+
+
+def errors_of(barcode: str, text: str, places: int) -> tuple[int, int]:
+    """Return the fewest errors of a barcode in a text, and where they are."""
+    starts = range(min(places, len(text) - len(barcode) + 1))
+    found = [
+        (sum(a != b and "N" not in (a, b) for a, b in zip(barcode, text[s:], strict=False)), s)
+        for s in starts
+    ]
+    best = min(found, default=(len(barcode), 0))
+    return best if best[0] < len(barcode) else (len(barcode), 0)
+
+
+def rows_of(
+    read: list[str], samples: list[list[str]], most: int, delta: int, places: int
+) -> list[tuple[int, ...]]:
+    """Return the rows of a read: sample, start and errors of each barcode, and the ties."""
+    found = [
+        [errors_of(barcode, text, places) for barcode, text in zip(sample, read, strict=True)]
+        for sample in samples
+    ]
+    sums = [sum(errors for errors, _ in each) for each in found]
+    best = [number for number, total in enumerate(sums) if total < min(sums) + delta]
+    return [
+        (number, found[number][0][1], found[number][0][0], found[number][1][1],
+         found[number][1][0], len(best))
+        for number in best
+        if all(errors <= most for errors, _ in found[number])
+    ]  # fmt: skip
+
+
+@given(
+    data=st.data(), most=st.integers(0, 2), delta=st.integers(1, 2), places=st.sampled_from([1, 9])
+)
+@settings(max_examples=150, deadline=None)
+def test_reads_are_of_the_nearest_sample(
+    data: st.DataObject, most: int, delta: int, places: int
+) -> None:
+    lengths = st.integers(3, 5), data.draw(st.sampled_from([st.just(0), st.integers(3, 5)]))
+    barcode = [
+        length.flatmap(lambda n: st.text("ACGTN", min_size=n, max_size=n)) for length in lengths
+    ]
+    samples = data.draw(st.lists(st.tuples(*barcode).map(list), min_size=1, max_size=5))
+    reads = data.draw(st.lists(st.tuples(bases, bases).map(list), max_size=8))
+    windows, barcodes = [], []
+    for column in (0, 1):
+        texts = [read[column].encode() for read in reads]
+        borders = np.cumsum([0, *map(len, texts)])
+        letters = np.frombuffer(b"".join(texts), np.uint8)
+        windows.append(BarcodeWindows(letters, borders[:-1], borders[1:], places))
+        limits = np.full(len(samples), most)
+        given_barcodes = [sample[column].encode() for sample in samples]
+        barcodes.append(Barcodes.of(given_barcodes, limits, strict=False))
+    rows = assign((windows[0], windows[1]), (barcodes[0], barcodes[1]), delta)
+    expected = [rows_of(read, samples, most, delta, places) for read in reads]
+    assert [tuple(row) for row in rows.tolist()] == [
+        (number, *row) for number, its in enumerate(expected) for row in its
+    ]
+
+
+SHEET = b"sample,barcode1\na,ACGTAC\nb,TTGGCC\nc,ACGTAGG\n"
+READS = ["ACGTACTT", "ACGTTCGG", "TTGGCCAA", "ACGTAG", "ACGTAGGA", "GGGGGGGG", "AC"]
+TSV = b"""\
+sample\tsignature\tstart\tend\tstrand\tscore\ttied\tmismatches
+r0\ta\t0\t6\t+\t40.0\t1\t0
+r1\ta\t0\t6\t+\t40.0\t1\t1
+r2\tb\t0\t6\t+\t40.0\t1\t0
+r3\ta\t0\t6\t+\t40.0\t1\t1
+r4\tc\t0\t7\t+\t40.0\t1\t0
+"""
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("size", ["1", "30", "1000"])
+def test_rows_are_the_samples_of_the_sheet(
+    scan: Scan, store: Store, size: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    text = "".join(f"@r{i}\n{read}\n+\n{'I' * len(read)}\n" for i, read in enumerate(READS))
+    reads, sheet = store("r.fq", text.encode()), store("sheet.csv", SHEET)
+    options = ("--sample-sheet", sheet, "--max-mismatches", "1", "--max-chunk-bytes", size)
+    assert scan(reads, options=options) == TSV
+    assert "both: 1, e.g. 'a' and 'c', at a distance of 1" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"hits": "all"}, "sample_sheet: hits must be top"),
+        ({"max_edits": 1}, "sample_sheet does not go with max_edits"),
+        ({"strand": "both"}, "sample_sheet does not go with strand"),
+        ({"signatures": [("s", "ACGT")]}, "give signatures or sample_sheet, not both"),
+    ],
+)
+def test_options_that_barcodes_do_not_go_with(
+    store: Store, options: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(UsageError, match=problem):
+        multigpu.scan([("r", "ACGT")], sample_sheet=store("s.csv", SHEET), **options)
+
+
+DUAL = b"sample\tbarcode1\tbarcode2\na\tACGTAC\tGGC\nb\tTTGGCC\tAAT\nc\tACGTAC\tCCG\n"
+# Both index reads of each pair, and where they belong with one mismatch each.
+INDEXES = [
+    ("ACGTACTT", "GGC"), ("ACGTAA", "CCG"), ("TTGGCA", "AAA"), ("TTGGCC", "GGC"), ("ACGTAC", "GCG"),
+    ("ACG", "GGC"),
+]  # fmt: skip
+SAMPLES = ["a", "c", "b", None, "c", None]
+
+
+def records(texts: list[str], title: str = "r{} 1:N:0") -> bytes:
+    lines = [f"@{title.format(i)}\n{text}\n+\n{'I' * len(text)}\n" for i, text in enumerate(texts)]
+    return "".join(lines).encode()
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("size", [1, 70, 1000])
+@pytest.mark.parametrize(
+    ("place", "paired"),
+    [("files", False), ("files", True), ("headers", False), ("headers", True), ("reads", True)],
+)
+def test_barcodes_stand_in_reads_index_files_or_titles(
+    store: Store, place: str, paired: bool, size: int
+) -> None:
+    index: Any = [store(f"I{k + 1}.fq.gz", records([each[k] for each in INDEXES])) for k in (0, 1)]
+    mates = [["ACGT"] * len(INDEXES)] * 2
+    titles = ["r{}", "r{}"]
+    if place == "headers":
+        index = "headers"
+        titles = ["r{} " + f"{mate}:N:0:" for mate in (1, 2)]
+        titled = [f"{one}+{two}" for one, two in INDEXES]
+    elif place == "reads":
+        index, mates = (), [[each[k] + "T" for each in INDEXES] for k in (0, 1)]
+    paths = []
+    for mate in range(1 + paired):
+        text = records(mates[mate], titles[mate])
+        if place == "headers":
+            lines = text.split(b"\n")
+            lines[0:-1:4] = [a + b.encode() for a, b in zip(lines[0:-1:4], titled, strict=True)]
+            text = b"\n".join(lines)
+        paths.append(store(f"x_R{mate + 1}.fq", text))
+    table = multigpu.scan(
+        paths, sample_sheet=store("sheet.tsv", DUAL), index_reads=index, max_mismatches=1,
+        max_chunk_bytes=size, gpus="none",
+    ).to_pandas()  # fmt: skip
+    found = list(zip(table["sample"], table["signature"], strict=True))
+    expected = [(f"r{i}", sample) for i, sample in enumerate(SAMPLES) if sample]
+    assert found == [row for row in expected for _ in range(1 + paired)]
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("reads", "index", "problem"),
+    [
+        (
+            ["r1", "r2"],
+            ["r1", "r3"],
+            "I.fq: record 'r3' at byte 14: is not of 'r2' in {}:",
+        ),
+        (["r1", "r2"], ["r1"], "I.fq: has no record for 'r2' of {}: it has fewer"),
+        (["r1"], ["r1", "r2"], "I.fq: record 'r2' at byte 14: has no read: {} has fewer"),
+        (["r1", "r2 1:N:0:8"], None, "record 'r1': there is no index in the title, as in 1:N:0:A"),
+        (["r1 1:N:0:A", "r2 1:N:0:8"], None, "record 'r2': there is no index in the title"),
+    ],
+)
+def test_reads_that_have_no_index(
+    store: Store, reads: list[str], index: list[str] | None, problem: str
+) -> None:
+    def path_of(name: str, titles: list[str]) -> str:
+        return store(name, "".join(f"@{each}\nACG\n+\nIII\n" for each in titles).encode())
+
+    path = path_of("r.fq", reads)
+    given: Any = path_of("I.fq", index) if index else "headers"
+    found = multigpu.scan(path, sample_sheet=store("s.csv", SHEET), index_reads=given, gpus="none")
+    with pytest.raises(InputError) as refused:
+        list(found)
+    assert problem.format(path) in str(refused.value)
