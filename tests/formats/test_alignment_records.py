@@ -89,10 +89,14 @@ def test_alignments_of_pysam__are_records_in_memory(tmp_path: Path) -> None:
 
 
 @pytest.mark.process
-def test_scan__of_bam_has_mates_and_no_score_without_quality(tmp_path: Path) -> None:
+@pytest.mark.parametrize("workers", [0, 2])
+def test_scan__of_bam_has_mates_and_no_score_without_quality(tmp_path: Path, workers: int) -> None:
     bam = write(tmp_path / "x.bam", READS)
-    found = multigpu.scan(bam, [("x", "ACGT"), ("y", "CGTT")], gpus="none", max_chunk_bytes=1)
-    table = found.to_table()
+    signatures = [("x", "ACGT"), ("y", "CGTT")]
+    table = multigpu.scan(bam, signatures, gpus="none", max_chunk_bytes=1).to_table()
+    # Several files are opened by workers.
+    two = multigpu.scan([bam, bam], signatures, gpus="none", max_chunk_bytes=1, workers=workers)
+    assert two.to_table()["start"].to_pylist() == 2 * table["start"].to_pylist()
     rows = table.select(["sample", "sample_index", "signature", "start", "score", "mate"])
     assert [tuple(row.values()) for row in rows.to_pylist()] == [
         ("pair", 0, "x", 0, 40.0, 1), ("pair", 0, "y", 1, 39.25, 1), ("pair", 1, "x", 2, None, 2),

@@ -94,7 +94,8 @@ def test_records__give_the_rows_of_a_file_with_them(
     expected = multigpu.scan(store("reads", content), signatures, **options).to_table()
     expected = expected.drop_columns("file")
     assert expected.num_rows > 0
-    for wanted in (signatures, SIGNATURES, iter(SIGNATURES)):
+    unscored = [(*signature, None) for signature in SIGNATURES]
+    for wanted in (signatures, SIGNATURES, iter(SIGNATURES), unscored):
         table = multigpu.scan(iter(records), wanted, **options).to_table()
         assert table.drop_columns("file").equals(expected)
 

@@ -24,16 +24,25 @@ def expected(records: list[Any], **options: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("size", [20, 1 << 20])
-@pytest.mark.parametrize("options", [{}, {"max_edits": 1}, {"max_mismatches": 1}])
+@pytest.mark.parametrize(
+    "more",
+    [
+        {}, {"max_edits": 1}, {"max_mismatches": 1}, {"max_mismatches": 1, "hits": "top"},
+        {"within": "1:-1"}, {"circular": True},
+        {"max_mismatches": 0, "max_dna_bulges": 1}, {"overhang": "end", "max_mismatches": 0.2},
+    ],
+    ids=lambda more: "-".join(more) or "exact",
+)  # fmt: skip
 def test_scan__gives_the_rows_of_the_function(
-    size: int, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    size: int, more: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scanner, "BLOCK_BYTES", size)
-    reads = [read for read in READS if len(read[1]) > 5] if options else READS
+    options = {**OPTIONS, **more}
+    reads = [read for read in READS if len(read[1]) > 5] if more else READS
     signatures = [each for each in SIGNATURES if len(each[1]) > 2]
-    kept = Scanner(signatures, **OPTIONS, **options)
-    wanted = multigpu.scan(iter(reads), signatures, **OPTIONS, **options).to_table()
-    assert wanted.num_rows > 5
+    kept = Scanner(signatures, **options)
+    wanted = multigpu.scan(iter(reads), signatures, **options).to_table()
+    assert wanted.num_rows > 2
     names, bases, qualities = zip(*reads, strict=True)
     table = pa.table({"name": names, "sequence": bases, "quality": qualities})
     for given in (reads, iter(reads), table, reads):

@@ -190,7 +190,7 @@ class RecordSource(Source):
         """Yield the records as text, for what parses it: FASTQ, or FASTA without qualities."""
         for columns in self._checked(size, PHRED_OFFSET):
             form, texts = b">%b\n%b\n", [columns.names.each(), columns.bases.each()]
-            if columns.qualities is not None:
+            if self.layout != "fasta" and columns.qualities is not None:
                 form, texts = b"@%b\n%b\n+\n%b\n", [*texts, columns.qualities.each()]
             lines = [form % fields for fields in zip(*texts, strict=True)]
             yield np.frombuffer(b"".join(lines), np.uint8)
