@@ -275,13 +275,15 @@ def test_auto__looks_at_the_first_records_where_names_may_mean_others(
         Path(file).write_bytes(f"@{title}\nA\n+\nI\n".encode())
     sources, (note,) = pair_files(files, list(map(inspect_source, files)), "auto")
     assert len(sources) == 2 - paired
-    assert note.startswith("read as a pair: " if paired else "not read as pairs, as their first ")
+    assert note.startswith("read as pairs: " if paired else "first records are no mates, so not ")
 
 
 def test_pairs__that_cannot_be_are_refused(write: Callable[..., list[str]], tmp_path: Path) -> None:
     one, two = write(text_of(ONE), b"")
     with pytest.raises(InputError, match=f"{two}: is empty, and its mate {one} is not"):
         scanned([one, two])
+    with pytest.raises(InputError, match="samples: pairs interleaved is for text, FASTQ or FASTA"):
+        scanned([("r", "A")], pairs="interleaved")
     with pytest.raises(UsageError, match=r"pairs files takes files two by two; got 1 file$"):
         scanned([one], pairs="files")
     (tmp_path / "a.fa").write_text(">x\nA\n")

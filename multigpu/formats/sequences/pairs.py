@@ -4,13 +4,14 @@ Whatever follows sees one source, whose records 2i and 2i + 1 are mates.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError, UsageError, option, quoted
+from multigpu.formats.sequences.record_source import RecordSource
 from multigpu.formats.storage.read_ahead import ReadAhead
 from multigpu.formats.storage.sources import Content, Source, new_memory
 from multigpu.kernels.compiled.text.mates import find_stray
@@ -19,7 +20,7 @@ from multigpu.kernels.compiled.text.records import BASES, NAME, NAME_END, QUALIT
 Table = NDArray[np.int64]
 
 # The number of the mate in the name of a file, before its suffixes; R makes it certain.
-MATE_MARK = re.compile(r"(?:((?:^|[/._])R)|[._])([12])(?:_\d{3})?(?:\.[A-Za-z][\w-]*)*$")
+MATE_MARK = re.compile(r"(?:(?:^|[/._])(?=R)|[._])(R?)([12])(?:_\d{3})?(?:\.[A-Za-z][\w-]*)*$")
 TITLE = re.compile(rb"[@>]?(\S*?)(?:/([1-9]))?(?:[ \t](?:([1-9]):[NY]:)?.*)?\r?$")
 TITLE_BYTES = 64 << 10  # of a file's content, in which its first title is looked for
 
@@ -92,61 +93,67 @@ def pair_files(
 
     Raises UsageError for an odd number of files, and InputError where only one of two has content.
     """
+    refused = next((source for source in opened if isinstance(source, RecordSource)), None)
+    if refused and pairing in ("files", "interleaved"):
+        raise InputError(refused.path, f"{option('pairs')} {pairing} is for text, FASTQ or FASTA")
     if pairing == "interleaved":
         return [PairedSource(source) for source in opened if source], []
-    groups: Iterable[tuple[int, ...]] = ((number,) for number in range(len(given)))
+    second, notes = {}, list[str]()
     if pairing == "files":
         if len(given) % 2:
             files = f"{len(given):,} file" + "s" * (len(given) > 1)
             raise UsageError(f"{option('pairs')} files takes files two by two; got {files}")
-        groups = zip(range(0, len(given), 2), range(1, len(given), 2), strict=True)
+        second = {number: number + 1 for number in range(0, len(given), 2)}
     elif pairing == "auto":
-        groups = _mates_by_name(given, opened)
+        second, notes = _mates_by_name(given, opened)
     found: list[Source] = []
-    paired, strange = [], []
-    for group in groups:
-        sources = [source for source in (opened[number] for number in group) if source]
-        if len(group) == 1 or not sources:
-            found += sources
-        elif len(sources) == 1:
-            empty = next(given[number] for number in group if not opened[number])
+    for number in sorted(set(range(len(given))).difference(second.values())):
+        group = [number, second[number]] if number in second else [number]
+        sources = [source for source in (opened[each] for each in group) if source]
+        if len(sources) == 1 < len(group):
+            empty = next(given[each] for each in group if not opened[each])
             raise InputError(str(empty), f"is empty, and its mate {sources[0].path} is not")
-        elif pairing == "auto" and not _begin_as_mates(*sources):
-            found += sources
-            strange.append(" and ".join(source.path for source in sources))
-        else:
-            found.append(PairedSource(*sources))
-            paired.append(found[-1].path)
-    return found, list(_notes(paired, strange)) if pairing == "auto" else []
+        found += [PairedSource(*sources)] if len(sources) > 1 else sources
+    return found, notes
 
 
 def _mates_by_name(
     given: Sequence[str | Source], opened: Sequence[Source | None]
-) -> list[tuple[int, ...]]:
-    """Return the numbers of files that are FASTQ, by two where names differ in 1 and 2 alone."""
-    mates: dict[str, list[list[int]]] = {}
+) -> tuple[dict[int, int], list[str]]:
+    """Return the numbers of second mates by those of first ones, and notes on these files.
+
+    Mates are FASTQ files whose names differ in 1 and 2 alone. Where no R stands before that, as in
+    lib_1.fq and lib_2.fq, they also have to begin with mates.
+    """
+    alike: dict[str, list[tuple[str, int]]] = {}
     for number, (path, source) in enumerate(zip(given, opened, strict=True)):
         mark = MATE_MARK.search(path) if isinstance(path, str) else None
         if mark and (source is None or source.layout == "fastq"):
             name = f"{mark.string[: mark.start(2)]}?{mark.string[mark.end(2) :]}"
-            mates.setdefault(name, [[], []])[int(mark[2]) - 1].append(number)
-    pairs = {tuple(ones + twos) for ones, twos in mates.values() if len(ones) == len(twos) == 1}
-    second = {second: (first, second) for first, second in pairs}
-    first = {pair[0]: pair for pair in pairs}
-    return [first.get(n, (n,)) for n in range(len(given)) if n not in second]
+            alike.setdefault(name, []).append((mark[1] + mark[2], number))
+    second: dict[int, int] = {}
+    notes: dict[bool, list[str]] = {True: [], False: []}
+    for names in alike.values():
+        (one, first), (two, mate) = min(names), max(names)
+        if len(names) == 2 and one[-1] + two[-1] == "12":
+            are_mates = one != "1" or _begin_as_mates(opened[first], opened[mate])
+            second |= {first: mate} if are_mates else {}
+            notes[are_mates].append(f"{given[first]} and {given[mate]}")
+    begin = {True: "read as pairs", False: "first records are no mates, so not read as pairs"}
+    end = f"; {option('pairs')} none reads each file alone"
+    return second, [
+        f"{begin[are]}: {', '.join(files[:3])}{', …' * (len(files) > 3)}{end * are}"
+        for are, files in notes.items()
+        if files
+    ]
 
 
-def _begin_as_mates(one: Source, two: Source) -> bool:
-    """Whether two files whose names differ as those of mates are a pair.
-
-    Where a bare 1 and 2 are all that says so, as in lib_1.fq and lib_2.fq, their first records have
-    to be mates, by number or by name.
-    """
-    mark = MATE_MARK.search(one.path)
-    if (mark and mark[1]) or not (one.is_file and two.is_file):
-        return True
-    (name, number), (other, second) = map(_first_title, (one, two))
-    return (number, second) == (1, 2) or (name == other and number in (0, 1) and second != 1)
+def _begin_as_mates(one: Source | None, two: Source | None) -> bool:
+    """Whether the first records of two files are mates, by number or by name."""
+    if not (one and two and one.is_file and two.is_file):
+        return bool(one and two)
+    (name, number), (other, mate) = map(_first_title, (one, two))
+    return (number, mate) == (1, 2) or (name == other and number in (0, 1) and mate != 1)
 
 
 def _first_title(source: Source) -> tuple[bytes, int]:
@@ -159,19 +166,6 @@ def split_title(line: bytes) -> tuple[bytes, int]:
     found = TITLE.match(line)
     assert found is not None
     return found[1], int(found[2] or found[3] or 0)
-
-
-def _notes(paired: Sequence[str], strange: Sequence[str]) -> Iterable[str]:
-    if paired:
-        count = f"{len(paired):,} pairs of files, by their names" if len(paired) > 1 else "a pair"
-        shown = ", ".join(paired[:3]) + ", …" * (len(paired) > 3)
-        yield f"read as {count}: {shown}; {option('pairs')} none reads each file alone"
-    if strange:
-        shown = ", ".join(strange[:3]) + ", …" * (len(strange) > 3)
-        yield (
-            f"not read as pairs, as their first records are no mates: {shown};"
-            f" {option('pairs')} files reads them as pairs"
-        )
 
 
 # ---- mates as rows of one table -----------------------------------------------------------------
