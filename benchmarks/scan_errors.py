@@ -24,9 +24,12 @@ from processes import on_cores
 from scan import NAMES, Bench, part_reads, scan_once, seconds_of
 from searches import Letters, Piece, check_hits_are_real, cut, places
 
-from multigpu.formats.sequences.signatures import read_signatures
+from multigpu.formats.sequences.signatures import Signatures, read_signatures
+from multigpu.kernels.bases import encode, reverse_complement
 from multigpu.kernels.scan import Chunk, Hits, Limits, Patterns
+from multigpu.kernels.scan.approximate import reference
 from multigpu.kernels.scan.approximate.alignment import align
+from multigpu.kernels.scan.approximate.bulges import BulgeRules, Variants
 
 SEARCHED = 1_000_000_000  # bases on a GPU, a hundredth of it on a CPU
 CHECKED = 2_000_000  # bases that are searched on a CPU, too
@@ -42,11 +45,15 @@ Kind = Literal["mismatches", "edits"]
 
 @dataclass(frozen=True)
 class Rule:
-    """A number or share of errors, and bases at the end of a signature that are exact."""
+    """A number or share of errors, and bases at the end of a signature that are exact.
+
+    bulges  bases of a bulge, of either kind
+    """
 
     kind: Kind
     most: int | float
     suffix: int = 0
+    bulges: int = 0
 
     def limits(self, patterns: Patterns) -> Limits:
         return Limits.of(patterns, self.most, exact_suffix=self.suffix)
@@ -54,11 +61,19 @@ class Rule:
     def options(self) -> tuple[str, ...]:
         """Return the options of the command line."""
         suffix = ("--exact-suffix", str(self.suffix)) if self.suffix else ()
-        return (f"--max-{self.kind}", str(self.most), *suffix)
+        bulges = (f"--max-{kind}-bulges={self.bulges}" for kind in ("dna", "rna") if self.bulges)
+        return (f"--max-{self.kind}", str(self.most), *suffix, *bulges)
+
+    def variants(self, signatures: Signatures) -> Variants:
+        """Return signatures with bulges, on both strands."""
+        rules = BulgeRules(most=self.most, suffix=self.suffix, dna=self.bulges, rna=self.bulges)
+        return Variants.of(signatures.letters.joined, signatures.letters.offsets, rules, True)
 
     def __str__(self) -> str:
         share = f"{self.most:.0%}" if isinstance(self.most, float) else str(self.most)
-        return f"≤ {share} {self.kind}" + (f", exact suffix {self.suffix}" if self.suffix else "")
+        bulges = f", bulges of {self.bulges}" if self.bulges else ""
+        suffix = f", exact suffix {self.suffix}" if self.suffix else ""
+        return f"≤ {share} {self.kind}{bulges}{suffix}"
 
 
 # ---- searches in memory -----------------------------------------------------------------------
@@ -72,10 +87,11 @@ class Search:
     rule: Rule
     wanted: Literal["first", "all"]
     device: Literal["cpu", "cuda"] = "cpu"
+    limits: Limits | None = None
 
     def scanner(self) -> Any:
         module = import_module(f"multigpu.kernels.scan.approximate.{self.device}")
-        limits, edits = self.rule.limits(self.patterns), self.rule.kind == "edits"
+        limits, edits = self.limits or self.rule.limits(self.patterns), self.rule.kind == "edits"
         return module.ErrorScanner(
             self.patterns, limits, edits=edits, strict=False, wanted=self.wanted
         )
@@ -217,6 +233,46 @@ def part_guides(bench: Bench) -> Iterator[Figure]:
         yield _on_genome(bench, "guides", genome, guides, rule, asked, known)
 
 
+def part_bulges(bench: Bench) -> Iterator[Figure]:
+    """Time the search for guides with bulges in a genome, both strands, all places."""
+    genome, rule = _genome(bench), Rule("mismatches", 4, 3, bulges=1)
+    _check_bulges(bench, replace(rule, bulges=2))
+    yield _on_genome(bench, "bulges", genome, genome.guides(bench.copies(64)), rule, 5.0)
+
+
+def _check_bulges(bench: Bench, rule: Rule) -> None:
+    """Require the places of the plain search in a small genome where they were planted."""
+    random, letters = np.random.default_rng(2), np.frombuffer(b"ACGT", np.uint8)
+    guides = [np.r_[letters[random.integers(0, 4, 20)], letters[[2, 2, 2]]] for _ in range(2)]
+    pieces = []
+    for number in range(24):
+        site = guides[number % 2].copy()
+        site[random.integers(0, 20, 3)] = letters[random.integers(0, 4, 3)]
+        at, kind = int(random.integers(2, 18)), number % 3
+        site = np.insert(site, at, letters[number % 4]) if kind == 1 else site
+        site = np.delete(site, at) if kind == 2 else site
+        site = site if number % 4 < 2 else letters[3 - np.searchsorted(letters, site[::-1])]
+        pieces += [letters[random.integers(0, 4, 10)], site]
+    genome, signatures = bench.output / "small.fa", bench.output / "small-guides.fa"
+    sample = np.concatenate(pieces)
+    genome.write_bytes(b">c\n" + sample.tobytes() + b"\n")
+    signatures.write_bytes(b"".join(b">%d\n%b\n" % (i, g.tobytes()) for i, g in enumerate(guides)))
+    more = ("--strand", "both", "--hits", "all", *rule.options())
+    lines = scan_once(bench, genome, signatures, bench.gpus, *more)[1].decode().splitlines()[1:]
+    rows = [line.split("\t") for line in lines]
+    found = sorted((int(r[1]), r[4], int(r[2]), int(r[3]), int(r[6])) for r in rows)
+    expected = []
+    for strand, sets in (("+", encode(sample)), ("-", reverse_complement(encode(sample)))):
+        for number, guide in enumerate(guides):
+            more_rules = (int(rule.most), 0, rule.suffix, False, rule.bulges, rule.bulges)
+            for place in reference.bulge_hits(sets, encode(guide), *more_rules):
+                start, end = place.start, place.end
+                if strand == "-":
+                    start, end = len(sample) - end, len(sample) - start
+                expected.append((number, strand, start, end, place.errors))
+    require(len(found) > 24 and found == sorted(expected), "the places with bulges differ")
+
+
 def part_edits(bench: Bench) -> Iterator[Figure]:
     """Time the search for signatures with edits in a genome, both strands, all places."""
     genome = _genome(bench)
@@ -260,7 +316,12 @@ def check_rows(genome: Genome, signatures: Path, rule: Rule, rows: Sequence[str]
     before = size - 100  # what reaches further may be another run of ends there
     chunk = Chunk(genome.start_of_first(size), np.array([0, size]))
     search = Search(patterns, rule, "all")
-    hits = search.scanner().scan(chunk)
+    if rule.bulges:
+        variants = rule.variants(read)
+        search = replace(search, patterns=variants.patterns, limits=variants.limits)
+        hits, _ = variants.merged(search.scanner().scan(chunk))
+    else:
+        hits = search.scanner().scan(chunk)
     columns = (hits.pattern, search.starts(chunk, hits), hits.end, hits.errors)
     expected = sorted(
         (read.names[p // 2].decode(), start, end, "+-"[p % 2], errors)
@@ -375,6 +436,7 @@ PARTS: dict[str, Callable[[Bench], Iterator[Figure]]] = {
     "search": part_search,
     "long": part_long,
     "guides": part_guides,
+    "bulges": part_bulges,
     "edits": part_edits,
     "reads": partial(part_reads, mismatches=2),
     "sassy": part_sassy,
