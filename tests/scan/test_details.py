@@ -74,6 +74,6 @@ def test_tallies__are_the_same_from_a_journal_and_know_the_files_of_pairs() -> N
     tallies.add(payload)
     tallies.add(codec.unpack(codec.pack(payload)))
     assert (tallies.records, tallies.matched) == ([6, 6], [4, 4])
-    assert [each.reads.tolist() for each in tallies] == [[4, 0]] * 2
-    assert [each.mean_score[0] for each in tallies] == [30.0, 20.0]
+    assert [each["reads"].tolist() for each in tallies] == [[4, 0]] * 2
+    assert [each["mean_score"][0] for each in tallies] == [30.0, 20.0]
     assert tallies.details.scores.total().numbers["count"].tolist() == [4, 4]

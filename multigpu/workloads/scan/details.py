@@ -18,6 +18,8 @@ MOST_LONG = 60  # such samples, the first with matches
 OPERATION = re.compile(rb"(\d+)([=XID])")
 MISMATCH, MISSING, EXTRA = range(KINDS := 3)  # bases of the signature, and of the sample alone
 
+LongSample = tuple[bytes, int, NDArray[np.int64]]  # name, length, matches in its parts
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Details:
@@ -27,14 +29,13 @@ class Details:
     places  by PLACES x signature + part of the sample in which the middle of a match lies, for
             samples that are not long
     errors  by KINDS x position in the signature + kind
-    long    for each sample of at least LONG bases with matches: its name, its length, and int64
-            [LONG_PLACES], the matches in its parts
+    long    samples of at least LONG bases with matches
     """
 
     scores: Sums
     places: Sums
     errors: Sums
-    long: tuple[tuple[bytes, int, NDArray[np.int64]], ...]
+    long: tuple[LongSample, ...]
 
 
 def details_of(rows: Batch, signatures: Signatures) -> Details:
@@ -42,19 +43,23 @@ def details_of(rows: Batch, signatures: Signatures) -> Details:
     # Matches over the origin of a circle lie at its end.
     middle = np.minimum((rows.start + rows.end) // 2, rows.sample_length - 1)
     is_long = rows.sample_length >= LONG
-    part = middle * PLACES // np.maximum(rows.sample_length, 1)
-    keys = rows.signature.astype(np.int64) * PLACES + part
+    keys = rows.signature.astype(np.int64) * PLACES
+    keys += middle * PLACES // np.maximum(rows.sample_length, 1)
+    lengths = signatures.letters.lengths[rows.signature].tolist()
+    alike = Counter(zip(rows.cigar, rows.reverse.tolist(), lengths, strict=True))
+    errors = [(key, count) for each, count in alike.items() for key in _error_keys(*each)]
+    which, counts = np.array(errors, np.int64).reshape(-1, 2).T
     return Details(
         scores=Sums.of(rows.score[~np.isnan(rows.score)].astype(np.int64)),
         places=Sums.of(keys[~is_long]),
-        errors=_errors(rows, signatures.letters.lengths),
-        long=tuple(_long(rows, middle, is_long)),
+        errors=Sums.of(which, matches=counts),
+        long=tuple(_long_samples(rows, middle, is_long)),
     )
 
 
-def _long(
+def _long_samples(
     rows: Batch, middle: NDArray[np.int64], is_long: NDArray[np.bool_]
-) -> Iterator[tuple[bytes, int, NDArray[np.int64]]]:
+) -> Iterator[LongSample]:
     for sample in np.unique(rows.sample_index[is_long])[:MOST_LONG].tolist():
         which = np.flatnonzero(rows.sample_index == sample)
         length = int(rows.sample_length[which[0]])
@@ -62,33 +67,18 @@ def _long(
         yield rows.sample[which[0]], length, parts
 
 
-def _errors(rows: Batch, lengths: NDArray[np.int64]) -> Sums:
-    keys: list[int] = []
-    counts: list[int] = []
-    alike = Counter(
-        zip(rows.cigar, rows.reverse.tolist(), lengths[rows.signature].tolist(), strict=True)
-    )
-    for (cigar, is_reverse, length), count in alike.items():
-        found = _errors_of(cigar, is_reverse, length)
-        keys += found
-        counts += [count] * len(found)
-    return Sums.of(np.array(keys, np.int64), matches=np.array(counts, np.int64))
-
-
-def _errors_of(cigar: bytes, is_reverse: bool, length: int) -> list[int]:
-    """Return the keys of the errors of an alignment."""
-    operations = OPERATION.findall(cigar)
-    position, keys = 0, []
+def _error_keys(cigar: bytes, is_reverse: bool, length: int) -> Iterator[int]:
+    """Yield the keys of the errors of an alignment with a signature of this length."""
+    position, operations = 0, OPERATION.findall(cigar)
     for text, kind in operations[::-1] if is_reverse else operations:
         count = int(text)
         if kind == b"I":
-            keys += [KINDS * min(position, length - 1) + EXTRA] * count
+            yield from [KINDS * min(position, length - 1) + EXTRA] * count
             continue
+        what = MISMATCH if kind == b"X" else MISSING
         if kind != b"=":
-            what = MISMATCH if kind == b"X" else MISSING
-            keys += [KINDS * each + what for each in range(position, position + count)]
+            yield from range(KINDS * position + what, KINDS * (position + count) + what, KINDS)
         position += count
-    return keys
 
 
 class RunningDetails:
@@ -96,7 +86,7 @@ class RunningDetails:
 
     def __init__(self) -> None:
         self.scores, self.places, self.errors = RunningSums(), RunningSums(), RunningSums()
-        self.long: list[tuple[bytes, int, NDArray[np.int64]]] = []
+        self.long: list[LongSample] = []
 
     def add(self, more: Details) -> None:
         self.scores.add(more.scores)

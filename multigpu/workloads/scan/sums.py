@@ -31,37 +31,28 @@ class Sums:
         keys     int[m], none below 0
         weights  [m], whole numbers, whose sums stay below 2**53
         """
-        which = keys
+        which, distinct = keys, None
         if keys.max(initial=0) >= DENSE_KEYS + 4 * len(keys):
             distinct, which = np.unique(keys, return_inverse=True)
         count = np.bincount(which)
         there = np.flatnonzero(count)
-        sums = {name: np.bincount(which, each)[there] for name, each in weights.items()}
-        return cls(
-            keys=there if which is keys else distinct,
-            numbers={"count": count[there], **{k: v.astype(np.int64) for k, v in sums.items()}},
-        )
+        sums = {k: np.bincount(which, v)[there].astype(np.int64) for k, v in weights.items()}
+        keys = there if distinct is None else distinct
+        return cls(keys=keys.astype(np.int64), numbers={"count": count[there], **sums})
 
     @classmethod
     def joined(cls, several: Sequence["Sums"]) -> Self:
         """Return the sums of at least one, all with numbers of the same names."""
-        keys = np.concatenate([each.keys for each in several])
-        order = np.argsort(keys, kind="stable")
-        begins = np.flatnonzero(np.diff(keys[order], prepend=-1))
-        names = several[0].numbers
-        columns = {name: np.concatenate([each.numbers[name] for each in several]) for name in names}
-        return cls(
-            keys=keys[order][begins],
-            numbers={name: np.add.reduceat(v[order], begins) for name, v in columns.items()}
-            if len(begins)
-            else columns,
-        )
+        keys, which = np.unique(np.concatenate([s.keys for s in several]), return_inverse=True)
+        numbers = {name: np.zeros(len(keys), np.int64) for name in several[0].numbers}
+        for name, total in numbers.items():
+            np.add.at(total, which, np.concatenate([s.numbers[name] for s in several]))
+        return cls(keys=keys, numbers=numbers)
 
     def dense(self, name: str, size: int) -> Numbers:
         """Return the sums of this name for all keys below `size`, 0 where there are none."""
         found = np.zeros(size, np.int64)
-        if name in self.numbers:
-            found[self.keys] = self.numbers[name]
+        found[self.keys] = self.numbers.get(name, 0)
         return found
 
 
@@ -69,8 +60,12 @@ class RunningSums:
     """Sums to which more are added."""
 
     def __init__(self) -> None:
-        self._sums: list[Sums] = []
+        self._sums = [Sums(keys=np.empty(0, np.int64), numbers={})]
         self._waiting = 0
+
+    def __len__(self) -> int:
+        """Return the number of keys."""
+        return len(self.total().keys)
 
     def add(self, more: Sums) -> None:
         self._sums.append(more)
@@ -78,12 +73,9 @@ class RunningSums:
         if self._waiting > max(FEW_KEYS, 2 * len(self._sums[0].keys)):
             self.total()
 
-    def __len__(self) -> int:
-        """Return the number of keys."""
-        return len(self.total().keys)
-
     def total(self) -> Sums:
         """Return all sums; without numbers where none were added."""
-        self._sums = [Sums.joined(self._sums)] if self._sums else []
-        self._waiting = 0
-        return self._sums[0] if self._sums else Sums(keys=np.empty(0, np.int64), numbers={})
+        added = [each for each in self._sums if each.numbers]
+        if added:
+            self._sums, self._waiting = [Sums.joined(added)], 0
+        return self._sums[0]

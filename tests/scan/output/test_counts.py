@@ -13,7 +13,7 @@ from support.scan_cases import planted, random_letters
 from support.scanned import fasta, fastq
 
 from multigpu.errors import Failure
-from multigpu.workloads.scan.output.report import ScanReport
+from multigpu.report.page import Page
 
 pytestmark = pytest.mark.process  # runs whole jobs
 
@@ -111,7 +111,7 @@ def test_outputs__of_one_pass_get_their_names_together_and_are_resumed(
         raise Failure("the disk is full")
 
     with monkeypatch.context() as patched:
-        patched.setattr(ScanReport, "write", fail)
+        patched.setattr(Page, "html", fail)
         ended = main(*command)
     assert (ended.status, ended.out) == (1, "")
     assert not any(Path(name).exists() for name in names)

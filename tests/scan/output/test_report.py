@@ -36,7 +36,7 @@ def test_report__draws_every_figure_and_says_nothing_on_the_console(
     titles = re.findall("<h2>(.*?)</h2>", document)
     assert titles == [
         "Files and signatures", "Places in samples", "Places in long samples",
-        "Errors by position", "Scores", "Files", "Signatures", "Pairs of file and signature",
+        "Errors by position", "Scores", "Files", "Signatures",
     ]  # fmt: skip
     assert len(drawn) == 5
     assert "<dd>--hits all, --max-mismatches 1</dd>" in document

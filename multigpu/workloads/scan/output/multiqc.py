@@ -4,9 +4,8 @@ import json
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Any, BinaryIO, ClassVar
+from typing import Any, BinaryIO
 
 from multigpu.formats.sequences.registry import SEQUENCES
 from multigpu.formats.storage.sources import suffix_of
@@ -19,60 +18,48 @@ MOST_SIGNATURES = 100  # in the heat map: those with most reads
 Json = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class MultiqcHeatMap:
-    """Shares of reads with a match, files x signatures."""
-
-    path: str
-    is_detailed: ClassVar[bool] = False
-
-    def write(self, file: BinaryIO, tallies: Tallies) -> None:
-        signatures = decoded(tallies.signatures.names, "utf-8")
-        top = tallies.top(MOST_SIGNATURES)
-        few = f", for the {len(top)} with most reads" if len(top) < len(signatures) else ""
-        data = {
-            name: {signatures[i]: _percent(found.share[i]) for i in top.tolist()}
-            for name, found in zip(sample_names(tallies.names), tallies, strict=True)
-        }
-        _write(file, {
-            "id": "multigpu_scan",
-            "section_name": "Signatures",
-            "description": f"Share of the reads of each file that have each signature{few}.",
-            "plot_type": "heatmap",
-            "pconfig": {
-                "id": "multigpu_scan_heatmap", "title": "multigpu: reads with a signature",
-                "xlab": "signature", "ylab": "file", "zlab": "% of the reads", "square": False,
-                "xcats_samples": False, "ycats_samples": True, "min": 0,
-                "cluster_rows": False, "cluster_cols": False,
-            },
-            "data": data,
-        })  # fmt: skip
+def write_heat_map(file: BinaryIO, tallies: Tallies) -> None:
+    """Write shares of reads with a match, files x signatures."""
+    signatures = decoded(tallies.signatures.names, "utf-8")
+    top = tallies.top(MOST_SIGNATURES)
+    few = f", for the {len(top)} with most reads" if len(top) < len(signatures) else ""
+    data = {
+        name: {signatures[i]: _percent(found["share"][i]) for i in top.tolist()}
+        for name, found in zip(sample_names(tallies.names), tallies, strict=True)
+    }
+    _write(file, {
+        "id": "multigpu_scan",
+        "section_name": "Signatures",
+        "description": f"Share of the reads of each file that have each signature{few}.",
+        "plot_type": "heatmap",
+        "pconfig": {
+            "id": "multigpu_scan_heatmap", "title": "multigpu: reads with a signature",
+            "xlab": "signature", "ylab": "file", "zlab": "% of the reads", "square": False,
+            "xcats_samples": False, "ycats_samples": True, "min": 0,
+            "cluster_rows": False, "cluster_cols": False,
+        },
+        "data": data,
+    })  # fmt: skip
 
 
-@dataclass(frozen=True)
-class MultiqcColumns:
-    """Columns of MultiQC's general statistics."""
-
-    path: str
-    is_detailed: ClassVar[bool] = False
-
-    def write(self, file: BinaryIO, tallies: Tallies) -> None:
-        numbers = zip(sample_names(tallies.names), tallies.records, tallies.matched, strict=True)
-        _write(file, {
-            "id": "multigpu_scan_numbers",
-            "plot_type": "generalstats",
-            "headers": {
-                "reads": {"title": "Reads", "description": "Reads, or sequences", "min": 0,
-                          "format": "{:,.0f}", "scale": "Blues"},
-                "matched": {"title": "% with a match", "min": 0, "max": 100, "suffix": "%",
-                            "description": "Reads with a match of a signature",
-                            "scale": "Greens"},
-            },
-            "data": {
-                name: {"reads": records, "matched": _percent(matched / max(records, 1))}
-                for name, records, matched in numbers
-            },
-        })  # fmt: skip
+def write_columns(file: BinaryIO, tallies: Tallies) -> None:
+    """Write columns of MultiQC's general statistics."""
+    numbers = zip(sample_names(tallies.names), tallies.records, tallies.matched, strict=True)
+    _write(file, {
+        "id": "multigpu_scan_numbers",
+        "plot_type": "generalstats",
+        "headers": {
+            "reads": {"title": "Reads", "description": "Reads, or sequences", "min": 0,
+                      "format": "{:,.0f}", "scale": "Blues"},
+            "matched": {"title": "% with a match", "min": 0, "max": 100, "suffix": "%",
+                        "description": "Reads with a match of a signature",
+                        "scale": "Greens"},
+        },
+        "data": {
+            name: {"reads": records, "matched": _percent(matched / max(records, 1))}
+            for name, records, matched in numbers
+        },
+    })  # fmt: skip
 
 
 def sample_names(paths: Sequence[str]) -> list[str]:

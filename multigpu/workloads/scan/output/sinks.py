@@ -1,6 +1,7 @@
 """The outputs that a command asks for. A new one is a class, its option, and a line here."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from multigpu.errors import UsageError, option
@@ -8,9 +9,9 @@ from multigpu.workloads.scan.job import ScanJob
 from multigpu.workloads.scan.options import ALIGNMENTS, ScanOutput, multiqc_paths
 from multigpu.workloads.scan.output.amplicon_sink import amplicon_sinks
 from multigpu.workloads.scan.output.columns import AlignmentStyle
-from multigpu.workloads.scan.output.counts import SignatureCounts
-from multigpu.workloads.scan.output.multiqc import MultiqcColumns, MultiqcHeatMap
-from multigpu.workloads.scan.output.report import ScanReport
+from multigpu.workloads.scan.output.counts import write_counts
+from multigpu.workloads.scan.output.multiqc import write_columns, write_heat_map
+from multigpu.workloads.scan.output.report import write_report
 from multigpu.workloads.scan.output.row_sink import RowFormat, RowSink
 from multigpu.workloads.scan.output.tally_sink import TallyFile, TallySink
 from multigpu.workloads.scan.output.write import FileSink
@@ -65,10 +66,10 @@ def _rows(job: ScanJob, out: ScanOutput, rows: RowFormat) -> RowSink[Any]:
 def _tally_files(job: ScanJob, out: ScanOutput) -> Iterator[TallyFile]:
     """Yield the outputs that are made of numbers of files and signatures."""
     if out.counts:
-        yield SignatureCounts(out.counts)
+        yield TallyFile(out.counts, partial(write_counts, out.counts))
     if out.multiqc:
         heat_map, columns = multiqc_paths(out.multiqc)
-        yield MultiqcHeatMap(heat_map)
-        yield MultiqcColumns(columns)
+        yield TallyFile(heat_map, write_heat_map)
+        yield TallyFile(columns, write_columns)
     if out.report:
-        yield ScanReport(out.report, job.options)
+        yield TallyFile(out.report, partial(write_report, job.options), is_detailed=True)

@@ -1,9 +1,9 @@
 """Outputs that are made of numbers of files and signatures: one pass, one file each."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import BinaryIO, Protocol
+from typing import BinaryIO
 
 from multigpu.cluster.files import atomic_output
 from multigpu.formats.sequences.signatures import Signatures
@@ -13,20 +13,17 @@ from multigpu.workloads.scan.sink import Findings
 from multigpu.workloads.scan.tally import Tallies, Tally, tallies_of
 
 
-class TallyFile(Protocol):
+@dataclass(frozen=True)
+class TallyFile:
     """A file that is made of the numbers of a whole scan.
 
+    write        writes them to a file, which stays open
     is_detailed  whether it needs `Tallies.details`
     """
 
-    @property
-    def path(self) -> str: ...
-
-    @property
-    def is_detailed(self) -> bool: ...
-
-    def write(self, file: BinaryIO, tallies: Tallies) -> None:
-        """Write the numbers to a file, which stays open."""
+    path: str
+    write: Callable[[BinaryIO, Tallies], None]
+    is_detailed: bool = False
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
