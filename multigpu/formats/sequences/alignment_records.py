@@ -13,6 +13,7 @@ from multigpu.formats.storage.sources import Source
 from multigpu.formats.storage.stored_streams import is_regular
 
 PAIRED = 0x1  # flag of SAM
+THREADS = 2  # that decompress a file
 NO_NAME = "*"
 NOT_A_FILE = "can be read from a file only: `samtools fastq` makes text of it on the way"
 NO_REFERENCE = (
@@ -48,7 +49,7 @@ class AlignmentRecords(RecordSource):
         path, is_cram = cram.absolute(self.path), self.layout == CRAM.name
         try:
             with import_pysam().AlignmentFile(
-                path, "rc" if is_cram else "rb", check_sq=False
+                path, "rc" if is_cram else "rb", check_sq=False, threads=THREADS
             ) as file:
                 for record in file.fetch(until_eof=True):
                     yield fields_of_alignment(record, phred_offset)
@@ -68,7 +69,7 @@ def fields_of_alignment(record: Any, phred_offset: int) -> Fields:
     values = record.get_forward_qualities()
     quality = None if values is None else values.tobytes().translate(characters(phred_offset))
     bases = record.get_forward_sequence() or ""
-    return record.query_name or NO_NAME, bases.encode(), quality, record.flag
+    return record.query_name or NO_NAME, bases, quality, record.flag
 
 
 BAM, CRAM = (

@@ -157,16 +157,15 @@ def cut_names(names: Texts) -> Texts:
 
 def _texts_of(column: Sequence[str | bytes | None]) -> Texts:
     """Return texts as they are in files; None as an empty one. Raises TypeError for others."""
-    given: Sequence[Any] = [each or "" for each in column] if None in column else column
-    try:
-        # All at once: a call for each text takes longer.
-        text = "".join(given)
-    except TypeError:
-        return Texts.of([bytes_of(each) for each in given])
-    if not text.isascii():
-        return Texts.of([bytes_of(each) for each in given])
-    lengths = np.fromiter(map(len, given), np.int64, len(given))
-    return Texts.one_after_the_other(np.frombuffer(text.encode(), np.uint8), lengths)
+    given: Sequence[Any] = column
+    if None in column:
+        nothing = next((each[:0] for each in column if each is not None), "")
+        given = [nothing if each is None else each for each in column]
+    # All at once: a call for each text takes longer.
+    if set(map(type, given)) == {str} and (text := "".join(given)).isascii():
+        lengths = np.fromiter(map(len, given), np.int64, len(given))
+        return Texts.one_after_the_other(np.frombuffer(text.encode(), np.uint8), lengths)
+    return Texts.of(given if set(map(type, given)) == {bytes} else list(map(bytes_of, given)))
 
 
 def bytes_of(text: Any) -> bytes:
