@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from multigpu.formats.sequences.signatures import Signatures
 from multigpu.workloads.scan.batch import Batch
+from multigpu.workloads.scan.options import ScanOptions
 from multigpu.workloads.scan.sums import RunningSums, Sums
 
 PLACES = 50  # parts of a sample, for the places of matches
@@ -38,7 +39,7 @@ class Details:
     long: tuple[LongSample, ...]
 
 
-def details_of(rows: Batch, signatures: Signatures) -> Details:
+def details_of(rows: Batch, signatures: Signatures, options: ScanOptions) -> Details:
     """Return the numbers of rows, which have alignments where errors are searched."""
     # Matches over the origin of a circle lie at its end.
     middle = np.minimum((rows.start + rows.end) // 2, rows.sample_length - 1)
@@ -48,6 +49,8 @@ def details_of(rows: Batch, signatures: Signatures) -> Details:
     lengths = signatures.letters.lengths[rows.signature].tolist()
     alike = Counter(zip(rows.cigar, rows.reverse.tolist(), lengths, strict=True))
     errors = [(key, count) for each, count in alike.items() for key in _error_keys(*each)]
+    if options.overhang:  # bases beyond the sample are not missing
+        errors = [(key, count) for key, count in errors if key % KINDS != MISSING]
     which, counts = np.array(errors, np.int64).reshape(-1, 2).T
     return Details(
         scores=Sums.of(rows.score[~np.isnan(rows.score)].astype(np.int64)),

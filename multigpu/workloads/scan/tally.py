@@ -54,7 +54,7 @@ def tallies_of(
                 by_signature=_sums(
                     rows, is_first | (np.diff(rows.signature, prepend=-1) != 0), signatures, options
                 ),
-                details=details_of(rows, signatures) if is_detailed else None,
+                details=details_of(rows, signatures, options) if is_detailed else None,
             )
         )
     return tuple(tallies)
