@@ -35,9 +35,7 @@ def write_report(options: ScanOptions, file: BinaryIO, tallies: Tallies) -> None
 def page_of(tallies: Tallies, options: ScanOptions, provenance: Provenance | None = None) -> Page:
     """Return the page; it depends on the arguments alone."""
     values = ((each, getattr(options, each.name)) for each in fields(options))
-    changed = [
-        f"{flag(each.name)} {value}" for each, value in values if value not in (each.default, [])
-    ]
+    changed = [f"{flag(each.name)} {value}" for each, value in values if value != each.default]
     contents = _Contents(tallies)
     return Page(
         title="Signatures in samples",
