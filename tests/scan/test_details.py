@@ -43,9 +43,12 @@ def test_errors__stand_at_the_bases_of_the_signature(
     cigar: bytes, is_reverse: bool, expected: list[tuple[int, int]]
 ) -> None:
     rows = batch(*[(b"r", 0, 0, 12, is_reverse, 30.0)] * 3, cigar=[cigar, b"12=", cigar])
-    errors = details_of(rows, SIGNATURES).errors
+    errors = details_of(rows, SIGNATURES, ScanOptions()).errors
     assert errors.keys.tolist() == [KINDS * position + kind for position, kind in expected]
     assert errors.numbers.get("matches", np.empty(0)).tolist() == [2] * len(expected)
+    hanging = details_of(rows, SIGNATURES, ScanOptions(overhang="both", max_mismatches=1)).errors
+    seen = [KINDS * position + kind for position, kind in expected if kind != MISSING]
+    assert hanging.keys.tolist() == seen
 
 
 def test_places__are_parts_of_samples_and_long_ones_stand_alone() -> None:
@@ -54,7 +57,7 @@ def test_places__are_parts_of_samples_and_long_ones_stand_alone() -> None:
         (b"chr", 0, LONG - 12, LONG, True, 0.0), (b"chr", 0, 0, 12, True, 93.0),
         sample_length=np.array([100, 100, LONG, LONG]), sample_index=np.array([0, 0, 4, 4]),
     )  # fmt: skip
-    found = details_of(rows, SIGNATURES)
+    found = details_of(rows, SIGNATURES, ScanOptions())
     assert found.places.keys.tolist() == [PLACES + 3, PLACES + 47]
     assert found.scores.keys.tolist() == [0, 12, 93]
     ((name, length, parts),) = found.long

@@ -106,6 +106,17 @@ class BarcodeSearch(SignatureSearch[PlacePortion]):
             tied=tied.astype(np.int32),
         )
 
+    def texts(self, pieces: Pieces, reads: Numbers) -> list[bytes]:
+        """Return what stands where the barcodes of some reads are, + between those of both."""
+        step = 2 if self._sources[pieces.source].is_paired else 1
+        texts = []
+        for windows, barcodes in zip(self._windows(pieces, step), self._barcodes, strict=True):
+            begins = windows.begins[reads]
+            ends = np.minimum(windows.ends[reads], begins + barcodes.lengths.max())
+            places = zip(begins.tolist(), ends.tolist(), strict=True)
+            texts.append([windows.letters[begin:end].tobytes() for begin, end in places])
+        return list(map(b"+".join, zip(*texts, strict=True))) if self._is_dual else texts[0]
+
     def _windows(self, pieces: Pieces, step: int) -> tuple[BarcodeWindows, BarcodeWindows]:
         """Return where the barcodes of each read stand; `step` records are a read."""
         if self._options.index_reads == [HEADERS]:

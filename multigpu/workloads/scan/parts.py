@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from multigpu.errors import InputError
 from multigpu.workloads.scan.batch import Batch
-from multigpu.workloads.scan.details import Details
+from multigpu.workloads.scan.details import Assigned, Details
 from multigpu.workloads.scan.sums import Sums
 from multigpu.workloads.scan.tally import Tally
 
@@ -116,5 +116,5 @@ class ScanPart:
 
 
 JOURNAL_CLASSES = (
-    ScanPart, RecordPiece, RowStats, Batch, Tally, Sums, Details, IllegalBase, InputError,
+    ScanPart, RecordPiece, RowStats, Batch, Tally, Sums, Details, Assigned, IllegalBase, InputError,
 )  # fmt: skip

@@ -25,6 +25,8 @@ class Findings:
     files      2 where records are of two files in turns
     letters    makes the bases of windows (records, starts, ends, int64[k] each) of the records,
                over their origin where an end is beyond; None for a record that was joined
+    barcodes   makes what stands where the barcodes of reads (int64[k]) are looked for; None without
+               a sample sheet, and where they may be at many places
     is_paired  whether records 2i and 2i + 1 are mates; none of them is without the other
     """
 
@@ -36,6 +38,7 @@ class Findings:
     files: int = 1
     is_paired: bool = False
     letters: Callable[[Numbers, Numbers, Numbers], list[bytes]] | None = None
+    barcodes: Callable[[Numbers], list[bytes]] | None = None
 
 
 class Sink(Protocol[T_co]):

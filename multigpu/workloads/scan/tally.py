@@ -8,7 +8,13 @@ from numpy.typing import NDArray
 
 from multigpu.formats.sequences.signatures import Signatures
 from multigpu.workloads.scan.batch import Batch
-from multigpu.workloads.scan.details import Details, RunningDetails, details_of
+from multigpu.workloads.scan.details import (
+    Assigned,
+    Details,
+    RunningDetails,
+    assigned_of,
+    details_of,
+)
 from multigpu.workloads.scan.options import ScanOptions
 from multigpu.workloads.scan.sink import Findings
 from multigpu.workloads.scan.sums import RunningSums, Sums
@@ -35,6 +41,7 @@ class Tally:
     matched: int
     by_signature: Sums
     details: Details | None = None
+    assigned: Assigned | None = None
 
 
 def tallies_of(
@@ -42,6 +49,7 @@ def tallies_of(
 ) -> tuple[Tally, ...]:
     """Return the numbers of each file in a chunk."""
     tallies = []
+    has_samples = is_detailed and options.sample_sheet is not None
     for unit in range(found.source, found.source + found.files):
         rows = found.rows if found.files == 1 else found.rows[found.rows.source == unit]
         # Rows of a sample stand together, and among these those of a signature.
@@ -54,7 +62,10 @@ def tallies_of(
                 by_signature=_sums(
                     rows, is_first | (np.diff(rows.signature, prepend=-1) != 0), signatures, options
                 ),
-                details=details_of(rows, signatures) if is_detailed else None,
+                details=details_of(rows, signatures, options) if is_detailed else None,
+                assigned=assigned_of(found, len(signatures))
+                if has_samples and unit == found.source
+                else None,
             )
         )
     return tuple(tallies)
@@ -65,7 +76,7 @@ def _sums(
 ) -> Sums:
     """Return the sums of a file. is_new: whether a row is the first of sample and signature."""
     scored, seen = ~np.isnan(rows.score), np.ones(len(rows))
-    if not options.max_edits:
+    if not options.max_edits and options.sample_sheet is None:
         bases = rows.end - rows.start - rows.bulge
         seen = bases / signatures.letters.lengths[rows.signature]
     return Sums.of(
@@ -99,6 +110,8 @@ class Tallies:
             self._by_signature[more.unit].add(more.by_signature)
             if more.details is not None:
                 self.details.add(more.details)
+            if more.assigned is not None:
+                self.details.add_reads(more.assigned)
 
     def __iter__(self) -> Iterator[dict[str, NDArray[np.int64 | np.float64]]]:
         """Yield the numbers of all signatures in each file, [signatures] each.

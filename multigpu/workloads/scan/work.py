@@ -1,6 +1,6 @@
 """The scan as a workload: spans of sample files in, rows out."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -237,6 +237,7 @@ class ScanSession:
             lengths=pieces.table[records, LENGTH],
             names=partial(pieces.names, records),
             letters=partial(_letters, pieces, first),
+            barcodes=self._barcode_texts(pieces),
         )
         payloads: tuple[Any, ...] = ()
         try:
@@ -262,6 +263,12 @@ class ScanSession:
             illegal_lead=illegal_lead,
             left_out=pieces.left_out,
         )
+
+    def _barcode_texts(self, pieces: Pieces) -> Callable[[NDArray[np.int64]], list[bytes]] | None:
+        has_places = self.workload.options.within is None
+        if isinstance(self.search, BarcodeSearch) and has_places:
+            return partial(self.search.texts, pieces)
+        return None
 
     def _problems(
         self, loaded: LoadedPieces, position: int | None

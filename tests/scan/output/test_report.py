@@ -72,3 +72,31 @@ def test_report__of_nothing_found_has_its_tables() -> None:
     made.add([Tally(unit=0, records=3, matched=0, by_signature=Sums.of(np.empty(0, np.int64)))])
     page = page_of(made, ScanOptions()).html().decode()
     assert "<td>a</td><td>3</td><td>0</td><td>0</td>" in page
+
+
+@pytest.mark.parametrize("where", ["reads", "headers"])
+def test_report__of_a_sample_sheet_has_shares_and_unknown_barcodes(
+    main: Run, tmp_path: Path, where: str
+) -> None:
+    barcodes = ["ACGT+TTTTT", "GGCC+AAAAA", "cccc+CCCCC", "CCCC+CCCCC", "ACGT+AAAAA", "GGCC+AAAAT"]
+    for mate in (0, 1):
+        reads = [
+            (f"r{i} {mate + 1}:N:0:{text}", f"{text.split('+')[mate]}GATTACA" * (where == "reads"))
+            for i, text in enumerate(barcodes)
+        ]
+        lines = fastq([(name, bases, "I" * len(bases)) for name, bases in reads])
+        (tmp_path / f"x_R{mate + 1}.fq").write_bytes(lines)
+    sheet = "sample\tbarcode1\tbarcode2\nA\tACGT\tTTTTT\nB\tGGCC\tAAAAA\n"
+    (tmp_path / "sheet.tsv").write_text(sheet)
+    files = [str(tmp_path / name) for name in ("x_R1.fq", "x_R2.fq")]
+    command = ["scan", *files, "--sample-sheet", str(tmp_path / "sheet.tsv"), "--gpus", "none"]
+    command += ["--max-mismatches", "1", *(["--index-reads", "headers"] * (where == "headers"))]
+    for number, size in enumerate(("30", "1M")):
+        page = tmp_path / f"{number}.html"
+        ended = main(*command, "--report", str(page), "--max-chunk-bytes", size)
+        assert (ended.status, ended.out) == (0, ""), ended.err
+        text = page.read_text()
+        assert '<p class="soft">3 of 6 reads (50 %) are of no sample.' in text
+        table = text[text.index("unknown barcode") :]
+        cells = re.findall("<td>(.*?)</td>", table[: table.index("</table>")])
+        assert cells == ["CCCC+CCCCC", "2", "33.33", "ACGT+AAAAA", "1", "16.67"]

@@ -18,7 +18,7 @@ from multigpu.workloads.scan.tally import Tallies
 
 # What a page shows, at most: it stays below 7 MB, of which plotly is 5.
 HEAT_FILES, HEAT_SIGNATURES, MOST_HEAT_MAPS = 100, 100, 20  # files beyond are in the next heat map
-PLACED_SIGNATURES, TABLE_ROWS = 50, 2000
+PLACED_SIGNATURES, TABLE_ROWS, UNKNOWN_BARCODES = 50, 2000, 100
 BRAND = "var(--brand)"
 ERRORS = (("mismatch", BRAND), ("missing base", "var(--b)"), ("additional base", "var(--c)"))
 HEAT = "Share of the reads of a file that have a signature. Drag to zoom, double click to return."
@@ -102,6 +102,8 @@ class _Contents:
             yield Section(title="Errors by position", figures=[self._errors()], is_half=both)
         if len(details.scores):
             yield Section(title="Scores", figures=[self._scores()], is_half=both)
+        if details.reads:
+            yield self._demultiplexing()
         yield Section(title="Files", table=self._file_table())
         few = self._few(TABLE_ROWS)
         yield Section(title="Signatures", text=few, table=self._signature_table())
@@ -161,6 +163,29 @@ class _Contents:
         middles = rounded(100 * (np.arange(PLACES) + 0.5) / PLACES)
         xaxis = {"x": middles, "axis": axis("place in the sample, %")}
         return _heat(shares, float(shares.max()), "% of matches", xaxis, ("signature", names))
+
+    def _demultiplexing(self) -> Section:
+        details, names = self.tallies.details, decoded(self.tallies.signatures.names, "utf-8")
+        shares = 100 * details.by_sample.total().dense("count", len(names)) / details.reads
+        best = np.sort(np.argsort(-shares, kind="stable")[:HEAT_SIGNATURES])
+        shown = [names[i] for i in best.tolist()]
+        bars = _bars([*map(literal, shown)], rounded(shares[best]))
+        figure = _bar_figure([bars], "", "% of reads")
+        figure.layout["xaxis"] = name_axis("sample", shown)
+        most = sorted(details.barcodes.items(), key=lambda each: (-each[1], each[0]))
+        rows = [
+            (text.decode("ascii", "replace"), count, _percent(count, details.reads))
+            for text, count in most[:UNKNOWN_BARCODES]
+        ]
+        columns = (Column("unknown barcode"), _number("reads"), _number("share", "%"))
+        share = _percent(details.unknown, details.reads)
+        text = f"{details.unknown:,} of {details.reads:,} reads ({share} %) are of no sample."
+        return Section(
+            title="Demultiplexing",
+            text=f"{text} Those that fit several samples count for each.",
+            figures=[figure],
+            table=Table("unknown", columns, rows) if rows else None,
+        )
 
     def _errors(self) -> Figure:
         sums = self.tallies.details.errors.total()

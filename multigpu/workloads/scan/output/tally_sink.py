@@ -51,7 +51,9 @@ class TallySink:
 
     @property
     def cigars(self) -> bool:
-        return self.is_detailed and self.options.has_errors
+        # Barcodes may stand in the second read of a pair, or nowhere in a read.
+        has_sheet = self.options.sample_sheet is not None
+        return self.is_detailed and self.options.has_errors and not has_sheet
 
     def collect(self, found: Findings) -> tuple[Tally, ...]:
         return tallies_of(found, self.signatures, self.options, self.is_detailed)
