@@ -165,7 +165,6 @@ class ScanOptions(Options, group="Search"):
                 f"{option('overhang')} does not go with {option('max_edits')}: allow mismatches"
                 f" instead, with {option('max_mismatches')}"
             )
-
         if self.has_bulges:
             self._check_bulges()
 
