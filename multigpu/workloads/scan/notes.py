@@ -178,12 +178,12 @@ def notes_on_format(
     path       of the output, or None
     ambiguous  whether a column with the ambiguous bases was asked for
     """
-    if fmt.name == "text":
-        if ambiguous:
-            yield f"{option('ambiguous')} has no effect: text has no columns"
-        if options.columns:
-            columns = " and ".join(options.columns)
-            yield f"text has no columns {columns}: choose {option('format')} tsv, csv, bed or jsonl"
+    if ambiguous and not fmt.has_more:
+        why = "no columns" if fmt.name == "text" else "its own columns"
+        yield f"{option('ambiguous')} has no effect: {fmt.name} has {why}"
+    if fmt.name == "text" and options.columns:
+        columns = " and ".join(options.columns)
+        yield f"text has no columns {columns}: choose {option('format')} tsv, csv, bed or jsonl"
     suffix = uncompressed_suffix(path)
     promises = FOREIGN.union(*(each.suffixes for each in ROW_FORMATS.values())) - {".txt"}
     if suffix in promises.difference(fmt.suffixes):

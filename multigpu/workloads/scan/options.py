@@ -30,6 +30,7 @@ MULTIQC_ENDING = "_mqc.json"
 LEAST_OVERLAP = 3
 FASTA = (".fa", ".fasta", ".fna")
 MOST_BASES = 1 << 62  # more than any record has
+MOST_BULGES = 20  # bases
 HIGHEST_QUALITY = 126  # '~', the last quality character
 
 # Twelve threads read as fast as the memory of a host can be read.
@@ -111,11 +112,11 @@ class ScanOptions(Options, group="Search"):
     )  # fmt: skip
     max_dna_bulges: int = declare(
         0, "Besides mismatches, allow up to B bases of the sample between those of the signature.",
-        "B", at_least=0,
+        "B", at_least=0, at_most=MOST_BULGES,
     )  # fmt: skip
     max_rna_bulges: int = declare(
         0, "Besides mismatches, allow the sample to lack up to B bases of the signature.", "B",
-        at_least=0,
+        at_least=0, at_most=MOST_BULGES,
     )  # fmt: skip
     exact_prefix: int = declare(
         0, "Bases at the start of each signature that must match exactly.", at_least=0,
@@ -165,7 +166,6 @@ class ScanOptions(Options, group="Search"):
                 f"{option('overhang')} does not go with {option('max_edits')}: allow mismatches"
                 f" instead, with {option('max_mismatches')}"
             )
-
         if self.has_bulges:
             self._check_bulges()
 
