@@ -7,10 +7,23 @@ from typing import Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from multigpu.formats.sequences.pieces import Text
 from multigpu.workloads.scan.batch import Batch
 
 Numbers = NDArray[np.int64]
 T_co = TypeVar("T_co", covariant=True)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RecordTexts:
+    """The place of records in a text.
+
+    text     that the records stand in
+    borders  makes int64[n] twice: where each of n records begins in the text, and where it ends
+    """
+
+    text: Text
+    borders: Callable[[], tuple[NDArray[np.int64], NDArray[np.int64]]]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -26,6 +39,7 @@ class Findings:
     letters    makes the bases of windows (records, starts, ends, int64[k] each) of the records,
                over their origin where an end is beyond; None for a record that was joined
     is_paired  whether records 2i and 2i + 1 are mates; none of them is without the other
+    texts      their text; None where they were joined
     """
 
     path: str
@@ -36,6 +50,7 @@ class Findings:
     files: int = 1
     is_paired: bool = False
     letters: Callable[[Numbers, Numbers, Numbers], list[bytes]] | None = None
+    texts: RecordTexts | None = None
 
 
 class Sink(Protocol[T_co]):
@@ -44,6 +59,10 @@ class Sink(Protocol[T_co]):
     @property
     def name(self) -> str:
         """Name of the payloads in a journal: other ones have another name."""
+
+    @property
+    def sample_names(self) -> bool:
+        """Whether rows need the names of their samples."""
 
     @property
     def cigars(self) -> bool:
