@@ -69,7 +69,7 @@ def split(
         if unmatched is not None:
             paths += ["--unmatched", f"{tmp_path}/out/{unmatched}"]
         with main_in_process(capfd) as main:
-            given = () if "-s" in options else ("-s", signatures)
+            given = () if {"-s", "--sample-sheet"} & {*options} else ("-s", signatures)
             return main("scan", *given, "--gpus", "none", *paths, *options)
 
     return run
@@ -288,3 +288,37 @@ def test_pairs__go_together(
             assert split(*options, **paths).status != 0
         assert split(*options, "--resume", **paths).status == 0
         assert files_in(tmp_path / "out") == paired_answer(rule)
+
+
+SHEET = b"sample\tbarcode1\tbarcode2\nS/1\tACGTAC\tTTGGAA\nS2\tGGCCAA\tTTGGAA\n"
+BARCODES = [("ACGTAC", "TTGGAA"), ("GGCCAA", "TTGGAA"), ("ACGTAC", "CCCCCC"), ("GGCCAT", "TTGGAA")]
+SAMPLES = ["S%2F1", "S2", "unknown", "S2"]
+
+
+@pytest.mark.parametrize("place", ["reads", "files", "headers"])
+def test_samples__of_a_sheet_have_files(
+    split: Callable[..., Ended], tmp_path: Path, store: Callable[..., str], place: str
+) -> None:
+    expected: dict[str, bytes] = {f"{name}{mate}": b"" for name in set(SAMPLES) for mate in (1, 2)}
+    texts = ["", "", "", ""]  # both reads, both index reads
+    for number, (pair, sample) in enumerate(zip(BARCODES, SAMPLES, strict=True)):
+        for mate in (0, 1):
+            bases = pair[mate] * (place == "reads") + "TTATTA"
+            title = f"@p{number} {mate + 1}:N:0:{'+'.join(pair)}\n"
+            record = f"{title}{bases}\n+\n{'I' * len(bases)}\n"
+            texts[mate] += record
+            texts[2 + mate] += f"{title}{pair[mate]}\n+\nIIIIII\n"
+            expected[f"{sample}{mate + 1}"] += record.encode()
+    paths = [
+        store(f"in/r_{name}.fq", text.encode()) for name, text in zip("1234", texts, strict=True)
+    ]
+    index = {"files": paths[2:], "headers": ["headers"]}.get(place, [])
+    more = [word for each in index for word in ("--index-reads", each)]
+    sheet = store("sheet.tsv", SHEET)
+    options = (*paths[:2], "--sample-sheet", sheet, "--max-mismatches", "1", *more)
+    names = {"matched": "{sample}{mate}", "unmatched": "unknown{mate}"}
+    for size in ("1000000", "60"):
+        assert split(*options, "--max-chunk-bytes", size, "--pairs", "files", **names).status == 0
+        found = files_in(tmp_path / "out")
+        assert [found.pop(f"tied{mate}") for mate in (1, 2)] == [b"", b""]
+        assert found == expected
