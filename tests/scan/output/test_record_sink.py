@@ -297,7 +297,11 @@ SAMPLES = ["S%2F1", "S2", "unknown", "S2"]
 
 @pytest.mark.parametrize("place", ["reads", "files", "headers"])
 def test_samples__of_a_sheet_have_files(
-    split: Callable[..., Ended], tmp_path: Path, store: Callable[..., str], place: str
+    split: Callable[..., Ended],
+    tmp_path: Path,
+    store: Callable[..., str],
+    place: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     expected: dict[str, bytes] = {f"{name}{mate}": b"" for name in set(SAMPLES) for mate in (1, 2)}
     texts = ["", "", "", ""]  # both reads, both index reads
@@ -317,8 +321,13 @@ def test_samples__of_a_sheet_have_files(
     sheet = store("sheet.tsv", SHEET)
     options = (*paths[:2], "--sample-sheet", sheet, "--max-mismatches", "1", *more)
     names = {"matched": "{sample}{mate}", "unmatched": "unknown{mate}"}
-    for size in ("1000000", "60"):
-        assert split(*options, "--max-chunk-bytes", size, "--pairs", "files", **names).status == 0
+    options += ("--pairs", "files")
+    small = (*options, "--max-chunk-bytes", "60")
+    with monkeypatch.context() as patch:
+        patch.setattr(ManyOutputs, "write", full_at(2))
+        assert split(*small, **names).status != 0
+    for cut in ((*small, "--resume"), options, small):
+        assert split(*cut, **names).status == 0
         found = files_in(tmp_path / "out")
         assert [found.pop(f"tied{mate}") for mate in (1, 2)] == [b"", b""]
         assert found == expected
