@@ -21,6 +21,7 @@ import numpy as np
 ARRAY, OBJECT, TUPLE = 1, 2, 3  # the extension types
 DTYPE = re.compile(r"[<>|][biufcmMSUV]\d+(\[\w+\])?")  # NumPy takes more, and evaluates some of it
 LENGTH = struct.Struct("<I")
+NOT_KEPT = {"kept": False}  # metadata of a dataclass's field that is left out, and has a default
 NAMES = "surrogateescape"  # names of files are bytes, which need not be UTF-8
 
 
@@ -111,14 +112,18 @@ def _build(kind: type, contents: Any) -> Any:
     """Return an object with these contents, as `_contents` gave them."""
     if not is_dataclass(kind):
         return kind(*contents)
-    if contents.keys() != {field.name for field in fields(kind)}:
+    if contents.keys() != set(_kept_fields(kind)):
         raise ValueError(f"not the fields of a {kind.__name__} of this program")
     return kind(**contents)
 
 
 def _contents(value: Any) -> dict[str, Any] | list[Any]:
     if is_dataclass(value):
-        return {field.name: getattr(value, field.name) for field in fields(value)}
+        return {name: getattr(value, name) for name in _kept_fields(value)}
     if isinstance(value, BaseException):
         return list(value.args)
     raise TypeError(f"a part may not hold a {type(value).__name__}")
+
+
+def _kept_fields(kind: Any) -> list[str]:
+    return [field.name for field in fields(kind) if field.metadata.get("kept", True)]

@@ -70,6 +70,9 @@ def parse(raw: Any, begin: Any, border: Any, final: Any, low: Any, table: Any) -
         name_end = end_of_name(raw, at + 1, trimmed(raw, at + 1, end))
         if name_end < 0:
             return count, at, Fault.NAME.value, 0
+        after = skip_blank(raw, min(stop, size))
+        if after >= size and not final:  # blank lines that follow belong to the record
+            return count, at, Fault.INCOMPLETE.value, 0
         if quality - plus > 2 and not _repeats_name(raw, plus, at, name_end):
             return count, at, Fault.OTHER_NAME.value, 0
         if found != letters:
@@ -80,7 +83,7 @@ def parse(raw: Any, begin: Any, border: Any, final: Any, low: Any, table: Any) -
         count += 1
         if not good:
             return count, at, Fault.QUALITY.value, 0
-        at = skip_blank(raw, min(stop, size))
+        at = after
     return count, at, Fault.NONE.value, 0
 
 

@@ -11,10 +11,11 @@ from multigpu.errors import InputError
 from multigpu.formats.sequences.spans import IndexReads
 from multigpu.formats.storage.sources import raise_unreadable
 from multigpu.formats.storage.stored_streams import errors_named
-from multigpu.kernels.compiled.text import records
+from multigpu.kernels.compiled.text import record_texts, records
 from multigpu.kernels.compiled.text.records import NAME, NAME_END, QUALITY
 
 QUALITY_BLOCK = 1 << 16  # bytes of a file that qualities are read in
+RECORD_BLOCK = 1 << 17  # and whole records, unless one is longer
 
 Positions = NDArray[np.int64]
 
@@ -44,6 +45,13 @@ class TextInMemory:
         records.sum_qualities(self.raw, rows, starts, lengths, sums)
         return sums
 
+    def copy_records(
+        self, begins: Positions, sizes: Positions, offsets: Positions, out: NDArray[np.uint8]
+    ) -> None:
+        """Copy windows, as `multigpu.kernels.compiled.text.record_texts.copy_records` does."""
+        order = np.arange(len(begins))
+        record_texts.copy_records(-1, self.raw, len(self.raw), begins, sizes, order, offsets, out)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TextInFile:
@@ -68,6 +76,20 @@ class TextInFile:
             if len(wrong := np.flatnonzero(sums < 0)):
                 raise_unreadable(number, self.path, int(rows[wrong[0], QUALITY]))
         return sums
+
+    def copy_records(
+        self, begins: Positions, sizes: Positions, offsets: Positions, out: NDArray[np.uint8]
+    ) -> None:
+        block = np.empty(max(RECORD_BLOCK, int(sizes.max(initial=0))), np.uint8)
+        order = np.argsort(begins, kind="stable")
+        with errors_named(self.path), FileIO(self.path) as file:
+            number = file.fileno()
+            wrong = record_texts.copy_records(number, block, 0, begins, sizes, order, offsets, out)
+            if wrong >= 0:
+                raise_unreadable(number, self.path, int(wrong))
+
+
+Text = TextInMemory | TextInFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -118,7 +140,7 @@ class Pieces(RangeRecords):
 
     source: int
     number: int
-    text: TextInMemory | TextInFile
+    text: Text
     offsets: NDArray[np.int64]
     inside: NDArray[np.int64]
     ended: bool = False
@@ -129,6 +151,18 @@ class Pieces(RangeRecords):
     def names(self, pieces: NDArray[np.intp]) -> list[bytes]:
         """Return the names of the records that pieces are of."""
         return self.text.windows(self.table[pieces, NAME], self.table[pieces, NAME_END])
+
+    def borders(self) -> tuple[Positions, Positions]:
+        """Return int64[n] twice: where the text of each record begins, and where it ends.
+
+        It has all of a record only where records are not cut.
+        """
+        begins, ends = self.table[:, NAME] - 1, np.empty(len(self.table), np.int64)
+        # Of two files the text of the second follows.
+        order = np.argsort(begins, kind="stable")
+        ends[order[:-1]] = begins[order[1:]]
+        ends[order[-1:]] = self.stop if self.raw is None else len(self.raw)
+        return begins, ends
 
     def name(self, piece: int) -> bytes:
         """Return the name of the record that a piece is of."""

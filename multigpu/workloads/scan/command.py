@@ -56,7 +56,7 @@ def command(request: ScanRequest, out: ScanOutput, reporting: Reporting) -> None
             request.run,
             coming=workers,
             journal=journal_of(output) if output and kept else None,
-            whole_records=any(map(is_fasta, out.amplicon_paths)),
+            whole_records=bool(out.templates) or any(map(is_fasta, out.amplicon_paths)),
         )
         words = click.get_current_context().obj  # the command line
         refuse_strays(words, texts_of(request.samples, "samples"), job.sources, job.signatures)

@@ -5,15 +5,18 @@ import os
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from typing import Any
+
+import numpy as np
 
 from multigpu.cluster.engine.codec import Codec
 from multigpu.cluster.engine.workload import Workload
 from multigpu.cluster.workers.worker import Outcome
 from multigpu.errors import InputError, UsageError, option, spelled
 from multigpu.formats.sequences.indexed_streams import IndexedSource
+from multigpu.formats.sequences.reader import SpanReader
 from multigpu.formats.sequences.record_source import RecordSource
 from multigpu.formats.sequences.registry import SEQUENCES
 from multigpu.formats.sequences.sample_sheets import SampleSheet, read_sample_sheet
@@ -25,6 +28,7 @@ from multigpu.formats.storage.sources import Source, inspect_source
 from multigpu.run import fitness
 from multigpu.run.job import INPUT, Crew, Job, JobStats, check_unchanged, describe_inputs
 from multigpu.run.options import RunOptions
+from multigpu.workloads.scan.extracted import ExtractedRecords
 from multigpu.workloads.scan.inputs import ScanInputs
 from multigpu.workloads.scan.join import Joiner, WholeRecords
 from multigpu.workloads.scan.notes import (
@@ -36,8 +40,14 @@ from multigpu.workloads.scan.notes import (
 from multigpu.workloads.scan.options import ScanOptions, scan_lanes
 from multigpu.workloads.scan.parts import JOURNAL_CLASSES, ScanPart
 from multigpu.workloads.scan.patterns import check_errors
-from multigpu.workloads.scan.plan import ScanPlan, plan_scan, scan_spans, streams_on_workers
-from multigpu.workloads.scan.sink import Sink
+from multigpu.workloads.scan.plan import (
+    ScanPlan,
+    finished_span,
+    plan_scan,
+    scan_spans,
+    streams_on_workers,
+)
+from multigpu.workloads.scan.sink import RecordTexts, Sink
 from multigpu.workloads.scan.work import ScanWorkload
 
 logger = logging.getLogger(__name__)
@@ -92,6 +102,14 @@ class ScanJob(Job):
         if options.needs_whole_records or whole_records:
             for source in self.sources:
                 source.in_blocks = source.in_blocks or source.layout == "fasta"
+        offset = options.phred_offset
+        self._reader = SpanReader(
+            self.sources,
+            OpenStreams(self.sources, offset),
+            overlap=0,
+            phred_offset=offset,
+            allocate=lambda size: np.empty(size, np.uint8),
+        )
         self._files, self._pairs = [*inputs.files, *options.index_files], inputs.pairs
         found = notes_before(self.sources, self.signatures, options)
         self.notes_before = [*inputs.notes, *notes, *found]
@@ -231,7 +249,21 @@ class ScanJob(Job):
     def _joined(self, joiner: Joiner, sinks: Sequence[Sink[Any]]) -> Iterator[WholeRecords]:
         # The loop alone holds the outcomes: an error of the joiner closes them at once.
         for outcome in self.outcomes(sinks):
-            yield from joiner.add(outcome.part)
+            yield from joiner.add(outcome.part if outcome.worker else self._restored(outcome.part))
+
+    def _restored(self, part: ScanPart) -> ScanPart:
+        """Return a part of a journal with the texts of its records, which are read again."""
+        if not any(isinstance(each, ExtractedRecords) for each in part.payloads):
+            return part
+        assert self.chunk_plan is not None
+        pieces = self._reader.read(finished_span(self.sources, self.chunk_plan, part))
+        texts = RecordTexts(text=pieces.text, borders=pieces.borders)
+        payloads = [
+            each.read(texts) if isinstance(each, ExtractedRecords) else each
+            for each in part.payloads
+        ]
+        self._reader.give_back(pieces)
+        return replace(part, payloads=tuple(payloads))
 
     def _note(self, notes: Iterable[str]) -> None:
         """Print notes, and keep them for the summary."""

@@ -1,5 +1,6 @@
 """Options of a scan, as one frozen object."""
 
+import os
 from dataclasses import dataclass, fields, replace
 from math import isnan
 from pathlib import PurePath
@@ -25,6 +26,8 @@ Format = Literal[
     "tsv", "csv", "text", "bed", "jsonl", "parquet", "sam", "bam", "paf", "cas-offinder"
 ]
 ALIGNMENTS = ("sam", "bam", "paf")
+Trim = Literal["before", "after", "nearer"]
+PairRule = Literal["any", "both"]
 PHRED_OFFSETS = (33, 64)
 MULTIQC_ENDING = "_mqc.json"
 LEAST_OVERLAP = 3
@@ -284,6 +287,12 @@ def multiqc_paths(path: str) -> tuple[str, str]:
     return path, f"{begin}_general{MULTIQC_ENDING}"
 
 
+def existing_name(template: str) -> str:
+    """Return a path for all files of a template of paths: no folder in it has fields."""
+    folder = os.path.dirname(template.partition("{")[0])  # noqa: PTH120  (light: no Path)
+    return os.path.join(folder, template[len(folder) :].strip("/").replace("/", "_"))  # noqa: PTH118
+
+
 @dataclass(frozen=True, kw_only=True)
 class ScanOutput(Options, group="Output"):
     """Files of the rows and other outputs, on the command line."""
@@ -328,6 +337,22 @@ class ScanOutput(Options, group="Output"):
     amplicon_length: Annotated[str, RANGE] = declare(
         ":5000", f"Bases of the products of {option('amplicons')}, with their primers."
     )
+    matched: TextPath | None = declare(
+        None, "Write the records with a match, unchanged. {file}, {signature}, {sample} and {mate}"
+        " in the path stand for names; .gz compresses as BGZF.", "PATH",
+    )  # fmt: skip
+    unmatched: TextPath | None = declare(
+        None, f"Write the records without a match; see {option('matched')}.", "PATH"
+    )
+    trim: Trim | None = declare(
+        None, f"Cut off, in the records of {option('matched')}, the match and all bases before it,"
+        " after it, or between it and the nearer end.", default="cut off nothing",
+    )  # fmt: skip
+    mask: bool = declare(False, f"Write N over the match in the records of {option('matched')}.")
+    pair_rule: PairRule = declare(
+        "any", f"Whether a pair of reads goes to the paths of {option('matched')} that any of both"
+        " reads has, or that both have.",
+    )  # fmt: skip
 
     @property
     def amplicon_paths(self) -> list[str]:
@@ -348,14 +373,21 @@ class ScanOutput(Options, group="Output"):
         return tuple(path for path in paths if path)
 
     @property
+    def templates(self) -> tuple[str, ...]:
+        """Paths of files of records, with fields in braces."""
+        return tuple(path for path in (self.matched, self.unmatched) if path)
+
+    @property
     def has_rows(self) -> bool:
         """Whether rows are written."""
-        return bool(self.output or self.format or not self.others)
+        return bool(self.output or self.format or not (self.others or self.templates))
 
     @property
     def main(self) -> str | None:
         """The path of the rows, or of the first of the other outputs; None: standard output."""
-        return self.output if self.has_rows else self.others[0]
+        if self.has_rows:
+            return self.output
+        return (*self.others, *map(existing_name, self.templates))[0]
 
     def check(self) -> None:
         super().check()
@@ -372,3 +404,11 @@ class ScanOutput(Options, group="Output"):
         check_page(self.report)
         if self.multiqc:
             multiqc_paths(self.multiqc)
+        if self.matched is not None and self.matched == self.unmatched:
+            both = f"{option('matched')} and {option('unmatched')}"
+            raise UsageError(f"{both} are the same path, {self.matched}: give two")
+        if self.trim and self.mask:
+            raise UsageError(f"give {option('trim')} or {option('mask')}, not both")
+        if (self.trim or self.mask) and self.matched is None:
+            name = option("trim" if self.trim else "mask")
+            raise UsageError(f"{name} has no effect without {option('matched')}")

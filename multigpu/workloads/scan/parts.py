@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from multigpu.errors import InputError
 from multigpu.workloads.scan.batch import Batch
 from multigpu.workloads.scan.details import Assigned, Details
+from multigpu.workloads.scan.extracted import ExtractedRecords
 from multigpu.workloads.scan.sums import Sums
 from multigpu.workloads.scan.tally import Tally
 
@@ -51,7 +52,7 @@ class RowStats:
 
     hits              number of rows
     mostly_ambiguous  rows with more ambiguous than unambiguous bases under the match
-    sample_names      name of every sample that has rows, one a line
+    sample_names      name of every sample that has rows, one a line; none where no output asks
     """
 
     hits: int
@@ -59,12 +60,13 @@ class RowStats:
     sample_names: bytes
 
     @classmethod
-    def of(cls, rows: Batch) -> "RowStats":
+    def of(cls, rows: Batch, named: bool = True) -> "RowStats":
+        """Return those of a batch, whose samples may have no names that anyone asks for."""
         is_mostly = 2 * rows.ambiguous.astype(np.int64) > rows.end - rows.start
         return cls(
             hits=len(rows),
             mostly_ambiguous=int(is_mostly.sum()),
-            sample_names=rows.sample_names(),
+            sample_names=rows.sample_names() if named else b"",
         )
 
 
@@ -111,10 +113,12 @@ class ScanPart:
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of memory that the rows take, about."""
-        return ROW_BYTES * self.stats.hits
+        """Bytes of memory that the rows and records take, about."""
+        texts = (each.nbytes for each in self.payloads if isinstance(each, ExtractedRecords))
+        return ROW_BYTES * self.stats.hits + sum(texts)
 
 
 JOURNAL_CLASSES = (
-    ScanPart, RecordPiece, RowStats, Batch, Tally, Sums, Details, Assigned, IllegalBase, InputError,
+    ScanPart, RecordPiece, RowStats, Batch, Tally, Sums, Details, Assigned, ExtractedRecords,
+    IllegalBase, InputError,
 )  # fmt: skip

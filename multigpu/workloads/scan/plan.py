@@ -15,7 +15,7 @@ from multigpu.errors import TooLittleMemory, option
 from multigpu.formats.sequences.fastq import LAST_RECORD_BYTES
 from multigpu.formats.sequences.registry import FORMATS, RECORD_FORMATS
 from multigpu.formats.sequences.signatures import Signatures
-from multigpu.formats.sequences.spans import Span, file_spans, stream_spans
+from multigpu.formats.sequences.spans import FileSpan, Span, StreamSpan, file_spans, stream_spans
 from multigpu.formats.sequences.streams import stream_blocks
 from multigpu.formats.storage.read_ahead import BLOCKS_AHEAD, LARGEST_BLOCK
 from multigpu.formats.storage.sources import Source
@@ -224,6 +224,16 @@ def scan_spans(
             about = (number, source, block_bytes, options.phred_offset)
             spans = stream_blocks(*about, ahead=True)
         yield from itertools.islice(spans, first, None)
+
+
+def finished_span(sources: Sequence[Source], plan: ScanPlan, part: ScanPart) -> Span:
+    """Return a span with the records of a finished part, to read them again."""
+    number = part.source
+    if sources[number].cuttable:
+        begin, stop = (part.begin, part.stop) if part.begin >= 0 else (0, 0)
+        return FileSpan(number, part.number, begin, stop, exact=True, mate_start=part.mate_begin)
+    size = SERIES_BLOCK if number in streams_on_workers(sources) else LARGEST_BLOCK
+    return StreamSpan(number, part.number, 0, min(plan.chunk_bytes, size))
 
 
 def streams_on_workers(sources: Sequence[Source]) -> set[int]:

@@ -7,10 +7,23 @@ from typing import Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from multigpu.formats.sequences.pieces import Text
 from multigpu.workloads.scan.batch import Batch
 
 Numbers = NDArray[np.int64]
 T_co = TypeVar("T_co", covariant=True)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RecordTexts:
+    """The place of records in a text.
+
+    text     that the records stand in
+    borders  makes int64[n] twice: where each of n records begins in the text, and where it ends
+    """
+
+    text: Text
+    borders: Callable[[], tuple[NDArray[np.int64], NDArray[np.int64]]]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -28,6 +41,7 @@ class Findings:
     barcodes   makes what stands where the barcodes of reads (int64[k]) are looked for; None without
                a sample sheet, and where they may be at many places
     is_paired  whether records 2i and 2i + 1 are mates; none of them is without the other
+    texts      their text; None where they were joined
     """
 
     path: str
@@ -39,6 +53,7 @@ class Findings:
     is_paired: bool = False
     letters: Callable[[Numbers, Numbers, Numbers], list[bytes]] | None = None
     barcodes: Callable[[Numbers], list[bytes]] | None = None
+    texts: RecordTexts | None = None
 
 
 class Sink(Protocol[T_co]):
@@ -47,6 +62,10 @@ class Sink(Protocol[T_co]):
     @property
     def name(self) -> str:
         """Name of the payloads in a journal: other ones have another name."""
+
+    @property
+    def sample_names(self) -> bool:
+        """Whether rows need the names of their samples."""
 
     @property
     def cigars(self) -> bool:

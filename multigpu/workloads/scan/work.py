@@ -35,7 +35,7 @@ from multigpu.workloads.scan.parts import (
 )
 from multigpu.workloads.scan.plan import describe_index, expected_bases, index_size
 from multigpu.workloads.scan.search import Matches, Portion, SignatureSearch, open_search
-from multigpu.workloads.scan.sink import Findings, Sink
+from multigpu.workloads.scan.sink import Findings, RecordTexts, Sink
 from multigpu.workloads.scan.top import BULGE_WEIGHT, TopRule
 from multigpu.workloads.scan.views import View
 from multigpu.workloads.scan.within import WithinView
@@ -136,6 +136,7 @@ class ScanSession:
         size = index_size(lengths, workload.options, bases, place.gpu is not None)
         self._index_bytes = size.memory
         self._first_file = first_files(workload.sources)
+        self._named = any(sink.sample_names for sink in workload.sinks)
         self.reader = SpanReader(
             workload.sources,
             workload.streams,
@@ -238,6 +239,7 @@ class ScanSession:
             names=partial(pieces.names, records),
             letters=partial(_letters, pieces, first),
             barcodes=self._barcode_texts(pieces),
+            texts=RecordTexts(text=pieces.text, borders=pieces.borders),
         )
         payloads: tuple[Any, ...] = ()
         try:
@@ -256,7 +258,7 @@ class ScanSession:
             bases=int(pieces.inside.sum()),
             longest=int(pieces.table[:, LENGTH].max(initial=0)),
             payloads=payloads,
-            stats=RowStats.of(whole.rows),
+            stats=RowStats.of(whole.rows, self._named),
             lead=lead,
             tail=tail,
             error=error,
@@ -307,11 +309,10 @@ class ScanSession:
             kept = ~(score < self.workload.options.min_score)  # rows without a score stay
         hits = hits.take(kept)
         file = self._first_file[pieces.source] + hits.record % len(source.files)
-        unique, row = np.unique(hits.record.astype(np.int64), return_inverse=True)
-        names, mates = pieces.names(unique), pieces.mates
+        mates = pieces.mates
         rows = Batch(
             sample_index=hits.record.astype(np.int64),
-            sample=[names[i] for i in row.tolist()],
+            sample=self._names(pieces, hits),
             signature=(hits.pattern // strands).astype(np.int32),
             start=hits.start,
             end=hits.end,
@@ -328,6 +329,14 @@ class ScanSession:
             bases=self._bases(loaded.view, matches.hits.take(kept)),
         )
         return rows, hits.edge
+
+    def _names(self, pieces: Pieces, hits: Hits) -> list[bytes]:
+        """Return the names of the records that the hits are in; empty ones if no output asks."""
+        if not self._named:
+            return [b""] * len(hits)
+        unique, row = np.unique(hits.record.astype(np.int64), return_inverse=True)
+        names = pieces.names(unique)
+        return [names[i] for i in row.tolist()]
 
     def _bases(self, view: Pieces, hits: Hits) -> list[bytes] | None:
         """Return the letters under the hits, where an output needs them."""
@@ -373,6 +382,8 @@ class ScanSession:
             return align_without_gaps(
                 view.offsets, view.letters, self.search.patterns, matches.hits.take(kept), strict
             ).texts()
+        if kept.all():
+            return matches.cigars
         return [matches.cigars[i] for i in np.flatnonzero(kept).tolist()]
 
     def close(self) -> None:

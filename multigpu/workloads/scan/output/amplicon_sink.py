@@ -30,7 +30,7 @@ class AmpliconSink:
     longest: int
     circular: bool
 
-    cigars = bases = False
+    sample_names, cigars, bases = True, False, False
 
     @property
     def name(self) -> str:

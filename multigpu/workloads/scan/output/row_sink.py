@@ -75,6 +75,10 @@ class RowSink(ABC, Generic[T]):
         return "+".join([self.format.name, *self.columns, *style])
 
     @property
+    def sample_names(self) -> bool:
+        return True
+
+    @property
     def cigars(self) -> bool:
         return "cigar" in self.columns
 

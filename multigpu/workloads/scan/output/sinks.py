@@ -11,6 +11,7 @@ from multigpu.workloads.scan.output.amplicon_sink import amplicon_sinks
 from multigpu.workloads.scan.output.columns import AlignmentStyle
 from multigpu.workloads.scan.output.counts import write_counts
 from multigpu.workloads.scan.output.multiqc import write_columns, write_heat_map
+from multigpu.workloads.scan.output.record_sink import record_sink
 from multigpu.workloads.scan.output.report import write_report
 from multigpu.workloads.scan.output.row_sink import RowFormat, RowSink
 from multigpu.workloads.scan.output.tally_sink import TallyFile, TallySink
@@ -31,6 +32,8 @@ def sinks_of(job: ScanJob, out: ScanOutput, rows: RowFormat) -> list[FileSink[An
                 signatures=job.signatures, options=job.options, files=job.paths, written=written
             )
         )
+    if out.templates:
+        sinks.append(record_sink(job, out))
     return [*sinks, *amplicon_sinks(job, out)]
 
 

@@ -39,7 +39,7 @@ class TallySink:
     files: tuple[str, ...]
     written: tuple[TallyFile, ...]
 
-    bases = False
+    sample_names = bases = False
 
     @property
     def is_detailed(self) -> bool:

@@ -1,0 +1,246 @@
+"""The records themselves, by what was found in them: --matched and --unmatched."""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.errors import UsageError, option
+from multigpu.formats.sequences.registry import FORMATS
+from multigpu.formats.storage.compressed import compression_of
+from multigpu.formats.storage.many_outputs import atomic_outputs
+from multigpu.formats.storage.suffixes import FOREIGN, uncompressed_suffix
+from multigpu.workloads.scan.extracted import ExtractedRecords
+from multigpu.workloads.scan.job import ScanJob
+from multigpu.workloads.scan.options import PairRule, ScanOutput, Trim
+from multigpu.workloads.scan.output.record_paths import (
+    TIED,
+    UNKNOWN,
+    RecordPaths,
+    escape,
+    name_of_file,
+)
+from multigpu.workloads.scan.output.row_sink import Write
+from multigpu.workloads.scan.sink import Findings
+
+Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RecordSink:
+    """An output that is files of records: each goes once to every path that its rows give.
+
+    matched    files of records with a match, if they are asked for
+    unmatched  files of the others, if they are asked for; their numbers follow
+    labels     int32[signatures]  index of each signature's name in the paths
+    tied       index of the name for signatures that are equally good
+    trim       what of the records is cut off with a match
+    mask       whether N is written over matches
+    pair_rule  whether a pair goes where any of its mates goes, or only where both do
+    """
+
+    matched: RecordPaths | None
+    unmatched: RecordPaths | None
+    labels: NDArray[np.int32]
+    tied: int
+    trim: Trim | None
+    mask: bool
+    pair_rule: PairRule
+
+    sample_names = cigars = bases = False
+
+    @property
+    def name(self) -> str:
+        """The templates, and what is done to the records."""
+        paths = [each.template for each in (self.matched, self.unmatched) if each]
+        rules = f"trim {self.trim}, mask {self.mask}, pairs {self.pair_rule}"
+        return "+".join(["records", *paths, rules])
+
+    def collect(self, found: Findings) -> ExtractedRecords:
+        assert found.texts is not None
+        goes = self._assign(found)
+        order = np.argsort(goes.file, kind="stable")
+        files, firsts = np.unique(goes.file[order], return_index=True)
+        kept, masked = np.empty((0, 2), np.int64), np.empty((0, 3), np.int64)
+        if self.trim:
+            kept = self._kept(found, goes)[order]
+        if self.mask:
+            place = np.empty(len(order), np.int64)
+            place[order] = np.arange(len(order))
+            rows = found.rows
+            masked = np.column_stack([place[goes.of_row], rows.start[goes.row], rows.end[goes.row]])
+        return ExtractedRecords(
+            files=files,
+            borders=np.append(firsts, len(order)),
+            records=goes.record[order],
+            kept=kept,
+            masked=masked,
+        ).read(found.texts)
+
+    def _assign(self, found: Findings) -> "_Assigned":
+        """Return where the records go."""
+        rows, mates = found.rows, 2 if found.is_paired else 1
+        reads = len(found.lengths) // mates
+        group = np.zeros(len(rows), np.int64)
+        if self.matched:
+            label = np.where(rows.tied > 1, self.tied, self.labels[rows.signature])
+            group = self.matched.numbers(file=found.source, signature=label, sample=label)
+        files = len(self.matched) if self.matched else 1
+        keys, which = _unique(rows.sample_index // mates * files + group)
+        is_kept = np.ones(len(keys), bool)
+        if self.pair_rule == "both" and found.is_paired:
+            has_mate = np.zeros((len(keys), mates), bool)
+            has_mate[which, rows.sample_index % mates] = True
+            is_kept = has_mate[:, 0] & has_mate[:, 1]
+        read, group = np.divmod(keys[is_kept], files)
+        is_matched = np.zeros(reads, bool)
+        is_matched[read] = True
+        row = np.flatnonzero(is_kept[which])
+        of_row = (np.cumsum(is_kept) - 1)[which[row]] * mates + rows.sample_index[row] % mates
+        if not self.matched:
+            read, group, row, of_row = read[:0], group[:0], row[:0], of_row[:0]
+        matched = _with_mates(read, mates)
+        unmatched = _with_mates(np.flatnonzero(~is_matched) if self.unmatched else read[:0], mates)
+        file = np.repeat(group, mates)
+        if self.matched:
+            file += self.matched.numbers(file=matched % found.files, mate=matched % mates)
+        if self.unmatched:
+            source = found.source + unmatched % found.files
+            number = self.unmatched.numbers(file=source, mate=unmatched % mates)
+            border = files if self.matched else 0
+            file = np.append(file, np.broadcast_to(number, len(unmatched)) + border)
+        record = np.append(matched, unmatched)
+        return _Assigned(record=record, file=file, row=row, of_row=of_row)
+
+    def _kept(self, found: Findings, goes: "_Assigned") -> Numbers:
+        """Return int64[k, 2]: the bases of each record that no match cuts off."""
+        rows, row, lengths = found.rows, goes.row, found.lengths[goes.record]
+        kept = np.column_stack([np.zeros(len(lengths), np.int64), lengths])
+        start, end, length = rows.start[row], rows.end[row], rows.sample_length[row]
+        is_begin = np.full(len(row), self.trim == "before")
+        if self.trim == "nearer":
+            is_begin = start <= length - end
+        np.maximum.at(kept[:, 0], goes.of_row[is_begin], end[is_begin])
+        np.minimum.at(kept[:, 1], goes.of_row[~is_begin], start[~is_begin])
+        kept[:, 1] = np.maximum(kept[:, 1], kept[:, 0])
+        return kept
+
+    @contextmanager
+    def open(self, files: ExitStack) -> Iterator[Write[ExtractedRecords]]:
+        """Yield the function that writes."""
+        written, borders = [], [0]
+        for paths in filter(None, (self.matched, self.unmatched)):
+            written.append(files.enter_context(atomic_outputs(paths.title, paths.paths())))
+            borders.append(borders[-1] + len(paths))
+
+        def write(records: ExtractedRecords, _: int) -> None:
+            pieces = list(records.pieces())
+            for output, (first, last) in zip(written, pairwise(borders), strict=True):
+                output.write([(n - first, text) for n, text in pieces if first <= n < last])
+
+        yield write
+        for output in written:
+            output.finish()
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _Assigned:
+    """Records and the files that they go to, without an order.
+
+    record  int64[k]  number of the record in the chunk
+    file    int64[k]  number of the file
+    row     intp[r]   rows that give one of these, by their numbers
+    of_row  int64[r]  which of them, 0 to k
+    """
+
+    record: Numbers
+    file: Numbers
+    row: NDArray[np.intp]
+    of_row: Numbers
+
+
+def _with_mates(reads: Numbers, mates: int) -> Numbers:
+    """Return the records of reads, which have so many mates."""
+    return (reads[:, None] * mates + np.arange(mates)).ravel()
+
+
+def _unique(keys: Numbers) -> tuple[Numbers, Numbers]:
+    """Return the distinct keys in order, and the index of each key among them."""
+    if (np.diff(keys) > 0).all():
+        return keys, np.arange(len(keys))
+    return np.unique(keys, return_inverse=True)
+
+
+def record_sink(job: ScanJob, out: ScanOutput) -> RecordSink:
+    """Return the output of records. Raises UsageError for paths that a run cannot write."""
+    names = list(dict.fromkeys(map(escape, job.signatures.names)))
+    index = {name: at for at, name in enumerate(names)}
+    labels = np.array([index[escape(name)] for name in job.signatures.names], np.int32)
+    found = (*names, TIED) if job.options.are_top else names
+    files = tuple(map(name_of_file, job.paths))
+    values = {"file": files}
+    if all(source.is_paired for source in job.sources):
+        values["mate"] = ("1", "2")
+    # With a sample sheet its samples are the signatures.
+    named = ("signature", "sample") if job.sheet else ("signature",)
+    matched, unmatched = (
+        RecordPaths(name, template, {**values, **dict.fromkeys(named, labelled)})
+        if template
+        else None
+        for name, template, labelled in (
+            ("matched", out.matched, found),
+            ("unmatched", out.unmatched, (UNKNOWN,)),
+        )
+    )
+    if job.options.circular and (out.trim or out.mask):
+        changed = option("trim" if out.trim else "mask")
+        raise UsageError(f"{option('circular')} does not go with {changed}")
+    _check_layouts({source.layout for source in job.sources}, out)
+    others = [*job.paths, *(source.path for source, _ in job.signatures.files)]
+    others += filter(None, (job.options.sample_sheet, out.output, *out.others))
+    others += job.options.index_files
+    for paths in filter(None, (matched, unmatched)):
+        if "file" in paths.fields and len(set(files)) < len(files):
+            (name, _), *_ = Counter(files).most_common(1)
+            same = [path for path, each in zip(job.paths, files, strict=True) if each == name]
+            raise UsageError(
+                f"{option(paths.option)} {paths.template}: {{file}} is {name} for"
+                f" {same[0]} and for {same[1]}: rename one, or scan them one after the other"
+            )
+        paths.check(others)
+        others += paths.paths()
+    return RecordSink(
+        matched=matched,
+        unmatched=unmatched,
+        labels=labels,
+        tied=len(names),
+        trim=out.trim,
+        mask=out.mask,
+        pair_rule=out.pair_rule,
+    )
+
+
+def _check_layouts(layouts: set[str], out: ScanOutput) -> None:
+    """Raise UsageError where records cannot stand in files with these suffixes."""
+    if len(layouts) > 1:
+        raise UsageError(
+            f"{option('matched')} and {option('unmatched')} take FASTQ or FASTA samples, not both:"
+            " scan them one after the other"
+        )
+    (layout,) = layouts
+    if layout not in ("fastq", "fasta"):
+        raise UsageError(
+            f"{option('matched')} and {option('unmatched')} take FASTQ and FASTA: `samtools fastq`"
+            f" makes FASTQ of {layout.upper()} samples"
+        )
+    for path in out.templates:
+        suffix = uncompressed_suffix(path)
+        if compression_of(path) == "zstd" or suffix in FOREIGN.difference(FORMATS[layout].suffixes):
+            raise UsageError(
+                f"{path}: the records are {layout.upper()}, and written as they are: choose a name"
+                f" in {', '.join(FORMATS[layout].suffixes)}, with .gz after it to compress"
+            )

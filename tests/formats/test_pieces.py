@@ -1,0 +1,50 @@
+"""The text of whole records, however a source is cut."""
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from support.scanned import LAYOUTS, fasta_of, fastq
+
+from multigpu.formats.sequences.pairs import PairedSource
+from multigpu.formats.sequences.reader import SpanReader
+from multigpu.formats.sequences.registry import SEQUENCES
+from multigpu.formats.sequences.spans import FileSpan, Span
+from multigpu.formats.sequences.streams import OpenStreams, stream_blocks
+from multigpu.formats.storage.sources import Source, inspect_source
+
+OFFSET = 33
+TEXTS = {"plain": fastq(), **LAYOUTS, "fasta": fasta_of().replace(b"\n", b"\n\n")}
+
+
+def texts_of(source: Source, spans: Iterable[Span]) -> list[bytes]:
+    """Return the text of each record in the spans of a source."""
+    streams = OpenStreams([source], OFFSET)
+    reader = SpanReader([source], streams, overlap=0, phred_offset=OFFSET, allocate=room)
+    found = []
+    for pieces in map(reader.read, spans):
+        assert pieces.error is None
+        found += pieces.text.windows(*pieces.borders())
+    return found
+
+
+def room(size: int) -> NDArray[np.uint8]:
+    return np.empty(size, np.uint8)
+
+
+@pytest.mark.parametrize("layout", TEXTS)
+@pytest.mark.parametrize("pair", [False, True])
+def test_text_of_records__does_not_depend_on_how_a_file_is_cut(
+    store: Callable[..., str], layout: str, pair: bool
+) -> None:
+    text = TEXTS[layout]
+    source = inspect_source(store(text), SEQUENCES)
+    if pair:
+        source = PairedSource(source, inspect_source(store(text, "mates"), SEQUENCES))
+    found = texts_of(source, stream_blocks(0, source, 1000, OFFSET, ahead=False))
+    assert b"".join(found[:: 1 + pair]) == text.lstrip()
+    for size in range(1, 60):
+        assert texts_of(source, stream_blocks(0, source, size, OFFSET, ahead=False)) == found
+    if source.layout == "fastq":
+        assert texts_of(source, [FileSpan(0, 0, 0, len(text), exact=True)]) == found

@@ -1,0 +1,333 @@
+"""Records with and without a match, byte for byte, in files of their own."""
+
+import errno
+import gzip
+import os
+import re
+from collections.abc import Callable, Iterable
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from support.program import Ended, main_in_process
+from support.scanned import (
+    HALVES,
+    LAYOUTS,
+    READS,
+    SIGNATURES,
+    STORED,
+    answer,
+    fasta,
+    fasta_of,
+    fastq,
+    wrapped_fasta,
+)
+
+from multigpu.cluster.files import failures_named
+from multigpu.formats.storage.many_outputs import ManyOutputs, Piece
+
+TEXTS = {
+    "plain": fastq(),
+    **LAYOUTS,
+    "fasta": fasta_of(),
+    "wrapped fasta": wrapped_fasta([(name, bases) for name, bases, _ in READS], 4) + b"\n\n",
+}
+NAMES = [name.split()[0] for name, _ in SIGNATURES]
+
+
+def records_of(text: bytes) -> list[bytes]:
+    """Return the text of each record, to the next header, with a line end."""
+    begins = [
+        re.search(rb"(?m)^[@>]" + re.escape(name.encode()) + rb"\r?$", text).start()  # type: ignore[union-attr]
+        for name, _, _ in READS
+    ]
+    records = [text[begin:end] for begin, end in pairwise([*begins, len(text)])]
+    return [each if each.endswith(b"\n") else each + b"\n" for each in records]
+
+
+def expected(text: bytes) -> dict[str, bytes]:
+    """Return the files for --hits all: those of signatures, and of the rest."""
+    found: dict[str, bytes] = dict.fromkeys([*NAMES, "unknown"], b"")
+    for read, record in zip(READS, records_of(text), strict=True):
+        rows = {row[1] for row in answer([read], every=True, both=True)}
+        for name in rows or {"unknown"}:
+            found[name] += record
+    return found
+
+
+@pytest.fixture
+def split(
+    tmp_path: Path, signatures: str, capfd: pytest.CaptureFixture[str]
+) -> "Callable[..., Ended]":
+    """Run the command with records in the folder "out"."""
+    (tmp_path / "out").mkdir()
+
+    def run(
+        *options: str, matched: str = "{signature}", unmatched: str | None = "{signature}_"
+    ) -> Ended:
+        paths = ["--matched", f"{tmp_path}/out/{matched}"]
+        if unmatched is not None:
+            paths += ["--unmatched", f"{tmp_path}/out/{unmatched}"]
+        with main_in_process(capfd) as main:
+            given = () if {"-s", "--sample-sheet"} & {*options} else ("-s", signatures)
+            return main("scan", *given, "--gpus", "none", *paths, *options)
+
+    return run
+
+
+def files_in(folder: Path, suffix: str = "") -> dict[str, bytes]:
+    """Return the content of all files of a folder, hidden ones too, without a suffix."""
+    read: Callable[[bytes], bytes] = gzip.decompress if suffix else bytes
+    return {
+        path.name.removesuffix(suffix).removesuffix("_"): read(path.read_bytes())
+        for path in folder.iterdir()
+    }
+
+
+@pytest.mark.parametrize("stored", STORED)
+@pytest.mark.parametrize("layout", TEXTS)
+def test_records__are_those_of_the_input_unchanged(
+    split: Callable[..., Ended], tmp_path: Path, store: Callable[..., str], layout: str, stored: str
+) -> None:
+    text = TEXTS[layout]
+    sample = store("reads", STORED[stored](text))
+    for size in ("1000000", "7"):
+        ended = split(sample, "--hits", "all", "--strand", "both", "--max-chunk-bytes", size)
+        assert ended.status == 0
+        assert files_in(tmp_path / "out") == expected(text)
+
+
+def test_compressed_records__are_the_same_bytes_however_a_run_is_cut(
+    split: Callable[..., Ended], tmp_path: Path, store: Callable[..., str]
+) -> None:
+    many = [(f"r{i}", bases, quality) for i in range(3000) for _, bases, quality in READS]
+    sample = store("many.fq", fastq(many))
+    names = {"matched": "{signature}.gz", "unmatched": "{signature}_.gz"}
+    found = []
+    for options in (("--threads", "1"), ("--threads", "3", "--max-chunk-bytes", "10000")):
+        assert split(sample, *options, **names).status == 0
+        files = tmp_path.joinpath("out").iterdir()
+        found.append({path.name: path.read_bytes() for path in files})
+    assert found[0] == found[1]
+    assert max(map(len, found[0].values())) > 2000
+    content = files_in(tmp_path / "out", ".gz")
+    assert sum(map(len, content.values())) >= len(fastq(many))
+
+
+def full_at(most: int) -> Callable[..., None]:
+    """Return a function that writes as `ManyOutputs`, until the disk is full."""
+    write, calls = ManyOutputs.write, []
+
+    def write_some(self: ManyOutputs, pieces: Iterable[Piece]) -> None:
+        calls.append(pieces)
+        with failures_named("out"):
+            if len(calls) > most:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write(self, pieces)
+
+    return write_some
+
+
+@pytest.mark.parametrize("kind", ["plain", "gzip", "two gzips", "fasta"])
+def test_resume__continues_with_records_that_are_read_again(
+    split: Callable[..., Ended],
+    tmp_path: Path,
+    store: Callable[..., str],
+    kind: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    text = fasta_of() if kind == "fasta" else fastq()
+    parts = HALVES if kind == "two gzips" else [text]
+    samples = [
+        store(f"reads{n}", gzip.compress(part) if "gzip" in kind else part)
+        for n, part in enumerate(parts)
+    ]
+    options = (*samples, "--hits", "all", "--strand", "both", "--max-chunk-bytes", "60")
+    with monkeypatch.context() as patch:
+        patch.setattr(ManyOutputs, "write", full_at(4))
+        ended = split(*options)
+    assert ended.status != 0
+    assert "the disk is full" in ended.err
+    assert [path.suffix for path in tmp_path.joinpath("out").iterdir()] == [".journal"]
+    assert split(*options, "--resume").status == 0
+    assert files_in(tmp_path / "out") == expected(text)
+
+
+def test_trim_and_mask__change_bases_and_qualities_of_the_matched_alone(
+    split: Callable[..., Ended], tmp_path: Path, store: Callable[..., str]
+) -> None:
+    signature = store("one.fa", fasta([("s", "CCGG")]))
+    sample = store(
+        "reads.fq", b"@a\nAACCGGT\n+\n1234567\n@b\nAAA\n+\n!!!\n@c\nACCCCGG\n+\n1234567\n"
+    )
+
+    def records(*options: str) -> bytes:
+        assert split(sample, "-s", signature, *options, matched="m", unmatched="u").status == 0
+        assert (tmp_path / "out" / "u").read_bytes() == b"@b\nAAA\n+\n!!!\n"
+        return (tmp_path / "out" / "m").read_bytes()
+
+    assert records("--trim", "before") == b"@a\nT\n+\n7\n@c\n\n+\n\n"
+    assert records("--trim", "after") == b"@a\nAA\n+\n12\n@c\nACC\n+\n123\n"
+    assert records("--trim", "nearer") == b"@a\nAA\n+\n12\n@c\nACC\n+\n123\n"
+    assert records("--mask") == b"@a\nAANNNNT\n+\n1234567\n@c\nACCNNNN\n+\n1234567\n"
+
+
+def test_tied_reads__have_a_file_of_their_own(
+    split: Callable[..., Ended], tmp_path: Path, store: Callable[..., str]
+) -> None:
+    signatures = store("two.fa", fasta([("x", "ACGTACGTAACC"), ("y", "ACGTACGTAAGG")]))
+    reads = [("both", "ACGTACGTAATT"), ("one", "ACGTACGTAACC"), ("none", "TTTTTTTTTTTT")]
+    sample = store("reads.fq", fastq([(*read, "I" * 12) for read in reads]))
+    options = ("--hits", "top", "--max-mismatches", "2", "--min-delta", "2")
+    assert split(sample, "-s", signatures, *options).status == 0
+    both, one, none = (fastq([(*read, "I" * 12)]) for read in reads)
+    assert files_in(tmp_path / "out") == {"x": one, "y": b"", "tied": both, "unknown": none}
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (("--matched", "OUT/a", "--unmatched", "OUT/a"), "are the same path, OUT/a: give two"),
+        (("--matched", "OUT/{name}.fq"), "{name} is unknown; there are {file}, {sample}, "),
+        (("--matched", "OUT/{sample}.fq"), "{sample} needs a sample sheet"),
+        (("--matched", "OUT/{mate}.fq"), "{mate} needs pairs of reads"),
+        (("--matched", "OUT/{signature.fq"), "OUT/{signature.fq: expected '}' before end of"),
+        (("--matched", "OUT/{file}.fq"), "{file} is reads for IN/reads.fq and for IN/two/reads.fq"),
+        (("--matched", "IN/reads.fq"), "a run would replace IN/reads.fq, which is named twice"),
+        (("--matched", "none/{signature}"), "there is no directory"),
+        (("--matched", "OUT/x.fa"), "OUT/x.fa: the records are FASTQ, and written as they are"),
+        (("--matched", "OUT/x.fq.zst"), "OUT/x.fq.zst: the records are FASTQ, and written as"),
+        (("--matched", "-"), "records go to files, not to standard output"),
+        (("--mask",), "--mask has no effect without --matched"),
+        (("--matched", "OUT/x", "--mask", "--trim", "after"), "--trim or --mask, not both"),
+    ],
+)
+def test_wrong_paths__are_refused_in_one_line(
+    tmp_path: Path,
+    signatures: str,
+    capfd: pytest.CaptureFixture[str],
+    options: tuple[str, ...],
+    problem: str,
+) -> None:
+    for folder in ("out", "in/two"):
+        (tmp_path / folder).mkdir(parents=True)
+    for file in ("in/reads.fq", "in/two/reads.fq"):
+        (tmp_path / file).write_bytes(fastq())
+    places = {"OUT": f"{tmp_path}/out", "IN": f"{tmp_path}/in"}
+
+    def placed(text: str) -> str:
+        return re.sub("OUT|IN", lambda found: places[found[0]], text)
+
+    samples = [f"{tmp_path}/in/reads.fq", f"{tmp_path}/in/two/reads.fq"]
+    with main_in_process(capfd) as run:
+        ended = run("scan", *samples, "-s", signatures, "--gpus", "none", *map(placed, options))
+    assert ended.status == 2
+    assert placed(problem) in ended.problem
+    assert list(tmp_path.joinpath("out").iterdir()) == []
+
+
+PAIRS = [  # bases of both mates
+    ("AACCGGTT", "AAAA"),
+    ("AAAA", "CCGG"),
+    ("CCGGA", "TTTTTT"),
+    ("AAA", "TAT"),
+    ("TTTTTT", "ACCGG"),
+    ("CCGGC", "GCCGG"),
+]
+PAIRED = {"x": "CCGG", "y": "TTTTT"}
+
+
+def paired_answer(rule: str) -> dict[str, bytes]:
+    """Return the files by signature and mate."""
+    found: dict[str, bytes] = {f"{name}{mate}": b"" for name in "xyu" for mate in (1, 2)}
+    for number, pair in enumerate(PAIRS):
+        having = [{name for name, bases in PAIRED.items() if bases in mate} for mate in pair]
+        names = having[0] | having[1] if rule == "any" else having[0] & having[1]
+        for name in names or {"u"}:
+            for mate, bases in enumerate(pair, 1):
+                found[f"{name}{mate}"] += paired_record(number, mate, bases)
+    return found
+
+
+def paired_record(number: int, mate: int, bases: str) -> bytes:
+    return f"@p{number} {mate}:N:0:AC\n{bases}\n+\n{'I' * len(bases)}\n".encode()
+
+
+@pytest.mark.parametrize("rule", ["any", "both"])
+@pytest.mark.parametrize("stored", ["plain", "gzip"])
+@pytest.mark.parametrize("layout", ["files", "interleaved"])
+@pytest.mark.parametrize("size", ["1000000", "60"])
+def test_pairs__go_together(
+    split: Callable[..., Ended],
+    tmp_path: Path,
+    store: Callable[..., str],
+    rule: str,
+    stored: str,
+    layout: str,
+    size: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    texts = [
+        [paired_record(n, mate + 1, pair[mate]) for n, pair in enumerate(PAIRS)] for mate in (0, 1)
+    ]
+    joined = [b"".join(each) for each in texts]
+    if layout == "interleaved":
+        joined = [b"".join(one + two for one, two in zip(*texts, strict=True))]
+    samples = [
+        store(f"in/p_R{n}", STORED[stored](text.rstrip(b"\n"))) for n, text in enumerate(joined, 1)
+    ]
+    signatures = store("pairs.fa", fasta(list(PAIRED.items())))
+    options = (*samples, "-s", signatures, "--pairs", layout, "--pair-rule", rule)
+    options += ("--max-chunk-bytes", size, "--hits", "all")
+    paths = {"matched": "{signature}{mate}", "unmatched": "u{mate}"}
+    assert split(*options, **paths).status == 0
+    assert files_in(tmp_path / "out") == paired_answer(rule)
+    if size == "60":  # once more, interrupted
+        with monkeypatch.context() as patch:
+            patch.setattr(ManyOutputs, "write", full_at(3))
+            assert split(*options, **paths).status != 0
+        assert split(*options, "--resume", **paths).status == 0
+        assert files_in(tmp_path / "out") == paired_answer(rule)
+
+
+SHEET = b"sample\tbarcode1\tbarcode2\nS/1\tACGTAC\tTTGGAA\nS2\tGGCCAA\tTTGGAA\n"
+BARCODES = [("ACGTAC", "TTGGAA"), ("GGCCAA", "TTGGAA"), ("ACGTAC", "CCCCCC"), ("GGCCAT", "TTGGAA")]
+SAMPLES = ["S%2F1", "S2", "unknown", "S2"]
+
+
+@pytest.mark.parametrize("place", ["reads", "files", "headers"])
+def test_samples__of_a_sheet_have_files(
+    split: Callable[..., Ended],
+    tmp_path: Path,
+    store: Callable[..., str],
+    place: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    expected: dict[str, bytes] = {f"{name}{mate}": b"" for name in set(SAMPLES) for mate in (1, 2)}
+    texts = ["", "", "", ""]  # both reads, both index reads
+    for number, (pair, sample) in enumerate(zip(BARCODES, SAMPLES, strict=True)):
+        for mate in (0, 1):
+            bases = pair[mate] * (place == "reads") + "TTATTA"
+            title = f"@p{number} {mate + 1}:N:0:{'+'.join(pair)}\n"
+            record = f"{title}{bases}\n+\n{'I' * len(bases)}\n"
+            texts[mate] += record
+            texts[2 + mate] += f"{title}{pair[mate]}\n+\nIIIIII\n"
+            expected[f"{sample}{mate + 1}"] += record.encode()
+    paths = [
+        store(f"in/r_{name}.fq", text.encode()) for name, text in zip("1234", texts, strict=True)
+    ]
+    index = {"files": paths[2:], "headers": ["headers"]}.get(place, [])
+    more = [word for each in index for word in ("--index-reads", each)]
+    sheet = store("sheet.tsv", SHEET)
+    options = (*paths[:2], "--sample-sheet", sheet, "--max-mismatches", "1", *more)
+    names = {"matched": "{sample}{mate}", "unmatched": "unknown{mate}"}
+    options += ("--pairs", "files")
+    small = (*options, "--max-chunk-bytes", "60")
+    with monkeypatch.context() as patch:
+        patch.setattr(ManyOutputs, "write", full_at(2))
+        assert split(*small, **names).status != 0
+    for cut in ((*small, "--resume"), options, small):
+        assert split(*cut, **names).status == 0
+        found = files_in(tmp_path / "out")
+        assert [found.pop(f"tied{mate}") for mate in (1, 2)] == [b"", b""]
+        assert found == expected
