@@ -140,7 +140,8 @@ class ScanOptions(Options, group="Search"):
 
     def check(self) -> None:
         super().check()
-        object.__setattr__(self, "index_reads", texts_of(self.index_reads, "index_reads"))
+        given = tuple(texts_of(self.index_reads, "index_reads"))
+        object.__setattr__(self, "index_reads", given)
         if self.sample_sheet is not None:
             self._check_with_sheet()
         elif self.index_reads:
