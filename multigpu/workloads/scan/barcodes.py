@@ -108,7 +108,7 @@ class BarcodeSearch(SignatureSearch[PlacePortion]):
 
     def _windows(self, pieces: Pieces, step: int) -> tuple[BarcodeWindows, BarcodeWindows]:
         """Return where the barcodes of each read stand; `step` records are a read."""
-        if self._options.index_reads == (HEADERS,):
+        if self._options.index_reads == [HEADERS]:
             return self._in_headers(pieces, step)
         if self._options.index_reads:
             reads = len(pieces.table) // step
