@@ -136,15 +136,16 @@ class ScanOptions(Options, group="Search"):
         f" in the second of a pair, or {option('within')} says where.",
         group="Input",
     )  # fmt: skip
-    index_reads: Paths = declare(
-        (), f"With {option('sample_sheet')}: FASTQ file with the index reads of the samples, in"
+    index_reads: Paths | None = declare(
+        None, f"With {option('sample_sheet')}: FASTQ file with the index reads of the samples, in"
         " step; given again for those of barcode2. Or headers: the index is in the titles of the"
         " samples, as in 1:N:0:ACGT+TGCA.", group="Input", many=True,
     )  # fmt: skip
 
     def check(self) -> None:
         super().check()
-        object.__setattr__(self, "index_reads", texts_of(self.index_reads, "index_reads"))
+        given = texts_of(self.index_reads or (), "index_reads") or None
+        object.__setattr__(self, "index_reads", given)
         if self.sample_sheet is not None:
             self._check_with_sheet()
         elif self.index_reads:
@@ -199,7 +200,7 @@ class ScanOptions(Options, group="Search"):
     @property
     def index_files(self) -> list[str]:
         """The paths of the index files."""
-        given = texts_of(self.index_reads, "index_reads")
+        given = texts_of(self.index_reads or (), "index_reads")
         return [] if given == [HEADERS] else given
 
     @property
