@@ -12,8 +12,8 @@ from multigpu.formats.sequences.pairs import (
     Table,
     check_mates,
     interleave,
-    lone_error,
     moved,
+    place_of,
     title_at,
 )
 from multigpu.formats.sequences.records import Parsed, empty_table
@@ -117,6 +117,9 @@ def error_at_end(source: PairedSource, files: Sequence[FileRecords]) -> InputErr
         return error
     for which, file in enumerate(files):
         if ended and len(file.table):
-            title = title_at(file.raw, int(file.table[0, NAME]))
-            return lone_error(source, which, title, file.position())
+            where = place_of(title_at(file.raw, int(file.table[0, NAME])), file.position())
+            why = "the number of records is odd"
+            if len(files) == 2:
+                why = f"{source.files[1 - which].path} has fewer records"
+            return InputError(source.files[which].path, f"has no mate: {why}", where)
     return None

@@ -201,27 +201,13 @@ def check_mates(
     titles, places = [], []
     for row, origin in zip(table[2 * at : 2 * at + 2], (origins[0], origins[-1]), strict=True):
         titles.append(title_at(raw, int(row[NAME])))
-        places.append(_place(titles[-1], int(row[NAME]) + origin))
+        places.append(place_of(titles[-1], int(row[NAME]) - 1 + origin))
     (name, number), (other, second) = map(split_title, titles)
     why = "their names differ"
     if name == other:
         why = f"their numbers are {number or 'missing'} and {second or 'missing'}, not 1 and 2"
-    mate = f"{places[0]} of {files[0].path}"
-    problem = f"is no mate of {mate}: {why}"
+    problem = f"is no mate of {places[0]} of {files[0].path}: {why}"
     return table[: 2 * at], InputError(files[1].path, problem, places[1])
-
-
-def lone_error(source: Source, which: int, title: bytes, name: int) -> InputError:
-    """Return the error for a record that has no mate, as there are no more records.
-
-    which  number of its file
-    name   position of its name in the file
-    """
-    if len(source.files) == 1:
-        problem = "has no mate: the number of records is odd"
-    else:
-        problem = f"has no mate: {source.files[1 - which].path} has fewer records"
-    return InputError(source.files[which].path, problem, _place(title, name))
 
 
 def title_at(raw: NDArray[np.uint8], name: int) -> bytes:
@@ -229,5 +215,6 @@ def title_at(raw: NDArray[np.uint8], name: int) -> bytes:
     return raw[name : name + 1000].tobytes().partition(b"\n")[0].rstrip()
 
 
-def _place(title: bytes, name: int) -> str:
-    return f"record {quoted(title)} at byte {name - 1}"
+def place_of(title: bytes, begin: int) -> str:
+    """Return in words which record of a file begins at a position."""
+    return f"record {quoted(title)} at byte {begin}"
