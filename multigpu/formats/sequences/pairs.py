@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from multigpu.errors import InputError, UsageError, option, quoted
 from multigpu.formats.sequences.record_source import RecordSource
-from multigpu.formats.storage.read_ahead import ReadAhead
+from multigpu.formats.storage.read_ahead import LARGEST_BLOCK, ReadAhead
 from multigpu.formats.storage.sources import Content, Source, new_memory
 from multigpu.kernels.compiled.text.mates import find_stray
 from multigpu.kernels.compiled.text.records import BASES, NAME, NAME_END, QUALITY
@@ -69,10 +69,10 @@ class PairedSource(Source):
     def contents(self, size: int, ahead: bool) -> list[Content]:
         """Return the content of each file, read by a thread of its own; to be closed.
 
-        size   bytes of all files in a block of each
+        size   bytes of all files in a block of each, up to `LARGEST_BLOCK`
         ahead  whether much is read before it is taken
         """
-        size = max(1, size // len(self._files))
+        size = max(1, min(size, LARGEST_BLOCK) // len(self._files))
         if ahead:
             return [file.stream(size) for file in self._files]
         return [ReadAhead(file.blocks_in(new_memory, size, 0), 1) for file in self._files]
