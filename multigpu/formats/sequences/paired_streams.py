@@ -1,7 +1,7 @@
 """Paired reads from blocks of one file with mates in turns, or of two files in step."""
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from multigpu.formats.sequences.pairs import (
 )
 from multigpu.formats.sequences.records import Parsed, empty_table
 from multigpu.formats.sequences.spans import BlockSpan
+from multigpu.formats.storage.sources import Block, new_memory
 from multigpu.kernels.compiled.text.lines import NEWLINE
 from multigpu.kernels.compiled.text.records import NAME, Fault
 
@@ -94,9 +95,15 @@ def paired_spans(
 
 
 def take_pairs(
-    source: PairedSource, files: Sequence[FileRecords], count: int
-) -> tuple[NDArray[np.uint8], Table, InputError | None]:
-    """Return the text and the table of `count` pairs, up to the first that are no mates."""
+    source: PairedSource,
+    files: Sequence[FileRecords],
+    count: int,
+    allocate: Callable[[int], Block] = new_memory,
+) -> tuple[Block, Table, InputError | None]:
+    """Return the text and the table of `count` pairs, up to the first that are no mates.
+
+    allocate  makes memory for the text
+    """
     texts, tables, origins, size = [], [], [], 0
     for file in files:
         text, table, begin = file.take(2 * count // len(files))
@@ -104,7 +111,7 @@ def take_pairs(
         tables.append(moved(table, size))
         origins.append(begin - size)
         size += len(text)
-    raw = np.concatenate(texts)
+    raw = np.concatenate(texts, out=allocate(size))
     table, error = check_mates(source, raw, interleave(tables), origins)
     return raw, table, error
 
