@@ -104,6 +104,8 @@ def test_rows__are_those_of_the_reads_one_by_one(
     texts = [text_of(one, end), text_of(two, end, blank)]
     found = scanned(write(*map(stored, texts)), max_chunk_bytes=chunk)
     assert found == wanted
+    records = [(title, bases, "@" * len(bases)) for title, bases in in_turns(one, two)]
+    assert scanned(records, max_chunk_bytes=chunk, pairs="interleaved") == wanted
     together = stored(text_of(in_turns(one, two), end, blank))
     assert scanned(write(together), max_chunk_bytes=chunk, pairs="interleaved") == wanted
 
@@ -132,6 +134,21 @@ def test_files__that_are_several_pairs_are_each_a_series(tmp_path: Path) -> None
     assert {(row["file"], row["mate"]) for row in found} == {
         (str(file), number % 2 + 1) for number, file in enumerate(files)
     }
+
+
+def test_alignments__with_mates_in_turns_are_pairs(tmp_path: Path) -> None:
+    pysam = pytest.importorskip("pysam")
+    files, reads = [], in_turns(*mates(20, "{name}"))
+    for name in "ab":
+        files.append(tmp_path / f"{name}.bam")
+        with pysam.AlignmentFile(str(files[-1]), "wb", text="@HD\tVN:1.6\n") as out:
+            for number, (title, bases) in enumerate(reads):
+                record = pysam.AlignedSegment(out.header)
+                record.query_name, record.flag = title, (77, 141)[number % 2]
+                record.query_sequence = bases
+                record.query_qualities = pysam.qualitystring_to_array("@" * len(bases))
+                out.write(record)
+    assert scanned(files, pairs="interleaved", max_chunk_bytes=200) == expected(reads + reads)
 
 
 def test_run__is_resumed_in_the_middle_of_a_pair(
@@ -284,7 +301,7 @@ def test_pairs__that_cannot_be_are_refused(write: Callable[..., list[str]], tmp_
     one, two = write(text_of(ONE), b"")
     with pytest.raises(InputError, match=f"{two}: is empty, and its mate {one} is not"):
         scanned([one, two])
-    with pytest.raises(InputError, match="samples: pairs interleaved is for text, FASTQ or FASTA"):
+    with pytest.raises(InputError, match=r"samples: record 'r' at byte 0: has no mate: .* is odd"):
         scanned([("r", "A")], pairs="interleaved")
     with pytest.raises(UsageError, match=r"pairs files takes files two by two; got 1 file$"):
         scanned([one], pairs="files")

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError, UsageError, option, quoted
-from multigpu.formats.sequences.record_source import RecordSource
 from multigpu.formats.storage.read_ahead import LARGEST_BLOCK, ReadAhead
 from multigpu.formats.storage.sources import Content, Source, new_memory
 from multigpu.kernels.compiled.text.mates import find_stray
@@ -75,7 +74,12 @@ class PairedSource(Source):
         size = max(1, min(size, LARGEST_BLOCK) // len(self._files))
         if ahead:
             return [file.stream(size) for file in self._files]
-        return [ReadAhead(file.blocks_in(new_memory, size, 0), 1) for file in self._files]
+        return [
+            ReadAhead(file.blocks_in(new_memory, size, 0), 1)
+            if type(file) is Source
+            else file.stream(size)
+            for file in self._files
+        ]
 
 
 # ---- which files are pairs ----------------------------------------------------------------------
@@ -93,9 +97,6 @@ def pair_files(
 
     Raises UsageError for an odd number of files, and InputError where only one of two has content.
     """
-    refused = next((source for source in opened if isinstance(source, RecordSource)), None)
-    if refused and pairing in ("files", "interleaved"):
-        raise InputError(refused.path, f"{option('pairs')} {pairing} is for text, FASTQ or FASTA")
     if pairing == "interleaved":
         return [PairedSource(source) for source in opened if source], []
     second, notes = {}, list[str]()
