@@ -5,10 +5,8 @@ other file has the mate of the first read is guessed: by the share of the file b
 by its name. That is checked against where the span before ended, as every first record is.
 """
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from io import FileIO
-
-import numpy as np
 
 from multigpu.errors import InputError
 from multigpu.formats.sequences.fastq import find_first_record
@@ -29,56 +27,78 @@ DISTANCES = (1 << 15, 1 << 20, 1 << 25)
 
 
 def read_pairs(
-    source: PairedSource, span: FileSpan, *, offset: int, buffers: Buffers
+    source: PairedSource,
+    span: FileSpan,
+    *,
+    offset: int,
+    letters: Buffers,
+    texts: Buffers,
+    ranges: Buffers,
 ) -> RangeRecords:
     """Read the pairs whose first mate begins in a span, with their text.
 
     offset   the quality character that means 0
-    buffers  source of the memory for the letters
+    letters  source of the memory for the letters
+    texts    source of that for the text
+    ranges   of that for the ranges of the files, which is given back
 
     Raises Unreadable where a file cannot be read.
     """
     one, two = source.files
+    lent: list[Block] = []
+
+    def lend(size: int) -> Block:
+        lent.append(ranges.take(size))
+        return lent[-1]
+
     begin, mate_begin = span.start, span.mate_start
     if not span.exact:
         with errors_named(one.path), FileIO(one.path) as file:
             begin = find_first_record(file.fileno(), span.start - 1, span.stop)
     size = span.stop - begin if begin >= 0 else 0
-    first = _records_from(one, begin if begin >= 0 else span.stop, size, offset)
+    first = _records_from(one, begin if begin >= 0 else span.stop, size, offset, lend)
     count = first.fill_to(span.stop) if size else 0
     if count and not span.exact:
         mate_begin = _find_mate(two, first, begin * (two.size or 0) // (one.size or 1))
         count *= mate_begin >= 0
     size = (first.position(count) - begin) * (two.size or 0) // (one.size or 1)
-    files = [first, _records_from(two, max(0, mate_begin), size, offset)]
-    raw, table, error = take_pairs(source, files, min(count, files[1].fill(count)))
+    files = [first, _records_from(two, max(0, mate_begin), size, offset, lend)]
+    pairs = min(count, files[1].fill(count))
+    raw, table, error = take_pairs(source, files, pairs, texts.take)
     if count or span.exact:
         error = error or error_at_end(source, files)
-    letters = buffers.take(int(table[:, LENGTH].sum()))
-    gather(raw, table, letters, 0)
+    for each in lent:
+        ranges.give(each)
+    bases = letters.take(int(table[:, LENGTH].sum()))
+    gather(raw, table, bases, 0)
     return RangeRecords(
         begin=begin,
         stop=first.position(),
         mate_begin=mate_begin,
         mate_stop=files[1].position(),
         table=table,
-        letters=letters,
+        letters=bases,
         raw=raw,
         error=error,
     )
 
 
-def _records_from(file: Source, begin: int, size: int, offset: int) -> FileRecords:
-    """Return the records of a file from a position on, of which `size` bytes are wanted."""
-    blocks = block_spans(0, file, _content(file, begin, size + MORE), offset, begin)
+def _records_from(
+    file: Source, begin: int, size: int, offset: int, lend: Callable[[int], Block]
+) -> FileRecords:
+    """Return the records of a file from a position on, of which `size` bytes are wanted.
+
+    lend  makes memory for the bytes
+    """
+    blocks = block_spans(0, file, _content(file, begin, size + MORE, lend), offset, begin)
     return FileRecords(blocks, begin)
 
 
-def _content(file: Source, begin: int, size: int) -> Generator[Block]:
+def _content(file: Source, begin: int, size: int, lend: Callable[[int], Block]) -> Generator[Block]:
     """Yield the bytes of a file from a position on: `size`, then fewer at a time."""
     while begin < (file.size or 0):
         # What is left of the block before has room in front.
-        block = np.empty(ROOM_BEFORE + min(size, (file.size or 0) - begin), np.uint8)[ROOM_BEFORE:]
+        block = lend(ROOM_BEFORE + min(size, (file.size or 0) - begin))[ROOM_BEFORE:]
         if (count := read_into(file.path, begin, block)) < len(block):
             end = f"it ends at byte {begin + count}, not at {file.size}"
             raise InputError(file.path, f"was cut while it was read: {end}")

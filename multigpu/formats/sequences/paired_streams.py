@@ -1,7 +1,7 @@
 """Paired reads from blocks of one file with mates in turns, or of two files in step."""
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +12,13 @@ from multigpu.formats.sequences.pairs import (
     Table,
     check_mates,
     interleave,
-    lone_error,
     moved,
+    place_of,
     title_at,
 )
 from multigpu.formats.sequences.records import Parsed, empty_table
 from multigpu.formats.sequences.spans import BlockSpan
+from multigpu.formats.storage.sources import Block, new_memory
 from multigpu.kernels.compiled.text.lines import NEWLINE
 from multigpu.kernels.compiled.text.records import NAME, Fault
 
@@ -94,9 +95,15 @@ def paired_spans(
 
 
 def take_pairs(
-    source: PairedSource, files: Sequence[FileRecords], count: int
-) -> tuple[NDArray[np.uint8], Table, InputError | None]:
-    """Return the text and the table of `count` pairs, up to the first that are no mates."""
+    source: PairedSource,
+    files: Sequence[FileRecords],
+    count: int,
+    allocate: Callable[[int], Block] = new_memory,
+) -> tuple[Block, Table, InputError | None]:
+    """Return the text and the table of `count` pairs, up to the first that are no mates.
+
+    allocate  makes memory for the text
+    """
     texts, tables, origins, size = [], [], [], 0
     for file in files:
         text, table, begin = file.take(2 * count // len(files))
@@ -104,7 +111,7 @@ def take_pairs(
         tables.append(moved(table, size))
         origins.append(begin - size)
         size += len(text)
-    raw = np.concatenate(texts)
+    raw = np.concatenate(texts, out=allocate(size))
     table, error = check_mates(source, raw, interleave(tables), origins)
     return raw, table, error
 
@@ -117,6 +124,9 @@ def error_at_end(source: PairedSource, files: Sequence[FileRecords]) -> InputErr
         return error
     for which, file in enumerate(files):
         if ended and len(file.table):
-            title = title_at(file.raw, int(file.table[0, NAME]))
-            return lone_error(source, which, title, file.position())
+            where = place_of(title_at(file.raw, int(file.table[0, NAME])), file.position())
+            why = "the number of records is odd"
+            if len(files) == 2:
+                why = f"{source.files[1 - which].path} has fewer records"
+            return InputError(source.files[which].path, f"has no mate: {why}", where)
     return None

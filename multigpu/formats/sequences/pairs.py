@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError, UsageError, option, quoted
-from multigpu.formats.sequences.record_source import RecordSource
-from multigpu.formats.storage.read_ahead import ReadAhead
+from multigpu.formats.storage.read_ahead import LARGEST_BLOCK, ReadAhead
 from multigpu.formats.storage.sources import Content, Source, new_memory
 from multigpu.kernels.compiled.text.mates import find_stray
 from multigpu.kernels.compiled.text.records import BASES, NAME, NAME_END, QUALITY
@@ -69,13 +68,18 @@ class PairedSource(Source):
     def contents(self, size: int, ahead: bool) -> list[Content]:
         """Return the content of each file, read by a thread of its own; to be closed.
 
-        size   bytes of all files in a block of each
+        size   bytes of all files in a block of each, up to `LARGEST_BLOCK`
         ahead  whether much is read before it is taken
         """
-        size = max(1, size // len(self._files))
+        size = max(1, min(size, LARGEST_BLOCK) // len(self._files))
         if ahead:
             return [file.stream(size) for file in self._files]
-        return [ReadAhead(file.blocks_in(new_memory, size, 0), 1) for file in self._files]
+        return [
+            ReadAhead(file.blocks_in(new_memory, size, 0), 1)
+            if type(file) is Source
+            else file.stream(size)
+            for file in self._files
+        ]
 
 
 # ---- which files are pairs ----------------------------------------------------------------------
@@ -93,9 +97,6 @@ def pair_files(
 
     Raises UsageError for an odd number of files, and InputError where only one of two has content.
     """
-    refused = next((source for source in opened if isinstance(source, RecordSource)), None)
-    if refused and pairing in ("files", "interleaved"):
-        raise InputError(refused.path, f"{option('pairs')} {pairing} is for text, FASTQ or FASTA")
     if pairing == "interleaved":
         return [PairedSource(source) for source in opened if source], []
     second, notes = {}, list[str]()
@@ -201,27 +202,13 @@ def check_mates(
     titles, places = [], []
     for row, origin in zip(table[2 * at : 2 * at + 2], (origins[0], origins[-1]), strict=True):
         titles.append(title_at(raw, int(row[NAME])))
-        places.append(_place(titles[-1], int(row[NAME]) + origin))
+        places.append(place_of(titles[-1], int(row[NAME]) - 1 + origin))
     (name, number), (other, second) = map(split_title, titles)
     why = "their names differ"
     if name == other:
         why = f"their numbers are {number or 'missing'} and {second or 'missing'}, not 1 and 2"
-    mate = f"{places[0]} of {files[0].path}"
-    problem = f"is no mate of {mate}: {why}"
+    problem = f"is no mate of {places[0]} of {files[0].path}: {why}"
     return table[: 2 * at], InputError(files[1].path, problem, places[1])
-
-
-def lone_error(source: Source, which: int, title: bytes, name: int) -> InputError:
-    """Return the error for a record that has no mate, as there are no more records.
-
-    which  number of its file
-    name   position of its name in the file
-    """
-    if len(source.files) == 1:
-        problem = "has no mate: the number of records is odd"
-    else:
-        problem = f"has no mate: {source.files[1 - which].path} has fewer records"
-    return InputError(source.files[which].path, problem, _place(title, name))
 
 
 def title_at(raw: NDArray[np.uint8], name: int) -> bytes:
@@ -229,5 +216,6 @@ def title_at(raw: NDArray[np.uint8], name: int) -> bytes:
     return raw[name : name + 1000].tobytes().partition(b"\n")[0].rstrip()
 
 
-def _place(title: bytes, name: int) -> str:
-    return f"record {quoted(title)} at byte {name - 1}"
+def place_of(title: bytes, begin: int) -> str:
+    """Return in words which record of a file begins at a position."""
+    return f"record {quoted(title)} at byte {begin}"

@@ -18,7 +18,7 @@ from multigpu.formats.sequences.records import Parsed, empty_table
 from multigpu.formats.sequences.registry import FORMATS
 from multigpu.formats.sequences.spans import BlockSpan, FileSpan, Span
 from multigpu.formats.sequences.streams import OpenStreams
-from multigpu.formats.storage.sources import Source
+from multigpu.formats.storage.sources import Source, new_memory
 from multigpu.formats.storage.stored_streams import errors_named
 from multigpu.kernels.compiled.text.records import LENGTH, Fault, gather
 from multigpu.kernels.device.buffers import Buffers
@@ -45,6 +45,7 @@ class SpanReader:
         self._sources, self._streams = sources, streams
         self._overlap, self._phred_offset = overlap, phred_offset
         self._letters, self._borders = Buffers(allocate), Buffers(allocate)
+        self._texts, self._ranges = Buffers(new_memory), Buffers(new_memory)  # of pairs
 
     def read(self, span: Span) -> Pieces:
         """Return the span's records. Raises InputError where the file cannot be read."""
@@ -59,11 +60,13 @@ class SpanReader:
             self._streams.give_back(pieces.text.raw)
         self._letters.give(pieces.letters)
         self._borders.give(pieces.offsets)
+        if pieces.raw is not None:
+            self._texts.give(pieces.raw)
 
     def clear(self) -> None:
         """Give the memory of all buffers back."""
-        self._letters.clear()
-        self._borders.clear()
+        for buffers in (self._letters, self._borders, self._texts, self._ranges):
+            buffers.clear()
 
     def _read_block(self, span: Span, block: BlockSpan | None) -> Pieces:
         """Return the records of a block of a stream; none where the stream has ended before."""
@@ -86,7 +89,14 @@ class SpanReader:
     def _read_range(self, span: FileSpan) -> Pieces:
         source = self._sources[span.source]
         if isinstance(source, PairedSource):
-            found = read_pairs(source, span, offset=self._phred_offset, buffers=self._letters)
+            found = read_pairs(
+                source,
+                span,
+                offset=self._phred_offset,
+                letters=self._letters,
+                texts=self._texts,
+                ranges=self._ranges,
+            )
             assert found.raw is not None
             return self._pieces(span, found, TextInMemory(found.raw))
         with errors_named(source.path), FileIO(source.path) as file:
