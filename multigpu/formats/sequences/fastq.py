@@ -25,12 +25,18 @@ from multigpu.kernels.device.buffers import Buffers
 LAST_RECORD_BYTES = 1 << 20  # for bases of a span's last record, more than half of the span's bytes
 
 
-def parse(raw: NDArray[np.uint8], final: bool, offset: int) -> Parsed:
-    """Parse bytes that begin with a record; see `SequenceFormat`."""
-    tables, fault, stop, qualities = [], TABLE_FULL, 0, 0
+def parse(
+    raw: NDArray[np.uint8], final: bool, offset: int, begin: int = 0, border: int | None = None
+) -> Parsed:
+    """Parse bytes that begin with a record, or those records that begin in [begin, border).
+
+    See `SequenceFormat`.
+    """
+    tables, fault, stop, qualities = [], TABLE_FULL, begin, 0
+    border = len(raw) if border is None else border
     while fault == TABLE_FULL:
         table = empty_table(ROWS)
-        count, stop, fault, qualities = fastq.parse(raw, stop, len(raw), final, offset, table)
+        count, stop, fault, qualities = fastq.parse(raw, stop, border, final, offset, table)
         tables.append(table[:count])
     return Parsed(table=np.concatenate(tables), stop=stop, fault=Fault(fault), qualities=qualities)
 

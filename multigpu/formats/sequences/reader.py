@@ -10,13 +10,13 @@ from io import FileIO
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.formats.sequences import records
+from multigpu.formats.sequences import bgzf_ranges, records
 from multigpu.formats.sequences.paired_ranges import read_pairs
 from multigpu.formats.sequences.pairs import PairedSource
 from multigpu.formats.sequences.pieces import Pieces, RangeRecords, TextInFile, TextInMemory
 from multigpu.formats.sequences.records import Parsed, empty_table
 from multigpu.formats.sequences.registry import FORMATS
-from multigpu.formats.sequences.spans import BlockSpan, FileSpan, Span
+from multigpu.formats.sequences.spans import BgzfSpan, BlockSpan, FileSpan, Span
 from multigpu.formats.sequences.streams import OpenStreams
 from multigpu.formats.storage.sources import Source, new_memory
 from multigpu.formats.storage.stored_streams import errors_named
@@ -99,6 +99,16 @@ class SpanReader:
             )
             assert found.raw is not None
             return self._pieces(span, found, TextInMemory(found.raw))
+        if isinstance(span, BgzfSpan):
+            found = bgzf_ranges.read_range(
+                source,
+                span,
+                offset=self._phred_offset,
+                letters=self._letters,
+                texts=self._streams.buffers,
+            )
+            assert found.raw is not None
+            return self._pieces(span, found, TextInMemory(found.raw, is_reusable=True))
         with errors_named(source.path), FileIO(source.path) as file:
             found = FORMATS[source.layout].read_range(
                 file.fileno(),

@@ -38,6 +38,17 @@ class IndexReads(NamedTuple):
     offsets: NDArray[np.int64]
 
 
+@dataclass(frozen=True)
+class BgzfSpan(FileSpan):
+    """Range of the content of a BGZF file, at the borders of blocks.
+
+    stored, origin  where the first block to read begins, in the file and in the content
+    """
+
+    stored: int = 0
+    origin: int = 0
+
+
 @dataclass(frozen=True, eq=False)
 class BlockSpan:
     """Whole records of a stream, parsed, or the error that ended it.

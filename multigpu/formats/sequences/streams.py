@@ -112,11 +112,13 @@ class OpenStreams:
 
     A block is given once, and read again where it is asked for again. A copy for another process
     has none open.
+
+    buffers  source of the memory that blocks lie in
     """
 
     def __init__(self, sources: Sequence[Source], phred_offset: int) -> None:
         self._sources, self._phred_offset = sources, phred_offset
-        self._buffers = Buffers(new_memory)
+        self.buffers = Buffers(new_memory)
         self._lock = threading.Lock()
         self._open: dict[int, _OpenStream] = {}
 
@@ -128,7 +130,7 @@ class OpenStreams:
         with self._lock:
             if span.source not in self._open:
                 source = self._sources[span.source]
-                stream = _OpenStream(source, span, self._phred_offset, self._buffers)
+                stream = _OpenStream(source, span, self._phred_offset, self.buffers)
                 self._open[span.source] = stream
         return self._open[span.source].read(span.number)
 
@@ -139,7 +141,7 @@ class OpenStreams:
     def give_back(self, raw: NDArray[np.uint8]) -> None:
         """Let the memory of a block that `read` gave be used for others."""
         if raw.base is not None:
-            self._buffers.give(raw)
+            self.buffers.give(raw)
 
 
 class _OpenStream:

@@ -1,18 +1,24 @@
 """BGZF by several threads: its blocks say how long they are, so each can be read alone."""
 
+import io
+import os
 from collections import deque
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from multigpu.formats.storage.decompress import (
+    BGZF_LARGEST,
     HEADER,
     Members,
     NamedStream,
     bgzf_size,
     damage_error,
 )
+from multigpu.formats.storage.stored_streams import errors_named
 
 BATCH = 1 << 20  # stored bytes that one thread takes together
 SHORTEST = 26  # bytes of a block: header, no data, checksum and length
+LENGTH = 4  # bytes of the length
 
 
 class BgzfContent:
@@ -63,6 +69,25 @@ class BgzfContent:
         if stop:
             self._last = stored[last:stop]
             self._coming.append(self._pool.submit(_decompress, stored[:stop]))
+
+
+def block_borders(path: str) -> Iterator[tuple[int, int]]:
+    """Yield where each block of a file begins, in the file and in its content.
+
+    The last of them is where no whole block follows: at the end, or at other data.
+    """
+    stored = content = 0
+    with errors_named(path), io.FileIO(path) as file:
+        head = os.pread(file.fileno(), HEADER, 0)
+        while True:
+            yield stored, content
+            size = bgzf_size(head) or 0
+            # The length of its content stands at the end of a block.
+            found = os.pread(file.fileno(), LENGTH + HEADER, max(0, stored + size - LENGTH))
+            length = int.from_bytes(found[:LENGTH], "little")
+            if size < SHORTEST or len(found) < LENGTH or length > BGZF_LARGEST:
+                return
+            stored, content, head = stored + size, content + length, found[LENGTH:]
 
 
 def _whole_blocks(stored: bytes) -> tuple[int, int, bool]:

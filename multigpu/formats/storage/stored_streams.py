@@ -48,7 +48,7 @@ class StoredStream:
     def __init__(self, path: str, ahead: int) -> None:
         """Open it. ahead: bytes of a URL that are fetched in one request."""
         self.path = path
-        self._taken, self._seen, self._at = 0, bytearray(), 0
+        self._begin, self._taken, self._seen, self._at = 0, 0, bytearray(), 0
         self._looking = True
         with errors_named(path):
             self._file, self.size = _open(path, ahead)
@@ -109,11 +109,12 @@ class StoredStream:
         """Whether it is a file of this machine, which `restart` begins again."""
         return self.size is not None and not is_remote(self.path) and self.path != STDIN
 
-    def restart(self) -> None:
-        """Begin again with the first byte of a file."""
+    def restart(self, begin: int | None = None) -> None:
+        """Begin again with the first byte of a file, or from now on with another one."""
+        self._begin = self._begin if begin is None else begin
         with errors_named(self.path):
-            self._file.seek(0)
-        self._taken, self._seen, self._at = 0, bytearray(), 0
+            self._file.seek(self._begin)
+        self._taken, self._seen, self._at = self._begin, bytearray(), 0
 
     def is_replaced(self) -> bool:
         """Whether standard input is another one now, as in a test or a notebook."""

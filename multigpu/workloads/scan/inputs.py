@@ -9,6 +9,7 @@ from itertools import chain
 from pathlib import PurePath
 
 from multigpu.errors import NAMED, InputError, UsageError, option, several
+from multigpu.formats.sequences.bgzf_ranges import has_ranges
 from multigpu.formats.sequences.memory_records import records_or_paths
 from multigpu.formats.sequences.pairs import pair_files
 from multigpu.formats.sequences.record_source import RecordSource
@@ -54,8 +55,8 @@ class ScanInputs:
         with suppress(InputError):
             if len(self.files) == len(self.samples) == 1 and is_regular(self.files[0]):
                 source = inspect_samples(self.files[0])
-                is_text = not isinstance(source, RecordSource)
-                return source if is_text and not source.cuttable else None
+                is_cut = source.cuttable or has_ranges(source)
+                return None if is_cut or isinstance(source, RecordSource) else source
         return None
 
     def open_samples(self) -> tuple[list[Source], list[str]]:

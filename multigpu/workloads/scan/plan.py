@@ -12,6 +12,7 @@ from multigpu.cluster.engine.dispatch import LINE_PER_THREAD
 from multigpu.cluster.engine.plan import Capacity, Cost
 from multigpu.cluster.engine.workload import Series
 from multigpu.errors import TooLittleMemory, option
+from multigpu.formats.sequences.bgzf_ranges import bgzf_spans, has_ranges
 from multigpu.formats.sequences.fastq import LAST_RECORD_BYTES
 from multigpu.formats.sequences.registry import FORMATS, RECORD_FORMATS
 from multigpu.formats.sequences.signatures import Signatures
@@ -216,6 +217,9 @@ def scan_spans(
             first = after.number + 1
         if source.cuttable:
             spans: Iterator[Span] = file_spans(number, *_cut(source, plan.chunk_bytes))
+        elif has_ranges(source):
+            content_bytes = min(plan.chunk_bytes, SERIES_BLOCK)
+            spans = bgzf_spans(number, source.path, source.size or 0, content_bytes)
         elif number in workers_read:
             blocks = stream_spans(number, first, min(plan.chunk_bytes, SERIES_BLOCK))
             yield Series(blocks, attrgetter("ended"), attrgetter("row_bytes"))
@@ -241,7 +245,11 @@ def streams_on_workers(sources: Sequence[Source]) -> set[int]:
 
     It is read by a thread of this process, so that all threads and workers can search it.
     """
-    found = {n for n, source in enumerate(sources) if source.is_stored and not source.cuttable}
+    found = {
+        number
+        for number, source in enumerate(sources)
+        if source.is_stored and not source.cuttable and not has_ranges(source)
+    }
     return found if len(found) > 1 else set()
 
 
