@@ -159,7 +159,7 @@ def _compress(plain: Path, target: Path) -> None:
 
 @dataclass(frozen=True)
 class Spent:
-    """What a process and its children took, in seconds."""
+    """Seconds that a process and its children took."""
 
     elapsed: float
     of_cores: float

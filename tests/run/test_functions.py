@@ -52,7 +52,7 @@ def test_signature__has_types_and_defaults() -> None:
     assert list(parameters)[:2] == ["samples", "signatures"]
     assert parameters["signatures"].kind == inspect.Parameter.POSITIONAL_OR_KEYWORD
     assert parameters["hits"].kind == inspect.Parameter.KEYWORD_ONLY
-    assert parameters["hits"].annotation == Literal["first", "best", "all"]
+    assert parameters["hits"].annotation == Literal["first", "best", "all", "top", "sites"]
     assert parameters["phred_offset"].default == 33
 
 
@@ -79,8 +79,8 @@ def test_a_misspelt_keyword__is_looked_for_among_those_of_the_function() -> None
         call("cnv", priorimpact=1)
     with pytest.raises(TypeError, match=r"argument 'zzzzzz'$"):
         call("dock", zzzzzz=1)
-    with pytest.raises(TypeError, match=r"^scan\(\) missing a required argument: 'signatures'$"):
-        multigpu.scan("reads.fq")  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"^dock\(\) missing a required argument: 'pocket'$"):
+        multigpu.dock("ligands.sdf")  # type: ignore[call-arg]
 
 
 @named

@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class RemoteFile:
-    """What a URL names, from its first byte on.
+    """File that a URL names, from its first byte on.
 
     size     in bytes; None where its server does not say
     version  what its server says of its version or the time of its change; empty for nothing

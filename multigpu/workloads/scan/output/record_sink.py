@@ -81,7 +81,7 @@ class RecordSink:
             masked=masked,
         ).read(found.texts)
 
-    def _assign(self, found: Findings) -> "_Assigned":
+    def _assign(self, found: Findings) -> "_Destinations":
         """Return where the records go."""
         rows, mates = found.rows, 2 if found.is_paired else 1
         reads = len(found.lengths) // mates
@@ -114,9 +114,9 @@ class RecordSink:
             border = files if self.matched else 0
             file = np.append(file, np.broadcast_to(number, len(unmatched)) + border)
         record = np.append(matched, unmatched)
-        return _Assigned(record=record, file=file, row=row, of_row=of_row)
+        return _Destinations(record=record, file=file, row=row, of_row=of_row)
 
-    def _kept(self, found: Findings, goes: "_Assigned") -> Numbers:
+    def _kept(self, found: Findings, goes: "_Destinations") -> Numbers:
         """Return int64[k, 2]: the bases of each record that no match cuts off."""
         rows, row, lengths = found.rows, goes.row, found.lengths[goes.record]
         kept = np.column_stack([np.zeros(len(lengths), np.int64), lengths])
@@ -148,7 +148,7 @@ class RecordSink:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class _Assigned:
+class _Destinations:
     """Records and the files that they go to, without an order.
 
     record  int64[k]  number of the record in the chunk
