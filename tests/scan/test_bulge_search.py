@@ -119,8 +119,8 @@ def test_top__takes_the_signature_with_the_fewest_bulges(tmp_path: Path) -> None
         ({"hits": "sites", "exact_prefix": 1, "max_edits": 1}, "hits sites is for mismatches and"),
         ({"circular": True, "max_rna_bulges": 1}, "circular does not go with bulges, nor with"),
         (
-            {"max_dna_bulges": 60, "max_mismatches": 1},
-            "max_dna_bulges 60 and max_rna",
+            {"max_dna_bulges": 20, "max_mismatches": 1},
+            "max_dna_bulges 20 and max_rna",
         ),
         (
             {"max_mismatches": 6, "max_rna_bulges": 4},
