@@ -30,6 +30,7 @@ def test_commands__are_found_with_what_they_print() -> None:
         pytest.param("README.md", 7, marks=pytest.mark.slow),
         pytest.param("docs/tour.md", 16, marks=pytest.mark.slow),
         ("docs/scan-errors.md", 6),
+        ("docs/recipes.md", 20),
     ],
 )
 def test_page__prints_what_it_shows(page: str, least: int, tmp_path: Path) -> None:
