@@ -99,6 +99,7 @@ FIGURES = (
     ("scan-steady", 300, "scan", ("stream", "reads")),
     ("scan-errors", 400, "scan_errors", ("guides", "bulges", "edits")),
     ("scan-errors-reads", 300, "scan_errors", ("reads",)),
+    ("scan-demultiplex", 400, "demultiplex", ("plain",)),
     ("cnv-process", 240, "cnv", ("process",)),
     ("dock-library", 300, "dock", ("library",)),
 )

@@ -98,6 +98,6 @@ def test_near_signatures_are_noted_and_ties_named(caplog: pytest.LogCaptureFixtu
     assert rows[["sample", "signature", "tied", "edits"]].to_numpy().tolist() == [
         ["tie", "one", 2, 1], ["tie", "two", 2, 1], ["clear", "far", 1, 0],
     ]  # fmt: skip
-    assert "both: 1, e.g. 'one' and 'two', which differ in 2 of 10 bases" in caplog.text
+    assert "both: 1, e.g. 'one' and 'two', at a distance of 2" in caplog.text
     with pytest.raises(UsageError, match="min_delta needs hits top"):
         multigpu.scan(reads, barcodes, min_delta=2)

@@ -193,7 +193,8 @@ def notes_on_format(
 
 def notes_after(signatures: Signatures, options: ScanOptions, totals: ScanTotals) -> Iterator[str]:
     """Yield the notes on the rows and on the lengths of the samples."""
-    yield from _too_long(signatures, options, totals.longest)
+    if not options.index_reads:  # there barcodes are not in the samples
+        yield from _too_long(signatures, options, totals.longest)
     if totals.repeated:
         yield (
             f"samples with the name of an earlier one: {totals.repeated:,}, e.g."
