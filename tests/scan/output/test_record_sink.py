@@ -193,11 +193,12 @@ def test_tied_reads__have_a_file_of_their_own(
         (("--matched", "OUT/{mate}.fq"), "{mate} needs pairs of reads"),
         (("--matched", "OUT/{signature.fq"), "OUT/{signature.fq: expected '}' before end of"),
         (("--matched", "OUT/{file}.fq"), "{file} is reads for IN/reads.fq and for IN/two/reads.fq"),
-        (("--matched", "IN/reads.fq"), "a run would replace IN/reads.fq, which is named twice"),
+        (("--matched", "IN/reads.fq"), "IN/reads.fq is named twice: a run would replace it"),
         (("--matched", "none/{signature}"), "there is no directory"),
         (("--matched", "OUT/x.fa"), "OUT/x.fa: the records are FASTQ, and written as they are"),
         (("--matched", "OUT/x.fq.zst"), "OUT/x.fq.zst: the records are FASTQ, and written as"),
         (("--matched", "-"), "records go to files, not to standard output"),
+        (("--matched", "IN/{signature}.fq"), "the next run would read it as one of FOLDER"),
         (("--mask",), "--mask has no effect without --matched"),
         (("--matched", "OUT/x", "--mask", "--trim", "after"), "--trim or --mask, not both"),
     ],
@@ -219,6 +220,8 @@ def test_wrong_paths__are_refused_in_one_line(
         return re.sub("OUT|IN", lambda found: places[found[0]], text)
 
     samples = [f"{tmp_path}/in/reads.fq", f"{tmp_path}/in/two/reads.fq"]
+    if "FOLDER" in problem:
+        samples, problem = [places["IN"]], problem.replace("FOLDER", places["IN"])
     with main_in_process(capfd) as run:
         ended = run("scan", *samples, "-s", signatures, "--gpus", "none", *map(placed, options))
     assert ended.status == 2
