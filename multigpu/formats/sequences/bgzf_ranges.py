@@ -90,7 +90,7 @@ def read_range(
     gather(raw, table, bases, 0)
     begin = -1 if first < 0 else origin + first
     return RangeRecords(
-        begin=begin, stop=origin + at, table=table, letters=bases, error=error, raw=raw
+        begin=begin, stop=origin + at, table=table, letters=bases, error=error, raw=raw[:at]
     )
 
 

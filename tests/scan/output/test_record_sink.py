@@ -128,7 +128,7 @@ def full_at(most: int) -> Callable[..., None]:
     return write_some
 
 
-@pytest.mark.parametrize("kind", ["plain", "gzip", "two gzips", "fasta"])
+@pytest.mark.parametrize("kind", ["plain", "gzip", "two gzips", "bgzf", "fasta"])
 def test_resume__continues_with_records_that_are_read_again(
     split: Callable[..., Ended],
     tmp_path: Path,
@@ -138,10 +138,8 @@ def test_resume__continues_with_records_that_are_read_again(
 ) -> None:
     text = fasta_of() if kind == "fasta" else fastq()
     parts = HALVES if kind == "two gzips" else [text]
-    samples = [
-        store(f"reads{n}", gzip.compress(part) if "gzip" in kind else part)
-        for n, part in enumerate(parts)
-    ]
+    compress = STORED.get("gzip" if "gzip" in kind else kind, bytes)
+    samples = [store(f"reads{n}", compress(part)) for n, part in enumerate(parts)]
     options = (*samples, "--hits", "all", "--strand", "both", "--max-chunk-bytes", "60")
     with monkeypatch.context() as patch:
         patch.setattr(ManyOutputs, "write", full_at(4))
