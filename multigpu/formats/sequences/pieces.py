@@ -107,7 +107,8 @@ class RangeRecords:
     beyond   how many bases of the last piece stand after the span
     mate_begin, mate_stop
              `begin` and `stop` in the second file of a pair, else 0
-    raw      of pairs and of BGZF, uint8[size]: the text that the table's positions are in
+    raw      of pairs and of BGZF, uint8[size]: the text that the table's positions are in,
+             which ends with the last record
     """
 
     begin: int

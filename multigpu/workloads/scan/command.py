@@ -47,7 +47,7 @@ def command(request: ScanRequest, out: ScanOutput, reporting: Reporting) -> None
         given = [*texts_of(request.samples, "samples"), *texts_of(request.signatures, "signatures")]
         read = [*paths_in([*inputs.samples, *inputs.signatures]), *scanning.index_files]
         read += filter(None, [scanning.sample_sheet])
-        keep_inputs(read, *written, given=given, kind=SEQUENCES)
+        keep_inputs(read, *written, *out.templates, given=given, kind=SEQUENCES)
         fmt = format_of(out.output, out.format)
         kept = output and is_replaced(output) and all(map(is_repeatable, inputs.files))
         job = ScanJob(

@@ -22,7 +22,7 @@ from multigpu.formats.sequences.record_source import RecordSource
 from multigpu.formats.sequences.registry import SEQUENCES
 from multigpu.formats.sequences.sample_sheets import SampleSheet, read_sample_sheet
 from multigpu.formats.sequences.signatures import read_signatures
-from multigpu.formats.sequences.spans import Span
+from multigpu.formats.sequences.spans import BgzfSpan, Span
 from multigpu.formats.sequences.streams import OpenStreams
 from multigpu.formats.storage.fingerprints import digest
 from multigpu.formats.storage.sources import Source, inspect_source
@@ -104,6 +104,7 @@ class ScanJob(Job):
             for source in self.sources:
                 source.in_blocks = source.in_blocks or source.layout == "fasta"
         offset = options.phred_offset
+        self._ranges: dict[int, Iterator[BgzfSpan]] = {}
         self._reader = SpanReader(
             self.sources,
             OpenStreams(self.sources, offset),
@@ -257,7 +258,8 @@ class ScanJob(Job):
         if not any(isinstance(each, ExtractedRecords) for each in part.payloads):
             return part
         assert self.chunk_plan is not None
-        pieces = self._reader.read(finished_span(self.sources, self.chunk_plan, part))
+        about = (self.sources, self.chunk_plan)
+        pieces = self._reader.read(finished_span(*about, part, self._ranges))
         texts = RecordTexts(text=pieces.text, borders=pieces.borders)
         payloads = [
             each.read(texts) if isinstance(each, ExtractedRecords) else each

@@ -16,7 +16,14 @@ from multigpu.formats.sequences.bgzf_ranges import bgzf_spans, has_ranges
 from multigpu.formats.sequences.fastq import LAST_RECORD_BYTES
 from multigpu.formats.sequences.registry import FORMATS, RECORD_FORMATS
 from multigpu.formats.sequences.signatures import Signatures
-from multigpu.formats.sequences.spans import FileSpan, Span, StreamSpan, file_spans, stream_spans
+from multigpu.formats.sequences.spans import (
+    BgzfSpan,
+    FileSpan,
+    Span,
+    StreamSpan,
+    file_spans,
+    stream_spans,
+)
 from multigpu.formats.sequences.streams import stream_blocks
 from multigpu.formats.storage.read_ahead import BLOCKS_AHEAD, LARGEST_BLOCK
 from multigpu.formats.storage.sources import Source
@@ -218,8 +225,7 @@ def scan_spans(
         if source.cuttable:
             spans: Iterator[Span] = file_spans(number, *_cut(source, plan.chunk_bytes))
         elif has_ranges(source):
-            content_bytes = min(plan.chunk_bytes, SERIES_BLOCK)
-            spans = bgzf_spans(number, source.path, source.size or 0, content_bytes)
+            spans = _bgzf_spans(number, source, plan)
         elif number in workers_read:
             blocks = stream_spans(number, first, min(plan.chunk_bytes, SERIES_BLOCK))
             yield Series(blocks, attrgetter("ended"), attrgetter("row_bytes"))
@@ -230,14 +236,29 @@ def scan_spans(
         yield from itertools.islice(spans, first, None)
 
 
-def finished_span(sources: Sequence[Source], plan: ScanPlan, part: ScanPart) -> Span:
-    """Return a span with the records of a finished part, to read them again."""
-    number = part.source
-    if sources[number].cuttable:
-        begin, stop = (part.begin, part.stop) if part.begin >= 0 else (0, 0)
-        return FileSpan(number, part.number, begin, stop, exact=True, mate_start=part.mate_begin)
-    size = SERIES_BLOCK if number in streams_on_workers(sources) else LARGEST_BLOCK
-    return StreamSpan(number, part.number, 0, min(plan.chunk_bytes, size))
+def finished_span(
+    sources: Sequence[Source], plan: ScanPlan, part: ScanPart, ranges: dict[int, Iterator[BgzfSpan]]
+) -> Span:
+    """Return a span with the records of a finished part, to read them again.
+
+    ranges  spans of BGZF files after those of the parts before, by the number of the source
+    """
+    number, source = part.source, sources[part.source]
+    if source.cuttable:
+        span = FileSpan(number, part.number, 0, 0, exact=True, mate_start=part.mate_begin)
+    elif has_ranges(source):
+        spans = ranges.setdefault(number, _bgzf_spans(number, source, plan))
+        span = next(each for each in spans if each.number == part.number)
+    else:
+        size = SERIES_BLOCK if number in streams_on_workers(sources) else LARGEST_BLOCK
+        return StreamSpan(number, part.number, 0, min(plan.chunk_bytes, size))
+    begin, stop = (part.begin, part.stop) if part.begin >= 0 else (span.start, span.start)
+    return replace(span, start=begin, stop=stop, exact=True)
+
+
+def _bgzf_spans(number: int, source: Source, plan: ScanPlan) -> Iterator[BgzfSpan]:
+    content_bytes = min(plan.chunk_bytes, SERIES_BLOCK)
+    return bgzf_spans(number, source.path, source.size or 0, content_bytes)
 
 
 def streams_on_workers(sources: Sequence[Source]) -> set[int]:

@@ -128,7 +128,7 @@ def full_at(most: int) -> Callable[..., None]:
     return write_some
 
 
-@pytest.mark.parametrize("kind", ["plain", "gzip", "two gzips", "fasta"])
+@pytest.mark.parametrize("kind", ["plain", "gzip", "two gzips", "bgzf", "fasta"])
 def test_resume__continues_with_records_that_are_read_again(
     split: Callable[..., Ended],
     tmp_path: Path,
@@ -138,10 +138,8 @@ def test_resume__continues_with_records_that_are_read_again(
 ) -> None:
     text = fasta_of() if kind == "fasta" else fastq()
     parts = HALVES if kind == "two gzips" else [text]
-    samples = [
-        store(f"reads{n}", gzip.compress(part) if "gzip" in kind else part)
-        for n, part in enumerate(parts)
-    ]
+    compress = STORED.get("gzip" if "gzip" in kind else kind, bytes)
+    samples = [store(f"reads{n}", compress(part)) for n, part in enumerate(parts)]
     options = (*samples, "--hits", "all", "--strand", "both", "--max-chunk-bytes", "60")
     with monkeypatch.context() as patch:
         patch.setattr(ManyOutputs, "write", full_at(4))
@@ -193,11 +191,12 @@ def test_tied_reads__have_a_file_of_their_own(
         (("--matched", "OUT/{mate}.fq"), "{mate} needs pairs of reads"),
         (("--matched", "OUT/{signature.fq"), "OUT/{signature.fq: expected '}' before end of"),
         (("--matched", "OUT/{file}.fq"), "{file} is reads for IN/reads.fq and for IN/two/reads.fq"),
-        (("--matched", "IN/reads.fq"), "a run would replace IN/reads.fq, which is named twice"),
+        (("--matched", "IN/reads.fq"), "IN/reads.fq is named twice: a run would replace it"),
         (("--matched", "none/{signature}"), "there is no directory"),
         (("--matched", "OUT/x.fa"), "OUT/x.fa: the records are FASTQ, and written as they are"),
         (("--matched", "OUT/x.fq.zst"), "OUT/x.fq.zst: the records are FASTQ, and written as"),
         (("--matched", "-"), "records go to files, not to standard output"),
+        (("--matched", "IN/{signature}.fq"), "the next run would read it as one of FOLDER"),
         (("--mask",), "--mask has no effect without --matched"),
         (("--matched", "OUT/x", "--mask", "--trim", "after"), "--trim or --mask, not both"),
     ],
@@ -219,6 +218,8 @@ def test_wrong_paths__are_refused_in_one_line(
         return re.sub("OUT|IN", lambda found: places[found[0]], text)
 
     samples = [f"{tmp_path}/in/reads.fq", f"{tmp_path}/in/two/reads.fq"]
+    if "FOLDER" in problem:
+        samples, problem = [places["IN"]], problem.replace("FOLDER", places["IN"])
     with main_in_process(capfd) as run:
         ended = run("scan", *samples, "-s", signatures, "--gpus", "none", *map(placed, options))
     assert ended.status == 2
