@@ -1,5 +1,6 @@
 """Clusters whose workers come by demand, leave before they are asked, or are closed in a run."""
 
+import gzip
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -172,3 +173,28 @@ def test_client__closed_in_the_middle_of_a_run_is_said_and_the_journal_kept(
     assert journal.stat().st_size > 0
     resumed = scan_job(gpus="none", journal=journal, resume=True).to_table()
     assert resumed.equals(expected)
+
+
+# ---- compressed files, each of which one worker has open ----------------------------------------
+
+
+def test_compressed_files__are_read_to_their_ends_where_their_worker_leaves(
+    job: Job, tmp_path: Path
+) -> None:
+    if job.name != "scan":
+        pytest.skip("one job says it all")
+    _, samples, _, signatures, *_ = job.arguments
+    packed = gzip.compress(Path(samples).read_bytes() * 3)
+    paths = [tmp_path / f"{number}.fq.gz" for number in range(4)]
+    for path in paths:
+        path.write_bytes(packed)
+    scan = partial(multigpu.scan, paths, signatures, max_chunk_bytes=30_000)
+    expected = scan(gpus="none").to_table()
+    with clustered(2) as (cluster, client):
+        batches = iter(scan(client=client, worker_timeout=30))
+        found = [next(batches)]
+        cluster.scale(1)
+        found += batches
+    assert sum(map(len, found)) == expected.num_rows
+    starts = [start for rows in found for start in rows.start.tolist()]
+    assert starts == expected.column("start").to_pylist()

@@ -26,7 +26,9 @@ from support.scanned import (
     fastq,
     tsv,
 )
+from support.web import served
 
+from multigpu.errors import InputError
 from multigpu.formats.storage import sources
 
 
@@ -86,6 +88,26 @@ def test_input__of_a_pattern_is_expanded_once(
 
 def test_input__of_a_url_is_read_through_fsspec(scan: Scan, reads: str) -> None:
     assert scan(f"file://{reads}", options=ALL) == tsv(answer(every=True, both=True))
+
+
+def test_input__of_urls_is_read_by_threads_each_to_its_end(scan: Scan, store: Any) -> None:
+    with served() as web:
+        web.files = {f"{n}.fq": pack(fastq()) for n, pack in enumerate(STORED.values())}
+        web.faults.extend([None] * 4 + ["slow"])
+        urls = [f"{web.url}/{name}" for name in web.files]
+        got = scan(*urls, options=(*ALL, "--threads", "3"))
+    paths = [store(f"{number}.fq", fastq()) for number in range(len(urls))]
+    wanted = scan(*paths, options=ALL)
+    for path, url in zip(paths, urls, strict=True):
+        wanted = wanted.replace(path.encode(), url.encode())
+    assert got == wanted
+
+
+def test_input__of_which_one_of_thousands_is_missing_is_one_line(scan: Scan, store: Any) -> None:
+    paths = [store(f"{number}.fq", fastq()) for number in range(2000)]
+    Path(paths[1500]).unlink()
+    with pytest.raises(InputError, match=r"1500\.fq: cannot be read: there is no such file"):
+        scan(*paths)
 
 
 @pytest.mark.parametrize("stored", STORED)

@@ -15,10 +15,13 @@ from multigpu.formats.sequences.pairs import pair_files
 from multigpu.formats.sequences.record_source import RecordSource
 from multigpu.formats.sequences.registry import SEQUENCES, inspect_samples
 from multigpu.formats.storage import sources
+from multigpu.formats.storage.bgzf import is_bgzf
 from multigpu.formats.storage.sources import Source
 from multigpu.formats.storage.stored_streams import is_regular
 from multigpu.run.values import path_list
 from multigpu.workloads.scan.request import Pairs
+
+MANY = 1000  # threads that can decompress a file of BGZF
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,8 +49,13 @@ class ScanInputs:
 
     @property
     def compressed(self) -> int:
-        """Number of samples that are compressed, by their names."""
-        return sum(path.lower().endswith(sources.COMPRESSED[1:]) for path in self.files)
+        """Number of compressed files, by their names; one of BGZF counts as many."""
+        ends = sources.COMPRESSED[1:]
+        files = [path for path in self.files if path.lower().endswith(ends)]
+        with suppress(InputError):
+            if len(files) == 1 and is_regular(files[0]) and is_bgzf(files[0]):
+                return MANY
+        return len(files)
 
     @cached_property
     def only_stream(self) -> Source | None:
