@@ -97,6 +97,7 @@ FIGURES = (
     ("kernels-dock", 150, "dock", ("nearest", "linear", "cpu")),
     ("scan-process", 240, "scan", ("help", "process")),
     ("scan-steady", 300, "scan", ("stream", "reads")),
+    ("scan-compressed", 300, "many_gz", ("many", "one", "bgzf")),
     ("scan-errors", 400, "scan_errors", ("guides", "bulges", "edits")),
     ("scan-errors-reads", 300, "scan_errors", ("reads",)),
     ("scan-demultiplex", 400, "demultiplex", ("plain",)),
