@@ -79,6 +79,7 @@ def test_disk_full__leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         atomic_outputs(str(tmp_path / "{}"), [str(tmp_path / name) for name in "01"]) as files,
     ):
         files.write([(1, memoryview(b"text"))])
+        files.finish()
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("0", b"before")]
 
 

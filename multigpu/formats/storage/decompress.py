@@ -8,6 +8,7 @@ from multigpu.errors import Failure, InputError
 CompressionKind = Literal["gzip", "zstd"]
 
 CHUNK = 256 << 10  # stored bytes that are read at a time
+LARGE_CHUNK = 4 << 20  # the same, where other threads must not wait for each read
 PIECE = 128 << 10  # decompressed bytes at a time: they stay in the cache of a core
 HEADER = 64  # bytes at the front of a member, in which the size of a BGZF block is looked for
 ZSTD_LONGEST_WINDOW = 29  # log2: a decompressor takes several times as many bytes
@@ -138,7 +139,7 @@ class GzipFile:
         from isal.isal_zlib import _GzipReader
 
         self._stream, self._given = stream, 0
-        self._reader: Any = _GzipReader(FileOfStream(stream), CHUNK)  # type: ignore[arg-type]
+        self._reader: Any = _GzipReader(FileOfStream(stream), LARGE_CHUNK)  # type: ignore[arg-type]
         self._members: Members | None = None
 
     def readinto(self, out: memoryview) -> int:

@@ -9,8 +9,9 @@ import os
 import resource
 import struct
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
@@ -21,8 +22,6 @@ from multigpu.cluster.files import (
     failures_named,
     hidden_path,
     hold_folder,
-    sync_directory,
-    sync_folder,
     take_mode,
 )
 from multigpu.formats.storage.compressed import compression_of
@@ -32,10 +31,12 @@ BLOCK = 0xFF00  # bytes of content, as bgzip has them
 BGZF_HEADER = struct.Struct("<4BI2B4H")
 BGZF_FOOTER = struct.Struct("<2I")
 FAST = 1  # level of igzip: the next one takes as long and gains nothing on reads
-TASK_BLOCKS = 16  # blocks that a thread compresses before another may take its turn
+TASK_BYTES = 16 * BLOCK  # that a thread compresses before another may take its turn
+BATCHES_AHEAD = 2  # calls of `write` whose content waits for a thread
 SPARE_FILES = 256  # open files that are left to the rest of the program
 
 Piece = tuple[int, memoryview]  # number of a file, and what is appended to it
+Content = bytes | memoryview | Future[bytes]
 
 
 @contextmanager
@@ -48,6 +49,8 @@ def atomic_outputs(name: str, paths: Sequence[str]) -> Iterator["ManyOutputs"]:
     path has changed, unless it comes while the files get their names. Raises UsageError where
     another run writes these outputs, and Failure where the disk is full or broken.
 
+    Nobody waits for the disk, as their content can be made again: it is slower than a run by far.
+
     name  of all of them, for messages; an existing folder, and a name in it
     """
     scratch = hidden_path(Path(name).resolve(), "part")
@@ -57,8 +60,6 @@ def atomic_outputs(name: str, paths: Sequence[str]) -> Iterator["ManyOutputs"]:
                 clear_folder(scratch)  # a run that was killed may have left something
             with ManyOutputs(scratch, paths, compression_of(name) == "gzip") as files:
                 yield files
-            with failures_named(name):
-                sync_folder(scratch)
             _publish(scratch, paths)
         finally:
             with suppress(OSError):  # what went wrong before is what is reported
@@ -67,28 +68,28 @@ def atomic_outputs(name: str, paths: Sequence[str]) -> Iterator["ManyOutputs"]:
 
 def _publish(scratch: Path, paths: Sequence[str]) -> None:
     """Give all files their names. A symbolic link stays one: its target is replaced."""
-    folders = set()
     for number, path in enumerate(paths):
         target = Path(path).resolve()
         with failures_named(path):
             target.parent.mkdir(parents=True, exist_ok=True)
             take_mode(scratch / str(number), target)
             (scratch / str(number)).replace(target)
-        folders.add(target.parent)
-    for folder in folders:
-        sync_directory(folder)
 
 
 class ManyOutputs:
     """Files in a scratch folder, named by their numbers, that content is appended to.
 
-    As many as may be are kept open, the others are opened for each piece.
+    Threads write, each its share of the files, while the caller goes on. As many files as may be
+    are kept open, the others are opened for each piece.
     """
 
     def __init__(self, scratch: Path, paths: Sequence[str], compressed: bool) -> None:
         self._scratch, self._paths, self._compressed = scratch, paths, compressed
-        self._threads = len(os.sched_getaffinity(0))
-        self._pool = ThreadPoolExecutor(self._threads, "output")
+        threads = len(os.sched_getaffinity(0))
+        self._compressors = ThreadPoolExecutor(threads, "compress")
+        # One thread each: so the pieces of a file keep their order.
+        self._writers = [ThreadPoolExecutor(1, "output") for _ in range(threads)]
+        self._batches: deque[list[Future[None]]] = deque()  # that are being written
         self._waiting: dict[int, bytes] = {}  # content of a file, less than a block
         self._open: dict[int, FileIO] = {}
         limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
@@ -98,56 +99,70 @@ class ManyOutputs:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._pool.shutdown()
+        for pool in (*self._writers, self._compressors):
+            pool.shutdown(cancel_futures=True)
         for file in self._open.values():
             with suppress(OSError):
                 file.close()
 
     def write(self, pieces: Iterable[Piece]) -> None:
-        """Append pieces to their files, each file once. Raises Failure for one that cannot be."""
+        """Append pieces to their files, each file once, by and by.
+
+        Raises Failure for one that cannot be written, from a later call or from `finish`, too.
+        """
         if self._compressed:
             self._write_blocks(pieces)
         else:
-            self._append([(number, [piece]) for number, piece in pieces])
+            self._append({number: [piece] for number, piece in pieces})
 
     def finish(self) -> None:
-        """Write what is held back; files without content are made, too."""
+        """Write what is held back, and wait; files without content are made, too."""
         rest = [(number, memoryview(content)) for number, content in self._waiting.items()]
         self._waiting = {}
         self._write_blocks(rest, final=True)
         end = [BGZF_END] if self._compressed else []
-        self._append([(number, end) for number in range(len(self._paths))])
+        self._append(dict.fromkeys(range(len(self._paths)), end))
+        self._wait(0)
 
     def _write_blocks(self, pieces: Iterable[Piece], final: bool = False) -> None:
         """Compress and append whole blocks, or, at the end, all that there is."""
-        tasks = []
+        contents: dict[int, list[Content]] = {}
         for number, piece in pieces:
             before = self._waiting.pop(number, b"")
             content = memoryview(before + bytes(piece)) if before else piece
             stop = len(content) if final else len(content) // BLOCK * BLOCK
             if stop < len(content):
                 self._waiting[number] = bytes(content[stop:])
-            for at in range(0, stop, TASK_BLOCKS * BLOCK):
-                some = content[at : min(stop, at + TASK_BLOCKS * BLOCK)]
-                tasks.append((number, self._pool.submit(_compress, some)))
-        ready: dict[int, list[bytes]] = {}
-        for number, task in tasks:
-            ready.setdefault(number, []).append(task.result())
-        self._append(list(ready.items()))
+            contents[number] = [
+                self._compressors.submit(_compress, content[at : min(stop, at + TASK_BYTES)])
+                for at in range(0, stop, TASK_BYTES)
+            ]
+        self._append(contents)
 
-    def _append(self, contents: Sequence[tuple[int, Sequence[bytes | memoryview]]]) -> None:
-        """Append to files, several at a time."""
-        shares = [contents[k :: self._threads] for k in range(self._threads)]
-        for _ in self._pool.map(self._append_some, filter(None, shares)):
-            pass
+    def _append(self, contents: Mapping[int, Sequence[Content]]) -> None:
+        """Let the threads append to files."""
+        shares: dict[int, dict[int, Sequence[Content]]] = {}
+        for number, pieces in contents.items():
+            shares.setdefault(number % len(self._writers), {})[number] = pieces
+        tasks = [
+            self._writers[at].submit(self._append_share, share) for at, share in shares.items()
+        ]
+        self._batches.append(tasks)
+        self._wait(BATCHES_AHEAD)
 
-    def _append_some(self, contents: Sequence[tuple[int, Sequence[bytes | memoryview]]]) -> None:
-        for number, pieces in contents:
+    def _wait(self, batches: int) -> None:
+        """Wait until no more than so many batches are being written."""
+        while len(self._batches) > batches:
+            for task in self._batches.popleft():
+                task.result()
+
+    def _append_share(self, contents: Mapping[int, Sequence[Content]]) -> None:
+        for number, pieces in contents.items():
             with failures_named(self._paths[number]):
                 file = self._open.get(number) or FileIO(str(self._scratch / str(number)), "a")
                 try:
                     for piece in pieces:
-                        left = memoryview(piece)
+                        left = memoryview(piece.result() if isinstance(piece, Future) else piece)
                         while left:
                             left = left[file.write(left) :]
                 finally:
