@@ -67,6 +67,12 @@ def test_more_files_than_may_be_open__are_written(tmp_path: Path, few_files: int
     ]
 
 
+def write_one(name: str, paths: list[str]) -> None:
+    with atomic_outputs(name, paths) as files:
+        files.write([(1, memoryview(b"text"))])
+        files.finish()
+
+
 def test_disk_full__leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Full(io.FileIO):
         def write(self, data: object, /) -> int:
@@ -74,12 +80,9 @@ def test_disk_full__leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     (tmp_path / "0").write_bytes(b"before")
     monkeypatch.setattr(many_outputs, "FileIO", Full)
-    with (
-        pytest.raises(DiskFull, match=r"/1: cannot be written: the disk is full"),
-        atomic_outputs(str(tmp_path / "{}"), [str(tmp_path / name) for name in "01"]) as files,
-    ):
-        files.write([(1, memoryview(b"text"))])
-        files.finish()
+    paths = [str(tmp_path / name) for name in "01"]
+    with pytest.raises(DiskFull, match=r"/1: cannot be written: the disk is full"):
+        write_one(str(tmp_path / "{}"), paths)
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("0", b"before")]
 
 

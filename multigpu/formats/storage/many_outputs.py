@@ -10,7 +10,7 @@ import resource
 import struct
 import zlib
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from io import FileIO
@@ -40,7 +40,9 @@ Content = bytes | memoryview | Future[bytes]
 
 
 @contextmanager
-def atomic_outputs(name: str, paths: Sequence[str]) -> Iterator["ManyOutputs"]:
+def atomic_outputs(
+    name: str, paths: Sequence[str], convert: Callable[[int, Path], None] | None = None
+) -> Iterator["ManyOutputs"]:
     """Yield the files, of which all get their names when the block ends without an exception.
 
     `ManyOutputs.finish` is to be called before.
@@ -51,7 +53,8 @@ def atomic_outputs(name: str, paths: Sequence[str]) -> Iterator["ManyOutputs"]:
 
     Nobody waits for the disk, as their content can be made again: it is slower than a run by far.
 
-    name  of all of them, for messages; an existing folder, and a name in it
+    name     of all of them, for messages; an existing folder, and a name in it
+    convert  replaces a file, given by number and path, when it is complete
     """
     scratch = hidden_path(Path(name).resolve(), "part")
     with hold_folder(scratch, name):
@@ -60,6 +63,10 @@ def atomic_outputs(name: str, paths: Sequence[str]) -> Iterator["ManyOutputs"]:
                 clear_folder(scratch)  # a run that was killed may have left something
             with ManyOutputs(scratch, paths, compression_of(name) == "gzip") as files:
                 yield files
+            if convert:
+                for number in range(len(paths)):
+                    with failures_named(paths[number]):
+                        convert(number, scratch / str(number))
             _publish(scratch, paths)
         finally:
             with suppress(OSError):  # what went wrong before is what is reported

@@ -340,7 +340,7 @@ class ScanOutput(Options, group="Output"):
     )
     matched: TextPath | None = declare(
         None, "Write the records with a match, unchanged. {file}, {signature}, {sample} and {mate}"
-        " in the path stand for names; .gz compresses as BGZF.", "PATH",
+        " in the path stand for names; .gz is written as BGZF, .bam as unaligned BAM.", "PATH",
     )  # fmt: skip
     unmatched: TextPath | None = declare(
         None, f"Write the records without a match; see {option('matched')}.", "PATH"

@@ -102,6 +102,12 @@ class RecordPaths:
             number = number * len(self.values[name]) + indices.get(name, 0)
         return np.asarray(number, np.int64)
 
+    def names(self, number: int) -> dict[str, str]:
+        """Return the names in the path of a file, by their fields."""
+        sizes = [len(self.values[name]) for name in self.fields]
+        which = np.unravel_index(number, sizes) if sizes else ()
+        return {name: self.values[name][int(i)] for name, i in zip(self.fields, which, strict=True)}
+
     def paths(self) -> list[str]:
         """Return all files, by their numbers. Raises UsageError where two have one path."""
         chosen = product(*(self.values[name] for name in self.fields))

@@ -1,16 +1,20 @@
 """The records themselves, by what was found in them: --matched and --unmatched."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
+from pathlib import Path, PurePath
 
 import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import UsageError, option
+from multigpu.formats.alignments.unaligned_bam import ReadGroup, fastq_to_bam
 from multigpu.formats.sequences.registry import FORMATS
+from multigpu.formats.sequences.sample_sheets import SampleSheet
 from multigpu.formats.storage.compressed import compression_of
 from multigpu.formats.storage.many_outputs import atomic_outputs
 from multigpu.formats.storage.suffixes import FOREIGN, uncompressed_suffix
@@ -41,6 +45,8 @@ class RecordSink:
     trim       what of the records is cut off with a match
     mask       whether N is written over matches
     pair_rule  whether a pair goes where any of its mates goes, or only where both do
+    are_pairs  whether all records are of pairs
+    barcodes   of samples, by their names in paths
     """
 
     matched: RecordPaths | None
@@ -50,6 +56,8 @@ class RecordSink:
     trim: Trim | None
     mask: bool
     pair_rule: PairRule
+    are_pairs: bool
+    barcodes: Mapping[str, str]
 
     sample_names = cigars = bases = False
 
@@ -134,7 +142,9 @@ class RecordSink:
         """Yield the function that writes."""
         written, borders = [], [0]
         for paths in filter(None, (self.matched, self.unmatched)):
-            written.append(files.enter_context(atomic_outputs(paths.title, paths.paths())))
+            convert = partial(self._to_bam, paths) if is_bam(paths.template) else None
+            outputs = atomic_outputs(paths.title, paths.paths(), convert)
+            written.append(files.enter_context(outputs))
             borders.append(borders[-1] + len(paths))
 
         def write(records: ExtractedRecords, _: int) -> None:
@@ -145,6 +155,12 @@ class RecordSink:
         yield write
         for output in written:
             output.finish()
+
+    def _to_bam(self, paths: RecordPaths, number: int, path: Path) -> None:
+        names = paths.names(number)
+        name = names.get("sample") or names.get("signature") or PurePath(paths.template).stem
+        group = ReadGroup(name, self.barcodes.get(name, ""))
+        fastq_to_bam(path, group, are_pairs=self.are_pairs and "mate" not in names)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -183,7 +199,8 @@ def record_sink(job: ScanJob, out: ScanOutput) -> RecordSink:
     found = (*names, TIED) if job.options.are_top else names
     files = tuple(map(name_of_file, job.paths))
     values = {"file": files}
-    if all(source.is_paired for source in job.sources):
+    are_pairs = all(source.is_paired for source in job.sources)
+    if are_pairs:
         values["mate"] = ("1", "2")
     # With a sample sheet its samples are the signatures.
     named = ("signature", "sample") if job.sheet else ("signature",)
@@ -221,7 +238,20 @@ def record_sink(job: ScanJob, out: ScanOutput) -> RecordSink:
         trim=out.trim,
         mask=out.mask,
         pair_rule=out.pair_rule,
+        are_pairs=are_pairs,
+        barcodes=_barcodes(job.sheet) if job.sheet else {},
     )
+
+
+def _barcodes(sheet: SampleSheet) -> dict[str, str]:
+    """Return the barcodes of samples by their names in paths, with - between two."""
+    texts = [b"-".join(barcodes).decode() for barcodes in zip(*sheet.barcodes, strict=True)]
+    return dict(zip(map(escape, sheet.samples), texts, strict=True))
+
+
+def is_bam(template: str) -> bool:
+    """Whether records go to BAM files."""
+    return template.lower().endswith(".bam")
 
 
 def _check_layouts(layouts: set[str], out: ScanOutput) -> None:
@@ -238,9 +268,12 @@ def _check_layouts(layouts: set[str], out: ScanOutput) -> None:
             f" makes FASTQ of {layout.upper()} samples"
         )
     for path in out.templates:
+        if layout == "fastq" and is_bam(path):
+            continue
         suffix = uncompressed_suffix(path)
         if compression_of(path) == "zstd" or suffix in FOREIGN.difference(FORMATS[layout].suffixes):
             raise UsageError(
                 f"{path}: the records are {layout.upper()}, and written as they are: choose a name"
-                f" in {', '.join(FORMATS[layout].suffixes)}, with .gz after it to compress"
+                f" in {', '.join(FORMATS[layout].suffixes)}, with .gz after it to compress,"
+                " or for FASTQ in .bam"
             )
