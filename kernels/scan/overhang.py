@@ -57,7 +57,9 @@ class OverhangSearch:
             return int(_search(*ends, self._parts, self._overhang.least, self._strict, found))
 
         record, pattern, start, end, errors = find_rows(search, FIRST_ROOM, columns=5).T
-        return replace(Hits.at_places(record, pattern, start, errors, self._lengths), end=end)
+        return replace(
+            Hits.at_places(record, pattern, start, errors, self._lengths), end=end.copy()
+        )
 
 
 class _Parts(NamedTuple):
