@@ -1,4 +1,4 @@
-"""Bulges: variants of signatures, which a search with mismatches looks for, and places that stay.
+"""Bulges: variants of signatures, which a search with mismatches looks for.
 
 A place with a bulge has all its mismatches in the signature with some bases left out (an RNA
 bulge: they are of the signature alone), or with N put between some bases (a DNA bulge: those of the
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations, combinations_with_replacement
 from math import comb
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +25,9 @@ from multigpu.kernels.scan.approximate.alignment import (
     HitAlignments,
     write_cigar,
 )
+from multigpu.kernels.scan.choice import first_of_each
 from multigpu.kernels.scan.types import Hits, Limits, Patterns, allowed_bases
 
-Choice = Literal["first", "best", "sites", "all"]
 ANY_BASE = np.uint8(15)  # the set that matches everything
 INSERTED, DELETED = np.uint8(16), np.uint8(0)  # columns that are no sets of bases
 COMPLEMENTS_OF_COLUMNS = np.append(COMPLEMENTS, INSERTED)
@@ -140,8 +140,7 @@ class Variants:
         variant = hits.pattern // strands
         pattern = (self.signature[variant] * strands + hits.pattern % strands).astype(np.int32)
         places = (hits.end, hits.start, pattern, hits.record)
-        order = np.lexsort((variant, hits.errors, *places))
-        order = order[_is_new(*(each[order] for each in places))]
+        order = first_of_each(places, (variant, hits.errors))
         return replace(hits, pattern=pattern).take(order), hits.pattern[order]
 
     def align(
@@ -228,53 +227,3 @@ def _layouts(length: int, rules: BulgeRules) -> Iterator[NDArray[np.intp]]:
 def _borders(lengths: list[NDArray[np.int64]]) -> NDArray[np.int64]:
     """Return where texts of these lengths begin, one after the other, and where the last ends."""
     return np.concatenate([[0], np.cumsum(np.concatenate(lengths))])
-
-
-# ---- choosing places --------------------------------------------------------------------------
-
-
-class Places(NamedTuple):
-    """Places of signatures as columns of the same length, `bulge` below 0 for an RNA bulge."""
-
-    record: NDArray[np.integer]
-    signature: NDArray[np.integer]
-    start: NDArray[np.int64]
-    end: NDArray[np.int64]
-    is_reverse: NDArray[np.bool_]
-    mismatches: NDArray[np.int32]
-    bulge: NDArray[np.integer]
-
-
-def choose(wanted: Choice, places: Places, exact_suffix: bool) -> NDArray[np.intp]:
-    """Return the numbers of the wanted places, by record, signature, start and end.
-
-    wanted        "first": of each record and signature the place with the lowest start, then the
-                  fewest bulges; "best": with the fewest bulges, then the fewest mismatches, then
-                  the lowest start; "sites": of those that share their exact end on a strand the
-                  one with the fewest bulges, then the fewest mismatches. Of equal ones that on
-                  the strand +, then that with a DNA bulge
-    exact_suffix  whether the exact end is the end of the signature, not its begin
-    """
-    record, signature, start, end, is_reverse, mismatches, bulge = places
-    sizes, is_rna = np.abs(bulge), bulge < 0
-    pair = (signature, record)
-    if wanted == "all":
-        return np.lexsort((is_reverse, end, start, *pair))
-    group: tuple[NDArray[Any], ...] = pair
-    if wanted == "sites":
-        group = (np.where(is_reverse == exact_suffix, start, end), is_reverse, *pair)
-        rank: tuple[NDArray[Any], ...] = (is_rna, mismatches, sizes)
-    elif wanted == "best":
-        rank = (is_rna, is_reverse, start, mismatches, sizes)
-    else:
-        rank = (is_rna, is_reverse, mismatches, sizes, start)
-    order = np.lexsort((*rank, *group))
-    order = order[_is_new(*(each[order] for each in group))]
-    return order[np.lexsort(tuple(each[order] for each in (is_reverse, end, start, *pair)))]
-
-
-def _is_new(*columns: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return bool[n]: whether a row differs from the one before."""
-    is_new = np.ones(len(columns[0]), bool)
-    is_new[1:] = np.any([each[1:] != each[:-1] for each in columns], axis=0)
-    return is_new

@@ -5,7 +5,8 @@ import numpy as np
 from multigpu.cluster.engine.workload import Place
 from multigpu.formats.sequences.pieces import Pieces
 from multigpu.kernels.scan import Hits
-from multigpu.kernels.scan.approximate.bulges import Places, Variants, choose
+from multigpu.kernels.scan.approximate.bulges import Variants
+from multigpu.kernels.scan.choice import choose
 from multigpu.workloads.scan.options import ScanOptions
 from multigpu.workloads.scan.search import (
     Matches,
@@ -36,22 +37,10 @@ class BulgeSearch(PlaceSearch):
         ambiguous, number = count_in_matches(pieces, hits), np.arange(len(hits))
         if options.max_ambiguous is not None:
             number = number[ambiguous <= most_ambiguous(hits, options)]
-        places = self._places(hits.take(number))
-        number = number[choose(options.wanted, places, bool(options.exact_suffix))]
+        places = hits.take(number).places(self.patterns.strands, self._variants.lengths)
+        exact_suffix = bool(options.exact_suffix)
+        number = number[choose(options.wanted, places, exact_suffix=exact_suffix)]
         hits, patterns = hits.take(number), patterns[number]
         strict = options.sample_n == "mismatch"
         found = self._variants.align(pieces.offsets, pieces.letters, hits, patterns, strict)
         return Matches(hits=hits, cigars=found.texts(), ambiguous=ambiguous[number])
-
-    def _places(self, hits: Hits) -> Places:
-        strands = self.patterns.strands
-        signature = hits.pattern // strands
-        return Places(
-            record=hits.record,
-            signature=signature,
-            start=hits.start,
-            end=hits.end,
-            is_reverse=hits.pattern % strands == 1,
-            mismatches=hits.errors,
-            bulge=hits.end - hits.start - self._variants.lengths[signature],
-        )
