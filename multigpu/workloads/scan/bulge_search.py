@@ -5,6 +5,7 @@ import numpy as np
 from multigpu.cluster.engine.workload import Place
 from multigpu.formats.sequences.pieces import Pieces
 from multigpu.kernels.scan import Hits
+from multigpu.kernels.scan.approximate.alignment import align_layouts
 from multigpu.kernels.scan.approximate.bulges import Variants
 from multigpu.kernels.scan.choice import choose
 from multigpu.workloads.scan.options import ScanOptions
@@ -42,5 +43,7 @@ class BulgeSearch(PlaceSearch):
         number = number[choose(options.wanted, places, exact_suffix=exact_suffix)]
         hits, patterns = hits.take(number), patterns[number]
         strict = options.sample_n == "mismatch"
-        found = self._variants.align(pieces.offsets, pieces.letters, hits, patterns, strict)
+        found = align_layouts(
+            pieces.offsets, pieces.letters, self._variants.layouts, hits, patterns, strict
+        )
         return Matches(hits=hits, cigars=found.texts(), ambiguous=ambiguous[number])

@@ -13,6 +13,7 @@ from support.bulge_cases import Place, places_of
 from support.examples import examples
 from support.scan_cases import array, chunk_of, random_letters
 
+from multigpu.kernels.scan.approximate.alignment import align_layouts
 from multigpu.kernels.scan.approximate.bulges import BulgeRules, Variants
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
@@ -46,7 +47,9 @@ def found(case: Case, backend: Any) -> list[Place]:
         variants.patterns, variants.limits, edits=False, strict=strict, wanted="all"
     )
     hits, patterns = variants.merged(scanner.scan(chunk))
-    cigars = variants.align(chunk.offsets, chunk.letters, hits, patterns, strict).texts()
+    cigars = align_layouts(
+        chunk.offsets, chunk.letters, variants.layouts, hits, patterns, strict
+    ).texts()
     rows = zip(
         hits.record.tolist(), (hits.pattern // 2).tolist(), hits.start.tolist(), hits.end.tolist(),
         hits.pattern.tolist(), hits.errors.tolist(), cigars, strict=True,
