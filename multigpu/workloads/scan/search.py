@@ -58,8 +58,12 @@ class Matches:
 
     def take(self, chosen: NDArray[np.intp]) -> "Matches":
         """Return the matches of these numbers."""
-        cigars = [self.cigars[i] for i in chosen.tolist()]
-        return Matches(hits=self.hits.take(chosen), cigars=cigars, ambiguous=self.ambiguous[chosen])
+        return Matches(
+            hits=self.hits.take(chosen),
+            cigars=[self.cigars[i] for i in chosen.tolist()],
+            ambiguous=self.ambiguous[chosen],
+            tied=None if self.tied is None else self.tied[chosen],
+        )
 
 
 class Portion(Protocol):
