@@ -12,34 +12,26 @@ from multigpu.kernels.scan.cpu_sweep import FIRST_ROOM, find_rows
 from multigpu.kernels.scan.types import Chunk, Hits, Limits, Patterns, allowed_bases
 
 
-class Overhang(NamedTuple):
-    """Rules for patterns that hang over the ends of records.
+class OverhangSearch:
+    """The search for patterns that hang over the ends of records. Threads may share it.
 
-    start, end  whether a pattern may begin before the record, or end after it
-    least       bases of a pattern that must be seen
-    most        most mismatches: a number for a whole pattern, of which a part has its share, or,
-                as a float, a share of the bases that are seen; rounded down
+    limits  of which the exact parts hold
+    most    most mismatches: a number for a whole pattern, of which a part has its share, or, as a
+            float, a share of the bases that are seen; rounded down
+    least   bases of a pattern that must be seen
+    strict  as in `ScanRules`
     """
 
-    start: bool
-    end: bool
-    least: int
-    most: int | float
-
-
-class OverhangSearch:
-    """The search for patterns that hang over the ends of records. Threads may share it."""
-
     def __init__(
-        self, patterns: Patterns, limits: Limits, overhang: Overhang, strict: bool
+        self, patterns: Patterns, limits: Limits, most: float, least: int, strict: bool
     ) -> None:
-        self._overhang, self._strict, self._lengths = overhang, strict, patterns.lengths
+        self._least, self._strict, self._lengths = least, strict, patterns.lengths
         self._parts = _Parts(
             sets=patterns.sets,
             offsets=patterns.offsets,
             exact_until=limits.prefix,
             exact_from=patterns.lengths - limits.suffix,
-            most=_most_of_parts(patterns, overhang.most),
+            most=_most_of_parts(patterns, most),
         )
 
     def find(self, chunk: Chunk, at_start: NDArray[np.bool_], at_end: NDArray[np.bool_]) -> Hits:
@@ -50,11 +42,10 @@ class OverhangSearch:
 
         at_start, at_end  bool[records]: whether patterns may hang over these ends of a record
         """
-        at_start, at_end = at_start & self._overhang.start, at_end & self._overhang.end
+        ends = chunk.letters, chunk.offsets, at_start, at_end
 
         def search(found: NDArray[np.int64]) -> int:
-            ends = chunk.letters, chunk.offsets, at_start, at_end
-            return int(_search(*ends, self._parts, self._overhang.least, self._strict, found))
+            return int(_search(*ends, self._parts, self._least, self._strict, found))
 
         record, pattern, start, end, errors = find_rows(search, FIRST_ROOM, columns=5).T
         return replace(

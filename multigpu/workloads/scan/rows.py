@@ -83,14 +83,14 @@ class RowMaker:
     def _best(self, rule: TopRule, source: Source, matches: Matches) -> Matches:
         """Return the matches of the best signatures of each read; each read is alone."""
         hits = matches.hits
-        top = rule.choose(
+        chosen, tied = rule.choose(
             hits.record,
             _mates_of_pairs(source, hits),
             hits.pattern // self._patterns.strands,
             hits.errors + BULGE_WEIGHT * np.abs(self._bulges(hits)),
             hits.cost if self._options.overhang else None,
         )
-        return replace(matches.take(top.chosen), tied=top.tied)
+        return replace(matches.take(chosen), tied=tied)
 
     def _names(self, pieces: Pieces, hits: Hits) -> list[bytes]:
         """Return the names of the records that the hits are in; empty ones if no output asks."""

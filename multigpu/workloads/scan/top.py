@@ -1,7 +1,6 @@
 """The best signatures of each read: those with the fewest errors, and whether they are tied."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,17 +11,6 @@ from multigpu.workloads.scan.options import ScanOptions
 from multigpu.workloads.scan.patterns import searched_errors
 
 BULGE_WEIGHT = 1 << 16  # errors that a bulged base counts as: any bulge is worse than mismatches
-
-
-class TopHits(NamedTuple):
-    """Hits that are rows.
-
-    chosen  intp[k]: their numbers, ascending
-    tied    int32[k]: signatures that are as good for the read, the row's own among them
-    """
-
-    chosen: NDArray[np.intp]
-    tied: NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -58,8 +46,11 @@ class TopRule:
         signature: NDArray[np.integer],
         errors: NDArray[np.integer],
         cost: NDArray[np.int64] | None = None,
-    ) -> TopHits:
+    ) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
         """Return the rows among hits, of which a record and a signature have at most one.
+
+        They are intp[k], numbers of hits, ascending; and int32[k], how many signatures are as good
+        for the read, the row's own among them.
 
         A pair of reads, whose second mate is the record after the first, is one read with the sum
         of its errors. Signatures are tied that have fewer errors than the fewest and `delta`, also
@@ -84,4 +75,4 @@ class TopRule:
         else:
             is_best, tied = np.zeros(0, bool), np.zeros(0, np.int32)
         chosen = np.flatnonzero(is_best[which] & (errors <= self.most[signature]))
-        return TopHits(chosen, tied[which[chosen]].astype(np.int32))
+        return chosen, tied[which[chosen]].astype(np.int32)
