@@ -20,6 +20,8 @@ from multigpu.workloads.scan.sink import Sink
 from multigpu.workloads.scan.top import BULGE_WEIGHT, TopRule
 from multigpu.workloads.scan.views import View
 
+Numbers = NDArray[np.integer]
+
 
 class RowMaker:
     """What makes rows: names and scores, and what else outputs need.
@@ -59,6 +61,7 @@ class RowMaker:
             kept = np.flatnonzero(~(score < self._options.min_score))  # or there is no score
             matches, hits, score = matches.take(kept), hits.take(kept), score[kept]
         strands, mates = self._patterns.strands, pieces.mates
+        places = hits.record, hits.start, hits.end
         file = self._first_file[pieces.source] + hits.record % len(source.files)
         rows = Batch(
             sample_index=hits.record.astype(np.int64),
@@ -76,7 +79,7 @@ class RowMaker:
             tied=np.zeros(len(hits), np.int32) if matches.tied is None else matches.tied,
             bulge=self._bulges(hits),
             cigar=self._cigars(view, matches),
-            bases=self._bases(view, matches.hits) if self._needs_bases else None,
+            bases=letters_of(pieces, *places) if self._needs_bases else None,
         )
         return rows, hits.edge
 
@@ -99,13 +102,6 @@ class RowMaker:
         unique, row = np.unique(hits.record.astype(np.int64), return_inverse=True)
         names = pieces.names(unique)
         return [names[i] for i in row.tolist()]
-
-    def _bases(self, view: Pieces, hits: Hits) -> list[bytes]:
-        """Return the letters under the hits."""
-        begins = view.offsets[hits.record] + hits.start
-        ends = begins + hits.end - hits.start
-        windows = zip(begins.tolist(), ends.tolist(), strict=True)
-        return [view.letters[begin:end].tobytes() for begin, end in windows]
 
     def _scores(self, pieces: Pieces, hits: Hits) -> NDArray[np.float64]:
         """Return the mean Phred score of the bases under each match: an exact sum, divided once.
@@ -138,6 +134,17 @@ class RowMaker:
             return matches.cigars
         strict, hits = self._options.sample_n == "mismatch", matches.hits
         return align_without_gaps(view.offsets, view.letters, self._patterns, hits, strict).texts()
+
+
+def letters_of(pieces: Pieces, records: Numbers, starts: Numbers, ends: Numbers) -> list[bytes]:
+    """Return the letters of windows of records, over their origin where an end is beyond."""
+    begins, stops = pieces.offsets[records], pieces.offsets[records + 1]
+    lasts, more = np.minimum(begins + ends, stops), np.maximum(begins + ends - stops, 0)
+    borders = zip(*(each.tolist() for each in (begins, starts, lasts, more)), strict=True)
+    return [
+        pieces.letters[begin + start : last].tobytes() + pieces.letters[begin:][:rest].tobytes()
+        for begin, start, last, rest in borders
+    ]
 
 
 def _mates_of_pairs(source: Source, hits: Hits) -> NDArray[np.int8]:

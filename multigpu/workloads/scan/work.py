@@ -34,7 +34,7 @@ from multigpu.workloads.scan.parts import (
     ScanPart,
 )
 from multigpu.workloads.scan.plan import describe_index, expected_bases, index_size
-from multigpu.workloads.scan.rows import RowMaker
+from multigpu.workloads.scan.rows import RowMaker, letters_of
 from multigpu.workloads.scan.search import Portion, SignatureSearch, open_search
 from multigpu.workloads.scan.sink import Findings, RecordTexts, Sink
 from multigpu.workloads.scan.views import View
@@ -240,7 +240,7 @@ class ScanSession:
             rows=rows[~(is_lead | is_tail)],
             lengths=pieces.table[records, LENGTH],
             names=partial(pieces.names, records),
-            letters=partial(_letters, pieces, first),
+            letters=lambda records, *ends: letters_of(pieces, first + records, *ends),
             barcodes=self._barcode_texts(pieces),
             texts=RecordTexts(text=pieces.text, borders=pieces.borders),
         )
@@ -296,23 +296,6 @@ class ScanSession:
         self.search.close()
         self._view_letters.clear()
         self.reader.clear()
-
-
-def _letters(
-    pieces: Pieces,
-    first: int,
-    records: NDArray[np.int64],
-    starts: NDArray[np.int64],
-    ends: NDArray[np.int64],
-) -> list[bytes]:
-    """Return the letters of windows of records; see `Findings.letters`."""
-    begins, stops = pieces.offsets[first + records], pieces.offsets[first + records + 1]
-    lasts, more = np.minimum(begins + ends, stops), np.maximum(begins + ends - stops, 0)
-    borders = zip(*(each.tolist() for each in (begins, starts, lasts, more)), strict=True)
-    return [
-        pieces.letters[begin + start : last].tobytes() + pieces.letters[begin:][:rest].tobytes()
-        for begin, start, last, rest in borders
-    ]
 
 
 def open_view(options: ScanOptions, lengths: NDArray[np.int64]) -> View | None:
