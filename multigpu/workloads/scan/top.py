@@ -66,13 +66,10 @@ class TopRule:
         hit[which] = np.arange(len(which))
         lacks_mate = (mate[hit] > 0) & (np.bincount(which, minlength=len(both)) == 1)
         total += np.where(lacks_mate, self.absent[signature[hit]], 0)
-        begins = np.flatnonzero(np.diff(read[hit], prepend=-1))
-        counts = np.diff(begins, append=len(both))
-        if len(both):
-            fewest = np.repeat(np.minimum.reduceat(total, begins), counts)
-            is_best = total < fewest + self.delta
-            tied = np.repeat(np.add.reduceat(is_best.astype(np.int32), begins), counts)
-        else:
-            is_best, tied = np.zeros(0, bool), np.zeros(0, np.int32)
+        _, group = np.unique(read[hit], return_inverse=True)
+        fewest = np.full(len(both), np.iinfo(np.int64).max)
+        np.minimum.at(fewest, group, total)
+        is_best = total < fewest[group] + self.delta
+        tied = np.bincount(group, is_best)[group]
         chosen = np.flatnonzero(is_best[which] & (errors <= self.most[signature]))
         return chosen, tied[which[chosen]].astype(np.int32)
