@@ -6,7 +6,6 @@ table, so that many go through a register at once.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,13 +13,13 @@ from numpy.typing import NDArray
 
 from multigpu.kernels import bases
 from multigpu.kernels.compiled.jit import jit_no_alloc
+from multigpu.kernels.scan.cpu_sweep import find_rows
 
 LONGEST = 255  # bases of a barcode
 READ, SAMPLE, START, ERRORS, OTHER_START, OTHER_ERRORS, SHARED = range(7)  # columns of rows
 
 
-@dataclass(frozen=True, eq=False)
-class Barcodes:
+class Barcodes(NamedTuple):
     """Barcodes of the samples, each distinct one once.
 
     which       int64[samples]: the barcode of each sample
@@ -55,7 +54,7 @@ class Barcodes:
 
 
 class BarcodeWindows(NamedTuple):
-    """BarcodeWindows of letters.
+    """Windows of letters in which a barcode of each read is looked for.
 
     letters       uint8[...]
     begins, ends  int64[reads]
@@ -78,56 +77,36 @@ def assign(
     samples with so few, whatever is allowed. A barcode that is nowhere whole in its window has as
     many errors as bases.
     """
-    sizes = [len(each.lengths) for each in barcodes]
-    count = len(windows[0].begins) + 64
-    rows = np.empty((0, 7), np.int64)
-    while count > len(rows):
-        rows = np.empty((count, 7), np.int64)
-        count = _assign(
-            *windows[0], *windows[1],
-            *(getattr(each, name) for each in barcodes
-              for name in ("which", "lengths", "mismatches", "most")),
-            delta, bases.LETTER_SETS,
-            *(np.empty(size, np.uint8) for size in (*sizes, max(sizes))),
-            *(np.empty(size, np.int64) for size in sizes), rows,
-        )  # fmt: skip
-    return rows[:count]
+    most = max(len(each.lengths) for each in barcodes)
+    errors, starts = np.empty((3, most), np.uint8), np.empty((2, most), np.int64)
+
+    def search(rows: NDArray[np.int64]) -> int:
+        return int(_assign(windows, barcodes, delta, errors, starts, rows))
+
+    return find_rows(search, len(windows[0].begins) + 64, columns=7)
 
 
 @jit_no_alloc
-def _assign(
-    letters: Any, begins: Any, ends: Any, places: Any,
-    other_letters: Any, other_begins: Any, other_ends: Any, other_places: Any,
-    which: Any, lengths: Any, mismatches: Any, most: Any,
-    other_which: Any, other_lengths: Any, other_mismatches: Any, other_most: Any,
-    delta: Any, sets: Any, errors: Any, other_errors: Any, here: Any, starts: Any,
-    other_starts: Any, rows: Any,
-) -> Any:  # fmt: skip
+def _assign(windows: Any, barcodes: Any, delta: Any, errors: Any, starts: Any, rows: Any) -> Any:
     """See `assign`. Return the number of rows, of which there may be more than have room."""
-    count = 0
-    for read in range(begins.shape[0]):
-        _compare(
-            letters, begins[read], ends[read], places, lengths, mismatches, sets, here, errors,
-            starts,
-        )  # fmt: skip
-        _compare(
-            other_letters, other_begins[read], other_ends[read], other_places, other_lengths,
-            other_mismatches, sets, here, other_errors, other_starts,
-        )  # fmt: skip
+    (one, other), count = barcodes, 0
+    for read in range(windows[0].begins.shape[0]):
+        _compare(windows[0], read, one, errors[2], errors[0], starts[0])
+        _compare(windows[1], read, other, errors[2], errors[1], starts[1])
         fewest = 2 * LONGEST
-        for s in range(which.shape[0]):
-            fewest = min(fewest, errors[which[s]] + other_errors[other_which[s]])
+        for s in range(one.which.shape[0]):
+            fewest = min(fewest, errors[0, one.which[s]] + errors[1, other.which[s]])
         shared, first = 0, count
-        for s in range(which.shape[0]):
-            one, other = np.int64(errors[which[s]]), np.int64(other_errors[other_which[s]])
-            if one + other < fewest + delta:
+        for s in range(one.which.shape[0]):
+            b, c = one.which[s], other.which[s]
+            if errors[0, b] + errors[1, c] < fewest + delta:
                 shared += 1
-                if one <= most[s] and other <= other_most[s]:
+                if errors[0, b] <= one.most[s] and errors[1, c] <= other.most[s]:
                     if count < rows.shape[0]:
                         rows[count, READ], rows[count, SAMPLE] = read, s
-                        rows[count, START], rows[count, ERRORS] = starts[which[s]], one
-                        rows[count, OTHER_START] = other_starts[other_which[s]]
-                        rows[count, OTHER_ERRORS] = other
+                        rows[count, START], rows[count, ERRORS] = starts[0, b], errors[0, b]
+                        rows[count, OTHER_START] = starts[1, c]
+                        rows[count, OTHER_ERRORS] = errors[1, c]
                     count += 1
         for row in range(first, min(count, rows.shape[0])):
             rows[row, SHARED] = shared
@@ -135,21 +114,20 @@ def _assign(
 
 
 @jit_no_alloc
-def _compare(
-    letters: Any, begin: Any, end: Any, places: Any, lengths: Any, mismatches: Any, sets: Any,
-    here: Any, errors: Any, starts: Any,
-) -> None:  # fmt: skip
+def _compare(windows: Any, read: Any, barcodes: Any, here: Any, errors: Any, starts: Any) -> None:
     """Count the errors of each barcode at its best place in a window, the first of several."""
-    barcodes, shortest = lengths.shape[0], mismatches.shape[0]
-    for b in range(barcodes):
+    lengths, mismatches = barcodes.lengths, barcodes.mismatches
+    begin, end = windows.begins[read], windows.ends[read]
+    count, shortest = lengths.shape[0], mismatches.shape[0]
+    for b in range(count):
         errors[b], starts[b] = lengths[b], 0
         shortest = min(shortest, lengths[b])
-    for start in range(min(places, end - begin - shortest + 1)):
+    for start in range(min(windows.places, end - begin - shortest + 1)):
         here[:] = 0
         for i in range(min(mismatches.shape[0], end - begin - start)):
-            row = mismatches[i, sets[letters[begin + start + i]]]
-            for b in range(barcodes):
+            row = mismatches[i, bases.LETTER_SETS[windows.letters[begin + start + i]]]
+            for b in range(count):
                 here[b] += row[b]
-        for b in range(barcodes):
+        for b in range(count):
             if start + lengths[b] <= end - begin and here[b] < errors[b]:
                 errors[b], starts[b] = here[b], start

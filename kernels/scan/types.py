@@ -3,15 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.kernels import bases
 from multigpu.kernels.compiled.jit import jit_no_alloc
-
-Wanted = Literal["first", "best", "all"]
+from multigpu.kernels.scan.choice import Places, Wanted, choose, cost_of
 
 # 0.29 of 100 bases are 29, although 0.29 * 100 is a little less.
 SLACK = 1e-15
@@ -210,47 +209,30 @@ class Hits:
 
     @property
     def cost(self) -> NDArray[np.int64]:
-        """int64[n]: less where more bases match less errors, and then where errors are fewer.
+        """int64[n]: see `cost_of`."""
+        return cost_of(self.start, self.end, self.errors)
 
-        Among hits of one length without gaps it is less where errors are fewer.
-        """
-        errors = self.errors.astype(np.int64)
-        return ((2 * errors - (self.end - self.start)) << 31) + errors
+    def places(self, strands: int, lengths: NDArray[np.int64] | None = None) -> Places:
+        """Return the hits as places; lengths: int64[signatures], where they may have bulges."""
+        signature = self.pattern // strands
+        bulge = None if lengths is None else self.end - self.start - lengths[signature]
+        is_reverse = self.pattern % strands == 1
+        return Places(self.record, signature, self.start, self.end, is_reverse, self.errors, bulge)
 
     def chosen(self, wanted: Wanted, strands: int, by_end: bool) -> "Hits":
         """Return the hits of `choice`."""
         return self.take(self.choice(wanted, strands, by_end))
 
     def choice(self, wanted: Wanted, strands: int, by_end: bool) -> NDArray[np.intp]:
-        """Return the numbers of all hits, or of one of each record and signature.
-
-        They are in the order of record, signature, start and end. What was found twice is one hit.
+        """Return the numbers of the wanted hits, without bulges; see `choose`.
 
         Hits that reach a border of a piece stay, too, last: whether they are any is known later.
-
-        wanted  "first": the lowest start, or with `by_end` the lowest end, the pattern itself
-                before its reverse complement; "best": the fewest errors, then as first
-
-        Of hits that hang over the ends of records, and so are not of one length, the shorter one
-        comes first, and the best has the most matching bases less errors, then the fewest errors.
         """
-        signature = self.pattern // strands
-        pair = (signature, self.record)
-        if wanted == "all":
-            order = np.lexsort((self.pattern, self.end, self.start, *pair))
-            columns = (self.record[order], self.pattern[order], self.start[order], self.end[order])
-            is_new = np.ones(len(order), bool)
-            is_new[1:] = np.any([each[1:] != each[:-1] for each in columns], axis=0)
-            return order[is_new]
-        place = self.end if by_end else (self.start << 31) + self.end - self.start
-        cost = (self.errors if by_end else self.cost,) if wanted == "best" else ()
-        keys = (self.pattern, place, *cost)
-        order = np.lexsort((*keys, *pair))
-        order = order[self.edge[order] == 0]
-        record, signature = self.record[order], signature[order]
-        is_new = np.ones(len(order), bool)
-        is_new[1:] = (record[1:] != record[:-1]) | (signature[1:] != signature[:-1])
-        return np.concatenate([order[is_new], np.flatnonzero(self.edge)])
+        if wanted == "all" or not self.edge.any():
+            return choose(wanted, self.places(strands), by_end=by_end)
+        inside, at_border = np.flatnonzero(self.edge == 0), np.flatnonzero(self.edge)
+        chosen = inside[self.take(inside).choice(wanted, strands, by_end)]
+        return np.concatenate([chosen, at_border])
 
     @classmethod
     def at_places(

@@ -40,8 +40,8 @@ def test_the_best_of_each_read(data: st.DataObject, pairs: bool, delta: int) -> 
     hits = sorted((r, s, data.draw(st.integers(0, int(most[s]) + delta - 1))) for r, s in chosen)
     record, signature, errors = np.array(hits, np.int32).reshape(-1, 3).T
     mate = (record % 2 + 1 if pairs else 0 * record).astype(np.int8)
-    top = rule.choose(record, mate, signature, errors)
-    rows = [(hits[i], tied) for i, tied in zip(top.chosen, top.tied, strict=True)]
+    numbers, tied = rule.choose(record, mate, signature, errors)
+    rows = [(hits[i], each) for i, each in zip(numbers, tied, strict=True)]
     assert rows == best_of(hits, rule, pairs)
 
 

@@ -23,6 +23,7 @@ from multigpu.kernels.scan.types import Hits, Limits, Patterns
 
 OPERATIONS = np.frombuffer(b"=XID", np.uint8)
 SAME, DIFFERENT, INSERTION, DELETION = range(4)
+INSERTED, DELETED = np.uint8(16), np.uint8(0)  # columns that are no sets of bases
 # A cost is EDIT times the edits less START times the start, so that of alignments with as few edits
 # that with the largest start costs least. Of steps that cost the same, the operation in the low
 # bits prefers one.
@@ -36,7 +37,7 @@ MOST_POINTS = 66  # each halves the rows after the one before
 
 
 class HitAlignments(NamedTuple):
-    """HitAlignments of hits.
+    """Alignments of hits.
 
     start    int64[n]      first base in the record, the largest with as few edits
     cigar    uint8[bytes]  text of all: lengths and operations, = X I D
@@ -94,17 +95,42 @@ def align_without_gaps(
 
     Bases of the pattern that hang over an end of the record are deletions there.
     """
-    longest = int(patterns.lengths.max(initial=0))
+    layouts = Layouts(patterns.sets, patterns.offsets)
+    return align_layouts(offsets, letters, layouts, hits, hits.pattern, strict)
+
+
+class Layouts(NamedTuple):
+    """Columns of alignments, layout after layout.
+
+    columns  uint8[columns]: a set of bases, INSERTED for a base of the sample alone, DELETED for
+             one of the signature alone
+    borders  int64[layouts + 1]: where the columns of each begin
+    gaps     most columns of a layout that are no sets of bases
+    """
+
+    columns: NDArray[np.uint8]
+    borders: NDArray[np.int64]
+    gaps: int = 0
+
+
+def align_layouts(
+    offsets: NDArray[np.int64],
+    letters: NDArray[np.uint8],
+    layouts: Layouts,
+    hits: Hits,
+    layout: NDArray[np.int32],
+    strict: bool,
+) -> HitAlignments:
+    """Return the alignments of hits that have these layouts; see `align_without_gaps`."""
+    longest = int(np.diff(layouts.borders).max(initial=0))
     run_bytes = len(str(longest)) + 1
     found = HitAlignments(
         start=hits.start,
-        cigar=np.empty(int((2 * hits.errors + 3).sum()) * run_bytes, np.uint8),
+        cigar=np.empty(int((2 * (hits.errors + layouts.gaps) + 3).sum()) * run_bytes, np.uint8),
         offsets=np.zeros(len(hits) + 1, np.int64),
     )
-    nothing = np.zeros(len(patterns), np.int64)
-    pairs = Pairs(offsets, letters, patterns.sets, patterns.offsets, nothing, nothing)
-    places = (hits.record, hits.pattern, hits.start, hits.end, hits.errors)
-    _compare_all(pairs, places, strict, np.empty(longest, np.uint8), found)
+    places = (hits.record, hits.start, hits.end, hits.errors, layout)
+    _compare_all(letters, offsets, layouts, places, strict, np.empty(longest, np.uint8), found)
     return found._replace(cigar=found.cigar[: found.offsets[-1]])
 
 
@@ -178,7 +204,7 @@ def _align_all(
         exact = (pairs.prefix[p], bases.shape[0] - pairs.suffix[p])
         count = _find_path(EditTable(sample, bases, exact, strict), errors[i], scratch)
         found.start[i] = scratch.points[0, 1]
-        found.offsets[i + 1] = write_cigar(scratch.path, count, found.cigar, found.offsets[i])
+        found.offsets[i + 1] = _write_cigar(scratch.path, count, found.cigar, found.offsets[i])
 
 
 @jit_no_alloc
@@ -347,40 +373,46 @@ def _follow_steps(band: Any, scratch: Any, count: Any) -> Any:
 
 
 @jit_no_alloc
-def _compare_all(pairs: Any, places: Any, strict: Any, path: Any, found: Any) -> None:
+def _compare_all(
+    letters: Any, offsets: Any, layouts: Any, places: Any, strict: Any, path: Any, found: Any
+) -> None:
     for i in range(found.start.shape[0]):
-        record, p = places[0][i], places[1][i]
-        sample = pairs.samples[pairs.records[record] : pairs.records[record + 1]]
-        bases = pairs.patterns[pairs.offsets[p] : pairs.offsets[p + 1]]
-        start, end, length = places[2][i], places[3][i], bases.shape[0]
-        if start == 0 and end < length:
-            # It hangs over the start, and where all of the sample is seen over either end, or both.
-            start = end - length
-            while end == sample.shape[0] and start < 0:
-                if _pair_bases(sample, bases, start, strict, path) == places[4][i]:
-                    break
-                start += 1
-        _pair_bases(sample, bases, start, strict, path)
-        found.offsets[i + 1] = write_cigar(path, length, found.cigar, found.offsets[i])
+        record, layout, start = places[0][i], places[4][i], places[1][i]
+        sample = letters[offsets[record] : offsets[record + 1]]
+        columns = layouts.columns[layouts.borders[layout] : layouts.borders[layout + 1]]
+        at = start
+        if start == 0:  # it may hang over the start
+            at = places[2][i]
+            for column in columns:
+                at -= column != DELETED
+        # Where all of the sample is seen, it may hang over either end, or both.
+        while _pair_bases(sample, columns, at, strict, path) != places[3][i] and at < start:
+            at += 1
+        size = columns.shape[0]
+        found.offsets[i + 1] = _write_cigar(path, size, found.cigar, found.offsets[i])
 
 
 @jit_no_alloc
-def _pair_bases(sample: Any, bases: Any, start: Any, strict: Any, path: Any) -> Any:
-    """Write the operations of a pattern at a place, from the end on; return the mismatches."""
-    length, errors = bases.shape[0], 0
-    for i in range(length):
-        step = DELETION
-        if 0 <= start + i < sample.shape[0]:
-            base, under = bases[i], LETTER_SETS[sample[start + i]]
-            agrees = under & ~base == 0 if strict else under & base != 0
-            step = SAME if agrees else DIFFERENT
-            errors += not agrees
-        path[length - 1 - i] = step
+def _pair_bases(sample: Any, columns: Any, at: Any, strict: Any, path: Any) -> Any:
+    """Write the operations of a layout at a place, from the end on; return the mismatches."""
+    last, errors = columns.shape[0] - 1, 0
+    for i in range(last + 1):
+        expected, step = columns[i], DELETION
+        if expected != DELETED:
+            if 0 <= at < sample.shape[0]:
+                under = LETTER_SETS[sample[at]]
+                agrees = under & ~expected == 0 if strict else under & expected != 0
+                step = SAME if agrees else DIFFERENT
+                if expected == INSERTED:
+                    step = INSERTION
+                errors += step == DIFFERENT
+            at += 1
+        path[last - i] = step
     return errors
 
 
 @jit_no_alloc
-def write_cigar(path: Any, count: Any, text: Any, at: Any) -> Any:
+def _write_cigar(path: Any, count: Any, text: Any, at: Any) -> Any:
     """Write the operations, which stand from the end on; return where the text ends."""
     last = count - 1
     while last >= 0:

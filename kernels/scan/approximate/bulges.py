@@ -1,4 +1,4 @@
-"""Bulges: variants of signatures, which a search with mismatches looks for, and places that stay.
+"""Bulges: variants of signatures, which a search with mismatches looks for.
 
 A place with a bulge has all its mismatches in the signature with some bases left out (an RNA
 bulge: they are of the signature alone), or with N put between some bases (a DNA bulge: those of the
@@ -10,26 +10,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations, combinations_with_replacement
 from math import comb
-from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.bases import COMPLEMENTS, LETTER_SETS, encode
-from multigpu.kernels.compiled.jit import jit_no_alloc
-from multigpu.kernels.scan.approximate.alignment import (
-    DELETION,
-    DIFFERENT,
-    INSERTION,
-    SAME,
-    HitAlignments,
-    write_cigar,
-)
+from multigpu.kernels.bases import COMPLEMENTS, encode
+from multigpu.kernels.scan.approximate.alignment import DELETED, INSERTED, Layouts
+from multigpu.kernels.scan.choice import first_of_each
 from multigpu.kernels.scan.types import Hits, Limits, Patterns, allowed_bases
 
-Choice = Literal["first", "best", "sites", "all"]
 ANY_BASE = np.uint8(15)  # the set that matches everything
-INSERTED, DELETED = np.uint8(16), np.uint8(0)  # columns that are no sets of bases
 COMPLEMENTS_OF_COLUMNS = np.append(COMPLEMENTS, INSERTED)
 
 
@@ -79,10 +69,8 @@ class Variants:
     patterns   of the variants, on one strand or both
     limits     errors that each pattern may have
     lengths    int64[signatures]
-    signature  int64[variants]      which signature each is of
-    columns    uint8[columns]       alignments of the signatures to the patterns: a set of bases,
-                                    INSERTED for an N, DELETED for a base that is left out
-    offsets    int64[patterns + 1]  where the columns of each begin
+    signature  int64[variants]: which signature each is of
+    layouts    of the patterns, in their order
 
     Of bulges that make the same text the one is kept that stands first in the signature. Variants
     of a signature with as many bases are in the order of their bulges.
@@ -92,8 +80,7 @@ class Variants:
     limits: Limits
     lengths: NDArray[np.int64]
     signature: NDArray[np.int64]
-    columns: NDArray[np.uint8]
-    offsets: NDArray[np.int64]
+    layouts: Layouts
 
     @classmethod
     def of(
@@ -105,7 +92,7 @@ class Variants:
     ) -> "Variants":
         """Return the variants of signatures in one array of letters; offsets: int64[n + 1]."""
         lengths, sets, strands = np.diff(offsets), encode(letters), 1 + both_strands
-        flat, widths, bases, numbers = [], [], [], []
+        flat, widths, numbers = [], [], []
         for length in np.unique(lengths).tolist():
             those = np.flatnonzero(lengths == length)
             rows = sets[offsets[those][:, None] + np.arange(length)]
@@ -113,12 +100,12 @@ class Variants:
                 both = [columns, COMPLEMENTS_OF_COLUMNS[columns[:, ::-1]]][:strands]
                 flat.append(np.stack(both, 1).ravel())
                 widths.append(np.full(strands * len(columns), columns.shape[1]))
-                bases.append(np.repeat((columns != DELETED).sum(1), strands))
                 numbers.append(number)
         joined, signature = np.concatenate(flat), np.concatenate(numbers)
-        patterns = Patterns(
-            np.minimum(joined[joined != DELETED], ANY_BASE), _borders(bases), strands
-        )
+        borders, kept = np.r_[0, np.cumsum(np.concatenate(widths))], joined != DELETED
+        bases_before = np.r_[0, np.cumsum(kept)]
+        sets = np.minimum(joined[kept], ANY_BASE)
+        patterns = Patterns(sets, bases_before[borders], strands)
         most = np.repeat(allowed_bases(rules.most, lengths)[signature], strands)
         limits = Limits.of(patterns, 0, rules.prefix, rules.suffix)
         return cls(
@@ -126,8 +113,7 @@ class Variants:
             limits=replace(limits, most=np.minimum(most, patterns.lengths)),
             lengths=lengths,
             signature=signature,
-            columns=joined,
-            offsets=_borders(widths),
+            layouts=Layouts(joined, borders, max(rules.dna, rules.rna)),
         )
 
     def merged(self, hits: Hits) -> tuple[Hits, NDArray[np.int32]]:
@@ -140,51 +126,8 @@ class Variants:
         variant = hits.pattern // strands
         pattern = (self.signature[variant] * strands + hits.pattern % strands).astype(np.int32)
         places = (hits.end, hits.start, pattern, hits.record)
-        order = np.lexsort((variant, hits.errors, *places))
-        order = order[_is_new(*(each[order] for each in places))]
+        order = first_of_each(places, (variant, hits.errors))
         return replace(hits, pattern=pattern).take(order), hits.pattern[order]
-
-    def align(
-        self,
-        offsets: NDArray[np.int64],
-        letters: NDArray[np.uint8],
-        hits: Hits,
-        patterns: NDArray[np.int32],
-        strict: bool,
-    ) -> HitAlignments:
-        """Return the alignments of places; see `multigpu.kernels.scan.approximate.alignment.align`.
-
-        patterns  int32[hits]: the pattern of each, see `merged`
-        """
-        widths = np.diff(self.offsets)
-        found = HitAlignments(
-            start=hits.start,
-            # A run of n columns takes at most 2 n letters.
-            cigar=np.empty(2 * int(widths[patterns].sum()), np.uint8),
-            offsets=np.zeros(len(hits) + 1, np.int64),
-        )
-        begins, path = offsets[hits.record] + hits.start, np.empty(int(widths.max()), np.uint8)
-        _align_all(letters, begins, self.columns, self.offsets, patterns, strict, path, found)
-        return found._replace(cigar=found.cigar[: found.offsets[-1]])
-
-
-@jit_no_alloc
-def _align_all(
-    letters: Any, begins: Any, columns: Any, offsets: Any, patterns: Any, strict: Any, path: Any,
-    found: Any,
-) -> None:  # fmt: skip
-    for i in range(begins.shape[0]):
-        under, first, stop = begins[i], offsets[patterns[i]], offsets[patterns[i] + 1]
-        for column in range(first, stop):
-            expected, step = columns[column], DELETION
-            if expected != DELETED:
-                sample = LETTER_SETS[letters[under]]
-                agrees = sample & ~expected == 0 if strict else sample & expected != 0
-                step = SAME if agrees else DIFFERENT
-                step = INSERTION if expected == INSERTED else step
-                under += 1
-            path[stop - 1 - column] = step
-        found.offsets[i + 1] = write_cigar(path, stop - first, found.cigar, found.offsets[i])
 
 
 # ---- making variants --------------------------------------------------------------------------
@@ -223,58 +166,3 @@ def _layouts(length: int, rules: BulgeRules) -> Iterator[NDArray[np.intp]]:
         layouts = np.tile(plain, (len(left_out), 1))
         np.put_along_axis(layouts, left_out, length + 1, axis=1)
         yield layouts
-
-
-def _borders(lengths: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """Return where texts of these lengths begin, one after the other, and where the last ends."""
-    return np.concatenate([[0], np.cumsum(np.concatenate(lengths))])
-
-
-# ---- choosing places --------------------------------------------------------------------------
-
-
-class Places(NamedTuple):
-    """Places of signatures as columns of the same length, `bulge` below 0 for an RNA bulge."""
-
-    record: NDArray[np.integer]
-    signature: NDArray[np.integer]
-    start: NDArray[np.int64]
-    end: NDArray[np.int64]
-    is_reverse: NDArray[np.bool_]
-    mismatches: NDArray[np.int32]
-    bulge: NDArray[np.integer]
-
-
-def choose(wanted: Choice, places: Places, exact_suffix: bool) -> NDArray[np.intp]:
-    """Return the numbers of the wanted places, by record, signature, start and end.
-
-    wanted        "first": of each record and signature the place with the lowest start, then the
-                  fewest bulges; "best": with the fewest bulges, then the fewest mismatches, then
-                  the lowest start; "sites": of those that share their exact end on a strand the
-                  one with the fewest bulges, then the fewest mismatches. Of equal ones that on
-                  the strand +, then that with a DNA bulge
-    exact_suffix  whether the exact end is the end of the signature, not its begin
-    """
-    record, signature, start, end, is_reverse, mismatches, bulge = places
-    sizes, is_rna = np.abs(bulge), bulge < 0
-    pair = (signature, record)
-    if wanted == "all":
-        return np.lexsort((is_reverse, end, start, *pair))
-    group: tuple[NDArray[Any], ...] = pair
-    if wanted == "sites":
-        group = (np.where(is_reverse == exact_suffix, start, end), is_reverse, *pair)
-        rank: tuple[NDArray[Any], ...] = (is_rna, mismatches, sizes)
-    elif wanted == "best":
-        rank = (is_rna, is_reverse, start, mismatches, sizes)
-    else:
-        rank = (is_rna, is_reverse, mismatches, sizes, start)
-    order = np.lexsort((*rank, *group))
-    order = order[_is_new(*(each[order] for each in group))]
-    return order[np.lexsort(tuple(each[order] for each in (is_reverse, end, start, *pair)))]
-
-
-def _is_new(*columns: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return bool[n]: whether a row differs from the one before."""
-    is_new = np.ones(len(columns[0]), bool)
-    is_new[1:] = np.any([each[1:] != each[:-1] for each in columns], axis=0)
-    return is_new

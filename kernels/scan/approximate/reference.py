@@ -1,6 +1,7 @@
 """The plain search with errors, base by base. The tests' oracle."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
@@ -176,13 +177,8 @@ def search(
         )
     ]
     rows.sort(key=lambda row: (row[0], row[1] // patterns.strands, row[2], row[3], row[1]))
-    table = np.array([row[:5] for row in rows], np.int64).reshape(-1, 5)
-    hits = Hits(
-        record=table[:, 0].astype(np.int32),
-        pattern=table[:, 1].astype(np.int32),
-        start=table[:, 2],
-        end=table[:, 3],
-        errors=table[:, 4].astype(np.int32),
-        edge=np.zeros(len(table), np.uint8),
+    record, pattern, start, end, errors = (
+        np.array([row[:5] for row in rows], np.int64).reshape(-1, 5).T
     )
-    return hits, [row[5] for row in rows]
+    hits = Hits.at_places(record, pattern, start, errors, patterns.lengths)
+    return replace(hits, end=end), [row[5] for row in rows]

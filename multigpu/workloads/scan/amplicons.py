@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,8 +32,8 @@ class PrimerPairs:
     """
 
     names: list[bytes]
-    pair: NDArray[np.int64]
-    side: NDArray[np.int64]
+    pair: Numbers
+    side: Numbers
 
     @classmethod
     def of(cls, signatures: Signatures) -> "PrimerPairs":
@@ -57,8 +58,7 @@ class PrimerPairs:
         return cls(names=list(numbers), pair=pair, side=side)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Products:
+class Products(NamedTuple):
     """Products in the order of their records, starts and ends.
 
     left, right  int64[n]: rows of the primers
@@ -67,10 +67,10 @@ class Products:
     reverse      bool[n]: whether the left primer lies on the strand -
     """
 
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
-    start: NDArray[np.int64]
-    end: NDArray[np.int64]
+    left: Numbers
+    right: Numbers
+    start: Numbers
+    end: Numbers
     reverse: NDArray[np.bool_]
 
 
@@ -84,33 +84,11 @@ def find_products(
     circular           whether records are circles
     """
     pair, side = primers.pair[rows.signature], primers.side[rows.signature]
-    unit = rows.sample_index * len(primers.names) + pair
-    found = []
-    for reverse in (False, True):
-        opens, closes = (
-            np.flatnonzero((pair >= 0) & (rows.reverse == on_reverse) & (side == which))
-            for on_reverse, which in ((False, int(reverse)), (True, int(not reverse)))
-        )
-        one, other, end = _facing(rows, unit, opens, closes, shortest, longest, circular)
-        left, right = (other, one) if reverse else (one, other)
-        found.append((left, right, rows.start[one], end, np.full(len(one), reverse)))
-    left, right, start, end, is_reverse = map(np.concatenate, zip(*found, strict=True))
-    order = np.lexsort((right, left, is_reverse, unit[left], end, start, rows.sample_index[left]))
-    return Products(
-        left=left[order], right=right[order], start=start[order], end=end[order],
-        reverse=is_reverse[order],
-    )  # fmt: skip
-
-
-def _facing(
-    rows: Batch, unit: Numbers, opens: Numbers, closes: Numbers, shortest: int, longest: int,
-    circular: bool,
-) -> tuple[Numbers, Numbers, Numbers]:  # fmt: skip
-    """Return the rows that open products, those that close them, and the ends of the products.
-
-    unit           int64[rows]: equal for rows of one pair in one record
-    opens, closes  rows on the strand + and -, that may open and close a product
-    """
+    # Whether the left primer of a row's products lies on the strand -.
+    is_turned = rows.reverse != (side == RIGHT)
+    unit = 2 * (rows.sample_index * len(primers.names) + pair) + is_turned
+    opens = np.flatnonzero((pair >= 0) & ~rows.reverse)
+    closes = np.flatnonzero((pair >= 0) & rows.reverse)
     shift = np.zeros(len(closes), np.int64)
     if circular:  # it may be closed after the origin
         shift = np.concatenate([shift, rows.sample_length[closes]])
@@ -126,8 +104,12 @@ def _facing(
     counts = np.maximum(np.searchsorted(keys, begins + longest, "right") - first, 0)
     one = np.repeat(opens, counts)
     at = np.arange(len(one)) + np.repeat(first - np.cumsum(counts) + counts, counts)
-    other, end = closes[at], ends[at]
-    fits = (rows.start[other] + shift[at] >= rows.start[one]) & (end >= rows.end[one])
+    other, start, end, turned = closes[at], rows.start[one], ends[at], is_turned[one]
+    fits = (rows.start[other] + shift[at] >= start) & (end >= rows.end[one])
     if circular:
-        fits &= end - rows.start[one] <= rows.sample_length[one]
-    return one[fits], other[fits], end[fits]
+        fits &= end - start <= rows.sample_length[one]
+    left, right = np.where(turned, (other, one), (one, other))
+    products = Products(left, right, start, end, turned)
+    order = np.lexsort((right, left, turned, pair[left], end, start, rows.sample_index[left]))
+    order = order[fits[order]]
+    return Products(*(column[order] for column in products))

@@ -86,24 +86,27 @@ class BarcodeSearch(SignatureSearch[PlacePortion]):
         step = 2 if self._sources[pieces.source].is_paired else 1
         windows = self._windows(pieces, step)
         rows = assign(windows, self._barcodes, self._options.min_delta)
-        record, sample, errors = step * rows[:, READ], rows[:, SAMPLE], rows[:, ERRORS]
+        record, sample = step * rows[:, READ], rows[:, SAMPLE]
+        places: list[tuple[Numbers, ...]] = []  # record, start, end and errors
         if self._options.index_reads:
-            errors = errors + rows[:, OTHER_ERRORS]
-            found = [self._hits(record + mate, sample, 0 * record, errors) for mate in range(step)]
-            found = [replace(each, end=each.start) for each in found]
+            nowhere, errors = 0 * record, rows[:, ERRORS] + rows[:, OTHER_ERRORS]
+            places = [(record + mate, nowhere, nowhere, errors) for mate in range(step)]
         else:
-            found = [self._hits(record, sample, rows[:, START], errors)]
-            if self._is_dual:
-                mate = record + 1, sample, rows[:, OTHER_START], rows[:, OTHER_ERRORS]
-                found.append(self._hits(*mate, barcode=1))
-        order = np.argsort(np.concatenate([each.record for each in found]), kind="stable")
-        joined = Hits.joined(found).take(order)
-        tied = np.tile(rows[:, SHARED], len(found))[order]
+            columns = ((START, ERRORS), (OTHER_START, OTHER_ERRORS))[: 1 + self._is_dual]
+            for mate, (start, errors) in enumerate(rows[:, each].T for each in columns):
+                barcodes = self._barcodes[mate]
+                end = start + barcodes.lengths[barcodes.which[sample]]
+                places.append((record + mate, start, end, errors))
+        record, start, end, errors = np.concatenate(places, axis=1)
+        pattern, tied = (np.tile(each, len(places)) for each in (sample, rows[:, SHARED]))
+        order = np.argsort(record, kind="stable")
+        hits = Hits.at_places(record, pattern, start, errors, self.patterns.lengths)
+        hits = replace(hits, end=end).take(order)
         return Matches(
-            hits=joined,
-            cigars=[b""] * len(joined),
-            ambiguous=count_in_matches(pieces, joined),
-            tied=tied.astype(np.int32),
+            hits=hits,
+            cigars=[b""] * len(hits),
+            ambiguous=count_in_matches(pieces, hits),
+            tied=tied[order].astype(np.int32),
         )
 
     def texts(self, pieces: Pieces, reads: Numbers) -> list[bytes]:
@@ -152,13 +155,6 @@ class BarcodeSearch(SignatureSearch[PlacePortion]):
         begin, end, other_begin, other_end = np.ascontiguousarray(borders.T)
         raw = pieces.text.raw
         return BarcodeWindows(raw, begin, end), BarcodeWindows(raw, other_begin, other_end)
-
-    def _hits(
-        self, record: Numbers, sample: Numbers, start: Numbers, errors: Numbers, barcode: int = 0
-    ) -> Hits:
-        barcodes = self._barcodes[barcode]
-        found = Hits.at_places(record, sample, start, errors, self.patterns.lengths)
-        return replace(found, end=start + barcodes.lengths[barcodes.which[sample]])
 
     def seconds(self) -> dict[str, float]:
         return {}

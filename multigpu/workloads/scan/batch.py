@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.scan.approximate.bulges import Places
+from multigpu.kernels.scan.choice import Places
 
 DTYPES: dict[str, type[np.generic]] = {
     "sample_index": np.int64,
@@ -110,17 +110,16 @@ class Batch:
         """int32[n]: errors, with the bases in bulges."""
         return self.errors + np.abs(self.bulge)
 
-    @property
-    def places(self) -> Places:
-        """The rows as places with mismatches and bulges."""
+    def places(self, bulges: bool) -> Places:
+        """Return the rows as places, which may have bulges or not."""
         return Places(
             record=self.sample_index,
             signature=self.signature,
             start=self.start,
             end=self.end,
             is_reverse=self.reverse,
-            mismatches=self.errors,
-            bulge=self.bulge,
+            errors=self.errors,
+            bulge=self.bulge if bulges else None,
         )
 
     def sample_names(self) -> bytes:

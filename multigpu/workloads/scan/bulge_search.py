@@ -1,18 +1,17 @@
 """The search for places with mismatches and bulges, by the variants of the signatures."""
 
-import numpy as np
-
 from multigpu.cluster.engine.workload import Place
 from multigpu.formats.sequences.pieces import Pieces
 from multigpu.kernels.scan import Hits
-from multigpu.kernels.scan.approximate.bulges import Places, Variants, choose
+from multigpu.kernels.scan.approximate.alignment import align_layouts
+from multigpu.kernels.scan.approximate.bulges import Variants
+from multigpu.kernels.scan.choice import choose
 from multigpu.workloads.scan.options import ScanOptions
 from multigpu.workloads.scan.search import (
     Matches,
     PlacePortion,
     PlaceSearch,
     count_in_matches,
-    most_ambiguous,
 )
 
 
@@ -29,29 +28,12 @@ class BulgeSearch(PlaceSearch):
         self._variants = variants
 
     def matches(self, pieces: Pieces, portion: PlacePortion, hits: Hits) -> Matches:
-        options = self._options
-        if portion.origin is not None:
-            hits = portion.origin.in_records(hits)
-        hits, patterns = self._variants.merged(hits.take(hits.start < pieces.inside[hits.record]))
-        ambiguous, number = count_in_matches(pieces, hits), np.arange(len(hits))
-        if options.max_ambiguous is not None:
-            number = number[ambiguous <= most_ambiguous(hits, options)]
-        places = self._places(hits.take(number))
-        number = number[choose(options.wanted, places, bool(options.exact_suffix))]
+        options, strands = self._options, self.patterns.strands
+        hits, patterns = self._variants.merged(super().matches(pieces, portion, hits).hits)
+        places = hits.places(strands, self._variants.lengths)
+        number = choose(options.wanted, places, exact_suffix=bool(options.exact_suffix))
         hits, patterns = hits.take(number), patterns[number]
-        strict = options.sample_n == "mismatch"
-        found = self._variants.align(pieces.offsets, pieces.letters, hits, patterns, strict)
-        return Matches(hits=hits, cigars=found.texts(), ambiguous=ambiguous[number])
-
-    def _places(self, hits: Hits) -> Places:
-        strands = self.patterns.strands
-        signature = hits.pattern // strands
-        return Places(
-            record=hits.record,
-            signature=signature,
-            start=hits.start,
-            end=hits.end,
-            is_reverse=hits.pattern % strands == 1,
-            mismatches=hits.errors,
-            bulge=hits.end - hits.start - self._variants.lengths[signature],
-        )
+        strict, layouts = options.sample_n == "mismatch", self._variants.layouts
+        found = align_layouts(pieces.offsets, pieces.letters, layouts, hits, patterns, strict)
+        ambiguous = count_in_matches(pieces, hits)
+        return Matches(hits=hits, cigars=found.texts(), ambiguous=ambiguous)

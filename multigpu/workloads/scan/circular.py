@@ -1,9 +1,8 @@
 """`--circular`: samples that are circles, with matches over their origin."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-from multigpu.workloads.scan.views import View
+from multigpu.workloads.scan.views import Numbers, View
 
 
 class CircularView(View):
@@ -16,8 +15,6 @@ class CircularView(View):
         """Take the bases of the longest match."""
         self._longest = longest
 
-    def windows(
-        self, lengths: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    def windows(self, lengths: Numbers) -> tuple[Numbers, Numbers, Numbers]:
         ends = lengths + np.minimum(lengths, self._longest - 1)
         return np.zeros_like(lengths), ends, lengths

@@ -32,11 +32,11 @@ from multigpu.run.options import RunOptions
 from multigpu.workloads.scan.extracted import ExtractedRecords
 from multigpu.workloads.scan.inputs import ScanInputs
 from multigpu.workloads.scan.join import Joiner, WholeRecords
+from multigpu.workloads.scan.near import note_on_sheet
 from multigpu.workloads.scan.notes import (
     note_on_ambiguity,
     notes_after,
     notes_before,
-    notes_on_sheet,
 )
 from multigpu.workloads.scan.options import ScanOptions, scan_lanes
 from multigpu.workloads.scan.parts import JOURNAL_CLASSES, ScanPart
@@ -116,7 +116,7 @@ class ScanJob(Job):
         found = notes_before(self.sources, self.signatures, options)
         self.notes_before = [*inputs.notes, *notes, *found]
         if self.sheet:
-            self.notes_before += notes_on_sheet(self.sheet, options)
+            self.notes_before += note_on_sheet(self.sheet, options)
 
     def _place_barcodes(self, sheet: SampleSheet) -> None:
         """Have the sources read with their index reads.

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from multigpu.errors import InputError
 from multigpu.formats.sequences.signatures import illegal_base
 from multigpu.formats.storage.sources import Source, first_files
-from multigpu.kernels.scan.approximate.bulges import choose
 from multigpu.kernels.scan.approximate.pieces import continue_runs
+from multigpu.kernels.scan.choice import choose
 from multigpu.kernels.scan.types import AT_BEGIN, AT_END
 from multigpu.workloads.scan.batch import Batch
 from multigpu.workloads.scan.options import ScanOptions
@@ -121,7 +121,13 @@ class Joiner:
         self._is_waiting = False
         rows = Batch.concatenate([*self._waiting, *(rows for rows, _ in self._open)])
         self._waiting, self._open = [], []
-        rows = rows.take(self._choice(rows))
+        chosen = choose(
+            self._options.wanted,
+            rows.places(self._options.has_bulges),
+            by_end=bool(self._options.max_edits),
+            exact_suffix=bool(self._options.exact_suffix),
+        )
+        rows = rows.take(chosen)
         rows = replace(rows, sample_length=np.full(len(rows), self._bases))
         self.totals.add(RowStats.of(rows))
         found = Findings(
@@ -133,18 +139,6 @@ class Joiner:
         )
         payloads = tuple(sink.collect(found) for sink in self._sinks)
         yield WholeRecords(payloads, self._records_before - 1)
-
-    def _choice(self, rows: Batch) -> NDArray[np.intp]:
-        """Return the numbers of the rows of a record that the options ask for, in order."""
-        if self._options.has_bulges:
-            return choose(self._options.wanted, rows.places, bool(self._options.exact_suffix))
-        if self._options.wanted != "all":
-            place = rows.end if self._options.max_edits else rows.start
-            errors = rows.errors if self._options.wanted == "best" else np.zeros_like(rows.errors)
-            order = np.lexsort((rows.reverse, place, errors, rows.signature))
-            signature = rows.signature[order]
-            return order[np.flatnonzero(np.diff(signature, prepend=-1))]
-        return np.lexsort((rows.reverse, rows.end, rows.start, rows.signature))
 
     def _hold(self, piece: RecordPiece) -> None:
         """Keep the rows of a piece of the waiting record until the record has ended."""

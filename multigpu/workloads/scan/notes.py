@@ -5,22 +5,19 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 import numpy as np
-from numpy.typing import NDArray
 
 from multigpu.errors import InputError, option, quoted
 from multigpu.formats.sequences.registry import FORMATS, RECORD_FORMATS
-from multigpu.formats.sequences.sample_sheets import SampleSheet
 from multigpu.formats.sequences.signatures import Signatures
 from multigpu.formats.storage.sources import Source
 from multigpu.formats.storage.suffixes import FOREIGN, uncompressed_suffix
-from multigpu.kernels import bases
 from multigpu.kernels.compiled.text.records import LENGTH, QUALITY
 from multigpu.kernels.scan import allowed_bases
 from multigpu.workloads.scan.join import ScanTotals
+from multigpu.workloads.scan.near import note_on_signatures
 from multigpu.workloads.scan.options import PHRED_OFFSETS, ScanOptions
 from multigpu.workloads.scan.output.registry import FORMATS as ROW_FORMATS
 from multigpu.workloads.scan.output.row_sink import RowFormat
-from multigpu.workloads.scan.patterns import patterns_of
 
 AMBIGUOUS_SHARE = 0.5  # of all rows: a note is made above it
 PLAIN_BASES = np.frombuffer(b"ACGTUacgtu", np.uint8)
@@ -28,7 +25,6 @@ SPACERS = range(17, 22)  # lengths of guides without a PAM
 OLD_OFFSET, OLD_HIGHEST = 64, 105  # qualities of Illumina 1.3 to 1.7
 LOOKED_AT, LOOKED_AT_BYTES = 20, 1 << 20  # files whose qualities are looked at, and bytes of each
 LOOKED_AT_SIGNATURES = 10_000
-COMPARED = 2000  # patterns of one length
 
 
 def notes_before(
@@ -41,7 +37,7 @@ def notes_before(
     yield from _repeated_signatures(signatures)
     yield from _exact_ends(signatures, options)
     if options.hits == "top":
-        yield from _near_signatures(signatures, options)
+        yield from note_on_signatures(signatures, options)
     if nameless := signatures.names.count(b""):
         yield f"signatures without a name: {nameless:,}; their column is empty"
     are_fasta = not any(RECORD_FORMATS[source.layout].has_qualities for source in sources)
@@ -106,68 +102,6 @@ def _exact_ends(signatures: Signatures, options: ScanOptions) -> Iterator[str]:
     elif is_exact.all() and options.max_mismatches and np.isin(np.diff(borders), SPACERS).all():
         pam = "TTTV…" if prefix else "…NGG"
         yield f"{here}: if the signatures are guides, the PAM has to be a part of them, as in {pam}"
-
-
-def _near_signatures(signatures: Signatures, options: ScanOptions) -> Iterator[str]:
-    """Yield a note where a sample may be within the errors allowed of two signatures."""
-    patterns = patterns_of(signatures, options)
-    most = allowed_bases(options.most_errors, patterns.lengths)
-    found = []
-    for length in np.unique(patterns.lengths).tolist():
-        number = np.flatnonzero(patterns.lengths == length)[:COMPARED]
-        sets = patterns.sets[patterns.offsets[number, None] + np.arange(length)]
-        near = _near_pairs([sets], [most[number]], patterns.strands)
-        found += [(distance, number[i], number[j]) for distance, i, j in near]
-    if found:
-        distance, *pair = min(found)
-        one, other = (quoted(signatures.names[each // patterns.strands]) for each in pair)
-        yield (
-            f"signatures so near to another one that a sample may be within the errors allowed of"
-            f" both: {len(found):,}, e.g. {one} and {other}, at a distance of {distance:,}"
-        )
-
-
-def notes_on_sheet(sheet: SampleSheet, options: ScanOptions) -> Iterator[str]:
-    """Yield a note where a read may be within the errors allowed of two samples."""
-    columns, most = [], []
-    for number in range(len(sheet.barcodes)):
-        letters = sheet.signatures(number).letters
-        most.append(allowed_bases(options.most_errors, letters.lengths)[:COMPARED])
-        longest = int(letters.lengths.max())
-        padded = b"".join(each.ljust(longest, b"N") for each in sheet.barcodes[number][:COMPARED])
-        columns.append(bases.encode(np.frombuffer(padded, np.uint8)).reshape(-1, longest))
-    if found := list(_near_pairs(columns, most)):
-        distance, *pair = min(found)
-        one, other = (quoted(sheet.samples[each]) for each in pair)
-        yield (
-            f"{sheet.path}: samples so near to another one that a read may be within the errors"
-            f" allowed of both: {len(found):,}, e.g. {one} and {other}, at a distance of"
-            f" {distance:,}"
-        )
-
-
-def _near_pairs(
-    columns: Sequence[NDArray[np.uint8]], most: Sequence[NDArray[np.int64]], strands: int = 1
-) -> Iterator[tuple[int, int, int]]:
-    """Yield the distance of each row that has a later one so near, and the numbers of both.
-
-    Two rows are near if something may be within the errors allowed of both, in every column.
-
-    columns  of sets of bases, uint8[rows, bases] each
-    most     of each column int64[rows]: errors allowed
-    strands  with 2 every second row is the reverse complement of the one before
-    """
-    for i in range(0, len(columns[0]), strands):
-        later = slice(i + strands, None)
-        total = np.zeros(len(columns[0][later]), np.int64)
-        is_near = np.ones(len(total), bool)
-        for sets, allowed in zip(columns, most, strict=True):
-            distance = ((sets[i] & sets[later]) == 0).sum(axis=1)
-            is_near &= distance <= allowed[i] + allowed[later]
-            total += distance
-        if is_near.any():
-            at = int(np.where(is_near, total, np.iinfo(np.int64).max).argmin())
-            yield int(total[at]), i, i + strands + at
 
 
 def notes_on_format(

@@ -58,8 +58,12 @@ class Matches:
 
     def take(self, chosen: NDArray[np.intp]) -> "Matches":
         """Return the matches of these numbers."""
-        cigars = [self.cigars[i] for i in chosen.tolist()]
-        return Matches(hits=self.hits.take(chosen), cigars=cigars, ambiguous=self.ambiguous[chosen])
+        return Matches(
+            hits=self.hits.take(chosen),
+            cigars=[self.cigars[i] for i in chosen.tolist()],
+            ambiguous=self.ambiguous[chosen],
+            tied=None if self.tied is None else self.tied[chosen],
+        )
 
 
 class Portion(Protocol):
@@ -92,8 +96,8 @@ class SignatureSearch(ABC, Generic[PortionT]):
 
     def __init__(self, patterns: Patterns, options: ScanOptions) -> None:
         self.patterns, self._options = patterns, options
-        # Sites are chosen by `BulgeSearch`, of all places.
-        self._choice: Wanted = "all" if options.wanted == "sites" else options.wanted
+        # Places with bulges are chosen by `BulgeSearch`.
+        self._choice: Wanted = "all" if options.has_bulges else options.wanted
 
     @abstractmethod
     def whole(self, pieces: Pieces) -> PortionT:
@@ -184,9 +188,8 @@ class PlaceSearch(SignatureSearch[PlacePortion]):
     ) -> None:
         super().__init__(patterns, options)
         strict = options.sample_n == "mismatch"
-        # Of a choice by ambiguous bases or by errors the index for exact matches knows nothing,
-        # and of one by bulges no scanner does.
-        first = self._choice != "all" and options.max_ambiguous is None and not options.has_bulges
+        # Of a choice by ambiguous bases or by errors the index for exact matches knows nothing.
+        first = self._choice != "all" and options.max_ambiguous is None
         self._wanted: Wanted = self._choice if first else "all"
         if options.has_errors:
             limits = limits or limits_of(patterns, options)
@@ -212,7 +215,7 @@ class PlaceSearch(SignatureSearch[PlacePortion]):
             origin = self._windows.find_stretches(chunk, buffer)
             if origin is None:
                 self._buffers.give(buffer)
-        elif self._options.has_errors and self._choice != "all":
+        elif self._options.has_errors and self._options.wanted in ("first", "best"):
             origin = self._short_gaps(chunk)
         if origin is not None:
             chunk = origin.chunk

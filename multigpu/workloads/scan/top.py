@@ -1,7 +1,6 @@
 """The best signatures of each read: those with the fewest errors, and whether they are tied."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,17 +11,6 @@ from multigpu.workloads.scan.options import ScanOptions
 from multigpu.workloads.scan.patterns import searched_errors
 
 BULGE_WEIGHT = 1 << 16  # errors that a bulged base counts as: any bulge is worse than mismatches
-
-
-class TopHits(NamedTuple):
-    """Hits that are rows.
-
-    chosen  intp[k]: their numbers, ascending
-    tied    int32[k]: signatures that are as good for the read, the row's own among them
-    """
-
-    chosen: NDArray[np.intp]
-    tied: NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -58,8 +46,11 @@ class TopRule:
         signature: NDArray[np.integer],
         errors: NDArray[np.integer],
         cost: NDArray[np.int64] | None = None,
-    ) -> TopHits:
+    ) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
         """Return the rows among hits, of which a record and a signature have at most one.
+
+        They are intp[k], numbers of hits, ascending; and int32[k], how many signatures are as good
+        for the read, the row's own among them.
 
         A pair of reads, whose second mate is the record after the first, is one read with the sum
         of its errors. Signatures are tied that have fewer errors than the fewest and `delta`, also
@@ -75,13 +66,10 @@ class TopRule:
         hit[which] = np.arange(len(which))
         lacks_mate = (mate[hit] > 0) & (np.bincount(which, minlength=len(both)) == 1)
         total += np.where(lacks_mate, self.absent[signature[hit]], 0)
-        begins = np.flatnonzero(np.diff(read[hit], prepend=-1))
-        counts = np.diff(begins, append=len(both))
-        if len(both):
-            fewest = np.repeat(np.minimum.reduceat(total, begins), counts)
-            is_best = total < fewest + self.delta
-            tied = np.repeat(np.add.reduceat(is_best.astype(np.int32), begins), counts)
-        else:
-            is_best, tied = np.zeros(0, bool), np.zeros(0, np.int32)
+        _, group = np.unique(read[hit], return_inverse=True)
+        fewest = np.full(len(both), np.iinfo(np.int64).max)
+        np.minimum.at(fewest, group, total)
+        is_best = total < fewest[group] + self.delta
+        tied = np.bincount(group, is_best)[group]
         chosen = np.flatnonzero(is_best[which] & (errors <= self.most[signature]))
-        return TopHits(chosen, tied[which[chosen]].astype(np.int32))
+        return chosen, tied[which[chosen]].astype(np.int32)

@@ -12,14 +12,14 @@ from multigpu.kernels.device.buffers import Buffers
 from multigpu.kernels.scan import Hits
 from multigpu.kernels.scan.record_windows import copy_windows
 
+Numbers = NDArray[np.int64]
+
 
 class View(ABC):
     """A window of every record, which a search takes for the record."""
 
     @abstractmethod
-    def windows(
-        self, lengths: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    def windows(self, lengths: Numbers) -> tuple[Numbers, Numbers, Numbers]:
         """Return (begin, end, stop), int64[n] each, of the windows of records of these lengths.
 
         Hits begin in [begin, stop), and lie in [begin, end). An end beyond the record's last base

@@ -19,10 +19,9 @@ from multigpu.formats.sequences.signatures import Signatures, illegal_base
 from multigpu.formats.sequences.spans import BlockSpan, FileSpan, Span
 from multigpu.formats.sequences.streams import OpenStreams
 from multigpu.formats.storage.sources import Source, first_files
-from multigpu.kernels.compiled.text.records import LENGTH, QUALITY
+from multigpu.kernels.compiled.text.records import LENGTH
 from multigpu.kernels.device.buffers import Buffers
 from multigpu.kernels.scan import BadBaseError, Chunk, Hits, TooManyPatternsError
-from multigpu.kernels.scan.approximate.alignment import align_without_gaps
 from multigpu.run.fitness import Expected, require
 from multigpu.workloads.scan.barcodes import BarcodeSearch
 from multigpu.workloads.scan.batch import Batch
@@ -35,9 +34,9 @@ from multigpu.workloads.scan.parts import (
     ScanPart,
 )
 from multigpu.workloads.scan.plan import describe_index, expected_bases, index_size
-from multigpu.workloads.scan.search import Matches, Portion, SignatureSearch, open_search
+from multigpu.workloads.scan.rows import RowMaker, letters_of
+from multigpu.workloads.scan.search import Portion, SignatureSearch, open_search
 from multigpu.workloads.scan.sink import Findings, RecordTexts, Sink
-from multigpu.workloads.scan.top import BULGE_WEIGHT, TopRule
 from multigpu.workloads.scan.views import View
 from multigpu.workloads.scan.within import WithinView
 
@@ -132,8 +131,6 @@ class ScanSession:
             self.search = BarcodeSearch(workload.sheet, workload.sources, workload.options)
         else:
             self.search = open_search(place, workload.signatures, workload.options, bases)
-        is_top = workload.options.hits == "top"
-        self._top = TopRule.of(workload.signatures, workload.options) if is_top else None
         lengths = self.search.patterns.lengths
         size = index_size(lengths, workload.options, bases, place.gpu is not None)
         self._index_bytes = size.memory
@@ -148,6 +145,10 @@ class ScanSession:
         )
         self._view = open_view(workload.options, lengths)
         self._view_letters = Buffers(self.search.allocate)
+        self._rows = RowMaker(
+            self.search.patterns, workload.sources, workload.signatures, workload.options,
+            workload.sinks, self._view,
+        )  # fmt: skip
 
     def load(self, span: Span) -> LoadedPieces:
         pieces = self.reader.read(span)
@@ -195,7 +196,7 @@ class ScanSession:
         rows, edge = Batch.empty(), np.empty(0, np.uint8)
         if computed.hits is not None:
             matches = self.search.matches(view, loaded.portion, computed.hits)
-            rows, edge = self._rows(loaded, matches)
+            rows, edge = self._rows.of(pieces, view, matches)
         part = self._part(pieces, rows, edge, *self._problems(loaded, computed.illegal))
         self.search.give_back(view, loaded.portion)
         if view is not pieces:
@@ -239,7 +240,7 @@ class ScanSession:
             rows=rows[~(is_lead | is_tail)],
             lengths=pieces.table[records, LENGTH],
             names=partial(pieces.names, records),
-            letters=partial(_letters, pieces, first),
+            letters=lambda records, *ends: letters_of(pieces, first + records, *ends),
             barcodes=self._barcode_texts(pieces),
             texts=RecordTexts(text=pieces.text, borders=pieces.borders),
         )
@@ -291,130 +292,10 @@ class ScanSession:
         path = files[illegal.piece % len(files)].path
         return illegal_base(path, name, illegal.letter, illegal.position), None
 
-    def _rows(self, loaded: LoadedPieces, matches: Matches) -> tuple[Batch, NDArray[np.uint8]]:
-        """Return matches with names and scores, without low scores, and the flags of each."""
-        pieces, strands = loaded.pieces, self.search.patterns.strands
-        source = self.workload.sources[pieces.source]
-        tied = np.zeros(len(matches.hits), np.int32) if matches.tied is None else matches.tied
-        if self._top is not None:
-            hits = matches.hits
-            # Those of alignments need not follow each other: each read is alone.
-            mate = _mates_of_pairs(source, hits)
-            errors = hits.errors + BULGE_WEIGHT * np.abs(self._bulges(hits))
-            cost = hits.cost if self.workload.options.overhang else None
-            top = self._top.choose(hits.record, mate, hits.pattern // strands, errors, cost)
-            matches, tied = matches.take(top.chosen), top.tied
-        hits = self._view.in_records(pieces, matches.hits) if self._view else matches.hits
-        score = self._scores(pieces, hits)
-        kept = np.ones(len(hits), bool)
-        if self.workload.options.min_score is not None:
-            kept = ~(score < self.workload.options.min_score)  # rows without a score stay
-        hits = hits.take(kept)
-        file = self._first_file[pieces.source] + hits.record % len(source.files)
-        mates = pieces.mates
-        rows = Batch(
-            sample_index=hits.record.astype(np.int64),
-            sample=self._names(pieces, hits),
-            signature=(hits.pattern // strands).astype(np.int32),
-            start=hits.start,
-            end=hits.end,
-            reverse=hits.pattern % strands == 1,
-            score=score[kept],
-            ambiguous=matches.ambiguous[kept],
-            errors=hits.errors,
-            sample_length=pieces.table[hits.record, LENGTH],
-            source=file.astype(np.int32),
-            mate=_mates_of_pairs(source, hits) if mates is None else mates[hits.record],
-            tied=tied[kept],
-            bulge=self._bulges(hits),
-            cigar=self._cigars(loaded.view, matches, kept),
-            bases=self._bases(loaded.view, matches.hits.take(kept)),
-        )
-        return rows, hits.edge
-
-    def _names(self, pieces: Pieces, hits: Hits) -> list[bytes]:
-        """Return the names of the records that the hits are in; empty ones if no output asks."""
-        if not self._named:
-            return [b""] * len(hits)
-        unique, row = np.unique(hits.record.astype(np.int64), return_inverse=True)
-        names = pieces.names(unique)
-        return [names[i] for i in row.tolist()]
-
-    def _bases(self, view: Pieces, hits: Hits) -> list[bytes] | None:
-        """Return the letters under the hits, where an output needs them."""
-        if not any(sink.bases for sink in self.workload.sinks):
-            return None
-        begins = view.offsets[hits.record] + hits.start
-        ends = begins + hits.end - hits.start
-        windows = zip(begins.tolist(), ends.tolist(), strict=True)
-        return [view.letters[begin:end].tobytes() for begin, end in windows]
-
-    def _scores(self, pieces: Pieces, hits: Hits) -> NDArray[np.float64]:
-        """Return the mean Phred score of the bases under each match: an exact sum, divided once.
-
-        NaN for records without qualities, and for a match without a base of the sample.
-        """
-        table, lengths = pieces.table[hits.record], hits.end - hits.start
-        score, has = np.full(len(table), np.nan), table[:, QUALITY] >= 0
-        if has.any():
-            table, starts, lengths = table[has], hits.start[has], lengths[has]
-            before = np.minimum(lengths, table[:, LENGTH] - starts)
-            total = pieces.text.sum_qualities(table, starts, before)
-            if self.workload.options.circular:
-                total += pieces.text.sum_qualities(table, 0 * before, lengths - before)
-            total -= lengths * self.workload.options.phred_offset
-            found = np.full(len(table), np.nan)
-            score[has] = np.divide(total, lengths, out=found, where=lengths > 0)
-        return score
-
-    def _bulges(self, hits: Hits) -> NDArray[np.int32]:
-        """Return the bases of each match that are of the sample alone, less of the signature."""
-        if not self.workload.options.has_bulges:
-            return np.zeros(len(hits), np.int32)
-        lengths = self.workload.signatures.letters.lengths
-        signature = hits.pattern // self.search.patterns.strands
-        return (hits.end - hits.start - lengths[signature]).astype(np.int32)
-
-    def _cigars(self, view: Pieces, matches: Matches, kept: NDArray[np.bool_]) -> list[bytes]:
-        """Return the alignments of the matches that are kept."""
-        options = self.workload.options
-        has_gaps = options.max_edits or options.has_bulges
-        if any(sink.cigars for sink in self.workload.sinks) and not has_gaps:
-            strict = options.sample_n == "mismatch"
-            return align_without_gaps(
-                view.offsets, view.letters, self.search.patterns, matches.hits.take(kept), strict
-            ).texts()
-        if kept.all():
-            return matches.cigars
-        return [matches.cigars[i] for i in np.flatnonzero(kept).tolist()]
-
     def close(self) -> None:
         self.search.close()
         self._view_letters.clear()
         self.reader.clear()
-
-
-def _letters(
-    pieces: Pieces,
-    first: int,
-    records: NDArray[np.int64],
-    starts: NDArray[np.int64],
-    ends: NDArray[np.int64],
-) -> list[bytes]:
-    """Return the letters of windows of records; see `Findings.letters`."""
-    begins, stops = pieces.offsets[first + records], pieces.offsets[first + records + 1]
-    lasts, more = np.minimum(begins + ends, stops), np.maximum(begins + ends - stops, 0)
-    borders = zip(*(each.tolist() for each in (begins, starts, lasts, more)), strict=True)
-    return [
-        pieces.letters[begin + start : last].tobytes() + pieces.letters[begin:][:rest].tobytes()
-        for begin, start, last, rest in borders
-    ]
-
-
-def _mates_of_pairs(source: Source, hits: Hits) -> NDArray[np.int8]:
-    """Return int8[n]: which of a pair of reads each hit is in, 1 or 2; 0 without pairs."""
-    mates = hits.record % 2 + 1 if source.is_paired else np.zeros(len(hits))
-    return mates.astype(np.int8)
 
 
 def open_view(options: ScanOptions, lengths: NDArray[np.int64]) -> View | None:

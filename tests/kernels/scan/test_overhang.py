@@ -3,6 +3,7 @@
 import re
 from fractions import Fraction
 from math import floor
+from typing import NamedTuple
 
 import numpy as np
 from hypothesis import given
@@ -14,7 +15,15 @@ from multigpu.kernels.bases import encode
 from multigpu.kernels.scan import Chunk, Limits, Patterns
 from multigpu.kernels.scan.approximate.alignment import align_without_gaps
 from multigpu.kernels.scan.approximate.reference import agree
-from multigpu.kernels.scan.overhang import Overhang, OverhangSearch
+from multigpu.kernels.scan.overhang import OverhangSearch
+
+
+class Overhang(NamedTuple):
+    start: bool
+    end: bool
+    least: int
+    most: int | float
+
 
 Place = tuple[int, int, int, int]  # record, pattern, start, end
 Case = tuple[Chunk, Patterns, Limits, Overhang, bool]
@@ -79,7 +88,8 @@ def test_hits__are_those_of_all_places(case: Case) -> None:
         for pattern in range(len(patterns)):
             expected |= oracle(case, record, pattern)
     ends = np.ones(len(chunk.offsets) - 1, bool)
-    hits = OverhangSearch(patterns, limits, overhang, strict).find(chunk, ends, ends)
+    search = OverhangSearch(patterns, limits, overhang.most, overhang.least, strict)
+    hits = search.find(chunk, ends & overhang.start, ends & overhang.end)
     hits = hits.take(np.argsort(hits.errors, kind="stable"))
     hits = hits.chosen("all", patterns.strands, by_end=False)
     columns = [each.tolist() for each in (hits.record, hits.pattern, hits.start, hits.end)]

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.approximate_cases import sample_with
-from support.bulge_cases import Place, chosen, places_of
+from support.bulge_cases import Place, places_of
 from support.examples import examples
 from support.scan_cases import array, chunk_of, random_letters
 
-from multigpu.kernels.scan.approximate.bulges import BulgeRules, Places, Variants, choose
+from multigpu.kernels.scan.approximate.alignment import align_layouts
+from multigpu.kernels.scan.approximate.bulges import BulgeRules, Variants
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 Case = tuple[list[str], list[str], BulgeRules, bool]
@@ -46,7 +47,9 @@ def found(case: Case, backend: Any) -> list[Place]:
         variants.patterns, variants.limits, edits=False, strict=strict, wanted="all"
     )
     hits, patterns = variants.merged(scanner.scan(chunk))
-    cigars = variants.align(chunk.offsets, chunk.letters, hits, patterns, strict).texts()
+    cigars = align_layouts(
+        chunk.offsets, chunk.letters, variants.layouts, hits, patterns, strict
+    ).texts()
     rows = zip(
         hits.record.tolist(), (hits.pattern // 2).tolist(), hits.start.tolist(), hits.end.tolist(),
         hits.pattern.tolist(), hits.errors.tolist(), cigars, strict=True,
@@ -67,25 +70,6 @@ def test_places__are_those_of_the_plain_search_with_their_alignments(
 ) -> None:
     backend = import_module(f"multigpu.kernels.scan.approximate.{device}")
     assert found(case, backend) == places_of(*case)
-
-
-@pytest.mark.parametrize("wanted", ["all", "first", "best", "sites"])
-@given(case=cases())
-@examples(40)
-def test_choose__takes_the_fewest_bulges_then_the_fewest_mismatches(
-    wanted: Any, case: Case
-) -> None:
-    places = places_of(*case)
-    columns = list(zip(*(place[:7] for place in places), strict=True)) or [()] * 7
-    record, signature, start, end, strand, mismatches, bulge = columns
-    arrays = [np.array(each, np.int64) for each in (record, signature, start, end)]
-    is_reverse = np.array([each == "-" for each in strand], bool)
-    more = [np.array(each, np.int32) for each in (mismatches, bulge)]
-    for is_suffix in (False, True):
-        order = np.random.default_rng(1).permutation(len(places))
-        shuffled = Places(*(each[order] for each in (*arrays, is_reverse, *more)))
-        numbers = order[choose(wanted, shuffled, is_suffix)]
-        assert [places[i] for i in numbers.tolist()] == chosen(wanted, places, is_suffix)
 
 
 def test_variants__are_distinct_and_counted_before_they_are_made() -> None:

@@ -1,0 +1,153 @@
+"""Rows of a scan, made of the matches in a span."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.formats.sequences.pieces import Pieces
+from multigpu.formats.sequences.signatures import Signatures
+from multigpu.formats.storage.sources import Source, first_files
+from multigpu.kernels.compiled.text.records import LENGTH, QUALITY
+from multigpu.kernels.scan import Hits, Patterns
+from multigpu.kernels.scan.approximate.alignment import align_without_gaps
+from multigpu.workloads.scan.batch import Batch
+from multigpu.workloads.scan.options import ScanOptions
+from multigpu.workloads.scan.search import Matches
+from multigpu.workloads.scan.sink import Sink
+from multigpu.workloads.scan.top import BULGE_WEIGHT, TopRule
+from multigpu.workloads.scan.views import View
+
+Numbers = NDArray[np.integer]
+
+
+class RowMaker:
+    """What makes rows: names and scores, and what else outputs need.
+
+    view  what was searched of the records; None: all of them
+    """
+
+    def __init__(
+        self,
+        patterns: Patterns,
+        sources: Sequence[Source],
+        signatures: Signatures,
+        options: ScanOptions,
+        sinks: Sequence[Sink[Any]],
+        view: View | None,
+    ) -> None:
+        self._patterns, self._sources, self._options, self._view = patterns, sources, options, view
+        self._lengths = signatures.letters.lengths
+        self._first_file = first_files(sources)
+        self._top = TopRule.of(signatures, options) if options.hits == "top" else None
+        self._needs_names = any(sink.sample_names for sink in sinks)
+        self._needs_bases = any(sink.bases for sink in sinks)
+        has_gaps = options.max_edits or options.has_bulges
+        self._needs_cigars = not has_gaps and any(sink.cigars for sink in sinks)
+
+    def of(self, pieces: Pieces, view: Pieces, matches: Matches) -> tuple[Batch, NDArray[np.uint8]]:
+        """Return the rows of matches, without those of low scores, and the flags of each.
+
+        view  what was searched of the records, `pieces`
+        """
+        source = self._sources[pieces.source]
+        if self._top is not None:
+            matches = self._best(self._top, source, matches)
+        hits = self._view.in_records(pieces, matches.hits) if self._view else matches.hits
+        score = self._scores(pieces, hits)
+        if self._options.min_score is not None:
+            kept = np.flatnonzero(~(score < self._options.min_score))  # or there is no score
+            matches, hits, score = matches.take(kept), hits.take(kept), score[kept]
+        strands, mates = self._patterns.strands, pieces.mates
+        places = hits.record, hits.start, hits.end
+        file = self._first_file[pieces.source] + hits.record % len(source.files)
+        rows = Batch(
+            sample_index=hits.record.astype(np.int64),
+            sample=self._names(pieces, hits),
+            signature=(hits.pattern // strands).astype(np.int32),
+            start=hits.start,
+            end=hits.end,
+            reverse=hits.pattern % strands == 1,
+            score=score,
+            ambiguous=matches.ambiguous,
+            errors=hits.errors,
+            sample_length=pieces.table[hits.record, LENGTH],
+            source=file.astype(np.int32),
+            mate=_mates_of_pairs(source, hits) if mates is None else mates[hits.record],
+            tied=np.zeros(len(hits), np.int32) if matches.tied is None else matches.tied,
+            bulge=self._bulges(hits),
+            cigar=self._cigars(view, matches),
+            bases=letters_of(pieces, *places) if self._needs_bases else None,
+        )
+        return rows, hits.edge
+
+    def _best(self, rule: TopRule, source: Source, matches: Matches) -> Matches:
+        """Return the matches of the best signatures of each read; each read is alone."""
+        hits = matches.hits
+        chosen, tied = rule.choose(
+            hits.record,
+            _mates_of_pairs(source, hits),
+            hits.pattern // self._patterns.strands,
+            hits.errors + BULGE_WEIGHT * np.abs(self._bulges(hits)),
+            hits.cost if self._options.overhang else None,
+        )
+        return replace(matches.take(chosen), tied=tied)
+
+    def _names(self, pieces: Pieces, hits: Hits) -> list[bytes]:
+        """Return the names of the records that the hits are in; empty ones if no output asks."""
+        if not self._needs_names:
+            return [b""] * len(hits)
+        unique, row = np.unique(hits.record.astype(np.int64), return_inverse=True)
+        names = pieces.names(unique)
+        return [names[i] for i in row.tolist()]
+
+    def _scores(self, pieces: Pieces, hits: Hits) -> NDArray[np.float64]:
+        """Return the mean Phred score of the bases under each match: an exact sum, divided once.
+
+        NaN for records without qualities, and for a match without a base of the sample.
+        """
+        table, lengths = pieces.table[hits.record], hits.end - hits.start
+        score, has = np.full(len(table), np.nan), table[:, QUALITY] >= 0
+        if has.any():
+            table, starts, lengths = table[has], hits.start[has], lengths[has]
+            before = np.minimum(lengths, table[:, LENGTH] - starts)
+            total = pieces.text.sum_qualities(table, starts, before)
+            if self._options.circular:
+                total += pieces.text.sum_qualities(table, 0 * before, lengths - before)
+            total -= lengths * self._options.phred_offset
+            found = np.full(len(table), np.nan)
+            score[has] = np.divide(total, lengths, out=found, where=lengths > 0)
+        return score
+
+    def _bulges(self, hits: Hits) -> NDArray[np.int32]:
+        """Return the bases of each match that are of the sample alone, less of the signature."""
+        if not self._options.has_bulges:
+            return np.zeros(len(hits), np.int32)
+        lengths = self._lengths[hits.pattern // self._patterns.strands]
+        return (hits.end - hits.start - lengths).astype(np.int32)
+
+    def _cigars(self, view: Pieces, matches: Matches) -> list[bytes]:
+        """Return the alignments of the matches."""
+        if not self._needs_cigars:
+            return matches.cigars
+        strict, hits = self._options.sample_n == "mismatch", matches.hits
+        return align_without_gaps(view.offsets, view.letters, self._patterns, hits, strict).texts()
+
+
+def letters_of(pieces: Pieces, records: Numbers, starts: Numbers, ends: Numbers) -> list[bytes]:
+    """Return the letters of windows of records, over their origin where an end is beyond."""
+    begins, stops = pieces.offsets[records], pieces.offsets[records + 1]
+    lasts, more = np.minimum(begins + ends, stops), np.maximum(begins + ends - stops, 0)
+    borders = zip(*(each.tolist() for each in (begins, starts, lasts, more)), strict=True)
+    return [
+        pieces.letters[begin + start : last].tobytes() + pieces.letters[begin:][:rest].tobytes()
+        for begin, start, last, rest in borders
+    ]
+
+
+def _mates_of_pairs(source: Source, hits: Hits) -> NDArray[np.int8]:
+    """Return int8[n]: which of a pair of reads each hit is in, 1 or 2; 0 without pairs."""
+    mates = hits.record % 2 + 1 if source.is_paired else np.zeros(len(hits))
+    return mates.astype(np.int8)
