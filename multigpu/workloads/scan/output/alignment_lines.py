@@ -8,7 +8,6 @@ reads from right to left.
 
 import re
 from collections.abc import Sequence
-from itertools import repeat
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from multigpu.kernels.bases import encode, reverse_complement
 from multigpu.workloads.scan.batch import Batch
+from multigpu.workloads.scan.cigars import spelled_out, turned
 from multigpu.workloads.scan.output.columns import (
     USUAL_STYLE,
     AlignmentStyle,
@@ -38,7 +38,7 @@ REVERSE, SECONDARY = 16, 256  # flags of SAM
 PAIRED, MATE_UNMAPPED, MATES = 1, 8, (0, 64, 128)
 LETTERS = np.frombuffer(b"=ACMGRSVTWYHKDBN", np.uint8)  # of the 16 sets of bases
 MATCHING = re.compile(rb"(\d+)=")
-OPERATION = re.compile(rb"\d+[=XIDM]")
+UNLIKE = re.compile(rb"(X|D+)")
 PLACED, COUNT = re.compile(rb"(?:\d+[=X])+"), re.compile(rb"\d+")
 NUMBER = re.compile(rb"/[1-9]$")  # of a mate
 SWAPPED = bytes.maketrans(b"ID", b"DI")
@@ -155,45 +155,34 @@ def _md_of_samples(rows: ScanRows) -> list[Column]:
     """Return the tag MD of signatures that are aligned to samples."""
     assert rows.batch.bases is not None
     texts = [each.upper().replace(b"U", b"T") for each in rows.batch.bases]
-    return [b"\tMD:Z:", TextColumn.of(list(map(_md, rows.batch.cigar, texts, repeat(b"I"))))]
+    # Bases of the sample alone are deleted, those of the signature alone are left out.
+    along = [spelled_out(each).translate(SWAPPED, b"D") for each in rows.batch.cigar]
+    return [b"\tMD:Z:", TextColumn.of(list(map(_md, along, texts)))]
 
 
 def _md_of_reads(rows: ScanRows) -> list[Column]:
     """Return the tag MD of reads that are aligned to signatures."""
     batch, letters = rows.batch, rows.signatures.letters
     texts = {i: LETTERS[encode(letters[i])].tobytes() for i in set(batch.signature.tolist())}
-    mds = []
-    for cigar, which, is_reverse in zip(
-        batch.cigar, batch.signature.tolist(), batch.reverse.tolist(), strict=True
-    ):
-        along = b"".join(OPERATION.findall(cigar)[::-1]) if is_reverse else cigar
-        mds.append(_md(along, texts[which], b"D"))
+    along = map(spelled_out, batch.cigar, batch.reverse.tolist())
+    mds = [
+        _md(operations.translate(None, b"I"), texts[which])
+        for operations, which in zip(along, batch.signature.tolist(), strict=True)
+    ]
     return [b"\tMD:Z:", TextColumn.of(mds)]
 
 
-def _md(cigar: bytes, reference: bytes, deleted: bytes) -> bytes:
+def _md(operations: bytes, reference: bytes) -> bytes:
     """Return the value of MD: counts of bases that match, letters of the reference that do not.
 
-    reference  letters under the alignment
-    deleted    the operation of letters of the reference alone
+    operations  =, X or D for each letter of the reference
     """
-    found, matching, at = b"", 0, 0
-    for operation in OPERATION.findall(cigar):
-        count, kind = int(operation[:-1]), operation[-1:]
-        letters = reference[at : at + count]
-        if kind == b"=":
-            matching += count
-        elif kind == b"X":
-            found += b"".join(
-                b"%d%c" % (matching * (not i), letter) for i, letter in enumerate(letters)
-            )
-            matching = 0
-        elif kind == deleted:
-            found, matching = found + b"%d^%s" % (matching, letters), 0
-        else:
-            continue
-        at += count
-    return found + b"%d" % matching
+    found, at = b"", 0
+    for run in UNLIKE.split(operations):
+        letters, at = reference[at : at + len(run)], at + len(run)
+        is_same = run[:1] in b"="  # or nothing
+        found += b"%d" % len(run) if is_same else b"^" * run.startswith(b"D") + letters
+    return found
 
 
 def _swap_operations(cigars: Sequence[bytes]) -> TextColumn:
@@ -207,7 +196,7 @@ def _clip(cigar: bytes, before: int, after: int, is_reverse: bool) -> bytes:
     before, after  bases in the order of the file
     """
     if is_reverse:
-        cigar, before, after = b"".join(OPERATION.findall(cigar)[::-1]), after, before
+        cigar, before, after = turned(cigar), after, before
     clips = [b"%dS" % bases if bases else b"" for bases in (before, after)]
     return clips[0] + cigar + clips[1]
 

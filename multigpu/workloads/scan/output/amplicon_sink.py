@@ -8,15 +8,12 @@ from multigpu.cluster.files import atomic_output
 from multigpu.errors import UsageError, option
 from multigpu.formats.storage.compressed import Compressed, compression_of
 from multigpu.formats.storage.fingerprints import digest
+from multigpu.kernels.bases import COMPLEMENTARY_LETTERS
 from multigpu.workloads.scan.amplicons import PrimerPairs, find_products
 from multigpu.workloads.scan.job import ScanJob
 from multigpu.workloads.scan.options import ScanOutput, is_fasta
 from multigpu.workloads.scan.output.row_sink import Write
 from multigpu.workloads.scan.sink import Findings
-
-COMPLEMENTS = bytes.maketrans(
-    b"ACGTURYSWKMBDHVNacgturyswkmbdhvn", b"TGCAAYRSWMKVHDBNtgcaayrswmkvhdbn"
-)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -66,7 +63,7 @@ class AmpliconSink:
         if not is_fasta(self.path):
             return b"%s\t%d\t%d\t%s\t%d\t%s\n" % (sample, start, end, name, errors, strand)
         if reverse:
-            bases = bases.translate(COMPLEMENTS)[::-1]
+            bases = bases.translate(COMPLEMENTARY_LETTERS)[::-1]
         primers = (self.signatures[one], self.signatures[other])
         return b">%s %s:%d-%d(%s) %s %s\n%s\n" % (
             name, sample, start, end, strand, *primers, bases

@@ -5,20 +5,22 @@ mismatches of the site in lower case; the location is that of the site's first b
 from 0.
 """
 
-from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from multigpu import __version__
 from multigpu.errors import UsageError, option
+from multigpu.kernels.bases import COMPLEMENTARY_LETTERS
+from multigpu.workloads.scan.cigars import spelled_out
 from multigpu.workloads.scan.options import ScanOptions
 from multigpu.workloads.scan.output.cfd import GAP, cfd_scores
 from multigpu.workloads.scan.output.columns import (
     ScanRows,
     TextColumn,
     lines_of,
+    numbers_as_texts,
     samples_of,
     signatures_of,
     strands_of,
@@ -30,11 +32,9 @@ NAMES = (
     "Bulge Size", "CFD",
 )  # fmt: skip
 TYPES = (b"RNA", b"X", b"DNA")  # bases of the signature alone, no bulge, of the sample alone
-LOWER = 0x20
-CAPITALS = np.frombuffer(bytes(range(256)).upper().replace(b"U", b"T"), np.uint8)
-COMPLEMENTS = np.frombuffer(
-    bytes(range(256)).translate(bytes.maketrans(b"ACGTRYKMBDHV", b"TGCAYRMKVHDB")), np.uint8
-)
+LOWER, BLANK = 0x20, ord(" ")
+
+Letters = NDArray[np.uint8]  # [rows, columns]
 
 
 def cas_offinder_sink(options: ScanOptions, **fields: Any) -> "CasOffinderSink":
@@ -63,75 +63,54 @@ class CasOffinderSink(TextSink):
 
 
 def cas_offinder(rows: ScanRows) -> bytes:
-    batch, found = rows.batch, _align(rows)
-    scores = cfd_scores(found.guides, found.sites, found.begins)
-    scores, which = np.unique(scores, return_inverse=True)
-    shown = [b"" if np.isnan(score) else b"%.6g" % score for score in scores.tolist()]
-    sites = np.where(found.is_mismatch, found.sites | LOWER, found.sites)
+    batch = rows.batch
+    guides, sites, is_mismatch = _align(rows)
+    scores = numbers_as_texts(cfd_scores(guides, sites), "{:.6g}".format)
+    sites = np.where(is_mismatch, sites | LOWER, sites)
     return lines_of(
         len(rows),
         signatures_of(rows), b"\t", TextColumn(TYPES, np.sign(batch.bulge).astype(np.intp) + 1),
-        b"\t", _texts(found.guides, found.begins), b"\t", _texts(sites, found.begins), b"\t",
+        b"\t", _texts(guides), b"\t", _texts(sites), b"\t",
         samples_of(rows), b"\t", batch.start, b"\t", strands_of(rows), b"\t", batch.errors, b"\t",
-        np.abs(batch.bulge), b"\t", TextColumn(shown, which), b"\n",
+        np.abs(batch.bulge), b"\t", scores, b"\n",
     )  # fmt: skip
 
 
-class _Alignments(NamedTuple):
-    """Alignments of guides to sites along the guide, one after the other."""
+def _align(rows: ScanRows) -> tuple[Letters, Letters, NDArray[np.bool_]]:
+    """Return guides and sites along the guides, and where they differ, each [rows, columns].
 
-    guides: NDArray[np.uint8]  # [columns] capital letters and -
-    sites: NDArray[np.uint8]  # [columns]
-    is_mismatch: NDArray[np.bool_]  # [columns]
-    begins: NDArray[np.int64]  # [rows + 1] in the columns
-
-
-def _align(rows: ScanRows) -> _Alignments:
-    """Return the alignments of rows, from their CIGARs and the bases of the samples."""
+    Letters are capital, or -; blanks stand before the shorter ones.
+    """
     batch, letters = rows.batch, rows.signatures.letters
-    operations, begins = _operations(batch.cigar)
-    widths = np.diff(begins)
-    row = np.repeat(np.arange(len(rows)), widths)
-    is_reverse = batch.reverse[row]
-    column = np.arange(len(row))
-    turned = begins[row] + begins[row + 1] - 1 - column
-    operations = operations[np.where(is_reverse, turned, column)]
-
-    def number(has_base: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Return which base of its row stands in a column, 0 where there is none."""
-        count = np.concatenate([[0], np.cumsum(has_base)])
-        return np.where(has_base, count[:-1] - count[begins[row]], 0)
-
-    has_guide, has_site = operations != ord("I"), operations != ord("D")
-    guide = letters.joined[letters.offsets[batch.signature[row]] + number(has_guide)]
-    bases = np.frombuffer(b"".join(batch.bases or []), np.uint8)
-    ends = np.cumsum(batch.end - batch.start)
-    firsts = ends - (batch.end - batch.start)
-    at = np.where(is_reverse, ends[row] - 1 - number(has_site), firsts[row] + number(has_site))
-    site = CAPITALS[bases[at]]
-    site = np.where(is_reverse, COMPLEMENTS[site], site)
-    return _Alignments(
-        guides=np.where(has_guide, CAPITALS[guide], GAP).astype(np.uint8),
-        sites=np.where(has_site, site, GAP).astype(np.uint8),
-        is_mismatch=operations == ord("X"),
-        begins=begins,
+    spelled = list(map(spelled_out, batch.cigar, batch.reverse.tolist()))
+    width = max(map(len, spelled))
+    operations = np.array([each.rjust(width) for each in spelled]).view(np.uint8)
+    operations = operations.reshape(len(rows), width)
+    guides = {i: _capitals(letters[i].tobytes()) for i in set(batch.signature.tolist())}
+    sites = list(map(_capitals, batch.bases or ()))
+    for i in np.flatnonzero(batch.reverse).tolist():
+        sites[i] = sites[i].translate(COMPLEMENTARY_LETTERS)[::-1]
+    return (
+        _spread([guides[i] for i in batch.signature.tolist()], operations, ord("I")),
+        _spread(sites, operations, ord("D")),
+        operations == ord("X"),
     )
 
 
-def _operations(cigars: list[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Return the operation of each column of CIGARs, and where each begins and the last ends."""
-    raw = np.frombuffer(b"".join(cigars), np.uint8)
-    at = np.flatnonzero(raw > ord("9"))
-    counts, place = np.zeros(len(at), np.int64), np.concatenate([[-1], at[:-1]]) + 1
-    while (is_digit := place < at).any():
-        counts[is_digit] = 10 * counts[is_digit] + raw[place[is_digit]] - ord("0")
-        place += is_digit
-    ends = np.searchsorted(at, np.cumsum(list(map(len, cigars))))
-    begins = np.concatenate([[0], np.concatenate([[0], np.cumsum(counts)])[ends]])
-    return np.repeat(raw[at], counts), begins
+def _spread(texts: list[bytes], operations: Letters, without: int) -> Letters:
+    """Return texts with a letter for each operation but one, which has a gap."""
+    letters = np.where(operations == without, GAP, operations).astype(np.uint8)
+    letters[np.isin(operations, [without, BLANK], invert=True)] = np.frombuffer(
+        b"".join(texts), np.uint8
+    )
+    return letters
 
 
-def _texts(letters: NDArray[np.uint8], begins: NDArray[np.int64]) -> TextColumn:
+def _capitals(bases: bytes) -> bytes:
+    return bases.upper().replace(b"U", b"T")
+
+
+def _texts(letters: Letters) -> TextColumn:
     """Return the letters of each row as a column."""
-    joined = letters.tobytes()
-    return TextColumn.of([joined[begin:end] for begin, end in pairwise(begins.tolist())])
+    rows = np.ascontiguousarray(letters).view(f"S{letters.shape[1]}").ravel().tolist()
+    return TextColumn.of([row.lstrip() for row in rows])

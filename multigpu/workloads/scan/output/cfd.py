@@ -81,25 +81,18 @@ CODES = _codes()
 PAIR_FACTORS, PAM_FACTORS = _pair_factors(), _pam_factors()
 
 
-def cfd_scores(
-    guides: NDArray[np.uint8], sites: NDArray[np.uint8], begins: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def cfd_scores(guides: NDArray[np.uint8], sites: NDArray[np.uint8]) -> NDArray[np.float64]:
     """Return the score of each alignment of a guide of 20 bases and NGG; NaN for others.
 
-    guides, sites  uint8[columns]  capital letters and -, alignment after alignment
-    begins         int64[n + 1]    where each begins, and the last ends
+    guides, sites  uint8[n, columns]  capital letters and -; blanks before the shorter ones
     """
-    if len(begins) == 1:
-        return np.empty(0)
-    ends, widths = begins[1:], np.diff(begins)
-    guide, site = CODES[guides], CODES[sites]
-    position = np.arange(len(guides)) - np.repeat(ends, widths) + len(PAM) + SPACER
-    is_counted = (position >= 0) & (position < SPACER)
-    factors = PAIR_FACTORS[guide, site, np.where(is_counted, position, 0)]
-    scores = np.multiply.reduceat(np.where(is_counted, factors, 1.0), begins[:-1])
-    pam = np.maximum(ends[:, None] - np.arange(len(PAM), 0, -1), 0)  # its columns
-    scores *= PAM_FACTORS[site[pam[:, 1]], site[pam[:, 2]]]
-    bases = np.add.reduceat((guides != GAP).astype(np.int64), begins[:-1])
-    is_known = (bases == SPACER + len(PAM)) & (sites[pam[:, 0]] != GAP)
-    is_known &= (guides[pam] == np.frombuffer(PAM, np.uint8)).all(axis=1)
+    target = slice(-SPACER - len(PAM), -len(PAM))
+    if guides.shape[1] < SPACER + len(PAM):
+        return np.full(len(guides), np.nan)
+    guide, site = CODES[guides[:, target]], CODES[sites[:, target]]
+    scores = PAIR_FACTORS[guide, site, np.arange(SPACER)].prod(axis=1)
+    scores *= PAM_FACTORS[CODES[sites[:, -2]], CODES[sites[:, -1]]]
+    bases = np.count_nonzero(guides >= ord("A"), axis=1)
+    is_known = (bases == SPACER + len(PAM)) & (sites[:, -len(PAM)] != GAP)
+    is_known &= (guides[:, -len(PAM) :] == np.frombuffer(PAM, np.uint8)).all(axis=1)
     return np.where(is_known, scores, np.nan)

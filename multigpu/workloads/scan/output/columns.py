@@ -210,8 +210,15 @@ def strands_of(rows: ScanRows) -> TextColumn:
 def scores_of(rows: ScanRows, show: Callable[[float], str], missing: bytes) -> TextColumn:
     """Return the scores as texts, NaN as `missing`."""
     # + 0.0, so that there is no -0.0 beside 0.0.
-    scores, which = np.unique(rows.batch.score + 0.0, return_inverse=True)
-    texts = [missing if math.isnan(score) else show(score).encode() for score in scores.tolist()]
+    return numbers_as_texts(rows.batch.score + 0.0, show, missing)
+
+
+def numbers_as_texts(
+    values: NDArray[np.float64], show: Callable[[float], str] = repr, missing: bytes = b""
+) -> TextColumn:
+    """Return numbers as texts, NaN as `missing`."""
+    distinct, which = np.unique(values, return_inverse=True)
+    texts = [missing if math.isnan(each) else show(each).encode() for each in distinct.tolist()]
     return TextColumn(texts, which)
 
 

@@ -44,7 +44,8 @@ def write_heat_map(file: BinaryIO, tallies: Tallies) -> None:
 
 def write_columns(file: BinaryIO, tallies: Tallies) -> None:
     """Write columns of MultiQC's general statistics."""
-    numbers = zip(sample_names(tallies.names), tallies.records, tallies.matched, strict=True)
+    found = (tallies.records.tolist(), tallies.matched.tolist())
+    numbers = zip(sample_names(tallies.names), *found, strict=True)
     _write(file, {
         "id": "multigpu_scan_numbers",
         "plot_type": "generalstats",

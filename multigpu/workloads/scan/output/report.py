@@ -10,11 +10,18 @@ from numpy.typing import NDArray
 from multigpu.report.figures import Figure, Json, axis, literal, name_axis, rounded
 from multigpu.report.page import Card, Column, Page, Provenance, Section, Table
 from multigpu.run.declarations import flag
-from multigpu.workloads.scan.details import KINDS, LONG, LONG_PLACES, PLACES, LongSample
 from multigpu.workloads.scan.options import ScanOptions
 from multigpu.workloads.scan.output.columns import decoded
 from multigpu.workloads.scan.output.multiqc import sample_names
-from multigpu.workloads.scan.tally import Tallies
+from multigpu.workloads.scan.sums import Sums
+from multigpu.workloads.scan.tally import (
+    KINDS,
+    LONG,
+    LONG_PLACES,
+    PLACES,
+    LongSample,
+    Tallies,
+)
 
 # What a page shows, at most: it stays below 7 MB, of which plotly is 5.
 HEAT_FILES, HEAT_SIGNATURES, MOST_HEAT_MAPS = 100, 100, 20  # files beyond are in the next heat map
@@ -62,7 +69,7 @@ class _Contents:
         names = tallies.signatures.names
         self.signatures = decoded([names[i] for i in self.top.tolist()], "utf-8")
         self.files = sample_names(tallies.names)
-        self.records, self.matched = np.array(tallies.records), np.array(tallies.matched)
+        self.records, self.matched = tallies.records, tallies.matched
         self.reads, self.matches = np.zeros((2, len(self.files), len(self.top)), np.int64)
         self.is_found = np.zeros(len(names), np.bool_)
         self.every_file: list[tuple[int, int, str]] = []
@@ -89,21 +96,23 @@ class _Contents:
     def sections(self) -> Iterator[Section]:
         text = f"{HEAT} {self._few(HEAT_SIGNATURES)}"
         yield Section(title="Files and signatures", text=text, figures=[*self._heat_maps()])
-        details = self.tallies.details
-        if len(details.places):
+        places, errors, scores, reads = map(
+            self.tallies.sums, ("places", "errors", "scores", "barcodes")
+        )
+        if len(places.keys):
             text = f"{PLACED} {self._few(PLACED_SIGNATURES)}"
-            yield Section(title="Places in samples", text=text, figures=[self._places()])
-        if details.long:
-            text = f"The first {len(details.long)} with matches, of at least {LONG:,} bases."
-            figures = [*map(_long_sample, details.long)]
+            yield Section(title="Places in samples", text=text, figures=[self._places(places)])
+        if long := self.tallies.long:
+            text = f"The first {len(long)} with matches, of at least {LONG:,} bases."
+            figures = [*map(_long_sample, long)]
             yield Section(title="Places in long samples", text=text, figures=figures)
-        both = bool(len(details.errors) and len(details.scores))
-        if len(details.errors):
-            yield Section(title="Errors by position", figures=[self._errors()], is_half=both)
-        if len(details.scores):
-            yield Section(title="Scores", figures=[self._scores()], is_half=both)
-        if details.reads:
-            yield self._demultiplexing()
+        both = bool(len(errors.keys) and len(scores.keys))
+        if len(errors.keys):
+            yield Section(title="Errors by position", figures=[self._errors(errors)], is_half=both)
+        if len(scores.keys):
+            yield Section(title="Scores", figures=[_scores(scores)], is_half=both)
+        if len(reads.keys):
+            yield self._demultiplexing(*(int(reads.numbers[n][0]) for n in ("reads", "unknown")))
         yield Section(title="Files", table=self._file_table())
         few = self._few(TABLE_ROWS)
         yield Section(title="Signatures", text=few, table=self._signature_table())
@@ -152,34 +161,30 @@ class _Contents:
             shares = self.shares[at : at + HEAT_FILES, best]
             yield _heat(shares, highest, "% of reads", xaxis, ("file", files), title)
 
-    def _places(self) -> Figure:
+    def _places(self, sums: Sums) -> Figure:
         best, names = self._best(PLACED_SIGNATURES)
-        signatures, sums = self.top[best], self.tallies.details.places.total()
-        shown = np.isin(sums.keys // PLACES, signatures)
-        keys, counts = sums.keys[shown], np.zeros((len(best), PLACES))
-        which = np.searchsorted(signatures, keys // PLACES)
-        counts[which, keys % PLACES] = sums.numbers["count"][shown]
+        rows = [sums.dense("count", PLACES, PLACES * i) for i in self.top[best].tolist()]
+        counts = np.reshape(rows, (-1, PLACES))
         shares = 100 * counts / np.maximum(counts.sum(axis=1), 1)[:, None]
         middles = rounded(100 * (np.arange(PLACES) + 0.5) / PLACES)
         xaxis = {"x": middles, "axis": axis("place in the sample, %")}
         return _heat(shares, float(shares.max()), "% of matches", xaxis, ("signature", names))
 
-    def _demultiplexing(self) -> Section:
-        details, names = self.tallies.details, decoded(self.tallies.signatures.names, "utf-8")
-        shares = 100 * details.by_sample.total().dense("count", len(names)) / details.reads
+    def _demultiplexing(self, reads: int, unknown: int) -> Section:
+        names = decoded(self.tallies.signatures.names, "utf-8")
+        shares = 100 * self.tallies.sums("samples").dense("count", len(names)) / max(reads, 1)
         best = np.sort(np.argsort(-shares, kind="stable")[:HEAT_SIGNATURES])
         shown = [names[i] for i in best.tolist()]
         bars = _bars([*map(literal, shown)], rounded(shares[best]))
         figure = _bar_figure([bars], "", "% of reads")
         figure.layout["xaxis"] = name_axis("sample", shown)
-        most = sorted(details.barcodes.items(), key=lambda each: (-each[1], each[0]))
+        most = sorted(self.tallies.barcodes.items(), key=lambda each: (-each[1], each[0]))
         rows = [
-            (text.decode("ascii", "replace"), count, _percent(count, details.reads))
+            (text.decode("ascii", "replace"), count, _percent(count, reads))
             for text, count in most[:UNKNOWN_BARCODES]
         ]
         columns = (Column("unknown barcode"), _number("reads"), _number("share", "%"))
-        share = _percent(details.unknown, details.reads)
-        text = f"{details.unknown:,} of {details.reads:,} reads ({share} %) are of no sample."
+        text = f"{unknown:,} of {reads:,} reads ({_percent(unknown, reads)} %) are of no sample."
         return Section(
             title="Demultiplexing",
             text=f"{text} Those that fit several samples count for each.",
@@ -187,8 +192,7 @@ class _Contents:
             table=Table("unknown", columns, rows) if rows else None,
         )
 
-    def _errors(self) -> Figure:
-        sums = self.tallies.details.errors.total()
+    def _errors(self, sums: Sums) -> Figure:
         positions = int(sums.keys.max()) // KINDS + 1
         counts = sums.dense("matches", KINDS * positions).reshape(positions, KINDS)
         shares, bases = 100 * counts / self.total, list(range(1, positions + 1))
@@ -199,10 +203,10 @@ class _Contents:
         ]
         return _bar_figure(bars, "base of the signature, from 1", "% of all matches")
 
-    def _scores(self) -> Figure:
-        sums = self.tallies.details.scores.total()
-        bars = _bars(sums.keys.tolist(), sums.numbers["count"].tolist())
-        return _bar_figure([bars], "mean Phred score of a match (higher is better)", "matches")
+
+def _scores(sums: Sums) -> Figure:
+    bars = _bars(sums.keys.tolist(), sums.numbers["count"].tolist())
+    return _bar_figure([bars], "mean Phred score of a match (higher is better)", "matches")
 
 
 def _long_sample(sample: LongSample) -> Figure:

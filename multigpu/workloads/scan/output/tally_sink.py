@@ -10,7 +10,7 @@ from multigpu.formats.sequences.signatures import Signatures
 from multigpu.workloads.scan.options import ScanOptions
 from multigpu.workloads.scan.output.row_sink import Write
 from multigpu.workloads.scan.sink import Findings
-from multigpu.workloads.scan.tally import Tallies, Tally, tallies_of
+from multigpu.workloads.scan.tally import Tallies, Tally, tally_of
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class TallyFile:
     """A file that is made of the numbers of a whole scan.
 
     write        writes them to a file, which stays open
-    is_detailed  whether it needs `Tallies.details`
+    is_detailed  whether it needs all numbers of a `Tally`
     """
 
     path: str
@@ -55,11 +55,11 @@ class TallySink:
         has_sheet = self.options.sample_sheet is not None
         return self.is_detailed and self.options.has_errors and not has_sheet
 
-    def collect(self, found: Findings) -> tuple[Tally, ...]:
-        return tallies_of(found, self.signatures, self.options, self.is_detailed)
+    def collect(self, found: Findings) -> Tally:
+        return tally_of(found, self.signatures, self.options, self.is_detailed)
 
     @contextmanager
-    def open(self, files: ExitStack) -> Iterator[Write[tuple[Tally, ...]]]:
+    def open(self, files: ExitStack) -> Iterator[Write[Tally]]:
         """Yield the function that adds numbers; the files are written when the block has ended."""
         tallies = Tallies(self.files, self.signatures)
         opened = [files.enter_context(atomic_output(each.path)) for each in self.written]
