@@ -73,7 +73,9 @@ def tally_of(
     }
     if not is_detailed:
         return Tally(sums=sums)
-    middle = _middles(rows)
+    # Matches over the origin of a circle lie at its end.
+    last = np.maximum(rows.sample_length - 1, 0)
+    middle: Numbers = np.clip((rows.start + rows.end) // 2, 0, last)
     is_short = rows.sample_length < LONG
     places = rows.signature.astype(np.int64) * PLACES
     places += middle * PLACES // np.maximum(rows.sample_length, 1)
@@ -93,12 +95,6 @@ def _files(found: Findings, is_first: NDArray[np.bool_]) -> Sums:
     records = np.full(found.files, len(found.lengths) // found.files)
     files = found.source + np.arange(found.files)
     return Sums(keys=files, numbers={"records": records, "matched": matched})
-
-
-def _middles(rows: Batch) -> Numbers:
-    """Return the middle of each match; of one over the origin of a circle the circle's end."""
-    most = np.maximum(rows.sample_length - 1, 0)
-    return np.minimum(np.maximum((rows.start + rows.end) // 2, 0), most)
 
 
 def _errors(rows: Batch, signatures: Signatures, options: ScanOptions) -> Sums:
