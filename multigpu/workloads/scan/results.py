@@ -37,7 +37,7 @@ class RowResult(ABC):
     def to_table(self) -> "pa.Table":
         """Return all rows as a pyarrow table with the columns of the Parquet output."""
         rows = Batch.concatenate(list(self))
-        return to_arrow(rows, self._signatures.names, self._columns, self._files)
+        return to_arrow(ScanRows.of(rows, self._signatures, self._columns, self._files))
 
     def to_pandas(self) -> "pd.DataFrame":
         """Return all rows as a pandas frame; see `to_table`. Raises UsageError without pandas."""

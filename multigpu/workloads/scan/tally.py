@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -175,7 +176,7 @@ class Tallies:
         """int64[files]: those with a match."""
         return self.sums("files").dense("matched", len(self.names))
 
-    def __iter__(self) -> Iterator[dict[str, NDArray[np.int64 | np.float64]]]:
+    def __iter__(self) -> Iterator[dict[str, NDArray[Any]]]:
         """Yield the numbers of all signatures in each file, [signatures] each.
 
         reads       int64: records with a match

@@ -8,19 +8,14 @@ reads from right to left.
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.kernels.bases import encode, reverse_complement
-from multigpu.workloads.scan.batch import Batch
 from multigpu.workloads.scan.cigars import spelled_out, turned
 from multigpu.workloads.scan.output.columns import (
-    USUAL_STYLE,
-    AlignmentStyle,
     Column,
-    Columns,
     ScanRows,
     TextColumn,
     lines_of,
@@ -29,9 +24,6 @@ from multigpu.workloads.scan.output.columns import (
     signatures_of,
     strands_of,
 )
-
-if TYPE_CHECKING:
-    from multigpu.formats.sequences.signatures import Signatures
 
 UNKNOWN = 255  # mapping quality
 REVERSE, SECONDARY = 16, 256  # flags of SAM
@@ -62,47 +54,26 @@ def sam_of_reads(rows: ScanRows) -> bytes:
     )  # fmt: skip
 
 
-class SamOfSignatures:
-    """Renderer of SAM for samples that are references, to which the signatures are aligned.
+def sam_of_signatures(rows: ScanRows, seen: NDArray[np.bool_]) -> bytes:
+    """Return lines of SAM for samples that are references, to which the signatures are aligned.
 
-    The first line of each signature is the primary one. So rows must come in their order, and all
-    of them to one renderer.
+    seen  bool[signatures]  those that have lines before, to which these are added: the first line
+          of each signature is the primary one
     """
-
-    def __init__(
-        self,
-        signatures: "Signatures",
-        requested: Columns,
-        style: AlignmentStyle = USUAL_STYLE,
-    ) -> None:
-        self._signatures, self._requested, self._style = signatures, requested, style
-        self._seen = np.zeros(len(signatures), bool)
-
-    def lines(self, batch: Batch) -> bytes:
-        """Return the lines of some rows."""
-        rows = ScanRows.of(batch, self._signatures, self._requested, style=self._style)
-        return b"".join([self._lines(block) for block in rows.blocks()])
-
-    def _lines(self, rows: ScanRows) -> bytes:
-        batch = rows.batch
-        flags = np.where(batch.reverse, REVERSE, 0) + np.where(self._is_primary(rows), 0, SECONDARY)
-        return lines_of(
-            len(rows),
-            signatures_of(rows), b"\t", flags, b"\t", samples_of(rows), b"\t", batch.start + 1,
-            b"\t%d\t" % UNKNOWN, _swap_operations(_shown(rows)),
-            b"\t*\t0\t0\t", _sequences(rows),
-            b"\t*", *_tags(rows, _count_matching(batch.cigar)),
-            *(_md_of_samples(rows) if rows.style.md else ()),
-            b"\n",
-        )  # fmt: skip
-
-    def _is_primary(self, rows: ScanRows) -> NDArray[np.bool_]:
-        """Return bool[n]: whether a row is the first one of its signature."""
-        which, first = np.unique(rows.batch.signature, return_index=True)
-        is_primary = np.zeros(len(rows), bool)
-        is_primary[first] = ~self._seen[which]
-        self._seen[which] = True
-        return is_primary
+    batch = rows.batch
+    which, first = np.unique(batch.signature, return_index=True)
+    flags = np.where(batch.reverse, REVERSE, 0) + SECONDARY
+    flags[first[~seen[which]]] -= SECONDARY
+    seen[which] = True
+    return lines_of(
+        len(rows),
+        signatures_of(rows), b"\t", flags, b"\t", samples_of(rows), b"\t", batch.start + 1,
+        b"\t%d\t" % UNKNOWN, _swap_operations(_shown(rows)),
+        b"\t*\t0\t0\t", _sequences(rows),
+        b"\t*", *_tags(rows, _count_matching(batch.cigar)),
+        *(_md_of_samples(rows) if rows.style.md else ()),
+        b"\n",
+    )  # fmt: skip
 
 
 def paf(rows: ScanRows) -> bytes:

@@ -3,7 +3,7 @@
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -16,7 +16,7 @@ from multigpu.workloads.scan.batch import Batch
 if TYPE_CHECKING:
     from multigpu.formats.sequences.signatures import Signatures
 
-BLOCK = 1 << 14  # rows rendered at a time: they stay in the processor's cache
+BLOCK = 1 << 14  # rows that stay in the processor's cache
 
 Columns = tuple[str, ...]  # some of `row_sink.REQUESTED`
 
@@ -82,16 +82,14 @@ class ScanRows:
     def __len__(self) -> int:
         return len(self.batch)
 
-    def blocks(self) -> Iterator["ScanRows"]:
-        """Yield the rows, a block at a time."""
-        for at in range(0, len(self), BLOCK):
-            some = slice(at, at + BLOCK)
-            yield ScanRows(
+    def blocks(self, size: int = 0) -> Iterator["ScanRows"]:
+        """Yield the rows, so many at a time, or as many as stay in the processor's cache."""
+        size = size or BLOCK
+        for at in range(0, len(self), size):
+            some = slice(at, at + size)
+            yield replace(
+                self,
                 batch=self.batch[some],
-                signatures=self.signatures,
-                requested=self.requested,
-                files=self.files,
-                style=self.style,
                 is_first=self.is_first[some],
                 is_lone=self.is_lone[some],
             )
@@ -146,6 +144,12 @@ def lines_of(count: int, *columns: Column) -> bytes:
     return out.tobytes()
 
 
+def delimited(count: int, separator: bytes, columns: Sequence[Column]) -> bytes:
+    """Return `count` lines of these columns with the separator between them."""
+    line = [each for column in columns for each in (separator, column)]
+    return lines_of(count, *line[1:], b"\n")
+
+
 def _ready(column: Column, count: int) -> TextColumn | NDArray[np.int64]:
     """Return a column of `count` rows as texts, or as numbers of the type that is compiled for."""
     if isinstance(column, np.ndarray):
@@ -167,22 +171,18 @@ def on_request(rows: ScanRows, name: str) -> Column:
         return TextColumn(names_of_files(rows.files), batch.source.astype(np.intp))
     if name == "bulge":
         return TextColumn(list(BULGES), np.sign(batch.bulge).astype(np.intp) + 1)
-    return TextColumn.of(batch.cigar) if name == "cigar" else requested_numbers(batch, name)
+    if name == "cigar":
+        return TextColumn.of(batch.cigar)
+    if name == "bulge_size":
+        return np.abs(batch.bulge)
+    numbers: NDArray[np.integer[Any]]
+    numbers = getattr(batch, "errors" if name in ("mismatches", "edits") else name)
+    return numbers.astype(np.int32)
 
 
 def names_of_files(files: Sequence[str]) -> list[bytes]:
     """Return the paths of files as they stand in a table, without its separators."""
     return [os.fsencode(file).translate(SEPARATORS) for file in files]
-
-
-def requested_numbers(batch: Batch, name: str) -> NDArray[np.int32]:
-    """Return a column on request that is made of numbers."""
-    if name == "bulge_size":
-        return np.abs(batch.bulge)
-    if name in ("mismatches", "edits"):
-        return batch.errors
-    numbers: NDArray[np.integer[Any]] = getattr(batch, name)
-    return numbers.astype(np.int32)
 
 
 # ---- columns that several formats have ----------------------------------------------------------

@@ -9,6 +9,7 @@ from multigpu.workloads.scan.output.columns import (
     Column,
     ScanRows,
     TextColumn,
+    delimited,
     lines_of,
     on_request,
     samples_of,
@@ -46,10 +47,7 @@ def _delimited(rows: ScanRows, separator: bytes, *columns: Column) -> bytes:
         more = [
             _map_texts(each, _csv_name) if isinstance(each, TextColumn) else each for each in more
         ]
-    line: list[Column] = []
-    for column in (*columns, *more):
-        line += [column, separator]
-    return lines_of(len(rows), *line[:-1], b"\n")
+    return delimited(len(rows), separator, [*columns, *more])
 
 
 def jsonl(rows: ScanRows) -> bytes:

@@ -8,6 +8,7 @@ from typing import Any, BinaryIO, Generic, TypeVar
 
 from multigpu.cluster.files import atomic_output
 from multigpu.formats.sequences.signatures import Signatures
+from multigpu.workloads.scan.batch import Batch
 from multigpu.workloads.scan.options import ScanOptions
 from multigpu.workloads.scan.output.columns import USUAL_STYLE, AlignmentStyle, Columns, ScanRows
 from multigpu.workloads.scan.sink import Findings
@@ -86,6 +87,10 @@ class RowSink(ABC, Generic[T]):
     def bases(self) -> bool:
         """Whether samples are what signatures are aligned to, and alignments have their letters."""
         return self.style.md and (self.format.name == "paf" or self.layouts == {"fasta"})
+
+    def rows_of(self, batch: Batch) -> ScanRows:
+        """Return the rows of a batch, with what lines are made of."""
+        return ScanRows.of(batch, self.signatures, self.columns, self.files, self.style)
 
     @abstractmethod
     def collect(self, found: Findings) -> T:

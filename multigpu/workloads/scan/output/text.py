@@ -5,7 +5,6 @@ from contextlib import contextmanager
 from typing import BinaryIO
 
 from multigpu.formats.storage.compressed import Compressed, compression_of
-from multigpu.workloads.scan.output.columns import ScanRows
 from multigpu.workloads.scan.output.row_sink import RowSink, Write
 from multigpu.workloads.scan.sink import Findings
 
@@ -18,8 +17,7 @@ class TextSink(RowSink[bytes]):
     def collect(self, found: Findings) -> bytes:
         lines = self.format.lines
         assert lines is not None
-        rows = ScanRows.of(found.rows, self.signatures, self.columns, self.files, self.style)
-        return b"".join([lines(block) for block in rows.blocks()])
+        return b"".join([lines(block) for block in self.rows_of(found.rows).blocks()])
 
     def header(self) -> str:
         """Return the lines before the rows."""
