@@ -8,7 +8,6 @@ signature is the first.
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import fields
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -117,9 +116,5 @@ def program_line(options: ScanOptions) -> bytes:
 
     The command has the options on which rows depend, and no paths: equal rows are equal bytes.
     """
-    command = ["multigpu scan"]
-    for field in fields(options):
-        value = getattr(options, field.name)
-        if value != field.default:
-            command.append(f"--{field.name.replace('_', '-')} {value}")
-    return f"ID:multigpu\tPN:multigpu\tVN:{__version__}\tCL:{' '.join(command)}".encode()
+    command = " ".join(["multigpu scan", *options.unusual])
+    return f"ID:multigpu\tPN:multigpu\tVN:{__version__}\tCL:{command}".encode()
