@@ -392,9 +392,6 @@ class ScanOutput(Options, group="Output"):
 
     def check(self) -> None:
         super().check()
-        if not self.has_rows and (self.tags or self.cigar != "=X"):
-            asked = option("tags" if self.tags else "cigar")
-            raise UsageError(f"{asked} is of alignments, and no rows are asked for: give -o OUT")
         rows = (self.output or "-",) if self.has_rows else ()
         if sum(path in STDOUT for path in (*rows, *self.others)) > 1:
             raise UsageError("standard output can have one output: give the others a name")

@@ -49,7 +49,7 @@ def sam_of_reads(rows: ScanRows) -> bytes:
         _reads_of(rows), b"\t", flags, b"\t", signatures_of(rows),
         b"\t1\t%d\t" % UNKNOWN, TextColumn.of(list(map(_clip, _shown(rows), *ends))),
         b"\t*\t0\t0\t*\t*", *_tags(rows, _count_matching(batch.cigar)),
-        *(_md_of_reads(rows) if rows.style.md else ()),
+        *(_md_of_reads(rows) if "md" in rows.requested else ()),
         b"\n",
     )  # fmt: skip
 
@@ -71,7 +71,7 @@ def sam_of_signatures(rows: ScanRows, seen: NDArray[np.bool_]) -> bytes:
         b"\t%d\t" % UNKNOWN, _swap_operations(_shown(rows)),
         b"\t*\t0\t0\t", _sequences(rows),
         b"\t*", *_tags(rows, _count_matching(batch.cigar)),
-        *(_md_of_samples(rows) if rows.style.md else ()),
+        *(_md_of_samples(rows) if "md" in rows.requested else ()),
         b"\n",
     )  # fmt: skip
 
@@ -87,7 +87,7 @@ def paf(rows: ScanRows) -> bytes:
         samples_of(rows), b"\t", batch.sample_length, b"\t", batch.start, b"\t", batch.end, b"\t",
         matching, b"\t", matching + batch.edits, b"\t%d" % UNKNOWN, *_tags(rows, matching),
         b"\tcg:Z:", _swap_operations(_shown(rows)),
-        *(_md_of_samples(rows) if rows.style.md else ()),
+        *(_md_of_samples(rows) if "md" in rows.requested else ()),
         b"\n",
     )  # fmt: skip
 
@@ -110,9 +110,9 @@ def _count_matching(cigars: Sequence[bytes]) -> NDArray[np.int64]:
 
 
 def _shown(rows: ScanRows) -> Sequence[bytes]:
-    """Return the alignments with the operations that the style has."""
+    """Return the alignments with = and X, or with M for both on request."""
     cigars = rows.batch.cigar
-    if rows.style.cigar == "=X":
+    if "plain_cigar" not in rows.requested:
         return cigars
     plain = {each: PLACED.sub(_as_m, each) for each in set(cigars)}
     return [plain[each] for each in cigars]

@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,28 +21,12 @@ BLOCK = 1 << 14  # rows that stay in the processor's cache
 Columns = tuple[str, ...]  # some of `row_sink.REQUESTED`
 
 
-@dataclass(frozen=True)
-class AlignmentStyle:
-    """Way in which alignments of SAM, BAM and PAF are written.
-
-    md     whether they have the tag MD
-    cigar  operations of bases that stand for each other: = and X, or M for both
-    """
-
-    md: bool = False
-    cigar: Literal["=X", "M"] = "=X"
-
-
-USUAL_STYLE = AlignmentStyle()
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ScanRows:
     """Rows to make lines of.
 
     requested  names of the columns on request
     files      paths of the samples, by their numbers
-    style      of alignments
     is_first   bool[n]: whether a row is the first one of its sample
     is_lone    bool[n]: whether it is of a pair of which the mate has no row
     """
@@ -51,7 +35,6 @@ class ScanRows:
     signatures: "Signatures"
     requested: Columns
     files: Sequence[str]
-    style: AlignmentStyle
     is_first: NDArray[np.bool_]
     is_lone: NDArray[np.bool_]
 
@@ -62,7 +45,6 @@ class ScanRows:
         signatures: "Signatures",
         requested: Columns,
         files: Sequence[str] = (),
-        style: AlignmentStyle = USUAL_STYLE,
     ) -> "ScanRows":
         """Return the rows of a batch, which must have all rows of each of its samples."""
         is_first = np.diff(batch.sample_index, prepend=-2) != 0
@@ -74,7 +56,6 @@ class ScanRows:
             signatures=signatures,
             requested=requested,
             files=files,
-            style=style,
             is_first=is_first,
             is_lone=is_lone,
         )

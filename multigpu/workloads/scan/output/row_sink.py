@@ -10,12 +10,14 @@ from multigpu.cluster.files import atomic_output
 from multigpu.formats.sequences.signatures import Signatures
 from multigpu.workloads.scan.batch import Batch
 from multigpu.workloads.scan.options import ScanOptions
-from multigpu.workloads.scan.output.columns import USUAL_STYLE, AlignmentStyle, Columns, ScanRows
+from multigpu.workloads.scan.output.columns import Columns, ScanRows
 from multigpu.workloads.scan.sink import Findings
 
-# Columns on request, in their order.
+# Columns on request, in their order; the last two are of alignments alone: the tag MD, and M in
+# place of = and X.
 REQUESTED = (
     "file", "mate", "tied", "mismatches", "bulge", "bulge_size", "edits", "cigar", "ambiguous",
+    "md", "plain_cigar",
 )  # fmt: skip
 
 T = TypeVar("T")
@@ -57,7 +59,6 @@ class RowSink(ABC, Generic[T]):
     columns  those of `REQUESTED` that it has
     files    paths of the samples, by their numbers
     layouts  of the samples: names of their formats
-    style    of alignments
     """
 
     path: str | None
@@ -67,13 +68,11 @@ class RowSink(ABC, Generic[T]):
     files: tuple[str, ...]
     layouts: frozenset[str]
     options: ScanOptions
-    style: AlignmentStyle = USUAL_STYLE
 
     @property
     def name(self) -> str:
-        """The format, the columns, and what else the lines depend on."""
-        style = [*["MD"] * self.style.md, *["M"] * (self.style.cigar == "M")]
-        return "+".join([self.format.name, *self.columns, *style])
+        """The format and the columns."""
+        return "+".join([self.format.name, *self.columns])
 
     @property
     def sample_names(self) -> bool:
@@ -86,11 +85,11 @@ class RowSink(ABC, Generic[T]):
     @property
     def bases(self) -> bool:
         """Whether samples are what signatures are aligned to, and alignments have their letters."""
-        return self.style.md and (self.format.name == "paf" or self.layouts == {"fasta"})
+        return "md" in self.columns and (self.format.name == "paf" or self.layouts == {"fasta"})
 
     def rows_of(self, batch: Batch) -> ScanRows:
         """Return the rows of a batch, with what lines are made of."""
-        return ScanRows.of(batch, self.signatures, self.columns, self.files, self.style)
+        return ScanRows.of(batch, self.signatures, self.columns, self.files)
 
     @abstractmethod
     def collect(self, found: Findings) -> T:

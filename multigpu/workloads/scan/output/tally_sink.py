@@ -1,6 +1,6 @@
 """Outputs that are made of numbers of files and signatures: one pass, one file each."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import BinaryIO
@@ -12,38 +12,26 @@ from multigpu.workloads.scan.output.row_sink import Write
 from multigpu.workloads.scan.sink import Findings
 from multigpu.workloads.scan.tally import Tallies, Tally, tally_of
 
-
-@dataclass(frozen=True)
-class TallyFile:
-    """A file that is made of the numbers of a whole scan.
-
-    write        writes them to a file, which stays open
-    is_detailed  whether it needs all numbers of a `Tally`
-    """
-
-    path: str
-    write: Callable[[BinaryIO, Tallies], None]
-    is_detailed: bool = False
+# Writes the numbers of a whole scan to a file, which stays open.
+WriteTallies = Callable[[BinaryIO, Tallies], None]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TallySink:
     """Output of numbers of matches. It pickles, as workers collect for it.
 
-    files    paths of the samples, by their numbers
-    written  what is made of the numbers
+    files        paths of the samples, by their numbers
+    writers      what makes files of the numbers, by their paths
+    is_detailed  whether one of them needs all that a `Tally` may have
     """
 
     signatures: Signatures
     options: ScanOptions
     files: tuple[str, ...]
-    written: tuple[TallyFile, ...]
+    writers: Mapping[str, WriteTallies]
+    is_detailed: bool
 
     sample_names = bases = False
-
-    @property
-    def is_detailed(self) -> bool:
-        return any(each.is_detailed for each in self.written)
 
     @property
     def name(self) -> str:
@@ -62,8 +50,8 @@ class TallySink:
     def open(self, files: ExitStack) -> Iterator[Write[Tally]]:
         """Yield the function that adds numbers; the files are written when the block has ended."""
         tallies = Tallies(self.files, self.signatures)
-        opened = [files.enter_context(atomic_output(each.path)) for each in self.written]
+        opened = [files.enter_context(atomic_output(path)) for path in self.writers]
         yield lambda more, _: tallies.add(more)
-        for each, file in zip(self.written, opened, strict=True):
-            each.write(file, tallies)
+        for write, file in zip(self.writers.values(), opened, strict=True):
+            write(file, tallies)
             file.flush()
