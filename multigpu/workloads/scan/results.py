@@ -11,8 +11,7 @@ from multigpu.formats.sequences.signatures import Signatures
 from multigpu.workloads.scan.batch import Batch
 from multigpu.workloads.scan.output.columns import Columns, ScanRows
 from multigpu.workloads.scan.output.parquet import to_arrow
-from multigpu.workloads.scan.output.row_lines import separated
-from multigpu.workloads.scan.output.text import COLUMNS
+from multigpu.workloads.scan.output.row_lines import COLUMNS, separated
 
 if TYPE_CHECKING:
     import pandas as pd

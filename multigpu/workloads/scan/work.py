@@ -138,7 +138,8 @@ class ScanSession:
         size = index_size(lengths, workload.options, bases, place.gpu is not None)
         self._index_bytes = size.memory
         self._first_file = first_files(workload.sources)
-        self._named = any(sink.sample_names for sink in workload.sinks)
+        needs = [sink.needs for sink in workload.sinks]
+        self._needed = frozenset[str]().union(*needs)
         self.reader = SpanReader(
             workload.sources,
             workload.streams,
@@ -260,7 +261,7 @@ class ScanSession:
             bases=int(pieces.inside.sum()),
             longest=int(pieces.table[:, LENGTH].max(initial=0)),
             payloads=payloads,
-            stats=RowStats.of(whole.rows, self._named),
+            stats=RowStats.of(whole.rows, "sample" in self._needed),
             lead=lead,
             tail=tail,
             error=error,
@@ -334,7 +335,7 @@ class ScanSession:
 
     def _names(self, pieces: Pieces, hits: Hits) -> list[bytes]:
         """Return the names of the records that the hits are in; empty ones if no output asks."""
-        if not self._named:
+        if "sample" not in self._needed:
             return [b""] * len(hits)
         unique, row = np.unique(hits.record.astype(np.int64), return_inverse=True)
         names = pieces.names(unique)
@@ -342,7 +343,7 @@ class ScanSession:
 
     def _bases(self, view: Pieces, hits: Hits) -> list[bytes] | None:
         """Return the letters under the hits, where an output needs them."""
-        if not any(sink.bases for sink in self.workload.sinks):
+        if "bases" not in self._needed:
             return None
         begins = view.offsets[hits.record] + hits.start
         ends = begins + hits.end - hits.start
@@ -379,7 +380,7 @@ class ScanSession:
         """Return the alignments of the matches that are kept."""
         options = self.workload.options
         has_gaps = options.max_edits or options.has_bulges
-        if any(sink.cigars for sink in self.workload.sinks) and not has_gaps:
+        if "cigar" in self._needed and not has_gaps:
             strict = options.sample_n == "mismatch"
             return align_without_gaps(
                 view.offsets, view.letters, self.search.patterns, matches.hits.take(kept), strict

@@ -27,7 +27,7 @@ class AmpliconSink:
     longest: int
     circular: bool
 
-    sample_names, cigars, bases = True, False, False
+    needs = frozenset({"sample"})
 
     @property
     def name(self) -> str:

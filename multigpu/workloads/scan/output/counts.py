@@ -7,7 +7,7 @@ import numpy as np
 
 from multigpu.formats.storage.compressed import Compressed, compression_of
 from multigpu.formats.storage.suffixes import PARQUET, suffix_of_output
-from multigpu.formats.tables.arrow import named, numbers, pyarrow
+from multigpu.formats.tables.arrow import named, numbers, pyarrow, schema
 from multigpu.formats.tables.parquet import RowGroups
 from multigpu.workloads.scan.output.columns import (
     Column,
@@ -31,11 +31,10 @@ COLUMNS = {**NAMES, **COUNTS, **FRACTIONS}
 def write_counts(path: str, file: BinaryIO, tallies: Tallies) -> None:
     """Write TSV, compressed as the suffix of the path says, or Parquet."""
     if suffix_of_output(path) in PARQUET:
-        pa = pyarrow()
-        fields = [pa.field(name, kind, name == "mean_score") for name, kind in COLUMNS.items()]
-        with RowGroups(file, pa.schema(fields), list(NAMES)) as groups:
+        kinds = schema(COLUMNS, nullable="mean_score")
+        with RowGroups(file, kinds, list(NAMES)) as groups:
             for columns in _arrays(tallies):
-                groups.write(pa.Table.from_arrays(columns, schema=pa.schema(fields)))
+                groups.write(pyarrow().Table.from_arrays(columns, schema=kinds))
         return
     out = Compressed(file, compression_of(path))
     out.write("\t".join(COLUMNS).encode() + b"\n")

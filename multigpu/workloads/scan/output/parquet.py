@@ -8,7 +8,7 @@ import numpy as np
 
 from multigpu.errors import UsageError
 from multigpu.formats.storage.compressed import compression_of
-from multigpu.formats.tables.arrow import named, numbers, pyarrow
+from multigpu.formats.tables.arrow import named, numbers, pyarrow, schema
 from multigpu.formats.tables.parquet import COMPRESSED_INSIDE, ROW_GROUP, RowGroups
 from multigpu.workloads.scan.batch import Batch
 from multigpu.workloads.scan.output.columns import (
@@ -29,6 +29,10 @@ from multigpu.workloads.scan.sink import Findings
 if TYPE_CHECKING:
     import pyarrow as pa
 
+COLUMNS = {
+    "sample": "string", "sample_index": "int64", "signature": "string", "signature_index": "int32",
+    "start": "int64", "end": "int64", "strand": "string", "score": "double",
+}  # fmt: skip
 REPEATED = ("sample", "signature", "strand", "file")  # columns with few different values
 
 
@@ -52,31 +56,15 @@ def to_arrow(rows: ScanRows) -> "pa.Table":
 
     Names that are no UTF-8 get U+FFFD; the score is null without quality.
     """
-    table, schema = pyarrow().Table, _schema(rows.requested)
+    table, kinds = pyarrow().Table, _schema(rows.requested)
     # In pieces, because one array of strings holds 2 GiB at most.
-    pieces = [table.from_arrays(_arrays(block), schema=schema) for block in rows.blocks(ROW_GROUP)]
-    return pyarrow().concat_tables(pieces) if pieces else table.from_batches([], schema)
+    pieces = [table.from_arrays(_arrays(block), schema=kinds) for block in rows.blocks(ROW_GROUP)]
+    return pyarrow().concat_tables(pieces) if pieces else table.from_batches([], kinds)
 
 
-def _schema(columns: Columns) -> "pa.Schema":
-    pa = pyarrow()
-    requested = [
-        pa.field(name, pa.string() if name in TEXTS else pa.int32(), nullable=False)
-        for name in columns
-    ]
-    return pa.schema(
-        [
-            pa.field("sample", pa.string(), nullable=False),
-            pa.field("sample_index", pa.int64(), nullable=False),
-            pa.field("signature", pa.string(), nullable=False),
-            pa.field("signature_index", pa.int32(), nullable=False),
-            pa.field("start", pa.int64(), nullable=False),
-            pa.field("end", pa.int64(), nullable=False),
-            pa.field("strand", pa.string(), nullable=False),
-            pa.field("score", pa.float64()),
-            *requested,
-        ]
-    )
+def _schema(requested: Columns) -> "pa.Schema":
+    more = {name: "string" if name in TEXTS else "int32" for name in requested}
+    return schema({**COLUMNS, **more}, nullable="score")
 
 
 def _arrays(rows: ScanRows) -> list["pa.Array"]:

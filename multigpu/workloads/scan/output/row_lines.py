@@ -7,6 +7,7 @@ import numpy as np
 
 from multigpu.workloads.scan.output.columns import (
     Column,
+    Columns,
     ScanRows,
     TextColumn,
     delimited,
@@ -17,6 +18,13 @@ from multigpu.workloads.scan.output.columns import (
     signatures_of,
     strands_of,
 )
+
+COLUMNS = ("sample", "signature", "start", "end", "strand", "score")
+
+
+def titles(requested: Columns, separator: str) -> str:
+    """Return the line of names above those of `separated`."""
+    return separator.join([*COLUMNS, *requested]) + "\n"
 
 
 def separated(rows: ScanRows, separator: bytes) -> bytes:

@@ -11,17 +11,21 @@ from multigpu.formats.sequences.signatures import Signatures
 from multigpu.workloads.scan.batch import Batch
 from multigpu.workloads.scan.options import ScanOptions
 from multigpu.workloads.scan.output.columns import Columns, ScanRows
-from multigpu.workloads.scan.sink import Findings
+from multigpu.workloads.scan.sink import ON_DEMAND, Findings
 
-# Columns on request, in their order; the last two are of alignments alone: the tag MD, and M in
-# place of = and X.
+# Columns on request, in their order. The last three are of alignments alone: letters of the sample,
+# the tag MD, and M in place of = and X.
 REQUESTED = (
     "file", "mate", "tied", "mismatches", "bulge", "bulge_size", "edits", "cigar", "ambiguous",
-    "md", "plain_cigar",
+    "bases", "md", "plain_cigar",
 )  # fmt: skip
 
 T = TypeVar("T")
 Write = Callable[[T, int], object]  # takes a payload, and the number of its first sample
+
+
+def no_header(_: Columns) -> str:
+    return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +36,7 @@ class RowFormat:
     sink        makes an output from the fields of a `RowSink`. Raises UsageError and InputError for
                 inputs that it cannot have
     lines       makes lines of rows, on workers; None for formats that are no plain text
-    separator   of the names in a header line; empty where there is no header
+    header      makes the lines before the rows, from the columns on request
     has_always  columns of `REQUESTED` that it has without a request
     has_more    whether it has columns on request at all
     """
@@ -41,7 +45,7 @@ class RowFormat:
     suffixes: tuple[str, ...]
     sink: "Callable[..., RowSink[Any]]"
     lines: Callable[[ScanRows], bytes] | None = None
-    separator: str = ""
+    header: Callable[[Columns], str] = no_header
     has_always: Columns = ()
     has_more: bool = True
 
@@ -75,17 +79,12 @@ class RowSink(ABC, Generic[T]):
         return "+".join([self.format.name, *self.columns])
 
     @property
-    def sample_names(self) -> bool:
-        return True
-
-    @property
-    def cigars(self) -> bool:
-        return "cigar" in self.columns
-
-    @property
-    def bases(self) -> bool:
-        """Whether samples are what signatures are aligned to, and alignments have their letters."""
-        return "md" in self.columns and (self.format.name == "paf" or self.layouts == {"fasta"})
+    def needs(self) -> frozenset[str]:
+        needs = {"sample", *self.columns}
+        # Where signatures are aligned to samples MD has the letters of these.
+        if "md" in needs and (self.format.name == "paf" or self.layouts == {"fasta"}):
+            needs.add("bases")
+        return ON_DEMAND & needs
 
     def rows_of(self, batch: Batch) -> ScanRows:
         """Return the rows of a batch, with what lines are made of."""

@@ -21,7 +21,7 @@ def sinks_of(job: ScanJob, out: ScanOutput, rows: RowFormat) -> list[FileSink[An
 
     Raises UsageError and InputError for inputs that an output cannot have.
     """
-    _check_alignments(job, out, rows)
+    _check_format(job, out, rows)
     sinks: list[FileSink[Any]] = []
     if out.has_rows:
         sinks.append(_rows(job, out, rows))
@@ -40,13 +40,18 @@ def sinks_of(job: ScanJob, out: ScanOutput, rows: RowFormat) -> list[FileSink[An
     return [*sinks, *amplicon_sinks(job, out)]
 
 
-def _check_alignments(job: ScanJob, out: ScanOutput, rows: RowFormat) -> None:
-    """Raise UsageError for options that alignments do not go with, and for those of alignments."""
+def _check_format(job: ScanJob, out: ScanOutput, rows: RowFormat) -> None:
+    """Raise UsageError for options that do not go with this format of rows."""
     are_alignments = rows.name in ALIGNMENTS
     for name in ("sample_sheet", "circular", "overhang"):
         if are_alignments and getattr(job.options, name):
             fmt = f"{option('format')} {rows.name}"
             raise UsageError(f"{option(name)} does not go with {fmt}: choose another format")
+    if rows.name == "cas-offinder" and job.options.max_edits:
+        raise UsageError(
+            f"{option('format')} cas-offinder is for mismatches and bulges of one kind: give"
+            f" {option('max_mismatches')} instead of {option('max_edits')}"
+        )
     for name, usual in (("tags", None), ("cigar", "=X")):
         if not are_alignments and getattr(out, name) != usual:
             fmt = f"{option('format')} {' or '.join(ALIGNMENTS)}"

@@ -31,17 +31,16 @@ class TallySink:
     writers: Mapping[str, WriteTallies]
     is_detailed: bool
 
-    sample_names = bases = False
-
     @property
     def name(self) -> str:
         return "numbers, detailed" if self.is_detailed else "numbers"
 
     @property
-    def cigars(self) -> bool:
+    def needs(self) -> frozenset[str]:
         # Barcodes may stand in the second read of a pair, or nowhere in a read.
         has_sheet = self.options.sample_sheet is not None
-        return self.is_detailed and self.options.has_errors and not has_sheet
+        has_errors = self.is_detailed and self.options.has_errors
+        return frozenset({"cigar"} if has_errors and not has_sheet else ())
 
     def collect(self, found: Findings) -> Tally:
         return tally_of(found, self.signatures, self.options, self.is_detailed)
