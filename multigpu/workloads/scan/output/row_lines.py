@@ -29,8 +29,6 @@ def titles(requested: Columns, separator: str) -> str:
 
 def separated(rows: ScanRows, separator: bytes) -> bytes:
     samples, signatures = samples_of(rows), signatures_of(rows)
-    if separator == b",":
-        samples, signatures = _map_texts(samples, _csv_name), _map_texts(signatures, _csv_name)
     start, end, scores = rows.batch.start, rows.batch.end, scores_of(rows, repr, b"")
     return _delimited(rows, separator, samples, signatures, start, end, strands_of(rows), scores)
 
@@ -50,12 +48,10 @@ def bed(rows: ScanRows) -> bytes:
 
 def _delimited(rows: ScanRows, separator: bytes, *columns: Column) -> bytes:
     """Return lines with these columns and those on request, the separator between them."""
-    more = [on_request(rows, name) for name in rows.requested]
+    line = [*columns, *(on_request(rows, name) for name in rows.requested)]
     if separator == b",":
-        more = [
-            _map_texts(each, _csv_name) if isinstance(each, TextColumn) else each for each in more
-        ]
-    return delimited(len(rows), separator, [*columns, *more])
+        line = [_map_texts(c, _csv_name) if isinstance(c, TextColumn) else c for c in line]
+    return delimited(len(rows), separator, line)
 
 
 def jsonl(rows: ScanRows) -> bytes:

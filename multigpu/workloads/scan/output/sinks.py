@@ -15,6 +15,14 @@ from multigpu.workloads.scan.output.row_sink import RowFormat, RowSink
 from multigpu.workloads.scan.output.tally_sink import TallySink, WriteTallies
 from multigpu.workloads.scan.output.write import FileSink
 
+# Options of searches, and the formats that cannot have what they find.
+NOT_IN = {
+    "sample_sheet": (*ALIGNMENTS, "cas-offinder"),
+    "overhang": (*ALIGNMENTS, "cas-offinder"),
+    "circular": ALIGNMENTS,
+    "max_edits": ("cas-offinder",),
+}
+
 
 def sinks_of(job: ScanJob, out: ScanOutput, rows: RowFormat) -> list[FileSink[Any]]:
     """Return all outputs of a run, with the rows in this format.
@@ -42,18 +50,12 @@ def sinks_of(job: ScanJob, out: ScanOutput, rows: RowFormat) -> list[FileSink[An
 
 def _check_format(job: ScanJob, out: ScanOutput, rows: RowFormat) -> None:
     """Raise UsageError for options that do not go with this format of rows."""
-    are_alignments = rows.name in ALIGNMENTS
-    for name in ("sample_sheet", "circular", "overhang"):
-        if are_alignments and getattr(job.options, name):
+    for name, formats in NOT_IN.items():
+        if rows.name in formats and getattr(job.options, name):
             fmt = f"{option('format')} {rows.name}"
             raise UsageError(f"{option(name)} does not go with {fmt}: choose another format")
-    if rows.name == "cas-offinder" and job.options.max_edits:
-        raise UsageError(
-            f"{option('format')} cas-offinder is for mismatches and bulges of one kind: give"
-            f" {option('max_mismatches')} instead of {option('max_edits')}"
-        )
     for name, usual in (("tags", None), ("cigar", "=X")):
-        if not are_alignments and getattr(out, name) != usual:
+        if rows.name not in ALIGNMENTS and getattr(out, name) != usual:
             fmt = f"{option('format')} {' or '.join(ALIGNMENTS)}"
             raise UsageError(f"{option(name)} is of alignments: choose {fmt}")
 
