@@ -16,6 +16,7 @@ from multigpu.workloads.scan.output.columns import (
     Columns,
     ScanRows,
     TextColumn,
+    bulges_of,
     lines_of,
     numbers_as_texts,
     samples_of,
@@ -27,7 +28,6 @@ NAMES = (
     "#Id", "Bulge Type", "crRNA", "DNA", "Chromosome", "Location", "Direction", "Mismatches",
     "Bulge Size", "CFD",
 )  # fmt: skip
-TYPES = (b"RNA", b"X", b"DNA")  # bases of the signature alone, no bulge, of the sample alone
 LOWER, BLANK = 0x20, ord(" ")
 
 Letters = NDArray[np.uint8]  # [rows, columns]
@@ -44,7 +44,7 @@ def cas_offinder(rows: ScanRows) -> bytes:
     sites = np.where(is_mismatch, sites | LOWER, sites)
     return lines_of(
         len(rows),
-        signatures_of(rows), b"\t", TextColumn(TYPES, np.sign(batch.bulge).astype(np.intp) + 1),
+        signatures_of(rows), b"\t", bulges_of(rows, b"X"),
         b"\t", _texts(guides), b"\t", _texts(sites), b"\t",
         samples_of(rows), b"\t", batch.start, b"\t", strands_of(rows), b"\t", batch.errors, b"\t",
         np.abs(batch.bulge), b"\t", scores, b"\n",

@@ -51,34 +51,23 @@ T- 1 61/64 59/64 21/32 14/65 29/65 36/65 19/64 39/64 41/63 21/65 2/65 0 4/65 0 0
 PAMS = "GG 1 AG 7/27 CG 3/28 GA 5/72 TG 3/77 GC 1/45 GT 1/62"
 
 
-def _codes() -> NDArray[np.intp]:
-    """Return the code of each letter, by its number in ASCII."""
-    codes = np.full(256, UNKNOWN)
-    codes[np.frombuffer(LETTERS, np.uint8)] = np.arange(len(LETTERS))
-    return codes
+CODES = np.full(256, UNKNOWN)  # of each letter, by its number in ASCII
+CODES[list(LETTERS)] = range(len(LETTERS))
 
 
-def _pair_factors() -> NDArray[np.float64]:
-    """Return float64[guide, site, position], 1 where both are the same base."""
-    factors = np.full((UNKNOWN + 1, UNKNOWN + 1, SPACER), np.nan)
-    factors[range(4), range(4)] = 1
-    for row in np.reshape(PAIRS.split(), (-1, 1 + SPACER)).tolist():
-        guide, site = CODES[list(row[0].encode())]
-        factors[guide, site] = [float(Fraction(each)) for each in row[1:]]
+def _factors(text: str, columns: int) -> NDArray[np.float64]:
+    """Return float64[code, code, columns], NaN where the text has no line of two letters."""
+    factors = np.full((UNKNOWN + 1, UNKNOWN + 1, columns), np.nan)
+    for letters, *line in np.reshape(text.split(), (-1, 1 + columns)).tolist():
+        one, other = CODES[list(letters.encode())]
+        factors[one, other] = [float(Fraction(each)) for each in line]
     return factors
 
 
-def _pam_factors() -> NDArray[np.float64]:
-    """Return float64[base, base] of the last two bases of a PAM."""
-    factors = np.full((UNKNOWN + 1, UNKNOWN + 1), np.nan)
-    factors[:4, :4] = 0
-    for pam, factor in np.reshape(PAMS.split(), (-1, 2)).tolist():
-        factors[tuple(CODES[list(pam.encode())])] = float(Fraction(factor))
-    return factors
-
-
-CODES = _codes()
-PAIR_FACTORS, PAM_FACTORS = _pair_factors(), _pam_factors()
+PAIR_FACTORS = _factors(PAIRS, SPACER)  # of guide, site and position
+PAIR_FACTORS[range(4), range(4)] = 1
+PAM_FACTORS = _factors(PAMS, 1)[..., 0]  # of the last two bases of a PAM
+PAM_FACTORS[:4, :4] = np.nan_to_num(PAM_FACTORS[:4, :4])
 
 
 def cfd_scores(guides: NDArray[np.uint8], sites: NDArray[np.uint8]) -> NDArray[np.float64]:

@@ -142,7 +142,6 @@ def _ready(column: Column, count: int) -> TextColumn | NDArray[np.int64]:
 
 TEXTS = ("file", "bulge", "cigar")  # the others are numbers
 SEPARATORS = bytes.maketrans(b"\t\r\n", b"   ")
-BULGES = (b"RNA", b"", b"DNA")  # bases of the signature alone, none, of the sample alone
 
 
 def on_request(rows: ScanRows, name: str) -> Column:
@@ -151,7 +150,7 @@ def on_request(rows: ScanRows, name: str) -> Column:
     if name == "file":
         return TextColumn(names_of_files(rows.files), batch.source.astype(np.intp))
     if name == "bulge":
-        return TextColumn(list(BULGES), np.sign(batch.bulge).astype(np.intp) + 1)
+        return bulges_of(rows, b"")
     if name == "cigar":
         return TextColumn.of(batch.cigar)
     if name == "bulge_size":
@@ -186,6 +185,11 @@ def signatures_of(rows: ScanRows) -> TextColumn:
 def strands_of(rows: ScanRows) -> TextColumn:
     """Return the strand of each row, + or -."""
     return TextColumn([b"+", b"-"], rows.batch.reverse.astype(np.intp))
+
+
+def bulges_of(rows: ScanRows, none: bytes) -> TextColumn:
+    """Return RNA for bases of the signature alone, DNA for those of the sample alone, or `none`."""
+    return TextColumn([b"RNA", none, b"DNA"], np.sign(rows.batch.bulge).astype(np.intp) + 1)
 
 
 def scores_of(rows: ScanRows, show: Callable[[float], str], missing: bytes) -> TextColumn:

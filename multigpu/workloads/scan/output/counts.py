@@ -22,17 +22,17 @@ from multigpu.workloads.scan.tally import Tallies
 if TYPE_CHECKING:
     import pyarrow as pa
 
-NAMES = {"file": "string", "signature": "string"}
-COUNTS = {"reads": "int64", "matches": "int64"}
-FRACTIONS = {"share": "double", "mean_score": "double", "covered": "double"}
-COLUMNS = {**NAMES, **COUNTS, **FRACTIONS}
+COLUMNS = {
+    "file": "string", "signature": "string", "reads": "int64", "matches": "int64",
+    "share": "double", "mean_score": "double", "covered": "double",
+}  # fmt: skip
 
 
 def write_counts(path: str, file: BinaryIO, tallies: Tallies) -> None:
     """Write TSV, compressed as the suffix of the path says, or Parquet."""
     if suffix_of_output(path) in PARQUET:
         kinds = schema(COLUMNS, nullable="mean_score")
-        with RowGroups(file, kinds, list(NAMES)) as groups:
+        with RowGroups(file, kinds, ("file", "signature")) as groups:
             for columns in _arrays(tallies):
                 groups.write(pyarrow().Table.from_arrays(columns, schema=kinds))
         return
@@ -47,9 +47,10 @@ def _lines(tallies: Tallies) -> Iterator[bytes]:
     """Yield the lines of each file, with the shortest fractions that read back equal."""
     signatures = TextColumn.of(tallies.signatures.names)
     for file, found in zip(names_of_files(tallies.names), tallies, strict=True):
-        columns: list[Column] = [file, signatures, *(found[name] for name in COUNTS)]
-        columns += [numbers_as_texts(found[name]) for name in FRACTIONS]
-        yield delimited(len(tallies.signatures), b"\t", columns)
+        columns: Iterator[Column] = (
+            numbers_as_texts(each) if each.dtype.kind == "f" else each for each in found.values()
+        )
+        yield delimited(len(tallies.signatures), b"\t", [file, signatures, *columns])
 
 
 def _arrays(tallies: Tallies) -> Iterator[list["pa.Array"]]:
@@ -57,5 +58,5 @@ def _arrays(tallies: Tallies) -> Iterator[list["pa.Array"]]:
     signatures = decoded(tallies.signatures.names, "utf-8")
     which = np.arange(len(signatures))
     for file, found in zip(decoded(names_of_files(tallies.names), "utf-8"), tallies, strict=True):
-        columns = [numbers(found[name], nan_is_null=True) for name in [*COUNTS, *FRACTIONS]]
+        columns = [numbers(each, nan_is_null=True) for each in found.values()]
         yield [named(0 * which, [file]), named(which, signatures), *columns]

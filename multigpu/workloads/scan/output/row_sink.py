@@ -28,7 +28,7 @@ def no_header(_: Columns) -> str:
     return ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class RowFormat:
     """A format of the rows of a scan. A new one needs a place in `registry.FORMATS`.
 
