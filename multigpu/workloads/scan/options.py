@@ -385,11 +385,6 @@ class ScanOutput(Options, group="Output"):
             if uncompressed_suffix(path) not in (".bed", *FASTA):
                 raise UsageError(f"{path}: products are BED or FASTA: choose a name in .bed or .fa")
         check_page(self.report)
-        if self.multiqc:
-            multiqc_paths(self.multiqc)
-        if self.matched is not None and self.matched == self.unmatched:
-            both = f"{option('matched')} and {option('unmatched')}"
-            raise UsageError(f"{both} are the same path, {self.matched}: give two")
         if self.trim and self.mask:
             raise UsageError(f"give {option('trim')} or {option('mask')}, not both")
         if (self.trim or self.mask) and self.matched is None:
