@@ -67,7 +67,7 @@ def bars(x: Sequence[Any], y: Sequence[Any], colour: str = "brand", **more: Any)
 
 def bar_figure(traces: Sequence[Json], xaxis: Json, y: str, title: str = "") -> Figure:
     """Return a figure of bars, one upon the other. y: what they show, for the axis."""
-    layout = {"barmode": "stack", "bargap": 0.02, "xaxis": xaxis, "yaxis": axis(y)}
+    layout = {"barmode": "stack", "xaxis": xaxis, "yaxis": axis(y)}
     return Figure(data=traces, layout=layout, title=title)
 
 

@@ -167,9 +167,7 @@ def _bars(
     """Return losses and gains as stacked bars; `more` is added to both traces."""
     kinds = (("losses", losses, palette.loss), ("gains", gains, palette.gain))
     traces = [bars(x, y.tolist(), shade.name, name=name, **more) for name, y, shade in kinds]
-    figure = bar_figure(traces, xaxis, "number of CNVs")
-    del figure.layout["bargap"]
-    return figure
+    return bar_figure(traces, xaxis, "number of CNVs")
 
 
 def _calls(result: CnvResult, palette: Palette) -> Figure:
