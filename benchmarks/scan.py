@@ -37,7 +37,7 @@ from multigpu.formats.sequences.signatures import read_signatures
 from multigpu.kernels import bases
 from multigpu.kernels.scan import Hits, Patterns
 from multigpu.run.options import DEFAULT_CHUNK_BYTES
-from multigpu.workloads.scan.output.text import COLUMNS
+from multigpu.workloads.scan.output.row_lines import COLUMNS
 
 NAMES = {10: "10 % N", 0: "without N"}
 FEW_CORES = 2

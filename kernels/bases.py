@@ -19,6 +19,10 @@ SETS = {
 
 # uint8[16]: the complements of each set, A <-> T and C <-> G: the four bits in reverse order.
 COMPLEMENTS = np.array([int(f"{bases:04b}"[::-1], 2) for bases in range(16)], np.uint8)
+# The table by which `bytes.translate` makes letters those of the other strand; their case stays.
+COMPLEMENTARY_LETTERS = bytes.maketrans(
+    b"ACGTURYSWKMBDHVNacgturyswkmbdhvn", b"TGCAAYRSWMKVHDBNtgcaayrswmkvhdbn"
+)
 # uint8[256]: the set of each letter (ASCII), 0 for no IUPAC base.
 LETTER_SETS = np.array([SETS.get(chr(letter).upper(), 0) for letter in range(256)], np.uint8)
 

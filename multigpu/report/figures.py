@@ -60,6 +60,53 @@ def name_axis(title: str, names: Sequence[str], **more: Any) -> Json:
     return axis(title, type="category", **more)
 
 
+def bars(x: Sequence[Any], y: Sequence[Any], colour: str = "brand", **more: Any) -> Json:
+    """Return bars as a trace. colour: its name in `page.css`."""
+    return {"type": "bar", "x": x, "y": y, "marker": {"color": f"var(--{colour})"}, **more}
+
+
+def bar_figure(traces: Sequence[Json], xaxis: Json, y: str, title: str = "") -> Figure:
+    """Return a figure of bars, one upon the other. y: what they show, for the axis."""
+    layout = {"barmode": "stack", "xaxis": xaxis, "yaxis": axis(y)}
+    return Figure(data=traces, layout=layout, title=title)
+
+
+def heat_map(
+    values: NDArray[Any],
+    x: Sequence[Any],
+    y: Sequence[str],
+    *,
+    xaxis: Json,
+    rows: str,
+    unit: str,
+    limits: tuple[float, float],
+    colours: Sequence[str] = ("zero", "brand"),
+    title: str = "",
+) -> Figure:
+    """Return a heat map, the first row on top.
+
+    values   [rows, columns]
+    x, y     what the columns are, as plotly shows it, and the names of the rows
+    rows     what the rows are
+    unit     what the values are
+    limits   values of the first and of the last colour
+    colours  their names in `page.css`
+    """
+    shades = [[k / (len(colours) - 1), f"var(--{name})"] for k, name in enumerate(colours)]
+    trace = {
+        "type": "heatmap", "z": rounded(values), "x": x, "y": [*map(literal, y)],
+        "zmin": limits[0], "zmax": limits[1], "colorscale": shades,
+        "hovertemplate": f"%{{y}}<br>%{{x}}<br>%{{z}} {unit}<extra></extra>",
+        "colorbar": {
+            "title": {"text": unit, "side": "top"}, "thickness": 12, "orientation": "h",
+            "y": 1, "yanchor": "bottom", "ypad": 0,
+        },
+    }  # fmt: skip
+    layout = {"xaxis": xaxis, "yaxis": name_axis(rows, y, autorange="reversed")}
+    height = int(np.clip(230 + 18 * len(values), 330, 1700))
+    return Figure(data=[trace], layout=layout, height=height, title=title)
+
+
 def rounded(values: NDArray[Any], digits: int = DIGITS) -> list[Any]:
     """Return values with few digits, and None for NaN, which JSON does not have."""
     if values.ndim > 1:

@@ -186,6 +186,16 @@ class Options:
     def check(self) -> None:
         """Raise UsageError for values that cannot be together; each class calls the next."""
 
+    @property
+    def unusual(self) -> list[str]:
+        """Options that have not their defaults, as on a command line."""
+        values = ((each, getattr(self, each.name)) for each in fields(self))  # type: ignore[arg-type]
+        return [
+            flag(each.name) if value is True else f"{flag(each.name)} {value}"
+            for each, value in values
+            if value != each.default
+        ]
+
     def changed(self, **values: Any) -> Self:
         """Return these options with other values."""
         other = replace(self, **values)  # type: ignore[type-var]

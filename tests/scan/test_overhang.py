@@ -136,7 +136,7 @@ def test_adapter__that_the_read_cuts_off(scan: Scan, store: Any) -> None:
 
 def test_options__that_do_not_go_together(reads: str, signatures: str) -> None:
     for options, problem in (
-        ({"overhang": "end", "max_edits": 1}, "^overhang does not go with max_edits: allow mism"),
+        ({"overhang": "end", "max_edits": 1}, "^overhang does not go with max_edits: give max"),
         ({"overhang": "end", "circular": True}, "^circular does not go with overhang$"),
         (
             {"overhang": "end", "hits": "top", "min_delta": 2},

@@ -13,7 +13,15 @@ from multigpu.errors import UsageError, option
 from multigpu.formats.molecules.pockets import Pocket
 from multigpu.formats.molecules.sdf import SDF
 from multigpu.formats.optional import quiet_rdkit
-from multigpu.report.figures import Figure, Json, axis, literal, rounded
+from multigpu.report.figures import (
+    Figure,
+    Json,
+    axis,
+    bar_figure,
+    bars,
+    literal,
+    rounded,
+)
 from multigpu.report.page import Card, Column, Page, Picture, Provenance, Section, Table
 from multigpu.workloads.dock.parts import BestLigand
 
@@ -117,20 +125,14 @@ def _facts(job: "DockJob", summary: dict[str, Any]) -> Iterator[tuple[str, str]]
 
 def _histogram(scores: NDArray[np.float64]) -> Figure:
     counts, edges = _binned(scores)
-    bars = {
-        "type": "bar",
-        "x": ((edges[1:] + edges[:-1]) / 2).tolist(),
-        "y": counts.tolist(),
-        "width": np.diff(edges).tolist(),
-        "marker": {"color": BRAND},
-        "hovertemplate": "score %{x:.3f}: %{y} ligands<extra></extra>",
-    }
-    layout = {
-        "xaxis": axis("best score of a ligand (higher is better)"),
-        "yaxis": axis("number of ligands"),
-        "bargap": 0.02,
-    }
-    return Figure(data=[bars], layout=layout)
+    trace = bars(
+        ((edges[1:] + edges[:-1]) / 2).tolist(),
+        counts.tolist(),
+        width=np.diff(edges).tolist(),
+        hovertemplate="score %{x:.3f}: %{y} ligands<extra></extra>",
+    )
+    xaxis = axis("best score of a ligand (higher is better)")
+    return bar_figure([trace], xaxis, "number of ligands")
 
 
 def _binned(scores: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

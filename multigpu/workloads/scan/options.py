@@ -1,6 +1,7 @@
 """Options of a scan, as one frozen object."""
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from math import isnan
 from pathlib import PurePath
@@ -47,6 +48,14 @@ WITH_SHEET = (
     "sample_sheet", "index_reads", "hits", "min_delta", "within", "sample_n", "phred_offset",
     "max_mismatches",
 )  # fmt: skip
+NOT_WITH_BULGES = ("max_edits", "circular", "overhang", "min_delta")
+CONFLICTS = {
+    "circular": ("within", "overhang", "max_edits"),
+    "overhang": ("min_delta", "max_edits"),
+    "max_dna_bulges": NOT_WITH_BULGES,
+    "max_rna_bulges": NOT_WITH_BULGES,
+    "index_reads": ("within",),
+}
 
 
 def scan_lanes(plain_bytes: int, compressed: int = 0) -> GpuLanes:
@@ -157,45 +166,24 @@ class ScanOptions(Options, group="Search"):
             raise UsageError(f"give {both}, not both")
         if self.min_delta > 1 and not self.are_top:
             raise UsageError(f"{option('min_delta')} needs {option('hits')} top")
-        if self.circular:
-            for other in ("within", "overhang", "max_edits"):
-                if getattr(self, other) is not None:
-                    raise UsageError(f"{option('circular')} does not go with {option(other)}")
         if self.min_overlap != LEAST_OVERLAP and not self.overhang:
             raise UsageError(f"{option('min_overlap')} needs {option('overhang')}")
-        if self.overhang and self.min_delta > 1:
-            raise UsageError(f"{option('overhang')} does not go with {option('min_delta')}")
-        if self.overhang and self.max_edits is not None:
-            raise UsageError(
-                f"{option('overhang')} does not go with {option('max_edits')}: allow mismatches"
-                f" instead, with {option('max_mismatches')}"
-            )
-        if self.has_bulges:
-            self._check_bulges()
+        for name, others in CONFLICTS.items():
+            if getattr(self, name):
+                self._refuse_beside(option(name), others)
+        if self.hits == "sites":
+            self._refuse_beside(f"{option('hits')} sites", NOT_WITH_BULGES)
+            if bool(self.exact_prefix) == bool(self.exact_suffix):
+                one = f"{option('exact_prefix')} or {option('exact_suffix')}"
+                problem = f"needs the end that sites share: give {one}"
+                raise UsageError(f"{option('hits')} sites {problem}")
 
-    def _check_bulges(self) -> None:
-        """Raise UsageError for options that do not go with bulges, or with sites."""
-        if self.max_edits and (self.max_dna_bulges or self.max_rna_bulges):
-            raise UsageError(
-                f"{option('max_edits')} counts insertions and deletions: give"
-                f" {option('max_mismatches')} beside {option('max_dna_bulges')} and"
-                f" {option('max_rna_bulges')}"
-            )
-        if self.max_edits:
-            raise UsageError(
-                f"{option('hits')} sites is for mismatches and bulges: give"
-                f" {option('max_mismatches')} instead of {option('max_edits')}"
-            )
-        if self.hits == "sites" and (bool(self.exact_prefix) == bool(self.exact_suffix)):
-            one = f"{option('exact_prefix')} or {option('exact_suffix')}"
-            raise UsageError(f"{option('hits')} sites needs the end that sites share: give {one}")
-        for other, given in (
-            ("circular", self.circular),
-            ("overhang", self.overhang),
-            ("min_delta", self.min_delta > 1),
-        ):
-            if given:
-                raise UsageError(f"{option(other)} does not go with bulges, nor with sites")
+    def _refuse_beside(self, what: str, others: Iterable[str]) -> None:
+        """Raise UsageError where one of others, which do not go with an option, is given."""
+        for other in others:
+            if getattr(self, other) != getattr(ScanOptions, other):
+                cure = f": give {option('max_mismatches')} instead" if other == "max_edits" else ""
+                raise UsageError(f"{what} does not go with {option(other)}{cure}")
 
     @property
     def index_files(self) -> list[str]:
@@ -253,11 +241,8 @@ class ScanOptions(Options, group="Search"):
         """Raise UsageError for an option that barcodes do not go with."""
         if self.hits not in ("first", "top"):
             raise UsageError(f"{option('sample_sheet')}: {option('hits')} must be top")
-        for each in fields(ScanOptions):
-            if each.name not in WITH_SHEET and getattr(self, each.name) != each.default:
-                raise UsageError(f"{option('sample_sheet')} does not go with {option(each.name)}")
-        if self.index_reads and self.within is not None:
-            raise UsageError(f"{option('index_reads')} does not go with {option('within')}")
+        names = (each.name for each in fields(ScanOptions))
+        self._refuse_beside(option("sample_sheet"), (n for n in names if n not in WITH_SHEET))
 
     def _check_min_score(self, score: float) -> None:
         """Raise UsageError for a score that no row can have."""
@@ -392,9 +377,6 @@ class ScanOutput(Options, group="Output"):
 
     def check(self) -> None:
         super().check()
-        if not self.has_rows and (self.tags or self.cigar != "=X"):
-            asked = option("tags" if self.tags else "cigar")
-            raise UsageError(f"{asked} is of alignments, and no rows are asked for: give -o OUT")
         rows = (self.output or "-",) if self.has_rows else ()
         if sum(path in STDOUT for path in (*rows, *self.others)) > 1:
             raise UsageError("standard output can have one output: give the others a name")
@@ -403,11 +385,6 @@ class ScanOutput(Options, group="Output"):
             if uncompressed_suffix(path) not in (".bed", *FASTA):
                 raise UsageError(f"{path}: products are BED or FASTA: choose a name in .bed or .fa")
         check_page(self.report)
-        if self.multiqc:
-            multiqc_paths(self.multiqc)
-        if self.matched is not None and self.matched == self.unmatched:
-            both = f"{option('matched')} and {option('unmatched')}"
-            raise UsageError(f"{both} are the same path, {self.matched}: give two")
         if self.trim and self.mask:
             raise UsageError(f"give {option('trim')} or {option('mask')}, not both")
         if (self.trim or self.mask) and self.matched is None:

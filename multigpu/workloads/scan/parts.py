@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from multigpu.errors import InputError
 from multigpu.workloads.scan.batch import Batch
-from multigpu.workloads.scan.details import Assigned, Details
 from multigpu.workloads.scan.extracted import ExtractedRecords
 from multigpu.workloads.scan.sums import Sums
 from multigpu.workloads.scan.tally import Tally
@@ -119,6 +118,5 @@ class ScanPart:
 
 
 JOURNAL_CLASSES = (
-    ScanPart, RecordPiece, RowStats, Batch, Tally, Sums, Details, Assigned, ExtractedRecords,
-    IllegalBase, InputError,
+    ScanPart, RecordPiece, RowStats, Batch, Tally, Sums, ExtractedRecords, IllegalBase, InputError,
 )  # fmt: skip

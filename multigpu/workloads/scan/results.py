@@ -11,8 +11,7 @@ from multigpu.formats.sequences.signatures import Signatures
 from multigpu.workloads.scan.batch import Batch
 from multigpu.workloads.scan.output.columns import Columns, ScanRows
 from multigpu.workloads.scan.output.parquet import to_arrow
-from multigpu.workloads.scan.output.row_lines import separated
-from multigpu.workloads.scan.output.text import COLUMNS
+from multigpu.workloads.scan.output.row_lines import COLUMNS, separated
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,7 +36,7 @@ class RowResult(ABC):
     def to_table(self) -> "pa.Table":
         """Return all rows as a pyarrow table with the columns of the Parquet output."""
         rows = Batch.concatenate(list(self))
-        return to_arrow(rows, self._signatures.names, self._columns, self._files)
+        return to_arrow(ScanRows.of(rows, self._signatures, self._columns, self._files))
 
     def to_pandas(self) -> "pd.DataFrame":
         """Return all rows as a pandas frame; see `to_table`. Raises UsageError without pandas."""

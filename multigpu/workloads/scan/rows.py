@@ -26,7 +26,8 @@ Numbers = NDArray[np.integer]
 class RowMaker:
     """What makes rows: names and scores, and what else outputs need.
 
-    view  what was searched of the records; None: all of them
+    view   what was searched of the records; None: all of them
+    needs  columns that an output asks for, of those that cost something
     """
 
     def __init__(
@@ -42,10 +43,7 @@ class RowMaker:
         self._lengths = signatures.letters.lengths
         self._first_file = first_files(sources)
         self._top = TopRule.of(signatures, options) if options.hits == "top" else None
-        self._needs_names = any(sink.sample_names for sink in sinks)
-        self._needs_bases = any(sink.bases for sink in sinks)
-        has_gaps = options.max_edits or options.has_bulges
-        self._needs_cigars = not has_gaps and any(sink.cigars for sink in sinks)
+        self.needs = frozenset[str]().union(*(sink.needs for sink in sinks))
 
     def of(self, pieces: Pieces, view: Pieces, matches: Matches) -> tuple[Batch, NDArray[np.uint8]]:
         """Return the rows of matches, without those of low scores, and the flags of each.
@@ -79,7 +77,7 @@ class RowMaker:
             tied=np.zeros(len(hits), np.int32) if matches.tied is None else matches.tied,
             bulge=self._bulges(hits),
             cigar=self._cigars(view, matches),
-            bases=letters_of(pieces, *places) if self._needs_bases else None,
+            bases=letters_of(pieces, *places) if "bases" in self.needs else None,
         )
         return rows, hits.edge
 
@@ -97,7 +95,7 @@ class RowMaker:
 
     def _names(self, pieces: Pieces, hits: Hits) -> list[bytes]:
         """Return the names of the records that the hits are in; empty ones if no output asks."""
-        if not self._needs_names:
+        if "sample" not in self.needs:
             return [b""] * len(hits)
         unique, row = np.unique(hits.record.astype(np.int64), return_inverse=True)
         names = pieces.names(unique)
@@ -130,7 +128,8 @@ class RowMaker:
 
     def _cigars(self, view: Pieces, matches: Matches) -> list[bytes]:
         """Return the alignments of the matches."""
-        if not self._needs_cigars:
+        has_gaps = self._options.max_edits or self._options.has_bulges
+        if has_gaps or "cigar" not in self.needs:
             return matches.cigars
         strict, hits = self._options.sample_n == "mismatch", matches.hits
         return align_without_gaps(view.offsets, view.letters, self._patterns, hits, strict).texts()

@@ -11,6 +11,8 @@ from multigpu.formats.sequences.pieces import Text
 from multigpu.workloads.scan.batch import Batch
 
 Numbers = NDArray[np.int64]
+# Columns of `Batch`: names of samples, alignments also where no edits are searched, letters.
+ON_DEMAND = frozenset({"sample", "cigar", "bases"})
 T_co = TypeVar("T_co", covariant=True)
 
 
@@ -64,16 +66,8 @@ class Sink(Protocol[T_co]):
         """Name of the payloads in a journal: other ones have another name."""
 
     @property
-    def sample_names(self) -> bool:
-        """Whether rows need the names of their samples."""
-
-    @property
-    def cigars(self) -> bool:
-        """Whether rows need their alignments, also where no edits are searched."""
-
-    @property
-    def bases(self) -> bool:
-        """Whether rows need the letters of the samples under them."""
+    def needs(self) -> frozenset[str]:
+        """Columns of rows that are made for outputs that need them: some of `ON_DEMAND`."""
 
     def collect(self, found: Findings) -> T_co:
         """Return the payload: what this output wants of the findings.

@@ -1,119 +1,182 @@
-"""Numbers of matches by file and signature: what workers count of a chunk, and their sums."""
+"""Numbers of a scan for tables and reports: what workers count of a chunk, and all of a run."""
 
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.formats.sequences.signatures import Signatures
 from multigpu.workloads.scan.batch import Batch
-from multigpu.workloads.scan.details import (
-    Assigned,
-    Details,
-    RunningDetails,
-    assigned_of,
-    details_of,
-)
+from multigpu.workloads.scan.cigars import spelled_out
 from multigpu.workloads.scan.options import ScanOptions
 from multigpu.workloads.scan.sink import Findings
-from multigpu.workloads.scan.sums import RunningSums, Sums
+from multigpu.workloads.scan.sums import Numbers, Sums, add_sums
 
 # Scores and shares are summed as whole parts of this size: sums do not depend on their order.
 PARTS_OF_ONE = 1 << 20
 DIGITS = 4  # after the point, of means
+PLACES = 50  # parts of a sample, for the places of matches
+LONG, LONG_PLACES = 100_000, 200  # bases from which on a sample is shown by itself, and its parts
+MOST_LONG = 60  # such samples, the first with matches
+MOST_BARCODES = 1 << 20  # of no sample: those that come later are not counted
+MISMATCH, MISSING, EXTRA = range(KINDS := 3)  # bases of the signature, and of the sample alone
+
+LongSample = tuple[bytes, int, Numbers]  # name, length, matches in its parts
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Tally:
-    """Numbers of matches of one file in a chunk.
+    """Numbers of a chunk.
 
-    unit          what is counted for: the number of the file
-    records       reads, or sequences
-    matched       those with a match
-    by_signature  count: matches; reads: records with a match of the signature; scored: matches
-                  with a score; score and seen: in parts of one, the scores, and the shares of the
-                  signature that lie in the sample
+    sums      by name:
+              files    by file: its records, and those that are matched
+              matches  by number of the file x signatures + signature: count; reads: records with a
+                       match; scored: matches with a score; score and seen: in parts of one, the
+                       scores, and the shares of the signature that lie in the sample
+              scores   by the whole part of the score: count of matches
+              places   by PLACES x signature + part of the sample in which the middle of a match
+                       lies: their count, for samples that are not long
+              errors   by KINDS x position in the signature + kind: matches
+              samples  by sample of a sheet: count of reads; one that is tied counts for several
+              barcodes by 0: reads, of which mates are one, and those that are unknown: of no sample
+    long      samples of at least LONG bases with matches
+    barcodes  what reads of no sample have in place of barcodes, with their number
     """
 
-    unit: int
-    records: int
-    matched: int
-    by_signature: Sums
-    details: Details | None = None
-    assigned: Assigned | None = None
+    sums: dict[str, Sums]
+    long: tuple[LongSample, ...] = ()
+    barcodes: dict[bytes, int] = field(default_factory=dict)
 
 
-def tallies_of(
+def tally_of(
     found: Findings, signatures: Signatures, options: ScanOptions, is_detailed: bool
-) -> tuple[Tally, ...]:
-    """Return the numbers of each file in a chunk."""
-    tallies = []
-    has_samples = is_detailed and options.sample_sheet is not None
-    for unit in range(found.source, found.source + found.files):
-        rows = found.rows if found.files == 1 else found.rows[found.rows.source == unit]
-        # Rows of a sample stand together, and among these those of a signature.
-        is_first = np.diff(rows.sample_index, prepend=-2) != 0
-        tallies.append(
-            Tally(
-                unit=unit,
-                records=len(found.lengths) // found.files,
-                matched=int(np.count_nonzero(is_first)),
-                by_signature=_sums(
-                    rows, is_first | (np.diff(rows.signature, prepend=-1) != 0), signatures, options
-                ),
-                details=details_of(rows, signatures, options) if is_detailed else None,
-                assigned=assigned_of(found, len(signatures))
-                if has_samples and unit == found.source
-                else None,
-            )
-        )
-    return tuple(tallies)
-
-
-def _sums(
-    rows: Batch, is_new: NDArray[np.bool_], signatures: Signatures, options: ScanOptions
-) -> Sums:
-    """Return the sums of a file. is_new: whether a row is the first of sample and signature."""
+) -> Tally:
+    """Return the numbers of a chunk: those of files and matches, and the others on request."""
+    rows, size = found.rows, len(signatures)
+    # Rows of a sample stand together, and among these those of a signature.
+    is_first = np.diff(rows.sample_index, prepend=-2) != 0
+    is_new = is_first | (np.diff(rows.signature, prepend=-1) != 0)
     scored, seen = ~np.isnan(rows.score), np.ones(len(rows))
     if not options.max_edits and options.sample_sheet is None:
-        bases = rows.end - rows.start - rows.bulge
-        seen = bases / signatures.letters.lengths[rows.signature]
-    return Sums.of(
-        rows.signature,
-        reads=is_new,
-        scored=scored,
-        score=np.rint(np.where(scored, rows.score, 0) * PARTS_OF_ONE),
-        seen=np.rint(seen * PARTS_OF_ONE),
-    )
+        seen = (rows.end - rows.start - rows.bulge) / signatures.letters.lengths[rows.signature]
+    sums = {
+        "files": _files(found, is_first),
+        "matches": Sums.of(
+            rows.source.astype(np.int64) * size + rows.signature,
+            reads=is_new,
+            scored=scored,
+            score=np.rint(np.where(scored, rows.score, 0) * PARTS_OF_ONE),
+            seen=np.rint(seen * PARTS_OF_ONE),
+        ),
+    }
+    if not is_detailed:
+        return Tally(sums=sums)
+    # Matches over the origin of a circle lie at its end.
+    last = np.maximum(rows.sample_length - 1, 0)
+    middle: Numbers = np.clip((rows.start + rows.end) // 2, 0, last)
+    is_short = rows.sample_length < LONG
+    places = rows.signature.astype(np.int64) * PLACES
+    places += middle * PLACES // np.maximum(rows.sample_length, 1)
+    sums["scores"] = Sums.of(rows.score[scored].astype(np.int64))
+    sums["places"] = Sums.of(places[is_short])
+    sums["errors"] = _errors(rows, signatures, options)
+    barcodes: dict[bytes, int] = {}
+    if options.sample_sheet is not None:
+        more, barcodes = _assigned(found, size)
+        sums |= more
+    return Tally(sums=sums, long=tuple(_long_samples(rows, middle)), barcodes=barcodes)
+
+
+def _files(found: Findings, is_first: NDArray[np.bool_]) -> Sums:
+    """Return the records of each file. is_first: whether a row is the first of its record."""
+    matched = np.bincount(found.rows.source[is_first] - found.source, minlength=found.files)
+    records = np.full(found.files, len(found.lengths) // found.files)
+    files = found.source + np.arange(found.files)
+    return Sums(keys=files, numbers={"records": records, "matched": matched})
+
+
+def _errors(rows: Batch, signatures: Signatures, options: ScanOptions) -> Sums:
+    """Return the errors of rows, which have alignments where errors are searched."""
+    lengths = signatures.letters.lengths[rows.signature].tolist()
+    alike = Counter(zip(rows.cigar, rows.reverse.tolist(), lengths, strict=True))
+    keys, matches = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for (cigar, is_reverse, length), count in alike.items():
+        columns = np.frombuffer(spelled_out(cigar, is_reverse), np.uint8)
+        of_signature = columns != ord("I")
+        position = np.minimum(np.cumsum(of_signature) - of_signature, length - 1)
+        kind = np.select([columns == ord("X"), of_signature], [MISMATCH, MISSING], EXTRA)
+        is_error = columns != ord("=")
+        if options.overhang:  # bases beyond the sample are not missing
+            is_error &= kind != MISSING
+        keys.append((KINDS * position + kind)[is_error])
+        matches.append(np.full(len(keys[-1]), count))
+    return Sums.of(np.concatenate(keys), matches=np.concatenate(matches))
+
+
+def _long_samples(rows: Batch, middle: Numbers) -> Iterator[LongSample]:
+    is_long = rows.sample_length >= LONG
+    for sample in np.unique(rows.sample_index[is_long])[:MOST_LONG].tolist():
+        which = np.flatnonzero(rows.sample_index == sample)
+        length = int(rows.sample_length[which[0]])
+        parts = np.bincount(middle[which] * LONG_PLACES // length, minlength=LONG_PLACES)
+        yield rows.sample[which[0]], length, parts
+
+
+def _assigned(found: Findings, samples: int) -> tuple[dict[str, Sums], dict[bytes, int]]:
+    """Return reads by their barcodes, and the barcodes of no sample. samples: their number."""
+    step = 2 if found.is_paired else 1
+    reads, of = len(found.lengths) // step, found.rows.sample_index // step
+    unknown = np.setdiff1d(np.arange(reads), of)
+    texts = [] if found.barcodes is None else found.barcodes(unknown)
+    numbers = {"reads": np.array([reads]), "unknown": np.array([len(unknown)])}
+    sums = {
+        "samples": Sums.of(np.unique(of * samples + found.rows.signature) % samples),
+        "barcodes": Sums(keys=np.zeros(1, np.int64), numbers=numbers),
+    }
+    return sums, dict(Counter(text.upper() for text in texts))
 
 
 class Tallies:
     """Numbers of all files of a scan.
 
-    names    of the files, by their numbers
-    records  reads, or sequences, of each file
-    matched  those with a match
-    details  for a report
+    names     of the files, by their numbers
+    long      the first samples of at least LONG bases with matches
+    barcodes  what reads of no sample have in place of barcodes, with their number
     """
 
     def __init__(self, names: Sequence[str], signatures: Signatures) -> None:
-        self.names, self.signatures, self.details = names, signatures, RunningDetails()
-        self.records, self.matched = [0] * len(names), [0] * len(names)
-        self._by_signature = [RunningSums() for _ in names]
+        self.names, self.signatures = names, signatures
+        self.long: list[LongSample] = []
+        self.barcodes: dict[bytes, int] = {}
+        self._sums: defaultdict[str, list[Sums]] = defaultdict(list)
 
-    def add(self, several: Sequence[Tally]) -> None:
+    def add(self, more: Tally) -> None:
         """Add the numbers of a chunk."""
-        for more in several:
-            self.records[more.unit] += more.records
-            self.matched[more.unit] += more.matched
-            self._by_signature[more.unit].add(more.by_signature)
-            if more.details is not None:
-                self.details.add(more.details)
-            if more.assigned is not None:
-                self.details.add_reads(more.assigned)
+        for name, sums in more.sums.items():
+            add_sums(self._sums[name], sums)
+        self.long += more.long[: MOST_LONG - len(self.long)]
+        for text, count in more.barcodes.items():
+            if text in self.barcodes or len(self.barcodes) < MOST_BARCODES:
+                self.barcodes[text] = self.barcodes.get(text, 0) + count
 
-    def __iter__(self) -> Iterator[dict[str, NDArray[np.int64 | np.float64]]]:
+    def sums(self, name: str) -> Sums:
+        """Return all sums that are added by this name of `Tally.sums`."""
+        return Sums.joined(self._sums[name])
+
+    @property
+    def records(self) -> Numbers:
+        """int64[files]: reads, or sequences, of each file."""
+        return self.sums("files").dense("records", len(self.names))
+
+    @property
+    def matched(self) -> Numbers:
+        """int64[files]: those with a match."""
+        return self.sums("files").dense("matched", len(self.names))
+
+    def __iter__(self) -> Iterator[dict[str, NDArray[Any]]]:
         """Yield the numbers of all signatures in each file, [signatures] each.
 
         reads       int64: records with a match
@@ -122,25 +185,25 @@ class Tallies:
         mean_score  float64: of the matches; NaN where none has one
         covered     float64: mean share of the signature that lies in the sample; 0 without matches
         """
-        for records, sums in zip(self.records, self._by_signature, strict=True):
-            total, size = sums.total(), len(self.signatures)
-            reads, matches, scored = (
-                total.dense(name, size) for name in ("reads", "count", "scored")
+        total, size = self.sums("matches"), len(self.signatures)
+        for file, records in enumerate(self.records.tolist()):
+            reads, matches, scored, score, seen = (
+                total.dense(name, size, file * size)
+                for name in ("reads", "count", "scored", "score", "seen")
             )
             with np.errstate(invalid="ignore"):
-                scores = total.dense("score", size) / PARTS_OF_ONE / scored
-            seen = total.dense("seen", size) / PARTS_OF_ONE / np.maximum(matches, 1)
+                mean = score / PARTS_OF_ONE / scored
             yield {
                 "reads": reads,
                 "matches": matches,
                 "share": reads / max(records, 1),
-                "mean_score": np.round(scores, DIGITS),
-                "covered": np.round(seen, DIGITS),
+                "mean_score": np.round(mean, DIGITS),
+                "covered": np.round(seen / PARTS_OF_ONE / np.maximum(matches, 1), DIGITS),
             }
 
     def top(self, most: int) -> NDArray[np.intp]:
         """Return the signatures with most reads, at most so many, in the order of all."""
-        reads = np.zeros(len(self.signatures), np.int64)
-        for each in self._by_signature:
-            reads += each.total().dense("reads", len(reads))
-        return np.sort(np.argsort(-reads, kind="stable")[:most])
+        total, size = self.sums("matches"), len(self.signatures)
+        reads = Sums.of(total.keys % size, reads=total.numbers.get("reads", total.keys))
+        order = np.argsort(-reads.dense("reads", size), kind="stable")
+        return np.sort(order[:most])

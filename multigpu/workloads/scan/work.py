@@ -135,7 +135,6 @@ class ScanSession:
         size = index_size(lengths, workload.options, bases, place.gpu is not None)
         self._index_bytes = size.memory
         self._first_file = first_files(workload.sources)
-        self._named = any(sink.sample_names for sink in workload.sinks)
         self.reader = SpanReader(
             workload.sources,
             workload.streams,
@@ -237,7 +236,7 @@ class ScanSession:
             source=self._first_file[pieces.source],
             files=len(source.files),
             is_paired=source.is_paired,
-            rows=rows[~(is_lead | is_tail)],
+            rows=rows[~(is_lead | is_tail)] if pieces.lead or has_tail else rows,
             lengths=pieces.table[records, LENGTH],
             names=partial(pieces.names, records),
             letters=lambda records, *ends: letters_of(pieces, first + records, *ends),
@@ -261,7 +260,7 @@ class ScanSession:
             bases=int(pieces.inside.sum()),
             longest=int(pieces.table[:, LENGTH].max(initial=0)),
             payloads=payloads,
-            stats=RowStats.of(whole.rows, self._named),
+            stats=RowStats.of(whole.rows, "sample" in self._rows.needs),
             lead=lead,
             tail=tail,
             error=error,

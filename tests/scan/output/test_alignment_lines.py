@@ -9,7 +9,8 @@ from support.scanned import signatures_named
 
 from multigpu.workloads.scan.batch import Batch
 from multigpu.workloads.scan.output import columns
-from multigpu.workloads.scan.output.alignment_lines import SamOfSignatures
+from multigpu.workloads.scan.output.alignment_lines import sam_of_signatures
+from multigpu.workloads.scan.output.columns import ScanRows
 
 SIGNATURES = signatures_named([b"one", b"two"], b"ACGUNr")  # 6 bases
 
@@ -38,6 +39,12 @@ ROWS = aligned(
 )
 
 
+def of_signatures(*batches: Batch) -> bytes:
+    seen = np.zeros(len(SIGNATURES), np.bool_)
+    rows = [ScanRows.of(each, SIGNATURES, ()) for each in batches]
+    return b"".join([sam_of_signatures(block, seen) for each in rows for block in each.blocks()])
+
+
 def test_sam__of_reads() -> None:
     assert render(ROWS, "sam", signatures=SIGNATURES).decode().splitlines() == [
         "s1\t0\tone\t1\t255\t4S3=1I3=19S\t*\t0\t0\t*\t*\tNM:i:1\tAS:i:5\tqs:f:20.5",
@@ -49,7 +56,7 @@ def test_sam__of_reads() -> None:
 
 
 def test_sam__of_signatures() -> None:
-    lines = SamOfSignatures(SIGNATURES, ()).lines(ROWS[:3]).decode().splitlines()
+    lines = of_signatures(ROWS[:3]).decode().splitlines()
     assert lines == [
         "one\t0\ts1\t5\t255\t3=1D3=\t*\t0\t0\tACGTNR\t*\tNM:i:1\tAS:i:5\tqs:f:20.5",
         "two\t16\ts1\t1\t255\t1I5=\t*\t0\t0\tYNACGT\t*\tNM:i:1\tAS:i:4\tqs:f:40.0",
@@ -60,13 +67,11 @@ def test_sam__of_signatures() -> None:
 def test_sam__of_signatures_does_not_depend_on_the_division(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    whole = SamOfSignatures(SIGNATURES, ()).lines(ROWS)
+    whole = of_signatures(ROWS)
     for size in (1, 2, 3):
-        lines = SamOfSignatures(SIGNATURES, ()).lines
-        parts = [ROWS[at : at + size] for at in range(0, 5, size)]
-        assert b"".join(map(lines, parts)) == whole
+        assert of_signatures(*(ROWS[at : at + size] for at in range(0, 5, size))) == whole
     monkeypatch.setattr(columns, "BLOCK", 2)
-    assert SamOfSignatures(SIGNATURES, ()).lines(ROWS) == whole
+    assert of_signatures(ROWS) == whole
 
 
 def test_sam__of_reads_has_one_first_line_a_read_however_it_is_rendered(

@@ -56,10 +56,16 @@ def test_lines__have_both_alignments_along_the_guide(genome: str, chunk: str, sc
     assert rows.decode() == HEADER + "".join(lines)
 
 
-def test_edits__are_refused(genome: str, scan: Scan) -> None:
+def test_edits_and_barcodes__are_refused(genome: str, tmp_path: Path, scan: Scan) -> None:
     options = ("-s", genome, "--max-edits", "1", "--format", "cas-offinder")
-    with pytest.raises(UsageError, match="format cas-offinder is for mismatches and bulges of one"):
+    with pytest.raises(
+        UsageError, match=r"^max_edits does not go with format cas-offinder: choose"
+    ):
         scan(genome, options=options)
+    sheet = tmp_path / "sheet.tsv"
+    sheet.write_text("sample\tbarcode1\nliver\tACGTAC\n")
+    with pytest.raises(UsageError, match=r"^sample_sheet does not go with format cas-offinder"):
+        scan(genome, options=("--sample-sheet", str(sheet), "--format", "cas-offinder"))
 
 
 def test_exact_matches__have_an_alignment(genome: str, scan: Scan) -> None:

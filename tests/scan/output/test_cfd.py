@@ -28,11 +28,12 @@ BULGES = [
 
 
 def scores(*pairs: tuple[str, str]) -> list[float]:
+    width = max(len(guide) for guide, _ in pairs)
     guides, sites = (
-        np.frombuffer("".join(each).encode(), np.uint8) for each in zip(*pairs, strict=True)
+        np.array([list(text.rjust(width).encode()) for text in each], np.uint8)
+        for each in zip(*pairs, strict=True)
     )
-    begins = np.cumsum([0, *(len(guide) for guide, _ in pairs)])
-    return list(cfd_scores(guides, sites, begins))
+    return list(cfd_scores(guides, sites))
 
 
 def test_score__is_the_published_one() -> None:

@@ -133,7 +133,7 @@ def test_outputs__of_one_pass_get_their_names_together_and_are_resumed(
         ("--report x.tsv", "x.tsv: reports are HTML"),
         ("-o - --counts -", "standard output can have one output"),
         ("-o x.tsv --tags MD", "--tags is of alignments: choose --format sam or bam or paf"),
-        ("--counts x.tsv --cigar M", "--cigar is of alignments, and no rows are asked for"),
+        ("--counts x.tsv --cigar M", "--cigar is of alignments: choose --format sam or bam or paf"),
         ("--format sam --tags NM", "'NM' is not one of 'MD'"),
         ("--multiqc x_mqc.json --counts x_general_mqc.json", "json files cannot be written"),
     ],

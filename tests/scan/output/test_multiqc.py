@@ -21,6 +21,7 @@ MULTIQC = shutil.which("multiqc")
         (["x/a_R1.fastq.gz", "b_R1_001.fq", "c.R2.fa.zst", "s3://b/d.fa"], ["a", "b", "c", "d"]),
         (["a_R1.fq", "a_R2.fq", "b_R1.fq"], ["a_R1", "a_R2", "b"]),
         (["x/a.fq", "y/a.fq", "-"], ["x/a.fq", "y/a.fq", "-"]),
+        (["https://x.org/a/e_R1.fq.gz?key=f.fa"], ["e"]),
         (["sample_1.fq", ".fq", "_R1.fq"], ["sample_1", ".fq", "_R1"]),
     ],
 )

@@ -185,7 +185,7 @@ def test_tied_reads__have_a_file_of_their_own(
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        (("--matched", "OUT/a", "--unmatched", "OUT/a"), "are the same path, OUT/a: give two"),
+        (("--matched", "OUT/a", "--unmatched", "OUT/a"), "OUT/a is named twice: a run would"),
         (("--matched", "OUT/{name}.fq"), "{name} is unknown; there are {file}, {sample}, "),
         (("--matched", "OUT/{sample}.fq"), "{sample} needs a sample sheet"),
         (("--matched", "OUT/{mate}.fq"), "{mate} needs pairs of reads"),

@@ -42,16 +42,20 @@ def test_report__draws_every_figure_and_says_nothing_on_the_console(
     assert "<dd>--hits all, --max-mismatches 1</dd>" in document
 
 
+def records_of(file: int, records: int, matched: int) -> Sums:
+    return Sums.of(np.array([file]), records=np.array([records]), matched=np.array([matched]))
+
+
 def tallies(files: int, signatures: int) -> Tallies:
     """Return numbers with matches of 50 signatures in each file."""
     rng = np.random.default_rng(7)
     names = signatures_named([b"marker%d" % i for i in range(signatures)])
     made = Tallies([f"run/{NAMES[0]}{i}_R1.fastq.gz" for i in range(files)], names)
     for unit in range(files):
-        keys = rng.integers(0, signatures, 50)
+        keys = unit * signatures + rng.integers(0, signatures, 50)
         ones = np.ones(50)
         sums = Sums.of(keys, reads=ones, scored=ones, score=ones * 2**24, seen=ones * 2**20)
-        made.add([Tally(unit=unit, records=100, matched=50, by_signature=sums)])
+        made.add(Tally(sums={"files": records_of(unit, 100, 50), "matches": sums}))
     return made
 
 
@@ -69,7 +73,7 @@ def test_report__is_small_with_one_file_and_with_a_thousand(files: int, signatur
 
 def test_report__of_nothing_found_has_its_tables() -> None:
     made = Tallies(["a.fq"], signatures_named([b"x"]))
-    made.add([Tally(unit=0, records=3, matched=0, by_signature=Sums.of(np.empty(0, np.int64)))])
+    made.add(Tally(sums={"files": records_of(0, 3, 0)}))
     page = page_of(made, ScanOptions()).html().decode()
     assert "<td>a</td><td>3</td><td>0</td><td>0</td>" in page
 

@@ -153,10 +153,11 @@ def test_rows__take_the_names_that_occur_and_no_others(fmt: str) -> None:
     """Decoding all of a million took far longer than the rows."""
     names = Counted(b"k%d" % i for i in range(1000))
     rows = batch(*((b"s", which, 0, 4, False, 30.0) for which in (7, 500, 7)))
+    signatures = replace(signatures_named([b""] * 1000), names=names)
     if fmt == "arrow":
-        assert to_arrow(rows, names, ())["signature"].to_pylist() == ["k7", "k500", "k7"]
+        table = to_arrow(columns.ScanRows.of(rows, signatures, ()))
+        assert table["signature"].to_pylist() == ["k7", "k500", "k7"]
     else:
-        signatures = replace(signatures_named([b""] * 1000), names=names)
         lines = render(rows, fmt, signatures=signatures).splitlines()
         assert [line.count(b"k7") for line in lines] == [1, 0, 1]
     assert names.taken == 2

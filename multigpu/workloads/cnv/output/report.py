@@ -7,7 +7,17 @@ from typing import Any
 import numpy as np
 
 from multigpu.citation import CN_MOPS
-from multigpu.report.figures import Figure, Json, axis, literal, name_axis, rounded
+from multigpu.report.figures import (
+    Figure,
+    Json,
+    axis,
+    bar_figure,
+    bars,
+    heat_map,
+    literal,
+    name_axis,
+    rounded,
+)
 from multigpu.report.page import Card, Column, Page, Provenance, Section, Table
 from multigpu.run.declarations import flag
 from multigpu.workloads.cnv.options import FIELDS, CnvOptions
@@ -128,35 +138,27 @@ def _samples(result: CnvResult) -> Table:
 
 
 def _heat(heat: overview.HeatMap, result: CnvResult, palette: Palette) -> Figure:
-    values = np.round(heat.values, 2)
-    lines = [
+    loss, gain = palette.loss.name, palette.gain.name
+    places = {"tickvals": heat.middles.tolist(), "ticktext": list(map(literal, heat.names))}
+    xaxis = axis("position by chromosome", type="category", showgrid=False, **places)
+    figure = heat_map(
+        np.round(heat.values, 2),
+        list(map(literal, heat.labels)),
+        result.samples,
+        xaxis=xaxis,
+        rows="sample",
+        unit="signed I/NI, gain > 0",
+        limits=(-HEAT_LIMIT, HEAT_LIMIT),
+        colours=(f"{loss}-deep", f"{loss}-pale", "zero", f"{gain}-pale", f"{gain}-deep"),
+    )
+    figure.layout["shapes"] = [
         {
             "type": "line", "x0": x - 0.5, "x1": x - 0.5, "y0": 0, "y1": 1, "yref": "paper",
             "line": {"width": 1, "color": "var(--quiet)"},
         }
         for x in heat.begins[1:].tolist()
     ]  # fmt: skip
-    loss, gain = palette.loss.name, palette.gain.name
-    colours = (f"{loss}-deep", f"{loss}-pale", "zero", f"{gain}-pale", f"{gain}-deep")
-    trace = {
-        "type": "heatmap", "z": rounded(values), "x": list(map(literal, heat.labels)),
-        "y": list(map(literal, result.samples)),
-        "hovertemplate": "%{y}<br>%{x}<br>%{z}<extra></extra>",
-        "zmin": -HEAT_LIMIT, "zmax": HEAT_LIMIT,
-        "colorscale": [[k / 4, f"var(--{name})"] for k, name in enumerate(colours)],
-        "colorbar": {
-            "title": {"text": "signed I/NI, gain > 0", "side": "top"},
-            "thickness": 12, "orientation": "h", "y": 1, "yanchor": "bottom", "ypad": 0,
-        },
-    }  # fmt: skip
-    places = {"tickvals": heat.middles.tolist(), "ticktext": list(map(literal, heat.names))}
-    layout = {
-        "xaxis": axis("position by chromosome", type="category", showgrid=False, **places),
-        "yaxis": name_axis("sample", result.samples, autorange="reversed"),
-        "shapes": lines,
-    }
-    height = int(np.clip(230 + 18 * len(result.samples), 330, 1700))
-    return Figure(data=[trace], layout=layout, height=height)
+    return figure
 
 
 def _bars(
@@ -164,19 +166,8 @@ def _bars(
 ) -> Figure:
     """Return losses and gains as stacked bars; `more` is added to both traces."""
     kinds = (("losses", losses, palette.loss), ("gains", gains, palette.gain))
-    bars = [
-        {"type": "bar", "x": x, "y": y.tolist(), "name": name,
-         "marker": {"color": f"var(--{shade.name})"}, **more}
-        for name, y, shade in kinds
-    ]  # fmt: skip
-    return Figure(
-        data=bars,
-        layout={
-            "barmode": "stack",
-            "xaxis": xaxis,
-            "yaxis": axis("number of CNVs", rangemode="tozero"),
-        },
-    )
+    traces = [bars(x, y.tolist(), shade.name, name=name, **more) for name, y, shade in kinds]
+    return bar_figure(traces, xaxis, "number of CNVs")
 
 
 def _calls(result: CnvResult, palette: Palette) -> Figure:

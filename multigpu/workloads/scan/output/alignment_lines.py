@@ -8,19 +8,14 @@ reads from right to left.
 
 import re
 from collections.abc import Sequence
-from itertools import repeat
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.kernels.bases import encode, reverse_complement
-from multigpu.workloads.scan.batch import Batch
+from multigpu.workloads.scan.cigars import spelled_out, turned
 from multigpu.workloads.scan.output.columns import (
-    USUAL_STYLE,
-    AlignmentStyle,
     Column,
-    Columns,
     ScanRows,
     TextColumn,
     lines_of,
@@ -30,15 +25,12 @@ from multigpu.workloads.scan.output.columns import (
     strands_of,
 )
 
-if TYPE_CHECKING:
-    from multigpu.formats.sequences.signatures import Signatures
-
 UNKNOWN = 255  # mapping quality
 REVERSE, SECONDARY = 16, 256  # flags of SAM
 PAIRED, MATE_UNMAPPED, MATES = 1, 8, (0, 64, 128)
 LETTERS = np.frombuffer(b"=ACMGRSVTWYHKDBN", np.uint8)  # of the 16 sets of bases
 MATCHING = re.compile(rb"(\d+)=")
-OPERATION = re.compile(rb"\d+[=XIDM]")
+UNLIKE = re.compile(rb"(X|D+)")
 PLACED, COUNT = re.compile(rb"(?:\d+[=X])+"), re.compile(rb"\d+")
 NUMBER = re.compile(rb"/[1-9]$")  # of a mate
 SWAPPED = bytes.maketrans(b"ID", b"DI")
@@ -57,52 +49,31 @@ def sam_of_reads(rows: ScanRows) -> bytes:
         _reads_of(rows), b"\t", flags, b"\t", signatures_of(rows),
         b"\t1\t%d\t" % UNKNOWN, TextColumn.of(list(map(_clip, _shown(rows), *ends))),
         b"\t*\t0\t0\t*\t*", *_tags(rows, _count_matching(batch.cigar)),
-        *(_md_of_reads(rows) if rows.style.md else ()),
+        *(_md_of_reads(rows) if "md" in rows.requested else ()),
         b"\n",
     )  # fmt: skip
 
 
-class SamOfSignatures:
-    """Renderer of SAM for samples that are references, to which the signatures are aligned.
+def sam_of_signatures(rows: ScanRows, seen: NDArray[np.bool_]) -> bytes:
+    """Return lines of SAM for samples that are references, to which the signatures are aligned.
 
-    The first line of each signature is the primary one. So rows must come in their order, and all
-    of them to one renderer.
+    seen  bool[signatures]  those that have lines before, to which these are added: the first line
+          of each signature is the primary one
     """
-
-    def __init__(
-        self,
-        signatures: "Signatures",
-        requested: Columns,
-        style: AlignmentStyle = USUAL_STYLE,
-    ) -> None:
-        self._signatures, self._requested, self._style = signatures, requested, style
-        self._seen = np.zeros(len(signatures), bool)
-
-    def lines(self, batch: Batch) -> bytes:
-        """Return the lines of some rows."""
-        rows = ScanRows.of(batch, self._signatures, self._requested, style=self._style)
-        return b"".join([self._lines(block) for block in rows.blocks()])
-
-    def _lines(self, rows: ScanRows) -> bytes:
-        batch = rows.batch
-        flags = np.where(batch.reverse, REVERSE, 0) + np.where(self._is_primary(rows), 0, SECONDARY)
-        return lines_of(
-            len(rows),
-            signatures_of(rows), b"\t", flags, b"\t", samples_of(rows), b"\t", batch.start + 1,
-            b"\t%d\t" % UNKNOWN, _swap_operations(_shown(rows)),
-            b"\t*\t0\t0\t", _sequences(rows),
-            b"\t*", *_tags(rows, _count_matching(batch.cigar)),
-            *(_md_of_samples(rows) if rows.style.md else ()),
-            b"\n",
-        )  # fmt: skip
-
-    def _is_primary(self, rows: ScanRows) -> NDArray[np.bool_]:
-        """Return bool[n]: whether a row is the first one of its signature."""
-        which, first = np.unique(rows.batch.signature, return_index=True)
-        is_primary = np.zeros(len(rows), bool)
-        is_primary[first] = ~self._seen[which]
-        self._seen[which] = True
-        return is_primary
+    batch = rows.batch
+    which, first = np.unique(batch.signature, return_index=True)
+    flags = np.where(batch.reverse, REVERSE, 0) + SECONDARY
+    flags[first[~seen[which]]] -= SECONDARY
+    seen[which] = True
+    return lines_of(
+        len(rows),
+        signatures_of(rows), b"\t", flags, b"\t", samples_of(rows), b"\t", batch.start + 1,
+        b"\t%d\t" % UNKNOWN, _swap_operations(_shown(rows)),
+        b"\t*\t0\t0\t", _sequences(rows),
+        b"\t*", *_tags(rows, _count_matching(batch.cigar)),
+        *(_md_of_samples(rows) if "md" in rows.requested else ()),
+        b"\n",
+    )  # fmt: skip
 
 
 def paf(rows: ScanRows) -> bytes:
@@ -116,7 +87,7 @@ def paf(rows: ScanRows) -> bytes:
         samples_of(rows), b"\t", batch.sample_length, b"\t", batch.start, b"\t", batch.end, b"\t",
         matching, b"\t", matching + batch.edits, b"\t%d" % UNKNOWN, *_tags(rows, matching),
         b"\tcg:Z:", _swap_operations(_shown(rows)),
-        *(_md_of_samples(rows) if rows.style.md else ()),
+        *(_md_of_samples(rows) if "md" in rows.requested else ()),
         b"\n",
     )  # fmt: skip
 
@@ -139,9 +110,9 @@ def _count_matching(cigars: Sequence[bytes]) -> NDArray[np.int64]:
 
 
 def _shown(rows: ScanRows) -> Sequence[bytes]:
-    """Return the alignments with the operations that the style has."""
+    """Return the alignments with = and X, or with M for both on request."""
     cigars = rows.batch.cigar
-    if rows.style.cigar == "=X":
+    if "plain_cigar" not in rows.requested:
         return cigars
     plain = {each: PLACED.sub(_as_m, each) for each in set(cigars)}
     return [plain[each] for each in cigars]
@@ -155,45 +126,34 @@ def _md_of_samples(rows: ScanRows) -> list[Column]:
     """Return the tag MD of signatures that are aligned to samples."""
     assert rows.batch.bases is not None
     texts = [each.upper().replace(b"U", b"T") for each in rows.batch.bases]
-    return [b"\tMD:Z:", TextColumn.of(list(map(_md, rows.batch.cigar, texts, repeat(b"I"))))]
+    # Bases of the sample alone are deleted, those of the signature alone are left out.
+    along = [spelled_out(each).translate(SWAPPED, b"D") for each in rows.batch.cigar]
+    return [b"\tMD:Z:", TextColumn.of(list(map(_md, along, texts)))]
 
 
 def _md_of_reads(rows: ScanRows) -> list[Column]:
     """Return the tag MD of reads that are aligned to signatures."""
     batch, letters = rows.batch, rows.signatures.letters
     texts = {i: LETTERS[encode(letters[i])].tobytes() for i in set(batch.signature.tolist())}
-    mds = []
-    for cigar, which, is_reverse in zip(
-        batch.cigar, batch.signature.tolist(), batch.reverse.tolist(), strict=True
-    ):
-        along = b"".join(OPERATION.findall(cigar)[::-1]) if is_reverse else cigar
-        mds.append(_md(along, texts[which], b"D"))
+    along = map(spelled_out, batch.cigar, batch.reverse.tolist())
+    mds = [
+        _md(operations.translate(None, b"I"), texts[which])
+        for operations, which in zip(along, batch.signature.tolist(), strict=True)
+    ]
     return [b"\tMD:Z:", TextColumn.of(mds)]
 
 
-def _md(cigar: bytes, reference: bytes, deleted: bytes) -> bytes:
+def _md(operations: bytes, reference: bytes) -> bytes:
     """Return the value of MD: counts of bases that match, letters of the reference that do not.
 
-    reference  letters under the alignment
-    deleted    the operation of letters of the reference alone
+    operations  =, X or D for each letter of the reference
     """
-    found, matching, at = b"", 0, 0
-    for operation in OPERATION.findall(cigar):
-        count, kind = int(operation[:-1]), operation[-1:]
-        letters = reference[at : at + count]
-        if kind == b"=":
-            matching += count
-        elif kind == b"X":
-            found += b"".join(
-                b"%d%c" % (matching * (not i), letter) for i, letter in enumerate(letters)
-            )
-            matching = 0
-        elif kind == deleted:
-            found, matching = found + b"%d^%s" % (matching, letters), 0
-        else:
-            continue
-        at += count
-    return found + b"%d" % matching
+    found, at = b"", 0
+    for run in UNLIKE.split(operations):
+        letters, at = reference[at : at + len(run)], at + len(run)
+        is_same = run[:1] in b"="  # or nothing
+        found += b"%d" % len(run) if is_same else b"^" * run.startswith(b"D") + letters
+    return found
 
 
 def _swap_operations(cigars: Sequence[bytes]) -> TextColumn:
@@ -207,7 +167,7 @@ def _clip(cigar: bytes, before: int, after: int, is_reverse: bool) -> bytes:
     before, after  bases in the order of the file
     """
     if is_reverse:
-        cigar, before, after = b"".join(OPERATION.findall(cigar)[::-1]), after, before
+        cigar, before, after = turned(cigar), after, before
     clips = [b"%dS" % bases if bases else b"" for bases in (before, after)]
     return clips[0] + cigar + clips[1]
 

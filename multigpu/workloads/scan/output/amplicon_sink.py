@@ -4,19 +4,19 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
+import numpy as np
+
 from multigpu.cluster.files import atomic_output
 from multigpu.errors import UsageError, option
 from multigpu.formats.storage.compressed import Compressed, compression_of
 from multigpu.formats.storage.fingerprints import digest
+from multigpu.kernels.bases import COMPLEMENTARY_LETTERS
 from multigpu.workloads.scan.amplicons import PrimerPairs, find_products
 from multigpu.workloads.scan.job import ScanJob
 from multigpu.workloads.scan.options import ScanOutput, is_fasta
+from multigpu.workloads.scan.output.columns import TextColumn, delimited, lines_of
 from multigpu.workloads.scan.output.row_sink import Write
 from multigpu.workloads.scan.sink import Findings
-
-COMPLEMENTS = bytes.maketrans(
-    b"ACGTURYSWKMBDHVNacgturyswkmbdhvn", b"TGCAAYRSWMKVHDBNtgcaayrswmkvhdbn"
-)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -30,7 +30,7 @@ class AmpliconSink:
     longest: int
     circular: bool
 
-    sample_names, cigars, bases = True, False, False
+    needs = frozenset({"sample"})
 
     @property
     def name(self) -> str:
@@ -42,34 +42,23 @@ class AmpliconSink:
     def collect(self, found: Findings) -> bytes:
         rows = found.rows
         products = find_products(rows, self.primers, self.shortest, self.longest, self.circular)
-        records = rows.sample_index[products.left]
-        texts = [b""] * len(records)
-        if is_fasta(self.path):
-            assert found.letters is not None
-            texts = found.letters(records, products.start, products.end)
-        columns = (
-            products.left, products.right, products.start, products.end, products.reverse,
-            rows.errors[products.left] + rows.errors[products.right],
-        )  # fmt: skip
-        lines = zip(*(column.tolist() for column in columns), texts, strict=True)
-        return b"".join([self._line(found, *line) for line in lines])
-
-    def _line(
-        self, found: Findings, left: int, right: int, start: int, end: int, reverse: bool,
-        errors: int, bases: bytes,
-    ) -> bytes:  # fmt: skip
-        """Return the line of BED, or the record of FASTA."""
-        rows = found.rows
-        sample, strand = rows.sample[left], b"+-"[reverse : reverse + 1]
-        one, other = rows.signature[left], rows.signature[right]
-        name = self.primers.names[self.primers.pair[one]]
+        left, right, place = products.left, products.right, (products.start, products.end)
+        one, other = (rows.signature[each].astype(np.intp) for each in (left, right))
+        sample = TextColumn(rows.sample, left)
+        name = TextColumn(self.primers.names, self.primers.pair[one])
+        strand = TextColumn([b"+", b"-"], products.reverse.astype(np.intp))
         if not is_fasta(self.path):
-            return b"%s\t%d\t%d\t%s\t%d\t%s\n" % (sample, start, end, name, errors, strand)
-        if reverse:
-            bases = bases.translate(COMPLEMENTS)[::-1]
-        primers = (self.signatures[one], self.signatures[other])
-        return b">%s %s:%d-%d(%s) %s %s\n%s\n" % (
-            name, sample, start, end, strand, *primers, bases
+            errors = rows.errors[left] + rows.errors[right]
+            return delimited(len(left), b"\t", [sample, *place, name, errors, strand])
+        assert found.letters is not None
+        bases = found.letters(rows.sample_index[left], *place)
+        for i in np.flatnonzero(products.reverse).tolist():
+            bases[i] = bases[i].translate(COMPLEMENTARY_LETTERS)[::-1]
+        return lines_of(
+            len(left),
+            b">", name, b" ", sample, b":", place[0], b"-", place[1], b"(", strand, b") ",
+            TextColumn(self.signatures, one), b" ", TextColumn(self.signatures, other), b"\n",
+            TextColumn.of(bases), b"\n",
         )  # fmt: skip
 
     @contextmanager

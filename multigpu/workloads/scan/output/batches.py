@@ -7,7 +7,7 @@ from multigpu.workloads.scan.sink import Findings
 class BatchSink:
     """An output that is no file: the rows as columns."""
 
-    name, sample_names, cigars, bases = "columns", True, False, False
+    name, needs = "columns", frozenset({"sample"})
 
     def collect(self, found: Findings) -> Batch:
         return found.rows

@@ -51,55 +51,37 @@ T- 1 61/64 59/64 21/32 14/65 29/65 36/65 19/64 39/64 41/63 21/65 2/65 0 4/65 0 0
 PAMS = "GG 1 AG 7/27 CG 3/28 GA 5/72 TG 3/77 GC 1/45 GT 1/62"
 
 
-def _codes() -> NDArray[np.intp]:
-    """Return the code of each letter, by its number in ASCII."""
-    codes = np.full(256, UNKNOWN)
-    codes[np.frombuffer(LETTERS, np.uint8)] = np.arange(len(LETTERS))
-    return codes
+CODES = np.full(256, UNKNOWN)  # of each letter, by its number in ASCII
+CODES[list(LETTERS)] = range(len(LETTERS))
 
 
-def _pair_factors() -> NDArray[np.float64]:
-    """Return float64[guide, site, position], 1 where both are the same base."""
-    factors = np.full((UNKNOWN + 1, UNKNOWN + 1, SPACER), np.nan)
-    factors[range(4), range(4)] = 1
-    for row in np.reshape(PAIRS.split(), (-1, 1 + SPACER)).tolist():
-        guide, site = CODES[list(row[0].encode())]
-        factors[guide, site] = [float(Fraction(each)) for each in row[1:]]
+def _factors(text: str, columns: int) -> NDArray[np.float64]:
+    """Return float64[code, code, columns], NaN where the text has no line of two letters."""
+    factors = np.full((UNKNOWN + 1, UNKNOWN + 1, columns), np.nan)
+    for letters, *line in np.reshape(text.split(), (-1, 1 + columns)).tolist():
+        one, other = CODES[list(letters.encode())]
+        factors[one, other] = [float(Fraction(each)) for each in line]
     return factors
 
 
-def _pam_factors() -> NDArray[np.float64]:
-    """Return float64[base, base] of the last two bases of a PAM."""
-    factors = np.full((UNKNOWN + 1, UNKNOWN + 1), np.nan)
-    factors[:4, :4] = 0
-    for pam, factor in np.reshape(PAMS.split(), (-1, 2)).tolist():
-        factors[tuple(CODES[list(pam.encode())])] = float(Fraction(factor))
-    return factors
+PAIR_FACTORS = _factors(PAIRS, SPACER)  # of guide, site and position
+PAIR_FACTORS[range(4), range(4)] = 1
+PAM_FACTORS = _factors(PAMS, 1)[..., 0]  # of the last two bases of a PAM
+PAM_FACTORS[:4, :4] = np.nan_to_num(PAM_FACTORS[:4, :4])
 
 
-CODES = _codes()
-PAIR_FACTORS, PAM_FACTORS = _pair_factors(), _pam_factors()
-
-
-def cfd_scores(
-    guides: NDArray[np.uint8], sites: NDArray[np.uint8], begins: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def cfd_scores(guides: NDArray[np.uint8], sites: NDArray[np.uint8]) -> NDArray[np.float64]:
     """Return the score of each alignment of a guide of 20 bases and NGG; NaN for others.
 
-    guides, sites  uint8[columns]  capital letters and -, alignment after alignment
-    begins         int64[n + 1]    where each begins, and the last ends
+    guides, sites  uint8[n, columns]  capital letters and -; blanks before the shorter ones
     """
-    if len(begins) == 1:
-        return np.empty(0)
-    ends, widths = begins[1:], np.diff(begins)
-    guide, site = CODES[guides], CODES[sites]
-    position = np.arange(len(guides)) - np.repeat(ends, widths) + len(PAM) + SPACER
-    is_counted = (position >= 0) & (position < SPACER)
-    factors = PAIR_FACTORS[guide, site, np.where(is_counted, position, 0)]
-    scores = np.multiply.reduceat(np.where(is_counted, factors, 1.0), begins[:-1])
-    pam = np.maximum(ends[:, None] - np.arange(len(PAM), 0, -1), 0)  # its columns
-    scores *= PAM_FACTORS[site[pam[:, 1]], site[pam[:, 2]]]
-    bases = np.add.reduceat((guides != GAP).astype(np.int64), begins[:-1])
-    is_known = (bases == SPACER + len(PAM)) & (sites[pam[:, 0]] != GAP)
-    is_known &= (guides[pam] == np.frombuffer(PAM, np.uint8)).all(axis=1)
+    target = slice(-SPACER - len(PAM), -len(PAM))
+    if guides.shape[1] < SPACER + len(PAM):
+        return np.full(len(guides), np.nan)
+    guide, site = CODES[guides[:, target]], CODES[sites[:, target]]
+    scores = PAIR_FACTORS[guide, site, np.arange(SPACER)].prod(axis=1)
+    scores *= PAM_FACTORS[CODES[sites[:, -2]], CODES[sites[:, -1]]]
+    bases = np.count_nonzero(guides >= ord("A"), axis=1)
+    is_known = (bases == SPACER + len(PAM)) & (sites[:, -len(PAM)] != GAP)
+    is_known &= (guides[:, -len(PAM) :] == np.frombuffer(PAM, np.uint8)).all(axis=1)
     return np.where(is_known, scores, np.nan)

@@ -3,9 +3,9 @@
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,24 +16,9 @@ from multigpu.workloads.scan.batch import Batch
 if TYPE_CHECKING:
     from multigpu.formats.sequences.signatures import Signatures
 
-BLOCK = 1 << 14  # rows rendered at a time: they stay in the processor's cache
+BLOCK = 1 << 14  # rows that stay in the processor's cache
 
 Columns = tuple[str, ...]  # some of `row_sink.REQUESTED`
-
-
-@dataclass(frozen=True)
-class AlignmentStyle:
-    """Way in which alignments of SAM, BAM and PAF are written.
-
-    md     whether they have the tag MD
-    cigar  operations of bases that stand for each other: = and X, or M for both
-    """
-
-    md: bool = False
-    cigar: Literal["=X", "M"] = "=X"
-
-
-USUAL_STYLE = AlignmentStyle()
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -42,7 +27,6 @@ class ScanRows:
 
     requested  names of the columns on request
     files      paths of the samples, by their numbers
-    style      of alignments
     is_first   bool[n]: whether a row is the first one of its sample
     is_lone    bool[n]: whether it is of a pair of which the mate has no row
     """
@@ -51,7 +35,6 @@ class ScanRows:
     signatures: "Signatures"
     requested: Columns
     files: Sequence[str]
-    style: AlignmentStyle
     is_first: NDArray[np.bool_]
     is_lone: NDArray[np.bool_]
 
@@ -62,7 +45,6 @@ class ScanRows:
         signatures: "Signatures",
         requested: Columns,
         files: Sequence[str] = (),
-        style: AlignmentStyle = USUAL_STYLE,
     ) -> "ScanRows":
         """Return the rows of a batch, which must have all rows of each of its samples."""
         is_first = np.diff(batch.sample_index, prepend=-2) != 0
@@ -74,7 +56,6 @@ class ScanRows:
             signatures=signatures,
             requested=requested,
             files=files,
-            style=style,
             is_first=is_first,
             is_lone=is_lone,
         )
@@ -82,16 +63,14 @@ class ScanRows:
     def __len__(self) -> int:
         return len(self.batch)
 
-    def blocks(self) -> Iterator["ScanRows"]:
-        """Yield the rows, a block at a time."""
-        for at in range(0, len(self), BLOCK):
-            some = slice(at, at + BLOCK)
-            yield ScanRows(
+    def blocks(self, size: int = 0) -> Iterator["ScanRows"]:
+        """Yield the rows, so many at a time, or as many as stay in the processor's cache."""
+        size = size or BLOCK
+        for at in range(0, len(self), size):
+            some = slice(at, at + size)
+            yield replace(
+                self,
                 batch=self.batch[some],
-                signatures=self.signatures,
-                requested=self.requested,
-                files=self.files,
-                style=self.style,
                 is_first=self.is_first[some],
                 is_lone=self.is_lone[some],
             )
@@ -146,6 +125,12 @@ def lines_of(count: int, *columns: Column) -> bytes:
     return out.tobytes()
 
 
+def delimited(count: int, separator: bytes, columns: Sequence[Column]) -> bytes:
+    """Return `count` lines of these columns with the separator between them."""
+    line = [each for column in columns for each in (separator, column)]
+    return lines_of(count, *line[1:], b"\n")
+
+
 def _ready(column: Column, count: int) -> TextColumn | NDArray[np.int64]:
     """Return a column of `count` rows as texts, or as numbers of the type that is compiled for."""
     if isinstance(column, np.ndarray):
@@ -157,7 +142,6 @@ def _ready(column: Column, count: int) -> TextColumn | NDArray[np.int64]:
 
 TEXTS = ("file", "bulge", "cigar")  # the others are numbers
 SEPARATORS = bytes.maketrans(b"\t\r\n", b"   ")
-BULGES = (b"RNA", b"", b"DNA")  # bases of the signature alone, none, of the sample alone
 
 
 def on_request(rows: ScanRows, name: str) -> Column:
@@ -166,23 +150,19 @@ def on_request(rows: ScanRows, name: str) -> Column:
     if name == "file":
         return TextColumn(names_of_files(rows.files), batch.source.astype(np.intp))
     if name == "bulge":
-        return TextColumn(list(BULGES), np.sign(batch.bulge).astype(np.intp) + 1)
-    return TextColumn.of(batch.cigar) if name == "cigar" else requested_numbers(batch, name)
+        return bulges_of(rows, b"")
+    if name == "cigar":
+        return TextColumn.of(batch.cigar)
+    if name == "bulge_size":
+        return np.abs(batch.bulge)
+    numbers: NDArray[np.integer[Any]]
+    numbers = getattr(batch, "errors" if name in ("mismatches", "edits") else name)
+    return numbers.astype(np.int32)
 
 
 def names_of_files(files: Sequence[str]) -> list[bytes]:
     """Return the paths of files as they stand in a table, without its separators."""
     return [os.fsencode(file).translate(SEPARATORS) for file in files]
-
-
-def requested_numbers(batch: Batch, name: str) -> NDArray[np.int32]:
-    """Return a column on request that is made of numbers."""
-    if name == "bulge_size":
-        return np.abs(batch.bulge)
-    if name in ("mismatches", "edits"):
-        return batch.errors
-    numbers: NDArray[np.integer[Any]] = getattr(batch, name)
-    return numbers.astype(np.int32)
 
 
 # ---- columns that several formats have ----------------------------------------------------------
@@ -207,11 +187,23 @@ def strands_of(rows: ScanRows) -> TextColumn:
     return TextColumn([b"+", b"-"], rows.batch.reverse.astype(np.intp))
 
 
+def bulges_of(rows: ScanRows, none: bytes) -> TextColumn:
+    """Return RNA for bases of the signature alone, DNA for those of the sample alone, or `none`."""
+    return TextColumn([b"RNA", none, b"DNA"], np.sign(rows.batch.bulge).astype(np.intp) + 1)
+
+
 def scores_of(rows: ScanRows, show: Callable[[float], str], missing: bytes) -> TextColumn:
     """Return the scores as texts, NaN as `missing`."""
     # + 0.0, so that there is no -0.0 beside 0.0.
-    scores, which = np.unique(rows.batch.score + 0.0, return_inverse=True)
-    texts = [missing if math.isnan(score) else show(score).encode() for score in scores.tolist()]
+    return numbers_as_texts(rows.batch.score + 0.0, show, missing)
+
+
+def numbers_as_texts(
+    values: NDArray[np.float64], show: Callable[[float], str] = repr, missing: bytes = b""
+) -> TextColumn:
+    """Return numbers as texts, NaN as `missing`."""
+    distinct, which = np.unique(values, return_inverse=True)
+    texts = [missing if math.isnan(each) else show(each).encode() for each in distinct.tolist()]
     return TextColumn(texts, which)
 
 

@@ -4,12 +4,10 @@ import json
 import re
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import PurePath
 from typing import Any, BinaryIO
 
-from multigpu.formats.sequences.registry import SEQUENCES
-from multigpu.formats.storage.sources import suffix_of
 from multigpu.workloads.scan.output.columns import decoded
+from multigpu.workloads.scan.output.record_paths import bare_name
 from multigpu.workloads.scan.tally import DIGITS, Tallies
 
 MATE = re.compile(r"[._]R[12](_\d{3})?$")
@@ -44,7 +42,8 @@ def write_heat_map(file: BinaryIO, tallies: Tallies) -> None:
 
 def write_columns(file: BinaryIO, tallies: Tallies) -> None:
     """Write columns of MultiQC's general statistics."""
-    numbers = zip(sample_names(tallies.names), tallies.records, tallies.matched, strict=True)
+    found = (tallies.records.tolist(), tallies.matched.tolist())
+    numbers = zip(sample_names(tallies.names), *found, strict=True)
     _write(file, {
         "id": "multigpu_scan_numbers",
         "plot_type": "generalstats",
@@ -67,7 +66,7 @@ def sample_names(paths: Sequence[str]) -> list[str]:
 
     Else they keep their mate, or are the paths.
     """
-    bare = [_without_suffixes(PurePath(path).name) for path in paths]
+    bare = list(map(bare_name, paths))
     found = [MATE.sub("", name) or name for name in bare]
     for longer in (bare, list(paths)):
         times = Counter(found)
@@ -75,11 +74,6 @@ def sample_names(paths: Sequence[str]) -> list[str]:
             name if times[name] == 1 else more for name, more in zip(found, longer, strict=True)
         ]
     return found
-
-
-def _without_suffixes(name: str) -> str:
-    suffix = suffix_of(name, SEQUENCES)
-    return (name[: name.lower().rindex(suffix)] if suffix else name) or name
 
 
 def _percent(share: float) -> float:

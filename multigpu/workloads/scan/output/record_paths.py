@@ -40,11 +40,16 @@ def escape(name: bytes) -> str:
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}%{zlib.crc32(name):08x}"
 
 
-def name_of_file(path: str) -> str:
+def bare_name(path: str) -> str:
     """Return a sample file's name without its folder and the suffixes of format and compression."""
     name = PurePath(path.partition("?")[0] if "://" in path else path).name
     suffix = suffix_of(name, SEQUENCES)
-    return escape(os.fsencode(name[: name.lower().rindex(suffix)] if suffix else name))
+    return name[: name.lower().rindex(suffix)] if suffix else name
+
+
+def name_of_file(path: str) -> str:
+    """Return the bare name of a sample file as a part of a path."""
+    return escape(os.fsencode(bare_name(path)))
 
 
 @dataclass(frozen=True)

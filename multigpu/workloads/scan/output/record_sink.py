@@ -59,7 +59,7 @@ class RecordSink:
     are_pairs: bool
     barcodes: Mapping[str, str]
 
-    sample_names = cigars = bases = False
+    needs = frozenset[str]()
 
     @property
     def name(self) -> str:

@@ -1,16 +1,13 @@
 """All formats of rows. A new one is one line here, and a sink unless it is plain text."""
 
-from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from multigpu.errors import UsageError, option
 from multigpu.formats.storage.suffixes import FOREIGN, PARQUET, uncompressed_suffix
 from multigpu.workloads.scan.output.alignment_lines import paf, sam_of_reads
-from multigpu.workloads.scan.output.cas_offinder import cas_offinder, cas_offinder_sink
-from multigpu.workloads.scan.output.columns import ScanRows
+from multigpu.workloads.scan.output.cas_offinder import cas_offinder, cas_offinder_titles
 from multigpu.workloads.scan.output.parquet import ParquetSink
-from multigpu.workloads.scan.output.row_lines import bed, jsonl, separated, text
+from multigpu.workloads.scan.output.row_lines import bed, jsonl, separated, text, titles
 from multigpu.workloads.scan.output.row_sink import RowFormat
 from multigpu.workloads.scan.output.sam import sam_sink
 from multigpu.workloads.scan.output.text import TextSink
@@ -18,28 +15,27 @@ from multigpu.workloads.scan.output.text import TextSink
 _tsv, _csv = partial(separated, separator=b"\t"), partial(separated, separator=b",")
 _ambiguous = ("ambiguous",)
 _alignment = ("mismatches", "edits", "cigar")
-_sam = {"sink": sam_sink, "lines": sam_of_reads, "has_always": _alignment}
-
-
-def _text(lines: Callable[[ScanRows], bytes], **more: Any) -> dict[str, Any]:
-    return {"sink": TextSink, "lines": lines, **more}
-
+_text = partial(RowFormat, sink=TextSink)
+_sam = partial(RowFormat, sink=sam_sink, lines=sam_of_reads, has_always=_alignment)
 
 FORMATS: dict[str, RowFormat] = {
-    name: RowFormat(name=name, suffixes=suffixes, **more)
-    for name, suffixes, more in (
-        ("tsv", (".tsv",), _text(_tsv, separator="\t")),
-        ("csv", (".csv",), _text(_csv, separator=",")),
-        ("text", (".txt",), _text(text, has_more=False)),
-        ("bed", (".bed",), _text(bed)),
-        ("jsonl", (".json", ".jsonl"), _text(jsonl, has_always=_ambiguous)),
-        ("parquet", PARQUET, {"sink": ParquetSink, "has_always": ("file", *_ambiguous)}),
-        ("sam", (".sam",), _sam),
-        ("bam", (".bam",), _sam),
-        ("cas-offinder", (), {"sink": cas_offinder_sink, "lines": cas_offinder, "has_more": False}),
-        ("paf", (".paf",), _text(paf, has_always=_alignment)),
+    each.name: each
+    for each in (
+        _text("tsv", (".tsv",), lines=_tsv, header=partial(titles, separator="\t")),
+        _text("csv", (".csv",), lines=_csv, header=partial(titles, separator=",")),
+        _text("text", (".txt",), lines=text, has_more=False),
+        _text("bed", (".bed",), lines=bed),
+        _text("jsonl", (".json", ".jsonl"), lines=jsonl, has_always=_ambiguous),
+        RowFormat("parquet", PARQUET, sink=ParquetSink, has_always=("file", *_ambiguous)),
+        _sam("sam", (".sam",)),
+        _sam("bam", (".bam",)),
+        _text(
+            "cas-offinder", (), lines=cas_offinder, header=cas_offinder_titles,
+            has_always=("cigar", "bases"), has_more=False,
+        ),
+        _text("paf", (".paf",), lines=paf, has_always=_alignment),
     )
-}
+}  # fmt: skip
 
 
 def format_of(path: str | None, chosen: str | None) -> RowFormat:

@@ -1,26 +1,40 @@
 """Contents of the report on a scan: what `multigpu.report` makes a page of."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import fields
+from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.report.figures import Figure, Json, axis, literal, name_axis, rounded
+from multigpu.report.figures import (
+    Figure,
+    Json,
+    axis,
+    bar_figure,
+    bars,
+    heat_map,
+    literal,
+    name_axis,
+    rounded,
+)
 from multigpu.report.page import Card, Column, Page, Provenance, Section, Table
-from multigpu.run.declarations import flag
-from multigpu.workloads.scan.details import KINDS, LONG, LONG_PLACES, PLACES, LongSample
 from multigpu.workloads.scan.options import ScanOptions
 from multigpu.workloads.scan.output.columns import decoded
 from multigpu.workloads.scan.output.multiqc import sample_names
-from multigpu.workloads.scan.tally import Tallies
+from multigpu.workloads.scan.sums import Sums
+from multigpu.workloads.scan.tally import (
+    KINDS,
+    LONG,
+    LONG_PLACES,
+    PLACES,
+    LongSample,
+    Tallies,
+)
 
 # What a page shows, at most: it stays below 7 MB, of which plotly is 5.
 HEAT_FILES, HEAT_SIGNATURES, MOST_HEAT_MAPS = 100, 100, 20  # files beyond are in the next heat map
 PLACED_SIGNATURES, TABLE_ROWS, UNKNOWN_BARCODES = 50, 2000, 100
-BRAND = "var(--brand)"
-ERRORS = (("mismatch", BRAND), ("missing base", "var(--b)"), ("additional base", "var(--c)"))
+ERRORS = (("mismatch", "brand"), ("missing base", "b"), ("additional base", "c"))
 HEAT = "Share of the reads of a file that have a signature. Drag to zoom, double click to return."
 PLACED = (
     "Where in their samples the matches of a signature lie, from the first base (0 %) to the last;"
@@ -34,8 +48,6 @@ def write_report(options: ScanOptions, file: BinaryIO, tallies: Tallies) -> None
 
 def page_of(tallies: Tallies, options: ScanOptions, provenance: Provenance | None = None) -> Page:
     """Return the page; it depends on the arguments alone."""
-    values = ((each, getattr(options, each.name)) for each in fields(options))
-    changed = [f"{flag(each.name)} {value}" for each, value in values if value != each.default]
     contents = _Contents(tallies)
     return Page(
         title="Signatures in samples",
@@ -43,7 +55,7 @@ def page_of(tallies: Tallies, options: ScanOptions, provenance: Provenance | Non
         inputs=tallies.names,
         cards=[*contents.cards()],
         sections=[*contents.sections()],
-        settings=[("Other than the defaults", ", ".join(changed))],
+        settings=[("Other than the defaults", ", ".join(options.unusual))],
         provenance=provenance,
     )
 
@@ -62,7 +74,7 @@ class _Contents:
         names = tallies.signatures.names
         self.signatures = decoded([names[i] for i in self.top.tolist()], "utf-8")
         self.files = sample_names(tallies.names)
-        self.records, self.matched = np.array(tallies.records), np.array(tallies.matched)
+        self.records, self.matched = tallies.records, tallies.matched
         self.reads, self.matches = np.zeros((2, len(self.files), len(self.top)), np.int64)
         self.is_found = np.zeros(len(names), np.bool_)
         self.every_file: list[tuple[int, int, str]] = []
@@ -89,21 +101,23 @@ class _Contents:
     def sections(self) -> Iterator[Section]:
         text = f"{HEAT} {self._few(HEAT_SIGNATURES)}"
         yield Section(title="Files and signatures", text=text, figures=[*self._heat_maps()])
-        details = self.tallies.details
-        if len(details.places):
+        places, errors, scores, reads = map(
+            self.tallies.sums, ("places", "errors", "scores", "barcodes")
+        )
+        if len(places.keys):
             text = f"{PLACED} {self._few(PLACED_SIGNATURES)}"
-            yield Section(title="Places in samples", text=text, figures=[self._places()])
-        if details.long:
-            text = f"The first {len(details.long)} with matches, of at least {LONG:,} bases."
-            figures = [*map(_long_sample, details.long)]
+            yield Section(title="Places in samples", text=text, figures=[self._places(places)])
+        if long := self.tallies.long:
+            text = f"The first {len(long)} with matches, of at least {LONG:,} bases."
+            figures = [*map(_long_sample, long)]
             yield Section(title="Places in long samples", text=text, figures=figures)
-        both = bool(len(details.errors) and len(details.scores))
-        if len(details.errors):
-            yield Section(title="Errors by position", figures=[self._errors()], is_half=both)
-        if len(details.scores):
-            yield Section(title="Scores", figures=[self._scores()], is_half=both)
-        if details.reads:
-            yield self._demultiplexing()
+        both = bool(len(errors.keys) and len(scores.keys))
+        if len(errors.keys):
+            yield Section(title="Errors by position", figures=[self._errors(errors)], is_half=both)
+        if len(scores.keys):
+            yield Section(title="Scores", figures=[_scores(scores)], is_half=both)
+        if len(reads.keys):
+            yield self._demultiplexing(*(int(reads.numbers[n][0]) for n in ("reads", "unknown")))
         yield Section(title="Files", table=self._file_table())
         few = self._few(TABLE_ROWS)
         yield Section(title="Signatures", text=few, table=self._signature_table())
@@ -144,42 +158,44 @@ class _Contents:
     def _heat_maps(self) -> Iterator[Figure]:
         """Yield the shares of files x signatures, some files at a time."""
         best, names = self._best(HEAT_SIGNATURES)
-        highest = float(self.shares[:, best].max(initial=0))
+        shares, x = self.shares[:, best], [*map(literal, names)]
+        axes: Json = {"xaxis": name_axis("signature", names), "rows": "file", "unit": "% of reads"}
+        limits = (0, float(shares.max(initial=0)) or 1)
         for at in range(0, min(len(self.files), HEAT_FILES * MOST_HEAT_MAPS), HEAT_FILES):
-            files = self.files[at : at + HEAT_FILES]
+            some = slice(at, at + HEAT_FILES)
+            files = self.files[some]
             title = f"{files[0]} to {files[-1]}" if len(self.files) > HEAT_FILES else ""
-            xaxis = {"x": [*map(literal, names)], "axis": name_axis("signature", names)}
-            shares = self.shares[at : at + HEAT_FILES, best]
-            yield _heat(shares, highest, "% of reads", xaxis, ("file", files), title)
+            yield heat_map(shares[some], x, files, limits=limits, title=title, **axes)
 
-    def _places(self) -> Figure:
+    def _places(self, sums: Sums) -> Figure:
         best, names = self._best(PLACED_SIGNATURES)
-        signatures, sums = self.top[best], self.tallies.details.places.total()
-        shown = np.isin(sums.keys // PLACES, signatures)
-        keys, counts = sums.keys[shown], np.zeros((len(best), PLACES))
-        which = np.searchsorted(signatures, keys // PLACES)
-        counts[which, keys % PLACES] = sums.numbers["count"][shown]
-        shares = 100 * counts / np.maximum(counts.sum(axis=1), 1)[:, None]
+        rows = [sums.dense("count", PLACES, PLACES * i) for i in self.top[best].tolist()]
+        shares = 100 * np.array(rows) / np.maximum(np.sum(rows, axis=1), 1)[:, None]
         middles = rounded(100 * (np.arange(PLACES) + 0.5) / PLACES)
-        xaxis = {"x": middles, "axis": axis("place in the sample, %")}
-        return _heat(shares, float(shares.max()), "% of matches", xaxis, ("signature", names))
+        return heat_map(
+            shares,
+            middles,
+            names,
+            xaxis=axis("place in the sample, %"),
+            rows="signature",
+            unit="% of matches",
+            limits=(0, float(shares.max())),
+        )
 
-    def _demultiplexing(self) -> Section:
-        details, names = self.tallies.details, decoded(self.tallies.signatures.names, "utf-8")
-        shares = 100 * details.by_sample.total().dense("count", len(names)) / details.reads
+    def _demultiplexing(self, reads: int, unknown: int) -> Section:
+        names = decoded(self.tallies.signatures.names, "utf-8")
+        shares = 100 * self.tallies.sums("samples").dense("count", len(names)) / max(reads, 1)
         best = np.sort(np.argsort(-shares, kind="stable")[:HEAT_SIGNATURES])
         shown = [names[i] for i in best.tolist()]
-        bars = _bars([*map(literal, shown)], rounded(shares[best]))
-        figure = _bar_figure([bars], "", "% of reads")
-        figure.layout["xaxis"] = name_axis("sample", shown)
-        most = sorted(details.barcodes.items(), key=lambda each: (-each[1], each[0]))
+        found = bars([*map(literal, shown)], rounded(shares[best]))
+        figure = bar_figure([found], name_axis("sample", shown), "% of reads")
+        most = sorted(self.tallies.barcodes.items(), key=lambda each: (-each[1], each[0]))
         rows = [
-            (text.decode("ascii", "replace"), count, _percent(count, details.reads))
+            (text.decode("ascii", "replace"), count, _percent(count, reads))
             for text, count in most[:UNKNOWN_BARCODES]
         ]
         columns = (Column("unknown barcode"), _number("reads"), _number("share", "%"))
-        share = _percent(details.unknown, details.reads)
-        text = f"{details.unknown:,} of {details.reads:,} reads ({share} %) are of no sample."
+        text = f"{unknown:,} of {reads:,} reads ({_percent(unknown, reads)} %) are of no sample."
         return Section(
             title="Demultiplexing",
             text=f"{text} Those that fit several samples count for each.",
@@ -187,34 +203,34 @@ class _Contents:
             table=Table("unknown", columns, rows) if rows else None,
         )
 
-    def _errors(self) -> Figure:
-        sums = self.tallies.details.errors.total()
+    def _errors(self, sums: Sums) -> Figure:
         positions = int(sums.keys.max()) // KINDS + 1
         counts = sums.dense("matches", KINDS * positions).reshape(positions, KINDS)
         shares, bases = 100 * counts / self.total, list(range(1, positions + 1))
-        bars = [
-            _bars(bases, rounded(shares[:, kind]), colour=colour, name=name)
+        traces = [
+            bars(bases, rounded(shares[:, kind]), colour, name=name)
             for kind, (name, colour) in enumerate(ERRORS)
             if counts[:, kind].any()
         ]
-        return _bar_figure(bars, "base of the signature, from 1", "% of all matches")
+        return bar_figure(traces, axis("base of the signature, from 1"), "% of all matches")
 
-    def _scores(self) -> Figure:
-        sums = self.tallies.details.scores.total()
-        bars = _bars(sums.keys.tolist(), sums.numbers["count"].tolist())
-        return _bar_figure([bars], "mean Phred score of a match (higher is better)", "matches")
+
+def _scores(sums: Sums) -> Figure:
+    trace = bars(sums.keys.tolist(), sums.numbers["count"].tolist())
+    xaxis = axis("mean Phred score of a match (higher is better)")
+    return bar_figure([trace], xaxis, "matches")
 
 
 def _long_sample(sample: LongSample) -> Figure:
     """Return the matches along one long sample."""
     name, length, counts = sample
     (text,), width = decoded([name], "utf-8"), length / LONG_PLACES / 1e6
-    bars = _bars(rounded((np.arange(LONG_PLACES) + 0.5) * width, 6), counts.tolist(), width=width)
+    trace = bars(rounded((np.arange(LONG_PLACES) + 0.5) * width, 6), counts.tolist(), width=width)
     title = f"{text}: {counts.sum():,} matches"
-    return _bar_figure([bars], f"position on {literal(text)}, Mb", "matches", title)
+    return bar_figure([trace], axis(f"position on {literal(text)}, Mb"), "matches", title)
 
 
-# ---- parts of tables and figures ----------------------------------------------------------------
+# ---- parts of tables ----------------------------------------------------------------------------
 
 
 def _number(name: str, unit: str = "") -> Column:
@@ -223,35 +239,3 @@ def _number(name: str, unit: str = "") -> Column:
 
 def _percent(some: Any, of: Any) -> str:
     return f"{100 * some / max(of, 1):.4g}"
-
-
-def _bars(x: Sequence[Any], y: Sequence[Any], colour: str = BRAND, **more: Any) -> Json:
-    return {"type": "bar", "x": x, "y": y, "marker": {"color": colour}, **more}
-
-
-def _bar_figure(bars: Sequence[Json], x: str, y: str, title: str = "") -> Figure:
-    axes = {"xaxis": axis(x), "yaxis": axis(y, rangemode="tozero")}
-    return Figure(data=bars, layout={"barmode": "stack", "bargap": 0.02, **axes}, title=title)
-
-
-def _heat(
-    values: NDArray[np.float64],
-    highest: float,
-    unit: str,
-    x: Json,
-    y: tuple[str, Sequence[str]],
-    title: str = "",
-) -> Figure:
-    """Return a heat map. y: what each row is, and the names of all."""
-    trace = {
-        "type": "heatmap", "z": rounded(values, 3), "zmin": 0, "zmax": highest or 1,
-        "x": x["x"], "y": [*map(literal, y[1])], "colorscale": [[0, "var(--zero)"], [1, BRAND]],
-        "hovertemplate": f"%{{y}}<br>%{{x}}<br>%{{z}} {unit}<extra></extra>",
-        "colorbar": {
-            "title": {"text": unit, "side": "top"}, "thickness": 12, "orientation": "h",
-            "y": 1, "yanchor": "bottom", "ypad": 0,
-        },
-    }  # fmt: skip
-    layout = {"xaxis": x["axis"], "yaxis": name_axis(*y, autorange="reversed")}
-    height = int(np.clip(200 + 18 * len(values), 300, 1700))
-    return Figure(data=[trace], layout=layout, height=height, title=title)

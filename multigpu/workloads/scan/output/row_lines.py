@@ -7,8 +7,10 @@ import numpy as np
 
 from multigpu.workloads.scan.output.columns import (
     Column,
+    Columns,
     ScanRows,
     TextColumn,
+    delimited,
     lines_of,
     on_request,
     samples_of,
@@ -17,11 +19,16 @@ from multigpu.workloads.scan.output.columns import (
     strands_of,
 )
 
+COLUMNS = ("sample", "signature", "start", "end", "strand", "score")
+
+
+def titles(requested: Columns, separator: str) -> str:
+    """Return the line of names above those of `separated`."""
+    return separator.join([*COLUMNS, *requested]) + "\n"
+
 
 def separated(rows: ScanRows, separator: bytes) -> bytes:
     samples, signatures = samples_of(rows), signatures_of(rows)
-    if separator == b",":
-        samples, signatures = _map_texts(samples, _csv_name), _map_texts(signatures, _csv_name)
     start, end, scores = rows.batch.start, rows.batch.end, scores_of(rows, repr, b"")
     return _delimited(rows, separator, samples, signatures, start, end, strands_of(rows), scores)
 
@@ -41,15 +48,10 @@ def bed(rows: ScanRows) -> bytes:
 
 def _delimited(rows: ScanRows, separator: bytes, *columns: Column) -> bytes:
     """Return lines with these columns and those on request, the separator between them."""
-    more = [on_request(rows, name) for name in rows.requested]
+    line = [*columns, *(on_request(rows, name) for name in rows.requested)]
     if separator == b",":
-        more = [
-            _map_texts(each, _csv_name) if isinstance(each, TextColumn) else each for each in more
-        ]
-    line: list[Column] = []
-    for column in (*columns, *more):
-        line += [column, separator]
-    return lines_of(len(rows), *line[:-1], b"\n")
+        line = [_map_texts(c, _csv_name) if isinstance(c, TextColumn) else c for c in line]
+    return delimited(len(rows), separator, line)
 
 
 def jsonl(rows: ScanRows) -> bytes:

@@ -8,20 +8,27 @@ from typing import Any, BinaryIO, Generic, TypeVar
 
 from multigpu.cluster.files import atomic_output
 from multigpu.formats.sequences.signatures import Signatures
+from multigpu.workloads.scan.batch import Batch
 from multigpu.workloads.scan.options import ScanOptions
-from multigpu.workloads.scan.output.columns import USUAL_STYLE, AlignmentStyle, Columns, ScanRows
-from multigpu.workloads.scan.sink import Findings
+from multigpu.workloads.scan.output.columns import Columns, ScanRows
+from multigpu.workloads.scan.sink import ON_DEMAND, Findings
 
-# Columns on request, in their order.
+# Columns on request, in their order. The last three are of alignments alone: letters of the sample,
+# the tag MD, and M in place of = and X.
 REQUESTED = (
     "file", "mate", "tied", "mismatches", "bulge", "bulge_size", "edits", "cigar", "ambiguous",
+    "bases", "md", "plain_cigar",
 )  # fmt: skip
 
 T = TypeVar("T")
 Write = Callable[[T, int], object]  # takes a payload, and the number of its first sample
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+def no_header(_: Columns) -> str:
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
 class RowFormat:
     """A format of the rows of a scan. A new one needs a place in `registry.FORMATS`.
 
@@ -29,7 +36,7 @@ class RowFormat:
     sink        makes an output from the fields of a `RowSink`. Raises UsageError and InputError for
                 inputs that it cannot have
     lines       makes lines of rows, on workers; None for formats that are no plain text
-    separator   of the names in a header line; empty where there is no header
+    header      makes the lines before the rows, from the columns on request
     has_always  columns of `REQUESTED` that it has without a request
     has_more    whether it has columns on request at all
     """
@@ -38,7 +45,7 @@ class RowFormat:
     suffixes: tuple[str, ...]
     sink: "Callable[..., RowSink[Any]]"
     lines: Callable[[ScanRows], bytes] | None = None
-    separator: str = ""
+    header: Callable[[Columns], str] = no_header
     has_always: Columns = ()
     has_more: bool = True
 
@@ -56,7 +63,6 @@ class RowSink(ABC, Generic[T]):
     columns  those of `REQUESTED` that it has
     files    paths of the samples, by their numbers
     layouts  of the samples: names of their formats
-    style    of alignments
     """
 
     path: str | None
@@ -66,26 +72,23 @@ class RowSink(ABC, Generic[T]):
     files: tuple[str, ...]
     layouts: frozenset[str]
     options: ScanOptions
-    style: AlignmentStyle = USUAL_STYLE
 
     @property
     def name(self) -> str:
-        """The format, the columns, and what else the lines depend on."""
-        style = [*["MD"] * self.style.md, *["M"] * (self.style.cigar == "M")]
-        return "+".join([self.format.name, *self.columns, *style])
+        """The format and the columns."""
+        return "+".join([self.format.name, *self.columns])
 
     @property
-    def sample_names(self) -> bool:
-        return True
+    def needs(self) -> frozenset[str]:
+        needs = {"sample", *self.columns}
+        # Where signatures are aligned to samples MD has the letters of these.
+        if "md" in needs and (self.format.name == "paf" or self.layouts == {"fasta"}):
+            needs.add("bases")
+        return ON_DEMAND & needs
 
-    @property
-    def cigars(self) -> bool:
-        return "cigar" in self.columns
-
-    @property
-    def bases(self) -> bool:
-        """Whether samples are what signatures are aligned to, and alignments have their letters."""
-        return self.style.md and (self.format.name == "paf" or self.layouts == {"fasta"})
+    def rows_of(self, batch: Batch) -> ScanRows:
+        """Return the rows of a batch, with what lines are made of."""
+        return ScanRows.of(batch, self.signatures, self.columns, self.files)
 
     @abstractmethod
     def collect(self, found: Findings) -> T:

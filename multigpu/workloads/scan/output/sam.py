@@ -8,7 +8,6 @@ signature is the first.
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import fields
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -21,7 +20,7 @@ from multigpu.formats.storage.compressed import compression_of
 from multigpu.formats.tables.sam import References, misnamed_query, open_sam
 from multigpu.workloads.scan.batch import Batch
 from multigpu.workloads.scan.options import ScanOptions
-from multigpu.workloads.scan.output.alignment_lines import SamOfSignatures
+from multigpu.workloads.scan.output.alignment_lines import sam_of_signatures
 from multigpu.workloads.scan.output.row_sink import RowSink, Write
 from multigpu.workloads.scan.output.text import TextSink
 from multigpu.workloads.scan.sink import Findings
@@ -84,13 +83,14 @@ class ReferenceSink(RowSink[Aligned]):
     @contextmanager
     def write_to(self, file: BinaryIO) -> Iterator[Write[Aligned]]:
         references = References()
-        make_lines = SamOfSignatures(self.signatures, self.columns, self.style).lines
+        seen = np.zeros(len(self.signatures), np.bool_)
         with _open(file, self, references, header_last=True) as write_lines:
 
             def write(aligned: Aligned, _: int) -> None:
                 rows, path, names, lengths = aligned
                 references.add(path, names, lengths.tolist())
-                write_lines(make_lines(rows))
+                for block in self.rows_of(rows).blocks():
+                    write_lines(sam_of_signatures(block, seen))
 
             yield write
 
@@ -116,9 +116,5 @@ def program_line(options: ScanOptions) -> bytes:
 
     The command has the options on which rows depend, and no paths: equal rows are equal bytes.
     """
-    command = ["multigpu scan"]
-    for field in fields(options):
-        value = getattr(options, field.name)
-        if value != field.default:
-            command.append(f"--{field.name.replace('_', '-')} {value}")
-    return f"ID:multigpu\tPN:multigpu\tVN:{__version__}\tCL:{' '.join(command)}".encode()
+    command = " ".join(["multigpu scan", *options.unusual])
+    return f"ID:multigpu\tPN:multigpu\tVN:{__version__}\tCL:{command}".encode()

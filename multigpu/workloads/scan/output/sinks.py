@@ -1,6 +1,5 @@
 """The outputs that a command asks for. A new one is a class, its option, and a line here."""
 
-from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -8,14 +7,21 @@ from multigpu.errors import UsageError, option
 from multigpu.workloads.scan.job import ScanJob
 from multigpu.workloads.scan.options import ALIGNMENTS, ScanOutput, multiqc_paths
 from multigpu.workloads.scan.output.amplicon_sink import amplicon_sinks
-from multigpu.workloads.scan.output.columns import AlignmentStyle
 from multigpu.workloads.scan.output.counts import write_counts
 from multigpu.workloads.scan.output.multiqc import write_columns, write_heat_map
 from multigpu.workloads.scan.output.record_sink import record_sink
 from multigpu.workloads.scan.output.report import write_report
 from multigpu.workloads.scan.output.row_sink import RowFormat, RowSink
-from multigpu.workloads.scan.output.tally_sink import TallyFile, TallySink
+from multigpu.workloads.scan.output.tally_sink import TallySink, WriteTallies
 from multigpu.workloads.scan.output.write import FileSink
+
+# Options of searches, and the formats that cannot have what they find.
+NOT_IN = {
+    "sample_sheet": (*ALIGNMENTS, "cas-offinder"),
+    "overhang": (*ALIGNMENTS, "cas-offinder"),
+    "circular": ALIGNMENTS,
+    "max_edits": ("cas-offinder",),
+}
 
 
 def sinks_of(job: ScanJob, out: ScanOutput, rows: RowFormat) -> list[FileSink[Any]]:
@@ -23,13 +29,18 @@ def sinks_of(job: ScanJob, out: ScanOutput, rows: RowFormat) -> list[FileSink[An
 
     Raises UsageError and InputError for inputs that an output cannot have.
     """
+    _check_format(job, out, rows)
     sinks: list[FileSink[Any]] = []
     if out.has_rows:
         sinks.append(_rows(job, out, rows))
-    if written := tuple(_tally_files(job, out)):
+    if writers := _tally_writers(job, out):
         sinks.append(
             TallySink(
-                signatures=job.signatures, options=job.options, files=job.paths, written=written
+                signatures=job.signatures,
+                options=job.options,
+                files=job.paths,
+                writers=writers,
+                is_detailed=out.report is not None,
             )
         )
     if out.templates:
@@ -37,42 +48,41 @@ def sinks_of(job: ScanJob, out: ScanOutput, rows: RowFormat) -> list[FileSink[An
     return [*sinks, *amplicon_sinks(job, out)]
 
 
+def _check_format(job: ScanJob, out: ScanOutput, rows: RowFormat) -> None:
+    """Raise UsageError for options that do not go with this format of rows."""
+    for name, formats in NOT_IN.items():
+        if rows.name in formats and getattr(job.options, name):
+            fmt = f"{option('format')} {rows.name}"
+            raise UsageError(f"{option(name)} does not go with {fmt}: choose another format")
+    for name, usual in (("tags", None), ("cigar", "=X")):
+        if rows.name not in ALIGNMENTS and getattr(out, name) != usual:
+            fmt = f"{option('format')} {' or '.join(ALIGNMENTS)}"
+            raise UsageError(f"{option(name)} is of alignments: choose {fmt}")
+
+
 def _rows(job: ScanJob, out: ScanOutput, rows: RowFormat) -> RowSink[Any]:
-    if job.sheet and rows.name in ALIGNMENTS:
-        problem = f"{rows.name} cannot have barcodes: choose another {option('format')}"
-        raise UsageError(f"{option('sample_sheet')}: {problem}")
-    for name in ("circular", "overhang"):
-        if getattr(job.options, name) and rows.name in ALIGNMENTS:
-            raise UsageError(
-                f"{option(name)}: {option('format')} {rows.name} has no place for matches over the"
-                " end of a sample: choose another format"
-            )
-    if (out.tags or out.cigar != "=X") and rows.name not in ALIGNMENTS:
-        asked = option("tags" if out.tags else "cigar")
-        formats = " or ".join(ALIGNMENTS)
-        raise UsageError(f"{asked} is of alignments: choose {option('format')} {formats}")
-    columns = list(job.columns)
-    if out.ambiguous or job.options.max_ambiguous is not None:
-        columns.append("ambiguous")
+    asked = list(job.columns)
+    asked += ["ambiguous"] * (out.ambiguous or job.options.max_ambiguous is not None)
+    asked += ["md"] * (out.tags == "MD") + ["plain_cigar"] * (out.cigar == "M")
     return rows.sink(
         path=out.output,
         format=rows,
-        columns=rows.columns(columns),
+        columns=rows.columns(asked),
         signatures=job.signatures,
         files=job.paths,
         layouts=frozenset(source.layout for source in job.sources),
         options=job.options,
-        style=AlignmentStyle(md=out.tags == "MD", cigar=out.cigar),
     )
 
 
-def _tally_files(job: ScanJob, out: ScanOutput) -> Iterator[TallyFile]:
-    """Yield the outputs that are made of numbers of files and signatures."""
+def _tally_writers(job: ScanJob, out: ScanOutput) -> dict[str, WriteTallies]:
+    """Return what makes the outputs of numbers of files and signatures, by their paths."""
+    writers: dict[str, WriteTallies] = {}
     if out.counts:
-        yield TallyFile(out.counts, partial(write_counts, out.counts))
+        writers[out.counts] = partial(write_counts, out.counts)
     if out.multiqc:
         heat_map, columns = multiqc_paths(out.multiqc)
-        yield TallyFile(heat_map, write_heat_map)
-        yield TallyFile(columns, write_columns)
+        writers |= {heat_map: write_heat_map, columns: write_columns}
     if out.report:
-        yield TallyFile(out.report, partial(write_report, job.options), is_detailed=True)
+        writers[out.report] = partial(write_report, job.options)
+    return writers

@@ -5,30 +5,21 @@ from contextlib import contextmanager
 from typing import BinaryIO
 
 from multigpu.formats.storage.compressed import Compressed, compression_of
-from multigpu.workloads.scan.output.columns import ScanRows
 from multigpu.workloads.scan.output.row_sink import RowSink, Write
 from multigpu.workloads.scan.sink import Findings
 
-COLUMNS = ("sample", "signature", "start", "end", "strand", "score")
-
 
 class TextSink(RowSink[bytes]):
-    """Rows as lines of a text format, below the names of the columns if it has a separator."""
+    """Rows as lines of a text format, below its header."""
 
     def collect(self, found: Findings) -> bytes:
         lines = self.format.lines
         assert lines is not None
-        rows = ScanRows.of(found.rows, self.signatures, self.columns, self.files, self.style)
-        return b"".join([lines(block) for block in rows.blocks()])
-
-    def header(self) -> str:
-        """Return the lines before the rows."""
-        separator = self.format.separator
-        return separator.join([*COLUMNS, *self.columns]) + "\n" if separator else ""
+        return b"".join([lines(block) for block in self.rows_of(found.rows).blocks()])
 
     @contextmanager
     def write_to(self, file: BinaryIO) -> Iterator[Write[bytes]]:
         out = Compressed(file, compression_of(self.path))
-        out.write(self.header().encode())
+        out.write(self.format.header(self.columns).encode())
         yield lambda lines, _: out.write(lines)
         out.close()

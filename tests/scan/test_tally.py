@@ -8,7 +8,11 @@ from support.scan_rows import batch
 from support.scanned import signatures_named
 
 from multigpu.cluster.engine.codec import Codec
-from multigpu.workloads.scan.details import (
+from multigpu.workloads.scan.batch import Batch
+from multigpu.workloads.scan.options import ScanOptions
+from multigpu.workloads.scan.parts import JOURNAL_CLASSES
+from multigpu.workloads.scan.sink import Findings
+from multigpu.workloads.scan.tally import (
     EXTRA,
     KINDS,
     LONG,
@@ -16,14 +20,17 @@ from multigpu.workloads.scan.details import (
     MISMATCH,
     MISSING,
     PLACES,
-    details_of,
+    Tallies,
+    Tally,
+    tally_of,
 )
-from multigpu.workloads.scan.options import ScanOptions
-from multigpu.workloads.scan.parts import JOURNAL_CLASSES
-from multigpu.workloads.scan.sink import Findings
-from multigpu.workloads.scan.tally import Tallies, tallies_of
 
 SIGNATURES = signatures_named([b"a", b"b"])  # of 12 bases
+
+
+def details_of(rows: Batch, options: ScanOptions) -> Tally:
+    found = Findings(path="x", source=0, rows=rows, lengths=rows.sample_length, names=list)
+    return tally_of(found, SIGNATURES, options, is_detailed=True)
 
 
 @pytest.mark.parametrize(
@@ -43,10 +50,11 @@ def test_errors__stand_at_the_bases_of_the_signature(
     cigar: bytes, is_reverse: bool, expected: list[tuple[int, int]]
 ) -> None:
     rows = batch(*[(b"r", 0, 0, 12, is_reverse, 30.0)] * 3, cigar=[cigar, b"12=", cigar])
-    errors = details_of(rows, SIGNATURES, ScanOptions()).errors
+    errors = details_of(rows, ScanOptions()).sums["errors"]
     assert errors.keys.tolist() == [KINDS * position + kind for position, kind in expected]
-    assert errors.numbers.get("matches", np.empty(0)).tolist() == [2] * len(expected)
-    hanging = details_of(rows, SIGNATURES, ScanOptions(overhang="both", max_mismatches=1)).errors
+    assert errors.numbers["matches"].tolist() == [2] * len(expected)
+    overhang = ScanOptions(overhang="both", max_mismatches=1)
+    hanging = details_of(rows, overhang).sums["errors"]
     seen = [KINDS * position + kind for position, kind in expected if kind != MISSING]
     assert hanging.keys.tolist() == seen
 
@@ -57,9 +65,9 @@ def test_places__are_parts_of_samples_and_long_ones_stand_alone() -> None:
         (b"chr", 0, LONG - 12, LONG, True, 0.0), (b"chr", 0, 0, 12, True, 93.0),
         sample_length=np.array([100, 100, LONG, LONG]), sample_index=np.array([0, 0, 4, 4]),
     )  # fmt: skip
-    found = details_of(rows, SIGNATURES, ScanOptions())
-    assert found.places.keys.tolist() == [PLACES + 3, PLACES + 47]
-    assert found.scores.keys.tolist() == [0, 12, 93]
+    found = details_of(rows, ScanOptions())
+    assert found.sums["places"].keys.tolist() == [PLACES + 3, PLACES + 47]
+    assert found.sums["scores"].keys.tolist() == [0, 12, 93]
     ((name, length, parts),) = found.long
     assert (name, length, len(parts), parts.sum()) == (b"chr", LONG, LONG_PLACES, 2)
     assert parts[[0, -1]].tolist() == [1, 1]
@@ -71,12 +79,12 @@ def test_tallies__are_the_same_from_a_journal_and_know_the_files_of_pairs() -> N
     found = Findings(
         path="x", source=0, rows=rows, lengths=np.full(6, 20), names=list, files=2, is_paired=True
     )
-    payload = tallies_of(found, SIGNATURES, ScanOptions(), is_detailed=True)
+    payload = tally_of(found, SIGNATURES, ScanOptions(), is_detailed=True)
     codec = Codec(JOURNAL_CLASSES)
     tallies = Tallies(["one", "two"], SIGNATURES)
     tallies.add(payload)
     tallies.add(codec.unpack(codec.pack(payload)))
-    assert (tallies.records, tallies.matched) == ([6, 6], [4, 4])
+    assert [tallies.records.tolist(), tallies.matched.tolist()] == [[6, 6], [4, 4]]
     assert [each["reads"].tolist() for each in tallies] == [[4, 0]] * 2
     assert [each["mean_score"][0] for each in tallies] == [30.0, 20.0]
-    assert tallies.details.scores.total().numbers["count"].tolist() == [4, 4]
+    assert tallies.sums("scores").numbers["count"].tolist() == [4, 4]
