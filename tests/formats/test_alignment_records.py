@@ -56,7 +56,7 @@ def blocks_of(source: RecordSource, size: int = 1 << 20, offset: int = 33) -> li
         raw = block.raw.tobytes()
         found.append([
             (raw[name:end], raw[at : at + n], raw[quality : quality + n] if quality >= 0 else b"")
-            for name, end, at, n, quality, _ in block.parsed.table.tolist()
+            for name, end, at, n, quality, _ in block.table.tolist()
         ])  # fmt: skip
         mates += [0] * len(found[-1]) if block.mates is None else block.mates.tolist()
         left_out += block.left_out

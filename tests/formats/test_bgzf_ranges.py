@@ -50,9 +50,8 @@ def read(path: str, span: BgzfSpan) -> RangeRecords:
 
 
 def names_of(found: RangeRecords) -> list[tuple[bytes, int]]:
-    assert found.raw is not None
-    rows = found.table.tolist()
-    return [(found.raw[row[NAME] : row[NAME_END]].tobytes(), row[LENGTH]) for row in rows]
+    names = found.text.windows(found.table[:, NAME], found.table[:, NAME_END])
+    return list(zip(names, found.table[:, LENGTH].tolist(), strict=True))
 
 
 def read_all(path: str, chunk_bytes: int) -> Sequence[RangeRecords]:

@@ -22,7 +22,7 @@ def blocks_of(given: Any, size: int = 1000) -> list[list[tuple[bytes, bytes, byt
         raw = block.raw.tobytes()
         blocks.append([
             (raw[name:end], raw[at : at + n], raw[quality : quality + n] if quality >= 0 else b"")
-            for name, end, at, n, quality, _ in block.parsed.table.tolist()
+            for name, end, at, n, quality, _ in block.table.tolist()
         ])  # fmt: skip
     return blocks
 

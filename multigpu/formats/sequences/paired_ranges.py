@@ -10,14 +10,16 @@ from io import FileIO
 
 from multigpu.errors import InputError
 from multigpu.formats.sequences.fastq import find_first_record
-from multigpu.formats.sequences.paired_streams import FileRecords, error_at_end, take_pairs
-from multigpu.formats.sequences.pairs import PairedSource, split_title, title_at
-from multigpu.formats.sequences.pieces import RangeRecords
+from multigpu.formats.sequences.file_records import FileRecords, title_at
+from multigpu.formats.sequences.paired_streams import error_at_end, take_pairs
+from multigpu.formats.sequences.pairs import PairedSource, split_title
+from multigpu.formats.sequences.pieces import RangeRecords, TextInMemory
+from multigpu.formats.sequences.records import gather_letters
 from multigpu.formats.sequences.spans import FileSpan
 from multigpu.formats.sequences.streams import block_spans
 from multigpu.formats.storage.sources import ROOM_BEFORE, Block, Source, read_into, read_part
 from multigpu.formats.storage.stored_streams import errors_named
-from multigpu.kernels.compiled.text.records import LENGTH, NAME, gather
+from multigpu.kernels.compiled.text.records import NAME
 from multigpu.kernels.device.buffers import Buffers
 
 MORE = 256 << 10  # bytes after a span: records that begin in it end there
@@ -33,14 +35,12 @@ def read_pairs(
     offset: int,
     letters: Buffers,
     texts: Buffers,
-    ranges: Buffers,
 ) -> RangeRecords:
     """Read the pairs whose first mate begins in a span, with their text.
 
     offset   the quality character that means 0
     letters  source of the memory for the letters
-    texts    source of that for the text
-    ranges   of that for the ranges of the files, which is given back
+    texts    source of that for the text, and for the ranges of the files, which is given back
 
     Raises Unreadable where a file cannot be read.
     """
@@ -48,7 +48,7 @@ def read_pairs(
     lent: list[Block] = []
 
     def lend(size: int) -> Block:
-        lent.append(ranges.take(size))
+        lent.append(texts.take(size))
         return lent[-1]
 
     begin, mate_begin = span.start, span.mate_start
@@ -68,17 +68,15 @@ def read_pairs(
     if count or span.exact:
         error = error or error_at_end(source, files)
     for each in lent:
-        ranges.give(each)
-    bases = letters.take(int(table[:, LENGTH].sum()))
-    gather(raw, table, bases, 0)
+        texts.give(each)
     return RangeRecords(
         begin=begin,
         stop=first.position(),
         mate_begin=mate_begin,
         mate_stop=files[1].position(),
         table=table,
-        letters=bases,
-        raw=raw,
+        letters=gather_letters(raw, table, letters.take),
+        text=TextInMemory(raw, is_reusable=True),
         error=error,
     )
 

@@ -198,8 +198,13 @@ class Source:
         self._begun = ReadAhead(self.blocks(LARGEST_BLOCK), BLOCKS_AHEAD)
         return self._begun
 
-    def stream(self, size: int) -> Content:
-        """Return the content in blocks of `size` bytes, read ahead by a thread; to be closed."""
+    def stream(self, size: int, ahead: bool = True) -> Content:
+        """Return the content in blocks of `size` bytes, read ahead by a thread; to be closed.
+
+        ahead  whether many are read ahead, with helpers; else one, as other threads have work
+        """
+        if not ahead:
+            return ReadAhead(self.blocks_in(new_memory, size, helpers=0), 1)
         begun, self._begun = self._begun, None
         if begun and size == LARGEST_BLOCK:
             return begun

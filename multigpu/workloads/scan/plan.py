@@ -232,7 +232,7 @@ def scan_spans(
             continue
         else:
             about = (number, source, block_bytes, options.phred_offset)
-            spans = stream_blocks(*about, ahead=True)
+            spans = stream_blocks(*about)
         yield from itertools.islice(spans, first, None)
 
 

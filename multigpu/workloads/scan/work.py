@@ -73,7 +73,7 @@ class ScanWorkload:
         path = self.sources[span.source].path
         if isinstance(span, FileSpan):
             return f"{path}, bytes {span.start} to {span.stop}"
-        records = f" of {len(span.parsed.table)} records" if isinstance(span, BlockSpan) else ""
+        records = f" of {len(span.table)} records" if isinstance(span, BlockSpan) else ""
         return f"{path}, a block{records}"
 
     def correct(self, span: Span | None, part: ScanPart) -> Span | None:
