@@ -13,7 +13,7 @@ from support.examples import examples
 from support.stored import READS, bgzf, inspect_source
 
 from multigpu.errors import InputError
-from multigpu.formats.sequences.bgzf_ranges import bgzf_spans, has_ranges, read_range
+from multigpu.formats.sequences.bgzf_ranges import bgzf_spans, read_range
 from multigpu.formats.sequences.pieces import RangeRecords
 from multigpu.formats.sequences.spans import BgzfSpan
 from multigpu.formats.storage.sources import Source
@@ -57,7 +57,7 @@ def names_of(found: RangeRecords) -> list[tuple[bytes, int]]:
 def read_all(path: str, chunk_bytes: int) -> Sequence[RangeRecords]:
     """Return the parts of a file, of which those that begin elsewhere are read once more."""
     source, parts, reached = inspect_source(path), [], 0
-    assert has_ranges(source)
+    assert source.has_ranges
     for span in bgzf_spans(0, path, source.size or 0, chunk_bytes):
         part = read(path, span)
         is_empty = not len(part.table) and part.error is None

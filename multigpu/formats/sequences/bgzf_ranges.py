@@ -25,12 +25,6 @@ MORE = 128 << 10  # bytes after a span that are read for its last record
 HEADER = re.compile(rb"\n(@[^\n]*\n)[^@]")  # not qualities that begin with @: a header follows
 
 
-def has_ranges(source: Source) -> bool:
-    """Whether any worker can read a part of a source that is compressed."""
-    is_one_file = type(source) is Source and source.is_file and not source.in_blocks
-    return is_one_file and source.compression == "bgzf" and source.layout == "fastq"
-
-
 def bgzf_spans(number: int, path: str, size: int, chunk_bytes: int) -> Iterator[BgzfSpan]:
     """Yield the spans of a file of `size` bytes, each of about `chunk_bytes` of content.
 
@@ -43,13 +37,11 @@ def bgzf_spans(number: int, path: str, size: int, chunk_bytes: int) -> Iterator[
         if content > here[1]:
             before, here = here, (stored, content)
         if content - begin >= chunk_bytes:
-            where = {"stored": first[0], "origin": first[1]}
-            yield BgzfSpan(number, spans, begin, content, exact=spans == 0, **where)
+            yield BgzfSpan(number, spans, begin, content, spans == 0, 0, *first)
             spans, begin, first = spans + 1, content, before
     stop = content if stored == size else UNKNOWN
     if stop > begin:
-        where = {"stored": first[0], "origin": first[1]}
-        yield BgzfSpan(number, spans, begin, stop, exact=spans == 0, **where)
+        yield BgzfSpan(number, spans, begin, stop, spans == 0, 0, *first)
 
 
 def read_range(

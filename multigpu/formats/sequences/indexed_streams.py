@@ -34,7 +34,7 @@ class IndexedSource(Source):
         return self.reads.is_paired
 
     @property
-    def cuttable(self) -> bool:
+    def has_ranges(self) -> bool:
         return False
 
     def with_absolute_path(self) -> Source:

@@ -57,7 +57,7 @@ class PairedSource(Source):
         return all(file.is_stored for file in self._files)
 
     @property
-    def cuttable(self) -> bool:
+    def has_ranges(self) -> bool:
         are_two = len(self._files) == 2  # mates in turns are found by all that is before them
         return are_two and self.layout == "fastq" and all(file.cuttable for file in self._files)
 

@@ -175,7 +175,7 @@ class RecordSource(Source):
     """A source of records, which is read from its beginning, as blocks of whole records."""
 
     @property
-    def cuttable(self) -> bool:
+    def has_ranges(self) -> bool:
         return False
 
     @property

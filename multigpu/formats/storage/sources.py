@@ -146,9 +146,14 @@ class Source:
         return self.is_file or is_remote(self.path)
 
     @property
+    def has_ranges(self) -> bool:
+        """Whether any worker can read a part of the content by itself."""
+        return self.is_file and self.compression in ("none", "bgzf") and not self.in_blocks
+
+    @property
     def cuttable(self) -> bool:
         """Whether any range of the content can be read alone."""
-        return self.is_file and self.compression == "none" and not self.in_blocks
+        return self.has_ranges and self.compression == "none"
 
     @property
     def place(self) -> tuple[int, int] | str:

@@ -9,13 +9,11 @@ from itertools import chain
 from pathlib import PurePath
 
 from multigpu.errors import NAMED, InputError, UsageError, option, several
-from multigpu.formats.sequences.bgzf_ranges import has_ranges
 from multigpu.formats.sequences.memory_records import records_or_paths
 from multigpu.formats.sequences.pairs import pair_files
 from multigpu.formats.sequences.record_source import RecordSource
 from multigpu.formats.sequences.registry import SEQUENCES, inspect_samples
 from multigpu.formats.storage import sources
-from multigpu.formats.storage.bgzf import is_bgzf
 from multigpu.formats.storage.sources import Source
 from multigpu.formats.storage.stored_streams import is_regular
 from multigpu.run.values import path_list
@@ -47,30 +45,31 @@ class ScanInputs:
         """About how many bytes the samples have that are not compressed, by their names."""
         return sources.plain_bytes(self.files)
 
-    @property
-    def compressed(self) -> int:
-        """Number of compressed files, by their names; one of BGZF counts as many."""
-        ends = sources.COMPRESSED[1:]
-        files = [path for path in self.files if path.lower().endswith(ends)]
-        with suppress(InputError):
-            if len(files) == 1 and is_regular(files[0]) and is_bgzf(files[0]):
-                return MANY
-        return len(files)
-
     @cached_property
-    def only_stream(self) -> Source | None:
-        """The only file of samples, if it is compressed: it can be read ahead at once."""
+    def _only(self) -> Source | None:
+        """The only sample, where it is a file that begins as it should."""
         with suppress(InputError):
             if len(self.files) == len(self.samples) == 1 and is_regular(self.files[0]):
-                source = inspect_samples(self.files[0])
-                is_cut = source.cuttable or has_ranges(source)
-                return None if is_cut or isinstance(source, RecordSource) else source
+                return inspect_samples(self.files[0])
         return None
+
+    @property
+    def compressed(self) -> int:
+        """Number of compressed samples, by their names; one that has ranges counts as many."""
+        if self._only and self._only.has_ranges and not self._only.cuttable:
+            return MANY
+        return sum(path.lower().endswith(sources.COMPRESSED[1:]) for path in self.files)
+
+    @property
+    def only_stream(self) -> Source | None:
+        """The only sample, if it is a compressed file: it can be read ahead at once."""
+        only = self._only
+        return None if not only or only.has_ranges or isinstance(only, RecordSource) else only
 
     def open_samples(self) -> tuple[list[Source], list[str]]:
         """Return the sources of samples, and notes. Raises InputError, also where all are empty."""
         empty: list[str] = []
-        opened = [self.only_stream] if self.only_stream else [*self._open(empty)]
+        opened = [self._only] if self._only else [*self._open(empty)]
         found, notes = pair_files(self.samples, opened, self.pairs)
         more = ", …" if len(empty) > NAMED else ""
         files = ", ".join(empty[:NAMED]) + more

@@ -15,7 +15,6 @@ from multigpu.cluster.engine.codec import Codec
 from multigpu.cluster.engine.workload import Workload
 from multigpu.cluster.workers.worker import Outcome
 from multigpu.errors import InputError, UsageError, option, spelled
-from multigpu.formats.sequences.bgzf_ranges import has_ranges
 from multigpu.formats.sequences.indexed_streams import IndexedSource
 from multigpu.formats.sequences.reader import SpanReader
 from multigpu.formats.sequences.record_source import RecordSource
@@ -177,7 +176,7 @@ class ScanJob(Job):
         return [
             file.path
             for number, source in enumerate(self._sources_by_absolute_path())
-            if source.cuttable or has_ranges(source) or (source.is_file and number in streams)
+            if source.has_ranges or (source.is_file and number in streams)
             for file in source.files
         ]
 
