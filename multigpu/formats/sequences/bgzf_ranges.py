@@ -5,23 +5,22 @@ plain files (see `fastq`); positions are those in the content.
 """
 
 import re
-from collections.abc import Generator, Iterator
-from itertools import chain, count
+from collections.abc import Iterator
+from itertools import chain
 
 from multigpu.formats.sequences.file_records import FileRecords
 from multigpu.formats.sequences.pieces import RangeRecords, TextInMemory
 from multigpu.formats.sequences.records import gather_letters
 from multigpu.formats.sequences.spans import BgzfSpan
-from multigpu.formats.sequences.streams import block_spans
+from multigpu.formats.sequences.streams import block_spans, range_blocks
 from multigpu.formats.storage.bgzf import block_borders
 from multigpu.formats.storage.decompress import GzipFile
-from multigpu.formats.storage.sources import ROOM_BEFORE, Block, Source
+from multigpu.formats.storage.sources import Source, new_memory
 from multigpu.formats.storage.stored_streams import fill, open_stored
 from multigpu.kernels.device.buffers import Buffers
 
 UNKNOWN = 1 << 62  # where the content of a span ends that has the rest of its file
 ROOM = 32 << 20  # bytes that are read at a time of such a span
-MORE = 128 << 10  # bytes after a span that are read for its last record
 HEADER = re.compile(rb"\n(@[^\n]*\n)[^@]")  # not qualities that begin with @: a header follows
 
 
@@ -57,17 +56,18 @@ def read_range(
         stored.restart(span.stored)
         # The newline of the line before belongs to the search.
         before = span.start - (not span.exact)
-        size = min(span.stop - before, ROOM) + MORE
-        content = _content(GzipFile(stored), before - span.origin, size, texts)
-        begin, front = span.start, next(content)
+        text = GzipFile(stored)
+        fill(text, memoryview(bytearray(before - span.origin)))
+        content = range_blocks(text, min(span.stop - before, ROOM), texts)
+        begin, front = span.start, next(content, new_memory(0))
         if not span.exact:
             header = HEADER.search(front.data)
             begin = before + header.start(1) if header else span.stop
             front = front[begin - before :]
         blocks = block_spans(0, source, (each for each in chain([front], content)), offset, begin)
         records = FileRecords(blocks, begin)
-        found = records.fill_to(span.stop) if begin < span.stop else 0
-    raw, table, _ = records.take(found)
+        count = records.fill_to(span.stop) if begin < span.stop else 0
+    raw, table, _ = records.take(count)
     return RangeRecords(
         begin=begin if span.exact or begin < span.stop else -1,
         stop=records.position(),
@@ -76,16 +76,3 @@ def read_range(
         text=TextInMemory(raw, is_reusable=True),
         error=None if len(records.table) else records.error,
     )
-
-
-def _content(file: GzipFile, skipped: int, size: int, buffers: Buffers) -> Generator[Block]:
-    """Yield the content after some bytes: `size`, then more each time."""
-    while skipped > 0:
-        skipped -= fill(file, memoryview(bytearray(min(skipped, ROOM)))) or skipped
-    # Twice as many each time: what is left is joined with each block.
-    for wanted in chain([size], (MORE << times for times in count())):
-        room = buffers.take(ROOM_BEFORE + wanted)[ROOM_BEFORE:]
-        held = fill(file, room.data)
-        yield room[:held]
-        if held < wanted:
-            return

@@ -3,7 +3,7 @@
 import contextlib
 import itertools
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,11 +17,20 @@ from multigpu.formats.sequences.record_source import RecordSource
 from multigpu.formats.sequences.records import describe
 from multigpu.formats.sequences.registry import FORMATS
 from multigpu.formats.sequences.spans import BlockSpan, StreamSpan
-from multigpu.formats.storage.sources import Content, Source, join_blocks, new_memory
+from multigpu.formats.storage.decompress import Stream
+from multigpu.formats.storage.sources import (
+    Block,
+    Content,
+    Source,
+    blocks_of,
+    join_blocks,
+    new_memory,
+)
 from multigpu.kernels.compiled.text.records import Fault
 from multigpu.kernels.device.buffers import Buffers
 
 MOST_WAITING = 32  # blocks of a file that were read before they are asked for
+MORE = 256 << 10  # bytes after a range: records that begin in it end there
 INDEX_BLOCK = 1 << 20  # bytes of index reads
 
 
@@ -47,6 +56,15 @@ def stream_blocks(
         return source.spans(number, size, phred_offset)
     content = source.blocks_in(buffers.take, size, helpers=0) if buffers else source.stream(size)
     return block_spans(number, source, content, phred_offset)
+
+
+def range_blocks(stream: Stream, size: int, buffers: Buffers) -> Generator[Block]:
+    """Yield the blocks of a stream that a range of `size` bytes and the end of its records need.
+
+    They become larger: what is left of one is copied before the next.
+    """
+    sizes = itertools.chain([max(0, size) + MORE], (MORE << times for times in itertools.count()))
+    return blocks_of(stream, sizes, buffers.take)
 
 
 def block_spans(

@@ -11,10 +11,10 @@ import glob
 import io
 import os
 import stat
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
+from itertools import accumulate, repeat
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
@@ -192,11 +192,7 @@ class Source:
         with open_stored(self.path) as stored:
             stored.expected = self.size
             content = _content(stored, self.compression, helpers)
-            count = size
-            while count == size:
-                room = allocate(ROOM_BEFORE + size)[ROOM_BEFORE:]
-                if count := fill(content, room.data):
-                    yield room[:count]
+            yield from blocks_of(content, repeat(size), allocate)
 
     def begin(self) -> ReadAhead[Block]:
         """Begin to read the content in the largest blocks, before it is asked for; to be closed."""
@@ -467,6 +463,21 @@ def _content(stored: StoredStream, compression: Compression, helpers: int = HELP
     if compression != "zstd" and stored.may_restart:
         return GzipFile(stored)
     return Members(stored, "zstd" if compression == "zstd" else "gzip")
+
+
+def blocks_of(
+    stream: Stream, sizes: Iterable[int], allocate: Callable[[int], Block]
+) -> Generator[Block]:
+    """Yield what a stream has in arrays of these sizes, the last one shorter.
+
+    They lie in memory of the caller's, with room before each.
+    """
+    for size in sizes:
+        block = allocate(ROOM_BEFORE + size)[ROOM_BEFORE:]
+        if count := fill(stream, block.data):
+            yield block[:count]
+        if count < size:
+            return
 
 
 def new_memory(size: int) -> Block:
