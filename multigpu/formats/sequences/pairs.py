@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from multigpu.errors import InputError, UsageError, option
 from multigpu.formats.sequences.file_records import Table, place_of, title_at
-from multigpu.formats.storage.read_ahead import LARGEST_BLOCK
-from multigpu.formats.storage.sources import Content, Source
+from multigpu.formats.storage.sources import Source
 from multigpu.kernels.compiled.text.mates import find_other_name
 from multigpu.kernels.compiled.text.records import NAME
 
@@ -63,15 +62,6 @@ class PairedSource(Source):
 
     def with_absolute_path(self) -> Source:
         return PairedSource(*(file.with_absolute_path() for file in self._files))
-
-    def contents(self, size: int, ahead: bool) -> list[Content]:
-        """Return the content of each file, read by a thread of its own; to be closed.
-
-        size   bytes of all files in a block of each, up to `LARGEST_BLOCK`
-        ahead  whether much is read before it is taken
-        """
-        size = max(1, min(size, LARGEST_BLOCK) // len(self._files))
-        return [file.stream(size, ahead) for file in self._files]
 
 
 # ---- which files are pairs ----------------------------------------------------------------------

@@ -178,11 +178,6 @@ class RecordSource(Source):
     def has_ranges(self) -> bool:
         return False
 
-    @property
-    def has_mates(self) -> bool:
-        """Whether the records say which read of a pair they are."""
-        return False
-
     def blocks(self, size: int) -> Generator[Block]:
         """Yield the records as text, for what parses it: FASTQ, or FASTA without qualities."""
         for columns in self._checked(size, PHRED_OFFSET):

@@ -18,6 +18,7 @@ from multigpu.formats.sequences.records import describe
 from multigpu.formats.sequences.registry import FORMATS
 from multigpu.formats.sequences.spans import BlockSpan, StreamSpan
 from multigpu.formats.storage.decompress import Stream
+from multigpu.formats.storage.read_ahead import LARGEST_BLOCK
 from multigpu.formats.storage.sources import (
     Block,
     Content,
@@ -44,13 +45,15 @@ def stream_blocks(
     """
     if isinstance(source, IndexedSource):
         blocks = stream_blocks(number, source.reads, size, phred_offset, buffers)
-        streams = [
+        indexes = [
             block_spans(0, file, file.stream(INDEX_BLOCK), phred_offset) for file in source.indexes
         ]
-        return indexed_spans(source, blocks, streams)
+        return indexed_spans(source, blocks, indexes)
     if isinstance(source, PairedSource):
-        contents = zip(source.files, source.contents(size, buffers is None), strict=True)
-        files = [block_spans(0, *each, phred_offset) for each in contents]
+        share, ahead = max(1, min(size, LARGEST_BLOCK) // len(source.files)), buffers is None
+        files = [
+            block_spans(0, file, file.stream(share, ahead), phred_offset) for file in source.files
+        ]
         return paired_spans(number, source, files)
     if isinstance(source, RecordSource):
         return source.spans(number, size, phred_offset)

@@ -136,6 +136,11 @@ class Source:
         return False
 
     @property
+    def has_mates(self) -> bool:
+        """Whether its records are of pairs, by their places or by what they say."""
+        return self.is_paired
+
+    @property
     def is_file(self) -> bool:
         """Whether anyone who sees the path can read it, any number of times."""
         return self.path != STDIN and not is_remote(self.path) and self.size is not None

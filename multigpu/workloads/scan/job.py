@@ -17,7 +17,6 @@ from multigpu.cluster.workers.worker import Outcome
 from multigpu.errors import InputError, UsageError, option, spelled
 from multigpu.formats.sequences.indexed_streams import IndexedSource
 from multigpu.formats.sequences.reader import SpanReader
-from multigpu.formats.sequences.record_source import RecordSource
 from multigpu.formats.sequences.registry import SEQUENCES
 from multigpu.formats.sequences.sample_sheets import SampleSheet, read_sample_sheet
 from multigpu.formats.sequences.signatures import read_signatures
@@ -163,10 +162,7 @@ class ScanJob(Job):
     def columns(self) -> tuple[str, ...]:
         """The columns of rows that the samples and the options add."""
         about_files = ("file",) * (len(self.paths) > 1)
-        about_pairs = ("mate",) * any(
-            source.is_paired or (isinstance(source, RecordSource) and source.has_mates)
-            for source in self.sources
-        )
+        about_pairs = ("mate",) * any(source.has_mates for source in self.sources)
         return about_files + about_pairs + self.options.columns
 
     @property
