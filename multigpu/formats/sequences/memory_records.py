@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from multigpu.errors import InputError, printable_name, quoted, several
+from multigpu.errors import InputError, printable_name, several
 from multigpu.formats.sequences.alignment_records import PAIRED, characters, fields_of_alignment
 from multigpu.formats.sequences.record_source import (
     PHRED_OFFSET,
@@ -64,18 +64,16 @@ class MemoryRecords(RecordSource):
         return self.in_columns((read(record, phred_offset) for record in found), form, size)
 
     def misfit(self, records: Sequence[Any], first: int) -> InputError:
-        form = f"({', '.join(self._form)})"
+        form = ", ".join(self._form)
         for number, record in enumerate(records, first):
-            where = f"record {number} (from 0)"
-            if not isinstance(record, tuple) or len(record) != len(self._form):
-                got = printable_name(repr(record))
-                return InputError(self.path, f"expected {form}; got {got}", where)
-            if isinstance(record[0], str | bytes) and record[0]:
-                where = f"record {quoted(record[0])}"
             try:
-                list(map(bytes_of, record))
+                is_right = isinstance(record, tuple) and len(record) == len(self._form)
+                list(map(bytes_of, filter(None, record if is_right else ())))
             except (TypeError, UnicodeEncodeError):
-                return InputError(self.path, f"{form} must be text, str or bytes", where)
+                is_right = False
+            if not is_right:
+                problem = f"expected ({form}) as text; got {printable_name(repr(record))}"
+                return InputError(self.path, problem, f"record {number} (from 0)")
         return super().misfit(records, first)
 
 

@@ -68,25 +68,20 @@ class ScanInputs:
 
     def open_samples(self) -> tuple[list[Source], list[str]]:
         """Return the sources of samples, and notes. Raises InputError, also where all are empty."""
-        empty: list[str] = []
-        opened = [self._only] if self._only else [*self._open(empty)]
+        opened: list[Source | None] = [self._only] if self._only else []
+        for each in self.samples[len(opened) :]:
+            try:
+                opened.append(inspect_samples(each))
+            except sources.EmptyInput:
+                opened.append(None)
+                if opened.count(None) == len(self.samples):
+                    raise
+        empty = [f"{each}" for each, source in zip(self.samples, opened, strict=True) if not source]
         found, notes = pair_files(self.samples, opened, self.pairs)
-        more = ", …" if len(empty) > NAMED else ""
-        files = ", ".join(empty[:NAMED]) + more
         if empty:
+            files = ", ".join(empty[:NAMED]) + ", …" * (len(empty) > NAMED)
             notes.append(f"{len(empty):,} empty sample files are left out: {files}")
         return found, notes
-
-    def _open(self, empty: list[str]) -> Iterator[Source | None]:
-        """Yield the source of each sample; None for one that is `empty`, which takes its path."""
-        for each in self.samples:
-            try:
-                yield inspect_samples(each)
-            except sources.EmptyInput as error:
-                empty.append(error.path)
-                if len(empty) == len(self.samples):
-                    raise
-                yield None
 
 
 def paths_in(given: Iterable[str | Source]) -> list[str]:
