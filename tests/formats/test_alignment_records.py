@@ -6,6 +6,7 @@ from typing import Any
 
 import pysam
 import pytest
+from support.sequence_texts import fields_of
 
 import multigpu
 from multigpu.errors import InputError
@@ -51,13 +52,7 @@ def blocks_of(source: RecordSource, size: int = 1 << 20, offset: int = 33) -> li
     """Return the fields of the records of each block, then mates, and the number left out."""
     found, mates, left_out = [], [], 0
     for block in source.spans(0, size, offset):
-        if block.error:
-            raise block.error
-        raw = block.raw.tobytes()
-        found.append([
-            (raw[name:end], raw[at : at + n], raw[quality : quality + n] if quality >= 0 else b"")
-            for name, end, at, n, quality, _ in block.table.tolist()
-        ])  # fmt: skip
+        found.append(fields_of(block))
         mates += [0] * len(found[-1]) if block.mates is None else block.mates.tolist()
         left_out += block.left_out
     return [found, mates, left_out]

@@ -6,25 +6,17 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from support.sequence_texts import Fields, fields_of
 
 from multigpu.errors import InputError
 from multigpu.formats.sequences.memory_records import records_or_paths
 
 
-def blocks_of(given: Any, size: int = 1000) -> list[list[tuple[bytes, bytes, bytes]]]:
+def blocks_of(given: Any, size: int = 1000) -> list[list[Fields]]:
     """Return the fields of the records in each block; raise the error of the last one."""
     records, _ = records_or_paths(given, "samples")
     assert records
-    blocks = []
-    for block in records.spans(0, size, 33):
-        if block.error:
-            raise block.error
-        raw = block.raw.tobytes()
-        blocks.append([
-            (raw[name:end], raw[at : at + n], raw[quality : quality + n] if quality >= 0 else b"")
-            for name, end, at, n, quality, _ in block.table.tolist()
-        ])  # fmt: skip
-    return blocks
+    return [fields_of(block) for block in records.spans(0, size, 33)]
 
 
 def test_blocks__are_of_whole_records() -> None:

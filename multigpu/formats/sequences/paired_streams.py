@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from multigpu.errors import InputError
-from multigpu.formats.sequences.file_records import FileRecords, Table, moved
-from multigpu.formats.sequences.pairs import PairedSource, check_mates, interleave
+from multigpu.formats.sequences.file_records import FileRecords, Table, moved, place_of, title_at
+from multigpu.formats.sequences.pairs import PairedSource, split_title
 from multigpu.formats.sequences.spans import BlockSpan
 from multigpu.formats.storage.sources import Block, new_memory
+from multigpu.kernels.compiled.text.mates import find_other_name
+from multigpu.kernels.compiled.text.records import NAME
 
 
 def paired_spans(
@@ -46,8 +48,26 @@ def take_pairs(
         origins.append(begin - size)
         size += len(text)
     raw = np.concatenate(texts, out=allocate(size))
-    table, error = check_mates(source, raw, interleave(tables), origins)
-    return raw, table, error
+    table = np.stack(tables, axis=1).reshape(-1, tables[0].shape[1])  # mates in turns
+    at = 2 * int(find_other_name(raw, table[::2], raw, table[1::2], True))
+    strays = table[at : at + 2, NAME].tolist()
+    return raw, table[:at], _stray_error(source, raw, strays, origins) if strays else None
+
+
+def _stray_error(
+    source: PairedSource, raw: Block, names: Sequence[int], origins: Sequence[int]
+) -> InputError:
+    """Return the error for two records that are no mates, by the positions of their names.
+
+    origins  of each file, what is to be added to these to have positions in the file
+    """
+    (name, number), (other, second) = (split_title(title_at(raw, each)) for each in names)
+    why = "their names differ"
+    if name == other:
+        why = f"their numbers are {number or 'missing'} and {second or 'missing'}, not 1 and 2"
+    one, two = source.files[0].path, source.files[-1].path
+    problem = f"is no mate of {place_of(raw, names[0], origins[0])} of {one}: {why}"
+    return InputError(two, problem, place_of(raw, names[1], origins[-1]))
 
 
 def error_at_end(source: PairedSource, files: Sequence[FileRecords]) -> InputError | None:

@@ -7,14 +7,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from multigpu.errors import InputError, UsageError, option
-from multigpu.formats.sequences.file_records import Table, place_of, title_at
 from multigpu.formats.storage.sources import Source
-from multigpu.kernels.compiled.text.mates import find_other_name
-from multigpu.kernels.compiled.text.records import NAME
 
 # The number of the mate in the name of a file, before its suffixes; R makes it certain.
 MATE_MARK = re.compile(r"(?:(?:^|[/._])(?=R)|[._])(R?)([12])(?:_\d{3})?(?:\.[A-Za-z][\w-]*)*$")
@@ -149,32 +143,3 @@ def split_title(line: bytes) -> tuple[bytes, int]:
     found = TITLE.match(line)
     assert found is not None
     return found[1], int(found[2] or found[3] or 0)
-
-
-# ---- mates as rows of one table -----------------------------------------------------------------
-
-
-def interleave(tables: Sequence[Table]) -> Table:
-    """Return the rows of tables, all of equal length, in turns."""
-    return np.stack(tables, axis=1).reshape(-1, tables[0].shape[1])
-
-
-def check_mates(
-    source: Source, raw: NDArray[np.uint8], table: Table, origins: Sequence[int]
-) -> tuple[Table, InputError | None]:
-    """Return the rows before the first that are no mates, and the error for these, if any are.
-
-    table    positions in `raw`, mates in turns
-    origins  of each file, what is to be added to these to have positions in the file
-    """
-    at = int(find_other_name(raw, table[::2], raw, table[1::2], True))
-    if 2 * at == len(table):
-        return table, None
-    one, two = table[2 * at : 2 * at + 2, NAME].tolist()
-    (name, number), (other, second) = (split_title(title_at(raw, each)) for each in (one, two))
-    why = "their names differ"
-    if name == other:
-        why = f"their numbers are {number or 'missing'} and {second or 'missing'}, not 1 and 2"
-    first, mate = source.files[0], source.files[-1]
-    problem = f"is no mate of {place_of(raw, one, origins[0])} of {first.path}: {why}"
-    return table[: 2 * at], InputError(mate.path, problem, place_of(raw, two, origins[-1]))
