@@ -76,8 +76,7 @@ def test_records__are_the_primary_ones_as_sequenced(tmp_path: Path, suffix: str,
 
 def test_alignments_of_pysam__are_records_in_memory(tmp_path: Path) -> None:
     with pysam.AlignmentFile(write(tmp_path / "x.bam", READS), check_sq=False) as file:
-        source, _ = records_or_paths(file.fetch(until_eof=True), "samples")
-        assert source
+        source = records_or_paths(file.fetch(until_eof=True), "samples")
         blocks, mates, left_out = blocks_of(source)
     assert [record for block in blocks for record in block] == SEQUENCED
     assert (mates, left_out, source.layout) == ([1, 2, 0, 0], 2, "fastq")

@@ -14,8 +14,7 @@ from multigpu.formats.sequences.memory_records import records_or_paths
 
 def blocks_of(given: Any, size: int = 1000) -> list[list[Fields]]:
     """Return the fields of the records in each block; raise the error of the last one."""
-    records, _ = records_or_paths(given, "samples")
-    assert records
+    records = records_or_paths(given, "samples")
     return [fields_of(block) for block in records.spans(0, size, 33)]
 
 
@@ -44,6 +43,7 @@ EXPECTED = r"record 2 \(from 0\): expected \(name, sequence, quality\) as text; 
         (("x", "A\nC", "III"), r"record 'x': '\\n' at position 1 \(from 0\) is not a base"),
         (("x", ">C", "II"), r"record 'x': '>' at position 0 \(from 0\) is not a base"),
         (("x", "AC", "I "), r"record 'x': ' ' at position 1 \(from 0\) is no quality from .* 33"),
+        ((0, "AC", "II"), rf"{EXPECTED} \(0, 'AC', 'II'\)"),
         ((5, "AC", "II"), rf"{EXPECTED} \(5, 'AC', 'II'\)"),
         (("\ud800", "AC", "II"), rf"{EXPECTED} \('\\ud800', 'AC', 'II'\)"),
         (("x", "AC"), rf"{EXPECTED} \('x', 'AC'\)"),

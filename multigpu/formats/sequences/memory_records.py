@@ -66,12 +66,12 @@ class MemoryRecords(RecordSource):
     def misfit(self, records: Sequence[Any], first: int) -> InputError:
         form = ", ".join(self._form)
         for number, record in enumerate(records, first):
+            is_right = isinstance(record, tuple) and len(record) == len(self._form)
             try:
-                is_right = isinstance(record, tuple) and len(record) == len(self._form)
-                list(map(bytes_of, filter(None, record if is_right else ())))
+                every = [bytes_of(field) for field in record if is_right and field is not None]
             except (TypeError, UnicodeEncodeError):
-                is_right = False
-            if not is_right:
+                every = []
+            if not every:
                 problem = f"expected ({form}) as text; got {printable_name(repr(record))}"
                 return InputError(self.path, problem, f"record {number} (from 0)")
         return super().misfit(records, first)
@@ -123,20 +123,20 @@ def _part(texts: Texts, begin: int, end: int) -> Texts:
     return Texts(texts.raw[first:last], begins - first, lengths)
 
 
-def records_or_paths(given: Any, name: str) -> tuple[RecordSource | None, Any]:
-    """Return the records of an argument that has some, or else the argument itself.
+def records_or_paths(given: Any, name: str) -> Any:
+    """Return the source of the records that an argument has, or else the argument itself.
 
     name  of the parameter, by which messages call the records
     """
     if isinstance(given, ArrowStream):
-        return ArrowRecords(name, given), ()
+        return ArrowRecords(name, given)
     if not isinstance(given, Iterable) or isinstance(given, str | bytes | os.PathLike):
-        return None, given
+        return given
     items = iter(given)
     first = list(islice(items, 1))
     every = chain(first, items)
     is_record = first and (isinstance(first[0], tuple) or _reader_of(first[0]))
-    return (MemoryRecords(name, every), ()) if is_record else (None, every)
+    return MemoryRecords(name, every) if is_record else every
 
 
 # ---- objects of other packages ------------------------------------------------------------------

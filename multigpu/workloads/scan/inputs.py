@@ -91,8 +91,8 @@ def paths_in(given: Iterable[str | Source]) -> list[str]:
 
 def sources_of(given: object, name: str) -> Sequence[str | Source]:
     """Return what a parameter of Python stands for: paths, or a source of its records."""
-    records, paths = records_or_paths(given, name)
-    return [records] if records else path_list(paths, name)
+    found = records_or_paths(given, name)
+    return [found] if isinstance(found, RecordSource) else path_list(found, name)
 
 
 def expand_inputs(
