@@ -16,7 +16,9 @@ from multigpu.formats.sequences.registry import SEQUENCES, inspect_samples
 from multigpu.formats.storage import sources
 from multigpu.formats.storage.sources import Source
 from multigpu.formats.storage.stored_streams import is_regular
+from multigpu.run.options import GpuLanes
 from multigpu.run.values import path_list
+from multigpu.workloads.scan.options import scan_lanes
 from multigpu.workloads.scan.request import Pairs
 
 MANY = 1000  # threads that can decompress a file of BGZF
@@ -41,11 +43,6 @@ class ScanInputs:
         return paths_in(self.samples)
 
     @cached_property
-    def plain_bytes(self) -> int:
-        """About how many bytes the samples have that are not compressed, by their names."""
-        return sources.plain_bytes(self.files)
-
-    @cached_property
     def _only(self) -> Source | None:
         """The only sample, where it is a file that begins as it should."""
         with suppress(InputError):
@@ -53,12 +50,13 @@ class ScanInputs:
                 return inspect_samples(self.files[0])
         return None
 
-    @property
-    def compressed(self) -> int:
-        """Number of compressed samples, by their names; one that has ranges counts as many."""
+    @cached_property
+    def lanes(self) -> GpuLanes:
+        """The lanes of a scan; a compressed file that has ranges counts as many."""
+        compressed = sum(path.lower().endswith(sources.COMPRESSED[1:]) for path in self.files)
         if self._only and self._only.has_ranges and not self._only.cuttable:
-            return MANY
-        return sum(path.lower().endswith(sources.COMPRESSED[1:]) for path in self.files)
+            compressed = MANY
+        return scan_lanes(sources.plain_bytes(self.files), compressed)
 
     @property
     def only_stream(self) -> Source | None:

@@ -36,7 +36,7 @@ from multigpu.workloads.scan.notes import (
     notes_after,
     notes_before,
 )
-from multigpu.workloads.scan.options import ScanOptions, scan_lanes
+from multigpu.workloads.scan.options import ScanOptions
 from multigpu.workloads.scan.parts import JOURNAL_CLASSES, ScanPart
 from multigpu.workloads.scan.patterns import check_errors
 from multigpu.workloads.scan.plan import (
@@ -83,7 +83,7 @@ class ScanJob(Job):
 
         whole_records  whether an output takes records that are not cut
         """
-        super().__init__(run, scan_lanes(inputs.plain_bytes, inputs.compressed), **more)
+        super().__init__(run, inputs.lanes, **more)
         self.stats: ScanStats = ScanStats()
         self.options = options
         self.chunk_plan: ScanPlan | None = None
