@@ -13,6 +13,7 @@ from support.examples import examples
 from support.stored import READS, bgzf, inspect_source
 
 from multigpu.errors import InputError
+from multigpu.formats.sequences import streams
 from multigpu.formats.sequences.bgzf_ranges import bgzf_spans, read_range
 from multigpu.formats.sequences.pieces import RangeRecords
 from multigpu.formats.sequences.spans import BgzfSpan
@@ -84,10 +85,18 @@ def read_all(path: str, chunk_bytes: int) -> Sequence[RangeRecords]:
     end=st.sampled_from(list(ENDS)),
     block=st.integers(13, 3000),
     chunk_bytes=st.integers(200, 9000),
+    more=st.sampled_from([1, 100, streams.MORE]),
 )
 def test_ranges__have_every_record_once(
-    store: Store, text: str, end: str, block: int, chunk_bytes: int
+    store: Store,
+    monkeypatch: pytest.MonkeyPatch,
+    text: str,
+    end: str,
+    block: int,
+    chunk_bytes: int,
+    more: int,
 ) -> None:
+    monkeypatch.setattr(streams, "MORE", more)
     stored = ENDS[end](TEXTS[text], block)
     parts = read_all(store(stored), chunk_bytes)
     whole = read(store(bgzf(TEXTS[text])), BgzfSpan(0, 0, 0, len(TEXTS[text]), exact=True))
