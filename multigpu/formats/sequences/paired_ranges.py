@@ -49,13 +49,13 @@ def read_pairs(
     if not span.exact:
         with errors_named(one.path), FileIO(one.path) as file:
             begin = find_first_record(file.fileno(), span.start - 1, span.stop)
-    size = span.stop - begin if begin >= 0 else 0
-    first = _records_from(one, begin if begin >= 0 else span.stop, size, offset, ranges)
-    count = first.fill_to(span.stop) if size else 0
+    start = begin if begin >= 0 else span.stop
+    first = _records_from(one, start, span.stop - start, offset, ranges)
+    count = first.fill_to(span.stop) if start < span.stop else 0
     if count and not span.exact:
         mate_begin = _find_mate(two, first, begin * (two.size or 0) // (one.size or 1))
         count *= mate_begin >= 0
-    size = (first.position(count) - begin) * (two.size or 0) // (one.size or 1)
+    size = (first.position(count) - start) * (two.size or 0) // (one.size or 1)
     files = [first, _records_from(two, max(0, mate_begin), size, offset, ranges)]
     pairs = min(count, files[1].fill(count))
     raw, table, error = take_pairs(source, files, pairs, texts.take)
