@@ -119,7 +119,7 @@ def test_full_disk__is_told_before_the_run(
 # ---- options ----------------------------------------------------------------------------------
 
 WRONG_OPTIONS = [
-    ("--hits last", "'--hits': 'last' is not one of 'first', 'best', 'all'"),
+    ("--hits last", "'--hits': 'last' is not one of 'first', 'best', 'sites', 'all', 'top'"),
     ("--strand -", "'--strand': '-' is not one of 'forward', 'both'"),
     ("--sample-n both", "'--sample-n': 'both' is not one of 'match', 'mismatch'"),
     ("--min-score high", "'--min-score': 'high' is not a valid float"),

@@ -6,6 +6,7 @@ from typing import Any
 
 import pysam
 import pytest
+from support.sequence_texts import fields_of
 
 import multigpu
 from multigpu.errors import InputError
@@ -51,13 +52,7 @@ def blocks_of(source: RecordSource, size: int = 1 << 20, offset: int = 33) -> li
     """Return the fields of the records of each block, then mates, and the number left out."""
     found, mates, left_out = [], [], 0
     for block in source.spans(0, size, offset):
-        if block.error:
-            raise block.error
-        raw = block.raw.tobytes()
-        found.append([
-            (raw[name:end], raw[at : at + n], raw[quality : quality + n] if quality >= 0 else b"")
-            for name, end, at, n, quality, _ in block.parsed.table.tolist()
-        ])  # fmt: skip
+        found.append(fields_of(block))
         mates += [0] * len(found[-1]) if block.mates is None else block.mates.tolist()
         left_out += block.left_out
     return [found, mates, left_out]
@@ -81,8 +76,7 @@ def test_records__are_the_primary_ones_as_sequenced(tmp_path: Path, suffix: str,
 
 def test_alignments_of_pysam__are_records_in_memory(tmp_path: Path) -> None:
     with pysam.AlignmentFile(write(tmp_path / "x.bam", READS), check_sq=False) as file:
-        source, _ = records_or_paths(file.fetch(until_eof=True), "samples")
-        assert source
+        source = records_or_paths(file.fetch(until_eof=True), "samples")
         blocks, mates, left_out = blocks_of(source)
     assert [record for block in blocks for record in block] == SEQUENCED
     assert (mates, left_out, source.layout) == ([1, 2, 0, 0], 2, "fastq")

@@ -13,7 +13,8 @@ from support.examples import examples
 from support.stored import READS, bgzf, inspect_source
 
 from multigpu.errors import InputError
-from multigpu.formats.sequences.bgzf_ranges import bgzf_spans, has_ranges, read_range
+from multigpu.formats.sequences import streams
+from multigpu.formats.sequences.bgzf_ranges import bgzf_spans, read_range
 from multigpu.formats.sequences.pieces import RangeRecords
 from multigpu.formats.sequences.spans import BgzfSpan
 from multigpu.formats.storage.sources import Source
@@ -50,15 +51,14 @@ def read(path: str, span: BgzfSpan) -> RangeRecords:
 
 
 def names_of(found: RangeRecords) -> list[tuple[bytes, int]]:
-    assert found.raw is not None
-    rows = found.table.tolist()
-    return [(found.raw[row[NAME] : row[NAME_END]].tobytes(), row[LENGTH]) for row in rows]
+    names = found.text.windows(found.table[:, NAME], found.table[:, NAME_END])
+    return list(zip(names, found.table[:, LENGTH].tolist(), strict=True))
 
 
 def read_all(path: str, chunk_bytes: int) -> Sequence[RangeRecords]:
     """Return the parts of a file, of which those that begin elsewhere are read once more."""
     source, parts, reached = inspect_source(path), [], 0
-    assert has_ranges(source)
+    assert source.has_ranges
     for span in bgzf_spans(0, path, source.size or 0, chunk_bytes):
         part = read(path, span)
         is_empty = not len(part.table) and part.error is None
@@ -85,10 +85,18 @@ def read_all(path: str, chunk_bytes: int) -> Sequence[RangeRecords]:
     end=st.sampled_from(list(ENDS)),
     block=st.integers(13, 3000),
     chunk_bytes=st.integers(200, 9000),
+    more=st.sampled_from([1, 100, streams.MORE]),
 )
 def test_ranges__have_every_record_once(
-    store: Store, text: str, end: str, block: int, chunk_bytes: int
+    store: Store,
+    monkeypatch: pytest.MonkeyPatch,
+    text: str,
+    end: str,
+    block: int,
+    chunk_bytes: int,
+    more: int,
 ) -> None:
+    monkeypatch.setattr(streams, "MORE", more)
     stored = ENDS[end](TEXTS[text], block)
     parts = read_all(store(stored), chunk_bytes)
     whole = read(store(bgzf(TEXTS[text])), BgzfSpan(0, 0, 0, len(TEXTS[text]), exact=True))

@@ -14,6 +14,7 @@ from support.stored import inspect_source
 
 import multigpu
 from multigpu import InputError, UsageError
+from multigpu.formats.sequences import streams
 from multigpu.formats.sequences.pairs import PairedSource, pair_files
 from multigpu.formats.storage.zstandard import zstd
 
@@ -88,9 +89,11 @@ def write(tmp_path: Path) -> Callable[..., list[str]]:
     blank=st.integers(0, 5),
     chunk=st.integers(1, 2000),
     stored=st.sampled_from(STORED),
+    more=st.sampled_from([1, 100, streams.MORE]),
 )
 def test_rows__are_those_of_the_reads_one_by_one(
     write: Callable[..., list[str]],
+    monkeypatch: pytest.MonkeyPatch,
     count: int,
     style: str,
     lengths: tuple[int, int],
@@ -98,7 +101,9 @@ def test_rows__are_those_of_the_reads_one_by_one(
     blank: int,
     chunk: int,
     stored: Callable[[bytes], bytes],
+    more: int,
 ) -> None:
+    monkeypatch.setattr(streams, "MORE", more)
     one, two = mates(count, style, lengths)
     wanted = expected(in_turns(one, two))
     texts = [text_of(one, end), text_of(two, end, blank)]

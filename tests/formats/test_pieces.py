@@ -1,16 +1,19 @@
 """The text of whole records, however a source is cut."""
 
+import itertools
 from collections.abc import Callable, Iterable
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.bgzf_data import bgzf
 from support.scanned import LAYOUTS, fasta_of, fastq
 
 from multigpu.formats.sequences.pairs import PairedSource
+from multigpu.formats.sequences.pieces import TextInMemory
 from multigpu.formats.sequences.reader import SpanReader
 from multigpu.formats.sequences.registry import SEQUENCES
-from multigpu.formats.sequences.spans import FileSpan, Span
+from multigpu.formats.sequences.spans import BgzfSpan, FileSpan, Span
 from multigpu.formats.sequences.streams import OpenStreams, stream_blocks
 from multigpu.formats.storage.sources import Source, inspect_source
 
@@ -42,9 +45,25 @@ def test_text_of_records__does_not_depend_on_how_a_file_is_cut(
     source = inspect_source(store(text), SEQUENCES)
     if pair:
         source = PairedSource(source, inspect_source(store(text, "mates"), SEQUENCES))
-    found = texts_of(source, stream_blocks(0, source, 1000, OFFSET, ahead=False))
+    found = texts_of(source, stream_blocks(0, source, 1000, OFFSET))
     assert b"".join(found[:: 1 + pair]) == text.lstrip()
     for size in range(1, 60):
-        assert texts_of(source, stream_blocks(0, source, size, OFFSET, ahead=False)) == found
+        assert texts_of(source, stream_blocks(0, source, size, OFFSET)) == found
     if source.layout == "fastq":
         assert texts_of(source, [FileSpan(0, 0, 0, len(text), exact=True)]) == found
+
+
+def test_memory__of_a_span_is_given_to_one_other(store: Callable[..., str]) -> None:
+    sources = [inspect_source(store(bgzf(fastq())), SEQUENCES)]
+    files = [inspect_source(store(fastq(), name), SEQUENCES) for name in ("one", "two")]
+    sources.append(PairedSource(*files))
+    streams = OpenStreams(sources, OFFSET)
+    reader = SpanReader(sources, streams, overlap=0, phred_offset=OFFSET, allocate=room)
+    spans = [BgzfSpan(0, 0, 0, 300, exact=True), FileSpan(1, 0, 0, 300, exact=True)]
+    for span in spans:
+        reader.give_back(reader.read(span))
+    texts = [reader.read(span).text for span in 2 * spans]
+    for one, two in itertools.combinations(texts, 2):
+        assert isinstance(one, TextInMemory)
+        assert isinstance(two, TextInMemory)
+        assert not np.shares_memory(one.raw, two.raw)

@@ -41,6 +41,7 @@ def test_signatures__are_read_by_the_columns(
     ("content", "problem"),
     [
         (b"a\tACGT\n\nb\tAG\na\tC\n", r"line 4: the name 'a' is that of line 1: rename one"),
+        (b"BAM\x01\0", "is a BAM file: convert it with `samtools fastq`"),
         (b"a,ACGT\n ,AG\n", "line 2: the name is empty: fill it in"),
         (b"a,ACGT\nb,AG,x\n", "line 2: 3 columns, where the first line has 2: correct the line"),
         (b"a,ACGT\nb,AXG\n", r"line 2, record 'b', position 1 \(from 0\): 'X' is not a base .*"),

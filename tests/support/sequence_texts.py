@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from multigpu.formats.sequences.records import Parsed
 from multigpu.formats.sequences.registry import FORMATS
+from multigpu.formats.sequences.spans import BlockSpan
 from multigpu.kernels.compiled.text.records import (
     BASES,
     COLUMNS,
@@ -24,6 +25,7 @@ from multigpu.kernels.compiled.text.records import (
 from multigpu.kernels.device.buffers import Buffers
 
 Record = tuple[bytes, bytes, bytes | None]  # name, bases, qualities
+Fields = tuple[bytes, bytes, bytes]  # the same, b"" for no qualities
 Layout = Literal["fastq", "fasta"]
 
 FASTQ = {
@@ -72,6 +74,14 @@ def slices(raw: NDArray[np.uint8], parsed: Parsed) -> list[Record]:
     table = parsed.table[:-1] if parsed.fault is Fault.QUALITY else parsed.table
     assert (table.dtype, table.shape[1]) == (np.int64, COLUMNS)
     return [one(raw, row) for row in table]
+
+
+def fields_of(block: BlockSpan) -> list[Fields]:
+    """Return name, bases and quality of the records of a block; raise its error."""
+    if block.error:
+        raise block.error
+    found = [one(block.raw, row) for row in block.table]
+    return [(name, bases, quality or b"") for name, bases, quality in found]
 
 
 def one(raw: NDArray[np.uint8], row: NDArray[np.int64]) -> Record:

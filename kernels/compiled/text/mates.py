@@ -29,42 +29,26 @@ def split_name(raw: Any, begin: Any, end: Any) -> Any:
 
 
 @jit_no_alloc
-def find_stray(raw: Any, table: Any) -> Any:
-    """Return the first i for which rows 2i and 2i + 1 of a table are no mates, by name or number.
+def find_other_name(raw: Any, table: Any, other_raw: Any, other_table: Any, mates: Any) -> Any:
+    """Return the first row in which two tables have other names, up to the numbers of mates.
 
     raw    uint8[size]
     table  int64[n, 6], as in `records`
+    mates  whether the numbers must be 1 and 2; one that is missing fits
 
-    Returns -1 where all are mates. A number that is missing fits.
+    Where the names of all rows that both have are equal, the length of the shorter is returned.
     """
-    for i in range(table.shape[0] // 2):
-        one, two = table[2 * i, NAME], table[2 * i + 1, NAME]
-        end, first = split_name(raw, one, table[2 * i, NAME_END])
-        other_end, second = split_name(raw, two, table[2 * i + 1, NAME_END])
-        if end - one != other_end - two or first > 1 or second == 1:
+    count = min(table.shape[0], other_table.shape[0])
+    for i in range(count):
+        one, two = table[i, NAME], other_table[i, NAME]
+        end, first = split_name(raw, one, table[i, NAME_END])
+        other_end, second = split_name(other_raw, two, other_table[i, NAME_END])
+        if end - one != other_end - two or (mates and (first > 1 or second == 1)):
             return i
         # A loop that may end early becomes no vector instructions.
         difference = np.uint8(0)
         for k in range(end - one):
-            difference |= raw[one + k] ^ raw[two + k]
+            difference |= raw[one + k] ^ other_raw[two + k]
         if difference != 0:
             return i
-    return -1
-
-
-@jit_no_alloc
-def find_other_name(raw: Any, table: Any, other_raw: Any, other_table: Any) -> Any:
-    """Return the first row in which two tables have other names, up to the numbers of mates.
-
-    What the shorter table lacks are other names; without any the length of the first is returned.
-    """
-    for i in range(min(table.shape[0], other_table.shape[0])):
-        one, two = table[i, NAME], other_table[i, NAME]
-        end, _ = split_name(raw, one, table[i, NAME_END])
-        other_end, _ = split_name(other_raw, two, other_table[i, NAME_END])
-        if end - one != other_end - two:
-            return i
-        for k in range(end - one):
-            if raw[one + k] != other_raw[two + k]:
-                return i
-    return min(table.shape[0], other_table.shape[0])
+    return count

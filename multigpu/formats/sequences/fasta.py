@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError
-from multigpu.formats.sequences.pieces import RangeRecords
+from multigpu.formats.sequences.pieces import RangeRecords, TextInFile
 from multigpu.formats.sequences.records import ROWS, Parsed, describe, empty_table
 from multigpu.formats.sequences.sequence_format import BLOCK, SequenceFormat
 from multigpu.formats.sequences.spans import FileSpan
@@ -93,6 +93,7 @@ def read_range(
         stop=stop,
         table=table,
         letters=letters[:bases],
+        text=TextInFile(source.path),
         beyond=beyond,
         lead=lead,
         tail=True,

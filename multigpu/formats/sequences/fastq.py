@@ -7,7 +7,7 @@ checked against where the span before ended.
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.formats.sequences.pieces import RangeRecords
+from multigpu.formats.sequences.pieces import RangeRecords, TextInFile
 from multigpu.formats.sequences.records import ROWS, Parsed, describe, empty_table
 from multigpu.formats.sequences.sequence_format import BLOCK, SequenceFormat
 from multigpu.formats.sequences.spans import FileSpan
@@ -25,18 +25,12 @@ from multigpu.kernels.device.buffers import Buffers
 LAST_RECORD_BYTES = 1 << 20  # for bases of a span's last record, more than half of the span's bytes
 
 
-def parse(
-    raw: NDArray[np.uint8], final: bool, offset: int, begin: int = 0, border: int | None = None
-) -> Parsed:
-    """Parse bytes that begin with a record, or those records that begin in [begin, border).
-
-    See `SequenceFormat`.
-    """
-    tables, fault, stop, qualities = [], TABLE_FULL, begin, 0
-    border = len(raw) if border is None else border
+def parse(raw: NDArray[np.uint8], final: bool, offset: int) -> Parsed:
+    """Parse bytes that begin with a record; see `SequenceFormat`."""
+    tables, fault, stop, qualities = [], TABLE_FULL, 0, 0
     while fault == TABLE_FULL:
         table = empty_table(ROWS)
-        count, stop, fault, qualities = fastq.parse(raw, stop, border, final, offset, table)
+        count, stop, fault, qualities = fastq.parse(raw, stop, len(raw), final, offset, table)
         tables.append(table[:count])
     return Parsed(table=np.concatenate(tables), stop=stop, fault=Fault(fault), qualities=qualities)
 
@@ -86,6 +80,7 @@ def read_range(
         begin=first,
         table=np.concatenate(tables),
         letters=letters[:bases],
+        text=TextInFile(source.path),
         stop=stop,
         error=describe(source.path, FASTQ.mark, block[:held], parsed, origin, offset),
     )

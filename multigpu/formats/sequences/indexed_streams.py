@@ -5,18 +5,14 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from multigpu.errors import InputError, quoted
-from multigpu.formats.sequences.paired_streams import FileRecords
-from multigpu.formats.sequences.pairs import title_at
-from multigpu.formats.sequences.records import Parsed, empty_table
+from multigpu.formats.sequences.file_records import FileRecords, place_of, title_at
+from multigpu.formats.sequences.records import gather_letters
 from multigpu.formats.sequences.spans import BlockSpan, IndexReads
-from multigpu.formats.storage.sources import Source
+from multigpu.formats.storage.sources import Source, new_memory
 from multigpu.kernels.compiled.text.mates import find_other_name
-from multigpu.kernels.compiled.text.records import LENGTH, NAME, gather
-
-NOTHING = Parsed(table=empty_table(0), stop=0)
+from multigpu.kernels.compiled.text.records import LENGTH, NAME
 
 
 class IndexedSource(Source):
@@ -38,7 +34,7 @@ class IndexedSource(Source):
         return self.reads.is_paired
 
     @property
-    def cuttable(self) -> bool:
+    def has_ranges(self) -> bool:
         return False
 
     def with_absolute_path(self) -> Source:
@@ -53,44 +49,36 @@ def indexed_spans(
     The last one may have the error that ended it.
     """
     files = [(file, FileRecords(each)) for file, each in zip(source.indexes, indexes, strict=True)]
-    block = BlockSpan(0, -1, np.empty(0, np.uint8), NOTHING)
+    block = BlockSpan(0, -1)
     try:
         for block in blocks:
             yield replace(block, index=tuple(_take(source, *each, block) for each in files))
         for each in files:
             _check_end(source, *each)
     except InputError as error:
-        yield replace(block, number=block.number + 1, parsed=NOTHING, error=error)
+        yield BlockSpan(block.source, block.number + 1, error=error)
 
 
 def _take(source: IndexedSource, file: Source, held: FileRecords, block: BlockSpan) -> IndexReads:
     """Return the index reads of a block, from one file. Raises InputError where they are others."""
-    table = block.parsed.table[:: 2 if source.is_paired else 1]
+    table = block.table[:: 2 if source.is_paired else 1]
     count = min(len(table), held.fill(len(table)))
     raw, records, begin = held.take(count)
-    at = int(find_other_name(block.raw, table, raw, records))
+    at = int(find_other_name(block.raw, table, raw, records, False))
     if at < len(table):
         title = quoted(title_at(block.raw, int(table[at, NAME])))
         if at == count:
             problem = f"has no record for {title} of {source.path}: it has fewer records"
             raise held.error or InputError(file.path, problem)
         problem = f"is not of {title} in {source.path}: index reads must be in step with the reads"
-        raise _wrong(file, raw, int(records[at, NAME]), begin, problem)
-    letters = np.empty(int(records[:, LENGTH].sum()), np.uint8)
-    gather(raw, records, letters, 0)
+        raise InputError(file.path, problem, place_of(raw, int(records[at, NAME]), begin))
+    letters = gather_letters(raw, records, new_memory)
     return IndexReads(letters, np.cumsum([0, *records[:, LENGTH]], dtype=np.int64))
 
 
 def _check_end(source: IndexedSource, file: Source, held: FileRecords) -> None:
     """Raise InputError where an index file has more records than there are reads."""
     if held.fill(1):
-        raw, records, begin = held.take(1)
-        problem = f"has no read: {source.path} has fewer"
-        raise _wrong(file, raw, int(records[0, NAME]), begin, problem)
+        raise InputError(file.path, f"has no read: {source.path} has fewer", held.place())
     if held.error:
         raise held.error
-
-
-def _wrong(file: Source, raw: NDArray[np.uint8], name: int, begin: int, problem: str) -> InputError:
-    where = f"record {quoted(title_at(raw, name))} at byte {begin + name - 1}"
-    return InputError(file.path, problem, where)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from multigpu.errors import InputError, printable_name, quoted, several
+from multigpu.errors import InputError, printable_name, several
 from multigpu.formats.sequences.alignment_records import PAIRED, characters, fields_of_alignment
 from multigpu.formats.sequences.record_source import (
     PHRED_OFFSET,
@@ -64,18 +64,16 @@ class MemoryRecords(RecordSource):
         return self.in_columns((read(record, phred_offset) for record in found), form, size)
 
     def misfit(self, records: Sequence[Any], first: int) -> InputError:
-        form = f"({', '.join(self._form)})"
+        form = ", ".join(self._form)
         for number, record in enumerate(records, first):
-            where = f"record {number} (from 0)"
-            if not isinstance(record, tuple) or len(record) != len(self._form):
-                got = printable_name(repr(record))
-                return InputError(self.path, f"expected {form}; got {got}", where)
-            if isinstance(record[0], str | bytes) and record[0]:
-                where = f"record {quoted(record[0])}"
+            is_right = isinstance(record, tuple) and len(record) == len(self._form)
             try:
-                list(map(bytes_of, record))
+                every = [bytes_of(field) for field in record if is_right and field is not None]
             except (TypeError, UnicodeEncodeError):
-                return InputError(self.path, f"{form} must be text, str or bytes", where)
+                every = []
+            if not every:
+                problem = f"expected ({form}) as text; got {printable_name(repr(record))}"
+                return InputError(self.path, problem, f"record {number} (from 0)")
         return super().misfit(records, first)
 
 
@@ -125,20 +123,20 @@ def _part(texts: Texts, begin: int, end: int) -> Texts:
     return Texts(texts.raw[first:last], begins - first, lengths)
 
 
-def records_or_paths(given: Any, name: str) -> tuple[RecordSource | None, Any]:
-    """Return the records of an argument that has some, or else the argument itself.
+def records_or_paths(given: Any, name: str) -> Any:
+    """Return the source of the records that an argument has, or else the argument itself.
 
     name  of the parameter, by which messages call the records
     """
     if isinstance(given, ArrowStream):
-        return ArrowRecords(name, given), ()
+        return ArrowRecords(name, given)
     if not isinstance(given, Iterable) or isinstance(given, str | bytes | os.PathLike):
-        return None, given
+        return given
     items = iter(given)
     first = list(islice(items, 1))
     every = chain(first, items)
     is_record = first and (isinstance(first[0], tuple) or _reader_of(first[0]))
-    return (MemoryRecords(name, every), ()) if is_record else (None, every)
+    return MemoryRecords(name, every) if is_record else every
 
 
 # ---- objects of other packages ------------------------------------------------------------------

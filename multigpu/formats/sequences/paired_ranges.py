@@ -5,22 +5,22 @@ other file has the mate of the first read is guessed: by the share of the file b
 by its name. That is checked against where the span before ended, as every first record is.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from io import FileIO
 
-from multigpu.errors import InputError
 from multigpu.formats.sequences.fastq import find_first_record
-from multigpu.formats.sequences.paired_streams import FileRecords, error_at_end, take_pairs
-from multigpu.formats.sequences.pairs import PairedSource, split_title, title_at
-from multigpu.formats.sequences.pieces import RangeRecords
+from multigpu.formats.sequences.file_records import FileRecords, title_at
+from multigpu.formats.sequences.paired_streams import error_at_end, take_pairs
+from multigpu.formats.sequences.pairs import PairedSource, split_title
+from multigpu.formats.sequences.pieces import RangeRecords, TextInMemory
+from multigpu.formats.sequences.records import gather_letters
 from multigpu.formats.sequences.spans import FileSpan
-from multigpu.formats.sequences.streams import block_spans
-from multigpu.formats.storage.sources import ROOM_BEFORE, Block, Source, read_into, read_part
-from multigpu.formats.storage.stored_streams import errors_named
-from multigpu.kernels.compiled.text.records import LENGTH, NAME, gather
+from multigpu.formats.sequences.streams import block_spans, range_blocks
+from multigpu.formats.storage.sources import Block, Source, read_part
+from multigpu.formats.storage.stored_streams import errors_named, open_stored
+from multigpu.kernels.compiled.text.records import NAME
 from multigpu.kernels.device.buffers import Buffers
 
-MORE = 256 << 10  # bytes after a span: records that begin in it end there
 # How far around the guess the name of a mate is looked for, in bytes. What is farther off is found
 # when the span before has ended.
 DISTANCES = (1 << 15, 1 << 20, 1 << 25)
@@ -45,65 +45,47 @@ def read_pairs(
     Raises Unreadable where a file cannot be read.
     """
     one, two = source.files
-    lent: list[Block] = []
-
-    def lend(size: int) -> Block:
-        lent.append(ranges.take(size))
-        return lent[-1]
-
     begin, mate_begin = span.start, span.mate_start
     if not span.exact:
         with errors_named(one.path), FileIO(one.path) as file:
             begin = find_first_record(file.fileno(), span.start - 1, span.stop)
-    size = span.stop - begin if begin >= 0 else 0
-    first = _records_from(one, begin if begin >= 0 else span.stop, size, offset, lend)
-    count = first.fill_to(span.stop) if size else 0
+    start = begin if begin >= 0 else span.stop
+    first = _records_from(one, start, span.stop - start, offset, ranges)
+    count = first.fill_to(span.stop) if start < span.stop else 0
     if count and not span.exact:
         mate_begin = _find_mate(two, first, begin * (two.size or 0) // (one.size or 1))
         count *= mate_begin >= 0
-    size = (first.position(count) - begin) * (two.size or 0) // (one.size or 1)
-    files = [first, _records_from(two, max(0, mate_begin), size, offset, lend)]
+    size = (first.position(count) - start) * (two.size or 0) // (one.size or 1)
+    files = [first, _records_from(two, max(0, mate_begin), size, offset, ranges)]
     pairs = min(count, files[1].fill(count))
     raw, table, error = take_pairs(source, files, pairs, texts.take)
     if count or span.exact:
         error = error or error_at_end(source, files)
-    for each in lent:
-        ranges.give(each)
-    bases = letters.take(int(table[:, LENGTH].sum()))
-    gather(raw, table, bases, 0)
+    for each in files:
+        each.give_back(ranges)
     return RangeRecords(
         begin=begin,
         stop=first.position(),
         mate_begin=mate_begin,
         mate_stop=files[1].position(),
         table=table,
-        letters=bases,
-        raw=raw,
+        letters=gather_letters(raw, table, letters.take),
+        text=TextInMemory(raw, is_reusable=True),
         error=error,
     )
 
 
-def _records_from(
-    file: Source, begin: int, size: int, offset: int, lend: Callable[[int], Block]
-) -> FileRecords:
-    """Return the records of a file from a position on, of which `size` bytes are wanted.
-
-    lend  makes memory for the bytes
-    """
-    blocks = block_spans(0, file, _content(file, begin, size + MORE, lend), offset, begin)
-    return FileRecords(blocks, begin)
+def _records_from(file: Source, begin: int, size: int, offset: int, ranges: Buffers) -> FileRecords:
+    """Return the records of a file from a position on, of which `size` bytes are wanted."""
+    content = _content(file, begin, size, ranges)
+    return FileRecords(block_spans(0, file, content, offset, begin), begin)
 
 
-def _content(file: Source, begin: int, size: int, lend: Callable[[int], Block]) -> Generator[Block]:
-    """Yield the bytes of a file from a position on: `size`, then fewer at a time."""
-    while begin < (file.size or 0):
-        # What is left of the block before has room in front.
-        block = lend(ROOM_BEFORE + min(size, (file.size or 0) - begin))[ROOM_BEFORE:]
-        if (count := read_into(file.path, begin, block)) < len(block):
-            end = f"it ends at byte {begin + count}, not at {file.size}"
-            raise InputError(file.path, f"was cut while it was read: {end}")
-        yield block
-        begin, size = begin + count, MORE
+def _content(file: Source, begin: int, size: int, ranges: Buffers) -> Generator[Block]:
+    with open_stored(file.path) as stored:
+        stored.expected = file.size
+        stored.restart(begin)
+        yield from range_blocks(stored, size, ranges)
 
 
 def _find_mate(file: Source, first: FileRecords, guess: int) -> int:

@@ -7,16 +7,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from multigpu.errors import InputError, UsageError, option, quoted
-from multigpu.formats.storage.read_ahead import LARGEST_BLOCK, ReadAhead
-from multigpu.formats.storage.sources import Content, Source, new_memory
-from multigpu.kernels.compiled.text.mates import find_stray
-from multigpu.kernels.compiled.text.records import BASES, NAME, NAME_END, QUALITY
-
-Table = NDArray[np.int64]
+from multigpu.errors import InputError, UsageError, option
+from multigpu.formats.storage.sources import Source
 
 # The number of the mate in the name of a file, before its suffixes; R makes it certain.
 MATE_MARK = re.compile(r"(?:(?:^|[/._])(?=R)|[._])(R?)([12])(?:_\d{3})?(?:\.[A-Za-z][\w-]*)*$")
@@ -58,28 +50,12 @@ class PairedSource(Source):
         return all(file.is_stored for file in self._files)
 
     @property
-    def cuttable(self) -> bool:
+    def has_ranges(self) -> bool:
         are_two = len(self._files) == 2  # mates in turns are found by all that is before them
         return are_two and self.layout == "fastq" and all(file.cuttable for file in self._files)
 
     def with_absolute_path(self) -> Source:
         return PairedSource(*(file.with_absolute_path() for file in self._files))
-
-    def contents(self, size: int, ahead: bool) -> list[Content]:
-        """Return the content of each file, read by a thread of its own; to be closed.
-
-        size   bytes of all files in a block of each, up to `LARGEST_BLOCK`
-        ahead  whether much is read before it is taken
-        """
-        size = max(1, min(size, LARGEST_BLOCK) // len(self._files))
-        if ahead:
-            return [file.stream(size) for file in self._files]
-        return [
-            ReadAhead(file.blocks_in(new_memory, size, 0), 1)
-            if type(file) is Source
-            else file.stream(size)
-            for file in self._files
-        ]
 
 
 # ---- which files are pairs ----------------------------------------------------------------------
@@ -167,55 +143,3 @@ def split_title(line: bytes) -> tuple[bytes, int]:
     found = TITLE.match(line)
     assert found is not None
     return found[1], int(found[2] or found[3] or 0)
-
-
-# ---- mates as rows of one table -----------------------------------------------------------------
-
-
-def moved(table: Table, by: int) -> Table:
-    """Return a table with positions in a text that begins so many bytes earlier."""
-    if not by:
-        return table
-    table = table.copy()
-    table[:, [NAME, NAME_END, BASES]] += by
-    table[:, QUALITY] += by * (table[:, QUALITY] >= 0)
-    return table
-
-
-def interleave(tables: Sequence[Table]) -> Table:
-    """Return the rows of tables, all of equal length, in turns."""
-    return np.stack(tables, axis=1).reshape(-1, tables[0].shape[1])
-
-
-def check_mates(
-    source: Source, raw: NDArray[np.uint8], table: Table, origins: Sequence[int]
-) -> tuple[Table, InputError | None]:
-    """Return the rows before the first that are no mates, and the error for these, if any are.
-
-    table    positions in `raw`, mates in turns
-    origins  of each file, what is to be added to these to have positions in the file
-    """
-    at = int(find_stray(raw, table))
-    if at < 0:
-        return table, None
-    files = [source.files[0], source.files[-1]]
-    titles, places = [], []
-    for row, origin in zip(table[2 * at : 2 * at + 2], (origins[0], origins[-1]), strict=True):
-        titles.append(title_at(raw, int(row[NAME])))
-        places.append(place_of(titles[-1], int(row[NAME]) - 1 + origin))
-    (name, number), (other, second) = map(split_title, titles)
-    why = "their names differ"
-    if name == other:
-        why = f"their numbers are {number or 'missing'} and {second or 'missing'}, not 1 and 2"
-    problem = f"is no mate of {places[0]} of {files[0].path}: {why}"
-    return table[: 2 * at], InputError(files[1].path, problem, places[1])
-
-
-def title_at(raw: NDArray[np.uint8], name: int) -> bytes:
-    """Return the title of a record from its name on."""
-    return raw[name : name + 1000].tobytes().partition(b"\n")[0].rstrip()
-
-
-def place_of(title: bytes, begin: int) -> str:
-    """Return in words which record of a file begins at a position."""
-    return f"record {quoted(title)} at byte {begin}"

@@ -101,27 +101,33 @@ class RangeRecords:
     table    int64[n, 6], as in `multigpu.kernels.compiled.text.records`; lengths include the bases
              after the span
     letters  uint8[b]: their bases, one after the other
+    text     the text that NAME, NAME_END and QUALITY of the table are positions in; in memory it
+             ends with the last record
     error    what is wrong after the last record, or None
     lead     whether the first piece continues a record that began before the span
     tail     whether the last piece may continue in the next span
     beyond   how many bases of the last piece stand after the span
     mate_begin, mate_stop
              `begin` and `stop` in the second file of a pair, else 0
-    raw      of pairs and of BGZF, uint8[size]: the text that the table's positions are in,
-             which ends with the last record
+    mates    int8[n]: 1 or 2 where a record is of a pair, else 0; None where there are no pairs
+    left_out number of records that were read and are none of these
+    index    of each index file the reads that go with the records, or pairs of records
     """
 
     begin: int
     stop: int
     table: NDArray[np.int64]
     letters: NDArray[np.uint8]
-    error: InputError | None
+    text: Text
+    error: InputError | None = None
     lead: bool = False
     tail: bool = False
     beyond: int = 0
     mate_begin: int = 0
     mate_stop: int = 0
-    raw: NDArray[np.uint8] | None = None
+    mates: NDArray[np.int8] | None = None
+    left_out: int = 0
+    index: tuple[IndexReads, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -130,24 +136,16 @@ class Pieces(RangeRecords):
 
     source   number of the file
     number   of the span in the file
-    text     the text that NAME, NAME_END and QUALITY of the table are positions in
     offsets  int64[n + 1]: where each piece begins in the letters
     inside   int64[n]: number of bases of each piece in the span
     ended    whether the span is behind the last one of its file
-    mates    int8[n]: 1 or 2 where a record is of a pair, else 0; None where there are no pairs
-    left_out number of records that were read and are none of these
-    index    of each index file the reads that go with the records, or pairs of records
     """
 
     source: int
     number: int
-    text: Text
     offsets: NDArray[np.int64]
     inside: NDArray[np.int64]
     ended: bool = False
-    mates: NDArray[np.int8] | None = None
-    left_out: int = 0
-    index: tuple[IndexReads, ...] = ()
 
     def names(self, pieces: NDArray[np.intp]) -> list[bytes]:
         """Return the names of the records that pieces are of."""
@@ -162,7 +160,8 @@ class Pieces(RangeRecords):
         # Of two files the text of the second follows.
         order = np.argsort(begins, kind="stable")
         ends[order[:-1]] = begins[order[1:]]
-        ends[order[-1:]] = self.stop if self.raw is None else len(self.raw)
+        text = self.text
+        ends[order[-1:]] = len(text.raw) if isinstance(text, TextInMemory) else self.stop
         return begins, ends
 
     def name(self, piece: int) -> bytes:

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from multigpu.errors import InputError, Unreadable, quoted
 from multigpu.formats.names import LONGEST_NAME, name_problem
-from multigpu.formats.sequences.records import Parsed, empty_table
+from multigpu.formats.sequences.records import empty_table
 from multigpu.formats.sequences.spans import BlockSpan
-from multigpu.formats.storage.sources import Block, Source
+from multigpu.formats.storage.sources import Block, Content, Source
 from multigpu.formats.tables.texts import Texts
 from multigpu.kernels.compiled.text.fastq import HIGHEST_QUALITY
 from multigpu.kernels.compiled.text.records import (
@@ -100,10 +100,8 @@ class RecordColumns:
             begins = len(names.raw) + len(letters.raw) + values.begins
             table[:, QUALITY] = np.where(values.lengths > 0, begins, -1)
             raw.append(values.raw)
-        parsed = Parsed(table=table, stop=0)
-        return BlockSpan(
-            source, number, np.concatenate(raw), parsed, mates=self.mates, left_out=self.left_out
-        )
+        text = np.concatenate(raw)
+        return BlockSpan(source, number, text, table, mates=self.mates, left_out=self.left_out)
 
     def error(self, path: str, first: int, phred_offset: int) -> InputError | None:
         """Return the error for the first wrong record; the records count from `first` on."""
@@ -177,12 +175,7 @@ class RecordSource(Source):
     """A source of records, which is read from its beginning, as blocks of whole records."""
 
     @property
-    def cuttable(self) -> bool:
-        return False
-
-    @property
-    def has_mates(self) -> bool:
-        """Whether the records say which read of a pair they are."""
+    def has_ranges(self) -> bool:
         return False
 
     def blocks(self, size: int) -> Generator[Block]:
@@ -194,8 +187,9 @@ class RecordSource(Source):
             lines = [form % fields for fields in zip(*texts, strict=True)]
             yield np.frombuffer(b"".join(lines), np.uint8)
 
-    # No thread reads them ahead: an iterator may be bound to the thread of its caller.
-    stream = blocks
+    def stream(self, size: int, ahead: bool = True) -> Content:
+        """Return `blocks`: no thread reads ahead, as an iterator may be bound to its caller's."""
+        return self.blocks(size)
 
     @abstractmethod
     def columns(self, size: int, phred_offset: int) -> Iterator[RecordColumns]:
@@ -239,8 +233,7 @@ class RecordSource(Source):
         except Unreadable:
             raise  # a journal must not know of it
         except InputError as error:
-            nothing = Parsed(table=empty_table(0), stop=0)
-            yield BlockSpan(source, number, np.empty(0, np.uint8), nothing, error)
+            yield BlockSpan(source, number, error=error)
 
     def _checked(self, size: int, phred_offset: int) -> Iterator[RecordColumns]:
         """Yield the columns. Raises InputError for a wrong record, after the columns before it."""

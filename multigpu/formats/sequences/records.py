@@ -4,6 +4,7 @@ The columns of a table are described in `multigpu.kernels.compiled.text.records`
 """
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +14,7 @@ from multigpu.errors import InputError, quoted
 from multigpu.formats.names import LONGEST_NAME, name_problem
 from multigpu.kernels.compiled.text.fastq import HIGHEST_QUALITY
 from multigpu.kernels.compiled.text.lines import copy_letters
-from multigpu.kernels.compiled.text.records import COLUMNS, LENGTH, QUALITY, Fault
+from multigpu.kernels.compiled.text.records import COLUMNS, LENGTH, QUALITY, Fault, gather
 
 ROWS = 1 << 16  # of a table at a time
 
@@ -42,6 +43,17 @@ def set_offsets(table: NDArray[np.int64], offsets: NDArray[np.int64]) -> None:
     """Set offsets int64[n + 1]: where each record's bases begin among all, and their number."""
     offsets[0] = 0
     np.cumsum(table[:, LENGTH], out=offsets[1:])
+
+
+def gather_letters(
+    raw: NDArray[np.uint8],
+    table: NDArray[np.int64],
+    allocate: Callable[[int], NDArray[np.uint8]],
+) -> NDArray[np.uint8]:
+    """Return the bases of all records of a table, one after the other, in memory of the caller."""
+    letters = allocate(int(table[:, LENGTH].sum()))
+    gather(raw, table, letters, 0)
+    return letters
 
 
 # ---- errors in words ------------------------------------------------------------------------

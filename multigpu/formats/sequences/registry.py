@@ -70,5 +70,8 @@ SEQUENCES = FileKind(
 def inspect_samples(given: str | Source) -> Source:
     """Return the source of a path, or the source given. Raises InputError; see `inspect_source`."""
     source = inspect_source(given, SEQUENCES)
-    has_text = source.layout in FORMATS
-    return source if has_text else AlignmentRecords.of(source)
+    if source.layout not in FORMATS:
+        return AlignmentRecords.of(source)
+    if source.layout == FASTA.name and source.compression == "bgzf":
+        source.in_blocks = True  # ranges of it would be pieces of records
+    return source

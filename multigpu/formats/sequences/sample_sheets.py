@@ -7,8 +7,10 @@ import numpy as np
 
 from multigpu.errors import InputError, quoted, several
 from multigpu.formats.names import name_problem
+from multigpu.formats.sequences.record_source import bytes_of
+from multigpu.formats.sequences.signature_formats import Row, read_rows
 from multigpu.formats.sequences.signatures import Joined, Signatures
-from multigpu.formats.storage.sources import text_lines
+from multigpu.formats.storage.sources import open_content
 from multigpu.kernels import bases
 from multigpu.kernels.scan.barcodes import LONGEST
 
@@ -30,9 +32,7 @@ class SampleSheet:
 
     def signatures(self, column: int = 0) -> Signatures:
         """Return the barcodes of a column as signatures with the names of the samples."""
-        letters = np.frombuffer(b"".join(self.barcodes[column]), np.uint8)
-        lengths = [len(barcode) for barcode in self.barcodes[column]]
-        return Signatures(self.samples, Joined(letters, np.cumsum([0, *lengths], dtype=np.int64)))
+        return Signatures(self.samples, Joined.of(self.barcodes[column]))
 
 
 def read_sample_sheet(path: str) -> SampleSheet:
@@ -53,32 +53,25 @@ def read_sample_sheet(path: str) -> SampleSheet:
             raise InputError(path, f"the barcodes are those of line {before:,}", where)
     if not name_lines:
         raise InputError(path, "there is no sample")
-    samples = [name.encode("utf-8", "surrogateescape") for name in name_lines]
+    samples = [bytes_of(name) for name in name_lines]
     columns = tuple(list(column) for column in zip(*barcode_lines, strict=True))
     return SampleSheet(path=path, samples=samples, barcodes=columns)
 
 
 def _rows(path: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the number and the cells of each line after the header, in the order of `COLUMNS`."""
-    header: list[str] = []
-    separator = "\t"
-    for number, text in text_lines(path):
-        if not text.strip():
-            continue
-        separator = separator if header or "\t" in text else ","
-        cells = [cell.strip().strip('"') for cell in text.split(separator)]
-        if not header:
-            header = cells
-            if sorted(header) not in (sorted(COLUMNS), sorted(COLUMNS[:-1])):
-                columns = "the columns must be sample, barcode1 and, for dual barcodes, barcode2"
-                problem = f"{columns}, separated by tabs or commas, not {several(header)}"
-                raise InputError(path, problem, f"line {number:,}")
-        elif len(cells) != len(header):
-            problem = f"has {len(cells):,} columns, not {len(header):,}"
+    with open_content(path) as file:
+        header, *rows = read_rows(path, file.read(), "\t,") or [Row(1, [*COLUMNS])]
+    if sorted(header.cells) not in (sorted(COLUMNS), sorted(COLUMNS[:-1])):
+        columns = "the columns must be sample, barcode1 and, for dual barcodes, barcode2"
+        problem = f"{columns}, separated by tabs or commas, not {several(header.cells)}"
+        raise InputError(path, problem, f"line {header.line:,}")
+    order = [header.cells.index(column) for column in COLUMNS if column in header.cells]
+    for number, cells in rows:
+        if len(cells) != len(header.cells):
+            problem = f"has {len(cells):,} columns, not {len(header.cells):,}"
             raise InputError(path, problem, f"line {number:,}")
-        else:
-            by_column = dict(zip(header, cells, strict=True))
-            yield number, [by_column[column] for column in COLUMNS if column in by_column]
+        yield number, [cells[column] for column in order]
 
 
 def _name_problem(name: str) -> str:

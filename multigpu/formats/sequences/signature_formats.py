@@ -20,6 +20,7 @@ from multigpu.formats.storage.sources import STRANGERS
 BASES = re.compile("[ACGTUINRYSWKMBDHV]+", re.IGNORECASE)
 LEAST_BASES = 4  # of a word that makes a text of unknown kind a list or a table
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+SEPARATORS = "\t,;"  # of columns; the first that a line has
 NAME, SEQUENCE, PAIR = "name", "sequence", "pair"  # titles of columns
 BED_NAME, BED_SEQUENCE = 3, 6  # columns of a primer scheme
 NO_ROW = re.compile(r"#|(track|browser)\b")
@@ -66,11 +67,7 @@ def read_listed(path: str, layout: str, content: bytes) -> list[ListedSignature]
 
     Raises InputError with the line of an empty or repeated name, or of a row that does not fit.
     """
-    try:
-        rows = list(_rows(content))
-    except csv.Error as error:
-        raise InputError(path, f"cannot be read as a table: {error}") from None
-    found = list(SIGNATURE_FORMATS[layout].read(path, rows))
+    found = list(SIGNATURE_FORMATS[layout].read(path, read_rows(path, content)))
     lines: dict[str, int] = {}
     for each in found:
         where = f"line {each.line}"
@@ -84,11 +81,19 @@ def read_listed(path: str, layout: str, content: bytes) -> list[ListedSignature]
     return found
 
 
-def _rows(content: bytes) -> Iterator[Row]:
+def read_rows(path: str, content: bytes, separators: str = SEPARATORS) -> list[Row]:
+    """Return the rows of TSV or CSV; see `_rows`. Raises InputError for unclosed quotes."""
+    try:
+        return list(_rows(content, separators))
+    except csv.Error as error:
+        raise InputError(path, f"cannot be read as a table: {error}") from None
+
+
+def _rows(content: bytes, separators: str = SEPARATORS) -> Iterator[Row]:
     """Yield the rows: no empty lines, and no comments or lines for browsers before the first."""
     text = content.decode("utf-8-sig", "surrogateescape")
     first = next((line for line in io.StringIO(text) if _is_row([line.strip()])), "")
-    separator = next((each for each in "\t,;" if each in first), "\t")
+    separator = next((each for each in separators if each in first), "\t")
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
     is_before = True
     for cells in reader:

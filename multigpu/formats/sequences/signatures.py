@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError, option, quoted
-from multigpu.formats.sequences.records import describe
+from multigpu.formats.sequences.record_source import bytes_of
+from multigpu.formats.sequences.records import describe, gather_letters
 from multigpu.formats.sequences.registry import FORMATS
 from multigpu.formats.sequences.signature_formats import SIGNATURES, read_listed
-from multigpu.formats.storage.sources import Source, inspect_source
+from multigpu.formats.storage.sources import Source, inspect_source, new_memory
 from multigpu.kernels import bases
-from multigpu.kernels.compiled.text.records import LENGTH, NAME, NAME_END, gather
+from multigpu.kernels.compiled.text.records import LENGTH, NAME, NAME_END
 
 READ_BYTES = 16 << 20
 PHRED_OFFSET = 33  # qualities of signatures say nothing here
@@ -30,6 +31,17 @@ class Joined:
 
     joined: NDArray[np.uint8]
     offsets: NDArray[np.int64]
+
+    @classmethod
+    def cut(cls, joined: NDArray[np.uint8], lengths: NDArray[np.int64]) -> "Joined":
+        """Return the arrays of these lengths that lie one after the other."""
+        return cls(joined, np.r_[0, np.cumsum(lengths)])
+
+    @classmethod
+    def of(cls, texts: Sequence[bytes]) -> "Joined":
+        """Return the bytes of texts, which may be written over."""
+        lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+        return cls.cut(np.frombuffer(bytearray(b"".join(texts)), np.uint8), lengths)
 
     @property
     def lengths(self) -> NDArray[np.int64]:
@@ -54,7 +66,7 @@ class Signatures:
     letters       ASCII
     files         of each file its source, and how many signatures it has
     with_inosine  names of those that had I (inosine), which became N
-    pairs         pairs of primers that they belong to, by a column of a table; empty: there is none
+    pairs         pairs of primers that they belong to, by a column of a table; b"": none
     """
 
     names: list[bytes]
@@ -81,35 +93,32 @@ def read_signatures(given: Sequence[str | Source]) -> Signatures:
     if not names:
         paths = ", ".join(source.path for found in every for source, _ in found.files)
         raise InputError(paths or option("signatures"), "there is no signature")
-    pairs: tuple[bytes, ...] = ()
-    if any(found.pairs for found in every):
-        filled = (found.pairs or (b"",) * len(found) for found in every)
-        pairs = tuple(chain.from_iterable(filled))
+    letters = [found.letters for found in every]
     return Signatures(
         names,
-        _join(
-            [found.letters.joined for found in every], [found.letters.lengths for found in every]
+        Joined.cut(
+            np.concatenate([each.joined for each in letters]),
+            np.concatenate([each.lengths for each in letters]),
         ),
         tuple(chain.from_iterable(found.files for found in every)),
         tuple(chain.from_iterable(found.with_inosine for found in every)),
-        pairs,
+        tuple(chain.from_iterable(found.pairs for found in every)),
     )
 
 
 def _read(source: Source) -> Signatures:
     """Return the signatures of one source."""
     lines = None
-    pairs: tuple[bytes, ...] = ()
     if source.layout in FORMATS:
         names, letters = _records(source)
+        pairs = (b"",) * len(names)
     else:
         content = b"".join(block.tobytes() for block in source.blocks(READ_BYTES))
         listed = read_listed(source.path, source.layout, content)
-        names = [each.name.encode("utf-8", "surrogateescape") for each in listed]
-        letters = _joined([each.sequence.encode("utf-8", "surrogateescape") for each in listed])
+        names = [bytes_of(each.name) for each in listed]
+        letters = Joined.of([bytes_of(each.sequence) for each in listed])
+        pairs = tuple(bytes_of(each.pair) for each in listed)
         lines = [each.line for each in listed]
-        if any(each.pair for each in listed):
-            pairs = tuple(each.pair.encode("utf-8", "surrogateescape") for each in listed)
     is_inosine = np.isin(letters.joined, INOSINE)
     letters.joined[is_inosine] = ANY_BASE
     _check(source, names, letters, lines)
@@ -120,29 +129,15 @@ def _read(source: Source) -> Signatures:
 
 def _records(source: Source) -> tuple[list[bytes], Joined]:
     """Return names and letters of records. Raises InputError for a wrong one."""
-    raw = np.concatenate([np.empty(0, np.uint8), *source.blocks(READ_BYTES)])
+    raw = np.concatenate([new_memory(0), *source.blocks(READ_BYTES)])
     sequence_format = FORMATS[source.layout]
     parsed = sequence_format.parse(raw, True, PHRED_OFFSET)
     if error := describe(source.path, sequence_format.mark, raw, parsed, 0, PHRED_OFFSET):
         raise error
     table, text = parsed.table, raw.tobytes()
     borders = zip(table[:, NAME].tolist(), table[:, NAME_END].tolist(), strict=True)
-    letters = np.empty(int(table[:, LENGTH].sum()), np.uint8)
-    gather(raw, table, letters, 0)
-    return [text[begin:end] for begin, end in borders], _join([letters], [table[:, LENGTH]])
-
-
-def _joined(texts: Sequence[bytes]) -> Joined:
-    """Return letters as arrays in one."""
-    lengths = np.fromiter(map(len, texts), np.int64, len(texts))
-    return _join([np.frombuffer(bytearray(b"".join(texts)), np.uint8)], [lengths])
-
-
-def _join(arrays: Sequence[NDArray[np.uint8]], lengths: Sequence[NDArray[np.int64]]) -> Joined:
-    counts = np.concatenate(lengths)
-    offsets = np.zeros(len(counts) + 1, np.int64)
-    np.cumsum(counts, out=offsets[1:])
-    return Joined(np.concatenate(arrays), offsets)
+    letters = Joined.cut(gather_letters(raw, table, new_memory), table[:, LENGTH])
+    return [text[begin:end] for begin, end in borders], letters
 
 
 def _check(

@@ -1,7 +1,7 @@
 """Spans of samples: byte ranges of plain files, and blocks of whole records of streams."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from typing import NamedTuple
 
@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from multigpu.cluster.engine.plan import spans
 from multigpu.errors import InputError
-from multigpu.formats.sequences.records import Parsed
+from multigpu.formats.sequences.records import empty_table
+from multigpu.formats.storage.sources import new_memory
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,8 @@ class BgzfSpan(FileSpan):
 class BlockSpan:
     """Whole records of a stream, parsed, or the error that ended it.
 
+    raw       uint8[size]: their text, which ends with the last of them
+    table     int64[n, 6], as in `multigpu.kernels.compiled.text.records`
     mates     int8[n]: 1 or 2 where a record is of a pair, else 0; None where there are no pairs
     left_out  number of records that were read and are none of these
     begin     position of raw[0] in the source, where it is text
@@ -61,8 +64,8 @@ class BlockSpan:
 
     source: int
     number: int
-    raw: NDArray[np.uint8]
-    parsed: Parsed
+    raw: NDArray[np.uint8] = field(default_factory=lambda: new_memory(0))
+    table: NDArray[np.int64] = field(default_factory=lambda: empty_table(0))
     error: InputError | None = None
     mates: NDArray[np.int8] | None = None
     left_out: int = 0

@@ -3,7 +3,7 @@
 import contextlib
 import itertools
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,38 +14,60 @@ from multigpu.formats.sequences.indexed_streams import IndexedSource, indexed_sp
 from multigpu.formats.sequences.paired_streams import paired_spans
 from multigpu.formats.sequences.pairs import PairedSource
 from multigpu.formats.sequences.record_source import RecordSource
-from multigpu.formats.sequences.records import Parsed, describe, empty_table
+from multigpu.formats.sequences.records import describe
 from multigpu.formats.sequences.registry import FORMATS
-from multigpu.formats.sequences.spans import BlockSpan, Span, StreamSpan
-from multigpu.formats.storage.sources import Content, Source, join_blocks, new_memory
+from multigpu.formats.sequences.spans import BlockSpan, StreamSpan
+from multigpu.formats.storage.decompress import Stream
+from multigpu.formats.storage.read_ahead import LARGEST_BLOCK
+from multigpu.formats.storage.sources import (
+    Block,
+    Content,
+    Source,
+    blocks_of,
+    join_blocks,
+    new_memory,
+)
 from multigpu.kernels.compiled.text.records import Fault
 from multigpu.kernels.device.buffers import Buffers
 
 MOST_WAITING = 32  # blocks of a file that were read before they are asked for
+MORE = 256 << 10  # bytes after a range: records that begin in it end there
 INDEX_BLOCK = 1 << 20  # bytes of index reads
 
 
 def stream_blocks(
-    number: int, source: Source, size: int, phred_offset: int, *, ahead: bool
+    number: int, source: Source, size: int, phred_offset: int, buffers: Buffers | None = None
 ) -> Iterator[BlockSpan]:
     """Yield the spans of a source that is read `size` bytes at a time; see `block_spans`.
 
-    ahead  whether another thread reads blocks before they are taken
+    buffers  source of memory for the blocks of a file, which are read as they are taken; without
+             it another thread reads them before
     """
     if isinstance(source, IndexedSource):
-        blocks = stream_blocks(number, source.reads, size, phred_offset, ahead=ahead)
-        streams = [
+        blocks = stream_blocks(number, source.reads, size, phred_offset, buffers)
+        indexes = [
             block_spans(0, file, file.stream(INDEX_BLOCK), phred_offset) for file in source.indexes
         ]
-        return indexed_spans(source, blocks, streams)
+        return indexed_spans(source, blocks, indexes)
     if isinstance(source, PairedSource):
-        contents = zip(source.files, source.contents(size, ahead), strict=True)
-        files = [block_spans(0, *each, phred_offset) for each in contents]
+        share, ahead = max(1, min(size, LARGEST_BLOCK) // len(source.files)), buffers is None
+        files = [
+            block_spans(0, file, file.stream(share, ahead), phred_offset) for file in source.files
+        ]
         return paired_spans(number, source, files)
     if isinstance(source, RecordSource):
         return source.spans(number, size, phred_offset)
-    content = source.stream(size) if ahead else source.blocks(size)
+    content = source.blocks_in(buffers.take, size, helpers=0) if buffers else source.stream(size)
     return block_spans(number, source, content, phred_offset)
+
+
+def range_blocks(stream: Stream, size: int, buffers: Buffers) -> Generator[Block]:
+    """Yield the blocks of a stream that a range of `size` bytes and the end of its records need.
+
+    They become larger: what is left of one is copied before the next.
+    """
+    sizes = itertools.chain([max(0, size) + MORE], (MORE << times for times in itertools.count()))
+    return blocks_of(stream, sizes, buffers.take)
 
 
 def block_spans(
@@ -59,7 +81,7 @@ def block_spans(
     """
     # Text that is made of alignments is FASTQ.
     sequence_format = FORMATS.get(source.layout, FORMATS["fastq"])
-    left, before = np.empty(0, np.uint8), begin  # where in the source what is left begins
+    left, before = new_memory(0), begin  # where in the source what is left begins
     least, block = 0, itertools.count()
     with contextlib.closing(content):
         while True:
@@ -73,8 +95,7 @@ def block_spans(
             except Unreadable:
                 raise  # a journal must not know of it
             except InputError as damage:
-                nothing = Parsed(table=empty_table(0), stop=0)
-                yield BlockSpan(number, next(block), left[:0], nothing, damage, begin=before)
+                yield BlockSpan(number, next(block), error=damage, begin=before)
                 return
             parsed = sequence_format.parse(raw, final, phred_offset)
             good = parsed.fault in (Fault.NONE, Fault.INCOMPLETE) and not final
@@ -85,8 +106,11 @@ def block_spans(
                 )
             # Once the block is given, its memory may be used for another.
             left = raw[parsed.stop :].copy()
-            if len(parsed.table) or error:
-                yield BlockSpan(number, next(block), raw, parsed, error, begin=before)
+            # The last record of the table is the one with a wrong quality.
+            table = parsed.table[:-1] if parsed.fault is Fault.QUALITY else parsed.table
+            if len(table) or error:
+                text = raw[: parsed.stop]
+                yield BlockSpan(number, next(block), text, table, error, begin=before)
             before += parsed.stop
             if error or final:
                 return
@@ -134,15 +158,6 @@ class OpenStreams:
                 self._open[span.source] = stream
         return self._open[span.source].read(span.number)
 
-    def lends(self, span: Span) -> bool:
-        """Whether the memory of a span's block is to be given back."""
-        return isinstance(span, StreamSpan) and type(self._sources[span.source]) is Source
-
-    def give_back(self, raw: NDArray[np.uint8]) -> None:
-        """Let the memory of a block that `read` gave be used for others."""
-        if raw.base is not None:
-            self.buffers.give(raw)
-
 
 class _OpenStream:
     """Blocks of one file, read by the first thread that asks for one or for a later one."""
@@ -158,12 +173,8 @@ class _OpenStream:
     def _open(self, first: int) -> None:
         """Begin to read, with the block of this number."""
         self._error: Exception | None = None
-        number, source, size = self._span.source, self._source, self._span.size
-        if type(source) is Source:
-            content = source.blocks_in(self._buffers.take, size, helpers=0)
-            found = block_spans(number, source, content, self._phred_offset)
-        else:
-            found = stream_blocks(number, source, size, self._phred_offset, ahead=False)
+        number, size = self._span.source, self._span.size
+        found = stream_blocks(number, self._source, size, self._phred_offset, self._buffers)
         self._found, self._next = itertools.islice(found, first, None), first
 
     def read(self, number: int) -> BlockSpan | None:

@@ -71,12 +71,6 @@ class BgzfContent:
             self._coming.append(self._pool.submit(_decompress, stored[:stop]))
 
 
-def is_bgzf(path: str) -> bool:
-    """Whether a file of this machine begins with a block."""
-    with errors_named(path), io.FileIO(path) as file:
-        return bgzf_size(file.read(HEADER) or b"") is not None
-
-
 def block_borders(path: str) -> Iterator[tuple[int, int]]:
     """Yield where each block of a file begins, in the file and in its content.
 

@@ -11,10 +11,10 @@ import glob
 import io
 import os
 import stat
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
+from itertools import accumulate, repeat
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
@@ -136,6 +136,11 @@ class Source:
         return False
 
     @property
+    def has_mates(self) -> bool:
+        """Whether its records are of pairs, by their places or by what they say."""
+        return self.is_paired
+
+    @property
     def is_file(self) -> bool:
         """Whether anyone who sees the path can read it, any number of times."""
         return self.path != STDIN and not is_remote(self.path) and self.size is not None
@@ -146,9 +151,14 @@ class Source:
         return self.is_file or is_remote(self.path)
 
     @property
+    def has_ranges(self) -> bool:
+        """Whether any worker can read a part of the content by itself."""
+        return self.is_file and self.compression in ("none", "bgzf") and not self.in_blocks
+
+    @property
     def cuttable(self) -> bool:
         """Whether any range of the content can be read alone."""
-        return self.is_file and self.compression == "none" and not self.in_blocks
+        return self.has_ranges and self.compression == "none"
 
     @property
     def place(self) -> tuple[int, int] | str:
@@ -187,19 +197,20 @@ class Source:
         with open_stored(self.path) as stored:
             stored.expected = self.size
             content = _content(stored, self.compression, helpers)
-            count = size
-            while count == size:
-                room = allocate(ROOM_BEFORE + size)[ROOM_BEFORE:]
-                if count := fill(content, room.data):
-                    yield room[:count]
+            yield from blocks_of(content, repeat(size), allocate)
 
     def begin(self) -> ReadAhead[Block]:
         """Begin to read the content in the largest blocks, before it is asked for; to be closed."""
         self._begun = ReadAhead(self.blocks(LARGEST_BLOCK), BLOCKS_AHEAD)
         return self._begun
 
-    def stream(self, size: int) -> Content:
-        """Return the content in blocks of `size` bytes, read ahead by a thread; to be closed."""
+    def stream(self, size: int, ahead: bool = True) -> Content:
+        """Return the content in blocks of `size` bytes, read ahead by a thread; to be closed.
+
+        ahead  whether many are read ahead, with helpers; else one, as other threads have work
+        """
+        if not ahead:
+            return ReadAhead(self.blocks_in(new_memory, size, helpers=0), 1)
         begun, self._begun = self._begun, None
         if begun and size == LARGEST_BLOCK:
             return begun
@@ -457,6 +468,21 @@ def _content(stored: StoredStream, compression: Compression, helpers: int = HELP
     if compression != "zstd" and stored.may_restart:
         return GzipFile(stored)
     return Members(stored, "zstd" if compression == "zstd" else "gzip")
+
+
+def blocks_of(
+    stream: Stream, sizes: Iterable[int], allocate: Callable[[int], Block]
+) -> Generator[Block]:
+    """Yield what a stream has in arrays of these sizes, the last one shorter.
+
+    They lie in memory of the caller's, with room before each.
+    """
+    for size in sizes:
+        block = allocate(ROOM_BEFORE + size)[ROOM_BEFORE:]
+        if count := fill(stream, block.data):
+            yield block[:count]
+        if count < size:
+            return
 
 
 def new_memory(size: int) -> Block:

@@ -9,7 +9,7 @@ from multigpu.cluster.files import is_replaced, scratch_folder
 from multigpu.formats.storage.suffixes import suffix_of_output
 from multigpu.run.command import Reporting, command_of, keep_inputs, number_of, start_workers
 from multigpu.run.values import texts_of
-from multigpu.workloads.scan.options import ScanOutput, is_fasta, scan_lanes
+from multigpu.workloads.scan.options import ScanOutput, is_fasta
 from multigpu.workloads.scan.request import ScanRequest
 
 if TYPE_CHECKING:
@@ -30,8 +30,7 @@ def command(request: ScanRequest, out: ScanOutput, reporting: Reporting) -> None
         inputs = _inputs(stack, request, reporting)
         if inputs.only_stream:
             stack.enter_context(closing(inputs.only_stream.begin()))
-        lanes = scan_lanes(inputs.plain_bytes, inputs.compressed)
-        workers = stack.enter_context(start_workers(request.run, reporting, lanes))
+        workers = stack.enter_context(start_workers(request.run, reporting, inputs.lanes))
         # GPUs and streams start in threads of their own, while the rest of the program loads.
         from multigpu.cluster.engine.journal import journal_of
         from multigpu.formats.sequences.registry import SEQUENCES

@@ -9,16 +9,16 @@ from itertools import chain
 from pathlib import PurePath
 
 from multigpu.errors import NAMED, InputError, UsageError, option, several
-from multigpu.formats.sequences.bgzf_ranges import has_ranges
 from multigpu.formats.sequences.memory_records import records_or_paths
 from multigpu.formats.sequences.pairs import pair_files
 from multigpu.formats.sequences.record_source import RecordSource
 from multigpu.formats.sequences.registry import SEQUENCES, inspect_samples
 from multigpu.formats.storage import sources
-from multigpu.formats.storage.bgzf import is_bgzf
 from multigpu.formats.storage.sources import Source
 from multigpu.formats.storage.stored_streams import is_regular
+from multigpu.run.options import GpuLanes
 from multigpu.run.values import path_list
+from multigpu.workloads.scan.options import scan_lanes
 from multigpu.workloads.scan.request import Pairs
 
 MANY = 1000  # threads that can decompress a file of BGZF
@@ -43,51 +43,43 @@ class ScanInputs:
         return paths_in(self.samples)
 
     @cached_property
-    def plain_bytes(self) -> int:
-        """About how many bytes the samples have that are not compressed, by their names."""
-        return sources.plain_bytes(self.files)
-
-    @property
-    def compressed(self) -> int:
-        """Number of compressed files, by their names; one of BGZF counts as many."""
-        ends = sources.COMPRESSED[1:]
-        files = [path for path in self.files if path.lower().endswith(ends)]
-        with suppress(InputError):
-            if len(files) == 1 and is_regular(files[0]) and is_bgzf(files[0]):
-                return MANY
-        return len(files)
-
-    @cached_property
-    def only_stream(self) -> Source | None:
-        """The only file of samples, if it is compressed: it can be read ahead at once."""
+    def _only(self) -> Source | None:
+        """The only sample, where it is a file that begins as it should."""
         with suppress(InputError):
             if len(self.files) == len(self.samples) == 1 and is_regular(self.files[0]):
-                source = inspect_samples(self.files[0])
-                is_cut = source.cuttable or has_ranges(source)
-                return None if is_cut or isinstance(source, RecordSource) else source
+                return inspect_samples(self.files[0])
         return None
+
+    @cached_property
+    def lanes(self) -> GpuLanes:
+        """The lanes of a scan; a compressed file that has ranges counts as many."""
+        compressed = sum(path.lower().endswith(sources.COMPRESSED[1:]) for path in self.files)
+        if self._only and self._only.has_ranges and not self._only.cuttable:
+            compressed = MANY
+        return scan_lanes(sources.plain_bytes(self.files), compressed)
+
+    @property
+    def only_stream(self) -> Source | None:
+        """The only sample, if it is a compressed file: it can be read ahead at once."""
+        only = self._only
+        return None if not only or only.has_ranges or isinstance(only, RecordSource) else only
 
     def open_samples(self) -> tuple[list[Source], list[str]]:
         """Return the sources of samples, and notes. Raises InputError, also where all are empty."""
-        empty: list[str] = []
-        opened = [self.only_stream] if self.only_stream else [*self._open(empty)]
+        opened: list[Source | None] = [self._only] if self._only else []
+        for each in self.samples[len(opened) :]:
+            try:
+                opened.append(inspect_samples(each))
+            except sources.EmptyInput:
+                opened.append(None)
+                if opened.count(None) == len(self.samples):
+                    raise
+        empty = [f"{each}" for each, source in zip(self.samples, opened, strict=True) if not source]
         found, notes = pair_files(self.samples, opened, self.pairs)
-        more = ", …" if len(empty) > NAMED else ""
-        files = ", ".join(empty[:NAMED]) + more
         if empty:
+            files = ", ".join(empty[:NAMED]) + ", …" * (len(empty) > NAMED)
             notes.append(f"{len(empty):,} empty sample files are left out: {files}")
         return found, notes
-
-    def _open(self, empty: list[str]) -> Iterator[Source | None]:
-        """Yield the source of each sample; None for one that is `empty`, which takes its path."""
-        for each in self.samples:
-            try:
-                yield inspect_samples(each)
-            except sources.EmptyInput as error:
-                empty.append(error.path)
-                if len(empty) == len(self.samples):
-                    raise
-                yield None
 
 
 def paths_in(given: Iterable[str | Source]) -> list[str]:
@@ -97,8 +89,8 @@ def paths_in(given: Iterable[str | Source]) -> list[str]:
 
 def sources_of(given: object, name: str) -> Sequence[str | Source]:
     """Return what a parameter of Python stands for: paths, or a source of its records."""
-    records, paths = records_or_paths(given, name)
-    return [records] if records else path_list(paths, name)
+    found = records_or_paths(given, name)
+    return [found] if isinstance(found, RecordSource) else path_list(found, name)
 
 
 def expand_inputs(

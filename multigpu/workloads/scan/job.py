@@ -15,10 +15,8 @@ from multigpu.cluster.engine.codec import Codec
 from multigpu.cluster.engine.workload import Workload
 from multigpu.cluster.workers.worker import Outcome
 from multigpu.errors import InputError, UsageError, option, spelled
-from multigpu.formats.sequences.bgzf_ranges import has_ranges
 from multigpu.formats.sequences.indexed_streams import IndexedSource
 from multigpu.formats.sequences.reader import SpanReader
-from multigpu.formats.sequences.record_source import RecordSource
 from multigpu.formats.sequences.registry import SEQUENCES
 from multigpu.formats.sequences.sample_sheets import SampleSheet, read_sample_sheet
 from multigpu.formats.sequences.signatures import read_signatures
@@ -38,7 +36,7 @@ from multigpu.workloads.scan.notes import (
     notes_after,
     notes_before,
 )
-from multigpu.workloads.scan.options import ScanOptions, scan_lanes
+from multigpu.workloads.scan.options import ScanOptions
 from multigpu.workloads.scan.parts import JOURNAL_CLASSES, ScanPart
 from multigpu.workloads.scan.patterns import check_errors
 from multigpu.workloads.scan.plan import (
@@ -85,7 +83,7 @@ class ScanJob(Job):
 
         whole_records  whether an output takes records that are not cut
         """
-        super().__init__(run, scan_lanes(inputs.plain_bytes, inputs.compressed), **more)
+        super().__init__(run, inputs.lanes, **more)
         self.stats: ScanStats = ScanStats()
         self.options = options
         self.chunk_plan: ScanPlan | None = None
@@ -164,10 +162,7 @@ class ScanJob(Job):
     def columns(self) -> tuple[str, ...]:
         """The columns of rows that the samples and the options add."""
         about_files = ("file",) * (len(self.paths) > 1)
-        about_pairs = ("mate",) * any(
-            source.is_paired or (isinstance(source, RecordSource) and source.has_mates)
-            for source in self.sources
-        )
+        about_pairs = ("mate",) * any(source.has_mates for source in self.sources)
         return about_files + about_pairs + self.options.columns
 
     @property
@@ -177,7 +172,7 @@ class ScanJob(Job):
         return [
             file.path
             for number, source in enumerate(self._sources_by_absolute_path())
-            if source.cuttable or has_ranges(source) or (source.is_file and number in streams)
+            if source.has_ranges or (source.is_file and number in streams)
             for file in source.files
         ]
 

@@ -12,7 +12,7 @@ from multigpu.cluster.engine.dispatch import LINE_PER_THREAD
 from multigpu.cluster.engine.plan import Capacity, Cost
 from multigpu.cluster.engine.workload import Series
 from multigpu.errors import TooLittleMemory, option
-from multigpu.formats.sequences.bgzf_ranges import bgzf_spans, has_ranges
+from multigpu.formats.sequences.bgzf_ranges import bgzf_spans
 from multigpu.formats.sequences.fastq import LAST_RECORD_BYTES
 from multigpu.formats.sequences.registry import FORMATS, RECORD_FORMATS
 from multigpu.formats.sequences.signatures import Signatures
@@ -224,7 +224,7 @@ def scan_spans(
             first = after.number + 1
         if source.cuttable:
             spans: Iterator[Span] = file_spans(number, *_cut(source, plan.chunk_bytes))
-        elif has_ranges(source):
+        elif source.has_ranges:
             spans = _bgzf_spans(number, source, plan)
         elif number in workers_read:
             blocks = stream_spans(number, first, min(plan.chunk_bytes, SERIES_BLOCK))
@@ -232,7 +232,7 @@ def scan_spans(
             continue
         else:
             about = (number, source, block_bytes, options.phred_offset)
-            spans = stream_blocks(*about, ahead=True)
+            spans = stream_blocks(*about)
         yield from itertools.islice(spans, first, None)
 
 
@@ -246,7 +246,7 @@ def finished_span(
     number, source = part.source, sources[part.source]
     if source.cuttable:
         span = FileSpan(number, part.number, 0, 0, exact=True, mate_start=part.mate_begin)
-    elif has_ranges(source):
+    elif source.has_ranges:
         spans = ranges.setdefault(number, _bgzf_spans(number, source, plan))
         span = next(each for each in spans if each.number == part.number)
     else:
@@ -269,7 +269,7 @@ def streams_on_workers(sources: Sequence[Source]) -> set[int]:
     found = {
         number
         for number, source in enumerate(sources)
-        if source.is_stored and not source.cuttable and not has_ranges(source)
+        if source.is_stored and not source.has_ranges
     }
     return found if len(found) > 1 else set()
 

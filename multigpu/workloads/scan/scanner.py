@@ -115,10 +115,10 @@ class Scanner:
         """
         if not self._end.alive:
             raise UsageError("the Scanner is closed: make another one")
-        source, given = records_or_paths(records, NAME)
-        if source is None:
-            is_path = isinstance(given, str | bytes | os.PathLike)
-            if is_path or not isinstance(given, Iterable) or list(given):
+        source = records_or_paths(records, NAME)
+        if not isinstance(source, RecordSource):
+            is_path = isinstance(source, str | bytes | os.PathLike)
+            if is_path or not isinstance(source, Iterable) or list(source):
                 raise UsageError("a Scanner takes records in memory: multigpu.scan takes files")
             source = MemoryRecords(NAME, [])  # there are none
         joiner = Joiner([source], self._options, self._workload.sinks)

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from multigpu.cluster.engine.workload import Place
 from multigpu.cluster.workers.history import add_device_steps
 from multigpu.errors import Failure, InputError
-from multigpu.formats.sequences.bgzf_ranges import has_ranges
 from multigpu.formats.sequences.pieces import Pieces
 from multigpu.formats.sequences.reader import SpanReader
 from multigpu.formats.sequences.sample_sheets import SampleSheet
@@ -73,7 +72,7 @@ class ScanWorkload:
         path = self.sources[span.source].path
         if isinstance(span, FileSpan):
             return f"{path}, bytes {span.start} to {span.stop}"
-        records = f" of {len(span.parsed.table)} records" if isinstance(span, BlockSpan) else ""
+        records = f" of {len(span.table)} records" if isinstance(span, BlockSpan) else ""
         return f"{path}, a block{records}"
 
     def correct(self, span: Span | None, part: ScanPart) -> Span | None:
@@ -84,7 +83,7 @@ class ScanWorkload:
         in them. Blocks are exact by themselves.
         """
         source = self.sources[part.source]
-        if not source.cuttable and not has_ranges(source):
+        if not source.has_ranges:
             return None
         reached, mate_reached = self.reached.get(part.source, (0, 0))
         if (part.begin, part.mate_begin) == (reached, mate_reached):
