@@ -4,7 +4,7 @@ from typing import Any
 
 from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.compiled.native import copy_bytes
-from multigpu.kernels.scan.ambiguity import is_illegal
+from multigpu.kernels.scan.ambiguous_bases import is_illegal
 
 
 @jit_no_alloc

@@ -21,7 +21,7 @@ from multigpu import UsageError
 from multigpu.kernels.scan import Chunk, Limits, Patterns
 from multigpu.kernels.scan.approximate import reference
 from multigpu.workloads.scan import search
-from multigpu.workloads.scan.ambiguity import ShortGaps
+from multigpu.workloads.scan.ambiguous_bases import ShortGaps
 from multigpu.workloads.scan.search import EditSearch, PlaceSearch
 
 pytestmark = pytest.mark.process  # runs whole jobs

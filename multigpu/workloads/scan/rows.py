@@ -14,10 +14,10 @@ from multigpu.kernels.compiled.text.records import LENGTH, QUALITY
 from multigpu.kernels.scan import Hits, Patterns
 from multigpu.kernels.scan.approximate.alignment import align_without_gaps
 from multigpu.workloads.scan.batch import Batch
+from multigpu.workloads.scan.best_signatures import BULGE_WEIGHT, TopRule
 from multigpu.workloads.scan.options import ScanOptions
 from multigpu.workloads.scan.search import Matches
 from multigpu.workloads.scan.sink import Sink
-from multigpu.workloads.scan.top import BULGE_WEIGHT, TopRule
 from multigpu.workloads.scan.views import View
 
 Numbers = NDArray[np.integer]

@@ -29,11 +29,11 @@ from multigpu.kernels.scan import (
     allowed_bases,
     split,
 )
-from multigpu.kernels.scan.ambiguity import count_ambiguous
+from multigpu.kernels.scan.ambiguous_bases import count_ambiguous
 from multigpu.kernels.scan.approximate.alignment import align
 from multigpu.kernels.scan.approximate.pieces import EditPortion, EditScanner, Piece, join_halves
 from multigpu.kernels.scan.types import AT_BEGIN, Wanted
-from multigpu.workloads.scan.ambiguity import LEAST_GAP, ShortGaps, Stretches, Windows
+from multigpu.workloads.scan.ambiguous_bases import LEAST_GAP, ShortGaps, Stretches, Windows
 from multigpu.workloads.scan.options import ScanOptions
 from multigpu.workloads.scan.overhang import RecordEnds
 from multigpu.workloads.scan.patterns import limits_of, longest_match, patterns_of, variants_of

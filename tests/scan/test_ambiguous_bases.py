@@ -25,7 +25,7 @@ from support.scanned import (
 
 import multigpu
 from multigpu.kernels.scan import allowed_bases
-from multigpu.kernels.scan.ambiguity import count_ambiguous
+from multigpu.kernels.scan.ambiguous_bases import count_ambiguous
 
 pytestmark = pytest.mark.process  # runs whole jobs
 

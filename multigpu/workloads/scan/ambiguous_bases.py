@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from multigpu.kernels.device.buffers import Buffers
 from multigpu.kernels.scan import Chunk, Hits, allowed_bases
-from multigpu.kernels.scan.ambiguity import copy_stretches, find_gaps, mark_stretches
+from multigpu.kernels.scan.ambiguous_bases import copy_stretches, find_gaps, mark_stretches
 
 # Runs of N are not made shorter than this.
 LEAST_GAP = 1024
