@@ -376,10 +376,10 @@ def keep_inputs(
             raise UsageError(f"{path} is named twice: a run would replace it; give another output")
         kept.add(place)
     if kind is not None:
-        refuse_new_inputs([path for path, _ in places], given, kind)
+        _refuse_new_inputs([path for path, _ in places], given, kind)
 
 
-def refuse_new_inputs(outputs: Sequence[str], given: Iterable[str], kind: "FileKind") -> None:
+def _refuse_new_inputs(outputs: Sequence[str], given: Iterable[str], kind: "FileKind") -> None:
     """Raise UsageError for an output that the same command would read the next time."""
     from multigpu.formats.storage.sources import stands_for_others, would_read
 

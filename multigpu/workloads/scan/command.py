@@ -7,14 +7,7 @@ import click
 
 from multigpu.cluster.files import is_replaced, scratch_folder
 from multigpu.formats.storage.suffixes import suffix_of_output
-from multigpu.run.command import (
-    Reporting,
-    command_of,
-    keep_inputs,
-    number_of,
-    refuse_new_inputs,
-    start_workers,
-)
+from multigpu.run.command import Reporting, command_of, keep_inputs, number_of, start_workers
 from multigpu.run.values import texts_of
 from multigpu.workloads.scan.options import ScanOutput, is_fasta
 from multigpu.workloads.scan.request import ScanRequest
@@ -73,7 +66,7 @@ def command(request: ScanRequest, out: ScanOutput, reporting: Reporting) -> None
             sinks = sinks_of(job, out, fmt)
             for sink in sinks:
                 if isinstance(sink, RecordSink):
-                    refuse_new_inputs(sink.paths, given, SEQUENCES)
+                    keep_inputs(read, *written, *sink.paths, given=given, kind=SEQUENCES)
             write_outputs(job, sinks)
             job.published = True
             reporting.write_summary(

@@ -201,6 +201,7 @@ def test_tied_reads__have_a_file_of_their_own(
             ("--matched", "IN/two/{signature}.fq"),
             "four.fq: the next run would read it as one of SOME",
         ),
+        (("--matched", "OUT/{signature}", "--summary", "OUT/four"), "OUT/four is named twice"),
         (("--mask",), "--mask has no effect without --matched"),
         (("--matched", "OUT/x", "--mask", "--trim", "after"), "--trim or --mask, not both"),
     ],
