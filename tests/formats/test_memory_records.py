@@ -57,7 +57,9 @@ def test_record__that_is_wrong_is_named(record: Any, problem: str) -> None:
 
 @pytest.mark.parametrize("record", [(), ("x",)])
 def test_first_record__that_is_wrong_is_named(record: Any) -> None:
-    with pytest.raises(InputError, match=r"record 0 \(from 0\): expected \(name, sequence\); got"):
+    with pytest.raises(
+        InputError, match=r"record 0 \(from 0\): expected \(name, sequence\) as text"
+    ):
         blocks_of([record])
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from multigpu.errors import InputError, quoted
-from multigpu.formats.sequences.file_records import FileRecords, place_of, title_at
+from multigpu.formats.sequences.file_records import FileRecords, place_of
 from multigpu.formats.sequences.records import gather_letters
 from multigpu.formats.sequences.spans import BlockSpan, IndexReads
 from multigpu.formats.storage.sources import Source, new_memory
