@@ -23,12 +23,14 @@ READS = [
     ("turned", 16 | 256, "AACG", "ABCD"),
     ("turned", 2048, "AA", "AB"),
     ("bare", 4, "", None),
+    ("unsure", 16, "AACC", None),
 ]
 SEQUENCED = [
     (b"pair", b"ACGTTGCA", b"IIIIFFFF"),
     (b"pair", b"GGACGTCC", b""),
     (b"turned", b"CGTT", b"DCBA"),
     (b"bare", b"", b""),
+    (b"unsure", b"GGTT", b""),
 ]
 
 
@@ -68,8 +70,8 @@ def test_records__are_the_primary_ones_as_sequenced(tmp_path: Path, suffix: str,
     assert isinstance(source, RecordSource)
     blocks, mates, left_out = blocks_of(source, size)
     assert [record for block in blocks for record in block] == SEQUENCED
-    assert (mates, left_out, source.has_mates) == ([1, 2, 0, 0], 2, True)
-    assert len([block for block in blocks if block]) == (4 if size == 1 else 1)
+    assert (mates, left_out, source.has_mates) == ([1, 2, 0, 0, 0], 2, True)
+    assert len([block for block in blocks if block]) == (5 if size == 1 else 1)
     shifted = [(name, bases, bytes(q + 31 for q in values)) for name, bases, values in SEQUENCED]
     assert [record for block in blocks_of(source, offset=64)[0] for record in block] == shifted
 
@@ -79,7 +81,7 @@ def test_alignments_of_pysam__are_records_in_memory(tmp_path: Path) -> None:
         source = records_or_paths(file.fetch(until_eof=True), "samples")
         blocks, mates, left_out = blocks_of(source)
     assert [record for block in blocks for record in block] == SEQUENCED
-    assert (mates, left_out, source.layout) == ([1, 2, 0, 0], 2, "fastq")
+    assert (mates, left_out, source.layout) == ([1, 2, 0, 0, 0], 2, "fastq")
 
 
 @pytest.mark.process

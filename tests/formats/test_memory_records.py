@@ -55,6 +55,14 @@ def test_record__that_is_wrong_is_named(record: Any, problem: str) -> None:
         blocks_of([("good", "A", "I"), ("bare", "A", None), record])
 
 
+@pytest.mark.parametrize("record", [(), ("x",)])
+def test_first_record__that_is_wrong_is_named(record: Any) -> None:
+    with pytest.raises(
+        InputError, match=r"record 0 \(from 0\): expected \(name, sequence\) as text"
+    ):
+        blocks_of([record])
+
+
 @dataclass
 class Dnaio:
     """As dnaio.SequenceRecord."""

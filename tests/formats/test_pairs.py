@@ -308,6 +308,8 @@ def test_pairs__that_cannot_be_are_refused(write: Callable[..., list[str]], tmp_
         scanned([one, two])
     with pytest.raises(InputError, match=r"samples: record 'r' at byte 0: has no mate: .* is odd"):
         scanned([("r", "A")], pairs="interleaved")
+    with pytest.raises(InputError, match=r"record 's': has no qualities, which all reads in turns"):
+        scanned([("r", "A", "I"), ("s", "A", None)], pairs="interleaved")
     with pytest.raises(UsageError, match=r"pairs files takes files two by two; got 1 file$"):
         scanned([one], pairs="files")
     (tmp_path / "a.fa").write_text(">x\nA\n")

@@ -66,8 +66,9 @@ def characters(phred_offset: int) -> bytes:
 
 def fields_of_alignment(record: Any, phred_offset: int) -> Fields:
     """Return the fields of a pysam.AlignedSegment, bases and quality as they were sequenced."""
-    values = record.get_forward_qualities()
-    quality = None if values is None else values.tobytes().translate(characters(phred_offset))
+    # `get_forward_qualities` fails where a record on the reverse strand has none.
+    values = record.query_qualities and record.get_forward_qualities()
+    quality = values.tobytes().translate(characters(phred_offset)) if values else None
     bases = record.get_forward_sequence() or ""
     return record.query_name or NO_NAME, bases, quality, record.flag
 

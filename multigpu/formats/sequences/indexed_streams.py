@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from multigpu.errors import InputError, quoted
-from multigpu.formats.sequences.file_records import FileRecords, place_of, title_at
+from multigpu.formats.sequences.file_records import FileRecords, place_of
 from multigpu.formats.sequences.records import gather_letters
 from multigpu.formats.sequences.spans import BlockSpan, IndexReads
 from multigpu.formats.storage.sources import Source, new_memory
 from multigpu.kernels.compiled.text.mates import find_other_name
-from multigpu.kernels.compiled.text.records import LENGTH, NAME
+from multigpu.kernels.compiled.text.records import LENGTH, NAME, NAME_END
 
 
 class IndexedSource(Source):
@@ -66,11 +66,11 @@ def _take(source: IndexedSource, file: Source, held: FileRecords, block: BlockSp
     raw, records, begin = held.take(count)
     at = int(find_other_name(block.raw, table, raw, records, False))
     if at < len(table):
-        title = quoted(title_at(block.raw, int(table[at, NAME])))
+        name = quoted(block.raw[table[at, NAME] : table[at, NAME_END]].tobytes())
         if at == count:
-            problem = f"has no record for {title} of {source.path}: it has fewer records"
+            problem = f"has no record for {name} of {source.path}: it has fewer records"
             raise held.error or InputError(file.path, problem)
-        problem = f"is not of {title} in {source.path}: index reads must be in step with the reads"
+        problem = f"is not of {name} in {source.path}: index reads must be in step with the reads"
         raise InputError(file.path, problem, place_of(raw, int(records[at, NAME]), begin))
     letters = gather_letters(raw, records, new_memory)
     return IndexReads(letters, np.cumsum([0, *records[:, LENGTH]], dtype=np.int64))

@@ -50,7 +50,7 @@ class MemoryRecords(RecordSource):
         fields: Any = self._read(first[0], PHRED_OFFSET) if self._read else [*first, ()][0]
         has_quality = len(fields) > 2 and fields[2] is not None
         super().__init__(name, None, "none", "fastq" if has_quality else "fasta")
-        self._form = FORM[: len(fields)] if self._read else FORM[: min(3, len(fields))]
+        self._form = FORM[: len(fields)] if self._read else FORM[: max(2, min(3, len(fields)))]
         self._has_mates = len(self._form) > 3 and bool(fields[-1] & PAIRED)
 
     @property

@@ -183,6 +183,11 @@ class RecordSource(Source):
         for columns in self._checked(size, PHRED_OFFSET):
             form, texts = b">%b\n%b\n", [columns.names.each(), columns.bases.each()]
             if self.layout != "fasta" and columns.qualities is not None:
+                lacking = columns.qualities.lengths < columns.bases.lengths
+                if lacking.any():
+                    problem = "has no qualities, which all reads in turns need: make FASTA of them"
+                    name = columns.names.each()[int(lacking.argmax())]
+                    raise InputError(self.path, problem, f"record {quoted(name)}")
                 form, texts = b"@%b\n%b\n+\n%b\n", [*texts, columns.qualities.each()]
             lines = [form % fields for fields in zip(*texts, strict=True)]
             yield np.frombuffer(b"".join(lines), np.uint8)

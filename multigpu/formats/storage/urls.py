@@ -4,6 +4,7 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from typing import Any, TypeVar
 
 from multigpu.errors import InputError
@@ -100,9 +101,7 @@ class RemoteFile:
 
     def _read_whole(self) -> None:
         """Ask for no ranges any more."""
-        if not self._only_whole:
-            problem = "its server sends no ranges, so it is read as a stream"
-            logger.warning("multigpu: %s: %s", self._url, problem)
+        _note_stream(self._url)
         self._only_whole = True
 
     def _read(self, count: int) -> bytes:
@@ -131,6 +130,13 @@ class RemoteFile:
             raise
         except Exception:  # noqa: BLE001 - all of it was read
             return
+
+
+@cache
+def _note_stream(url: str) -> None:
+    """Say once that the server of a URL, which may be opened several times, knows no ranges."""
+    problem = "its server sends no ranges, so it is read as a stream"
+    logger.warning("multigpu: %s: %s", url, problem)
 
 
 def _may_pass(error: Exception) -> bool:

@@ -39,6 +39,7 @@ def command(request: ScanRequest, out: ScanOutput, reporting: Reporting) -> None
         from multigpu.workloads.scan.job import ScanJob
         from multigpu.workloads.scan.misplaced_signatures import refuse_strays
         from multigpu.workloads.scan.notes import notes_on_format
+        from multigpu.workloads.scan.output.record_sink import RecordSink
         from multigpu.workloads.scan.output.registry import format_of
         from multigpu.workloads.scan.output.sinks import sinks_of
         from multigpu.workloads.scan.output.write import write_outputs
@@ -62,13 +63,18 @@ def command(request: ScanRequest, out: ScanOutput, reporting: Reporting) -> None
         if out.has_rows:
             job.notes_before += notes_on_format(fmt, output, scanning, out.ambiguous)
         with reporting.watch(job, "scan", lambda: f"{job.stats.hits:,} matches", output):
-            write_outputs(job, sinks_of(job, out, fmt))
+            sinks = sinks_of(job, out, fmt)
+            for sink in sinks:
+                if isinstance(sink, RecordSink):
+                    keep_inputs(read, *written, *sink.paths, given=given, kind=SEQUENCES)
+            write_outputs(job, sinks)
             job.published = True
             reporting.write_summary(
                 job, output, fmt.name if out.has_rows else suffix_of_output(output)[1:]
             )
         records = number_of(job.stats.records, "sample")
-        reporting.say_outcome(f"{number_of(job.stats.hits, 'match')} in {records}", output)
+        place = output if out.has_rows or out.others else out.templates[0]
+        reporting.say_outcome(f"{number_of(job.stats.hits, 'match')} in {records}", place)
 
 
 def _inputs(stack: ExitStack, request: ScanRequest, reporting: Reporting) -> "ScanInputs":

@@ -54,3 +54,9 @@ def test_paths__that_two_combinations_share_are_refused() -> None:
     paths = RecordPaths("matched", "{file}{signature}", values)
     with pytest.raises(UsageError, match="different records would go to one file, abc"):
         paths.paths()
+
+
+def test_path__with_a_name_that_no_file_can_have_is_refused() -> None:
+    paths = RecordPaths("matched", f"{'x' * 99}{{signature}}", {"signature": ("y", "z" * 157)})
+    with pytest.raises(UsageError, match="zz has a name of more than 255 bytes"):
+        paths.check([])

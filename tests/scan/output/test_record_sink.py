@@ -197,6 +197,11 @@ def test_tied_reads__have_a_file_of_their_own(
         (("--matched", "OUT/x.fq.zst"), "OUT/x.fq.zst: the records are FASTQ, and written as"),
         (("--matched", "-"), "records go to files, not to standard output"),
         (("--matched", "IN/{signature}.fq"), "the next run would read it as one of FOLDER"),
+        (
+            ("--matched", "IN/two/{signature}.fq"),
+            "four.fq: the next run would read it as one of SOME",
+        ),
+        (("--matched", "OUT/{signature}", "--summary", "OUT/four"), "OUT/four is named twice"),
         (("--mask",), "--mask has no effect without --matched"),
         (("--matched", "OUT/x", "--mask", "--trim", "after"), "--trim or --mask, not both"),
     ],
@@ -218,8 +223,9 @@ def test_wrong_paths__are_refused_in_one_line(
         return re.sub("OUT|IN", lambda found: places[found[0]], text)
 
     samples = [f"{tmp_path}/in/reads.fq", f"{tmp_path}/in/two/reads.fq"]
-    if "FOLDER" in problem:
-        samples, problem = [places["IN"]], problem.replace("FOLDER", places["IN"])
+    for word, given in (("FOLDER", places["IN"]), ("SOME", f"{tmp_path}/in/two/[rf]*.fq")):
+        if word in problem:
+            samples, problem = [given], problem.replace(word, given)
     with main_in_process(capfd) as run:
         ended = run("scan", *samples, "-s", signatures, "--gpus", "none", *map(placed, options))
     assert ended.status == 2

@@ -29,7 +29,8 @@ from multigpu.workloads.scan.options import existing_name
 FIELDS = ("file", "sample", "signature", "mate")
 TIED, UNKNOWN = RESERVED = ("tied", "unknown")
 SIGNS = "+=@,"
-LONGEST = 200  # bytes of a name in a path; the file systems' limit is 255 for all of it
+MOST_BYTES = 255  # of the name of a file
+LONGEST = 200  # bytes of them that stand for a name
 
 
 def escape(name: bytes) -> str:
@@ -138,6 +139,8 @@ class RecordPaths:
                 raise self._error(f"a run would replace {path}, which is named twice")
             if os.path.lexists(path) and not os.path.isfile(path):  # noqa: PTH113
                 raise self._error(f"{path} is there, and no regular file")
+            if max(map(len, os.fsencode(path).split(b"/"))) > MOST_BYTES:
+                raise self._error(f"{path} has a name of more than {MOST_BYTES} bytes")
 
     def _error(self, problem: str) -> UsageError:
         return UsageError(f"{option(self.option)} {self.template}: {problem}")

@@ -68,6 +68,11 @@ class RecordSink:
         rules = f"trim {self.trim}, mask {self.mask}, pairs {self.pair_rule}"
         return "+".join(["records", *paths, rules])
 
+    @property
+    def paths(self) -> list[str]:
+        """All files."""
+        return [path for each in (self.matched, self.unmatched) if each for path in each.paths()]
+
     def collect(self, found: Findings) -> ExtractedRecords:
         assert found.texts is not None
         goes = self._assign(found)
