@@ -1,4 +1,4 @@
-"""Which of the places of a signature in a record are wanted: the one order of all searches."""
+"""Choice of the places of a signature in a record: the one order of all searches."""
 
 from typing import Any, Literal, NamedTuple
 

@@ -24,7 +24,7 @@ Numbers = NDArray[np.integer]
 
 
 class RowMaker:
-    """What makes rows: names and scores, and what else outputs need.
+    """Maker of rows: names and scores, and what else outputs need.
 
     view   what was searched of the records; None: all of them
     needs  columns that an output asks for, of those that cost something
