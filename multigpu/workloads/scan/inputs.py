@@ -64,8 +64,11 @@ class ScanInputs:
         only = self._only
         return None if not only or only.has_ranges or isinstance(only, RecordSource) else only
 
-    def open_samples(self) -> tuple[list[Source], list[str]]:
-        """Return the sources of samples, and notes. Raises InputError, also where all are empty."""
+    def open_samples(self) -> tuple[list[Source], list[str], list[str]]:
+        """Return the sources of samples, the files left out as they are empty, and notes.
+
+        Raises InputError, also where all are empty.
+        """
         opened: list[Source | None] = [self._only] if self._only else []
         for each in self.samples[len(opened) :]:
             try:
@@ -79,7 +82,7 @@ class ScanInputs:
         if empty:
             files = ", ".join(empty[:NAMED]) + ", …" * (len(empty) > NAMED)
             notes.append(f"{len(empty):,} empty sample files are left out: {files}")
-        return found, notes
+        return found, empty, notes
 
 
 def paths_in(given: Iterable[str | Source]) -> list[str]:

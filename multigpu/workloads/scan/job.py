@@ -95,7 +95,7 @@ class ScanJob(Job):
         else:
             self.sheet = read_sample_sheet(options.sample_sheet)
             self.signatures = self.sheet.signatures()
-        self.sources, notes = inputs.open_samples()
+        self.sources, self.empty_files, notes = inputs.open_samples()
         if self.sheet:
             self._place_barcodes(self.sheet)
         if options.needs_whole_records or whole_records:

@@ -74,6 +74,17 @@ def test_counts__are_those_of_the_rows(main: Run, files: list[str], options: str
     assert found["matches"].sum() == len(rows)
 
 
+def test_counts__have_zeros_for_an_empty_file(main: Run, files: list[str]) -> None:
+    Path("empty.fq").touch()
+    ended = main(
+        "scan", "empty.fq", files[0], "-s", "s.fasta", "--gpus", "none", "--counts", "c.tsv"
+    )
+    assert ended.status == 0, ended.err
+    found = pd.read_csv("c.tsv", sep="\t", index_col=KEYS)
+    assert len(found.loc[files[0]]) == len(found.loc["empty.fq"]) == 10
+    assert found.loc["empty.fq", ["reads", "matches", "share", "covered"]].to_numpy().max() == 0
+
+
 def test_counts__are_the_same_bytes_however_the_run_is_cut(main: Run, files: list[str]) -> None:
     command = ["scan", *files, "-s", "s.fasta", "--gpus", "none", "--hits", "all"]
     contents = set()

@@ -38,7 +38,7 @@ def sinks_of(job: ScanJob, out: ScanOutput, rows: RowFormat) -> list[FileSink[An
             TallySink(
                 signatures=job.signatures,
                 options=job.options,
-                files=job.paths,
+                files=(*job.paths, *job.empty_files),
                 writers=writers,
                 is_detailed=out.report is not None,
             )
