@@ -93,9 +93,13 @@ class Journal:
 
     def append(self, part: Any) -> None:
         """Keep a part. Raises UsageError where the disk is full."""
-        with failures_named(self._output):
-            self._write(self._codec.pack(part))
-        self.held += 1
+        self.held += 1  # first: what is written when the run is interrupted counts
+        try:
+            with failures_named(self._output):
+                self._write(self._codec.pack(part))
+        except Exception:
+            self.held -= 1
+            raise
         self._has_unsynced = True
         self.sync(SYNC_EVERY)
 

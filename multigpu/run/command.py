@@ -381,7 +381,7 @@ def keep_inputs(
 
 def _refuse_new_inputs(outputs: Sequence[str], given: Iterable[str], kind: "FileKind") -> None:
     """Raise UsageError for an output that the same command would read the next time."""
-    from multigpu.formats.storage.sources import stands_for_others, would_read
+    from multigpu.formats.storage.input_paths import stands_for_others, would_read
 
     for each in filter(stands_for_others, given):
         for path in outputs:

@@ -15,9 +15,10 @@ from support.stored import READS, STORED, TRUNCATED, bgzf, expand, inspect_sourc
 
 from multigpu.errors import InputError
 from multigpu.formats.sequences.registry import SEQUENCES
-from multigpu.formats.storage import sources
+from multigpu.formats.storage import input_paths, sources
 from multigpu.formats.storage.fingerprints import fingerprint
-from multigpu.formats.storage.sources import open_content, read_into, would_read
+from multigpu.formats.storage.input_paths import would_read
+from multigpu.formats.storage.sources import open_content, read_into
 from multigpu.formats.storage.zstandard import zstd
 
 # ---- expand -----------------------------------------------------------------------------------
@@ -57,7 +58,7 @@ def test_would_read__is_what_expand_does_with_the_file(
     monkeypatch.chdir(tmp_path)
     told = would_read(given, new, SEQUENCES)
     Path(new).touch()
-    stands = sources.stands_for_others(given)
+    stands = input_paths.stands_for_others(given)
     try:
         found = {os.path.realpath(path) for path in expand([given])}
     except InputError:

@@ -29,7 +29,7 @@ from support.scanned import (
 from support.web import served
 
 from multigpu.errors import InputError
-from multigpu.formats.storage import sources
+from multigpu.formats.storage import input_paths
 
 
 @pytest.mark.parametrize("size", ["11", "100000"])
@@ -72,13 +72,13 @@ def test_input__of_a_pattern_is_expanded_once(
     scan: Scan, store: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Files that appear during a run are no part of it."""
-    patterns, glob = [], sources.glob.glob
+    patterns, glob = [], input_paths.glob.glob
 
     def counted(pattern: str, **options: Any) -> list[str]:
         patterns.append(pattern)
         return glob(pattern, **options)
 
-    monkeypatch.setattr(sources.glob, "glob", counted)
+    monkeypatch.setattr(input_paths.glob, "glob", counted)
     folder = Path(store("lane1.fq", fastq())).parent
     store("wanted.fa", fasta(SIGNATURES))
     samples, signatures = str(folder / "lane*.fq"), str(folder / "wanted*")

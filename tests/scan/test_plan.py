@@ -11,7 +11,8 @@ from support.stored import expand
 from multigpu.cluster.engine.plan import Capacity
 from multigpu.errors import UsageError
 from multigpu.formats.sequences.signatures import Joined, Signatures
-from multigpu.formats.storage.sources import Source, plain_bytes
+from multigpu.formats.storage.input_paths import plain_bytes
+from multigpu.formats.storage.sources import Source
 from multigpu.kernels.scan.approximate import alignment
 from multigpu.run.options import RunOptions
 from multigpu.workloads.scan.options import ScanOptions

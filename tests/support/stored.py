@@ -6,11 +6,11 @@ import struct
 from functools import partial
 
 from multigpu.formats.sequences.registry import SEQUENCES
-from multigpu.formats.storage import sources
+from multigpu.formats.storage import input_paths, sources
 from multigpu.formats.storage.zstandard import zstd
 from support import bgzf_data
 
-expand = partial(sources.expand, kind=SEQUENCES)
+expand = partial(input_paths.expand, kind=SEQUENCES)
 inspect_source = partial(sources.inspect_source, kind=SEQUENCES)
 TRUNCATED = "data ends early: the file is truncated"
 

@@ -18,12 +18,8 @@ from multigpu.formats.alignments import bam, bam_index, cram
 from multigpu.formats.alignments.bam import Stretch
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.optional import import_pysam
-from multigpu.formats.storage.sources import (
-    ALIGNMENTS,
-    expand,
-    read_beginning,
-    stands_for_others,
-)
+from multigpu.formats.storage.input_paths import expand, stands_for_others
+from multigpu.formats.storage.sources import ALIGNMENTS, read_beginning
 from multigpu.formats.storage.stored_streams import is_regular
 from multigpu.formats.tables import counts_errors
 from multigpu.kernels.compiled.alignments import POSITION_BITS

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from multigpu.errors import InputError
 from multigpu.formats.molecules.fields import last_end
 from multigpu.formats.molecules.registry import FORMATS, SUFFIXES, format_of_content
-from multigpu.formats.storage.sources import FileKind, Source, inspect_source, suffix_of
+from multigpu.formats.storage.input_paths import suffix_of
+from multigpu.formats.storage.sources import FileKind, Source, inspect_source
 from multigpu.formats.tables.texts import Texts
 
 READ_BYTES = 4 << 20

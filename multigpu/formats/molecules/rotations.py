@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError, quoted
-from multigpu.formats.storage.sources import FileKind, expand, inspect_source
+from multigpu.formats.storage.input_paths import expand
+from multigpu.formats.storage.sources import FileKind, inspect_source
 
 READ_BYTES = 4 << 20
 

@@ -8,13 +8,7 @@ from multigpu.formats.sequences.alignment_records import BAM, CRAM, AlignmentRec
 from multigpu.formats.sequences.fasta import FASTA
 from multigpu.formats.sequences.fastq import FASTQ
 from multigpu.formats.sequences.sequence_format import RecordFormat, SequenceFormat
-from multigpu.formats.storage.sources import (
-    STRANGERS,
-    UTF_16,
-    FileKind,
-    Source,
-    inspect_source,
-)
+from multigpu.formats.storage.sources import STRANGERS, UTF_16, FileKind, Source, inspect_source
 
 FORMATS: dict[str, SequenceFormat] = {each.name: each for each in (FASTA, FASTQ)}  # of text
 RECORD_FORMATS: dict[str, RecordFormat] = {**FORMATS, BAM.name: BAM, CRAM.name: CRAM}

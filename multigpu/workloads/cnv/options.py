@@ -51,7 +51,8 @@ def estimate_count_bytes(paths: Sequence[str], counting: CountOptions) -> int:
     paths  directories and patterns stand for alignments; errors are left to the reader
     """
     # The command asks before it loads what reads alignments.
-    from multigpu.formats.storage.sources import ALIGNMENTS, expand, read_beginning
+    from multigpu.formats.storage.input_paths import expand
+    from multigpu.formats.storage.sources import ALIGNMENTS, read_beginning
     from multigpu.formats.storage.stored_streams import is_regular
 
     found = list(paths)

@@ -24,7 +24,8 @@ from multigpu.formats.molecules.registry import (
     parse,
 )
 from multigpu.formats.names import name_problem
-from multigpu.formats.storage.sources import Source, suffix_of
+from multigpu.formats.storage.input_paths import suffix_of
+from multigpu.formats.storage.sources import Source
 from multigpu.formats.storage.stored_streams import STDIN
 from multigpu.formats.tables.texts import Texts, replace_undecodable
 from multigpu.kernels.rotation import Ligands, energy_terms

@@ -3,7 +3,7 @@
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 
-from multigpu.formats.storage.sources import check_stdin, expand, plain_bytes
+from multigpu.formats.storage.input_paths import check_stdin, expand, plain_bytes
 from multigpu.run.declarations import declaration, declare
 from multigpu.run.options import GpuLanes, Request, Resumable
 from multigpu.run.values import FilePath, Paths, Vector, path_list

@@ -13,7 +13,7 @@ from multigpu.formats.sequences.memory_records import records_or_paths
 from multigpu.formats.sequences.pairs import pair_files
 from multigpu.formats.sequences.record_source import RecordSource
 from multigpu.formats.sequences.registry import SEQUENCES, inspect_samples
-from multigpu.formats.storage import sources
+from multigpu.formats.storage import input_paths, sources
 from multigpu.formats.storage.sources import Source
 from multigpu.formats.storage.stored_streams import is_regular
 from multigpu.run.options import GpuLanes
@@ -56,7 +56,7 @@ class ScanInputs:
         compressed = sum(path.lower().endswith(sources.COMPRESSED[1:]) for path in self.files)
         if self._only and self._only.has_ranges and not self._only.cuttable:
             compressed = MANY
-        return scan_lanes(sources.plain_bytes(self.files), compressed)
+        return scan_lanes(input_paths.plain_bytes(self.files), compressed)
 
     @property
     def only_stream(self) -> Source | None:
@@ -115,9 +115,9 @@ def expand_inputs(
     if not signatures and sheet is None:
         raise UsageError(f"no {option('signatures')} given")
     given = [*samples, *signatures]
-    sources.check_stdin(given)
+    input_paths.check_stdin(given)
     found: list[Sequence[str | Source]] = [
-        sources.expand([each], SEQUENCES) if isinstance(each, str) else [each] for each in given
+        input_paths.expand([each], SEQUENCES) if isinstance(each, str) else [each] for each in given
     ]
     return ScanInputs(
         samples=tuple(chain(*found[: len(samples)])),
@@ -136,7 +136,7 @@ def _notes_on_folders(
             continue
         taken = [PurePath(file).name for file in paths_in(files)]
         others = {name for name in os.listdir(path) if name[0] != "."}.difference(taken)  # noqa: PTH208
-        are_fastq = {sources.suffix_of(name, SEQUENCES)[-1] == "q" for name in taken}
+        are_fastq = {input_paths.suffix_of(name, SEQUENCES)[-1] == "q" for name in taken}
         if others or len(are_fastq) > 1:
             left_out = f"; not {several(sorted(others))}" if others else ""
             yield f"{path}: of this directory are read {several(taken)}{left_out}"

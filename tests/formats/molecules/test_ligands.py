@@ -15,7 +15,7 @@ from multigpu.errors import InputError
 from multigpu.formats.molecules import ligands
 from multigpu.formats.molecules.ligands import LigandRecords, open_sources, read_records
 from multigpu.formats.molecules.registry import FORMATS
-from multigpu.formats.storage.sources import expand
+from multigpu.formats.storage.input_paths import expand
 from multigpu.workloads.dock.plan import DockPlan, dock_spans
 
 

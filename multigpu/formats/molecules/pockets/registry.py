@@ -15,7 +15,8 @@ from multigpu.formats.molecules.pockets.pocket import (
     Vector,
     check_pocket,
 )
-from multigpu.formats.storage.sources import FileKind, expand, inspect_source, suffix_of
+from multigpu.formats.storage.input_paths import expand, suffix_of
+from multigpu.formats.storage.sources import FileKind, inspect_source
 
 POCKET_FORMATS: dict[str, PocketFormat] = {
     each.name: each for each in (AUTOGRID, AUTOGRID_MAP, OPENDX, MRC, NUMPY)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from multigpu.cluster.files import STDOUT, check_output
 from multigpu.errors import UsageError, option
 from multigpu.formats.sequences.registry import SEQUENCES
-from multigpu.formats.storage.sources import suffix_of
+from multigpu.formats.storage.input_paths import suffix_of
 from multigpu.workloads.scan.options import existing_name
 
 FIELDS = ("file", "sample", "signature", "mate")
