@@ -14,7 +14,7 @@ from multigpu.formats.storage.suffixes import FOREIGN, uncompressed_suffix
 from multigpu.kernels.compiled.text.records import LENGTH, QUALITY
 from multigpu.kernels.scan import allowed_bases
 from multigpu.workloads.scan.join import ScanTotals
-from multigpu.workloads.scan.near import note_on_signatures
+from multigpu.workloads.scan.near_signatures import note_on_signatures
 from multigpu.workloads.scan.options import PHRED_OFFSETS, ScanOptions
 from multigpu.workloads.scan.output.registry import FORMATS as ROW_FORMATS
 from multigpu.workloads.scan.output.row_sink import RowFormat
