@@ -18,7 +18,7 @@ from multigpu.formats.sequences.records import describe
 from multigpu.formats.sequences.registry import FORMATS
 from multigpu.formats.sequences.spans import BlockSpan, StreamSpan
 from multigpu.formats.storage.decompress import Stream
-from multigpu.formats.storage.read_ahead import LARGEST_BLOCK
+from multigpu.formats.storage.read_ahead import LARGEST_BLOCK, ReadAhead
 from multigpu.formats.storage.sources import (
     Block,
     Content,
@@ -30,6 +30,7 @@ from multigpu.formats.storage.sources import (
 from multigpu.kernels.compiled.text.records import Fault
 from multigpu.kernels.device.buffers import Buffers
 
+PAIRS_AHEAD = 4  # blocks of pairs that are joined before they are taken
 MOST_WAITING = 32  # blocks of a file that were read before they are asked for
 MORE = 256 << 10  # bytes after a range: records that begin in it end there
 INDEX_BLOCK = 1 << 20  # bytes of index reads
@@ -54,7 +55,8 @@ def stream_blocks(
         files = [
             block_spans(0, file, file.stream(share, ahead), phred_offset) for file in source.files
         ]
-        return paired_spans(number, source, files)
+        pairs = paired_spans(number, source, files)
+        return _read_ahead(pairs) if ahead else pairs
     if isinstance(source, RecordSource):
         return source.spans(number, size, phred_offset)
     content = source.blocks_in(buffers.take, size, helpers=0) if buffers else source.stream(size)
@@ -68,6 +70,15 @@ def range_blocks(stream: Stream, size: int, buffers: Buffers) -> Generator[Block
     """
     sizes = itertools.chain([max(0, size) + MORE], (MORE << times for times in itertools.count()))
     return blocks_of(stream, sizes, buffers.take)
+
+
+def _read_ahead(spans: Iterator[BlockSpan]) -> Iterator[BlockSpan]:
+    """Yield spans that a thread parses and joins before they are taken, as the client has to write.
+
+    Two decompressed files are as much as one thread can do both for.
+    """
+    with contextlib.closing(ReadAhead(spans, PAIRS_AHEAD)) as ready:
+        yield from ready
 
 
 def block_spans(

@@ -136,7 +136,7 @@ class ManyOutputs:
         contents: dict[int, list[Content]] = {}
         for number, piece in pieces:
             before = self._waiting.pop(number, b"")
-            content = memoryview(before + bytes(piece)) if before else piece
+            content = memoryview(b"".join([before, piece])) if before else piece
             stop = len(content) if final else len(content) // BLOCK * BLOCK
             if stop < len(content):
                 self._waiting[number] = bytes(content[stop:])
