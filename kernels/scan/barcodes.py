@@ -2,7 +2,8 @@
 
 A barcode is looked for in a window of letters, at its beginning or at every place, where it is
 whole in there. The mismatches of all barcodes at a place are summed position by position, from a
-table, so that many go through a register at once.
+table, so that many go through a register at once. The sample with the fewest in all of its barcodes
+is the read's, unless another has fewer than `delta` more: then they are tied.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,7 @@
-"""The best signatures of each read: those with the fewest errors, and whether they are tied."""
+"""The best signatures of each read: those with the fewest errors, and whether they are tied.
+
+Of samples by their barcodes the same rule is compiled, see `multigpu.kernels.scan.barcodes`.
+"""
 
 from dataclasses import dataclass
 
