@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 from common import Figure, repeated, require, timed
 from data import DefaultSet, ReadSet, copy_prefix, in_page_cache, letters_of
+from hyperscan_literals import Hyperscan
 from numpy.typing import NDArray
 from processes import Ran, process, python
 from runs import Job, Running, Watched
@@ -50,7 +51,6 @@ SINGLE_SCANS = 100
 HELP_RUNS = 11
 CHUNKS_IN_MEMORY = 4
 PIECES = (4, 6, 8, 10, 12, 16)
-BATCH = 4  # samples that a process of Hyperscan takes at a time
 
 
 class Bench(common.Bench):
@@ -401,51 +401,6 @@ def _alone(search: GpuSearch, patterns: Patterns, runs: int) -> dict[str, list[f
 
 
 # ---- against Hyperscan ------------------------------------------------------------------------
-
-
-class Hyperscan:
-    """Hyperscan on literals: database and samples, which forked processes inherit.
-
-    What makes it fast here: the compiler of pure literals; no start of match, as end and length say
-    it; only the first match of each pair; processes, because the wheel's `scan` keeps the GIL; a
-    few samples at a time, so that all processes end together. Compiling and forking do not count.
-    """
-
-    database: Any
-    samples: list[bytes]
-    lengths: list[int]
-
-    @classmethod
-    def compile(cls, data: Letters, signatures: Sequence[NDArray[np.uint8]]) -> None:
-        import hyperscan
-
-        cls.samples = [data.record(i).tobytes() for i in range(len(data))]
-        cls.lengths = [len(signature) for signature in signatures]
-        cls.database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
-        cls.database.compile(
-            expressions=[signature.tobytes() for signature in signatures],
-            ids=list(range(len(signatures))),
-            elements=len(signatures),
-            flags=[hyperscan.HS_FLAG_SINGLEMATCH] * len(signatures),
-            literal=True,
-        )
-
-    @classmethod
-    def scan_batch(cls, first: int) -> list[tuple[int, int, int]]:
-        """Return (sample, signature, start) of every hit in some samples."""
-        hits: list[tuple[int, int, int]] = []
-        for sample in range(first, min(first + BATCH, len(cls.samples))):
-
-            def found(signature: int, _: int, end: int, *__: Any, sample: int = sample) -> None:
-                hits.append((sample, signature, end - cls.lengths[signature]))
-
-            cls.database.scan(cls.samples[sample], match_event_handler=found)
-        return hits
-
-    @classmethod
-    def scan_all(cls, pool: Any) -> list[tuple[int, int, int]]:
-        each = pool.map(cls.scan_batch, range(0, len(cls.samples), BATCH), chunksize=1)
-        return sorted(hit for hits in each for hit in hits)
 
 
 def part_hyperscan(bench: Bench) -> Iterator[Figure]:

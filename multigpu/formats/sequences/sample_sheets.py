@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from multigpu.errors import InputError, quoted, several
+from multigpu.errors import QUOTED, InputError, quoted, several
 from multigpu.formats.names import name_problem
 from multigpu.formats.sequences.record_source import bytes_of
 from multigpu.formats.sequences.signature_formats import Row, read_rows
@@ -15,6 +15,7 @@ from multigpu.kernels import bases
 from multigpu.kernels.scan.barcodes import LONGEST
 
 COLUMNS = ("sample", "barcode1", "barcode2")  # the last may be absent
+LARGEST = 64 << 20  # bytes of a sheet: something else that was given by mistake may have any
 RESERVED = {"tied": "that fit several samples", "unknown": "that fit none"}
 
 
@@ -61,10 +62,14 @@ def read_sample_sheet(path: str) -> SampleSheet:
 def _rows(path: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the number and the cells of each line after the header, in the order of `COLUMNS`."""
     with open_content(path) as file:
-        header, *rows = read_rows(path, file.read(), "\t,") or [Row(1, [*COLUMNS])]
+        text = file.read(LARGEST + 1)
+    if len(text) > LARGEST:
+        raise InputError(path, f"has more than {LARGEST:,} bytes: is it a sample sheet?")
+    header, *rows = read_rows(path, text, "\t,") or [Row(1, [*COLUMNS])]
     if sorted(header.cells) not in (sorted(COLUMNS), sorted(COLUMNS[:-1])):
         columns = "the columns must be sample, barcode1 and, for dual barcodes, barcode2"
-        problem = f"{columns}, separated by tabs or commas, not {several(header.cells)}"
+        found = several([cell[:QUOTED] for cell in header.cells])
+        problem = f"{columns}, separated by tabs or commas, not {found}"
         raise InputError(path, problem, f"line {header.line:,}")
     order = [header.cells.index(column) for column in COLUMNS if column in header.cells]
     for number, cells in rows:
