@@ -147,6 +147,10 @@ def test_records__that_share_one_object_are_read_when_they_are_taken() -> None:
             pa.table({"name": ["a", None], "sequence": ["A", "C"]}),
             ".*1 .*: the name is empty",
         ),
+        (
+            pa.table({"name": ["a", "b"], "sequence": ["A", None]}),
+            "the column sequence has nulls: 1",
+        ),
     ],
 )
 def test_table__without_texts_is_refused(table: pa.Table, problem: str) -> None:

@@ -102,13 +102,15 @@ class ArrowRecords(RecordSource):
                 )
 
     def _texts(self, array: "pa.Array", column: str) -> Texts:
-        """Return the texts of a column; empty ones where they are null."""
+        """Return the texts of a column; empty ones where a name or a quality is null."""
         pa = pyarrow()
         try:
             array = array.cast(pa.large_binary())
         except pa.ArrowException as error:
             problem = f"the column {column} must have text; it is {array.type}"
             raise InputError(self.path, problem) from error
+        if array.null_count and column == FORM[1]:
+            raise InputError(self.path, f"the column {column} has nulls: {array.null_count:,}")
         array = array.fill_null(b"") if array.null_count else array
         _, ends, letters = array.buffers()
         borders = np.frombuffer(ends, np.int64)[array.offset : array.offset + len(array) + 1]
