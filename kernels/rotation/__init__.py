@@ -18,9 +18,12 @@ from multigpu.kernels.rotation.rotations import (
 )
 from multigpu.kernels.rotation.types import (
     PENALTY,
+    BandFinder,
     Field,
     Ligands,
+    Placements,
     PoseFinder,
+    PoseRefiner,
     Poses,
     PoseSearch,
     atoms_of,
@@ -31,11 +34,14 @@ from multigpu.kernels.rotation.types import (
 
 __all__ = [
     "PENALTY",
+    "BandFinder",
     "EulerRotations",
     "Field",
     "Ligands",
     "ListedRotations",
+    "Placements",
     "PoseFinder",
+    "PoseRefiner",
     "PoseSearch",
     "Poses",
     "Shifts",

@@ -44,11 +44,8 @@ SHARE = 2048  # scores that a block settles
 MOST_ATOMS = 1 << 22
 PACK_BLOCKS = 1 << 12
 
-_SPACE = np.dtype(
-    [("table", POINTER), ("quaternions", POINTER), ("step", "<f8")]
-    + [("n", "<u4"), ("locked", "<u4", 2)]
-    + [(name, "<u4") for name in ("wrap", "side", "_")]
-)
+_INTEGERS = [("n", "<u4"), ("locked", "<u4", 2), ("wrap", "<u4"), ("sides", "<u4", 3), ("_", "<u4")]
+_SPACE = np.dtype([("table", POINTER), ("quaternions", POINTER), ("step", "<f8"), *_INTEGERS])
 _FIELD = np.dtype(
     [("values", POINTER), ("per_unit", "<f8", 3), ("share", "<f8", 3)]
     + [(name, "<u4") for name in ("nx", "ny", "nz", "_")]
@@ -117,14 +114,14 @@ class PoseSearcher:
 
     def _space(self) -> NDArray[Any]:
         rotations, shifts = self.search.rotations, self.search.shifts
-        cube = {"side": shifts.side, "step": shifts.step}
+        box = {"sides": shifts.sides, "step": shifts.step}
         if isinstance(rotations, EulerRotations):
             self._turns = cupy.asarray(rotations.table)
             n, locked, wrap = rotations.n, rotations.locked, rotations.wrap
-            return struct(_SPACE, **cube, table=self._turns, n=n, locked=locked, wrap=wrap)
+            return struct(_SPACE, **box, table=self._turns, n=n, locked=locked, wrap=wrap)
         assert isinstance(rotations, ListedRotations)
         self._turns = cupy.asarray(rotations.quaternions)
-        return struct(_SPACE, **cube, quaternions=self._turns)
+        return struct(_SPACE, **box, quaternions=self._turns)
 
     def _grid(self) -> NDArray[Any]:
         channels, nx, ny, nz = self.field.values.shape

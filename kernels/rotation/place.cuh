@@ -10,7 +10,7 @@ struct Space {
   double step;                // of the shifts, in Å
   unsigned n, locked[2];      // angles an axis; which of them are 90° and 270°, n: none
   unsigned wrap;              // there, with α above 0, a γ below this repeats a lower index
-  unsigned side, unused;      // shifts an axis
+  unsigned sides[3], unused;  // shifts along x, y and z
 };
 
 // A rotation matrix and a shift, in Å or in units of the grid's spacing.
@@ -59,10 +59,10 @@ __device__ __forceinline__ void turn_by_quaternion(const double* q, double* turn
 __device__ __forceinline__ bool place(const Space& space, unsigned long long index,
                                       Placement& out) {
   unsigned steps[3] = {};
-  if (space.side > 1)
-    for (int axis = 2; axis >= 0; --axis) steps[axis] = take_digit(index, space.side);
+  for (int axis = 2; axis >= 0; --axis)
+    if (space.sides[axis] > 1) steps[axis] = take_digit(index, space.sides[axis]);
   for (int axis = 0; axis < 3; ++axis)
-    out.shift[axis] = (int(steps[axis]) - int(space.side / 2)) * space.step;
+    out.shift[axis] = (int(steps[axis]) - int(space.sides[axis] / 2)) * space.step;
   if (!EULER) {
     turn_by_quaternion(space.quaternions + 4 * index, out.turn);
     return true;

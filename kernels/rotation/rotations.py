@@ -1,4 +1,4 @@
-"""Sets of rotations and cubes of shifts: index -> matrix, index -> vector; pure."""
+"""Sets of rotations and boxes of shifts: index -> matrix, index -> vector; pure."""
 
 import math
 from dataclasses import dataclass
@@ -246,27 +246,31 @@ def _turned(far: Floats, angle: float) -> Floats:
 
 @dataclass(frozen=True)
 class Shifts:
-    """A cube of translations: k · step on each axis, |k| step <= radius; in Å.
+    """A box of translations: k · step on each axis, |k| step <= radius; in Å.
 
-    index = ((i_x m) + i_y) m + i_z, from the lowest coordinates on; 0 <= radius and
-    0 < step, both finite. The default is the one shift by nothing.
+    radius: of all axes, or of x, y and z. With n shifts along each axis, index =
+    ((i_x n_y) + i_y) n_z + i_z, from the lowest coordinates on; 0 <= radius and 0 < step, all
+    finite. The default is the one shift by nothing.
     """
 
-    radius: float = 0.0
+    radius: float | tuple[float, float, float] = 0.0
     step: float = 1.0
 
     @cached_property
-    def side(self) -> int:
-        """Shifts along each axis, counted with the decimal numbers that were written."""
-        most = Fraction(repr(float(self.radius))) / Fraction(repr(float(self.step)))
-        return 2 * math.floor(most) + 1
+    def sides(self) -> tuple[int, int, int]:
+        """Shifts along x, y and z, counted with the decimal numbers that were written."""
+        radii = self.radius if isinstance(self.radius, tuple) else (self.radius,) * 3
+        step = Fraction(repr(float(self.step)))
+        x, y, z = (2 * math.floor(Fraction(repr(float(each))) / step) + 1 for each in radii)
+        return x, y, z
 
     @property
     def count(self) -> int:
-        return self.side**3
+        return math.prod(self.sides)
 
     def vectors(self, indices: Indices) -> Floats:
         """Return float64[k, 3] in Å."""
-        rest, z = np.divmod(indices, self.side)
-        steps = np.stack([*np.divmod(rest, self.side), z], axis=-1) - self.side // 2
+        rest, z = np.divmod(indices, self.sides[2])
+        steps = np.stack([*np.divmod(rest, self.sides[1]), z], axis=-1)
+        steps -= np.array(self.sides) // 2
         return steps.astype(np.float64) * float(self.step)

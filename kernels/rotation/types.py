@@ -2,9 +2,10 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Literal, Protocol
+from itertools import accumulate
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -259,6 +260,66 @@ class Poses:
         return Poses(self.ligand[first], self.pose[first], self.score[first])
 
 
+@dataclass(frozen=True, kw_only=True)
+class Placements:
+    """Rigid placements of bodies: x' = matrix (x − c) + place, with c the centroid of the body.
+
+    ligand     int64[k]          index of the body
+    pose       int64[k]          index of `PoseSearch` where it began
+    score      float64[k]        of the placement
+    unrefined  float64[k]        of the pose where it began
+    matrix     float64[k, 3, 3]  rotation
+    place      float64[k, 3]     where the centroid is, Å
+    """
+
+    ligand: Indices
+    pose: Indices
+    score: Floats
+    unrefined: Floats
+    matrix: Floats
+    place: Floats
+
+    def __len__(self) -> int:
+        return len(self.pose)
+
+    @classmethod
+    def of(cls, bodies: Ligands, search: PoseSearch, poses: Poses) -> "Placements":
+        """Return the placements of poses, in their order."""
+        matrix, shifts = search.placements(poses.pose)
+        return cls(
+            ligand=poses.ligand,
+            pose=poses.pose,
+            score=poses.score,
+            unrefined=poses.score,
+            matrix=matrix,
+            place=search.targets(bodies)[poses.ligand] + shifts,
+        )
+
+    @property
+    def _columns(self) -> dict[str, NDArray[Any]]:
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+    def take(self, rows: Indices) -> "Placements":
+        """Return some of them, in the order of their numbers `rows`, int64[n]."""
+        return Placements(**{name: column[rows] for name, column in self._columns.items()})
+
+    @classmethod
+    def joined(cls, parts: Sequence["Placements"], bodies: Sequence[int]) -> "Placements":
+        """Return all of several parts, one after the other.
+
+        bodies: how many each part has, by which those of the parts after it are renumbered
+        """
+        ahead = accumulate(bodies, initial=0)
+        moved = [
+            replace(part, ligand=part.ligand + k) for k, part in zip(ahead, parts, strict=False)
+        ]
+        columns = {
+            each.name: np.concatenate([getattr(part, each.name) for part in moved])
+            for each in fields(cls)
+        }
+        return cls(**columns)
+
+
 class PoseFinder(Protocol):
     """The `PoseSearcher` of a backend, for one field and one set of poses."""
 
@@ -266,7 +327,27 @@ class PoseFinder(Protocol):
         """Return the best poses of each ligand in a span of poses; None: of all poses."""
 
 
-def atoms_of(ligands: Ligands, poses: Poses) -> Indices:
+class BandFinder(Protocol):
+    """The `BandSearcher` of a backend, for one field, one set of poses and the width of a band."""
+
+    def best(self, bodies: Ligands, ligand_of: Indices) -> Poses:
+        """Return the poses of each ligand that score at most `width` less than its best pose.
+
+        ligand_of: int64[bodies], ascending: the ligand of each body; its bodies share one band
+
+        The best first (of equals the lower body, then the lower pose), without those closer than
+        `min_rmsd` to one that was taken, of whichever body, and no more than `top` of a ligand.
+        """
+
+
+class PoseRefiner(Protocol):
+    """The `Refiner` of a backend, for one field."""
+
+    def refine(self, bodies: Ligands, found: Placements) -> Placements:
+        """Return the placements moved uphill to a local maximum of the score, in their order."""
+
+
+def atoms_of(ligands: Ligands, poses: Poses | Placements) -> Indices:
     """Return int64[atoms]: the atoms of each pose's ligand, pose after pose."""
     sizes = ligands.sizes[poses.ligand]
     ahead = ligands.offsets[poses.ligand] - (np.cumsum(sizes) - sizes)
@@ -274,16 +355,14 @@ def atoms_of(ligands: Ligands, poses: Poses) -> Indices:
     return atoms
 
 
-def placed(ligands: Ligands, search: PoseSearch, poses: Poses) -> Floats:
-    """Return float64[atoms, 3]: where the atoms of each pose are, pose after pose; Å."""
-    matrices, shifts = search.placements(poses.pose)
-    starts = search.targets(ligands)[poses.ligand] + shifts
-    sizes = ligands.sizes[poses.ligand]
-    x, y, z = ligands.relative[atoms_of(ligands, poses)].T
+def placed(ligands: Ligands, found: Placements) -> Floats:
+    """Return float64[atoms, 3]: where the atoms of each placement are, one after the other; Å."""
+    sizes = ligands.sizes[found.ligand]
+    x, y, z = ligands.relative[atoms_of(ligands, found)].T
     out = np.empty((len(x), 3))
     for axis in range(3):
-        a, b, c = (np.repeat(matrices[:, axis, k], sizes) for k in range(3))
-        out[:, axis] = a * x + b * y + c * z + np.repeat(starts[:, axis], sizes)
+        a, b, c = (np.repeat(found.matrix[:, axis, k], sizes) for k in range(3))
+        out[:, axis] = a * x + b * y + c * z + np.repeat(found.place[:, axis], sizes)
     return out
 
 

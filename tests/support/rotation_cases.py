@@ -139,8 +139,8 @@ def random_search(rng: np.random.Generator, listed: bool, shifts: bool, **more: 
     )
     if listed:
         rotations = near_uniform(int(rng.integers(1, 300)))
-    cube = Shifts(0.3, 0.3) if shifts else Shifts()
-    return PoseSearch(rotations, cube, **more)
+    box = Shifts((0.3, 0.6, 0.0), 0.3) if shifts else Shifts()
+    return PoseSearch(rotations, box, **more)
 
 
 def poses_on_the_border(apart: float) -> tuple[Field, PoseSearch]:

@@ -13,7 +13,7 @@ from multigpu.formats.tables.texts import Texts
 from multigpu.kernels.rotation import (
     EulerRotations,
     Field,
-    Poses,
+    Placements,
     PoseSearch,
     atoms_of,
     placed,
@@ -28,13 +28,13 @@ from multigpu.workloads.dock.rows import PoseBatch
 class DockedPoses:
     """The best poses of loaded ligands.
 
-    found  the poses of their bodies: records in their order, the best pose of each first
+    found  placements of their bodies: records in their order, the best pose of each first
     """
 
     loaded: LoadedLigands
     field: Field
     search: PoseSearch
-    found: Poses
+    found: Placements
 
     @cached_property
     def record(self) -> NDArray[np.int64]:
@@ -49,12 +49,11 @@ class DockedPoses:
     @cached_property
     def positions(self) -> Positions:
         """float64[atoms, 3], Å: the atoms of all poses, pose after pose."""
-        return placed(self.loaded.bodies, self.search, self.found)
+        return placed(self.loaded.bodies, self.found)
 
     @cached_property
     def rows(self) -> PoseBatch:
         found, search, loaded, record = self.found, self.search, self.loaded, self.record
-        matrices, shifts = search.placements(found.pose)
         rotations = found.pose // search.shifts.count
         angles = np.full((len(found), 3), np.nan)
         if isinstance(search.rotations, EulerRotations):
@@ -68,8 +67,8 @@ class DockedPoses:
             rotation=rotations,
             score=found.score,
             angles=angles,
-            quaternion=quaternions(matrices) + 0.0,  # no -0.0
-            place=search.targets(loaded.bodies)[found.ligand] + shifts,
+            quaternion=quaternions(found.matrix) + 0.0,  # no -0.0
+            place=found.place,
             rmsd_to_input=self._rmsds(),
             atoms=self.sizes.astype(np.int32),
             atoms_outside=self._atoms_outside(),

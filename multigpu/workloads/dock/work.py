@@ -13,7 +13,7 @@ import numpy as np
 
 from multigpu.cluster.engine.workload import Place, Session
 from multigpu.formats.tables.texts import Texts
-from multigpu.kernels.rotation import Field, PoseFinder, Poses, PoseSearch
+from multigpu.kernels.rotation import Field, Placements, PoseFinder, Poses, PoseSearch
 from multigpu.kernels.rotation.memory import MOST_SCORES
 from multigpu.run.fitness import Expected, require
 from multigpu.workloads.dock.ligands import LigandLoader, LoadedLigands, lacks_hydrogens
@@ -97,7 +97,8 @@ class DockWorkload:
 
     def finish(self, loaded: LoadedLigands, found: Poses) -> DockedLigands:
         """Return the part of a span from all poses that were found for its ligands."""
-        docked = DockedPoses(loaded=loaded, field=self.field, search=self.search, found=found)
+        placements = Placements.of(loaded.bodies, self.search, found)
+        docked = DockedPoses(loaded=loaded, field=self.field, search=self.search, found=placements)
         rows, fmt = docked.rows, self.loader.pose_format
         return DockedLigands(
             # The texts have the coordinates.

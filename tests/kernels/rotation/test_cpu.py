@@ -29,6 +29,7 @@ from multigpu.kernels.rotation import (
     Field,
     Ligands,
     ListedRotations,
+    Placements,
     Poses,
     PoseSearch,
     Shifts,
@@ -37,12 +38,17 @@ from multigpu.kernels.rotation import (
     placed,
     reference,
 )
+from multigpu.kernels.rotation.rotations import Floats
 from multigpu.kernels.rotation.types import split, squared_distance
 
 BACKENDS = ["reference", *DEVICES]
 NATIVE = [BACKENDS[0], BACKENDS[1], BACKENDS[3]]  # the emulated one is slow
 SEEDS = st.integers(0, 2**32 - 1)
 IDENTITY = ListedRotations(np.array([[1.0, 0, 0, 0]]))
+
+
+def atoms_at(ligands: Ligands, search: PoseSearch, poses: Poses) -> Floats:
+    return placed(ligands, Placements.of(ligands, search, poses))
 
 
 def searcher(backend: str, field: Field, search: PoseSearch) -> Any:
@@ -65,7 +71,7 @@ def test_golden__the_best_poses_are_found(golden: Path, backend: str, name: str)
         assert np.isclose(poses.score, score, rtol=1e-9).any()
     poses = poses.winners()
     assert poses.score[0] == pytest.approx(float(case.expected["score"]), rel=1e-6)
-    atoms = placed(case.ligands, case.search, poses)
+    atoms = atoms_at(case.ligands, case.search, poses)
     np.testing.assert_allclose(atoms, case.expected["atoms"], atol=1e-9)
 
 
@@ -75,7 +81,7 @@ def test_golden__finer_steps_turn_biotin_further_back(golden: Path, backend: str
     for precision in (45, 10, 4):
         case = golden_case(golden / "dock" / "real_1stp", precision)
         poses = searcher(backend, case.field, case.search).best(case.ligands)
-        apart = placed(case.ligands, case.search, poses) - case.given["crystal"]
+        apart = atoms_at(case.ligands, case.search, poses) - case.given["crystal"]
         distances.append(math.sqrt((apart**2).sum(axis=1).mean()))
     assert distances[1] == pytest.approx(case.facts["rmsd_to_crystal"], abs=1e-6)
     assert distances[0] > distances[1] > 0.3 > distances[2]
@@ -186,7 +192,7 @@ def test_place__permuted_atoms_take_the_same_places(backend: str) -> None:
     assert one.pose == other.pose
     assert one.score == pytest.approx(other.score, rel=1e-12)
     np.testing.assert_allclose(
-        placed(permuted, search, other), placed(ligands, search, one)[order], atol=1e-12
+        atoms_at(permuted, search, other), atoms_at(ligands, search, one)[order], atol=1e-12
     )
 
 
@@ -275,7 +281,7 @@ def test_top__poses_are_apart_and_in_order(backend: str) -> None:
     search = PoseSearch(EulerRotations(30), Shifts(0.5, 0.5), top=6, min_rmsd=1.5)
     poses = searcher(backend, field, search).best(ligands)
     borders = np.cumsum(ligands.sizes[poses.ligand])[:-1]
-    atoms = np.split(placed(ligands, search, poses), borders)
+    atoms = np.split(atoms_at(ligands, search, poses), borders)
     for ligand in range(2):
         mine = np.flatnonzero(poses.ligand == ligand)
         assert 2 <= len(mine) <= 6
@@ -302,7 +308,7 @@ def test_top__every_rotation_is_there_once(backend: str, precision: float, diffe
     rng = np.random.default_rng(13)
     ligands, search = random_ligands(rng, [9]), PoseSearch(EulerRotations(precision), top=999)
     poses = searcher(backend, random_field(rng), search).best(ligands)
-    atoms = placed(ligands, search, poses).reshape(len(poses), -1)
+    atoms = atoms_at(ligands, search, poses).reshape(len(poses), -1)
     assert len(poses) == len(np.unique(atoms.round(6) + 0.0, axis=0)) == different
 
 

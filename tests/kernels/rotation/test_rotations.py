@@ -150,9 +150,18 @@ def test_near_uniform__is_the_same_every_time() -> None:
 )
 def test_shifts__fill_a_cube(radius: float, step: float, side: int) -> None:
     shifts = Shifts(radius, step)
-    assert (shifts.side, shifts.count) == (side, side**3)
+    assert (shifts.sides, shifts.count) == ((side,) * 3, side**3)
     vectors = shifts.vectors(np.arange(shifts.count))
     assert len(np.unique(vectors, axis=0)) == shifts.count
     np.testing.assert_allclose(vectors[0], -step * (side // 2))
     assert (vectors[shifts.count // 2] == 0).all()
     assert np.abs(vectors).max() <= radius + 1e-9
+
+
+def test_shifts__fill_a_box() -> None:
+    shifts = Shifts((1, 0, 0.5), 0.5)
+    assert (shifts.sides, shifts.count) == ((5, 1, 3), 15)
+    vectors = shifts.vectors(np.arange(15))
+    assert vectors[0].tolist() == [-1, 0, -0.5]
+    assert vectors[4].tolist() == [-0.5, 0, 0]
+    assert len(np.unique(vectors, axis=0)) == 15
