@@ -213,11 +213,11 @@ def _check_plain_search(bench: Bench, count: int, rows: list[str]) -> None:
     from multigpu.formats.molecules.ligands import open_sources, read_records
     from multigpu.workloads.dock.ligands import LigandLoader
     from multigpu.workloads.dock.options import DockOptions
-    from multigpu.workloads.dock.plan import field_of, search_of
+    from multigpu.workloads.dock.search import field_of, search_of
 
     grid = read_pocket(str(POCKET))
     options = DockOptions(center=tuple(float(f"{x:.3f}") for x in grid.center))
-    field, search = field_of(grid, options), search_of(options)
+    field, search = field_of(grid, options), search_of(options, grid, None)
     (source,), _ = open_sources([str(library(bench.folder, count))], skip=False)
     some = next(read_records(0, source))[:CHECKED]
     loaded = LigandLoader(sources=[source], types=grid.types).load([some], first=0)

@@ -11,16 +11,21 @@ import multigpu
 from multigpu.formats.molecules.pockets import Pocket, read_pocket
 from multigpu.workloads.dock.notes import search_notes
 from multigpu.workloads.dock.options import DockOptions
-from multigpu.workloads.dock.plan import search_of
+from multigpu.workloads.dock.search import search_of
 
 pytestmark = pytest.mark.process  # runs whole jobs
 
 
-def test_search__that_takes_hours_is_estimated() -> None:
-    (note,) = search_notes(search_of(DockOptions(precision=0.17)).stop)
+def test_search__that_takes_hours_is_estimated(library: Path) -> None:
+    def poses(**options: Any) -> int:
+        return search_of(
+            DockOptions(**options), read_pocket(str(library / "pocket.npz")), None
+        ).stop
+
+    (note,) = search_notes(poses(precision=0.17))
     assert note.startswith("9,501,187,032 poses of each ligand are tried: about 2.5 hours of a CPU")
     assert "core, or 0.79 seconds of a GPU (precision is in degrees" in note
-    assert list(search_notes(search_of(DockOptions()).stop)) == []
+    assert list(search_notes(poses())) == []
 
 
 @pytest.mark.parametrize("kind", ["scores", "rounded", "turned", "walls"])

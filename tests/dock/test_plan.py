@@ -18,6 +18,7 @@ from multigpu.kernels.rotation.memory import LEAST_SCORES, MOST_SCORES, scores_i
 from multigpu.run.options import RunOptions
 from multigpu.workloads.dock import plan as dock_plan
 from multigpu.workloads.dock.options import DockOptions
+from multigpu.workloads.dock.search import field_of, search_of
 
 
 def test_plan__shows_the_search_and_runs_nothing(
@@ -71,10 +72,11 @@ def test_plan__has_a_twentieth_of_a_long_run_in_progress(
     library: Path, megabytes: int, chunks: int
 ) -> None:
     """There are 24 threads; chunks below 1 MiB would not repay the engine's work on them."""
-    field = dock_plan.field_of(read_pocket(str(library / "pocket.npz")), DockOptions())
+    options, pocket = DockOptions(), read_pocket(str(library / "pocket.npz"))
+    field, search = field_of(pocket, options), search_of(options, pocket, None)
     source = Source("ligands.pdbqt", megabytes << 20, "none", "pdbqt")
-    search, here = dock_plan.search_of(DockOptions()), Capacity(100 << 30, 24, 6, gpu=True)
-    plan = dock_plan.plan_dock([source], field, search, here, RunOptions())
+    here = Capacity(100 << 30, 24, 6, gpu=True)
+    plan = dock_plan.plan_dock([source], field, search, None, here, RunOptions())
     assert -(-(megabytes << 20) // plan.chunk_bytes) == chunks
 
 

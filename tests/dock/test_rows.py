@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from multigpu.workloads.dock.rows import FORMATS, PoseBatch, as_tsv, to_arrow
+from multigpu.workloads.dock.rows import ENERGIES, PoseBatch, as_tsv, formats_of, to_arrow
 
 NAN = float("nan")
 
@@ -15,9 +15,12 @@ def rows_with(**change: Any) -> PoseBatch:
         "ligand": ["lig é", "b"],
         "source": ["a\tb.pdbqt", "b\udcff.pdbqt"],
         "ligand_index": np.array([0, 1]),
+        "conformer": np.array([1, 3], np.int32),
         "pose": np.array([1, 2], np.int32),
         "rotation": np.array([7, 1 << 40]),
         "score": np.array([0.1, -1e-20]),
+        "unrefined": np.array([0.0, -0.5]),
+        "electrostatic": np.array([-0.25, 0.5]),
         "angles": np.array([[0.0, 12.5, 350.0], [NAN, NAN, NAN]]),
         "quaternion": np.array([[1.0, 0.0, 0.0, 0.0], [0.5, -0.5, 0.5, -0.5]]),
         "place": np.array([[-0.00004, 2.00006, -3.0], [1e8, 0.0, 0.0]]),
@@ -45,8 +48,22 @@ def test_scores__as_text_read_back_equal_and_show_no_negative_zeros() -> None:
 
 def test_scores__in_arrow_have_full_precision_and_no_angles_where_there_are_none() -> None:
     table = to_arrow([rows_with(score=np.array([1 / 3, 2 / 3]))])
-    assert table.column_names == [*FORMATS]
+    assert table.column_names == [*formats_of(energies=False)]
     found = table.to_pydict()
     assert found["score"] == [1 / 3, 2 / 3]
     assert found["alpha"] == [0.0, None]
     assert found["source"] == ["a\tb.pdbqt", "b?.pdbqt"]
+
+
+def test_energies__have_parts_that_add_up_and_places_with_six_decimals() -> None:
+    rows = rows_with(score=np.array([0.75, 0.0]))
+    first, second = as_tsv(rows, energies=True).decode().splitlines()
+    assert first.split("\t") == [
+        "lig é", "1", "1", "-0.75", "0.0", "-0.25", "-0.5", "0.75", "1.000000000", "0.000000000",
+        "0.000000000", "0.000000000", "-0.000040", "2.000060", "-3.000000", "0.0000", "7", "3",
+        "a?b.pdbqt", "0",
+    ]  # fmt: skip
+    assert second.split("\t")[1:8] == ["3", "2", "0.0", "0.5", "0.5", "-0.5", "0.0"]
+    table = to_arrow([rows], energies=True)
+    assert table.column_names[3:7] == [*ENERGIES]
+    assert table["energy"].to_pylist() == [-0.75, 0.0]

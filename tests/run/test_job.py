@@ -188,7 +188,7 @@ def test_pipe__as_input_has_no_journal(scan: Scan, tmp_path: Path) -> None:
 def test_lanes__go_by_the_number_of_gpus(
     gpus: int, scan: int, docking: int, copy_numbers: int
 ) -> None:
-    lanes = (SCAN_LANES, docking_lanes(DockOptions(), 0), COPY_NUMBER_LANES)
+    lanes = (SCAN_LANES, docking_lanes(DockOptions(), False, 0), COPY_NUMBER_LANES)
     assert [each.each(gpus) for each in lanes] == [scan, docking, copy_numbers]
 
 
@@ -208,7 +208,7 @@ def test_lanes__go_by_the_number_of_gpus(
 def test_docking_lanes__estimate_the_work_by_poses_and_bytes(
     options: dict[str, Any], text_bytes: int, seconds: float, gpus: int
 ) -> None:
-    found = docking_lanes(DockOptions(**options), text_bytes).estimate
+    found = docking_lanes(DockOptions(**options), False, text_bytes).estimate
     assert (found.seconds, found.gpus_kept_busy) == (pytest.approx(seconds), gpus)
 
 

@@ -46,7 +46,7 @@ def command(request: DockRequest, out: DockOutput, reporting: Reporting) -> int:
             reporting.say(f"{count}; any other is within {job.covering_radius:.3g}°")
 
         with reporting.watch(job, "dock", lambda: _docked(job), output):
-            with files.open() as write:
+            with files.open(job.with_energies) as write:
                 for docked in job.parts(files.format, files.score_lines):
                     begin = now()
                     write(docked)
@@ -65,7 +65,12 @@ def command(request: DockRequest, out: DockOutput, reporting: Reporting) -> int:
         what = f"{skipped:,} of {skipped + job.stats.ligands:,} ligands {verb} skipped"
         reporting.say(f"{what}: see {tables_beside(output)[1]}")
     best = job.stats.best_score
-    found = _docked(job) if best is None else f"{_docked(job)}, best score {best:.4g}"
+    if best is None:
+        found = _docked(job)
+    elif job.with_energies:
+        found = f"{_docked(job)}, best energy {-best:.4g} kcal/mol"
+    else:
+        found = f"{_docked(job)}, best score {best:.4g}"
     reporting.say_outcome(found, output)
     return SOME_SKIPPED if skipped else 0
 

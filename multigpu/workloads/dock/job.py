@@ -29,8 +29,9 @@ from multigpu.workloads.dock.parts import (
     SearchedPoses,
     Skipped,
 )
-from multigpu.workloads.dock.plan import DockPlan, dock_spans, field_of, plan_dock, search_of
+from multigpu.workloads.dock.plan import DockPlan, dock_spans, plan_dock
 from multigpu.workloads.dock.request import DockRequest
+from multigpu.workloads.dock.search import field_of, search_of, whole_box_of
 from multigpu.workloads.dock.stats import DockStats
 from multigpu.workloads.dock.work import DockWorkload
 
@@ -53,8 +54,10 @@ class DockJob(Job):
         self.chunk_plan: DockPlan | None = None
         self.best: list[BestLigand] = []
         self.pocket = read_pocket(str(request.pocket), request.origin, request.spacing)
-        self.field, self.search = field_of(self.pocket, options), search_of(options)
-        self._warn(search_notes(self.search.stop))
+        self.whole = whole_box_of(options, self.pocket)
+        self.field = field_of(self.pocket, options)
+        self.search = search_of(options, self.pocket, self.whole)
+        self._warn(search_notes(self.search.stop, self.whole is not None))
         skip = options.on_error == "skip"
         self.sources, self._broken_sources = open_sources(request.files, skip)
         if options.center is not None:
@@ -70,8 +73,13 @@ class DockJob(Job):
 
     def plan(self, crew: Crew | None = None) -> DockPlan:
         """Return how the input is cut for a crew, else for this machine."""
-        about = (self.sources, self.field, self.search)
+        about = (self.sources, self.field, self.search, self.whole)
         return self.fit(crew, lambda here: plan_dock(*about, here, self.run))
+
+    @property
+    def with_energies(self) -> bool:
+        """Whether poses have columns of energies, kcal/mol."""
+        return self.whole is not None and bool(self.pocket.types)
 
     # ---- running ------------------------------------------------------------------------------
 
@@ -104,6 +112,7 @@ class DockJob(Job):
                 loader=loader,
                 field=self.field,
                 search=self.search,
+                whole=self.whole,
                 report=self.report,
                 score_lines=score_lines,
                 expected=crew.expected,
@@ -155,7 +164,7 @@ class DockJob(Job):
             raise _input_error(
                 stats.skipped[0], f" (none of {len(stats.skipped)} ligands could be docked)"
             )
-        centered = self.options.center is not None
+        centered = self.search.center is not None
         self._warn(result_notes(stats, self.pocket, self.field.outside, centered))
 
     def _warn(self, notes: Iterator[str]) -> None:
@@ -181,6 +190,7 @@ class DockJob(Job):
             "shifts": self.search.shifts.count,
             # Of each ligand; all others repeat one of these.
             "poses_tried": self.search.stop,
+            "whole_box": None if self.whole is None else asdict(self.whole),
             "ligands": stats.ligands,
             "skipped": len(stats.skipped),
             "without_hydrogens": stats.without_hydrogens,

@@ -44,7 +44,7 @@ FLAT = (
 class LoadedLigands:
     """Records of ligands that can be docked, their bodies, and what was skipped.
 
-    A body is a rigid arrangement of the atoms of its record.
+    A record is a body: a rigid arrangement of atoms. A ligand has one, or several: conformers.
 
     index            int64[records]: of each in the whole input
     sources, names   of each record
@@ -52,8 +52,8 @@ class LoadedLigands:
     templates        what a pose keeps of the text of each record that is regular
     is_named         bool[records]: whether the template says a name, if an empty one
     molecules        of the records that are not regular, by their number here
-    bodies           as the kernels see them
-    record_of        int64[bodies]: the record of each, ascending; every record has a body
+    bodies           of the records, as the kernels see them
+    ligand_of        int64[records]: the ligand of each, 0, 0, 1, … for instance
     skipped          records that cannot be docked
     """
 
@@ -65,7 +65,7 @@ class LoadedLigands:
     is_named: NDArray[np.bool_]
     molecules: Mapping[int, Molecule]
     bodies: Ligands
-    record_of: Indices
+    ligand_of: Indices
     skipped: list[Skipped]
 
     def __len__(self) -> int:
@@ -75,7 +75,6 @@ class LoadedLigands:
     def __getitem__(self, span: slice) -> "LoadedLigands":
         """Return consecutive records, without those that were skipped."""
         inside = range(*span.indices(len(self)))
-        bodies = slice(*np.searchsorted(self.record_of, [inside.start, inside.stop]))
         return LoadedLigands(
             index=self.index[span],
             sources=self.sources[span],
@@ -84,10 +83,15 @@ class LoadedLigands:
             templates=self.templates.take(span),
             is_named=self.is_named[span],
             molecules={k: self.molecules[i] for k, i in enumerate(inside) if i in self.molecules},
-            bodies=self.bodies[bodies],
-            record_of=self.record_of[bodies] - inside.start,
+            bodies=self.bodies[span],
+            ligand_of=self.ligand_of[span] - self.ligand_of[inside.start : inside.start + 1],
             skipped=[],
         )
+
+    @property
+    def firsts(self) -> Indices:
+        """int64[ligands]: the first record of each."""
+        return np.flatnonzero(np.diff(self.ligand_of, prepend=-1))
 
     def molecule(self, record: int) -> Molecule:
         """Return a record as an object."""
@@ -159,7 +163,7 @@ class LigandLoader:
                 k: batch.molecules[i] for k, i in enumerate(docked.tolist()) if i in batch.molecules
             },
             bodies=self._bodies(batch.atoms, docked),
-            record_of=np.arange(len(docked)),
+            ligand_of=np.arange(len(docked)),
             skipped=[
                 Skipped(batch.sources[i].path, batch.numbers[i], batch.names[i], reason)
                 for i, reason in sorted(batch.reasons.items())

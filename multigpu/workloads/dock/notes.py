@@ -6,7 +6,7 @@ from multigpu.errors import option
 from multigpu.formats.molecules.autodock import NO_MAP
 from multigpu.formats.molecules.pockets import Pocket
 from multigpu.kernels.rotation import PENALTY
-from multigpu.workloads.dock.options import POSE_RATE
+from multigpu.workloads.dock.options import LOOKED_AT, POSE_RATE
 from multigpu.workloads.dock.stats import DockStats
 
 MANY_POSES = 1 << 30
@@ -25,10 +25,11 @@ def _of(stats: DockStats, count: int, one: str, more: str) -> str:
     return f"{count:,} of {stats.ligands:,} {noun} {one if count == 1 else more}"
 
 
-def search_notes(poses: int) -> Iterator[str]:
+def search_notes(poses: int, is_whole_box: bool = False) -> Iterator[str]:
     """Yield a note where a ligand takes long. poses: that are tried of each."""
-    if poses >= MANY_POSES:
-        hours, seconds = poses / CPU_RATE / 3600, poses / POSE_RATE
+    scored = poses * LOOKED_AT if is_whole_box else poses
+    if scored >= MANY_POSES:
+        hours, seconds = scored / CPU_RATE / 3600, scored / POSE_RATE
         yield (
             f"{poses:,} poses of each ligand are tried: about {hours:.2g} hours of a CPU core, or"
             f" {seconds:.2g} seconds of a GPU (precision is in degrees, translations in Å)"

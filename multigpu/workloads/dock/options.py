@@ -11,12 +11,19 @@ from multigpu.run.values import FilePath, TextPath, Vector, vector
 
 Outside = Literal["clamp", "zero", "penalty"]
 Fragments = Literal["largest", "skip"]
+Refine = Literal["rigid", "none"]
 
 MOST_ROTATIONS = 100_000_000  # of a list; rotations by angles are not listed
 FARTHEST = 1e5  # Å; the limit of `multigpu.kernels.rotation`, which is too heavy to import here
 PRECISION, LARGEST_PRECISION = 10.0, 180.0  # degrees
+ROTATIONS, STEP, BAND = 10_000, 0.5, 3.0  # of the whole box: their number, Å, kcal/mol
+REFINED = 50  # poses of a ligand, or more where more are wanted
+WHOLE_BOX = ("box", "step", "band")  # options that ask for it
+IN_PLACE = ("precision", "translations", "center", "in_place")  # that ask for another search
 MOST_LANES = 4  # of a GPU; with more, its last chunks take longer
 POSE_RATE = 1.2e10  # poses a second on one GPU
+BOX_SECONDS = 5e-3  # that a GPU takes for the whole box of a ligand, about
+LOOKED_AT = 0.01  # share of the poses of a whole box that takes as long as all of its bounds
 LIGAND_BYTES = 2000  # of text, about
 LIGAND_SECONDS = 1.25e-5  # that a process takes to read and write a ligand
 
@@ -25,6 +32,25 @@ LIGAND_SECONDS = 1.25e-5  # that a process takes to read and write a ligand
 class DockOptions(Options, group="Search"):
     """Options that decide the result of docking."""
 
+    box: Annotated[tuple[float, ...] | None, vector("X,Y,Z,SX,SY,SZ")] = declare(
+        None, "Search the whole box: its middle and its lengths, Å.", default="that of the pocket",
+        example="15.2,53.9,16.9,20,20,20",
+    )  # fmt: skip
+    step: float | None = declare(
+        None, "Distance between neighbouring places in the box, Å.", "STEP", unit=" Å", above=0,
+        at_most=FARTHEST, default=f"{STEP:g}",
+    )  # fmt: skip
+    band: float | None = declare(
+        None, "Take all poses of the box up to E above the best, kcal/mol; scores: below it.", "E",
+        at_least=0, default=f"{BAND:g}",
+    )  # fmt: skip
+    refine: Refine | None = declare(
+        None, "Move the best poses of the box downhill as rigid bodies, or not.",
+        default="rigid for energies, else none",
+    )  # fmt: skip
+    in_place: bool = declare(
+        False, "Only turn every ligand where it lies.", default="search the box of AutoGrid maps"
+    )
     precision: float | None = declare(
         None, "Degrees between neighbouring angles; all three angles run through 360.", "P",
         unit="°", above=0, at_most=LARGEST_PRECISION, default=f"{PRECISION:g}",
@@ -33,6 +59,7 @@ class DockOptions(Options, group="Search"):
     )  # fmt: skip
     rotations: int | None = declare(
         None, f"Number of rotations, spread evenly, instead of {option('precision')}.", at_least=1,
+        default=f"{ROTATIONS:,} in a whole box",
         at_most=MOST_ROTATIONS, must=f"1 to {MOST_ROTATIONS:,} (use {option('precision')} for"
         f" more)",
     )  # fmt: skip
@@ -72,6 +99,7 @@ class DockOptions(Options, group="Search"):
         if (self.precision, self.rotations, self.rotation_file).count(None) < 2:
             one, two, three = map(option, ("precision", "rotations", "rotation_file"))
             raise UsageError(f"give one of {one}, {two} and {three}, not several")
+        self._check_box()
         if self.center is not None and not all(-FARTHEST <= x <= FARTHEST for x in self.center):
             raise UsageError(f"the coordinates of the center must lie within ±{FARTHEST:g} Å")
         if self.translations is not None:
@@ -83,8 +111,44 @@ class DockOptions(Options, group="Search"):
             if 0 < radius < step:
                 raise UsageError(f"{shown}: the radius, which comes first, is less than one step")
 
+    def _check_box(self) -> None:
+        """Raise UsageError for options of two searches, and for a box that is none."""
+        given = [name for name in WHOLE_BOX if getattr(self, name) is not None]
+        others = [name for name in IN_PLACE if getattr(self, name) not in (None, False)]
+        if given and others:
+            problem = f"{option(given[0])} searches the whole box, {option(others[0])} does not"
+            raise UsageError(f"{problem}: leave out one of them")
+        if self.in_place and self.center is not None:
+            problem = f"{option('in_place')} leaves ligands where they are, {option('center')} not"
+            raise UsageError(f"{problem}: leave out one of them")
+        if self.refine == "rigid" and self.interpolation == "nearest":
+            how = f"{option('interpolation')} nearest"
+            raise UsageError(f"{option('refine')} rigid needs slopes, which {how} has not")
+        if self.box is not None:
+            middle, lengths = self.box[:3], self.box[3:]
+            if not all(0 < length <= FARTHEST for length in lengths):
+                raise UsageError(f"the lengths of {option('box')} must be above 0 Å: {lengths}")
+            if not all(-FARTHEST <= x <= FARTHEST for x in middle):
+                raise UsageError(f"the middle of {option('box')} must lie within ±{FARTHEST:g} Å")
+
+    def is_whole_box(self, has_types: bool, is_receptor: bool = False) -> bool:
+        """Whether the whole box is searched.
+
+        has_types: whether the pocket is AutoGrid's maps; is_receptor: whether they are made here
+        """
+        if is_receptor or any(getattr(self, name) is not None for name in WHOLE_BOX):
+            return True
+        others = (*IN_PLACE, "rotations", "rotation_file")
+        return has_types and all(getattr(self, name) in (None, False) for name in others)
+
+    def is_refined(self, has_types: bool) -> bool:
+        """Whether poses of a whole box are refined."""
+        if self.refine is not None:
+            return self.refine == "rigid"
+        return has_types and self.interpolation == "linear"
+
     @property
-    def step(self) -> float:
+    def angle_step(self) -> float:
         """Degrees between neighbouring angles, where rotations are made of angles."""
         return PRECISION if self.precision is None else self.precision
 
@@ -95,18 +159,18 @@ class DockOptions(Options, group="Search"):
     @property
     def poses(self) -> float:
         """Estimated number of poses of a ligand; a file of rotations counts as one."""
-        angles, (radius, step) = 360 / self.step, self.translations or (0.0, 1.0)
+        angles, (radius, step) = 360 / self.angle_step, self.translations or (0.0, 1.0)
         side = 1 + 2 * (radius / step)
         rotations = 1 if self.rotation_file else self.rotations or angles * angles * angles
         return rotations * side * side * side
 
 
-def docking_lanes(options: DockOptions, text_bytes: int) -> GpuLanes:
+def docking_lanes(options: DockOptions, is_whole_box: bool, text_bytes: int) -> GpuLanes:
     """Return the lanes of docking ligands with `text_bytes` of text.
 
     One process keeps as many GPUs busy as it reads and writes ligands for.
     """
-    computing = options.poses / POSE_RATE
+    computing = BOX_SECONDS if is_whole_box else options.poses / POSE_RATE
     busy = int(min(MOST, max(1, computing / LIGAND_SECONDS)))
     seconds = text_bytes / LIGAND_BYTES * max(computing, LIGAND_SECONDS)
     return GpuLanes(MOST_LANES, estimate=WorkEstimate(seconds=seconds, gpus_kept_busy=busy))

@@ -1,4 +1,4 @@
-"""Plan of a docking job: poses to search, spans of the input, and the memory that they take."""
+"""Plan of a docking job: spans of the input, and the memory that they take."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -9,20 +9,9 @@ import numpy as np
 
 from multigpu.cluster.engine.dispatch import LINE_PER_THREAD
 from multigpu.cluster.engine.plan import Capacity, Cost
-from multigpu.errors import InputError, UsageError
 from multigpu.formats.molecules.ligands import READ_BYTES, LigandRecords
-from multigpu.formats.molecules.pockets import Pocket
-from multigpu.formats.molecules.rotations import read_quaternions
 from multigpu.formats.storage.sources import Source
-from multigpu.kernels.rotation import (
-    EulerRotations,
-    Field,
-    ListedRotations,
-    PoseSearch,
-    Shifts,
-    energy_channels,
-    near_uniform,
-)
+from multigpu.kernels.rotation import Field, ListedRotations, PoseSearch
 from multigpu.kernels.rotation.memory import (
     LEAST_SCORES,
     MOST_SCORES,
@@ -30,11 +19,11 @@ from multigpu.kernels.rotation.memory import (
     scores_in,
     working_bytes,
 )
-from multigpu.kernels.rotation.rotations import Rotations
 from multigpu.kernels.rotation.shortlist import MOST_LISTED, SHORTLIST_BYTES
 from multigpu.run.options import RunOptions
 from multigpu.run.plan import ChunkPlan, largest_chunk, memory_budget
-from multigpu.workloads.dock.options import DockOptions
+from multigpu.workloads.dock.options import LOOKED_AT
+from multigpu.workloads.dock.search import WholeBox
 
 # Poses of a span, of all its ligands: they take a core a second with some dozens of atoms, a GPU a
 # tenth of a second, so that all devices finish at about the same time.
@@ -53,42 +42,6 @@ LOADED_BYTES_PER_BYTE = 4  # the text, its atoms as they are read and as they ar
 NAME_BYTES = 512  # of a ligand: its name and other facts
 POSE_BYTES = 1024  # of a pose: its row as numbers and as text, and the notes in its text
 SCORES = 1 << 24  # float32, the most that a thread of a CPU holds
-
-
-# ---- what is searched -------------------------------------------------------------------------
-
-
-def field_of(pocket: Pocket, options: DockOptions) -> Field:
-    """Return the pocket as the kernels take it. Raises InputError for what they refuse."""
-    values = pocket.values
-    if pocket.types:
-        values = energy_channels(values[:-2], values[-2], values[-1])
-    try:
-        outside = options.outside_of(pocket.types)
-        return Field(values, pocket.origin, pocket.spacing, options.interpolation, outside)
-    except ValueError as error:
-        raise InputError(pocket.path, f"{error}") from error
-
-
-def search_of(options: DockOptions) -> PoseSearch:
-    """Return the poses to try. Raises UsageError where there are too many."""
-    shifts = Shifts(*options.translations) if options.translations else Shifts()
-    try:
-        rotations = _rotations(options)
-        return PoseSearch(rotations, shifts, options.center, options.top, options.min_rmsd)
-    except ValueError as error:
-        raise UsageError(f"this cannot be searched: {error}: take larger steps") from error
-
-
-def _rotations(options: DockOptions) -> Rotations:
-    if options.rotation_file is not None:
-        return ListedRotations(read_quaternions(str(options.rotation_file)))
-    if options.rotations is not None:
-        return near_uniform(options.rotations)
-    return EulerRotations(options.step)
-
-
-# ---- how it is cut ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +101,12 @@ class DockPlan(ChunkPlan):
 
 
 def plan_dock(
-    sources: Sequence[Source], field: Field, search: PoseSearch, here: Capacity, run: RunOptions
+    sources: Sequence[Source],
+    field: Field,
+    search: PoseSearch,
+    whole: WholeBox | None,
+    here: Capacity,
+    run: RunOptions,
 ) -> DockPlan:
     """Return how the input is cut for workers of this capacity.
 
@@ -164,13 +122,14 @@ def plan_dock(
     scores = scores_in(share) if here.gpu else SCORES
     cost = replace(cost, lane_bytes=working_bytes(scores))
     share = GPU_POSES if here.gpu else CPU_POSES
+    tried = search.stop if whole is None else max(1, int(search.stop * LOOKED_AT))
     # Several poses of a ligand are chosen by their distances from each other, so spans of poses
     # could not be merged.
-    pieces = -(-search.stop // share) if search.top == 1 else 1
+    pieces = -(-tried // share) if whole is None and search.top == 1 else 1
     borders = [search.stop * i // pieces for i in range(pieces + 1)]
     return DockPlan(
         chunk_bytes=chunk_bytes,
-        chunk_ligands=max(1, share // search.stop),
+        chunk_ligands=max(1, share // tried),
         pose_spans=tuple(pairwise(borders)),
         budget=memory_budget(here, run),
         cost=cost,

@@ -19,6 +19,7 @@ from multigpu.kernels.rotation import (
     placed,
     quaternions,
 )
+from multigpu.kernels.rotation.reference import value
 from multigpu.workloads.dock.ligands import LoadedLigands
 from multigpu.workloads.dock.parts import BestLigand
 from multigpu.workloads.dock.rows import PoseBatch
@@ -28,18 +29,25 @@ from multigpu.workloads.dock.rows import PoseBatch
 class DockedPoses:
     """The best poses of loaded ligands.
 
-    found  placements of their bodies: records in their order, the best pose of each first
+    found          placements of their bodies: ligands in their order, the best pose of each first
+    with_energies  whether notes on poses say energies
     """
 
     loaded: LoadedLigands
     field: Field
     search: PoseSearch
     found: Placements
+    with_energies: bool = False
+
+    @property
+    def record(self) -> NDArray[np.int64]:
+        """int64[poses]: the record of each, which is its body."""
+        return self.found.ligand
 
     @cached_property
-    def record(self) -> NDArray[np.int64]:
-        """int64[poses]: the record of each."""
-        return self.loaded.record_of[self.found.ligand]
+    def ligand(self) -> NDArray[np.int64]:
+        """int64[poses]: the ligand of each."""
+        return self.loaded.ligand_of[self.found.ligand]
 
     @cached_property
     def sizes(self) -> NDArray[np.int64]:
@@ -58,14 +66,18 @@ class DockedPoses:
         angles = np.full((len(found), 3), np.nan)
         if isinstance(search.rotations, EulerRotations):
             angles = search.rotations.angles(rotations)
-        rank = np.arange(len(found)) - np.searchsorted(record, record) + 1
+        rank = np.arange(len(found)) - np.searchsorted(self.ligand, self.ligand) + 1
+        first = loaded.firsts[self.ligand]
         return PoseBatch(
             ligand=[loaded.names[i] for i in record.tolist()],
             source=[loaded.sources[i].path for i in record.tolist()],
-            ligand_index=loaded.index[record],
+            ligand_index=loaded.index[first],
+            conformer=(record - first + 1).astype(np.int32),
             pose=rank.astype(np.int32),
             rotation=rotations,
             score=found.score,
+            unrefined=found.unrefined,
+            electrostatic=self._electrostatic(),
             angles=angles,
             quaternion=quaternions(found.matrix) + 0.0,  # no -0.0
             place=found.place,
@@ -74,6 +86,22 @@ class DockedPoses:
             atoms_outside=self._atoms_outside(),
             coordinates=self.positions,
         )
+
+    def _electrostatic(self) -> NDArray[np.float64]:
+        """Return float64[poses], kcal/mol: of each pose; zeros for a grid of scores.
+
+        Of the two channels of a charge, −(desolvation ± electrostatics), half of the difference.
+        """
+        bodies, channels = self.loaded.bodies, len(self.field.values)
+        if bodies.channels.shape[1] == 1 or not len(self.found):
+            return np.zeros(len(self.found))
+        places = (self.positions - self.field.origin) / self.field.spacing
+        plus, minus = (value(self.field, channels - k, places, first=False) for k in (2, 1))
+        atoms = atoms_of(bodies, self.found)
+        sign = np.where(bodies.channels[atoms, 1] == channels - 2, 1, -1)
+        energies = sign * bodies.weights[atoms, 1] * (minus - plus) / 2
+        sums: NDArray[np.float64] = np.add.reduceat(energies, np.cumsum(self.sizes) - self.sizes)
+        return sums
 
     def _rmsds(self) -> NDArray[np.float64]:
         """Return float64[poses], Å: the distance of each pose from its ligand as it was given."""
@@ -103,15 +131,15 @@ class DockedPoses:
 
     @property
     def centroid_distances(self) -> NDArray[np.float64]:
-        """float64[records], Å: from the grid to the centroid, or the given center; 0 inside.
+        """float64[ligands], Å: from the grid to the centroid, or the given center; 0 inside.
 
-        The largest distance of the bodies of a record.
+        The largest distance of the bodies of a ligand.
         """
         targets = self.search.targets(self.loaded.bodies)
         beyond = np.maximum(self.field.origin - targets, targets - self._grid_end)
-        distances = np.zeros(len(self.loaded))
+        distances = np.zeros(len(self.loaded.firsts))
         outside = np.sqrt((np.maximum(beyond, 0) ** 2).sum(axis=1))
-        np.maximum.at(distances, self.loaded.record_of, outside)
+        np.maximum.at(distances, self.loaded.ligand_of, outside)
         return distances
 
     # ---- text ---------------------------------------------------------------------------------
@@ -167,7 +195,13 @@ class DockedPoses:
     def _notes(self) -> list[PoseNotes]:
         """Notes on each pose, for its text."""
         rows = self.rows
+        energies = {
+            "energy": map("{:.6f}".format, (-rows.score).tolist()),
+            "energy_unrefined": map("{:.6f}".format, (-rows.unrefined).tolist()),
+            "conformer": map(str, rows.conformer.tolist()),
+        }
         texts = {
+            **(energies if self.with_energies else {}),
             "score": map("{:.6f}".format, rows.score.tolist()),
             "pose": map(str, rows.pose.tolist()),
             "rotation": map(str, rows.rotation.tolist()),

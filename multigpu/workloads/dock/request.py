@@ -57,7 +57,8 @@ class DockRequest(DockOptions, Resumable, Request, group="Input"):
     @cached_property
     def lanes(self) -> GpuLanes:
         """Lanes of the job, by the size of its input."""
-        return docking_lanes(self.options, plain_bytes(self.files, COMPRESSION))
+        whole = self.is_whole_box(str(self.pocket).endswith(".fld"))
+        return docking_lanes(self.options, whole, plain_bytes(self.files, COMPRESSION))
 
     @property
     def paths(self) -> list[str]:

@@ -15,16 +15,23 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ANGLES, LENGTHS = ("alpha", "beta", "gamma"), ("x", "y", "z", "rmsd_to_input")
+ENERGIES = ("energy", "energy_unrefined", "energy_electrostatic", "energy_other")
 # Columns of a batch that are several columns of the table.
 SPLIT = {"angles": ANGLES, "quaternion": ("qw", "qx", "qy", "qz"), "place": LENGTHS[:3]}
-# Each column with its format in text.
-FORMATS = {
+# Each column with its format in text, in a grid of scores.
+SCORES = {
     "ligand": "%s", "pose": "%d", "score": "%r", **dict.fromkeys(ANGLES, "%s"),
     **dict.fromkeys(SPLIT["quaternion"], "%.9f"), **dict.fromkeys(LENGTHS, "%.4f"),
     "rotation": "%d", "atoms": "%d", "source": "%s", "atoms_outside": "%d",
 }  # fmt: skip
-HEADER = "\t".join(FORMATS) + "\n"
-ROW = "\t".join(FORMATS.values()) + "\n"
+# In a whole box of energies, kcal/mol. A refined pose is none of the numbered ones: its place has
+# more decimals, and it began at a rotation.
+REFINED = {
+    "ligand": "%s", "conformer": "%d", "pose": "%d", **dict.fromkeys((*ENERGIES, "score"), "%r"),
+    **dict.fromkeys(SPLIT["quaternion"], "%.9f"), **dict.fromkeys(LENGTHS[:3], "%.6f"),
+    "rmsd_to_input": "%.4f", "rotation": "%d", "atoms": "%d", "source": "%s",
+    "atoms_outside": "%d",
+}  # fmt: skip
 LINE_BREAKS = str.maketrans("\t\n\r", "???")
 
 
@@ -35,9 +42,12 @@ class PoseBatch:
     ligand         n names, free of tabs and line ends
     source         n paths
     ligand_index   int64[n]       order of the ligand in the whole input, from 0
+    conformer      int32[n]       of the ligand, from 1
     pose           int32[n]       1 for the best pose of a ligand, and so on
-    rotation       int64[n]       index in the set of rotations
-    score          float64[n]     higher is better
+    rotation       int64[n]       index in the set of rotations; of a refined pose, before that
+    score          float64[n]     higher is better; of energies, −kcal/mol
+    unrefined      float64[n]     the score before the pose was refined
+    electrostatic  float64[n]     kcal/mol: part of the energy; 0 in a grid of scores
     angles         float64[n, 3]  α, β, γ in degrees; NaN where rotations are not made of angles
     quaternion     float64[n, 4]  w x y z, w not negative
     place          float64[n, 3]  where the centroid is, Å
@@ -51,9 +61,12 @@ class PoseBatch:
     ligand: list[str]
     source: list[str]
     ligand_index: NDArray[np.int64]
+    conformer: NDArray[np.int32]
     pose: NDArray[np.int32]
     rotation: NDArray[np.int64]
     score: NDArray[np.float64]
+    unrefined: NDArray[np.float64]
+    electrostatic: NDArray[np.float64]
     angles: NDArray[np.float64]
     quaternion: NDArray[np.float64]
     place: NDArray[np.float64]
@@ -77,21 +90,34 @@ class PoseBatch:
 # ---- text and Arrow ----------------------------------------------------------------------------
 
 
-def as_tsv(rows: PoseBatch) -> bytes:
+def formats_of(energies: bool) -> dict[str, str]:
+    """Return the columns of a table with their formats. energies: whether it has them."""
+    return REFINED if energies else SCORES
+
+
+def header(energies: bool) -> str:
+    """Return the first line of a table."""
+    return "\t".join(formats_of(energies)) + "\n"
+
+
+def as_tsv(rows: PoseBatch, energies: bool = False) -> bytes:
     """Return the rows as lines of text.
 
     Scores are the shortest decimals that read back equal. Angles are empty where rotations are not
     made of angles.
     """
-    columns = _columns(rows)
-    for name in ANGLES:
+    formats = formats_of(energies)
+    columns = _columns(rows, energies)
+    for name in ANGLES if not energies else ():
         columns[name] = [_angle(degrees) for degrees in columns[name].tolist()]
     for name in LENGTHS:
-        # Four decimals would show them as -0.0000.
-        columns[name] = np.where(np.abs(columns[name]) < 0.5e-4, 0.0, columns[name])
+        # Its decimals would show a small negative number as -0.0000.
+        least = 0.5 * 10.0 ** -int(formats[name][2])
+        columns[name] = np.where(np.abs(columns[name]) < least, 0.0, columns[name])
     columns["source"] = [_without_breaks(path) for path in rows.source]
     values = [each if isinstance(each, list) else each.tolist() for each in columns.values()]
-    return "".join(map(ROW.__mod__, zip(*values, strict=True))).encode("utf-8", "replace")
+    line = "\t".join(formats.values()) + "\n"
+    return "".join(map(line.__mod__, zip(*values, strict=True))).encode("utf-8", "replace")
 
 
 def one_line(text: str) -> str:
@@ -109,17 +135,18 @@ def _without_breaks(path: str) -> str:
     return path.translate(LINE_BREAKS)
 
 
-def to_arrow(batches: Sequence[PoseBatch]) -> "pa.Table":
+def to_arrow(batches: Sequence[PoseBatch], energies: bool = False) -> "pa.Table":
     """Return the columns of the table in full precision.
 
     Angles are null where rotations are not made of angles.
     """
     pa = pyarrow()
     types = {"ligand": pa.string(), "source": pa.string(), "rotation": pa.int64()}
-    types |= dict.fromkeys(("pose", "atoms", "atoms_outside"), pa.int32())
-    schema = pa.schema([pa.field(name, types.get(name, pa.float64())) for name in FORMATS])
+    types |= dict.fromkeys(("conformer", "pose", "atoms", "atoms_outside"), pa.int32())
+    names = formats_of(energies)
+    schema = pa.schema([pa.field(name, types.get(name, pa.float64())) for name in names])
     tables = [
-        pa.Table.from_arrays([*map(_arrow_array, _columns(rows).values())], schema=schema)
+        pa.Table.from_arrays([*map(_arrow_array, _columns(rows, energies).values())], schema=schema)
         for rows in batches
     ]
     return pa.concat_tables(tables) if tables else pa.Table.from_batches([], schema)
@@ -131,11 +158,14 @@ def _arrow_array(column: "list[str] | NDArray[Any]") -> "pa.Array":
     return numbers(column, nan_is_null=column.dtype.kind == "f")
 
 
-def _columns(rows: PoseBatch) -> dict[str, Any]:
+def _columns(rows: PoseBatch, energies: bool) -> dict[str, Any]:
     """Return the columns of the table by name."""
-    split = {
+    energy, unrefined = 0.0 - rows.score, 0.0 - rows.unrefined  # no -0.0
+    parts = energy, unrefined, rows.electrostatic, energy - rows.electrostatic
+    split = dict(zip(ENERGIES, parts, strict=True)) | {
         name: column
         for whole, names in SPLIT.items()
         for name, column in zip(names, np.ascontiguousarray(getattr(rows, whole).T), strict=True)
     }
-    return {name: split[name] if name in split else getattr(rows, name) for name in FORMATS}
+    names = formats_of(energies)
+    return {name: split[name] if name in split else getattr(rows, name) for name in names}

@@ -107,14 +107,16 @@ class DockFiles:
         return [self.poses, self.scores or scores, errors, self.report]
 
     @contextmanager
-    def open(self) -> Iterator[Callable[[DockedLigands], None]]:
+    def open(self, energies: bool = False) -> Iterator[Callable[[DockedLigands], None]]:
         """Yield a function that writes docked ligands, in the order of the input.
+
+        energies: whether the table of scores has columns of them
 
         The files get their names when the block ends without an error.
         """
         skipped: list[Skipped] = []
         with pose_output(self.poses) as poses:
-            with score_output(self.scores or poses.scores) as write_scores:
+            with score_output(self.scores or poses.scores, energies) as write_scores:
 
                 def write(docked: DockedLigands) -> None:
                     poses.write(docked)

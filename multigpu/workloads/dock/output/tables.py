@@ -11,7 +11,7 @@ from multigpu.formats.storage.compressed import compressed_output
 from multigpu.formats.storage.suffixes import PARQUET, suffix_of_output, uncompressed_suffix
 from multigpu.formats.tables.parquet import COMPRESSED_INSIDE, RowGroups
 from multigpu.workloads.dock.parts import Skipped
-from multigpu.workloads.dock.rows import HEADER, LINE_BREAKS, PoseBatch, one_line, to_arrow
+from multigpu.workloads.dock.rows import LINE_BREAKS, PoseBatch, header, one_line, to_arrow
 
 SKIPPED_HEADER = "file\trecord\tligand\treason\n"
 
@@ -30,8 +30,10 @@ def check_scores(path: str | None) -> None:
 
 
 @contextmanager
-def score_output(path: str | None) -> Iterator[WriteScores]:
+def score_output(path: str | None, energies: bool) -> Iterator[WriteScores]:
     """Open a table that gets its name when the block ends without an error; None: no table.
+
+    energies: whether it has columns of energies
 
     It is Parquet by the suffix .parquet or .pq, else tab-separated text, compressed as the suffix
     says.
@@ -39,12 +41,12 @@ def score_output(path: str | None) -> Iterator[WriteScores]:
     if path is None:
         yield lambda rows, lines: None
     elif is_parquet(path):
-        schema, repeated = to_arrow([]).schema, ["ligand", "source"]
+        schema, repeated = to_arrow([], energies).schema, ["ligand", "source"]
         with atomic_output(path) as raw, RowGroups(raw, schema, repeated) as groups:
-            yield lambda rows, lines: groups.write(to_arrow([rows]))
+            yield lambda rows, lines: groups.write(to_arrow([rows], energies))
     else:
         with compressed_output(path) as text:
-            text.write(HEADER.encode())
+            text.write(header(energies).encode())
             yield lambda rows, lines: text.write(lines)
 
 

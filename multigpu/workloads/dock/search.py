@@ -1,0 +1,98 @@
+"""What is searched: the pocket as the kernels take it, the poses, and what becomes of them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from multigpu.errors import InputError, UsageError, option
+from multigpu.formats.molecules.pockets import Pocket
+from multigpu.formats.molecules.rotations import read_quaternions
+from multigpu.kernels.rotation import (
+    EulerRotations,
+    Field,
+    ListedRotations,
+    PoseSearch,
+    Shifts,
+    energy_channels,
+    near_uniform,
+)
+from multigpu.run.values import Vector
+from multigpu.workloads.dock.options import BAND, REFINED, ROTATIONS, STEP, DockOptions
+
+
+def field_of(pocket: Pocket, options: DockOptions) -> Field:
+    """Return the pocket as the kernels take it. Raises InputError for what they refuse."""
+    values = pocket.values
+    if pocket.types:
+        values = energy_channels(values[:-2], values[-2], values[-1])
+    try:
+        outside = options.outside_of(pocket.types)
+        return Field(values, pocket.origin, pocket.spacing, options.interpolation, outside)
+    except ValueError as error:
+        raise InputError(pocket.path, f"{error}") from error
+
+
+@dataclass(frozen=True)
+class WholeBox:
+    """What is done with the poses of a whole box.
+
+    width    of the band below the best score: all poses in it are found
+    refined  poses of a ligand that are refined, 0 for none
+    top      poses of each ligand that are returned
+    """
+
+    width: float
+    refined: int
+    top: int
+
+
+def whole_box_of(options: DockOptions, pocket: Pocket) -> WholeBox | None:
+    """Return how the whole box is searched; None where it is not."""
+    has_types = bool(pocket.types)
+    if not options.is_whole_box(has_types):
+        return None
+    width = BAND if options.band is None else options.band
+    refined = max(options.top, REFINED) if options.is_refined(has_types) else 0
+    return WholeBox(width, refined, options.top)
+
+
+def search_of(options: DockOptions, pocket: Pocket, whole: WholeBox | None) -> PoseSearch:
+    """Return the poses to try. Raises UsageError where there are too many."""
+    try:
+        if whole is None:
+            shifts = Shifts(*options.translations) if options.translations else Shifts()
+            rotations = _listed(options) or EulerRotations(options.angle_step)
+            return PoseSearch(rotations, shifts, options.center, options.top, options.min_rmsd)
+        middle, shifts = _box_of(options, pocket)
+        rotations = _listed(options) or near_uniform(ROTATIONS)
+        most = max(whole.refined, whole.top)
+        return PoseSearch(rotations, shifts, middle, most, options.min_rmsd)
+    except ValueError as error:
+        raise UsageError(f"this cannot be searched: {error}: take larger steps") from error
+
+
+def _box_of(options: DockOptions, pocket: Pocket) -> tuple[Vector, Shifts]:
+    """Return the middle of the box that is searched, and its shifts.
+
+    Raises UsageError for a box that lies outside of the pocket's.
+    """
+    middle = pocket.center
+    lengths = pocket.spacing * (np.array(pocket.shape) - 1)
+    if options.box is not None:
+        middle, lengths = np.array(options.box[:3]), np.array(options.box[3:])
+        beyond = np.maximum(pocket.origin - middle, middle - pocket.end)
+        if (beyond > lengths / 2).any():
+            low, high = (",".join(f"{x:.4g}" for x in end) for end in (pocket.origin, pocket.end))
+            raise UsageError(
+                f"{option('box')} does not touch the pocket, which reaches from {low} to {high} Å"
+            )
+    rx, ry, rz = np.round(lengths / 2, 9).tolist()  # 15.0, not 14.999999999999998
+    x, y, z = middle.tolist()
+    return (x, y, z), Shifts((rx, ry, rz), STEP if options.step is None else options.step)
+
+
+def _listed(options: DockOptions) -> ListedRotations | None:
+    """Return the rotations that are given, by a file or by their number."""
+    if options.rotation_file is not None:
+        return ListedRotations(read_quaternions(str(options.rotation_file)))
+    return near_uniform(options.rotations) if options.rotations is not None else None
