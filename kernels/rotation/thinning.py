@@ -1,4 +1,4 @@
-"""Poses of one ligand that are apart from each other: the best, the best of those apart from it, …"""
+"""Poses of one ligand that are apart from each other, best first."""
 
 import numpy as np
 
