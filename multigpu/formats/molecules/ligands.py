@@ -28,7 +28,6 @@ READ_BYTES = 4 << 20
 MOST_BYTES = 64 << 20  # of a record: many times what the largest molecules have
 
 
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LigandRecords:
     """Consecutive records of a source, one molecule each.

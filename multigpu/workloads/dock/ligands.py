@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 
 import numpy as np
@@ -22,6 +22,7 @@ from multigpu.formats.molecules.registry import (
     FORMATS,
     largest_fragment,
     parse,
+    parse_conformer,
 )
 from multigpu.formats.names import name_problem
 from multigpu.formats.storage.input_paths import suffix_of
@@ -106,6 +107,7 @@ class _SpanRecords:
     atoms       of all; none of a record that is not read yet, or is skipped
     molecules   of records that are not regular, by their number here
     reasons     why records are skipped, by their number here
+    last        the last molecule that was parsed, and its atoms: the next may be its conformer
     """
 
     sources: list[Source]
@@ -116,6 +118,7 @@ class _SpanRecords:
     atoms: AtomColumns
     molecules: dict[int, Molecule] = field(default_factory=dict)
     reasons: dict[int, str] = field(default_factory=dict)
+    last: tuple[Molecule, AtomColumns] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -206,6 +209,9 @@ class LigandLoader:
             batch.names[i] = one_line(FORMATS[layout].read_name(text)) or batch.names[i]
         if error:
             raise MoleculeError(error)
+        if batch.last and (like := parse_conformer(batch.last[0], text, layout)):
+            batch.molecules[i] = like
+            return replace(batch.last[1], positions=like.positions)
         whole = parse(text, layout)
         molecule = largest_fragment(whole)
         if molecule is not whole and self.fragments == "skip":
@@ -217,6 +223,7 @@ class LigandLoader:
             render(molecule, batch.names[i], self.pose_format, molecule.positions - middle, {})
         atoms = atom_columns(molecule, self.types)
         batch.molecules[i] = molecule
+        batch.last = (molecule, atoms) if molecule is whole else None
         return atoms
 
     # ---- what is not docked -------------------------------------------------------------------
