@@ -12,6 +12,7 @@ from multigpu.run.values import FilePath, TextPath, Vector, vector
 Outside = Literal["clamp", "zero", "penalty"]
 Fragments = Literal["largest", "skip"]
 Refine = Literal["rigid", "none"]
+GroupBy = Literal["title", "smiles"]
 
 MOST_ROTATIONS = 100_000_000  # of a list; rotations by angles are not listed
 FARTHEST = 1e5  # Å; the limit of `multigpu.kernels.rotation`, which is too heavy to import here
