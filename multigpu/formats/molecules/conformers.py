@@ -27,12 +27,16 @@ class Conformers:
 
     records  in SDF, with all hydrogens
     strains  MMFF94 energy of each above that of the lowest, kcal/mol; NaN without parameters
+    atoms    of each
     left     atoms in other fragments of the molecule, which are left out
+    error    why there are none: then `records` has what they should be made of
     """
 
     records: Sequence[bytes]
     strains: Sequence[float]
-    left: int
+    atoms: int = 0
+    left: int = 0
+    error: str = ""
 
 
 def make_conformers(text: bytes, layout: str, count: int) -> Conformers:
@@ -76,6 +80,7 @@ def make_conformers(text: bytes, layout: str, count: int) -> Conformers:
         return Conformers(
             records=[block + items for block in blocks],
             strains=_strains(largest),
+            atoms=largest.GetNumAtoms(),
             left=graph.GetNumAtoms() - largest.GetNumAtoms(),
         )
 

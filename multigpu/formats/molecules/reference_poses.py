@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from multigpu.errors import InputError
 from multigpu.formats.molecules.bonds import bonds_of
-from multigpu.formats.molecules.elements import HEAVY_HYDROGEN, is_element
+from multigpu.formats.molecules.elements import is_heavy
 from multigpu.formats.molecules.ligands import LIGANDS, read_records
 from multigpu.formats.molecules.molecule import Molecule, MoleculeError, Positions
 from multigpu.formats.molecules.registry import largest_fragment, parse
@@ -16,7 +16,6 @@ from multigpu.formats.optional import quiet_rdkit
 from multigpu.formats.storage.sources import inspect_source
 
 MOST_SYMMETRIES = 1 << 16  # ways to lay a molecule on itself, of which the first are tried
-HYDROGENS = {"H", *HEAVY_HYDROGEN}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -84,11 +83,7 @@ def read_reference(path: str) -> ReferencePose:
 
 def _heavy_graph(molecule: Molecule) -> tuple[Any, list[int]]:
     """Return RDKit's molecule of the heavy atoms with single bonds, and which atoms these are."""
-    heavy = [
-        i
-        for i, element in enumerate(molecule.elements)
-        if element not in HYDROGENS and is_element(element)
-    ]
+    heavy = [i for i, element in enumerate(molecule.elements) if is_heavy(element)]
     number = {atom: k for k, atom in enumerate(heavy)}
     with quiet_rdkit() as chem:
         graph = chem.RWMol()
