@@ -66,3 +66,6 @@ class Grouping:
         texts = records.texts
         for i in range(len(texts))[::step]:
             yield self.key(texts[i], records.layout)
+
+
+EACH_ALONE = Grouping()

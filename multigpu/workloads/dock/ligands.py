@@ -35,7 +35,7 @@ from multigpu.formats.storage.sources import Source
 from multigpu.formats.storage.stored_streams import STDIN
 from multigpu.formats.tables.texts import Texts, replace_undecodable
 from multigpu.kernels.rotation import Ligands, energy_terms
-from multigpu.workloads.dock.grouping import Grouping
+from multigpu.workloads.dock.grouping import EACH_ALONE, Grouping
 from multigpu.workloads.dock.options import Fragments
 from multigpu.workloads.dock.parts import Skipped
 from multigpu.workloads.dock.rows import one_line
@@ -170,7 +170,7 @@ class LigandLoader:
     pose_format: str | None = None
     allow_flat: bool = False
     fragments: Fragments = "largest"
-    grouping: Grouping = Grouping()
+    grouping: Grouping = EACH_ALONE
     conformers: int = 0
 
     def load(self, records: Sequence[LigandRecords], first: int) -> LoadedLigands:

@@ -22,8 +22,8 @@ from multigpu.kernels.rotation.memory import (
 from multigpu.kernels.rotation.shortlist import MOST_LISTED, SHORTLIST_BYTES
 from multigpu.run.options import RunOptions
 from multigpu.run.plan import ChunkPlan, largest_chunk, memory_budget
-from multigpu.workloads.dock.grouping import MOST_CONFORMERS, Grouping
-from multigpu.workloads.dock.options import LOOKED_AT
+from multigpu.workloads.dock.grouping import EACH_ALONE, MOST_CONFORMERS, Grouping
+from multigpu.workloads.dock.options import LIGAND_BYTES, LOOKED_AT
 from multigpu.workloads.dock.search import WholeBox
 
 # Poses of a span, of all its ligands: they take a core a second with some dozens of atoms, a GPU a
@@ -108,8 +108,11 @@ def plan_dock(
     whole: WholeBox | None,
     here: Capacity,
     run: RunOptions,
+    conformers: int = 0,
 ) -> DockPlan:
     """Return how the input is cut for workers of this capacity.
+
+    conformers: that are made of each ligand; 0: it is docked as it is
 
     Raises TooLittleMemory where not even one ligand fits.
     """
@@ -128,9 +131,12 @@ def plan_dock(
     # could not be merged.
     pieces = -(-tried // share) if whole is None and search.top == 1 else 1
     borders = [search.stop * i // pieces for i in range(pieces + 1)]
+    ligands = share // (tried * max(1, conformers))
+    if conformers:
+        ligands = min(ligands, chunk_bytes // (conformers * LIGAND_BYTES))
     return DockPlan(
         chunk_bytes=chunk_bytes,
-        chunk_ligands=max(1, share // tried),
+        chunk_ligands=max(1, ligands),
         pose_spans=tuple(pairwise(borders)),
         budget=memory_budget(here, run),
         cost=cost,
@@ -153,7 +159,7 @@ def _once_bytes(field: Field, search: PoseSearch, here: Capacity) -> int:
 
 
 def dock_spans(
-    records: Iterable[LigandRecords], plan: DockPlan, grouping: Grouping = Grouping()
+    records: Iterable[LigandRecords], plan: DockPlan, grouping: Grouping = EACH_ALONE
 ) -> Iterator[DockSpan]:
     """Yield spans of consecutive records; the spans of a ligand's poses follow each other.
 
