@@ -26,7 +26,7 @@ Named = tuple[float, str]  # a value, and the ligand that has it
 class Outliers(NamedTuple):
     """Ligands that stand alone: how many, the farthest of them, and the median of all ligands."""
 
-    count: int
+    number: int
     named: list[Named]
     median: float
 
