@@ -28,6 +28,11 @@ def is_element(symbol: str) -> bool:
     return symbol.capitalize() in ELEMENTS or symbol in HEAVY_HYDROGEN
 
 
+def is_heavy(symbol: str) -> bool:
+    """Whether a symbol is an element other than hydrogen."""
+    return is_element(symbol) and symbol not in ("H", *HEAVY_HYDROGEN)
+
+
 def without_isotopes(symbols: Sequence[str]) -> list[str]:
     """Return the symbols with H for D and T."""
     return ["H" if symbol in HEAVY_HYDROGEN else symbol for symbol in symbols]

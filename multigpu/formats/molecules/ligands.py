@@ -13,18 +13,19 @@ from numpy.typing import NDArray
 
 from multigpu.errors import InputError
 from multigpu.formats.molecules.fields import last_end
-from multigpu.formats.molecules.registry import FORMATS, SUFFIXES, format_of_content
+from multigpu.formats.molecules.registry import (
+    FORMATS,
+    POSE_FORMATS,
+    SUFFIXES,
+    format_of_content,
+)
+from multigpu.formats.molecules.smiles import NO_PLACES, SMILES
 from multigpu.formats.storage.input_paths import suffix_of
 from multigpu.formats.storage.sources import FileKind, Source, inspect_source
 from multigpu.formats.tables.texts import Texts
 
 READ_BYTES = 4 << 20
 MOST_BYTES = 64 << 20  # of a record: many times what the largest molecules have
-
-SMILES = FileKind("SMILES", (".smi", ".smiles", ".ism", ".can"), lambda path, start: "", "")
-NO_PLACES = (
-    "SMILES has no 3D coordinates: make them first, as with `obabel IN.smi -O OUT.sdf --gen3d -h`"
-)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -89,21 +90,30 @@ class LigandRecords:
 
 
 def _layout(path: str, start: bytes) -> str:
-    if suffix_of(Path(path).name, SMILES):
+    if (layout := _layout_of_any(path, start)) == SMILES.name:
         raise InputError(path, NO_PLACES)
-    if suffix := suffix_of(Path(path).name, LIGANDS):
-        return SUFFIXES[suffix].name
+    return layout
+
+
+def _layout_of_any(path: str, start: bytes) -> str:
+    if suffix := suffix_of(Path(path).name, MOLECULES):
+        return SMILES.name if suffix in SMILES.suffixes else SUFFIXES[suffix].name
     return format_of_content(start)
 
 
-KNOWN = ", ".join(name.upper() for name in FORMATS)
+KNOWN = ", ".join(each.name.upper() for each in POSE_FORMATS)
 LIGANDS = FileKind("ligand", tuple(SUFFIXES), _layout, f"no ligands by name or content ({KNOWN})")
+# With those whose coordinates are made.
+MOLECULES = replace(LIGANDS, suffixes=(*SUFFIXES, *SMILES.suffixes), layout=_layout_of_any)
 
 
-def open_sources(paths: Sequence[str], skip: bool) -> tuple[list[Source], list[LigandRecords]]:
+def open_sources(
+    paths: Sequence[str], skip: bool, kind: FileKind = LIGANDS
+) -> tuple[list[Source], list[LigandRecords]]:
     """Return what is known of each file, and a broken record for each that is skipped.
 
-    skip: whether files that are no ligands are skipped
+    skip  whether files that are no ligands are skipped
+    kind  LIGANDS or MOLECULES
 
     Raises InputError for the first of them otherwise.
     """
@@ -111,7 +121,7 @@ def open_sources(paths: Sequence[str], skip: bool) -> tuple[list[Source], list[L
     bad: list[LigandRecords] = []
     for number, path in enumerate(paths):
         try:
-            sources.append(inspect_source(path, LIGANDS))
+            sources.append(inspect_source(path, kind))
         except InputError as error:
             if not skip:
                 raise

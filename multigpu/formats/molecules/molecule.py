@@ -124,10 +124,13 @@ class LigandFormat:
     bond_graph  molecule → bonds with orders, and formal charges
     atom_types  molecule → AutoDock's types and charges; None: the format says too little
     columns     how regular records are read and written at once; None: one by one
+    parse_conformer  molecule, lines of a record → its molecule, where that differs from the first
+                in name, places and notes only; else None, so that it must be parsed
     has_models  whether poses in one file stand between lines of MODEL and ENDMDL
     has_polar_hydrogens_only  whether molecules come without the hydrogens of their carbons
     fewest_flat_atoms  record → from how many atoms with one z on it is a drawing
     pseudo_types  atom types that stand for no atom, and are in no other format
+    has_places  whether records have coordinates, so that poses can be written
     """
 
     name: str
@@ -142,10 +145,12 @@ class LigandFormat:
     bond_graph: Callable[[Molecule], BondGraph]
     atom_types: Callable[[Molecule], AtomTypes] | None = None
     columns: ColumnFormat | None = None
+    parse_conformer: Callable[[Molecule, list[bytes]], Molecule | None] = lambda *_: None
     has_models: bool = False
     has_polar_hydrogens_only: bool = False
     fewest_flat_atoms: Callable[[bytes], float] = lambda _: FEWEST_FLAT
     pseudo_types: frozenset[str] = frozenset()
+    has_places: bool = True
 
 
 def check_molecule(molecule: Molecule) -> Molecule:

@@ -17,7 +17,7 @@ from multigpu.formats.molecules.molecule import (
     PoseNotes,
     Positions,
 )
-from multigpu.formats.molecules.registry import FORMATS, SUFFIXES
+from multigpu.formats.molecules.registry import FORMATS, POSE_FORMATS, SUFFIXES
 from multigpu.formats.molecules.sdf import SDF, build
 from multigpu.formats.storage.suffixes import uncompressed_suffix
 
@@ -30,7 +30,7 @@ def format_of(path: str) -> str:
     suffix = uncompressed_suffix(path)
     if suffix in SUFFIXES:
         return SUFFIXES[suffix].name
-    *others, last = (each.suffixes[0] for each in FORMATS.values())
+    *others, last = (each.suffixes[0] for each in POSE_FORMATS)
     raise UsageError(f"{path}: poses are written as {', '.join(others)} or {last}, or to a dir/")
 
 

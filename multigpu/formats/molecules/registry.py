@@ -9,11 +9,15 @@ from multigpu.formats.molecules.molecule import LigandFormat, Molecule, check_mo
 from multigpu.formats.molecules.pdb import PDB
 from multigpu.formats.molecules.pdbqt import PDBQT
 from multigpu.formats.molecules.sdf import SDF
+from multigpu.formats.molecules.smiles import SMILES
 from multigpu.formats.molecules.xyz import XYZ
 
 # The first one whose signature is in the content of a file has it, so special ones come first.
-FORMATS: dict[str, LigandFormat] = {each.name: each for each in (MOL2, SDF, PDBQT, PDB, XYZ)}
-SUFFIXES = {suffix: each for each in FORMATS.values() for suffix in each.suffixes}
+FORMATS: dict[str, LigandFormat] = {
+    each.name: each for each in (MOL2, SDF, PDBQT, PDB, XYZ, SMILES)
+}
+POSE_FORMATS = [each for each in FORMATS.values() if each.has_places]
+SUFFIXES = {suffix: each for each in POSE_FORMATS for suffix in each.suffixes}
 COLUMN_FORMATS = {name: each.columns for name, each in FORMATS.items() if each.columns}
 
 
@@ -36,3 +40,14 @@ def largest_fragment(molecule: Molecule) -> Molecule:
 def parse(text: bytes, layout: str) -> Molecule:
     """Return the molecule of a record. Raises MoleculeError that names the line, from 1."""
     return check_molecule(FORMATS[layout].parse(text.splitlines(keepends=True)))
+
+
+def parse_conformer(first: Molecule, text: bytes, layout: str) -> Molecule | None:
+    """Return the molecule of a record that is another conformer of one that was parsed, else None.
+
+    Raises MoleculeError as `parse` does.
+    """
+    if first.format.name != layout:
+        return None
+    found = first.format.parse_conformer(first, text.splitlines(keepends=True))
+    return found and check_molecule(found)

@@ -15,6 +15,7 @@ from multigpu.cluster.workers.worker import Outcome
 from multigpu.errors import InputError, spelled
 from multigpu.formats.molecules.ligands import LigandRecords, open_sources, read_records
 from multigpu.formats.molecules.pockets import read_pocket
+from multigpu.formats.molecules.reference_poses import read_reference
 from multigpu.formats.storage.fingerprints import digest
 from multigpu.kernels.rotation import ListedRotations, covering_radius
 from multigpu.run import fitness
@@ -31,7 +32,7 @@ from multigpu.workloads.dock.parts import (
 )
 from multigpu.workloads.dock.plan import DockPlan, dock_spans, plan_dock
 from multigpu.workloads.dock.request import DockRequest
-from multigpu.workloads.dock.search import field_of, search_of, whole_box_of
+from multigpu.workloads.dock.search import field_of, grouping_of, search_of, whole_box_of
 from multigpu.workloads.dock.stats import DockStats
 from multigpu.workloads.dock.work import DockWorkload
 
@@ -55,11 +56,12 @@ class DockJob(Job):
         self.best: list[BestLigand] = []
         self.pocket = read_pocket(str(request.pocket), request.origin, request.spacing)
         self.whole = whole_box_of(options, self.pocket)
+        self.reference = read_reference(str(request.reference)) if request.reference else None
         self.field = field_of(self.pocket, options)
         self.search = search_of(options, self.pocket, self.whole)
         self._warn(search_notes(self.search.stop, self.whole is not None))
         skip = options.on_error == "skip"
-        self.sources, self._broken_sources = open_sources(request.files, skip)
+        self.sources, self._broken_sources = open_sources(request.files, skip, request.kind)
         if options.center is not None:
             distance = self.pocket.distance(np.array(options.center))
             if distance > 0:
@@ -74,7 +76,8 @@ class DockJob(Job):
     def plan(self, crew: Crew | None = None) -> DockPlan:
         """Return how the input is cut for a crew, else for this machine."""
         about = (self.sources, self.field, self.search, self.whole)
-        return self.fit(crew, lambda here: plan_dock(*about, here, self.run))
+        conformers = self.options.conformers or 0
+        return self.fit(crew, lambda here: plan_dock(*about, here, self.run, conformers))
 
     @property
     def with_energies(self) -> bool:
@@ -94,6 +97,7 @@ class DockJob(Job):
         Raises what stopped the job: with `on_error` "stop" the first ligand that cannot be docked,
         else InputError where no ligand could be docked.
         """
+        grouping = grouping_of(self.options, self.whole)
         with ExitStack() as stack:
             # Workers are sent the text of the ligands: they need no files.
             crew = self.crew(stack, [])
@@ -106,6 +110,8 @@ class DockJob(Job):
                 pose_format=pose_format,
                 allow_flat=self.options.allow_flat,
                 fragments=self.options.fragments,
+                grouping=grouping,
+                conformers=self.options.conformers or 0,
             )
             workload = DockWorkload(
                 key=uuid.uuid4().hex,
@@ -113,12 +119,13 @@ class DockJob(Job):
                 field=self.field,
                 search=self.search,
                 whole=self.whole,
+                reference=self.reference,
                 report=self.report,
                 score_lines=score_lines,
                 expected=crew.expected,
                 scores=plan.scores,
             )
-            spans = self.skip_finished(dock_spans(self._records(), plan))
+            spans = self.skip_finished(dock_spans(self._records(), plan, grouping))
             outcomes = self.run_spans(crew, workload, spans, **kept)
             for docked in _merge_spans(workload, outcomes):
                 self._take(docked)
@@ -137,6 +144,7 @@ class DockJob(Job):
             "report": str(self.report),
             **{f"option {name}": str(value) for name, value in asdict(self.options).items()},
             "pocket": f"content {pocket}",
+            "reference": f"content {digest(self.reference and self.reference.molecule.text)}",
             "poses tried": f"content {digest(self.search)}",
             **describe_inputs(self.request.files),
         }
@@ -165,7 +173,9 @@ class DockJob(Job):
                 stats.skipped[0], f" (none of {len(stats.skipped)} ligands could be docked)"
             )
         centered = self.search.center is not None
-        self._warn(result_notes(stats, self.pocket, self.field.outside, centered))
+        reference = self.reference.path if self.reference else ""
+        about = (self.field.outside, centered, self.with_energies, reference)
+        self._warn(result_notes(stats, self.pocket, *about))
 
     def _warn(self, notes: Iterator[str]) -> None:
         for note in notes:

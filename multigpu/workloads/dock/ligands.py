@@ -3,8 +3,11 @@
 `LigandLoader._read_columns` is the one place where it is decided which way a record goes.
 """
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from pathlib import PurePath
 
 import numpy as np
@@ -13,7 +16,8 @@ from numpy.typing import NDArray
 from multigpu.errors import option, printable
 from multigpu.formats.molecules.autodock import atom_columns
 from multigpu.formats.molecules.columns import AtomColumns, LigandColumns
-from multigpu.formats.molecules.elements import HEAVY_HYDROGEN
+from multigpu.formats.molecules.conformers import Conformers, make_conformers
+from multigpu.formats.molecules.elements import HEAVY_HYDROGEN, is_heavy
 from multigpu.formats.molecules.ligands import LIGANDS, LigandRecords
 from multigpu.formats.molecules.molecule import Molecule, MoleculeError, Positions
 from multigpu.formats.molecules.poses import SAME, render
@@ -22,13 +26,16 @@ from multigpu.formats.molecules.registry import (
     FORMATS,
     largest_fragment,
     parse,
+    parse_conformer,
 )
+from multigpu.formats.molecules.sdf import SDF
 from multigpu.formats.names import name_problem
 from multigpu.formats.storage.input_paths import suffix_of
 from multigpu.formats.storage.sources import Source
 from multigpu.formats.storage.stored_streams import STDIN
 from multigpu.formats.tables.texts import Texts, replace_undecodable
 from multigpu.kernels.rotation import Ligands, energy_terms
+from multigpu.workloads.dock.grouping import EACH_ALONE, Grouping
 from multigpu.workloads.dock.options import Fragments
 from multigpu.workloads.dock.parts import Skipped
 from multigpu.workloads.dock.rows import one_line
@@ -38,6 +45,13 @@ FLAT = (
     "all its atoms have z = {:g}, so it is drawn in two dimensions: make 3D coordinates first, as"
     f" with `obabel IN -O OUT --gen3d`, or take it as it is with {option('allow_flat')}"
 )
+
+
+FRAGMENTS = "{} of its {} atoms are in other fragments"
+STRANGER = (
+    "its atoms or their types are not those of record {}, of whose ligand it should be a conformer"
+)
+HYDROGENS = {"H", "HD", "HS"}  # of AutoDock's types
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -54,7 +68,10 @@ class LoadedLigands:
     molecules        of the records that are not regular, by their number here
     bodies           of the records, as the kernels see them
     ligand_of        int64[records]: the ligand of each, 0, 0, 1, … for instance
+    heavy            int64[records]: atoms that are no hydrogen
+    strains          float64[records], kcal/mol, of conformers that were made here, else NaN
     skipped          records that cannot be docked
+    text_bytes       of all records that were read
     """
 
     index: Indices
@@ -66,7 +83,10 @@ class LoadedLigands:
     molecules: Mapping[int, Molecule]
     bodies: Ligands
     ligand_of: Indices
+    heavy: Indices
+    strains: NDArray[np.float64]
     skipped: list[Skipped]
+    text_bytes: int = 0
 
     def __len__(self) -> int:
         """Return the number of records."""
@@ -85,6 +105,8 @@ class LoadedLigands:
             molecules={k: self.molecules[i] for k, i in enumerate(inside) if i in self.molecules},
             bodies=self.bodies[span],
             ligand_of=self.ligand_of[span] - self.ligand_of[inside.start : inside.start + 1],
+            heavy=self.heavy[span],
+            strains=self.strains[span],
             skipped=[],
         )
 
@@ -102,20 +124,33 @@ class LoadedLigands:
 class _SpanRecords:
     """The records of a span while they are read.
 
+    index       int64[n]: of each in the whole input
+    ligand      int64[n]: which of them are one ligand
+    errors      what is wrong with the source of each, "" for nothing
+    strains     float64[n], kcal/mol: of conformers
+    left        int64[n]: atoms that were left out of conformers
+    names       of each, of its file where it says none
     columns     what was read at once
     atoms       of all; none of a record that is not read yet, or is skipped
     molecules   of records that are not regular, by their number here
     reasons     why records are skipped, by their number here
+    last        the last molecule that was parsed, and its atoms: the next may be its conformer
     """
 
+    index: Indices
+    ligand: Indices
     sources: list[Source]
     numbers: list[int]
-    names: list[str]
     texts: Texts
-    columns: LigandColumns
-    atoms: AtomColumns
+    errors: list[str]
+    strains: NDArray[np.float64]
+    left: Indices
+    names: list[str] = field(default_factory=list)
+    columns: LigandColumns = field(default_factory=partial(LigandColumns.empty, 0))
+    atoms: AtomColumns = field(default_factory=partial(AtomColumns.empty, 0))
     molecules: dict[int, Molecule] = field(default_factory=dict)
     reasons: dict[int, str] = field(default_factory=dict)
+    last: tuple[Molecule, AtomColumns] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -126,6 +161,8 @@ class LigandLoader:
     pose_format  of the poses' text, `SAME` for the format of each ligand; None: no text
     allow_flat   whether drawings are docked as they are
     fragments    what is done with a ligand of several: its largest is docked, or it is skipped
+    grouping     which records are one ligand
+    conformers   that are made of each record; 0: it is docked as it is
     """
 
     sources: Sequence[Source]
@@ -133,15 +170,20 @@ class LigandLoader:
     pose_format: str | None = None
     allow_flat: bool = False
     fragments: Fragments = "largest"
+    grouping: Grouping = EACH_ALONE
+    conformers: int = 0
 
     def load(self, records: Sequence[LigandRecords], first: int) -> LoadedLigands:
         """Return the ligands of records. first: index of the first record in the whole input."""
-        batch = self._read_columns(records)
-        errors = [each.error for each in records for _ in range(len(each))]
+        batch = self._open(records, first)
+        text_bytes = int(batch.texts.lengths.sum())
+        if self.conformers:
+            batch = self._make_conformers(batch)
+        self._read_columns(batch)
         alone: dict[int, AtomColumns] = {}
         for i in np.flatnonzero(batch.atoms.sizes == 0).tolist():
             try:
-                alone[i] = self._read_alone(batch, i, errors[i])
+                alone[i] = self._read_alone(batch, i)
             except MoleculeError as error:
                 batch.reasons[i] = f"{error}"
         batch.atoms = batch.atoms.replace(alone)
@@ -149,13 +191,15 @@ class LigandLoader:
         for i, name in enumerate(batch.names):
             if problem := name_problem(name):
                 unfit[i], batch.names[i] = batch.reasons.get(i, problem), printable(name)
-        batch.atoms = batch.atoms.replace(dict.fromkeys(sorted(unfit), AtomColumns.empty(1)))
-        batch.reasons |= unfit
+        self._skip(batch, unfit)
+        self._skip(batch, dict(_strangers(batch)))
         docked = np.flatnonzero(batch.atoms.sizes)
+        ligand_of = np.unique(batch.ligand[docked], return_inverse=True)[1]
+        firsts = docked[np.searchsorted(ligand_of, ligand_of)]
         return LoadedLigands(
-            index=docked + first,
+            index=batch.index[docked],
             sources=[batch.sources[i] for i in docked.tolist()],
-            names=[batch.names[i] for i in docked.tolist()],
+            names=[batch.names[i] for i in firsts.tolist()],
             texts=batch.texts.take(docked),
             templates=batch.columns.bodies.take(docked),
             is_named=batch.columns.is_named[docked],
@@ -163,63 +207,120 @@ class LigandLoader:
                 k: batch.molecules[i] for k, i in enumerate(docked.tolist()) if i in batch.molecules
             },
             bodies=self._bodies(batch.atoms, docked),
-            ligand_of=np.arange(len(docked)),
+            ligand_of=ligand_of,
+            heavy=self._heavy_atoms(batch)[docked],
+            strains=batch.strains[docked],
             skipped=[
                 Skipped(batch.sources[i].path, batch.numbers[i], batch.names[i], reason)
                 for i, reason in sorted(batch.reasons.items())
             ],
+            text_bytes=text_bytes,
         )
 
     # ---- reading ------------------------------------------------------------------------------
 
-    def _read_columns(self, records: Sequence[LigandRecords]) -> _SpanRecords:
+    def _open(self, records: Sequence[LigandRecords], first: int) -> _SpanRecords:
+        """Return the records before any of them is read."""
+        texts = Texts.joined([each.texts for each in records])
+        sources = [self.sources[each.source] for each in records for _ in range(len(each))]
+        keys = [""] * len(texts)
+        if self.grouping.by:
+            keys = [
+                self.grouping.key(text, source.layout)
+                for text, source in zip(texts.each(), sources, strict=True)
+            ]
+        return _SpanRecords(
+            index=np.arange(first, first + len(texts)),
+            ligand=self.grouping.number(keys),
+            sources=sources,
+            numbers=[n for each in records for n in range(each.number, each.last + 1)],
+            texts=texts,
+            errors=[each.error for each in records for _ in range(len(each))],
+            strains=np.full(len(texts), np.nan),
+            left=np.zeros(len(texts), np.int64),
+        )
+
+    def _make_conformers(self, batch: _SpanRecords) -> _SpanRecords:
+        """Return the conformers of each record, in SDF, or the record where it has none."""
+        layouts = [source.layout for source in batch.sources]
+        made = list(_threads().map(self._conformers_of, batch.texts.each(), layouts, batch.errors))
+        of = np.repeat(np.arange(len(made)), [len(each.records) for each in made])
+        in_sdf = {source.path: replace(source, layout=SDF.name) for source in batch.sources}
+        return _SpanRecords(
+            index=batch.index[of],
+            ligand=of,
+            sources=[
+                batch.sources[i] if made[i].error else in_sdf[batch.sources[i].path]
+                for i in of.tolist()
+            ],
+            numbers=[batch.numbers[i] for i in of.tolist()],
+            texts=Texts.of([text for each in made for text in each.records]),
+            errors=[made[i].error for i in of.tolist()],
+            strains=np.concatenate([each.strains for each in made]),
+            left=np.array([made[i].left for i in of.tolist()], np.int64),
+        )
+
+    def _conformers_of(self, text: bytes, layout: str, error: str) -> Conformers:
+        """Return the conformers of a record; the record itself where it has none."""
+        try:
+            if error:
+                raise MoleculeError(error)
+            made = make_conformers(text, layout, self.conformers)
+            if made.left and self.fragments == "skip":
+                raise MoleculeError(FRAGMENTS.format(made.left, made.left + made.atoms))
+        except MoleculeError as problem:
+            return Conformers(records=[text], strains=[np.nan], error=f"{problem}")
+        return made
+
+    def _read_columns(self, batch: _SpanRecords) -> None:
         """Read the regular records at once, unless poses go to another format.
 
         Those without atoms, which are not regular, are then read alone.
         """
-        texts = Texts.joined([each.texts for each in records])
-        sources = [self.sources[each.source] for each in records for _ in range(len(each))]
-        numbers = [number for each in records for number in range(each.number, each.last + 1)]
-        layout = records[0].layout
-        columns = COLUMN_FORMATS.get(layout) if self.pose_format in (None, SAME, layout) else None
-        found = columns.read(texts, self.types) if columns else LigandColumns.empty(len(texts))
-        names = [one_line(name.decode("utf-8", "replace")) for name in found.names.each()]
-        return _SpanRecords(
-            sources=sources,
-            numbers=numbers,
-            names=[
-                name or _file_name(source, number)
-                for name, source, number in zip(names, sources, numbers, strict=True)
-            ],
-            texts=texts,
-            columns=found,
-            atoms=found.atoms,
-        )
+        layout = batch.sources[0].layout
+        is_same = self.pose_format in (None, SAME, layout) and not self.conformers
+        columns = COLUMN_FORMATS.get(layout) if is_same else None
+        empty = LigandColumns.empty(len(batch.texts))
+        batch.columns = columns.read(batch.texts, self.types) if columns else empty
+        batch.atoms = batch.columns.atoms
+        names = [one_line(name.decode("utf-8", "replace")) for name in batch.columns.names.each()]
+        batch.names = [
+            name or _file_name(source, number)
+            for name, source, number in zip(names, batch.sources, batch.numbers, strict=True)
+        ]
 
-    def _read_alone(self, batch: _SpanRecords, i: int, error: str) -> AtomColumns:
-        """Return the atoms of a record. Raises MoleculeError.
-
-        error: what is wrong with its source
-        """
+    def _read_alone(self, batch: _SpanRecords, i: int) -> AtomColumns:
+        """Return the atoms of a record. Raises MoleculeError."""
         layout, text = batch.sources[i].layout, batch.texts[i]
         if text:
             batch.names[i] = one_line(FORMATS[layout].read_name(text)) or batch.names[i]
-        if error:
-            raise MoleculeError(error)
+        if batch.errors[i]:
+            raise MoleculeError(batch.errors[i])
+        if batch.last and (like := parse_conformer(batch.last[0], text, layout)):
+            batch.molecules[i] = like
+            return replace(batch.last[1], positions=like.positions)
         whole = parse(text, layout)
         molecule = largest_fragment(whole)
         if molecule is not whole and self.fragments == "skip":
             left = len(whole.rows) - len(molecule.rows)
-            raise MoleculeError(f"{left} of its {len(whole.rows)} atoms are in other fragments")
+            raise MoleculeError(FRAGMENTS.format(left, len(whole.rows)))
         if self.pose_format not in (None, SAME, layout):
             # Raises MoleculeError where poses cannot be written in the format asked for.
             middle = molecule.positions.mean(axis=0)
             render(molecule, batch.names[i], self.pose_format, molecule.positions - middle, {})
+        if batch.left[i]:
+            molecule = replace(molecule, is_part=True)
         atoms = atom_columns(molecule, self.types)
         batch.molecules[i] = molecule
+        batch.last = (molecule, atoms) if len(molecule.rows) == len(whole.rows) else None
         return atoms
 
     # ---- what is not docked -------------------------------------------------------------------
+
+    def _skip(self, batch: _SpanRecords, reasons: Mapping[int, str]) -> None:
+        """Skip records for these reasons."""
+        batch.atoms = batch.atoms.replace(dict.fromkeys(sorted(reasons), AtomColumns.empty(1)))
+        batch.reasons |= reasons
 
     def _drawings(self, batch: _SpanRecords) -> Iterator[tuple[int, str]]:
         """Yield the ligands that are drawings, and why they are not docked."""
@@ -245,6 +346,40 @@ class LigandLoader:
         channels, weights = energy_terms(types, atoms.charges, len(self.types))
         weights[atoms.types < 0] = 0
         return Ligands(atoms.positions, offsets, channels, weights)
+
+    def _heavy_atoms(self, batch: _SpanRecords) -> Indices:
+        """Return int64[records]: atoms that are no hydrogen; of a regular record by their types."""
+        heavy = np.array([kind not in HYDROGENS for kind in (*self.types, "H")])
+        owners = np.repeat(np.arange(len(batch.texts)), batch.atoms.sizes)
+        counts = np.bincount(owners[heavy[batch.atoms.types]], minlength=len(batch.texts))
+        for i, molecule in batch.molecules.items():
+            counts[i] = sum(map(is_heavy, molecule.elements))
+        return counts
+
+
+def _strangers(batch: _SpanRecords) -> Iterator[tuple[int, str]]:
+    """Yield the records with other atoms than the first of their ligand, and why they are skipped.
+
+    Conformers differ in places and charges only.
+    """
+    docked = np.flatnonzero(batch.atoms.sizes)
+    firsts = docked[np.searchsorted(batch.ligand[docked], batch.ligand[docked])]
+    for i, first in zip(docked.tolist(), firsts.tolist(), strict=True):
+        if i == first or _are_conformers(batch, first, i):
+            continue
+        yield i, STRANGER.format(batch.numbers[first])
+
+
+def _are_conformers(batch: _SpanRecords, one: int, other: int) -> bool:
+    kinds = batch.atoms[one : one + 1].types, batch.atoms[other : other + 1].types
+    elements = [batch.molecules[i].elements for i in (one, other) if i in batch.molecules]
+    return np.array_equal(*kinds) and elements[:1] == elements[1:] * bool(elements)
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    """Return the threads of this process that make conformers, one for each core."""
+    return ThreadPoolExecutor(len(os.sched_getaffinity(0)), "conformers")
 
 
 def _file_name(source: Source, number: int) -> str:

@@ -7,11 +7,12 @@ from multigpu.formats.molecules.autodock import NO_MAP
 from multigpu.formats.molecules.pockets import Pocket
 from multigpu.kernels.rotation import PENALTY
 from multigpu.workloads.dock.options import LOOKED_AT, POSE_RATE
-from multigpu.workloads.dock.stats import DockStats
+from multigpu.workloads.dock.stats import ENERGY, SIZE, DockStats
 
 MANY_POSES = 1 << 30
 CPU_RATE = 1 << 20  # poses a second on one core, about
 LOPSIDED, WELL = 100, -0.1  # a grid of energies has high walls and shallow wells, below this
+OUTLYING = {ENERGY: " kcal/mol", SIZE: ""}  # with units
 OUTSIDE = {
     "clamp": "as at its border",
     "zero": "nothing",
@@ -42,11 +43,20 @@ def absent_map_notes(stats: DockStats, pocket: Pocket) -> Iterator[str]:
         yield f"{pocket.path} names maps of {', '.join(pocket.absent)}, which are not there"
 
 
-def result_notes(stats: DockStats, pocket: Pocket, outside: str, centered: bool) -> Iterator[str]:
+def result_notes(
+    stats: DockStats,
+    pocket: Pocket,
+    outside: str,
+    centered: bool,
+    has_energies: bool = False,
+    reference: str = "",
+) -> Iterator[str]:
     """Yield a note for everything that the user probably did not mean.
 
-    outside   what atoms outside of the grid score: a key of OUTSIDE
-    centered  whether the user says where centroids are
+    outside       what atoms outside of the grid score: a key of OUTSIDE
+    centered      whether the user says where centroids are
+    has_energies  whether scores are energies, kcal/mol
+    reference     file of the molecule that poses are compared with, "" for none
     """
     if stats.without_hydrogens:
         yield (
@@ -77,6 +87,19 @@ def result_notes(stats: DockStats, pocket: Pocket, outside: str, centered: bool)
             f" {option('center')}"
             f" {middle} puts all in its middle"
         )
+    if reference and stats.others:
+        yield (
+            f"{_of(stats, stats.others, 'is', 'are')} another molecule than {reference}, so"
+            " rmsd_to_reference is empty there"
+        )
+    for what, unit in OUTLYING.items() if has_energies else ():
+        count, named, median = stats.outliers(what)
+        if count:
+            shown = ", ".join(f"{name} ({value:.4g})" for value, name in named)
+            yield (
+                f"{_of(stats, count, 'stands', 'stand')} alone by {what}: {shown}"
+                f"{', …' * (count > len(named))}; the median is {median:.4g}{unit}"
+            )
     if stats.reaching_out:
         atoms, name = stats.most_outside
         yield (

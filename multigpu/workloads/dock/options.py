@@ -12,6 +12,7 @@ from multigpu.run.values import FilePath, TextPath, Vector, vector
 Outside = Literal["clamp", "zero", "penalty"]
 Fragments = Literal["largest", "skip"]
 Refine = Literal["rigid", "none"]
+GroupBy = Literal["title", "smiles"]
 
 MOST_ROTATIONS = 100_000_000  # of a list; rotations by angles are not listed
 FARTHEST = 1e5  # Å; the limit of `multigpu.kernels.rotation`, which is too heavy to import here
@@ -20,6 +21,7 @@ ROTATIONS, STEP, BAND = 10_000, 0.5, 3.0  # of the whole box: their number, Å, 
 REFINED = 50  # poses of a ligand, or more where more are wanted
 WHOLE_BOX = ("box", "step", "band")  # options that ask for it
 IN_PLACE = ("precision", "translations", "center", "in_place")  # that ask for another search
+MOST_CONFORMERS_MADE = 1000  # of a ligand
 MOST_LANES = 4  # of a GPU; with more, its last chunks take longer
 POSE_RATE = 1.2e10  # poses a second on one GPU
 BOX_SECONDS = 5e-3  # that a GPU takes for the whole box of a ligand, about
@@ -51,6 +53,14 @@ class DockOptions(Options, group="Search"):
     in_place: bool = declare(
         False, "Only turn every ligand where it lies.", default="search the box of AutoGrid maps"
     )
+    conformers: int | None = declare(
+        None, "Make up to N conformers of every ligand, with hydrogens, and dock all of them.",
+        at_least=1, at_most=MOST_CONFORMERS_MADE, default="those of the input",
+    )  # fmt: skip
+    group_by: GroupBy | None = declare(
+        None, "Consecutive records that are conformers of one ligand in a whole box: those of one"
+        " title, or of one SMILES.", default="title",
+    )  # fmt: skip
     precision: float | None = declare(
         None, "Degrees between neighbouring angles; all three angles run through 360.", "P",
         unit="°", above=0, at_most=LARGEST_PRECISION, default=f"{PRECISION:g}",
@@ -121,6 +131,9 @@ class DockOptions(Options, group="Search"):
         if self.in_place and self.center is not None:
             problem = f"{option('in_place')} leaves ligands where they are, {option('center')} not"
             raise UsageError(f"{problem}: leave out one of them")
+        if self.conformers and self.group_by:
+            one, two = map(option, ("conformers", "group_by"))
+            raise UsageError(f"{one} makes every record a ligand, {two} joins them: give one")
         if self.refine == "rigid" and self.interpolation == "nearest":
             how = f"{option('interpolation')} nearest"
             raise UsageError(f"{option('refine')} rigid needs slopes, which {how} has not")

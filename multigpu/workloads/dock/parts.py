@@ -47,7 +47,7 @@ class DockedLigands:
     without_hydrogens  number of docked ligands that have none
     parts         number of docked ligands of whose record other atoms were left out
     best          the ligands with the highest scores, for the report
-    text_bytes    of the docked ligands' records
+    text_bytes    of all records
     """
 
     rows: PoseBatch

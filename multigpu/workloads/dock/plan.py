@@ -22,7 +22,8 @@ from multigpu.kernels.rotation.memory import (
 from multigpu.kernels.rotation.shortlist import MOST_LISTED, SHORTLIST_BYTES
 from multigpu.run.options import RunOptions
 from multigpu.run.plan import ChunkPlan, largest_chunk, memory_budget
-from multigpu.workloads.dock.options import LOOKED_AT
+from multigpu.workloads.dock.grouping import EACH_ALONE, MOST_CONFORMERS, Grouping
+from multigpu.workloads.dock.options import LIGAND_BYTES, LOOKED_AT
 from multigpu.workloads.dock.search import WholeBox
 
 # Poses of a span, of all its ligands: they take a core a second with some dozens of atoms, a GPU a
@@ -107,8 +108,11 @@ def plan_dock(
     whole: WholeBox | None,
     here: Capacity,
     run: RunOptions,
+    conformers: int = 0,
 ) -> DockPlan:
     """Return how the input is cut for workers of this capacity.
+
+    conformers: that are made of each ligand; 0: it is docked as it is
 
     Raises TooLittleMemory where not even one ligand fits.
     """
@@ -127,9 +131,12 @@ def plan_dock(
     # could not be merged.
     pieces = -(-tried // share) if whole is None and search.top == 1 else 1
     borders = [search.stop * i // pieces for i in range(pieces + 1)]
+    ligands = share // (tried * max(1, conformers))
+    if conformers:
+        ligands = min(ligands, chunk_bytes // (conformers * LIGAND_BYTES))
     return DockPlan(
         chunk_bytes=chunk_bytes,
-        chunk_ligands=max(1, share // tried),
+        chunk_ligands=max(1, ligands),
         pose_spans=tuple(pairwise(borders)),
         budget=memory_budget(here, run),
         cost=cost,
@@ -151,17 +158,25 @@ def _once_bytes(field: Field, search: PoseSearch, here: Capacity) -> int:
     return program + held + 4 * READ_BYTES  # streams are read in blocks
 
 
-def dock_spans(records: Iterable[LigandRecords], plan: DockPlan) -> Iterator[DockSpan]:
-    """Yield spans of consecutive records; the spans of a ligand's poses follow each other."""
-    for begin, group in _record_groups(records, plan):
+def dock_spans(
+    records: Iterable[LigandRecords], plan: DockPlan, grouping: Grouping = EACH_ALONE
+) -> Iterator[DockSpan]:
+    """Yield spans of consecutive records; the spans of a ligand's poses follow each other.
+
+    grouping: which records are one ligand, and stay together
+    """
+    for begin, group in _record_groups(records, plan, grouping):
         for poses in plan.pose_spans:
             yield DockSpan(first=begin, records=group, poses=poses)
 
 
 def _record_groups(
-    records: Iterable[LigandRecords], plan: DockPlan
+    records: Iterable[LigandRecords], plan: DockPlan, grouping: Grouping
 ) -> Iterator[tuple[int, tuple[LigandRecords, ...]]]:
-    """Yield the index of the first record, and as many of one format as a span may have."""
+    """Yield the index of the first record, and as many of one format as a span may have.
+
+    A ligand whose records do not fit begins the next group; one larger than a group is one.
+    """
     first, count, size = 0, 0, 0
     group: list[LigandRecords] = []
     for block in records:
@@ -171,11 +186,33 @@ def _record_groups(
             fit = int(np.searchsorted(ends, before + plan.chunk_bytes - size, "right")) - done
             fit = min(fit, plan.chunk_ligands - count)
             if count and (fit < 1 or block.layout != group[0].layout):
-                yield first, tuple(group)
-                first, count, size, group = first + count, 0, 0, []
-                continue
+                begun = grouping.begun(group, block[done : done + 1])
+                if begun < count:
+                    whole, group = _split(group, count - begun)
+                    yield first, tuple(whole)
+                    first, count, size = first + count - begun, begun, _bytes_of(group)
+                    continue
+                fit = min(grouping.continued(block[done:]), MOST_CONFORMERS - count)
             group.append(block[done : done + max(1, fit)])
             count, size = count + len(group[-1]), size + len(group[-1].text)
             done += len(group[-1])
     if group:
         yield first, tuple(group)
+
+
+def _split(
+    group: Sequence[LigandRecords], count: int
+) -> tuple[list[LigandRecords], list[LigandRecords]]:
+    """Return the first `count` records, and the others."""
+    head: list[LigandRecords] = []
+    tail: list[LigandRecords] = []
+    for records in group:
+        middle = min(max(count, 0), len(records))
+        head += [records[:middle]] if middle else []
+        tail += [records[middle:]] if middle < len(records) else []
+        count -= len(records)
+    return head, tail
+
+
+def _bytes_of(group: Sequence[LigandRecords]) -> int:
+    return sum(len(records.text) for records in group)

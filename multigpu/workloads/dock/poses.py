@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from multigpu.formats.molecules.molecule import PoseNotes, Positions
 from multigpu.formats.molecules.poses import render, render_drawing
+from multigpu.formats.molecules.reference_poses import ReferencePose, Symmetries
 from multigpu.formats.molecules.registry import COLUMN_FORMATS
 from multigpu.formats.tables.texts import Texts
 from multigpu.kernels.rotation import (
@@ -31,6 +32,7 @@ class DockedPoses:
 
     found          placements of their bodies: ligands in their order, the best pose of each first
     with_energies  whether notes on poses say energies
+    reference      what they are compared with
     """
 
     loaded: LoadedLigands
@@ -38,6 +40,7 @@ class DockedPoses:
     search: PoseSearch
     found: Placements
     with_energies: bool = False
+    reference: ReferencePose | None = None
 
     @property
     def record(self) -> NDArray[np.int64]:
@@ -82,7 +85,10 @@ class DockedPoses:
             quaternion=quaternions(found.matrix) + 0.0,  # no -0.0
             place=found.place,
             rmsd_to_input=self._rmsds(),
+            rmsd_to_reference=self._rmsds_to_reference(),
+            strain=loaded.strains[record],
             atoms=self.sizes.astype(np.int32),
+            heavy=loaded.heavy[record].astype(np.int32),
             atoms_outside=self._atoms_outside(),
             coordinates=self.positions,
         )
@@ -113,6 +119,19 @@ class DockedPoses:
         distances: NDArray[np.float64] = np.sqrt(
             np.add.reduceat(squares, np.cumsum(sizes) - sizes) / sizes
         )
+        return distances
+
+    def _rmsds_to_reference(self) -> NDArray[np.float64]:
+        """Return float64[poses], Å; NaN without a reference, and for another molecule."""
+        distances = np.full(len(self.found), np.nan)
+        known: dict[int, Symmetries | None] = {}
+        if self.reference is None:
+            return distances
+        for row, record in enumerate(self.record.tolist()):
+            if record not in known:
+                known[record] = self.reference.symmetries(self.loaded.molecule(record))
+            if symmetries := known[record]:
+                distances[row] = symmetries.rmsd(self._each[row])
         return distances
 
     def _atoms_outside(self) -> NDArray[np.int32]:
@@ -189,7 +208,7 @@ class DockedPoses:
 
     @cached_property
     def _each(self) -> list[Positions]:
-        return self.rows.positions
+        return np.split(self.positions, np.cumsum(self.sizes)[:-1]) if len(self.found) else []
 
     @cached_property
     def _notes(self) -> list[PoseNotes]:
@@ -200,6 +219,8 @@ class DockedPoses:
             "energy_unrefined": map("{:.6f}".format, (-rows.unrefined).tolist()),
             "conformer": map(str, rows.conformer.tolist()),
         }
+        if np.isfinite(rows.strain).all() and len(rows):
+            energies["strain"] = map("{:.4f}".format, rows.strain.tolist())
         texts = {
             **(energies if self.with_energies else {}),
             "score": map("{:.6f}".format, rows.score.tolist()),

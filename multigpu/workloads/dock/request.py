@@ -2,12 +2,16 @@
 
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from multigpu.formats.storage.input_paths import check_stdin, expand, plain_bytes
 from multigpu.run.declarations import declaration, declare
 from multigpu.run.options import GpuLanes, Request, Resumable
 from multigpu.run.values import FilePath, Paths, Vector, path_list
 from multigpu.workloads.dock.options import DockOptions, docking_lanes
+
+if TYPE_CHECKING:
+    from multigpu.formats.storage.sources import FileKind
 
 COMPRESSION = 4  # bytes of text in a byte of a compressed file, about
 
@@ -21,7 +25,7 @@ class DockRequest(DockOptions, Resumable, Request, group="Input"):
     """
 
     ligands: Paths = field(metadata=declaration(
-        "SDF, MOL2, PDB, PDBQT or XYZ files, directories, patterns or URLs.", argument=True,
+        "SDF, MOL2, PDB, PDBQT, XYZ or SMILES files, directories, patterns or URLs.", argument=True,
         required=True,
     ))  # fmt: skip
     pocket: FilePath = field(metadata=declaration(
@@ -29,6 +33,9 @@ class DockRequest(DockOptions, Resumable, Request, group="Input"):
         required=True,
     ))  # fmt: skip
     _: KW_ONLY
+    reference: FilePath | None = declare(
+        None, "Molecule in its known pose, as of a crystal: RMSD of poses to it."
+    )
     origin: Vector | None = declare(
         None, "Coordinates of the first point of a NumPy grid, Å.", default="as the file says",
         example="-12.5,4,30.25",
@@ -50,9 +57,14 @@ class DockRequest(DockOptions, Resumable, Request, group="Input"):
     @cached_property
     def files(self) -> tuple[str, ...]:
         """Files and URLs that the ligands stand for."""
-        from multigpu.formats.molecules.ligands import LIGANDS
+        return tuple(expand(path_list(self.ligands, "ligands"), self.kind))
 
-        return tuple(expand(path_list(self.ligands, "ligands"), LIGANDS))
+    @property
+    def kind(self) -> "FileKind":
+        """Kind of files that are ligands: SMILES only where conformers are made."""
+        from multigpu.formats.molecules.ligands import LIGANDS, MOLECULES
+
+        return MOLECULES if self.conformers else LIGANDS
 
     @cached_property
     def lanes(self) -> GpuLanes:
@@ -63,5 +75,5 @@ class DockRequest(DockOptions, Resumable, Request, group="Input"):
     @property
     def paths(self) -> list[str]:
         """All files that the job reads."""
-        others = [str(path) for path in (self.pocket, self.rotation_file) if path is not None]
-        return [*self.files, *others]
+        others = (self.pocket, self.rotation_file, self.reference)
+        return [*self.files, *(str(path) for path in others if path is not None)]

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 ANGLES, LENGTHS = ("alpha", "beta", "gamma"), ("x", "y", "z", "rmsd_to_input")
 ENERGIES = ("energy", "energy_unrefined", "energy_electrostatic", "energy_other")
+NULLABLE = ("strain", "rmsd_to_reference")
 # Columns of a batch that are several columns of the table.
 SPLIT = {"angles": ANGLES, "quaternion": ("qw", "qx", "qy", "qz"), "place": LENGTHS[:3]}
 # Each column with its format in text, in a grid of scores.
@@ -28,6 +29,7 @@ SCORES = {
 # more decimals, and it began at a rotation.
 REFINED = {
     "ligand": "%s", "conformer": "%d", "pose": "%d", **dict.fromkeys((*ENERGIES, "score"), "%r"),
+    **dict.fromkeys(("efficiency", *NULLABLE), "%s"),
     **dict.fromkeys(SPLIT["quaternion"], "%.9f"), **dict.fromkeys(LENGTHS[:3], "%.6f"),
     "rmsd_to_input": "%.4f", "rotation": "%d", "atoms": "%d", "source": "%s",
     "atoms_outside": "%d",
@@ -52,7 +54,10 @@ class PoseBatch:
     quaternion     float64[n, 4]  w x y z, w not negative
     place          float64[n, 3]  where the centroid is, Å
     rmsd_to_input  float64[n]     Å over all atoms, as numbered
+    rmsd_to_reference  float64[n] Å over heavy atoms, of the best symmetry; NaN without reference
+    strain         float64[n]     kcal/mol of the conformer above the lowest; NaN where unknown
     atoms          int32[n]
+    heavy          int32[n]       how many of them are no hydrogen
     atoms_outside  int32[n]       how many of them are outside of the grid
     coordinates    float64[k, 3]  Å: of the atoms, as numbered, pose after pose; none at all where
                                   the poses are known as texts
@@ -71,7 +76,10 @@ class PoseBatch:
     quaternion: NDArray[np.float64]
     place: NDArray[np.float64]
     rmsd_to_input: NDArray[np.float64]
+    rmsd_to_reference: NDArray[np.float64]
+    strain: NDArray[np.float64]
     atoms: NDArray[np.int32]
+    heavy: NDArray[np.int32]
     atoms_outside: NDArray[np.int32]
     coordinates: NDArray[np.float64]
 
@@ -110,6 +118,8 @@ def as_tsv(rows: PoseBatch, energies: bool = False) -> bytes:
     columns = _columns(rows, energies)
     for name in ANGLES if not energies else ():
         columns[name] = [_angle(degrees) for degrees in columns[name].tolist()]
+    for name in ("efficiency", *NULLABLE) if energies else ():
+        columns[name] = ["" if np.isnan(x) else f"{x:.4f}" for x in columns[name].tolist()]
     for name in LENGTHS:
         # Its decimals would show a small negative number as -0.0000.
         least = 0.5 * 10.0 ** -int(formats[name][2])
@@ -162,10 +172,17 @@ def _columns(rows: PoseBatch, energies: bool) -> dict[str, Any]:
     """Return the columns of the table by name."""
     energy, unrefined = 0.0 - rows.score, 0.0 - rows.unrefined  # no -0.0
     parts = energy, unrefined, rows.electrostatic, energy - rows.electrostatic
-    split = dict(zip(ENERGIES, parts, strict=True)) | {
-        name: column
-        for whole, names in SPLIT.items()
-        for name, column in zip(names, np.ascontiguousarray(getattr(rows, whole).T), strict=True)
-    }
+    efficiency = np.divide(energy, rows.heavy, out=np.full(len(rows), np.nan), where=rows.heavy > 0)
+    split = (
+        dict(zip(ENERGIES, parts, strict=True))
+        | {"efficiency": efficiency}
+        | {
+            name: column
+            for whole, names in SPLIT.items()
+            for name, column in zip(
+                names, np.ascontiguousarray(getattr(rows, whole).T), strict=True
+            )
+        }
+    )
     names = formats_of(energies)
     return {name: split[name] if name in split else getattr(rows, name) for name in names}

@@ -17,6 +17,7 @@ from multigpu.kernels.rotation import (
     near_uniform,
 )
 from multigpu.run.values import Vector
+from multigpu.workloads.dock.grouping import EACH_ALONE, Grouping
 from multigpu.workloads.dock.options import BAND, REFINED, ROTATIONS, STEP, DockOptions
 
 
@@ -54,6 +55,17 @@ def whole_box_of(options: DockOptions, pocket: Pocket) -> WholeBox | None:
     width = BAND if options.band is None else options.band
     refined = max(options.top, REFINED) if options.is_refined(has_types) else 0
     return WholeBox(width, refined, options.top)
+
+
+def grouping_of(options: DockOptions, whole: WholeBox | None) -> Grouping:
+    """Return which records are one ligand. Raises UsageError where only single ones are docked."""
+    if whole is None:
+        for name in ("conformers", "group_by"):
+            if getattr(options, name) is not None:
+                problem = f"{option(name)} is for a whole box, as of AutoGrid's maps"
+                raise UsageError(f"{problem}: give {option('step')} {STEP:g}, too, to search it")
+        return EACH_ALONE
+    return EACH_ALONE if options.conformers else Grouping(options.group_by or "title")
 
 
 def search_of(options: DockOptions, pocket: Pocket, whole: WholeBox | None) -> PoseSearch:

@@ -1,6 +1,9 @@
 """Numbers of a docking job so far."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,6 +11,24 @@ from numpy.typing import NDArray
 from multigpu.errors import spelled
 from multigpu.run.job import JobStats
 from multigpu.workloads.dock.parts import DockedLigands, Skipped
+
+ENERGY, SIZE = "energy", "heavy atoms"
+NAMED = 3  # ligands of a note
+FEWEST = 20  # ligands of which some may stand alone
+# Those do that are as many standard deviations from the median, by the median of all distances from
+# it, which outliers do not change (Iglewicz and Hoaglin 1993).
+FAR, NORMAL_MAD = 6.0, 0.6745
+LEAST_SPREAD = 0.5  # kcal/mol, atoms: where nearly all are equal
+
+Named = tuple[float, str]  # a value, and the ligand that has it
+
+
+class Outliers(NamedTuple):
+    """Ligands that stand alone: how many, the farthest of them, and the median of all ligands."""
+
+    number: int
+    named: list[Named]
+    median: float
 
 
 @dataclass
@@ -23,6 +44,9 @@ class DockStats(JobStats):
     reaching_out       ligands whose best pose has atoms outside of the grid
     most_outside       the largest number of such atoms, and the ligand's name
     text_bytes         of the ligands' records
+    others             ligands that are another molecule than the reference
+    sizes              int32 arrays: heavy atoms of every ligand, in the order of the input
+    extremes           the lowest and the highest energies and sizes, with the ligands' names
     scores             float64 arrays: the best score of every ligand, in the order of the input
     """
 
@@ -35,6 +59,9 @@ class DockStats(JobStats):
     reaching_out: int = 0
     most_outside: tuple[int, str] = (0, "")
     text_bytes: int = 0
+    others: int = 0
+    sizes: list[NDArray[np.int32]] = field(default_factory=list)
+    extremes: dict[str, list[Named]] = field(default_factory=dict)
     skipped: list[Skipped] = field(default_factory=list)
     scores: list[NDArray[np.float64]] = field(default_factory=list)
 
@@ -51,11 +78,34 @@ class DockStats(JobStats):
             self.farthest = max(self.farthest, (float(docked.outside[most]), docked.names[most]))
         best = np.flatnonzero(docked.rows.pose == 1)
         self.scores.append(docked.rows.score[best])
+        self.sizes.append(docked.rows.heavy[best])
+        self.others += int(np.isnan(docked.rows.rmsd_to_reference[best]).sum())
+        names = [docked.rows.ligand[row] for row in best.tolist()]
+        self._keep_extremes(ENERGY, -self.scores[-1], names)
+        self._keep_extremes(SIZE, self.sizes[-1], names)
         atoms = docked.rows.atoms_outside[best]
         self.reaching_out += int((atoms > 0).sum())
         if atoms.max(initial=0) > self.most_outside[0]:
             most = int(atoms.argmax())
             self.most_outside = int(atoms[most]), docked.rows.ligand[best[most]]
+
+    def _keep_extremes(self, what: str, values: NDArray[Any], names: Sequence[str]) -> None:
+        """Keep the names of the ligands with the lowest and the highest values so far."""
+        kept = [*self.extremes.get(what, ()), *zip(values.tolist(), names, strict=True)]
+        kept.sort(key=itemgetter(0))
+        self.extremes[what] = kept[:NAMED] + kept[NAMED:][-NAMED:]
+
+    def outliers(self, what: str) -> Outliers:
+        """Return the ligands that stand alone by their ENERGY or SIZE."""
+        values = np.concatenate(self.sizes) if what == SIZE else -np.concatenate(self.scores)
+        middle = float(np.median(values))
+        distances = np.abs(values - middle)
+        far = FAR * max(float(np.median(distances)) / NORMAL_MAD, LEAST_SPREAD)
+        if len(values) < FEWEST:
+            far = np.inf
+        named = sorted(self.extremes[what], key=lambda each: -abs(each[0] - middle))
+        named = [each for each in named[:NAMED] if abs(each[0] - middle) > far]
+        return Outliers(int((distances > far).sum()), named, middle)
 
     @property
     def best_score(self) -> float | None:

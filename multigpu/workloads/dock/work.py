@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from multigpu.cluster.engine.workload import Place, Session
+from multigpu.formats.molecules.reference_poses import ReferencePose
 from multigpu.formats.tables.texts import Texts
 from multigpu.kernels.rotation import (
     BandFinder,
@@ -87,6 +88,7 @@ class DockWorkload:
     field        the pocket as the kernels take it
     search       the poses that are tried
     whole        what becomes of them where they fill a box, else None
+    reference    what poses are compared with
     report       best ligands of every part that are kept for a report
     score_lines  whether the table of scores is text
     expected     what a worker elsewhere must have; None: all workers are threads of this process
@@ -98,6 +100,7 @@ class DockWorkload:
     field: Field
     search: PoseSearch
     whole: WholeBox | None = None
+    reference: ReferencePose | None = None
     report: int = 0
     score_lines: bool = False
     expected: Expected | None = None
@@ -139,8 +142,10 @@ class DockWorkload:
             search=self.search,
             found=found,
             with_energies=self.with_energies,
+            reference=self.reference,
         )
         rows, fmt, firsts = docked.rows, self.loader.pose_format, loaded.firsts.tolist()
+        molecules = [loaded.molecules[i] for i in firsts if i in loaded.molecules]
         return DockedLigands(
             # The texts have the coordinates.
             rows=replace(rows, coordinates=np.empty((0, 3))) if fmt else rows,
@@ -151,10 +156,10 @@ class DockWorkload:
             pose_counts=np.bincount(docked.ligand, minlength=len(firsts)),
             outside=docked.centroid_distances,
             skipped=loaded.skipped,
-            without_hydrogens=sum(map(lacks_hydrogens, loaded.molecules.values())),
-            parts=sum(molecule.is_part for molecule in loaded.molecules.values()),
+            without_hydrogens=sum(map(lacks_hydrogens, molecules)),
+            parts=sum(molecule.is_part for molecule in molecules),
             best=docked.best_ligands(self.report),
-            text_bytes=int(loaded.texts.lengths.sum()),
+            text_bytes=loaded.text_bytes,
         )
 
     def merge(self, parts: Sequence[SearchedPoses]) -> DockedLigands:

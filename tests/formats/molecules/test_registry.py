@@ -7,14 +7,15 @@ import pytest
 from support.ligand_texts import TEXTS
 
 from multigpu.formats import molecules
-from multigpu.formats.molecules.registry import FORMATS, SUFFIXES, parse
+from multigpu.formats.molecules.registry import FORMATS, POSE_FORMATS, SUFFIXES, parse
+from multigpu.formats.molecules.smiles import SMILES
 
 
 def test_formats__have_suffixes_of_their_own() -> None:
-    assert len(SUFFIXES) == sum(len(each.suffixes) for each in FORMATS.values())
+    assert len({*SUFFIXES, *SMILES.suffixes}) == sum(len(each.suffixes) for each in FORMATS.values())
 
 
-@pytest.mark.parametrize("layout", FORMATS)
+@pytest.mark.parametrize("layout", [each.name for each in POSE_FORMATS])
 def test_molecule__knows_its_format(layout: str) -> None:
     assert parse(TEXTS[layout], layout).format is FORMATS[layout]
 

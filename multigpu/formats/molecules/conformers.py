@@ -1,0 +1,137 @@
+"""Conformers of a molecule by RDKit's ETKDG, as records of SDF."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from zlib import crc32
+
+from multigpu.errors import quoted
+from multigpu.formats.molecules.bonds import check_size
+from multigpu.formats.molecules.molecule import MoleculeError
+from multigpu.formats.molecules.registry import FORMATS, parse
+from multigpu.formats.molecules.sdf import SDF, build
+from multigpu.formats.molecules.smiles import SMILES, read_smiles
+from multigpu.formats.optional import quiet_rdkit
+
+NEAREST = 0.25  # Å between two conformers, over all atoms as numbered, at least
+MOST_ATOMS = 500  # with hydrogens: of more ETKDG takes minutes
+LONGEST_SMILES = 5_000  # characters
+ATTEMPTS = 20  # at a conformer, from distances and from random places each
+TABLE_END = b"M  END"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conformers:
+    """Conformers of one molecule.
+
+    records  in SDF, with all hydrogens
+    strains  MMFF94 energy of each above that of the lowest, kcal/mol; NaN without parameters
+    atoms    of each
+    left     atoms in other fragments of the molecule, which are left out
+    error    why there are none: then `records` has what they should be made of
+    """
+
+    records: Sequence[bytes]
+    strains: Sequence[float]
+    atoms: int = 0
+    left: int = 0
+    error: str = ""
+
+
+def make_conformers(text: bytes, layout: str, count: int) -> Conformers:
+    """Return up to `count` conformers of the largest fragment of a record.
+
+    They are embedded by ETKDG version 3 (Wang and others 2020, doi:10.1021/acs.jcim.0c00025) and
+    not minimised. The random numbers follow from the molecule, so equal records have equal
+    conformers. Those nearer than NEAREST to one before are left out. Other threads run meanwhile.
+
+    Raises MoleculeError.
+    """
+    from rdkit.Chem.rdDistGeom import EmbedMultipleConfs, ETKDGv3
+
+    with quiet_rdkit() as chem:
+        graph, items = _read_graph(chem, text, layout)
+        name = FORMATS[layout].read_name(text)
+        graph = chem.AddHs(graph)
+        fragments = chem.GetMolFrags(graph, asMols=True)
+        largest = max(fragments, key=lambda fragment: fragment.GetNumAtoms(), default=graph)
+        if not largest.GetNumAtoms():
+            raise MoleculeError("it has no atoms")
+        if largest.GetNumAtoms() > MOST_ATOMS:
+            raise MoleculeError(f"it has more than {MOST_ATOMS} atoms: no conformers are made")
+        settings = ETKDGv3()
+        settings.randomSeed = crc32(chem.MolToSmiles(largest).encode()) & 0x7FFFFFFF
+        settings.maxIterations = ATTEMPTS
+        settings.pruneRmsThresh = NEAREST
+        settings.onlyHeavyAtomsForRMS = settings.useSymmetryForPruning = False
+        try:
+            found = list(EmbedMultipleConfs(largest, count, settings))
+            if not found:
+                settings.useRandomCoords = True
+                found = list(EmbedMultipleConfs(largest, count, settings))
+        except (ValueError, RuntimeError) as error:
+            reason = " ".join(str(error).split())
+            raise MoleculeError(f"RDKit's ETKDG makes no conformers of it: {reason}") from error
+        if not found:
+            raise MoleculeError("RDKit's ETKDG finds no coordinates for it: give SDF with some")
+        largest.SetProp("_Name", name)
+        blocks = [chem.MolToMolBlock(largest, confId=i).encode() for i in found]
+        return Conformers(
+            records=[block + items for block in blocks],
+            strains=_strains(largest),
+            atoms=largest.GetNumAtoms(),
+            left=graph.GetNumAtoms() - largest.GetNumAtoms(),
+        )
+
+
+def canonical_smiles(text: bytes, layout: str) -> str:
+    """Return RDKit's canonical SMILES of a record, without hydrogens; "" where it has none."""
+    with quiet_rdkit() as chem:
+        try:
+            return str(chem.MolToSmiles(chem.RemoveHs(_read_graph(chem, text, layout)[0])))
+        except (ValueError, RuntimeError):
+            return ""
+
+
+def _read_graph(chem: Any, text: bytes, layout: str) -> tuple[Any, bytes]:
+    """Return RDKit's molecule of a record, and the data items of SDF with the last line.
+
+    Raises MoleculeError.
+    """
+    if layout == SMILES.name:
+        return _graph_of_smiles(chem, read_smiles(text)[0]), b"$$$$\n"
+    molecule = parse(text, layout)
+    check_size(molecule, MOST_ATOMS)
+    if molecule.format.atom_types is None:
+        raise MoleculeError(f"{layout.upper()} has no bond orders: give SDF, MOL2 or SMILES")
+    block = text if molecule.format is SDF else build(molecule, "", molecule.positions, {})
+    table, end, items = block.partition(TABLE_END)
+    graph = chem.MolFromMolBlock((table + end).decode("utf-8", "replace"), True, False)
+    if graph is None:
+        raise MoleculeError("RDKit does not read this molecule: do its bonds make sense?")
+    return graph, items.lstrip(b"\r\n") or b"$$$$\n"
+
+
+def _graph_of_smiles(chem: Any, smiles: str) -> Any:
+    if len(smiles) > LONGEST_SMILES:
+        raise MoleculeError(f"its SMILES has more than {LONGEST_SMILES:,} characters")
+    graph = chem.MolFromSmiles(smiles)
+    if graph is not None:
+        return graph
+    raw = chem.MolFromSmiles(smiles, sanitize=False)
+    problems = chem.DetectChemistryProblems(raw) if raw is not None else ()
+    reasons = "; ".join(problem.Message() for problem in problems)
+    raise MoleculeError(f"RDKit does not read its SMILES {quoted(smiles)} {reasons}".rstrip())
+
+
+def _strains(graph: Any) -> list[float]:
+    """Return the energy of each conformer above the lowest, kcal/mol; NaN without parameters."""
+    from rdkit.Chem.rdForceFieldHelpers import MMFFHasAllMoleculeParams, MMFFOptimizeMoleculeConfs
+
+    if not MMFFHasAllMoleculeParams(graph):
+        return [math.nan] * graph.GetNumConformers()
+    # No step is made; this is the one way to energies that lets other threads run.
+    energies = [energy for _, energy in MMFFOptimizeMoleculeConfs(graph, maxIters=0)]
+    lowest = min(energies)
+    return [energy - lowest for energy in energies]

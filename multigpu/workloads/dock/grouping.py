@@ -1,0 +1,71 @@
+"""Which records are conformers of one ligand: consecutive ones with one title, or one SMILES."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.formats.molecules.ligands import LigandRecords
+from multigpu.formats.molecules.registry import FORMATS
+from multigpu.workloads.dock.options import GroupBy
+
+# Where a ligand would have more, the next one begins: a whole library may have one title.
+MOST_CONFORMERS = 4096
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """Rule by which consecutive records are one ligand. by: None where each is one."""
+
+    by: GroupBy | None = None
+
+    def key(self, text: bytes, layout: str) -> str:
+        """Return what the records of one ligand have in common; "" for a record that is one."""
+        if self.by is None or not text:
+            return ""
+        if self.by == "title":
+            return FORMATS[layout].read_name(text)
+        from multigpu.formats.molecules.conformers import canonical_smiles
+
+        return canonical_smiles(text, layout)
+
+    def number(self, keys: Sequence[str]) -> NDArray[np.int64]:
+        """Return int64[records]: the ligand of each, from 0, ascending.
+
+        keys: of consecutive records, the first of which begins a ligand
+        """
+        ligands, ligand, size = np.empty(len(keys), np.int64), -1, 0
+        for i, key in enumerate(keys):
+            begins = not i or not key or key != keys[i - 1] or size == MOST_CONFORMERS
+            ligand, size = (ligand + 1, 1) if begins else (ligand, size + 1)
+            ligands[i] = ligand
+        return ligands
+
+    # ---- borders of spans ---------------------------------------------------------------------
+
+    def begun(self, group: Sequence[LigandRecords], following: LigandRecords) -> int:
+        """Return how many records at the end of a group are of the ligand of the next record.
+
+        group: consecutive records, the first of which begins a ligand
+        """
+        if self.by is None or group[0].layout != following.layout:
+            return 0
+        key = next(self._keys(following))
+        before = (key for records in reversed(group) for key in self._keys(records, -1))
+        return sum(1 for _ in takewhile(key.__eq__, before)) % MOST_CONFORMERS if key else 0
+
+    def continued(self, following: LigandRecords) -> int:
+        """Return how many records at the beginning have the key of the first one."""
+        keys = self._keys(following)
+        return 1 + sum(1 for _ in takewhile(next(keys).__eq__, keys))
+
+    def _keys(self, records: LigandRecords, step: int = 1) -> Iterator[str]:
+        """Yield the key of each record. step: −1 to begin with the last one."""
+        texts = records.texts
+        for i in range(len(texts))[::step]:
+            yield self.key(texts[i], records.layout)
+
+
+EACH_ALONE = Grouping()
