@@ -1,0 +1,314 @@
+"""AutoGrid 4's energies of a probe atom near a receptor: parameters, tables, bond directions.
+
+The force field is AutoDock 4.1's (Huey, Morris, Olson & Goodsell, J. Comput. Chem. 28, 1145, 2007).
+Its parameters are those that autogrid4 4.2.6 has built in, its rules those of that program's users'
+guide, with thresholds as the program behaves; `docs/dock.md` has them in words. Tables belong to
+the definition: a distance is truncated to 0.01 Å before anything is looked up by it.
+"""
+
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
+
+from multigpu.kernels.maps.types import Floats, GridBox, Receptor
+from multigpu.kernels.numerics.log2_exp2 import LOG2E, exp2_of
+
+CUTOFF = 8.0  # Å, of all terms but electrostatics
+STEPS = 100  # entries of a table per Å
+ENTRIES = int(CUTOFF * STEPS) + 1
+SMOOTHING = 25  # entries to either side: the lowest energy within 0.25 Å counts
+CEILING = 1e5  # kcal/mol, of a pair
+WEIGHT_PAIR, WEIGHT_BOND, WEIGHT_CHARGE, WEIGHT_WATER = 0.1662, 0.1209, 0.1406, 0.1322
+COULOMB = 332.0  # kcal Å / (mol e²)
+POLARITY = 0.01097  # solvation parameter per e
+SIGMA = 3.6  # Å, of the desolvation's Gaussian
+WINDOW = 20  # bonded atoms are looked for among so many before and after, in the file's order
+
+FIRST_OCTAVE, OCTAVES, PARTS = 6, 31, 256  # squared distances from CUTOFF², in Å²
+RAMP_TERMS = 32
+
+
+class Role(IntEnum):
+    """What an atom is in a hydrogen bond; "spherical": whatever the direction."""
+
+    NONE = 0
+    SPHERICAL_DONOR = 1
+    DONOR = 2
+    SPHERICAL_ACCEPTOR = 3
+    ACCEPTOR = 4  # of one bond
+    DOUBLE_ACCEPTOR = 5  # of two bonds
+
+
+class AtomType(NamedTuple):
+    """Parameters of an AutoDock type.
+
+    radius, depth            of a pair of such atoms: distance of the least energy, Å; kcal/mol
+    volume, solvation        Å³; kcal/(mol Å³)
+    role
+    bond_radius, bond_depth  of a hydrogen bond with it as the acceptor, Å; kcal/mol
+    """
+
+    radius: float
+    depth: float
+    volume: float
+    solvation: float
+    role: Role = Role.NONE
+    bond_radius: float = 0.0
+    bond_depth: float = 0.0
+
+
+def _plain(radius: float, depth: float, volume: float) -> AtomType:
+    return AtomType(radius, depth, volume, -0.0011)
+
+
+_O, _N = (3.2, 0.2, 17.1573, -0.00251), (3.5, 0.16, 22.4493, -0.00162)
+_S, _H = (4.0, 0.2, 33.5103, -0.00214), (2.0, 0.02, 0.0, 0.00051)
+TYPES = {
+    "H": AtomType(*_H),
+    "HD": AtomType(*_H, Role.DONOR),
+    "HS": AtomType(*_H, Role.SPHERICAL_DONOR),
+    "C": AtomType(4.0, 0.15, 33.5103, -0.00143),
+    "A": AtomType(4.0, 0.15, 33.5103, -0.00052),
+    "N": AtomType(*_N),
+    "NA": AtomType(*_N, Role.ACCEPTOR, 1.9, 5.0),
+    "NS": AtomType(*_N, Role.SPHERICAL_ACCEPTOR, 1.9, 5.0),
+    "OA": AtomType(*_O, Role.DOUBLE_ACCEPTOR, 1.9, 5.0),
+    "OS": AtomType(*_O, Role.SPHERICAL_ACCEPTOR, 1.9, 5.0),
+    "S": AtomType(*_S),
+    "SA": AtomType(*_S, Role.DOUBLE_ACCEPTOR, 2.5, 1.0),
+    "P": _plain(4.2, 0.2, 38.7924),
+    "F": _plain(3.09, 0.08, 15.448),
+    "Cl": _plain(4.09, 0.276, 35.8235),
+    "Br": _plain(4.33, 0.389, 42.5661),
+    "I": _plain(4.72, 0.55, 55.0585),
+    "Mg": _plain(1.3, 0.875, 1.56),
+    "Ca": _plain(1.98, 0.55, 2.77),
+    "Mn": _plain(1.3, 0.875, 2.14),
+    "Fe": _plain(1.3, 0.01, 1.84),
+    "Zn": _plain(1.48, 0.55, 1.7),
+}
+TYPES |= {name.upper(): TYPES[name] for name in ("Cl", "Br", "Mg", "Ca", "Mn", "Fe", "Zn")}
+
+
+class Atoms(NamedTuple):
+    """The atoms of a receptor, as the kernels take them.
+
+    places      float64[n, 3]  Å from the center of the box
+    charges     float64[n]     e
+    kinds       int32[n]       rows of `Tables.pairs`
+    roles       int32[n]       see `Role`
+    powers      int32[n]       donors: of the cosine
+    axes        float64[n, 3]  unit vectors: where the partner of a bond should stand; 0: unknown
+    normals     float64[n, 3]  double acceptors: of the plane of their lone pairs; 0: unknown
+    volumes     float64[n]     Å³
+    solvations  float64[n]     with the charge's part, kcal/(mol Å³)
+    """
+
+    places: Floats
+    charges: Floats
+    kinds: NDArray[np.int32]
+    roles: NDArray[np.int32]
+    powers: NDArray[np.int32]
+    axes: Floats
+    normals: Floats
+    volumes: Floats
+    solvations: Floats
+
+
+class Tables(NamedTuple):
+    """Functions of the distance r, looked up at floor(100 r), kcal/mol.
+
+    pairs      float64[kinds, ENTRIES, probes]  12-6 or 12-10, smoothed
+    screening  float64[ENTRIES]       electrostatics of two charges of 1 e, times r
+    water      float64[ENTRIES]       desolvation's Gaussian
+    far        float64[parts, 2]      electrostatics beyond the cutoff: far[k, 0] + far[k, 1] · r²,
+                                      k counts PARTS per octave of r² from 2^FIRST_OCTAVE
+    ramp       float64[RAMP_TERMS]    powers of (1 − t) / 2 in cos(8/3 · arccos t), 0 ≤ t ≤ 1
+    """
+
+    pairs: Floats
+    screening: Floats
+    water: Floats
+    far: Floats
+    ramp: Floats
+
+
+class Probes(NamedTuple):
+    """The atoms whose maps are made: roles int32[n], volumes and solvations float64[n]."""
+
+    roles: NDArray[np.int32]
+    volumes: Floats
+    solvations: Floats
+
+
+def prepare(receptor: Receptor, box: GridBox, types: Sequence[str]) -> tuple[Atoms, Tables, Probes]:
+    """Return what kernels need. Raises ValueError for a type that the force field lacks."""
+    for atom, name in enumerate(receptor.types):
+        if name not in TYPES:
+            raise ValueError(f"{receptor.name_of(atom)}: AutoDock 4.1 has no type {name!r}")
+    for name in types:
+        if name not in TYPES:
+            raise ValueError(f"AutoDock 4.1 has no type {name!r} to make a map of")
+    kinds = sorted(set(receptor.types))
+    parameters = [TYPES[name] for name in receptor.types]
+    probes = [TYPES[name] for name in types]
+    axes, normals, powers = directions(receptor)
+    solvations = np.array([each.solvation for each in parameters])
+    atoms = Atoms(
+        places=receptor.positions - np.array(box.center, np.float64),
+        charges=receptor.charges,
+        kinds=np.array([kinds.index(name) for name in receptor.types], np.int32),
+        roles=np.array([each.role for each in parameters], np.int32),
+        powers=powers,
+        axes=axes,
+        normals=normals,
+        volumes=np.array([each.volume for each in parameters]),
+        solvations=solvations + POLARITY * np.abs(receptor.charges),
+    )
+    pairs = np.zeros((len(kinds), ENTRIES, len(probes)))
+    for row, kind in enumerate(kinds):
+        for column, probe in enumerate(probes):
+            pairs[row, :, column] = pair_energies(probe, TYPES[kind])
+    return (
+        atoms,
+        Tables(pairs, screening(), water(), far_electrostatics(), ramp()),
+        Probes(
+            roles=np.array([each.role for each in probes], np.int32),
+            volumes=np.array([each.volume for each in probes]),
+            solvations=np.array([each.solvation for each in probes]),
+        ),
+    )
+
+
+def pair_energies(one: AtomType, other: AtomType) -> Floats:
+    """Return float64[ENTRIES]: the energy of two atoms, smoothed; 12-10 for hydrogen bonds."""
+    for donor, acceptor in ((one, other), (other, one)):
+        if donor.role in (1, 2) and acceptor.role > Role.DONOR:
+            radius, depth, power = acceptor.bond_radius, acceptor.bond_depth * WEIGHT_BOND, 10
+            break
+    else:
+        radius, power = (one.radius + other.radius) / 2, 6
+        depth = np.sqrt(one.depth * WEIGHT_PAIR * other.depth * WEIGHT_PAIR)
+    r = np.arange(1, ENTRIES + SMOOTHING) / STEPS
+    ratio = (radius / r) * (radius / r)
+    sixth = ratio * ratio * ratio
+    attraction = sixth if power == 6 else sixth * ratio * ratio
+    wells = depth / (12 - power) * (power * (sixth * sixth) - 12 * attraction)
+    walled = np.concatenate([[CEILING], np.minimum(wells, CEILING)])
+    padded = np.pad(walled, (SMOOTHING, 0), constant_values=CEILING)
+    smoothed: Floats = sliding_window_view(padded, 2 * SMOOTHING + 1).min(axis=1)
+    return smoothed
+
+
+def _exp(x: Floats) -> Floats:
+    """Return e ** x, the same on every machine; 0 > x."""
+    return np.array([exp2_of(max(each * LOG2E, -900.0)) for each in x.tolist()])
+
+
+def _dielectric(r: Floats) -> Floats:
+    """Return the dielectric of Mehler & Solmajer (Protein Eng. 4, 903, 1991) at r in Å."""
+    low, rise, decay, shape = -8.5525, 78.4 + 8.5525, 0.003627, 7.7839
+    return low + rise / (1 + shape * _exp(-decay * rise * r))
+
+
+def screening() -> Floats:
+    """Return `Tables.screening`: without any dielectric in the first entry."""
+    dielectric = _dielectric(np.arange(ENTRIES) / STEPS)
+    dielectric[0] = 1.0
+    return WEIGHT_CHARGE * COULOMB / dielectric
+
+
+def water() -> Floats:
+    """Return `Tables.water`: 0 in the first entry."""
+    r = np.arange(ENTRIES) / STEPS
+    gaussian = WEIGHT_WATER * _exp(r * r * (-0.5 / (SIGMA * SIGMA)))
+    gaussian[0] = 0.0
+    return gaussian
+
+
+def far_electrostatics() -> Floats:
+    """Return `Tables.far`; truncation costs half of a step of the tables on average."""
+    octave, part = np.divmod(np.arange(OCTAVES * PARTS + 1), PARTS)
+    squares = np.ldexp(1 + part / PARTS, octave + FIRST_OCTAVE)
+    r = np.sqrt(squares)
+    values = WEIGHT_CHARGE * COULOMB / (r * _dielectric(r - 0.5 / STEPS))
+    slopes = np.diff(values) / np.diff(squares)
+    return np.stack([values[:-1] - slopes * squares[:-1], slopes], axis=1)
+
+
+def ramp() -> Floats:
+    """Return `Tables.ramp`: Chebyshev's function of the order 8/3 about t = 1, as a power series."""
+    terms, order = np.ones(RAMP_TERMS), 8 / 3
+    for k in range(RAMP_TERMS - 1):
+        terms[k + 1] = terms[k] * (k * k - order * order) / ((k + 0.5) * (k + 1))
+    return terms
+
+
+def directions(receptor: Receptor) -> tuple[Floats, Floats, NDArray[np.int32]]:
+    """Return axes, normals and powers of `Atoms`.
+
+    Atoms are bonded by distance: to a donor the first within √1.9 Å, to an acceptor those within
+    1.3 Å (hydrogen) or 1.9 Å (NA: 1.7 Å). The axis of a donor comes from its atom, that of an
+    acceptor from the middle of its bonded atoms (or the point nearest on the line through two of
+    them, for OA and SA). The lone pairs of C=O lie in the plane of the carbon's other bonds, those
+    of C–O–H and C–O–C in the plane across the line through both neighbours.
+    """
+    places, roles = receptor.positions, np.array([TYPES[name].role for name in receptor.types])
+    light = np.isin(receptor.types, ["H", "HD"])
+    polar = np.isin(receptor.types, ["HD"])
+    axes, normals = np.zeros_like(places), np.zeros_like(places)
+
+    atoms = np.flatnonzero(np.isin(roles, [Role.DONOR, Role.ACCEPTOR, Role.DOUBLE_ACCEPTOR]))
+    steps = np.r_[-WINDOW:0, 1 : WINDOW + 1]
+    others = np.clip(atoms[:, None] + steps, 0, len(places) - 1)
+    absent = others != atoms[:, None] + steps
+    squares = np.where(absent, np.inf, _squared(places[others] - places[atoms, None]))
+
+    reach = np.where(roles[atoms] == Role.ACCEPTOR, 2.89, 3.61)[:, None]
+    bonded = squares < np.where(light[others], 1.69, reach)
+    bonded = np.where((roles[atoms] == Role.DONOR)[:, None], squares < 1.9, bonded)
+    order = np.argsort(~bonded, axis=1, kind="stable")[:, :3]
+    first, second, third = np.take_along_axis(others, order, axis=1).T
+    count = bonded.sum(axis=1)
+
+    donors = (roles[atoms] == Role.DONOR) & (count > 0)
+    powers = np.full(len(places), 2, np.int32)
+    strong = donors & np.isin(np.array(receptor.types)[first], ["OA", "SA"])
+    powers[atoms[strong]] = 4
+    at, one, two, three = places[atoms], places[first], places[second], places[third]
+    single = (count == 1) | donors
+    middle = np.where(single[:, None], one, (one + two) / 2)
+    middle = np.where((count > 2)[:, None] & ~single[:, None], (one + two + three) / 3, middle)
+    middle = np.where((count == 0)[:, None], at, middle)
+    axes[atoms] = _unit(at - middle)
+
+    # Of a carbonyl: the last atom that its carbon is bonded to gives the plane.
+    double = roles[atoms] == Role.DOUBLE_ACCEPTOR
+    spans = _squared(places[others] - one[:, None])
+    beyond = (spans < np.where(polar[others], 1.69, 2.89)) & ~absent & (others != first[:, None])
+    last = beyond.shape[1] - 1 - np.argmax(beyond[:, ::-1], axis=1)
+    flat = double & (count == 1) & beyond.any(axis=1)
+    next_to = _unit(places[others[np.arange(len(atoms)), last]] - one)
+    normals[atoms[flat]] = _unit(np.cross(axes[atoms], next_to))[flat]
+
+    bent = double & (count > 1)
+    line = _unit(two - one)
+    along = ((at - one) * line).sum(axis=1)[:, None] * line
+    normals[atoms[bent]] = line[bent]
+    axes[atoms[bent]] = _unit(at - one - along)[bent]
+    return axes, normals, powers
+
+
+def _squared(vectors: Floats) -> Floats:
+    squared: Floats = (vectors * vectors).sum(axis=-1)
+    return squared
+
+
+def _unit(vectors: Floats) -> Floats:
+    """Return vectors of length 1; those of length 0 stay."""
+    lengths = np.sqrt(_squared(vectors))[:, None]
+    return vectors / np.where(lengths > 0, lengths, 1.0)

@@ -1,0 +1,97 @@
+"""What maps are computed from and on: a rigid receptor and a grid box around its pocket."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Maps = dict[str, NDArray[np.float32]]
+
+MOST_ELEMENTS = 1022  # along an axis
+MOST_POINTS = 1 << 28  # a map of them takes 1 GiB
+FARTHEST = 1e5  # Å
+DECIMALS = 3  # of every value, as in files of maps
+
+
+@dataclass(frozen=True)
+class Receptor:
+    """The atoms of a rigid receptor, as in PDBQT: all heavy atoms and the polar hydrogens.
+
+    positions  float64[n, 3]  Å
+    charges    float64[n]     e
+    types      n AutoDock types: "C", "OA", "HD", "Zn"
+    names      n names for messages, "ZN of HOH A 12", or none: then atoms are numbered
+
+    Raises ValueError for arrays of other shapes or types, no atoms, and numbers that are not finite
+    or out of range: ±1e5 Å, ±1000 e.
+    """
+
+    positions: Floats
+    charges: Floats
+    types: tuple[str, ...]
+    names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        atoms = len(self.types)
+        for name, shape, most in (("positions", (atoms, 3), FARTHEST), ("charges", (atoms,), 1e3)):
+            array = getattr(self, name)
+            if array.dtype != np.float64 or array.shape != shape:
+                wanted = f"float64{list(shape)} is wanted"
+                raise ValueError(f"{name}: {wanted}, not {array.dtype}{list(array.shape)}")
+            for atom in np.flatnonzero(~(np.abs(array) <= most).reshape(atoms, -1).all(1))[:1]:
+                raise ValueError(f"{name} of {self.name_of(atom)}: not finite or beyond ±{most:g}")
+        if not atoms or len(self.names) not in (0, atoms):
+            raise ValueError(f"a receptor of {atoms} atoms with {len(self.names)} names")
+
+    def __len__(self) -> int:
+        return len(self.types)
+
+    def name_of(self, atom: int) -> str:
+        """Return how a message names an atom."""
+        return self.names[atom] if self.names else f"atom {atom + 1}"
+
+
+@dataclass(frozen=True)
+class GridBox:
+    """Points of maps: center + spacing · (k − elements / 2), k from 0 to elements on each axis.
+
+    center    x, y, z in Å
+    elements  intervals along x, y and z, as AutoGrid's `npts`; there is one point more
+    spacing   Å
+
+    Raises ValueError for elements beyond 1 to 1022 an axis, 2^28 points or more, a spacing that
+    is not within 0.01 to 10 Å, and a center beyond ±1e5 Å.
+    """
+
+    center: tuple[float, float, float]
+    elements: tuple[int, int, int]
+    spacing: float = 0.375
+
+    def __post_init__(self) -> None:
+        if not all(1 <= count <= MOST_ELEMENTS for count in self.elements):
+            raise ValueError(f"{self.elements} elements; 1 to {MOST_ELEMENTS} an axis are possible")
+        if math.prod(self.shape) >= MOST_POINTS:
+            raise ValueError(f"a box of {math.prod(self.shape):,} points; fewer than 2^28")
+        if not 0.01 <= self.spacing <= 10:
+            raise ValueError(f"the spacing is {self.spacing}; 0.01 to 10 Å is possible")
+        if not all(abs(middle) <= FARTHEST for middle in self.center):
+            raise ValueError(f"the center {self.center} is not finite or beyond ±{FARTHEST:g} Å")
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Points along x, y and z."""
+        nx, ny, nz = self.elements
+        return nx + 1, ny + 1, nz + 1
+
+    @property
+    def origin(self) -> Floats:
+        """float64[3]: the point with the lowest coordinates, Å."""
+        origin: Floats = np.array(self.center) - self.spacing * (np.array(self.elements) / 2)
+        return origin
+
+
+def rounded(values: Floats) -> NDArray[np.float32]:
+    """Return values as they are read back from a file of maps, which has three decimals."""
+    return (np.round(values * 10**DECIMALS) / 10**DECIMALS).astype(np.float32)
