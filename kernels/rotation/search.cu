@@ -6,6 +6,7 @@
 // above 0 they score -PENALTY d², d the distance in Å from its middle. TERMS: of each atom, 1 to 3.
 // THREADS: of a block. SHARE: scores that a block settles. TILE_A, TILE_B, TILE_C: rotations along α, β, γ that a warp takes together.
 #include "bounds.cuh"
+#include "exact.cuh"
 #include "field.cuh"
 #include "ligands.cuh"
 
@@ -60,10 +61,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
       cells[row * field.nz + z] = make_float4(low[z], low[beyond], high[z], high[beyond]);
     }
   }
-}
-
-__device__ __forceinline__ const Node* channel_of(const Field& field, int channel) {
-  return field.values + channel * channel_size(field);
 }
 
 struct alignas(16) Atom {
@@ -172,29 +169,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
       *place_of_score = score = STRUCK;
   }
   note(score, greatest + ligand);
-}
-
-// A pose's score in double precision, its atoms summed in their order.
-__device__ double exact_score(const Space& space, const Field& field, const Ligands& ligands,
-                              unsigned ligand, unsigned long long pose) {
-  Placement placement;
-  place(space, pose, placement);
-  to_grid(field, ligands.starts + 3 * ligand, placement);
-  const double* turn = placement.turn;
-  double total = 0;
-  for (long long atom = ligands.offsets[ligand]; atom < ligands.offsets[ligand + 1]; ++atom) {
-    const double* at = ligands.places + 3 * atom;
-    double there[3], mine = 0;
-    for (int k = 0; k < 3; ++k)
-      there[k] = (turn[3 * k] * at[0] + turn[3 * k + 1] * at[1]) +
-                 (turn[3 * k + 2] * at[2] + placement.shift[k]);
-    for (int term = 0; term < TERMS; ++term)
-      mine += exact(field, channel_of(field, ligands.channels[TERMS * atom + term]), there,
-                    term == 0) *
-              ligands.weights[TERMS * atom + term];
-    total += mine;
-  }
-  return total;
 }
 
 struct Winner {
