@@ -67,23 +67,76 @@ _WINNER = np.dtype([("pose", "<i8"), ("score", "<f8")])
 Kernel = Callable[[tuple[int], tuple[int], Sequence[Any]], None]
 
 
-@cache
-def _module(euler: bool, linear: bool, outside: str, terms: int) -> Any:
-    defines: dict[str, float] = {"EULER": int(euler), "LINEAR": int(linear), "TERMS": terms}
+def variant_options(
+    field: Field, terms: int, search: PoseSearch | None = None, **defines: float
+) -> tuple[str, ...]:
+    """Return NVRTC's options for kernels that read a field, or poses in it."""
+    euler, outside = search and isinstance(search.rotations, EulerRotations), field.outside
+    defines |= {"EULER": int(bool(euler)), "LINEAR": int(field.interpolation == "linear")}
     defines |= {"ENDS": int(outside != "clamp"), "PENALTY": PENALTY * (outside == "penalty")}
-    defines |= {"THREADS": THREADS, "SHARE": SHARE}
-    defines |= {"TILE_A": TILE_A, "TILE_B": TILE_B, "TILE_C": TILE_C}
-    defines |= {"LEAST": LEAST, "POWERS": len(SHORTFALLS), "KAPPAS": len(KAPPAS)}
-    options = ["--std=c++17", "--fmad=false", f"-DSLACK={SLACK}"]
-    options += [f"-D{name}={value}" for name, value in defines.items()]
-    return cupy.RawModule(code=source("rotation", "search.cu"), options=tuple(options))
+    defines |= {"TERMS": terms, "THREADS": THREADS}
+    fixed = ("--std=c++17", "--fmad=false")
+    return (*fixed, *(f"-D{name}={value}" for name, value in defines.items()))
 
 
 @cache
-def _kernel(name: str, *variant: Any) -> Kernel:
+def kernel(file: str, name: str, options: tuple[str, ...]) -> Kernel:
     """Return a kernel; CuPy takes longer to look one up in a module than to launch it."""
-    kernel: Kernel = _module(*variant).get_function(name)
-    return kernel
+    found: Kernel = _module(file, options).get_function(name)
+    return found
+
+
+@cache
+def _module(file: str, options: tuple[str, ...]) -> Any:
+    return cupy.RawModule(code=source("rotation", file), options=options)
+
+
+class DeviceField:
+    """A field on the current device, and a stream for each thread that uses it.
+
+    grid   `Field` of field.cuh
+    nodes  float32[channels, nx, ny, nz]
+    """
+
+    def __init__(self, field: Field) -> None:
+        self.field, self.device = field, cupy.cuda.Device()
+        self._own = threading.local()
+        with self.stream():
+            self.nodes = self._values = cupy.asarray(field.values)
+            self.grid = self._grid()
+        self.stream().synchronize()
+
+    def stream(self) -> Any:
+        """Return the stream of this thread."""
+        if not hasattr(self._own, "stream"):
+            self._own.stream = cupy.cuda.Stream(non_blocking=True)
+        return self._own.stream
+
+    def _grid(self) -> NDArray[Any]:
+        channels, nx, ny, nz = self.field.values.shape
+        shape: dict[str, Any] = {"per_unit": 1 / self.field.spacing, "nx": nx, "ny": ny, "nz": nz}
+        last = np.array(self.field.shape) - 1
+        shape |= {"share": 1 / last, "spacing": self.field.spacing}
+        shape["reach"] = math.sqrt(PENALTY) * self.field.spacing * last
+        if self.field.interpolation == "linear":
+            self._values = cupy.empty((channels, nx + 1, ny, nz, 4), np.float32)
+            packed = (struct(_FIELD, **shape), self.nodes, np.uint32(channels), self._values)
+            pack = kernel("cells.cu", "pack_cells", variant_options(self.field, 1))
+            pack((PACK_BLOCKS,), (THREADS,), packed)
+        return struct(_FIELD, **shape, values=self._values)
+
+
+def space_of(search: PoseSearch) -> tuple[Any, NDArray[Any]]:
+    """Copy a set of poses to the device; return the copy and `Space` of place.cuh."""
+    rotations, shifts = search.rotations, search.shifts
+    box = {"sides": shifts.sides, "step": shifts.step}
+    if isinstance(rotations, EulerRotations):
+        turns = cupy.asarray(rotations.table)
+        n, locked, wrap = rotations.n, rotations.locked, rotations.wrap
+        return turns, struct(_SPACE, **box, table=turns, n=n, locked=locked, wrap=wrap)
+    assert isinstance(rotations, ListedRotations)
+    turns = cupy.asarray(rotations.quaternions)
+    return turns, struct(_SPACE, **box, quaternions=turns)
 
 
 class PoseSearcher:
@@ -97,44 +150,19 @@ class PoseSearcher:
     def __init__(self, field: Field, search: PoseSearch, scores: int | None = None) -> None:
         self.field, self.search, self._most = field, search, scores or MOST_SCORES
         self.bounds = FieldBounds(field)
-        self.device = cupy.cuda.Device()
-        self._own = threading.local()
-        stream = cupy.cuda.Stream(non_blocking=True)
-        with stream:
-            self.space = self._space()
-            self.grid = self._grid()
+        sizes = {"SHARE": SHARE, "TILE_A": TILE_A, "TILE_B": TILE_B, "TILE_C": TILE_C}
+        sizes |= {"LEAST": LEAST, "POWERS": len(SHORTFALLS), "KAPPAS": len(KAPPAS), "SLACK": SLACK}
+        self._options = {n: variant_options(field, n, search, **sizes) for n in (1, 2, 3)}
+        self._there = DeviceField(field)
+        self.grid = self._there.grid
+        with self._there.stream() as stream:
+            self._turns, self.space = space_of(search)
             self.steepness = self._steepness()
-        stream.synchronize()
+            stream.synchronize()
 
     def launch(self, name: str, terms: int, blocks: int, *arguments: Any) -> None:
         """Queue a kernel for ligands of this many terms on the current stream."""
-        euler = isinstance(self.search.rotations, EulerRotations)
-        linear = self.field.interpolation == "linear"
-        _kernel(name, euler, linear, self.field.outside, terms)((blocks,), (THREADS,), arguments)
-
-    def _space(self) -> NDArray[Any]:
-        rotations, shifts = self.search.rotations, self.search.shifts
-        box = {"sides": shifts.sides, "step": shifts.step}
-        if isinstance(rotations, EulerRotations):
-            self._turns = cupy.asarray(rotations.table)
-            n, locked, wrap = rotations.n, rotations.locked, rotations.wrap
-            return struct(_SPACE, **box, table=self._turns, n=n, locked=locked, wrap=wrap)
-        assert isinstance(rotations, ListedRotations)
-        self._turns = cupy.asarray(rotations.quaternions)
-        return struct(_SPACE, **box, quaternions=self._turns)
-
-    def _grid(self) -> NDArray[Any]:
-        channels, nx, ny, nz = self.field.values.shape
-        shape: dict[str, Any] = {"per_unit": 1 / self.field.spacing, "nx": nx, "ny": ny, "nz": nz}
-        last = np.array(self.field.shape) - 1
-        shape |= {"share": 1 / last, "spacing": self.field.spacing}
-        shape["reach"] = math.sqrt(PENALTY) * self.field.spacing * last
-        self._values = nodes = cupy.asarray(self.field.values)
-        if self.field.interpolation == "linear":
-            self._values = cupy.empty((channels, nx + 1, ny, nz, 4), np.float32)
-            packed = (struct(_FIELD, **shape), nodes, np.uint32(channels), self._values)
-            self.launch("pack_cells", 1, PACK_BLOCKS, *packed)
-        return struct(_FIELD, **shape, values=self._values)
+        kernel("search.cu", name, self._options[terms])((blocks,), (THREADS,), arguments)
 
     def _steepness(self) -> NDArray[Any]:
         """Return a table with the powers of each κ together, as a block's threads read them."""
@@ -156,13 +184,8 @@ class PoseSearcher:
         span = span_of(self.search, span)
         if not len(span) or not len(ligands):
             return Poses.none()
-        with self.device, self._stream():
+        with self._there.device, self._there.stream():
             return self._best(ligands, span, self._most)
-
-    def _stream(self) -> Any:
-        if not hasattr(self._own, "stream"):
-            self._own.stream = cupy.cuda.Stream(non_blocking=True)
-        return self._own.stream
 
     def _best(self, ligands: Ligands, span: range, most: int) -> Poses:
         found, many = [], min(MOST_LIGANDS, max(1, most // len(span)))

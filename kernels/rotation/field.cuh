@@ -27,6 +27,10 @@ __device__ __forceinline__ size_t channel_size(const Field& field) {
   return size_t(LINEAR ? field.nx + 1 : field.nx) * field.ny * field.nz;
 }
 
+__device__ __forceinline__ const Node* channel_of(const Field& field, int channel) {
+  return field.values + channel * channel_size(field);
+}
+
 // A placement in Å becomes one in units of the spacing, from the origin.
 __device__ __forceinline__ void to_grid(const Field& field, const double* start, Placement& out) {
   for (int axis = 0; axis < 3; ++axis) {

@@ -6,6 +6,7 @@
 // above 0 they score -PENALTY d², d the distance in Å from its middle. TERMS: of each atom, 1 to 3.
 // THREADS: of a block. SHARE: scores that a block settles. TILE_A, TILE_B, TILE_C: rotations along α, β, γ that a warp takes together.
 #include "bounds.cuh"
+#include "exact.cuh"
 #include "field.cuh"
 #include "ligands.cuh"
 
@@ -43,27 +44,6 @@ __device__ __forceinline__ unsigned long long pose_of(const Space& space, const 
   if (a >= space.n || b >= space.n || c >= space.n) return ~0ull;
   // Before the part's first pose this wraps around to a large number.
   return ((unsigned long long)a * space.n + b) * space.n + c - part.begin;
-}
-
-extern "C" __global__ void __launch_bounds__(THREADS)
-    pack_cells(Field field, const float* nodes, unsigned channels, float4* cells) {
-  const unsigned long long planes = (unsigned long long)channels * (field.nx + 1);
-  const unsigned long long rows = planes * field.ny;
-  for (unsigned long long row = blockIdx.x; row < rows; row += gridDim.x) {
-    const unsigned y = unsigned(row % field.ny), next = min(y + 1, field.ny - 1);
-    const unsigned long long plane = row / field.ny, channel = plane / (field.nx + 1);
-    const unsigned x = min(unsigned(plane % (field.nx + 1)), field.nx - 1);
-    const float* values = nodes + (channel * field.nx + x) * field.ny * field.nz;
-    const float *low = values + size_t(y) * field.nz, *high = values + size_t(next) * field.nz;
-    for (unsigned z = threadIdx.x; z < field.nz; z += THREADS) {
-      const unsigned beyond = min(z + 1, field.nz - 1);
-      cells[row * field.nz + z] = make_float4(low[z], low[beyond], high[z], high[beyond]);
-    }
-  }
-}
-
-__device__ __forceinline__ const Node* channel_of(const Field& field, int channel) {
-  return field.values + channel * channel_size(field);
 }
 
 struct alignas(16) Atom {
@@ -172,29 +152,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
       *place_of_score = score = STRUCK;
   }
   note(score, greatest + ligand);
-}
-
-// A pose's score in double precision, its atoms summed in their order.
-__device__ double exact_score(const Space& space, const Field& field, const Ligands& ligands,
-                              unsigned ligand, unsigned long long pose) {
-  Placement placement;
-  place(space, pose, placement);
-  to_grid(field, ligands.starts + 3 * ligand, placement);
-  const double* turn = placement.turn;
-  double total = 0;
-  for (long long atom = ligands.offsets[ligand]; atom < ligands.offsets[ligand + 1]; ++atom) {
-    const double* at = ligands.places + 3 * atom;
-    double there[3], mine = 0;
-    for (int k = 0; k < 3; ++k)
-      there[k] = (turn[3 * k] * at[0] + turn[3 * k + 1] * at[1]) +
-                 (turn[3 * k + 2] * at[2] + placement.shift[k]);
-    for (int term = 0; term < TERMS; ++term)
-      mine += exact(field, channel_of(field, ligands.channels[TERMS * atom + term]), there,
-                    term == 0) *
-              ligands.weights[TERMS * atom + term];
-    total += mine;
-  }
-  return total;
 }
 
 struct Winner {

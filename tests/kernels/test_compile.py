@@ -40,6 +40,9 @@ VARIANTS: dict[str, list[Defines]] = {
         model(15, 4, 1), model(2, 1, 1, 0, "double"), model(256, 32, 1), model(2500, 32, 0),
     ],
     "normalization/measure.cu": every(COUNT=("int", "double")),
+    "rotation/cells.cu": [
+        {"THREADS": 256, "EULER": 0, "LINEAR": 1, "ENDS": 0, "PENALTY": 0.0, "TERMS": 1},
+    ],
     "rotation/search.cu": [
         {**POSES, **euler_and_linear, "ENDS": ends, "PENALTY": penalty, "TERMS": 1 + k % 3}
         for k, (euler_and_linear, (ends, penalty)) in enumerate(

@@ -1,0 +1,356 @@
+// The search of a box for all poses of a band: bounds of blocks of 8³, 4³ and 2³ shifts, then poses.
+// Why no pose of the band is passed over: cuda.py.
+//
+// EULER, LINEAR, ENDS, PENALTY, TERMS, THREADS: as for ../search.cu. BOUNDED: atoms of a body that have
+// bounds of their own.
+#include "../exact.cuh"
+#include "../ligands.cuh"
+
+constexpr unsigned LANES = 32, WARPS = THREADS / LANES, CHILDREN = 8, FAMILIES = LANES / CHILDREN;
+constexpr unsigned LEVELS = 3, WIDEST = 8;  // shifts along the edge of the blocks of level 0
+constexpr unsigned GROUP = 4;  // atoms whose bounds are added before the sum is looked at
+constexpr float UNIT = 1.f / (1 << 24);
+
+// ---- bounds of kinds of atoms
+
+// The highest value that a kind of atoms has in a box of nodes, by the lowest corner of the box. The
+// first box ends before the nodes, the last begins after them.
+struct Pool {
+  float* values;                // float32[kinds][sides]
+  unsigned window[3], side[3];  // nodes along an edge of a box; boxes
+};
+
+__device__ __forceinline__ size_t boxes_of(const Pool& pool) {
+  return size_t(pool.side[0]) * pool.side[1] * pool.side[2];
+}
+
+__device__ __forceinline__ size_t index_of(const Pool& pool, unsigned x, unsigned y, unsigned z) {
+  return size_t(x * pool.side[1] + y) * pool.side[2] + z;
+}
+
+// Which box of which kind this thread makes; false: none.
+__device__ __forceinline__ bool my_box(const Pool& pool, unsigned kinds, unsigned& kind,
+                                       unsigned* box) {
+  const unsigned blocks = gridDim.x / kinds;
+  size_t index = size_t(blockIdx.x % blocks) * THREADS + threadIdx.x;
+  if (index >= boxes_of(pool)) return false;
+  kind = blockIdx.x / blocks;
+  box[2] = unsigned(index % pool.side[2]);
+  index /= pool.side[2];
+  box[1] = unsigned(index % pool.side[1]);
+  box[0] = unsigned(index / pool.side[1]);
+  return true;
+}
+
+// At least x.
+__device__ __forceinline__ float rounded_up(double x) {
+  const float near = float(x);
+  return near < x ? nextafterf(near, UNDECIDED) : near;
+}
+
+// What an atom scores at most where it is outside along some axes.
+__device__ __forceinline__ double most_outside(const Field& field, const bool* outside,
+                                               double weight) {
+  const unsigned sizes[3] = {field.nx, field.ny, field.nz};
+  double squared = 0;
+  for (int axis = 0; axis < 3; ++axis) {
+    const double half = (sizes[axis] - 1.) * 0.5 * field.spacing[axis];
+    if (outside[axis]) squared += half * half;
+  }
+  return -(PENALTY) * squared * weight;
+}
+
+// Values of kinds at single nodes, and the highest of each. atoms: one of each kind.
+// nodes: float32[channels][nx][ny][nz]; tops: uint32[kinds], keys of scores.
+extern "C" __global__ void __launch_bounds__(THREADS)
+    fuse(Field field, Ligands ligands, const float* nodes, const int* atoms, unsigned kinds,
+         Pool out, unsigned* tops) {
+  unsigned kind = 0, box[3], key = 0;
+  if (my_box(out, kinds, kind, box)) {
+    const unsigned sizes[3] = {field.nx, field.ny, field.nz};
+    bool outside[3];
+    unsigned node[3];
+    for (int axis = 0; axis < 3; ++axis) {
+      outside[axis] = box[axis] == 0 || box[axis] > sizes[axis];
+      node[axis] = min(max(box[axis], 1u) - 1, sizes[axis] - 1);
+    }
+    const size_t terms = size_t(TERMS) * atoms[kind];
+    double value = 0;
+    if (ENDS && (outside[0] || outside[1] || outside[2])) {
+      if (PENALTY) value = most_outside(field, outside, ligands.weights[terms]);
+    } else {
+      for (int term = 0; term < TERMS; ++term) {
+        const size_t plane = size_t(ligands.channels[terms + term]) * field.nx + node[0];
+        value += ligands.weights[terms + term] *
+                 nodes[(plane * field.ny + node[1]) * field.nz + node[2]];
+      }
+    }
+    const float bound = rounded_up(value);
+    out.values[kind * boxes_of(out) + index_of(out, box[0], box[1], box[2])] = bound;
+    key = key_of(bound);
+  }
+  kind = blockIdx.x / (gridDim.x / kinds);
+  key = __reduce_max_sync(~0u, key);
+  if (threadIdx.x % LANES == 0 && key > *static_cast<volatile unsigned*>(tops + kind))
+    atomicMax(tops + kind, key);
+}
+
+// Bounds of boxes, from those of boxes with edges at least half as long.
+extern "C" __global__ void __launch_bounds__(THREADS) widen(Pool in, unsigned kinds, Pool out) {
+  unsigned kind, box[3], first[3], last[3];
+  if (!my_box(out, kinds, kind, box)) return;
+  for (int axis = 0; axis < 3; ++axis) {
+    const int begin = int(box[axis]) - int(out.window[axis]) + int(in.window[axis]);
+    const int end = begin + int(out.window[axis]) - int(in.window[axis]);
+    first[axis] = unsigned(max(begin, 0));
+    last[axis] = min(unsigned(end), in.side[axis] - 1);
+  }
+  const float* values = in.values + kind * boxes_of(in);
+  float highest = STRUCK;
+  for (unsigned corner = 0; corner < 8; ++corner)
+    highest = fmaxf(highest, values[index_of(in, corner & 4 ? last[0] : first[0],
+                                             corner & 2 ? last[1] : first[1],
+                                             corner & 1 ? last[2] : first[2])]);
+  out.values[kind * boxes_of(out) + index_of(out, box[0], box[1], box[2])] = highest;
+}
+
+// ---- atoms of bodies in the order in which their bounds are added
+
+struct Order {
+  const int* begins;      // int32[bodies + 1]: of the atoms with bounds of their own
+  const int* atoms;       // their numbers
+  const int* kinds;
+  const double* rest;     // float64[bodies]: at least what the other atoms score
+  const double* slack;    // float64[bodies]: for rounding in double precision
+  float* tails;           // at least what the atoms after each score
+  float* reach;           // float32[bodies]: the sum of |highest score| over the atoms
+};
+
+// One block a body, of which one thread works: the sums are short.
+extern "C" __global__ void __launch_bounds__(THREADS)
+    add_tails(Order order, unsigned first_body, const unsigned* tops) {
+  const unsigned body = first_body + blockIdx.x;
+  if (threadIdx.x) return;
+  double tail = order.rest[body], reach = fabs(tail);
+  for (int at = order.begins[body + 1] - 1; at >= order.begins[body]; --at) {
+    order.tails[at] = rounded_up(tail);
+    const double top = score_of(tops[order.kinds[at]]);
+    tail += top;
+    reach += fabs(top);
+  }
+  order.reach[body] = rounded_up(reach);
+}
+
+// ---- the search
+
+// Scores in double precision as unsigned integers, in their order, all above 0, which is none.
+__device__ __forceinline__ unsigned long long wide_key_of(double score) {
+  const unsigned long long bits = __double_as_longlong(score);
+  return bits >> 63 ? ~bits : bits | 1ull << 63;
+}
+
+__device__ __forceinline__ double wide_score_of(unsigned long long key) {
+  if (!key) return STRUCK;
+  return __longlong_as_double(key >> 63 ? key & ~(1ull << 63) : ~key);
+}
+
+// Which blocks are looked at. An item is 32 blocks of a body in a rotation; rotations come in an
+// order in which those that follow each other are not alike.
+struct Walk {
+  unsigned long long begin, end;  // items
+  unsigned rotations, stride;     // the next: stride further on, modulo rotations
+  unsigned first_body, bodies;
+  unsigned blocks[3], chunks;  // of a body in a rotation: blocks along each axis, items
+  unsigned greedy, unused;  // whether only the best block of 32 and its best parts are looked at
+};
+
+struct Listed {
+  long long pose;  // -1: none, or struck out
+  double score;
+  unsigned body, unused;
+};
+
+struct Band {
+  unsigned long long* best;    // key of the best score
+  unsigned long long* count;   // of the poses that there were to list,
+  Listed* listed;
+  unsigned long long most;     // of which there is room for these
+  double width;
+};
+
+struct Bounds {
+  Pool pools[LEVELS];
+  double low;  // that boxes begin before a block's lowest place, for rounding
+};
+
+// A block of shifts by its lowest.
+struct Block {
+  unsigned at[3];
+};
+
+struct alignas(16) Atom {
+  float place[3], tail;
+};
+
+// A body in a rotation, as a warp sees it.
+struct Turned {
+  const Space& space;
+  const Field& field;
+  const Ligands& ligands;
+  const Order& order;
+  const Bounds& bounds;
+  const Band& band;
+  const Atom* atoms;  // with bounds: places relative to the centroid, in units of the spacing
+  const unsigned* kinds;
+  unsigned body, count, rotation, greedy;
+  double origin[3], step[3];  // the lowest shift's place and the way to the next, the same units
+
+  __device__ double cut() const {
+    const double best = wide_score_of(*static_cast<volatile unsigned long long*>(band.best));
+    return best - (greedy ? 0 : band.width);
+  }
+
+  // What a sum of bounds in single precision is not below if the sum of scores is at least `cut`.
+  __device__ float lowered(double cut) const {
+    const double rounding = (count + 8.) * (2 * UNIT) * (fabs(cut) + order.reach[body]);
+    return nextafterf(float(cut - rounding - order.slack[body]), STRUCK);
+  }
+
+  __device__ float bound_of_atom(const Pool& pool, unsigned kind, const float* at,
+                                 const float* place) const {
+    unsigned box[3];
+    for (int axis = 0; axis < 3; ++axis) {
+      const float last = float(pool.side[axis] - 1);
+      const float low = at[axis] + place[axis] + float(pool.window[axis]);
+      box[axis] = unsigned(fminf(fmaxf(low, 0.f), last));
+    }
+    return __ldg(pool.values + kind * boxes_of(pool) + index_of(pool, box[0], box[1], box[2]));
+  }
+
+  // At least what the atoms with bounds score in every pose of a block; or -inf, where none reaches `least`.
+  __device__ float bound(unsigned level, const Block& block, float least) const {
+    const Pool& pool = bounds.pools[level];
+    float at[3], sum = 0;
+    for (int axis = 0; axis < 3; ++axis)
+      at[axis] = float(origin[axis] + block.at[axis] * step[axis] - bounds.low);
+    for (unsigned begin = 0; begin < count; begin += GROUP) {
+      float tail = 0;
+#pragma unroll
+      for (unsigned i = begin; i < begin + GROUP; ++i) {
+        if (i >= count) break;
+        sum += bound_of_atom(pool, kinds[i], at, atoms[i].place);
+        tail = atoms[i].tail;
+      }
+      if (sum + tail < least) return STRUCK;
+    }
+    return sum;
+  }
+
+  // Lists the pose if it is in the band so far; `least`, as above, rules most of them out.
+  __device__ double score(const Block& shift, float least) const {
+    unsigned long long pose = rotation;
+    for (int axis = 0; axis < 3; ++axis) pose = pose * space.sides[axis] + shift.at[axis];
+    Placement placement;
+    place(space, pose, placement);
+    to_grid(field, ligands.starts + 3 * body, placement);
+    double sum = 0;
+    const int begin = order.begins[body];
+    for (unsigned i = 0; i < count; ++i) {
+      sum += exact_atom(field, ligands, placement, order.atoms[begin + i]);
+      if (sum + atoms[i].tail < least) return STRUCK;
+    }
+    const double exact = exact_score(space, field, ligands, body, pose);
+    const unsigned long long key = wide_key_of(exact);
+    if (key > *static_cast<volatile unsigned long long*>(band.best)) atomicMax(band.best, key);
+    if (!greedy && exact >= cut()) {
+      const unsigned long long number = atomicAdd(band.count, 1ull);
+      if (number < band.most) band.listed[number] = {(long long)pose, exact, body};
+    }
+    return exact;
+  }
+
+  // Which lanes' blocks are looked into.
+  __device__ unsigned chosen(float bound) const {
+    const unsigned good = __ballot_sync(~0u, bound > STRUCK);
+    if (!greedy) return good;
+    const unsigned key = bound > STRUCK ? key_of(bound) : 0;
+    const unsigned highest = __reduce_max_sync(~0u, key);
+    const unsigned best = __ballot_sync(~0u, key && key == highest);
+    return best & (0 - best);
+  }
+};
+
+__device__ __forceinline__ unsigned without_lowest(unsigned mask) { return mask & (mask - 1); }
+
+// Looks into the blocks of the lanes in `mask`, four at a time: a lane takes one of eight parts.
+template <unsigned LEVEL>
+__device__ void descend(const Turned& turned, unsigned mask, const Block& mine) {
+  const unsigned lane = threadIdx.x % LANES, part = lane % CHILDREN;
+  const unsigned half = WIDEST >> LEVEL;
+  while (mask) {
+    unsigned from = mask;
+    for (unsigned skip = 0; skip < lane / CHILDREN; ++skip) from = without_lowest(from);
+    for (unsigned taken = 0; taken < FAMILIES; ++taken) mask = without_lowest(mask);
+    bool there = from != 0;
+    Block block;
+    for (int axis = 0; axis < 3; ++axis) {
+      const unsigned low = __shfl_sync(~0u, mine.at[axis], there ? __ffs(from) - 1 : 0);
+      block.at[axis] = low + (part >> (2 - axis) & 1) * half;
+      there = there && block.at[axis] < turned.space.sides[axis];
+    }
+    const float least = turned.lowered(turned.cut());
+    if constexpr (LEVEL < LEVELS) {
+      const float bound = there ? turned.bound(LEVEL, block, least) : STRUCK;
+      descend<LEVEL + 1>(turned, turned.chosen(bound), block);
+    } else {
+      if (there) turned.score(block, least);
+    }
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    search(Space space, Field field, Ligands ligands, Order order, Bounds bounds, Walk walk,
+           Band band) {
+  __shared__ Atom held[WARPS][BOUNDED];
+  __shared__ unsigned kinds[WARPS][BOUNDED];
+  const unsigned warp = threadIdx.x / LANES, lane = threadIdx.x % LANES;
+  const unsigned long long item = walk.begin + (unsigned long long)blockIdx.x * WARPS + warp;
+  if (item >= walk.end) return;
+  const unsigned chunk = unsigned(item % walk.chunks);
+  const unsigned long long turn = item / walk.chunks;
+  const unsigned body = walk.first_body + unsigned(turn % walk.bodies);
+  const unsigned rotation = unsigned(turn / walk.bodies * walk.stride % walk.rotations);
+
+  const unsigned long long shifts =
+      (unsigned long long)space.sides[0] * space.sides[1] * space.sides[2];
+  Placement placement;
+  if (!place(space, rotation * shifts, placement)) return;
+  to_grid(field, ligands.starts + 3 * body, placement);
+  const int begin = order.begins[body];
+  const unsigned count = unsigned(order.begins[body + 1] - begin);
+  for (unsigned i = lane; i < count; i += LANES) {
+    const double* at = ligands.places + 3ll * order.atoms[begin + i];
+    Atom& atom = held[warp][i];
+    for (int axis = 0; axis < 3; ++axis) {
+      const double* row = placement.turn + 3 * axis;
+      atom.place[axis] = float(row[0] * at[0] + row[1] * at[1] + row[2] * at[2]);
+    }
+    atom.tail = order.tails[begin + i];
+    kinds[warp][i] = unsigned(order.kinds[begin + i]);
+  }
+  __syncwarp();
+
+  Turned turned = {space, field, ligands, order, bounds, band, held[warp], kinds[warp],
+                   body,  count, rotation, walk.greedy};
+  for (int axis = 0; axis < 3; ++axis) {
+    turned.origin[axis] = placement.shift[axis];
+    turned.step[axis] = space.step * field.per_unit[axis];
+  }
+  const unsigned number = chunk * LANES + lane, yz = walk.blocks[1] * walk.blocks[2];
+  const Block block = {{number / yz * WIDEST, number / walk.blocks[2] % walk.blocks[1] * WIDEST,
+                        number % walk.blocks[2] * WIDEST}};
+  const bool there = number < walk.blocks[0] * yz;
+  const float least = turned.lowered(turned.cut());
+  const float bound = there ? turned.bound(0, block, least) : STRUCK;
+  descend<1>(turned, turned.chosen(bound), block);
+}
