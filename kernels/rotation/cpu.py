@@ -3,7 +3,7 @@
 import numpy as np
 
 from multigpu.kernels.rotation import cpu_poses, shortlist
-from multigpu.kernels.rotation.cpu_poses import Body, FieldArrays, PoseBuffers
+from multigpu.kernels.rotation.cpu_poses import Body, PoseBuffers, field_arrays
 from multigpu.kernels.rotation.rotations import Floats, Indices
 from multigpu.kernels.rotation.types import Field, Ligands, Poses, PoseSearch, check, span_of, split
 
@@ -15,16 +15,7 @@ class PoseSearcher:
 
     def __init__(self, field: Field, search: PoseSearch) -> None:
         self.field, self.search = field, search
-        self.grid = FieldArrays(
-            values=field.values.reshape(len(field.values), -1),
-            shape=np.array(field.shape),
-            per_unit=1 / field.spacing,
-            linear=field.interpolation == "linear",
-            ends=field.outside != "clamp",
-            penalty=field.outside == "penalty",
-            middle=field.middle,
-            spacing=field.spacing,
-        )
+        self.grid = field_arrays(field)
 
     def best(self, ligands: Ligands, span: range | None = None) -> Poses:
         """Return what `reference.PoseSearcher.best` does."""

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.rotation.rotations import Floats
-from multigpu.kernels.rotation.types import PENALTY
+from multigpu.kernels.rotation.types import PENALTY, Field
 
 BLOCK = 256  # poses that are scored together; what they need stays in the nearest cache
 
@@ -26,6 +26,20 @@ class FieldArrays(NamedTuple):
     penalty: bool
     middle: Floats
     spacing: Floats
+
+
+def field_arrays(field: Field) -> FieldArrays:
+    """Return a field as the functions here take it."""
+    return FieldArrays(
+        values=field.values.reshape(len(field.values), -1),
+        shape=np.array(field.shape),
+        per_unit=1 / field.spacing,
+        linear=field.interpolation == "linear",
+        ends=field.outside != "clamp",
+        penalty=field.outside == "penalty",
+        middle=field.middle,
+        spacing=field.spacing,
+    )
 
 
 class Body(NamedTuple):

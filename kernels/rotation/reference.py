@@ -65,16 +65,27 @@ def scores(
     field: Field, ligands: Ligands, ligand: int, search: PoseSearch, poses: Indices
 ) -> Floats:
     """Return float64[k]: the scores of the poses of one ligand."""
-    atoms = slice(ligands.offsets[ligand], ligands.offsets[ligand + 1])
-    x, y, z = ligands.relative[atoms].T
     matrices, shifts = search.placements(poses)
     per_unit = 1 / field.spacing
-    scaled = matrices * per_unit[:, None]
-    start = (search.targets(ligands)[ligand] - field.origin) * per_unit + shifts * per_unit
+    start = (search.targets(ligands)[ligand] - field.origin) * per_unit
+    return scores_at(field, ligands, ligand, matrices, start + shifts * per_unit)
+
+
+def scores_at(
+    field: Field, ligands: Ligands, ligand: int, matrices: Floats, starts: Floats
+) -> Floats:
+    """Return float64[k]: the scores of one ligand where it is turned and moved.
+
+    matrices: float64[k, 3, 3]; starts: float64[k, 3], the centroids in units of the spacing from
+    the origin
+    """
+    atoms = slice(ligands.offsets[ligand], ligands.offsets[ligand + 1])
+    x, y, z = ligands.relative[atoms].T
+    scaled = matrices * (1 / field.spacing)[:, None]
     place = np.stack(
         [
             (scaled[:, i, 0, None] * x + scaled[:, i, 1, None] * y)
-            + (scaled[:, i, 2, None] * z + start[:, i, None])
+            + (scaled[:, i, 2, None] * z + starts[:, i, None])
             for i in range(3)
         ],
         axis=-1,
