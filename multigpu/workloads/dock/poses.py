@@ -183,12 +183,22 @@ class DockedPoses:
         order = first[np.argsort(-rows.score[first], kind="stable")][:most]
         best = []
         for row in order.tolist():
-            name, molecule = rows.ligand[row], self.loaded.molecule(int(self.record[row]))
-            poses = np.flatnonzero(self.record == self.record[row])[:DRAWN_POSES].tolist()
-            sdf = [render_drawing(molecule, name, self._each[k], self._notes[k]) for k in poses]
-            index, scores = int(rows.ligand_index[row]), rows.score[poses].tolist()
-            best.append(BestLigand(ligand_index=index, ligand=name, scores=scores, sdf=sdf))
+            poses = np.flatnonzero(self.ligand == self.ligand[row])[:DRAWN_POSES].tolist()
+            index, name, scores = rows.ligand_index[row], rows.ligand[row], rows.score[poses]
+            best.append(
+                BestLigand(
+                    ligand_index=int(index),
+                    ligand=name,
+                    scores=scores.tolist(),
+                    sdf=[self._drawing(pose) for pose in poses],
+                )
+            )
         return best
+
+    def _drawing(self, row: int) -> bytes:
+        """Return a pose in SDF."""
+        name, molecule = self.rows.ligand[row], self.loaded.molecule(int(self.record[row]))
+        return render_drawing(molecule, name, self._each[row], self._notes[row])
 
     @cached_property
     def _each(self) -> list[Positions]:

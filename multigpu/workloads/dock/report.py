@@ -253,7 +253,7 @@ class _DockContents:
 
 
 def _decimals(values: NDArray[Any], digits: int) -> list[str]:
-    return [f"{value:.{digits}f}" for value in values.tolist()]
+    return [f"{value:.{digits}f}" for value in (values.round(digits) + 0.0).tolist()]  # no -0.0
 
 
 def _skipped(skipped: Sequence[Skipped]) -> Iterator[Section]:
@@ -275,10 +275,23 @@ def _facts(job: "DockJob", summary: dict[str, Any]) -> Iterator[tuple[str, str]]
     where = ", ".join(f"GPU {d.index} ({d.name})" for d in job.devices) or "CPU"
     yield "pocket", f"{pocket.path}: {points} points of {pocket.spacing[0]:g} Å"
     yield "maps", ", ".join(pocket.types) or "one score for every atom"
+    yield "search", ", ".join(_search(job))
     yield "interpolation", f"{job.options.interpolation}, outside: {job.field.outside}"
     yield "time", f"{seconds:.1f} s, {job.stats.ligands / max(seconds, 1e-9):,.1f} ligands/s"
     yield "where", f"{where}, {len(summary['workers'])} worker(s)"
     yield "started", summary["started"]
+
+
+def _search(job: "DockJob") -> Iterator[str]:
+    search, whole = job.search, job.whole
+    yield f"{search.rotations.count:,} rotations"
+    if job.covering_radius is not None:
+        yield f"any other is within {job.covering_radius:.3g}°"
+    yield f"{search.shifts.count:,} places"
+    if whole is not None:
+        unit = " kcal/mol" if job.with_energies else ""
+        yield f"all poses within {whole.width:g}{unit} of the best"
+        yield f"the best {whole.refined} refined as rigid bodies" if whole.refined else "unrefined"
 
 
 def _binned(scores: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

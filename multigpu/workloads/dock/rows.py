@@ -170,12 +170,8 @@ def to_arrow(batches: Sequence[PoseBatch], energies: bool = False) -> "pa.Table"
     types |= dict.fromkeys(("conformer", "pose", "atoms", "atoms_outside"), pa.int32())
     names = formats_of(energies)
     schema = pa.schema([pa.field(name, types.get(name, pa.float64())) for name in names])
-    tables = [
-        pa.Table.from_arrays(
-            [*map(_arrow_array, columns_of(rows, energies).values())], schema=schema
-        )
-        for rows in batches
-    ]
+    columns = (columns_of(rows, energies).values() for rows in batches)
+    tables = [pa.Table.from_arrays([*map(_arrow_array, each)], schema=schema) for each in columns]
     return pa.concat_tables(tables) if tables else pa.Table.from_batches([], schema)
 
 
