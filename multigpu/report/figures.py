@@ -120,9 +120,14 @@ def _short(value: float) -> float:
 
 
 def as_script(figures: Mapping[str, Figure]) -> str:
-    """Return JSON without tags: one could end the script it stands in, or open a comment there."""
+    """Return the figures as JSON."""
     plain = {
         name: {"data": each.data, "layout": each.layout, "height": each.height, "x": each.x}
         for name, each in figures.items()
     }
-    return json.dumps(plain, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    return script_json(plain)
+
+
+def script_json(value: Any) -> str:
+    """Return JSON without tags: one could end the script it stands in, or open a comment there."""
+    return json.dumps(value, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")

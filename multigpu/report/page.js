@@ -42,6 +42,7 @@ function draw() {
     }
     Plotly.react(place, data, layout, {responsive: true, displaylogo: false});
   }
+  dispatchEvent(new Event("themed")); // for scenes
 }
 
 function print(is) {

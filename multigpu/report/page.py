@@ -15,7 +15,8 @@ from markupsafe import Markup
 from multigpu import __version__
 from multigpu.citation import PROGRAM
 from multigpu.errors import printable
-from multigpu.report.figures import Figure, as_script
+from multigpu.report.figures import Figure, as_script, script_json
+from multigpu.report.space import Scene
 from multigpu.run.summary import versions
 
 Facts = Sequence[tuple[str, str]]  # names with values
@@ -84,6 +85,7 @@ class Section:
     text: str = ""
     items: Sequence[str] = ()
     figures: Sequence[Figure] = ()
+    scene: Scene | None = None
     pictures: Sequence[Picture] = ()
     table: Table | None = None
     facts: Facts = ()
@@ -118,6 +120,11 @@ class Page:
         environment = Environment(
             loader=loader, autoescape=True, finalize=_shown, trim_blocks=True, lstrip_blocks=True
         )
+        scenes = {
+            f"scene{i}": section.scene.as_json()
+            for i, section in enumerate(self.sections)
+            if section.scene
+        }
         text: str = environment.get_template("page.html.j2").render(
             page=self,
             program=f"multigpu {__version__}",
@@ -126,6 +133,9 @@ class Page:
             script=_script("multigpu.report", "page.js"),
             plotly=_script("plotly", "package_data/plotly.min.js"),
             figures=Markup(as_script(dict(self._figures()))),
+            viewer=_script("multigpu.report", "3Dmol-min.js") if scenes else "",
+            scenes=Markup(script_json(scenes)),
+            space=_script("multigpu.report", "space.js"),
         )
         return text.encode("utf-8", "replace")
 

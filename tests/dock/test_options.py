@@ -104,7 +104,7 @@ def test_options__know_how_far_away_coordinates_may_be() -> None:
 
 @pytest.mark.parametrize("precision", [400, 181])
 def test_precision__that_leaves_one_rotation_is_refused(precision: float) -> None:
-    with pytest.raises(UsageError, match=r"at most 180 .rotations 1 scores the ligand as it lies"):
+    with pytest.raises(UsageError, match=r"at most 180 .rotation_file of a line 1 0 0 0"):
         DockOptions(precision=precision)
 
 

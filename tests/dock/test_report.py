@@ -1,5 +1,6 @@
 """The report of docking."""
 
+import base64
 import re
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,7 @@ from support.browser import browse
 from support.docked import COUNT, SOME_SKIPPED, Dock, table
 from support.ligand_texts import ETHANOL
 from support.markup import CONTROLS, ESCAPED, NAMES, read
-
-from multigpu.report.figures import literal
+from support.pocket_texts import autogrid
 
 pytestmark = pytest.mark.process  # runs whole jobs
 
@@ -32,25 +32,26 @@ def test_report__has_all_that_it_shows_in_itself(report: bytes) -> None:
 
 @pytest.mark.slow
 def test_report__opens_in_a_browser_without_an_error(report: bytes, tmp_path: Path) -> None:
-    turned = "document.title = document.querySelectorAll('.figure')[1]._fullLayout.scene.dragmode"
-    document, said = browse(report, tmp_path, turned)
+    ticked = "document.querySelectorAll('.scene input')[1].click(); document.title = 'clicked'"
+    document, said = browse(report, tmp_path, ticked)
     assert said == []
-    assert "<title>turntable</title>" in document
+    assert "<title>clicked</title>" in document
     assert document.count('class="figure js-plotly-plot"') == 2
+    assert document.count("<canvas") > 0
 
 
 CARD = re.compile(r"<b>(\d+)\. (.*?)</b><br>score (.*?)</figcaption>")
 
 
 def traces(report: bytes, number: int) -> list[dict[str, Any]]:
-    """Return the traces of a figure: 0 the scores, 1 the pocket."""
+    """Return the traces of a figure: 0 the scores, 1 scores and sizes."""
     found: list[dict[str, Any]] = read(report).figures[number]["data"]
     return found
 
 
 def test_report__has_the_best_ligands_best_first(report: bytes) -> None:
     rows = sorted(table("poses.scores.tsv"), key=lambda row: -float(row["score"]))[:12]
-    wanted = [(str(i), r["ligand"], f"{float(r['score']):.4f}") for i, r in enumerate(rows, 1)]
+    wanted = [(str(i), r["ligand"], f"{float(r['score']):.3f}") for i, r in enumerate(rows, 1)]
     shown = [(i, name.replace("&lt;", "<").replace("&gt;", ">"), score)
              for i, name, score in CARD.findall(report.decode())]  # fmt: skip
     assert shown == wanted
@@ -66,14 +67,64 @@ def test_report__counts_every_ligand_once_where_its_score_is(report: bytes) -> N
     assert sum(bars["y"]) == COUNT
 
 
+def test_report__shows_every_ligand_with_its_size(report: bytes) -> None:
+    near, far = traces(report, 1)
+    rows = table("poses.scores.tsv")
+    assert [*near["x"], *far["x"]] == [int(row["atoms"]) for row in rows]
+    assert near["y"] == pytest.approx([float(row["score"]) for row in rows], rel=1e-3)
+
+
 def test_report__draws_the_pocket_where_it_stands(report: bytes, library: Path) -> None:
     given = np.load(library / "pocket.npz")
-    begin = np.broadcast_to(given["origin"], 3)
+    surface = read(report).scenes[0]["surface"]
+    begin, steps = np.array(surface["origin"]), np.array(surface["size"]) - 1
+    assert begin == pytest.approx(np.broadcast_to(given["origin"], 3))
     end = begin + given["spacing"] * (np.array(given["grid"].shape) - 1)
-    surface = traces(report, 1)[0]
-    for axis, name in enumerate("xyz"):
-        places = surface[name]
-        assert (min(places), max(places)) == pytest.approx((begin[axis], end[axis]))
+    assert begin + np.array(surface["spacing"]) * steps == pytest.approx(end)
+    bits = np.frombuffer(base64.b64decode(surface["bits"]), np.uint8)
+    inside = np.unpackbits(bits, count=given["grid"].size, bitorder="little").astype(bool)
+    assert 0.02 < inside.mean() < 0.04
+    assert given["grid"].ravel()[inside].min() >= given["grid"].ravel()[~inside].max()
+
+
+def test_report__lists_the_poses_by_the_rank_of_their_ligands(dock: Dock) -> None:
+    assert dock("-o", "poses.sdf", "--report", "report.html", "--top", "3") == 0
+    rows = table("poses.scores.tsv")
+    best = sorted((row for row in rows if row["pose"] == "1"), key=lambda row: -float(row["score"]))
+    ranks = {row["ligand"]: rank for rank, row in enumerate(best, 1)}
+    wanted = sorted((ranks[row["ligand"]], row["pose"], row["ligand"],
+                     f"{float(row['score']):.3f}") for row in rows)  # fmt: skip
+    cells = re.findall(r"<tr><td>(.*?)</td></tr>", Path("report.html").read_text())
+    shown = [row.split("</td><td>")[:4] for row in cells]
+    assert [(int(rank), pose, name, score) for rank, name, score, pose in shown] == wanted
+
+
+ATOM = "ATOM  {:5d}  {:3s} ASP A {:3d}    {:8.3f}   0.000   0.000  1.00  0.00     0.000 {}\n"
+
+
+def test_report__of_maps_has_energies_and_the_receptor_beside_them(dock: Dock) -> None:
+    energies = np.zeros((9, 9, 9)) - np.arange(9)[:, None, None] / 4  # -1 at x = 0
+    field = autogrid(Path(), ["C"], lambda _: energies, (-4, -4, -4), 1.0)
+    text = Path(field).read_text()
+    Path(field).write_text(text.replace("#SPACING", "#MACROMOLECULE r.pdbqt\n#SPACING", 1))
+    atoms = [(1, "CA", 7, 4.0, "C"), (2, "OD1", 7, 5.2, "OA"), (3, "CA", 99, 30.0, "C")]
+    Path("r.pdbqt").write_text("".join(ATOM.format(*atom) for atom in atoms))
+    model = "MODEL {}\nREMARK  Name = x{}\nROOT\n{}ENDROOT\nTORSDOF 0\nENDMDL\n"
+    ligands = [*([x / 5] for x in range(11)), [0.0, 90.0]]  # the last one leaves the maps
+    Path("l.pdbqt").write_text("".join(
+        model.format(k, k, "".join(ATOM.format(i, "C", 1, x, "C") for i, x in enumerate(places, 1)))
+        for k, places in enumerate(ligands, 1)
+    ))  # fmt: skip
+    assert dock("-o", "poses.sdf", "--report", "r.html", of="l.pdbqt", pocket=field) == 0
+    page = Path("r.html").read_bytes()
+    around = read(page).scenes[0]["around"]
+    assert around["labels"] == ["ASP A 7, CA", "ASP A 7, OD1"]
+    assert (around["elements"], around["bonds"]) == (["C", "O"], [[0, 1, 1]])
+    shown = page.decode()
+    assert "energy -1.500 kcal/mol" in shown
+    assert re.search("<li>x12: energy [0-9.]+ kcal/mol, where the median is -1.2", shown)
+    near, far = traces(page, 1)
+    assert (len(near["x"]), far["x"]) == (11, [2])
 
 
 ODD_SDF = (
@@ -154,6 +205,3 @@ def test_names__are_shown_letter_by_letter(dock: Dock) -> None:
         assert row["ligand"] in found.text
     for name in NAMES:
         assert found.text.count(name) >= 2  # one docked, one skipped
-    best = next(name for name in NAMES if f"1. {name}" in found.text)
-    _surface, bonds, *_ = found.figures[1]["data"]
-    assert bonds["name"].startswith(f"1. {literal(best)} (")

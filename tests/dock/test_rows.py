@@ -1,35 +1,9 @@
 """Rows of the table of scores."""
 
-from typing import Any
-
 import numpy as np
+from support.docked import rows_with
 
-from multigpu.workloads.dock.rows import ENERGIES, PoseBatch, as_tsv, formats_of, to_arrow
-
-NAN = float("nan")
-
-
-def rows_with(**change: Any) -> PoseBatch:
-    """Return two rows, the second without angles."""
-    columns: dict[str, Any] = {
-        "ligand": ["lig é", "b"],
-        "source": ["a\tb.pdbqt", "b\udcff.pdbqt"],
-        "ligand_index": np.array([0, 1]),
-        "conformer": np.array([1, 3], np.int32),
-        "pose": np.array([1, 2], np.int32),
-        "rotation": np.array([7, 1 << 40]),
-        "score": np.array([0.1, -1e-20]),
-        "unrefined": np.array([0.0, -0.5]),
-        "electrostatic": np.array([-0.25, 0.5]),
-        "angles": np.array([[0.0, 12.5, 350.0], [NAN, NAN, NAN]]),
-        "quaternion": np.array([[1.0, 0.0, 0.0, 0.0], [0.5, -0.5, 0.5, -0.5]]),
-        "place": np.array([[-0.00004, 2.00006, -3.0], [1e8, 0.0, 0.0]]),
-        "rmsd_to_input": np.array([0.00004, 1.25]),
-        "atoms": np.array([3, 4], np.int32),
-        "atoms_outside": np.array([0, 4], np.int32),
-        "coordinates": np.empty((0, 3)),
-    }
-    return PoseBatch(**{**columns, **change})
+from multigpu.workloads.dock.rows import ENERGIES, as_tsv, formats_of, to_arrow
 
 
 def test_scores__as_text_read_back_equal_and_show_no_negative_zeros() -> None:

@@ -54,11 +54,21 @@ class Page(HTMLParser):
         """The figures of a report, in their order."""
         return [*json.loads(self.scripts[1]).values()]
 
+    @property
+    def scenes(self) -> list[dict[str, Any]]:
+        """What its viewers show, in their order."""
+        return [*json.loads(self.scripts[4]).values()]
+
 
 def read(page: bytes) -> Page:
     """Read a report; require that it is whole, asks for nothing, and runs our own scripts alone."""
     found = Page(page.decode())
-    plotly, figures, script = found.scripts
+    plotly, figures, script, *viewing = found.scripts
+    if viewing:
+        viewer, scenes, space = viewing
+        assert viewer.startswith("/*! 3Dmol.js")
+        assert "Redistributions in binary form" in viewer  # the licence
+        figures, script = figures + scenes, script + space
     assert plotly.lstrip("/* \n").startswith("plotly.js")
     assert script.lstrip().startswith('"use strict"')
     assert "img" not in found.tags

@@ -21,6 +21,7 @@ from multigpu.kernels.rotation import ListedRotations, covering_radius
 from multigpu.run import fitness
 from multigpu.run.job import Crew, Job, check_unchanged, describe_inputs
 from multigpu.workloads.dock.ligands import LigandLoader
+from multigpu.workloads.dock.listing import Listing
 from multigpu.workloads.dock.notes import absent_map_notes, result_notes, search_notes
 from multigpu.workloads.dock.parts import (
     PART_CLASSES,
@@ -43,7 +44,7 @@ LONGEST_NAME = 80  # characters of a ligand's name in a message
 class DockJob(Job):
     """A docking job. All inputs are inspected when it is opened.
 
-    report     number of the best ligands that are kept for a report
+    report     number of the best ligands that are drawn in a report; 0: there is none
     placement  what `multigpu.run.job.Job` takes besides: client, devices, coming, journal
     """
 
@@ -54,6 +55,7 @@ class DockJob(Job):
         self.stats: DockStats = DockStats()
         self.chunk_plan: DockPlan | None = None
         self.best: list[BestLigand] = []
+        self.listing = Listing()
         self.pocket = read_pocket(str(request.pocket), request.origin, request.spacing)
         self.whole = whole_box_of(options, self.pocket)
         self.reference = read_reference(str(request.reference)) if request.reference else None
@@ -135,7 +137,7 @@ class DockJob(Job):
 
     def _journal_facts(self, pose_format: str | None, score_lines: bool) -> dict[str, str]:
         """Return what must be the same for another run to continue with the journal of this one."""
-        pocket = digest(replace(self.pocket, path="", layout=""))
+        pocket = digest(replace(self.pocket, path="", layout="", receptor=""))
         return {
             "program": fitness.program(),
             "job": "dock",
@@ -161,7 +163,10 @@ class DockJob(Job):
         self.stats.take(docked)
         if docked.skipped and self.options.on_error == "stop":
             raise _input_error(docked.skipped[0])
-        best = sorted([*self.best, *docked.best], key=lambda best: (-best.score, best.ligand_index))
+        if self.report:
+            self.listing.take(docked.rows)
+        best = [*self.best, *docked.best]
+        best.sort(key=lambda each: (-each.scores[0], each.ligand_index))
         self.best = best[: self.report]
 
     def _conclude(self) -> None:

@@ -64,8 +64,8 @@ class DockOptions(Options, group="Search"):
     precision: float | None = declare(
         None, "Degrees between neighbouring angles; all three angles run through 360.", "P",
         unit="°", above=0, at_most=LARGEST_PRECISION, default=f"{PRECISION:g}",
-        must=f"above 0 and at most {LARGEST_PRECISION:g} ({option('rotations')} 1 scores the"
-        f" ligand as it lies)",
+        must=f"above 0 and at most {LARGEST_PRECISION:g} ({option('rotation_file')} of a"
+        f" line 1 0 0 0 scores the ligand as it lies)",
     )  # fmt: skip
     rotations: int | None = declare(
         None, f"Number of rotations, spread evenly, instead of {option('precision')}.", at_least=1,

@@ -24,12 +24,15 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BestLigand:
-    """A ligand with one of the highest scores, for the report. sdf: its best pose."""
+    """A ligand with one of the highest scores, for the report.
+
+    scores, sdf  of its best poses, best first
+    """
 
     ligand_index: int
     ligand: str
-    score: float
-    sdf: bytes
+    scores: list[float]
+    sdf: list[bytes]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

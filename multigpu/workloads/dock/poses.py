@@ -25,6 +25,8 @@ from multigpu.workloads.dock.ligands import LoadedLigands
 from multigpu.workloads.dock.parts import BestLigand
 from multigpu.workloads.dock.rows import PoseBatch
 
+DRAWN_POSES = 9  # of a ligand in a report, at most
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DockedPoses:
@@ -194,17 +196,28 @@ class DockedPoses:
         return columns.write(Texts.of(heads), templates, self.sizes[regular], positions)
 
     def best_ligands(self, most: int) -> list[BestLigand]:
-        """Return the ligands with the highest scores, best first."""
+        """Return the ligands with the highest scores, best first, each with its best poses."""
         rows = self.rows
         first = np.flatnonzero(rows.pose == 1)
         order = first[np.argsort(-rows.score[first], kind="stable")][:most]
         best = []
         for row in order.tolist():
-            name, molecule = rows.ligand[row], self.loaded.molecule(int(self.record[row]))
-            sdf = render_drawing(molecule, name, self._each[row], self._notes[row])
-            index, score = int(rows.ligand_index[row]), float(rows.score[row])
-            best.append(BestLigand(ligand_index=index, ligand=name, score=score, sdf=sdf))
+            poses = np.flatnonzero(self.ligand == self.ligand[row])[:DRAWN_POSES].tolist()
+            index, name, scores = rows.ligand_index[row], rows.ligand[row], rows.score[poses]
+            best.append(
+                BestLigand(
+                    ligand_index=int(index),
+                    ligand=name,
+                    scores=scores.tolist(),
+                    sdf=[self._drawing(pose) for pose in poses],
+                )
+            )
         return best
+
+    def _drawing(self, row: int) -> bytes:
+        """Return a pose in SDF."""
+        name, molecule = self.rows.ligand[row], self.loaded.molecule(int(self.record[row]))
+        return render_drawing(molecule, name, self._each[row], self._notes[row])
 
     @cached_property
     def _each(self) -> list[Positions]:

@@ -1,7 +1,7 @@
 """Contents of the report on docking: what `multigpu.report` makes a page of."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from markupsafe import Markup
@@ -11,19 +11,13 @@ from rdkit.Chem import rdDepictor as depictor
 from multigpu.cluster.files import atomic_output
 from multigpu.errors import UsageError, option
 from multigpu.formats.molecules.pockets import Pocket
-from multigpu.formats.molecules.sdf import SDF
 from multigpu.formats.optional import quiet_rdkit
-from multigpu.report.figures import (
-    Figure,
-    Json,
-    axis,
-    bar_figure,
-    bars,
-    literal,
-    rounded,
-)
+from multigpu.report.figures import Figure, axis, bar_figure, bars, literal, rounded
 from multigpu.report.page import Card, Column, Page, Picture, Provenance, Section, Table
-from multigpu.workloads.dock.parts import BestLigand
+from multigpu.workloads.dock.listing import fences
+from multigpu.workloads.dock.parts import Skipped
+from multigpu.workloads.dock.rows import columns_of
+from multigpu.workloads.dock.scene import scene_of
 
 if TYPE_CHECKING:
     from multigpu.workloads.dock.job import DockJob
@@ -36,66 +30,234 @@ except ImportError as error:  # small containers lack libXrender; this is said b
 
 BINS = 60
 SKIPPED = 1000  # ligands in the table, at most
-GRID_POINTS = 40_000  # of the surface, at most: a larger grid is drawn coarser
-SURFACE = 0.97  # quantile of the scores on the surface, which encloses the best 3 % of the volume
-CARBON = ("C", "A")  # the map of AutoGrid that is drawn: the first of these that is there
+NAMED_POINTS = 2000  # of a figure; of more ligands, those that are near each other are one point
+LEVELS = 100  # of these, over the range of the values
+FAR = 20  # ligands far from the others that are named, at most
 WIDTH, HEIGHT = 260, 190  # pixels of a depiction
-PLACES = 8  # digits of coordinates
-BRAND = "var(--brand)"
-COLOURS = {
-    "C": "#808080", "H": "#c8c8c8", "N": "#3050f8", "O": "#e02020", "S": "#c9a800", "P": "#ff8000",
-    "F": "#70c040", "Cl": "#1fb01f", "Br": "#a62929", "I": "#940094",
-}  # fmt: skip
-OTHER_COLOUR = "#b060b0"
 NO_DRAWING = "(cannot be drawn)"
-BEST = (
-    "Scores: higher is better. Where a file has no bonds (PDB, PDBQT, XYZ), atoms near each other"
-    " are drawn with single ones."
+BONDS = (
+    "Where a file has no bonds (PDB, PDBQT, XYZ), atoms near each other are drawn with single ones."
 )
 POSES = (
-    "Turn the view with the mouse; click a name to show or hide a pose. The surface encloses the"
-    " best places of the grid."
+    "Turn the view with the mouse, zoom with its wheel, tick what to see; an atom under the mouse"
+    " shows its name. Drawn by 3Dmol.js (BSD 3-clause licence, in the source of this page)."
 )
+# Columns of the table besides rank, ligand, and what ligands are compared by: unit, decimals.
+LOWER = "kcal/mol, lower is better"
+LISTED = {
+    "pose": ("of the ligand, 1 is its best", 0),
+    "conformer": ("of the ligand", 0),
+    "energy_electrostatic": (LOWER, 3),
+    "energy_other": (LOWER, 3),
+    "energy_unrefined": (LOWER, 3),
+    "rmsd_to_input": ("Å", 2),
+    "atoms": ("of the ligand", 0),
+    "atoms_outside": ("of the pocket's box", 0),
+}
+
+
+class Measure(NamedTuple):
+    """What ligands are compared by: the energy of AutoGrid's maps, or the score of a plain grid.
+
+    sign  of a value, for that of a score
+    """
+
+    name: str
+    unit: str
+    better: str
+    sign: int
+
+    @classmethod
+    def of(cls, pocket: Pocket) -> "Measure":
+        if pocket.types:
+            return cls("energy", "kcal/mol", "lower is better", -1)
+        return cls("score", "", "higher is better", 1)
+
+    @property
+    def heading(self) -> str:
+        """Unit and direction."""
+        return ", ".join(filter(None, (self.unit, self.better)))
+
+    @property
+    def title(self) -> str:
+        """What an axis shows."""
+        return f"{self.name} ({self.heading})"
+
+    def shown(self, value: float) -> str:
+        return f"{value:.3f} {self.unit}".rstrip()
 
 
 def write_report(path: str, job: "DockJob", summary: dict[str, Any]) -> None:
-    """Write scores, depictions of the best ligands, and their poses in the pocket.
+    """Write energies or scores, the best ligands drawn, and their poses in the pocket.
 
     What cannot be drawn is left out: the poses are written, so the job has not failed.
     """
-    scores = np.concatenate([np.empty(0), *job.stats.scores])
+    contents = _DockContents(job)
     page = Page(
         title="Docking report",
         method="Exhaustive rigid docking",
         inputs=[*job.request.files, job.pocket.path],
-        cards=[*_cards(job, scores)],
-        sections=[*_sections(job, scores, summary)],
+        cards=[*contents.cards()],
+        sections=[
+            *contents.sections(),
+            *_skipped(job.stats.skipped),
+            Section(title="How it was computed", facts=[*_facts(job, summary)]),
+        ],
         provenance=Provenance.of_this_run(),
     )
     with atomic_output(path) as file:
         file.write(page.html())
 
 
-def _cards(job: "DockJob", scores: NDArray[np.float64]) -> Iterator[Card]:
-    yield Card("Docked ligands", f"{job.stats.ligands:,}")
-    yield Card("Skipped ligands", f"{len(job.stats.skipped):,}")
-    yield Card("Best score", f"{scores.max():.4f}", f"{job.best[0].ligand}; higher is better")
-    yield Card("Median score", f"{np.median(scores):.4f}", "higher is better")
-    yield Card("Poses tried", f"{job.search.stop:,}", "of each ligand")
+class _DockContents:
+    """Cards, tables and figures of the ligands of a job.
+
+    measure  what they are compared by
+    names    of all of them, in the order of the input
+    values   float64[ligands]: of the best pose of each, by the measure
+    sizes    int64[ligands]: atoms
+    """
+
+    def __init__(self, job: "DockJob") -> None:
+        self.job, self.measure, self.names = job, Measure.of(job.pocket), job.listing.names
+        self.values = self.measure.sign * np.concatenate(job.stats.scores)
+        self.sizes: NDArray[np.int64] = np.concatenate(job.listing.sizes).astype(np.int64)
+        low, high = fences(self.values)
+        self.is_far = (self.values < low) | (self.values > high)
+
+    def cards(self) -> Iterator[Card]:
+        stats, measure, best = self.job.stats, self.measure, self.job.best[0]
+        yield Card("Docked ligands", f"{stats.ligands:,}")
+        yield Card("Skipped ligands", f"{len(stats.skipped):,}")
+        value = measure.shown(measure.sign * best.scores[0])
+        yield Card(f"Best {measure.name}", value, f"{best.ligand}; {measure.better}")
+        middle = measure.shown(float(np.median(self.values)))
+        yield Card(f"Median {measure.name}", middle, measure.better)
+        yield Card("Poses tried", f"{self.job.search.stop:,}", "of each ligand")
+
+    def sections(self) -> Iterator[Section]:
+        job, measure, name = self.job, self.measure, self.measure.name.capitalize()
+        titles = [*self._pose_titles()]
+        pictures = [
+            Picture(
+                _depiction(each.sdf[0]),
+                f"{rank}. {each.ligand}",
+                f"{measure.name} {measure.shown(measure.sign * each.scores[0])}",
+            )
+            for rank, each in enumerate(job.best, 1)
+        ]
+        text = f"{name}: {measure.better}. {BONDS}"
+        yield Section(title="Best ligands", text=text, pictures=pictures)
+        scene = scene_of(job.pocket, job.best, titles)
+        yield Section(title="Poses in the pocket", text=POSES, scene=scene)
+        yield self._table()
+        if far := [*self._far()]:
+            text = f"{min(FAR, len(far))} of {len(far):,}, by {measure.name} or by size:"
+            yield Section(title="Ligands far from the others", text=text, items=far[:FAR])
+        if len(self.names) == 1:
+            return
+        text = "Of the best pose of each ligand."
+        figures = {f"{name} of the ligands": self._histogram(), f"{name} and size": self._by_size()}
+        for title, figure in figures.items():
+            yield Section(title=title, text=text, figures=[figure], is_half=True)
+
+    def _pose_titles(self) -> Iterator[list[str]]:
+        """Yield the titles of the poses of each of the best ligands."""
+        for rank, each in enumerate(self.job.best, 1):
+            values = [self.measure.shown(self.measure.sign * score) for score in each.scores]
+            poses = [f", pose {k}" for k in range(1, 1 + len(values))] if values[1:] else [""]
+            yield [
+                f"{rank}. {each.ligand}{pose}: {value}"
+                for pose, value in zip(poses, values, strict=True)
+            ]
+
+    def _table(self) -> Section:
+        rows, rank = self.job.listing.table()
+        measure, written = self.measure, self.job.stats.poses
+        found = columns_of(rows, self.job.with_energies)
+        listed = {name: found[name] for name in LISTED if name in found}
+        columns = [
+            Column("rank", "of the ligand", is_number=True),
+            Column("ligand"),
+            Column(measure.name, measure.heading, is_number=True),
+            *(Column(name, LISTED[name][0], is_number=True) for name in listed),
+        ]
+        given = [
+            rank.tolist(),
+            rows.ligand,
+            _decimals(measure.sign * rows.score, 3),
+            *(_decimals(values, LISTED[name][1]) for name, values in listed.items()),
+        ]
+        few = f"The best {len(rows):,} of {written:,} poses" if len(rows) < written else "All poses"
+        return Section(
+            title="Ligands and poses",
+            text=f"{few}; click a heading to sort.",
+            table=Table("ligands", columns, [*zip(*given, strict=True)]),
+        )
+
+    def _far(self) -> Iterator[str]:
+        """Yield a line for each ligand with a value, or a size, far from those of most."""
+        low, high = fences(self.sizes)
+        middle, usual = self.measure.shown(float(np.median(self.values))), np.median(self.sizes)
+        for i in np.flatnonzero(self.is_far).tolist():
+            value = self.measure.shown(float(self.values[i]))
+            yield f"{self.names[i]}: {self.measure.name} {value}, where the median is {middle}"
+        for i in np.flatnonzero((self.sizes < low) | (self.sizes > high)).tolist():
+            yield f"{self.names[i]}: {self.sizes[i]} atoms, where the median is {usual:g}"
+
+    # ---- figures ------------------------------------------------------------------------------
+
+    def _histogram(self) -> Figure:
+        """Return the distribution of the values that are not far from the others."""
+        counts, edges = _binned(self.values[~self.is_far])
+        trace = bars(
+            ((edges[1:] + edges[:-1]) / 2).tolist(),
+            counts.tolist(),
+            width=np.diff(edges).tolist(),
+            hovertemplate=f"{self.measure.name} %{{x:.3f}}: %{{y}} ligands<extra></extra>",
+        )
+        far = int(self.is_far.sum())
+        beyond = f", {far:,} far from the others not shown" if far else ""
+        return bar_figure([trace], axis(self.measure.title), f"number of ligands{beyond}")
+
+    def _by_size(self) -> Figure:
+        """Return values and sizes. Those far from the others lie at the border, in red."""
+        near = self.values[~self.is_far]
+        margin = 0.04 * (near.max() - near.min()) or 1.0
+        border = float(near.min() - margin), float(near.max() + margin)
+        traces = []
+        for mask, colour, symbol in (~self.is_far, "brand", "circle"), (self.is_far, "red", "x"):
+            sizes, values, texts = self._points(np.flatnonzero(mask))
+            traces.append({
+                "type": "scatter", "mode": "markers", "x": sizes.tolist(),
+                "y": rounded(np.clip(values, *border)), "hovertext": texts, "hoverinfo": "text",
+                "marker": {"color": f"var(--{colour})", "symbol": symbol, "opacity": 0.7},
+                "showlegend": False,
+            })  # fmt: skip
+        layout = {"xaxis": axis("atoms"), "yaxis": axis(self.measure.title)}
+        return Figure(data=traces, layout=layout)
+
+    def _points(
+        self, ligands: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64], list[str]]:
+        """Return sizes, values and texts of ligands; many of them are put together."""
+        sizes, values = self.sizes[ligands], self.values[ligands]
+        if len(ligands) <= NAMED_POINTS:
+            shown = map(self.measure.shown, values.tolist())
+            texts = [f"{literal(self.names[i])}: {x}" for i, x in zip(ligands, shown, strict=True)]
+            return sizes, values, texts
+        step = float(np.ptp(values)) / LEVELS or 1.0
+        points = np.stack([sizes, np.round(values / step)], axis=1)
+        found, counts = np.unique(points, axis=0, return_counts=True)
+        return found[:, 0], found[:, 1] * step, [f"{count:,} ligands" for count in counts.tolist()]
 
 
-def _sections(
-    job: "DockJob", scores: NDArray[np.float64], summary: dict[str, Any]
-) -> Iterator[Section]:
-    yield Section(title="Scores", figures=[_histogram(scores)])
-    pictures = [
-        Picture(_depiction(each), f"{rank}. {each.ligand}", f"score {each.score:.4f}")
-        for rank, each in enumerate(job.best, 1)
-    ]
-    yield Section(title="Best ligands", text=BEST, pictures=pictures)
-    view = _view(job.pocket, job.best)
-    yield Section(title="Poses in the pocket", text=POSES, figures=[view])
-    if skipped := job.stats.skipped:
+def _decimals(values: NDArray[Any], digits: int) -> list[str]:
+    return [f"{value:.{digits}f}" for value in (values.round(digits) + 0.0).tolist()]  # no -0.0
+
+
+def _skipped(skipped: Sequence[Skipped]) -> Iterator[Section]:
+    if skipped:
         more = "; the first of them" if len(skipped) > SKIPPED else ""
         rows = [(each.path, each.number, each.ligand, each.reason) for each in skipped[:SKIPPED]]
         record = Column("record", "of the file, from 1", is_number=True)
@@ -105,7 +267,6 @@ def _sections(
             text=f"{len(skipped):,} ligand(s) could not be docked{more}:",
             table=Table("skipped", columns, rows),
         )
-    yield Section(title="How it was computed", facts=[*_facts(job, summary)])
 
 
 def _facts(job: "DockJob", summary: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -114,25 +275,23 @@ def _facts(job: "DockJob", summary: dict[str, Any]) -> Iterator[tuple[str, str]]
     where = ", ".join(f"GPU {d.index} ({d.name})" for d in job.devices) or "CPU"
     yield "pocket", f"{pocket.path}: {points} points of {pocket.spacing[0]:g} Å"
     yield "maps", ", ".join(pocket.types) or "one score for every atom"
+    yield "search", ", ".join(_search(job))
     yield "interpolation", f"{job.options.interpolation}, outside: {job.field.outside}"
     yield "time", f"{seconds:.1f} s, {job.stats.ligands / max(seconds, 1e-9):,.1f} ligands/s"
     yield "where", f"{where}, {len(summary['workers'])} worker(s)"
     yield "started", summary["started"]
 
 
-# ---- figures ----------------------------------------------------------------------------------
-
-
-def _histogram(scores: NDArray[np.float64]) -> Figure:
-    counts, edges = _binned(scores)
-    trace = bars(
-        ((edges[1:] + edges[:-1]) / 2).tolist(),
-        counts.tolist(),
-        width=np.diff(edges).tolist(),
-        hovertemplate="score %{x:.3f}: %{y} ligands<extra></extra>",
-    )
-    xaxis = axis("best score of a ligand (higher is better)")
-    return bar_figure([trace], xaxis, "number of ligands")
+def _search(job: "DockJob") -> Iterator[str]:
+    search, whole = job.search, job.whole
+    yield f"{search.rotations.count:,} rotations"
+    if job.covering_radius is not None:
+        yield f"any other is within {job.covering_radius:.3g}°"
+    yield f"{search.shifts.count:,} places"
+    if whole is not None:
+        unit = " kcal/mol" if job.with_energies else ""
+        yield f"all poses within {whole.width:g}{unit} of the best"
+        yield f"the best {whole.refined} refined as rigid bodies" if whole.refined else "unrefined"
 
 
 def _binned(scores: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -144,68 +303,15 @@ def _binned(scores: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.
     return np.histogram(scores, bins=bins)
 
 
-def _view(pocket: Pocket, best: Sequence[BestLigand]) -> Figure:
-    """Return the surface of the best places with the best poses; the first one is visible."""
-    data = [_surface(pocket)]
-    for rank, each in enumerate(best, 1):
-        molecule = SDF.parse(each.sdf.splitlines(keepends=True))
-        name = f"{rank}. {literal(each.ligand)} ({each.score:.3f})"
-        common = {
-            "type": "scatter3d", "legendgroup": f"pose{rank}", "hoverinfo": "text", "text": name,
-            "name": name, "visible": True if rank == 1 else "legendonly",
-        }  # fmt: skip
-        # All bonds as one line with gaps.
-        pairs = np.array([bond[:2] for bond in molecule.bonds], int).reshape(-1, 2)
-        gap = np.full((len(pairs), 1, 3), np.nan)
-        ends = np.concatenate([molecule.positions[pairs], gap], axis=1).reshape(-1, 3)
-        line = {"mode": "lines", "line": {"width": 7, "color": "var(--ink)"}}
-        colours = [COLOURS.get(element, OTHER_COLOUR) for element in molecule.elements]
-        marker = {"size": 5, "color": colours, "line": {"width": 0}}
-        data.append({**common, **_places(ends), **line})
-        atoms = {"mode": "markers", "showlegend": False, "marker": marker}
-        data.append({**common, **_places(molecule.positions), **atoms})
-    axes = {f"{name}axis": axis(f"{name} / Å") for name in "xyz"}
-    camera = {"eye": {"x": 1.6, "y": 1.6, "z": 1.1}}  # far enough to see the axes' titles
-    scene = {**axes, "aspectmode": "data", "camera": camera}
-    layout = {"scene": scene, "legend": {"y": 0, "yanchor": "top"}}
-    return Figure(data=data, layout=layout, height=620)
-
-
-def _places(positions: NDArray[np.float64]) -> Json:
-    """Return float64[n, 3] as coordinates of a trace."""
-    return {name: rounded(column, PLACES) for name, column in zip("xyz", positions.T, strict=True)}
-
-
-def _surface(pocket: Pocket) -> Json:
-    """Return the surface around the highest scores of a plain grid, or of AutoGrid's carbon."""
-    values, label = pocket.values[0], "score"
-    if pocket.types:
-        kind = next((name for name in CARBON if name in pocket.types), pocket.types[0])
-        # AutoGrid's maps are energies.
-        values, label = -pocket.values[pocket.types.index(kind)], f"score of {literal(kind)}"
-    step = max(1, int(np.ceil((values.size / GRID_POINTS) ** (1 / 3))))
-    values = values[::step, ::step, ::step].astype(np.float64)
-    nodes = np.indices(values.shape).reshape(3, -1).T
-    level = float(np.quantile(values, SURFACE))
-    return {
-        "type": "isosurface", **_places(pocket.origin + pocket.spacing * step * nodes),
-        "value": rounded(values.ravel(), PLACES), "isomin": level, "isomax": level,
-        "surface": {"count": 1}, "opacity": 0.25, "showscale": False,
-        "colorscale": [[0, BRAND], [1, BRAND]],
-        "caps": {name: {"show": False} for name in "xyz"},
-        "name": f"{label} ≥ {level:.3g}", "showlegend": True, "hoverinfo": "skip",
-    }  # fmt: skip
-
-
 # ---- depictions -------------------------------------------------------------------------------
 
 
-def _depiction(best: BestLigand) -> Markup | str:
+def _depiction(sdf: bytes) -> Markup | str:
     """Return the structure as inline SVG, or words where RDKit cannot draw it.
 
     RDKit does not know the dummy atoms and lone pairs of other programs, for example.
     """
-    block, drawer = best.sdf.decode("utf-8", "replace"), drawing.MolDraw2DSVG(WIDTH, HEIGHT)
+    block, drawer = sdf.decode("utf-8", "replace"), drawing.MolDraw2DSVG(WIDTH, HEIGHT)
     with quiet_rdkit() as chem:
         molecule = chem.MolFromMolBlock(block) or chem.MolFromMolBlock(block, sanitize=False)
         if molecule is None:

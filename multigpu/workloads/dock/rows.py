@@ -1,8 +1,9 @@
 """Rows of the table of scores, one for each pose: as columns, as text, as Arrow."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -94,6 +95,30 @@ class PoseBatch:
         """Return float64[atoms, 3] of each pose, Å."""
         return np.split(self.coordinates, np.cumsum(self.atoms)[:-1]) if len(self) else []
 
+    def take(self, rows: NDArray[np.int64]) -> "PoseBatch":
+        """Return some rows, without coordinates."""
+        taken = {name: _take(getattr(self, name), rows) for name in ROW_COLUMNS}
+        return PoseBatch(**taken, coordinates=np.empty((0, 3)))
+
+    @classmethod
+    def joined(cls, batches: "Sequence[PoseBatch]") -> "PoseBatch":
+        """Return the rows of batches, of which there is one at least, without coordinates."""
+        columns = {name: [getattr(each, name) for each in batches] for name in ROW_COLUMNS}
+        joined = {name: _join(parts) for name, parts in columns.items()}
+        return cls(**joined, coordinates=np.empty((0, 3)))
+
+
+ROW_COLUMNS = [each.name for each in fields(PoseBatch) if each.name != "coordinates"]
+
+
+def _take(column: Any, rows: NDArray[np.int64]) -> Any:
+    return [column[row] for row in rows.tolist()] if isinstance(column, list) else column[rows]
+
+
+def _join(parts: Sequence[Any]) -> Any:
+    is_list = isinstance(parts[0], list)
+    return [*chain.from_iterable(parts)] if is_list else np.concatenate(parts)
+
 
 # ---- text and Arrow ----------------------------------------------------------------------------
 
@@ -115,7 +140,7 @@ def as_tsv(rows: PoseBatch, energies: bool = False) -> bytes:
     made of angles.
     """
     formats = formats_of(energies)
-    columns = _columns(rows, energies)
+    columns = columns_of(rows, energies)
     for name in ANGLES if not energies else ():
         columns[name] = [_angle(degrees) for degrees in columns[name].tolist()]
     for name in ("efficiency", *NULLABLE) if energies else ():
@@ -155,10 +180,8 @@ def to_arrow(batches: Sequence[PoseBatch], energies: bool = False) -> "pa.Table"
     types |= dict.fromkeys(("conformer", "pose", "atoms", "atoms_outside"), pa.int32())
     names = formats_of(energies)
     schema = pa.schema([pa.field(name, types.get(name, pa.float64())) for name in names])
-    tables = [
-        pa.Table.from_arrays([*map(_arrow_array, _columns(rows, energies).values())], schema=schema)
-        for rows in batches
-    ]
+    columns = (columns_of(rows, energies).values() for rows in batches)
+    tables = [pa.Table.from_arrays([*map(_arrow_array, each)], schema=schema) for each in columns]
     return pa.concat_tables(tables) if tables else pa.Table.from_batches([], schema)
 
 
@@ -168,7 +191,7 @@ def _arrow_array(column: "list[str] | NDArray[Any]") -> "pa.Array":
     return numbers(column, nan_is_null=column.dtype.kind == "f")
 
 
-def _columns(rows: PoseBatch, energies: bool) -> dict[str, Any]:
+def columns_of(rows: PoseBatch, energies: bool) -> dict[str, Any]:
     """Return the columns of the table by name."""
     energy, unrefined = 0.0 - rows.score, 0.0 - rows.unrefined  # no -0.0
     parts = energy, unrefined, rows.electrostatic, energy - rows.electrostatic

@@ -52,6 +52,7 @@ def read(file: PocketFile) -> Pocket:
         spacing=spacing,
         types=types,
         absent=absent,
+        receptor=_receptor(file, header),
     )
 
 
@@ -66,6 +67,12 @@ def _maps(field: PocketFile, lines: Sequence[str]) -> Iterator[tuple[str, Pocket
     for label, file in zip(labels, files, strict=True):
         name = ENERGIES.get(label.lower(), label.removesuffix("-affinity"))
         yield name, field.beside(file)
+
+
+def _receptor(field: PocketFile, header: Sequence[str]) -> str:
+    """Return the path of the receptor that a header names, "" where it names none."""
+    names = [line.partition(" ")[2].strip() for line in header if line.startswith("MACROMOLECULE")]
+    return field.beside(names[0]).path if names and names[0] else ""
 
 
 def _geometry(path: str, lines: Sequence[str]) -> Geometry:

@@ -29,6 +29,7 @@ class Pocket:
     types    the atom type of each map but the last two, which are electrostatics and
              desolvation; () for a plain grid, which is one score for every atom
     absent   atom types whose maps are named and not there
+    receptor path of the receptor that the maps were made of, which need not be there; "" if unknown
     """
 
     path: str
@@ -38,6 +39,7 @@ class Pocket:
     spacing: NDArray[np.float64]
     types: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
+    receptor: str = ""
 
     @property
     def shape(self) -> tuple[int, int, int]:
