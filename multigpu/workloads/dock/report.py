@@ -260,7 +260,8 @@ class _DockContents:
 
 
 def _decimals(values: NDArray[Any], digits: int) -> list[str]:
-    return [f"{value:.{digits}f}" for value in (values.round(digits) + 0.0).tolist()]  # no -0.0
+    rounded = (values.round(digits) + 0.0).tolist()  # no -0.0
+    return ["" if np.isnan(value) else f"{value:.{digits}f}" for value in rounded]
 
 
 def _skipped(skipped: Sequence[Skipped]) -> Iterator[Section]:

@@ -14,7 +14,7 @@ from multigpu.workloads.dock.listing import fences
 from multigpu.workloads.dock.parts import DockedLigands, Skipped
 
 ENERGY, SIZE = "energy", "number of atoms"
-NAMED = 3  # ligands of a note
+NAMED, KEPT = 3, 10  # ligands of a note; of each end
 
 Named = tuple[float, str]  # a value, and the ligand that has it
 
@@ -89,7 +89,7 @@ class DockStats(JobStats):
         """Keep the names of the ligands with the lowest and the highest values so far."""
         kept = [*self.extremes.get(what, ()), *zip(values.tolist(), names, strict=True)]
         kept.sort(key=itemgetter(0))
-        self.extremes[what] = kept[:NAMED] + kept[NAMED:][-NAMED:]
+        self.extremes[what] = kept[:KEPT] + kept[KEPT:][-KEPT:]
 
     def outliers(self, what: str) -> Outliers:
         """Return the ligands that are far from the others by their ENERGY or SIZE."""
@@ -98,6 +98,15 @@ class DockStats(JobStats):
         named = [each for each in self.extremes[what] if not low <= each[0] <= high]
         named.sort(key=lambda each: -abs(each[0] - middle))
         return Outliers(int(((values < low) | (values > high)).sum()), named[:NAMED], middle)
+
+    @property
+    def best_ligands(self) -> list[dict[str, Any]]:
+        """The ligands with the lowest energies, for the summary."""
+        best = self.extremes.get(ENERGY, [])[:KEPT]
+        return [
+            {"rank": rank, "ligand": name, "energy": energy}
+            for rank, (energy, name) in enumerate(best, 1)
+        ]
 
     @property
     def best_score(self) -> float | None:
