@@ -11,8 +11,16 @@ from support.ligand_texts import ETHANOL, MOL2, PDB, PDBQT, TEXTS, XYZ, mol2
 
 import multigpu
 from multigpu import InputError
+from multigpu.formats.molecules.ligands import MOLECULES, read_records
 from multigpu.formats.molecules.registry import FORMATS, largest_fragment, parse
-from multigpu.workloads.dock.ligands import is_drawn, lacks_hydrogens
+from multigpu.formats.storage.sources import inspect_source
+from multigpu.workloads.dock.grouping import Grouping
+from multigpu.workloads.dock.ligands import (
+    LigandLoader,
+    LoadedLigands,
+    is_drawn,
+    lacks_hydrogens,
+)
 
 # ---- drawings and missing hydrogens -------------------------------------------------------------
 
@@ -307,3 +315,79 @@ def test_nanometres__are_refused(dock: Dock, name: str, copies: int) -> None:
     Path(name).write_text(records(0.1)[name] * copies)
     with pytest.raises(InputError, match=r"have another within 0.3 Å: .* in nanometres\? Multiply"):
         dock("-o", "poses.xyz", of=name)
+
+
+# ---- conformers ---------------------------------------------------------------------------------
+
+TYPES = ("C", "A", "HD", "N", "NA", "OA", "H")
+MOVED = ETHANOL.replace(b"-0.8883", b" 0.7000")
+
+
+def load(path: Path, text: bytes, types: tuple[str, ...] = TYPES, **options: Any) -> LoadedLigands:
+    path.write_bytes(text)
+    source = inspect_source(str(path), MOLECULES)
+    loader = LigandLoader(sources=[source], types=types, pose_format="same", **options)
+    return loader.load([*read_records(0, source)], 7)
+
+
+@pytest.mark.parametrize("types", [TYPES, ()])
+@pytest.mark.parametrize(
+    ("suffix", "text", "changed"),
+    [
+        (".sdf", ETHANOL + MOVED, ETHANOL.replace(b" O   0", b" N   0")),
+        (".mol2", MOL2 + MOL2, MOL2.replace(b"O1 ", b"C9 ").replace(b"O.3", b"C.3")),
+        (".pdbqt", PDBQT, PDBQT.replace(b" OA", b" NA")),
+    ],
+)
+def test_conformers__are_records_of_one_title_and_the_same_atoms(
+    tmp_path: Path, suffix: str, text: bytes, changed: bytes, types: tuple[str, ...]
+) -> None:
+    loaded = load(tmp_path / f"a{suffix}", text * 2 + changed, types, grouping=Grouping("title"))
+    records = len(loaded) + len(loaded.skipped)
+    if suffix == ".pdbqt" and not types:
+        # A plain grid of PDBQT knows no types.
+        assert not loaded.skipped
+        return
+    assert [each.number for each in loaded.skipped] == [records]
+    assert f"not those of record {1}," in loaded.skipped[0].reason
+    assert loaded.ligand_of.tolist() == [0] * len(loaded)
+    alone = load(tmp_path / f"a{suffix}", text * 2 + changed, types)
+    assert len(alone.firsts) == len(alone) == records
+    assert np.array_equal(alone.bodies.positions[: len(loaded.bodies.positions)],
+                          loaded.bodies.positions)  # fmt: skip
+
+
+def test_ligands__without_a_title_and_of_others_are_alone(tmp_path: Path) -> None:
+    unnamed = ETHANOL.replace(b"ethanol\n", b"\n", 1)
+    other = ETHANOL.replace(b"ethanol", b"other")
+    text = unnamed + unnamed + ETHANOL + MOVED + b"ethanol\nbroken\n$$$$\n" + MOVED + other
+    loaded = load(tmp_path / "a.sdf", text, grouping=Grouping("title"))
+    assert loaded.ligand_of.tolist() == [0, 1, 2, 2, 2, 3]
+    assert loaded.names == ["a", "a_2", *["ethanol"] * 3, "other"]
+    assert loaded.index.tolist() == [7, 8, 9, 10, 12, 13]
+    assert loaded.heavy.tolist() == [3] * 6
+    assert len(loaded.skipped) == 1
+    rest = loaded[2:5]
+    assert (rest.ligand_of.tolist(), rest.firsts.tolist()) == ([0, 0, 0], [0])
+    same = load(tmp_path / "a.sdf", ETHANOL + other, grouping=Grouping("smiles"))
+    assert (same.ligand_of.tolist(), same.names) == ([0, 0], ["ethanol", "ethanol"])
+
+
+@pytest.mark.parametrize("fragments", ["largest", "skip"])
+def test_conformers__are_made_of_smiles(tmp_path: Path, fragments: str) -> None:
+    text = b"CCO ethanol\nC( broken\nCCCC[O-].[Na+] salt\n"
+    loaded = load(tmp_path / "a.smi", text, conformers=4, fragments=fragments)
+    made = {name: loaded.names.count(name) for name in loaded.names}
+    reasons = {each.ligand: each.reason for each in loaded.skipped}
+    assert "RDKit does not read its SMILES 'C('" in reasons["broken"]
+    assert 1 < made["ethanol"] <= 4
+    if fragments == "skip":
+        assert reasons["salt"] == "1 of its 15 atoms are in other fragments"
+    else:
+        assert made["salt"] == 4
+        assert [loaded.molecules[i].is_part for i in loaded.firsts.tolist()] == [False, True]
+    assert len(loaded.firsts) == len(made)
+    assert {*loaded.index[loaded.firsts].tolist()} <= {7, 9}
+    assert np.minimum.reduceat(loaded.strains, loaded.firsts).tolist() == [0.0] * len(made)
+    assert {source.layout for source in loaded.sources} == {"sdf"}
+    assert loaded.text_bytes == len(text)

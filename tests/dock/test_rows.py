@@ -33,11 +33,14 @@ def test_energies__have_parts_that_add_up_and_places_with_six_decimals() -> None
     rows = rows_with(score=np.array([0.75, 0.0]))
     first, second = as_tsv(rows, energies=True).decode().splitlines()
     assert first.split("\t") == [
-        "lig é", "1", "1", "-0.75", "0.0", "-0.25", "-0.5", "0.75", "1.000000000", "0.000000000",
-        "0.000000000", "0.000000000", "-0.000040", "2.000060", "-3.000000", "0.0000", "7", "3",
-        "a?b.pdbqt", "0",
+        "lig é", "1", "1", "-0.75", "0.0", "-0.25", "-0.5", "0.75", "-0.2500", "", "1.5000",
+        "1.000000000", "0.000000000", "0.000000000", "0.000000000", "-0.000040", "2.000060",
+        "-3.000000", "0.0000", "7", "3", "a?b.pdbqt", "0",
     ]  # fmt: skip
-    assert second.split("\t")[1:8] == ["3", "2", "0.0", "0.5", "0.5", "-0.5", "0.0"]
+    parts = ["3", "2", "0.0", "0.5", "0.5", "-0.5", "0.0"]
+    assert second.split("\t")[1:11] == [*parts, "", "0.0000", ""]
     table = to_arrow([rows], energies=True)
     assert table.column_names[3:7] == [*ENERGIES]
     assert table["energy"].to_pylist() == [-0.75, 0.0]
+    assert table["efficiency"].to_pylist() == [-0.25, None]
+    assert table["rmsd_to_reference"].to_pylist() == [1.5, None]

@@ -75,7 +75,10 @@ def rows_with(**change: Any) -> PoseBatch:
         "quaternion": np.array([[1.0, 0.0, 0.0, 0.0], [0.5, -0.5, 0.5, -0.5]]),
         "place": np.array([[-0.00004, 2.00006, -3.0], [1e8, 0.0, 0.0]]),
         "rmsd_to_input": np.array([0.00004, 1.25]),
+        "rmsd_to_reference": np.array([1.5, NAN]),
+        "strain": np.array([NAN, 0.0]),
         "atoms": np.array([3, 4], np.int32),
+        "heavy": np.array([3, 0], np.int32),
         "atoms_outside": np.array([0, 4], np.int32),
         "coordinates": np.empty((0, 3)),
     }

@@ -1,4 +1,4 @@
-"""Which records are conformers of one ligand: consecutive ones with one title, or one SMILES."""
+"""Grouping of consecutive records of one title, or one SMILES: they are conformers of a ligand."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -210,6 +210,7 @@ class DockJob(Job):
             "skipped": len(stats.skipped),
             "without_hydrogens": stats.without_hydrogens,
             "poses": stats.poses,
+            **({"best_ligands": stats.best_ligands} if self.with_energies else {}),
         }
 
     @property

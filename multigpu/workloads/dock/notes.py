@@ -97,7 +97,7 @@ def result_notes(
         if count:
             shown = ", ".join(f"{name} ({value:.4g})" for value, name in named)
             yield (
-                f"{_of(stats, count, 'stands', 'stand')} alone by {what}: {shown}"
+                f"{_of(stats, count, 'is', 'are')} far from the others by {what}: {shown}"
                 f"{', …' * (count > len(named))}; the median is {median:.4g}{unit}"
             )
     if stats.reaching_out:

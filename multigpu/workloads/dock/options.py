@@ -184,6 +184,7 @@ def docking_lanes(options: DockOptions, is_whole_box: bool, text_bytes: int) -> 
     One process keeps as many GPUs busy as it reads and writes ligands for.
     """
     computing = BOX_SECONDS if is_whole_box else options.poses / POSE_RATE
+    computing *= options.conformers or 1
     busy = int(min(MOST, max(1, computing / LIGAND_SECONDS)))
     seconds = text_bytes / LIGAND_BYTES * max(computing, LIGAND_SECONDS)
     return GpuLanes(MOST_LANES, estimate=WorkEstimate(seconds=seconds, gpus_kept_busy=busy))

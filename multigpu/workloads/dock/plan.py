@@ -23,13 +23,14 @@ from multigpu.kernels.rotation.shortlist import MOST_LISTED, SHORTLIST_BYTES
 from multigpu.run.options import RunOptions
 from multigpu.run.plan import ChunkPlan, largest_chunk, memory_budget
 from multigpu.workloads.dock.grouping import EACH_ALONE, MOST_CONFORMERS, Grouping
-from multigpu.workloads.dock.options import LIGAND_BYTES, LOOKED_AT
+from multigpu.workloads.dock.options import LOOKED_AT
 from multigpu.workloads.dock.search import WholeBox
 
 # Poses of a span, of all its ligands: they take a core a second with some dozens of atoms, a GPU a
 # tenth of a second, so that all devices finish at about the same time.
 GPU_POSES = 1 << 30
 CPU_POSES = 1 << 20
+CHUNK_CONFORMERS = 256  # that are made: one or two seconds of a core
 # Many, so that little unfinished work is lost when a long run is stopped.
 CHUNKS_PER_THREAD = 20
 DEVICE_BYTES_PER_BYTE = 1.0  # atoms and results on a device, by the bytes of the ligands' text
@@ -133,7 +134,7 @@ def plan_dock(
     borders = [search.stop * i // pieces for i in range(pieces + 1)]
     ligands = share // (tried * max(1, conformers))
     if conformers:
-        ligands = min(ligands, chunk_bytes // (conformers * LIGAND_BYTES))
+        ligands = min(ligands, CHUNK_CONFORMERS // conformers)
     return DockPlan(
         chunk_bytes=chunk_bytes,
         chunk_ligands=max(1, ligands),

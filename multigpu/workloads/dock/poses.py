@@ -1,5 +1,6 @@
 """Rows and texts of the best poses of some ligands."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -23,7 +24,7 @@ from multigpu.kernels.rotation import (
 from multigpu.kernels.rotation.reference import value
 from multigpu.workloads.dock.ligands import LoadedLigands
 from multigpu.workloads.dock.parts import BestLigand
-from multigpu.workloads.dock.rows import PoseBatch
+from multigpu.workloads.dock.rows import NULLABLE, PoseBatch
 
 DRAWN_POSES = 9  # of a ligand in a report, at most
 
@@ -224,7 +225,7 @@ class DockedPoses:
         return np.split(self.positions, np.cumsum(self.sizes)[:-1]) if len(self.found) else []
 
     @cached_property
-    def _notes(self) -> list[PoseNotes]:
+    def _notes(self) -> Sequence[PoseNotes]:
         """Notes on each pose, for its text."""
         rows = self.rows
         energies = {
@@ -232,8 +233,6 @@ class DockedPoses:
             "energy_unrefined": map("{:.6f}".format, (-rows.unrefined).tolist()),
             "conformer": map(str, rows.conformer.tolist()),
         }
-        if np.isfinite(rows.strain).all() and len(rows):
-            energies["strain"] = map("{:.4f}".format, rows.strain.tolist())
         texts = {
             **(energies if self.with_energies else {}),
             "score": map("{:.6f}".format, rows.score.tolist()),
@@ -241,4 +240,9 @@ class DockedPoses:
             "rotation": map(str, rows.rotation.tolist()),
             "rmsd_to_input": map("{:.4f}".format, rows.rmsd_to_input.tolist()),
         }
-        return [dict(zip(texts, each, strict=True)) for each in zip(*texts.values(), strict=True)]
+        notes = [dict(zip(texts, each, strict=True)) for each in zip(*texts.values(), strict=True)]
+        for name in NULLABLE:
+            values = getattr(rows, name)
+            for row in np.flatnonzero(np.isfinite(values)).tolist():
+                notes[row][name] = f"{values[row]:.4f}"
+        return notes

@@ -50,6 +50,9 @@ LISTED = {
     "energy_electrostatic": (LOWER, 3),
     "energy_other": (LOWER, 3),
     "energy_unrefined": (LOWER, 3),
+    "efficiency": ("kcal/mol per heavy atom", 3),
+    "strain": ("kcal/mol above the lowest conformer", 2),
+    "rmsd_to_reference": ("Å", 2),
     "rmsd_to_input": ("Å", 2),
     "atoms": ("of the ligand", 0),
     "atoms_outside": ("of the pocket's box", 0),
@@ -175,7 +178,11 @@ class _DockContents:
         rows, rank = self.job.listing.table()
         measure, written = self.measure, self.job.stats.poses
         found = columns_of(rows, self.job.with_energies)
-        listed = {name: found[name] for name in LISTED if name in found}
+        listed = {
+            name: found[name]
+            for name in LISTED
+            if name in found and not np.isnan(found[name]).all()
+        }
         columns = [
             Column("rank", "of the ligand", is_number=True),
             Column("ligand"),
@@ -253,7 +260,8 @@ class _DockContents:
 
 
 def _decimals(values: NDArray[Any], digits: int) -> list[str]:
-    return [f"{value:.{digits}f}" for value in (values.round(digits) + 0.0).tolist()]  # no -0.0
+    rounded = (values.round(digits) + 0.0).tolist()  # no -0.0
+    return ["" if np.isnan(value) else f"{value:.{digits}f}" for value in rounded]
 
 
 def _skipped(skipped: Sequence[Skipped]) -> Iterator[Section]:

@@ -10,21 +10,17 @@ from numpy.typing import NDArray
 
 from multigpu.errors import spelled
 from multigpu.run.job import JobStats
+from multigpu.workloads.dock.listing import fences
 from multigpu.workloads.dock.parts import DockedLigands, Skipped
 
-ENERGY, SIZE = "energy", "heavy atoms"
-NAMED = 3  # ligands of a note
-FEWEST = 20  # ligands of which some may stand alone
-# Those do that are as many standard deviations from the median, by the median of all distances from
-# it, which outliers do not change (Iglewicz and Hoaglin 1993).
-FAR, NORMAL_MAD = 6.0, 0.6745
-LEAST_SPREAD = 0.5  # kcal/mol, atoms: where nearly all are equal
+ENERGY, SIZE = "energy", "number of atoms"
+NAMED, KEPT = 3, 10  # ligands of a note; of each end
 
 Named = tuple[float, str]  # a value, and the ligand that has it
 
 
 class Outliers(NamedTuple):
-    """Ligands that stand alone: how many, the farthest of them, and the median of all ligands."""
+    """Ligands far from the others: how many, the farthest of them, and the median of all."""
 
     number: int
     named: list[Named]
@@ -45,7 +41,7 @@ class DockStats(JobStats):
     most_outside       the largest number of such atoms, and the ligand's name
     text_bytes         of the ligands' records
     others             ligands that are another molecule than the reference
-    sizes              int32 arrays: heavy atoms of every ligand, in the order of the input
+    sizes              int32 arrays: atoms of every ligand, in the order of the input
     extremes           the lowest and the highest energies and sizes, with the ligands' names
     scores             float64 arrays: the best score of every ligand, in the order of the input
     """
@@ -78,7 +74,7 @@ class DockStats(JobStats):
             self.farthest = max(self.farthest, (float(docked.outside[most]), docked.names[most]))
         best = np.flatnonzero(docked.rows.pose == 1)
         self.scores.append(docked.rows.score[best])
-        self.sizes.append(docked.rows.heavy[best])
+        self.sizes.append(docked.rows.atoms[best])
         self.others += int(np.isnan(docked.rows.rmsd_to_reference[best]).sum())
         names = [docked.rows.ligand[row] for row in best.tolist()]
         self._keep_extremes(ENERGY, -self.scores[-1], names)
@@ -93,19 +89,24 @@ class DockStats(JobStats):
         """Keep the names of the ligands with the lowest and the highest values so far."""
         kept = [*self.extremes.get(what, ()), *zip(values.tolist(), names, strict=True)]
         kept.sort(key=itemgetter(0))
-        self.extremes[what] = kept[:NAMED] + kept[NAMED:][-NAMED:]
+        self.extremes[what] = kept[:KEPT] + kept[KEPT:][-KEPT:]
 
     def outliers(self, what: str) -> Outliers:
-        """Return the ligands that stand alone by their ENERGY or SIZE."""
+        """Return the ligands that are far from the others by their ENERGY or SIZE."""
         values = np.concatenate(self.sizes) if what == SIZE else -np.concatenate(self.scores)
-        middle = float(np.median(values))
-        distances = np.abs(values - middle)
-        far = FAR * max(float(np.median(distances)) / NORMAL_MAD, LEAST_SPREAD)
-        if len(values) < FEWEST:
-            far = np.inf
-        named = sorted(self.extremes[what], key=lambda each: -abs(each[0] - middle))
-        named = [each for each in named[:NAMED] if abs(each[0] - middle) > far]
-        return Outliers(int((distances > far).sum()), named, middle)
+        (low, high), middle = fences(values), float(np.median(values))
+        named = [each for each in self.extremes[what] if not low <= each[0] <= high]
+        named.sort(key=lambda each: -abs(each[0] - middle))
+        return Outliers(int(((values < low) | (values > high)).sum()), named[:NAMED], middle)
+
+    @property
+    def best_ligands(self) -> list[dict[str, Any]]:
+        """The ligands with the lowest energies, for the summary."""
+        best = self.extremes.get(ENERGY, [])[:KEPT]
+        return [
+            {"rank": rank, "ligand": name, "energy": energy}
+            for rank, (energy, name) in enumerate(best, 1)
+        ]
 
     @property
     def best_score(self) -> float | None:

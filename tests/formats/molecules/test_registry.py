@@ -12,7 +12,9 @@ from multigpu.formats.molecules.smiles import SMILES
 
 
 def test_formats__have_suffixes_of_their_own() -> None:
-    assert len({*SUFFIXES, *SMILES.suffixes}) == sum(len(each.suffixes) for each in FORMATS.values())
+    assert len({*SUFFIXES, *SMILES.suffixes}) == sum(
+        len(each.suffixes) for each in FORMATS.values()
+    )
 
 
 @pytest.mark.parametrize("layout", [each.name for each in POSE_FORMATS])

@@ -1,0 +1,61 @@
+"""RMSD to a reference: symmetries, other molecules, other formats."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rdkit import Chem
+from rdkit.Chem import rdDistGeom, rdMolAlign
+from support.ligand_texts import PDBQT
+
+from multigpu import InputError
+from multigpu.formats.molecules.reference_poses import ReferencePose, read_reference
+from multigpu.formats.molecules.registry import parse
+
+
+def embedded(smiles: str, count: int) -> Chem.Mol:
+    molecule = Chem.AddHs(Chem.MolFromSmiles(smiles))
+    rdDistGeom.EmbedMultipleConfs(molecule, count, randomSeed=7)
+    return molecule
+
+
+def of(text: str) -> ReferencePose:
+    return ReferencePose(path="ref.sdf", molecule=parse(text.encode(), "sdf"))
+
+
+@pytest.mark.parametrize(
+    "smiles",
+    ["OC(=O)c1ccccc1", "OS(=O)(=O)c1ccc(cc1)C(C)(C)C", "FC(F)(F)C(F)(F)F",
+     "CCO", "NC(=N)NCc1ccccc1"],
+)  # fmt: skip
+def test_rmsd__is_that_of_rdkit_whatever_the_order_of_atoms(smiles: str) -> None:
+    molecule = embedded(smiles, 2)
+    order = np.random.default_rng(1).permutation(molecule.GetNumAtoms()).tolist()
+    shuffled = Chem.RenumberAtoms(molecule, order)
+    pose = parse(Chem.MolToMolBlock(shuffled, confId=1).encode(), "sdf")
+    symmetries = of(Chem.MolToMolBlock(molecule, confId=0)).symmetries(pose)
+    a, b = (Chem.RemoveHs(each) for each in (shuffled, molecule))
+    expected = rdMolAlign.CalcRMS(Chem.Mol(a, confId=1), Chem.Mol(b, confId=0))
+    assert symmetries is not None
+    # Bond orders are not compared: N and NH of an amidine are one element with one bond, as in
+    # RDKit, which evens out terminal groups.
+    assert symmetries.rmsd(pose.positions) == pytest.approx(expected, abs=2e-4)
+
+
+def test_reference__of_another_molecule_is_none() -> None:
+    reference = of(Chem.MolToMolBlock(embedded("CCO", 1)))
+    for smiles in ("COC", "CCCO", "CCN", "CC"):
+        other = parse(Chem.MolToMolBlock(embedded(smiles, 1)).encode(), "sdf")
+        assert reference.symmetries(other) is None
+
+
+def test_reference__may_be_in_a_file_of_another_format(tmp_path: Path) -> None:
+    path = tmp_path / "crystal.pdbqt"
+    path.write_bytes(PDBQT)
+    reference = read_reference(str(path))
+    found = reference.symmetries(parse(PDBQT, "pdbqt"))
+    assert found is not None
+    assert found.rmsd(reference.molecule.positions) == 0
+    path.write_bytes(PDBQT.replace(b"ATOM", b"ATUM").replace(b"HETATM", b"HETUTM"))
+    with pytest.raises(InputError, match=r"crystal\.pdbqt"):
+        read_reference(str(path))
