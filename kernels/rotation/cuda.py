@@ -150,7 +150,7 @@ class PoseSearcher:
     def __init__(self, field: Field, search: PoseSearch, scores: int | None = None) -> None:
         self.field, self.search, self._most = field, search, scores or MOST_SCORES
         self.bounds = FieldBounds(field)
-        sizes = {"SHARE": SHARE, "TILE_A": TILE_A, "TILE_B": TILE_B, "TILE_C": TILE_C}
+        sizes: dict[str, float] = {"SHARE": SHARE, "TILE_A": TILE_A, "TILE_B": TILE_B, "TILE_C": TILE_C}
         sizes |= {"LEAST": LEAST, "POWERS": len(SHORTFALLS), "KAPPAS": len(KAPPAS), "SLACK": SLACK}
         self._options = {n: variant_options(field, n, search, **sizes) for n in (1, 2, 3)}
         self._there = DeviceField(field)
@@ -234,7 +234,7 @@ class Scores:
     def __init__(self, searcher: PoseSearcher, ligands: Ligands, span: range, most: int) -> None:
         self._of, self._bodies, self._span, self._most = searcher, ligands, span, most
         self._many, self._terms = len(ligands), ligands.channels.shape[1]
-        self._copied, self._ligands = _copied(ligands, searcher)
+        self._copied, self._ligands = copy_ligands(ligands, searcher.field, searcher.search)
         self.held = cupy.empty(self._many * most, np.float32)
         # What `bound` and `threshold` of bounds.cuh find.
         self.errors = cupy.empty((self._many, len(SHORTFALLS)), np.float64)
@@ -359,23 +359,28 @@ class Scores:
         self._of.launch(name, self._terms, self._many * blocks, *arguments)
 
 
-def _copied(ligands: Ligands, searcher: PoseSearcher) -> tuple[Any, NDArray[Any]]:
-    """Copy what the kernels read of ligands to the device at once; return it and its addresses."""
-    deltas = place_errors(searcher.field, ligands, searcher.search)
-    starts = searcher.search.targets(ligands) - searcher.field.origin
-    arrays = {
-        "offsets": ligands.offsets,
-        "places": ligands.relative,
-        "weights": ligands.weights,
-        "starts": starts * (1 / searcher.field.spacing),
-        "deltas": deltas,
-        "channels": ligands.channels,  # the narrower types come last, so that all are aligned
-        "doubt": doubts(deltas),
-    }
+def copy_ligands(ligands: Ligands, field: Field, search: PoseSearch) -> tuple[Any, NDArray[Any]]:
+    """Copy what kernels read of ligands to the device; return it and `Ligands` of ligands.cuh."""
+    deltas = place_errors(field, ligands, search)
+    starts = search.targets(ligands) - field.origin
+    there, places = copy_together(
+        offsets=ligands.offsets,
+        places=ligands.relative,
+        weights=ligands.weights,
+        starts=starts * (1 / field.spacing),
+        deltas=deltas,
+        channels=ligands.channels,  # the narrower types come last, so that all are aligned
+        doubt=doubts(deltas),
+    )
+    return there, struct(_LIGANDS, count=len(ligands), **places)
+
+
+def copy_together(**arrays: NDArray[Any]) -> tuple[Any, dict[str, int]]:
+    """Copy arrays to the device at once; return the copy and their addresses in it."""
     contents = [np.ascontiguousarray(array).data for array in arrays.values()]
     there = cupy.asarray(np.frombuffer(b"".join(contents), np.uint8))
     places = accumulate((content.nbytes for content in contents), initial=there.data.ptr)
-    return there, struct(_LIGANDS, count=len(ligands), **dict(zip(arrays, places, strict=False)))
+    return there, dict(zip(arrays, places, strict=False))
 
 
 def _tiles(search: PoseSearch, part: range) -> tuple[int, Sequence[int]]:

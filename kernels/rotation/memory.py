@@ -1,7 +1,10 @@
 """Device memory that the search takes; without CuPy, as plans are made where none may be."""
 
+import numpy as np
+from numpy.typing import NDArray
+
 from multigpu.kernels.rotation.bounds import KAPPAS, SHORTFALLS
-from multigpu.kernels.rotation.types import Field
+from multigpu.kernels.rotation.types import Field, PoseSearch
 
 MOST_SCORES = 1 << 26  # that are held at a time, for each thread that calls,
 LEAST_SCORES = 1 << 22  # where there is little memory, and
@@ -38,3 +41,38 @@ def scores_in(room: float) -> int:
     while scores > LEAST_SCORES and working_bytes(scores) > room:
         scores //= 2
     return scores
+
+
+# ---- the search of a whole box; for its field it takes less than `fixed_bytes`
+
+MOST_FOUND = 1 << 20  # poses of a ligand that are listed at a time
+LISTED_BYTES = 24
+POOLED_TOGETHER = 8  # kinds of atoms whose maps are made at a time
+BLOCKS = 8, 4, 2  # shifts along an edge of the blocks that are bounded
+DELTA = 0.01  # units of the spacing: no place is farther off in single precision, as a rule
+
+
+def windows_of(field: Field, search: PoseSearch, delta: float = DELTA) -> list[NDArray[np.int64]]:
+    """Return nodes along the edges of the windows of the maps, for each of `BLOCKS`.
+
+    delta: how far a place may be off in single precision, in units of the spacing
+    """
+    per_shift, sides = search.shifts.step / field.spacing, np.array(search.shifts.sides)
+    reaches = [(np.minimum(edge, sides) - 1) * per_shift + 2 * delta for edge in BLOCKS]
+    return [np.ceil(reach).astype(np.int64) + 2 for reach in reaches]
+
+
+def map_sides(shape: tuple[int, ...], window: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the sides of a map: windows from before the first node to beyond the last."""
+    return np.array(shape) + window + 1
+
+
+def band_bytes(field: Field, search: PoseSearch, kinds: int, found: int = MOST_FOUND) -> int:
+    """Return the bytes a thread takes in `whole_box.cuda`, besides copies of ligands.
+
+    kinds: of the atoms of a ligand: those with other channels or weights. With less memory, fewer
+    have maps, which takes longer.
+    """
+    maps = [4 * int(map_sides(field.shape, window).prod()) for window in windows_of(field, search)]
+    # While they are made, nodes and windows of half of the size are held, too.
+    return kinds * sum(maps) + 3 * POOLED_TOGETHER * max(maps) + LISTED_BYTES * found

@@ -117,29 +117,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) widen(Pool in, unsigned ki
 // ---- atoms of bodies in the order in which their bounds are added
 
 struct Order {
-  const int* begins;      // int32[bodies + 1]: of the atoms with bounds of their own
-  const int* atoms;       // their numbers
+  const int* begins;    // int32[bodies + 1]: of the atoms with bounds of their own
+  const int* atoms;     // their numbers
   const int* kinds;
-  const double* rest;     // float64[bodies]: at least what the other atoms score
-  const double* slack;    // float64[bodies]: for rounding in double precision
-  float* tails;           // at least what the atoms after each score
-  float* reach;           // float32[bodies]: the sum of |highest score| over the atoms
+  const double* spare;  // float64[bodies]: what the other atoms score at most, and for rounding
+  const unsigned* tops;  // uint32[kinds]: keys of the highest scores
 };
-
-// One block a body, of which one thread works: the sums are short.
-extern "C" __global__ void __launch_bounds__(THREADS)
-    add_tails(Order order, unsigned first_body, const unsigned* tops) {
-  const unsigned body = first_body + blockIdx.x;
-  if (threadIdx.x) return;
-  double tail = order.rest[body], reach = fabs(tail);
-  for (int at = order.begins[body + 1] - 1; at >= order.begins[body]; --at) {
-    order.tails[at] = rounded_up(tail);
-    const double top = score_of(tops[order.kinds[at]]);
-    tail += top;
-    reach += fabs(top);
-  }
-  order.reach[body] = rounded_up(reach);
-}
 
 // ---- the search
 
@@ -158,10 +141,9 @@ __device__ __forceinline__ double wide_score_of(unsigned long long key) {
 // order in which those that follow each other are not alike.
 struct Walk {
   unsigned long long begin, end;  // items
-  unsigned rotations, stride;     // the next: stride further on, modulo rotations
-  unsigned first_body, bodies;
+  unsigned long long rotations, stride;  // the next: stride further on, modulo rotations
+  unsigned bodies, greedy;  // greedy: only the best block of 32 and its best parts are looked at
   unsigned blocks[3], chunks;  // of a body in a rotation: blocks along each axis, items
-  unsigned greedy, unused;  // whether only the best block of 32 and its best parts are looked at
 };
 
 struct Listed {
@@ -189,7 +171,7 @@ struct Block {
 };
 
 struct alignas(16) Atom {
-  float place[3], tail;
+  float place[3], top;
 };
 
 // A body in a rotation, as a warp sees it.
@@ -200,20 +182,26 @@ struct Turned {
   const Order& order;
   const Bounds& bounds;
   const Band& band;
-  const Atom* atoms;  // with bounds: places relative to the centroid, in units of the spacing
+  const Atom* atoms;  // with bounds; places from the centroid in units of the spacing, and the
+                      // highest score
   const unsigned* kinds;
-  unsigned body, count, rotation, greedy;
+  unsigned long long rotation;
+  unsigned body, count, greedy;
   double origin[3], step[3];  // the lowest shift's place and the way to the next, the same units
 
-  __device__ double cut() const {
+  double most;  // what the body scores at most
+
+  // The least score of the band so far; for greedy ones the best score so far.
+  __device__ double least_score() const {
     const double best = wide_score_of(*static_cast<volatile unsigned long long*>(band.best));
     return best - (greedy ? 0 : band.width);
   }
 
-  // What a sum of bounds in single precision is not below if the sum of scores is at least `cut`.
-  __device__ float lowered(double cut) const {
-    const double rounding = (count + 8.) * (2 * UNIT) * (fabs(cut) + order.reach[body]);
-    return nextafterf(float(cut - rounding - order.slack[body]), STRUCK);
+  // The most that shortfalls of a pose in the band sum up to, with what rounding may add: each is a
+  // difference, and all are at least 0, so that each addition errs by at most UNIT × the sum.
+  __device__ float allowed() const {
+    const double sum = (most - least_score()) * (1 + (count + 4) * 2. * UNIT);
+    return rounded_up(sum);
   }
 
   __device__ float bound_of_atom(const Pool& pool, unsigned kind, const float* at,
@@ -227,27 +215,23 @@ struct Turned {
     return __ldg(pool.values + kind * boxes_of(pool) + index_of(pool, box[0], box[1], box[2]));
   }
 
-  // At least what the atoms with bounds score in every pose of a block; or -inf, where none reaches `least`.
-  __device__ float bound(unsigned level, const Block& block, float least) const {
+  // The sum of the least shortfalls in a block, or inf where it is more than is allowed.
+  __device__ float shortfall(unsigned level, const Block& block, float allowed) const {
     const Pool& pool = bounds.pools[level];
     float at[3], sum = 0;
     for (int axis = 0; axis < 3; ++axis)
       at[axis] = float(origin[axis] + block.at[axis] * step[axis] - bounds.low);
     for (unsigned begin = 0; begin < count; begin += GROUP) {
-      float tail = 0;
 #pragma unroll
-      for (unsigned i = begin; i < begin + GROUP; ++i) {
-        if (i >= count) break;
-        sum += bound_of_atom(pool, kinds[i], at, atoms[i].place);
-        tail = atoms[i].tail;
-      }
-      if (sum + tail < least) return STRUCK;
+      for (unsigned i = begin; i < begin + GROUP; ++i)
+        if (i < count) sum += atoms[i].top - bound_of_atom(pool, kinds[i], at, atoms[i].place);
+      if (sum > allowed) return UNDECIDED;
     }
     return sum;
   }
 
-  // Lists the pose if it is in the band so far; `least`, as above, rules most of them out.
-  __device__ double score(const Block& shift, float least) const {
+  // Scores a pose and lists it, if it is in the band so far.
+  __device__ void score(const Block& shift, float allowed) const {
     unsigned long long pose = rotation;
     for (int axis = 0; axis < 3; ++axis) pose = pose * space.sides[axis] + shift.at[axis];
     Placement placement;
@@ -256,24 +240,22 @@ struct Turned {
     double sum = 0;
     const int begin = order.begins[body];
     for (unsigned i = 0; i < count; ++i) {
-      sum += exact_atom(field, ligands, placement, order.atoms[begin + i]);
-      if (sum + atoms[i].tail < least) return STRUCK;
+      sum += atoms[i].top - exact_atom(field, ligands, placement, order.atoms[begin + i]);
+      if (sum > allowed) return;
     }
     const double exact = exact_score(space, field, ligands, body, pose);
     const unsigned long long key = wide_key_of(exact);
     if (key > *static_cast<volatile unsigned long long*>(band.best)) atomicMax(band.best, key);
-    if (!greedy && exact >= cut()) {
-      const unsigned long long number = atomicAdd(band.count, 1ull);
-      if (number < band.most) band.listed[number] = {(long long)pose, exact, body};
-    }
-    return exact;
+    if (greedy || exact < least_score()) return;
+    const unsigned long long number = atomicAdd(band.count, 1ull);
+    if (number < band.most) band.listed[number] = {(long long)pose, exact, body};
   }
 
   // Which lanes' blocks are looked into.
-  __device__ unsigned chosen(float bound) const {
-    const unsigned good = __ballot_sync(~0u, bound > STRUCK);
+  __device__ unsigned chosen(float shortfall) const {
+    const unsigned good = __ballot_sync(~0u, shortfall < UNDECIDED);
     if (!greedy) return good;
-    const unsigned key = bound > STRUCK ? key_of(bound) : 0;
+    const unsigned key = shortfall < UNDECIDED ? key_of(-shortfall) : 0;
     const unsigned highest = __reduce_max_sync(~0u, key);
     const unsigned best = __ballot_sync(~0u, key && key == highest);
     return best & (0 - best);
@@ -298,12 +280,12 @@ __device__ void descend(const Turned& turned, unsigned mask, const Block& mine) 
       block.at[axis] = low + (part >> (2 - axis) & 1) * half;
       there = there && block.at[axis] < turned.space.sides[axis];
     }
-    const float least = turned.lowered(turned.cut());
+    const float allowed = turned.allowed();
     if constexpr (LEVEL < LEVELS) {
-      const float bound = there ? turned.bound(LEVEL, block, least) : STRUCK;
-      descend<LEVEL + 1>(turned, turned.chosen(bound), block);
-    } else {
-      if (there) turned.score(block, least);
+      const float sum = there ? turned.shortfall(LEVEL, block, allowed) : UNDECIDED;
+      descend<LEVEL + 1>(turned, turned.chosen(sum), block);
+    } else if (there) {
+      turned.score(block, allowed);
     }
   }
 }
@@ -318,8 +300,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   if (item >= walk.end) return;
   const unsigned chunk = unsigned(item % walk.chunks);
   const unsigned long long turn = item / walk.chunks;
-  const unsigned body = walk.first_body + unsigned(turn % walk.bodies);
-  const unsigned rotation = unsigned(turn / walk.bodies * walk.stride % walk.rotations);
+  const unsigned body = unsigned(turn % walk.bodies);
+  const unsigned long long rotation = turn / walk.bodies * walk.stride % walk.rotations;
 
   const unsigned long long shifts =
       (unsigned long long)space.sides[0] * space.sides[1] * space.sides[2];
@@ -335,13 +317,16 @@ extern "C" __global__ void __launch_bounds__(THREADS)
       const double* row = placement.turn + 3 * axis;
       atom.place[axis] = float(row[0] * at[0] + row[1] * at[1] + row[2] * at[2]);
     }
-    atom.tail = order.tails[begin + i];
     kinds[warp][i] = unsigned(order.kinds[begin + i]);
+    atom.top = score_of(order.tops[kinds[warp][i]]);
   }
   __syncwarp();
 
-  Turned turned = {space, field, ligands, order, bounds, band, held[warp], kinds[warp],
-                   body,  count, rotation, walk.greedy};
+  Turned turned = {space,       field,    ligands, order, bounds,     band,
+                   held[warp], kinds[warp], rotation, body,  count, walk.greedy};
+  turned.most = order.spare[body];
+  for (unsigned i = 0; i < count; ++i)
+    turned.most += held[warp][i].top + fabsf(held[warp][i].top) / (1ll << 40);
   for (int axis = 0; axis < 3; ++axis) {
     turned.origin[axis] = placement.shift[axis];
     turned.step[axis] = space.step * field.per_unit[axis];
@@ -350,7 +335,92 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   const Block block = {{number / yz * WIDEST, number / walk.blocks[2] % walk.blocks[1] * WIDEST,
                         number % walk.blocks[2] * WIDEST}};
   const bool there = number < walk.blocks[0] * yz;
-  const float least = turned.lowered(turned.cut());
-  const float bound = there ? turned.bound(0, block, least) : STRUCK;
-  descend<1>(turned, turned.chosen(bound), block);
+  const float sum = there ? turned.shortfall(0, block, turned.allowed()) : UNDECIDED;
+  descend<1>(turned, turned.chosen(sum), block);
+}
+
+// ---- thinning
+
+struct Bodies {
+  const double* moments;  // float64[bodies][bodies][9]: means of x yᵀ over the atoms of two bodies
+  const double* targets;  // float64[bodies][3]: Å, where each centroid goes before the shift
+  unsigned count, unused;
+};
+
+// The mean of the squared distances between the atoms of two placed bodies.
+__device__ double squared_between(const Space& space, const Bodies& bodies, const Listed& one,
+                                  const Listed& other) {
+  const unsigned a = one.body, b = other.body;
+  const double* moments = bodies.moments + 9 * (size_t(a) * bodies.count + b);
+  Placement here, there;
+  place(space, one.pose, here);
+  place(space, other.pose, there);
+  double overlap = 0, apart = 0, spread = 0;
+  for (int i = 0; i < 3; ++i)
+    for (int j = 0; j < 3; ++j) {
+      double turned = 0;
+      for (int k = 0; k < 3; ++k) turned += here.turn[3 * i + k] * moments[3 * k + j];
+      overlap += turned * there.turn[3 * i + j];
+    }
+  for (int axis = 0; axis < 3; ++axis) {
+    const double shift = (bodies.targets[3 * a + axis] + here.shift[axis]) -
+                         (bodies.targets[3 * b + axis] + there.shift[axis]);
+    apart += shift * shift;
+    spread += bodies.moments[9 * (size_t(a) * bodies.count + a) + 4 * axis] +
+              bodies.moments[9 * (size_t(b) * bodies.count + b) + 4 * axis];
+  }
+  return spread - 2 * overlap + apart;
+}
+
+__device__ __forceinline__ bool beats(const Listed& one, const Listed& other) {
+  if (one.pose < 0 || other.pose < 0) return one.pose >= 0;
+  if (one.score != other.score) return one.score > other.score;
+  return one.body != other.body ? one.body < other.body : one.pose < other.pose;
+}
+
+// The best of a block's threads, in all of them.
+__device__ Listed best_of_block(const Listed& mine) {
+  __shared__ Listed held[THREADS];
+  __syncthreads();  // before, it may still be read
+  held[threadIdx.x] = mine;
+  for (unsigned step = THREADS / 2; step; step /= 2) {
+    __syncthreads();
+    if (threadIdx.x < step && beats(held[threadIdx.x + step], held[threadIdx.x]))
+      held[threadIdx.x] = held[threadIdx.x + step];
+  }
+  __syncthreads();
+  return held[0];
+}
+
+// A round: takes the best of the poses that are left, strikes out those near to it and those below
+// the band, and finds the best of the rest in each block. The first round only does the last.
+// bests: [2][blocks], those of the last round and of this; taken: one for each round before.
+extern "C" __global__ void __launch_bounds__(THREADS)
+    take_best(Space space, Bodies bodies, Band band, double min_squared, unsigned round,
+              Listed* bests, Listed* taken) {
+  const unsigned long long count = *band.count;
+  if (count > band.most) return;
+  const Listed none = {-1, 0, 0};
+  Listed best = none;
+  if (round) {
+    const Listed* last = bests + (round - 1) % 2 * gridDim.x;
+    for (unsigned i = threadIdx.x; i < gridDim.x; i += THREADS)
+      if (beats(last[i], best)) best = last[i];
+    best = best_of_block(best);
+    if (blockIdx.x == 0 && threadIdx.x == 0) taken[round - 1] = best;
+  }
+  const double least = wide_score_of(*band.best) - band.width;
+  Listed mine = none;
+  for (unsigned long long i = blockIdx.x * THREADS + threadIdx.x; i < count;
+       i += gridDim.x * THREADS) {
+    Listed& next = band.listed[i];
+    if (next.pose < 0) continue;
+    if (next.score < least || (best.pose >= 0 && squared_between(space, bodies, next, best) < min_squared) ||
+        (next.pose == best.pose && next.body == best.body))
+      next.pose = -1;
+    else if (beats(next, mine))
+      mine = next;
+  }
+  mine = best_of_block(mine);
+  if (threadIdx.x == 0) bests[round % 2 * gridDim.x + blockIdx.x] = mine;
 }

@@ -1,0 +1,377 @@
+"""Band search on a GPU: `search.cu` through CuPy. All bodies of a ligand share its launches.
+
+Three levels of maps bound what each kind of atoms scores in blocks of 8³, 4³ and 2³ shifts: a
+map's value is the highest of the fused nodes in a window, which begins below the lowest place of
+the atom in a block and has all nodes that its places there are interpolated between. A warp takes
+32 blocks of a body in a rotation, and adds up how far the atoms fall short of their highest scores.
+Blocks whose sum is not more than the band allows are taken apart; single poses are scored in double
+precision. Only the poses that are found are listed: should the list be too short, the search is
+done again by halves. All warps know the best score so far. Greedy ones, which follow the best of
+their blocks only, come first, so that it is a good one from the beginning.
+
+docs/dock.md has the proof. Of this backend are: places are rounded to single precision, so windows
+begin δ of `place_errors` lower and end δ higher; nodes are rounded up; and a sum of n terms that
+are not negative errs by less than (n + 4) 2u of itself, u = 2^-24.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import cupy
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.kernels.device.launch import POINTER, struct
+from multigpu.kernels.rotation.bounds import place_errors
+from multigpu.kernels.rotation.cuda import (
+    THREADS,
+    DeviceField,
+    copy_ligands,
+    copy_together,
+    kernel,
+    space_of,
+    variant_options,
+)
+from multigpu.kernels.rotation.memory import (
+    BLOCKS,
+    LISTED_BYTES,
+    MOST_FOUND,
+    POOLED_TOGETHER,
+    map_sides,
+    windows_of,
+)
+from multigpu.kernels.rotation.rotations import Indices
+from multigpu.kernels.rotation.thinning import thin
+from multigpu.kernels.rotation.types import (
+    PENALTY,
+    Field,
+    Ligands,
+    Placements,
+    Poses,
+    PoseSearch,
+    check,
+)
+
+BOUNDED = 128  # atoms of a body that have bounds of their own; the others count as at their best
+LANES = 32
+GREEDY = 2048  # warps
+MOST_ITEMS = 1 << 30  # of a launch
+ROUND_BLOCKS = 128
+MOST_ROUNDS = 256  # poses of a ligand that are chosen on the device
+QUEUED = 16  # ligands
+FIRST_SORTED = 1 << 12  # poses that are compared on the host before more are
+
+_POOL = np.dtype([("values", POINTER), ("window", "<u4", 3), ("side", "<u4", 3)])
+_BOUNDS = np.dtype([("pools", _POOL, len(BLOCKS)), ("low", "<f8")])
+_ORDER = np.dtype([(name, POINTER) for name in ("begins", "atoms", "kinds", "spare", "tops")])
+_WALK = np.dtype(
+    [(name, "<u8") for name in ("begin", "end", "rotations", "stride")]
+    + [("bodies", "<u4"), ("greedy", "<u4"), ("blocks", "<u4", 3), ("chunks", "<u4")]
+)
+_BAND = np.dtype(
+    [(name, POINTER) for name in ("best", "count", "listed")] + [("most", "<u8"), ("width", "<f8")]
+)
+_BODIES = np.dtype([("moments", POINTER), ("targets", POINTER), ("count", "<u4"), ("_", "<u4")])
+_LISTED = np.dtype([("pose", "<i8"), ("score", "<f8"), ("body", "<u4"), ("_", "<u4")])
+_FOUND = np.dtype([("best", "<u8"), ("count", "<u8")])
+assert _LISTED.itemsize == LISTED_BYTES
+
+
+class BandSearcher:
+    """Finds the poses of ligands within a band below the best, on the current device.
+
+    Safe to use from several threads at once: each has a stream of its own.
+
+    width: of the band, in units of the score
+    found: the most poses of a ligand that are listed on the device at a time
+    """
+
+    def __init__(
+        self, field: Field, search: PoseSearch, width: float, found: int = MOST_FOUND
+    ) -> None:
+        self.field, self.search, self.width, self.found = field, search, width, found
+        self.there = DeviceField(field)
+        with self.there.stream() as stream:
+            self._turns, self.space = space_of(search)
+            stream.synchronize()
+        flat = field.values.reshape(len(field.values), -1)
+        self.highest, lowest = flat.max(axis=1).astype(np.float64), flat.min(axis=1)
+        self.largest = np.maximum(self.highest, -lowest.astype(np.float64))
+        if field.outside != "clamp":
+            self.highest = np.maximum(self.highest, 0)
+
+    def launch(self, name: str, terms: int, blocks: int, *arguments: Any) -> None:
+        """Queue a kernel for bodies of this many terms on the current stream."""
+        options = variant_options(self.field, terms, self.search, BOUNDED=BOUNDED)
+        kernel("whole_box/search.cu", name, options)((blocks,), (THREADS,), arguments)
+
+    def best(self, bodies: Ligands, ligand_of: Indices) -> Poses:
+        """Return what `reference.BandSearcher.best` does."""
+        check(self.field, bodies)
+        borders = [*np.flatnonzero(np.diff(ligand_of, prepend=-1)).tolist(), len(bodies)]
+        found = [Poses.none()]
+        with self.there.device, self.there.stream():
+            for begin in range(0, len(borders) - 1, QUEUED):
+                spans = list(pairwise(borders))[begin : begin + QUEUED]
+                queued = [LigandSearch(self, bodies[first:end]) for first, end in spans]
+                found += [
+                    each.poses().moved(first)
+                    for each, (first, _) in zip(queued, spans, strict=True)
+                ]
+        return Poses(
+            *(
+                np.concatenate([getattr(each, name) for each in found])
+                for name in ("ligand", "pose", "score")
+            )
+        )
+
+
+class LigandSearch:
+    """The search of one ligand's poses, queued on the current stream; `poses` waits for it."""
+
+    def __init__(self, searcher: BandSearcher, bodies: Ligands) -> None:
+        self._of, self._bodies = searcher, bodies
+        rounds = min(searcher.search.top, MOST_ROUNDS)
+        # The best score and the number of poses found, and those that are chosen.
+        self._state = cupy.empty(_FOUND.itemsize + rounds * LISTED_BYTES, np.uint8)
+        self._state.data.memset_async(0, self._state.nbytes)
+        self._rounds = rounds if searcher.search.top == rounds else 0
+        if self._rounds:
+            search = self._prepared()
+            search.look(0, search.items)
+            search.thin(rounds)
+
+    def _prepared(self) -> "BodySearch":
+        return BodySearch(self._of, self._bodies, self._state)
+
+    def poses(self) -> Poses:
+        """Return the poses; of bodies numbered from 0."""
+        state = cupy.asnumpy(self._state, stream=cupy.cuda.get_current_stream())
+        count = state[: _FOUND.itemsize].view(_FOUND)["count"][0]
+        if self._rounds and count <= self._of.found:
+            taken = state[_FOUND.itemsize :].view(_LISTED)
+            return _as_poses(taken[: np.flatnonzero(np.r_[taken["pose"], -1] < 0)[0]])
+        search = self._prepared()
+        found = np.concatenate(list(search.listed(0, search.items)))
+        found = found[found["score"] >= found["score"].max(initial=-np.inf) - self._of.width]
+        ordered = _as_poses(found[np.lexsort((found["pose"], found["body"], -found["score"]))])
+        return _thinned(self._bodies, self._of.search, ordered)
+
+
+def _as_poses(found: NDArray[Any]) -> Poses:
+    return Poses(found["body"].astype(np.int64), found["pose"].copy(), found["score"].copy())
+
+
+def _thinned(bodies: Ligands, search: PoseSearch, ordered: Poses) -> Poses:
+    """Return the poses of one ligand that `thin` keeps; as few as do are compared."""
+    many = max(FIRST_SORTED, search.top)
+    while True:
+        first = Poses(ordered.ligand[:many], ordered.pose[:many], ordered.score[:many])
+        placements = Placements.of(bodies, search, first)
+        kept = thin(bodies, placements, search.min_rmsd, search.top)
+        if len(kept) == search.top or many >= len(ordered):
+            return Poses(first.ligand[kept], first.pose[kept], first.score[kept])
+        many *= 8
+
+
+@dataclass(frozen=True)
+class Kinds:
+    """Atoms of one ligand that score alike everywhere.
+
+    kind      int64[atoms]  of each atom; those with the atoms farthest out come first
+    examples  int64[kinds]  an atom of each
+    """
+
+    kind: Indices
+    examples: Indices
+
+    @classmethod
+    def of(cls, bodies: Ligands) -> "Kinds":
+        rows = np.concatenate([bodies.channels.astype(np.float64), bodies.weights], axis=1)
+        order = np.argsort(-(bodies.relative**2).sum(axis=1), kind="stable")
+        whole = np.ascontiguousarray(rows[order]).view(f"V{8 * rows.shape[1]}")[:, 0]
+        _, first, kind = np.unique(whole, return_index=True, return_inverse=True)
+        number = np.argsort(np.argsort(first))
+        kinds = np.empty(len(rows), np.int64)
+        kinds[order] = number[kind]
+        return cls(kinds, order[np.sort(first)])
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Maps of kinds on the device, the highest values in windows of nodes: `Pool` of search.cu."""
+
+    values: Any
+    window: Indices
+    side: Indices
+
+    @classmethod
+    def of(cls, field: Field, kinds: int, window: Indices) -> "Pool":
+        side = map_sides(field.shape, window)
+        return cls(cupy.empty(kinds * int(side.prod()), np.float32), window, side)
+
+    @property
+    def size(self) -> int:
+        """Values of a kind."""
+        return int(self.side.prod())
+
+    def part(self, begin: int, kinds: int) -> "Pool":
+        """Return the maps of consecutive kinds."""
+        some = self.values[begin * self.size : (begin + kinds) * self.size]
+        return Pool(some, self.window, self.side)
+
+    def struct(self) -> NDArray[Any]:
+        return struct(_POOL, values=self.values, window=self.window, side=self.side)
+
+
+class BodySearch:
+    """What the search of the bodies of one ligand has on the device.
+
+    items: blocks of shifts in rotations, 32 of a body and a rotation together
+    """
+
+    def __init__(self, searcher: BandSearcher, bodies: Ligands, state: Any) -> None:
+        self._of, self._many, self._terms = searcher, len(bodies), bodies.channels.shape[1]
+        field, search = searcher.field, searcher.search
+        sides, rotations = np.array(search.shifts.sides), search.rotations.stop
+        blocks = -(-sides // BLOCKS[0])
+        chunks = -(-int(blocks.prod()) // LANES)
+        self.items = rotations * len(bodies) * chunks
+        self._walk: dict[str, Any] = {"rotations": rotations, "stride": _stride(rotations), "bodies": len(bodies)}
+        self._walk |= {"blocks": blocks, "chunks": chunks}
+        self._copied, self._ligands = copy_ligands(bodies, field, search)
+        kinds = Kinds.of(bodies)
+        self._low = float(place_errors(field, bodies, search).max())
+        pooled = self._make_pools(kinds.examples)
+        self._order_bodies(bodies, kinds, pooled)
+        self._found = cupy.empty(searcher.found * LISTED_BYTES, np.uint8)
+        self._state = state
+        self._band = struct(
+            _BAND,
+            best=state.data.ptr,
+            count=state.data.ptr + 8,
+            listed=self._found,
+            most=searcher.found,
+            width=searcher.width,
+        )
+        self._look(0, min(self.items, GREEDY), greedy=1)
+
+    def _make_pools(self, examples: Indices) -> int:
+        """Make the maps of all kinds, or of as many as there is memory for; return their number."""
+        windows = windows_of(self._of.field, self._of.search, self._low)
+        many = len(examples)
+        while True:
+            try:
+                self._tops = cupy.empty(len(examples), np.uint32)
+                self._tops.data.memset_async(0, self._tops.nbytes)
+                self._pools = [Pool.of(self._of.field, many, window) for window in windows]
+                for begin in range(0, many, POOLED_TOGETHER):
+                    self._pool_some(examples[begin : min(begin + POOLED_TOGETHER, many)], begin)
+                return many
+            except cupy.cuda.memory.OutOfMemoryError:
+                self._pools = []
+                cupy.get_default_memory_pool().free_all_blocks()
+                many //= 2
+                if not many:
+                    raise
+
+    def _pool_some(self, examples: Indices, begin: int) -> None:
+        """Make the maps of some kinds, the first of which has the number `begin`."""
+        field, many = self._of.field, len(examples)
+        atoms = cupy.asarray(examples.astype(np.int32))
+        have = Pool.of(field, many, np.ones(3, np.int64))
+        about = (self._of.there.grid, self._ligands, self._of.there.nodes, atoms, np.uint32(many))
+        blocks = many * -(-have.size // THREADS)
+        self._launch("fuse", blocks, *about, have.struct(), self._tops[begin:])
+        for pool in reversed(self._pools):
+            while (have.window < pool.window).any():
+                window = np.minimum(2 * have.window, pool.window)
+                is_wide = (window == pool.window).all()
+                wider = pool.part(begin, many) if is_wide else Pool.of(field, many, window)
+                blocks = many * -(-wider.size // THREADS)
+                self._launch("widen", blocks, have.struct(), np.uint32(many), wider.struct())
+                have = wider
+
+    def _order_bodies(self, bodies: Ligands, kinds: "Kinds", pooled: int) -> None:
+        """Copy which atoms are looked up, in which order, and what the others score at most."""
+        of, body = self._of, np.repeat(np.arange(len(bodies)), bodies.sizes)
+        order = np.lexsort((-(bodies.relative**2).sum(axis=1), body))
+        order = order[kinds.kind[order] < pooled]
+        place = np.arange(len(order)) - np.searchsorted(body[order], body[order])
+        order = order[place < BOUNDED]
+        others = np.ones(len(body), bool)
+        others[order] = False
+        most = (bodies.weights * of.highest[bodies.channels]).sum(axis=1)
+        far = np.zeros_like(bodies.weights)
+        if of.field.outside == "penalty":
+            far[:, 0] = PENALTY * ((of.field.spacing * of.field.middle) ** 2).sum()
+        largest = (bodies.weights * np.maximum(of.largest[bodies.channels], far)).sum(axis=1)
+        rounding = 2.0**-48 * (largest + np.abs(most)) * bodies.sizes[body]
+        spare = np.add.reduceat(np.where(others, most, 0) + rounding, bodies.offsets[:-1])
+        self._ordered, places = copy_together(
+            spare=spare,
+            begins=np.searchsorted(body[order], np.arange(len(bodies) + 1)).astype(np.int32),
+            atoms=order.astype(np.int32),
+            kinds=kinds.kind[order].astype(np.int32),
+        )
+        self._order = struct(_ORDER, **places, tops=self._tops)
+        self._bodies = bodies
+
+    def look(self, begin: int, end: int) -> None:
+        """List the poses of the band so far, and others, in these items."""
+        for first in range(begin, end, MOST_ITEMS):
+            self._look(first, min(first + MOST_ITEMS, end), greedy=0)
+
+    def _look(self, begin: int, end: int, greedy: int) -> None:
+        walk = struct(_WALK, begin=begin, end=end, greedy=greedy, **self._walk)
+        bounds = np.zeros((), _BOUNDS)
+        bounds["pools"], bounds["low"] = [pool.struct() for pool in self._pools], self._low
+        there = (self._of.space, self._of.there.grid, self._ligands, self._order, bounds)
+        self._launch("search", -(-(end - begin) * LANES // THREADS), *there, walk, self._band)
+
+    def thin(self, rounds: int) -> None:
+        """Choose the best poses that are apart, after the list is complete."""
+        bodies, search = self._bodies, self._of.search
+        along = bodies.relative.reshape(len(bodies), -1, 3).transpose(0, 2, 1)
+        rows = along.reshape(3 * len(bodies), -1)
+        moments = (rows @ rows.T / rows.shape[1]).reshape(len(bodies), 3, len(bodies), 3)
+        moments = moments.transpose(0, 2, 1, 3)
+        there, places = copy_together(moments=moments, targets=search.targets(bodies))
+        about = struct(_BODIES, count=len(bodies), **places)
+        bests = cupy.empty(2 * ROUND_BLOCKS * LISTED_BYTES, np.uint8)
+        taken = self._state[_FOUND.itemsize :]
+        for number in range(rounds + 1):
+            about_round = (np.float64(search.min_squared), np.uint32(number), bests, taken)
+            self._launch("take_best", ROUND_BLOCKS, self._of.space, about, self._band, *about_round)
+        del there  # its memory may be used again, after what is queued
+
+    def listed(self, begin: int, end: int) -> Iterator[NDArray[Any]]:
+        """Yield the poses found in these items, those of a band that is too wide included."""
+        self._state[8:16].data.memset_async(0, 8)
+        self.look(begin, end)
+        stream = cupy.cuda.get_current_stream()
+        count = int(cupy.asnumpy(self._state[8:16], stream=stream).view(np.uint64)[0])
+        if count <= self._of.found:
+            yield cupy.asnumpy(self._found[: count * LISTED_BYTES], stream=stream).view(_LISTED)
+        elif end - begin == 1:
+            raise MemoryError(f"{count} poses of {self._of.found} that are possible")
+        else:
+            middle = (begin + end) // 2
+            yield from self.listed(begin, middle)
+            yield from self.listed(middle, end)
+
+    def _launch(self, name: str, blocks: int, *arguments: Any) -> None:
+        self._of.launch(name, self._terms, blocks, *arguments)
+
+
+def _stride(rotations: int) -> int:
+    """Return a step by which all rotations are reached, those near to each other far apart."""
+    if rotations >= 1 << 32:
+        return 1
+    stride = max(1, int(rotations * (math.sqrt(5) - 1) / 2))
+    while math.gcd(stride, rotations) > 1:
+        stride += 1
+    return stride
