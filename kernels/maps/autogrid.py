@@ -28,8 +28,12 @@ POLARITY = 0.01097  # solvation parameter per e
 SIGMA = 3.6  # Å, of the desolvation's Gaussian
 WINDOW = 20  # bonded atoms are looked for among so many before and after, in the file's order
 
-FIRST_OCTAVE, OCTAVES, PARTS = 6, 31, 256  # squared distances from CUTOFF², in Å²
+# `Tables.far` is looked up by the first bits of a squared distance, from CUTOFF² to 2^37 Å².
+FIRST_OCTAVE, OCTAVES, PARTS = 6, 31, 256
+FAR_SHIFT = 52 - 8  # leaves log2(PARTS) bits of a float64's fraction
+FAR_FIRST = (1023 + FIRST_OCTAVE) * PARTS
 RAMP_TERMS = 32
+MANY = 1e30  # kcal/mol or Å², above all others
 
 
 class Role(IntEnum):
@@ -41,6 +45,17 @@ class Role(IntEnum):
     SPHERICAL_ACCEPTOR = 3
     ACCEPTOR = 4  # of one bond
     DOUBLE_ACCEPTOR = 5  # of two bonds
+
+
+DONORS = (Role.SPHERICAL_DONOR, Role.DONOR)
+
+
+class Bond(IntEnum):
+    """How the energies of pairs with one probe are put together."""
+
+    NONE = 0  # the sum
+    SHARED = 1  # the sum, less where another donor is nearer and looks the same way
+    SINGLE = 2  # the least and the greatest alone
 
 
 class AtomType(NamedTuple):
@@ -123,6 +138,7 @@ class Tables(NamedTuple):
     """Functions of the distance r, looked up at floor(100 r), kcal/mol.
 
     pairs      float64[kinds, ENTRIES, probes]  12-6 or 12-10, smoothed
+    bonds      int32[kinds, probes]   how a pair's energies are put together, see `Bond`
     screening  float64[ENTRIES]       electrostatics of two charges of 1 e, times r
     water      float64[ENTRIES]       desolvation's Gaussian
     far        float64[parts, 2]      electrostatics beyond the cutoff: far[k, 0] + far[k, 1] · r²,
@@ -131,6 +147,7 @@ class Tables(NamedTuple):
     """
 
     pairs: Floats
+    bonds: NDArray[np.int32]
     screening: Floats
     water: Floats
     far: Floats
@@ -138,11 +155,10 @@ class Tables(NamedTuple):
 
 
 class Probes(NamedTuple):
-    """The atoms whose maps are made: roles int32[n], volumes and solvations float64[n]."""
+    """The atoms whose maps are made: float64[n] as in `Atoms`, the solvations without charges."""
 
-    roles: NDArray[np.int32]
-    volumes: Floats
-    solvations: Floats
+    probe_volumes: Floats
+    probe_solvations: Floats
 
 
 def prepare(receptor: Receptor, box: GridBox, types: Sequence[str]) -> tuple[Atoms, Tables, Probes]:
@@ -170,24 +186,31 @@ def prepare(receptor: Receptor, box: GridBox, types: Sequence[str]) -> tuple[Ato
         solvations=solvations + POLARITY * np.abs(receptor.charges),
     )
     pairs = np.zeros((len(kinds), ENTRIES, len(probes)))
+    bonds = np.zeros((len(kinds), len(probes)), np.int32)
     for row, kind in enumerate(kinds):
         for column, probe in enumerate(probes):
             pairs[row, :, column] = pair_energies(probe, TYPES[kind])
+            bonds[row, column] = _bond(TYPES[kind].role, probe.role)
     return (
         atoms,
-        Tables(pairs, screening(), water(), far_electrostatics(), ramp()),
+        Tables(pairs, bonds, screening(), water(), far_electrostatics(), ramp()),
         Probes(
-            roles=np.array([each.role for each in probes], np.int32),
-            volumes=np.array([each.volume for each in probes]),
-            solvations=np.array([each.solvation for each in probes]),
+            probe_volumes=np.array([each.volume for each in probes]),
+            probe_solvations=np.array([each.solvation for each in probes]),
         ),
     )
+
+
+def _bond(role: Role, probe: Role) -> Bond:
+    if role in DONORS and probe > Role.DONOR:
+        return Bond.SINGLE if probe == Role.ACCEPTOR else Bond.SHARED
+    return Bond.SINGLE if role > Role.DONOR and probe in DONORS else Bond.NONE
 
 
 def pair_energies(one: AtomType, other: AtomType) -> Floats:
     """Return float64[ENTRIES]: the energy of two atoms, smoothed; 12-10 for hydrogen bonds."""
     for donor, acceptor in ((one, other), (other, one)):
-        if donor.role in (1, 2) and acceptor.role > Role.DONOR:
+        if donor.role in DONORS and acceptor.role > Role.DONOR:
             radius, depth, power = acceptor.bond_radius, acceptor.bond_depth * WEIGHT_BOND, 10
             break
     else:
@@ -241,7 +264,7 @@ def far_electrostatics() -> Floats:
 
 
 def ramp() -> Floats:
-    """Return `Tables.ramp`: Chebyshev's function of the order 8/3 about t = 1, as a power series."""
+    """Return `Tables.ramp`: the power series of Chebyshev's function of the order 8/3."""
     terms, order = np.ones(RAMP_TERMS), 8 / 3
     for k in range(RAMP_TERMS - 1):
         terms[k + 1] = terms[k] * (k * k - order * order) / ((k + 0.5) * (k + 1))

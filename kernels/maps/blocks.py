@@ -10,12 +10,25 @@ from typing import NamedTuple
 
 import numpy as np
 
-from multigpu.kernels.maps.autogrid import CUTOFF
-from multigpu.kernels.maps.types import Floats, GridBox
+from multigpu.kernels.maps.autogrid import (
+    CUTOFF,
+    FAR_FIRST,
+    FAR_SHIFT,
+    MANY,
+    POLARITY,
+    RAMP_TERMS,
+    STEPS,
+)
+from multigpu.kernels.maps.types import DECIMALS, Floats, GridBox
 
 SIDE = 8  # points
 NODES = (0.25, 2.15625, 4.84375, 6.75)  # in units of the spacing, from a block's first point
 REACH = 6 * (SIDE - 1) / 2  # in units of the spacing
+
+# Macros of maps.cu.
+DEFINES: dict[str, float] = {"SIDE": SIDE, "NODES": len(NODES), "RAMP_TERMS": RAMP_TERMS}
+DEFINES |= {"STEPS": STEPS, "FAR_SHIFT": FAR_SHIFT, "FAR_FIRST": FAR_FIRST}
+DEFINES |= {"CUTOFF": CUTOFF, "POLARITY": POLARITY, "MANY": MANY, "SCALE": 10.0**DECIMALS}
 
 
 class Lattice(NamedTuple):

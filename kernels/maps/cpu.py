@@ -1,4 +1,4 @@
-"""AutoGrid 4's maps on a CPU: in Numba, one thread, without the GIL; a block of points at a time."""
+"""AutoGrid 4's maps on a CPU: in Numba, one thread, without the GIL; block by block."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.maps.autogrid import (
     CUTOFF,
-    FIRST_OCTAVE,
-    OCTAVES,
-    PARTS,
+    FAR_FIRST,
+    FAR_SHIFT,
+    MANY,
     POLARITY,
     RAMP_TERMS,
     STEPS,
@@ -20,11 +20,7 @@ from multigpu.kernels.maps.autogrid import (
 from multigpu.kernels.maps.blocks import NODES, SIDE, lattice_of
 from multigpu.kernels.maps.types import Floats, GridBox, Maps, Receptor, rounded
 
-FAR_SHIFT = 52 - PARTS.bit_length() + 1  # leaves exponent and part of a float64's bits
-FAR_FIRST = (1023 + FIRST_OCTAVE) * PARTS
 CUTOFF_SQUARED = CUTOFF * CUTOFF
-MANY = 1e30  # kcal/mol, above every energy
-assert OCTAVES + FIRST_OCTAVE == 37  # squared distances up to 2^37 Å²
 
 
 class BlockBuffers(NamedTuple):
@@ -53,12 +49,10 @@ def compute_maps(receptor: Receptor, box: GridBox, types: Sequence[str]) -> Maps
     atoms, tables, probes = prepare(receptor, box, types)
     values = np.empty((len(types) + 2, *box.shape))
     nodes = len(NODES) ** 3
-    room = BlockBuffers(
-        *np.empty((2, len(receptor)), np.int32),
-        *(np.empty((3, len(receptor))), np.empty(len(receptor))),
-        *(np.empty(nodes), np.empty((3, nodes))),
-        *np.empty((3, len(types))),
-    )
+    near, donors = np.empty((2, len(receptor)), np.int32)
+    places, squares = np.empty((3, len(receptor))), np.empty(len(receptor))
+    at_nodes = (np.empty(nodes), np.empty((3, nodes)))
+    room = BlockBuffers(near, donors, places, squares, *at_nodes, *np.empty((3, len(types))))
     _fill(atoms, tables, probes, lattice_of(box), room, values)
     return dict(zip([*types, "e", "d"], rounded(values), strict=True))
 
@@ -197,47 +191,29 @@ def _sum(
         electrostatics += atoms.charges[atom] * tables.screening[entry] / max(r, 0.5)
         volumes += tables.water[entry] * atoms.volumes[atom]
         solvations += tables.water[entry] * atoms.solvations[atom]
-        pairs = tables.pairs[atoms.kinds[atom], entry]
-        role = atoms.roles[atom]
-        if role == 0:
-            for probe in range(count):
-                sums[probe] += pairs[probe]
-            continue
-        inverse = 1.0 / r if r > 0.0 else 0.0
-        dx = (room.places[0, j] - point[0]) * inverse
-        dy = (room.places[1, j] - point[1]) * inverse
-        dz = (room.places[2, j] - point[2]) * inverse
-        if role <= 2:
-            share, facing = _donor_share(atoms, atom, dx, dy, dz)
-            beside = -1.0
-            for probe in range(count):
-                other, energy = probes.roles[probe], pairs[probe]
-                if other == 3 or other == 5:
-                    if beside < 0.0:
-                        beside = 1.0
-                        if facing and atom != nearest:
-                            beside = _ramp(atoms.axes, nearest, atom, tables.ramp)
-                    sums[probe] += beside * _directed(energy, share)
-                elif other == 4:
-                    bond = _directed(energy, share)
-                    lows[probe], highs[probe] = min(lows[probe], bond), max(highs[probe], bond)
-                else:
-                    sums[probe] += energy
-        else:
-            share = -1.0
-            for probe in range(count):
-                other, energy = probes.roles[probe], pairs[probe]
-                if other == 1 or other == 2:
-                    if share < 0.0:
-                        share = _acceptor_share(atoms, atom, dx, dy, dz)
-                    bond = _directed(energy, share)
-                    lows[probe], highs[probe] = min(lows[probe], bond), max(highs[probe], bond)
-                else:
-                    sums[probe] += energy
+        kind, inverse, share = atoms.kinds[atom], 1.0 / r if r > 0.0 else 0.0, -1.0
+        for probe in range(count):
+            energy, bond = tables.pairs[kind, entry, probe], tables.bonds[kind, probe]
+            if bond == 0:
+                sums[probe] += energy
+                continue
+            if share < 0.0:
+                x = (room.places[0, j] - point[0]) * inverse
+                y = (room.places[1, j] - point[1]) * inverse
+                z = (room.places[2, j] - point[2]) * inverse
+                share, beside = _share(atoms, atom, x, y, z), 1.0
+                if atoms.roles[atom] == 2 and share > 0.0 and atom != nearest:
+                    beside = _ramp(atoms.axes, nearest, atom, tables.ramp)
+            energy = _directed(energy, share)
+            if bond == 1:
+                sums[probe] += beside * energy
+            else:
+                lows[probe], highs[probe] = min(lows[probe], energy), max(highs[probe], energy)
     for probe in range(count):
         if lows[probe] < MANY:
             sums[probe] += lows[probe] + highs[probe]
-        sums[probe] += volumes * probes.solvations[probe] + solvations * probes.volumes[probe]
+        sums[probe] += volumes * probes.probe_solvations[probe]
+        sums[probe] += solvations * probes.probe_volumes[probe]
     return electrostatics, volumes
 
 
@@ -246,24 +222,6 @@ def _directed(energy: Any, share: Any) -> Any:
     """Return the energy of a hydrogen bond in a direction: repulsion does not depend on it."""
     steric = min(max(energy / 100.0, 0.0), 1.0)
     return energy * (share + (1.0 - share) * steric)
-
-
-@jit_no_alloc
-def _cosine(axes: Any, atom: Any, dx: Any, dy: Any, dz: Any) -> Any:
-    """Return the cosine between an atom's axis and the direction from it to the point, −d."""
-    return 0.0 - (dx * axes[atom, 0] + dy * axes[atom, 1] + dz * axes[atom, 2])
-
-
-@jit_no_alloc
-def _donor_share(atoms: Any, atom: Any, dx: Any, dy: Any, dz: Any) -> Any:
-    """Return how good a donor's direction is, 0 to 1, and whether the point is before it."""
-    if atoms.roles[atom] == 1:
-        return 1.0, False
-    cosine = _cosine(atoms.axes, atom, dx, dy, dz)
-    if cosine <= 0.0:
-        return 0.0, False
-    squared = cosine * cosine
-    return (squared if atoms.powers[atom] == 2 else squared * squared), True
 
 
 @jit_no_alloc
@@ -284,17 +242,23 @@ def _ramp(axes: Any, nearest: Any, atom: Any, terms: Any) -> Any:
 
 
 @jit_no_alloc
-def _acceptor_share(atoms: Any, atom: Any, dx: Any, dy: Any, dz: Any) -> Any:
-    """Return how good an acceptor's direction is, 0 to 1 (Boobbyer et al. 1989 for two bonds)."""
-    role = atoms.roles[atom]
-    if role == 3:
+def _share(atoms: Any, atom: Any, dx: Any, dy: Any, dz: Any) -> Any:
+    """Return how good the direction of a hydrogen bond is, 0 to 1; d: from the point to the atom.
+
+    That of a double acceptor is of Boobbyer et al., J. Med. Chem. 32, 1083, 1989.
+    """
+    role, axes, normals = atoms.roles[atom], atoms.axes, atoms.normals
+    if role == 1 or role == 3:
         return 1.0
-    cosine = _cosine(atoms.axes, atom, dx, dy, dz)
-    if role == 4:
-        return cosine * cosine if cosine > 0.0 else 0.0
+    cosine = 0.0 - (dx * axes[atom, 0] + dy * axes[atom, 1] + dz * axes[atom, 2])
+    if role != 5:
+        if cosine <= 0.0:
+            return 0.0
+        squared = cosine * cosine
+        return squared if atoms.powers[atom] == 2 else squared * squared
     if cosine < -0.34202:
         return 0.0
-    nx, ny, nz = atoms.normals[atom, 0], atoms.normals[atom, 1], atoms.normals[atom, 2]
+    nx, ny, nz = normals[atom, 0], normals[atom, 1], normals[atom, 2]
     out = dx * nx + dy * ny + dz * nz
     level = np.sqrt(max(1.0 - out * out, 0.0))  # cosine of the angle out of the plane
     if cosine < 0.0:
@@ -304,7 +268,6 @@ def _acceptor_share(atoms: Any, atom: Any, dx: Any, dy: Any, dz: Any) -> Any:
     length = x * x + y * y + z * z
     sine = 0.0  # of the angle in the plane
     if length > 0.0:
-        axes = atoms.axes
         sine = (x * axes[atom, 0] + y * axes[atom, 1] + z * axes[atom, 2]) / np.sqrt(length)
     sine = min(abs(sine), 1.0)
     return (0.9 + 0.2 * sine * np.sqrt(1.0 - sine * sine)) * level

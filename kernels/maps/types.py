@@ -94,4 +94,5 @@ class GridBox:
 
 def rounded(values: Floats) -> NDArray[np.float32]:
     """Return values as they are read back from a file of maps, which has three decimals."""
-    return (np.round(values * 10**DECIMALS) / 10**DECIMALS).astype(np.float32)
+    scale = 10.0**DECIMALS
+    return (np.rint(values * scale) / scale + 0.0).astype(np.float32)  # no -0.0
