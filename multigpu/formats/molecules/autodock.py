@@ -18,6 +18,7 @@ SYBYL's. PDB and XYZ say nothing of bond orders, so they have neither.
 """
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -102,9 +103,8 @@ def atom_columns(molecule: Molecule, maps: Sequence[str]) -> AtomColumns:
         atom = int(odd.argmax())
         raise MoleculeError(f"atom {atom + 1} has a charge of {found.charges[atom]:g}")
     types = np.array([number.get(name, -1) for name in found.types], np.int32)
-    return AtomColumns(
-        positions=molecule.positions, types=types, charges=found.charges, sizes=sizes
-    )
+    plain = AtomColumns.untyped(molecule.positions, sizes)
+    return replace(plain, types=types, charges=found.charges)
 
 
 def type_seen(kind: str, maps: Collection[str]) -> str:
@@ -141,7 +141,7 @@ def types_by_rdkit(molecule: Molecule) -> AtomTypes:
     """Return types and Gasteiger's charges of a molecule of SDF. Raises MoleculeError."""
     from rdkit.Chem.rdPartialCharges import ComputeGasteigerCharges
 
-    graph = _rdkit_molecule(molecule)
+    graph = rdkit_molecule(molecule, molecule.text)
     types = [str(atom.GetSymbol()) for atom in graph.GetAtoms()]
     most = len(types) + graph.GetNumBonds()
     for pattern, kind in _patterns():
@@ -161,11 +161,14 @@ def types_by_rdkit(molecule: Molecule) -> AtomTypes:
     return AtomTypes(types=types, charges=charges)
 
 
-def _rdkit_molecule(molecule: Molecule) -> Any:
-    """Return RDKit's molecule. Raises MoleculeError with its reason if the bonds make no sense."""
+def rdkit_molecule(molecule: Molecule, text: bytes) -> Any:
+    """Return RDKit's molecule of a record in SDF, which the text says with the same atoms.
+
+    Raises MoleculeError with RDKit's reason if the bonds make no sense.
+    """
     if len(molecule.bonds) - len(molecule.elements) >= MOST_RINGS:
         raise MoleculeError(f"it has more than {MOST_RINGS:,} rings, which take RDKit minutes")
-    block = molecule.text.partition(b"M  END")[0] + b"M  END\n"
+    block = text.partition(b"M  END")[0] + b"M  END\n"
     with quiet_rdkit() as chem:
         graph = chem.MolFromMolBlock(block.decode("utf-8", "replace"), False, False)
         if graph is None:

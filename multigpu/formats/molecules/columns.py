@@ -18,18 +18,26 @@ class AtomColumns:
     types      int32[atoms]: index into the pocket's maps, -1 where an atom scores nothing
     charges    float64[atoms], e
     sizes      int64[n]: atoms of each ligand
+    torsions   float64[n]: by which its energies are divided, as Vina's; else 0
     """
 
     positions: NDArray[np.float64]
     types: NDArray[np.int32]
     charges: NDArray[np.float64]
     sizes: NDArray[np.int64]
+    torsions: NDArray[np.float64]
 
     @classmethod
     def untyped(cls, positions: NDArray[np.float64], sizes: NDArray[np.int64]) -> "AtomColumns":
         """Return atoms that all score as one, for a pocket that is one grid."""
         types, charges = np.zeros(len(positions), np.int32), np.zeros(len(positions))
-        return cls(positions=positions, types=types, charges=charges, sizes=sizes)
+        return cls(
+            positions=positions,
+            types=types,
+            charges=charges,
+            sizes=sizes,
+            torsions=np.zeros(len(sizes)),
+        )
 
     @classmethod
     def empty(cls, ligands: int) -> "AtomColumns":
@@ -53,6 +61,7 @@ class AtomColumns:
             types=self.types[atoms],
             charges=self.charges[atoms],
             sizes=self.sizes[first:last],
+            torsions=self.torsions[first:last],
         )
 
     @cached_property

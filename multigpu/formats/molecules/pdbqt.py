@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -111,14 +112,15 @@ def parse(lines: list[bytes]) -> Molecule:
         lines=lines,
         rows=rows,
         positions=positions,
-        elements=[_element(name) for name in types],
+        elements=[element_of_type(name) for name in types],
         types=types,
         charges=charges[:, 0],
         is_part=ligand != text,
     )
 
 
-def _element(kind: str) -> str:
+def element_of_type(kind: str) -> str:
+    """Return the element of one of AutoDock's types."""
     return ELEMENTS_OF_TYPES.get(kind) or element_of(kind)
 
 
@@ -153,7 +155,7 @@ def read_columns(texts: Texts, maps: Sequence[str]) -> LigandColumns:
         _arrays_of(texts), *_type_table(tuple(maps)), DROPPED_WORDS, (FARTHEST, MOST_WEIGHT)
     )
     return LigandColumns(
-        atoms=AtomColumns(positions=positions, types=types, charges=charges, sizes=sizes),
+        atoms=replace(AtomColumns.untyped(positions, sizes), types=types, charges=charges),
         names=Texts(texts.raw, *names),
         bodies=Texts(texts.raw, bodies, kept),
         is_named=is_named,
@@ -164,7 +166,11 @@ def read_columns(texts: Texts, maps: Sequence[str]) -> LigandColumns:
 def _type_table(maps: tuple[str, ...]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Return codes, maps and radii of the types that score in these maps; () takes all types."""
     usable = [
-        (compiled.type_code(kind), maps.index(seen) if maps else 0, covalent_radius(_element(kind)))
+        (
+            compiled.type_code(kind),
+            maps.index(seen) if maps else 0,
+            covalent_radius(element_of_type(kind)),
+        )
         for kind in dict.fromkeys([*USUAL_TYPES, *maps])
         if (seen := type_seen(kind, maps)) in maps or not maps
     ]

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import option, printable
-from multigpu.formats.molecules.autodock import atom_columns
 from multigpu.formats.molecules.columns import AtomColumns, LigandColumns
 from multigpu.formats.molecules.conformers import Conformers, make_conformers
 from multigpu.formats.molecules.elements import HEAVY_HYDROGEN, is_heavy
@@ -28,13 +27,14 @@ from multigpu.formats.molecules.registry import (
     parse,
     parse_conformer,
 )
+from multigpu.formats.molecules.scoring import atom_columns, score_terms, scoring_of
 from multigpu.formats.molecules.sdf import SDF
 from multigpu.formats.names import name_problem
 from multigpu.formats.storage.input_paths import suffix_of
 from multigpu.formats.storage.sources import Source
 from multigpu.formats.storage.stored_streams import STDIN
 from multigpu.formats.tables.texts import Texts, replace_undecodable
-from multigpu.kernels.rotation import Ligands, energy_terms
+from multigpu.kernels.rotation import Ligands
 from multigpu.workloads.dock.grouping import EACH_ALONE, Grouping
 from multigpu.workloads.dock.options import Fragments
 from multigpu.workloads.dock.parts import Skipped
@@ -275,11 +275,13 @@ class LigandLoader:
     def _read_columns(self, batch: _SpanRecords) -> None:
         """Read the regular records at once, unless poses go to another format.
 
-        Those without atoms, which are not regular, are then read alone.
+        Those without atoms, which are not regular, are then read alone. So are all for Vina, whose
+        types depend on the bonds.
         """
         layout = batch.sources[0].layout
         is_same = self.pose_format in (None, SAME, layout) and not self.conformers
-        columns = COLUMN_FORMATS.get(layout) if is_same else None
+        together = is_same and scoring_of(self.types) != "vina"
+        columns = COLUMN_FORMATS.get(layout) if together else None
         empty = LigandColumns.empty(len(batch.texts))
         batch.columns = columns.read(batch.texts, self.types) if columns else empty
         batch.atoms = batch.columns.atoms
@@ -336,16 +338,10 @@ class LigandLoader:
                 yield i, FLAT.format(places[0, 2])
 
     def _bodies(self, atoms: AtomColumns, docked: Indices) -> Ligands:
-        """Return the body of each record; for maps with channels and weights by atom type."""
+        """Return the body of each record."""
         offsets = np.zeros(len(docked) + 1, np.int64)
         np.cumsum(atoms.sizes[docked], out=offsets[1:])
-        if not self.types:
-            channels = np.zeros((len(atoms.types), 1), np.int32)
-            return Ligands(atoms.positions, offsets, channels, np.ones(channels.shape))
-        types = np.maximum(atoms.types, 0)
-        channels, weights = energy_terms(types, atoms.charges, len(self.types))
-        weights[atoms.types < 0] = 0
-        return Ligands(atoms.positions, offsets, channels, weights)
+        return Ligands(atoms.positions, offsets, *score_terms(atoms, self.types))
 
     def _heavy_atoms(self, batch: _SpanRecords) -> Indices:
         """Return int64[records]: atoms that are no hydrogen; of a regular record by their types."""

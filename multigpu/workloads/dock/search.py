@@ -7,13 +7,13 @@ import numpy as np
 from multigpu.errors import InputError, UsageError, option
 from multigpu.formats.molecules.pockets import Pocket
 from multigpu.formats.molecules.rotations import read_quaternions
+from multigpu.formats.molecules.scoring import score_channels
 from multigpu.kernels.rotation import (
     EulerRotations,
     Field,
     ListedRotations,
     PoseSearch,
     Shifts,
-    energy_channels,
     near_uniform,
 )
 from multigpu.run.values import Vector
@@ -23,9 +23,7 @@ from multigpu.workloads.dock.options import BAND, REFINED, ROTATIONS, STEP, Dock
 
 def field_of(pocket: Pocket, options: DockOptions) -> Field:
     """Return the pocket as the kernels take it. Raises InputError for what they refuse."""
-    values = pocket.values
-    if pocket.types:
-        values = energy_channels(values[:-2], values[-2], values[-1])
+    values = score_channels(pocket.values, pocket.types)
     try:
         outside = options.outside_of(pocket.types)
         return Field(values, pocket.origin, pocket.spacing, options.interpolation, outside)

@@ -1,4 +1,7 @@
-"""AutoGrid: a field file, .maps.fld, and the maps of atom types that it names."""
+"""AutoGrid: a field file, .maps.fld, and the maps of atom types that it names.
+
+Maps of Vina's atom types come in the same files, without electrostatics and desolvation.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -14,6 +17,7 @@ from multigpu.formats.molecules.pockets.pocket import (
     parse_floats,
     parse_values,
 )
+from multigpu.formats.molecules.scoring import scoring_of
 
 ENERGIES = {"electrostatics": "e", "desolvation": "d"}  # maps that are of no atom type
 GEOMETRY = ("SPACING", "NELEMENTS", "CENTER")
@@ -32,14 +36,15 @@ def read(file: PocketFile) -> Pocket:
     header = [line[1:] if line.startswith("#") else "" for line in lines]
     geometry = _geometry(path, header)
     maps = dict(_maps(file, lines))
-    for name, letter in ENERGIES.items():
+    energies = {} if scoring_of(maps) == "vina" else ENERGIES
+    for name, letter in energies.items():
         if letter not in maps:
             raise InputError(path, f"there is no map of {name} (.{letter}.map)")
     if set(maps) == {"e", "d"}:
         raise InputError(path, "there is no map of an atom type")
     present = {name: stored for name in maps if (stored := maps[name].stored())}
     types = tuple(name for name in present if name not in ("e", "d"))
-    needed = (*types, "e", "d") if types else maps
+    needed = (*types, *energies.values()) if types else maps
     values = [_read_map(present.get(name, maps[name]), path, geometry) for name in needed]
     spacing = np.full(3, geometry["SPACING"][0])
     origin = np.array(geometry["CENTER"]) - spacing * (np.array(_points(geometry)) - 1) / 2

@@ -26,8 +26,8 @@ class Pocket:
     values   float32[maps, nx, ny, nz], finite
     origin   float64[3]  where values[:, 0, 0, 0] stands, Å
     spacing  float64[3]  Å, positive
-    types    the atom type of each map but the last two, which are electrostatics and
-             desolvation; () for a plain grid, which is one score for every atom
+    types    the atom type of each map; after them AutoDock's pockets have electrostatics and
+             desolvation. () for a plain grid, which is one score for every atom
     absent   atom types whose maps are named and not there
     receptor path of the receptor that the maps were made of, which need not be there; "" if unknown
     """

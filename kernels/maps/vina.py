@@ -1,0 +1,118 @@
+"""Vina's maps of a receptor: sums over its heavy atoms of what each pair scores.
+
+Terms, weights and radii: Trott and Olson 2010 (doi:10.1002/jcc.21334), Eberhardt and others 2021
+(doi:10.1021/acs.jcim.1c00203). A pair of atoms whose distance is d, less the sum of their radii,
+scores, in kcal/mol, lower is better:
+
+    gauss 1      -0.035579 exp(-(d / 0.5)²)
+    gauss 2      -0.005156 exp(-((d - 3) / 2)²)
+    repulsion     0.840245 d²                  where d < 0
+    hydrophobic  -0.035069                     where d < 0.5, falling to 0 at 1.5; both hydrophobic
+    hydrogen     -0.587439                     where d < -0.7, rising to 0 at 0; donor and acceptor
+
+A pair 8 Å apart or farther scores nothing. Vina looks the terms up in a table with steps of 1/32 Å²
+of the squared distance, each the mean of its ends, and so do these maps: the table belongs to what
+is compared with Vina.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from multigpu.kernels.compiled.jit import jit
+from multigpu.kernels.maps.types import Floats, GridBox, Maps, Receptor, rounded
+
+RADII = {  # Å
+    **dict.fromkeys(("C_H", "C_P"), 1.9),
+    **dict.fromkeys(("N_P", "N_D", "N_A", "N_DA"), 1.8),
+    **dict.fromkeys(("O_P", "O_D", "O_A", "O_DA"), 1.7),
+    "S_P": 2.0, "P_P": 2.1, "F_H": 1.5, "Cl_H": 1.8, "Br_H": 2.0, "I_H": 2.2, "Si": 2.2, "At": 2.3,
+    "Met_D": 1.2,
+}  # fmt: skip
+TYPES = tuple(RADII)
+HYDROPHOBIC = ("C_H", "F_H", "Cl_H", "Br_H", "I_H")
+DONORS = ("N_D", "N_DA", "O_D", "O_DA", "Met_D")
+ACCEPTORS = ("N_A", "N_DA", "O_A", "O_DA")
+CUTOFF = 8.0  # Å
+STEPS = 32  # of the table, per Å² of the squared distance
+TORSION_WEIGHT = 0.05846
+
+
+def compute_maps(receptor: Receptor, box: GridBox, types: Sequence[str]) -> Maps:
+    """Return the map of each of Vina's types, float32[box.shape] in kcal/mol, with three decimals.
+
+    receptor: its types are Vina's; atoms of other types, as hydrogens are, score nothing
+
+    Raises KeyError for a type that Vina lacks.
+    """
+    numbers = {kind: number for number, kind in enumerate(TYPES)}
+    kinds = np.array([numbers.get(kind, -1) for kind in receptor.types], np.int32)
+    places, kinds, table = receptor.positions[kinds >= 0], kinds[kinds >= 0], pair_table(types)
+    maps = np.empty((len(types), *box.shape), np.float32)
+    (x, *yz), spacing = box.origin.tolist(), box.spacing
+    for ix in range(box.shape[0]):
+        energies = np.zeros((*box.shape[1:], len(types)))
+        _add_pairs(places, kinds, table, x + spacing * ix, tuple(yz), spacing, energies)
+        maps[:, ix] = rounded(energies).transpose(2, 0, 1)
+    return dict(zip(types, maps, strict=True))
+
+
+def pair_table(types: Sequence[str]) -> Floats:
+    """Return float64[len(TYPES), steps, types], kcal/mol: the receptor's type, squared distance.
+
+    Raises KeyError for a type that Vina lacks.
+    """
+    steps = int(STEPS * CUTOFF**2)
+    distances = np.sqrt(np.arange(steps + 1) / STEPS)
+    pairs = [[pair_energies(kind, probe, distances) for probe in types] for kind in TYPES]
+    ends = np.array(pairs).transpose(0, 2, 1)
+    return np.ascontiguousarray((ends[:, :-1] + ends[:, 1:]) / 2)
+
+
+def pair_energies(one: str, other: str, distances: Floats) -> Floats:
+    """Return float64[n], kcal/mol, of two types at distances in Å. Raises KeyError."""
+    pair, d = {one, other}, distances - (RADII[one] + RADII[other])
+    energies = -0.035579 * np.exp(-((d / 0.5) ** 2)) - 0.005156 * np.exp(-(((d - 3) / 2) ** 2))
+    energies += 0.840245 * np.minimum(d, 0) ** 2
+    if pair.issubset(HYDROPHOBIC):
+        energies -= 0.035069 * np.clip(1.5 - d, 0, 1)
+    if (one in DONORS and other in ACCEPTORS) or (one in ACCEPTORS and other in DONORS):
+        energies -= 0.587439 * np.clip(d / -0.7, 0, 1)
+    return np.where(distances < CUTOFF, energies, 0.0)
+
+
+@jit
+def _add_pairs(
+    positions: Any, kinds: Any, table: Any, x: Any, origin: Any, spacing: Any, energies: Any
+) -> Any:
+    """Add the pairs to the energies of a slab, float64[ny, nz, types]; atoms in their order.
+
+    x: of the slab; origin: y and z of its first point; Å
+    """
+    ny, nz, types = energies.shape
+    for atom in range(len(positions)):
+        dx = positions[atom, 0] - x
+        if abs(dx) >= CUTOFF:
+            continue
+        first, stop = _reach(positions[atom, 1] - origin[0], CUTOFF, spacing, ny)
+        for iy in range(first, stop):
+            dy = positions[atom, 1] - (origin[0] + spacing * iy)
+            left = max(CUTOFF * CUTOFF - (dx * dx + dy * dy), 0.0)
+            low, high = _reach(positions[atom, 2] - origin[1], math.sqrt(left), spacing, nz)
+            for iz in range(low, high):
+                dz = positions[atom, 2] - (origin[1] + spacing * iz)
+                squared = (dx * dx + dy * dy) + dz * dz
+                if squared < CUTOFF * CUTOFF:
+                    pair = table[kinds[atom], int(squared * STEPS)]
+                    for kind in range(types):
+                        energies[iy, iz, kind] += pair[kind]
+
+
+@jit
+def _reach(place: Any, reach: Any, spacing: Any, points: Any) -> Any:
+    """Return a range of points with all that are nearer to a place than `reach`."""
+    low = math.floor((place - reach) / spacing)
+    high = math.ceil((place + reach) / spacing) + 1
+    return min(max(low, 0), points), min(max(high, 0), points)

@@ -1,0 +1,66 @@
+"""What differs between the scorings of pockets: plain grids, AutoDock 4's maps, and Vina's.
+
+The atom types of a pocket's maps say which it is; a plain grid, as which all atoms score alike, has
+none.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.formats.molecules import autodock, vina
+from multigpu.formats.molecules.columns import AtomColumns
+from multigpu.formats.molecules.molecule import Molecule
+from multigpu.kernels.maps.vina import TORSION_WEIGHT, TYPES
+from multigpu.kernels.rotation.types import energy_channels, energy_terms
+
+Scoring = Literal["grid", "autodock4", "vina"]
+VINA_ONLY = {kind for kind in TYPES if "_" in kind}  # Si and At are AutoDock's, too
+
+
+def scoring_of(types: Collection[str]) -> Scoring:
+    """Return the scoring of a pocket by the atom types of its maps."""
+    if not types:
+        return "grid"
+    return "autodock4" if VINA_ONLY.isdisjoint(types) else "vina"
+
+
+def atom_columns(molecule: Molecule, types: Sequence[str]) -> AtomColumns:
+    """Return the atoms of a molecule for maps of these types. Raises MoleculeError."""
+    if scoring_of(types) == "vina":
+        return vina.atom_columns(molecule, types)
+    return autodock.atom_columns(molecule, types)
+
+
+def score_channels(values: NDArray[np.float32], types: Sequence[str]) -> NDArray[np.float32]:
+    """Return the maps of a pocket as channels of scores, float32[channels, nx, ny, nz].
+
+    values: as `Pocket` has them
+    """
+    match scoring_of(types):
+        case "grid":
+            return values
+        case "vina":
+            return -values
+        case "autodock4":
+            return energy_channels(values[:-2], values[-2], values[-1])
+
+
+def score_terms(
+    atoms: AtomColumns, types: Sequence[str]
+) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    """Return channels int32[atoms, terms] and their weights, float64, for `score_channels`.
+
+    Vina divides the energy of a ligand by its torsions. The weights of its atoms are divided, so
+    every score is the divided one.
+    """
+    kinds, scoring = np.maximum(atoms.types, 0), scoring_of(types)
+    if scoring == "autodock4":
+        channels, weights = energy_terms(kinds, atoms.charges, len(types))
+    else:
+        divisors = np.repeat(1 + TORSION_WEIGHT * atoms.torsions, atoms.sizes)
+        channels, weights = kinds[:, None], 1 / divisors[:, None]
+    weights[atoms.types < 0] = 0
+    return channels, weights
