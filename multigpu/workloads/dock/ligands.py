@@ -360,10 +360,10 @@ def _strangers(batch: _SpanRecords) -> Iterator[tuple[int, str]]:
     """
     docked = np.flatnonzero(batch.atoms.sizes)
     firsts = docked[np.searchsorted(batch.ligand[docked], batch.ligand[docked])]
-    for i, first in zip(docked.tolist(), firsts.tolist(), strict=True):
-        if i == first or _are_conformers(batch, first, i):
-            continue
-        yield i, STRANGER.format(batch.numbers[first])
+    later = docked != firsts
+    for i, first in zip(docked[later].tolist(), firsts[later].tolist(), strict=True):
+        if not _are_conformers(batch, first, i):
+            yield i, STRANGER.format(batch.numbers[first])
 
 
 def _are_conformers(batch: _SpanRecords, one: int, other: int) -> bool:
