@@ -70,6 +70,7 @@ def test_ligands__have_a_title_in_common() -> None:
     titles = ["a", "a", "", "", "b", "a", "a", "a"]
     assert Grouping("title").number(titles).tolist() == [0, 0, 1, 2, 3, 4, 4, 4]
     assert Grouping().key(b"a\n", "sdf") == ""
+    assert Grouping("title").key(b"@<TRIPOS>MOLECULE\n*****\n", "mol2") == ""
     assert Grouping("smiles").key(b"OCC a", "smiles") == Grouping("smiles").key(b"CCO b", "smiles")
 
 
