@@ -1,13 +1,20 @@
 """Records of one ligand: numbered alike however the input is cut."""
 
+from importlib.util import find_spec
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
+from support.docked import Dock, table
+from support.ligand_texts import ETHANOL
+from support.pocket_texts import autogrid
 
+from multigpu import InputError
 from multigpu.cluster.engine.plan import Cost
+from multigpu.errors import UsageError
 from multigpu.formats.molecules.ligands import LigandRecords
 from multigpu.workloads.dock import grouping, plan
 from multigpu.workloads.dock.grouping import Grouping
@@ -63,4 +70,92 @@ def test_ligands__have_a_title_in_common() -> None:
     titles = ["a", "a", "", "", "b", "a", "a", "a"]
     assert Grouping("title").number(titles).tolist() == [0, 0, 1, 2, 3, 4, 4, 4]
     assert Grouping().key(b"a\n", "sdf") == ""
+    assert Grouping("title").key(b"@<TRIPOS>MOLECULE\n*****\n", "mol2") == ""
     assert Grouping("smiles").key(b"OCC a", "smiles") == Grouping("smiles").key(b"CCO b", "smiles")
+
+
+# ---- a whole run --------------------------------------------------------------------------------
+
+# Until the search on a CPU is here.
+needs_search = pytest.mark.skipif(
+    find_spec("multigpu.kernels.rotation.whole_box.cpu") is None, reason="no search on a CPU"
+)
+TYPES = ("A", "C", "HD", "N", "NA", "OA", "H")
+SMILES = b"CCO ethanol\nC( broken\nCC[O-].[Na+] salt\nO water\nCC(=O)N amide\n"
+
+
+@pytest.fixture(scope="module")
+def pocket(tmp_path_factory: pytest.TempPathFactory) -> str:
+    def grid_of(number: int) -> np.ndarray:
+        return np.random.default_rng(number).normal(0, 1, (7, 7, 7)).round(3)
+
+    folder = tmp_path_factory.mktemp("maps")
+    return autogrid(folder, TYPES, grid_of, (-1.5, -1.5, -1.5), 0.5)
+
+
+def run(dock: Dock, pocket: str, of: str, out: str, *more: str) -> list[dict[str, str]]:
+    options = "--rotations 20 --step 0.5 --top 3 --min-rmsd 0.2 --refine none --outside clamp"
+    assert dock(*options.split(), *more, "-o", f"{out}.sdf", of=of, pocket=pocket) in (0, 3)
+    return table(f"{out}.scores.tsv")
+
+
+@needs_search
+@pytest.mark.parametrize("conformers", [1, 4])
+def test_run__with_conformers_is_the_same_however_it_is_cut(
+    dock: Dock, pocket: str, conformers: int
+) -> None:
+    Path("a.smi").write_bytes(SMILES)
+    made = f"--conformers {conformers}".split()
+    rows = run(dock, pocket, "a.smi", "one", *made, "--max-chunk-bytes", "100")
+    run(dock, pocket, "a.smi", "two", *made, "--threads", "1")
+    for name in ("sdf", "scores.tsv", "errors.tsv"):
+        one, two = (Path(f"{out}.{name}").read_bytes() for out in ("one", "two"))
+        assert one == two, name
+    assert {row["ligand"] for row in rows} == {"ethanol", "salt", "water", "amide"}
+    best = [row for row in rows if row["pose"] == "1"]
+    assert len(best) == 4
+    for row in rows:
+        assert int(row["conformer"]) <= conformers
+        heavy = {"ethanol": 3, "salt": 3, "water": 1, "amide": 4}[row["ligand"]]
+        assert float(row["efficiency"]) == pytest.approx(float(row["energy"]) / heavy, abs=1e-4)
+        assert float(row["strain"]) >= 0
+        assert row["rmsd_to_reference"] == ""
+
+
+@needs_search
+def test_run__ranks_the_conformers_of_a_file_together(
+    dock: Dock, pocket: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    Path("a.smi").write_bytes(b"CCO ethanol\nCC(=O)N amide\n")
+    run(dock, pocket, "a.smi", "made", "--conformers", "3", "--top", "50", "--min-rmsd", "0")
+    # Poses of the conformers: other records of the same ligands.
+    Path("many.sdf").write_bytes(Path("made.sdf").read_bytes())
+    rows = run(dock, pocket, "many.sdf", "grouped", "--reference", "made.sdf")
+    assert [row["ligand"] for row in rows] == ["ethanol"] * 3 + ["amide"] * 3
+    assert [row["pose"] for row in rows] == ["1", "2", "3"] * 2
+    assert {row["strain"] for row in rows} == {""}
+    assert max(int(row["conformer"]) for row in rows) > 3
+    assert [bool(row["rmsd_to_reference"]) for row in rows] == [True] * 3 + [False] * 3
+    assert "1 of 2 ligands is another molecule than made.sdf" in caplog.text
+    energies = [float(row["energy"]) for row in rows]
+    assert energies[:3] == sorted(energies[:3])
+    assert dock("--in-place", "-o", "turned.sdf", of="many.sdf", pocket=pocket) == 0
+    turned = table("turned.scores.tsv")
+    assert len(turned) > 6  # each record is a ligand where the box is not searched
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ("--conformers 3 --in-place", "conformers is for a whole box"),
+        ("--group-by smiles --in-place", "group_by is for a whole box"),
+        ("--conformers 3 --group-by title --step 1", "conformers makes every record a ligand"),
+        ("--reference none.sdf --step 1", r"none\.sdf"),
+    ],
+)
+def test_options__that_cannot_be_are_refused(
+    dock: Dock, pocket: str, options: str, problem: str
+) -> None:
+    Path("a.sdf").write_bytes(ETHANOL)
+    with pytest.raises((UsageError, InputError), match=problem):
+        dock(*options.split(), "--rotations", "20", "-o", "x.sdf", of="a.sdf", pocket=pocket)

@@ -349,7 +349,7 @@ def test_conformers__are_records_of_one_title_and_the_same_atoms(
         assert not loaded.skipped
         return
     assert [each.number for each in loaded.skipped] == [records]
-    assert f"not those of record {1}," in loaded.skipped[0].reason
+    assert "no conformer of record 1," in loaded.skipped[0].reason
     assert loaded.ligand_of.tolist() == [0] * len(loaded)
     alone = load(tmp_path / f"a{suffix}", text * 2 + changed, types)
     assert len(alone.firsts) == len(alone) == records
@@ -391,3 +391,7 @@ def test_conformers__are_made_of_smiles(tmp_path: Path, fragments: str) -> None:
     assert np.minimum.reduceat(loaded.strains, loaded.firsts).tolist() == [0.0] * len(made)
     assert {source.layout for source in loaded.sources} == {"sdf"}
     assert loaded.text_bytes == len(text)
+    poor = load(tmp_path / "a.smi", text, ("C", "H", "HD"), conformers=4)
+    reasons = {each.ligand: each.reason for each in poor.skipped}
+    assert len(poor.skipped) == 3
+    assert reasons["ethanol"] == "no map of atom type OA: the pocket has C, H, HD"

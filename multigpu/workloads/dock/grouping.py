@@ -26,7 +26,8 @@ class Grouping:
         if self.by is None or not text:
             return ""
         if self.by == "title":
-            return FORMATS[layout].read_name(text)
+            title = FORMATS[layout].read_name(text)
+            return title if title.strip("*") else ""  # Open Babel's MOL2 without one has *****
         from multigpu.formats.molecules.conformers import canonical_smiles
 
         return canonical_smiles(text, layout)

@@ -58,6 +58,7 @@ class DockJob(Job):
         self.listing = Listing()
         self.pocket = read_pocket(str(request.pocket), request.origin, request.spacing)
         self.whole = whole_box_of(options, self.pocket)
+        self.grouping = grouping_of(options, self.whole)
         self.reference = read_reference(str(request.reference)) if request.reference else None
         self.field = field_of(self.pocket, options)
         self.search = search_of(options, self.pocket, self.whole)
@@ -99,7 +100,6 @@ class DockJob(Job):
         Raises what stopped the job: with `on_error` "stop" the first ligand that cannot be docked,
         else InputError where no ligand could be docked.
         """
-        grouping = grouping_of(self.options, self.whole)
         with ExitStack() as stack:
             # Workers are sent the text of the ligands: they need no files.
             crew = self.crew(stack, [])
@@ -112,7 +112,7 @@ class DockJob(Job):
                 pose_format=pose_format,
                 allow_flat=self.options.allow_flat,
                 fragments=self.options.fragments,
-                grouping=grouping,
+                grouping=self.grouping,
                 conformers=self.options.conformers or 0,
             )
             workload = DockWorkload(
@@ -127,7 +127,7 @@ class DockJob(Job):
                 expected=crew.expected,
                 scores=plan.scores,
             )
-            spans = self.skip_finished(dock_spans(self._records(), plan, grouping))
+            spans = self.skip_finished(dock_spans(self._records(), plan, self.grouping))
             outcomes = self.run_spans(crew, workload, spans, **kept)
             for docked in _merge_spans(workload, outcomes):
                 self._take(docked)

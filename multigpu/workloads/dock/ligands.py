@@ -4,7 +4,7 @@
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -17,7 +17,7 @@ from multigpu.errors import option, printable
 from multigpu.formats.molecules.columns import AtomColumns, LigandColumns
 from multigpu.formats.molecules.conformers import Conformers, make_conformers
 from multigpu.formats.molecules.elements import HEAVY_HYDROGEN, is_heavy
-from multigpu.formats.molecules.ligands import LIGANDS, LigandRecords
+from multigpu.formats.molecules.ligands import MOLECULES, LigandRecords
 from multigpu.formats.molecules.molecule import Molecule, MoleculeError, Positions
 from multigpu.formats.molecules.poses import SAME, render
 from multigpu.formats.molecules.registry import (
@@ -49,7 +49,8 @@ FLAT = (
 
 FRAGMENTS = "{} of its {} atoms are in other fragments"
 STRANGER = (
-    "its atoms or their types are not those of record {}, of whose ligand it should be a conformer"
+    "it is no conformer of record {}, whose title or SMILES it has: their atoms differ in number,"
+    " order or type; give it a title of its own"
 )
 HYDROGENS = {"H", "HD", "HS"}  # of AutoDock's types
 
@@ -211,8 +212,8 @@ class LigandLoader:
             heavy=self._heavy_atoms(batch)[docked],
             strains=batch.strains[docked],
             skipped=[
-                Skipped(batch.sources[i].path, batch.numbers[i], batch.names[i], reason)
-                for i, reason in sorted(batch.reasons.items())
+                Skipped(batch.sources[i].path, batch.numbers[i], batch.names[i], batch.reasons[i])
+                for i in sorted(_first_skipped(batch))
             ],
             text_bytes=text_bytes,
         )
@@ -298,9 +299,9 @@ class LigandLoader:
             batch.names[i] = one_line(FORMATS[layout].read_name(text)) or batch.names[i]
         if batch.errors[i]:
             raise MoleculeError(batch.errors[i])
-        if batch.last and (like := parse_conformer(batch.last[0], text, layout)):
-            batch.molecules[i] = like
-            return replace(batch.last[1], positions=like.positions)
+        if batch.last and (molecule := parse_conformer(batch.last[0], text, layout)):
+            batch.molecules[i] = replace(molecule, is_part=bool(batch.left[i]))
+            return replace(batch.last[1], positions=molecule.positions)
         whole = parse(text, layout)
         molecule = largest_fragment(whole)
         if molecule is not whole and self.fragments == "skip":
@@ -310,11 +311,9 @@ class LigandLoader:
             # Raises MoleculeError where poses cannot be written in the format asked for.
             middle = molecule.positions.mean(axis=0)
             render(molecule, batch.names[i], self.pose_format, molecule.positions - middle, {})
-        if batch.left[i]:
-            molecule = replace(molecule, is_part=True)
         atoms = atom_columns(molecule, self.types)
-        batch.molecules[i] = molecule
-        batch.last = (molecule, atoms) if len(molecule.rows) == len(whole.rows) else None
+        batch.molecules[i] = replace(molecule, is_part=True) if batch.left[i] else molecule
+        batch.last = None if molecule.is_part else (molecule, atoms)
         return atoms
 
     # ---- what is not docked -------------------------------------------------------------------
@@ -353,6 +352,11 @@ class LigandLoader:
         return counts
 
 
+def _first_skipped(batch: _SpanRecords) -> Iterable[int]:
+    """Return which records are skipped; of conformers that were made of one the first."""
+    return {int(batch.index[i]): i for i in sorted(batch.reasons, reverse=True)}.values()
+
+
 def _strangers(batch: _SpanRecords) -> Iterator[tuple[int, str]]:
     """Yield the records with other atoms than the first of their ligand, and why they are skipped.
 
@@ -360,10 +364,10 @@ def _strangers(batch: _SpanRecords) -> Iterator[tuple[int, str]]:
     """
     docked = np.flatnonzero(batch.atoms.sizes)
     firsts = docked[np.searchsorted(batch.ligand[docked], batch.ligand[docked])]
-    for i, first in zip(docked.tolist(), firsts.tolist(), strict=True):
-        if i == first or _are_conformers(batch, first, i):
-            continue
-        yield i, STRANGER.format(batch.numbers[first])
+    later = docked != firsts
+    for i, first in zip(docked[later].tolist(), firsts[later].tolist(), strict=True):
+        if not _are_conformers(batch, first, i):
+            yield i, STRANGER.format(batch.numbers[first])
 
 
 def _are_conformers(batch: _SpanRecords, one: int, other: int) -> bool:
@@ -385,7 +389,7 @@ def _file_name(source: Source, number: int) -> str:
         if source.path == STDIN
         else one_line(replace_undecodable(PurePath(source.path).name))
     )
-    if suffix := suffix_of(name, LIGANDS):
+    if suffix := suffix_of(name, MOLECULES):
         name = name[: name.lower().rindex(suffix)]
     return name if number == 1 else f"{name}_{number}"
 

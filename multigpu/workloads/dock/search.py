@@ -60,8 +60,8 @@ def grouping_of(options: DockOptions, whole: WholeBox | None) -> Grouping:
     if whole is None:
         for name in ("conformers", "group_by"):
             if getattr(options, name) is not None:
-                problem = f"{option(name)} is for a whole box, as of AutoGrid's maps"
-                raise UsageError(f"{problem}: give {option('step')} {STEP:g}, too, to search it")
+                problem = f"{option(name)} is for a whole box, and another search is asked for"
+                raise UsageError(f"{problem}: give {option('step')} instead of its options")
         return EACH_ALONE
     return EACH_ALONE if options.conformers else Grouping(options.group_by or "title")
 
