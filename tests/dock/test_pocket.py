@@ -1,6 +1,5 @@
 """Pockets of receptors: boxes, maps, maps that are kept, and what is refused."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +7,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import given
-from support.docked import files
+from support.docked import ATOM, files
 from support.program import Run
 from support.receptor_texts import peptide_pdbqt
 
@@ -72,13 +71,11 @@ def test_box__is_given_in_several_ways(receptor: str, given_box: Any) -> None:
 
 
 def test_pocket__around_a_ligand_holds_it_with_its_padding(receptor: str) -> None:
-    Path("l.pdb").write_text(
-        "".join(
-            f"HETATM{k:5d}  C   LIG A   1    {x:8.3f}{y:8.3f}{z:8.3f}  1.00  0.00           C\n"
-            for k, (x, y, z) in enumerate([[0, 0, 0], [1.5, 0, 0], [1.5, 1, 1]])
-        )
-    )
-    found = multigpu.pocket(receptor, autobox="l.pdb", padding=2, spacing=0.5, gpus="none")
+    atoms = [
+        ATOM.format(k, *place) for k, place in enumerate([(0, 0, 0), (1.5, 0, 0), (1.5, 1, 1)])
+    ]
+    Path("l.pdbqt").write_text("".join(atoms))
+    found = multigpu.pocket(receptor, autobox="l.pdbqt", padding=2, spacing=0.5, gpus="none")
     assert found.center.tolist() == [0.75, 0.5, 0.5]
     assert found.shape == (13, 11, 11)  # of 5.5, 5 and 5 Å
 
@@ -113,7 +110,7 @@ def test_types__that_autodock_lacks_are_named_with_their_atom(receptor: str) -> 
 
 
 @pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[int, ...]]]:
+def made(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
     """Shapes of the boxes for which maps were computed."""
     shapes: list[tuple[int, ...]] = []
     compute = pockets.compute_maps

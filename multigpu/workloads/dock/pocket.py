@@ -247,5 +247,6 @@ def with_other_types(pocket: Pocket, others: dict[str, str]) -> Pocket:
         raise UsageError(f"{option('type_as')}: {one}: it has {', '.join(pocket.types) or 'none'}")
     kept = [kind for kind in pocket.types if kind not in others]
     sources = [*kept, *others.values()]
-    rows = [pocket.types.index(kind) for kind in sources] + [-2, -1]
+    energies = range(len(pocket.types), len(pocket.values))  # of charges, where it has some
+    rows = [*map(pocket.types.index, sources), *energies]
     return replace(pocket, values=pocket.values[rows], types=(*kept, *others))

@@ -28,12 +28,6 @@ def check_field_name(path: str) -> None:
         raise UsageError(f"{path}: a pocket is written to a file that ends in {SUFFIX}")
 
 
-def map_paths(path: str, pocket: Pocket) -> dict[str, str]:
-    """Return the file of each map beside a field file, by its type, "e" and "d" the last."""
-    stem = path.removesuffix(SUFFIX)
-    return {name: f"{stem}.{name}.map" for name in (*pocket.types, *LABELS)}
-
-
 def write_pocket(path: str | os.PathLike[str], pocket: Pocket) -> None:
     """Write a pocket of maps: a field file, .maps.fld, and beside it maps and corners of the box.
 
@@ -42,8 +36,11 @@ def write_pocket(path: str | os.PathLike[str], pocket: Pocket) -> None:
     """
     path = os.fspath(path)
     check_field_name(path)
-    paths, name = map_paths(path, pocket), _receptor_of(path, pocket)
-    corners = f"{path.removesuffix(SUFFIX)}.maps.xyz"
+    stem, name = path.removesuffix(SUFFIX), _receptor_of(path, pocket)
+    # Vina has neither of the last two.
+    labels = {**{kind: f"{kind}-affinity" for kind in pocket.types}, **LABELS}
+    paths = {f"{stem}.{kind}.map": labels[kind] for kind in list(labels)[: len(pocket.values)]}
+    corners = f"{stem}.maps.xyz"
     geometry = [
         f"SPACING {float(pocket.spacing[0])}",
         f"NELEMENTS {' '.join(str(points - 1) for points in pocket.shape)}",
@@ -55,12 +52,12 @@ def write_pocket(path: str | os.PathLike[str], pocket: Pocket) -> None:
     ]  # fmt: skip
     with ExitStack() as outputs:  # what is opened last appears first
         field = outputs.enter_context(atomic_output(path))
-        lines = _field_lines(pocket, geometry, name, corners, list(paths.values()))
+        lines = _field_lines(pocket, geometry, name, corners, paths)
         field.write("".join(f"{line}\n" for line in lines).encode())
         box = outputs.enter_context(atomic_output(corners))
         for low, high in zip(pocket.origin, pocket.end, strict=True):
             box.write(f"{low:.3f} {high:.3f}\n".encode())
-        for file, values in zip(paths.values(), pocket.values, strict=True):
+        for file, values in zip(paths, pocket.values, strict=True):
             out = outputs.enter_context(atomic_output(file))
             out.write("".join(f"{line}\n" for line in header).encode())
             for text in _value_lines(values):
@@ -68,23 +65,25 @@ def write_pocket(path: str | os.PathLike[str], pocket: Pocket) -> None:
 
 
 def _field_lines(
-    pocket: Pocket, geometry: list[str], name: str, corners: str, files: list[str]
+    pocket: Pocket, geometry: list[str], name: str, corners: str, labels: dict[str, str]
 ) -> Iterator[str]:
-    """Yield the lines of a field file, in the order in which AutoGrid writes them."""
+    """Yield the lines of a field file, in the order in which AutoGrid writes them.
+
+    labels: of the maps, by their files
+    """
     yield from ("# AVS field file", "#", "# AutoDock Atomic Affinity and Electrostatic Grids", "#")
     yield from ("# Created by multigpu", "#")
     yield from (f"#{line}" for line in geometry)
     yield from (f"#MACROMOLECULE {name}", "#GRID_PARAMETER_FILE none", "#")
     yield "ndim=3"
     yield from (f"dim{axis}={points}" for axis, points in enumerate(pocket.shape, 1))
-    yield from ("nspace=3", f"veclen={len(files)}", "data=float", "field=uniform")
+    yield from ("nspace=3", f"veclen={len(labels)}", "data=float", "field=uniform")
     for axis in range(3):
         yield f"coord {axis + 1} file={Path(corners).name} filetype=ascii offset={2 * axis}"
-    labels = [*(f"{kind}-affinity" for kind in pocket.types), *LABELS.values()]
-    for number, label in enumerate(labels, 1):
+    for number, label in enumerate(labels.values(), 1):
         yield f"label={label}\t# component label for variable {number}"
     yield "#"
-    for number, file in enumerate(files, 1):
+    for number, file in enumerate(labels, 1):
         yield f"variable {number} file={Path(file).name} filetype=ascii skip=6"
 
 
