@@ -5,6 +5,7 @@
     multigpu.count(alignments)            reads that begin in each region
     multigpu.cnv(counts)                  copy-number variants, by the cn.MOPS pipeline
     multigpu.dock(ligands, pocket)        the best poses of ligands in a grid of scores
+    multigpu.pocket(receptor)             the maps of a receptor, which are such a grid
 
 `help(multigpu.scan)` and its like describe them.
 """
@@ -15,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 from multigpu.errors import Failure, InputError, UsageError
 
 if TYPE_CHECKING:
+    from multigpu.formats.molecules.pockets.autogrid_writer import write_pocket
     from multigpu.formats.tables.counts import Counts
     from multigpu.formats.tables.counts_files import read_counts, write_counts
     from multigpu.workloads.cnv.api import cnv
     from multigpu.workloads.cnv.results.result import CnvResult
     from multigpu.workloads.count.api import count
-    from multigpu.workloads.dock.api import DockResult, dock
+    from multigpu.workloads.dock.api import DockResult, dock, pocket
     from multigpu.workloads.dock.rows import PoseBatch
     from multigpu.workloads.scan.api import ScanResult, scan
     from multigpu.workloads.scan.batch import Batch
@@ -41,9 +43,11 @@ __all__ = [
     "cnv",
     "count",
     "dock",
+    "pocket",
     "read_counts",
     "scan",
     "write_counts",
+    "write_pocket",
 ]
 
 _HOMES = {
@@ -57,9 +61,11 @@ _HOMES = {
     "cnv": "workloads.cnv.api",
     "count": "workloads.count.api",
     "dock": "workloads.dock.api",
+    "pocket": "workloads.dock.api",
     "read_counts": "formats.tables.counts_files",
     "scan": "workloads.scan.api",
     "write_counts": "formats.tables.counts_files",
+    "write_pocket": "formats.molecules.pockets.autogrid_writer",
 }
 
 

@@ -22,6 +22,7 @@ WORKLOADS = {
     "cnv": "Call copy-number variants.",
     "count": "Count reads of alignment files in regions.",
     "dock": "Find the best rotations of ligands in a pocket.",
+    "pocket": "Make the maps of a receptor, in which dock scores ligands.",
 }
 TOOLS = {
     "plan": "The same as COMMAND --dry-run: show how a job would be cut into chunks.",
@@ -31,6 +32,10 @@ TOOLS = {
     "tls": "Make credentials for a Dask cluster of your own.",
 }
 COMMANDS = WORKLOADS | TOOLS
+PLACES = {  # modules of the commands, but for those called like their folders
+    "pocket": "workloads.dock.pocket_command",
+    **{name: f"tools.{name}" for name in TOOLS},
+}
 VERSION = click.version_option(__version__, "-V", "--version", prog_name="multigpu")
 CITATION = f"""\
 {citation.PROGRAM}
@@ -48,8 +53,7 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        place = f"workloads.{name}.command" if name in WORKLOADS else f"tools.{name}"
-        command: click.Command = importlib.import_module(f"multigpu.{place}").command
+        command = command_called(name)
         if all(each.name != "version" for each in command.params):
             VERSION(command)
         return command
@@ -72,6 +76,13 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
+
+
+def command_called(name: str) -> click.Command:
+    """Return a command by its name."""
+    place = PLACES.get(name, f"workloads.{name}.command")
+    command: click.Command = importlib.import_module(f"multigpu.{place}").command
+    return command
 
 
 def _cite(context: click.Context, _: click.Parameter, given: bool) -> None:

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 GROUPS = (
-    "Data", "Input", "Search", "Model", "Normalization", "Calling", "Counting", "Output", "Devices",
-    "Faults", "Reporting",
+    "Data", "Input", "Pocket", "Search", "Model", "Normalization", "Calling", "Counting", "Output",
+    "Devices", "Faults", "Reporting",
 )  # fmt: skip
 
 # ---- options ----------------------------------------------------------------------------------
@@ -85,6 +85,14 @@ class GroupedCommand(click.Command):
     """
 
     declared: list[Option]
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take the two words of a box, X,Y,Z SX,SY,SZ, for one."""
+        boxes = {flag(each.name) for each in self.declared if each.kind is values.BOX}
+        for i in reversed([i for i, word in enumerate(args) if word in boxes]):
+            if all(map(values.TRIPLE.fullmatch, words := args[i + 1 : i + 3])):
+                args = [*args[: i + 1], ",".join(words), *args[i + 3 :]]
+        return super().parse_args(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         group_of = {each.name: each.group for each in self.declared}
@@ -199,7 +207,36 @@ class Summary(Options, group="Reporting"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reporting(Summary, group="Reporting"):
+class Messages(Options, group="Reporting"):
+    """Lines that a command shows on standard error."""
+
+    quiet: bool = declare(False, "Print errors only.", short="q")
+    debug: bool = declare(False, "Print the traceback of an error.")
+
+    @contextmanager
+    def notes(self) -> Iterator[None]:
+        """Print errors only, or else a note while functions are compiled."""
+        if self.quiet:
+            logging.getLogger("multigpu").setLevel(logging.ERROR)
+            yield
+        else:
+            with compilation_reported():
+                yield
+
+    def say(self, *lines: str) -> None:
+        """Print lines on standard error; not with --quiet."""
+        for line in () if self.quiet else lines:
+            click.echo(f"multigpu: {printable(line)}", err=True)
+
+    def say_outcome(self, found: str, place: str | None) -> None:
+        """Print one line on standard error: what a run found, and where it is."""
+        where = "standard output" if place in (None, *STDOUT) else place
+        with suppress(OSError):  # nobody reads it any more
+            self.say(f"{found}; written to {where}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reporting(Summary, Messages, group="Reporting"):
     """Files that a run writes, and lines that it shows, beside its output.
 
     started  when the command began
@@ -208,10 +245,8 @@ class Reporting(Summary, group="Reporting"):
     log_json: TextPath | None = declare(None, "Write every event as a line of JSON.")
     trace: TextPath | None = declare(None, "Write a timeline for Perfetto or Chrome.")
     progress: bool | None = declare(None, "Show the progress.", default="on a terminal")
-    quiet: bool = declare(False, "Print errors only.", short="q")
     dry_run: bool = declare(False, "Show how the job would be cut into chunks, without running it.")
     json: bool = declare(False, f"With {option('dry_run')}: print JSON.")
-    debug: bool = declare(False, "Print the traceback of an error.")
     started: float = field(default_factory=now)
 
     def check(self) -> None:
@@ -228,16 +263,6 @@ class Reporting(Summary, group="Reporting"):
         for path in written:
             check_output(path)
         return written
-
-    @contextmanager
-    def notes(self) -> Iterator[None]:
-        """Print errors only, or else a note while functions are compiled."""
-        if self.quiet:
-            logging.getLogger("multigpu").setLevel(logging.ERROR)
-            yield
-        else:
-            with compilation_reported():
-                yield
 
     @contextmanager
     def watch(
@@ -287,17 +312,6 @@ class Reporting(Summary, group="Reporting"):
             from multigpu.run.summary import write_summary
 
             write_summary(self.summary, job, output, fmt, self.started)
-
-    def say(self, *lines: str) -> None:
-        """Print lines on standard error; not with --quiet."""
-        for line in () if self.quiet else lines:
-            click.echo(f"multigpu: {printable(line)}", err=True)
-
-    def say_outcome(self, found: str, place: str | None) -> None:
-        """Print one line on standard error: what a run found, and where it is."""
-        where = "standard output" if place in (None, *STDOUT) else place
-        with suppress(OSError):  # nobody reads it any more
-            self.say(f"{found}; written to {where}")
 
 
 @contextmanager

@@ -79,8 +79,8 @@ def test_a_misspelt_keyword__is_looked_for_among_those_of_the_function() -> None
         call("cnv", priorimpact=1)
     with pytest.raises(TypeError, match=r"argument 'zzzzzz'$"):
         call("dock", zzzzzz=1)
-    with pytest.raises(TypeError, match=r"^dock\(\) missing a required argument: 'pocket'$"):
-        multigpu.dock("ligands.sdf")  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"^dock\(\) missing a required argument: 'ligands'$"):
+        multigpu.dock()  # type: ignore[call-arg]
 
 
 @named

@@ -91,6 +91,10 @@ ENDROOT
 TORSDOF 0
 """
 XYZ = b"3\nwater-like\nO 0.0 0.1 0.25\nH   1.5 -2.0 3\n  17 1e0 2 3 extra\n"
+# As AutoDock logs a docked pose, after lines of other matters and before a histogram.
+DLG = b"AutoDock 4.2\nINPUT-LIGAND-PDBQT: " + b"".join(
+    b"DOCKED: " + line for line in (b"MODEL        1\n" + PDBQT + b"ENDMDL\n").splitlines(True)
+)
 TEXTS = {
     "sdf": ETHANOL, "mol2": MOL2, "pdb": PDB, "pdbqt": PDBQT, "xyz": XYZ,
 }  # fmt: skip

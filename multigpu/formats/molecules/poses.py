@@ -28,9 +28,9 @@ ANY_ORDER = 8  # of SDF's bonds
 def format_of(path: str) -> str:
     """Return the format of a poses file by its suffix. Raises UsageError for another suffix."""
     suffix = uncompressed_suffix(path)
-    if suffix in SUFFIXES:
+    if suffix in SUFFIXES and not SUFFIXES[suffix].poses_as:
         return SUFFIXES[suffix].name
-    *others, last = (each.suffixes[0] for each in POSE_FORMATS)
+    *others, last = (each.suffixes[0] for each in POSE_FORMATS if not each.poses_as)
     raise UsageError(f"{path}: poses are written as {', '.join(others)} or {last}, or to a dir/")
 
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from multigpu.formats.molecules.bonds import fragments_of
+from multigpu.formats.molecules.dlg import DLG
 from multigpu.formats.molecules.fields import newline_of
 from multigpu.formats.molecules.mol2 import MOL2
 from multigpu.formats.molecules.molecule import LigandFormat, Molecule, check_molecule
@@ -14,7 +15,7 @@ from multigpu.formats.molecules.xyz import XYZ
 
 # The first one whose signature is in the content of a file has it, so special ones come first.
 FORMATS: dict[str, LigandFormat] = {
-    each.name: each for each in (MOL2, SDF, PDBQT, PDB, XYZ, SMILES)
+    each.name: each for each in (MOL2, SDF, DLG, PDBQT, PDB, XYZ, SMILES)
 }
 POSE_FORMATS = [each for each in FORMATS.values() if each.has_places]
 SUFFIXES = {suffix: each for each in POSE_FORMATS for suffix in each.suffixes}
@@ -25,6 +26,11 @@ def format_of_content(start: bytes) -> str:
     """Return the name of the format that the beginning of a file has; "" for none of these."""
     found = (name for name, each in FORMATS.items() if each.signature.search(start))
     return next(found, "")
+
+
+def pose_layout(layout: str) -> str:
+    """Return the name of the format of poses of molecules in this format."""
+    return FORMATS[layout].poses_as or layout
 
 
 def largest_fragment(molecule: Molecule) -> Molecule:

@@ -3,9 +3,12 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from multigpu.formats.molecules.pockets import Pocket
 from multigpu.run.functions import function_of
 from multigpu.workloads.dock.job import DockJob
 from multigpu.workloads.dock.parts import Skipped
+from multigpu.workloads.dock.pocket import pocket_of
+from multigpu.workloads.dock.pocket_options import PocketRequest
 from multigpu.workloads.dock.request import DockRequest
 from multigpu.workloads.dock.rows import PoseBatch, to_arrow
 
@@ -64,3 +67,15 @@ def dock(request: DockRequest) -> DockResult:
     files, and from the iteration for what shows later.
     """
     return DockResult(DockJob(request, client=request.client, journal=request.journal_path))
+
+
+@function_of(PocketRequest)
+def pocket(request: PocketRequest) -> Pocket:
+    """Return AutoGrid's maps of a receptor, which `multigpu.write_pocket` writes for `dock`.
+
+    {options}
+
+    Raises UsageError for a box that cannot be or misses the receptor, InputError for what is wrong
+    with the receptor or the ligand of the box.
+    """
+    return pocket_of(request)

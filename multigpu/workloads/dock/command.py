@@ -10,6 +10,8 @@ from multigpu.workloads.dock.options import DockOutput
 from multigpu.workloads.dock.request import DockRequest
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from multigpu.workloads.dock.job import DockJob
     from multigpu.workloads.dock.output.files import DockFiles
 
@@ -21,7 +23,7 @@ REPORTED = 12  # ligands in a report
 def command(request: DockRequest, out: DockOutput, reporting: Reporting) -> int:
     """Find the best rotations of LIGANDS in a pocket, given as a grid of scores.
 
-    LIGANDS are SDF, MOL2, PDB, PDBQT or XYZ files, directories, quoted patterns, URLs or - for
+    LIGANDS are SDF, MOL2, PDB, PDBQT, DLG or XYZ files, directories, quoted patterns, URLs or - for
     standard input, plain or compressed with gzip or zstd. Every rotation is tried, so the best pose
     is the best of all. Ligands that cannot be docked are skipped: the exit status is 3 then, and
     the table OUT without its suffix and with .errors.tsv says why.
@@ -38,6 +40,7 @@ def command(request: DockRequest, out: DockOutput, reporting: Reporting) -> int:
         job = DockJob(
             request,
             report=REPORTED if out.report else 0,
+            maps=_maps_folder(request, output),
             coming=workers,
             journal=pose_journal(output) if is_kept else None,
         )
@@ -73,6 +76,18 @@ def command(request: DockRequest, out: DockOutput, reporting: Reporting) -> int:
         found = f"{_docked(job)}, best score {best:.4g}"
     reporting.say_outcome(found, output)
     return SOME_SKIPPED if skipped else 0
+
+
+def _maps_folder(request: DockRequest, output: str | None) -> "Path | None":
+    """Return where the maps of a receptor are kept; None where there is no place beside poses."""
+    from multigpu.cluster.files import is_replaced
+    from multigpu.workloads.dock.output.files import is_folder
+    from multigpu.workloads.dock.pocket import folder_of_maps
+
+    is_kept = output is not None and (is_folder(output) or is_replaced(output))
+    if request.receptor is None or not is_kept:
+        return None
+    return folder_of_maps(str(request.receptor), str(output))
 
 
 def _check_files(files: "DockFiles", request: DockRequest, reporting: Reporting) -> None:

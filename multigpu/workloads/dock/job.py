@@ -5,7 +5,8 @@ import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, replace
-from functools import cached_property
+from functools import cached_property, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,10 @@ from multigpu.cluster.engine.codec import Codec
 from multigpu.cluster.workers.worker import Outcome
 from multigpu.errors import InputError, spelled
 from multigpu.formats.molecules.ligands import LigandRecords, open_sources, read_records
-from multigpu.formats.molecules.pockets import read_pocket
+from multigpu.formats.molecules.pockets import Pocket, read_pocket
 from multigpu.formats.molecules.reference_poses import read_reference
 from multigpu.formats.storage.fingerprints import digest
+from multigpu.kernels.maps import Receptor
 from multigpu.kernels.rotation import ListedRotations, covering_radius
 from multigpu.run import fitness
 from multigpu.run.job import Crew, Job, check_unchanged, describe_inputs
@@ -32,6 +34,8 @@ from multigpu.workloads.dock.parts import (
     Skipped,
 )
 from multigpu.workloads.dock.plan import DockPlan, dock_spans, plan_dock
+from multigpu.workloads.dock.pocket import open_maps, with_other_types
+from multigpu.workloads.dock.pocket_options import SPACING
 from multigpu.workloads.dock.request import DockRequest
 from multigpu.workloads.dock.search import field_of, grouping_of, search_of, whole_box_of
 from multigpu.workloads.dock.stats import DockStats
@@ -45,10 +49,13 @@ class DockJob(Job):
     """A docking job. All inputs are inspected when it is opened.
 
     report     number of the best ligands that are drawn in a report; 0: there is none
+    maps       folder in which the maps of a receptor are kept, or None
     placement  what `multigpu.run.job.Job` takes besides: client, devices, coming, journal
     """
 
-    def __init__(self, request: DockRequest, *, report: int = 0, **placement: Any) -> None:
+    def __init__(
+        self, request: DockRequest, *, report: int = 0, maps: Path | None = None, **placement: Any
+    ) -> None:
         options = request.options
         super().__init__(request.run, request.lanes, **placement)
         self.request, self.options, self.report = request, options, report
@@ -56,8 +63,9 @@ class DockJob(Job):
         self.chunk_plan: DockPlan | None = None
         self.best: list[BestLigand] = []
         self.listing = Listing()
-        self.pocket = read_pocket(str(request.pocket), request.origin, request.spacing)
-        self.whole = whole_box_of(options, self.pocket)
+        self.receptor: Receptor | None = None
+        self.pocket = with_other_types(self._open_pocket(maps), request.other_types)
+        self.whole = whole_box_of(options, self.pocket, self.receptor is not None)
         self.grouping = grouping_of(options, self.whole)
         self.reference = read_reference(str(request.reference)) if request.reference else None
         self.field = field_of(self.pocket, options)
@@ -69,6 +77,17 @@ class DockJob(Job):
             distance = self.pocket.distance(np.array(options.center))
             if distance > 0:
                 logger.warning("multigpu: the center lies %.4g Å outside of the grid", distance)
+
+    def _open_pocket(self, folder: Path | None) -> Pocket:
+        """Return the pocket in a file, or that of a receptor, whose maps a folder keeps."""
+        request = self.request
+        if request.receptor is None:
+            return read_pocket(str(request.pocket), request.origin, request.spacing)
+        spacing = SPACING if request.spacing is None else request.spacing
+        maps = open_maps(str(request.receptor), request.box, spacing, request)
+        self.receptor = maps.receptor
+        make = maps.make if folder is None else partial(maps.keep, folder)
+        return make(self.devices, self.run.cpu_fallback)
 
     @cached_property
     def covering_radius(self) -> float | None:

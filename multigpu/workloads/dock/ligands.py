@@ -41,6 +41,8 @@ from multigpu.workloads.dock.parts import Skipped
 from multigpu.workloads.dock.rows import one_line
 
 Indices = NDArray[np.int64]
+RECEPTOR_ATOMS = 1_000  # and more are no ligand's
+RECEPTOR = f"it has {{:,}} atoms: is it a receptor? {option('receptor')} makes maps of one"
 FLAT = (
     "all its atoms have z = {:g}, so it is drawn in two dimensions: make 3D coordinates first, as"
     f" with `obabel IN -O OUT --gen3d`, or take it as it is with {option('allow_flat')}"
@@ -188,7 +190,7 @@ class LigandLoader:
             except MoleculeError as error:
                 batch.reasons[i] = f"{error}"
         batch.atoms = batch.atoms.replace(alone)
-        unfit = dict(self._drawings(batch))
+        unfit = dict(self._drawings(batch)) | dict(self._receptors(batch))
         for i, name in enumerate(batch.names):
             if problem := name_problem(name):
                 unfit[i], batch.names[i] = batch.reasons.get(i, problem), printable(name)
@@ -303,6 +305,8 @@ class LigandLoader:
             batch.molecules[i] = replace(molecule, is_part=bool(batch.left[i]))
             return replace(batch.last[1], positions=molecule.positions)
         whole = parse(text, layout)
+        if self.types and len(whole.rows) > RECEPTOR_ATOMS:
+            raise MoleculeError(RECEPTOR.format(len(whole.rows)))
         molecule = largest_fragment(whole)
         if molecule is not whole and self.fragments == "skip":
             left = len(whole.rows) - len(molecule.rows)
@@ -335,6 +339,11 @@ class LigandLoader:
             places = batch.atoms[i : i + 1].positions
             if is_drawn(batch.texts[i], batch.sources[i].layout, places):
                 yield i, FLAT.format(places[0, 2])
+
+    def _receptors(self, batch: _SpanRecords) -> Iterator[tuple[int, str]]:
+        """Yield the records that are receptors, and why they are not docked in AutoGrid's maps."""
+        for i in np.flatnonzero(batch.atoms.sizes > RECEPTOR_ATOMS).tolist() if self.types else ():
+            yield i, RECEPTOR.format(batch.atoms.sizes[i])
 
     def _bodies(self, atoms: AtomColumns, docked: Indices) -> Ligands:
         """Return the body of each record."""

@@ -7,7 +7,7 @@ from multigpu.cluster.deploy.threads_or_processes import WorkEstimate
 from multigpu.errors import UsageError, option
 from multigpu.run.declarations import Options, declare
 from multigpu.run.options import MOST, GpuLanes
-from multigpu.run.values import FilePath, TextPath, Vector, vector
+from multigpu.run.values import Box, FilePath, TextPath, Vector, vector
 
 Outside = Literal["clamp", "zero", "penalty"]
 Fragments = Literal["largest", "skip"]
@@ -34,9 +34,9 @@ LIGAND_SECONDS = 1.25e-5  # that a process takes to read and write a ligand
 class DockOptions(Options, group="Search"):
     """Options that decide the result of docking."""
 
-    box: Annotated[tuple[float, ...] | None, vector("X,Y,Z,SX,SY,SZ")] = declare(
-        None, "Search the whole box: its middle and its lengths, Å.", default="that of the pocket",
-        example="15.2,53.9,16.9,20,20,20",
+    box: Box | None = declare(
+        None, "Search the whole box: its middle and its lengths, Å, or a configuration file of"
+        " Vina.", default="that of the pocket", example="15.2,53.9,16.9 20,20,20",
     )  # fmt: skip
     step: float | None = declare(
         None, "Distance between neighbouring places in the box, Å.", "STEP", unit=" Å", above=0,

@@ -43,7 +43,7 @@ class DockedLigands:
     score_lines   the rows as text, where the table of scores is text
     pose_texts    the poses in the format that was asked for, if any
     names         of the docked ligands
-    layouts       formats of the files that they came from
+    layouts       formats of their poses in a directory
     pose_counts   int64[ligands]: poses of each
     outside       float64[ligands], Å: distance of the centroid, or the given center, from the grid
     skipped       ligands that could not be docked

@@ -4,11 +4,13 @@ from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from multigpu.errors import UsageError, option
 from multigpu.formats.storage.input_paths import check_stdin, expand, plain_bytes
 from multigpu.run.declarations import declaration, declare
 from multigpu.run.options import GpuLanes, Request, Resumable
 from multigpu.run.values import FilePath, Paths, Vector, path_list
-from multigpu.workloads.dock.options import DockOptions, docking_lanes
+from multigpu.workloads.dock.options import IN_PLACE, DockOptions, docking_lanes
+from multigpu.workloads.dock.pocket_options import SPACING, MapOptions
 
 if TYPE_CHECKING:
     from multigpu.formats.storage.sources import FileKind
@@ -17,7 +19,7 @@ COMPRESSION = 4  # bytes of text in a byte of a compressed file, about
 
 
 @dataclass(frozen=True)
-class DockRequest(DockOptions, Resumable, Request, group="Input"):
+class DockRequest(DockOptions, MapOptions, Resumable, Request, group="Input"):
     """Everything that a docking job is asked for.
 
     Raises InputError for ligands that are missing, unreadable or stand for nothing, and where
@@ -25,29 +27,55 @@ class DockRequest(DockOptions, Resumable, Request, group="Input"):
     """
 
     ligands: Paths = field(metadata=declaration(
-        "SDF, MOL2, PDB, PDBQT, XYZ or SMILES files, directories, patterns or URLs.", argument=True,
+        "SDF, MOL2, PDB, PDBQT, DLG, XYZ or SMILES files, directories, patterns or URLs.",
+        argument=True,
         required=True,
     ))  # fmt: skip
-    pocket: FilePath = field(metadata=declaration(
-        "Score grid of the pocket: AutoGrid .maps.fld, OpenDX, MRC/CCP4, NumPy .npy or .npz.",
-        required=True,
-    ))  # fmt: skip
+    pocket: FilePath | None = declare(
+        None, "Score grid of the pocket: AutoGrid .maps.fld, OpenDX, MRC/CCP4, NumPy .npy or .npz."
+    )
     _: KW_ONLY
     reference: FilePath | None = declare(
         None, "Molecule in its known pose, as of a crystal: RMSD of poses to it."
     )
+    receptor: FilePath | None = declare(
+        None, f"Receptor, instead of {option('pocket')}: PDBQT, or PDB or mmCIF, which Meeko"
+        f" prepares. Its maps are made in a box ({option('autobox')} or {option('box')}).",
+        group="Pocket",
+    )  # fmt: skip
     origin: Vector | None = declare(
         None, "Coordinates of the first point of a NumPy grid, Å.", default="as the file says",
         example="-12.5,4,30.25",
     )  # fmt: skip
     spacing: float | None = declare(
-        None, "Distance between points of a NumPy grid, Å.", "S", default="as the file says"
-    )
+        None, "Distance between points of a NumPy grid, or of a receptor's maps, Å.", "S",
+        default=f"as the file says; {SPACING:g} for a receptor",
+    )  # fmt: skip
 
     def check(self) -> None:
         super().check()
+        self._check_pocket()
         rotations = None if self.rotation_file is None else str(self.rotation_file)
         check_stdin([*path_list(self.ligands, "ligands"), rotations])
+
+    def _check_pocket(self) -> None:
+        """Raise UsageError where it is not clear which pocket is meant."""
+        one, other = option("pocket"), option("receptor")
+        if (self.pocket is None) == (self.receptor is None):
+            raise UsageError(f"give {one}, or {other} with the box of its maps: one of them")
+        if self.receptor is None:
+            unused = [name for name in ("autobox", "all_types") if getattr(self, name)]
+            if unused:
+                raise UsageError(f"{option(unused[0])} has no effect without {other}")
+            return
+        if (self.box is None) == (self.autobox is None):
+            raise UsageError(f"{other} needs one of {option('autobox')} and {option('box')}")
+        others = [name for name in (*IN_PLACE, "origin") if getattr(self, name)]
+        if others:
+            how = "`multigpu pocket` makes maps for other searches"
+            raise UsageError(f"{other} searches the whole box, {option(others[0])} not: {how}")
+        if self.spacing is not None and not self.spacing > 0:
+            raise UsageError(f"{option('spacing')} is {self.spacing:g} Å; it must be positive")
 
     @property
     def options(self) -> DockOptions:
@@ -69,11 +97,13 @@ class DockRequest(DockOptions, Resumable, Request, group="Input"):
     @cached_property
     def lanes(self) -> GpuLanes:
         """Lanes of the job, by the size of its input."""
-        whole = self.is_whole_box(str(self.pocket).endswith(".fld"))
+        whole = self.is_whole_box(str(self.pocket).endswith(".fld"), self.receptor is not None)
         return docking_lanes(self.options, whole, plain_bytes(self.files, COMPRESSION))
 
     @property
     def paths(self) -> list[str]:
         """All files that the job reads."""
-        others = (self.pocket, self.rotation_file, self.reference)
+        others = (
+            self.pocket, self.receptor, self.autobox, self.rotation_file, self.reference
+        )  # fmt: skip
         return [*self.files, *(str(path) for path in others if path is not None)]

@@ -13,6 +13,7 @@ import numpy as np
 
 from multigpu.cluster.engine.workload import Place, Session
 from multigpu.formats.molecules.reference_poses import ReferencePose
+from multigpu.formats.molecules.registry import pose_layout
 from multigpu.formats.tables.texts import Texts
 from multigpu.kernels.rotation import (
     BandFinder,
@@ -152,7 +153,7 @@ class DockWorkload:
             score_lines=as_tsv(rows, self.with_energies) if self.score_lines else b"",
             pose_texts=docked.texts(fmt) if fmt else Texts.of([]),
             names=[loaded.names[i] for i in firsts],
-            layouts=[loaded.sources[i].layout for i in firsts],
+            layouts=[pose_layout(loaded.sources[i].layout) for i in firsts],
             pose_counts=np.bincount(docked.ligand, minlength=len(firsts)),
             outside=docked.centroid_distances,
             skipped=loaded.skipped,

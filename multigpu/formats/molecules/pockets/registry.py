@@ -24,8 +24,8 @@ POCKET_FORMATS: dict[str, PocketFormat] = {
 SUFFIXES = {suffix: each for each in POCKET_FORMATS.values() for suffix in each.suffixes}
 STRUCTURE = re.compile(rb"^(ATOM  |HETATM|@<TRIPOS>)", re.MULTILINE)
 NO_GRID = (
-    "this is a structure, and a pocket is a grid of scores: make AutoGrid's maps of the receptor"
-    " (`autogrid4 -p RECEPTOR.gpf`) and give the .maps.fld that it writes"
+    "this is a structure, and a pocket is a grid of scores: give a receptor with"
+    f" {option('receptor')}, or make its maps with `multigpu pocket`"
 )
 
 

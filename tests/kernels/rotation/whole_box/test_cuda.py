@@ -45,7 +45,9 @@ def conformers(rng: np.random.Generator, atoms: int, many: int, channels: int, t
     return Ligands(places.reshape(-1, 3), offsets, *tiled)
 
 
-def assert_right(cuda: Any, about: tuple[Any, Any, float], bodies: Any, of: Any, **more: Any) -> int:
+def assert_right(
+    cuda: Any, about: tuple[Any, Any, float], bodies: Any, of: Any, **more: Any
+) -> int:
     found = cuda.BandSearcher(*about, **more).best(bodies, of)
     assert_same(found, reference.BandSearcher(*about).best(bodies, of))
     return len(found)

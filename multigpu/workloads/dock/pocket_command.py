@@ -1,0 +1,27 @@
+"""`multigpu pocket`: the maps of a receptor, which `multigpu dock` takes as its pocket."""
+
+from multigpu.run.command import Messages, command_of, keep_inputs
+from multigpu.run.values import path_list
+from multigpu.workloads.dock.pocket_options import PocketOutput, PocketRequest
+
+
+@command_of(example="multigpu pocket receptor.pdb --autobox crystal.sdf -o pocket.maps.fld")
+def command(request: PocketRequest, out: PocketOutput, messages: Messages) -> None:
+    """Make AutoGrid's maps of a RECEPTOR on the points of a box.
+
+    RECEPTOR is PDBQT, or PDB or mmCIF, which Meeko prepares: what it leaves out or guesses is
+    reported. OUT names the maps, one of each atom type and those of electrostatics and desolvation,
+    which stand beside it: `multigpu dock --pocket OUT`, AutoDock-GPU and Vina read them.
+    """
+    from multigpu.formats.molecules.pockets.autogrid_writer import check_field_name, write_pocket
+    from multigpu.workloads.dock.pocket import pocket_of
+
+    (receptor,), output = path_list(request.receptor, "receptor"), str(out.output)
+    check_field_name(output)
+    given = [receptor] if request.autobox is None else [receptor, str(request.autobox)]
+    keep_inputs(given, output)
+    with messages.notes():
+        pocket = pocket_of(request)
+        write_pocket(output, pocket)
+    points = " × ".join(map(str, pocket.shape))
+    messages.say_outcome(f"maps of {', '.join(pocket.types)} on {points} points", output)

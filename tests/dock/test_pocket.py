@@ -1,0 +1,203 @@
+"""Pockets of receptors: boxes, maps, maps that are kept, and what is refused."""
+
+from pathlib import Path
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given
+from support.docked import ATOM, files
+from support.program import Run
+from support.receptor_texts import peptide_pdbqt
+
+import multigpu
+from multigpu import InputError, UsageError
+from multigpu.formats.molecules.pockets import read_pocket
+from multigpu.workloads.dock import pocket as pockets
+from multigpu.workloads.dock.pocket import box_around, folder_of_maps, open_maps, with_other_types
+from multigpu.workloads.dock.pocket_options import MapOptions
+
+BOX = (0.0, 0.0, 0.0, 6.0, 5.0, 4.0)
+
+
+@pytest.fixture
+def receptor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """peptide.pdbqt, in an empty directory."""
+    monkeypatch.chdir(tmp_path)
+    Path("peptide.pdbqt").write_bytes(peptide_pdbqt())
+    return "peptide.pdbqt"
+
+
+# ---- the box ----------------------------------------------------------------------------------
+
+
+@given(
+    center=st.tuples(*[st.floats(-90, 90)] * 3),
+    size=st.tuples(*[st.floats(0.01, 60)] * 3),
+    spacing=st.sampled_from([0.1, 0.2, 0.375, 0.5, 1.0]),
+)
+def test_box__has_the_least_even_number_of_elements_that_fill_it(
+    center: tuple[float, ...], size: tuple[float, ...], spacing: float
+) -> None:
+    box = box_around(center, size, spacing)
+    assert np.abs(np.array(box.center) - center).max() <= 0.0005 + 1e-9
+    for elements, side in zip(box.elements, size, strict=True):
+        assert elements % 2 == 0
+        assert elements * spacing >= side - 1e-6
+        assert elements == 2 or (elements - 2) * spacing < side
+
+
+@pytest.mark.parametrize("elements", [2, 54, 80, 126])
+@pytest.mark.parametrize("spacing", [0.1, 0.3, 0.375])
+def test_box__of_a_whole_number_of_elements_is_not_enlarged(elements: int, spacing: float) -> None:
+    assert box_around((0, 0, 0), (elements * spacing,) * 3, spacing).elements == (elements,) * 3
+
+
+@pytest.mark.parametrize(
+    "given_box",
+    [BOX, (BOX[:3], BOX[3:]), "0,0,0,6,5,4", "0,0,0 6,5,4", "vina.txt", Path("vina.txt")],
+)
+def test_box__is_given_in_several_ways(receptor: str, given_box: Any) -> None:
+    names = (f"{what}_{axis}" for what in ("center", "size") for axis in "xyz")
+    lines = [f"{name} = {value:g}  # Å" for name, value in zip(names, BOX, strict=True)]
+    Path("vina.txt").write_text("\n".join(["receptor = peptide.pdbqt", *lines, "cpu = 4"]))
+    found = multigpu.pocket(receptor, box=given_box, spacing=1.0, gpus="none")
+    assert found.shape == (7, 7, 5)
+    assert found.center.tolist() == [0, 0, 0]
+
+
+# ---- maps -------------------------------------------------------------------------------------
+
+
+def test_pocket__around_a_ligand_holds_it_with_its_padding(receptor: str) -> None:
+    atoms = [
+        ATOM.format(k, *place) for k, place in enumerate([(0, 0, 0), (1.5, 0, 0), (1.5, 1, 1)])
+    ]
+    Path("l.pdbqt").write_text("".join(atoms))
+    found = multigpu.pocket(receptor, autobox="l.pdbqt", padding=2, spacing=0.5, gpus="none")
+    assert found.center.tolist() == [0.75, 0.5, 0.5]
+    assert found.shape == (13, 11, 11)  # of 5.5, 5 and 5 Å
+
+
+def test_types__taken_as_others_have_their_maps(receptor: str) -> None:
+    options = MapOptions(type_as=("B=C", "OA=O1", "Si=OA"))
+    pocket = multigpu.pocket(receptor, box=BOX, spacing=1, gpus="none")
+    with pytest.raises(UsageError, match=r"type_as: .* has no map of O1: it has C, A, N"):
+        with_other_types(pocket, options.other_types)
+    found = with_other_types(pocket, {"B": "C", "A": "OA"})
+    for kind, same in {"B": "C", "A": "OA", "N": "N"}.items():
+        one, other = found.types.index(kind), pocket.types.index(same)
+        assert np.array_equal(found.values[one], pocket.values[other])
+    assert np.array_equal(found.values[-2:], pocket.values[-2:])
+    assert {*found.types} == {*pocket.types, "B"}
+    assert with_other_types(pocket, {}) is pocket
+
+
+def test_types__that_autodock_lacks_are_named_with_their_atom(receptor: str) -> None:
+    text = peptide_pdbqt().replace(b" OA\n", b" Xx\n", 1)
+    Path("odd.pdbqt").write_bytes(text)
+    with pytest.raises(InputError, match=r"odd\.pdbqt: .*Xx.*: type_as TYPE=OTHER takes"):
+        multigpu.pocket("odd.pdbqt", box=BOX, gpus="none")
+    found = multigpu.pocket("odd.pdbqt", box=BOX, gpus="none", type_as="Xx=OA")
+    same = multigpu.pocket(receptor, box=BOX, gpus="none")
+    assert np.array_equal(
+        found.values[: found.types.index("P")], same.values[: same.types.index("P")]
+    )
+
+
+# ---- maps that are kept -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
+    """Shapes of the boxes for which maps were computed."""
+    shapes: list[tuple[int, ...]] = []
+    compute = pockets.compute_maps
+
+    def count(receptor: Any, box: Any, types: Any, device: Any) -> Any:
+        shapes.append(box.shape)
+        return compute(receptor, box, types, device)
+
+    monkeypatch.setattr(pockets, "compute_maps", count)
+    return shapes
+
+
+def test_maps__are_made_once_for_a_receptor_and_a_box(
+    receptor: str, made: list[tuple[int, ...]]
+) -> None:
+    def kept(box: tuple[float, ...] = BOX) -> Any:
+        return open_maps(receptor, box, 1.0, MapOptions()).keep(folder)
+
+    folder = folder_of_maps(receptor, "poses.sdf")
+    assert folder == Path("peptide.maps")
+    assert folder_of_maps("a/1abc.clean.pdb.gz", "out/poses/") == Path("out/1abc.clean.maps")
+    first, again = kept(), kept()
+    assert len(made) == 1
+    assert np.array_equal(first.values, again.values)
+    assert np.array_equal(first.origin, again.origin)
+    assert (first.path, first.types) == (again.path, again.types)
+    mine = folder / "notes.txt"
+    mine.write_text("of the user")
+    kept((*BOX[:5], 8.0))
+    assert len(made) == 2
+    assert len([*folder.glob("*.fld")]) == 1
+    assert mine.exists()
+    (damaged,) = folder.glob("*.OA.map")
+    damaged.write_text(damaged.read_text()[:-40])
+    kept((*BOX[:5], 8.0))
+    damaged.unlink()
+    kept((*BOX[:5], 8.0))
+    assert len(made) == 4
+    Path(receptor).write_bytes(peptide_pdbqt().replace(b"-0.", b"-1.", 1))
+    kept((*BOX[:5], 8.0))
+    assert len(made) == 5
+
+
+# ---- the command ------------------------------------------------------------------------------
+
+
+@pytest.mark.process
+def test_command__writes_what_the_function_returns(receptor: str, main: Run) -> None:
+    ran = main(
+        "pocket", receptor, "--box", "0,0,-1", "6,5,4", "--spacing", "1", "--type=B=C",
+        "-o", "p.maps.fld", "--gpus", "none",
+    )  # fmt: skip
+    assert (ran.status, ran.err) == (0, "")
+    assert "maps of C, A, N, " in ran.all_err
+    written = read_pocket("p.maps.fld")
+    found = multigpu.pocket(receptor, box=(0, 0, -1, *BOX[3:]), spacing=1, type_as="B=C")
+    assert np.array_equal(written.values, found.values)
+    assert written.types == found.types
+    maps = [f"p.{kind}.map" for kind in (*found.types, "d", "e")]
+    assert files() == sorted(["p.maps.fld", "p.maps.xyz", "peptide.pdbqt", *maps])
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ("peptide.pdbqt --box 0,0,0 6,6,6", "Missing option '-o' / '--output'."),
+        ("peptide.pdbqt -o p.dx --box 0,0,0 6,6,6", "p.dx: a pocket is written to a file that"),
+        ("peptide.pdbqt peptide.pdbqt --box 0,0,0 6,6,6", "give one receptor"),
+        ("peptide.pdbqt", "give --box or --autobox, one of them"),
+        ("peptide.pdbqt --box 0,0,0 6,0,6", "the box has sides of 6,0,6 Å: each must be above"),
+        ("peptide.pdbqt --box 0,0,0 6,6,nan", "the box has sides of 6,6,nan Å"),
+        ("peptide.pdbqt --box 0,0,0,6,6", "Invalid value for '--box': expected X,Y,Z SX,SY,SZ"),
+        ("peptide.pdbqt --box peptide.pdbqt", "'--box': peptide.pdbqt does not say center_x, as"),
+        ("peptide.pdbqt --box 99,0,0 6,6,6", "the box around 99,0,0 misses the receptor: its"),
+        ("peptide.pdbqt --box 0,0,0 6,6,600", "1 to 1022 an axis are possible: change --spac"),
+        ("peptide.pdbqt --box 0,0,0 150,150,150", "bytes of memory, and"),
+        ("peptide.pdbqt --autobox peptide.smi", "peptide.smi: cannot be read: there is no"),
+        ("peptide.pdbqt --box 0,0,0 6,6,6 --type B", "--type B: expected TYPE=OTHER, e.g. B=C"),
+    ],
+)  # fmt: skip
+def test_command__refuses_in_a_line(
+    receptor: str, main: Run, monkeypatch: pytest.MonkeyPatch, options: str, problem: str
+) -> None:
+    monkeypatch.setattr(pockets.memory, "free_bytes", lambda _: 1 << 30)
+    output = [] if "-o" in options or "Missing" in problem else ["-o", "p.maps.fld"]
+    ran = main("pocket", *options.split(), *output, "--gpus", "none")
+    assert ran.status == 2
+    assert problem in ran.problem
+    assert files() == ["peptide.pdbqt"]

@@ -1,0 +1,105 @@
+"""AutoGrid's files of a pocket: read back as they were, by AutoDock, too, and all or none."""
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given
+from support.ligand_texts import PDBQT
+
+from multigpu import UsageError
+from multigpu.formats.molecules.pockets import Pocket, autogrid_writer, read_pocket
+from multigpu.formats.molecules.pockets.autogrid_writer import write_pocket
+from multigpu.kernels.maps.types import rounded
+
+
+def pocket(types: tuple[str, ...], shape: tuple[int, ...], spacing: float, seed: int = 1) -> Pocket:
+    """Return maps with values of all sizes, around a center of three decimals."""
+    random = np.random.default_rng(seed)
+    values = random.normal(size=(len(types) + 2, *shape)) * 10.0 ** random.integers(
+        -4, 6, size=shape
+    )
+    center = np.round(random.uniform(-99, 99, 3), 3)
+    origin = center - spacing * (np.array(shape) - 1) / 2
+    return Pocket(
+        path="x",
+        layout="autogrid",
+        values=rounded(values),
+        origin=origin,
+        spacing=np.full(3, spacing),
+        types=types,
+    )
+
+
+@given(
+    shape=st.tuples(*[st.integers(2, 6)] * 3),
+    spacing=st.sampled_from([0.375, 0.1, 1 / 3, 1.0]),
+    seed=st.integers(0, 99),
+)
+def test_pocket__is_read_as_it_was_written(
+    tmp_path_factory: pytest.TempPathFactory, shape: tuple[int, ...], spacing: float, seed: int
+) -> None:
+    folder = tmp_path_factory.mktemp("p")
+    made = pocket(("C", "OA", "Cl"), shape, spacing, seed)
+    made = replace(made, receptor=str(folder.parent / "r 1.pdbqt"))
+    write_pocket(folder / "x.maps.fld", made)
+    found = read_pocket(str(folder / "x.maps.fld"))
+    assert Path(found.receptor).resolve() == Path(made.receptor)
+    assert np.array_equal(found.values, made.values)
+    assert np.allclose(found.origin, made.origin, rtol=0, atol=1e-12)
+    assert (found.types, found.absent) == (made.types, ())
+    assert found.spacing.tolist() == [spacing] * 3
+
+
+def test_pocket__appears_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, made = tmp_path / "x.maps.fld", pocket(("C", "OA"), (3, 3, 3), 0.5)
+    write_pocket(path, made)
+    before = {each.name: each.read_bytes() for each in tmp_path.iterdir()}
+    assert sorted(before) == sorted(
+        ["x.maps.fld", "x.maps.xyz", *(f"x.{t}.map" for t in "Cde"), "x.OA.map"]
+    )
+    lines = autogrid_writer._value_lines
+
+    def fail(values: np.ndarray) -> Iterator[bytes]:  # type: ignore[type-arg]
+        yield from lines(values)
+        if (values == made.values[2]).all():
+            raise MemoryError
+
+    monkeypatch.setattr(autogrid_writer, "_value_lines", fail)
+    with pytest.raises(MemoryError):
+        write_pocket(path, made)
+    assert {each.name: each.read_bytes() for each in tmp_path.iterdir()} == before
+    with pytest.raises(UsageError, match=r"x\.dx: a pocket is written to a file that ends in"):
+        write_pocket(tmp_path / "x.dx", made)
+
+
+@pytest.mark.process
+@pytest.mark.skipif(not shutil.which("autodock4"), reason="there is no autodock4")
+def test_pocket__is_what_autodock_reads(tmp_path: Path) -> None:
+    """A map that is −1 everywhere gives an energy of −1 for each atom of its type."""
+    made = pocket(("N", "OA", "HD"), (61, 61, 61), 0.5)
+    values = np.zeros_like(made.values)
+    values[:3] = np.array([-1, -2, -4], np.float32)[:, None, None, None]
+    places = [9, 5, -14]
+    origin = np.array(places) - 15.0
+    write_pocket(tmp_path / "x.maps.fld", replace(made, values=values, origin=origin))
+    (tmp_path / "l.pdbqt").write_bytes(PDBQT)
+    maps = "".join(f"map x.{kind}.map\n" for kind in made.types)
+    (tmp_path / "a.dpf").write_text(
+        "autodock_parameter_version 4.2\nintelec\nligand_types N OA HD\nfld x.maps.fld\n"
+        f"{maps}elecmap x.e.map\ndesolvmap x.d.map\nmove l.pdbqt\nepdb\n"
+    )
+    subprocess.run(["autodock4", "-p", "a.dpf", "-l", "a.dlg"], cwd=tmp_path, check=True)
+    found = re.search(
+        r"Total Intermolecular Interaction Energy\s+=\s+(\S+)", (tmp_path / "a.dlg").read_text()
+    )
+    assert found is not None
+    assert float(found[1]) == -7

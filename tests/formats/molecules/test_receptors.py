@@ -1,0 +1,113 @@
+"""Receptors: what is read, what Meeko leaves out or guesses, and what is refused."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import gemmi
+import numpy as np
+import pytest
+from support.receptor_texts import LIGAND, WATER, ZINC, peptide, peptide_pdbqt
+
+from multigpu import InputError
+from multigpu.formats.molecules.receptors import read_receptor
+from multigpu.kernels.maps import Receptor
+
+Read = tuple[Receptor, list[str]]
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Callable[..., Read]:
+    def read(content: bytes, name: str = "r.pdbqt") -> Read:
+        (tmp_path / name).write_bytes(content)
+        return read_receptor(str(tmp_path / name))
+
+    return read
+
+
+def alternate(text: bytes, occupancies: tuple[float, float]) -> bytes:
+    """Return the text with another place of OG of the serine, 0.2 Å along x."""
+    (line,) = (x for x in text.splitlines(True) if x[12:20] == b" OG  SER")
+    places = []
+    for letter, occupancy, shift in zip(b"AB", occupancies, (0, 0.2), strict=True):
+        x = b"%8.3f" % (float(line[30:38]) + shift)
+        place = line[:16] + bytes([letter]) + line[17:30] + x + line[38:54]
+        places.append(place + b"%6.2f" % occupancy + line[60:])
+    return text.replace(line, b"".join(places))
+
+
+def test_receptor__of_pdb_and_of_mmcif_are_prepared_alike(read: Callable[..., Read]) -> None:
+    lines = peptide().splitlines(True)
+    incomplete = b"".join(x for x in lines if x[12:20] != b" OD2 ASP")
+    text = alternate(incomplete, (0.3, 0.7)) + WATER + ZINC + LIGAND + b"END\n"
+    structure = gemmi.read_pdb_string(text)
+    structure.setup_entities()
+    found, notes = read(text, "r.pdb")
+    same, others = read(structure.make_mmcif_document().as_string().encode(), "r.cif")
+    assert notes == others
+    assert np.array_equal(found.positions, same.positions)
+    assert found.types == same.types
+    assert {*found.types} == {"A", "C", "HD", "N", "NA", "OA", "Zn"}
+    assert notes == [
+        "of alternate locations the best occupied were taken: SER A 4 B",
+        "left out: 1 waters; residues that Meeko does not know: XYZ A 903",
+        "left out whole: residues that lack atoms, or have others than Meeko's templates: ASP A 5",
+        (
+            "by Meeko's templates: hydrogens of 5 residues; where HIS has its hydrogen:"
+            " HIS A 2 HIE; charges of ions: ZN A 902 +2"
+        ),
+    ]
+    (og,) = (i for i, name in enumerate(found.names) if name == "OG of SER A 4")
+    (line,) = (x for x in peptide().splitlines() if x[12:20] == b" OG  SER")
+    assert found.positions[og, 0] == pytest.approx(float(line[30:38]) + 0.2)
+
+
+def test_receptor__of_pdbqt_has_what_the_file_says(read: Callable[..., Read]) -> None:
+    text = peptide_pdbqt()
+    found, notes = read(text)
+    rows = text.splitlines()
+    assert notes == []
+    assert list(found.types) == [x[77:79].decode().strip() for x in rows]
+    assert found.charges.tolist() == [float(x[66:76]) for x in rows]
+    again, notes = read(alternate(text, (0.6, 0.4)), "b.pdbqt")
+    assert np.array_equal(again.positions, found.positions)
+    assert notes == ["of alternate locations the best occupied were taken; 1 atoms left out"]
+
+
+def each(change: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
+    return lambda text: b"".join(map(change, text.splitlines(True)))
+
+
+def nanometres(line: bytes) -> bytes:
+    return b"".join(b"%8.3f" % (float(line[k : k + 8]) / 10) for k in (30, 38, 46))
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "problem"),
+    [
+        ("r.pdbqt", each(lambda line: b"" if b"HD" in line else line), "it has no hydrogens"),
+        ("r.pdbqt", each(lambda line: line[:66] + b"     0.000" + line[76:]), "it has no charges"),
+        ("r.pdbqt", each(lambda line: line[:30] + nanometres(line) + line[54:]), "nanometres"),
+        ("r.pdbqt", lambda x: x[:66] + b"       nan" + x[76:], "atom 1 has a charge of nan"),
+        ("r.pdbqt", lambda x: b"ROOT\n" + x + b"ENDROOT\nTORSDOF 0\n", "this is a ligand"),
+        ("r.pdbqt", lambda x: x[:77] + b"  " + x[79:], "line 1: the atom has no AutoDock type"),
+        ("r.pdbqt", lambda _: b"REMARK\n", "it has no atoms"),
+        ("r.sdf", lambda x: x, "SDF has ligands: a receptor is PDBQT, PDB or mmCIF"),
+        ("r.pdb", lambda _: LIGAND, r"nothing is left .*: XYZ A 903\): is it"),
+        ("r.pdb", lambda _: b"END\n", "Meeko cannot prepare it: it has no atoms"),
+        ("r.cif", lambda _: b"data_x\n_a 'b\n", "Meeko cannot prepare it"),
+    ],
+)  # fmt: skip
+def test_receptor__that_is_not_prepared_or_none_is_refused(
+    read: Callable[..., Read], name: str, change: Callable[[bytes], bytes], problem: str
+) -> None:
+    with pytest.raises(InputError, match=problem):
+        read(change(peptide_pdbqt()), name)
+
+
+def test_receptor__in_pdb_needs_meeko(
+    read: Callable[..., Read], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "meeko", None)
+    with pytest.raises(InputError, match=r"needs Meeko: pip install 'multigpu\[receptors\]'"):
+        read(peptide(), "r.pdb")
