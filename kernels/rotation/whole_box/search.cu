@@ -6,6 +6,8 @@
 #include "../exact.cuh"
 #include "../ligands.cuh"
 
+#define INFINITE __longlong_as_double(0x7FF0000000000000ll)
+
 constexpr unsigned LANES = 32, WARPS = THREADS / LANES, CHILDREN = 8, FAMILIES = LANES / CHILDREN;
 constexpr unsigned LEVELS = 3, WIDEST = 8;  // shifts along the edge of the blocks of level 0
 constexpr unsigned GROUP = 4;  // atoms whose bounds are added before the sum is looked at
@@ -48,19 +50,20 @@ __device__ __forceinline__ float rounded_up(double x) {
   return near < x ? nextafterf(near, UNDECIDED) : near;
 }
 
-// What an atom scores at most where it is outside along some axes.
-__device__ __forceinline__ double most_outside(const Field& field, const bool* outside,
+// What an atom scores at most that is outside, beyond a node on the border or outside along some axes.
+__device__ __forceinline__ double most_outside(const Field& field, const bool* beyond,
                                                double weight) {
   const unsigned sizes[3] = {field.nx, field.ny, field.nz};
-  double squared = 0;
+  double least = INFINITE;
   for (int axis = 0; axis < 3; ++axis) {
     const double half = (sizes[axis] - 1.) * 0.5 * field.spacing[axis];
-    if (outside[axis]) squared += half * half;
+    if (beyond[axis]) least = fmin(least, half * half);
   }
-  return -(PENALTY) * squared * weight;
+  return PENALTY ? -(PENALTY) * least * weight : 0;
 }
 
-// Values of kinds at single nodes, and the highest of each. atoms: one of each kind.
+// Values of kinds at single nodes, and the highest of each; on the border it is not below what is
+// scored outside. atoms: one of each kind.
 // nodes: float32[channels][nx][ny][nz]; tops: uint32[kinds], keys of scores.
 extern "C" __global__ void __launch_bounds__(THREADS)
     fuse(Field field, Ligands ligands, const float* nodes, const int* atoms, unsigned kinds,
@@ -68,22 +71,27 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   unsigned kind = 0, box[3], key = 0;
   if (my_box(out, kinds, kind, box)) {
     const unsigned sizes[3] = {field.nx, field.ny, field.nz};
-    bool outside[3];
+    bool beyond[3], outside = false, border = false;
     unsigned node[3];
     for (int axis = 0; axis < 3; ++axis) {
-      outside[axis] = box[axis] == 0 || box[axis] > sizes[axis];
       node[axis] = min(max(box[axis], 1u) - 1, sizes[axis] - 1);
+      beyond[axis] = node[axis] + 1 != box[axis];
+      outside = outside || beyond[axis];
+    }
+    for (int axis = 0; axis < 3; ++axis) {
+      beyond[axis] = outside ? beyond[axis] : node[axis] == 0 || node[axis] == sizes[axis] - 1;
+      border = border || beyond[axis];
     }
     const size_t terms = size_t(TERMS) * atoms[kind];
     double value = 0;
-    if (ENDS && (outside[0] || outside[1] || outside[2])) {
-      if (PENALTY) value = most_outside(field, outside, ligands.weights[terms]);
-    } else {
-      for (int term = 0; term < TERMS; ++term) {
-        const size_t plane = size_t(ligands.channels[terms + term]) * field.nx + node[0];
-        value += ligands.weights[terms + term] *
-                 nodes[(plane * field.ny + node[1]) * field.nz + node[2]];
-      }
+    for (int term = 0; term < TERMS; ++term) {
+      const size_t plane = size_t(ligands.channels[terms + term]) * field.nx + node[0];
+      value += ligands.weights[terms + term] *
+               nodes[(plane * field.ny + node[1]) * field.nz + node[2]];
+    }
+    if (ENDS && border) {
+      const double most = most_outside(field, beyond, ligands.weights[terms]);
+      value = outside ? most : fmax(value, most);
     }
     const float bound = rounded_up(value);
     out.values[kind * boxes_of(out) + index_of(out, box[0], box[1], box[2])] = bound;
@@ -162,7 +170,8 @@ struct Band {
 
 struct Bounds {
   Pool pools[LEVELS];
-  double low;  // that boxes begin before a block's lowest place, for rounding
+  double low;  // that boxes begin before a block's lowest place
+  double factor;  // by which least shortfalls may be above the true ones
 };
 
 // A block of shifts by its lowest.
@@ -200,7 +209,7 @@ struct Turned {
   // The most that shortfalls of a pose in the band sum up to, with what rounding may add: each is a
   // difference, and all are at least 0, so that each addition errs by at most UNIT × the sum.
   __device__ float allowed() const {
-    const double sum = (most - least_score()) * (1 + (count + 4) * 2. * UNIT);
+    const double sum = (most - least_score()) * (1 + (count + 4) * 2. * UNIT) * bounds.factor;
     return rounded_up(sum);
   }
 
@@ -290,7 +299,7 @@ __device__ void descend(const Turned& turned, unsigned mask, const Block& mine) 
   }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, 4)
     search(Space space, Field field, Ligands ligands, Order order, Bounds bounds, Walk walk,
            Band band) {
   __shared__ Atom held[WARPS][BOUNDED];
