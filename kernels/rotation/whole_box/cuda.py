@@ -98,6 +98,7 @@ class BandSearcher:
         self, field: Field, search: PoseSearch, width: float, found: int = MOST_FOUND
     ) -> None:
         self.field, self.search, self.width, self.found = field, search, width, found
+        self._options = {n: variant_options(field, n, search, BOUNDED=BOUNDED) for n in (1, 2, 3)}
         self.there = DeviceField(field)
         with self.there.stream() as stream:
             self._turns, self.space = space_of(search)
@@ -110,8 +111,7 @@ class BandSearcher:
 
     def launch(self, name: str, terms: int, blocks: int, *arguments: Any) -> None:
         """Queue a kernel for bodies of this many terms on the current stream."""
-        options = variant_options(self.field, terms, self.search, BOUNDED=BOUNDED)
-        kernel("whole_box/search.cu", name, options)((blocks,), (THREADS,), arguments)
+        kernel("whole_box/search.cu", name, self._options[terms])((blocks,), (THREADS,), arguments)
 
     def best(self, bodies: Ligands, ligand_of: Indices) -> Poses:
         """Return what `reference.BandSearcher.best` does."""

@@ -18,7 +18,7 @@ constexpr float UNIT = 1.f / (1 << 24);
 // The highest value that a kind of atoms has in a box of nodes, by the lowest corner of the box. The
 // first box ends before the nodes, the last begins after them.
 struct Pool {
-  float* values;                // float32[kinds][sides]
+  float* values;  // float32[kinds][sides]
   unsigned window[3], side[3];  // nodes along an edge of a box; boxes
 };
 
@@ -59,7 +59,7 @@ __device__ __forceinline__ double most_outside(const Field& field, const bool* b
     const double half = (sizes[axis] - 1.) * 0.5 * field.spacing[axis];
     if (beyond[axis]) least = fmin(least, half * half);
   }
-  return PENALTY ? -(PENALTY) * least * weight : 0;
+  return PENALTY ? -(PENALTY)*least * weight : 0;
 }
 
 // Values of kinds at single nodes, and the highest of each; on the border it is not below what is
@@ -116,17 +116,18 @@ extern "C" __global__ void __launch_bounds__(THREADS) widen(Pool in, unsigned ki
   const float* values = in.values + kind * boxes_of(in);
   float highest = STRUCK;
   for (unsigned corner = 0; corner < 8; ++corner)
-    highest = fmaxf(highest, values[index_of(in, corner & 4 ? last[0] : first[0],
-                                             corner & 2 ? last[1] : first[1],
-                                             corner & 1 ? last[2] : first[2])]);
+    highest = fmaxf(
+        highest,
+        values[index_of(in, corner & 4 ? last[0] : first[0], corner & 2 ? last[1] : first[1],
+                        corner & 1 ? last[2] : first[2])]);
   out.values[kind * boxes_of(out) + index_of(out, box[0], box[1], box[2])] = highest;
 }
 
 // ---- atoms of bodies in the order in which their bounds are added
 
 struct Order {
-  const int* begins;    // int32[bodies + 1]: of the atoms with bounds of their own
-  const int* atoms;     // their numbers
+  const int* begins;  // int32[bodies + 1]: of the atoms with bounds of their own
+  const int* atoms;  // their numbers
   const int* kinds;
   const double* spare;  // float64[bodies]: what the other atoms score at most, and for rounding
   const unsigned* tops;  // uint32[kinds]: keys of the highest scores
@@ -161,10 +162,10 @@ struct Listed {
 };
 
 struct Band {
-  unsigned long long* best;    // key of the best score
-  unsigned long long* count;   // of the poses that there were to list,
+  unsigned long long* best;  // key of the best score
+  unsigned long long* count;  // of the poses that there were to list,
   Listed* listed;
-  unsigned long long most;     // of which there is room for these
+  unsigned long long most;  // of which there is room for these
   double width;
 };
 
@@ -192,7 +193,7 @@ struct Turned {
   const Bounds& bounds;
   const Band& band;
   const Atom* atoms;  // with bounds; places from the centroid in units of the spacing, and the
-                      // highest score
+  // highest score
   const unsigned* kinds;
   unsigned long long rotation;
   unsigned body, count, greedy;
@@ -312,8 +313,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 4)
   const unsigned body = unsigned(turn % walk.bodies);
   const unsigned long long rotation = turn / walk.bodies * walk.stride % walk.rotations;
 
-  const unsigned long long shifts =
-      (unsigned long long)space.sides[0] * space.sides[1] * space.sides[2];
+  const unsigned long long shifts = (unsigned long long)space.sides[0] * space.sides[1] *
+                                    space.sides[2];
   Placement placement;
   if (!place(space, rotation * shifts, placement)) return;
   to_grid(field, ligands.starts + 3 * body, placement);
@@ -331,8 +332,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 4)
   }
   __syncwarp();
 
-  Turned turned = {space,       field,    ligands, order, bounds,     band,
-                   held[warp], kinds[warp], rotation, body,  count, walk.greedy};
+  Turned turned = {space,      field,       ligands,  order, bounds, band,
+                   held[warp], kinds[warp], rotation, body,  count,  walk.greedy};
   turned.most = order.spare[body];
   for (unsigned i = 0; i < count; ++i)
     turned.most += held[warp][i].top + fabsf(held[warp][i].top) / (1ll << 40);
@@ -424,11 +425,11 @@ extern "C" __global__ void __launch_bounds__(THREADS)
        i += gridDim.x * THREADS) {
     Listed& next = band.listed[i];
     if (next.pose < 0) continue;
-    if (next.score < least || (best.pose >= 0 && squared_between(space, bodies, next, best) < min_squared) ||
+    if (next.score < least ||
+        (best.pose >= 0 && squared_between(space, bodies, next, best) < min_squared) ||
         (next.pose == best.pose && next.body == best.body))
       next.pose = -1;
-    else if (beats(next, mine))
-      mine = next;
+    else if (beats(next, mine)) mine = next;
   }
   mine = best_of_block(mine);
   if (threadIdx.x == 0) bests[round % 2 * gridDim.x + blockIdx.x] = mine;
