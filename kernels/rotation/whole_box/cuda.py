@@ -46,7 +46,7 @@ from multigpu.kernels.rotation.memory import (
     windows_of,
 )
 from multigpu.kernels.rotation.rotations import Indices
-from multigpu.kernels.rotation.thinning import thin
+from multigpu.kernels.rotation.thinning import cross_moments, thin
 from multigpu.kernels.rotation.types import (
     PENALTY,
     Field,
@@ -348,11 +348,9 @@ class BodySearch:
         """List all poses of the band, and choose the best of them that are apart."""
         self.look(0, self.items)
         bodies, search = self._bodies, self._of.search
-        along = bodies.relative.reshape(len(bodies), -1, 3).transpose(0, 2, 1)
-        rows = along.reshape(3 * len(bodies), -1)
-        moments = (rows @ rows.T / rows.shape[1]).reshape(len(bodies), 3, len(bodies), 3)
-        moments = moments.transpose(0, 2, 1, 3)
-        self._moments, places = copy_together(moments=moments, targets=search.targets(bodies))
+        self._moments, places = copy_together(
+            moments=cross_moments(bodies, np.arange(len(bodies))), targets=search.targets(bodies)
+        )
         about = struct(_BODIES, count=len(bodies), **places)
         bests = cupy.empty(2 * ROUND_BLOCKS * LISTED_BYTES, np.uint8)
         taken = self._state[_FOUND.itemsize :]

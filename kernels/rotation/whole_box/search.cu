@@ -357,27 +357,26 @@ struct Bodies {
   unsigned count, unused;
 };
 
-// The mean of the squared distances between the atoms of two placed bodies.
+// The mean of the squared distances between the atoms of two placed bodies, as in ../thinning.py.
 __device__ double squared_between(const Space& space, const Bodies& bodies, const Listed& one,
                                   const Listed& other) {
-  const unsigned a = one.body, b = other.body;
-  const double* moments = bodies.moments + 9 * (size_t(a) * bodies.count + b);
+  const double* products = bodies.moments + 9 * size_t(one.body) * bodies.count;
+  const double *across = products + 9 * other.body, *own = products + 9 * one.body;
+  const double* others = bodies.moments + 9 * size_t(other.body) * (bodies.count + 1);
+  const double spread = (own[0] + own[4] + own[8]) + (others[0] + others[4] + others[8]);
   Placement here, there;
   place(space, one.pose, here);
   place(space, other.pose, there);
-  double overlap = 0, apart = 0, spread = 0;
-  for (int i = 0; i < 3; ++i)
+  double overlap = 0, apart = 0;
+  for (int i = 0; i < 3; ++i) {
     for (int j = 0; j < 3; ++j) {
       double turned = 0;
-      for (int k = 0; k < 3; ++k) turned += here.turn[3 * i + k] * moments[3 * k + j];
+      for (int k = 0; k < 3; ++k) turned += here.turn[3 * i + k] * across[3 * k + j];
       overlap += turned * there.turn[3 * i + j];
     }
-  for (int axis = 0; axis < 3; ++axis) {
-    const double shift = (bodies.targets[3 * a + axis] + here.shift[axis]) -
-                         (bodies.targets[3 * b + axis] + there.shift[axis]);
+    const double shift = (bodies.targets[3 * one.body + i] + here.shift[i]) -
+                         (bodies.targets[3 * other.body + i] + there.shift[i]);
     apart += shift * shift;
-    spread += bodies.moments[9 * (size_t(a) * bodies.count + a) + 4 * axis] +
-              bodies.moments[9 * (size_t(b) * bodies.count + b) + 4 * axis];
   }
   return spread - 2 * overlap + apart;
 }
@@ -425,9 +424,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
        i += gridDim.x * THREADS) {
     Listed& next = band.listed[i];
     if (next.pose < 0) continue;
-    if (next.score < least ||
-        (best.pose >= 0 && squared_between(space, bodies, next, best) < min_squared) ||
-        (next.pose == best.pose && next.body == best.body))
+    const bool taken = next.pose == best.pose && next.body == best.body;
+    if (next.score < least || taken ||
+        (best.pose >= 0 && squared_between(space, bodies, best, next) < min_squared))
       next.pose = -1;
     else if (beats(next, mine)) mine = next;
   }
