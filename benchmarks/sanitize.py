@@ -26,6 +26,7 @@ from processes import python
 from searches import places, same_hits
 
 from multigpu.kernels import cnmops, normalization, rotation, scan, segmentation
+from multigpu.kernels.rotation import whole_box
 from multigpu.kernels.scan import approximate
 
 TOOLS = ("memcheck", "racecheck", "initcheck")
@@ -113,24 +114,48 @@ def rotation_cases(backend: Any, random: np.random.Generator) -> Iterator[str]:
     for interpolation, outside, (kind, rotations), channels in product(
         ("linear", "nearest"), ("clamp", "zero", "penalty"), enumerate(turns), (1, 3)
     ):
-        values = random.uniform(-1, 1, (channels, 9, 12, 10)).astype(np.float32)
-        origin, spacing = np.array([-3.0, 5.0, 1.5]), np.array([0.5, 0.75, 0.4])
-        field = rotation.Field(values, origin, spacing, interpolation, outside)
-        sizes = random.integers(1, 40, 3)
-        atoms = int(sizes.sum())
-        places = origin + spacing * (4, 5.5, 4.5) + random.normal(0, 1.2, (atoms, 3))
-        kinds = random.integers(0, channels, (atoms, channels), np.int32)
-        weights = random.uniform(0, 2, (atoms, channels))
-        bodies = rotation.Ligands(places, np.r_[0, np.cumsum(sizes)], kinds, weights)
+        field = field_of(random, channels, interpolation, outside)
+        bodies = bodies_of(random, random.integers(1, 40, 3), channels)
         shifts = rotation.Shifts(0.3, 0.3) if kind else rotation.Shifts()
-        search = rotation.Search(rotations, shifts, top=3, min_rmsd=0.5)
-        expected = rotation.reference.Searcher(field, search).best(bodies)
-        found = backend.Searcher(field, search).best(bodies)
-        for name in ("ligand", "pose", "score"):
-            require(
-                np.array_equal(getattr(found, name), getattr(expected, name)), f"{name} differs"
-            )
+        search = rotation.PoseSearch(rotations, shifts, top=3, min_rmsd=0.5)
+        expected = rotation.reference.PoseSearcher(field, search).best(bodies)
+        same_poses(backend.PoseSearcher(field, search).best(bodies), expected)
         yield f"{interpolation}, {outside}, {('Euler', 'listed')[kind]}, {channels} maps"
+
+
+def box_cases(backend: Any, random: np.random.Generator) -> Iterator[str]:
+    """Compare the bands of two ligands, one of two bodies, in every kind of grid."""
+    shifts, middle = rotation.Shifts((1.5, 2.7, 0.9), 0.3), (-1.0, 9.1, 3.3)
+    for interpolation, outside in product(("linear", "nearest"), ("clamp", "zero", "penalty")):
+        field = field_of(random, 2, interpolation, outside)
+        bodies = bodies_of(random, np.full(3, 7), 2)
+        search = rotation.PoseSearch(rotation.near_uniform(20), shifts, middle, 9, 0.4)
+        about = field, search, 2.0
+        expected = whole_box.reference.BandSearcher(*about).best(bodies, np.array([0, 0, 1]))
+        same_poses(backend.BandSearcher(*about).best(bodies, np.array([0, 0, 1])), expected)
+        yield f"{interpolation}, {outside}: {len(expected)} poses"
+
+
+def field_of(
+    random: np.random.Generator, channels: int, interpolation: Any, outside: Any
+) -> rotation.Field:
+    values = random.uniform(-1, 1, (channels, 9, 12, 10)).astype(np.float32)
+    origin, spacing = np.array([-3.0, 5.0, 1.5]), np.array([0.5, 0.75, 0.4])
+    return rotation.Field(values, origin, spacing, interpolation, outside)
+
+
+def bodies_of(random: np.random.Generator, sizes: Any, channels: int) -> rotation.Ligands:
+    """Return bodies around the middle of the field, with one term for each channel."""
+    atoms = int(sizes.sum())
+    places = np.array([-1.0, 9.125, 3.3]) + random.normal(0, 1.2, (atoms, 3))
+    kinds = random.integers(0, channels, (atoms, channels), np.int32)
+    weights = random.uniform(0, 2, (atoms, channels))
+    return rotation.Ligands(places, np.r_[0, np.cumsum(sizes)], kinds, weights)
+
+
+def same_poses(found: rotation.Poses, expected: rotation.Poses) -> None:
+    for name in ("ligand", "pose", "score"):
+        require(np.array_equal(getattr(found, name), getattr(expected, name)), f"{name} differs")
 
 
 def counts_of(random: np.random.Generator, samples: int) -> Any:
@@ -202,6 +227,7 @@ CASES: dict[str, Case] = {
     "scan": scan_cases,
     "scan.approximate": approximate_cases,
     "rotation": rotation_cases,
+    "rotation.whole_box": box_cases,
     "cnmops": cnmops_cases,
     "normalization": normalization_cases,
     "segmentation": segmentation_cases,

@@ -150,7 +150,12 @@ class PoseSearcher:
     def __init__(self, field: Field, search: PoseSearch, scores: int | None = None) -> None:
         self.field, self.search, self._most = field, search, scores or MOST_SCORES
         self.bounds = FieldBounds(field)
-        sizes: dict[str, float] = {"SHARE": SHARE, "TILE_A": TILE_A, "TILE_B": TILE_B, "TILE_C": TILE_C}
+        sizes: dict[str, float] = {
+            "SHARE": SHARE,
+            "TILE_A": TILE_A,
+            "TILE_B": TILE_B,
+            "TILE_C": TILE_C,
+        }
         sizes |= {"LEAST": LEAST, "POWERS": len(SHORTFALLS), "KAPPAS": len(KAPPAS), "SLACK": SLACK}
         self._options = {n: variant_options(field, n, search, **sizes) for n in (1, 2, 3)}
         self._there = DeviceField(field)

@@ -5,8 +5,8 @@
 #include "ligands.cuh"
 
 // What an atom scores in a placement in units of the spacing.
-__device__ double exact_atom(const Field& field, const Ligands& ligands,
-                                 const Placement& placement, long long atom) {
+__device__ double exact_atom(const Field& field, const Ligands& ligands, const Placement& placement,
+                             long long atom) {
   const double *at = ligands.places + 3 * atom, *turn = placement.turn;
   double there[3], sum = 0;
   for (int k = 0; k < 3; ++k)

@@ -49,17 +49,17 @@ MOST_FOUND = 1 << 20  # poses of a ligand that are listed at a time
 LISTED_BYTES = 24
 POOLED_TOGETHER = 8  # kinds of atoms whose maps are made at a time
 BLOCKS = 8, 4, 2  # shifts along an edge of the blocks that are bounded
-DELTA = 0.01  # units of the spacing: no place is farther off in single precision, as a rule
+TOLERANCE = 1e-6  # units of the spacing: windows are not made wider for less
 
 
-def windows_of(field: Field, search: PoseSearch, delta: float = DELTA) -> list[NDArray[np.int64]]:
+def windows_of(field: Field, search: PoseSearch, wider: float = 0.0) -> list[NDArray[np.int64]]:
     """Return nodes along the edges of the windows of the maps, for each of `BLOCKS`.
 
-    delta: how far a place may be off in single precision, in units of the spacing
+    wider: by which the windows must be longer, in units of the spacing
     """
     per_shift, sides = search.shifts.step / field.spacing, np.array(search.shifts.sides)
-    reaches = [(np.minimum(edge, sides) - 1) * per_shift + 2 * delta for edge in BLOCKS]
-    return [np.ceil(reach).astype(np.int64) + 2 for reach in reaches]
+    reaches = [(np.minimum(edge, sides) - 1) * per_shift + wider for edge in BLOCKS]
+    return [np.ceil(reach - TOLERANCE).astype(np.int64) + 2 for reach in reaches]
 
 
 def map_sides(shape: tuple[int, ...], window: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -75,4 +75,5 @@ def band_bytes(field: Field, search: PoseSearch, kinds: int, found: int = MOST_F
     """
     maps = [4 * int(map_sides(field.shape, window).prod()) for window in windows_of(field, search)]
     # While they are made, nodes and windows of half of the size are held, too.
-    return kinds * sum(maps) + 3 * POOLED_TOGETHER * max(maps) + LISTED_BYTES * found
+    together = 3 * min(kinds, POOLED_TOGETHER) * max(maps)
+    return kinds * sum(maps) + together + LISTED_BYTES * found

@@ -31,24 +31,31 @@ def model(samples: int, team: int, held: int, unit: int = 1, count: str = "int")
     return {**sizes, "UNIT": unit, "COUNT": count}
 
 
-POSES: Defines = {"THREADS": 256, "SHARE": 2048, "TILE_A": 2, "TILE_B": 4, "TILE_C": 4}
+POSES: Defines = {
+    "THREADS": 256,
+    "SHARE": 2048,
+    "BOUNDED": 128,
+    "TILE_A": 2,
+    "TILE_B": 4,
+    "TILE_C": 4,
+}
 POSES |= {"LEAST": LEAST, "POWERS": len(SHORTFALLS), "KAPPAS": len(KAPPAS), "SLACK": SLACK}
 OUTSIDE = ((0, 0.0), (1, 0.0), (1, PENALTY))
+FIELDS: list[Defines] = [
+    {**POSES, **euler_and_linear, "ENDS": ends, "PENALTY": penalty, "TERMS": 1 + k % 3}
+    for k, (euler_and_linear, (ends, penalty)) in enumerate(
+        product(every(EULER=(0, 1), LINEAR=(0, 1)), OUTSIDE)
+    )
+]
 HITS = every(STRICT=(0, 1), FIRST=(0,), BEST=(0,))
 VARIANTS: dict[str, list[Defines]] = {
     "cnmops/model.cu": [
         model(15, 4, 1), model(2, 1, 1, 0, "double"), model(256, 32, 1), model(2500, 32, 0),
     ],
     "normalization/measure.cu": every(COUNT=("int", "double")),
-    "rotation/cells.cu": [
-        {"THREADS": 256, "EULER": 0, "LINEAR": 1, "ENDS": 0, "PENALTY": 0.0, "TERMS": 1},
-    ],
-    "rotation/search.cu": [
-        {**POSES, **euler_and_linear, "ENDS": ends, "PENALTY": penalty, "TERMS": 1 + k % 3}
-        for k, (euler_and_linear, (ends, penalty)) in enumerate(
-            product(every(EULER=(0, 1), LINEAR=(0, 1)), OUTSIDE)
-        )
-    ],
+    "rotation/cells.cu": FIELDS[3:4],
+    "rotation/search.cu": FIELDS,
+    "rotation/whole_box/search.cu": FIELDS[::2],
     "scan/pack.cu": [{}],
     "scan/search.cu": [
         *every(STRIDE=(STRIDES[2],), FIRST=(0, 1), BEST=(0,), STRICT=(0, 1)),

@@ -9,16 +9,17 @@ precision. Only the poses that are found are listed: should the list be too shor
 done again by halves. All warps know the best score so far. Greedy ones, which follow the best of
 their blocks only, come first, so that it is a good one from the beginning.
 
-docs/dock.md has the proof. Of this backend are: places are rounded to single precision, so windows
-begin δ of `place_errors` lower and end δ higher; nodes are rounded up; and a sum of n terms that
-are not negative errs by less than (n + 4) 2u of itself, u = 2^-24.
+docs/dock.md has the proof. Of this backend are: nodes are rounded up; a sum of n terms that are
+not negative errs by less than (n + 4) 2u of itself, u = 2^-24; and places are off by up to δ of
+`place_errors`, so that a window may lack nodes with a weight of 6 δ together in the interpolation,
+and as no node falls short by less than 0, the true shortfall is at least 1 - 6 δ of the window's.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import cupy
 import numpy as np
@@ -40,11 +41,12 @@ from multigpu.kernels.rotation.memory import (
     LISTED_BYTES,
     MOST_FOUND,
     POOLED_TOGETHER,
+    TOLERANCE,
     map_sides,
     windows_of,
 )
 from multigpu.kernels.rotation.rotations import Indices
-from multigpu.kernels.rotation.thinning import thin
+from multigpu.kernels.rotation.thinning import cross_moments, thin
 from multigpu.kernels.rotation.types import (
     PENALTY,
     Field,
@@ -56,6 +58,7 @@ from multigpu.kernels.rotation.types import (
 )
 
 BOUNDED = 128  # atoms of a body that have bounds of their own; the others count as at their best
+FARTHEST_OFF = 0.01  # units of the spacing: windows are wider if places may be farther off
 LANES = 32
 GREEDY = 2048  # warps
 MOST_ITEMS = 1 << 30  # of a launch
@@ -65,7 +68,7 @@ QUEUED = 16  # ligands
 FIRST_SORTED = 1 << 12  # poses that are compared on the host before more are
 
 _POOL = np.dtype([("values", POINTER), ("window", "<u4", 3), ("side", "<u4", 3)])
-_BOUNDS = np.dtype([("pools", _POOL, len(BLOCKS)), ("low", "<f8")])
+_BOUNDS = np.dtype([("pools", _POOL, len(BLOCKS)), ("low", "<f8"), ("factor", "<f8")])
 _ORDER = np.dtype([(name, POINTER) for name in ("begins", "atoms", "kinds", "spare", "tops")])
 _WALK = np.dtype(
     [(name, "<u8") for name in ("begin", "end", "rotations", "stride")]
@@ -78,6 +81,8 @@ _BODIES = np.dtype([("moments", POINTER), ("targets", POINTER), ("count", "<u4")
 _LISTED = np.dtype([("pose", "<i8"), ("score", "<f8"), ("body", "<u4"), ("_", "<u4")])
 _FOUND = np.dtype([("best", "<u8"), ("count", "<u8")])
 assert _LISTED.itemsize == LISTED_BYTES
+
+T = TypeVar("T")
 
 
 class BandSearcher:
@@ -93,6 +98,7 @@ class BandSearcher:
         self, field: Field, search: PoseSearch, width: float, found: int = MOST_FOUND
     ) -> None:
         self.field, self.search, self.width, self.found = field, search, width, found
+        self._options = {n: variant_options(field, n, search, BOUNDED=BOUNDED) for n in (1, 2, 3)}
         self.there = DeviceField(field)
         with self.there.stream() as stream:
             self._turns, self.space = space_of(search)
@@ -105,8 +111,7 @@ class BandSearcher:
 
     def launch(self, name: str, terms: int, blocks: int, *arguments: Any) -> None:
         """Queue a kernel for bodies of this many terms on the current stream."""
-        options = variant_options(self.field, terms, self.search, BOUNDED=BOUNDED)
-        kernel("whole_box/search.cu", name, options)((blocks,), (THREADS,), arguments)
+        kernel("whole_box/search.cu", name, self._options[terms])((blocks,), (THREADS,), arguments)
 
     def best(self, bodies: Ligands, ligand_of: Indices) -> Poses:
         """Return what `reference.BandSearcher.best` does."""
@@ -134,18 +139,27 @@ class LigandSearch:
 
     def __init__(self, searcher: BandSearcher, bodies: Ligands) -> None:
         self._of, self._bodies = searcher, bodies
-        rounds = min(searcher.search.top, MOST_ROUNDS)
+        self._kinds = Kinds.of(bodies)
+        self._mapped = len(self._kinds.examples)
+        top = searcher.search.top
+        self._rounds = top if top <= MOST_ROUNDS else 0
         # The best score and the number of poses found, and those that are chosen.
-        self._state = cupy.empty(_FOUND.itemsize + rounds * LISTED_BYTES, np.uint8)
-        self._state.data.memset_async(0, self._state.nbytes)
-        self._rounds = rounds if searcher.search.top == rounds else 0
+        self._state = cupy.zeros(_FOUND.itemsize + self._rounds * LISTED_BYTES, np.uint8)
         if self._rounds:
-            search = self._prepared()
-            search.look(0, search.items)
-            search.thin(rounds)
+            self._with_memory(lambda search: search.choose(self._rounds))
 
-    def _prepared(self) -> "BodySearch":
-        return BodySearch(self._of, self._bodies, self._state)
+    def _with_memory(self, work: Callable[["BodySearch"], T]) -> T:
+        """Return the result of work with the maps of as many kinds as there is memory for."""
+        while True:
+            try:
+                return work(
+                    BodySearch(self._of, self._bodies, self._kinds, self._mapped, self._state)
+                )
+            except cupy.cuda.memory.OutOfMemoryError:
+                self._mapped //= 2
+                if not self._mapped:
+                    raise
+            cupy.get_default_memory_pool().free_all_blocks()
 
     def poses(self) -> Poses:
         """Return the poses; of bodies numbered from 0."""
@@ -154,8 +168,7 @@ class LigandSearch:
         if self._rounds and count <= self._of.found:
             taken = state[_FOUND.itemsize :].view(_LISTED)
             return _as_poses(taken[: np.flatnonzero(np.r_[taken["pose"], -1] < 0)[0]])
-        search = self._prepared()
-        found = np.concatenate(list(search.listed(0, search.items)))
+        found = self._with_memory(lambda search: np.concatenate([*search.listed(0, search.items)]))
         found = found[found["score"] >= found["score"].max(initial=-np.inf) - self._of.width]
         ordered = _as_poses(found[np.lexsort((found["pose"], found["body"], -found["score"]))])
         return _thinned(self._bodies, self._of.search, ordered)
@@ -233,20 +246,26 @@ class BodySearch:
     items: blocks of shifts in rotations, 32 of a body and a rotation together
     """
 
-    def __init__(self, searcher: BandSearcher, bodies: Ligands, state: Any) -> None:
+    def __init__(
+        self, searcher: BandSearcher, bodies: Ligands, kinds: Kinds, mapped: int, state: Any
+    ) -> None:
         self._of, self._many, self._terms = searcher, len(bodies), bodies.channels.shape[1]
         field, search = searcher.field, searcher.search
         sides, rotations = np.array(search.shifts.sides), search.rotations.stop
         blocks = -(-sides // BLOCKS[0])
         chunks = -(-int(blocks.prod()) // LANES)
         self.items = rotations * len(bodies) * chunks
-        self._walk: dict[str, Any] = {"rotations": rotations, "stride": _stride(rotations), "bodies": len(bodies)}
+        self._walk: dict[str, Any] = {
+            "rotations": rotations,
+            "stride": _stride(rotations),
+            "bodies": len(bodies),
+        }
         self._walk |= {"blocks": blocks, "chunks": chunks}
         self._copied, self._ligands = copy_ligands(bodies, field, search)
-        kinds = Kinds.of(bodies)
-        self._low = float(place_errors(field, bodies, search).max())
-        pooled = self._make_pools(kinds.examples)
-        self._order_bodies(bodies, kinds, pooled)
+        delta = float(place_errors(field, bodies, search).max())
+        self._low, self._factor = delta * (delta > FARTHEST_OFF), 1 + 8 * (delta + TOLERANCE)
+        self._make_maps(kinds.examples[:mapped])
+        self._order_bodies(bodies, kinds, mapped)
         self._found = cupy.empty(searcher.found * LISTED_BYTES, np.uint8)
         self._state = state
         self._band = struct(
@@ -259,24 +278,16 @@ class BodySearch:
         )
         self._look(0, min(self.items, GREEDY), greedy=1)
 
-    def _make_pools(self, examples: Indices) -> int:
-        """Make the maps of all kinds, or of as many as there is memory for; return their number."""
-        windows = windows_of(self._of.field, self._of.search, self._low)
-        many = len(examples)
-        while True:
-            try:
-                self._tops = cupy.empty(len(examples), np.uint32)
-                self._tops.data.memset_async(0, self._tops.nbytes)
-                self._pools = [Pool.of(self._of.field, many, window) for window in windows]
-                for begin in range(0, many, POOLED_TOGETHER):
-                    self._pool_some(examples[begin : min(begin + POOLED_TOGETHER, many)], begin)
-                return many
-            except cupy.cuda.memory.OutOfMemoryError:
-                self._pools = []
-                cupy.get_default_memory_pool().free_all_blocks()
-                many //= 2
-                if not many:
-                    raise
+    def _make_maps(self, examples: Indices) -> None:
+        """Make the maps of kinds; examples: an atom of each."""
+        self._tops = cupy.zeros(len(examples), np.uint32)
+        windows = windows_of(self._of.field, self._of.search, 2 * self._low)
+        pools = {
+            tuple(window): Pool.of(self._of.field, len(examples), window) for window in windows
+        }
+        self._pools = [pools[tuple(window)] for window in windows]
+        for begin in range(0, len(examples), POOLED_TOGETHER):
+            self._pool_some(examples[begin : begin + POOLED_TOGETHER], begin)
 
     def _pool_some(self, examples: Indices, begin: int) -> None:
         """Make the maps of some kinds, the first of which has the number `begin`."""
@@ -295,11 +306,11 @@ class BodySearch:
                 self._launch("widen", blocks, have.struct(), np.uint32(many), wider.struct())
                 have = wider
 
-    def _order_bodies(self, bodies: Ligands, kinds: "Kinds", pooled: int) -> None:
+    def _order_bodies(self, bodies: Ligands, kinds: Kinds, mapped: int) -> None:
         """Copy which atoms are looked up, in which order, and what the others score at most."""
         of, body = self._of, np.repeat(np.arange(len(bodies)), bodies.sizes)
         order = np.lexsort((-(bodies.relative**2).sum(axis=1), body))
-        order = order[kinds.kind[order] < pooled]
+        order = order[kinds.kind[order] < mapped]
         place = np.arange(len(order)) - np.searchsorted(body[order], body[order])
         order = order[place < BOUNDED]
         others = np.ones(len(body), bool)
@@ -328,28 +339,27 @@ class BodySearch:
     def _look(self, begin: int, end: int, greedy: int) -> None:
         walk = struct(_WALK, begin=begin, end=end, greedy=greedy, **self._walk)
         bounds = np.zeros((), _BOUNDS)
-        bounds["pools"], bounds["low"] = [pool.struct() for pool in self._pools], self._low
+        bounds["pools"] = [pool.struct() for pool in self._pools]
+        bounds["low"], bounds["factor"] = self._low, self._factor
         there = (self._of.space, self._of.there.grid, self._ligands, self._order, bounds)
         self._launch("search", -(-(end - begin) * LANES // THREADS), *there, walk, self._band)
 
-    def thin(self, rounds: int) -> None:
-        """Choose the best poses that are apart, after the list is complete."""
+    def choose(self, rounds: int) -> None:
+        """List all poses of the band, and choose the best of them that are apart."""
+        self.look(0, self.items)
         bodies, search = self._bodies, self._of.search
-        along = bodies.relative.reshape(len(bodies), -1, 3).transpose(0, 2, 1)
-        rows = along.reshape(3 * len(bodies), -1)
-        moments = (rows @ rows.T / rows.shape[1]).reshape(len(bodies), 3, len(bodies), 3)
-        moments = moments.transpose(0, 2, 1, 3)
-        there, places = copy_together(moments=moments, targets=search.targets(bodies))
+        self._moments, places = copy_together(
+            moments=cross_moments(bodies, np.arange(len(bodies))), targets=search.targets(bodies)
+        )
         about = struct(_BODIES, count=len(bodies), **places)
         bests = cupy.empty(2 * ROUND_BLOCKS * LISTED_BYTES, np.uint8)
         taken = self._state[_FOUND.itemsize :]
         for number in range(rounds + 1):
             about_round = (np.float64(search.min_squared), np.uint32(number), bests, taken)
             self._launch("take_best", ROUND_BLOCKS, self._of.space, about, self._band, *about_round)
-        del there  # its memory may be used again, after what is queued
 
     def listed(self, begin: int, end: int) -> Iterator[NDArray[Any]]:
-        """Yield the poses found in these items, those of a band that is too wide included."""
+        """Yield the poses found in these items, and some below the band."""
         self._state[8:16].data.memset_async(0, 8)
         self.look(begin, end)
         stream = cupy.cuda.get_current_stream()

@@ -6,6 +6,8 @@
 #include "../exact.cuh"
 #include "../ligands.cuh"
 
+#define INFINITE __longlong_as_double(0x7FF0000000000000ll)
+
 constexpr unsigned LANES = 32, WARPS = THREADS / LANES, CHILDREN = 8, FAMILIES = LANES / CHILDREN;
 constexpr unsigned LEVELS = 3, WIDEST = 8;  // shifts along the edge of the blocks of level 0
 constexpr unsigned GROUP = 4;  // atoms whose bounds are added before the sum is looked at
@@ -16,7 +18,7 @@ constexpr float UNIT = 1.f / (1 << 24);
 // The highest value that a kind of atoms has in a box of nodes, by the lowest corner of the box. The
 // first box ends before the nodes, the last begins after them.
 struct Pool {
-  float* values;                // float32[kinds][sides]
+  float* values;  // float32[kinds][sides]
   unsigned window[3], side[3];  // nodes along an edge of a box; boxes
 };
 
@@ -48,19 +50,20 @@ __device__ __forceinline__ float rounded_up(double x) {
   return near < x ? nextafterf(near, UNDECIDED) : near;
 }
 
-// What an atom scores at most where it is outside along some axes.
-__device__ __forceinline__ double most_outside(const Field& field, const bool* outside,
+// What an atom scores at most that is outside, beyond a node on the border or outside along some axes.
+__device__ __forceinline__ double most_outside(const Field& field, const bool* beyond,
                                                double weight) {
   const unsigned sizes[3] = {field.nx, field.ny, field.nz};
-  double squared = 0;
+  double least = INFINITE;
   for (int axis = 0; axis < 3; ++axis) {
     const double half = (sizes[axis] - 1.) * 0.5 * field.spacing[axis];
-    if (outside[axis]) squared += half * half;
+    if (beyond[axis]) least = fmin(least, half * half);
   }
-  return -(PENALTY) * squared * weight;
+  return PENALTY ? -(PENALTY)*least * weight : 0;
 }
 
-// Values of kinds at single nodes, and the highest of each. atoms: one of each kind.
+// Values of kinds at single nodes, and the highest of each; on the border it is not below what is
+// scored outside. atoms: one of each kind.
 // nodes: float32[channels][nx][ny][nz]; tops: uint32[kinds], keys of scores.
 extern "C" __global__ void __launch_bounds__(THREADS)
     fuse(Field field, Ligands ligands, const float* nodes, const int* atoms, unsigned kinds,
@@ -68,22 +71,27 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   unsigned kind = 0, box[3], key = 0;
   if (my_box(out, kinds, kind, box)) {
     const unsigned sizes[3] = {field.nx, field.ny, field.nz};
-    bool outside[3];
+    bool beyond[3], outside = false, border = false;
     unsigned node[3];
     for (int axis = 0; axis < 3; ++axis) {
-      outside[axis] = box[axis] == 0 || box[axis] > sizes[axis];
       node[axis] = min(max(box[axis], 1u) - 1, sizes[axis] - 1);
+      beyond[axis] = node[axis] + 1 != box[axis];
+      outside = outside || beyond[axis];
+    }
+    for (int axis = 0; axis < 3; ++axis) {
+      beyond[axis] = outside ? beyond[axis] : node[axis] == 0 || node[axis] == sizes[axis] - 1;
+      border = border || beyond[axis];
     }
     const size_t terms = size_t(TERMS) * atoms[kind];
     double value = 0;
-    if (ENDS && (outside[0] || outside[1] || outside[2])) {
-      if (PENALTY) value = most_outside(field, outside, ligands.weights[terms]);
-    } else {
-      for (int term = 0; term < TERMS; ++term) {
-        const size_t plane = size_t(ligands.channels[terms + term]) * field.nx + node[0];
-        value += ligands.weights[terms + term] *
-                 nodes[(plane * field.ny + node[1]) * field.nz + node[2]];
-      }
+    for (int term = 0; term < TERMS; ++term) {
+      const size_t plane = size_t(ligands.channels[terms + term]) * field.nx + node[0];
+      value += ligands.weights[terms + term] *
+               nodes[(plane * field.ny + node[1]) * field.nz + node[2]];
+    }
+    if (ENDS && border) {
+      const double most = most_outside(field, beyond, ligands.weights[terms]);
+      value = outside ? most : fmax(value, most);
     }
     const float bound = rounded_up(value);
     out.values[kind * boxes_of(out) + index_of(out, box[0], box[1], box[2])] = bound;
@@ -108,17 +116,18 @@ extern "C" __global__ void __launch_bounds__(THREADS) widen(Pool in, unsigned ki
   const float* values = in.values + kind * boxes_of(in);
   float highest = STRUCK;
   for (unsigned corner = 0; corner < 8; ++corner)
-    highest = fmaxf(highest, values[index_of(in, corner & 4 ? last[0] : first[0],
-                                             corner & 2 ? last[1] : first[1],
-                                             corner & 1 ? last[2] : first[2])]);
+    highest = fmaxf(
+        highest,
+        values[index_of(in, corner & 4 ? last[0] : first[0], corner & 2 ? last[1] : first[1],
+                        corner & 1 ? last[2] : first[2])]);
   out.values[kind * boxes_of(out) + index_of(out, box[0], box[1], box[2])] = highest;
 }
 
 // ---- atoms of bodies in the order in which their bounds are added
 
 struct Order {
-  const int* begins;    // int32[bodies + 1]: of the atoms with bounds of their own
-  const int* atoms;     // their numbers
+  const int* begins;  // int32[bodies + 1]: of the atoms with bounds of their own
+  const int* atoms;  // their numbers
   const int* kinds;
   const double* spare;  // float64[bodies]: what the other atoms score at most, and for rounding
   const unsigned* tops;  // uint32[kinds]: keys of the highest scores
@@ -153,16 +162,17 @@ struct Listed {
 };
 
 struct Band {
-  unsigned long long* best;    // key of the best score
-  unsigned long long* count;   // of the poses that there were to list,
+  unsigned long long* best;  // key of the best score
+  unsigned long long* count;  // of the poses that there were to list,
   Listed* listed;
-  unsigned long long most;     // of which there is room for these
+  unsigned long long most;  // of which there is room for these
   double width;
 };
 
 struct Bounds {
   Pool pools[LEVELS];
-  double low;  // that boxes begin before a block's lowest place, for rounding
+  double low;  // that boxes begin before a block's lowest place
+  double factor;  // by which least shortfalls may be above the true ones
 };
 
 // A block of shifts by its lowest.
@@ -183,7 +193,7 @@ struct Turned {
   const Bounds& bounds;
   const Band& band;
   const Atom* atoms;  // with bounds; places from the centroid in units of the spacing, and the
-                      // highest score
+  // highest score
   const unsigned* kinds;
   unsigned long long rotation;
   unsigned body, count, greedy;
@@ -200,7 +210,7 @@ struct Turned {
   // The most that shortfalls of a pose in the band sum up to, with what rounding may add: each is a
   // difference, and all are at least 0, so that each addition errs by at most UNIT × the sum.
   __device__ float allowed() const {
-    const double sum = (most - least_score()) * (1 + (count + 4) * 2. * UNIT);
+    const double sum = (most - least_score()) * (1 + (count + 4) * 2. * UNIT) * bounds.factor;
     return rounded_up(sum);
   }
 
@@ -290,7 +300,7 @@ __device__ void descend(const Turned& turned, unsigned mask, const Block& mine) 
   }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, 4)
     search(Space space, Field field, Ligands ligands, Order order, Bounds bounds, Walk walk,
            Band band) {
   __shared__ Atom held[WARPS][BOUNDED];
@@ -303,8 +313,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   const unsigned body = unsigned(turn % walk.bodies);
   const unsigned long long rotation = turn / walk.bodies * walk.stride % walk.rotations;
 
-  const unsigned long long shifts =
-      (unsigned long long)space.sides[0] * space.sides[1] * space.sides[2];
+  const unsigned long long shifts = (unsigned long long)space.sides[0] * space.sides[1] *
+                                    space.sides[2];
   Placement placement;
   if (!place(space, rotation * shifts, placement)) return;
   to_grid(field, ligands.starts + 3 * body, placement);
@@ -322,8 +332,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   }
   __syncwarp();
 
-  Turned turned = {space,       field,    ligands, order, bounds,     band,
-                   held[warp], kinds[warp], rotation, body,  count, walk.greedy};
+  Turned turned = {space,      field,       ligands,  order, bounds, band,
+                   held[warp], kinds[warp], rotation, body,  count,  walk.greedy};
   turned.most = order.spare[body];
   for (unsigned i = 0; i < count; ++i)
     turned.most += held[warp][i].top + fabsf(held[warp][i].top) / (1ll << 40);
@@ -347,27 +357,26 @@ struct Bodies {
   unsigned count, unused;
 };
 
-// The mean of the squared distances between the atoms of two placed bodies.
+// The mean of the squared distances between the atoms of two placed bodies, as in ../thinning.py.
 __device__ double squared_between(const Space& space, const Bodies& bodies, const Listed& one,
                                   const Listed& other) {
-  const unsigned a = one.body, b = other.body;
-  const double* moments = bodies.moments + 9 * (size_t(a) * bodies.count + b);
+  const double* products = bodies.moments + 9 * size_t(one.body) * bodies.count;
+  const double *across = products + 9 * other.body, *own = products + 9 * one.body;
+  const double* others = bodies.moments + 9 * size_t(other.body) * (bodies.count + 1);
+  const double spread = (own[0] + own[4] + own[8]) + (others[0] + others[4] + others[8]);
   Placement here, there;
   place(space, one.pose, here);
   place(space, other.pose, there);
-  double overlap = 0, apart = 0, spread = 0;
-  for (int i = 0; i < 3; ++i)
+  double overlap = 0, apart = 0;
+  for (int i = 0; i < 3; ++i) {
     for (int j = 0; j < 3; ++j) {
       double turned = 0;
-      for (int k = 0; k < 3; ++k) turned += here.turn[3 * i + k] * moments[3 * k + j];
+      for (int k = 0; k < 3; ++k) turned += here.turn[3 * i + k] * across[3 * k + j];
       overlap += turned * there.turn[3 * i + j];
     }
-  for (int axis = 0; axis < 3; ++axis) {
-    const double shift = (bodies.targets[3 * a + axis] + here.shift[axis]) -
-                         (bodies.targets[3 * b + axis] + there.shift[axis]);
+    const double shift = (bodies.targets[3 * one.body + i] + here.shift[i]) -
+                         (bodies.targets[3 * other.body + i] + there.shift[i]);
     apart += shift * shift;
-    spread += bodies.moments[9 * (size_t(a) * bodies.count + a) + 4 * axis] +
-              bodies.moments[9 * (size_t(b) * bodies.count + b) + 4 * axis];
   }
   return spread - 2 * overlap + apart;
 }
@@ -415,11 +424,11 @@ extern "C" __global__ void __launch_bounds__(THREADS)
        i += gridDim.x * THREADS) {
     Listed& next = band.listed[i];
     if (next.pose < 0) continue;
-    if (next.score < least || (best.pose >= 0 && squared_between(space, bodies, next, best) < min_squared) ||
-        (next.pose == best.pose && next.body == best.body))
+    const bool taken = next.pose == best.pose && next.body == best.body;
+    if (next.score < least || taken ||
+        (best.pose >= 0 && squared_between(space, bodies, best, next) < min_squared))
       next.pose = -1;
-    else if (beats(next, mine))
-      mine = next;
+    else if (beats(next, mine)) mine = next;
   }
   mine = best_of_block(mine);
   if (threadIdx.x == 0) bests[round % 2 * gridDim.x + blockIdx.x] = mine;

@@ -9,7 +9,14 @@ from emulation import emulated
 from emulation.device import Gpu
 from support.rotation_cases import ORIGIN, SPACING, assert_same, random_field, random_ligands
 
-from multigpu.kernels.rotation import EulerRotations, Ligands, PoseSearch, Shifts, near_uniform
+from multigpu.kernels.rotation import (
+    EulerRotations,
+    Ligands,
+    PoseSearch,
+    Shifts,
+    memory,
+    near_uniform,
+)
 from multigpu.kernels.rotation.whole_box import reference
 
 pytestmark = [
@@ -65,3 +72,74 @@ def test_search__finds_the_band_of_any_grid(
     bodies = conformers(rng, 6, 2, 3, 2)
     search = PoseSearch(near_uniform(5), Shifts((2.1, 2.9, 1.2), 0.3), MIDDLE, 9, 0.4)
     assert_right(cuda, (field, search, 1.5), bodies, np.zeros(2, np.int64))
+
+
+@pytest.mark.parametrize(
+    ("rotations", "radius", "top"),
+    [
+        (EulerRotations(90), (0.0, 0.0, 0.0), 9),
+        (EulerRotations(54), (0.3, 0.0, 0.3), 300),
+        (near_uniform(1), (4.6, 2.4, 0.3), 3),
+        (near_uniform(40), (0.6, 0.3, 0.9), 1),
+    ],
+)
+def test_search__of_any_poses(cuda: Any, rotations: Any, radius: Any, top: int) -> None:
+    rng = np.random.default_rng(2)
+    search = PoseSearch(rotations, Shifts(radius, 0.3), MIDDLE, top, 0.2)
+    field = random_field(rng, 2, outside="penalty")
+    bodies = random_ligands(rng, [5, 1, 9], 2, 2)
+    assert_right(cuda, (field, search, 2.0), bodies, np.arange(3))
+
+
+def few_poses(rng: np.random.Generator, top: int, min_rmsd: float) -> tuple[Any, Any]:
+    """Return field, search and width; and three ligands, the second of two bodies."""
+    search = PoseSearch(near_uniform(9), Shifts(1.2, 0.3), MIDDLE, top, min_rmsd)
+    bodies = conformers(rng, 5, 4, 2, 1)
+    return (random_field(rng, 2), search, 1.0), bodies
+
+
+@pytest.mark.parametrize(
+    ("top", "min_rmsd", "found"), [(7, 0.5, 40), (300, 0.0, 600), (300, 0.3, 9000)]
+)
+def test_search__of_bands_that_are_longer_than_the_list(
+    cuda: Any, monkeypatch: pytest.MonkeyPatch, top: int, min_rmsd: float, found: int
+) -> None:
+    monkeypatch.setattr(cuda, "FIRST_SORTED", 10)
+    about, bodies = few_poses(np.random.default_rng(3), top, min_rmsd)
+    assert assert_right(cuda, about, bodies, np.array([0, 1, 1, 2]), found=found) > 7
+
+
+def test_search__makes_do_with_less_memory(cuda: Any, gpu: Gpu) -> None:
+    """Atoms without a map of their own count as at their best, and the answer stays."""
+    about, bodies = few_poses(np.random.default_rng(4), 5, 0.5)
+    searcher = cuda.BandSearcher(*about, found=5000)
+    expected = reference.BandSearcher(*about).best(bodies, np.zeros(4, np.int64))
+    before = gpu.used()
+    gpu.launched.clear()
+    assert_same(searcher.best(bodies, np.zeros(4, np.int64)), expected)
+    for room in (280_000, 220_000):
+        gpu.memory_limit = before + room
+        assert_same(searcher.best(bodies, np.zeros(4, np.int64)), expected)
+    gpu.memory_limit = before + 50_000
+    with pytest.raises(cuda.cupy.cuda.memory.OutOfMemoryError):
+        searcher.best(bodies, np.zeros(4, np.int64))
+
+
+def test_memory__is_what_was_said(cuda: Any, gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    about, bodies = few_poses(np.random.default_rng(5), 5, 0.5)
+    before = gpu.used()
+    searcher = cuda.BandSearcher(*about, found=100)
+    assert gpu.used() - before <= memory.fixed_bytes(about[0]) + 32 * 9
+    before, peak, allocate = gpu.used(), [0], gpu.allocate
+
+    def measured(size: int) -> Any:
+        made = allocate(size)
+        peak[0] = max(peak[0], gpu.used() - before)
+        return made
+
+    monkeypatch.setattr(gpu, "allocate", measured)
+    kinds = len(np.unique(np.c_[bodies.channels, bodies.weights], axis=0))
+    with searcher.there.stream():
+        cuda.LigandSearch(searcher, bodies).poses()
+    said = memory.band_bytes(about[0], about[1], kinds, 100)
+    assert said / 2 < peak[0] <= said + 10_000
