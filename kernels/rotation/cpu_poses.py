@@ -147,19 +147,19 @@ def _add_between(shape: Any, values: Any, weight: Any, size: Any, room: Any) -> 
     row, plane = np.uint32(shape[2]), np.uint32(shape[1] * shape[2])
     for j in range(size):
         i, x, y, z = room.cells[j], room.at[0, j], room.at[1, j], room.at[2, j]
-        low = _between(_along(values, i, z), _along(values, i + row, z), y)
+        low = between(along(values, i, z), along(values, i + row, z), y)
         i += plane
-        high = _between(_along(values, i, z), _along(values, i + row, z), y)
-        value = _between(low, high, x) if room.inside[j] > 0.0 else room.beyond[j]
+        high = between(along(values, i, z), along(values, i + row, z), y)
+        value = between(low, high, x) if room.inside[j] > 0.0 else room.beyond[j]
         room.sums[j] += value * weight
 
 
 @jit_no_alloc
-def _along(values: Any, i: Any, fraction: Any) -> Any:
+def along(values: Any, i: Any, fraction: Any) -> Any:
     low, high = np.float64(values[i]), np.float64(values[i + np.uint32(1)])
-    return _between(low, high, fraction)
+    return between(low, high, fraction)
 
 
 @jit_no_alloc
-def _between(low: Any, high: Any, fraction: Any) -> Any:
+def between(low: Any, high: Any, fraction: Any) -> Any:
     return low + fraction * (high - low)

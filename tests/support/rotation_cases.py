@@ -143,6 +143,49 @@ def random_search(rng: np.random.Generator, listed: bool, shifts: bool, **more: 
     return PoseSearch(rotations, box, **more)
 
 
+@dataclass(frozen=True)
+class BandCase:
+    """What a search of a whole box is given."""
+
+    field: Field
+    bodies: Ligands
+    ligand_of: NDArray[np.int64]
+    search: PoseSearch
+    width: float
+
+
+def band_case(rng: np.random.Generator, interpolation: Any, outside: Any, kind: str) -> BandCase:
+    """Return a small box on a random field: "flat", "steep", or "ties", of small whole numbers.
+
+    The bodies of a ligand may differ in their atoms' terms. Some boxes are wider than the field.
+    """
+    channels, terms, size = (int(most) for most in rng.integers(1, (4, 4, 12)))
+    field = random_field(rng, channels, interpolation, outside, steep=kind == "steep")
+    if kind == "ties":
+        values = np.round(field.values * 2)
+        field = Field(values, field.origin, field.spacing, interpolation, outside)
+    count = int(rng.integers(1, 5))
+    bodies = random_ligands(rng, [size] * count, channels, terms)
+    if rng.random() < 0.5:
+        same = np.arange(count * size) % size
+        bodies = Ligands(
+            bodies.positions, bodies.offsets, bodies.channels[same], bodies.weights[same]
+        )
+    step = float(rng.choice([0.25, 0.5, 1.3]))
+    x, y, z = (rng.choice([0, 1, 2, 4], 3) * step).tolist()
+    turns = near_uniform(int(rng.integers(1, 20))) if rng.random() < 0.7 else EulerRotations(120)
+    place = tuple((ORIGIN + SPACING * rng.uniform(0, 9, 3)).tolist())
+    search = PoseSearch(
+        turns,
+        Shifts((x, y, z), step),
+        center=place if rng.random() < 0.6 else None,
+        top=int(rng.choice([1, 3, 50, 10**6])),
+        min_rmsd=float(rng.choice([0, 0.5, 2])),
+    )
+    ligand_of = np.sort(rng.integers(0, 3, count))
+    return BandCase(field, bodies, ligand_of, search, float(rng.choice([0, 0.2, 1, 3, 30])))
+
+
 def poses_on_the_border(apart: float) -> tuple[Field, PoseSearch]:
     """Return a search whose poses are all apart, some of them by exactly the least distance.
 

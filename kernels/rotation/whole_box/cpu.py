@@ -1,0 +1,259 @@
+"""Band search on a CPU, in Numba: one thread a call, without the GIL.
+
+A ligand's blocks of poses are looked at from the largest to single poses, each left where its
+bound is below the band; what is left is scored exactly. The band rises with the best pose so far.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from multigpu.kernels.rotation.cpu_poses import field_arrays
+from multigpu.kernels.rotation.rotations import Floats, Indices, quaternions
+from multigpu.kernels.rotation.thinning import apart, thin
+from multigpu.kernels.rotation.types import Field, Ligands, Placements, Poses, PoseSearch, check
+from multigpu.kernels.rotation.whole_box import bounds, cpu_blocks
+from multigpu.kernels.rotation.whole_box.cpu_blocks import BlockTables, ExactBody
+
+MOST_LISTED = 1 << 17  # poses; there may be twice as many, and a buffer's, before some are dropped
+BUFFER = 1 << 15  # poses that are found before they are listed
+AT_ONCE = 1 << 21  # blocks of the largest size
+FIRST = 128  # rotations that are looked at first, to find good poses
+DOUBLE = 2.0**-53
+
+
+class BandSearcher:
+    """Searches the poses of ligands in one field. Safe to use from several threads at once."""
+
+    def __init__(self, field: Field, search: PoseSearch, width: float) -> None:
+        self.field, self.search, self.width = field, search, width
+        self.grid = field_arrays(field)
+        self.levels = bounds.levels(field, search.shifts)
+        largest = self.levels[-1].sides
+        blocks = int((-(-np.array(search.shifts.sides) // largest)).prod())
+        self.rotations = list(in_order(search, max(1, min(1 << 13, AT_ONCE // blocks))))
+
+    def best(self, bodies: Ligands, ligand_of: Indices) -> Poses:
+        """Return the poses of each ligand, as `BandFinder.best` says."""
+        check(self.field, bodies)
+        borders = np.flatnonzero(np.diff(ligand_of, prepend=-1, append=-2))
+        found = [
+            LigandBlocks(self, bodies[begin:end]).best().moved(begin)
+            for begin, end in zip(borders[:-1].tolist(), borders[1:].tolist(), strict=True)
+        ]
+        return _one_after_the_other(found)
+
+
+def _one_after_the_other(parts: list[Poses]) -> Poses:
+    parts = [Poses.none(), *parts]
+    return Poses(
+        np.concatenate([part.ligand for part in parts]),
+        np.concatenate([part.pose for part in parts]),
+        np.concatenate([part.score for part in parts]),
+    )
+
+
+def in_order(search: PoseSearch, most: int) -> Iterator[Indices]:
+    """Yield the indices of all rotations, neighbours together; first some that are far apart."""
+    indices = np.arange(search.rotations.stop)
+    indices = indices[search.rotations.is_first(indices)]
+    first = np.zeros(len(indices), bool)
+    first[:: max(1, len(indices) // FIRST)] = True
+    yield from _parts(indices[first], most)
+    rest = indices[~first]
+    yield from _parts(rest[np.argsort(_along_curve(search, rest), kind="stable")], most)
+
+
+def _parts(indices: Indices, most: int) -> list[Indices]:
+    return [indices[begin : begin + most] for begin in range(0, len(indices), most)]
+
+
+def _along_curve(search: PoseSearch, indices: Indices) -> Indices:
+    """Return int64[k] that are near for rotations that are: the bits of x, y, z interleaved."""
+    key = np.zeros(len(indices), np.int64)
+    for begin in range(0, len(indices), 1 << 16):
+        some = slice(begin, begin + (1 << 16))
+        turns = quaternions(search.rotations.matrices(indices[some]))
+        steps = ((turns[:, 1:] + 1) * 511.5).astype(np.int64)
+        for bit in range(10):
+            for axis in range(3):
+                key[some] |= (steps[:, axis] >> bit & 1) << (3 * bit + axis)
+    return key
+
+
+class LigandBlocks:
+    """The search of one ligand: of all its bodies, with one band."""
+
+    def __init__(self, searcher: BandSearcher, bodies: Ligands) -> None:
+        self.searcher, self.search, self.bodies = searcher, searcher.search, bodies
+        field, search = searcher.field, searcher.search
+        kinds = bounds.kinds_of(field, search, bodies)
+        maps = bounds.bound_maps(field, kinds, searcher.levels)
+        margins = bounds.margins(field, search, bodies, kinds, maps.tops, DOUBLE)
+        order = _pruning_order(maps)
+        self.tables = [
+            self._tables(number, kinds.kind, maps, margins, order) for number in range(len(bodies))
+        ]
+
+    def _tables(
+        self,
+        number: int,
+        kind_of: Indices,
+        maps: bounds.BoundMaps,
+        margins: bounds.Margins,
+        rank: Indices,
+    ) -> tuple[BlockTables, ExactBody]:
+        field, search, bodies = self.searcher.field, self.search, self.bodies
+        atoms = slice(*bodies.offsets[number : number + 2])
+        order = np.argsort(rank[kind_of[atoms]], kind="stable")
+        kind = kind_of[atoms][order]
+        per_unit = 1 / field.spacing
+        start = (search.targets(bodies)[number] - field.origin) * per_unit
+        shapes = maps.shapes[:, kind]
+        planes, rows = shapes[..., 1] * shapes[..., 2], shapes[..., 2]
+        tables = BlockTables(
+            values=maps.values,
+            per_value=np.array([1 / level.strides for level in self.searcher.levels]),
+            lows=maps.lows[:, kind].astype(np.float64),
+            rows=np.ascontiguousarray(np.stack([maps.begins[:, kind], planes, rows], axis=-1)),
+            sides=np.array([level.sides for level in self.searcher.levels]),
+            counts=np.array(search.shifts.sides),
+            start=start + search.shifts.vectors(np.array([0]))[0] * per_unit,
+            per_shift=search.shifts.step * per_unit,
+            tops=maps.tops[kind],
+            above=float(maps.tops[kind].sum() + margins.absolute[number]),
+            relative=float(margins.relative[number]),
+        )
+        body = ExactBody(
+            start=start,
+            places=bodies.relative[atoms],
+            channels=bodies.channels[atoms],
+            weights=bodies.weights[atoms],
+            order=order,
+            step=float(search.shifts.step),
+        )
+        return tables, body
+
+    def best(self) -> Poses:
+        """Return the best poses that are apart, of all bodies."""
+        search, bodies = self.search, self.bodies
+        chosen, band = Poses.none(), np.array([-np.inf, -np.inf])
+        while True:
+            listed = BandList(search, self.searcher.width, bodies, chosen)
+            for rotations in self.searcher.rotations:
+                for number in range(len(bodies)):
+                    self._list_into(listed, number, rotations, band)
+            poses = listed.ordered(band[1])
+            placements = Placements.of(bodies, search, poses)
+            kept = thin(bodies, placements, search.min_rmsd, search.top - len(chosen))
+            found = Poses(poses.ligand[kept], poses.pose[kept], poses.score[kept])
+            chosen = _one_after_the_other([chosen, found])
+            if listed.is_complete(band) or len(chosen) == search.top or not len(found):
+                return chosen
+            band[1] = band[0] - self.searcher.width
+
+    def _list_into(self, listed: "BandList", number: int, rotations: Indices, band: Floats) -> None:
+        tables, body = self.tables[number]
+        matrices = self.search.rotations.matrices(rotations)
+        per_unit = 1 / self.searcher.field.spacing
+        scaled = matrices * per_unit[:, None]
+        turned = np.ascontiguousarray(body.places[body.order] @ scaled.transpose(0, 2, 1))
+        blocks = self._blocks(tables, turned, band)
+        poses, scores = np.empty(BUFFER, np.int64), np.empty(BUFFER)
+        room = np.empty((3, len(body.places)))
+        stack = np.empty((64, 7), np.int64)
+        begin = 0
+        firsts = rotations * self.search.shifts.count
+        while begin < len(blocks[0]):
+            begin, count = cpu_blocks.search(
+                self.searcher.grid, tables, body, turned, scaled, firsts, *blocks, begin,
+                self.searcher.width, band, poses, scores, room, stack,
+            )  # fmt: skip
+            listed.add(number, poses[:count], scores[:count], band)
+
+    def _blocks(
+        self, tables: BlockTables, turned: Floats, band: Floats
+    ) -> tuple[Indices, Indices, Floats]:
+        """Return the largest blocks with poses that may be in the band: rotation, shift, bound."""
+        count = len(turned) * int((-(-tables.counts // tables.sides[-1])).prod())
+        turns, shifts, least = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count)
+        room = np.empty(turned.shape[1])
+        n = cpu_blocks.list_blocks(tables, turned, band, turns, shifts, least, room)
+        turns, shifts, least = turns[:n], shifts[:n], least[:n]
+        if band[1] == -np.inf:
+            order = np.argsort(least, kind="stable")
+            turns, shifts, least = turns[order], shifts[order], least[order]
+        return turns, shifts, least
+
+
+def _pruning_order(maps: bounds.BoundMaps) -> Indices:
+    """Return int64[kinds]: the place of each in an order in which blocks are soon left."""
+    sizes = maps.shapes[-1].prod(axis=1)
+    score = np.array(
+        [
+            np.quantile(maps.values[begin : begin + size], 0.3)
+            for begin, size in zip(maps.begins[-1], sizes, strict=True)
+        ]
+    )
+    rank = np.empty(len(score), np.int64)
+    rank[np.argsort(-score, kind="stable")] = np.arange(len(score))
+    return rank
+
+
+@dataclass
+class BandList:
+    """The best poses of a ligand found so far, and those to which they must not be close.
+
+    floor: poses below, and some equal to it, were dropped
+    """
+
+    search: PoseSearch
+    width: float
+    bodies: Ligands
+    struck: Poses
+
+    def __post_init__(self) -> None:
+        self.floor = -np.inf
+        self._parts: list[Poses] = []
+        top, far = self.search.top, self.search.min_rmsd > 0
+        self._most = max(MOST_LISTED, top) if far and top > 1 else top
+        self._struck = Placements.of(self.bodies, self.search, self.struck)
+
+    def is_complete(self, band: Floats) -> bool:
+        """Return whether no pose of the band was dropped."""
+        return bool(self.floor < band[0] - self.width)
+
+    def add(self, number: int, poses: Indices, scores: Floats, band: Floats) -> None:
+        """Add poses of a body.
+
+        band: the best score, and the least that is listed, which rises as poses are dropped
+        """
+        high = scores >= band[1]
+        numbers = np.full(high.sum(), number)
+        found = Poses(numbers, poses[high], scores[high])
+        if len(self.struck):
+            free = ~np.isin(found.pose, self.struck.pose[self.struck.ligand == number])
+            free &= apart(
+                self.bodies,
+                Placements.of(self.bodies, self.search, found),
+                self._struck,
+                self.search.min_rmsd,
+            )
+            found = Poses(found.ligand[free], found.pose[free], found.score[free])
+        self._parts.append(found)
+        if sum(map(len, self._parts)) > 2 * self._most + BUFFER:
+            kept = self.ordered(band[1])
+            if len(kept) > self._most:
+                some = slice(self._most)
+                kept = Poses(kept.ligand[some], kept.pose[some], kept.score[some])
+                self.floor = band[1] = float(kept.score[-1])
+            self._parts = [kept]
+
+    def ordered(self, least: float) -> Poses:
+        """Return the poses that score at least this, the best first."""
+        found = _one_after_the_other(self._parts)
+        rows = np.flatnonzero(found.score >= least)
+        order = np.lexsort((found.pose[rows], found.ligand[rows], -found.score[rows]))
+        rows = rows[order]
+        return Poses(found.ligand[rows], found.pose[rows], found.score[rows])

@@ -1,0 +1,42 @@
+"""Poses that are apart, against the distances of all their atoms."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.examples import examples
+from support.rotation_cases import random_ligands, random_search
+
+from multigpu.kernels.rotation import Placements, Poses, placed
+from multigpu.kernels.rotation.thinning import apart, thin
+
+
+@examples(40)
+@given(st.integers(0, 2**32 - 1), st.floats(0, 5), st.integers(1, 60))
+def test_kept__are_apart_over_all_atoms_and_the_others_are_not(
+    seed: int, min_rmsd: float, most: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    bodies = random_ligands(rng, [int(rng.integers(1, 9))] * 4)
+    search = random_search(rng, listed=True, shifts=True)
+    poses = Poses(rng.integers(1, 4, 50), rng.integers(0, search.count, 50), np.zeros(50))
+    found = Placements.of(bodies, search, poses)
+    atoms = placed(bodies, found).reshape(50, -1, 3)
+    expected: list[int] = []
+    for row in range(50):
+        squared = ((atoms[row] - atoms[expected]) ** 2).sum(axis=2).mean(axis=1)
+        if (squared >= min_rmsd**2 - 1e-9).all() and len(expected) < most:
+            expected.append(row)
+    assert thin(bodies, found, min_rmsd, most).tolist() == expected
+    taken = found.take(np.arange(5))
+    squared = ((atoms[:, None] - atoms[:5]) ** 2).sum(axis=3).mean(axis=2)
+    far = (squared >= min_rmsd**2 - 1e-9).all(axis=1)
+    assert (apart(bodies, found, taken, min_rmsd) == far).all()
+
+
+def test_bodies__of_different_sizes_are_refused() -> None:
+    bodies = random_ligands(np.random.default_rng(1), [3, 4])
+    search = random_search(np.random.default_rng(1), listed=True, shifts=False)
+    poses = Poses(np.arange(2), np.zeros(2, np.int64), np.zeros(2))
+    with pytest.raises(ValueError, match="number of atoms"):
+        thin(bodies, Placements.of(bodies, search, poses), 1.0, 5)

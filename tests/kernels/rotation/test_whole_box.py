@@ -1,0 +1,155 @@
+"""The search of a whole box for a band of poses, against brute force."""
+
+import importlib
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.examples import examples
+from support.rotation_cases import (
+    ORIGIN,
+    SPACING,
+    assert_same,
+    band_case,
+    hair_splitting_case,
+    plain_ligands,
+    random_field,
+    random_ligands,
+)
+
+from multigpu.kernels.rotation import (
+    EulerRotations,
+    Field,
+    ListedRotations,
+    Poses,
+    PoseSearch,
+    Shifts,
+    near_uniform,
+)
+from multigpu.kernels.rotation import reference as brute_force
+from multigpu.kernels.rotation.whole_box import bounds, cpu, reference
+
+SEEDS = st.integers(0, 2**32 - 1)
+RULES = st.sampled_from(["linear", "nearest"]), st.sampled_from(["clamp", "zero", "penalty"])
+BACKENDS = ["cpu"]
+
+
+def searcher(backend: str, *given: Any) -> Any:
+    module = importlib.import_module(f"multigpu.kernels.rotation.whole_box.{backend}")
+    return module.BandSearcher(*given)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@examples(150)
+@given(SEEDS, *RULES, st.sampled_from(["flat", "steep", "ties"]))
+def test_band__is_that_of_brute_force(
+    backend: str, seed: int, interpolation: str, outside: str, kind: str
+) -> None:
+    case = band_case(np.random.default_rng(seed), interpolation, outside, kind)
+    expected = reference.BandSearcher(case.field, case.search, case.width)
+    found = searcher(backend, case.field, case.search, case.width)
+    assert_same(found.best(case.bodies, case.ligand_of), expected.best(case.bodies, case.ligand_of))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@examples(30)
+@given(SEEDS, *RULES)
+def test_band__is_right_where_atoms_lie_on_borders(
+    backend: str, seed: int, interpolation: str, outside: str
+) -> None:
+    case = hair_splitting_case(np.random.default_rng(seed), interpolation, outside)
+    shifts = Shifts((1.0, 0.0, 1.0), 0.5)
+    search = PoseSearch(EulerRotations(90), shifts, case.search.center, top=10**6)
+    for width in (0.0, 3.0):
+        expected = reference.BandSearcher(case.field, search, width)
+        found = searcher(backend, case.field, search, width)
+        assert_same(
+            found.best(case.ligands, np.zeros(1, np.int64)),
+            expected.best(case.ligands, np.zeros(1, np.int64)),
+        )
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("apart", [0.0, 0.8])
+def test_band__does_not_depend_on_how_many_poses_are_listed(
+    backend: str, apart: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a flat field every pose is in the band, and nearly all are dropped."""
+    field = Field(np.zeros((1, 9, 9, 9), np.float32), np.zeros(3), np.full(3, 0.5))
+    bodies = random_ligands(np.random.default_rng(1), [5, 5])
+    search = PoseSearch(near_uniform(40), Shifts(1.0, 0.5), top=60, min_rmsd=apart)
+    one = np.zeros(2, np.int64)
+    expected = reference.BandSearcher(field, search, 1.0).best(bodies, one)
+    assert len(expected) > 20
+    monkeypatch.setattr(cpu, "MOST_LISTED", 3)
+    monkeypatch.setattr(cpu, "BUFFER", 512)
+    assert_same(searcher(backend, field, search, 1.0).best(bodies, one), expected)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_best_pose__is_that_of_the_search_of_all_poses(backend: str) -> None:
+    rng = np.random.default_rng(5)
+    field, bodies = random_field(rng, 2, outside="penalty"), random_ligands(rng, [9, 4], 2, 2)
+    search = PoseSearch(near_uniform(200), Shifts((2.0, 1.0, 0.5), 0.25))
+    found = searcher(backend, field, search, 0.0).best(bodies, np.arange(2))
+    assert_same(found, brute_force.PoseSearcher(field, search).best(bodies))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_no_bodies__have_no_poses(backend: str) -> None:
+    field = random_field(np.random.default_rng(1))
+    found = searcher(backend, field, PoseSearch(near_uniform(4)), 1.0)
+    assert_same(found.best(plain_ligands([]), np.empty(0, np.int64)), Poses.none())
+
+
+@pytest.mark.parametrize("step", [0.05, 0.3, 1.0, 7.0])
+@pytest.mark.parametrize("coarser", [1, 4])
+def test_levels__begin_with_single_poses_and_end_with_wide_blocks(
+    step: float, coarser: int
+) -> None:
+    field = Field(np.zeros((1, 9, 9, 9), np.float32), ORIGIN, SPACING)
+    found = bounds.levels(field, Shifts((10.0, 5.0, 0.0), step), coarser)
+    assert (found[0].sides == 1).all()
+    assert found[-1].sides[2] == 1
+    assert (found[-1].sides <= bounds.MOST_ALONG).all()
+    for small, large in pairwise(found):
+        assert (-(-large.sides // 2) == small.sides).all()
+        assert (small.windows <= large.windows).all()
+
+
+@examples(40)
+@given(SEEDS, *RULES)
+def test_map__is_never_above_the_shortfall_of_an_atom(
+    seed: int, interpolation: str, outside: str
+) -> None:
+    """At any place, turned and shifted as a pose may be."""
+    rng = np.random.default_rng(seed)
+    case = band_case(rng, interpolation, outside, "steep")
+    sizes = bounds.levels(case.field, case.search.shifts)
+    kinds = bounds.kinds_of(case.field, case.search, case.bodies)
+    maps = bounds.bound_maps(case.field, kinds, sizes)
+    k = int(rng.integers(len(maps.tops)))
+    places = rng.uniform(kinds.lowest[k], kinds.highest[k], (200, 3))
+    score = sum(
+        weight * brute_force.value(case.field, int(channel), places, term == 0)
+        for term, (channel, weight) in enumerate(
+            zip(kinds.channels[k], kinds.weights[k], strict=True)
+        )
+    )
+    for number, level in enumerate(sizes):
+        at = np.floor(places / level.strides).astype(np.int64) - maps.lows[number, k]
+        begin, shape = maps.begins[number, k], maps.shapes[number, k]
+        held = maps.values[begin : begin + shape.prod()].reshape(shape)
+        short = maps.tops[k] - score
+        assert (held[tuple(at.T)] <= short * (1 + 1e-5) + 1e-3).all()
+
+
+def test_rotations__are_all_there_once() -> None:
+    for rotations in (EulerRotations(30), near_uniform(1000), ListedRotations(np.eye(4)[:1])):
+        search = PoseSearch(rotations)
+        found = np.sort(np.concatenate(list(cpu.in_order(search, 64))))
+        every = np.arange(rotations.count)
+        np.testing.assert_array_equal(found, every[rotations.is_first(every)])
