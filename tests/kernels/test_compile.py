@@ -10,6 +10,7 @@ from support.nvrtc import ARCHITECTURES, CompileError, compile_cubin
 
 from multigpu.kernels.device.sources import source
 from multigpu.kernels.rotation.bounds import KAPPAS, LEAST, SHORTFALLS, SLACK
+from multigpu.kernels.rotation.refine.pattern import constants
 from multigpu.kernels.rotation.types import PENALTY
 from multigpu.kernels.scan.seeds import STRIDES
 
@@ -54,6 +55,10 @@ VARIANTS: dict[str, list[Defines]] = {
     ],
     "normalization/measure.cu": every(COUNT=("int", "double")),
     "rotation/cells.cu": FIELDS[3:4],
+    "rotation/refine/refine.cu": [
+        {**constants(), "EULER": 0, "LINEAR": linear, "ENDS": ends, "PENALTY": penalty, "TERMS": 2}
+        for linear, (ends, penalty) in product((0, 1), OUTSIDE)
+    ],
     "rotation/search.cu": FIELDS,
     "rotation/whole_box/search.cu": FIELDS[::2],
     "scan/pack.cu": [{}],

@@ -25,13 +25,21 @@ SMALL = {"rotation": {"SHARE": 64, "PACK_BLOCKS": 3}}  # so that there are many 
 def backend_of(kernel: str, device: str) -> Any:
     """Return the module of a kernel for a device; "emulated": its cuda module, emulated."""
     if device != "emulated":
-        return import_module(f"multigpu.kernels.{kernel}.{device}")
+        return import_module(f"multigpu.kernels.{kernel.replace('/', '.')}.{device}")
     if emulated.why_not():
         pytest.skip(emulated.why_not())
     if kernel not in EMULATED:
-        EMULATED[kernel] = emulated.load(kernel)[1]
-        vars(EMULATED[kernel]).update(SMALL.get(kernel, {}))
+        EMULATED[kernel] = _emulated(kernel)
     return EMULATED[kernel]
+
+
+def _emulated(kernel: str) -> Any:
+    folder, _, inner = kernel.partition("/")
+    gpu, module = emulated.load(folder)
+    vars(module).update(SMALL.get(folder, {}))
+    if inner:  # it imports the folder's module, which is on the same GPU
+        module = emulated.load(kernel, gpu, {f"multigpu.kernels.{folder}.cuda": module})[1]
+    return module
 
 
 def on_host(array: Any) -> Any:

@@ -7,22 +7,9 @@ import numpy as np
 
 from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.rotation import cpu_poses
-from multigpu.kernels.rotation.cpu_poses import Body, PoseBuffers, field_arrays
-from multigpu.kernels.rotation.refine.pattern import (
-    AGAIN,
-    ARM,
-    FINEST,
-    FIRST,
-    GAIN,
-    GROUPS,
-    GROWTH,
-    MOST_BATCHES,
-    RATE,
-    SHRINKAGE,
-    TABLES,
-    TRIALS,
-    directions,
-)
+from multigpu.kernels.rotation.cpu_poses import Body, field_arrays
+from multigpu.kernels.rotation.refine import pattern
+from multigpu.kernels.rotation.refine.pattern import GROUPS, TRIALS, directions
 from multigpu.kernels.rotation.rotations import Floats, Indices
 from multigpu.kernels.rotation.types import Field, Ligands, Placements, check
 
@@ -80,25 +67,28 @@ def climb(
     scores = buffers.scores
     _copy(matrix, place, buffers.matrices[0], buffers.places[0])
     _score(grid, body, origin, 1, buffers, room)
-    score, step, before = scores[0], FIRST, -np.inf
+    score, step, before = scores[0], pattern.FIRST, -np.inf
     _forget(buffers.metric)
-    for batch in range(MOST_BATCHES):
-        if step < FINEST:
-            if score - before < GAIN:
+    for batch in range(pattern.MOST_BATCHES):
+        if step < pattern.FINEST:
+            if score - before < pattern.GAIN:
                 break
             _forget(buffers.metric)
-            step, before = AGAIN, score
-        table = tables[batch % TABLES]
+            step, before = pattern.AGAIN, score
+        table = tables[batch % pattern.TABLES]
         for i in range(TRIALS):
             _set_move(buffers.metric, table[i], step, buffers.move)
             _move(matrix, place, buffers.move, buffers.matrices[i], buffers.places[i])
         _score(grid, body, origin, TRIALS, buffers, room)
         best = _choose(scores, buffers.winners)
-        if scores[best] > score:
-            score, step = scores[best], min(GROWTH * step, FIRST)
+        gain = scores[best] - score
+        if gain > 0:
+            score = scores[best]
             _copy(buffers.matrices[best], buffers.places[best], matrix, place)
+        if gain > pattern.LEAST:
+            step = min(pattern.GROWTH * step, pattern.FIRST)
         else:
-            step *= SHRINKAGE
+            step *= pattern.SHRINKAGE
         _stretch(buffers.metric, table, buffers.winners, buffers.change, buffers.move)
     return score
 
@@ -130,7 +120,11 @@ def _set_move(metric: Any, direction: Any, step: Any, move: Any) -> Any:
 @jit_no_alloc
 def _move(matrix: Any, place: Any, move: Any, moved_matrix: Any, moved_place: Any) -> Any:
     """Set the placement that a move leads to, as `reference._moved` does."""
-    a, b, c = move[3] * (0.5 / ARM), move[4] * (0.5 / ARM), move[5] * (0.5 / ARM)
+    a, b, c = (
+        move[3] * (0.5 / pattern.ARM),
+        move[4] * (0.5 / pattern.ARM),
+        move[5] * (0.5 / pattern.ARM),
+    )
     scale = 2 / (1 + ((a * a + b * b) + c * c))
     turn = (
         (1 - scale * (b * b + c * c), scale * (a * b - c), scale * (a * c + b)),
@@ -177,7 +171,7 @@ def _stretch(metric: Any, table: Any, winners: Any, change: Any, row: Any) -> An
             total = table[winners[0], i] * table[winners[0], j]
             for group in range(1, GROUPS):
                 total += table[winners[group], i] * table[winners[group], j]
-            change[i, j] = RATE * (total * (6 / GROUPS) - (1.0 if i == j else 0.0))
+            change[i, j] = pattern.RATE * (total * (6 / GROUPS) - (1.0 if i == j else 0.0))
     for i in range(6):
         for j in range(6):
             row[j] = metric[i, j]

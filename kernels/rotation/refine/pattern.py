@@ -1,13 +1,14 @@
 """A pattern search in six rigid coordinates, with directions that adapt: what backends share.
 
 A field between nodes is trilinear, so its maxima lie on kinks, where gradients say little. The
-search compares scores only. A batch tries a step in each of `TRIALS` directions. Where the best
-trial scores higher it is taken and the step grows, else the step is halved. A linear map of the
-directions, the metric, learns from each batch which of them lose least: of every group of trials
-the best is a winner, and the metric is stretched along the winners and shrinks across them, as a
-covariance is adapted in evolution strategies (Glasmachers et al., Exponential natural evolution
-strategies, 2010, to first order). So narrow ridges of any direction are followed. The directions
-come from a table, and there is no chance in it.
+search compares scores only. A batch tries a step in each of `TRIALS` directions. The best
+trial is taken where it scores higher. The step grows where that gains something, else it is halved.
+
+A linear map of the directions, the metric, learns from each batch which of them lose least: of
+every group of trials the best is a winner, and the metric is stretched along the winners and
+shrinks across them, as a covariance is adapted in evolution strategies (Glasmachers et al.,
+Exponential natural evolution strategies, 2010; to first order). So narrow ridges of any direction
+are followed. The directions come from a table, and there is no chance in it.
 
 When the step is too small the search begins again where it is, with a small step and without what
 the metric learnt. It ends when that no longer gains anything to speak of.
@@ -22,19 +23,25 @@ import numpy as np
 from multigpu.kernels.rotation.rotations import Floats
 from multigpu.kernels.rotation.types import sum_of
 
-TRIALS, GROUPS, TABLES = 128, 8, 8
+TRIALS, GROUPS, TABLES = 128, 8, 16
 ARM = 4.0  # Å: a turn by 1 / ARM radian counts as a shift by 1 Å
-FIRST, AGAIN, FINEST = 0.4, 0.05, 0.002  # Å: steps
+FIRST, AGAIN, FINEST = 0.4, 0.05, 0.001  # Å: steps
 GROWTH, SHRINKAGE = 1.5, 0.5  # of the step
-RATE = 0.2  # of the metric
+RATE = 0.3  # of the metric
+LEAST = 1e-5  # score: of a trial that lets the step grow
 GAIN = 0.002  # score: a round that gains less is the last
-MOST_BATCHES = 4000  # ten times as many as were seen on the roughest fields
+MOST_BATCHES = 4000  # eight times as many as were seen on the roughest fields
 _GOLDEN = 1.1127756842787055  # the root of x^7 = x + 1
+
+
+def constants() -> dict[str, float]:
+    """Return the numbers above, for a kernel's source."""
+    return {name: value for name, value in globals().items() if name.isupper() and name[0] != "_"}
 
 
 @cache
 def directions() -> Floats:
-    """Return float64[TABLES, TRIALS, 6]: unit vectors; the second half of a table is −1 × the first.
+    """Return float64[TABLES, TRIALS, 6]: unit vectors; half of a table is −1 × the other.
 
     They are points of a low-discrepancy sequence (the additive recurrence with powers of the
     generalised golden ratio) in a ball; its arithmetic rounds alike on every machine.

@@ -1,25 +1,12 @@
-"""The plain pattern search, in NumPy. The tests' oracle, which defines the result to the last bit."""
+"""The plain pattern search, in NumPy: the tests' oracle. It defines the result to the last bit."""
 
 from dataclasses import replace
 
 import numpy as np
 
 from multigpu.kernels.rotation.reference import scores_at
-from multigpu.kernels.rotation.refine.pattern import (
-    AGAIN,
-    ARM,
-    FINEST,
-    FIRST,
-    GAIN,
-    GROUPS,
-    GROWTH,
-    MOST_BATCHES,
-    RATE,
-    SHRINKAGE,
-    TABLES,
-    TRIALS,
-    directions,
-)
+from multigpu.kernels.rotation.refine import pattern
+from multigpu.kernels.rotation.refine.pattern import GROUPS, TRIALS, directions
 from multigpu.kernels.rotation.rotations import Floats
 from multigpu.kernels.rotation.types import Field, Ligands, Placements, check, sum_of
 
@@ -45,25 +32,26 @@ class Refiner:
 
     def _climb(self, bodies: Ligands, body: int, matrix: Floats, place: Floats) -> Climbed:
         score = float(self._scores(bodies, body, matrix[None], place[None])[0])
-        metric, step, before = np.eye(6), FIRST, -np.inf
-        for batch in range(MOST_BATCHES):
-            if step < FINEST:
-                if score - before < GAIN:
+        metric, step, before = np.eye(6), pattern.FIRST, -np.inf
+        groups = np.arange(0, TRIALS, TRIALS // GROUPS)
+        for batch in range(pattern.MOST_BATCHES):
+            if step < pattern.FINEST:
+                if score - before < pattern.GAIN:
                     break
-                metric, step, before = np.eye(6), AGAIN, score
-            table = directions()[batch % TABLES]
+                metric, step, before = np.eye(6), pattern.AGAIN, score
+            table = directions()[batch % pattern.TABLES]
             moves = step * sum_of(metric * table[:, None, :])
             matrices, places = _moved(matrix, place, moves)
             scores = self._scores(bodies, body, matrices, places)
-            winners = scores.reshape(GROUPS, -1).argmax(axis=1) + np.arange(
-                0, TRIALS, TRIALS // GROUPS
-            )
+            winners = scores.reshape(GROUPS, -1).argmax(axis=1) + groups
             best = winners[scores[winners].argmax()]
-            if scores[best] > score:
+            gain = scores[best] - score
+            if gain > 0:
                 score, matrix, place = float(scores[best]), matrices[best], places[best]
-                step = min(GROWTH * step, FIRST)
+            if gain > pattern.LEAST:
+                step = min(pattern.GROWTH * step, pattern.FIRST)
             else:
-                step *= SHRINKAGE
+                step *= pattern.SHRINKAGE
             metric = _stretched(metric, table[winners])
         return score, matrix, place
 
@@ -78,7 +66,7 @@ def _moved(matrix: Floats, place: Floats, moves: Floats) -> tuple[Floats, Floats
     moves: float64[k, 6] in Å, shifts and, ARM times as long, half the vectors q of the quaternions
     1 + q, which turn about the centroid; they need no sine.
     """
-    a, b, c = moves[:, 3:].T * (0.5 / ARM)
+    a, b, c = moves[:, 3:].T * (0.5 / pattern.ARM)
     scale = 2 / (1 + ((a * a + b * b) + c * c))
     rows = [
         [1 - scale * (b * b + c * c), scale * (a * b - c), scale * (a * c + b)],
@@ -90,7 +78,7 @@ def _moved(matrix: Floats, place: Floats, moves: Floats) -> tuple[Floats, Floats
 
 
 def _stretched(metric: Floats, winners: Floats) -> Floats:
-    """Return the metric, float64[6, 6], adapted to the directions of winners, float64[GROUPS, 6]."""
+    """Return the metric, float64[6, 6], adapted to float64[GROUPS, 6], the winners' directions."""
     products = sum_of((winners[:, :, None] * winners[:, None, :]).transpose(1, 2, 0))
-    change = RATE * (products * (6 / GROUPS) - np.eye(6))
+    change = pattern.RATE * (products * (6 / GROUPS) - np.eye(6))
     return metric + sum_of(metric[:, None, :] * change.T)
