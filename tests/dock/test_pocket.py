@@ -13,6 +13,8 @@ from support.receptor_texts import peptide_pdbqt
 
 import multigpu
 from multigpu import InputError, UsageError
+from multigpu.cluster.devices.gpus import Device
+from multigpu.cluster.errors import DeviceFailed
 from multigpu.formats.molecules.pockets import read_pocket
 from multigpu.workloads.dock import pocket as pockets
 from multigpu.workloads.dock.pocket import box_around, folder_of_maps, open_maps, with_other_types
@@ -201,3 +203,24 @@ def test_command__refuses_in_a_line(
     assert ran.status == 2
     assert problem in ran.problem
     assert files() == ["peptide.pdbqt"]
+
+
+@pytest.mark.parametrize("error", [MemoryError, DeviceFailed("gpu", "it fell off the bus")])
+def test_maps__are_made_on_the_cpu_where_a_gpu_fails(
+    receptor: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Any
+) -> None:
+    compute = pockets.compute_maps
+
+    def fail(receptor: Any, box: Any, types: Any, device: int | None) -> Any:
+        if device is not None:
+            raise error
+        return compute(receptor, box, types, device)
+
+    monkeypatch.setattr(pockets, "compute_maps", fail)
+    monkeypatch.setattr(pockets, "ordinal", lambda _: 0)
+    maps = open_maps(receptor, BOX, 1.0, MapOptions())
+    gpu = [Device(0, "GPU-1", "card", 1, 1, None, False)]
+    assert np.array_equal(maps.make(gpu).values, maps.make().values)
+    assert "maps are made on the CPU" in caplog.text
+    with pytest.raises((MemoryError, DeviceFailed)):
+        maps.make(gpu, cpu_fallback=False)

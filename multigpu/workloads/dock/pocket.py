@@ -32,6 +32,7 @@ from multigpu.kernels.maps import GridBox, Receptor, compute_maps
 from multigpu.run import fitness
 from multigpu.run.values import path_list
 from multigpu.workloads.dock.ligands import FLAT, is_drawn
+from multigpu.workloads.dock.options import FARTHEST
 from multigpu.workloads.dock.pocket_options import MapOptions, PocketRequest
 
 logger = logging.getLogger(__name__)
@@ -53,7 +54,7 @@ def box_around(center: Sequence[float], size: Sequence[float], spacing: float) -
 
     center, size: x, y and z, Å. Raises UsageError for a box that cannot be.
     """
-    if not all(0 < side < np.inf for side in size):
+    if not all(0 < side <= FARTHEST for side in size):
         shown = ",".join(f"{side:g}" for side in size)
         raise UsageError(f"the box has sides of {shown} Å: each must be above 0")
     elements = [max(2, 2 * ceil(side / spacing / 2 - ROUNDING)) for side in size]

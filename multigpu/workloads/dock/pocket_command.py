@@ -13,11 +13,13 @@ def command(request: PocketRequest, out: PocketOutput, messages: Messages) -> No
     reported. OUT names the maps, one of each atom type and those of electrostatics and desolvation,
     which stand beside it: `multigpu dock --pocket OUT`, AutoDock-GPU and Vina read them.
     """
+    from multigpu.cluster.files import check_output
     from multigpu.formats.molecules.pockets.autogrid_writer import check_field_name, write_pocket
     from multigpu.workloads.dock.pocket import pocket_of
 
     (receptor,), output = path_list(request.receptor, "receptor"), str(out.output)
     check_field_name(output)
+    check_output(output)
     given = [receptor] if request.autobox is None else [receptor, str(request.autobox)]
     keep_inputs(given, output)
     with messages.notes():

@@ -94,6 +94,7 @@ def nanometres(line: bytes) -> bytes:
         ("r.pdbqt", lambda _: b"REMARK\n", "it has no atoms"),
         ("r.sdf", lambda x: x, "SDF has ligands: a receptor is PDBQT, PDB or mmCIF"),
         ("r.pdb", lambda _: LIGAND, r"nothing is left .*: XYZ A 903\): is it"),
+        ("r.pdb", lambda _: each(lambda x: x[:30] + nanometres(x) + x[54:])(peptide()), "nanomet"),
         ("r.pdb", lambda _: b"END\n", "Meeko cannot prepare it: it has no atoms"),
         ("r.cif", lambda _: b"data_x\n_a 'b\n", "Meeko cannot prepare it"),
     ],

@@ -1,7 +1,7 @@
 """PDB and mmCIF to PDBQT, by Meeko: hydrogens, types and charges are those of its templates.
 
 Meeko is told what to leave out, as it would ask a server for what it does not know: waters, and
-residues without a template. Of alternate locations gemmi keeps those of the largest occupancy.
+residues without a template.
 """
 
 import logging
@@ -11,10 +11,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 from multigpu.errors import InputError, first_line, several
 from multigpu.formats.optional import quiet_rdkit
+from multigpu.kernels.compiled.fragments import are_crowded
 
 WATERS = {"HOH", "WAT", "DOD", "H2O", "TIP3"}
+NO_LOCATION = "\0"  # of an atom that has no other
 INSTALL = "needs Meeko: pip install 'multigpu[receptors]', or prepare PDBQT with it elsewhere"
 
 
@@ -35,7 +39,7 @@ def prepare(path: str, content: bytes, is_cif: bool) -> tuple[bytes, list[str]]:
         structure = _read(gemmi, content, is_cif)
         templates = meeko.ResidueChemTemplates.create_from_defaults()
         known = {*templates.residue_templates, *templates.ambiguous}
-        notes += [*_choose_locations(structure), *_leave_out(structure, known)]
+        notes += _clean(structure, known)
         if not structure[0].count_atom_sites():
             raise ValueError(f"nothing is left of it ({'; '.join(notes)}): is it a receptor?")
         with _quiet():
@@ -44,7 +48,7 @@ def prepare(path: str, content: bytes, is_cif: bool) -> tuple[bytes, list[str]]:
                 allow_bad_res=True,
             )  # fmt: skip
             text, _ = meeko.PDBQTWriterLegacy.write_string_from_polymer(polymer)
-    except (RuntimeError, ValueError, IndexError, KeyError) as error:
+    except Exception as error:
         raise InputError(path, f"Meeko cannot prepare it: {first_line(error)}") from error
     if not text:
         raise InputError(path, "of no residue that Meeko knows it has all atoms: is it a receptor?")
@@ -60,6 +64,8 @@ def _read(gemmi: Any, content: bytes, is_cif: bool) -> Any:
         structure = gemmi.read_pdb_string(content)
     if not len(structure) or not structure[0].count_atom_sites():
         raise ValueError("it has no atoms")
+    if are_crowded(np.array([site.atom.pos.tolist() for site in structure[0].all()])):
+        raise ValueError("are its coordinates in nanometres? Multiply them by 10")
     while len(structure) > 1:
         del structure[1]
     structure.shorten_chain_names()
@@ -67,53 +73,44 @@ def _read(gemmi: Any, content: bytes, is_cif: bool) -> Any:
     return structure
 
 
-def _residues(structure: Any) -> Iterator[tuple[Any, Any, str]]:
-    """Yield chain, residue and its name for messages: HIS A 87."""
-    for chain in structure[0]:
-        for residue in chain:
-            yield chain, residue, f"{residue.name} {chain.name} {residue.seqid}"
+def _clean(structure: Any, known: set[str]) -> Iterator[str]:
+    """Keep one location of each residue, and residues with a template but waters.
 
-
-def _choose_locations(structure: Any) -> Iterator[str]:
-    """Keep of each residue the location whose atoms have the largest occupancy together."""
-    chosen = []
-    for _, residue, name in _residues(structure):
-        occupied: Counter[str] = Counter()
-        for atom in residue:
-            if atom.has_altloc():
-                occupied[atom.altloc] += round(100 * atom.occ)
-        if not occupied:
-            continue
-        best = occupied.most_common(1)[0][0]
-        for i in reversed(range(len(residue))):
-            if residue[i].has_altloc() and residue[i].altloc != best:
-                del residue[i]
-        for atom in residue:
-            atom.altloc = "\0"
-        if len(occupied) > 1:
-            chosen.append(f"{name} {best}")
-    if chosen:
-        yield f"of alternate locations the best occupied were taken: {several(chosen)}"
-
-
-def _leave_out(structure: Any, known: set[str]) -> Iterator[str]:
-    """Remove waters and residues without a template."""
-    waters, unknown = 0, []
+    known: names of residues with a template
+    """
+    located, unknown, waters = [], [], 0
     for chain in structure[0]:
         for i in reversed(range(len(chain))):
             residue = chain[i]
-            if residue.name in WATERS:
-                waters += 1
-            elif residue.name not in known:
-                unknown.append(f"{residue.name} {chain.name} {residue.seqid}")
-            else:
-                continue
-            del chain[i]
+            name = f"{residue.name} {chain.name} {residue.seqid}"
+            if residue.name not in known or residue.name in WATERS:
+                waters += residue.name in WATERS
+                unknown += [] if residue.name in WATERS else [name]
+                del chain[i]
+            elif letter := _choose_location(residue):
+                located.append(f"{name} {letter}")
     structure.remove_empty_chains()
+    if located:
+        yield f"of alternate locations the best occupied were taken: {several(located[::-1])}"
     left = [f"{waters:,} waters"] if waters else []
     left += [f"residues that Meeko does not know: {several(unknown[::-1])}"] if unknown else []
     if left:
         yield f"left out: {'; '.join(left)}"
+
+
+def _choose_location(residue: Any) -> str:
+    """Keep the location whose atoms have the largest occupancy together; "" if there are no two."""
+    occupied: Counter[str] = Counter()
+    for atom in residue:
+        occupied[atom.altloc] += round(100 * atom.occ) if atom.has_altloc() else 0
+    best = occupied.most_common(1)[0][0]
+    for i in reversed(range(len(residue))):
+        if residue[i].altloc not in (best, NO_LOCATION):
+            del residue[i]
+        else:
+            residue[i].altloc = NO_LOCATION
+    occupied.pop(NO_LOCATION, None)
+    return best if len(occupied) > 1 else ""
 
 
 def _guesses(polymer: Any) -> Iterator[str]:
