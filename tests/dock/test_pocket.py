@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from support.docked import ATOM, files
+from support.ligand_texts import ETHANOL
 from support.program import Run
 from support.receptor_texts import peptide_pdbqt
 
@@ -224,3 +225,37 @@ def test_maps__are_made_on_the_cpu_where_a_gpu_fails(
     assert "maps are made on the CPU" in caplog.text
     with pytest.raises((MemoryError, DeviceFailed)):
         maps.make(gpu, cpu_fallback=False)
+
+
+@pytest.mark.process
+def test_dock__of_a_receptor_is_that_of_its_pocket(receptor: str, main: Run) -> None:
+    Path("l.sdf").write_bytes(ETHANOL)
+    search = ("--rotations", "30", "--step", "1", "--gpus", "none", "--top", "3", "--spacing", "1")
+    box = ("--autobox", "l.sdf", "--padding", "2")
+
+    def dock(name: str, *pocket: str) -> list[bytes]:
+        ran = main("dock", "l.sdf", *pocket, *search, "-o", name)
+        assert ran.status == 0, ran.all_err
+        assert "best energy" in ran.all_err
+        return [Path(file).read_bytes() for file in (name, f"{name[:-4]}.scores.tsv")]
+
+    first = dock("a.sdf", "--receptor", receptor, *box)
+    (field,) = Path("peptide.maps").glob("*.maps.fld")
+    written = field.stat().st_mtime_ns
+    assert dock("b.sdf", "--receptor", receptor, *box) == first
+    assert field.stat().st_mtime_ns == written
+    assert main("pocket", receptor, *box, "--spacing", "1", "-o", "p.maps.fld").status == 0
+    search = search[:-2]
+    assert dock("c.sdf", "--pocket", "p.maps.fld") == first
+    (center, size), edge = read_box("p.maps.fld")
+    dry = main("dock", "l.sdf", "--receptor", receptor, "--box", center, size, "--dry-run")
+    assert f"pocket        {edge}" in dry.out
+
+
+def read_box(path: str) -> tuple[tuple[str, str], str]:
+    """Return center and size of a pocket as options, and its points at 0.375 Å in words."""
+    pocket = read_pocket(path)
+    size = pocket.end - pocket.origin
+    points = (2 * np.ceil(size / 0.75) + 1).astype(int)
+    shown = [",".join(f"{x:g}" for x in row) for row in (pocket.center, size)]
+    return (shown[0], shown[1]), " × ".join(map(str, points))

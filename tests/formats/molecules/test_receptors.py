@@ -50,11 +50,13 @@ def test_receptor__of_pdb_and_of_mmcif_are_prepared_alike(read: Callable[..., Re
     assert {*found.types} == {"A", "C", "HD", "N", "NA", "OA", "Zn"}
     assert notes == [
         "of alternate locations the best occupied were taken: SER A 4 B",
-        "left out: 1 waters; residues that Meeko does not know: XYZ A 903",
-        "left out whole: residues that lack atoms, or have others than Meeko's templates: ASP A 5",
         (
-            "by Meeko's templates: hydrogens of 5 residues; where HIS has its hydrogen:"
-            " HIS A 2 HIE; charges of ions: ZN A 902 +2"
+            "left out: 1 water; residues that Meeko does not know (XYZ A 903); residues that lack"
+            " atoms, or have others than its templates (ASP A 5)"
+        ),
+        (
+            "by Meeko's templates: hydrogens of 5 residues; where HIS has its hydrogen (HIS A 2 HIE);"
+            " charges of ions (ZN A 902 +2)"
         ),
     ]
     (og,) = (i for i, name in enumerate(found.names) if name == "OG of SER A 4")
@@ -93,7 +95,7 @@ def nanometres(line: bytes) -> bytes:
         ("r.pdbqt", lambda x: x[:77] + b"  " + x[79:], "line 1: the atom has no AutoDock type"),
         ("r.pdbqt", lambda _: b"REMARK\n", "it has no atoms"),
         ("r.sdf", lambda x: x, "SDF has ligands: a receptor is PDBQT, PDB or mmCIF"),
-        ("r.pdb", lambda _: LIGAND, r"nothing is left .*: XYZ A 903\): is it"),
+        ("r.pdb", lambda _: LIGAND, r"nothing is left .* \(XYZ A 903\): is it"),
         ("r.pdb", lambda _: each(lambda x: x[:30] + nanometres(x) + x[54:])(peptide()), "nanomet"),
         ("r.pdb", lambda _: b"END\n", "Meeko cannot prepare it: it has no atoms"),
         ("r.cif", lambda _: b"data_x\n_a 'b\n", "Meeko cannot prepare it"),

@@ -18,6 +18,9 @@ from multigpu.formats.optional import quiet_rdkit
 from multigpu.kernels.compiled.fragments import are_crowded
 
 WATERS = {"HOH", "WAT", "DOD", "H2O", "TIP3"}
+NOTES = (
+    "of alternate locations the best occupied were taken", "left out", "by Meeko's templates",
+)  # fmt: skip
 NO_LOCATION = "\0"  # of an atom that has no other
 INSTALL = "needs Meeko: pip install 'multigpu[receptors]', or prepare PDBQT with it elsewhere"
 
@@ -34,25 +37,25 @@ def prepare(path: str, content: bytes, is_cif: bool) -> tuple[bytes, list[str]]:
         import meeko
     except ImportError:
         raise InputError(path, f"a receptor in PDB or mmCIF {INSTALL}") from None
-    notes: list[str] = []
     try:
         structure = _read(gemmi, content, is_cif)
         templates = meeko.ResidueChemTemplates.create_from_defaults()
-        known = {*templates.residue_templates, *templates.ambiguous}
-        notes += _clean(structure, known)
+        located, left = _clean(structure, {*templates.residue_templates, *templates.ambiguous})
         if not structure[0].count_atom_sites():
-            raise ValueError(f"nothing is left of it ({'; '.join(notes)}): is it a receptor?")
+            raise ValueError(f"nothing is left of it without {'; '.join(left)}: is it a receptor?")
         with _quiet():
             polymer = meeko.Polymer.from_pdb_string(
                 structure.make_pdb_string(), templates, meeko.MoleculePreparation(),
                 allow_bad_res=True,
             )  # fmt: skip
             text, _ = meeko.PDBQTWriterLegacy.write_string_from_polymer(polymer)
+        incomplete, guessed = _guesses(polymer)
     except Exception as error:
         raise InputError(path, f"Meeko cannot prepare it: {first_line(error)}") from error
     if not text:
         raise InputError(path, "of no residue that Meeko knows it has all atoms: is it a receptor?")
-    return text.encode(), [*notes, *_guesses(polymer)]
+    found = dict(zip(NOTES, (located, left + incomplete, guessed), strict=True))
+    return text.encode(), [f"{what}: {'; '.join(parts)}" for what, parts in found.items() if parts]
 
 
 def _read(gemmi: Any, content: bytes, is_cif: bool) -> Any:
@@ -73,10 +76,12 @@ def _read(gemmi: Any, content: bytes, is_cif: bool) -> Any:
     return structure
 
 
-def _clean(structure: Any, known: set[str]) -> Iterator[str]:
-    """Keep one location of each residue, and residues with a template but waters.
+def _clean(structure: Any, known: set[str]) -> tuple[list[str], list[str]]:
+    """Keep one location of each residue, and of the residues those with a template but waters.
 
     known: names of residues with a template
+
+    Return the locations that were taken, and what was left out.
     """
     located, unknown, waters = [], [], 0
     for chain in structure[0]:
@@ -90,12 +95,9 @@ def _clean(structure: Any, known: set[str]) -> Iterator[str]:
             elif letter := _choose_location(residue):
                 located.append(f"{name} {letter}")
     structure.remove_empty_chains()
-    if located:
-        yield f"of alternate locations the best occupied were taken: {several(located[::-1])}"
-    left = [f"{waters:,} waters"] if waters else []
-    left += [f"residues that Meeko does not know: {several(unknown[::-1])}"] if unknown else []
-    if left:
-        yield f"left out: {'; '.join(left)}"
+    left = [f"{waters:,} {'water' if waters == 1 else 'waters'}"] if waters else []
+    left += [f"residues that Meeko does not know ({several(unknown[::-1])})"] if unknown else []
+    return [several(located[::-1])] if located else [], left
 
 
 def _choose_location(residue: Any) -> str:
@@ -113,34 +115,26 @@ def _choose_location(residue: Any) -> str:
     return best if len(occupied) > 1 else ""
 
 
-def _guesses(polymer: Any) -> Iterator[str]:
-    """Yield what Meeko has left out and guessed."""
-    found: dict[str, list[str]] = {"incomplete": [], "HIS": [], "metals": []}
-    lacking = 0
+def _guesses(polymer: Any) -> tuple[list[str], list[str]]:
+    """Return what Meeko has left out, and what it has guessed."""
+    incomplete, histidines, ions, bare = [], [], [], 0
     for key, monomer in polymer.monomers.items():
-        chain, _, number = key.partition(":")
-        name, template = f"{monomer.input_resname} {chain} {number}", monomer.residue_template_key
-        raw = monomer.raw_rdkit_mol
-        has_hydrogens = any(atom.GetAtomicNum() == 1 for atom in raw.GetAtoms())
+        name = f"{monomer.input_resname} {key.replace(':', ' ')}"
+        elements = [atom.GetAtomicNum() for atom in monomer.raw_rdkit_mol.GetAtoms()]
         if monomer.rdkit_mol is None:
-            found["incomplete"].append(name)
-        elif raw.GetNumAtoms() == 1:
+            incomplete.append(name)
+        elif len(elements) == 1:
             charge = sum(atom.charge for atom in monomer.molsetup.atoms)
-            found["metals"].append(f"{name} {charge:+.3g}")
-        elif not has_hydrogens:
-            lacking += 1
+            ions.append(f"{name} {charge:+.3g}")
+        elif 1 not in elements:
+            bare += 1
             if monomer.input_resname == "HIS":
-                found["HIS"].append(f"{name} {template[-3:]}")
-    if found["incomplete"]:
-        yield (
-            "left out whole: residues that lack atoms, or have others than Meeko's templates:"
-            f" {several(found['incomplete'])}"
-        )
-    guessed = [f"hydrogens of {lacking:,} residues"] if lacking else []
-    guessed += [f"where HIS has its hydrogen: {several(found['HIS'])}"] if found["HIS"] else []
-    guessed += [f"charges of ions: {several(found['metals'])}"] if found["metals"] else []
-    if guessed:
-        yield f"by Meeko's templates: {'; '.join(guessed)}"
+                histidines.append(f"{name} {monomer.residue_template_key[-3:]}")
+    left = f"residues that lack atoms, or have others than its templates ({several(incomplete)})"
+    guessed = [f"hydrogens of {bare:,} residues"] if bare else []
+    guessed += [f"where HIS has its hydrogen ({several(histidines)})"] if histidines else []
+    guessed += [f"charges of ions ({several(ions)})"] if ions else []
+    return [left] if incomplete else [], guessed
 
 
 @contextmanager
