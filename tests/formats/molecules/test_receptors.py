@@ -55,8 +55,8 @@ def test_receptor__of_pdb_and_of_mmcif_are_prepared_alike(read: Callable[..., Re
             " atoms, or have others than its templates (ASP A 5)"
         ),
         (
-            "by Meeko's templates: hydrogens of 5 residues; where HIS has its hydrogen (HIS A 2 HIE);"
-            " charges of ions (ZN A 902 +2)"
+            "by Meeko's templates: hydrogens of 5 residues; where HIS has its hydrogen"
+            " (HIS A 2 HIE); charges of ions (ZN A 902 +2)"
         ),
     ]
     (og,) = (i for i, name in enumerate(found.names) if name == "OG of SER A 4")
