@@ -219,6 +219,7 @@ def test_maps__are_made_on_the_cpu_where_a_gpu_fails(
 
     monkeypatch.setattr(pockets, "compute_maps", fail)
     monkeypatch.setattr(pockets, "ordinal", lambda _: 0)
+    monkeypatch.setattr(pockets.memory, "release_pool", lambda _: None)
     maps = open_maps(receptor, BOX, 1.0, MapOptions())
     gpu = [Device(0, "GPU-1", "card", 1, 1, None, False)]
     assert np.array_equal(maps.make(gpu).values, maps.make().values)

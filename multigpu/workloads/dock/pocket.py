@@ -134,14 +134,17 @@ class ReceptorMaps:
         Raises InputError that names an atom of the receptor whose type is not known.
         """
         for device in devices[:1]:
+            number = ordinal(device.uuid)
             try:
                 with memory.device_errors(device.name):
-                    return self._make(ordinal(device.uuid))
+                    return self._make(number)
             except (MemoryError, Failure) as error:
                 if not cpu_fallback or isinstance(error, UsageError):
                     raise
                 why = first_line(error)
                 logger.warning("multigpu: maps are made on the CPU, because %s", why)
+            finally:
+                memory.release_pool(number)
         return self._make(None)
 
     def _make(self, device: int | None) -> Pocket:
