@@ -28,6 +28,7 @@ from multigpu.formats.molecules.registry import largest_fragment, parse
 from multigpu.formats.storage.fingerprints import digest
 from multigpu.formats.storage.input_paths import expand, suffix_of
 from multigpu.formats.storage.sources import inspect_source
+from multigpu.formats.storage.stored_streams import STDIN
 from multigpu.kernels.maps import GridBox, Receptor, compute_maps
 from multigpu.run import fitness
 from multigpu.run.values import path_list
@@ -236,7 +237,8 @@ def folder_of_maps(receptor: str, output: str) -> Path:
     name = PurePath(receptor).name
     if suffix := suffix_of(name, RECEPTORS):
         name = name[: name.lower().rindex(suffix)]
-    return Path(output.rstrip("/")).parent / f"{name or 'receptor'}.maps"
+    name = "receptor" if name in ("", STDIN) else name
+    return Path(output.rstrip("/")).parent / f"{name}.maps"
 
 
 def with_other_types(pocket: Pocket, others: dict[str, str]) -> Pocket:

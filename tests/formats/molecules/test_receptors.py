@@ -71,6 +71,7 @@ def test_receptor__of_pdbqt_has_what_the_file_says(read: Callable[..., Read]) ->
     assert notes == []
     assert list(found.types) == [x[77:79].decode().strip() for x in rows]
     assert found.charges.tolist() == [float(x[66:76]) for x in rows]
+    assert np.array_equal(read(text, "unnamed")[0].positions, found.positions)
     again, notes = read(alternate(text, (0.6, 0.4)), "b.pdbqt")
     assert np.array_equal(again.positions, found.positions)
     assert notes == ["of alternate locations the best occupied were taken; 1 atoms left out"]

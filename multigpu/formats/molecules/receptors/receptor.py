@@ -16,6 +16,7 @@ from multigpu.kernels.maps import Receptor
 READ_BYTES = 4 << 20
 LAYOUTS = {".pdbqt": "pdbqt", ".pdb": "pdb", ".ent": "pdb", ".cif": "cif", ".mmcif": "cif"}
 CIF = re.compile(rb"^(data_|_atom_site\.)", re.MULTILINE)
+CHARGED = re.compile(rb"^(ATOM  |HETATM).{60} *[+-]?\d+\.\d+ +[A-Z]", re.MULTILINE)
 LABEL = re.compile(rb"(.{4}).(.{3}).(.)(.{5})")  # of an atom: name, residue, chain, number
 HYDROGENS = {"H", "HD", "HS"}
 
@@ -29,6 +30,8 @@ def _layout(path: str, start: bytes) -> str:
         raise InputError(path, problem)
     if CIF.search(start):
         return "cif"
+    if CHARGED.search(start):
+        return "pdbqt"
     return "pdb" if pdb.ATOM.search(start) else ""
 
 
