@@ -1,6 +1,7 @@
 """RMSD of poses to a reference pose of the same molecule, with its symmetries."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,7 @@ class ReferencePose:
         bonds, which differ between files of one molecule, are not compared. None: it is another
         molecule.
         """
-        (reference, kept), (graph, heavy) = map(_heavy_graph, (self.molecule, molecule))
+        (reference, kept), (graph, heavy) = self._graph, _heavy_graph(molecule)
         same = reference.GetNumAtoms() == graph.GetNumAtoms() > 0
         if not same or reference.GetNumBonds() != graph.GetNumBonds():
             return None
@@ -45,6 +46,10 @@ class ReferencePose:
             return None
         places = self.molecule.positions[kept]
         return Symmetries(places=places, atoms=np.array(heavy)[np.array(found, np.int64)])
+
+    @cached_property
+    def _graph(self) -> tuple[Any, list[int]]:
+        return _heavy_graph(self.molecule)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
