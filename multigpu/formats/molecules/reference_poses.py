@@ -7,14 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.errors import InputError
 from multigpu.formats.molecules.bonds import bonds_of
 from multigpu.formats.molecules.elements import is_heavy
-from multigpu.formats.molecules.ligands import LIGANDS, read_records
-from multigpu.formats.molecules.molecule import Molecule, MoleculeError, Positions
-from multigpu.formats.molecules.registry import largest_fragment, parse
+from multigpu.formats.molecules.molecule import Molecule, Positions
 from multigpu.formats.optional import quiet_rdkit
-from multigpu.formats.storage.sources import inspect_source
 
 MOST_SYMMETRIES = 1 << 16  # ways to lay a molecule on itself, of which the first are tried
 
@@ -71,19 +67,6 @@ class Symmetries:
         squares = ((positions[:, None] - self.places) ** 2).sum(axis=2)
         sums = squares[self.atoms, np.arange(len(self.places))].sum(axis=1)
         return float(np.sqrt(sums.min() / len(self.places)))
-
-
-def read_reference(path: str) -> ReferencePose:
-    """Return the first molecule of a file. Raises InputError."""
-    source = inspect_source(path, LIGANDS)
-    first = next(read_records(0, source))
-    if first.error:
-        raise InputError(path, first.error)
-    try:
-        molecule = largest_fragment(parse(first[:1].text, source.layout))
-    except MoleculeError as error:
-        raise InputError(path, f"{error}", "record 1") from error
-    return ReferencePose(path=path, molecule=molecule)
 
 
 def _heavy_graph(molecule: Molecule) -> tuple[Any, list[int]]:
