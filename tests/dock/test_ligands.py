@@ -20,6 +20,7 @@ from multigpu.workloads.dock.ligands import (
     LoadedLigands,
     is_drawn,
     lacks_hydrogens,
+    read_first,
 )
 
 # ---- drawings and missing hydrogens -------------------------------------------------------------
@@ -395,3 +396,19 @@ def test_conformers__are_made_of_smiles(tmp_path: Path, fragments: str) -> None:
     reasons = {each.ligand: each.reason for each in poor.skipped}
     assert len(poor.skipped) == 3
     assert reasons["ethanol"] == "no map of atom type OA: the pocket has C, H, HD"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "problem"),
+    [
+        ("a.sdf", ETHANOL.replace(b"M  END", b""), "record 1: .*before its 'M  END'"),
+        ("a.sdf", FLAT_TEXT.replace(CODE, b"              2D"), "drawn in two dimensions"),
+        ("a.smi", b"CCO", "SMILES has no 3D coordinates"), ("a.sdf", b"", "no ligands|empty"),
+    ],
+)  # fmt: skip
+def test_reference__that_is_no_pose_is_refused(
+    tmp_path: Path, name: str, text: bytes, problem: str
+) -> None:
+    (tmp_path / name).write_bytes(text)
+    with pytest.raises(InputError, match=problem):
+        read_first(str(tmp_path / name))
