@@ -20,7 +20,9 @@ class Refiner:
 
     def __init__(self, field: Field) -> None:
         self.field, self._there = field, DeviceField(field)
-        self._options = {n: variant_options(field, n, **pattern.constants()) for n in (1, 2, 3)}
+        self._options = {
+            n: variant_options(field, n, None, **pattern.constants()) for n in (1, 2, 3)
+        }
         with self._there.stream() as stream:
             self._fixed = cupy.asarray(field.origin), cupy.asarray(pattern.directions())
             stream.synchronize()
@@ -33,9 +35,9 @@ class Refiner:
         climb = kernel("refine/refine.cu", "climb", self._options[bodies.channels.shape[1]])
         about = (bodies.offsets, bodies.relative, bodies.channels, bodies.weights)
         with self._there.device, self._there.stream() as stream:
-            there = map(_copied, about)
-            ligand, *moved = map(_copied, (found.ligand, found.matrix, found.place, found.score))
-            arguments = (self._there.grid, *there, *self._fixed, ligand, *moved)
+            there = [_copied(array) for array in about]
+            moved = [_copied(array) for array in (found.matrix, found.place, found.score)]
+            arguments = (self._there.grid, *there, *self._fixed, _copied(found.ligand), *moved)
             climb((len(found),), (pattern.TRIALS,), arguments)
             matrix, place, score = (cupy.asnumpy(array, stream=stream) for array in moved)
         return replace(found, score=score, matrix=matrix, place=place)
