@@ -25,7 +25,7 @@ from common import markdown, require, say
 from processes import python
 from searches import places, same_hits
 
-from multigpu.kernels import cnmops, normalization, rotation, scan, segmentation
+from multigpu.kernels import cnmops, maps, normalization, rotation, scan, segmentation
 from multigpu.kernels.rotation import whole_box
 from multigpu.kernels.scan import approximate
 
@@ -221,11 +221,26 @@ def segmentation_cases(backend: Any, random: np.random.Generator) -> Iterator[st
         yield f"alpha {alpha}, delta {delta}, windows to {largest}: {len(expected.start)} segments"
 
 
+def maps_cases(backend: Any, random: np.random.Generator) -> Iterator[str]:
+    """Compare maps of few atoms, and of more than a block of threads lists at once."""
+    kinds = ("C", "HD", "HS", "NA", "OA", "SA", "Zn")
+    for atoms in (1, 60, 1100):
+        places = random.uniform(-1, 1, (atoms, 3)) * (2 + atoms / 60)
+        charges = random.uniform(-0.5, 0.5, atoms)
+        receptor = maps.Receptor(places, charges, tuple(random.choice(kinds, atoms).tolist()))
+        box = maps.GridBox((0.5, 1.0, 1.5), (12, 9, 7))
+        found = backend.compute_maps(receptor, box, kinds)
+        for name, expected in maps.compute_maps(receptor, box, kinds).items():
+            require(found[name].tobytes() == expected.tobytes(), f"map {name} differs")
+        yield f"{atoms} atoms"
+
+
 NOT_OURS = ("cupy_", "cub", "thrust")
 
 CASES: dict[str, Case] = {
     "scan": scan_cases,
     "scan.approximate": approximate_cases,
+    "maps": maps_cases,
     "rotation": rotation_cases,
     "rotation.whole_box": box_cases,
     "cnmops": cnmops_cases,
@@ -236,7 +251,8 @@ CASES: dict[str, Case] = {
 
 def compare(kernel: str, device: str) -> int:
     """Return how many comparisons were made. Raises WrongResultError where one fails."""
-    import_module(f"multigpu.kernels.{kernel}.reference")
+    if kernel != "maps":  # its reference is another program
+        import_module(f"multigpu.kernels.{kernel}.reference")
     backend = import_module(f"multigpu.kernels.{kernel}.{'cpu' if device == 'cpu' else 'cuda'}")
     if device == "gpu":
         _no_pools()

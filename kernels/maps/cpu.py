@@ -54,7 +54,8 @@ def compute_maps(receptor: Receptor, box: GridBox, types: Sequence[str]) -> Maps
     at_nodes = (np.empty(nodes), np.empty((3, nodes)))
     room = BlockBuffers(near, donors, places, squares, *at_nodes, *np.empty((3, len(types))))
     _fill(atoms, tables, probes, lattice_of(box), room, values)
-    return dict(zip([*types, "e", "d"], rounded(values), strict=True))
+    names = [*types, "e", "d"]
+    return {name: rounded(each) for name, each in zip(names, values, strict=True)}
 
 
 @jit_no_alloc

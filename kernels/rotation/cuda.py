@@ -68,7 +68,7 @@ Kernel = Callable[[tuple[int], tuple[int], Sequence[Any]], None]
 
 
 def variant_options(
-    field: Field, terms: int, search: PoseSearch | None = None, **defines: float
+    field: Field, terms: int, search: PoseSearch | None = None, /, **defines: float
 ) -> tuple[str, ...]:
     """Return NVRTC's options for kernels that read a field, or poses in it."""
     euler, outside = search and isinstance(search.rotations, EulerRotations), field.outside

@@ -1,6 +1,5 @@
 """Records of one ligand: numbered alike however the input is cut."""
 
-from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 
@@ -76,10 +75,6 @@ def test_ligands__have_a_title_in_common() -> None:
 
 # ---- a whole run --------------------------------------------------------------------------------
 
-# Until the search on a CPU is here.
-needs_search = pytest.mark.skipif(
-    find_spec("multigpu.kernels.rotation.whole_box.cpu") is None, reason="no search on a CPU"
-)
 TYPES = ("A", "C", "HD", "N", "NA", "OA", "H")
 SMILES = b"CCO ethanol\nC( broken\nCC[O-].[Na+] salt\nO water\nCC(=O)N amide\n"
 
@@ -94,12 +89,11 @@ def pocket(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def run(dock: Dock, pocket: str, of: str, out: str, *more: str) -> list[dict[str, str]]:
-    options = "--rotations 20 --step 0.5 --top 3 --min-rmsd 0.2 --refine none --outside clamp"
+    options = "--rotations 20 --step 0.5 --top 3 --min-rmsd 0.2 --outside clamp"
     assert dock(*options.split(), *more, "-o", f"{out}.sdf", of=of, pocket=pocket) in (0, 3)
     return table(f"{out}.scores.tsv")
 
 
-@needs_search
 @pytest.mark.parametrize("conformers", [1, 4])
 def test_run__with_conformers_is_the_same_however_it_is_cut(
     dock: Dock, pocket: str, conformers: int
@@ -122,7 +116,6 @@ def test_run__with_conformers_is_the_same_however_it_is_cut(
         assert row["rmsd_to_reference"] == ""
 
 
-@needs_search
 def test_run__ranks_the_conformers_of_a_file_together(
     dock: Dock, pocket: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -20,6 +20,7 @@ from multigpu.workloads.dock.ligands import (
     LoadedLigands,
     is_drawn,
     lacks_hydrogens,
+    read_first,
 )
 
 # ---- drawings and missing hydrogens -------------------------------------------------------------
@@ -407,3 +408,19 @@ def test_ligand__of_thousands_of_atoms_is_a_receptor(tmp_path: Path, layout: str
     assert len(loaded) == kept
     assert "it has 1,001 atoms: is it a receptor?" in loaded.skipped[-1].reason
     assert len(load(tmp_path / f"b.{layout}", text, ())) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "problem"),
+    [
+        ("a.sdf", ETHANOL.replace(b"M  END", b""), "record 1: .*before its 'M  END'"),
+        ("a.sdf", FLAT_TEXT.replace(CODE, b"              2D"), "drawn in two dimensions"),
+        ("a.smi", b"CCO", "SMILES has no 3D coordinates"), ("a.sdf", b"", "no ligands|empty"),
+    ],
+)  # fmt: skip
+def test_reference__that_is_no_pose_is_refused(
+    tmp_path: Path, name: str, text: bytes, problem: str
+) -> None:
+    (tmp_path / name).write_bytes(text)
+    with pytest.raises(InputError, match=problem):
+        read_first(str(tmp_path / name))

@@ -30,6 +30,7 @@ from multigpu.kernels.device import sources
 
 HEADER = Path(__file__).with_name("cuda_emulator.hpp")
 COMPILER = "g++"
+JITS = ("numba", "llvmlite")  # modules that register themselves, which works once only
 FLAGS = (
     *("-std=c++17", "-O1", "-shared", "-fPIC", "-w", "-fno-strict-aliasing", "-U_FORTIFY_SOURCE"),
     "-ffp-contract=off",  # as --fmad=false
@@ -73,8 +74,8 @@ def load(
     with patch.dict(sys.modules, {part.__name__: part for part in parts} | (emulated or {})):
         sys.modules.pop("multigpu.kernels.device.pinned", None)  # it may be there with the real one
         spec.loader.exec_module(module)
-        loaded = {name: each for name, each in sys.modules.items() if name.startswith("numba")}
-    sys.modules.update(loaded)  # they register themselves, which works once only
+        loaded = {name: each for name, each in sys.modules.items() if name.startswith(JITS)}
+    sys.modules.update(loaded)
     return gpu, module
 
 

@@ -9,6 +9,7 @@ import pytest
 from support.nvrtc import ARCHITECTURES, CompileError, compile_cubin
 
 from multigpu.kernels.device.sources import source
+from multigpu.kernels.maps.blocks import DEFINES
 from multigpu.kernels.rotation.bounds import KAPPAS, LEAST, SHORTFALLS, SLACK
 from multigpu.kernels.rotation.refine.pattern import constants
 from multigpu.kernels.rotation.types import PENALTY
@@ -53,6 +54,7 @@ VARIANTS: dict[str, list[Defines]] = {
     "cnmops/model.cu": [
         model(15, 4, 1), model(2, 1, 1, 0, "double"), model(256, 32, 1), model(2500, 32, 0),
     ],
+    "maps/maps.cu": [DEFINES],
     "normalization/measure.cu": every(COUNT=("int", "double")),
     "rotation/cells.cu": FIELDS[3:4],
     "rotation/refine/refine.cu": [

@@ -19,7 +19,10 @@ DEVICES = [
     pytest.param("cuda", marks=pytest.mark.gpu),
 ]
 EMULATED: dict[str, Any] = {}
-SMALL = {"rotation": {"SHARE": 64, "PACK_BLOCKS": 3}}  # so that there are many blocks
+SMALL = {  # so that there are many blocks, and little for each
+    "rotation": {"SHARE": 64, "PACK_BLOCKS": 3},
+    "rotation/whole_box": {"GREEDY": 8, "ROUND_BLOCKS": 3},
+}
 
 
 def backend_of(kernel: str, device: str) -> Any:
@@ -39,6 +42,7 @@ def _emulated(kernel: str) -> Any:
     vars(module).update(SMALL.get(folder, {}))
     if inner:  # it imports the folder's module, which is on the same GPU
         module = emulated.load(kernel, gpu, {f"multigpu.kernels.{folder}.cuda": module})[1]
+        vars(module).update(SMALL.get(kernel, {}))
     return module
 
 

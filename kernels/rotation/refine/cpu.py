@@ -120,11 +120,8 @@ def _set_move(metric: Any, direction: Any, step: Any, move: Any) -> Any:
 @jit_no_alloc
 def _move(matrix: Any, place: Any, move: Any, moved_matrix: Any, moved_place: Any) -> Any:
     """Set the placement that a move leads to, as `reference._moved` does."""
-    a, b, c = (
-        move[3] * (0.5 / pattern.ARM),
-        move[4] * (0.5 / pattern.ARM),
-        move[5] * (0.5 / pattern.ARM),
-    )
+    half = 0.5 / pattern.ARM
+    a, b, c = move[3] * half, move[4] * half, move[5] * half
     scale = 2 / (1 + ((a * a + b * b) + c * c))
     turn = (
         (1 - scale * (b * b + c * c), scale * (a * b - c), scale * (a * c + b)),

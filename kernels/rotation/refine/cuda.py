@@ -1,15 +1,18 @@
 """The pattern search on a GPU: `refine.cu` through CuPy. All placements share a launch."""
 
 from dataclasses import replace
-from typing import Any
 
 import cupy
 import numpy as np
-from numpy.typing import NDArray
 
-from multigpu.kernels.rotation.cuda import DeviceField, kernel, variant_options
+from multigpu.kernels.device.launch import POINTER, struct
+from multigpu.kernels.rotation.cuda import DeviceField, copy_together, kernel, variant_options
 from multigpu.kernels.rotation.refine import pattern
 from multigpu.kernels.rotation.types import Field, Ligands, Placements, check
+
+_BODIES = ("offsets", "places", "weights", "channels")
+_PLACED = ("bodies", "matrices", "centroids", "origin", "directions")
+_START = np.dtype([(name, POINTER) for name in (*_BODIES, *_PLACED)])
 
 
 class Refiner:
@@ -20,9 +23,11 @@ class Refiner:
 
     def __init__(self, field: Field) -> None:
         self.field, self._there = field, DeviceField(field)
-        self._options = {n: variant_options(field, n, **pattern.constants()) for n in (1, 2, 3)}
+        self._options = {
+            n: variant_options(field, n, None, **pattern.constants()) for n in (1, 2, 3)
+        }
         with self._there.stream() as stream:
-            self._fixed = cupy.asarray(field.origin), cupy.asarray(pattern.directions())
+            self._directions = cupy.asarray(pattern.directions())
             stream.synchronize()
 
     def refine(self, bodies: Ligands, found: Placements) -> Placements:
@@ -31,15 +36,21 @@ class Refiner:
         if not len(found):
             return found
         climb = kernel("refine/refine.cu", "climb", self._options[bodies.channels.shape[1]])
-        about = (bodies.offsets, bodies.relative, bodies.channels, bodies.weights)
         with self._there.device, self._there.stream() as stream:
-            there = map(_copied, about)
-            ligand, *moved = map(_copied, (found.ligand, found.matrix, found.place, found.score))
-            arguments = (self._there.grid, *there, *self._fixed, ligand, *moved)
-            climb((len(found),), (pattern.TRIALS,), arguments)
-            matrix, place, score = (cupy.asnumpy(array, stream=stream) for array in moved)
-        return replace(found, score=score, matrix=matrix, place=place)
-
-
-def _copied(array: NDArray[Any]) -> Any:
-    return cupy.asarray(np.ascontiguousarray(array))
+            copied, addresses = copy_together(
+                offsets=bodies.offsets,
+                places=bodies.relative,
+                weights=bodies.weights,
+                bodies=found.ligand,
+                matrices=found.matrix,
+                centroids=found.place,
+                origin=self.field.origin,
+                channels=bodies.channels,  # the narrower type comes last, so that all are aligned
+            )
+            start = struct(_START, **addresses, directions=self._directions)
+            ends = cupy.empty((len(found), 13), np.float64)
+            climb((len(found),), (pattern.TRIALS,), (self._there.grid, start, ends))
+            columns = np.split(cupy.asnumpy(ends, stream=stream), [1, 10], axis=1)
+            del copied  # its addresses were in use until here
+        score, matrix, place = map(np.ascontiguousarray, columns)
+        return replace(found, score=score[:, 0], matrix=matrix.reshape(-1, 3, 3), place=place)

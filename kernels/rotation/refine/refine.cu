@@ -6,6 +6,18 @@
 constexpr unsigned SHARE = TRIALS / GROUPS;  // trials of a group
 static_assert(TRIALS >= 36 && TRIALS % GROUPS == 0);
 
+// Bodies as in `Ligands`, and placements of them.
+struct Start {
+  const long long* offsets;
+  const double *places, *weights;
+  const int* channels;
+  const long long* bodies;      // int64[placements]
+  const double* matrices;       // float64[placements][9]
+  const double* centroids;      // float64[placements][3], Å
+  const double* origin;         // float64[3] of the field
+  const double* directions;     // float64[TABLES][TRIALS][6]
+};
+
 // A batch of trials, and what they start from.
 struct Batch {
   Placement from;
@@ -85,22 +97,19 @@ __device__ double stretched(const double* metric, const double* change, unsigned
   return metric[element] + total;
 }
 
-// bodies: int64[placements]; tables: float64[TABLES][TRIALS][6]
-// matrices, places: float64[placements][9] and [3], where they begin and then where they end
-extern "C" __global__ void __launch_bounds__(TRIALS)
-    climb(Field field, const long long* offsets, const double* relative, const int* channels,
-          const double* weights, const double* origin, const double* tables,
-          const long long* bodies, double* matrices, double* places, double* scores) {
+// ends: float64[placements][13], scores, matrices and places of the centroids.
+extern "C" __global__ void __launch_bounds__(TRIALS) climb(Field field, Start start, double* ends) {
   __shared__ Batch batch;
   Ligands ligands = {};
-  ligands.offsets = offsets;
-  ligands.places = relative;
-  ligands.channels = channels;
-  ligands.weights = weights;
+  ligands.offsets = start.offsets;
+  ligands.places = start.places;
+  ligands.weights = start.weights;
+  ligands.channels = start.channels;
+  const double* origin = start.origin;
   const unsigned me = threadIdx.x;
-  const long long body = bodies[blockIdx.x];
-  if (me < 9) batch.from.turn[me] = matrices[9 * size_t(blockIdx.x) + me];
-  if (me < 3) batch.from.shift[me] = places[3 * size_t(blockIdx.x) + me];
+  const long long body = start.bodies[blockIdx.x];
+  if (me < 9) batch.from.turn[me] = start.matrices[9 * size_t(blockIdx.x) + me];
+  if (me < 3) batch.from.shift[me] = start.centroids[3 * size_t(blockIdx.x) + me];
   if (me < 36) batch.metric[0][me] = identity(me);
   __syncthreads();
   double score = score_at(field, ligands, body, origin, batch.from);
@@ -114,7 +123,7 @@ extern "C" __global__ void __launch_bounds__(TRIALS)
       if (me < 36) metric[me] = identity(me);
       __syncthreads();
     }
-    const double* table = tables + number % TABLES * TRIALS * 6;
+    const double* table = start.directions + number % TABLES * TRIALS * 6;
     const Placement to = moved(batch.from, metric, table + 6 * me, step);
     batch.scores[me] = score_at(field, ligands, body, origin, to);
     __syncthreads();
@@ -130,7 +139,8 @@ extern "C" __global__ void __launch_bounds__(TRIALS)
     if (me < 36) batch.metric[(number + 1) % 2][me] = stretched(metric, batch.change, me);
     __syncthreads();
   }
-  if (me < 9) matrices[9 * size_t(blockIdx.x) + me] = batch.from.turn[me];
-  if (me < 3) places[3 * size_t(blockIdx.x) + me] = batch.from.shift[me];
-  if (me == 0) scores[blockIdx.x] = score;
+  double* end = ends + 13 * size_t(blockIdx.x);
+  if (me == 0) end[0] = score;
+  if (me < 9) end[1 + me] = batch.from.turn[me];
+  if (me < 3) end[10 + me] = batch.from.shift[me];
 }

@@ -1,19 +1,16 @@
 """RMSD of poses to a reference pose of the same molecule, with its symmetries."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.errors import InputError
 from multigpu.formats.molecules.bonds import bonds_of
 from multigpu.formats.molecules.elements import is_heavy
-from multigpu.formats.molecules.ligands import LIGANDS, read_records
-from multigpu.formats.molecules.molecule import Molecule, MoleculeError, Positions
-from multigpu.formats.molecules.registry import largest_fragment, parse
+from multigpu.formats.molecules.molecule import Molecule, Positions
 from multigpu.formats.optional import quiet_rdkit
-from multigpu.formats.storage.sources import inspect_source
 
 MOST_SYMMETRIES = 1 << 16  # ways to lay a molecule on itself, of which the first are tried
 
@@ -36,7 +33,7 @@ class ReferencePose:
         bonds, which differ between files of one molecule, are not compared. None: it is another
         molecule.
         """
-        (reference, kept), (graph, heavy) = map(_heavy_graph, (self.molecule, molecule))
+        (reference, kept), (graph, heavy) = self._graph, _heavy_graph(molecule)
         same = reference.GetNumAtoms() == graph.GetNumAtoms() > 0
         if not same or reference.GetNumBonds() != graph.GetNumBonds():
             return None
@@ -45,6 +42,10 @@ class ReferencePose:
             return None
         places = self.molecule.positions[kept]
         return Symmetries(places=places, atoms=np.array(heavy)[np.array(found, np.int64)])
+
+    @cached_property
+    def _graph(self) -> tuple[Any, list[int]]:
+        return _heavy_graph(self.molecule)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -66,19 +67,6 @@ class Symmetries:
         squares = ((positions[:, None] - self.places) ** 2).sum(axis=2)
         sums = squares[self.atoms, np.arange(len(self.places))].sum(axis=1)
         return float(np.sqrt(sums.min() / len(self.places)))
-
-
-def read_reference(path: str) -> ReferencePose:
-    """Return the first molecule of a file. Raises InputError."""
-    source = inspect_source(path, LIGANDS)
-    first = next(read_records(0, source))
-    if first.error:
-        raise InputError(path, first.error)
-    try:
-        molecule = largest_fragment(parse(first[:1].text, source.layout))
-    except MoleculeError as error:
-        raise InputError(path, f"{error}", "record 1") from error
-    return ReferencePose(path=path, molecule=molecule)
 
 
 def _heavy_graph(molecule: Molecule) -> tuple[Any, list[int]]:

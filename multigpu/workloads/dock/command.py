@@ -23,10 +23,10 @@ REPORTED = 12  # ligands in a report
 def command(request: DockRequest, out: DockOutput, reporting: Reporting) -> int:
     """Find the best rotations of LIGANDS in a pocket, given as a grid of scores.
 
-    LIGANDS are SDF, MOL2, PDB, PDBQT, DLG or XYZ files, directories, quoted patterns, URLs or - for
-    standard input, plain or compressed with gzip or zstd. Every rotation is tried, so the best pose
-    is the best of all. Ligands that cannot be docked are skipped: the exit status is 3 then, and
-    the table OUT without its suffix and with .errors.tsv says why.
+    LIGANDS are SDF, MOL2, PDB, PDBQT, DLG, XYZ or SMILES files, directories, quoted patterns, URLs
+    or - for standard input, plain or compressed with gzip or zstd. Every rotation is tried, so the
+    best pose is the best of all. Ligands that cannot be docked are skipped: the exit status is 3
+    then, and the table OUT without its suffix and with .errors.tsv says why.
     """
     output = out.output
     with start_workers(request.run, reporting, request.lanes) as workers:
@@ -92,13 +92,11 @@ def _maps_folder(request: DockRequest, output: str | None) -> "Path | None":
 
 def _check_files(files: "DockFiles", request: DockRequest, reporting: Reporting) -> None:
     """Raise UsageError for outputs that cannot be written, or would replace an input."""
-    from multigpu.formats.molecules.ligands import LIGANDS
-
     files.check(request.run.resume)
     files.check_not_in_folder(files.scores, reporting.log_json)
     given = texts_of(request.ligands, "ligands")
     written = [*files.paths, *reporting.check_outputs()]
-    keep_inputs(request.paths, *written, given=given, kind=LIGANDS)
+    keep_inputs(request.paths, *written, given=given, kind=request.kind)
     if files.report:
         # Where it cannot draw, that is said before hours of work.
         import multigpu.workloads.dock.report  # noqa: F401

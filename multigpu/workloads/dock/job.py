@@ -16,13 +16,13 @@ from multigpu.cluster.workers.worker import Outcome
 from multigpu.errors import InputError, spelled
 from multigpu.formats.molecules.ligands import LigandRecords, open_sources, read_records
 from multigpu.formats.molecules.pockets import Pocket, read_pocket
-from multigpu.formats.molecules.reference_poses import read_reference
+from multigpu.formats.molecules.reference_poses import ReferencePose
 from multigpu.formats.storage.fingerprints import digest
 from multigpu.kernels.maps import Receptor
 from multigpu.kernels.rotation import ListedRotations, covering_radius
 from multigpu.run import fitness
 from multigpu.run.job import Crew, Job, check_unchanged, describe_inputs
-from multigpu.workloads.dock.ligands import LigandLoader
+from multigpu.workloads.dock.ligands import LigandLoader, read_first
 from multigpu.workloads.dock.listing import Listing
 from multigpu.workloads.dock.notes import absent_map_notes, result_notes, search_notes
 from multigpu.workloads.dock.parts import (
@@ -67,7 +67,10 @@ class DockJob(Job):
         self.pocket = with_other_types(self._open_pocket(maps), request.other_types)
         self.whole = whole_box_of(options, self.pocket, self.receptor is not None)
         self.grouping = grouping_of(options, self.whole)
-        self.reference = read_reference(str(request.reference)) if request.reference else None
+        self.reference = None
+        if request.reference is not None:
+            path = str(request.reference)
+            self.reference = ReferencePose(path=path, molecule=read_first(path))
         self.field = field_of(self.pocket, options)
         self.search = search_of(options, self.pocket, self.whole)
         self._warn(search_notes(self.search.stop, self.whole is not None))

@@ -13,11 +13,11 @@ from pathlib import PurePath
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.errors import option, printable
+from multigpu.errors import InputError, option, printable
 from multigpu.formats.molecules.columns import AtomColumns, LigandColumns
 from multigpu.formats.molecules.conformers import Conformers, make_conformers
 from multigpu.formats.molecules.elements import HEAVY_HYDROGEN, is_heavy
-from multigpu.formats.molecules.ligands import MOLECULES, LigandRecords
+from multigpu.formats.molecules.ligands import LIGANDS, MOLECULES, LigandRecords, read_records
 from multigpu.formats.molecules.molecule import Molecule, MoleculeError, Positions
 from multigpu.formats.molecules.poses import SAME, render
 from multigpu.formats.molecules.registry import (
@@ -31,7 +31,7 @@ from multigpu.formats.molecules.scoring import atom_columns, score_terms, scorin
 from multigpu.formats.molecules.sdf import SDF
 from multigpu.formats.names import name_problem
 from multigpu.formats.storage.input_paths import suffix_of
-from multigpu.formats.storage.sources import Source
+from multigpu.formats.storage.sources import Source, inspect_source
 from multigpu.formats.storage.stored_streams import STDIN
 from multigpu.formats.tables.texts import Texts, replace_undecodable
 from multigpu.kernels.rotation import Ligands
@@ -415,6 +415,22 @@ def is_drawn(text: bytes, layout: str, positions: Positions) -> bool:
     """
     z = positions[:, 2]
     return bool((z == z[0]).all()) and len(z) >= FORMATS[layout].fewest_flat_atoms(text)
+
+
+def read_first(path: str) -> Molecule:
+    """Return the first ligand of a file, which has a place in space. Raises InputError."""
+    source = inspect_source(path, LIGANDS)
+    records = next(read_records(0, source))
+    if records.error:
+        raise InputError(path, records.error)
+    text = records.texts[0]
+    try:
+        molecule = largest_fragment(parse(text, source.layout))
+    except MoleculeError as error:
+        raise InputError(path, f"{error}", "record 1") from error
+    if is_drawn(text, source.layout, molecule.positions):
+        raise InputError(path, FLAT.format(molecule.positions[0, 2]), "record 1")
+    return molecule
 
 
 def lacks_hydrogens(molecule: Molecule) -> bool:

@@ -15,6 +15,7 @@ from multigpu.kernels.rotation import Field, ListedRotations, PoseSearch
 from multigpu.kernels.rotation.memory import (
     LEAST_SCORES,
     MOST_SCORES,
+    band_bytes,
     fixed_bytes,
     scores_in,
     working_bytes,
@@ -43,6 +44,7 @@ LARGE_LIGAND, SMALL_LIGAND = 16 << 10, 512  # bytes of text; few are larger or s
 LOADED_BYTES_PER_BYTE = 4  # the text, its atoms as they are read and as they are searched
 NAME_BYTES = 512  # of a ligand: its name and other facts
 POSE_BYTES = 1024  # of a pose: its row as numbers and as text, and the notes in its text
+USUAL_KINDS = 48  # of atoms of a ligand, with different types or charges
 SCORES = 1 << 24  # float32, the most that a thread of a CPU holds
 
 
@@ -118,6 +120,8 @@ def plan_dock(
     Raises TooLittleMemory where not even one ligand fits.
     """
     fixed, least = fixed_bytes(field), working_bytes(LEAST_SCORES if here.gpu else SCORES)
+    if whole is not None and here.gpu:
+        least = band_bytes(field, search, USUAL_KINDS)
     cost = Cost(DEVICE_BYTES_PER_BYTE, fixed, least)
     chunk_bytes, lanes = largest_chunk(
         sources, cost, here, run, chunks_per_thread=CHUNKS_PER_THREAD
@@ -125,7 +129,8 @@ def plan_dock(
     # More scores at a time where the chunks leave room for them.
     share = (memory_budget(here, run) - fixed) / lanes - DEVICE_BYTES_PER_BYTE * chunk_bytes
     scores = scores_in(share) if here.gpu else SCORES
-    cost = replace(cost, lane_bytes=working_bytes(scores))
+    if whole is None:
+        cost = replace(cost, lane_bytes=working_bytes(scores))
     share = GPU_POSES if here.gpu else CPU_POSES
     tried = search.stop if whole is None else max(1, int(search.stop * LOOKED_AT))
     # Several poses of a ligand are chosen by their distances from each other, so spans of poses

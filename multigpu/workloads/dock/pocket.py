@@ -17,22 +17,19 @@ from multigpu.cluster.devices.gpus import Device
 from multigpu.cluster.errors import Failure
 from multigpu.cluster.files import failures_named
 from multigpu.errors import InputError, UsageError, first_line, option, spelled
-from multigpu.formats.molecules.ligands import LIGANDS, read_records
-from multigpu.formats.molecules.molecule import MoleculeError
+from multigpu.formats.molecules.ligands import LIGANDS
 from multigpu.formats.molecules.pockets import Pocket, read_pocket
 from multigpu.formats.molecules.pockets.autogrid import AUTOGRID
 from multigpu.formats.molecules.pockets.autogrid_writer import SUFFIX, write_pocket
 from multigpu.formats.molecules.pockets.pocket import check_pocket
 from multigpu.formats.molecules.receptors import RECEPTORS, read_receptor
-from multigpu.formats.molecules.registry import largest_fragment, parse
 from multigpu.formats.storage.fingerprints import digest
 from multigpu.formats.storage.input_paths import expand, suffix_of
-from multigpu.formats.storage.sources import inspect_source
 from multigpu.formats.storage.stored_streams import STDIN
 from multigpu.kernels.maps import GridBox, Receptor, compute_maps
 from multigpu.run import fitness
 from multigpu.run.values import path_list
-from multigpu.workloads.dock.ligands import FLAT, is_drawn
+from multigpu.workloads.dock.ligands import read_first
 from multigpu.workloads.dock.options import FARTHEST
 from multigpu.workloads.dock.pocket_options import MapOptions, PocketRequest
 
@@ -72,18 +69,7 @@ def box_of_ligand(path: str, padding: float) -> tuple[float, ...]:
 
     padding: Å, on every side
     """
-    source = inspect_source(expand([path], LIGANDS)[0], LIGANDS)
-    records = next(read_records(0, source))
-    if records.error:
-        raise InputError(source.path, records.error)
-    text = records.texts[0]
-    try:
-        molecule = largest_fragment(parse(text, records.layout))
-    except MoleculeError as error:
-        raise InputError(source.path, f"{error}", "record 1") from None
-    places = molecule.positions
-    if is_drawn(text, records.layout, places):
-        raise InputError(source.path, FLAT.format(places[0, 2]), "record 1")
+    places = read_first(expand([path], LIGANDS)[0]).positions
     low, high = places.min(axis=0) - padding, places.max(axis=0) + padding
     return *((low + high) / 2).tolist(), *(high - low).tolist()
 

@@ -1,15 +1,12 @@
 """RMSD to a reference: symmetries, other molecules, other formats."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from rdkit import Chem
 from rdkit.Chem import rdDistGeom, rdMolAlign
 from support.ligand_texts import PDBQT
 
-from multigpu import InputError
-from multigpu.formats.molecules.reference_poses import ReferencePose, read_reference
+from multigpu.formats.molecules.reference_poses import ReferencePose
 from multigpu.formats.molecules.registry import parse
 
 
@@ -49,13 +46,8 @@ def test_reference__of_another_molecule_is_none() -> None:
         assert reference.symmetries(other) is None
 
 
-def test_reference__may_be_in_a_file_of_another_format(tmp_path: Path) -> None:
-    path = tmp_path / "crystal.pdbqt"
-    path.write_bytes(PDBQT)
-    reference = read_reference(str(path))
-    found = reference.symmetries(parse(PDBQT, "pdbqt"))
+def test_reference__may_be_of_another_format() -> None:
+    molecule = parse(PDBQT, "pdbqt")
+    found = ReferencePose(path="crystal.pdbqt", molecule=molecule).symmetries(molecule)
     assert found is not None
-    assert found.rmsd(reference.molecule.positions) == 0
-    path.write_bytes(PDBQT.replace(b"ATOM", b"ATUM").replace(b"HETATM", b"HETUTM"))
-    with pytest.raises(InputError, match=r"crystal\.pdbqt"):
-        read_reference(str(path))
+    assert found.rmsd(molecule.positions) == 0

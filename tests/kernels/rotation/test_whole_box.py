@@ -1,6 +1,5 @@
 """The search of a whole box for a band of poses, against brute force."""
 
-import importlib
 from itertools import pairwise
 from typing import Any
 
@@ -8,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.backends import DEVICES, backend_of
 from support.examples import examples
 from support.rotation_cases import (
     ORIGIN,
@@ -34,27 +34,40 @@ from multigpu.kernels.rotation.whole_box import bounds, cpu, reference
 
 SEEDS = st.integers(0, 2**32 - 1)
 RULES = st.sampled_from(["linear", "nearest"]), st.sampled_from(["clamp", "zero", "penalty"])
-BACKENDS = ["cpu"]
 
 
 def searcher(backend: str, *given: Any) -> Any:
-    module = importlib.import_module(f"multigpu.kernels.rotation.whole_box.{backend}")
-    return module.BandSearcher(*given)
+    return backend_of("rotation/whole_box", backend).BandSearcher(*given)
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+KINDS = st.sampled_from(["flat", "steep", "ties"])
+
+
 @examples(150)
-@given(SEEDS, *RULES, st.sampled_from(["flat", "steep", "ties"]))
+@given(SEEDS, *RULES, KINDS)
 def test_band__is_that_of_brute_force(
+    seed: int, interpolation: str, outside: str, kind: str
+) -> None:
+    assert_band("cpu", seed, interpolation, outside, kind)
+
+
+@pytest.mark.parametrize("backend", DEVICES[1:])
+@examples(15)
+@given(SEEDS, *RULES, KINDS)
+def test_band_of_a_gpu__is_that_of_brute_force(
     backend: str, seed: int, interpolation: str, outside: str, kind: str
 ) -> None:
+    assert_band(backend, seed, interpolation, outside, kind)
+
+
+def assert_band(backend: str, seed: int, interpolation: str, outside: str, kind: str) -> None:
     case = band_case(np.random.default_rng(seed), interpolation, outside, kind)
     expected = reference.BandSearcher(case.field, case.search, case.width)
     found = searcher(backend, case.field, case.search, case.width)
     assert_same(found.best(case.bodies, case.ligand_of), expected.best(case.bodies, case.ligand_of))
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("backend", DEVICES)
 @examples(30)
 @given(SEEDS, *RULES)
 def test_band__is_right_where_atoms_lie_on_borders(
@@ -72,7 +85,7 @@ def test_band__is_right_where_atoms_lie_on_borders(
         )
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("backend", DEVICES)
 @pytest.mark.parametrize("apart", [0.0, 0.8])
 def test_band__does_not_depend_on_how_many_poses_are_listed(
     backend: str, apart: float, monkeypatch: pytest.MonkeyPatch
@@ -89,7 +102,7 @@ def test_band__does_not_depend_on_how_many_poses_are_listed(
     assert_same(searcher(backend, field, search, 1.0).best(bodies, one), expected)
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("backend", DEVICES)
 def test_best_pose__is_that_of_the_search_of_all_poses(backend: str) -> None:
     rng = np.random.default_rng(5)
     field, bodies = random_field(rng, 2, outside="penalty"), random_ligands(rng, [9, 4], 2, 2)
@@ -98,7 +111,7 @@ def test_best_pose__is_that_of_the_search_of_all_poses(backend: str) -> None:
     assert_same(found, brute_force.PoseSearcher(field, search).best(bodies))
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("backend", DEVICES)
 def test_no_bodies__have_no_poses(backend: str) -> None:
     field = random_field(np.random.default_rng(1))
     found = searcher(backend, field, PoseSearch(near_uniform(4)), 1.0)
