@@ -135,7 +135,7 @@ class Atoms(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """Functions of the distance r, looked up at floor(100 r), kcal/mol.
+    """Functions of the distance r, looked up at floor(100 r), kcal/mol; and what probes are.
 
     pairs      float64[kinds, ENTRIES, probes]  12-6 or 12-10, smoothed
     bonds      int32[kinds, probes]   how a pair's energies are put together, see `Bond`
@@ -144,6 +144,7 @@ class Tables(NamedTuple):
     far        float64[parts, 2]      electrostatics beyond the cutoff: far[k, 0] + far[k, 1] · r²,
                                       k counts PARTS per octave of r² from 2^FIRST_OCTAVE
     ramp       float64[RAMP_TERMS]    powers of (1 − t) / 2 in cos(8/3 · arccos t), 0 ≤ t ≤ 1
+    probe_volumes, probe_solvations   float64[probes]  as in `Atoms`, without charges
     """
 
     pairs: Floats
@@ -152,16 +153,11 @@ class Tables(NamedTuple):
     water: Floats
     far: Floats
     ramp: Floats
-
-
-class Probes(NamedTuple):
-    """The atoms whose maps are made: float64[n] as in `Atoms`, the solvations without charges."""
-
     probe_volumes: Floats
     probe_solvations: Floats
 
 
-def prepare(receptor: Receptor, box: GridBox, types: Sequence[str]) -> tuple[Atoms, Tables, Probes]:
+def prepare(receptor: Receptor, box: GridBox, types: Sequence[str]) -> tuple[Atoms, Tables]:
     """Return what kernels need. Raises ValueError for a type that the force field lacks."""
     for atom, name in enumerate(receptor.types):
         if name not in TYPES:
@@ -173,7 +169,6 @@ def prepare(receptor: Receptor, box: GridBox, types: Sequence[str]) -> tuple[Ato
     parameters = [TYPES[name] for name in receptor.types]
     probes = [TYPES[name] for name in types]
     axes, normals, powers = directions(receptor)
-    solvations = np.array([each.solvation for each in parameters])
     atoms = Atoms(
         places=receptor.positions - np.array(box.center, np.float64),
         charges=receptor.charges,
@@ -183,7 +178,8 @@ def prepare(receptor: Receptor, box: GridBox, types: Sequence[str]) -> tuple[Ato
         axes=axes,
         normals=normals,
         volumes=np.array([each.volume for each in parameters]),
-        solvations=solvations + POLARITY * np.abs(receptor.charges),
+        solvations=np.array([each.solvation for each in parameters])
+        + POLARITY * np.abs(receptor.charges),
     )
     pairs = np.zeros((len(kinds), ENTRIES, len(probes)))
     bonds = np.zeros((len(kinds), len(probes)), np.int32)
@@ -191,14 +187,10 @@ def prepare(receptor: Receptor, box: GridBox, types: Sequence[str]) -> tuple[Ato
         for column, probe in enumerate(probes):
             pairs[row, :, column] = pair_energies(probe, TYPES[kind])
             bonds[row, column] = _bond(TYPES[kind].role, probe.role)
-    return (
-        atoms,
-        Tables(pairs, bonds, screening(), water(), far_electrostatics(), ramp()),
-        Probes(
-            probe_volumes=np.array([each.volume for each in probes]),
-            probe_solvations=np.array([each.solvation for each in probes]),
-        ),
-    )
+    volumes = np.array([each.volume for each in probes])
+    solvations = np.array([each.solvation for each in probes])
+    functions = (screening(), water(), far_electrostatics(), ramp())
+    return atoms, Tables(pairs, bonds, *functions, volumes, solvations)
 
 
 def _bond(role: Role, probe: Role) -> Bond:

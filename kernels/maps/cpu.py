@@ -46,20 +46,20 @@ class BlockBuffers(NamedTuple):
 
 def compute_maps(receptor: Receptor, box: GridBox, types: Sequence[str]) -> Maps:
     """Return what `multigpu.kernels.maps.compute_maps` does."""
-    atoms, tables, probes = prepare(receptor, box, types)
+    atoms, tables = prepare(receptor, box, types)
     values = np.empty((len(types) + 2, *box.shape))
     nodes = len(NODES) ** 3
     near, donors = np.empty((2, len(receptor)), np.int32)
     places, squares = np.empty((3, len(receptor))), np.empty(len(receptor))
     at_nodes = (np.empty(nodes), np.empty((3, nodes)))
     room = BlockBuffers(near, donors, places, squares, *at_nodes, *np.empty((3, len(types))))
-    _fill(atoms, tables, probes, lattice_of(box), room, values)
+    _fill(atoms, tables, lattice_of(box), room, values)
     names = [*types, "e", "d"]
     return {name: rounded(each) for name, each in zip(names, values, strict=True)}
 
 
 @jit_no_alloc
-def _fill(atoms: Any, tables: Any, probes: Any, lattice: Any, room: Any, values: Any) -> Any:
+def _fill(atoms: Any, tables: Any, lattice: Any, room: Any, values: Any) -> Any:
     """Set float64[probes + 2, nx, ny, nz]."""
     shape = values.shape
     for bx in range(0, shape[1], SIDE):
@@ -75,7 +75,7 @@ def _fill(atoms: Any, tables: Any, probes: Any, lattice: Any, room: Any, values:
                                 (iy - lattice.halves[1]) * lattice.spacing,
                                 (iz - lattice.halves[2]) * lattice.spacing,
                             )
-                            charge, water = _sum(atoms, tables, probes, room, near, donors, point)
+                            charge, water = _sum(atoms, tables, room, near, donors, point)
                             far = _interpolated(
                                 room.fields, lattice.weights, ix - bx, iy - by, iz - bz
                             )
@@ -158,9 +158,7 @@ def _interpolated(fields: Any, weights: Any, ix: Any, iy: Any, iz: Any) -> Any:
 
 
 @jit_no_alloc
-def _sum(
-    atoms: Any, tables: Any, probes: Any, room: Any, near: Any, donors: Any, point: Any
-) -> Any:
+def _sum(atoms: Any, tables: Any, room: Any, near: Any, donors: Any, point: Any) -> Any:
     """Set the energies of the probes at a point; return the near charges' energy, and water's."""
     sums, lows, highs, squares, count = (
         room.sums,
@@ -213,8 +211,8 @@ def _sum(
     for probe in range(count):
         if lows[probe] < MANY:
             sums[probe] += lows[probe] + highs[probe]
-        sums[probe] += volumes * probes.probe_solvations[probe]
-        sums[probe] += solvations * probes.probe_volumes[probe]
+        sums[probe] += volumes * tables.probe_solvations[probe]
+        sums[probe] += solvations * tables.probe_volumes[probe]
     return electrostatics, volumes
 
 

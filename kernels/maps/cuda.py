@@ -36,10 +36,11 @@ def _module() -> Any:
 
 def compute_maps(receptor: Receptor, box: GridBox, types: Sequence[str]) -> Maps:
     """Return what `multigpu.kernels.maps.compute_maps` does."""
-    atoms, tables, probes = prepare(receptor, box, types)
+    atoms, tables = prepare(receptor, box, types)
     lattice, blocks = lattice_of(box), blocks_of(box)
-    arrays = atoms._asdict() | tables._asdict() | probes._asdict()
-    arrays |= {"nodes": lattice.nodes, "weights": lattice.weights}
+    arrays = (
+        atoms._asdict() | tables._asdict() | {"nodes": lattice.nodes, "weights": lattice.weights}
+    )
     stream = cupy.cuda.Stream(non_blocking=True)
     with stream:
         held = {name: cupy.asarray(array) for name, array in arrays.items()}
