@@ -195,7 +195,7 @@ def open_maps(
     if box is None:
         box = box_of_ligand(str(options.autobox), options.padding)
     points = box_around(box[:3], box[3:], spacing)
-    receptor, notes = read_receptor(path)
+    receptor, notes = read_receptor(path, points.center)
     for note in notes:
         logger.warning("multigpu: %s: %s", path, spelled(note))
     others = options.other_types

@@ -7,28 +7,34 @@ residues without a template.
 import logging
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from multigpu.errors import InputError, first_line, several
 from multigpu.formats.optional import quiet_rdkit
 from multigpu.kernels.compiled.fragments import are_crowded
 
+Place = NDArray[np.float64]  # x, y, z, Å
 WATERS = {"HOH", "WAT", "DOD", "H2O", "TIP3"}
 NOTES = (
-    "of alternate locations the best occupied were taken", "left out", "by Meeko's templates",
+    "of alternate locations the best occupied were taken",
+    "left out, with distances from the middle of the box", "by Meeko's templates",
 )  # fmt: skip
 NO_LOCATION = "\0"  # of an atom that has no other
 INSTALL = "needs Meeko: pip install 'multigpu[receptors]', or prepare PDBQT with it elsewhere"
 
 
-def prepare(path: str, content: bytes, is_cif: bool) -> tuple[bytes, list[str]]:
+def prepare(
+    path: str, content: bytes, is_cif: bool, middle: Sequence[float]
+) -> tuple[bytes, list[str]]:
     """Return the receptor as PDBQT, and what was left out, chosen or guessed, a sentence each.
 
-    is_cif: whether the content is mmCIF; else it is PDB
+    is_cif  whether the content is mmCIF; else it is PDB
+    middle  of the pocket, Å: what was left out is named in the order of its distance from there
 
     Raises InputError where packages are missing, the file cannot be read, or nothing is left.
     """
@@ -40,7 +46,8 @@ def prepare(path: str, content: bytes, is_cif: bool) -> tuple[bytes, list[str]]:
     try:
         structure = _read(gemmi, content, is_cif)
         templates = meeko.ResidueChemTemplates.create_from_defaults()
-        located, left = _clean(structure, {*templates.residue_templates, *templates.ambiguous})
+        known, place = {*templates.residue_templates, *templates.ambiguous}, np.array(middle)
+        located, left = _clean(structure, known, place)
         if not structure[0].count_atom_sites():
             raise ValueError(f"nothing is left of it without {'; '.join(left)}: is it a receptor?")
         with _quiet():
@@ -49,7 +56,7 @@ def prepare(path: str, content: bytes, is_cif: bool) -> tuple[bytes, list[str]]:
                 allow_bad_res=True,
             )  # fmt: skip
             text, _ = meeko.PDBQTWriterLegacy.write_string_from_polymer(polymer)
-        incomplete, guessed = _guesses(polymer)
+        incomplete, guessed = _guesses(polymer, place)
     except Exception as error:
         raise InputError(path, f"Meeko cannot prepare it: {first_line(error)}") from error
     if not text:
@@ -76,7 +83,7 @@ def _read(gemmi: Any, content: bytes, is_cif: bool) -> Any:
     return structure
 
 
-def _clean(structure: Any, known: set[str]) -> tuple[list[str], list[str]]:
+def _clean(structure: Any, known: set[str], middle: Place) -> tuple[list[str], list[str]]:
     """Keep one location of each residue, and of the residues those with a template but waters.
 
     known: names of residues with a template
@@ -90,13 +97,14 @@ def _clean(structure: Any, known: set[str]) -> tuple[list[str], list[str]]:
             name = f"{residue.name} {chain.name} {residue.seqid}"
             if residue.name not in known or residue.name in WATERS:
                 waters += residue.name in WATERS
-                unknown += [] if residue.name in WATERS else [name]
+                if residue.name not in WATERS:
+                    unknown.append((name, [atom.pos.tolist() for atom in residue]))
                 del chain[i]
             elif letter := _choose_location(residue):
                 located.append(f"{name} {letter}")
     structure.remove_empty_chains()
     left = [f"{waters:,} {'water' if waters == 1 else 'waters'}"] if waters else []
-    left += [f"residues that Meeko does not know ({several(unknown[::-1])})"] if unknown else []
+    left += [f"residues that Meeko does not know ({_nearest(unknown, middle)})"] if unknown else []
     return [several(located[::-1])] if located else [], left
 
 
@@ -115,14 +123,20 @@ def _choose_location(residue: Any) -> str:
     return best if len(occupied) > 1 else ""
 
 
-def _guesses(polymer: Any) -> tuple[list[str], list[str]]:
+def _nearest(residues: Sequence[tuple[str, Any]], middle: Place) -> str:
+    """Return the residues, each with its places, by their distances from the middle of a pocket."""
+    far = {name: np.sqrt(((np.array(x) - middle) ** 2).sum(axis=1).min()) for name, x in residues}
+    return several([f"{name} at {far[name]:.0f} Å" for name in sorted(far, key=far.__getitem__)])
+
+
+def _guesses(polymer: Any, middle: Place) -> tuple[list[str], list[str]]:
     """Return what Meeko has left out, and what it has guessed."""
     incomplete, histidines, ions, bare = [], [], [], 0
     for key, monomer in polymer.monomers.items():
         name = f"{monomer.input_resname} {key.replace(':', ' ')}"
         elements = [atom.GetAtomicNum() for atom in monomer.raw_rdkit_mol.GetAtoms()]
         if monomer.rdkit_mol is None:
-            incomplete.append(name)
+            incomplete.append((name, monomer.raw_rdkit_mol.GetConformer().GetPositions()))
         elif len(elements) == 1:
             charge = sum(atom.charge for atom in monomer.molsetup.atoms)
             ions.append(f"{name} {charge:+.3g}")
@@ -130,7 +144,8 @@ def _guesses(polymer: Any) -> tuple[list[str], list[str]]:
             bare += 1
             if monomer.input_resname == "HIS":
                 histidines.append(f"{name} {monomer.residue_template_key[-3:]}")
-    left = f"residues that lack atoms, or have others than its templates ({several(incomplete)})"
+    named = _nearest(incomplete, middle)
+    left = f"residues that lack atoms, or have others than its templates ({named})"
     guessed = [f"hydrogens of {bare:,} residues"] if bare else []
     guessed += [f"where HIS has its hydrogen ({several(histidines)})"] if histidines else []
     guessed += [f"charges of ions ({several(ions)})"] if ions else []

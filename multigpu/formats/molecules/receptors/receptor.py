@@ -1,6 +1,7 @@
 """The atoms of a receptor, from its file, and what every receptor is checked for."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from multigpu.errors import InputError
@@ -43,10 +44,13 @@ RECEPTORS = FileKind(
 )
 
 
-def read_receptor(path: str, needs_charges: bool = True) -> tuple[Receptor, list[str]]:
+def read_receptor(
+    path: str, middle: Sequence[float] = (0.0, 0.0, 0.0), needs_charges: bool = True
+) -> tuple[Receptor, list[str]]:
     """Return the receptor in a file, and what was left out, chosen or guessed, a sentence each.
 
-    needs_charges: whether its energies depend on charges
+    middle         of the pocket, Å
+    needs_charges  whether its energies depend on charges
 
     Raises InputError for what is no receptor, and for one that was not prepared.
     """
@@ -55,7 +59,7 @@ def read_receptor(path: str, needs_charges: bool = True) -> tuple[Receptor, list
     content = b"".join(block.tobytes() for block in source.blocks(READ_BYTES))
     notes: list[str] = []
     if source.layout != PDBQT.name:
-        content, notes = prepare(path, content, source.layout == "cif")
+        content, notes = prepare(path, content, source.layout == "cif", middle)
     if any(word in content for word in (b"\nROOT", b"\nTORSDOF")):
         raise InputError(path, "this is a ligand (it has ROOT or TORSDOF), and no receptor")
     receptor, left_out = _read_pdbqt(path, content)
