@@ -97,11 +97,12 @@ def test_types__taken_as_others_have_their_maps(receptor: str) -> None:
     assert with_other_types(pocket, {}) is pocket
 
 
-def test_types__that_autodock_lacks_are_named_with_their_atom(receptor: str) -> None:
+def test_types__that_a_scoring_lacks_are_named_with_their_atom(receptor: str) -> None:
     text = peptide_pdbqt().replace(b" OA\n", b" Xx\n", 1)
     Path("odd.pdbqt").write_bytes(text)
-    with pytest.raises(InputError, match=r"odd\.pdbqt: .*Xx.*: type_as TYPE=OTHER takes"):
-        multigpu.pocket("odd.pdbqt", box=BOX, gpus="none")
+    for scoring in ("autodock4", "vina"):
+        with pytest.raises(InputError, match=r"odd\.pdbqt: .*Xx.*: type_as TYPE=OTHER takes"):
+            multigpu.pocket("odd.pdbqt", box=BOX, scoring=scoring, gpus="none")
     found = multigpu.pocket("odd.pdbqt", box=BOX, gpus="none", type_as="Xx=OA")
     same = multigpu.pocket(receptor, box=BOX, gpus="none")
     assert np.array_equal(
@@ -161,18 +162,24 @@ def test_maps__are_made_once_for_a_receptor_and_a_box(
 
 
 @pytest.mark.process
-def test_command__writes_what_the_function_returns(receptor: str, main: Run) -> None:
+@pytest.mark.parametrize(
+    ("scoring", "other", "types", "energies"),
+    [("autodock4", "B=C", "C, A, N, ", ("d", "e")), ("vina", "B=C_P", "C_H, C_P, N_P, ", ())],
+)
+def test_command__writes_what_the_function_returns(
+    receptor: str, main: Run, scoring: str, other: str, types: str, energies: tuple[str, ...]
+) -> None:
     ran = main(
-        "pocket", receptor, "--box", "0,0,-1", "6,5,4", "--spacing", "1", "--type=B=C",
-        "-o", "p.maps.fld", "--gpus", "none",
+        "pocket", receptor, "--box", "0,0,-1", "6,5,4", "--spacing", "1", f"--type={other}",
+        "--scoring", scoring, "-o", "p.maps.fld", "--gpus", "none",
     )  # fmt: skip
     assert (ran.status, ran.err) == (0, "")
-    assert "maps of C, A, N, " in ran.all_err
-    written = read_pocket("p.maps.fld")
-    found = multigpu.pocket(receptor, box=(0, 0, -1, *BOX[3:]), spacing=1, type_as="B=C")
+    assert f"maps of {types}" in ran.all_err
+    written, box = read_pocket("p.maps.fld"), (0, 0, -1, *BOX[3:])
+    found = multigpu.pocket(receptor, box=box, spacing=1, type_as=other, scoring=scoring)
     assert np.array_equal(written.values, found.values)
     assert written.types == found.types
-    maps = [f"p.{kind}.map" for kind in (*found.types, "d", "e")]
+    maps = [f"p.{kind}.map" for kind in (*found.types, *energies)]
     assert files() == sorted(["p.maps.fld", "p.maps.xyz", "peptide.pdbqt", *maps])
 
 

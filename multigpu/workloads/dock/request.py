@@ -63,7 +63,7 @@ class DockRequest(DockOptions, MapOptions, Resumable, Request, group="Input"):
         if (self.pocket is None) == (self.receptor is None):
             raise UsageError(f"give {one}, or {other} with the box of its maps: one of them")
         if self.receptor is None:
-            unused = [name for name in ("autobox", "all_types") if getattr(self, name)]
+            unused = [name for name in ("autobox", "scoring", "all_types") if getattr(self, name)]
             if unused:
                 raise UsageError(f"{option(unused[0])} has no effect without {other}")
             return
