@@ -267,3 +267,9 @@ def read_box(path: str) -> tuple[tuple[str, str], str]:
     points = (2 * np.ceil(size / 0.75) + 1).astype(int)
     shown = [",".join(f"{x:g}" for x in row) for row in (pocket.center, size)]
     return (shown[0], shown[1]), " × ".join(map(str, points))
+
+
+@pytest.mark.gpu
+def test_pocket__of_a_gpu_has_the_same_bytes(receptor: str) -> None:
+    one, other = (multigpu.pocket(receptor, box=BOX, gpus=gpus) for gpus in ("0", "none"))
+    assert np.array_equal(one.values, other.values)
