@@ -44,6 +44,10 @@ def command(request: DockRequest, out: DockOutput, reporting: Reporting) -> int:
             coming=workers,
             journal=pose_journal(output) if is_kept else None,
         )
+        if job.receptor is not None:
+            points, middle = " × ".join(map(str, job.pocket.shape)), job.pocket.center
+            around = ",".join(f"{x:g}" for x in middle.round(3))
+            reporting.say(f"maps on {points} points around {around}: {job.pocket.path}")
         if job.covering_radius is not None:
             count = number_of(job.search.rotations.count, "rotation")
             reporting.say(f"{count}; any other is within {job.covering_radius:.3g}°")
