@@ -21,7 +21,7 @@ REPORTED = 12  # ligands in a report
 
 @command_of(example="multigpu dock ligands.sdf --pocket pocket.maps.fld -o poses.sdf")
 def command(request: DockRequest, out: DockOutput, reporting: Reporting) -> int:
-    """Find the best rotations of LIGANDS in a pocket, given as a grid of scores.
+    """Find the best rotations of LIGANDS in a pocket: a grid of scores, or a receptor.
 
     LIGANDS are SDF, MOL2, PDB, PDBQT, DLG, XYZ or SMILES files, directories, quoted patterns, URLs
     or - for standard input, plain or compressed with gzip or zstd. Every rotation is tried, so the
