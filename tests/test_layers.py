@@ -89,7 +89,16 @@ def test_links__lead_to_the_folders_beside(folder: str) -> None:
 @pytest.mark.process
 @pytest.mark.parametrize(
     "options",
-    [[], ["scan"], ["dock"], ["count"], ["cnv"], ["plan", "scan"], ["simulate", "counts"]],
+    [
+        [],
+        ["scan"],
+        ["dock"],
+        ["pocket"],
+        ["count"],
+        ["cnv"],
+        ["plan", "scan"],
+        ["simulate", "counts"],
+    ],
     ids=lambda words: " ".join(words) or "multigpu",
 )
 def test_start__imports_nothing_heavy(options: list[str]) -> None:

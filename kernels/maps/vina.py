@@ -43,12 +43,18 @@ TORSION_WEIGHT = 0.05846
 def compute_maps(receptor: Receptor, box: GridBox, types: Sequence[str]) -> Maps:
     """Return the map of each of Vina's types, float32[box.shape] in kcal/mol, with three decimals.
 
-    receptor: its types are Vina's; atoms of other types, as hydrogens are, score nothing
+    receptor: its types are Vina's, "" for hydrogens, which score nothing
 
-    Raises KeyError for a type that Vina lacks.
+    Raises ValueError for a type that Vina lacks.
     """
-    numbers = {kind: number for number, kind in enumerate(TYPES)}
-    kinds = np.array([numbers.get(kind, -1) for kind in receptor.types], np.int32)
+    for atom, name in enumerate(receptor.types):
+        if name and name not in TYPES:
+            raise ValueError(f"{receptor.name_of(atom)}: Vina has no type {name!r}")
+    for name in types:
+        if name not in TYPES:
+            raise ValueError(f"Vina has no type {name!r} to make a map of")
+    numbers = {"": -1, **{kind: number for number, kind in enumerate(TYPES)}}
+    kinds = np.array([numbers[kind] for kind in receptor.types], np.int32)
     places, kinds, table = receptor.positions[kinds >= 0], kinds[kinds >= 0], pair_table(types)
     maps = np.empty((len(types), *box.shape), np.float32)
     (x, *yz), spacing = box.origin.tolist(), box.spacing
@@ -60,10 +66,7 @@ def compute_maps(receptor: Receptor, box: GridBox, types: Sequence[str]) -> Maps
 
 
 def pair_table(types: Sequence[str]) -> Floats:
-    """Return float64[len(TYPES), steps, types], kcal/mol: the receptor's type, squared distance.
-
-    Raises KeyError for a type that Vina lacks.
-    """
+    """Return float64[len(TYPES), steps, types], kcal/mol: the receptor's type, squared distance."""
     steps = int(STEPS * CUTOFF**2)
     distances = np.sqrt(np.arange(steps + 1) / STEPS)
     pairs = [[pair_energies(kind, probe, distances) for probe in types] for kind in TYPES]
@@ -72,7 +75,7 @@ def pair_table(types: Sequence[str]) -> Floats:
 
 
 def pair_energies(one: str, other: str, distances: Floats) -> Floats:
-    """Return float64[n], kcal/mol, of two types at distances in Å. Raises KeyError."""
+    """Return float64[n], kcal/mol, of two types at distances in Å."""
     pair, d = {one, other}, distances - (RADII[one] + RADII[other])
     energies = -0.035579 * np.exp(-((d / 0.5) ** 2)) - 0.005156 * np.exp(-(((d - 3) / 2) ** 2))
     energies += 0.840245 * np.minimum(d, 0) ** 2

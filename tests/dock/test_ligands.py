@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from rdkit import Chem
-from support.docked import SOME_SKIPPED, Dock, table
+from support.docked import ATOM, SOME_SKIPPED, Dock, table
 from support.ligand_texts import ETHANOL, MOL2, PDB, PDBQT, TEXTS, XYZ, mol2
 
 import multigpu
@@ -396,6 +396,18 @@ def test_conformers__are_made_of_smiles(tmp_path: Path, fragments: str) -> None:
     reasons = {each.ligand: each.reason for each in poor.skipped}
     assert len(poor.skipped) == 3
     assert reasons["ethanol"] == "no map of atom type OA: the pocket has C, H, HD"
+
+
+@pytest.mark.parametrize("layout", ["pdbqt", "pdb"])
+def test_ligand__of_thousands_of_atoms_is_a_receptor(tmp_path: Path, layout: str) -> None:
+    """A plain grid takes it: nothing is known of what that is for."""
+    lines = [ATOM.format(i % 1000, i % 50, i // 50, 0.5 * (i % 2)) for i in range(1001)]
+    text = "".join([*lines[:-1], "END\n", *lines, "END\n"]).encode()
+    kept = 1 if layout == "pdbqt" else 0
+    loaded = load(tmp_path / f"a.{layout}", text)
+    assert len(loaded) == kept
+    assert "it has 1,001 atoms: is it a receptor?" in loaded.skipped[-1].reason
+    assert len(load(tmp_path / f"b.{layout}", text, ())) == 2
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from support.docked import ATOM, files
+from support.ligand_texts import ETHANOL
 from support.program import Run
 from support.receptor_texts import peptide_pdbqt
 
 import multigpu
 from multigpu import InputError, UsageError
+from multigpu.cluster.devices.gpus import Device
+from multigpu.cluster.errors import DeviceFailed
 from multigpu.formats.molecules.pockets import read_pocket
 from multigpu.workloads.dock import pocket as pockets
 from multigpu.workloads.dock.pocket import box_around, folder_of_maps, open_maps, with_other_types
@@ -94,11 +97,12 @@ def test_types__taken_as_others_have_their_maps(receptor: str) -> None:
     assert with_other_types(pocket, {}) is pocket
 
 
-def test_types__that_autodock_lacks_are_named_with_their_atom(receptor: str) -> None:
+def test_types__that_a_scoring_lacks_are_named_with_their_atom(receptor: str) -> None:
     text = peptide_pdbqt().replace(b" OA\n", b" Xx\n", 1)
     Path("odd.pdbqt").write_bytes(text)
-    with pytest.raises(InputError, match=r"odd\.pdbqt: .*Xx.*: type_as TYPE=OTHER takes"):
-        multigpu.pocket("odd.pdbqt", box=BOX, gpus="none")
+    for scoring in ("autodock4", "vina"):
+        with pytest.raises(InputError, match=r"odd\.pdbqt: .*Xx.*: type_as TYPE=OTHER takes"):
+            multigpu.pocket("odd.pdbqt", box=BOX, scoring=scoring, gpus="none")
     found = multigpu.pocket("odd.pdbqt", box=BOX, gpus="none", type_as="Xx=OA")
     same = multigpu.pocket(receptor, box=BOX, gpus="none")
     assert np.array_equal(
@@ -158,18 +162,24 @@ def test_maps__are_made_once_for_a_receptor_and_a_box(
 
 
 @pytest.mark.process
-def test_command__writes_what_the_function_returns(receptor: str, main: Run) -> None:
+@pytest.mark.parametrize(
+    ("scoring", "other", "types", "energies"),
+    [("autodock4", "B=C", "C, A, N, ", ("d", "e")), ("vina", "B=C_P", "C_H, C_P, N_P, ", ())],
+)
+def test_command__writes_what_the_function_returns(
+    receptor: str, main: Run, scoring: str, other: str, types: str, energies: tuple[str, ...]
+) -> None:
     ran = main(
-        "pocket", receptor, "--box", "0,0,-1", "6,5,4", "--spacing", "1", "--type=B=C",
-        "-o", "p.maps.fld", "--gpus", "none",
+        "pocket", receptor, "--box", "0,0,-1", "6,5,4", "--spacing", "1", f"--type={other}",
+        "--scoring", scoring, "-o", "p.maps.fld", "--gpus", "none",
     )  # fmt: skip
     assert (ran.status, ran.err) == (0, "")
-    assert "maps of C, A, N, " in ran.all_err
-    written = read_pocket("p.maps.fld")
-    found = multigpu.pocket(receptor, box=(0, 0, -1, *BOX[3:]), spacing=1, type_as="B=C")
+    assert f"maps of {types}" in ran.all_err
+    written, box = read_pocket("p.maps.fld"), (0, 0, -1, *BOX[3:])
+    found = multigpu.pocket(receptor, box=box, spacing=1, type_as=other, scoring=scoring)
     assert np.array_equal(written.values, found.values)
     assert written.types == found.types
-    maps = [f"p.{kind}.map" for kind in (*found.types, "d", "e")]
+    maps = [f"p.{kind}.map" for kind in (*found.types, *energies)]
     assert files() == sorted(["p.maps.fld", "p.maps.xyz", "peptide.pdbqt", *maps])
 
 
@@ -201,3 +211,65 @@ def test_command__refuses_in_a_line(
     assert ran.status == 2
     assert problem in ran.problem
     assert files() == ["peptide.pdbqt"]
+
+
+@pytest.mark.parametrize("error", [MemoryError, DeviceFailed("gpu", "it fell off the bus")])
+def test_maps__are_made_on_the_cpu_where_a_gpu_fails(
+    receptor: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Any
+) -> None:
+    compute = pockets.compute_maps
+
+    def fail(receptor: Any, box: Any, types: Any, device: int | None) -> Any:
+        if device is not None:
+            raise error
+        return compute(receptor, box, types, device)
+
+    monkeypatch.setattr(pockets, "compute_maps", fail)
+    monkeypatch.setattr(pockets, "ordinal", lambda _: 0)
+    monkeypatch.setattr(pockets.memory, "release_pool", lambda _: None)
+    maps = open_maps(receptor, BOX, 1.0, MapOptions())
+    gpu = [Device(0, "GPU-1", "card", 1, 1, None, False)]
+    assert np.array_equal(maps.make(gpu).values, maps.make().values)
+    assert "maps are made on the CPU" in caplog.text
+    with pytest.raises((MemoryError, DeviceFailed)):
+        maps.make(gpu, cpu_fallback=False)
+
+
+@pytest.mark.process
+def test_dock__of_a_receptor_is_that_of_its_pocket(receptor: str, main: Run) -> None:
+    Path("l.sdf").write_bytes(ETHANOL)
+    search = ("--rotations", "30", "--step", "1", "--gpus", "none", "--top", "3", "--spacing", "1")
+    box = ("--autobox", "l.sdf", "--padding", "2")
+
+    def dock(name: str, *pocket: str) -> list[bytes]:
+        ran = main("dock", "l.sdf", *pocket, *search, "-o", name)
+        assert ran.status == 0, ran.all_err
+        assert "best energy" in ran.all_err
+        return [Path(file).read_bytes() for file in (name, f"{name[:-4]}.scores.tsv")]
+
+    first = dock("a.sdf", "--receptor", receptor, *box)
+    (field,) = Path("peptide.maps").glob("*.maps.fld")
+    written = field.stat().st_mtime_ns
+    assert dock("b.sdf", "--receptor", receptor, *box) == first
+    assert field.stat().st_mtime_ns == written
+    assert main("pocket", receptor, *box, "--spacing", "1", "-o", "p.maps.fld").status == 0
+    search = search[:-2]
+    assert dock("c.sdf", "--pocket", "p.maps.fld") == first
+    (center, size), edge = read_box("p.maps.fld")
+    dry = main("dock", "l.sdf", "--receptor", receptor, "--box", center, size, "--dry-run")
+    assert f"pocket        {edge}" in dry.out
+
+
+def read_box(path: str) -> tuple[tuple[str, str], str]:
+    """Return center and size of a pocket as options, and its points at 0.375 Å in words."""
+    pocket = read_pocket(path)
+    size = pocket.end - pocket.origin
+    points = (2 * np.ceil(size / 0.75) + 1).astype(int)
+    shown = [",".join(f"{x:g}" for x in row) for row in (pocket.center, size)]
+    return (shown[0], shown[1]), " × ".join(map(str, points))
+
+
+@pytest.mark.gpu
+def test_pocket__of_a_gpu_has_the_same_bytes(receptor: str) -> None:
+    one, other = (multigpu.pocket(receptor, box=BOX, gpus=gpus) for gpus in ("0", "none"))
+    assert np.array_equal(one.values, other.values)

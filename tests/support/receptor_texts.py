@@ -4,10 +4,11 @@ from functools import lru_cache
 
 from multigpu.formats.molecules.receptors.preparation import prepare
 
-# A water, a zinc ion, a ligand, and a side chain that lacks atoms.
+# A water, a zinc ion, and two ligands.
 WATER = b"HETATM  901  O   HOH A 901       0.000   9.000   0.000  1.00  0.00           O\n"
 ZINC = b"HETATM  902 ZN    ZN A 902       0.000   0.000   9.000  1.00  0.00          ZN\n"
-LIGAND = b"HETATM  903  C1  XYZ A 903       9.000   9.000   9.000  1.00  0.00           C\n"
+FAR = b"HETATM  904  C1  ABC A 904      20.000   0.000   0.000  1.00  0.00           C\n"
+LIGAND = b"HETATM  903  C1  XYZ A 903       7.000   7.000   7.000  1.00  0.00           C\n"
 
 
 @lru_cache
@@ -25,4 +26,4 @@ def peptide() -> bytes:
 @lru_cache
 def peptide_pdbqt() -> bytes:
     """Return the peptide with types and charges."""
-    return prepare("peptide.pdb", peptide(), False)[0]
+    return prepare("peptide.pdb", peptide(), False, (0, 0, 0))[0]

@@ -19,4 +19,5 @@ Each of `sdf`, `mol2`, `pdb`, `pdbqt` and `xyz` has all of this for one format a
     autodock        AutoDock's atom types and charges
     poses           a pose as text of any format; `dock.output`: where it goes
     pockets         score grids, with a registry of their own; `rotations`: lists of them in files
+    receptors       the atoms of which maps of AutoGrid are made
 """

@@ -39,13 +39,9 @@ def score_channels(values: NDArray[np.float32], types: Sequence[str]) -> NDArray
 
     values: as `Pocket` has them
     """
-    match scoring_of(types):
-        case "grid":
-            return values
-        case "vina":
-            return -values
-        case "autodock4":
-            return energy_channels(values[:-2], values[-2], values[-1])
+    if scoring_of(types) == "autodock4":
+        return energy_channels(values[:-2], values[-2], values[-1])
+    return -values if types else values
 
 
 def score_terms(

@@ -39,7 +39,6 @@ from multigpu.formats.molecules.molecule import Molecule, MoleculeError
 from multigpu.formats.molecules.pdbqt import element_of_type
 from multigpu.kernels.compiled.fragments import near_pairs
 from multigpu.kernels.maps import Receptor
-from multigpu.kernels.maps.vina import TYPES
 
 METALS = ("Mg", "Mn", "Zn", "Ca", "Fe", "Cu", "Na", "K", "Hg", "Co", "U", "Cd", "Ni")
 PLAIN_TYPES = {
@@ -86,17 +85,12 @@ def with_vina_types(receptor: Receptor) -> Receptor:
 
 
 def atom_columns(molecule: Molecule, maps: Sequence[str]) -> AtomColumns:
-    """Return the atoms of a molecule for maps of Vina's types.
-
-    Raises MoleculeError, that names types without map.
-    """
+    """Return the atoms of a molecule for Vina's maps. Raises MoleculeError for types without."""
     kinds = [type_seen(kind, ("C",)) for kind in types_of(molecule).types]
     types = vina_types(kinds, neighbours_of(len(kinds), bonds_of(molecule)))
     if missing := sorted({*types} - {*maps, ""}):
-        lacks = [kind for kind in missing if kind not in TYPES]
-        known = f"Vina has no type for {', '.join(lacks)}"
-        names = f"{NO_MAP} {', '.join(missing)}: the pocket has {', '.join(maps)}"
-        raise MoleculeError(known if lacks else names)
+        names = ", ".join(missing)
+        raise MoleculeError(f"{NO_MAP} {names}: the pocket has {', '.join(maps)} (Vina's types)")
     sizes = np.array([len(types)], np.int64)
     return replace(
         AtomColumns.untyped(molecule.positions, sizes),

@@ -21,7 +21,7 @@ REPORTED = 12  # ligands in a report
 
 @command_of(example="multigpu dock ligands.sdf --pocket pocket.maps.fld -o poses.sdf")
 def command(request: DockRequest, out: DockOutput, reporting: Reporting) -> int:
-    """Find the best rotations of LIGANDS in a pocket, given as a grid of scores.
+    """Find the best rotations of LIGANDS in a pocket: a grid of scores, or a receptor.
 
     LIGANDS are SDF, MOL2, PDB, PDBQT, DLG, XYZ or SMILES files, directories, quoted patterns, URLs
     or - for standard input, plain or compressed with gzip or zstd. Every rotation is tried, so the
@@ -44,6 +44,10 @@ def command(request: DockRequest, out: DockOutput, reporting: Reporting) -> int:
             coming=workers,
             journal=pose_journal(output) if is_kept else None,
         )
+        if job.receptor is not None:
+            points, middle = " × ".join(map(str, job.pocket.shape)), job.pocket.center
+            around = ",".join(f"{x:g}" for x in middle.round(3))
+            reporting.say(f"maps on {points} points around {around}: {job.pocket.path}")
         if job.covering_radius is not None:
             count = number_of(job.search.rotations.count, "rotation")
             reporting.say(f"{count}; any other is within {job.covering_radius:.3g}°")

@@ -23,19 +23,29 @@ from multigpu.formats.molecules.pockets.autogrid import AUTOGRID
 from multigpu.formats.molecules.pockets.autogrid_writer import SUFFIX, write_pocket
 from multigpu.formats.molecules.pockets.pocket import check_pocket
 from multigpu.formats.molecules.receptors import RECEPTORS, read_receptor
+from multigpu.formats.molecules.scoring import scoring_of
+from multigpu.formats.molecules.vina import with_vina_types
 from multigpu.formats.storage.fingerprints import digest
 from multigpu.formats.storage.input_paths import expand, suffix_of
-from multigpu.kernels.maps import GridBox, Receptor, compute_maps
+from multigpu.formats.storage.stored_streams import STDIN
+from multigpu.kernels.maps import GridBox, Receptor, compute_maps, vina
 from multigpu.run import fitness
 from multigpu.run.values import path_list
 from multigpu.workloads.dock.ligands import read_first
+from multigpu.workloads.dock.options import FARTHEST
 from multigpu.workloads.dock.pocket_options import MapOptions, PocketRequest
 
 logger = logging.getLogger(__name__)
 
-# Types of organic ligands. Hydrogens on carbon (H) are merged into it, as AutoDock has it.
-USUAL_TYPES = ("C", "A", "N", "NA", "OA", "S", "SA", "HD", "F", "Cl", "Br", "I", "P")
-OTHER_TYPES = ("NS", "OS", "HS", "Mg", "Ca", "Mn", "Fe", "Zn")
+# Types of organic ligands, and the others. Hydrogens on carbon (H) are merged into it, as AutoDock
+# has it.
+KNOWN_TYPES = {
+    "autodock4": (
+        ("C", "A", "N", "NA", "OA", "S", "SA", "HD", "F", "Cl", "Br", "I", "P"),
+        ("NS", "OS", "HS", "Mg", "Ca", "Mn", "Fe", "Zn"),
+    ),
+    "vina": (vina.TYPES[:16], vina.TYPES[16:]),
+}
 REACH = 8.0  # Å: beyond it AutoGrid's terms but electrostatics end
 VALUE_BYTES = 12  # of host memory for a value: computed, gathered, and as the search has it
 ROUNDING = 1e-9  # of a number of elements
@@ -50,7 +60,7 @@ def box_around(center: Sequence[float], size: Sequence[float], spacing: float) -
 
     center, size: x, y and z, Å. Raises UsageError for a box that cannot be.
     """
-    if not all(0 < side < np.inf for side in size):
+    if not all(0 < side <= FARTHEST for side in size):
         shown = ",".join(f"{side:g}" for side in size)
         raise UsageError(f"the box has sides of {shown} Å: each must be above 0")
     elements = [max(2, 2 * ceil(side / spacing / 2 - ROUNDING)) for side in size]
@@ -119,27 +129,34 @@ class ReceptorMaps:
         Raises InputError that names an atom of the receptor whose type is not known.
         """
         for device in devices[:1]:
+            number = ordinal(device.uuid)
             try:
                 with memory.device_errors(device.name):
-                    return self._make(ordinal(device.uuid))
+                    return self._make(number)
             except (MemoryError, Failure) as error:
                 if not cpu_fallback or isinstance(error, UsageError):
                     raise
                 why = first_line(error)
                 logger.warning("multigpu: maps are made on the CPU, because %s", why)
+            finally:
+                memory.release_pool(number)
         return self._make(None)
 
     def _make(self, device: int | None) -> Pocket:
         """Return the pocket. This is where a scoring function makes its maps."""
         try:
-            maps = compute_maps(self.receptor, self.box, self.types, device)
+            if scoring_of(self.types) == "vina":
+                # A second of a core: less than a GPU takes to start.
+                maps = vina.compute_maps(with_vina_types(self.receptor), self.box, self.types)
+            else:
+                maps = compute_maps(self.receptor, self.box, self.types, device)
         except ValueError as error:
             cure = f"{option('type_as')} TYPE=OTHER takes a type as another one"
             raise InputError(self.path, f"{error}: {cure}") from None
         pocket = Pocket(
             path=self.path,
             layout=AUTOGRID.name,
-            values=np.stack([maps[name] for name in (*self.types, "e", "d")]),
+            values=np.stack([*maps.values()]),
             origin=self.box.origin,
             spacing=np.full(3, self.box.spacing),
             types=self.types,
@@ -190,11 +207,12 @@ def open_maps(
     if box is None:
         box = box_of_ligand(str(options.autobox), options.padding)
     points = box_around(box[:3], box[3:], spacing)
-    receptor, notes = read_receptor(path)
+    usual, rare = KNOWN_TYPES[options.scoring or "autodock4"]
+    receptor, notes = read_receptor(path, points.center, options.scoring != "vina")
     for note in notes:
         logger.warning("multigpu: %s: %s", path, spelled(note))
     others = options.other_types
-    known = (*USUAL_TYPES, *(OTHER_TYPES if options.all_types else ()), *others.values())
+    known = (*usual, *(rare if options.all_types else ()), *others.values())
     maps = ReceptorMaps(
         path=path,
         receptor=replace(receptor, types=tuple(others.get(x, x) for x in receptor.types)),
@@ -218,7 +236,8 @@ def folder_of_maps(receptor: str, output: str) -> Path:
     name = PurePath(receptor).name
     if suffix := suffix_of(name, RECEPTORS):
         name = name[: name.lower().rindex(suffix)]
-    return Path(output.rstrip("/")).parent / f"{name or 'receptor'}.maps"
+    name = "receptor" if name in ("", STDIN) else name
+    return Path(output.rstrip("/")).parent / f"{name}.maps"
 
 
 def with_other_types(pocket: Pocket, others: dict[str, str]) -> Pocket:

@@ -7,17 +7,20 @@ from multigpu.workloads.dock.pocket_options import PocketOutput, PocketRequest
 
 @command_of(example="multigpu pocket receptor.pdb --autobox crystal.sdf -o pocket.maps.fld")
 def command(request: PocketRequest, out: PocketOutput, messages: Messages) -> None:
-    """Make AutoGrid's maps of a RECEPTOR on the points of a box.
+    """Make AutoGrid's or Vina's maps of a RECEPTOR on the points of a box.
 
     RECEPTOR is PDBQT, or PDB or mmCIF, which Meeko prepares: what it leaves out or guesses is
-    reported. OUT names the maps, one of each atom type and those of electrostatics and desolvation,
-    which stand beside it: `multigpu dock --pocket OUT`, AutoDock-GPU and Vina read them.
+    reported. OUT names the maps, one of each atom type and AutoDock's of electrostatics and
+    desolvation, which stand beside it: `multigpu dock --pocket OUT`, AutoDock-GPU and Vina read
+    them.
     """
+    from multigpu.cluster.files import check_output
     from multigpu.formats.molecules.pockets.autogrid_writer import check_field_name, write_pocket
     from multigpu.workloads.dock.pocket import pocket_of
 
     (receptor,), output = path_list(request.receptor, "receptor"), str(out.output)
     check_field_name(output)
+    check_output(output)
     given = [receptor] if request.autobox is None else [receptor, str(request.autobox)]
     keep_inputs(given, output)
     with messages.notes():

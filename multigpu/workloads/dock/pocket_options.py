@@ -1,6 +1,7 @@
 """Options of pockets that are made of receptors."""
 
 from dataclasses import KW_ONLY, dataclass, field
+from typing import Literal
 
 from multigpu.errors import UsageError, option
 from multigpu.run.declarations import Options, declaration, declare
@@ -21,9 +22,14 @@ class MapOptions(Options, group="Pocket"):
         PADDING, f"Distance from the ligand of {option('autobox')} to the sides of the box, Å.",
         "D", unit=" Å", at_least=0,
     )  # fmt: skip
+    scoring: Literal["autodock4", "vina"] | None = declare(
+        None, "Scoring function of a receptor's maps: AutoDock 4's or Vina's.",
+        default="autodock4",
+    )  # fmt: skip
     all_types: bool = declare(
-        False, "Make maps of all of AutoDock's atom types.", default="those of organic ligands"
-    )
+        False, "Make maps of all atom types of the scoring function.",
+        default="those of organic ligands",
+    )  # fmt: skip
     type_as: NameList = declare(
         (), "Take atom type B as C, in ligands and in receptors.", "B=C,…", flag="type"
     )

@@ -55,8 +55,7 @@ class DockRequest(DockOptions, MapOptions, Resumable, Request, group="Input"):
     def check(self) -> None:
         super().check()
         self._check_pocket()
-        rotations = None if self.rotation_file is None else str(self.rotation_file)
-        check_stdin([*path_list(self.ligands, "ligands"), rotations])
+        check_stdin([*path_list(self.ligands, "ligands"), *self._other_paths])
 
     def _check_pocket(self) -> None:
         """Raise UsageError where it is not clear which pocket is meant."""
@@ -64,7 +63,7 @@ class DockRequest(DockOptions, MapOptions, Resumable, Request, group="Input"):
         if (self.pocket is None) == (self.receptor is None):
             raise UsageError(f"give {one}, or {other} with the box of its maps: one of them")
         if self.receptor is None:
-            unused = [name for name in ("autobox", "all_types") if getattr(self, name)]
+            unused = [name for name in ("autobox", "scoring", "all_types") if getattr(self, name)]
             if unused:
                 raise UsageError(f"{option(unused[0])} has no effect without {other}")
             return
@@ -103,7 +102,10 @@ class DockRequest(DockOptions, MapOptions, Resumable, Request, group="Input"):
     @property
     def paths(self) -> list[str]:
         """All files that the job reads."""
-        others = (
-            self.pocket, self.receptor, self.autobox, self.rotation_file, self.reference
-        )  # fmt: skip
-        return [*self.files, *(str(path) for path in others if path is not None)]
+        return [*self.files, *self._other_paths]
+
+    @property
+    def _other_paths(self) -> list[str]:
+        """Files beside the ligands."""
+        paths = (self.pocket, self.receptor, self.autobox, self.rotation_file, self.reference)
+        return [str(path) for path in paths if path is not None]

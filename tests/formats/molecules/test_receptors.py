@@ -1,5 +1,6 @@
 """Receptors: what is read, what Meeko leaves out or guesses, and what is refused."""
 
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import gemmi
 import numpy as np
 import pytest
-from support.receptor_texts import LIGAND, WATER, ZINC, peptide, peptide_pdbqt
+from support.receptor_texts import FAR, LIGAND, WATER, ZINC, peptide, peptide_pdbqt
 
 from multigpu import InputError
 from multigpu.formats.molecules.receptors import read_receptor
@@ -39,7 +40,7 @@ def alternate(text: bytes, occupancies: tuple[float, float]) -> bytes:
 def test_receptor__of_pdb_and_of_mmcif_are_prepared_alike(read: Callable[..., Read]) -> None:
     lines = peptide().splitlines(True)
     incomplete = b"".join(x for x in lines if x[12:20] != b" OD2 ASP")
-    text = alternate(incomplete, (0.3, 0.7)) + WATER + ZINC + LIGAND + b"END\n"
+    text = alternate(incomplete, (0.3, 0.7)) + WATER + ZINC + FAR + LIGAND + b"END\n"
     structure = gemmi.read_pdb_string(text)
     structure.setup_entities()
     found, notes = read(text, "r.pdb")
@@ -48,13 +49,17 @@ def test_receptor__of_pdb_and_of_mmcif_are_prepared_alike(read: Callable[..., Re
     assert np.array_equal(found.positions, same.positions)
     assert found.types == same.types
     assert {*found.types} == {"A", "C", "HD", "N", "NA", "OA", "Zn"}
+    notes[1] = re.sub(r"(ASP A 5 at) \d+ Å", r"\1 3 Å", notes[1])
     assert notes == [
         "of alternate locations the best occupied were taken: SER A 4 B",
-        "left out: 1 waters; residues that Meeko does not know: XYZ A 903",
-        "left out whole: residues that lack atoms, or have others than Meeko's templates: ASP A 5",
         (
-            "by Meeko's templates: hydrogens of 5 residues; where HIS has its hydrogen:"
-            " HIS A 2 HIE; charges of ions: ZN A 902 +2"
+            "left out, with distances from the middle of the box: 1 water; residues that Meeko does"
+            " not know (XYZ A 903 at 12 Å, ABC A 904 at 20 Å); residues that lack atoms, or have"
+            " others than its templates (ASP A 5 at 3 Å)"
+        ),
+        (
+            "by Meeko's templates: hydrogens of 5 residues; where HIS has its hydrogen"
+            " (HIS A 2 HIE); charges of ions (ZN A 902 +2)"
         ),
     ]
     (og,) = (i for i, name in enumerate(found.names) if name == "OG of SER A 4")
@@ -69,6 +74,7 @@ def test_receptor__of_pdbqt_has_what_the_file_says(read: Callable[..., Read]) ->
     assert notes == []
     assert list(found.types) == [x[77:79].decode().strip() for x in rows]
     assert found.charges.tolist() == [float(x[66:76]) for x in rows]
+    assert np.array_equal(read(text, "unnamed")[0].positions, found.positions)
     again, notes = read(alternate(text, (0.6, 0.4)), "b.pdbqt")
     assert np.array_equal(again.positions, found.positions)
     assert notes == ["of alternate locations the best occupied were taken; 1 atoms left out"]
@@ -93,7 +99,8 @@ def nanometres(line: bytes) -> bytes:
         ("r.pdbqt", lambda x: x[:77] + b"  " + x[79:], "line 1: the atom has no AutoDock type"),
         ("r.pdbqt", lambda _: b"REMARK\n", "it has no atoms"),
         ("r.sdf", lambda x: x, "SDF has ligands: a receptor is PDBQT, PDB or mmCIF"),
-        ("r.pdb", lambda _: LIGAND, r"nothing is left .*: XYZ A 903\): is it"),
+        ("r.pdb", lambda _: LIGAND, r"nothing is left .* \(XYZ A 903 at"),
+        ("r.pdb", lambda _: each(lambda x: x[:30] + nanometres(x) + x[54:])(peptide()), "nanomet"),
         ("r.pdb", lambda _: b"END\n", "Meeko cannot prepare it: it has no atoms"),
         ("r.cif", lambda _: b"data_x\n_a 'b\n", "Meeko cannot prepare it"),
     ],

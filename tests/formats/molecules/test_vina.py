@@ -12,6 +12,7 @@ import pytest
 from rdkit import Chem
 from support.golden import cases
 
+import multigpu
 from multigpu.formats.molecules import scoring
 from multigpu.formats.molecules.molecule import Molecule, MoleculeError
 from multigpu.formats.molecules.registry import parse
@@ -93,13 +94,22 @@ def by_vina(folder: Path, receptor: bytes, ligand: bytes, box: GridBox) -> tuple
     return inter, binding
 
 
-def test_energy__is_that_of_vina_divided_by_torsions() -> None:
+def test_energy__of_a_docked_ligand_is_that_of_vina_divided_by_torsions(tmp_path: Path) -> None:
     molecule, receptor = parse(pdbqt(LIGAND), "pdbqt"), receptor_of(parse(pdbqt(RECEPTOR), "pdbqt"))
     assert with_vina_types(receptor).types == tuple(RECEPTOR_TYPES.split(" "))
-    found, torsions = energy(receptor, molecule, BOX)
-    assert torsions == 2.5
-    assert found == pytest.approx(BINDING, abs=1e-3)
-    assert found * (1 + TORSION_WEIGHT * torsions) == pytest.approx(INTERMOLECULAR, abs=1e-3)
+    assert count_torsions(molecule) == 2.5
+    for name, content in (("r.pdbqt", pdbqt(RECEPTOR)), ("l.pdbqt", pdbqt(LIGAND))):
+        (tmp_path / name).write_bytes(content)
+    box = (*BOX.center, *(BOX.spacing * np.array(BOX.elements)))
+    pocket = multigpu.pocket(tmp_path / "r.pdbqt", box=box, scoring="vina", gpus="none")
+    multigpu.write_pocket(tmp_path / "v.maps.fld", pocket)
+    (tmp_path / "identity.txt").write_text("1 0 0 0")
+    (batch,) = multigpu.dock(
+        tmp_path / "l.pdbqt", tmp_path / "v.maps.fld", in_place=True, gpus="none",
+        rotation_file=tmp_path / "identity.txt",
+    )  # fmt: skip
+    assert batch.score == pytest.approx([-BINDING], abs=1e-3)
+    assert batch.score * (1 + TORSION_WEIGHT * 2.5) == pytest.approx([-INTERMOLECULAR], abs=1e-3)
 
 
 @pytest.mark.golden
@@ -150,8 +160,8 @@ def test_types__and_torsions_of_sdf_are_those_of_meekos_pdbqt(smiles: str) -> No
 
 @pytest.mark.parametrize(
     ("kind", "maps", "message"),
-    [("B", TYPES, "Vina has no type for B"), ("W", TYPES, "Vina has no type for W"),
-     ("OA", ("C_H", "N_A"), "no map of atom type O_A: the pocket has C_H, N_A")],
+    [("B", TYPES, "no map of atom type B: the pocket has C_H"), ("W", TYPES, "atom type W: "),
+     ("OA", ("C_H", "N_A"), r"no map of atom type O_A: the pocket has C_H, N_A \(Vina's types\)")],
 )  # fmt: skip
 def test_types__that_vina_lacks_are_named(kind: str, maps: tuple[str, ...], message: str) -> None:
     with pytest.raises(MoleculeError, match=message):

@@ -1,27 +1,40 @@
 """PDB and mmCIF to PDBQT, by Meeko: hydrogens, types and charges are those of its templates.
 
 Meeko is told what to leave out, as it would ask a server for what it does not know: waters, and
-residues without a template. Of alternate locations gemmi keeps those of the largest occupancy.
+residues without a template.
 """
 
 import logging
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from multigpu.errors import InputError, first_line, several
 from multigpu.formats.optional import quiet_rdkit
+from multigpu.kernels.compiled.fragments import are_crowded
 
+Place = NDArray[np.float64]  # x, y, z, Å
 WATERS = {"HOH", "WAT", "DOD", "H2O", "TIP3"}
+NOTES = (
+    "of alternate locations the best occupied were taken",
+    "left out, with distances from the middle of the box", "by Meeko's templates",
+)  # fmt: skip
+NO_LOCATION = "\0"  # of an atom that has no other
 INSTALL = "needs Meeko: pip install 'multigpu[receptors]', or prepare PDBQT with it elsewhere"
 
 
-def prepare(path: str, content: bytes, is_cif: bool) -> tuple[bytes, list[str]]:
+def prepare(
+    path: str, content: bytes, is_cif: bool, middle: Sequence[float]
+) -> tuple[bytes, list[str]]:
     """Return the receptor as PDBQT, and what was left out, chosen or guessed, a sentence each.
 
-    is_cif: whether the content is mmCIF; else it is PDB
+    is_cif  whether the content is mmCIF; else it is PDB
+    middle  of the pocket, Å: what was left out is named in the order of its distance from there
 
     Raises InputError where packages are missing, the file cannot be read, or nothing is left.
     """
@@ -30,25 +43,26 @@ def prepare(path: str, content: bytes, is_cif: bool) -> tuple[bytes, list[str]]:
         import meeko
     except ImportError:
         raise InputError(path, f"a receptor in PDB or mmCIF {INSTALL}") from None
-    notes: list[str] = []
     try:
         structure = _read(gemmi, content, is_cif)
         templates = meeko.ResidueChemTemplates.create_from_defaults()
-        known = {*templates.residue_templates, *templates.ambiguous}
-        notes += [*_choose_locations(structure), *_leave_out(structure, known)]
+        known, place = {*templates.residue_templates, *templates.ambiguous}, np.array(middle)
+        located, left = _clean(structure, known, place)
         if not structure[0].count_atom_sites():
-            raise ValueError(f"nothing is left of it ({'; '.join(notes)}): is it a receptor?")
+            raise ValueError(f"nothing is left of it without {'; '.join(left)}: is it a receptor?")
         with _quiet():
             polymer = meeko.Polymer.from_pdb_string(
                 structure.make_pdb_string(), templates, meeko.MoleculePreparation(),
                 allow_bad_res=True,
             )  # fmt: skip
             text, _ = meeko.PDBQTWriterLegacy.write_string_from_polymer(polymer)
-    except (RuntimeError, ValueError, IndexError, KeyError) as error:
+        incomplete, guessed = _guesses(polymer, place)
+    except Exception as error:
         raise InputError(path, f"Meeko cannot prepare it: {first_line(error)}") from error
     if not text:
         raise InputError(path, "of no residue that Meeko knows it has all atoms: is it a receptor?")
-    return text.encode(), [*notes, *_guesses(polymer)]
+    found = dict(zip(NOTES, (located, left + incomplete, guessed), strict=True))
+    return text.encode(), [f"{what}: {'; '.join(parts)}" for what, parts in found.items() if parts]
 
 
 def _read(gemmi: Any, content: bytes, is_cif: bool) -> Any:
@@ -60,6 +74,8 @@ def _read(gemmi: Any, content: bytes, is_cif: bool) -> Any:
         structure = gemmi.read_pdb_string(content)
     if not len(structure) or not structure[0].count_atom_sites():
         raise ValueError("it has no atoms")
+    if are_crowded(np.array([site.atom.pos.tolist() for site in structure[0].all()])):
+        raise ValueError("are its coordinates in nanometres? Multiply them by 10")
     while len(structure) > 1:
         del structure[1]
     structure.shorten_chain_names()
@@ -67,83 +83,73 @@ def _read(gemmi: Any, content: bytes, is_cif: bool) -> Any:
     return structure
 
 
-def _residues(structure: Any) -> Iterator[tuple[Any, Any, str]]:
-    """Yield chain, residue and its name for messages: HIS A 87."""
-    for chain in structure[0]:
-        for residue in chain:
-            yield chain, residue, f"{residue.name} {chain.name} {residue.seqid}"
+def _clean(structure: Any, known: set[str], middle: Place) -> tuple[list[str], list[str]]:
+    """Keep one location of each residue, and of the residues those with a template but waters.
 
+    known: names of residues with a template
 
-def _choose_locations(structure: Any) -> Iterator[str]:
-    """Keep of each residue the location whose atoms have the largest occupancy together."""
-    chosen = []
-    for _, residue, name in _residues(structure):
-        occupied: Counter[str] = Counter()
-        for atom in residue:
-            if atom.has_altloc():
-                occupied[atom.altloc] += round(100 * atom.occ)
-        if not occupied:
-            continue
-        best = occupied.most_common(1)[0][0]
-        for i in reversed(range(len(residue))):
-            if residue[i].has_altloc() and residue[i].altloc != best:
-                del residue[i]
-        for atom in residue:
-            atom.altloc = "\0"
-        if len(occupied) > 1:
-            chosen.append(f"{name} {best}")
-    if chosen:
-        yield f"of alternate locations the best occupied were taken: {several(chosen)}"
-
-
-def _leave_out(structure: Any, known: set[str]) -> Iterator[str]:
-    """Remove waters and residues without a template."""
-    waters, unknown = 0, []
+    Return the locations that were taken, and what was left out.
+    """
+    located, unknown, waters = [], [], 0
     for chain in structure[0]:
         for i in reversed(range(len(chain))):
             residue = chain[i]
-            if residue.name in WATERS:
-                waters += 1
-            elif residue.name not in known:
-                unknown.append(f"{residue.name} {chain.name} {residue.seqid}")
-            else:
-                continue
-            del chain[i]
+            name = f"{residue.name} {chain.name} {residue.seqid}"
+            if residue.name not in known or residue.name in WATERS:
+                waters += residue.name in WATERS
+                if residue.name not in WATERS:
+                    unknown.append((name, [atom.pos.tolist() for atom in residue]))
+                del chain[i]
+            elif letter := _choose_location(residue):
+                located.append(f"{name} {letter}")
     structure.remove_empty_chains()
-    left = [f"{waters:,} waters"] if waters else []
-    left += [f"residues that Meeko does not know: {several(unknown[::-1])}"] if unknown else []
-    if left:
-        yield f"left out: {'; '.join(left)}"
+    left = [f"{waters:,} {'water' if waters == 1 else 'waters'}"] if waters else []
+    left += [f"residues that Meeko does not know ({_nearest(unknown, middle)})"] if unknown else []
+    return [several(located[::-1])] if located else [], left
 
 
-def _guesses(polymer: Any) -> Iterator[str]:
-    """Yield what Meeko has left out and guessed."""
-    found: dict[str, list[str]] = {"incomplete": [], "HIS": [], "metals": []}
-    lacking = 0
+def _choose_location(residue: Any) -> str:
+    """Keep the location whose atoms have the largest occupancy together; "" if there are no two."""
+    occupied: Counter[str] = Counter()
+    for atom in residue:
+        occupied[atom.altloc] += round(100 * atom.occ) if atom.has_altloc() else 0
+    best = occupied.most_common(1)[0][0]
+    for i in reversed(range(len(residue))):
+        if residue[i].altloc not in (best, NO_LOCATION):
+            del residue[i]
+        else:
+            residue[i].altloc = NO_LOCATION
+    occupied.pop(NO_LOCATION, None)
+    return best if len(occupied) > 1 else ""
+
+
+def _nearest(residues: Sequence[tuple[str, Any]], middle: Place) -> str:
+    """Return the residues, each with its places, by their distances from the middle of a pocket."""
+    far = {name: np.sqrt(((np.array(x) - middle) ** 2).sum(axis=1).min()) for name, x in residues}
+    return several([f"{name} at {far[name]:.0f} Å" for name in sorted(far, key=far.__getitem__)])
+
+
+def _guesses(polymer: Any, middle: Place) -> tuple[list[str], list[str]]:
+    """Return what Meeko has left out, and what it has guessed."""
+    incomplete, histidines, ions, bare = [], [], [], 0
     for key, monomer in polymer.monomers.items():
-        chain, _, number = key.partition(":")
-        name, template = f"{monomer.input_resname} {chain} {number}", monomer.residue_template_key
-        raw = monomer.raw_rdkit_mol
-        has_hydrogens = any(atom.GetAtomicNum() == 1 for atom in raw.GetAtoms())
+        name = f"{monomer.input_resname} {key.replace(':', ' ')}"
+        elements = [atom.GetAtomicNum() for atom in monomer.raw_rdkit_mol.GetAtoms()]
         if monomer.rdkit_mol is None:
-            found["incomplete"].append(name)
-        elif raw.GetNumAtoms() == 1:
+            incomplete.append((name, monomer.raw_rdkit_mol.GetConformer().GetPositions()))
+        elif len(elements) == 1:
             charge = sum(atom.charge for atom in monomer.molsetup.atoms)
-            found["metals"].append(f"{name} {charge:+.3g}")
-        elif not has_hydrogens:
-            lacking += 1
+            ions.append(f"{name} {charge:+.3g}")
+        elif 1 not in elements:
+            bare += 1
             if monomer.input_resname == "HIS":
-                found["HIS"].append(f"{name} {template[-3:]}")
-    if found["incomplete"]:
-        yield (
-            "left out whole: residues that lack atoms, or have others than Meeko's templates:"
-            f" {several(found['incomplete'])}"
-        )
-    guessed = [f"hydrogens of {lacking:,} residues"] if lacking else []
-    guessed += [f"where HIS has its hydrogen: {several(found['HIS'])}"] if found["HIS"] else []
-    guessed += [f"charges of ions: {several(found['metals'])}"] if found["metals"] else []
-    if guessed:
-        yield f"by Meeko's templates: {'; '.join(guessed)}"
+                histidines.append(f"{name} {monomer.residue_template_key[-3:]}")
+    named = _nearest(incomplete, middle)
+    left = f"residues that lack atoms, or have others than its templates ({named})"
+    guessed = [f"hydrogens of {bare:,} residues"] if bare else []
+    guessed += [f"where HIS has its hydrogen ({several(histidines)})"] if histidines else []
+    guessed += [f"charges of ions ({several(ions)})"] if ions else []
+    return [left] if incomplete else [], guessed
 
 
 @contextmanager

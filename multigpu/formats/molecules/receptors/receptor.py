@@ -1,6 +1,7 @@
 """The atoms of a receptor, from its file, and what every receptor is checked for."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from multigpu.errors import InputError
@@ -16,6 +17,7 @@ from multigpu.kernels.maps import Receptor
 READ_BYTES = 4 << 20
 LAYOUTS = {".pdbqt": "pdbqt", ".pdb": "pdb", ".ent": "pdb", ".cif": "cif", ".mmcif": "cif"}
 CIF = re.compile(rb"^(data_|_atom_site\.)", re.MULTILINE)
+CHARGED = re.compile(rb"^(ATOM  |HETATM).{60} *[+-]?\d+\.\d+ +[A-Z]", re.MULTILINE)
 LABEL = re.compile(rb"(.{4}).(.{3}).(.)(.{5})")  # of an atom: name, residue, chain, number
 HYDROGENS = {"H", "HD", "HS"}
 
@@ -29,6 +31,8 @@ def _layout(path: str, start: bytes) -> str:
         raise InputError(path, problem)
     if CIF.search(start):
         return "cif"
+    if CHARGED.search(start):
+        return "pdbqt"
     return "pdb" if pdb.ATOM.search(start) else ""
 
 
@@ -40,10 +44,13 @@ RECEPTORS = FileKind(
 )
 
 
-def read_receptor(path: str, needs_charges: bool = True) -> tuple[Receptor, list[str]]:
+def read_receptor(
+    path: str, middle: Sequence[float] = (0.0, 0.0, 0.0), needs_charges: bool = True
+) -> tuple[Receptor, list[str]]:
     """Return the receptor in a file, and what was left out, chosen or guessed, a sentence each.
 
-    needs_charges: whether its energies depend on charges
+    middle         of the pocket, Å
+    needs_charges  whether its energies depend on charges
 
     Raises InputError for what is no receptor, and for one that was not prepared.
     """
@@ -52,7 +59,7 @@ def read_receptor(path: str, needs_charges: bool = True) -> tuple[Receptor, list
     content = b"".join(block.tobytes() for block in source.blocks(READ_BYTES))
     notes: list[str] = []
     if source.layout != PDBQT.name:
-        content, notes = prepare(path, content, source.layout == "cif")
+        content, notes = prepare(path, content, source.layout == "cif", middle)
     if any(word in content for word in (b"\nROOT", b"\nTORSDOF")):
         raise InputError(path, "this is a ligand (it has ROOT or TORSDOF), and no receptor")
     receptor, left_out = _read_pdbqt(path, content)
