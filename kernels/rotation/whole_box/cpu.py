@@ -111,12 +111,13 @@ class LigandBlocks:
         per_unit = 1 / field.spacing
         start = (search.targets(bodies)[number] - field.origin) * per_unit
         shapes = maps.shapes[:, kind]
-        planes, rows = shapes[..., 1] * shapes[..., 2], shapes[..., 2]
+        rows, ones = shapes[..., 2], np.ones_like(shapes[..., 2])
+        planes = shapes[..., 1] * rows
         tables = BlockTables(
             values=maps.values,
             per_value=np.array([1 / level.strides for level in self.searcher.levels]),
             lows=maps.lows[:, kind].astype(np.float64),
-            rows=np.ascontiguousarray(np.stack([maps.begins[:, kind], planes, rows], axis=-1)),
+            rows=np.ascontiguousarray(np.stack([maps.begins[:, kind], planes, rows, ones], axis=-1)),
             sides=np.array([level.sides for level in self.searcher.levels]),
             counts=np.array(search.shifts.sides),
             start=start + search.shifts.vectors(np.array([0]))[0] * per_unit,
@@ -161,7 +162,7 @@ class LigandBlocks:
         turned = np.ascontiguousarray(body.places[body.order] @ scaled.transpose(0, 2, 1))
         blocks = self._blocks(tables, turned, band)
         poses, scores = np.empty(BUFFER, np.int64), np.empty(BUFFER)
-        room = np.empty((3, len(body.places)))
+        room = np.zeros((len(self.searcher.levels) + 2, len(body.places) + 1))
         stack = np.empty((64, 7), np.int64)
         begin = 0
         firsts = rotations * self.search.shifts.count
@@ -178,7 +179,7 @@ class LigandBlocks:
         """Return the largest blocks with poses that may be in the band: rotation, shift, bound."""
         count = len(turned) * int((-(-tables.counts // tables.sides[-1])).prod())
         turns, shifts, least = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count)
-        room = np.empty(turned.shape[1])
+        room = np.zeros((len(self.searcher.levels) + 2, turned.shape[1] + 1))
         n = cpu_blocks.list_blocks(tables, turned, band, turns, shifts, least, room)
         turns, shifts, least = turns[:n], shifts[:n], least[:n]
         if band[1] == -np.inf:

@@ -17,7 +17,8 @@ class BlockTables(NamedTuple):
     values     float32[...]              `BoundMaps.values`
     per_value  float64[levels, 3]        1 / strides
     lows       float64[levels, atoms, 3]
-    rows       int64[levels, atoms, 3]   where the map begins; values of a plane and of a row
+    rows       int64[levels, atoms, 4]   where the map begins; values from one plane, row, value to
+                                        the next
     sides      int64[levels, 3]
     counts     int64[3]                  shifts
     start      float64[3]                place of the first shift, in units of the spacing
@@ -58,19 +59,23 @@ class ExactBody(NamedTuple):
 
 @jit_no_alloc
 def shortfall(
-    tables: Any, level: Any, turned: Any, x: Any, y: Any, z: Any, limit: Any, room: Any
+    tables: Any, level: Any, turned: Any, x: Any, y: Any, z: Any, limit: Any, rest: Any, own: Any
 ) -> Any:
-    """Return at least how far the poses of a block fall short, or something above `limit`."""
-    total = 0.0
-    for u in range(turned.shape[0]):
+    """Return at least how far the poses of a block fall short, or something above `limit`.
+
+    x, y, z: place of the block's first shift; rest: float64[atoms + 1], what the atoms from each on fall
+    short at least; own: float64[atoms], set to what each atom does until it is above the limit
+    """
+    total, atoms = 0.0, turned.shape[0]
+    for u in range(atoms):
         i = np.int64((turned[u, 0] + x) * tables.per_value[level, 0] - tables.lows[level, u, 0])
         j = np.int64((turned[u, 1] + y) * tables.per_value[level, 1] - tables.lows[level, u, 1])
         k = np.int64((turned[u, 2] + z) * tables.per_value[level, 2] - tables.lows[level, u, 2])
-        at = tables.rows[level, u, 0] + i * tables.rows[level, u, 1] + j * tables.rows[level, u, 2]
-        room[u] = tables.values[at + k]
-        total += room[u]
-        if total > limit:
-            break
+        at = tables.rows[level, u, 0] + i * tables.rows[level, u, 1] + j * tables.rows[level, u, 2] + k
+        own[u] = tables.values[at]
+        total += own[u]
+        if total + rest[u + 1] > limit:
+            return total + rest[u + 1]
     return total
 
 
@@ -81,6 +86,7 @@ def list_blocks(
     """Set rotation, first shift and bound of the largest blocks in question; return how many."""
     level, count = tables.sides.shape[0] - 1, 0
     limit = (tables.above - band[1]) * tables.relative
+    rest, own = room[level + 2], room[level + 1]
     for i in range(0, tables.counts[0], tables.sides[level, 0]):
         for j in range(0, tables.counts[1], tables.sides[level, 1]):
             for k in range(0, tables.counts[2], tables.sides[level, 2]):
@@ -88,7 +94,9 @@ def list_blocks(
                 y = tables.start[1] + j * tables.per_shift[1]
                 z = tables.start[2] + k * tables.per_shift[2]
                 for turn in range(turned.shape[0]):
-                    bound = shortfall(tables, level, turned[turn], x, y, z, limit, room)
+                    bound = shortfall(
+                        tables, level, turned[turn], x, y, z, limit, rest, own
+                    )
                     if bound <= limit:
                         turns[count], least[count] = turn, bound
                         shifts[count] = (i * tables.counts[1] + j) * tables.counts[2] + k
@@ -103,7 +111,7 @@ def search(
     width: Any, band: Any, poses: Any, scores: Any, room: Any, stack: Any,
 ) -> Any:  # fmt: skip
     """Set poses in the band and their scores; return the next block, and how many were found."""
-    top, count = tables.sides.shape[0] - 1, 0
+    top, count, atoms = tables.sides.shape[0] - 1, 0, turned.shape[1]
     largest = tables.sides[top, 0] * tables.sides[top, 1] * tables.sides[top, 2]
     limit = (tables.above - band[1]) * tables.relative
     for block in range(begin, turns.shape[0]):
@@ -121,12 +129,14 @@ def search(
         while depth > 0:
             depth -= 1
             level, i, j, k = stack[depth, 0], stack[depth, 1], stack[depth, 2], stack[depth, 3]
-            if level < top or top == 0:
-                x = tables.start[0] + i * tables.per_shift[0]
-                y = tables.start[1] + j * tables.per_shift[1]
-                z = tables.start[2] + k * tables.per_shift[2]
-                if shortfall(tables, level, turned[turn], x, y, z, limit, room[0]) > limit:
-                    continue
+            x = tables.start[0] + i * tables.per_shift[0]
+            y = tables.start[1] + j * tables.per_shift[1]
+            z = tables.start[2] + k * tables.per_shift[2]
+            rest, own = room[level + 2], room[level + 1]
+            if shortfall(tables, level, turned[turn], x, y, z, limit, rest, own) > limit:
+                continue
+            for u in range(atoms - 1, -1, -1):  # of each atom, with those after it
+                own[u] += own[u + 1]
             if level > 0:
                 depth = _push_parts(tables.sides, stack, depth)
                 continue
@@ -167,14 +177,9 @@ def exact_score(
 ) -> Any:
     """Return the score of a pose, or -inf as soon as it is known to fall short by more.
 
-    room[0]: what each atom falls short at least
+    room[1]: what the atoms from each on fall short at least
     """
-    atoms, short = body.order.shape[0], room[0]
-    rest, values = room[1], room[2]
-    total = 0.0
-    for u in range(atoms - 1, -1, -1):
-        rest[u] = total
-        total += short[u]
+    values, rest, atoms = room[0], room[1], body.order.shape[0]
     x = body.start[0] + np.float64(i - tables.counts[0] // 2) * body.step * grid.per_unit[0]
     y = body.start[1] + np.float64(j - tables.counts[1] // 2) * body.step * grid.per_unit[1]
     z = body.start[2] + np.float64(k - tables.counts[2] // 2) * body.step * grid.per_unit[2]
@@ -184,7 +189,7 @@ def exact_score(
         value = atom_score(grid, body, atom, scaled, x, y, z)
         values[atom] = value
         total += tables.tops[u] - value
-        if total + rest[u] > limit:
+        if total + rest[u + 1] > limit:
             return -np.inf
     total = 0.0
     for atom in range(atoms):
