@@ -241,5 +241,5 @@ def margins(
     places = place_errors(field, bodies, search) * (unit / UNIT) + TOLERANCE
     return Margins(
         absolute=sums[0] + sums[1] * (terms * atoms + 40),
-        relative=1 + 8 * places + 2 * (atoms + 8) * UNIT,
+        relative=1 + 8 * places + 4 * (atoms + 8) * UNIT,
     )

@@ -14,11 +14,12 @@ from multigpu.kernels.rotation.rotations import Floats, Indices, quaternions
 from multigpu.kernels.rotation.thinning import apart, thin
 from multigpu.kernels.rotation.types import Field, Ligands, Placements, Poses, PoseSearch, check
 from multigpu.kernels.rotation.whole_box import bounds, cpu_blocks
-from multigpu.kernels.rotation.whole_box.cpu_blocks import BlockTables, ExactBody
+from multigpu.kernels.rotation.whole_box.cpu_blocks import BlockLists, BlockTables, ExactBody
 
 MOST_LISTED = 1 << 17  # poses; there may be twice as many, and a buffer's, before some are dropped
 BUFFER = 1 << 15  # poses that are found before they are listed
-AT_ONCE = 1 << 21  # blocks of the largest size
+AT_ONCE = 1 << 21  # blocks of the largest size, of up to
+MOST_TURNS = 1 << 11  # rotations, so that what is known of them stays in a near cache
 FIRST = 128  # rotations that are looked at first, to find good poses
 DOUBLE = 2.0**-53
 
@@ -32,7 +33,7 @@ class BandSearcher:
         self.levels = bounds.levels(field, search.shifts)
         largest = self.levels[-1].sides
         blocks = int((-(-np.array(search.shifts.sides) // largest)).prod())
-        self.rotations = list(in_order(search, max(1, min(1 << 13, AT_ONCE // blocks))))
+        self.rotations = list(in_order(search, max(1, min(MOST_TURNS, AT_ONCE // blocks))))
 
     def best(self, bodies: Ligands, ligand_of: Indices) -> Poses:
         """Return the poses of each ligand, as `BandFinder.best` says."""
@@ -111,13 +112,12 @@ class LigandBlocks:
         per_unit = 1 / field.spacing
         start = (search.targets(bodies)[number] - field.origin) * per_unit
         shapes = maps.shapes[:, kind]
-        rows, ones = shapes[..., 2], np.ones_like(shapes[..., 2])
-        planes = shapes[..., 1] * rows
+        planes, rows = shapes[..., 1] * shapes[..., 2], shapes[..., 2]
         tables = BlockTables(
             values=maps.values,
             per_value=np.array([1 / level.strides for level in self.searcher.levels]),
             lows=maps.lows[:, kind].astype(np.float64),
-            rows=np.ascontiguousarray(np.stack([maps.begins[:, kind], planes, rows, ones], axis=-1)),
+            rows=np.ascontiguousarray(np.stack([maps.begins[:, kind], planes, rows], axis=-1)),
             sides=np.array([level.sides for level in self.searcher.levels]),
             counts=np.array(search.shifts.sides),
             start=start + search.shifts.vectors(np.array([0]))[0] * per_unit,
@@ -160,32 +160,42 @@ class LigandBlocks:
         per_unit = 1 / self.searcher.field.spacing
         scaled = matrices * per_unit[:, None]
         turned = np.ascontiguousarray(body.places[body.order] @ scaled.transpose(0, 2, 1))
-        blocks = self._blocks(tables, turned, band)
-        poses, scores = np.empty(BUFFER, np.int64), np.empty(BUFFER)
-        room = np.zeros((len(self.searcher.levels) + 2, len(body.places) + 1))
-        stack = np.empty((64, 7), np.int64)
-        begin = 0
-        firsts = rotations * self.search.shifts.count
-        while begin < len(blocks[0]):
-            begin, count = cpu_blocks.search(
-                self.searcher.grid, tables, body, turned, scaled, firsts, *blocks, begin,
-                self.searcher.width, band, poses, scores, room, stack,
+        lists = self._lists(len(rotations), len(body.places))
+        blocks = self._blocks(tables, turned, band, lists)
+        most = max(BUFFER, len(rotations) * int(tables.sides[-1].prod()))
+        poses, scores, values = np.empty(most, np.int64), np.empty(most), np.empty(len(body.places))
+        firsts, block = rotations * self.search.shifts.count, 0
+        while block < len(blocks[-1]):
+            block, count = cpu_blocks.search(
+                self.searcher.grid, tables, body, turned, scaled, firsts, lists, *blocks, block,
+                self.searcher.width, band, poses, scores, values,
             )  # fmt: skip
             listed.add(number, poses[:count], scores[:count], band)
 
+    def _lists(self, most: int, atoms: int) -> BlockLists:
+        levels = len(self.searcher.levels) + 1
+        return BlockLists(
+            counts=np.empty(levels, np.int64),
+            turns=np.empty((levels, most), np.int64),
+            rest=np.zeros((levels, most, atoms + 1), np.float32),
+            spans=np.empty((levels, 7), np.int64),
+        )
+
     def _blocks(
-        self, tables: BlockTables, turned: Floats, band: Floats
-    ) -> tuple[Indices, Indices, Floats]:
-        """Return the largest blocks with poses that may be in the band: rotation, shift, bound."""
-        count = len(turned) * int((-(-tables.counts // tables.sides[-1])).prod())
-        turns, shifts, least = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count)
-        room = np.zeros((len(self.searcher.levels) + 2, turned.shape[1] + 1))
-        n = cpu_blocks.list_blocks(tables, turned, band, turns, shifts, least, room)
-        turns, shifts, least = turns[:n], shifts[:n], least[:n]
-        if band[1] == -np.inf:
-            order = np.argsort(least, kind="stable")
-            turns, shifts, least = turns[order], shifts[order], least[order]
-        return turns, shifts, least
+        self, tables: BlockTables, turned: Floats, band: Floats, lists: BlockLists
+    ) -> tuple[Indices, Floats, Indices, Indices]:
+        """Return rotations and bounds in the largest blocks; first shifts of these, and ends."""
+        blocks = int((-(-tables.counts // tables.sides[-1])).prod())
+        turns, least = np.empty(blocks * len(turned), np.int64), np.empty(blocks * len(turned))
+        shifts, ends = np.empty(blocks, np.int64), np.empty(blocks, np.int64)
+        n = cpu_blocks.list_blocks(tables, turned, band, lists, turns, least, shifts, ends)
+        turns, least = turns[:n], least[:n]
+        if band[1] > -np.inf:
+            return turns, least, shifts, ends
+        # The first blocks have one rotation each, and the best come first.
+        order = np.argsort(least, kind="stable")
+        shifts = np.repeat(shifts, np.diff(ends, prepend=0))
+        return turns[order], least[order], shifts[order], np.arange(1, n + 1)
 
 
 def _pruning_order(maps: bounds.BoundMaps) -> Indices:

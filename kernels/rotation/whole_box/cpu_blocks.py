@@ -17,8 +17,7 @@ class BlockTables(NamedTuple):
     values     float32[...]              `BoundMaps.values`
     per_value  float64[levels, 3]        1 / strides
     lows       float64[levels, atoms, 3]
-    rows       int64[levels, atoms, 4]   where the map begins; values from one plane, row, value to
-                                        the next
+    rows       int64[levels, atoms, 3]   where the map begins; values of a plane and of a row
     sides      int64[levels, 3]
     counts     int64[3]                  shifts
     start      float64[3]                place of the first shift, in units of the spacing
@@ -57,129 +56,185 @@ class ExactBody(NamedTuple):
     step: float
 
 
-@jit_no_alloc
-def shortfall(
-    tables: Any, level: Any, turned: Any, x: Any, y: Any, z: Any, limit: Any, rest: Any, own: Any
-) -> Any:
-    """Return at least how far the poses of a block fall short, or something above `limit`.
+class BlockLists(NamedTuple):
+    """The rotations that are left in a block of each level, while its parts are looked at.
 
-    x, y, z: place of the block's first shift; rest: float64[atoms + 1], what the atoms from each on fall
-    short at least; own: float64[atoms], set to what each atom does until it is above the limit
+    counts  int64[levels]
+    turns   int64[levels, most]             numbers of rotations
+    rest    float32[levels, most, atoms + 1]  what the atoms from each on fall short at least
+    spans   int64[levels, 7]                the block: its first shift along each axis, the one
+                                            after its last, and its next part
     """
-    total, atoms = 0.0, turned.shape[0]
-    for u in range(atoms):
-        i = np.int64((turned[u, 0] + x) * tables.per_value[level, 0] - tables.lows[level, u, 0])
-        j = np.int64((turned[u, 1] + y) * tables.per_value[level, 1] - tables.lows[level, u, 1])
-        k = np.int64((turned[u, 2] + z) * tables.per_value[level, 2] - tables.lows[level, u, 2])
-        at = tables.rows[level, u, 0] + i * tables.rows[level, u, 1] + j * tables.rows[level, u, 2] + k
-        own[u] = tables.values[at]
-        total += own[u]
-        if total + rest[u + 1] > limit:
-            return total + rest[u + 1]
-    return total
+
+    counts: Indices
+    turns: Indices
+    rest: NDArray[np.float32]
+    spans: Indices
 
 
 @jit_no_alloc
 def list_blocks(
-    tables: Any, turned: Any, band: Any, turns: Any, shifts: Any, least: Any, room: Any
+    tables: Any, turned: Any, band: Any, lists: Any, turns: Any, least: Any, shifts: Any, ends: Any
 ) -> Any:
-    """Set rotation, first shift and bound of the largest blocks in question; return how many."""
-    level, count = tables.sides.shape[0] - 1, 0
+    """Set the rotations that may matter in each of the largest blocks, and their bounds.
+
+    shifts, ends: int64[blocks], the first shift, and where the block's rotations end in `turns`
+    """
+    top, count, block = tables.sides.shape[0] - 1, 0, 0
     limit = (tables.above - band[1]) * tables.relative
-    rest, own = room[level + 2], room[level + 1]
-    for i in range(0, tables.counts[0], tables.sides[level, 0]):
-        for j in range(0, tables.counts[1], tables.sides[level, 1]):
-            for k in range(0, tables.counts[2], tables.sides[level, 2]):
-                x = tables.start[0] + i * tables.per_shift[0]
-                y = tables.start[1] + j * tables.per_shift[1]
-                z = tables.start[2] + k * tables.per_shift[2]
-                for turn in range(turned.shape[0]):
-                    bound = shortfall(
-                        tables, level, turned[turn], x, y, z, limit, rest, own
-                    )
-                    if bound <= limit:
-                        turns[count], least[count] = turn, bound
-                        shifts[count] = (i * tables.counts[1] + j) * tables.counts[2] + k
-                        count += 1
+    for turn in range(turned.shape[0]):
+        for u in range(turned.shape[1] + 1):
+            lists.rest[top + 1, turn, u] = 0.0
+        lists.turns[top + 1, turn] = turn
+    lists.counts[top + 1] = turned.shape[0]
+    for i in range(0, tables.counts[0], tables.sides[top, 0]):
+        for j in range(0, tables.counts[1], tables.sides[top, 1]):
+            for k in range(0, tables.counts[2], tables.sides[top, 2]):
+                _keep_turns(tables, turned, top, i, j, k, limit, lists)
+                for n in range(lists.counts[top]):
+                    turns[count], least[count] = lists.turns[top, n], lists.rest[top, n, 0]
+                    count += 1
+                shifts[block] = (i * tables.counts[1] + j) * tables.counts[2] + k
+                ends[block] = count
+                block += 1
     return count
 
 
 @jit_no_alloc
-def search(
-    grid: Any, tables: Any, body: Any, turned: Any, scaled: Any, firsts: Any,
-    turns: Any, shifts: Any, least: Any, begin: Any,
-    width: Any, band: Any, poses: Any, scores: Any, room: Any, stack: Any,
-) -> Any:  # fmt: skip
-    """Set poses in the band and their scores; return the next block, and how many were found."""
-    top, count, atoms = tables.sides.shape[0] - 1, 0, turned.shape[1]
-    largest = tables.sides[top, 0] * tables.sides[top, 1] * tables.sides[top, 2]
-    limit = (tables.above - band[1]) * tables.relative
-    for block in range(begin, turns.shape[0]):
-        if count + largest > poses.shape[0]:
-            return block, count
-        if least[block] > limit:
-            continue
-        turn, shift = turns[block], shifts[block]
-        row = shift // tables.counts[2]
-        place = (row // tables.counts[1], row % tables.counts[1], shift % tables.counts[2])
-        stack[0, 0], depth = top, 1
-        for axis in range(3):
-            stack[0, 1 + axis] = place[axis]
-            stack[0, 4 + axis] = min(place[axis] + tables.sides[top, axis], tables.counts[axis])
-        while depth > 0:
-            depth -= 1
-            level, i, j, k = stack[depth, 0], stack[depth, 1], stack[depth, 2], stack[depth, 3]
-            x = tables.start[0] + i * tables.per_shift[0]
-            y = tables.start[1] + j * tables.per_shift[1]
-            z = tables.start[2] + k * tables.per_shift[2]
-            rest, own = room[level + 2], room[level + 1]
-            if shortfall(tables, level, turned[turn], x, y, z, limit, rest, own) > limit:
-                continue
-            for u in range(atoms - 1, -1, -1):  # of each atom, with those after it
-                own[u] += own[u + 1]
-            if level > 0:
-                depth = _push_parts(tables.sides, stack, depth)
-                continue
-            score = exact_score(grid, tables, body, scaled[turn], i, j, k, limit, room)
-            if score >= band[1] and score > -np.inf:
-                shift = (i * tables.counts[1] + j) * tables.counts[2] + k
-                poses[count], scores[count] = firsts[turn] + shift, score
-                count += 1
-                if score > band[0]:
-                    band[0], band[1] = score, max(band[1], score - width)
-                    limit = (tables.above - band[1]) * tables.relative
-    return turns.shape[0], count
+def _keep_turns(
+    tables: Any, turned: Any, level: Any, i: Any, j: Any, k: Any, limit: Any, lists: Any
+) -> Any:
+    """List the rotations of the level above whose poses in a block may be above the limit."""
+    count, atoms = 0, turned.shape[1]
+    x = tables.start[0] + i * tables.per_shift[0]
+    y = tables.start[1] + j * tables.per_shift[1]
+    z = tables.start[2] + k * tables.per_shift[2]
+    px, py, pz = (
+        tables.per_value[level, 0],
+        tables.per_value[level, 1],
+        tables.per_value[level, 2],
+    )
+    lows, rows, own, rest = (
+        tables.lows[level],
+        tables.rows[level],
+        lists.rest[level],
+        lists.rest[level + 1],
+    )
+    for n in range(lists.counts[level + 1]):
+        turn, total, u = lists.turns[level + 1, n], 0.0, 0
+        while u < atoms and total + rest[n, u] <= limit:
+            a = np.int64((turned[turn, u, 0] + x) * px - lows[u, 0])
+            b = np.int64((turned[turn, u, 1] + y) * py - lows[u, 1])
+            c = np.int64((turned[turn, u, 2] + z) * pz - lows[u, 2])
+            own[count, u] = tables.values[rows[u, 0] + a * rows[u, 1] + b * rows[u, 2] + c]
+            total += own[count, u]
+            u += 1
+        if total + rest[n, u] <= limit:
+            own[count, atoms] = 0.0
+            for v in range(atoms - 1, -1, -1):
+                own[count, v] += own[count, v + 1]
+            lists.turns[level, count] = turn
+            count += 1
+    lists.counts[level] = count
 
 
 @jit_no_alloc
-def _push_parts(sides: Any, stack: Any, depth: Any) -> Any:
-    """Replace the block at `depth` of the stack by its parts; return the new depth.
+def search(
+    grid: Any, tables: Any, body: Any, turned: Any, scaled: Any, firsts: Any, lists: Any,
+    turns: Any, least: Any, shifts: Any, ends: Any, block: Any,
+    width: Any, band: Any, poses: Any, scores: Any, values: Any,
+) -> Any:  # fmt: skip
+    """Set poses in the band and their scores; return the next block, and how many were found.
 
-    A block: its level, its first shift along each axis, and the one after its last.
+    firsts: int64[rotations], the first pose of each; band: float64[2], the best score so far and
+    the least that is wanted; values: room for float64[atoms]
     """
-    level = stack[depth, 0] - 1
-    i, j, k = stack[depth, 1], stack[depth, 2], stack[depth, 3]
-    ends = (stack[depth, 4], stack[depth, 5], stack[depth, 6])
-    for a in range(i, ends[0], sides[level, 0]):
-        for b in range(j, ends[1], sides[level, 1]):
-            for c in range(k, ends[2], sides[level, 2]):
-                stack[depth, 0] = level
-                stack[depth, 1], stack[depth, 4] = a, min(a + sides[level, 0], ends[0])
-                stack[depth, 2], stack[depth, 5] = b, min(b + sides[level, 1], ends[1])
-                stack[depth, 3], stack[depth, 6] = c, min(c + sides[level, 2], ends[2])
-                depth += 1
-    return depth
+    top, count = tables.sides.shape[0] - 1, 0
+    largest = tables.sides[top, 0] * tables.sides[top, 1] * tables.sides[top, 2]
+    while block < shifts.shape[0]:
+        begin = ends[block - 1] if block > 0 else 0
+        if count + largest * (ends[block] - begin) > poses.shape[0]:
+            break
+        limit = (tables.above - band[1]) * tables.relative
+        _begin_block(
+            tables,
+            turns[begin : ends[block]],
+            least[begin : ends[block]],
+            shifts[block],
+            limit,
+            lists,
+        )
+        level = top + 1
+        while level <= top + 1:
+            if lists.spans[level, 6] == 8 or lists.counts[level] == 0:
+                level += 1
+                continue
+            if not _next_part(tables.sides, level, lists.spans):
+                continue
+            level -= 1
+            i, j, k = lists.spans[level, 0], lists.spans[level, 1], lists.spans[level, 2]
+            limit = (tables.above - band[1]) * tables.relative
+            _keep_turns(tables, turned, level, i, j, k, limit, lists)
+            if level > 0:
+                continue
+            for n in range(lists.counts[0]):
+                limit = (tables.above - band[1]) * tables.relative
+                turn, rest = lists.turns[0, n], lists.rest[0, n]
+                score = exact_score(grid, tables, body, scaled[turn], i, j, k, limit, rest, values)
+                if score >= band[1] and score > -np.inf:
+                    shift = (i * tables.counts[1] + j) * tables.counts[2] + k
+                    poses[count], scores[count] = firsts[turn] + shift, score
+                    count += 1
+                    if score > band[0]:
+                        band[0], band[1] = score, max(band[1], score - width)
+            level = 1
+        block += 1
+    return block, count
+
+
+@jit_no_alloc
+def _begin_block(tables: Any, turns: Any, least: Any, shift: Any, limit: Any, lists: Any) -> Any:
+    """Make one of the largest blocks the only part of a level above it."""
+    top, count, row = tables.sides.shape[0], 0, shift // tables.counts[2]
+    place = (row // tables.counts[1], row % tables.counts[1], shift % tables.counts[2])
+    for axis in range(3):
+        lists.spans[top, axis] = place[axis]
+        lists.spans[top, 3 + axis] = min(
+            place[axis] + tables.sides[top - 1, axis], tables.counts[axis]
+        )
+    lists.spans[top, 6] = 0
+    for n in range(turns.shape[0]):
+        if least[n] <= limit:
+            lists.turns[top, count] = turns[n]
+            count += 1
+    lists.counts[top] = count
+
+
+@jit_no_alloc
+def _next_part(sides: Any, level: Any, spans: Any) -> Any:
+    """Set the block of the level below to the next part of a block; return whether there is one."""
+    part = spans[level, 6]
+    spans[level, 6] += 1
+    for axis in range(3):
+        begin = spans[level, axis] + (part >> axis & 1) * sides[level - 1, axis]
+        if begin >= spans[level, 3 + axis]:
+            return False
+        spans[level - 1, axis] = begin
+        spans[level - 1, 3 + axis] = min(begin + sides[level - 1, axis], spans[level, 3 + axis])
+    spans[level - 1, 6] = 0
+    return True
 
 
 @jit_no_alloc
 def exact_score(
-    grid: Any, tables: Any, body: Any, scaled: Any, i: Any, j: Any, k: Any, limit: Any, room: Any
-) -> Any:
+    grid: Any, tables: Any, body: Any, scaled: Any, i: Any, j: Any, k: Any, limit: Any,
+    rest: Any, values: Any,
+) -> Any:  # fmt: skip
     """Return the score of a pose, or -inf as soon as it is known to fall short by more.
 
-    room[1]: what the atoms from each on fall short at least
+    rest: float32[atoms + 1], what the atoms from each on fall short at least
     """
-    values, rest, atoms = room[0], room[1], body.order.shape[0]
+    atoms = body.order.shape[0]
     x = body.start[0] + np.float64(i - tables.counts[0] // 2) * body.step * grid.per_unit[0]
     y = body.start[1] + np.float64(j - tables.counts[1] // 2) * body.step * grid.per_unit[1]
     z = body.start[2] + np.float64(k - tables.counts[2] // 2) * body.step * grid.per_unit[2]
