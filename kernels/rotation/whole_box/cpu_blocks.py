@@ -1,4 +1,4 @@
-"""Bounds of blocks of poses, and exact scores of single ones, on a CPU."""
+"""Blocks of poses, taken apart where their bounds allow it, on a CPU."""
 
 from typing import Any, NamedTuple
 
@@ -6,9 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.kernels.compiled.jit import jit_no_alloc
-from multigpu.kernels.rotation.cpu_poses import along, between
+from multigpu.kernels.rotation import cpu_poses
 from multigpu.kernels.rotation.rotations import Floats, Indices
-from multigpu.kernels.rotation.types import PENALTY
 
 
 class BlockTables(NamedTuple):
@@ -22,8 +21,8 @@ class BlockTables(NamedTuple):
     counts     int64[3]                  shifts
     start      float64[3]                place of the first shift, in units of the spacing
     per_shift  float64[3]                units of the spacing
-    tops       float64[atoms]
     above, relative                      (above − T) · relative is the limit of shortfalls
+    step                                 of the shifts, Å
     """
 
     values: NDArray[np.float32]
@@ -34,25 +33,8 @@ class BlockTables(NamedTuple):
     counts: Indices
     start: Floats
     per_shift: Floats
-    tops: Floats
     above: float
     relative: float
-
-
-class ExactBody(NamedTuple):
-    """What scores poses of one body exactly.
-
-    start    float64[3]             the target from the origin, in units of the spacing
-    places   float64[atoms, 3]      Å, from the centroid
-    order    int64[atoms]           in which they are looked up
-    step     of the shifts, Å
-    """
-
-    start: Floats
-    places: Floats
-    channels: NDArray[np.int32]
-    weights: Floats
-    order: Indices
     step: float
 
 
@@ -64,12 +46,15 @@ class BlockLists(NamedTuple):
     rest    float32[levels, most, atoms + 1]  what the atoms from each on fall short at least
     spans   int64[levels, 7]                the block: its first shift along each axis, the one
                                             after its last, and its next part
+    matrices, shifts                        room for placements of the poses at one shift
     """
 
     counts: Indices
     turns: Indices
     rest: NDArray[np.float32]
     spans: Indices
+    matrices: Floats
+    shifts: Floats
 
 
 @jit_no_alloc
@@ -140,30 +125,23 @@ def _keep_turns(
 
 @jit_no_alloc
 def search(
-    grid: Any, tables: Any, body: Any, turned: Any, scaled: Any, firsts: Any, lists: Any,
+    grid: Any, tables: Any, body: Any, turned: Any, matrices: Any, firsts: Any, lists: Any,
     turns: Any, least: Any, shifts: Any, ends: Any, block: Any,
-    width: Any, band: Any, poses: Any, scores: Any, values: Any,
+    width: Any, band: Any, poses: Any, scores: Any, room: Any,
 ) -> Any:  # fmt: skip
     """Set poses in the band and their scores; return the next block, and how many were found.
 
     firsts: int64[rotations], the first pose of each; band: float64[2], the best score so far and
-    the least that is wanted; values: room for float64[atoms]
+    the least that is wanted; room: buffers of `cpu_poses`
     """
     top, count = tables.sides.shape[0] - 1, 0
     largest = tables.sides[top, 0] * tables.sides[top, 1] * tables.sides[top, 2]
     while block < shifts.shape[0]:
-        begin = ends[block - 1] if block > 0 else 0
-        if count + largest * (ends[block] - begin) > poses.shape[0]:
+        begin, end = ends[block - 1] if block > 0 else 0, ends[block]
+        if count + largest * (end - begin) > poses.shape[0]:
             break
         limit = (tables.above - band[1]) * tables.relative
-        _begin_block(
-            tables,
-            turns[begin : ends[block]],
-            least[begin : ends[block]],
-            shifts[block],
-            limit,
-            lists,
-        )
+        _begin_block(tables, turns[begin:end], least[begin:end], shifts[block], limit, lists)
         level = top + 1
         while level <= top + 1:
             if lists.spans[level, 6] == 8 or lists.counts[level] == 0:
@@ -175,21 +153,44 @@ def search(
             i, j, k = lists.spans[level, 0], lists.spans[level, 1], lists.spans[level, 2]
             limit = (tables.above - band[1]) * tables.relative
             _keep_turns(tables, turned, level, i, j, k, limit, lists)
-            if level > 0:
-                continue
-            for n in range(lists.counts[0]):
-                limit = (tables.above - band[1]) * tables.relative
-                turn, rest = lists.turns[0, n], lists.rest[0, n]
-                score = exact_score(grid, tables, body, scaled[turn], i, j, k, limit, rest, values)
-                if score >= band[1] and score > -np.inf:
-                    shift = (i * tables.counts[1] + j) * tables.counts[2] + k
-                    poses[count], scores[count] = firsts[turn] + shift, score
-                    count += 1
-                    if score > band[0]:
-                        band[0], band[1] = score, max(band[1], score - width)
-            level = 1
+            if level == 0:
+                _score(grid, tables, body, matrices, lists, scores[count:], room)
+                shift = (i * tables.counts[1] + j) * tables.counts[2] + k
+                count = _keep_scores(lists, firsts, shift, width, band, poses, scores, count)
+                level = 1
         block += 1
     return block, count
+
+
+@jit_no_alloc
+def _score(
+    grid: Any, tables: Any, body: Any, matrices: Any, lists: Any, scores: Any, room: Any
+) -> Any:
+    """Set the exact scores of the listed rotations at the shift of level 0."""
+    for n in range(lists.counts[0]):
+        for axis in range(3):
+            step = lists.spans[0, axis] - tables.counts[axis] // 2
+            lists.shifts[n, axis] = np.float64(step) * tables.step
+            for k in range(3):
+                lists.matrices[n, axis, k] = matrices[lists.turns[0, n], axis, k]
+    n = lists.counts[0]
+    cpu_poses.score(grid, body, lists.matrices[:n], lists.shifts[:n], scores[:n], room)
+
+
+@jit_no_alloc
+def _keep_scores(
+    lists: Any, firsts: Any, shift: Any, width: Any, band: Any, poses: Any, scores: Any, count: Any
+) -> Any:
+    """Keep those of the last scores that are in the band, which they may raise."""
+    kept = count
+    for n in range(lists.counts[0]):
+        score = scores[count + n]
+        if score >= band[1]:
+            poses[kept], scores[kept] = firsts[lists.turns[0, n]] + shift, score
+            kept += 1
+            if score > band[0]:
+                band[0], band[1] = score, max(band[1], score - width)
+    return kept
 
 
 @jit_no_alloc
@@ -223,74 +224,3 @@ def _next_part(sides: Any, level: Any, spans: Any) -> Any:
         spans[level - 1, 3 + axis] = min(begin + sides[level - 1, axis], spans[level, 3 + axis])
     spans[level - 1, 6] = 0
     return True
-
-
-@jit_no_alloc
-def exact_score(
-    grid: Any, tables: Any, body: Any, scaled: Any, i: Any, j: Any, k: Any, limit: Any,
-    rest: Any, values: Any,
-) -> Any:  # fmt: skip
-    """Return the score of a pose, or -inf as soon as it is known to fall short by more.
-
-    rest: float32[atoms + 1], what the atoms from each on fall short at least
-    """
-    atoms = body.order.shape[0]
-    x = body.start[0] + np.float64(i - tables.counts[0] // 2) * body.step * grid.per_unit[0]
-    y = body.start[1] + np.float64(j - tables.counts[1] // 2) * body.step * grid.per_unit[1]
-    z = body.start[2] + np.float64(k - tables.counts[2] // 2) * body.step * grid.per_unit[2]
-    total = 0.0
-    for u in range(atoms):
-        atom = body.order[u]
-        value = atom_score(grid, body, atom, scaled, x, y, z)
-        values[atom] = value
-        total += tables.tops[u] - value
-        if total + rest[u + 1] > limit:
-            return -np.inf
-    total = 0.0
-    for atom in range(atoms):
-        total += values[atom]
-    return total
-
-
-@jit_no_alloc
-def atom_score(grid: Any, body: Any, atom: Any, scaled: Any, sx: Any, sy: Any, sz: Any) -> Any:
-    """Return what an atom scores, by the operations of `reference`."""
-    px, py, pz = body.places[atom, 0], body.places[atom, 1], body.places[atom, 2]
-    x = (scaled[0, 0] * px + scaled[0, 1] * py) + (scaled[0, 2] * pz + sx)
-    y = (scaled[1, 0] * px + scaled[1, 1] * py) + (scaled[1, 2] * pz + sy)
-    z = (scaled[2, 0] * px + scaled[2, 1] * py) + (scaled[2, 2] * pz + sz)
-    nx, ny, nz = grid.shape[0], grid.shape[1], grid.shape[2]
-    is_inside = True
-    beyond = 0.0
-    if grid.ends:
-        is_inside = 0.0 <= x <= nx - 1 and 0.0 <= y <= ny - 1 and 0.0 <= z <= nz - 1
-        if not is_inside and grid.penalty:
-            ax = (x - grid.middle[0]) * grid.spacing[0]
-            ay = (y - grid.middle[1]) * grid.spacing[1]
-            az = (z - grid.middle[2]) * grid.spacing[2]
-            beyond = -PENALTY * ((ax * ax + ay * ay) + az * az)
-    if not is_inside:
-        return beyond * body.weights[atom, 0]
-    i, x = _cell(x, nx, grid.linear)
-    j, y = _cell(y, ny, grid.linear)
-    k, z = _cell(z, nz, grid.linear)
-    node, plane = (i * ny + j) * nz + k, ny * nz
-    total = 0.0
-    for term in range(body.weights.shape[1]):
-        values, weight = grid.values[body.channels[atom, term]], body.weights[atom, term]
-        if grid.linear:
-            low = between(along(values, node, z), along(values, node + nz, z), y)
-            high = between(along(values, node + plane, z), along(values, node + plane + nz, z), y)
-            total += between(low, high, x) * weight
-        else:
-            total += values[node] * weight
-    return total
-
-
-@jit_no_alloc
-def _cell(place: Any, nodes: Any, linear: Any) -> Any:
-    """Return the lower node of a place's cell and the place in it; or the nearest node."""
-    within = min(max(place, 0.0), np.float64(nodes - 1))
-    half, highest = (0.0, nodes - 2) if linear else (0.5, nodes - 1)
-    cell = min(np.int64(within + half), highest)
-    return cell, within - cell
