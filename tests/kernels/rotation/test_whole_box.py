@@ -98,7 +98,6 @@ def test_band__does_not_depend_on_how_many_poses_are_listed(
     expected = reference.BandSearcher(field, search, 1.0).best(bodies, one)
     assert len(expected) > 20
     monkeypatch.setattr(cpu, "MOST_LISTED", 3)
-    monkeypatch.setattr(cpu, "BUFFER", 512)
     assert_same(searcher(backend, field, search, 1.0).best(bodies, one), expected)
 
 
