@@ -48,7 +48,7 @@ def scores_in(room: float) -> int:
 MOST_FOUND = 1 << 20  # poses of a ligand that are listed at a time
 LISTED_BYTES = 24
 POOLED_TOGETHER = 8  # kinds of atoms whose maps are made at a time
-BLOCKS = 8, 4, 2  # shifts along an edge of the blocks that are bounded
+BLOCKS = 8, 4, 2, 1  # shifts along an edge of the blocks that are bounded
 TOLERANCE = 1e-6  # units of the spacing: windows are not made wider for less
 
 

@@ -1,6 +1,6 @@
 """Band search on a GPU: `search.cu` through CuPy. All bodies of a ligand share its launches.
 
-Three levels of maps bound what each kind of atoms scores in blocks of 8³, 4³ and 2³ shifts: a
+Four levels of maps bound what each kind of atoms scores in blocks of 8³, 4³, 2³ and 1 shifts: a
 map's value is the highest of the fused nodes in a window, which begins below the lowest place of
 the atom in a block and has all nodes that its places there are interpolated between. A warp takes
 32 blocks of a body in a rotation, and adds up how far the atoms fall short of their highest scores.
@@ -28,7 +28,6 @@ from numpy.typing import NDArray
 from multigpu.kernels.device.launch import POINTER, struct
 from multigpu.kernels.rotation.bounds import place_errors
 from multigpu.kernels.rotation.cuda import (
-    THREADS,
     DeviceField,
     copy_ligands,
     copy_together,
@@ -57,7 +56,8 @@ from multigpu.kernels.rotation.types import (
     check,
 )
 
-BOUNDED = 128  # atoms of a body that have bounds of their own; the others count as at their best
+THREADS = 128
+BOUNDED = 64  # atoms of a body that have bounds of their own; the others count as at their best
 FARTHEST_OFF = 0.01  # units of the spacing: windows are wider if places may be farther off
 LANES = 32
 GREEDY = 2048  # warps
@@ -98,7 +98,8 @@ class BandSearcher:
         self, field: Field, search: PoseSearch, width: float, found: int = MOST_FOUND
     ) -> None:
         self.field, self.search, self.width, self.found = field, search, width, found
-        self._options = {n: variant_options(field, n, search, BOUNDED=BOUNDED) for n in (1, 2, 3)}
+        sizes = {"THREADS": THREADS, "BOUNDED": BOUNDED}
+        self._options = {n: variant_options(field, n, search, **sizes) for n in (1, 2, 3)}
         self.there = DeviceField(field)
         with self.there.stream() as stream:
             self._turns, self.space = space_of(search)

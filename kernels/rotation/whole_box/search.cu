@@ -1,4 +1,4 @@
-// The search of a box for all poses of a band: bounds of blocks of 8³, 4³ and 2³ shifts, then poses.
+// The search of a box for all poses of a band: bounds of blocks of 8³, 4³, 2³ shifts and 1, then scores.
 // Why no pose of the band is passed over: cuda.py.
 //
 // EULER, LINEAR, ENDS, PENALTY, TERMS, THREADS: as for ../search.cu. BOUNDED: atoms of a body that have
@@ -9,8 +9,9 @@
 #define INFINITE __longlong_as_double(0x7FF0000000000000ll)
 
 constexpr unsigned LANES = 32, WARPS = THREADS / LANES, CHILDREN = 8, FAMILIES = LANES / CHILDREN;
-constexpr unsigned LEVELS = 3, WIDEST = 8;  // shifts along the edge of the blocks of level 0
+constexpr unsigned LEVELS = 4, WIDEST = 8;  // shifts along the edge of the blocks of level 0
 constexpr unsigned GROUP = 4;  // atoms whose bounds are added before the sum is looked at
+constexpr unsigned GROUPS = (BOUNDED + GROUP - 1) / GROUP;
 constexpr float UNIT = 1.f / (1 << 24);
 
 // ---- bounds of kinds of atoms
@@ -195,6 +196,8 @@ struct Turned {
   const Atom* atoms;  // with bounds; places from the centroid in units of the spacing, and the
   // highest score
   const unsigned* kinds;
+  // Sums after each group, of the blocks that the lanes have at each level but the last.
+  float (*sums)[GROUPS][LANES];
   unsigned long long rotation;
   unsigned body, count, greedy;
   double origin[3], step[3];  // the lowest shift's place and the way to the next, the same units
@@ -208,9 +211,10 @@ struct Turned {
   }
 
   // The most that shortfalls of a pose in the band sum up to, with what rounding may add: each is a
-  // difference, and all are at least 0, so that each addition errs by at most UNIT × the sum.
+  // difference, and all are at least 0, so that an addition errs by at most UNIT × the sum. Of the
+  // additions are count for a block, and twice as many for what is left of its parent's sum.
   __device__ float allowed() const {
-    const double sum = (most - least_score()) * (1 + (count + 4) * 2. * UNIT) * bounds.factor;
+    const double sum = (most - least_score()) * (1 + (4. * count + 8) * UNIT) * bounds.factor;
     return rounded_up(sum);
   }
 
@@ -225,17 +229,24 @@ struct Turned {
     return __ldg(pool.values + kind * boxes_of(pool) + index_of(pool, box[0], box[1], box[2]));
   }
 
-  // The sum of the least shortfalls in a block, or inf where it is more than is allowed.
-  __device__ float shortfall(unsigned level, const Block& block, float allowed) const {
-    const Pool& pool = bounds.pools[level];
+  // The sum of the least shortfalls in a block, or inf where it is more than is allowed together
+  // with what atoms that are not looked up yet fall short by in the block's parent.
+  template <unsigned LEVEL>
+  __device__ float shortfall(const Block& block, unsigned parent, float of_parent,
+                             float allowed) const {
+    const Pool& pool = bounds.pools[LEVEL];
+    const unsigned lane = threadIdx.x % LANES;
     float at[3], sum = 0;
     for (int axis = 0; axis < 3; ++axis)
       at[axis] = float(origin[axis] + block.at[axis] * step[axis] - bounds.low);
-    for (unsigned begin = 0; begin < count; begin += GROUP) {
+    for (unsigned group = 0; group * GROUP < count; ++group) {
 #pragma unroll
-      for (unsigned i = begin; i < begin + GROUP; ++i)
+      for (unsigned i = group * GROUP; i < (group + 1) * GROUP; ++i)
         if (i < count) sum += atoms[i].top - bound_of_atom(pool, kinds[i], at, atoms[i].place);
-      if (sum > allowed) return UNDECIDED;
+      float left = 0;
+      if constexpr (LEVEL > 0) left = of_parent - sums[LEVEL - 1][group][parent];
+      if (sum + left > allowed) return UNDECIDED;
+      if constexpr (LEVEL + 1 < LEVELS) sums[LEVEL][group][lane] = sum;
     }
     return sum;
   }
@@ -275,36 +286,39 @@ struct Turned {
 __device__ __forceinline__ unsigned without_lowest(unsigned mask) { return mask & (mask - 1); }
 
 // Looks into the blocks of the lanes in `mask`, four at a time: a lane takes one of eight parts.
+// sum: of the least shortfalls in the block of this lane
 template <unsigned LEVEL>
-__device__ void descend(const Turned& turned, unsigned mask, const Block& mine) {
+__device__ void descend(const Turned& turned, unsigned mask, const Block& mine, float sum) {
   const unsigned lane = threadIdx.x % LANES, part = lane % CHILDREN;
-  const unsigned half = WIDEST >> LEVEL;
+  const unsigned edge = WIDEST >> LEVEL;
   while (mask) {
     unsigned from = mask;
     for (unsigned skip = 0; skip < lane / CHILDREN; ++skip) from = without_lowest(from);
     for (unsigned taken = 0; taken < FAMILIES; ++taken) mask = without_lowest(mask);
     bool there = from != 0;
+    const unsigned parent = there ? __ffs(from) - 1 : 0;
     Block block;
     for (int axis = 0; axis < 3; ++axis) {
-      const unsigned low = __shfl_sync(~0u, mine.at[axis], there ? __ffs(from) - 1 : 0);
-      block.at[axis] = low + (part >> (2 - axis) & 1) * half;
+      const unsigned low = __shfl_sync(~0u, mine.at[axis], parent);
+      block.at[axis] = low + (part >> (2 - axis) & 1) * edge;
       there = there && block.at[axis] < turned.space.sides[axis];
     }
-    const float allowed = turned.allowed();
-    if constexpr (LEVEL < LEVELS) {
-      const float sum = there ? turned.shortfall(LEVEL, block, allowed) : UNDECIDED;
-      descend<LEVEL + 1>(turned, turned.chosen(sum), block);
-    } else if (there) {
-      turned.score(block, allowed);
-    }
+    const float of_parent = __shfl_sync(~0u, sum, parent), allowed = turned.allowed();
+    __syncwarp();  // the sums of the level above are there, and those of this one no more read
+    const float found = there ? turned.shortfall<LEVEL>(block, parent, of_parent, allowed)
+                              : UNDECIDED;
+    if constexpr (LEVEL + 1 < LEVELS)
+      descend<LEVEL + 1>(turned, turned.chosen(found), block, found);
+    else if (found < UNDECIDED) turned.score(block, allowed);
   }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 4)
+extern "C" __global__ void __launch_bounds__(THREADS, 7)
     search(Space space, Field field, Ligands ligands, Order order, Bounds bounds, Walk walk,
            Band band) {
   __shared__ Atom held[WARPS][BOUNDED];
   __shared__ unsigned kinds[WARPS][BOUNDED];
+  __shared__ float sums[WARPS][LEVELS - 1][GROUPS][LANES];
   const unsigned warp = threadIdx.x / LANES, lane = threadIdx.x % LANES;
   const unsigned long long item = walk.begin + (unsigned long long)blockIdx.x * WARPS + warp;
   if (item >= walk.end) return;
@@ -332,21 +346,21 @@ extern "C" __global__ void __launch_bounds__(THREADS, 4)
   }
   __syncwarp();
 
-  Turned turned = {space,      field,       ligands,  order, bounds, band,
-                   held[warp], kinds[warp], rotation, body,  count,  walk.greedy};
-  turned.most = order.spare[body];
-  for (unsigned i = 0; i < count; ++i)
-    turned.most += held[warp][i].top + fabsf(held[warp][i].top) / (1ll << 40);
+  Turned turned = {space,       field,      ligands,  order, bounds, band,       held[warp],
+                   kinds[warp], sums[warp], rotation, body,  count,  walk.greedy};
   for (int axis = 0; axis < 3; ++axis) {
     turned.origin[axis] = placement.shift[axis];
     turned.step[axis] = space.step * field.per_unit[axis];
   }
+  turned.most = order.spare[body];
+  for (unsigned i = 0; i < count; ++i)
+    turned.most += held[warp][i].top + fabsf(held[warp][i].top) / (1ll << 40);
   const unsigned number = chunk * LANES + lane, yz = walk.blocks[1] * walk.blocks[2];
   const Block block = {{number / yz * WIDEST, number / walk.blocks[2] % walk.blocks[1] * WIDEST,
                         number % walk.blocks[2] * WIDEST}};
   const bool there = number < walk.blocks[0] * yz;
-  const float sum = there ? turned.shortfall(0, block, turned.allowed()) : UNDECIDED;
-  descend<1>(turned, turned.chosen(sum), block);
+  const float sum = there ? turned.shortfall<0>(block, 0, 0, turned.allowed()) : UNDECIDED;
+  descend<1>(turned, turned.chosen(sum), block, sum);
 }
 
 // ---- thinning
