@@ -33,13 +33,7 @@ def model(samples: int, team: int, held: int, unit: int = 1, count: str = "int")
     return {**sizes, "UNIT": unit, "COUNT": count}
 
 
-POSES: Defines = {
-    "THREADS": 256,
-    "SHARE": 2048,
-    "TILE_A": 2,
-    "TILE_B": 4,
-    "TILE_C": 4,
-}
+POSES: Defines = {"THREADS": 256, "SHARE": 2048, "TILE_A": 2, "TILE_B": 4, "TILE_C": 4}
 POSES |= {"LEAST": LEAST, "POWERS": len(SHORTFALLS), "KAPPAS": len(KAPPAS), "SLACK": SLACK}
 OUTSIDE = ((0, 0.0), (1, 0.0), (1, PENALTY))
 FIELDS: list[Defines] = [
