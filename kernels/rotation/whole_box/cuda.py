@@ -39,7 +39,6 @@ from multigpu.kernels.rotation.memory import (
     BLOCKS,
     LISTED_BYTES,
     MOST_FOUND,
-    POOLED_TOGETHER,
     TOLERANCE,
     map_sides,
     windows_of,
@@ -55,6 +54,7 @@ from multigpu.kernels.rotation.types import (
     PoseSearch,
     check,
 )
+from multigpu.kernels.rotation.whole_box.bounds import AtomKinds, kinds_of
 
 THREADS = 128
 BOUNDED = 64  # atoms of a body that have bounds of their own; the others count as at their best
@@ -70,6 +70,10 @@ FIRST_SORTED = 1 << 12  # poses that are compared on the host before more are
 _POOL = np.dtype([("values", POINTER), ("window", "<u4", 3), ("side", "<u4", 3)])
 _BOUNDS = np.dtype([("pools", _POOL, len(BLOCKS)), ("low", "<f8"), ("factor", "<f8")])
 _ORDER = np.dtype([(name, POINTER) for name in ("begins", "atoms", "kinds", "spare", "tops")])
+_KINDS = np.dtype(
+    [(name, POINTER) for name in ("weights", "channels", "tops")]
+    + [("beyond", "<f8"), ("count", "<u4"), ("_", "<u4")]
+)
 _WALK = np.dtype(
     [(name, "<u8") for name in ("begin", "end", "rotations", "stride")]
     + [("bodies", "<u4"), ("greedy", "<u4"), ("blocks", "<u4", 3), ("chunks", "<u4")]
@@ -140,8 +144,8 @@ class LigandSearch:
 
     def __init__(self, searcher: BandSearcher, bodies: Ligands) -> None:
         self._of, self._bodies = searcher, bodies
-        self._kinds = Kinds.of(bodies)
-        self._mapped = len(self._kinds.examples)
+        self._kinds = kinds_of(searcher.field, searcher.search, bodies)
+        self._mapped = len(self._kinds.weights)
         top = searcher.search.top
         self._rounds = top if top <= MOST_ROUNDS else 0
         # The best score and the number of poses found, and those that are chosen.
@@ -192,29 +196,6 @@ def _thinned(bodies: Ligands, search: PoseSearch, ordered: Poses) -> Poses:
 
 
 @dataclass(frozen=True)
-class Kinds:
-    """Atoms of one ligand that score alike everywhere.
-
-    kind      int64[atoms]  of each atom; those with the atoms farthest out come first
-    examples  int64[kinds]  an atom of each
-    """
-
-    kind: Indices
-    examples: Indices
-
-    @classmethod
-    def of(cls, bodies: Ligands) -> "Kinds":
-        rows = np.concatenate([bodies.channels.astype(np.float64), bodies.weights], axis=1)
-        order = np.argsort(-(bodies.relative**2).sum(axis=1), kind="stable")
-        whole = np.ascontiguousarray(rows[order]).view(f"V{8 * rows.shape[1]}")[:, 0]
-        _, first, kind = np.unique(whole, return_index=True, return_inverse=True)
-        number = np.argsort(np.argsort(first))
-        kinds = np.empty(len(rows), np.int64)
-        kinds[order] = number[kind]
-        return cls(kinds, order[np.sort(first)])
-
-
-@dataclass(frozen=True)
 class Pool:
     """Maps of kinds on the device, the highest values in windows of nodes: `Pool` of search.cu."""
 
@@ -228,14 +209,9 @@ class Pool:
         return cls(cupy.empty(kinds * int(side.prod()), np.float32), window, side)
 
     @property
-    def size(self) -> int:
-        """Values of a kind."""
-        return int(self.side.prod())
-
-    def part(self, begin: int, kinds: int) -> "Pool":
-        """Return the maps of consecutive kinds."""
-        some = self.values[begin * self.size : (begin + kinds) * self.size]
-        return Pool(some, self.window, self.side)
+    def blocks(self) -> int:
+        """Blocks of threads for each kind."""
+        return -(-int(self.side.prod()) // THREADS)
 
     def struct(self) -> NDArray[Any]:
         return struct(_POOL, values=self.values, window=self.window, side=self.side)
@@ -248,7 +224,7 @@ class BodySearch:
     """
 
     def __init__(
-        self, searcher: BandSearcher, bodies: Ligands, kinds: Kinds, mapped: int, state: Any
+        self, searcher: BandSearcher, bodies: Ligands, kinds: AtomKinds, mapped: int, state: Any
     ) -> None:
         self._of, self._many, self._terms = searcher, len(bodies), bodies.channels.shape[1]
         field, search = searcher.field, searcher.search
@@ -256,16 +232,12 @@ class BodySearch:
         blocks = -(-sides // BLOCKS[0])
         chunks = -(-int(blocks.prod()) // LANES)
         self.items = rotations * len(bodies) * chunks
-        self._walk: dict[str, Any] = {
-            "rotations": rotations,
-            "stride": _stride(rotations),
-            "bodies": len(bodies),
-        }
-        self._walk |= {"blocks": blocks, "chunks": chunks}
+        self._walk: dict[str, Any] = {"rotations": rotations, "stride": _stride(rotations)}
+        self._walk |= {"bodies": len(bodies), "blocks": blocks, "chunks": chunks}
         self._copied, self._ligands = copy_ligands(bodies, field, search)
         delta = float(place_errors(field, bodies, search).max())
         self._low, self._factor = delta * (delta > FARTHEST_OFF), 1 + 8 * (delta + TOLERANCE)
-        self._make_maps(kinds.examples[:mapped])
+        self._pools = self._make_maps(kinds, mapped)
         self._order_bodies(bodies, kinds, mapped)
         self._found = cupy.empty(searcher.found * LISTED_BYTES, np.uint8)
         self._state = state
@@ -279,35 +251,29 @@ class BodySearch:
         )
         self._look(0, min(self.items, GREEDY), greedy=1)
 
-    def _make_maps(self, examples: Indices) -> None:
-        """Make the maps of kinds; examples: an atom of each."""
-        self._tops = cupy.zeros(len(examples), np.uint32)
-        windows = windows_of(self._of.field, self._of.search, 2 * self._low)
-        pools = {
-            tuple(window): Pool.of(self._of.field, len(examples), window) for window in windows
-        }
-        self._pools = [pools[tuple(window)] for window in windows]
-        for begin in range(0, len(examples), POOLED_TOGETHER):
-            self._pool_some(examples[begin : begin + POOLED_TOGETHER], begin)
-
-    def _pool_some(self, examples: Indices, begin: int) -> None:
-        """Make the maps of some kinds, the first of which has the number `begin`."""
-        field, many = self._of.field, len(examples)
-        atoms = cupy.asarray(examples.astype(np.int32))
+    def _make_maps(self, kinds: AtomKinds, many: int) -> list[Pool]:
+        """Queue the making of the maps of the first kinds; return them, the widest first."""
+        field, there = self._of.field, self._of.there
+        self._tops = cupy.zeros(many, np.uint32)
+        self._copied_kinds, places = copy_together(
+            weights=kinds.weights[:many], channels=kinds.channels[:many]
+        )
+        least = PENALTY * ((field.spacing * field.middle) ** 2).min()
+        beyond = -least if field.outside == "penalty" else 0.0
+        about = struct(_KINDS, **places, tops=self._tops, beyond=beyond, count=many)
         have = Pool.of(field, many, np.ones(3, np.int64))
-        about = (self._of.there.grid, self._ligands, self._of.there.nodes, atoms, np.uint32(many))
-        blocks = many * -(-have.size // THREADS)
-        self._launch("fuse", blocks, *about, have.struct(), self._tops[begin:])
-        for pool in reversed(self._pools):
-            while (have.window < pool.window).any():
-                window = np.minimum(2 * have.window, pool.window)
-                is_wide = (window == pool.window).all()
-                wider = pool.part(begin, many) if is_wide else Pool.of(field, many, window)
-                blocks = many * -(-wider.size // THREADS)
-                self._launch("widen", blocks, have.struct(), np.uint32(many), wider.struct())
+        self._launch("fuse", many * have.blocks, there.grid, there.nodes, about, have.struct())
+        pools: list[Pool] = []
+        for window in reversed(windows_of(field, self._of.search, 2 * self._low)):
+            while (have.window < window).any():
+                wider = Pool.of(field, many, np.minimum(2 * have.window, window))
+                arguments = (have.struct(), np.uint32(many), wider.struct())
+                self._launch("widen", many * wider.blocks, *arguments)
                 have = wider
+            pools.insert(0, have)
+        return pools
 
-    def _order_bodies(self, bodies: Ligands, kinds: Kinds, mapped: int) -> None:
+    def _order_bodies(self, bodies: Ligands, kinds: AtomKinds, mapped: int) -> None:
         """Copy which atoms are looked up, in which order, and what the others score at most."""
         of, body = self._of, np.repeat(np.arange(len(bodies)), bodies.sizes)
         order = np.lexsort((-(bodies.relative**2).sum(axis=1), body))

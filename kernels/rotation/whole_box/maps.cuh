@@ -1,0 +1,99 @@
+// Maps that bound what kinds of atoms score: the highest of their nodes in windows.
+#pragma once
+
+#include "../field.cuh"
+#include "../ligands.cuh"
+
+// The highest value of each kind in windows of nodes. The first window ends before the nodes, the last
+// begins after them.
+struct Pool {
+  float* values;  // float32[kinds][sides]
+  unsigned window[3], side[3];  // nodes along an edge; windows along each axis
+};
+
+__device__ __forceinline__ size_t windows_of(const Pool& pool) {
+  return size_t(pool.side[0]) * pool.side[1] * pool.side[2];
+}
+
+__device__ __forceinline__ size_t index_of(const Pool& pool, unsigned x, unsigned y, unsigned z) {
+  return size_t(x * pool.side[1] + y) * pool.side[2] + z;
+}
+
+// Which window of which kind is this thread's; false: none.
+__device__ __forceinline__ bool my_window(const Pool& pool, unsigned kinds, unsigned& kind,
+                                          unsigned* box) {
+  const unsigned blocks = gridDim.x / kinds;
+  size_t index = size_t(blockIdx.x % blocks) * THREADS + threadIdx.x;
+  if (index >= windows_of(pool)) return false;
+  kind = blockIdx.x / blocks;
+  box[2] = unsigned(index % pool.side[2]);
+  index /= pool.side[2];
+  box[1] = unsigned(index % pool.side[1]);
+  box[0] = unsigned(index / pool.side[1]);
+  return true;
+}
+
+// At least x.
+__device__ __forceinline__ float rounded_up(double x) {
+  const float near = float(x);
+  return near < x ? nextafterf(near, UNDECIDED) : near;
+}
+
+// Atoms that score alike everywhere.
+struct Kinds {
+  const double* weights;  // float64[kinds][TERMS]
+  const int* channels;    // int32[kinds][TERMS]
+  unsigned* tops;         // uint32[kinds]: keys of the highest scores
+  double beyond;  // outside of the grid an atom scores at most this × its first weight
+  unsigned count, unused;
+};
+
+// Scores at single nodes, and the highest; on the border not below what is scored outside.
+// nodes: float32[channels][nx][ny][nz]
+extern "C" __global__ void __launch_bounds__(THREADS)
+    fuse(Field field, const float* nodes, Kinds kinds, Pool out) {
+  unsigned kind = blockIdx.x / (gridDim.x / kinds.count), box[3], key = 0;
+  if (my_window(out, kinds.count, kind, box)) {
+    const unsigned sizes[3] = {field.nx, field.ny, field.nz};
+    const double* weights = kinds.weights + TERMS * kind;
+    unsigned node[3];
+    bool outside = false, border = false;
+    for (int axis = 0; axis < 3; ++axis) {
+      node[axis] = min(max(box[axis], 1u) - 1, sizes[axis] - 1);
+      outside = outside || node[axis] + 1 != box[axis];
+      border = border || node[axis] == 0 || node[axis] == sizes[axis] - 1;
+    }
+    double value = 0;
+    for (int term = 0; term < TERMS; ++term) {
+      const size_t plane = size_t(kinds.channels[TERMS * kind + term]) * field.nx + node[0];
+      value += weights[term] * nodes[(plane * field.ny + node[1]) * field.nz + node[2]];
+    }
+    const double beyond = kinds.beyond * weights[0];
+    if (ENDS && border) value = outside ? beyond : fmax(value, beyond);
+    const float bound = rounded_up(value);
+    out.values[kind * windows_of(out) + index_of(out, box[0], box[1], box[2])] = bound;
+    key = key_of(bound);
+  }
+  key = __reduce_max_sync(~0u, key);
+  if (threadIdx.x % 32 == 0 && key > *static_cast<volatile unsigned*>(kinds.tops + kind))
+    atomicMax(kinds.tops + kind, key);
+}
+
+// The highest in windows, from those in windows at least half as long.
+extern "C" __global__ void __launch_bounds__(THREADS) widen(Pool in, unsigned kinds, Pool out) {
+  unsigned kind, box[3], first[3], last[3];
+  if (!my_window(out, kinds, kind, box)) return;
+  for (int axis = 0; axis < 3; ++axis) {
+    const unsigned longer = out.window[axis] - in.window[axis];
+    first[axis] = max(box[axis], longer) - longer;
+    last[axis] = min(box[axis], in.side[axis] - 1);
+  }
+  const float* values = in.values + kind * windows_of(in);
+  float highest = STRUCK;
+  for (unsigned corner = 0; corner < 8; ++corner)
+    highest = fmaxf(
+        highest,
+        values[index_of(in, corner & 4 ? last[0] : first[0], corner & 2 ? last[1] : first[1],
+                        corner & 1 ? last[2] : first[2])]);
+  out.values[kind * windows_of(out) + index_of(out, box[0], box[1], box[2])] = highest;
+}
