@@ -126,17 +126,13 @@ class BandSearcher:
         with self.there.device, self.there.stream():
             for begin in range(0, len(borders) - 1, QUEUED):
                 spans = list(pairwise(borders))[begin : begin + QUEUED]
-                queued = [LigandSearch(self, bodies[first:end]) for first, end in spans]
-                found += [
-                    each.poses().moved(first)
-                    for each, (first, _) in zip(queued, spans, strict=True)
-                ]
-        return Poses(
-            *(
-                np.concatenate([getattr(each, name) for each in found])
-                for name in ("ligand", "pose", "score")
-            )
+                queued = [(LigandSearch(self, bodies[first:end]), first) for first, end in spans]
+                found += [each.poses().moved(first) for each, first in queued]
+        ligand, pose, score = (
+            np.concatenate([getattr(each, name) for each in found])
+            for name in ("ligand", "pose", "score")
         )
+        return Poses(ligand, pose, score)
 
 
 class LigandSearch:
@@ -226,7 +222,7 @@ class BodySearch:
     def __init__(
         self, searcher: BandSearcher, bodies: Ligands, kinds: AtomKinds, mapped: int, state: Any
     ) -> None:
-        self._of, self._many, self._terms = searcher, len(bodies), bodies.channels.shape[1]
+        self._of, self._bodies, self._terms = searcher, bodies, bodies.channels.shape[1]
         field, search = searcher.field, searcher.search
         sides, rotations = np.array(search.shifts.sides), search.rotations.stop
         blocks = -(-sides // BLOCKS[0])
@@ -296,10 +292,10 @@ class BodySearch:
             kinds=kinds.kind[order].astype(np.int32),
         )
         self._order = struct(_ORDER, **places, tops=self._tops)
-        self._bodies = bodies
 
     def look(self, begin: int, end: int) -> None:
-        """List the poses of the band so far, and others, in these items."""
+        """List the poses of the band so far in these items, alone in the list."""
+        self._state[8:16].data.memset_async(0, 8)
         for first in range(begin, end, MOST_ITEMS):
             self._look(first, min(first + MOST_ITEMS, end), greedy=0)
 
@@ -327,7 +323,6 @@ class BodySearch:
 
     def listed(self, begin: int, end: int) -> Iterator[NDArray[Any]]:
         """Yield the poses found in these items, and some below the band."""
-        self._state[8:16].data.memset_async(0, 8)
         self.look(begin, end)
         stream = cupy.cuda.get_current_stream()
         count = int(cupy.asnumpy(self._state[8:16], stream=stream).view(np.uint64)[0])
