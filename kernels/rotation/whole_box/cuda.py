@@ -62,12 +62,14 @@ FARTHEST_OFF = 0.01  # units of the spacing: windows are wider if places may be 
 LANES = 32
 GREEDY = 2048  # warps
 MOST_ITEMS = 1 << 30  # of a launch
-ROUND_BLOCKS = 128
+ROUND_BLOCKS = 256
 MOST_ROUNDS = 256  # poses of a ligand that are chosen on the device
 QUEUED = 16  # ligands
 FIRST_SORTED = 1 << 12  # poses that are compared on the host before more are
 
-_POOL = np.dtype([("values", POINTER), ("window", "<u4", 3), ("side", "<u4", 3)])
+_POOL = np.dtype(
+    [("values", POINTER), ("window", "<u4", 3), ("side", "<u4", 3), ("size", "<u4"), ("_", "<u4")]
+)
 _BOUNDS = np.dtype([("pools", _POOL, len(BLOCKS)), ("low", "<f8"), ("factor", "<f8")])
 _ORDER = np.dtype([(name, POINTER) for name in ("begins", "atoms", "kinds", "spare", "tops")])
 _KINDS = np.dtype(
@@ -202,15 +204,22 @@ class Pool:
     @classmethod
     def of(cls, field: Field, kinds: int, window: Indices) -> "Pool":
         side = map_sides(field.shape, window)
-        return cls(cupy.empty(kinds * int(side.prod()), np.float32), window, side)
+        if (size := int(side.prod())) >= 1 << 32:
+            raise ValueError(f"a map of {size} windows; fewer than 2^32 are possible")
+        return cls(cupy.empty(kinds * size, np.float32), window, side)
+
+    @property
+    def size(self) -> int:
+        """Windows of a kind."""
+        return int(self.side.prod())
 
     @property
     def blocks(self) -> int:
         """Blocks of threads for each kind."""
-        return -(-int(self.side.prod()) // THREADS)
+        return -(-self.size // THREADS)
 
     def struct(self) -> NDArray[Any]:
-        return struct(_POOL, values=self.values, window=self.window, side=self.side)
+        return struct(_POOL, **vars(self), size=self.size)
 
 
 class BodySearch:

@@ -7,29 +7,25 @@
 // The highest value of each kind in windows of nodes. The first window ends before the nodes, the last
 // begins after them.
 struct Pool {
-  float* values;  // float32[kinds][sides]
+  float* values;  // float32[kinds][size]
   unsigned window[3], side[3];  // nodes along an edge; windows along each axis
+  unsigned size, unused;
 };
 
-__device__ __forceinline__ size_t windows_of(const Pool& pool) {
-  return size_t(pool.side[0]) * pool.side[1] * pool.side[2];
-}
-
-__device__ __forceinline__ size_t index_of(const Pool& pool, unsigned x, unsigned y, unsigned z) {
-  return size_t(x * pool.side[1] + y) * pool.side[2] + z;
+__device__ __forceinline__ unsigned index_of(const Pool& pool, unsigned x, unsigned y, unsigned z) {
+  return (x * pool.side[1] + y) * pool.side[2] + z;
 }
 
 // Which window of which kind is this thread's; false: none.
 __device__ __forceinline__ bool my_window(const Pool& pool, unsigned kinds, unsigned& kind,
                                           unsigned* box) {
   const unsigned blocks = gridDim.x / kinds;
-  size_t index = size_t(blockIdx.x % blocks) * THREADS + threadIdx.x;
-  if (index >= windows_of(pool)) return false;
+  unsigned long long index = (unsigned long long)(blockIdx.x % blocks) * THREADS + threadIdx.x;
+  if (index >= pool.size) return false;
   kind = blockIdx.x / blocks;
-  box[2] = unsigned(index % pool.side[2]);
-  index /= pool.side[2];
-  box[1] = unsigned(index % pool.side[1]);
-  box[0] = unsigned(index / pool.side[1]);
+  box[2] = take_digit(index, pool.side[2]);
+  box[1] = take_digit(index, pool.side[1]);
+  box[0] = unsigned(index);
   return true;
 }
 
@@ -71,7 +67,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const double beyond = kinds.beyond * weights[0];
     if (ENDS && border) value = outside ? beyond : fmax(value, beyond);
     const float bound = rounded_up(value);
-    out.values[kind * windows_of(out) + index_of(out, box[0], box[1], box[2])] = bound;
+    out.values[size_t(kind) * out.size + index_of(out, box[0], box[1], box[2])] = bound;
     key = key_of(bound);
   }
   key = __reduce_max_sync(~0u, key);
@@ -88,12 +84,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) widen(Pool in, unsigned ki
     first[axis] = max(box[axis], longer) - longer;
     last[axis] = min(box[axis], in.side[axis] - 1);
   }
-  const float* values = in.values + kind * windows_of(in);
+  const float* values = in.values + size_t(kind) * in.size;
   float highest = STRUCK;
   for (unsigned corner = 0; corner < 8; ++corner)
     highest = fmaxf(
         highest,
         values[index_of(in, corner & 4 ? last[0] : first[0], corner & 2 ? last[1] : first[1],
                         corner & 1 ? last[2] : first[2])]);
-  out.values[kind * windows_of(out) + index_of(out, box[0], box[1], box[2])] = highest;
+  out.values[size_t(kind) * out.size + index_of(out, box[0], box[1], box[2])] = highest;
 }

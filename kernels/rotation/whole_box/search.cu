@@ -68,7 +68,7 @@ struct Turned {
   unsigned body, count, greedy;
   double origin[3], step[3];  // the lowest shift's place and the way to the next, the same units
 
-  double most;  // what the body scores at most
+  float allowed;  // the most that the shortfalls of a pose in the band so far sum up to
 
   // The least score of the band so far; for greedy ones the best score so far.
   __device__ double least_score() const {
@@ -76,35 +76,36 @@ struct Turned {
     return best - (greedy ? 0 : band.width);
   }
 
-  // The most that shortfalls of a pose in the band sum up to, with what rounding may add: each is a
-  // difference, and all are at least 0, so that an addition errs by at most UNIT × the sum. Of the
-  // additions are count for a block, and twice as many for what is left of its parent's sum.
-  __device__ float allowed() const {
-    const double sum = (most - least_score()) * (1 + (4. * count + 8) * UNIT) * bounds.factor;
-    return rounded_up(sum);
+  // What rounding may add to the sum `allowed`: each of its terms is a difference, and all are at
+  // least 0, so that an addition errs by at most UNIT × the sum. There are count of them for a
+  // block, and twice as many for what is left of its parent's sum.
+  __device__ float with_rounding(double sum) const {
+    return rounded_up(sum * (1 + (4. * count + 8) * UNIT) * bounds.factor);
   }
 
+  // at: the place of the centroid, counted from the first window
   __device__ float bound_of_atom(const Pool& pool, unsigned kind, const float* at,
                                  const float* place) const {
-    unsigned box[3];
+    unsigned index = 0;
     for (int axis = 0; axis < 3; ++axis) {
       const float last = float(pool.side[axis] - 1);
-      const float low = at[axis] + place[axis] + float(pool.window[axis]);
-      box[axis] = unsigned(fminf(fmaxf(low, 0.f), last));
+      const float low = fminf(fmaxf(at[axis] + place[axis], 0.f), last);
+      index = index * pool.side[axis] + __float_as_uint(__fmaf_rz(low, 1.f, FLOOR));
     }
-    return __ldg(pool.values + kind * windows_of(pool) + index_of(pool, box[0], box[1], box[2]));
+    const unsigned surplus = __float_as_uint(FLOOR);  // modulo 2^32, all of this
+    index -= surplus * ((pool.side[1] + 1) * pool.side[2] + 1);
+    return __ldg(pool.values + size_t(kind) * pool.size + index);
   }
 
   // The sum of the least shortfalls in a block, or inf where it is more than is allowed together
   // with what atoms that are not looked up yet fall short by in the block's parent.
   template <unsigned LEVEL>
-  __device__ float shortfall(const Block& block, unsigned parent, float of_parent,
-                             float allowed) const {
+  __device__ float shortfall(const Block& block, unsigned parent, float of_parent) const {
     const Pool& pool = bounds.pools[LEVEL];
     const unsigned lane = threadIdx.x % LANES;
     float at[3], sum = 0;
     for (int axis = 0; axis < 3; ++axis)
-      at[axis] = float(origin[axis] + block.at[axis] * step[axis] - bounds.low);
+      at[axis] = float(origin[axis] + block.at[axis] * step[axis] + pool.window[axis]);
     for (unsigned group = 0; group * GROUP < count; ++group) {
 #pragma unroll
       for (unsigned i = group * GROUP; i < (group + 1) * GROUP; ++i)
@@ -118,7 +119,7 @@ struct Turned {
   }
 
   // Scores a pose and lists it, if it is in the band so far.
-  __device__ void score(const Block& shift, float allowed) const {
+  __device__ void score(const Block& shift) const {
     unsigned long long pose = rotation;
     for (int axis = 0; axis < 3; ++axis) pose = pose * space.sides[axis] + shift.at[axis];
     Placement placement;
@@ -169,13 +170,12 @@ __device__ void descend(const Turned& turned, unsigned mask, const Block& mine, 
       block.at[axis] = low + (part >> (2 - axis) & 1) * edge;
       there = there && block.at[axis] < turned.space.sides[axis];
     }
-    const float of_parent = __shfl_sync(~0u, sum, parent), allowed = turned.allowed();
+    const float of_parent = __shfl_sync(~0u, sum, parent);
     __syncwarp();  // the sums of the level above are there, and those of this one no more read
-    const float found = there ? turned.shortfall<LEVEL>(block, parent, of_parent, allowed)
-                              : UNDECIDED;
+    const float found = there ? turned.shortfall<LEVEL>(block, parent, of_parent) : UNDECIDED;
     if constexpr (LEVEL + 1 < LEVELS)
       descend<LEVEL + 1>(turned, turned.chosen(found), block, found);
-    else if (found < UNDECIDED) turned.score(block, allowed);
+    else if (found < UNDECIDED) turned.score(block);
   }
 }
 
@@ -215,16 +215,17 @@ extern "C" __global__ void __launch_bounds__(THREADS, 7)
   Turned turned = {space,       field,      ligands,  order, bounds, band,       held[warp],
                    kinds[warp], sums[warp], rotation, body,  count,  walk.greedy};
   for (int axis = 0; axis < 3; ++axis) {
-    turned.origin[axis] = placement.shift[axis];
+    turned.origin[axis] = placement.shift[axis] - bounds.low;
     turned.step[axis] = space.step * field.per_unit[axis];
   }
-  turned.most = order.spare[body];
+  double most = order.spare[body];
   for (unsigned i = 0; i < count; ++i)
-    turned.most += held[warp][i].top + fabsf(held[warp][i].top) / (1ll << 40);
+    most += held[warp][i].top + fabsf(held[warp][i].top) / (1ll << 40);
+  turned.allowed = turned.with_rounding(most - turned.least_score());
   const unsigned number = chunk * LANES + lane, yz = walk.blocks[1] * walk.blocks[2];
   const Block block = {{number / yz * WIDEST, number / walk.blocks[2] % walk.blocks[1] * WIDEST,
                         number % walk.blocks[2] * WIDEST}};
   const bool there = number < walk.blocks[0] * yz;
-  const float sum = there ? turned.shortfall<0>(block, 0, 0, turned.allowed()) : UNDECIDED;
+  const float sum = there ? turned.shortfall<0>(block, 0, 0) : UNDECIDED;
   descend<1>(turned, turned.chosen(sum), block, sum);
 }
