@@ -72,6 +72,6 @@ def band_bytes(field: Field, search: PoseSearch, kinds: int, found: int = MOST_F
     kinds: of the atoms of a ligand: those with other channels or weights. With less memory, fewer
     have maps, which takes longer.
     """
-    maps = [4 * int(map_sides(field.shape, window).prod()) for window in windows_of(field, search)]
+    maps = [2 * int(map_sides(field.shape, window).prod()) for window in windows_of(field, search)]
     # While they are made, nodes and windows of half of the size are held, too.
     return kinds * (sum(maps) + 2 * max(maps)) + LISTED_BYTES * found

@@ -7,7 +7,7 @@
 // The highest value of each kind in windows of nodes. The first window ends before the nodes, the last
 // begins after them.
 struct Pool {
-  float* values;  // float32[kinds][size]
+  unsigned short* values;  // [kinds][size]: the upper halves of float32
   unsigned window[3], side[3];  // nodes along an edge; windows along each axis
   unsigned size, unused;
 };
@@ -33,6 +33,16 @@ __device__ __forceinline__ bool my_window(const Pool& pool, unsigned kinds, unsi
 __device__ __forceinline__ float rounded_up(double x) {
   const float near = float(x);
   return near < x ? nextafterf(near, UNDECIDED) : near;
+}
+
+// The upper half of a float32 that is at least x.
+__device__ __forceinline__ unsigned short upper_half(double x) {
+  const unsigned bits = __float_as_uint(rounded_up(x));
+  return (bits >> 31 ? bits : bits + 0xFFFF) >> 16;
+}
+
+__device__ __forceinline__ float from_half(unsigned short half) {
+  return __int_as_float(int(unsigned(half) << 16));
 }
 
 // Atoms that score alike everywhere.
@@ -66,9 +76,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     }
     const double beyond = kinds.beyond * weights[0];
     if (ENDS && border) value = outside ? beyond : fmax(value, beyond);
-    const float bound = rounded_up(value);
+    const unsigned short bound = upper_half(value);
     out.values[size_t(kind) * out.size + index_of(out, box[0], box[1], box[2])] = bound;
-    key = key_of(bound);
+    key = key_of(from_half(bound));
   }
   key = __reduce_max_sync(~0u, key);
   if (threadIdx.x % 32 == 0 && key > *static_cast<volatile unsigned*>(kinds.tops + kind))
@@ -84,12 +94,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) widen(Pool in, unsigned ki
     first[axis] = max(box[axis], longer) - longer;
     last[axis] = min(box[axis], in.side[axis] - 1);
   }
-  const float* values = in.values + size_t(kind) * in.size;
+  const unsigned short* values = in.values + size_t(kind) * in.size;
   float highest = STRUCK;
   for (unsigned corner = 0; corner < 8; ++corner)
     highest = fmaxf(
         highest,
-        values[index_of(in, corner & 4 ? last[0] : first[0], corner & 2 ? last[1] : first[1],
-                        corner & 1 ? last[2] : first[2])]);
-  out.values[size_t(kind) * out.size + index_of(out, box[0], box[1], box[2])] = highest;
+        from_half(
+            values[index_of(in, corner & 4 ? last[0] : first[0], corner & 2 ? last[1] : first[1],
+                            corner & 1 ? last[2] : first[2])]));
+  out.values[size_t(kind) * out.size + index_of(out, box[0], box[1], box[2])] = upper_half(highest);
 }

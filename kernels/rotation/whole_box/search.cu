@@ -94,7 +94,7 @@ struct Turned {
     }
     const unsigned surplus = __float_as_uint(FLOOR);  // modulo 2^32, all of this
     index -= surplus * ((pool.side[1] + 1) * pool.side[2] + 1);
-    return __ldg(pool.values + size_t(kind) * pool.size + index);
+    return from_half(__ldg(pool.values + size_t(kind) * pool.size + index));
   }
 
   // The sum of the least shortfalls in a block, or inf where it is more than is allowed together
