@@ -18,19 +18,16 @@ class Listing:
     """The ligands so far.
 
     names  of all docked ligands, in the order of the input
-    sizes  int32 arrays: their atoms
     rows   poses of the best ligands, without coordinates
     """
 
     names: list[str] = field(default_factory=list)
-    sizes: list[NDArray[np.int32]] = field(default_factory=list)
     rows: list[PoseBatch] = field(default_factory=list)
 
     def take(self, rows: PoseBatch) -> None:
         """Add the poses of ligands, each with all of its rows."""
         best = np.flatnonzero(rows.pose == 1)
         self.names += [rows.ligand[row] for row in best.tolist()]
-        self.sizes.append(rows.atoms[best])
         self.rows.append(rows.take(np.flatnonzero(rows.pose <= POSES)))
         if sum(map(len, self.rows)) > 2 * ROWS:
             self.rows = [self.best()[0]]
@@ -61,3 +58,10 @@ def fences(values: NDArray[Any]) -> tuple[float, float]:
         return -np.inf, np.inf
     reach = FENCE * (high - low)
     return float(low - reach), float(high + reach)
+
+
+def are_far(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which ligands are far from the others."""
+    low, high = fences(values)
+    far: NDArray[np.bool_] = (values < low) | (values > high)
+    return far

@@ -14,7 +14,7 @@ from multigpu.formats.molecules.pockets import Pocket
 from multigpu.formats.optional import quiet_rdkit
 from multigpu.report.figures import Figure, axis, bar_figure, bars, literal, rounded
 from multigpu.report.page import Card, Column, Page, Picture, Provenance, Section, Table
-from multigpu.workloads.dock.listing import fences
+from multigpu.workloads.dock.listing import are_far
 from multigpu.workloads.dock.parts import Skipped
 from multigpu.workloads.dock.rows import columns_of
 from multigpu.workloads.dock.scene import scene_of
@@ -50,11 +50,11 @@ LISTED = {
     "energy_electrostatic": (LOWER, 3),
     "energy_other": (LOWER, 3),
     "energy_unrefined": (LOWER, 3),
-    "efficiency": ("kcal/mol per heavy atom", 3),
-    "strain": ("kcal/mol above the lowest conformer", 2),
+    "efficiency": (f"{LOWER}, for each heavy atom", 3),
+    "strain": ("kcal/mol, of the conformer, lower is better", 2),
     "rmsd_to_reference": ("Å", 2),
     "rmsd_to_input": ("Å", 2),
-    "atoms": ("of the ligand", 0),
+    "heavy_atoms": ("heavy atoms of the ligand", 0),
     "atoms_outside": ("of the pocket's box", 0),
 }
 
@@ -118,15 +118,15 @@ class _DockContents:
     measure  what they are compared by
     names    of all of them, in the order of the input
     values   float64[ligands]: of the best pose of each, by the measure
-    sizes    int64[ligands]: atoms
+    sizes    int32[ligands]: heavy atoms
+    is_far   bool[ligands]: whether the value is far from those of most
     """
 
     def __init__(self, job: "DockJob") -> None:
         self.job, self.measure, self.names = job, Measure.of(job.pocket), job.listing.names
         self.values = self.measure.sign * np.concatenate(job.stats.scores)
-        self.sizes: NDArray[np.int64] = np.concatenate(job.listing.sizes).astype(np.int64)
-        low, high = fences(self.values)
-        self.is_far = (self.values < low) | (self.values > high)
+        self.sizes: NDArray[np.int32] = np.concatenate(job.stats.sizes)
+        self.is_far = are_far(self.values)
 
     def cards(self) -> Iterator[Card]:
         stats, measure, best = self.job.stats, self.measure, self.job.best[0]
@@ -177,12 +177,9 @@ class _DockContents:
     def _table(self) -> Section:
         rows, rank = self.job.listing.table()
         measure, written = self.measure, self.job.stats.poses
-        found = columns_of(rows, self.job.with_energies)
-        listed = {
-            name: found[name]
-            for name in LISTED
-            if name in found and not np.isnan(found[name]).all()
-        }
+        found = {"heavy_atoms": rows.heavy, **columns_of(rows, self.job.with_energies)}
+        known = (name for name in LISTED if name in found)
+        listed = {name: found[name] for name in known if not np.isnan(found[name]).all()}
         columns = [
             Column("rank", "of the ligand", is_number=True),
             Column("ligand"),
@@ -204,13 +201,12 @@ class _DockContents:
 
     def _far(self) -> Iterator[str]:
         """Yield a line for each ligand with a value, or a size, far from those of most."""
-        low, high = fences(self.sizes)
         middle, usual = self.measure.shown(float(np.median(self.values))), np.median(self.sizes)
         for i in np.flatnonzero(self.is_far).tolist():
             value = self.measure.shown(float(self.values[i]))
             yield f"{self.names[i]}: {self.measure.name} {value}, where the median is {middle}"
-        for i in np.flatnonzero((self.sizes < low) | (self.sizes > high)).tolist():
-            yield f"{self.names[i]}: {self.sizes[i]} atoms, where the median is {usual:g}"
+        for i in np.flatnonzero(are_far(self.sizes)).tolist():
+            yield f"{self.names[i]}: {self.sizes[i]} heavy atoms, where the median is {usual:g}"
 
     # ---- figures ------------------------------------------------------------------------------
 
@@ -241,12 +237,12 @@ class _DockContents:
                 "marker": {"color": f"var(--{colour})", "symbol": symbol, "opacity": 0.7},
                 "showlegend": False,
             })  # fmt: skip
-        layout = {"xaxis": axis("atoms"), "yaxis": axis(self.measure.title)}
+        layout = {"xaxis": axis("heavy atoms of the ligand"), "yaxis": axis(self.measure.title)}
         return Figure(data=traces, layout=layout)
 
     def _points(
         self, ligands: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64], list[str]]:
+    ) -> tuple[NDArray[Any], NDArray[np.float64], list[str]]:
         """Return sizes, values and texts of ligands; many of them are put together."""
         sizes, values = self.sizes[ligands], self.values[ligands]
         if len(ligands) <= NAMED_POINTS:
@@ -260,8 +256,9 @@ class _DockContents:
 
 
 def _decimals(values: NDArray[Any], digits: int) -> list[str]:
-    rounded = (values.round(digits) + 0.0).tolist()  # no -0.0
-    return ["" if np.isnan(value) else f"{value:.{digits}f}" for value in rounded]
+    """Return numbers as text, "" for NaN."""
+    shown = (f"{value:.{digits}f}" for value in (values.round(digits) + 0.0).tolist())  # no -0.0
+    return ["" if text == "nan" else text for text in shown]
 
 
 def _skipped(skipped: Sequence[Skipped]) -> Iterator[Section]:
