@@ -120,7 +120,7 @@ def test_report__of_maps_has_energies_and_the_receptor_beside_them(dock: Dock) -
     assert dock("-o", "poses.sdf", "--report", "r.html", of="l.pdbqt", pocket=field) == 0
     page = Path("r.html").read_bytes()
     around = read(page).scenes[0]["around"]
-    assert around["labels"] == ["ASP A 7, CA", "ASP A 7, OD1"]
+    assert around["labels"] == ["CA of ASP A 7", "OD1 of ASP A 7"]
     assert (around["elements"], around["bonds"]) == (["C", "O"], [[0, 1, 1]])
     shown = page.decode()
     assert "energy -1.500 kcal/mol" in shown
