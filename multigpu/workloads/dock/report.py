@@ -42,20 +42,21 @@ POSES = (
     "Turn the view with the mouse, zoom with its wheel, tick what to see; an atom under the mouse"
     " shows its name. Drawn by 3Dmol.js (BSD 3-clause licence, in the source of this page)."
 )
-# Columns of the table besides rank, ligand, and what ligands are compared by: unit, decimals.
 LOWER = "kcal/mol, lower is better"
+# Columns of the table besides rank, ligand, and what ligands are compared by: heading, unit,
+# decimals.
 LISTED = {
-    "pose": ("of the ligand, 1 is its best", 0),
-    "conformer": ("of the ligand", 0),
-    "energy_electrostatic": (LOWER, 3),
-    "energy_other": (LOWER, 3),
-    "energy_unrefined": (LOWER, 3),
-    "efficiency": (f"{LOWER}, for each heavy atom", 3),
-    "strain": ("kcal/mol, of the conformer, lower is better", 2),
-    "rmsd_to_reference": ("Å", 2),
-    "rmsd_to_input": ("Å", 2),
-    "heavy_atoms": ("heavy atoms of the ligand", 0),
-    "atoms_outside": ("of the pocket's box", 0),
+    "pose": ("pose", "of the ligand, 1 is its best", 0),
+    "conformer": ("conformer", "of the ligand", 0),
+    "energy_electrostatic": ("electrostatic", f"part of the energy, {LOWER}", 3),
+    "energy_other": ("other", f"part of the energy, {LOWER}", 3),
+    "energy_unrefined": ("unrefined", LOWER, 3),
+    "efficiency": ("efficiency", f"energy of a heavy atom, {LOWER}", 3),
+    "strain": ("strain", f"of the conformer, {LOWER}", 2),
+    "rmsd_to_reference": ("RMSD to the reference", "Å", 2),
+    "rmsd_to_input": ("RMSD to the input", "Å", 2),
+    "heavy_atoms": ("heavy atoms", "of the ligand", 0),
+    "atoms_outside": ("atoms outside", "of the pocket's box", 0),
 }
 
 
@@ -99,7 +100,7 @@ def write_report(path: str, job: "DockJob", summary: dict[str, Any]) -> None:
     page = Page(
         title="Docking report",
         method="Exhaustive rigid docking",
-        inputs=[*job.request.files, job.pocket.path],
+        inputs=job.request.paths,
         cards=[*contents.cards()],
         sections=[
             *contents.sections(),
@@ -134,8 +135,9 @@ class _DockContents:
         yield Card("Skipped ligands", f"{len(stats.skipped):,}")
         value = measure.shown(measure.sign * best.scores[0])
         yield Card(f"Best {measure.name}", value, f"{best.ligand}; {measure.better}")
-        middle = measure.shown(float(np.median(self.values)))
-        yield Card(f"Median {measure.name}", middle, measure.better)
+        if len(self.values) > 1:
+            middle = measure.shown(float(np.median(self.values)))
+            yield Card(f"Median {measure.name}", middle, measure.better)
         yield Card("Poses tried", f"{self.job.search.stop:,}", "of each ligand")
 
     def sections(self) -> Iterator[Section]:
@@ -178,19 +180,21 @@ class _DockContents:
         rows, rank = self.job.listing.table()
         measure, written = self.measure, self.job.stats.poses
         found = {"heavy_atoms": rows.heavy, **columns_of(rows, self.job.with_energies)}
+        if self.job.options.conformers:
+            del found["rmsd_to_input"]  # conformers that are made lie anywhere
         known = (name for name in LISTED if name in found)
         listed = {name: found[name] for name in known if not np.isnan(found[name]).all()}
         columns = [
             Column("rank", "of the ligand", is_number=True),
             Column("ligand"),
             Column(measure.name, measure.heading, is_number=True),
-            *(Column(name, LISTED[name][0], is_number=True) for name in listed),
+            *(Column(*LISTED[name][:2], is_number=True) for name in listed),
         ]
         given = [
             rank.tolist(),
             rows.ligand,
             _decimals(measure.sign * rows.score, 3),
-            *(_decimals(values, LISTED[name][1]) for name, values in listed.items()),
+            *(_decimals(values, LISTED[name][2]) for name, values in listed.items()),
         ]
         few = f"The best {len(rows):,} of {written:,} poses" if len(rows) < written else "All poses"
         return Section(
