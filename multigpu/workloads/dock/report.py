@@ -161,10 +161,12 @@ class _DockContents:
             yield Section(title="Ligands far from the others", text=text, items=far[:FAR])
         if len(self.names) == 1:
             return
-        text = "Of the best pose of each ligand."
+        text = "Of the best pose of each ligand"
+        if number := np.count_nonzero(self.is_far):
+            text += f"; {number:,} far from the others: not in the bars, red at the border"
         figures = {f"{name} of the ligands": self._histogram(), f"{name} and size": self._by_size()}
         for title, figure in figures.items():
-            yield Section(title=title, text=text, figures=[figure], is_half=True)
+            yield Section(title=title, text=f"{text}.", figures=[figure], is_half=True)
 
     def _pose_titles(self) -> Iterator[list[str]]:
         """Yield the titles of the poses of each of the best ligands."""
@@ -180,10 +182,12 @@ class _DockContents:
         rows, rank = self.job.listing.table()
         measure, written = self.measure, self.job.stats.poses
         found = {"heavy_atoms": rows.heavy, **columns_of(rows, self.job.with_energies)}
+        empty = {name for name, values in found.items() if _is_nan(values)}
+        if not rows.electrostatic.any():  # Vina has none
+            empty |= {"energy_electrostatic", "energy_other"}
         if self.job.options.conformers:
-            del found["rmsd_to_input"]  # conformers that are made lie anywhere
-        known = (name for name in LISTED if name in found)
-        listed = {name: found[name] for name in known if not np.isnan(found[name]).all()}
+            empty.add("rmsd_to_input")  # conformers that are made lie anywhere
+        listed = {name: found[name] for name in LISTED if name in found.keys() - empty}
         columns = [
             Column("rank", "of the ligand", is_number=True),
             Column("ligand"),
@@ -223,9 +227,7 @@ class _DockContents:
             width=np.diff(edges).tolist(),
             hovertemplate=f"{self.measure.name} %{{x:.3f}}: %{{y}} ligands<extra></extra>",
         )
-        far = int(self.is_far.sum())
-        beyond = f", {far:,} far from the others not shown" if far else ""
-        return bar_figure([trace], axis(self.measure.title), f"number of ligands{beyond}")
+        return bar_figure([trace], axis(self.measure.title), "number of ligands")
 
     def _by_size(self) -> Figure:
         """Return values and sizes. Those far from the others lie at the border, in red."""
@@ -257,6 +259,10 @@ class _DockContents:
         points = np.stack([sizes, np.round(values / step)], axis=1)
         found, counts = np.unique(points, axis=0, return_counts=True)
         return found[:, 0], found[:, 1] * step, [f"{count:,} ligands" for count in counts.tolist()]
+
+
+def _is_nan(column: Any) -> bool:
+    return isinstance(column, np.ndarray) and bool(np.isnan(column).all())
 
 
 def _decimals(values: NDArray[Any], digits: int) -> list[str]:

@@ -22,7 +22,7 @@ READ_BYTES = 16 << 20
 NEAR = 6.0  # Å: residues of the receptor with an atom nearer to a pose are drawn
 GRID_POINTS = 200_000  # of the surface, at most: a larger grid is drawn coarser
 SURFACE = 0.97  # quantile of the scores on the surface, which encloses the best 3 % of the volume
-CARBON = ("C", "A")  # the map of AutoGrid that is drawn: the first of these that is there
+CARBON = ("C", "A", "C_H", "C_P")  # the map that is drawn: the first of these that is there
 OF = " of "  # between an atom and its residue
 TITLE = f"receptor, residues within {NEAR:g} Å"
 
@@ -53,11 +53,11 @@ def _drawn(sdf: bytes) -> Molecule:
 
 
 def _surface(pocket: Pocket) -> Surface:
-    """Return the surface around the highest scores of a plain grid, or of AutoGrid's carbon."""
+    """Return the surface around the highest scores of a plain grid, or of the map of carbon."""
     values, what = pocket.values[0], "scores"
     if pocket.types:
         kind = next((name for name in CARBON if name in pocket.types), pocket.types[0])
-        # AutoGrid's maps are energies.
+        # Maps of atom types are energies.
         values, what = -pocket.values[pocket.types.index(kind)], f"energies of {kind}"
     step = max(1, int(np.ceil((values.size / GRID_POINTS) ** (1 / 3))))
     values = values[::step, ::step, ::step]
