@@ -19,21 +19,24 @@ class Listing:
 
     names  of all docked ligands, in the order of the input
     rows   poses of the best ligands, without coordinates
+    held   how many ligands these are
     """
 
     names: list[str] = field(default_factory=list)
     rows: list[PoseBatch] = field(default_factory=list)
+    held: int = 0
 
     def take(self, rows: PoseBatch) -> None:
         """Add the poses of ligands, each with all of its rows."""
         best = np.flatnonzero(rows.pose == 1)
         self.names += [rows.ligand[row] for row in best.tolist()]
         self.rows.append(rows.take(np.flatnonzero(rows.pose <= POSES)))
-        if sum(map(len, self.rows)) > 2 * ROWS:
-            self.rows = [self.best()[0]]
+        self.held += len(best)
+        if self.held > 2 * LIGANDS:
+            self.rows, self.held = [self.best()[0]], LIGANDS
 
     def best(self) -> tuple[PoseBatch, NDArray[np.int64]]:
-        """Return rows of the best ligands, best first, and the rank of the ligand of each row."""
+        """Return the rows of the best ligands, and the rank of the ligand of each row."""
         rows = PoseBatch.joined(self.rows)
         first = np.flatnonzero(rows.pose == 1)
         order = np.lexsort((rows.ligand_index[first], -rows.score[first]))
