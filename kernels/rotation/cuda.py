@@ -72,9 +72,9 @@ def variant_options(
 ) -> tuple[str, ...]:
     """Return NVRTC's options for kernels that read a field, or poses in it."""
     euler, outside = search and isinstance(search.rotations, EulerRotations), field.outside
+    defines = {"TERMS": terms, "THREADS": THREADS, **defines}
     defines |= {"EULER": int(bool(euler)), "LINEAR": int(field.interpolation == "linear")}
     defines |= {"ENDS": int(outside != "clamp"), "PENALTY": PENALTY * (outside == "penalty")}
-    defines |= {"TERMS": terms, "THREADS": THREADS}
     fixed = ("--std=c++17", "--fmad=false")
     return (*fixed, *(f"-D{name}={value}" for name, value in defines.items()))
 

@@ -47,8 +47,7 @@ def scores_in(room: float) -> int:
 
 MOST_FOUND = 1 << 20  # poses of a ligand that are listed at a time
 LISTED_BYTES = 24
-POOLED_TOGETHER = 8  # kinds of atoms whose maps are made at a time
-BLOCKS = 8, 4, 2  # shifts along an edge of the blocks that are bounded
+BLOCKS = 8, 4, 2, 1  # shifts along an edge of the blocks that are bounded
 TOLERANCE = 1e-6  # units of the spacing: windows are not made wider for less
 
 
@@ -73,7 +72,6 @@ def band_bytes(field: Field, search: PoseSearch, kinds: int, found: int = MOST_F
     kinds: of the atoms of a ligand: those with other channels or weights. With less memory, fewer
     have maps, which takes longer.
     """
-    maps = [4 * int(map_sides(field.shape, window).prod()) for window in windows_of(field, search)]
+    maps = [2 * int(map_sides(field.shape, window).prod()) for window in windows_of(field, search)]
     # While they are made, nodes and windows of half of the size are held, too.
-    together = 3 * min(kinds, POOLED_TOGETHER) * max(maps)
-    return kinds * sum(maps) + together + LISTED_BYTES * found
+    return kinds * (sum(maps) + 2 * max(maps)) + LISTED_BYTES * found

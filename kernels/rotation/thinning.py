@@ -1,7 +1,7 @@
-"""Poses that are apart: the best, the best of those apart from it, and so on.
+"""Poses of one ligand that are apart from each other, best first.
 
 The mean of |A x + a − B y − b|² over the atoms of two bodies, x and y from their centroids, is
-mean |x|² + mean |y|² − 2 Σ (A C) ∘ B + |a − b|², where C is the mean of x yᵀ: an atom is looked at
+mean |x|² + mean |y|² − 2 Σ (A C) ∘ B + |a − b|², where C is the mean of x yᵀ: atoms are looked at
 once for two bodies, not for two poses.
 """
 
@@ -15,108 +15,79 @@ from multigpu.kernels.rotation.rotations import Floats, Indices
 from multigpu.kernels.rotation.types import ROUNDING, Ligands, Placements
 
 
-def thin(bodies: Ligands, placements: Placements, min_rmsd: float, most: int) -> Indices:
-    """Return int64[n]: the rows that are kept, in their order, at most `most` of them.
+def thin(bodies: Ligands, found: Placements, min_rmsd: float, most: int) -> Indices:
+    """Return int64[n], ascending: which placements of one ligand are kept, `most` of them.
 
-    placements: of one ligand, the best first; a row is kept unless it is closer than `min_rmsd` Å
-    (over all atoms as numbered) to one that was. Raises ValueError for bodies that differ in their
-    number of atoms.
+    found: best first, of one body or of several with the same atoms. One that is closer than
+    `min_rmsd` Å, over all atoms as numbered, to one that is kept is left out. Rounding aside:
+    placements exactly `min_rmsd` apart are apart. Raises ValueError for bodies that differ in
+    their number of atoms.
     """
-    if not min_rmsd > 0:
-        return np.arange(min(most, len(placements)))
-    kept = np.empty(min(most, len(placements)), np.int64)
-    present, body = np.unique(placements.ligand, return_inverse=True)
-    products = cross_moments(bodies, present)
-    count = _thin(
-        products, body.reshape(-1), placements.matrix, placements.place, _squared(min_rmsd), kept
-    )
-    return kept[:count]
+    kept = np.arange(min(most, len(found)))
+    if not (min_rmsd > 0 and len(found)):
+        return kept
+    return kept[: _compare(*_columns(bodies, found), min_rmsd, kept, 0, np.empty(0, np.bool_))]
 
 
 def apart(
-    bodies: Ligands, placements: Placements, taken: Placements, min_rmsd: float
+    bodies: Ligands, found: Placements, taken: Placements, min_rmsd: float
 ) -> NDArray[np.bool_]:
     """Return bool[k]: which placements are no closer than `min_rmsd` Å to any of `taken`."""
-    free = np.ones(len(placements), np.bool_)
-    if len(taken) and min_rmsd > 0:
-        both = np.concatenate([placements.ligand, taken.ligand])
-        present, body = np.unique(both, return_inverse=True)
-        one, other = np.split(body.reshape(-1), [len(placements)])
-        _strike(
-            cross_moments(bodies, present),
-            (one, placements.matrix, placements.place),
-            (other, taken.matrix, taken.place),
-            _squared(min_rmsd),
-            free,
-        )
-    return free
+    free = np.ones(len(taken) + len(found), np.bool_)
+    if min_rmsd > 0:
+        both = Placements.joined([taken, found], [0, 0])
+        count = len(taken)
+        _compare(*_columns(bodies, both), min_rmsd, np.arange(count), count, free)
+    return free[len(taken) :]
 
 
 def cross_moments(bodies: Ligands, numbers: Indices) -> Floats:
     """Return float64[n, n, 3, 3]: means of x yᵀ over the atoms of each two of some bodies."""
-    if len(set(bodies.sizes[numbers].tolist())) > 1:
+    if len(np.unique(bodies.sizes[numbers])) > 1:
         raise ValueError("bodies of one ligand differ in their number of atoms")
-    relative = np.stack(
-        [bodies.relative[bodies.offsets[k] : bodies.offsets[k + 1]] for k in numbers.tolist()]
-    )
-    found: Floats = np.einsum("iax,jay->ijxy", relative, relative) / relative.shape[1]
-    return np.ascontiguousarray(found)
+    spans = [slice(*bodies.offsets[k : k + 2]) for k in numbers.tolist()]
+    atoms = np.array([bodies.relative[span] for span in spans]).reshape(len(numbers), -1, 3)
+    products: Floats = np.einsum("iax,jay->ijxy", atoms, atoms) / max(atoms.shape[1], 1)
+    return products
 
 
-def _squared(min_rmsd: float) -> float:
-    return min_rmsd**2 - ROUNDING
-
-
-@jit_no_alloc
-def _squared_distance(products: Any, i: Any, a: Any, s: Any, j: Any, b: Any, t: Any) -> Any:
-    """Return the squared RMSD of two placements: body, matrix and place of each."""
-    own, other, c = products[i, i], products[j, j], products[i, j]
-    total = (own[0, 0] + own[1, 1] + own[2, 2]) + (other[0, 0] + other[1, 1] + other[2, 2])
-    overlap, apart = 0.0, 0.0
-    for p in range(3):
-        for q in range(3):
-            turned = a[p, 0] * c[0, q] + a[p, 1] * c[1, q] + a[p, 2] * c[2, q]
-            overlap += turned * b[p, q]
-        apart += (s[p] - t[p]) * (s[p] - t[p])
-    return total - 2 * overlap + apart
+def _columns(bodies: Ligands, found: Placements) -> tuple[Floats, Indices, Floats, Floats]:
+    """Return cross moments of the bodies that there are, and which of them is placed where."""
+    present, body = np.unique(found.ligand, return_inverse=True)
+    return cross_moments(bodies, present), body.reshape(-1), found.matrix, found.place
 
 
 @jit_no_alloc
-def _thin(products: Any, body: Any, matrix: Any, place: Any, squared: Any, kept: Any) -> Any:
-    """Set the rows that are kept; return how many."""
-    count = 0
-    for row in range(body.shape[0]):
-        if count == kept.shape[0]:
+def _compare(
+    products: Any, body: Any, matrix: Any, place: Any,
+    min_rmsd: Any, kept: Any, count: Any, free: Any,
+) -> Any:  # fmt: skip
+    """Keep the rows that are apart from those kept so far, until there is no room for more.
+
+    kept: int64[most], rows, `count` of which are kept from the start. Where these are all, the rows
+    after them are not kept, but `free` is set. Return how many are kept.
+    """
+    marks, most = free.shape[0] > 0, kept.shape[0]
+    for row in range(count, body.shape[0]):
+        if count == most and not marks:
             break
         is_free = True
         for n in range(count):
             k = kept[n]
-            if (
-                _squared_distance(
-                    products, body[k], matrix[k], place[k], body[row], matrix[row], place[row]
-                )
-                < squared
-            ):
+            one, other = body[k], body[row]
+            p, q, c = products[one, one], products[other, other], products[one, other]
+            squared = (p[0, 0] + p[1, 1] + p[2, 2]) + (q[0, 0] + q[1, 1] + q[2, 2])
+            for i in range(3):
+                for j in range(3):
+                    a, b = matrix[k, i], matrix[row, i, j]
+                    squared -= 2 * (a[0] * c[0, j] + a[1] * c[1, j] + a[2] * c[2, j]) * b
+                squared += (place[k, i] - place[row, i]) * (place[k, i] - place[row, i])
+            if squared < min_rmsd * min_rmsd - ROUNDING:
                 is_free = False
                 break
-        if is_free:
+        if marks:
+            free[row] = is_free
+        elif is_free:
             kept[count] = row
             count += 1
     return count
-
-
-@jit_no_alloc
-def _strike(products: Any, placed: Any, taken: Any, squared: Any, free: Any) -> Any:
-    """Set what is not free: closer than that to one of `taken`."""
-    body, matrix, place = placed
-    bodies, matrices, places = taken
-    for row in range(body.shape[0]):
-        for k in range(bodies.shape[0]):
-            if (
-                _squared_distance(
-                    products, bodies[k], matrices[k], places[k], body[row], matrix[row], place[row]
-                )
-                < squared
-            ):
-                free[row] = False
-                break

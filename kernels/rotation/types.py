@@ -243,16 +243,25 @@ class Poses:
         """Return the poses with numbers of ligands that are higher by `ligands`."""
         return Poses(self.ligand + ligands, self.pose, self.score)
 
+    def take(self, rows: Indices) -> "Poses":
+        """Return some of them, in the order of their numbers `rows`, int64[n]."""
+        return Poses(self.ligand[rows], self.pose[rows], self.score[rows])
+
     @classmethod
-    def joined(cls, parts: Sequence["Poses"]) -> "Poses":
-        """Return all poses of the parts, in the order of this class."""
+    def chained(cls, parts: Sequence["Poses"]) -> "Poses":
+        """Return all poses of the parts, one part after the other."""
         parts = [cls.none(), *parts]
         ligand, pose, score = (
             np.concatenate([getattr(part, name) for part in parts])
             for name in ("ligand", "pose", "score")
         )
-        order = np.lexsort((pose, -score, ligand))
-        return cls(ligand[order], pose[order], score[order])
+        return cls(ligand, pose, score)
+
+    @classmethod
+    def joined(cls, parts: Sequence["Poses"]) -> "Poses":
+        """Return all poses of the parts, in the order of this class."""
+        found = cls.chained(parts)
+        return found.take(np.lexsort((found.pose, -found.score, found.ligand)))
 
     def winners(self) -> "Poses":
         """Return the first of each ligand; of joined spans of poses: the best pose of them all."""

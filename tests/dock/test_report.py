@@ -70,7 +70,9 @@ def test_report__counts_every_ligand_once_where_its_score_is(report: bytes) -> N
 def test_report__shows_every_ligand_with_its_size(report: bytes) -> None:
     near, far = traces(report, 1)
     rows = table("poses.scores.tsv")
-    assert [*near["x"], *far["x"]] == [int(row["atoms"]) for row in rows]
+    texts = [each.split() for each in Path("poses.sdf").read_text().split("$$$$\n")[:-1]]
+    heavy = [sum(word in "CNOFSPClBr" for word in text[text.index("V2000") :]) for text in texts]
+    assert (near["x"], far["x"]) == (heavy, [])
     assert near["y"] == pytest.approx([float(row["score"]) for row in rows], rel=1e-3)
 
 
@@ -110,7 +112,7 @@ def test_report__of_maps_has_energies_and_the_receptor_beside_them(dock: Dock) -
     atoms = [(1, "CA", 7, 4.0, "C"), (2, "OD1", 7, 5.2, "OA"), (3, "CA", 99, 30.0, "C")]
     Path("r.pdbqt").write_text("".join(ATOM.format(*atom) for atom in atoms))
     model = "MODEL {}\nREMARK  Name = x{}\nROOT\n{}ENDROOT\nTORSDOF 0\nENDMDL\n"
-    ligands = [*([x / 5] for x in range(11)), [0.0, 90.0]]  # the last one leaves the maps
+    ligands = [*([x / 5] for x in range(-10, 11)), [0.0, 90.0]]  # the last one leaves the maps
     Path("l.pdbqt").write_text("".join(
         model.format(k, k, "".join(ATOM.format(i, "C", 1, x, "C") for i, x in enumerate(places, 1)))
         for k, places in enumerate(ligands, 1)
@@ -118,13 +120,13 @@ def test_report__of_maps_has_energies_and_the_receptor_beside_them(dock: Dock) -
     assert dock("-o", "poses.sdf", "--report", "r.html", of="l.pdbqt", pocket=field) == 0
     page = Path("r.html").read_bytes()
     around = read(page).scenes[0]["around"]
-    assert around["labels"] == ["ASP A 7, CA", "ASP A 7, OD1"]
+    assert around["labels"] == ["CA of ASP A 7", "OD1 of ASP A 7"]
     assert (around["elements"], around["bonds"]) == (["C", "O"], [[0, 1, 1]])
     shown = page.decode()
     assert "energy -1.500 kcal/mol" in shown
-    assert re.search("<li>x12: energy [0-9.]+ kcal/mol, where the median is -1.2", shown)
+    assert re.search("<li>x22: energy [0-9.]+ kcal/mol, where the median is -0.975", shown)
     near, far = traces(page, 1)
-    assert (len(near["x"]), far["x"]) == (11, [2])
+    assert (len(near["x"]), far["x"]) == (21, [2])
 
 
 ODD_SDF = (

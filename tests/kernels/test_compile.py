@@ -33,14 +33,7 @@ def model(samples: int, team: int, held: int, unit: int = 1, count: str = "int")
     return {**sizes, "UNIT": unit, "COUNT": count}
 
 
-POSES: Defines = {
-    "THREADS": 256,
-    "SHARE": 2048,
-    "BOUNDED": 128,
-    "TILE_A": 2,
-    "TILE_B": 4,
-    "TILE_C": 4,
-}
+POSES: Defines = {"THREADS": 256, "SHARE": 2048, "TILE_A": 2, "TILE_B": 4, "TILE_C": 4}
 POSES |= {"LEAST": LEAST, "POWERS": len(SHORTFALLS), "KAPPAS": len(KAPPAS), "SLACK": SLACK}
 OUTSIDE = ((0, 0.0), (1, 0.0), (1, PENALTY))
 FIELDS: list[Defines] = [
@@ -62,7 +55,9 @@ VARIANTS: dict[str, list[Defines]] = {
         for linear, (ends, penalty) in product((0, 1), OUTSIDE)
     ],
     "rotation/search.cu": FIELDS,
-    "rotation/whole_box/search.cu": FIELDS[::2],
+    "rotation/whole_box/search.cu": [
+        {**each, "THREADS": 128, "BOUNDED": 64} for each in FIELDS[::2]
+    ],
     "scan/pack.cu": [{}],
     "scan/search.cu": [
         *every(STRIDE=(STRIDES[2],), FIRST=(0, 1), BEST=(0,), STRICT=(0, 1)),

@@ -4,7 +4,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.readme import commands, printed
+from support.markup import read
+from support.readme import Command, commands, printed
+from support.small_complex import small_complex
 
 from multigpu.kernels import bases
 from multigpu.kernels.scan.approximate.reference import distances, edit_hits
@@ -45,6 +47,25 @@ def test_page__prints_what_it_shows(page: str, least: int, tmp_path: Path) -> No
             assert len(lines) >= len(shown) - 2, command  # some notes are not on every machine
         elif shown:
             assert lines == shown, (command, said.read_text()[-2000:])
+
+
+@pytest.mark.slow
+def test_tutorial__leads_from_a_pdb_file_to_ranked_poses(tmp_path: Path) -> None:
+    """The commands of docs/dock.md, with a structure of ours instead of what curl fetches."""
+    (tmp_path / "small.pdb").write_text(small_complex())
+    curl = Command(0, 'curl() { cp small.pdb "$(basename "${@: -1}")"; }', ())
+    wanted = [*commands((ROOT / "docs" / "dock.md").read_text(encoding="utf-8"))][:5]
+    assert [each.text.split()[0] for each in wanted] == ["curl", "grep", "echo", "multigpu", "cut"]
+    said = tmp_path / "stderr"
+    with said.open("wb") as errors:
+        *_, rows = printed([curl, *wanted], tmp_path, 280, errors.fileno())
+    names, *poses = [row.split("\t") for row in rows]
+    assert names == ["ligand", "conformer", "pose", "energy"], said.read_text()
+    assert [(name, pose) for name, _, pose, _ in poses] == [("biotin", str(k)) for k in (1, 2, 3)]
+    energies = [float(energy) for *_, energy in poses]
+    assert energies == sorted(energies)
+    assert energies[0] < -3
+    assert read((tmp_path / "report.html").read_bytes()).scenes[0]["around"] is not None
 
 
 def test_drawing__is_what_the_reference_says() -> None:

@@ -115,6 +115,15 @@ class BoundMaps:
     tops: Floats
 
 
+def levels_within(field: Field, search: PoseSearch, kinds: AtomKinds, most: int) -> list[Level]:
+    """Return the levels whose maps take at most so many bytes, or nearly none."""
+    for coarser in 2 ** np.arange(6):
+        found = levels(field, search.shifts, int(coarser))
+        if 4 * extents(kinds, found)[1].prod(axis=2).sum() <= most:
+            break
+    return found
+
+
 def extents(kinds: AtomKinds, sizes: list[Level]) -> tuple[Indices, Indices]:
     """Return int64[levels, kinds, 3] twice: `BoundMaps.lows` and `BoundMaps.shapes`."""
     strides = np.array([level.strides for level in sizes])[:, None]
@@ -241,5 +250,5 @@ def margins(
     places = place_errors(field, bodies, search) * (unit / UNIT) + TOLERANCE
     return Margins(
         absolute=sums[0] + sums[1] * (terms * atoms + 40),
-        relative=1 + 8 * places + 2 * (atoms + 8) * UNIT,
+        relative=1 + 8 * places + 4 * (atoms + 8) * UNIT,
     )

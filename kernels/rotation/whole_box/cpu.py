@@ -9,18 +9,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from multigpu.kernels.rotation.cpu_poses import field_arrays
+from multigpu.kernels.rotation import cpu_poses
+from multigpu.kernels.rotation.cpu_poses import Body, field_arrays
 from multigpu.kernels.rotation.rotations import Floats, Indices, quaternions
 from multigpu.kernels.rotation.thinning import apart, thin
 from multigpu.kernels.rotation.types import Field, Ligands, Placements, Poses, PoseSearch, check
 from multigpu.kernels.rotation.whole_box import bounds, cpu_blocks
-from multigpu.kernels.rotation.whole_box.cpu_blocks import BlockTables, ExactBody
+from multigpu.kernels.rotation.whole_box.cpu_blocks import BlockLists, BlockTables
 
-MOST_LISTED = 1 << 17  # poses; there may be twice as many, and a buffer's, before some are dropped
-BUFFER = 1 << 15  # poses that are found before they are listed
-AT_ONCE = 1 << 21  # blocks of the largest size
+MOST_LISTED = 1 << 17  # poses; there may be twice as many before some are dropped
+AT_ONCE = 1 << 21  # blocks of the largest size, of up to
+MOST_TURNS = 1 << 11  # rotations, so that what is known of them stays in a near cache
 FIRST = 128  # rotations that are looked at first, to find good poses
+MOST_BYTES = 3 << 28  # of the maps of a ligand
 DOUBLE = 2.0**-53
+COMMON = 0.3  # of the largest blocks have less than an atom's usual shortfall
 
 
 class BandSearcher:
@@ -29,10 +32,9 @@ class BandSearcher:
     def __init__(self, field: Field, search: PoseSearch, width: float) -> None:
         self.field, self.search, self.width = field, search, width
         self.grid = field_arrays(field)
-        self.levels = bounds.levels(field, search.shifts)
-        largest = self.levels[-1].sides
+        largest = bounds.levels(field, search.shifts)[-1].sides
         blocks = int((-(-np.array(search.shifts.sides) // largest)).prod())
-        self.rotations = list(in_order(search, max(1, min(1 << 13, AT_ONCE // blocks))))
+        self.rotations = list(in_order(search, max(1, min(MOST_TURNS, AT_ONCE // blocks))))
 
     def best(self, bodies: Ligands, ligand_of: Indices) -> Poses:
         """Return the poses of each ligand, as `BandFinder.best` says."""
@@ -42,16 +44,7 @@ class BandSearcher:
             LigandBlocks(self, bodies[begin:end]).best().moved(begin)
             for begin, end in zip(borders[:-1].tolist(), borders[1:].tolist(), strict=True)
         ]
-        return _one_after_the_other(found)
-
-
-def _one_after_the_other(parts: list[Poses]) -> Poses:
-    parts = [Poses.none(), *parts]
-    return Poses(
-        np.concatenate([part.ligand for part in parts]),
-        np.concatenate([part.pose for part in parts]),
-        np.concatenate([part.score for part in parts]),
-    )
+        return Poses.chained(found)
 
 
 def in_order(search: PoseSearch, most: int) -> Iterator[Indices]:
@@ -89,7 +82,8 @@ class LigandBlocks:
         self.searcher, self.search, self.bodies = searcher, searcher.search, bodies
         field, search = searcher.field, searcher.search
         kinds = bounds.kinds_of(field, search, bodies)
-        maps = bounds.bound_maps(field, kinds, searcher.levels)
+        self.levels = bounds.levels_within(field, search, kinds, MOST_BYTES)
+        maps = bounds.bound_maps(field, kinds, self.levels)
         margins = bounds.margins(field, search, bodies, kinds, maps.tops, DOUBLE)
         order = _pruning_order(maps)
         self.tables = [
@@ -103,7 +97,7 @@ class LigandBlocks:
         maps: bounds.BoundMaps,
         margins: bounds.Margins,
         rank: Indices,
-    ) -> tuple[BlockTables, ExactBody]:
+    ) -> tuple[BlockTables, Body, Floats]:
         field, search, bodies = self.searcher.field, self.search, self.bodies
         atoms = slice(*bodies.offsets[number : number + 2])
         order = np.argsort(rank[kind_of[atoms]], kind="stable")
@@ -114,26 +108,24 @@ class LigandBlocks:
         planes, rows = shapes[..., 1] * shapes[..., 2], shapes[..., 2]
         tables = BlockTables(
             values=maps.values,
-            per_value=np.array([1 / level.strides for level in self.searcher.levels]),
+            per_value=np.array([1 / level.strides for level in self.levels]),
             lows=maps.lows[:, kind].astype(np.float64),
             rows=np.ascontiguousarray(np.stack([maps.begins[:, kind], planes, rows], axis=-1)),
-            sides=np.array([level.sides for level in self.searcher.levels]),
+            sides=np.array([level.sides for level in self.levels]),
             counts=np.array(search.shifts.sides),
             start=start + search.shifts.vectors(np.array([0]))[0] * per_unit,
             per_shift=search.shifts.step * per_unit,
-            tops=maps.tops[kind],
             above=float(maps.tops[kind].sum() + margins.absolute[number]),
             relative=float(margins.relative[number]),
+            step=float(search.shifts.step),
         )
-        body = ExactBody(
+        body = Body(
             start=start,
             places=bodies.relative[atoms],
             channels=bodies.channels[atoms],
             weights=bodies.weights[atoms],
-            order=order,
-            step=float(search.shifts.step),
         )
-        return tables, body
+        return tables, body, body.places[order]
 
     def best(self) -> Poses:
         """Return the best poses that are apart, of all bodies."""
@@ -147,58 +139,63 @@ class LigandBlocks:
             poses = listed.ordered(band[1])
             placements = Placements.of(bodies, search, poses)
             kept = thin(bodies, placements, search.min_rmsd, search.top - len(chosen))
-            found = Poses(poses.ligand[kept], poses.pose[kept], poses.score[kept])
-            chosen = _one_after_the_other([chosen, found])
+            found = poses.take(kept)
+            chosen = Poses.chained([chosen, found])
             if listed.is_complete(band) or len(chosen) == search.top or not len(found):
                 return chosen
             band[1] = band[0] - self.searcher.width
 
     def _list_into(self, listed: "BandList", number: int, rotations: Indices, band: Floats) -> None:
-        tables, body = self.tables[number]
+        tables, body, places = self.tables[number]
         matrices = self.search.rotations.matrices(rotations)
-        per_unit = 1 / self.searcher.field.spacing
-        scaled = matrices * per_unit[:, None]
-        turned = np.ascontiguousarray(body.places[body.order] @ scaled.transpose(0, 2, 1))
-        blocks = self._blocks(tables, turned, band)
-        poses, scores = np.empty(BUFFER, np.int64), np.empty(BUFFER)
-        room = np.empty((3, len(body.places)))
-        stack = np.empty((64, 7), np.int64)
-        begin = 0
-        firsts = rotations * self.search.shifts.count
-        while begin < len(blocks[0]):
-            begin, count = cpu_blocks.search(
-                self.searcher.grid, tables, body, turned, scaled, firsts, *blocks, begin,
-                self.searcher.width, band, poses, scores, room, stack,
+        scaled = matrices * (1 / self.searcher.field.spacing)[:, None]
+        turned = np.ascontiguousarray(places @ scaled.transpose(0, 2, 1))
+        lists = self._lists(len(rotations), len(places))
+        blocks = self._blocks(tables, turned, band, lists)
+        most = len(rotations) * int(tables.sides[-1].prod())  # of one block
+        poses, scores, room = np.empty(most, np.int64), np.empty(most), cpu_poses.room()
+        firsts, block = rotations * self.search.shifts.count, 0
+        while block < len(blocks[-1]):
+            block, count = cpu_blocks.search(
+                self.searcher.grid, tables, body, turned, matrices, firsts, lists, *blocks, block,
+                self.searcher.width, band, poses, scores, room,
             )  # fmt: skip
             listed.add(number, poses[:count], scores[:count], band)
 
+    def _lists(self, most: int, atoms: int) -> BlockLists:
+        levels = len(self.levels) + 1
+        return BlockLists(
+            counts=np.empty(levels, np.int64),
+            turns=np.empty((levels, most), np.int64),
+            rest=np.zeros((levels, most, atoms + 1), np.float32),
+            spans=np.empty((levels, 7), np.int64),
+            matrices=np.empty((most, 3, 3)),
+            shifts=np.empty((most, 3)),
+        )
+
     def _blocks(
-        self, tables: BlockTables, turned: Floats, band: Floats
-    ) -> tuple[Indices, Indices, Floats]:
-        """Return the largest blocks with poses that may be in the band: rotation, shift, bound."""
-        count = len(turned) * int((-(-tables.counts // tables.sides[-1])).prod())
-        turns, shifts, least = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count)
-        room = np.empty(turned.shape[1])
-        n = cpu_blocks.list_blocks(tables, turned, band, turns, shifts, least, room)
-        turns, shifts, least = turns[:n], shifts[:n], least[:n]
-        if band[1] == -np.inf:
-            order = np.argsort(least, kind="stable")
-            turns, shifts, least = turns[order], shifts[order], least[order]
-        return turns, shifts, least
+        self, tables: BlockTables, turned: Floats, band: Floats, lists: BlockLists
+    ) -> tuple[Indices, Floats, Indices, Indices]:
+        """Return rotations and bounds in the largest blocks; first shifts of these, and ends."""
+        blocks = int((-(-tables.counts // tables.sides[-1])).prod())
+        turns, least = np.empty(blocks * len(turned), np.int64), np.empty(blocks * len(turned))
+        shifts, ends = np.empty(blocks, np.int64), np.empty(blocks, np.int64)
+        n = cpu_blocks.list_blocks(tables, turned, band, lists, turns, least, shifts, ends)
+        turns, least = turns[:n], least[:n]
+        if band[1] > -np.inf:
+            return turns, least, shifts, ends
+        # The first blocks have one rotation each, and the best come first.
+        order = np.argsort(least, kind="stable")
+        shifts = np.repeat(shifts, np.diff(ends, prepend=0))
+        return turns[order], least[order], shifts[order], np.arange(1, n + 1)
 
 
 def _pruning_order(maps: bounds.BoundMaps) -> Indices:
     """Return int64[kinds]: the place of each in an order in which blocks are soon left."""
-    sizes = maps.shapes[-1].prod(axis=1)
-    score = np.array(
-        [
-            np.quantile(maps.values[begin : begin + size], 0.3)
-            for begin, size in zip(maps.begins[-1], sizes, strict=True)
-        ]
-    )
-    rank = np.empty(len(score), np.int64)
-    rank[np.argsort(-score, kind="stable")] = np.arange(len(score))
-    return rank
+    ends = maps.begins[-1] + maps.shapes[-1].prod(axis=1)
+    maps_of = [maps.values[a:b] for a, b in zip(maps.begins[-1], ends, strict=True)]
+    usual = np.array([np.quantile(values, COMMON) for values in maps_of])
+    return np.argsort(np.argsort(-usual, kind="stable"))
 
 
 @dataclass
@@ -229,31 +226,23 @@ class BandList:
 
         band: the best score, and the least that is listed, which rises as poses are dropped
         """
-        high = scores >= band[1]
-        numbers = np.full(high.sum(), number)
-        found = Poses(numbers, poses[high], scores[high])
+        found = Poses(np.full(len(poses), number), poses, scores)
+        found = found.take(np.flatnonzero(scores >= band[1]))
         if len(self.struck):
             free = ~np.isin(found.pose, self.struck.pose[self.struck.ligand == number])
-            free &= apart(
-                self.bodies,
-                Placements.of(self.bodies, self.search, found),
-                self._struck,
-                self.search.min_rmsd,
-            )
-            found = Poses(found.ligand[free], found.pose[free], found.score[free])
+            placements = Placements.of(self.bodies, self.search, found)
+            free &= apart(self.bodies, placements, self._struck, self.search.min_rmsd)
+            found = found.take(np.flatnonzero(free))
         self._parts.append(found)
-        if sum(map(len, self._parts)) > 2 * self._most + BUFFER:
+        if sum(map(len, self._parts)) > 2 * self._most:
             kept = self.ordered(band[1])
             if len(kept) > self._most:
-                some = slice(self._most)
-                kept = Poses(kept.ligand[some], kept.pose[some], kept.score[some])
+                kept = kept.take(np.arange(self._most))
                 self.floor = band[1] = float(kept.score[-1])
             self._parts = [kept]
 
     def ordered(self, least: float) -> Poses:
         """Return the poses that score at least this, the best first."""
-        found = _one_after_the_other(self._parts)
-        rows = np.flatnonzero(found.score >= least)
-        order = np.lexsort((found.pose[rows], found.ligand[rows], -found.score[rows]))
-        rows = rows[order]
-        return Poses(found.ligand[rows], found.pose[rows], found.score[rows])
+        found = Poses.chained(self._parts)
+        found = found.take(np.flatnonzero(found.score >= least))
+        return found.take(np.lexsort((found.pose, found.ligand, -found.score)))

@@ -1,6 +1,6 @@
 """Band search on a GPU: `search.cu` through CuPy. All bodies of a ligand share its launches.
 
-Three levels of maps bound what each kind of atoms scores in blocks of 8³, 4³ and 2³ shifts: a
+Four levels of maps bound what each kind of atoms scores in blocks of 8³, 4³, 2³ and 1 shifts: a
 map's value is the highest of the fused nodes in a window, which begins below the lowest place of
 the atom in a block and has all nodes that its places there are interpolated between. A warp takes
 32 blocks of a body in a rotation, and adds up how far the atoms fall short of their highest scores.
@@ -9,10 +9,14 @@ precision. Only the poses that are found are listed: should the list be too shor
 done again by halves. All warps know the best score so far. Greedy ones, which follow the best of
 their blocks only, come first, so that it is a good one from the beginning.
 
-docs/dock.md has the proof. Of this backend are: nodes are rounded up; a sum of n terms that are
-not negative errs by less than (n + 4) 2u of itself, u = 2^-24; and places are off by up to δ of
-`place_errors`, so that a window may lack nodes with a weight of 6 δ together in the interpolation,
-and as no node falls short by less than 0, the true shortfall is at least 1 - 6 δ of the window's.
+docs/dock.md has the proof. Of this backend are:
+
+* Nodes are rounded up to 8 bits, so that more look-ups come from caches.
+* A sum of n terms that are not negative, together with what is left of the parent's sum, errs by
+  less than (4 n + 8) u of the most that is allowed, u = 2^-24.
+* Places are off by up to δ of `place_errors`, so that a window may lack nodes with a weight of 6 δ
+  together in the interpolation. As no node falls short by less than 0, the true shortfall is at
+  least 1 - 6 δ of the window's.
 """
 
 import math
@@ -28,7 +32,6 @@ from numpy.typing import NDArray
 from multigpu.kernels.device.launch import POINTER, struct
 from multigpu.kernels.rotation.bounds import place_errors
 from multigpu.kernels.rotation.cuda import (
-    THREADS,
     DeviceField,
     copy_ligands,
     copy_together,
@@ -40,7 +43,6 @@ from multigpu.kernels.rotation.memory import (
     BLOCKS,
     LISTED_BYTES,
     MOST_FOUND,
-    POOLED_TOGETHER,
     TOLERANCE,
     map_sides,
     windows_of,
@@ -56,20 +58,28 @@ from multigpu.kernels.rotation.types import (
     PoseSearch,
     check,
 )
+from multigpu.kernels.rotation.whole_box.bounds import AtomKinds, kinds_of
 
-BOUNDED = 128  # atoms of a body that have bounds of their own; the others count as at their best
+THREADS = 128
+BOUNDED = 64  # atoms of a body that have bounds of their own; the others count as at their best
 FARTHEST_OFF = 0.01  # units of the spacing: windows are wider if places may be farther off
 LANES = 32
 GREEDY = 2048  # warps
 MOST_ITEMS = 1 << 30  # of a launch
-ROUND_BLOCKS = 128
+ROUND_BLOCKS = 256
 MOST_ROUNDS = 256  # poses of a ligand that are chosen on the device
 QUEUED = 16  # ligands
 FIRST_SORTED = 1 << 12  # poses that are compared on the host before more are
 
-_POOL = np.dtype([("values", POINTER), ("window", "<u4", 3), ("side", "<u4", 3)])
+_POOL = np.dtype(
+    [("values", POINTER), ("window", "<u4", 3), ("side", "<u4", 3), ("size", "<u4"), ("_", "<u4")]
+)
 _BOUNDS = np.dtype([("pools", _POOL, len(BLOCKS)), ("low", "<f8"), ("factor", "<f8")])
 _ORDER = np.dtype([(name, POINTER) for name in ("begins", "atoms", "kinds", "spare", "tops")])
+_KINDS = np.dtype(
+    [(name, POINTER) for name in ("weights", "channels", "tops")]
+    + [("beyond", "<f8"), ("count", "<u4"), ("_", "<u4")]
+)
 _WALK = np.dtype(
     [(name, "<u8") for name in ("begin", "end", "rotations", "stride")]
     + [("bodies", "<u4"), ("greedy", "<u4"), ("blocks", "<u4", 3), ("chunks", "<u4")]
@@ -98,7 +108,8 @@ class BandSearcher:
         self, field: Field, search: PoseSearch, width: float, found: int = MOST_FOUND
     ) -> None:
         self.field, self.search, self.width, self.found = field, search, width, found
-        self._options = {n: variant_options(field, n, search, BOUNDED=BOUNDED) for n in (1, 2, 3)}
+        sizes = {"THREADS": THREADS, "BOUNDED": BOUNDED}
+        self._options = {n: variant_options(field, n, search, **sizes) for n in (1, 2, 3)}
         self.there = DeviceField(field)
         with self.there.stream() as stream:
             self._turns, self.space = space_of(search)
@@ -121,17 +132,13 @@ class BandSearcher:
         with self.there.device, self.there.stream():
             for begin in range(0, len(borders) - 1, QUEUED):
                 spans = list(pairwise(borders))[begin : begin + QUEUED]
-                queued = [LigandSearch(self, bodies[first:end]) for first, end in spans]
-                found += [
-                    each.poses().moved(first)
-                    for each, (first, _) in zip(queued, spans, strict=True)
-                ]
-        return Poses(
-            *(
-                np.concatenate([getattr(each, name) for each in found])
-                for name in ("ligand", "pose", "score")
-            )
+                queued = [(LigandSearch(self, bodies[first:end]), first) for first, end in spans]
+                found += [each.poses().moved(first) for each, first in queued]
+        ligand, pose, score = (
+            np.concatenate([getattr(each, name) for each in found])
+            for name in ("ligand", "pose", "score")
         )
+        return Poses(ligand, pose, score)
 
 
 class LigandSearch:
@@ -139,8 +146,8 @@ class LigandSearch:
 
     def __init__(self, searcher: BandSearcher, bodies: Ligands) -> None:
         self._of, self._bodies = searcher, bodies
-        self._kinds = Kinds.of(bodies)
-        self._mapped = len(self._kinds.examples)
+        self._kinds = kinds_of(searcher.field, searcher.search, bodies)
+        self._mapped = len(self._kinds.weights)
         top = searcher.search.top
         self._rounds = top if top <= MOST_ROUNDS else 0
         # The best score and the number of poses found, and those that are chosen.
@@ -191,29 +198,6 @@ def _thinned(bodies: Ligands, search: PoseSearch, ordered: Poses) -> Poses:
 
 
 @dataclass(frozen=True)
-class Kinds:
-    """Atoms of one ligand that score alike everywhere.
-
-    kind      int64[atoms]  of each atom; those with the atoms farthest out come first
-    examples  int64[kinds]  an atom of each
-    """
-
-    kind: Indices
-    examples: Indices
-
-    @classmethod
-    def of(cls, bodies: Ligands) -> "Kinds":
-        rows = np.concatenate([bodies.channels.astype(np.float64), bodies.weights], axis=1)
-        order = np.argsort(-(bodies.relative**2).sum(axis=1), kind="stable")
-        whole = np.ascontiguousarray(rows[order]).view(f"V{8 * rows.shape[1]}")[:, 0]
-        _, first, kind = np.unique(whole, return_index=True, return_inverse=True)
-        number = np.argsort(np.argsort(first))
-        kinds = np.empty(len(rows), np.int64)
-        kinds[order] = number[kind]
-        return cls(kinds, order[np.sort(first)])
-
-
-@dataclass(frozen=True)
 class Pool:
     """Maps of kinds on the device, the highest values in windows of nodes: `Pool` of search.cu."""
 
@@ -224,20 +208,22 @@ class Pool:
     @classmethod
     def of(cls, field: Field, kinds: int, window: Indices) -> "Pool":
         side = map_sides(field.shape, window)
-        return cls(cupy.empty(kinds * int(side.prod()), np.float32), window, side)
+        if (size := int(side.prod())) >= 1 << 32:
+            raise ValueError(f"a map of {size} windows; fewer than 2^32 are possible")
+        return cls(cupy.empty(kinds * size, np.uint16), window, side)
 
     @property
     def size(self) -> int:
-        """Values of a kind."""
+        """Windows of a kind."""
         return int(self.side.prod())
 
-    def part(self, begin: int, kinds: int) -> "Pool":
-        """Return the maps of consecutive kinds."""
-        some = self.values[begin * self.size : (begin + kinds) * self.size]
-        return Pool(some, self.window, self.side)
+    @property
+    def blocks(self) -> int:
+        """Blocks of threads for each kind."""
+        return -(-self.size // THREADS)
 
     def struct(self) -> NDArray[Any]:
-        return struct(_POOL, values=self.values, window=self.window, side=self.side)
+        return struct(_POOL, **vars(self), size=self.size)
 
 
 class BodySearch:
@@ -247,24 +233,20 @@ class BodySearch:
     """
 
     def __init__(
-        self, searcher: BandSearcher, bodies: Ligands, kinds: Kinds, mapped: int, state: Any
+        self, searcher: BandSearcher, bodies: Ligands, kinds: AtomKinds, mapped: int, state: Any
     ) -> None:
-        self._of, self._many, self._terms = searcher, len(bodies), bodies.channels.shape[1]
+        self._of, self._bodies, self._terms = searcher, bodies, bodies.channels.shape[1]
         field, search = searcher.field, searcher.search
         sides, rotations = np.array(search.shifts.sides), search.rotations.stop
         blocks = -(-sides // BLOCKS[0])
         chunks = -(-int(blocks.prod()) // LANES)
         self.items = rotations * len(bodies) * chunks
-        self._walk: dict[str, Any] = {
-            "rotations": rotations,
-            "stride": _stride(rotations),
-            "bodies": len(bodies),
-        }
-        self._walk |= {"blocks": blocks, "chunks": chunks}
+        self._walk: dict[str, Any] = {"rotations": rotations, "stride": _stride(rotations)}
+        self._walk |= {"bodies": len(bodies), "blocks": blocks, "chunks": chunks}
         self._copied, self._ligands = copy_ligands(bodies, field, search)
         delta = float(place_errors(field, bodies, search).max())
         self._low, self._factor = delta * (delta > FARTHEST_OFF), 1 + 8 * (delta + TOLERANCE)
-        self._make_maps(kinds.examples[:mapped])
+        self._pools = self._make_maps(kinds, mapped)
         self._order_bodies(bodies, kinds, mapped)
         self._found = cupy.empty(searcher.found * LISTED_BYTES, np.uint8)
         self._state = state
@@ -278,35 +260,29 @@ class BodySearch:
         )
         self._look(0, min(self.items, GREEDY), greedy=1)
 
-    def _make_maps(self, examples: Indices) -> None:
-        """Make the maps of kinds; examples: an atom of each."""
-        self._tops = cupy.zeros(len(examples), np.uint32)
-        windows = windows_of(self._of.field, self._of.search, 2 * self._low)
-        pools = {
-            tuple(window): Pool.of(self._of.field, len(examples), window) for window in windows
-        }
-        self._pools = [pools[tuple(window)] for window in windows]
-        for begin in range(0, len(examples), POOLED_TOGETHER):
-            self._pool_some(examples[begin : begin + POOLED_TOGETHER], begin)
-
-    def _pool_some(self, examples: Indices, begin: int) -> None:
-        """Make the maps of some kinds, the first of which has the number `begin`."""
-        field, many = self._of.field, len(examples)
-        atoms = cupy.asarray(examples.astype(np.int32))
+    def _make_maps(self, kinds: AtomKinds, many: int) -> list[Pool]:
+        """Queue the making of the maps of the first kinds; return them, the widest first."""
+        field, there = self._of.field, self._of.there
+        self._tops = cupy.zeros(many, np.uint32)
+        self._copied_kinds, places = copy_together(
+            weights=kinds.weights[:many], channels=kinds.channels[:many]
+        )
+        least = PENALTY * ((field.spacing * field.middle) ** 2).min()
+        beyond = -least if field.outside == "penalty" else 0.0
+        about = struct(_KINDS, **places, tops=self._tops, beyond=beyond, count=many)
         have = Pool.of(field, many, np.ones(3, np.int64))
-        about = (self._of.there.grid, self._ligands, self._of.there.nodes, atoms, np.uint32(many))
-        blocks = many * -(-have.size // THREADS)
-        self._launch("fuse", blocks, *about, have.struct(), self._tops[begin:])
-        for pool in reversed(self._pools):
-            while (have.window < pool.window).any():
-                window = np.minimum(2 * have.window, pool.window)
-                is_wide = (window == pool.window).all()
-                wider = pool.part(begin, many) if is_wide else Pool.of(field, many, window)
-                blocks = many * -(-wider.size // THREADS)
-                self._launch("widen", blocks, have.struct(), np.uint32(many), wider.struct())
+        self._launch("fuse", many * have.blocks, there.grid, there.nodes, about, have.struct())
+        pools: list[Pool] = []
+        for window in reversed(windows_of(field, self._of.search, 2 * self._low)):
+            while (have.window < window).any():
+                wider = Pool.of(field, many, np.minimum(2 * have.window, window))
+                arguments = (have.struct(), np.uint32(many), wider.struct())
+                self._launch("widen", many * wider.blocks, *arguments)
                 have = wider
+            pools.insert(0, have)
+        return pools
 
-    def _order_bodies(self, bodies: Ligands, kinds: Kinds, mapped: int) -> None:
+    def _order_bodies(self, bodies: Ligands, kinds: AtomKinds, mapped: int) -> None:
         """Copy which atoms are looked up, in which order, and what the others score at most."""
         of, body = self._of, np.repeat(np.arange(len(bodies)), bodies.sizes)
         order = np.lexsort((-(bodies.relative**2).sum(axis=1), body))
@@ -329,10 +305,10 @@ class BodySearch:
             kinds=kinds.kind[order].astype(np.int32),
         )
         self._order = struct(_ORDER, **places, tops=self._tops)
-        self._bodies = bodies
 
     def look(self, begin: int, end: int) -> None:
-        """List the poses of the band so far, and others, in these items."""
+        """List the poses of the band so far in these items, alone in the list."""
+        self._state[8:16].data.memset_async(0, 8)
         for first in range(begin, end, MOST_ITEMS):
             self._look(first, min(first + MOST_ITEMS, end), greedy=0)
 
@@ -360,7 +336,6 @@ class BodySearch:
 
     def listed(self, begin: int, end: int) -> Iterator[NDArray[Any]]:
         """Yield the poses found in these items, and some below the band."""
-        self._state[8:16].data.memset_async(0, 8)
         self.look(begin, end)
         stream = cupy.cuda.get_current_stream()
         count = int(cupy.asnumpy(self._state[8:16], stream=stream).view(np.uint64)[0])

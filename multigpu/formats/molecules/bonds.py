@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from multigpu.formats.molecules.elements import HEAVY_HYDROGEN, is_element
-from multigpu.formats.molecules.molecule import Bond, BondGraph, Molecule, MoleculeError
+from multigpu.formats.molecules.molecule import Bond, BondGraph, Molecule, MoleculeError, Positions
 from multigpu.kernels.compiled.fragments import HYDROGEN_RADIUS, fragments, near_pairs
 
 # Covalent radii, Å: Cordero and others 2008 (doi:10.1039/b801115j). Where a file has no bonds, two
@@ -30,8 +30,13 @@ def bonds_of(molecule: Molecule) -> Sequence[Bond]:
 
 def near_bonds(molecule: Molecule) -> list[Bond]:
     """Return single bonds between atoms that are near enough, except between two hydrogens."""
-    radii = np.array([covalent_radius(element) for element in molecule.elements])
-    return [(a, b, 1) for a, b in near_pairs(molecule.positions, radii).tolist()]
+    return bonds_between(molecule.elements, molecule.positions)
+
+
+def bonds_between(elements: Sequence[str], positions: Positions) -> list[Bond]:
+    """Return the same for atoms of these elements at float64[n, 3], Å."""
+    radii = np.array([covalent_radius(element) for element in elements])
+    return [(a, b, 1) for a, b in near_pairs(positions, radii).tolist()]
 
 
 def covalent_radius(element: str) -> float:

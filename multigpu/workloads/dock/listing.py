@@ -18,25 +18,25 @@ class Listing:
     """The ligands so far.
 
     names  of all docked ligands, in the order of the input
-    sizes  int32 arrays: their atoms
     rows   poses of the best ligands, without coordinates
+    held   how many ligands these are
     """
 
     names: list[str] = field(default_factory=list)
-    sizes: list[NDArray[np.int32]] = field(default_factory=list)
     rows: list[PoseBatch] = field(default_factory=list)
+    held: int = 0
 
     def take(self, rows: PoseBatch) -> None:
         """Add the poses of ligands, each with all of its rows."""
         best = np.flatnonzero(rows.pose == 1)
         self.names += [rows.ligand[row] for row in best.tolist()]
-        self.sizes.append(rows.atoms[best])
         self.rows.append(rows.take(np.flatnonzero(rows.pose <= POSES)))
-        if sum(map(len, self.rows)) > 2 * ROWS:
-            self.rows = [self.best()[0]]
+        self.held += len(best)
+        if self.held > 2 * LIGANDS:
+            self.rows, self.held = [self.best()[0]], LIGANDS
 
     def best(self) -> tuple[PoseBatch, NDArray[np.int64]]:
-        """Return rows of the best ligands, best first, and the rank of the ligand of each row."""
+        """Return the rows of the best ligands, and the rank of the ligand of each row."""
         rows = PoseBatch.joined(self.rows)
         first = np.flatnonzero(rows.pose == 1)
         order = np.lexsort((rows.ligand_index[first], -rows.score[first]))
@@ -61,3 +61,10 @@ def fences(values: NDArray[Any]) -> tuple[float, float]:
         return -np.inf, np.inf
     reach = FENCE * (high - low)
     return float(low - reach), float(high + reach)
+
+
+def are_far(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which ligands are far from the others."""
+    low, high = fences(values)
+    far: NDArray[np.bool_] = (values < low) | (values > high)
+    return far

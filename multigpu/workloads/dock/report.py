@@ -14,7 +14,7 @@ from multigpu.formats.molecules.pockets import Pocket
 from multigpu.formats.optional import quiet_rdkit
 from multigpu.report.figures import Figure, axis, bar_figure, bars, literal, rounded
 from multigpu.report.page import Card, Column, Page, Picture, Provenance, Section, Table
-from multigpu.workloads.dock.listing import fences
+from multigpu.workloads.dock.listing import are_far
 from multigpu.workloads.dock.parts import Skipped
 from multigpu.workloads.dock.rows import columns_of
 from multigpu.workloads.dock.scene import scene_of
@@ -42,20 +42,21 @@ POSES = (
     "Turn the view with the mouse, zoom with its wheel, tick what to see; an atom under the mouse"
     " shows its name. Drawn by 3Dmol.js (BSD 3-clause licence, in the source of this page)."
 )
-# Columns of the table besides rank, ligand, and what ligands are compared by: unit, decimals.
 LOWER = "kcal/mol, lower is better"
+# Columns of the table besides rank, ligand, and what ligands are compared by: heading, unit,
+# decimals.
 LISTED = {
-    "pose": ("of the ligand, 1 is its best", 0),
-    "conformer": ("of the ligand", 0),
-    "energy_electrostatic": (LOWER, 3),
-    "energy_other": (LOWER, 3),
-    "energy_unrefined": (LOWER, 3),
-    "efficiency": ("kcal/mol per heavy atom", 3),
-    "strain": ("kcal/mol above the lowest conformer", 2),
-    "rmsd_to_reference": ("Å", 2),
-    "rmsd_to_input": ("Å", 2),
-    "atoms": ("of the ligand", 0),
-    "atoms_outside": ("of the pocket's box", 0),
+    "pose": ("pose", "of the ligand, 1 is its best", 0),
+    "conformer": ("conformer", "of the ligand", 0),
+    "energy_electrostatic": ("electrostatic", f"part of the energy, {LOWER}", 3),
+    "energy_other": ("other", f"part of the energy, {LOWER}", 3),
+    "energy_unrefined": ("unrefined", LOWER, 3),
+    "efficiency": ("efficiency", f"energy of a heavy atom, {LOWER}", 3),
+    "strain": ("strain", f"of the conformer, {LOWER}", 2),
+    "rmsd_to_reference": ("RMSD to the reference", "Å", 2),
+    "rmsd_to_input": ("RMSD to the input", "Å", 2),
+    "heavy_atoms": ("heavy atoms", "of the ligand", 0),
+    "atoms_outside": ("atoms outside", "of the pocket's box", 0),
 }
 
 
@@ -99,7 +100,7 @@ def write_report(path: str, job: "DockJob", summary: dict[str, Any]) -> None:
     page = Page(
         title="Docking report",
         method="Exhaustive rigid docking",
-        inputs=[*job.request.files, job.pocket.path],
+        inputs=job.request.paths,
         cards=[*contents.cards()],
         sections=[
             *contents.sections(),
@@ -118,15 +119,15 @@ class _DockContents:
     measure  what they are compared by
     names    of all of them, in the order of the input
     values   float64[ligands]: of the best pose of each, by the measure
-    sizes    int64[ligands]: atoms
+    sizes    int32[ligands]: heavy atoms
+    is_far   bool[ligands]: whether the value is far from those of most
     """
 
     def __init__(self, job: "DockJob") -> None:
         self.job, self.measure, self.names = job, Measure.of(job.pocket), job.listing.names
         self.values = self.measure.sign * np.concatenate(job.stats.scores)
-        self.sizes: NDArray[np.int64] = np.concatenate(job.listing.sizes).astype(np.int64)
-        low, high = fences(self.values)
-        self.is_far = (self.values < low) | (self.values > high)
+        self.sizes: NDArray[np.int32] = np.concatenate(job.stats.sizes)
+        self.is_far = are_far(self.values)
 
     def cards(self) -> Iterator[Card]:
         stats, measure, best = self.job.stats, self.measure, self.job.best[0]
@@ -134,8 +135,9 @@ class _DockContents:
         yield Card("Skipped ligands", f"{len(stats.skipped):,}")
         value = measure.shown(measure.sign * best.scores[0])
         yield Card(f"Best {measure.name}", value, f"{best.ligand}; {measure.better}")
-        middle = measure.shown(float(np.median(self.values)))
-        yield Card(f"Median {measure.name}", middle, measure.better)
+        if len(self.values) > 1:
+            middle = measure.shown(float(np.median(self.values)))
+            yield Card(f"Median {measure.name}", middle, measure.better)
         yield Card("Poses tried", f"{self.job.search.stop:,}", "of each ligand")
 
     def sections(self) -> Iterator[Section]:
@@ -151,7 +153,7 @@ class _DockContents:
         ]
         text = f"{name}: {measure.better}. {BONDS}"
         yield Section(title="Best ligands", text=text, pictures=pictures)
-        scene = scene_of(job.pocket, job.best, titles)
+        scene = scene_of(job.pocket, job.receptor, job.best, titles)
         yield Section(title="Poses in the pocket", text=POSES, scene=scene)
         yield self._table()
         if far := [*self._far()]:
@@ -159,10 +161,12 @@ class _DockContents:
             yield Section(title="Ligands far from the others", text=text, items=far[:FAR])
         if len(self.names) == 1:
             return
-        text = "Of the best pose of each ligand."
+        text = "Of the best pose of each ligand"
+        if number := np.count_nonzero(self.is_far):
+            text += f"; {number:,} far from the others: not in the bars, red at the border"
         figures = {f"{name} of the ligands": self._histogram(), f"{name} and size": self._by_size()}
         for title, figure in figures.items():
-            yield Section(title=title, text=text, figures=[figure], is_half=True)
+            yield Section(title=title, text=f"{text}.", figures=[figure], is_half=True)
 
     def _pose_titles(self) -> Iterator[list[str]]:
         """Yield the titles of the poses of each of the best ligands."""
@@ -177,23 +181,24 @@ class _DockContents:
     def _table(self) -> Section:
         rows, rank = self.job.listing.table()
         measure, written = self.measure, self.job.stats.poses
-        found = columns_of(rows, self.job.with_energies)
-        listed = {
-            name: found[name]
-            for name in LISTED
-            if name in found and not np.isnan(found[name]).all()
-        }
+        found = {"heavy_atoms": rows.heavy, **columns_of(rows, self.job.with_energies)}
+        empty = {name for name, values in found.items() if _is_nan(values)}
+        if not rows.electrostatic.any():  # Vina has none
+            empty |= {"energy_electrostatic", "energy_other"}
+        if self.job.options.conformers:
+            empty.add("rmsd_to_input")  # conformers that are made lie anywhere
+        listed = {name: found[name] for name in LISTED if name in found.keys() - empty}
         columns = [
             Column("rank", "of the ligand", is_number=True),
             Column("ligand"),
             Column(measure.name, measure.heading, is_number=True),
-            *(Column(name, LISTED[name][0], is_number=True) for name in listed),
+            *(Column(*LISTED[name][:2], is_number=True) for name in listed),
         ]
         given = [
             rank.tolist(),
             rows.ligand,
             _decimals(measure.sign * rows.score, 3),
-            *(_decimals(values, LISTED[name][1]) for name, values in listed.items()),
+            *(_decimals(values, LISTED[name][2]) for name, values in listed.items()),
         ]
         few = f"The best {len(rows):,} of {written:,} poses" if len(rows) < written else "All poses"
         return Section(
@@ -204,13 +209,12 @@ class _DockContents:
 
     def _far(self) -> Iterator[str]:
         """Yield a line for each ligand with a value, or a size, far from those of most."""
-        low, high = fences(self.sizes)
         middle, usual = self.measure.shown(float(np.median(self.values))), np.median(self.sizes)
         for i in np.flatnonzero(self.is_far).tolist():
             value = self.measure.shown(float(self.values[i]))
             yield f"{self.names[i]}: {self.measure.name} {value}, where the median is {middle}"
-        for i in np.flatnonzero((self.sizes < low) | (self.sizes > high)).tolist():
-            yield f"{self.names[i]}: {self.sizes[i]} atoms, where the median is {usual:g}"
+        for i in np.flatnonzero(are_far(self.sizes)).tolist():
+            yield f"{self.names[i]}: {self.sizes[i]} heavy atoms, where the median is {usual:g}"
 
     # ---- figures ------------------------------------------------------------------------------
 
@@ -223,9 +227,7 @@ class _DockContents:
             width=np.diff(edges).tolist(),
             hovertemplate=f"{self.measure.name} %{{x:.3f}}: %{{y}} ligands<extra></extra>",
         )
-        far = int(self.is_far.sum())
-        beyond = f", {far:,} far from the others not shown" if far else ""
-        return bar_figure([trace], axis(self.measure.title), f"number of ligands{beyond}")
+        return bar_figure([trace], axis(self.measure.title), "number of ligands")
 
     def _by_size(self) -> Figure:
         """Return values and sizes. Those far from the others lie at the border, in red."""
@@ -241,12 +243,12 @@ class _DockContents:
                 "marker": {"color": f"var(--{colour})", "symbol": symbol, "opacity": 0.7},
                 "showlegend": False,
             })  # fmt: skip
-        layout = {"xaxis": axis("atoms"), "yaxis": axis(self.measure.title)}
+        layout = {"xaxis": axis("heavy atoms of the ligand"), "yaxis": axis(self.measure.title)}
         return Figure(data=traces, layout=layout)
 
     def _points(
         self, ligands: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64], list[str]]:
+    ) -> tuple[NDArray[Any], NDArray[np.float64], list[str]]:
         """Return sizes, values and texts of ligands; many of them are put together."""
         sizes, values = self.sizes[ligands], self.values[ligands]
         if len(ligands) <= NAMED_POINTS:
@@ -259,9 +261,14 @@ class _DockContents:
         return found[:, 0], found[:, 1] * step, [f"{count:,} ligands" for count in counts.tolist()]
 
 
+def _is_nan(column: Any) -> bool:
+    return isinstance(column, np.ndarray) and bool(np.isnan(column).all())
+
+
 def _decimals(values: NDArray[Any], digits: int) -> list[str]:
-    rounded = (values.round(digits) + 0.0).tolist()  # no -0.0
-    return ["" if np.isnan(value) else f"{value:.{digits}f}" for value in rounded]
+    """Return numbers as text, "" for NaN."""
+    shown = (f"{value:.{digits}f}" for value in (values.round(digits) + 0.0).tolist())  # no -0.0
+    return ["" if text == "nan" else text for text in shown]
 
 
 def _skipped(skipped: Sequence[Skipped]) -> Iterator[Section]:

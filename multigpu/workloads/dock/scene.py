@@ -1,20 +1,20 @@
 """The pocket of a docking job in space: the best poses, the receptor around them, the surface."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError, printable
-from multigpu.formats.molecules.bonds import near_bonds
-from multigpu.formats.molecules.fields import decode
-from multigpu.formats.molecules.ligands import LIGANDS
+from multigpu.formats.molecules.bonds import bonds_between
 from multigpu.formats.molecules.molecule import Molecule, MoleculeError
+from multigpu.formats.molecules.pdbqt import element_of_type
 from multigpu.formats.molecules.pockets import Pocket
-from multigpu.formats.molecules.registry import parse
+from multigpu.formats.molecules.receptors.receptor import RECEPTORS, atom_label
+from multigpu.formats.molecules.registry import FORMATS
 from multigpu.formats.molecules.sdf import SDF
 from multigpu.formats.storage.sources import inspect_source
+from multigpu.kernels.maps import Receptor
 from multigpu.report.space import DrawnMolecule, Scene, Surface
 from multigpu.workloads.dock.parts import BestLigand
 
@@ -22,18 +22,29 @@ READ_BYTES = 16 << 20
 NEAR = 6.0  # Å: residues of the receptor with an atom nearer to a pose are drawn
 GRID_POINTS = 200_000  # of the surface, at most: a larger grid is drawn coarser
 SURFACE = 0.97  # quantile of the scores on the surface, which encloses the best 3 % of the volume
-CARBON = ("C", "A")  # the map of AutoGrid that is drawn: the first of these that is there
-ATOM, RESIDUE = slice(12, 16), slice(17, 27)  # columns of an atom in PDB and PDBQT: names
+CARBON = ("C", "A", "C_H", "C_P")  # the map that is drawn: the first of these that is there
+OF = " of "  # between an atom and its residue
+TITLE = f"receptor, residues within {NEAR:g} Å"
 
 
-def scene_of(pocket: Pocket, best: Sequence[BestLigand], titles: Sequence[Sequence[str]]) -> Scene:
-    """Return the best poses in their pocket. titles: of the poses of each ligand."""
+def scene_of(
+    pocket: Pocket,
+    receptor: Receptor | None,
+    best: Sequence[BestLigand],
+    titles: Sequence[Sequence[str]],
+) -> Scene:
+    """Return the best poses in their pocket.
+
+    receptor  as it was prepared, if it was; else that of the file is drawn which the maps name
+    titles    of the poses of each ligand
+    """
     models = [
         DrawnMolecule(title, molecule.elements, molecule.positions, molecule.bonds)
         for each, names in zip(best, titles, strict=True)
         for title, molecule in zip(names, map(_drawn, each.sdf), strict=True)
     ]
-    around = _around(pocket.receptor, [each.positions for each in models])
+    whole = _stored(pocket.receptor) if receptor is None else _prepared(receptor)
+    around = whole and _around(whole, [each.positions for each in models])
     return Scene(models=models, around=around, surface=_surface(pocket))
 
 
@@ -42,11 +53,11 @@ def _drawn(sdf: bytes) -> Molecule:
 
 
 def _surface(pocket: Pocket) -> Surface:
-    """Return the surface around the highest scores of a plain grid, or of AutoGrid's carbon."""
+    """Return the surface around the highest scores of a plain grid, or of the map of carbon."""
     values, what = pocket.values[0], "scores"
     if pocket.types:
         kind = next((name for name in CARBON if name in pocket.types), pocket.types[0])
-        # AutoGrid's maps are energies.
+        # Maps of atom types are energies.
         values, what = -pocket.values[pocket.types.index(kind)], f"energies of {kind}"
     step = max(1, int(np.ceil((values.size / GRID_POINTS) ** (1 / 3))))
     values = values[::step, ::step, ::step]
@@ -58,44 +69,32 @@ def _surface(pocket: Pocket) -> Surface:
 # ---- the receptor -----------------------------------------------------------------------------
 
 
-def _around(path: str, poses: Sequence[NDArray[np.float64]]) -> DrawnMolecule | None:
-    """Return the residues of a receptor near poses; None where its file cannot be read."""
-    receptor = _read_receptor(path)
-    if receptor is None:
-        return None
-    residues = [receptor.lines[row][RESIDUE] for row in receptor.rows]
+def _around(receptor: DrawnMolecule, poses: Sequence[NDArray[np.float64]]) -> DrawnMolecule:
+    """Return the residues with an atom near a pose, and their bonds."""
+    residues = [label.partition(OF)[2] for label in receptor.labels]
     near = np.zeros(len(residues), np.bool_)
-    for pose in poses:
-        for atom in pose:
-            near |= ((receptor.positions - atom) ** 2).sum(axis=1) < NEAR * NEAR
+    for atom in np.concatenate([np.empty((0, 3)), *poses]):
+        near |= ((receptor.positions - atom) ** 2).sum(axis=1) < NEAR * NEAR
     wanted = {residues[atom] for atom in np.flatnonzero(near).tolist()}
     kept = [atom for atom, residue in enumerate(residues) if residue in wanted]
-    part = replace(
-        receptor,
-        rows=[receptor.rows[atom] for atom in kept],
-        positions=receptor.positions[kept],
-        elements=[receptor.elements[atom] for atom in kept],
-    )
-    title = f"receptor, residues within {NEAR:g} Å"
-    return DrawnMolecule(title, part.elements, part.positions, near_bonds(part), [*_labels(part)])
+    elements = [receptor.elements[atom] for atom in kept]
+    labels = [printable(receptor.labels[atom]) for atom in kept]
+    places = receptor.positions[kept]
+    return DrawnMolecule(TITLE, elements, places, bonds_between(elements, places), labels)
 
 
-def _read_receptor(path: str) -> Molecule | None:
-    """Return the receptor in a file of PDB or PDBQT; None where there is none."""
+def _prepared(receptor: Receptor) -> DrawnMolecule:
+    elements = [*map(element_of_type, receptor.types)]
+    return DrawnMolecule(TITLE, elements, receptor.positions, (), receptor.names)
+
+
+def _stored(path: str) -> DrawnMolecule | None:
+    """Return the atoms in a file of PDB or PDBQT; None where it has none, or is not there."""
     try:
-        source = inspect_source(path, LIGANDS)
-        if source.layout not in ("pdb", "pdbqt"):
-            return None
-        return parse(
-            b"".join(block.tobytes() for block in source.blocks(READ_BYTES)), source.layout
-        )
-    except (InputError, MoleculeError):
+        source = inspect_source(path, RECEPTORS)
+        text = b"".join(block.tobytes() for block in source.blocks(READ_BYTES))
+        molecule = FORMATS[source.layout].parse(text.splitlines(keepends=True))
+    except (InputError, MoleculeError, KeyError):  # mmCIF is read where maps are made
         return None
-
-
-def _labels(receptor: Molecule) -> Iterator[str]:
-    """Yield the residue and the name of each atom: ASP A 189, OD1."""
-    for row in receptor.rows:
-        line = receptor.lines[row]
-        residue = " ".join(decode(line[RESIDUE]).split())
-        yield printable(f"{residue}, {decode(line[ATOM])}")
+    names = [atom_label(molecule.lines[row]) for row in molecule.rows]
+    return DrawnMolecule(TITLE, molecule.elements, molecule.positions, (), names)

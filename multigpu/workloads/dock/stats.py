@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from multigpu.errors import spelled
 from multigpu.run.job import JobStats
-from multigpu.workloads.dock.listing import fences
+from multigpu.workloads.dock.listing import are_far, fences
 from multigpu.workloads.dock.parts import DockedLigands, Skipped
 
-ENERGY, SIZE = "energy", "number of atoms"
+ENERGY, SIZE = "energy", "heavy atoms"
 NAMED, KEPT = 3, 10  # ligands of a note; of each end
 
 Named = tuple[float, str]  # a value, and the ligand that has it
@@ -41,7 +41,7 @@ class DockStats(JobStats):
     most_outside       the largest number of such atoms, and the ligand's name
     text_bytes         of the ligands' records
     others             ligands that are another molecule than the reference
-    sizes              int32 arrays: atoms of every ligand, in the order of the input
+    sizes              int32 arrays: heavy atoms of every ligand, in the order of the input
     extremes           the lowest and the highest energies and sizes, with the ligands' names
     scores             float64 arrays: the best score of every ligand, in the order of the input
     """
@@ -74,7 +74,7 @@ class DockStats(JobStats):
             self.farthest = max(self.farthest, (float(docked.outside[most]), docked.names[most]))
         best = np.flatnonzero(docked.rows.pose == 1)
         self.scores.append(docked.rows.score[best])
-        self.sizes.append(docked.rows.atoms[best])
+        self.sizes.append(docked.rows.heavy[best])
         self.others += int(np.isnan(docked.rows.rmsd_to_reference[best]).sum())
         names = [docked.rows.ligand[row] for row in best.tolist()]
         self._keep_extremes(ENERGY, -self.scores[-1], names)
@@ -97,7 +97,7 @@ class DockStats(JobStats):
         (low, high), middle = fences(values), float(np.median(values))
         named = [each for each in self.extremes[what] if not low <= each[0] <= high]
         named.sort(key=lambda each: -abs(each[0] - middle))
-        return Outliers(int(((values < low) | (values > high)).sum()), named[:NAMED], middle)
+        return Outliers(int(are_far(values).sum()), named[:NAMED], middle)
 
     @property
     def best_ligands(self) -> list[dict[str, Any]]:

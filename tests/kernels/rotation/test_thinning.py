@@ -32,6 +32,7 @@ def test_kept__are_apart_over_all_atoms_and_the_others_are_not(
     squared = ((atoms[:, None] - atoms[:5]) ** 2).sum(axis=3).mean(axis=2)
     far = (squared >= min_rmsd**2 - 1e-9).all(axis=1)
     assert (apart(bodies, found, taken, min_rmsd) == far).all()
+    assert len(thin(bodies, found.take(np.arange(0)), min_rmsd, most)) == 0
 
 
 def test_bodies__of_different_sizes_are_refused() -> None:

@@ -1,6 +1,7 @@
 """The search of a whole box for a band of poses, against brute force."""
 
-from itertools import pairwise
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from support.rotation_cases import (
 from multigpu.kernels.rotation import (
     EulerRotations,
     Field,
+    Ligands,
     ListedRotations,
     Poses,
     PoseSearch,
@@ -67,6 +69,35 @@ def assert_band(backend: str, seed: int, interpolation: str, outside: str, kind:
     assert_same(found.best(case.bodies, case.ligand_of), expected.best(case.bodies, case.ligand_of))
 
 
+def smooth_pocket(rng: np.random.Generator) -> Field:
+    """Return hollows and walls on 40 nodes an axis, as steep as those of energies."""
+    x = np.arange(40)
+    values = np.zeros((2, 40, 40, 40))
+    for channel, (depth, width) in product(range(2), [(0.5, 5.0)] * 12 + [(-3e4, 0.8)] * 6):
+        at = rng.uniform(0, 39, (3, 1))
+        a, b, c = np.exp(-((x - at) ** 2) / (2 * width**2))
+        values[channel] += depth * a[:, None, None] * b[:, None] * c
+    return Field(values.astype(np.float32), np.zeros(3), np.full(3, 0.375), outside="penalty")
+
+
+@pytest.mark.gpu
+def test_band_of_a_gpu__is_the_cpus_in_a_large_box_for_several_threads() -> None:
+    rng = np.random.default_rng(6)
+    field = smooth_pocket(rng)
+    one = random_ligands(rng, [24], 2, 2)
+    places = rng.normal(0, 2, (12, 24, 3)) + one.positions.mean(axis=0)
+    terms = (np.tile(each, (12, 1)) for each in (one.channels, one.weights))
+    bodies = Ligands(places.reshape(-1, 3), np.arange(13) * 24, *terms)
+    ligand_of = np.arange(12) // 4
+    search = PoseSearch(near_uniform(1000), Shifts(5.0, 0.5), (7.3, 7.3, 7.3), 60, 0.8)
+    expected = cpu.BandSearcher(field, search, 3.0).best(bodies, ligand_of)
+    assert len(expected) > 50
+    found = searcher("cuda", field, search, 3.0)
+    with ThreadPoolExecutor(4) as threads:
+        for poses in threads.map(lambda _: found.best(bodies, ligand_of), range(8)):
+            assert_same(poses, expected)
+
+
 @pytest.mark.parametrize("backend", DEVICES)
 @examples(30)
 @given(SEEDS, *RULES)
@@ -98,7 +129,6 @@ def test_band__does_not_depend_on_how_many_poses_are_listed(
     expected = reference.BandSearcher(field, search, 1.0).best(bodies, one)
     assert len(expected) > 20
     monkeypatch.setattr(cpu, "MOST_LISTED", 3)
-    monkeypatch.setattr(cpu, "BUFFER", 512)
     assert_same(searcher(backend, field, search, 1.0).best(bodies, one), expected)
 
 

@@ -83,12 +83,12 @@ def _read_pdbqt(path: str, content: bytes) -> tuple[Receptor, list[str]]:
         positions=molecule.positions,
         charges=molecule.charges,
         types=tuple(molecule.types),
-        names=tuple(_label(molecule.lines[row]) for row in molecule.rows),
+        names=tuple(atom_label(molecule.lines[row]) for row in molecule.rows),
     )
     return receptor, notes if others else []
 
 
-def _label(line: bytes) -> str:
+def atom_label(line: bytes) -> str:
     """Return how a message names an atom: ND1 of HIS A 87."""
     found = LABEL.match(line, pdb.ATOM_NAME.start)
     name, *place = map(fields.decode, found.groups()) if found else ("atom", "")

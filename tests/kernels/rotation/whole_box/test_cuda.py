@@ -117,7 +117,7 @@ def test_search__makes_do_with_less_memory(cuda: Any, gpu: Gpu) -> None:
     before = gpu.used()
     gpu.launched.clear()
     assert_same(searcher.best(bodies, np.zeros(4, np.int64)), expected)
-    for room in (280_000, 220_000):
+    for room in (220_000, 180_000):
         gpu.memory_limit = before + room
         assert_same(searcher.best(bodies, np.zeros(4, np.int64)), expected)
     gpu.memory_limit = before + 50_000
