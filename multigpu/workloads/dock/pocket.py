@@ -63,10 +63,10 @@ def box_around(center: Sequence[float], size: Sequence[float], spacing: float) -
     if not all(0 < side <= FARTHEST for side in size):
         shown = ",".join(f"{side:g}" for side in size)
         raise UsageError(f"the box has sides of {shown} Å: each must be above 0")
-    elements = [max(2, 2 * ceil(side / spacing / 2 - ROUNDING)) for side in size]
-    middle = [round(float(x), 3) for x in center]
+    nx, ny, nz = (max(2, 2 * ceil(side / spacing / 2 - ROUNDING)) for side in size)
+    x, y, z = (round(float(place), 3) for place in center)
     try:
-        return GridBox((middle[0], middle[1], middle[2]), tuple(elements), spacing)  # type: ignore[arg-type]
+        return GridBox((x, y, z), (nx, ny, nz), spacing)
     except ValueError as error:
         problem = f"the maps cannot have this box: {error}"
         raise UsageError(f"{problem}: change {option('spacing')} or the box") from None
