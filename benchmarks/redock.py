@@ -27,7 +27,7 @@ from processes import process, python
 
 import multigpu
 from multigpu.formats.molecules.poses import render
-from multigpu.formats.molecules.reference_poses import read_reference
+from multigpu.formats.molecules.reference_poses import ReferencePose
 from multigpu.formats.molecules.registry import parse
 from multigpu.kernels.rotation import near_uniform
 
@@ -106,8 +106,8 @@ class Complex:
 
     def rmsd(self, pose: bytes) -> float:
         """Return how far a pose in PDBQT is from the crystal's, Å."""
-        molecule = parse(pose, "pdbqt")
-        symmetries = read_reference(str(self.crystal)).symmetries(molecule)
+        molecule, path = parse(pose, "pdbqt"), str(self.crystal)
+        symmetries = ReferencePose(path=path, molecule=self.molecule).symmetries(molecule)
         return symmetries.rmsd(molecule.positions) if symmetries else np.nan
 
     def run(self, *command: str) -> float:
