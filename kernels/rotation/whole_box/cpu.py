@@ -18,9 +18,8 @@ from multigpu.kernels.rotation.whole_box import bounds, cpu_blocks
 from multigpu.kernels.rotation.whole_box.cpu_blocks import BlockLists, BlockTables
 
 MOST_LISTED = 1 << 17  # poses; there may be twice as many before some are dropped
-AT_ONCE = 1 << 21  # blocks of the largest size, of up to
-MOST_TURNS = 1 << 11  # rotations, so that what is known of them stays in a near cache
-FIRST = 128  # rotations that are looked at first, to find good poses
+MOST_TURNS = 1 << 11  # rotations at a time: what is known of them stays in a near cache
+FIRST = 16, 128  # rotations that are looked at first, to find good poses
 MOST_BYTES = 3 << 28  # of the maps of a ligand
 DOUBLE = 2.0**-53
 COMMON = 0.3  # of the largest blocks have less than an atom's usual shortfall
@@ -32,9 +31,7 @@ class BandSearcher:
     def __init__(self, field: Field, search: PoseSearch, width: float) -> None:
         self.field, self.search, self.width = field, search, width
         self.grid = field_arrays(field)
-        largest = bounds.levels(field, search.shifts)[-1].sides
-        blocks = int((-(-np.array(search.shifts.sides) // largest)).prod())
-        self.rotations = list(in_order(search, max(1, min(MOST_TURNS, AT_ONCE // blocks))))
+        self.rotations = list(in_order(search))
 
     def best(self, bodies: Ligands, ligand_of: Indices) -> Poses:
         """Return the poses of each ligand, as `BandFinder.best` says."""
@@ -47,19 +44,18 @@ class BandSearcher:
         return Poses.chained(found)
 
 
-def in_order(search: PoseSearch, most: int) -> Iterator[Indices]:
+def in_order(search: PoseSearch) -> Iterator[Indices]:
     """Yield the indices of all rotations, neighbours together; first some that are far apart."""
-    indices = np.arange(search.rotations.stop)
-    indices = indices[search.rotations.is_first(indices)]
-    first = np.zeros(len(indices), bool)
-    first[:: max(1, len(indices) // FIRST)] = True
-    yield from _parts(indices[first], most)
-    rest = indices[~first]
-    yield from _parts(rest[np.argsort(_along_curve(search, rest), kind="stable")], most)
-
-
-def _parts(indices: Indices, most: int) -> list[Indices]:
-    return [indices[begin : begin + most] for begin in range(0, len(indices), most)]
+    rest = np.arange(search.rotations.stop)
+    rest = rest[search.rotations.is_first(rest)]
+    for count in FIRST:
+        is_next = np.zeros(len(rest), bool)
+        is_next[:: max(1, len(rest) // count)] = True
+        yield rest[is_next]
+        rest = rest[~is_next]
+    rest = rest[np.argsort(_along_curve(search, rest), kind="stable")]
+    for begin in range(0, len(rest), MOST_TURNS):
+        yield rest[begin : begin + MOST_TURNS]
 
 
 def _along_curve(search: PoseSearch, indices: Indices) -> Indices:
@@ -109,7 +105,7 @@ class LigandBlocks:
         tables = BlockTables(
             values=maps.values,
             per_value=np.array([1 / level.strides for level in self.levels]),
-            lows=maps.lows[:, kind].astype(np.float64),
+            lows=np.ascontiguousarray(maps.lows[:, kind], np.float64),
             rows=np.ascontiguousarray(np.stack([maps.begins[:, kind], planes, rows], axis=-1)),
             sides=np.array([level.sides for level in self.levels]),
             counts=np.array(search.shifts.sides),
@@ -151,43 +147,27 @@ class LigandBlocks:
         scaled = matrices * (1 / self.searcher.field.spacing)[:, None]
         turned = np.ascontiguousarray(places @ scaled.transpose(0, 2, 1))
         lists = self._lists(len(rotations), len(places))
-        blocks = self._blocks(tables, turned, band, lists)
-        most = len(rotations) * int(tables.sides[-1].prod())  # of one block
+        most = MOST_LISTED + len(rotations) * int(tables.sides[-1].prod())  # and those of a block
         poses, scores, room = np.empty(most, np.int64), np.empty(most), cpu_poses.room()
         firsts, block = rotations * self.search.shifts.count, 0
-        while block < len(blocks[-1]):
+        blocks = int((-(-tables.counts // tables.sides[-1])).prod())
+        while block < blocks:
             block, count = cpu_blocks.search(
-                self.searcher.grid, tables, body, turned, matrices, firsts, lists, *blocks, block,
-                self.searcher.width, band, poses, scores, room,
+                self.searcher.grid, tables, body, turned, matrices, firsts, lists,
+                block, blocks, self.searcher.width, band, poses, scores, room,
             )  # fmt: skip
             listed.add(number, poses[:count], scores[:count], band)
 
     def _lists(self, most: int, atoms: int) -> BlockLists:
         levels = len(self.levels) + 1
         return BlockLists(
-            counts=np.empty(levels, np.int64),
-            turns=np.empty((levels, most), np.int64),
+            counts=np.full(levels, most),
+            turns=np.tile(np.arange(most), (levels, 1)),
             rest=np.zeros((levels, most, atoms + 1), np.float32),
             spans=np.empty((levels, 7), np.int64),
             matrices=np.empty((most, 3, 3)),
             shifts=np.empty((most, 3)),
         )
-
-    def _blocks(
-        self, tables: BlockTables, turned: Floats, band: Floats, lists: BlockLists
-    ) -> tuple[Indices, Floats, Indices, Indices]:
-        """Return rotations and bounds in the largest blocks; first shifts of these, and ends."""
-        blocks = int((-(-tables.counts // tables.sides[-1])).prod())
-        turns, least = np.empty(blocks * len(turned), np.int64), np.empty(blocks * len(turned))
-        shifts, ends = np.empty(blocks, np.int64), np.empty(blocks, np.int64)
-        n = cpu_blocks.list_blocks(tables, turned, band, lists, turns, least, shifts, ends)
-        turns, least = turns[:n], least[:n]
-        if band[1] > -np.inf:
-            return turns, least, shifts, ends
-        # The first blocks have one rotation each, and the best come first.
-        order = np.argsort(least, kind="stable")
-        shifts = np.repeat(shifts, np.diff(ends, prepend=0))
-        return turns[order], least[order], shifts[order], np.arange(1, n + 1)
 
 
 def _pruning_order(maps: bounds.BoundMaps) -> Indices:

@@ -41,12 +41,14 @@ class BlockTables(NamedTuple):
 class BlockLists(NamedTuple):
     """The rotations that are left in a block of each level, while its parts are looked at.
 
+    The last level is above the largest blocks and has all rotations.
+
     counts  int64[levels]
-    turns   int64[levels, most]             numbers of rotations
+    turns   int64[levels, most]               numbers of rotations
     rest    float32[levels, most, atoms + 1]  what the atoms from each on fall short at least
-    spans   int64[levels, 7]                the block: its first shift along each axis, the one
-                                            after its last, and its next part
-    matrices, shifts                        room for placements of the poses at one shift
+    spans   int64[levels, 7]                  the block: its first shift along each axis, the one
+                                              after its last, and its next part
+    matrices, shifts                          room for placements of the poses at one shift
     """
 
     counts: Indices
@@ -58,53 +60,76 @@ class BlockLists(NamedTuple):
 
 
 @jit_no_alloc
-def list_blocks(
-    tables: Any, turned: Any, band: Any, lists: Any, turns: Any, least: Any, shifts: Any, ends: Any
-) -> Any:
-    """Set the rotations that may matter in each of the largest blocks, and their bounds.
+def search(
+    grid: Any, tables: Any, body: Any, turned: Any, matrices: Any, firsts: Any, lists: Any,
+    block: Any, blocks: Any, width: Any, band: Any, poses: Any, scores: Any, room: Any,
+) -> Any:  # fmt: skip
+    """Set poses in the band and their scores; return the next block, and how many were found.
 
-    shifts, ends: int64[blocks], the first shift, and where the block's rotations end in `turns`
+    turned: float64[rotations, atoms, 3], places of atoms from the centroid, in units of the spacing
+    matrices, firsts: rotations, and the first pose of each
+    block, blocks: the first of the largest blocks to look at, and how many there are
+    band: float64[2], the best score so far, and the least that is wanted
+    room: buffers of `cpu_poses`
     """
-    top, count, block = tables.sides.shape[0] - 1, 0, 0
-    limit = (tables.above - band[1]) * tables.relative
-    for turn in range(turned.shape[0]):
-        for u in range(turned.shape[1] + 1):
-            lists.rest[top + 1, turn, u] = 0.0
-        lists.turns[top + 1, turn] = turn
-    lists.counts[top + 1] = turned.shape[0]
-    for i in range(0, tables.counts[0], tables.sides[top, 0]):
-        for j in range(0, tables.counts[1], tables.sides[top, 1]):
-            for k in range(0, tables.counts[2], tables.sides[top, 2]):
-                _keep_turns(tables, turned, top, i, j, k, limit, lists)
-                for n in range(lists.counts[top]):
-                    turns[count], least[count] = lists.turns[top, n], lists.rest[top, n, 0]
-                    count += 1
-                shifts[block] = (i * tables.counts[1] + j) * tables.counts[2] + k
-                ends[block] = count
-                block += 1
-    return count
+    top, count = tables.sides.shape[0] - 1, 0
+    largest = tables.sides[top, 0] * tables.sides[top, 1] * tables.sides[top, 2]
+    while block < blocks and count + largest * matrices.shape[0] <= poses.shape[0]:
+        _begin_block(tables, block, lists.spans[top])
+        _keep_turns(tables, turned, top, band, lists)
+        level = top
+        while level <= top:
+            if level == 0:
+                _score(grid, tables, body, matrices, lists, scores[count:], room)
+                count = _keep_scores(tables, lists, firsts, width, band, poses, scores, count)
+                level = 1
+            elif lists.spans[level, 6] == 8 or lists.counts[level] == 0:
+                level += 1
+            elif _next_part(tables.sides, level, lists.spans):
+                level -= 1
+                _keep_turns(tables, turned, level, band, lists)
+        block += 1
+    return block, count
 
 
 @jit_no_alloc
-def _keep_turns(
-    tables: Any, turned: Any, level: Any, i: Any, j: Any, k: Any, limit: Any, lists: Any
-) -> Any:
-    """List the rotations of the level above whose poses in a block may be above the limit."""
+def _begin_block(tables: Any, block: Any, span: Any) -> Any:
+    """Set the span of one of the largest blocks by its number."""
+    sides = tables.sides[tables.sides.shape[0] - 1]
+    for axis in range(2, -1, -1):
+        along = (tables.counts[axis] + sides[axis] - 1) // sides[axis]
+        span[axis] = block % along * sides[axis]
+        span[3 + axis] = min(span[axis] + sides[axis], tables.counts[axis])
+        block //= along
+    span[6] = 0
+
+
+@jit_no_alloc
+def _next_part(sides: Any, level: Any, spans: Any) -> Any:
+    """Set the block of the level below to the next part of a block; return whether there is one."""
+    part = spans[level, 6]
+    spans[level, 6] += 1
+    for axis in range(3):
+        begin = spans[level, axis] + (part >> axis & 1) * sides[level - 1, axis]
+        if begin >= spans[level, 3 + axis]:
+            return False
+        spans[level - 1, axis] = begin
+        spans[level - 1, 3 + axis] = min(begin + sides[level - 1, axis], spans[level, 3 + axis])
+    spans[level - 1, 6] = 0
+    return True
+
+
+@jit_no_alloc
+def _keep_turns(tables: Any, turned: Any, level: Any, band: Any, lists: Any) -> Any:
+    """List the rotations of the level above whose poses in the block may be in the band."""
     count, atoms = 0, turned.shape[1]
-    x = tables.start[0] + i * tables.per_shift[0]
-    y = tables.start[1] + j * tables.per_shift[1]
-    z = tables.start[2] + k * tables.per_shift[2]
-    px, py, pz = (
-        tables.per_value[level, 0],
-        tables.per_value[level, 1],
-        tables.per_value[level, 2],
-    )
-    lows, rows, own, rest = (
-        tables.lows[level],
-        tables.rows[level],
-        lists.rest[level],
-        lists.rest[level + 1],
-    )
+    limit = (tables.above - band[1]) * tables.relative
+    x = tables.start[0] + lists.spans[level, 0] * tables.per_shift[0]
+    y = tables.start[1] + lists.spans[level, 1] * tables.per_shift[1]
+    z = tables.start[2] + lists.spans[level, 2] * tables.per_shift[2]
+    per, lows, rows = tables.per_value[level], tables.lows[level], tables.rows[level]
+    px, py, pz = per[0], per[1], per[2]
+    own, rest = lists.rest[level], lists.rest[level + 1]
     for n in range(lists.counts[level + 1]):
         turn, total, u = lists.turns[level + 1, n], 0.0, 0
         while u < atoms and total + rest[n, u] <= limit:
@@ -124,45 +149,6 @@ def _keep_turns(
 
 
 @jit_no_alloc
-def search(
-    grid: Any, tables: Any, body: Any, turned: Any, matrices: Any, firsts: Any, lists: Any,
-    turns: Any, least: Any, shifts: Any, ends: Any, block: Any,
-    width: Any, band: Any, poses: Any, scores: Any, room: Any,
-) -> Any:  # fmt: skip
-    """Set poses in the band and their scores; return the next block, and how many were found.
-
-    firsts: int64[rotations], the first pose of each; band: float64[2], the best score so far and
-    the least that is wanted; room: buffers of `cpu_poses`
-    """
-    top, count = tables.sides.shape[0] - 1, 0
-    largest = tables.sides[top, 0] * tables.sides[top, 1] * tables.sides[top, 2]
-    while block < shifts.shape[0]:
-        begin, end = ends[block - 1] if block > 0 else 0, ends[block]
-        if count + largest * (end - begin) > poses.shape[0]:
-            break
-        limit = (tables.above - band[1]) * tables.relative
-        _begin_block(tables, turns[begin:end], least[begin:end], shifts[block], limit, lists)
-        level = top + 1
-        while level <= top + 1:
-            if lists.spans[level, 6] == 8 or lists.counts[level] == 0:
-                level += 1
-                continue
-            if not _next_part(tables.sides, level, lists.spans):
-                continue
-            level -= 1
-            i, j, k = lists.spans[level, 0], lists.spans[level, 1], lists.spans[level, 2]
-            limit = (tables.above - band[1]) * tables.relative
-            _keep_turns(tables, turned, level, i, j, k, limit, lists)
-            if level == 0:
-                _score(grid, tables, body, matrices, lists, scores[count:], room)
-                shift = (i * tables.counts[1] + j) * tables.counts[2] + k
-                count = _keep_scores(lists, firsts, shift, width, band, poses, scores, count)
-                level = 1
-        block += 1
-    return block, count
-
-
-@jit_no_alloc
 def _score(
     grid: Any, tables: Any, body: Any, matrices: Any, lists: Any, scores: Any, room: Any
 ) -> Any:
@@ -179,10 +165,11 @@ def _score(
 
 @jit_no_alloc
 def _keep_scores(
-    lists: Any, firsts: Any, shift: Any, width: Any, band: Any, poses: Any, scores: Any, count: Any
+    tables: Any, lists: Any, firsts: Any, width: Any, band: Any, poses: Any, scores: Any, count: Any
 ) -> Any:
     """Keep those of the last scores that are in the band, which they may raise."""
-    kept = count
+    span, kept = lists.spans[0], count
+    shift = (span[0] * tables.counts[1] + span[1]) * tables.counts[2] + span[2]
     for n in range(lists.counts[0]):
         score = scores[count + n]
         if score >= band[1]:
@@ -191,36 +178,3 @@ def _keep_scores(
             if score > band[0]:
                 band[0], band[1] = score, max(band[1], score - width)
     return kept
-
-
-@jit_no_alloc
-def _begin_block(tables: Any, turns: Any, least: Any, shift: Any, limit: Any, lists: Any) -> Any:
-    """Make one of the largest blocks the only part of a level above it."""
-    top, count, row = tables.sides.shape[0], 0, shift // tables.counts[2]
-    place = (row // tables.counts[1], row % tables.counts[1], shift % tables.counts[2])
-    for axis in range(3):
-        lists.spans[top, axis] = place[axis]
-        lists.spans[top, 3 + axis] = min(
-            place[axis] + tables.sides[top - 1, axis], tables.counts[axis]
-        )
-    lists.spans[top, 6] = 0
-    for n in range(turns.shape[0]):
-        if least[n] <= limit:
-            lists.turns[top, count] = turns[n]
-            count += 1
-    lists.counts[top] = count
-
-
-@jit_no_alloc
-def _next_part(sides: Any, level: Any, spans: Any) -> Any:
-    """Set the block of the level below to the next part of a block; return whether there is one."""
-    part = spans[level, 6]
-    spans[level, 6] += 1
-    for axis in range(3):
-        begin = spans[level, axis] + (part >> axis & 1) * sides[level - 1, axis]
-        if begin >= spans[level, 3 + axis]:
-            return False
-        spans[level - 1, axis] = begin
-        spans[level - 1, 3 + axis] = min(begin + sides[level - 1, axis], spans[level, 3 + axis])
-    spans[level - 1, 6] = 0
-    return True

@@ -193,6 +193,6 @@ def test_map__is_never_above_the_shortfall_of_an_atom(
 def test_rotations__are_all_there_once() -> None:
     for rotations in (EulerRotations(30), near_uniform(1000), ListedRotations(np.eye(4)[:1])):
         search = PoseSearch(rotations)
-        found = np.sort(np.concatenate(list(cpu.in_order(search, 64))))
+        found = np.sort(np.concatenate(list(cpu.in_order(search))))
         every = np.arange(rotations.count)
         np.testing.assert_array_equal(found, every[rotations.is_first(every)])
