@@ -6,8 +6,8 @@ the atom in a block and has all nodes that its places there are interpolated bet
 32 blocks of a body in a rotation, and adds up how far the atoms fall short of their highest scores.
 Blocks whose sum is not more than the band allows are taken apart; single poses are scored in double
 precision. Only the poses that are found are listed: should the list be too short, the search is
-done again by halves. All warps know the best score so far. Greedy ones, which follow the best of
-their blocks only, come first, so that it is a good one from the beginning.
+done again by halves. All warps know the best score so far. Greedy ones, which follow the best four
+of their blocks only, come first, so that it is a good one from the beginning.
 
 docs/dock.md has the proof. Of this backend are:
 
@@ -64,7 +64,7 @@ THREADS = 128
 BOUNDED = 64  # atoms of a body that have bounds of their own; the others count as at their best
 FARTHEST_OFF = 0.01  # units of the spacing: windows are wider if places may be farther off
 LANES = 32
-GREEDY = 2048  # warps
+GREEDY = 1 << 13  # warps
 MOST_ITEMS = 1 << 30  # of a launch
 ROUND_BLOCKS = 256
 MOST_ROUNDS = 256  # poses of a ligand that are chosen on the device
