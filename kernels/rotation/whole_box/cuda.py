@@ -6,8 +6,8 @@ the atom in a block and has all nodes that its places there are interpolated bet
 32 blocks of a body in a rotation, and adds up how far the atoms fall short of their highest scores.
 Blocks whose sum is not more than the band allows are taken apart; single poses are scored in double
 precision. Only the poses that are found are listed: should the list be too short, the search is
-done again by halves. All warps know the best score so far. Greedy ones, which follow the best of
-their blocks only, come first, so that it is a good one from the beginning.
+done again by halves. All warps know the best score so far. Greedy ones, which follow the best four
+of their blocks only, come first, so that it is a good one from the beginning.
 
 docs/dock.md has the proof. Of this backend are:
 
@@ -22,7 +22,7 @@ docs/dock.md has the proof. Of this backend are:
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import Any, TypeVar
 
 import cupy
@@ -64,7 +64,7 @@ THREADS = 128
 BOUNDED = 64  # atoms of a body that have bounds of their own; the others count as at their best
 FARTHEST_OFF = 0.01  # units of the spacing: windows are wider if places may be farther off
 LANES = 32
-GREEDY = 2048  # warps
+GREEDY = 1 << 13  # warps
 MOST_ITEMS = 1 << 30  # of a launch
 ROUND_BLOCKS = 256
 MOST_ROUNDS = 256  # poses of a ligand that are chosen on the device
@@ -90,7 +90,6 @@ _BAND = np.dtype(
 _BODIES = np.dtype([("moments", POINTER), ("targets", POINTER), ("count", "<u4"), ("_", "<u4")])
 _LISTED = np.dtype([("pose", "<i8"), ("score", "<f8"), ("body", "<u4"), ("_", "<u4")])
 _FOUND = np.dtype([("best", "<u8"), ("count", "<u8")])
-assert _LISTED.itemsize == LISTED_BYTES
 
 T = TypeVar("T")
 
@@ -101,7 +100,7 @@ class BandSearcher:
     Safe to use from several threads at once: each has a stream of its own.
 
     width: of the band, in units of the score
-    found: the most poses of a ligand that are listed on the device at a time
+    found: most poses listed at a time; an item of `BodySearch` must have fewer, as 16,384 are
     """
 
     def __init__(
@@ -149,7 +148,7 @@ class LigandSearch:
         self._kinds = kinds_of(searcher.field, searcher.search, bodies)
         self._mapped = len(self._kinds.weights)
         top = searcher.search.top
-        self._rounds = top if top <= MOST_ROUNDS else 0
+        self._rounds = top if top <= MOST_ROUNDS else 0  # else the host chooses
         # The best score and the number of poses found, and those that are chosen.
         self._state = cupy.zeros(_FOUND.itemsize + self._rounds * LISTED_BYTES, np.uint8)
         if self._rounds:
@@ -159,9 +158,8 @@ class LigandSearch:
         """Return the result of work with the maps of as many kinds as there is memory for."""
         while True:
             try:
-                return work(
-                    BodySearch(self._of, self._bodies, self._kinds, self._mapped, self._state)
-                )
+                about = (self._bodies, self._kinds, self._mapped, self._state)
+                return work(BodySearch(self._of, *about))
             except cupy.cuda.memory.OutOfMemoryError:
                 self._mapped //= 2
                 if not self._mapped:
@@ -171,8 +169,7 @@ class LigandSearch:
     def poses(self) -> Poses:
         """Return the poses; of bodies numbered from 0."""
         state = cupy.asnumpy(self._state, stream=cupy.cuda.get_current_stream())
-        count = state[: _FOUND.itemsize].view(_FOUND)["count"][0]
-        if self._rounds and count <= self._of.found:
+        if self._rounds and state[: _FOUND.itemsize].view(_FOUND)["count"][0] <= self._of.found:
             taken = state[_FOUND.itemsize :].view(_LISTED)
             return _as_poses(taken[: np.flatnonzero(np.r_[taken["pose"], -1] < 0)[0]])
         found = self._with_memory(lambda search: np.concatenate([*search.listed(0, search.items)]))
@@ -216,11 +213,6 @@ class Pool:
     def size(self) -> int:
         """Windows of a kind."""
         return int(self.side.prod())
-
-    @property
-    def blocks(self) -> int:
-        """Blocks of threads for each kind."""
-        return -(-self.size // THREADS)
 
     def struct(self) -> NDArray[Any]:
         return struct(_POOL, **vars(self), size=self.size)
@@ -271,13 +263,15 @@ class BodySearch:
         beyond = -least if field.outside == "penalty" else 0.0
         about = struct(_KINDS, **places, tops=self._tops, beyond=beyond, count=many)
         have = Pool.of(field, many, np.ones(3, np.int64))
-        self._launch("fuse", many * have.blocks, there.grid, there.nodes, about, have.struct())
+        self._launch(
+            "fuse", many * -(-have.size // THREADS), there.grid, there.nodes, about, have.struct()
+        )
         pools: list[Pool] = []
         for window in reversed(windows_of(field, self._of.search, 2 * self._low)):
             while (have.window < window).any():
                 wider = Pool.of(field, many, np.minimum(2 * have.window, window))
                 arguments = (have.struct(), np.uint32(many), wider.struct())
-                self._launch("widen", many * wider.blocks, *arguments)
+                self._launch("widen", many * -(-wider.size // THREADS), *arguments)
                 have = wider
             pools.insert(0, have)
         return pools
@@ -327,22 +321,20 @@ class BodySearch:
         self._moments, places = copy_together(
             moments=cross_moments(bodies, np.arange(len(bodies))), targets=search.targets(bodies)
         )
-        about = struct(_BODIES, count=len(bodies), **places)
+        about = (self._of.space, struct(_BODIES, count=len(bodies), **places), self._band)
         bests = cupy.empty(2 * ROUND_BLOCKS * LISTED_BYTES, np.uint8)
-        taken = self._state[_FOUND.itemsize :]
+        least, taken = np.float64(search.min_squared), self._state[_FOUND.itemsize :]
         for number in range(rounds + 1):
-            about_round = (np.float64(search.min_squared), np.uint32(number), bests, taken)
-            self._launch("take_best", ROUND_BLOCKS, self._of.space, about, self._band, *about_round)
+            about_round = (least, np.uint32(number), bests, taken)
+            self._launch("take_best", ROUND_BLOCKS, *about, *about_round)
 
     def listed(self, begin: int, end: int) -> Iterator[NDArray[Any]]:
         """Yield the poses found in these items, and some below the band."""
         self.look(begin, end)
         stream = cupy.cuda.get_current_stream()
-        count = int(cupy.asnumpy(self._state[8:16], stream=stream).view(np.uint64)[0])
-        if count <= self._of.found:
-            yield cupy.asnumpy(self._found[: count * LISTED_BYTES], stream=stream).view(_LISTED)
-        elif end - begin == 1:
-            raise MemoryError(f"{count} poses of {self._of.found} that are possible")
+        many = int(cupy.asnumpy(self._state[8:16], stream=stream).view(np.uint64)[0])
+        if many <= self._of.found:
+            yield cupy.asnumpy(self._found[: many * LISTED_BYTES], stream=stream).view(_LISTED)
         else:
             middle = (begin + end) // 2
             yield from self.listed(begin, middle)
@@ -354,9 +346,5 @@ class BodySearch:
 
 def _stride(rotations: int) -> int:
     """Return a step by which all rotations are reached, those near to each other far apart."""
-    if rotations >= 1 << 32:
-        return 1
-    stride = max(1, int(rotations * (math.sqrt(5) - 1) / 2))
-    while math.gcd(stride, rotations) > 1:
-        stride += 1
-    return stride
+    golden = max(1, int(rotations * (math.sqrt(5) - 1) / 2)) if rotations < 1 << 32 else 1
+    return next(step for step in count(golden) if math.gcd(step, rotations) == 1)

@@ -32,7 +32,8 @@ struct Order {
 struct Walk {
   unsigned long long begin, end;  // items
   unsigned long long rotations, stride;  // the next: stride further on, modulo rotations
-  unsigned bodies, greedy;  // greedy: only the best block of 32 and its best parts are looked at
+  unsigned bodies,
+      greedy;  // greedy: only the best four of 32 blocks and of their parts are looked at
   unsigned blocks[3], chunks;  // of a body in a rotation: blocks along each axis, items
 };
 
@@ -68,6 +69,7 @@ struct Turned {
   unsigned body, count, greedy;
   double origin[3], step[3];  // the lowest shift's place and the way to the next, the same units
 
+  double most;  // what the body scores at most
   float allowed;  // the most that the shortfalls of a pose in the band so far sum up to
 
   // The least score of the band so far; for greedy ones the best score so far.
@@ -76,11 +78,12 @@ struct Turned {
     return best - (greedy ? 0 : band.width);
   }
 
-  // What rounding may add to the sum `allowed`: each of its terms is a difference, and all are at
-  // least 0, so that an addition errs by at most UNIT × the sum. There are count of them for a
-  // block, and twice as many for what is left of its parent's sum.
-  __device__ float with_rounding(double sum) const {
-    return rounded_up(sum * (1 + (4. * count + 8) * UNIT) * bounds.factor);
+  // Rounding: each term of a sum is a difference, and all are at least 0, so that an addition errs
+  // by at most UNIT × the sum. There are count of them for a block, and twice as many for what is
+  // left of its parent's sum.
+  __device__ void update_allowed() {
+    const double sum = most - least_score();
+    allowed = rounded_up(sum * (1 + (4. * count + 8) * UNIT) * bounds.factor);
   }
 
   // at: the place of the centroid, counted from the first window
@@ -143,10 +146,14 @@ struct Turned {
   __device__ unsigned chosen(float shortfall) const {
     const unsigned good = __ballot_sync(~0u, shortfall < UNDECIDED);
     if (!greedy) return good;
-    const unsigned key = shortfall < UNDECIDED ? key_of(-shortfall) : 0;
-    const unsigned highest = __reduce_max_sync(~0u, key);
-    const unsigned best = __ballot_sync(~0u, key && key == highest);
-    return best & (0 - best);
+    unsigned best = 0;
+    for (unsigned taken = 0; taken < FAMILIES; ++taken) {
+      const bool left = shortfall < UNDECIDED && !(best >> threadIdx.x % LANES & 1);
+      const unsigned key = left ? key_of(-shortfall) : 0, highest = __reduce_max_sync(~0u, key);
+      const unsigned same = __ballot_sync(~0u, key && key == highest);
+      best |= same & (0 - same);
+    }
+    return best;
   }
 };
 
@@ -155,7 +162,7 @@ __device__ __forceinline__ unsigned without_lowest(unsigned mask) { return mask 
 // Looks into the blocks of the lanes in `mask`, four at a time: a lane takes one of eight parts.
 // sum: of the least shortfalls in the block of this lane
 template <unsigned LEVEL>
-__device__ void descend(const Turned& turned, unsigned mask, const Block& mine, float sum) {
+__device__ void descend(Turned& turned, unsigned mask, const Block& mine, float sum) {
   const unsigned lane = threadIdx.x % LANES, part = lane % CHILDREN;
   const unsigned edge = WIDEST >> LEVEL;
   while (mask) {
@@ -171,6 +178,7 @@ __device__ void descend(const Turned& turned, unsigned mask, const Block& mine, 
       there = there && block.at[axis] < turned.space.sides[axis];
     }
     const float of_parent = __shfl_sync(~0u, sum, parent);
+    if (LEVEL + 2 < LEVELS) turned.update_allowed();
     __syncwarp();  // the sums of the level above are there, and those of this one no more read
     const float found = there ? turned.shortfall<LEVEL>(block, parent, of_parent) : UNDECIDED;
     if constexpr (LEVEL + 1 < LEVELS)
@@ -218,10 +226,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 7)
     turned.origin[axis] = placement.shift[axis] - bounds.low;
     turned.step[axis] = space.step * field.per_unit[axis];
   }
-  double most = order.spare[body];
+  turned.most = order.spare[body];
   for (unsigned i = 0; i < count; ++i)
-    most += held[warp][i].top + fabsf(held[warp][i].top) / (1ll << 40);
-  turned.allowed = turned.with_rounding(most - turned.least_score());
+    turned.most += held[warp][i].top + fabsf(held[warp][i].top) / (1ll << 40);
+  turned.update_allowed();
   const unsigned number = chunk * LANES + lane, yz = walk.blocks[1] * walk.blocks[2];
   const Block block = {{number / yz * WIDEST, number / walk.blocks[2] % walk.blocks[1] * WIDEST,
                         number % walk.blocks[2] * WIDEST}};
