@@ -145,7 +145,7 @@ def random_search(rng: np.random.Generator, listed: bool, shifts: bool, **more: 
 
 @dataclass(frozen=True)
 class BandCase:
-    """What a search of a whole box is given."""
+    """Input of a search of a whole box."""
 
     field: Field
     bodies: Ligands

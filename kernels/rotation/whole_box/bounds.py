@@ -1,4 +1,4 @@
-"""How much a block of poses is at least below the highest score that is possible.
+"""Bounds: how much a block of poses is at least below the highest score that is possible.
 
 A block is a rotation with neighbouring shifts. An atom's *shortfall* is its highest value in the
 whole box less its own; a pose scores the sum of the highest values less its shortfalls. The least
@@ -213,7 +213,7 @@ def least_in(values: Floats32, have: Indices, want: Indices) -> Floats32:
 
 @dataclass(frozen=True)
 class Margins:
-    """What rounding may hide. float64[bodies] both.
+    """Allowances for rounding, float64[bodies] both.
 
     No pose of a block scores as much as T if the sum of its shortfalls is above
     (Σ tops − T + absolute) · relative.

@@ -19,7 +19,7 @@ from multigpu.kernels.rotation.whole_box.cpu_blocks import BlockLists, BlockTabl
 
 MOST_LISTED = 1 << 17  # poses; there may be twice as many before some are dropped
 MOST_TURNS = 1 << 11  # rotations at a time: what is known of them stays in a near cache
-FIRST = 16, 128  # rotations that are looked at first, to find good poses
+FIRST = 1, 8, 64, 512  # rotations that are looked at first, to find good poses
 MOST_BYTES = 3 << 28  # of the maps of a ligand
 DOUBLE = 2.0**-53
 COMMON = 0.3  # of the largest blocks have less than an atom's usual shortfall

@@ -11,7 +11,7 @@ from multigpu.kernels.rotation.rotations import Floats, Indices
 
 
 class BlockTables(NamedTuple):
-    """What bounds blocks of one body. Atoms stand in the order in which they are looked up.
+    """Tables that bound blocks of one body; atoms stand in the order in which they are looked up.
 
     values     float32[...]              `BoundMaps.values`
     per_value  float64[levels, 3]        1 / strides
