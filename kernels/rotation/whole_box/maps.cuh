@@ -7,7 +7,8 @@
 // The highest value of each kind in windows of nodes. The first window ends before the nodes, the last
 // begins after them.
 struct Pool {
-  unsigned short* values;  // [kinds][size]: the upper halves of float32
+  unsigned short* values;  // [kinds][size]: the upper halves of float32; fewer than 2^32
+  double share[3];  // 1 / (side - 1)
   unsigned window[3], side[3];  // nodes along an edge; windows along each axis
   unsigned size, unused;
 };
@@ -36,8 +37,8 @@ __device__ __forceinline__ float rounded_up(double x) {
 }
 
 // The upper half of a float32 that is at least x.
-__device__ __forceinline__ unsigned short upper_half(double x) {
-  const unsigned bits = __float_as_uint(rounded_up(x));
+__device__ __forceinline__ unsigned short upper_half(float x) {
+  const unsigned bits = __float_as_uint(x);
   return (bits >> 31 ? bits : bits + 0xFFFF) >> 16;
 }
 
@@ -76,7 +77,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     }
     const double beyond = kinds.beyond * weights[0];
     if (ENDS && border) value = outside ? beyond : fmax(value, beyond);
-    const unsigned short bound = upper_half(value);
+    const unsigned short bound = upper_half(rounded_up(value));
     out.values[size_t(kind) * out.size + index_of(out, box[0], box[1], box[2])] = bound;
     key = key_of(from_half(bound));
   }
