@@ -1,10 +1,9 @@
 """Band search on a GPU: `search.cu` through CuPy. All bodies of a ligand share its launches.
 
 Four levels of maps bound what each kind of atoms scores in blocks of 8³, 4³, 2³ and 1 shifts: a
-map's value is the highest of the fused nodes in a window, which begins below the lowest place of
-the atom in a block and has all nodes that its places there are interpolated between. A warp takes
-a body in a rotation, 32 blocks at a time, and adds up how far the atoms fall short of their highest
-scores. Blocks whose sum is not more than the band allows wait in a queue for each level until their
+map's value is the least shortfall of the fused nodes in a window, which begins below the lowest
+place of the atom in a block and has all nodes that its places there are interpolated between. A
+warp takes a body in a rotation, 32 blocks at a time, and adds up the shortfalls of its atoms. Blocks whose sum is not more than the band allows wait in a queue for each level until their
 parts are 32; the single poses that are left wait, too, and are scored in double precision. Only the
 poses that are found are listed: should the list be too short, the search is done again by halves.
 All warps know the best score so far. Greedy ones, which follow the best four of 32 blocks only,
@@ -12,7 +11,7 @@ come first, so that it is a good one from the beginning.
 
 docs/dock.md has the proof. Of this backend are:
 
-* Nodes are rounded up to 8 bits, so that more look-ups come from caches.
+* Shortfalls are rounded down to 8 bits, so that more look-ups come from caches.
 * A sum of n terms that are not negative, together with what is left of the parent's sum, errs by
   less than (4 n + 8) u of the most that is allowed, u = 2^-24. The parent's sums are kept rounded
   up, so that no more is left than in truth.
@@ -80,7 +79,10 @@ _POOL = np.dtype(
     + [(name, "<u4") for name in ("size", "_")]
 )
 _BOUNDS = np.dtype([("pools", _POOL, len(BLOCKS)), ("low", "<f8"), ("factor", "<f8")])
-_ORDER = np.dtype([(name, POINTER) for name in ("begins", "atoms", "kinds", "spare", "tops")])
+_ORDER = np.dtype(
+    [(name, POINTER) for name in ("begins", "atoms", "kinds", "most", "tops")]
+    + [(name, "<u4") for name in ("mapped", "_")]
+)
 _KINDS = np.dtype(
     [(name, POINTER) for name in ("weights", "channels", "tops")]
     + [("beyond", "<f8"), ("count", "<u4"), ("_", "<u4")]
@@ -201,7 +203,7 @@ def _thinned(bodies: Ligands, search: PoseSearch, ordered: Poses) -> Poses:
 
 @dataclass(frozen=True)
 class Pool:
-    """Maps of kinds on the device, the highest values in windows of nodes: `Pool` of search.cu."""
+    """Maps of kinds on the device, the least shortfalls in windows of nodes: `Pool` of maps.cuh."""
 
     values: Any
     window: Indices
@@ -212,7 +214,7 @@ class Pool:
         side = map_sides(field.shape, window)
         if not kinds:
             raise ValueError(f"a map of {side.prod()} windows; fewer than 2^32 are possible")
-        return cls(cupy.empty(kinds * int(side.prod()), np.uint16), window, side)
+        return cls(cupy.zeros(kinds * int(side.prod()) + 1, np.uint16), window, side)
 
     @property
     def size(self) -> int:
@@ -270,9 +272,9 @@ class BodySearch:
         beyond = -least if field.outside == "penalty" else 0.0
         about = struct(_KINDS, **places, tops=self._tops, beyond=beyond, count=many)
         have = Pool.of(field, many, np.ones(3, np.int64))
-        self._launch(
-            "fuse", many * -(-have.size // THREADS), there.grid, there.nodes, about, have.struct()
-        )
+        for name in ("find_tops", "fuse"):
+            blocks = many * -(-have.size // THREADS)
+            self._launch(name, blocks, there.grid, there.nodes, about, have.struct())
         pools: list[Pool] = []
         for window in reversed(self._windows):
             while (have.window < window).any():
@@ -300,12 +302,14 @@ class BodySearch:
         rounding = 2.0**-48 * (largest + np.abs(most)) * bodies.sizes[body]
         spare = np.add.reduceat(np.where(others, most, 0) + rounding, bodies.offsets[:-1])
         self._ordered, places = copy_together(
-            spare=spare,
+            most=spare,
             begins=np.searchsorted(body[order], np.arange(len(bodies) + 1)).astype(np.int32),
             atoms=order.astype(np.int32),
             kinds=kinds.kind[order].astype(np.int32),
         )
-        self._order = struct(_ORDER, **places, tops=self._tops)
+        self._order = struct(_ORDER, **places, tops=self._tops, mapped=mapped)
+        blocks = -(-len(bodies) // THREADS)
+        self._launch("add_tops", blocks, self._order, np.uint32(len(bodies)))
 
     def look(self, begin: int, end: int) -> None:
         """List the poses of the band so far in these items, alone in the list."""

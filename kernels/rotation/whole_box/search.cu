@@ -23,9 +23,22 @@ struct Order {
   const int* begins;  // int32[bodies + 1]: of the atoms with bounds of their own
   const int* atoms;  // their numbers
   const int* kinds;
-  const double* spare;  // float64[bodies]: what the other atoms score at most, and for rounding
-  const unsigned* tops;  // uint32[kinds]: `Kinds`
+  double* most;  // float64[bodies]: what they score at most; before `add_tops`, the other atoms
+  const unsigned* tops;  // uint32[mapped]: `Kinds`
+  unsigned mapped, unused;
 };
+
+// One thread a body.
+extern "C" __global__ void __launch_bounds__(THREADS) add_tops(Order order, unsigned bodies) {
+  const unsigned body = blockIdx.x * THREADS + threadIdx.x;
+  if (body >= bodies) return;
+  double most = order.most[body];
+  for (int i = order.begins[body]; i < order.begins[body + 1]; ++i) {
+    const double top = score_of(order.tops[order.kinds[i]]);
+    most += top + fabs(top) / (1ll << 40);
+  }
+  order.most[body] = most;
+}
 
 // ---- the search
 
@@ -44,9 +57,10 @@ struct Bounds {
   double factor;  // by which least shortfalls may be above the true ones
 };
 
-// An atom with bounds: its place from the centroid in units of the spacing, and its highest score.
+// An atom with bounds, its place from the centroid in units of the spacing.
 struct alignas(16) Atom {
-  float place[3], top;
+  float place[3];
+  unsigned kind;
 };
 
 // A block of shifts by its lowest, and the sum of its least shortfalls.
@@ -67,14 +81,13 @@ struct Look {
   unsigned size, ny, nz, surplus;
   float at[3], share[3], last[3];
 
-  // place: of an atom from the centroid, in units of the spacing
-  __device__ __forceinline__ unsigned index(const float* place, unsigned kind) const {
+  __device__ __forceinline__ unsigned index(const Atom& atom) const {
     unsigned window[3];
     for (int axis = 0; axis < 3; ++axis) {
-      const float along = __saturatef(fmaf(place[axis], share[axis], at[axis]));
+      const float along = __saturatef(fmaf(atom.place[axis], share[axis], at[axis]));
       window[axis] = __float_as_uint(__fmaf_rz(along, last[axis], FLOOR));
     }
-    return (window[0] * ny + window[1]) * nz + (window[2] + (kind * size - surplus));
+    return (window[0] * ny + window[1]) * nz + (window[2] + (atom.kind * size - surplus));
   }
 };
 
@@ -88,9 +101,7 @@ struct Candidate {
 struct Held {
   unsigned long long rotation;
   double origin[3];  // the lowest shift's place, in units of the spacing
-  double most;  // what the body scores at most
   Atom atoms[BOUNDED];
-  unsigned kinds[BOUNDED];
   Queue queues[LEVELS - 1];
   Candidate candidates[2 * LANES];
 };
@@ -128,11 +139,11 @@ struct Search {
     return best - (walk.greedy ? 0 : band.width);
   }
 
-  // Rounding: each term of a sum is a difference, and all are at least 0, so that an addition errs
-  // by at most UNIT × the sum. There are count of them for a block, and twice as many for what is
+  // Rounding: no term of a sum is above the true one, and all are at least 0, so that an addition
+  // errs by at most UNIT × the sum. There are count of them for a block, and twice as many for what is
   // left of its parent's sum.
   __device__ void update_allowed() {
-    const double sum = held.most - least_score();
+    const double sum = order.most[body] - least_score();
     allowed = rounded_up(sum * (1 + (4. * count + 8) * UNIT) * bounds.factor);
   }
 
@@ -162,15 +173,15 @@ struct Search {
       unsigned indices[GROUP];
       unsigned short bounds[GROUP];  // all are loaded before one is waited for
       for (unsigned i = 0; i < GROUP; ++i)
-        indices[i] = look.index(atoms[i].place, held.kinds[group * GROUP + i]);
+        indices[i] = look.index(atoms[i]);
       for (unsigned i = 0; i < GROUP; ++i) bounds[i] = __ldg(look.values + indices[i]);
-      for (unsigned i = 0; i < GROUP; ++i) sum += fmaxf(atoms[i].top - from_half(bounds[i]), 0);
+      for (unsigned i = 0; i < GROUP; ++i) sum += from_half(bounds[i]);
       float left = 0;
       if (level > 0 && group < KEPT)
         left = block.sum - from_half(held.queues[level - 1].sums[group][parent]);
       if (sum + left > allowed) return UNDECIDED;
       if (level + 1 < LEVELS && group < KEPT)
-        held.queues[level].sums[group][own] = upper_half(sum);
+        held.queues[level].sums[group][own] = half_above(sum);
     }
     return sum;
   }
@@ -208,9 +219,8 @@ struct Search {
     for (int axis = 0; axis < 3; ++axis) held.origin[axis] = placement.shift[axis] - bounds.low;
     for (unsigned i = lane_of_thread(); i < BOUNDED; i += LANES) {
       Atom& atom = held.atoms[i];
-      if (i >= count) {  // fills a group and falls short by nothing
-        atom = {{0, 0, 0}, STRUCK};
-        held.kinds[i] = 0;
+      if (i >= count) {  // fills a group, and its bound is the 0 behind the maps
+        atom = {{STRUCK, STRUCK, STRUCK}, order.mapped};
         continue;
       }
       const double* at = ligands.places + 3ll * order.atoms[begin + i];
@@ -218,14 +228,9 @@ struct Search {
         const double* row = placement.turn + 3 * axis;
         atom.place[axis] = float(row[0] * at[0] + row[1] * at[1] + row[2] * at[2]);
       }
-      held.kinds[i] = unsigned(order.kinds[begin + i]);
-      atom.top = score_of(order.tops[held.kinds[i]]);
+      atom.kind = unsigned(order.kinds[begin + i]);
     }
     __syncwarp();
-    double most = order.spare[body];
-    for (unsigned i = 0; i < count; ++i)
-      most += held.atoms[i].top + fabsf(held.atoms[i].top) / (1ll << 40);
-    held.most = most;
     return true;
   }
 
@@ -316,7 +321,7 @@ struct Search {
   }
 };
 
-extern "C" __global__ void __launch_bounds__(THREADS, 16)
+extern "C" __global__ void __launch_bounds__(THREADS, 12)
     search(Space space, Field field, Ligands ligands, Order order, Bounds bounds, Walk walk,
            Band band) {
   __shared__ Held held[WARPS];
