@@ -3,11 +3,12 @@
 Four levels of maps bound what each kind of atoms scores in blocks of 8³, 4³, 2³ and 1 shifts: a
 map's value is the least shortfall of the fused nodes in a window, which begins below the lowest
 place of the atom in a block and has all nodes that its places there are interpolated between. A
-warp takes a body in a rotation, 32 blocks at a time, and adds up the shortfalls of its atoms. Blocks whose sum is not more than the band allows wait in a queue for each level until their
-parts are 32; the single poses that are left wait, too, and are scored in double precision. Only the
-poses that are found are listed: should the list be too short, the search is done again by halves.
-All warps know the best score so far. Greedy ones, which follow the best four of 32 blocks only,
-come first, so that it is a good one from the beginning.
+warp takes a body in a rotation, 32 blocks at a time, and adds up the shortfalls of its atoms.
+Blocks whose sum is not more than the band allows wait in a queue for each level until their parts
+are 32; the single poses that are left wait, too, and are scored in double precision. Only the poses
+that are found are listed: should the list be too short, the search is done again by halves. All
+warps know the best score so far. Greedy ones, which follow the best four of 32 blocks only, come
+first, so that it is a good one from the beginning.
 
 docs/dock.md has the proof. Of this backend are:
 

@@ -15,7 +15,7 @@ constexpr unsigned GROUP = 4;  // atoms whose bounds are added before the sum is
 constexpr unsigned KEPT = 8;  // groups after which the sum of a block is kept for its parts
 constexpr unsigned ROOM = FAMILIES - 1 + LANES;  // of a queue: less than four families, and a step
 constexpr float UNIT = 1.f / (1 << 24);
-static_assert(BOUNDED % GROUP == 0);
+static_assert(BOUNDED % GROUP == 0 && GROUP == 4);
 
 // ---- atoms of bodies in the order in which their bounds are added
 
@@ -81,13 +81,14 @@ struct Look {
   unsigned size, ny, nz, surplus;
   float at[3], share[3], last[3];
 
-  __device__ __forceinline__ unsigned index(const Atom& atom) const {
+  __device__ __forceinline__ float shortfall(const Atom& atom) const {
     unsigned window[3];
     for (int axis = 0; axis < 3; ++axis) {
       const float along = __saturatef(fmaf(atom.place[axis], share[axis], at[axis]));
       window[axis] = __float_as_uint(__fmaf_rz(along, last[axis], FLOOR));
     }
-    return (window[0] * ny + window[1]) * nz + (window[2] + (atom.kind * size - surplus));
+    const unsigned index = (window[0] * ny + window[1]) * nz;
+    return from_half(__ldg(values + (index + (window[2] + (atom.kind * size - surplus)))));
   }
 };
 
@@ -140,8 +141,8 @@ struct Search {
   }
 
   // Rounding: no term of a sum is above the true one, and all are at least 0, so that an addition
-  // errs by at most UNIT × the sum. There are count of them for a block, and twice as many for what is
-  // left of its parent's sum.
+  // errs by at most UNIT × the sum. There are count of them for a block, and twice as many for what
+  // is left of its parent's sum.
   __device__ void update_allowed() {
     const double sum = order.most[body] - least_score();
     allowed = rounded_up(sum * (1 + (4. * count + 8) * UNIT) * bounds.factor);
@@ -170,12 +171,9 @@ struct Search {
     float sum = 0;
     for (unsigned group = 0; group * GROUP < count; ++group) {
       const Atom* atoms = held.atoms + group * GROUP;
-      unsigned indices[GROUP];
-      unsigned short bounds[GROUP];  // all are loaded before one is waited for
-      for (unsigned i = 0; i < GROUP; ++i)
-        indices[i] = look.index(atoms[i]);
-      for (unsigned i = 0; i < GROUP; ++i) bounds[i] = __ldg(look.values + indices[i]);
-      for (unsigned i = 0; i < GROUP; ++i) sum += from_half(bounds[i]);
+      // In pairs, so that the look-ups do not wait for each other.
+      sum += (look.shortfall(atoms[0]) + look.shortfall(atoms[1])) +
+             (look.shortfall(atoms[2]) + look.shortfall(atoms[3]));
       float left = 0;
       if (level > 0 && group < KEPT)
         left = block.sum - from_half(held.queues[level - 1].sums[group][parent]);
@@ -321,7 +319,7 @@ struct Search {
   }
 };
 
-extern "C" __global__ void __launch_bounds__(THREADS, 12)
+extern "C" __global__ void __launch_bounds__(THREADS, 14)
     search(Space space, Field field, Ligands ligands, Order order, Bounds bounds, Walk walk,
            Band band) {
   __shared__ Held held[WARPS];
