@@ -56,7 +56,7 @@ VARIANTS: dict[str, list[Defines]] = {
     ],
     "rotation/search.cu": FIELDS,
     "rotation/whole_box/search.cu": [
-        {**each, "THREADS": 128, "BOUNDED": 64} for each in FIELDS[::2]
+        {**each, "THREADS": 64, "BOUNDED": 64} for each in FIELDS[::2]
     ],
     "scan/pack.cu": [{}],
     "scan/search.cu": [

@@ -21,7 +21,7 @@ DEVICES = [
 EMULATED: dict[str, Any] = {}
 SMALL = {  # so that there are many blocks, and little for each
     "rotation": {"SHARE": 64, "PACK_BLOCKS": 3},
-    "rotation/whole_box": {"GREEDY": 8, "ROUND_BLOCKS": 3},
+    "rotation/whole_box": {"GREEDY": 8, "ROUND_BLOCKS": 3, "SEARCH_BLOCKS": 3},
 }
 
 

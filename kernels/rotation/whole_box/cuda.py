@@ -1,19 +1,21 @@
 """Band search on a GPU: `search.cu` through CuPy. All bodies of a ligand share its launches.
 
 Four levels of maps bound what each kind of atoms scores in blocks of 8³, 4³, 2³ and 1 shifts: a
-map's value is the highest of the fused nodes in a window, which begins below the lowest place of
-the atom in a block and has all nodes that its places there are interpolated between. A warp takes
-32 blocks of a body in a rotation, and adds up how far the atoms fall short of their highest scores.
-Blocks whose sum is not more than the band allows are taken apart; single poses are scored in double
-precision. Only the poses that are found are listed: should the list be too short, the search is
-done again by halves. All warps know the best score so far. Greedy ones, which follow the best four
-of their blocks only, come first, so that it is a good one from the beginning.
+map's value is the least shortfall of the fused nodes in a window, which begins below the lowest
+place of the atom in a block and has all nodes that its places there are interpolated between. A
+warp takes a body in a rotation, 32 blocks at a time, and adds up the shortfalls of its atoms.
+Blocks whose sum is not more than the band allows wait in a queue for each level until their parts
+are 32; the single poses that are left wait, too, and are scored in double precision. Only the poses
+that are found are listed: should the list be too short, the search is done again by halves. All
+warps know the best score so far. Greedy ones, which follow the best four of 32 blocks only, come
+first, so that it is a good one from the beginning.
 
 docs/dock.md has the proof. Of this backend are:
 
-* Nodes are rounded up to 8 bits, so that more look-ups come from caches.
+* Shortfalls are rounded down to 8 bits, so that more look-ups come from caches.
 * A sum of n terms that are not negative, together with what is left of the parent's sum, errs by
-  less than (4 n + 8) u of the most that is allowed, u = 2^-24.
+  less than (4 n + 8) u of the most that is allowed, u = 2^-24. The parent's sums are kept rounded
+  up, so that no more is left than in truth.
 * Places are off by up to δ of `place_errors`, so that a window may lack nodes with a weight of 6 δ
   together in the interpolation. As no node falls short by less than 0, the true shortfall is at
   least 1 - 6 δ of the window's.
@@ -60,22 +62,28 @@ from multigpu.kernels.rotation.types import (
 )
 from multigpu.kernels.rotation.whole_box.bounds import AtomKinds, kinds_of
 
-THREADS = 128
+THREADS = 64
+SEARCH_BLOCKS = 132 * 16 * 4  # as many as a large device has at a time, and more
 BOUNDED = 64  # atoms of a body that have bounds of their own; the others count as at their best
 FARTHEST_OFF = 0.01  # units of the spacing: windows are wider if places may be farther off
 LANES = 32
-GREEDY = 1 << 13  # warps
+GREEDY = 1 << 14  # items
 MOST_ITEMS = 1 << 30  # of a launch
+MOST_VALUES = (1 << 32) - 1  # of all kinds' maps of a level
 ROUND_BLOCKS = 256
 MOST_ROUNDS = 256  # poses of a ligand that are chosen on the device
 QUEUED = 16  # ligands
 FIRST_SORTED = 1 << 12  # poses that are compared on the host before more are
 
 _POOL = np.dtype(
-    [("values", POINTER), ("window", "<u4", 3), ("side", "<u4", 3), ("size", "<u4"), ("_", "<u4")]
+    [("values", POINTER), ("share", "<f8", 3), ("window", "<u4", 3), ("side", "<u4", 3)]
+    + [(name, "<u4") for name in ("size", "_")]
 )
 _BOUNDS = np.dtype([("pools", _POOL, len(BLOCKS)), ("low", "<f8"), ("factor", "<f8")])
-_ORDER = np.dtype([(name, POINTER) for name in ("begins", "atoms", "kinds", "spare", "tops")])
+_ORDER = np.dtype(
+    [(name, POINTER) for name in ("begins", "atoms", "kinds", "most", "tops")]
+    + [(name, "<u4") for name in ("mapped", "_")]
+)
 _KINDS = np.dtype(
     [(name, POINTER) for name in ("weights", "channels", "tops")]
     + [("beyond", "<f8"), ("count", "<u4"), ("_", "<u4")]
@@ -196,7 +204,7 @@ def _thinned(bodies: Ligands, search: PoseSearch, ordered: Poses) -> Poses:
 
 @dataclass(frozen=True)
 class Pool:
-    """Maps of kinds on the device, the highest values in windows of nodes: `Pool` of search.cu."""
+    """Maps of kinds on the device, the least shortfalls in windows of nodes: `Pool` of maps.cuh."""
 
     values: Any
     window: Indices
@@ -205,9 +213,9 @@ class Pool:
     @classmethod
     def of(cls, field: Field, kinds: int, window: Indices) -> "Pool":
         side = map_sides(field.shape, window)
-        if (size := int(side.prod())) >= 1 << 32:
-            raise ValueError(f"a map of {size} windows; fewer than 2^32 are possible")
-        return cls(cupy.empty(kinds * size, np.uint16), window, side)
+        if not kinds:
+            raise ValueError(f"a map of {side.prod()} windows; fewer than 2^32 are possible")
+        return cls(cupy.zeros(kinds * int(side.prod()) + 1, np.uint16), window, side)
 
     @property
     def size(self) -> int:
@@ -215,7 +223,7 @@ class Pool:
         return int(self.side.prod())
 
     def struct(self) -> NDArray[Any]:
-        return struct(_POOL, **vars(self), size=self.size)
+        return struct(_POOL, **vars(self), size=self.size, share=1 / (self.side - 1))
 
 
 class BodySearch:
@@ -238,6 +246,8 @@ class BodySearch:
         self._copied, self._ligands = copy_ligands(bodies, field, search)
         delta = float(place_errors(field, bodies, search).max())
         self._low, self._factor = delta * (delta > FARTHEST_OFF), 1 + 8 * (delta + TOLERANCE)
+        self._windows = windows_of(field, search, 2 * self._low)
+        mapped = min(mapped, MOST_VALUES // int(map_sides(field.shape, self._windows[0]).prod()))
         self._pools = self._make_maps(kinds, mapped)
         self._order_bodies(bodies, kinds, mapped)
         self._found = cupy.empty(searcher.found * LISTED_BYTES, np.uint8)
@@ -263,11 +273,11 @@ class BodySearch:
         beyond = -least if field.outside == "penalty" else 0.0
         about = struct(_KINDS, **places, tops=self._tops, beyond=beyond, count=many)
         have = Pool.of(field, many, np.ones(3, np.int64))
-        self._launch(
-            "fuse", many * -(-have.size // THREADS), there.grid, there.nodes, about, have.struct()
-        )
+        for name in ("find_tops", "fuse"):
+            blocks = many * -(-have.size // THREADS)
+            self._launch(name, blocks, there.grid, there.nodes, about, have.struct())
         pools: list[Pool] = []
-        for window in reversed(windows_of(field, self._of.search, 2 * self._low)):
+        for window in reversed(self._windows):
             while (have.window < window).any():
                 wider = Pool.of(field, many, np.minimum(2 * have.window, window))
                 arguments = (have.struct(), np.uint32(many), wider.struct())
@@ -293,12 +303,14 @@ class BodySearch:
         rounding = 2.0**-48 * (largest + np.abs(most)) * bodies.sizes[body]
         spare = np.add.reduceat(np.where(others, most, 0) + rounding, bodies.offsets[:-1])
         self._ordered, places = copy_together(
-            spare=spare,
+            most=spare,
             begins=np.searchsorted(body[order], np.arange(len(bodies) + 1)).astype(np.int32),
             atoms=order.astype(np.int32),
             kinds=kinds.kind[order].astype(np.int32),
         )
-        self._order = struct(_ORDER, **places, tops=self._tops)
+        self._order = struct(_ORDER, **places, tops=self._tops, mapped=mapped)
+        blocks = -(-len(bodies) // THREADS)
+        self._launch("add_tops", blocks, self._order, np.uint32(len(bodies)))
 
     def look(self, begin: int, end: int) -> None:
         """List the poses of the band so far in these items, alone in the list."""
@@ -312,7 +324,10 @@ class BodySearch:
         bounds["pools"] = [pool.struct() for pool in self._pools]
         bounds["low"], bounds["factor"] = self._low, self._factor
         there = (self._of.space, self._of.there.grid, self._ligands, self._order, bounds)
-        self._launch("search", -(-(end - begin) * LANES // THREADS), *there, walk, self._band)
+        chunks = self._walk["chunks"]
+        turns = -(-end // chunks) - begin // chunks
+        blocks = min(-(-turns * LANES // THREADS), SEARCH_BLOCKS)
+        self._launch("search", blocks, *there, walk, self._band)
 
     def choose(self, rounds: int) -> None:
         """List all poses of the band, and choose the best of them that are apart."""

@@ -40,6 +40,7 @@ def cuda(machine: tuple[Gpu, Any], gpu: Gpu, monkeypatch: pytest.MonkeyPatch) ->
     """The module `multigpu.kernels.rotation.whole_box.cuda`, with little work in a launch."""
     monkeypatch.setattr(machine[1], "ROUND_BLOCKS", 3)
     monkeypatch.setattr(machine[1], "GREEDY", 8)
+    monkeypatch.setattr(machine[1], "SEARCH_BLOCKS", 3)
     return machine[1]
 
 
