@@ -1,6 +1,7 @@
 """The redocking set: known ligands, docked again in the box around where they were.
 
     python benchmarks/redock.py [--what crystal conformers] [--only 1hnn …] [--box 20] [--rivals]
+        [--json FILE]
 
 `crystal`: the ligand as in the crystal, turned at random, beside AutoDock 4's rigid search (10 runs
 of 2.5 M evaluations). `conformers`: 20 conformers of RDKit in its place, by Vina's scoring, beside
@@ -195,12 +196,14 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", metavar="NAME", help="complexes [default: all]")
     parser.add_argument("--box", type=float, default=0.0, help="sides, Å, in place of the set's")
     parser.add_argument("--rivals", action="store_true", help="run rivals where not recorded")
+    parser.add_argument("--json", type=Path, help="write the answers here")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="multigpu-redock-"))
     names = options.only or sorted(path.parent.name for path in REDOCK.glob("*/case.json"))
     complexes = [Complex(REDOCK / name, folder, options.box) for name in names]
     complexes.sort(key=lambda one: one.torsions)
     print(machine_line(machine()))
+    answers: dict[str, dict[str, Answer]] = {}
     for what in options.what:
         how, rival = PARTS[what]
         ours(complexes[0], *how)  # compiles
@@ -208,8 +211,11 @@ def main() -> None:
         for one in complexes:
             found.append(ours(one, *how))
             say(f"{what}: {one.name} {found[-1]}")
+        answers[what] = dict(zip([one.name for one in complexes], found, strict=True))
         theirs = recorded(rival, complexes, options.rivals)
         show(list(zip(complexes, found, theirs, strict=True)), rival.__name__)
+    if options.json:
+        options.json.write_text(json.dumps(answers, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """The figures of the search of a whole box: poses are compared with the CPU's, then it is timed.
 
     python benchmarks/whole_box.py FOLDER [--device gpu|cpu] [--only 1ac8 …] [--runs 5] [--check]
+        [--json FILE]
 
 FOLDER has a folder for each complex, with receptor.maps.fld, its maps and crystal.pdbqt. The box is
 20 Å around the middle of the maps, in steps of 0.5 Å, with 10,000 rotations and a band of 3
@@ -11,12 +12,13 @@ import argparse
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import common
 import numpy as np
-from common import Figure, markdown, repeated, require, say
+from common import Figure, Report, repeated, require
 
 from multigpu.formats.molecules.ligands import open_sources, read_records
 from multigpu.formats.molecules.pockets import read_pocket
@@ -110,16 +112,16 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", default=[])
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--check", action="store_true", help="compare with the CPU's poses first")
+    parser.add_argument("--json", type=Path, help="write figures and the machine here")
     options = parser.parse_args()
-    say(common.machine_line(common.machine()))
-    rows = []
+    settings = {"folder": str(options.folder), "device": options.device, "runs": options.runs}
+    report = Report(common.machine(), settings, options.json)
     for folder in sorted(path.parent for path in options.folder.glob("*/receptor.maps.fld")):
         if options.only and folder.name not in options.only:
             continue
-        for figure in figures(folder, options.device, options.runs, options.check):
-            rows.append(figure.cells(full_size=True))
-            say(" | ".join(rows[-1]))
-    print(markdown(rows))
+        about = folder, options.device, options.runs, options.check
+        report.measure(folder.name, partial(figures, *about))
+    report.end(full_size=True)
 
 
 if __name__ == "__main__":

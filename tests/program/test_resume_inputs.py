@@ -174,6 +174,7 @@ def test_pocket__counts_with_every_field(dock: Inputs) -> None:
     others = {
         "values": found.values + 1, "origin": found.origin + 1, "spacing": found.spacing + 1,
         "types": ("C", "N"), "absent": ("C",), "path": "other", "layout": "other",
+        "receptor": "other",
     }  # fmt: skip
     assert others.keys() == {each.name for each in fields(Pocket)}
     changed = [digest(replace(found, **{name: value})) for name, value in others.items()]
