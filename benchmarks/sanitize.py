@@ -222,7 +222,7 @@ def segmentation_cases(backend: Any, random: np.random.Generator) -> Iterator[st
 
 
 def maps_cases(backend: Any, random: np.random.Generator) -> Iterator[str]:
-    """Compare maps of few atoms, and of more than a block of threads lists at once."""
+    """Compare maps of few atoms, and of many."""
     kinds = ("C", "HD", "HS", "NA", "OA", "SA", "Zn")
     for atoms in (1, 60, 1100):
         places = random.uniform(-1, 1, (atoms, 3)) * (2 + atoms / 60)

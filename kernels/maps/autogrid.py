@@ -8,13 +8,14 @@ the definition: a distance is truncated to 0.01 Å before anything is looked up 
 
 from collections.abc import Sequence
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from multigpu.kernels.maps.types import Floats, GridBox, Receptor
+from multigpu.kernels.compiled.jit import jit
+from multigpu.kernels.maps.types import DECIMALS, Floats, GridBox, Receptor
 from multigpu.kernels.numerics.log2_exp2 import LOG2E, exp2_of
 
 CUTOFF = 8.0  # Å, of all terms but electrostatics
@@ -28,16 +29,22 @@ POLARITY = 0.01097  # solvation parameter per e
 SIGMA = 3.6  # Å, of the desolvation's Gaussian
 WINDOW = 20  # bonded atoms are looked for among so many before and after, in the file's order
 
-# `Tables.far` is looked up by the first bits of a squared distance, from CUTOFF² to 2^37 Å².
-FIRST_OCTAVE, OCTAVES, PARTS = 6, 31, 256
-FAR_SHIFT = 52 - 8  # leaves log2(PARTS) bits of a float64's fraction
-FAR_FIRST = (1023 + FIRST_OCTAVE) * PARTS
+# `MapInputs.far` is looked up by the first bits of a squared distance, from CUTOFF² to 2^37 Å².
+FIRST_OCTAVE, OCTAVES, PARTS = 6, 31, 2048
+FAR_SHIFT = 52 - 11  # leaves log2(PARTS) bits of a float64's fraction
+FAR_FIRST = (1023 + FIRST_OCTAVE) * PARTS - 1
 RAMP_TERMS = 32
 MANY = 1e30  # kcal/mol or Å², above all others
+LONE_PAIRS = -1  # in place of a power
+
+# Macros of maps.cu.
+DEFINES: dict[str, float] = {"STEPS": STEPS, "ENTRIES": ENTRIES, "RAMP_TERMS": RAMP_TERMS}
+DEFINES |= {"FAR_SHIFT": FAR_SHIFT, "FAR_FIRST": FAR_FIRST, "LONE_PAIRS": LONE_PAIRS}
+DEFINES |= {"CUTOFF": CUTOFF, "POLARITY": POLARITY, "MANY": MANY, "SCALE": 10.0**DECIMALS}
 
 
 class Role(IntEnum):
-    """What an atom is in a hydrogen bond; "spherical": whatever the direction."""
+    """Part that an atom plays in a hydrogen bond; "spherical": whatever the direction."""
 
     NONE = 0
     SPHERICAL_DONOR = 1
@@ -51,7 +58,7 @@ DONORS = (Role.SPHERICAL_DONOR, Role.DONOR)
 
 
 class Bond(IntEnum):
-    """How the energies of pairs with one probe are put together."""
+    """Rule by which the energies of pairs with one probe are put together."""
 
     NONE = 0  # the sum
     SHARED = 1  # the sum, less where another donor is nearer and looks the same way
@@ -109,55 +116,47 @@ TYPES = {
 TYPES |= {name.upper(): TYPES[name] for name in ("Cl", "Br", "Mg", "Ca", "Mn", "Fe", "Zn")}
 
 
-class Atoms(NamedTuple):
-    """The atoms of a receptor, as the kernels take them.
-
-    places      float64[n, 3]  Å from the center of the box
-    charges     float64[n]     e
-    kinds       int32[n]       rows of `Tables.pairs`
-    roles       int32[n]       see `Role`
-    powers      int32[n]       donors: of the cosine
-    axes        float64[n, 3]  unit vectors: where the partner of a bond should stand; 0: unknown
-    normals     float64[n, 3]  double acceptors: of the plane of their lone pairs; 0: unknown
-    volumes     float64[n]     Å³
-    solvations  float64[n]     with the charge's part, kcal/(mol Å³)
-    """
-
-    places: Floats
-    charges: Floats
-    kinds: NDArray[np.int32]
-    roles: NDArray[np.int32]
-    powers: NDArray[np.int32]
-    axes: Floats
-    normals: Floats
-    volumes: Floats
-    solvations: Floats
+# An atom of a receptor, for Numba and CUDA: Å from the center of the box, e, Å³, kcal/(mol Å³) with
+# the charge's part. A hydrogen bond's energy goes by the power of the cosine of its angle to the
+# first vector of the frame, 0: by none; lone pairs lie across the second, the third is across both.
+# Unit vectors, or 0 where they are unknown. The kind is a row of `MapInputs.pairs`.
+ATOM = np.dtype(
+    [(name, "<f8") for name in ("x", "y", "z", "charge", "volume", "solvation")]
+    + [("frame", "<f8", (3, 3)), ("kind", "<i4"), ("power", "<i4")]
+)
 
 
-class Tables(NamedTuple):
-    """Functions of the distance r, looked up at floor(100 r), kcal/mol; and what probes are.
+class MapInputs(NamedTuple):
+    """Points, atoms and probes as kernels take them, and functions of the distance r, kcal/mol.
 
-    pairs      float64[kinds, ENTRIES, probes]  12-6 or 12-10, smoothed
+    x, y, z    float64[nx], ...       coordinates of the points, Å from the center of the box
+    atoms      `ATOM`[n]
+    donors     int32[m]               donors among the atoms
+    probes     float64[probes, 2]     solvation without charge, volume
     bonds      int32[kinds, probes]   how a pair's energies are put together, see `Bond`
-    screening  float64[ENTRIES]       electrostatics of two charges of 1 e, times r
-    water      float64[ENTRIES]       desolvation's Gaussian
-    far        float64[parts, 2]      electrostatics beyond the cutoff: far[k, 0] + far[k, 1] · r²,
-                                      k counts PARTS per octave of r² from 2^FIRST_OCTAVE
+    pairs      float64[kinds, ENTRIES, probes]  12-6 or 12-10, smoothed, at floor(100 r)
+    screening  float64[ENTRIES]       electrostatics of two charges of 1 e, times r, at floor(100 r)
+    water      float64[ENTRIES]       desolvation's Gaussian, at floor(100 r)
+    far        float64[parts]         electrostatics beyond the cutoff, 0 within; the parts of r²,
+                                      PARTS an octave, count from 1
     ramp       float64[RAMP_TERMS]    powers of (1 − t) / 2 in cos(8/3 · arccos t), 0 ≤ t ≤ 1
-    probe_volumes, probe_solvations   float64[probes]  as in `Atoms`, without charges
     """
 
-    pairs: Floats
+    x: Floats
+    y: Floats
+    z: Floats
+    atoms: NDArray[np.void]
+    donors: NDArray[np.int32]
+    probes: Floats
     bonds: NDArray[np.int32]
+    pairs: Floats
     screening: Floats
     water: Floats
     far: Floats
     ramp: Floats
-    probe_volumes: Floats
-    probe_solvations: Floats
 
 
-def prepare(receptor: Receptor, box: GridBox, types: Sequence[str]) -> tuple[Atoms, Tables]:
+def prepare(receptor: Receptor, box: GridBox, types: Sequence[str]) -> MapInputs:
     """Return what kernels need. Raises ValueError for a type that the force field lacks."""
     for atom, name in enumerate(receptor.types):
         if name not in TYPES:
@@ -166,31 +165,33 @@ def prepare(receptor: Receptor, box: GridBox, types: Sequence[str]) -> tuple[Ato
         if name not in TYPES:
             raise ValueError(f"AutoDock 4.1 has no type {name!r} to make a map of")
     kinds = sorted(set(receptor.types))
-    parameters = [TYPES[name] for name in receptor.types]
-    probes = [TYPES[name] for name in types]
-    axes, normals, powers = directions(receptor)
-    atoms = Atoms(
-        places=receptor.positions - np.array(box.center, np.float64),
-        charges=receptor.charges,
-        kinds=np.array([kinds.index(name) for name in receptor.types], np.int32),
-        roles=np.array([each.role for each in parameters], np.int32),
-        powers=powers,
-        axes=axes,
-        normals=normals,
-        volumes=np.array([each.volume for each in parameters]),
-        solvations=np.array([each.solvation for each in parameters])
-        + POLARITY * np.abs(receptor.charges),
+    parameters, probes = [TYPES[name] for name in receptor.types], [TYPES[name] for name in types]
+    atoms = np.zeros(len(receptor), ATOM)
+    atoms["x"], atoms["y"], atoms["z"] = (receptor.positions - np.array(box.center, np.float64)).T
+    atoms["charge"] = receptor.charges
+    atoms["volume"] = [each.volume for each in parameters]
+    atoms["solvation"] = [each.solvation for each in parameters]
+    atoms["solvation"] += POLARITY * np.abs(receptor.charges)
+    atoms["kind"] = [kinds.index(name) for name in receptor.types]
+    atoms["frame"], atoms["power"] = directions(receptor)
+    pairs = [[pair_energies(probe, TYPES[kind]) for probe in probes] for kind in kinds]
+    bonds = [[_bond(TYPES[kind].role, probe.role) for probe in probes] for kind in kinds]
+    tables = np.array(pairs).reshape(len(kinds), len(types), ENTRIES).transpose(0, 2, 1)
+    x, y, z = (box.spacing * (np.arange(count + 1.0) - count / 2) for count in box.elements)
+    return MapInputs(
+        x,
+        y,
+        z,
+        atoms=atoms,
+        donors=np.flatnonzero([each.role in DONORS for each in parameters]).astype(np.int32),
+        probes=np.array([(each.solvation, each.volume) for each in probes]).reshape(-1, 2),
+        bonds=np.array(bonds, np.int32),
+        pairs=np.ascontiguousarray(tables),
+        screening=screening(),
+        water=water(),
+        far=far_electrostatics(),
+        ramp=ramp(),
     )
-    pairs = np.zeros((len(kinds), ENTRIES, len(probes)))
-    bonds = np.zeros((len(kinds), len(probes)), np.int32)
-    for row, kind in enumerate(kinds):
-        for column, probe in enumerate(probes):
-            pairs[row, :, column] = pair_energies(probe, TYPES[kind])
-            bonds[row, column] = _bond(TYPES[kind].role, probe.role)
-    volumes = np.array([each.volume for each in probes])
-    solvations = np.array([each.solvation for each in probes])
-    functions = (screening(), water(), far_electrostatics(), ramp())
-    return atoms, Tables(pairs, bonds, *functions, volumes, solvations)
 
 
 def _bond(role: Role, probe: Role) -> Bond:
@@ -219,52 +220,54 @@ def pair_energies(one: AtomType, other: AtomType) -> Floats:
     return smoothed
 
 
-def _exp(x: Floats) -> Floats:
-    """Return e ** x, the same on every machine; 0 > x."""
-    return np.array([exp2_of(max(each * LOG2E, -900.0)) for each in x.tolist()])
+@jit
+def _exp(x: Any) -> Any:
+    """Return e ** x, the same on every machine; float64[n] below 0."""
+    result = np.empty_like(x)
+    for k in range(len(x)):
+        result[k] = exp2_of(max(x[k] * LOG2E, -900.0))
+    return result
 
 
 def _dielectric(r: Floats) -> Floats:
     """Return the dielectric of Mehler & Solmajer (Protein Eng. 4, 903, 1991) at r in Å."""
     low, rise, decay, shape = -8.5525, 78.4 + 8.5525, 0.003627, 7.7839
-    return low + rise / (1 + shape * _exp(-decay * rise * r))
+    dielectric: Floats = low + rise / (1 + shape * _exp(-decay * rise * r))
+    return dielectric
 
 
 def screening() -> Floats:
-    """Return `Tables.screening`: without any dielectric in the first entry."""
+    """Return `MapInputs.screening`: without any dielectric in the first entry."""
     dielectric = _dielectric(np.arange(ENTRIES) / STEPS)
     dielectric[0] = 1.0
     return WEIGHT_CHARGE * COULOMB / dielectric
 
 
 def water() -> Floats:
-    """Return `Tables.water`: 0 in the first entry."""
+    """Return `MapInputs.water`: 0 in the first entry."""
     r = np.arange(ENTRIES) / STEPS
-    gaussian = WEIGHT_WATER * _exp(r * r * (-0.5 / (SIGMA * SIGMA)))
+    gaussian: Floats = WEIGHT_WATER * _exp(r * r * (-0.5 / (SIGMA * SIGMA)))
     gaussian[0] = 0.0
     return gaussian
 
 
 def far_electrostatics() -> Floats:
-    """Return `Tables.far`; truncation costs half of a step of the tables on average."""
-    octave, part = np.divmod(np.arange(OCTAVES * PARTS + 1), PARTS)
-    squares = np.ldexp(1 + part / PARTS, octave + FIRST_OCTAVE)
-    r = np.sqrt(squares)
-    values = WEIGHT_CHARGE * COULOMB / (r * _dielectric(r - 0.5 / STEPS))
-    slopes = np.diff(values) / np.diff(squares)
-    return np.stack([values[:-1] - slopes * squares[:-1], slopes], axis=1)
+    """Return `MapInputs.far`; truncation costs half of a step of the other tables on average."""
+    octave, part = np.divmod(np.arange(OCTAVES * PARTS), PARTS)
+    r = np.sqrt(np.ldexp(1 + (part + 0.5) / PARTS, octave + FIRST_OCTAVE))
+    return np.append(0.0, WEIGHT_CHARGE * COULOMB / (r * _dielectric(r - 0.5 / STEPS)))
 
 
 def ramp() -> Floats:
-    """Return `Tables.ramp`: the power series of Chebyshev's function of the order 8/3."""
+    """Return `MapInputs.ramp`: the power series of Chebyshev's function of the order 8/3."""
     terms, order = np.ones(RAMP_TERMS), 8 / 3
     for k in range(RAMP_TERMS - 1):
         terms[k + 1] = terms[k] * (k * k - order * order) / ((k + 0.5) * (k + 1))
     return terms
 
 
-def directions(receptor: Receptor) -> tuple[Floats, Floats, NDArray[np.int32]]:
-    """Return axes, normals and powers of `Atoms`.
+def directions(receptor: Receptor) -> tuple[Floats, NDArray[np.int32]]:
+    """Return frames and powers of `ATOM`.
 
     Atoms are bonded by distance: to a donor the first within √1.9 Å, to an acceptor those within
     1.3 Å (hydrogen) or 1.9 Å (NA: 1.7 Å). The axis of a donor comes from its atom, that of an
@@ -287,22 +290,20 @@ def directions(receptor: Receptor) -> tuple[Floats, Floats, NDArray[np.int32]]:
     bonded = squares < np.where(light[others], 1.69, reach)
     bonded = np.where((roles[atoms] == Role.DONOR)[:, None], squares < 1.9, bonded)
     order = np.argsort(~bonded, axis=1, kind="stable")[:, :3]
-    first, second, third = np.take_along_axis(others, order, axis=1).T
-    count = bonded.sum(axis=1)
+    nearby = np.take_along_axis(others, order, axis=1)
+    first, count = nearby[:, 0], bonded.sum(axis=1)
 
     donors = (roles[atoms] == Role.DONOR) & (count > 0)
-    powers = np.full(len(places), 2, np.int32)
+    double = roles[atoms] == Role.DOUBLE_ACCEPTOR
     strong = donors & np.isin(np.array(receptor.types)[first], ["OA", "SA"])
-    powers[atoms[strong]] = 4
-    at, one, two, three = places[atoms], places[first], places[second], places[third]
-    single = (count == 1) | donors
-    middle = np.where(single[:, None], one, (one + two) / 2)
-    middle = np.where((count > 2)[:, None] & ~single[:, None], (one + two + three) / 3, middle)
-    middle = np.where((count == 0)[:, None], at, middle)
-    axes[atoms] = _unit(at - middle)
+    powers = np.zeros(len(places), np.int32)
+    powers[atoms] = np.where(double, LONE_PAIRS, np.where(strong, 4, 2))
+    at, (one, two) = places[atoms], places[nearby.T[:2]]
+    parts = np.where(donors, 1, np.minimum(count, 3))[:, None]
+    middle = (places[nearby] * (np.arange(3) < parts)[..., None]).sum(axis=1) / np.fmax(parts, 1)
+    axes[atoms] = _unit(np.where(parts > 0, at - middle, 0.0))
 
     # Of a carbonyl: the last atom that its carbon is bonded to gives the plane.
-    double = roles[atoms] == Role.DOUBLE_ACCEPTOR
     spans = _squared(places[others] - one[:, None])
     beyond = (spans < np.where(polar[others], 1.69, 2.89)) & ~absent & (others != first[:, None])
     last = beyond.shape[1] - 1 - np.argmax(beyond[:, ::-1], axis=1)
@@ -315,7 +316,7 @@ def directions(receptor: Receptor) -> tuple[Floats, Floats, NDArray[np.int32]]:
     along = ((at - one) * line).sum(axis=1)[:, None] * line
     normals[atoms[bent]] = line[bent]
     axes[atoms[bent]] = _unit(at - one - along)[bent]
-    return axes, normals, powers
+    return np.stack([axes, normals, np.cross(normals, axes)], axis=1), powers
 
 
 def _squared(vectors: Floats) -> Floats:

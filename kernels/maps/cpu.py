@@ -1,5 +1,6 @@
-"""AutoGrid 4's maps on a CPU: in Numba, one thread, without the GIL; block by block."""
+"""AutoGrid 4's maps on a CPU: in Numba, one thread, without the GIL; row by row of points."""
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -11,209 +12,130 @@ from multigpu.kernels.maps.autogrid import (
     CUTOFF,
     FAR_FIRST,
     FAR_SHIFT,
+    LONE_PAIRS,
     MANY,
     POLARITY,
     RAMP_TERMS,
     STEPS,
+    Bond,
     prepare,
 )
-from multigpu.kernels.maps.blocks import NODES, SIDE, lattice_of
-from multigpu.kernels.maps.types import Floats, GridBox, Maps, Receptor, rounded
-
-CUTOFF_SQUARED = CUTOFF * CUTOFF
+from multigpu.kernels.maps.slabs import in_slabs, reach
+from multigpu.kernels.maps.types import Floats, GridBox, Maps, Receptor
 
 
-class BlockBuffers(NamedTuple):
-    """Memory for a block of points.
+class RowBuffers(NamedTuple):
+    """Memory for the points of a row, beside their energies.
 
-    near, donors       int32[atoms]       near atoms; which of these are donors
-    places, squares    float64[3, atoms], float64[atoms]  of near atoms; distances from a point
-    fields             float64[64]        far atoms' electrostatics at the nodes
-    nodes              float64[3, 64]     where these are
-    sums, lows, highs  float64[probes]    energies at a point
+    least, nearest  float64[nz], int32[nz]   squared distance of the nearest donor; which it is
+    electrostatics, solvations  float64[nz]  sums over all atoms, over those within the cutoff
+    lows, highs     float64[nz, probes]      of the energies of `Bond.SINGLE`
     """
 
-    near: NDArray[np.int32]
-    donors: NDArray[np.int32]
-    places: Floats
-    squares: Floats
-    fields: Floats
-    nodes: Floats
-    sums: Floats
+    least: Floats
+    nearest: NDArray[np.int32]
+    electrostatics: Floats
+    solvations: Floats
     lows: Floats
     highs: Floats
 
 
 def compute_maps(receptor: Receptor, box: GridBox, types: Sequence[str]) -> Maps:
     """Return what `multigpu.kernels.maps.compute_maps` does."""
-    atoms, tables = prepare(receptor, box, types)
-    values = np.empty((len(types) + 2, *box.shape))
-    nodes = len(NODES) ** 3
-    near, donors = np.empty((2, len(receptor)), np.int32)
-    places, squares = np.empty((3, len(receptor))), np.empty(len(receptor))
-    at_nodes = (np.empty(nodes), np.empty((3, nodes)))
-    room = BlockBuffers(near, donors, places, squares, *at_nodes, *np.empty((3, len(types))))
-    _fill(atoms, tables, lattice_of(box), room, values)
+    inputs, points = prepare(receptor, box, types), box.shape[2]
+    least, electrostatics, solvations = np.empty((3, points))
+    lows, highs = np.empty((2, points, len(types)))
+    row = RowBuffers(least, np.empty(points, np.int32), electrostatics, solvations, lows, highs)
     names = [*types, "e", "d"]
-    return {name: rounded(each) for name, each in zip(names, values, strict=True)}
+    return in_slabs(box, names, lambda ix, slab: _fill(inputs, inputs.x[ix], row, slab))
 
 
 @jit_no_alloc
-def _fill(atoms: Any, tables: Any, lattice: Any, room: Any, values: Any) -> Any:
-    """Set float64[probes + 2, nx, ny, nz]."""
-    shape = values.shape
-    for bx in range(0, shape[1], SIDE):
-        for by in range(0, shape[2], SIDE):
-            for bz in range(0, shape[3], SIDE):
-                near, donors = _list_near(atoms, lattice, (bx, by, bz), room)
-                _set_fields(atoms, tables.far, lattice, (bx, by, bz), room)
-                for ix in range(bx, min(bx + SIDE, shape[1])):
-                    for iy in range(by, min(by + SIDE, shape[2])):
-                        for iz in range(bz, min(bz + SIDE, shape[3])):
-                            point = (
-                                (ix - lattice.halves[0]) * lattice.spacing,
-                                (iy - lattice.halves[1]) * lattice.spacing,
-                                (iz - lattice.halves[2]) * lattice.spacing,
-                            )
-                            charge, water = _sum(atoms, tables, room, near, donors, point)
-                            far = _interpolated(
-                                room.fields, lattice.weights, ix - bx, iy - by, iz - bz
-                            )
-                            for probe in range(shape[0] - 2):
-                                values[probe, ix, iy, iz] = room.sums[probe]
-                            values[shape[0] - 2, ix, iy, iz] = charge + far
-                            values[shape[0] - 1, ix, iy, iz] = water * POLARITY
+def _fill(inputs: Any, x: Any, row: Any, slab: Any) -> Any:
+    """Set the energies of a slab of points, float64[ny, nz, probes + 2]."""
+    probes = len(inputs.probes)
+    for iy in range(slab.shape[0]):
+        energies = slab[iy]
+        _find_donors(inputs, x, inputs.y[iy], row)
+        row.electrostatics[:], row.solvations[:] = 0.0, 0.0
+        row.lows[:], row.highs[:] = MANY, -MANY
+        for atom in range(len(inputs.atoms)):
+            _add_atom(inputs, atom, x, inputs.y[iy], row, energies)
+        for iz in range(slab.shape[1]):
+            volumes = energies[iz, probes + 1]
+            for probe in range(probes):
+                if row.lows[iz, probe] < MANY:
+                    energies[iz, probe] += row.lows[iz, probe] + row.highs[iz, probe]
+                energies[iz, probe] += volumes * inputs.probes[probe, 0]
+                energies[iz, probe] += row.solvations[iz] * inputs.probes[probe, 1]
+            energies[iz, probes] = row.electrostatics[iz]
+            energies[iz, probes + 1] = volumes * POLARITY
 
 
 @jit_no_alloc
-def _is_near(atoms: Any, lattice: Any, block: Any, atom: Any) -> Any:
-    """Return whether an atom is within reach of a block."""
-    square = 0.0
-    for axis in range(3):
-        low = (block[axis] - lattice.halves[axis]) * lattice.spacing
-        high = (block[axis] + (SIDE - 1) - lattice.halves[axis]) * lattice.spacing
-        at = atoms.places[atom, axis]
-        apart = max(max(low - at, at - high), 0.0)
-        square += apart * apart
-    return square <= lattice.reach * lattice.reach
+def _find_donors(inputs: Any, x: Any, y: Any, row: Any) -> Any:
+    """Find the donor nearest to each point of a row, among those within the cutoff."""
+    row.least[:], row.nearest[:] = MANY, -1
+    for donor in inputs.donors:
+        dx, dy, z = inputs.atoms[donor].x - x, inputs.atoms[donor].y - y, inputs.atoms[donor].z
+        level = dx * dx + dy * dy
+        if level < CUTOFF * CUTOFF:
+            low, high = reach(z, math.sqrt(CUTOFF * CUTOFF - level), inputs.z)
+            for iz in range(low, high):
+                square = level + (z - inputs.z[iz]) * (z - inputs.z[iz])
+                if square < row.least[iz]:
+                    row.least[iz], row.nearest[iz] = square, donor
 
 
 @jit_no_alloc
-def _list_near(atoms: Any, lattice: Any, block: Any, room: Any) -> Any:
-    """List the near atoms of a block in order; return how many, and how many donors."""
-    near, donors = 0, 0
-    for atom in range(atoms.places.shape[0]):
-        if _is_near(atoms, lattice, block, atom):
-            room.near[near] = atom
-            for axis in range(3):
-                room.places[axis, near] = atoms.places[atom, axis]
-            if atoms.roles[atom] == 1 or atoms.roles[atom] == 2:
-                room.donors[donors] = near
-                donors += 1
-            near += 1
-    return near, donors
-
-
-@jit_no_alloc
-def _far_energy(far: Any, square: Any) -> Any:
-    """Return the electrostatics of two charges of 1 e beyond the cutoff, from their distance²."""
-    k = (np.float64(square).view(np.int64) >> FAR_SHIFT) - FAR_FIRST
-    return far[k, 0] + far[k, 1] * square
-
-
-@jit_no_alloc
-def _set_fields(atoms: Any, far: Any, lattice: Any, block: Any, room: Any) -> Any:
-    """Set the electrostatics of far atoms at a block's nodes."""
-    nodes, fields, at = lattice.nodes.shape[0], room.fields, room.nodes
-    for node in range(nodes * nodes * nodes):
-        x, y, z = node // (nodes * nodes), node // nodes % nodes, node % nodes
-        at[0, node] = (block[0] + lattice.nodes[x] - lattice.halves[0]) * lattice.spacing
-        at[1, node] = (block[1] + lattice.nodes[y] - lattice.halves[1]) * lattice.spacing
-        at[2, node] = (block[2] + lattice.nodes[z] - lattice.halves[2]) * lattice.spacing
-        fields[node] = 0.0
-    for atom in range(atoms.places.shape[0]):
-        charge = atoms.charges[atom]
-        if charge == 0.0 or _is_near(atoms, lattice, block, atom):
+def _add_atom(inputs: Any, atom: Any, x: Any, y: Any, row: Any, energies: Any) -> Any:
+    """Add the energies of an atom to those of a row, float64[nz, probes + 2]."""
+    record, probes = inputs.atoms[atom], len(inputs.probes)
+    charge, kind, z = record.charge, record.kind, record.z
+    dx, dy = record.x - x, record.y - y
+    level = dx * dx + dy * dy
+    if charge != 0.0:
+        _add_far(charge, level, z, inputs.z, inputs.far, row.electrostatics)
+    if level >= CUTOFF * CUTOFF:
+        return
+    low, high = reach(z, math.sqrt(CUTOFF * CUTOFF - level), inputs.z)
+    for iz in range(low, high):
+        dz = z - inputs.z[iz]
+        square = level + dz * dz
+        if square >= CUTOFF * CUTOFF:
             continue
-        ax, ay, az = atoms.places[atom, 0], atoms.places[atom, 1], atoms.places[atom, 2]
-        for node in range(fields.shape[0]):
-            x, y, z = ax - at[0, node], ay - at[1, node], az - at[2, node]
-            fields[node] += charge * _far_energy(far, x * x + y * y + z * z)
-
-
-@jit_no_alloc
-def _interpolated(fields: Any, weights: Any, ix: Any, iy: Any, iz: Any) -> Any:
-    """Return the field of far atoms at a point of a block."""
-    nodes = weights.shape[1]
-    total = 0.0
-    for x in range(nodes):
-        plane = 0.0
-        for y in range(nodes):
-            line = 0.0
-            for z in range(nodes):
-                line += weights[iz, z] * fields[(x * nodes + y) * nodes + z]
-            plane += weights[iy, y] * line
-        total += weights[ix, x] * plane
-    return total
-
-
-@jit_no_alloc
-def _sum(atoms: Any, tables: Any, room: Any, near: Any, donors: Any, point: Any) -> Any:
-    """Set the energies of the probes at a point; return the near charges' energy, and water's."""
-    sums, lows, highs, squares, count = (
-        room.sums,
-        room.lows,
-        room.highs,
-        room.squares,
-        len(room.sums),
-    )
-    for probe in range(count):
-        sums[probe], lows[probe], highs[probe] = 0.0, MANY, -MANY
-    for j in range(near):
-        x = room.places[0, j] - point[0]
-        y = room.places[1, j] - point[1]
-        z = room.places[2, j] - point[2]
-        squares[j] = x * x + y * y + z * z
-    nearest, least = -1, MANY
-    for k in range(donors):
-        if squares[room.donors[k]] < least:
-            least = squares[room.donors[k]]
-            nearest = room.near[room.donors[k]]
-    electrostatics, volumes, solvations = 0.0, 0.0, 0.0
-    for j in range(near):
-        square, atom = squares[j], room.near[j]
-        if square > CUTOFF_SQUARED:
-            electrostatics += atoms.charges[atom] * _far_energy(tables.far, square)
-            continue
-        r = np.sqrt(square)
+        r = math.sqrt(square)
         entry = int(r * STEPS)
-        electrostatics += atoms.charges[atom] * tables.screening[entry] / max(r, 0.5)
-        volumes += tables.water[entry] * atoms.volumes[atom]
-        solvations += tables.water[entry] * atoms.solvations[atom]
-        kind, inverse, share = atoms.kinds[atom], 1.0 / r if r > 0.0 else 0.0, -1.0
-        for probe in range(count):
-            energy, bond = tables.pairs[kind, entry, probe], tables.bonds[kind, probe]
-            if bond == 0:
-                sums[probe] += energy
+        row.electrostatics[iz] += charge * inputs.screening[entry] / max(r, 0.5)
+        energies[iz, probes + 1] += inputs.water[entry] * record.volume
+        row.solvations[iz] += inputs.water[entry] * record.solvation
+        inverse, share, beside = 1.0 / r if r > 0.0 else 0.0, -1.0, -1.0
+        for probe in range(probes):
+            energy, bond = inputs.pairs[kind, entry, probe], inputs.bonds[kind, probe]
+            if bond == Bond.NONE:
+                energies[iz, probe] += energy
                 continue
             if share < 0.0:
-                x = (room.places[0, j] - point[0]) * inverse
-                y = (room.places[1, j] - point[1]) * inverse
-                z = (room.places[2, j] - point[2]) * inverse
-                share, beside = _share(atoms, atom, x, y, z), 1.0
-                if atoms.roles[atom] == 2 and share > 0.0 and atom != nearest:
-                    beside = _ramp(atoms.axes, nearest, atom, tables.ramp)
+                share = _share(record, dx * inverse, dy * inverse, dz * inverse)
             energy = _directed(energy, share)
-            if bond == 1:
-                sums[probe] += beside * energy
+            if bond == Bond.SHARED:
+                if beside < 0.0:
+                    alone = record.power == 0 or share <= 0.0 or atom == row.nearest[iz]
+                    nearest = inputs.atoms[row.nearest[iz]]
+                    beside = 1.0 if alone else _ramp(nearest, record, inputs.ramp)
+                energies[iz, probe] += beside * energy
             else:
-                lows[probe], highs[probe] = min(lows[probe], energy), max(highs[probe], energy)
-    for probe in range(count):
-        if lows[probe] < MANY:
-            sums[probe] += lows[probe] + highs[probe]
-        sums[probe] += volumes * tables.probe_solvations[probe]
-        sums[probe] += solvations * tables.probe_volumes[probe]
-    return electrostatics, volumes
+                row.lows[iz, probe] = min(row.lows[iz, probe], energy)
+                row.highs[iz, probe] = max(row.highs[iz, probe], energy)
+
+
+@jit_no_alloc
+def _add_far(charge: Any, level: Any, z: Any, points: Any, far: Any, electrostatics: Any) -> Any:
+    """Add the electrostatics of an atom where it is beyond the cutoff; vector instructions."""
+    for iz in range(len(points)):
+        square = level + (z - points[iz]) * (z - points[iz])
+        k = max((np.float64(square).view(np.int64) >> FAR_SHIFT) - FAR_FIRST, 0)
+        electrostatics[iz] += charge * far[k]
 
 
 @jit_no_alloc
@@ -224,16 +146,19 @@ def _directed(energy: Any, share: Any) -> Any:
 
 
 @jit_no_alloc
-def _ramp(axes: Any, nearest: Any, atom: Any, terms: Any) -> Any:
+def _dot(vector: Any, x: Any, y: Any, z: Any) -> Any:
+    return x * vector[0] + y * vector[1] + z * vector[2]
+
+
+@jit_no_alloc
+def _ramp(nearest: Any, atom: Any, terms: Any) -> Any:
     """Return (1 − cos(4/3 θ)) / 2 of the angle θ between the axes of two donors.
 
-    It is that of the nearest donor and the donor itself; cos θ = 2 t² − 1.
+    The series takes t: cos θ = 2 t² − 1.
     """
-    cosine = 0.0
-    for axis in range(3):
-        cosine += axes[nearest, axis] * axes[atom, axis]
-    cosine = min(max(cosine, -1.0), 1.0)
-    u = (1.0 - np.sqrt((1.0 + cosine) * 0.5)) * 0.5
+    one = nearest.frame[0]
+    cosine = min(max(_dot(atom.frame[0], one[0], one[1], one[2]), -1.0), 1.0)
+    u = (1.0 - math.sqrt((1.0 + cosine) * 0.5)) * 0.5
     value = 0.0
     for k in range(RAMP_TERMS - 1, -1, -1):
         value = value * u + terms[k]
@@ -241,32 +166,24 @@ def _ramp(axes: Any, nearest: Any, atom: Any, terms: Any) -> Any:
 
 
 @jit_no_alloc
-def _share(atoms: Any, atom: Any, dx: Any, dy: Any, dz: Any) -> Any:
-    """Return how good the direction of a hydrogen bond is, 0 to 1; d: from the point to the atom.
+def _share(atom: Any, x: Any, y: Any, z: Any) -> Any:
+    """Return how good the direction of a hydrogen bond is, 0 to 1, from the point to the atom.
 
-    That of a double acceptor is of Boobbyer et al., J. Med. Chem. 32, 1083, 1989.
+    Lone pairs are those of Boobbyer et al., J. Med. Chem. 32, 1083, 1989.
     """
-    role, axes, normals = atoms.roles[atom], atoms.axes, atoms.normals
-    if role == 1 or role == 3:
+    if atom.power == 0:
         return 1.0
-    cosine = 0.0 - (dx * axes[atom, 0] + dy * axes[atom, 1] + dz * axes[atom, 2])
-    if role != 5:
-        if cosine <= 0.0:
-            return 0.0
-        squared = cosine * cosine
-        return squared if atoms.powers[atom] == 2 else squared * squared
+    cosine = 0.0 - _dot(atom.frame[0], x, y, z)
+    if atom.power != LONE_PAIRS:
+        squared = max(cosine, 0.0) * max(cosine, 0.0)
+        return squared if atom.power == 2 else squared * squared
     if cosine < -0.34202:
         return 0.0
-    nx, ny, nz = normals[atom, 0], normals[atom, 1], normals[atom, 2]
-    out = dx * nx + dy * ny + dz * nz
-    level = np.sqrt(max(1.0 - out * out, 0.0))  # cosine of the angle out of the plane
+    out = _dot(atom.frame[1], x, y, z)
+    level = math.sqrt(max(1.0 - out * out, 0.0))  # cosine of the angle out of the plane
     if cosine < 0.0:
         rest = 0.116978 - cosine * cosine
         return 562.25 * (rest * rest * rest) * level
-    x, y, z = dy * nz - dz * ny, dz * nx - dx * nz, dx * ny - dy * nx
-    length = x * x + y * y + z * z
-    sine = 0.0  # of the angle in the plane
-    if length > 0.0:
-        sine = (x * axes[atom, 0] + y * axes[atom, 1] + z * axes[atom, 2]) / np.sqrt(length)
-    sine = min(abs(sine), 1.0)
-    return (0.9 + 0.2 * sine * np.sqrt(1.0 - sine * sine)) * level
+    along = abs(_dot(atom.frame[2], x, y, z))
+    sine = min(along / level, 1.0) if level > 0.0 else 0.0  # of the angle in the plane
+    return (0.9 + 0.2 * sine * math.sqrt(1.0 - sine * sine)) * level

@@ -8,22 +8,15 @@ from typing import Any
 import cupy
 import numpy as np
 
-from multigpu.kernels.device.launch import POINTER, launch_blocks, struct
+from multigpu.kernels.device.launch import POINTER, launch, struct
 from multigpu.kernels.device.sources import source
-from multigpu.kernels.maps.autogrid import ENTRIES, prepare
-from multigpu.kernels.maps.blocks import DEFINES, NODES, SIDE, blocks_of, lattice_of
+from multigpu.kernels.maps.autogrid import DEFINES, MapInputs, prepare
 from multigpu.kernels.maps.types import GridBox, Maps, Receptor
 
-_POINTERS = (
-    *("places", "charges", "axes", "normals", "volumes", "solvations", "kinds", "roles", "powers"),
-    *("pairs", "screening", "water", "far", "ramp", "bonds"),
-    *("probe_volumes", "probe_solvations", "nodes", "weights"),
-)
-_SCENE = np.dtype(
-    [(name, POINTER) for name in _POINTERS]
-    + [("halves", "<f8", 3), ("spacing", "<f8"), ("reach", "<f8")]
-    + [(name, "<i4") for name in ("atoms", "probes", "entries", "n_kinds")]
-    + [("points", "<i4", 3), ("blocks", "<i4", 3)]
+THREADS = 256
+COUNTS = ("n_atoms", "n_donors", "n_probes", "nx", "ny", "nz")
+INPUTS = np.dtype(
+    [(name, POINTER) for name in MapInputs._fields] + [(name, "<i4") for name in COUNTS]
 )
 
 
@@ -36,23 +29,15 @@ def _module() -> Any:
 
 def compute_maps(receptor: Receptor, box: GridBox, types: Sequence[str]) -> Maps:
     """Return what `multigpu.kernels.maps.compute_maps` does."""
-    atoms, tables = prepare(receptor, box, types)
-    lattice, blocks = lattice_of(box), blocks_of(box)
-    arrays = (
-        atoms._asdict() | tables._asdict() | {"nodes": lattice.nodes, "weights": lattice.weights}
-    )
+    inputs = prepare(receptor, box, types)
+    counts = (len(receptor), len(inputs.donors), len(types), *box.shape)
     stream = cupy.cuda.Stream(non_blocking=True)
     with stream:
+        arrays = inputs._replace(atoms=inputs.atoms.view(np.uint8))._asdict()
         held = {name: cupy.asarray(array) for name, array in arrays.items()}
-        numbers = {"halves": lattice.halves, "spacing": lattice.spacing, "reach": lattice.reach}
-        numbers |= {"atoms": len(receptor), "probes": len(types), "entries": ENTRIES}
-        numbers |= {"n_kinds": len(tables.bonds), "points": box.shape, "blocks": blocks}
-        scene = struct(_SCENE, **held, **numbers)
-        nodes = len(NODES) ** 3
-        fields = cupy.empty((prod(blocks), nodes))
-        launch_blocks(_module(), "far_fields", prod(blocks), nodes, scene, fields)
+        on_device = struct(INPUTS, **held, **dict(zip(COUNTS, counts, strict=True)))
         maps = cupy.empty((len(types) + 2, *box.shape), np.float32)
-        count = prod(blocks) * (len(types) + 1)
-        launch_blocks(_module(), "compute_maps", count, SIDE**3, scene, fields, maps)
+        threads = prod(box.shape) * (len(types) + 1)
+        launch(_module(), "compute_maps", threads, THREADS, on_device, maps)
         values = maps.get(stream)
     return dict(zip([*types, "e", "d"], values, strict=True))

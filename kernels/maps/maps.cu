@@ -1,90 +1,31 @@
 // AutoGrid 4's maps: the operations of cpu.py in their order, without fused ones (--fmad=false), so
-// that all bits are the same. A block of threads is a block of points; it makes one map.
+// that all bits are the same. A thread is a point of one map.
 
-constexpr int NODES_OF_BLOCK = NODES * NODES * NODES;
-constexpr int THREADS = SIDE * SIDE * SIDE;
-constexpr int WARPS = THREADS / 32;
-constexpr unsigned ALL = 0xffffffffu;
-
-enum Role { NONE, SPHERICAL_DONOR, DONOR, SPHERICAL_ACCEPTOR, ACCEPTOR, DOUBLE_ACCEPTOR };
 enum Bond { PLAIN, SHARED, SINGLE };
 
-// What autogrid.py and blocks.py prepare; they say what it is.
-struct Scene {
-  const double *places, *charges, *axes, *normals, *volumes, *solvations;
-  const int *kinds, *roles, *powers;
-  const double *pairs, *screening, *water, *far, *ramp;
+// What autogrid.py prepares; it says what they are.
+struct Atom {
+  double x, y, z, charge, volume, solvation;
+  double frame[3][3];
+  int kind, power;
+};
+
+struct MapInputs {
+  const double *x, *y, *z;
+  const Atom* atoms;
+  const int* donors;
+  const double* probes;
   const int* bonds;
-  const double *probe_volumes, *probe_solvations, *nodes, *weights;
-  double halves[3], spacing, reach;
-  int atoms, probes, entries, n_kinds;
-  int points[3], blocks[3];
+  const double *pairs, *screening, *water, *far, *ramp;
+  int n_atoms, n_donors, n_probes, nx, ny, nz;
 };
 
-// An atom near a block.
-struct Near {
-  double x, y, z;
-  int atom, role;
-};
-
-struct Block {
-  int first[3];  // point
-};
-
-__device__ __forceinline__ Block block_of(const Scene& scene, int index) {
-  const int z = index % scene.blocks[2], y = index / scene.blocks[2] % scene.blocks[1];
-  return {{index / scene.blocks[2] / scene.blocks[1] * SIDE, y * SIDE, z * SIDE}};
+__device__ double dot(const double* vector, double x, double y, double z) {
+  return x * vector[0] + y * vector[1] + z * vector[2];
 }
 
-__device__ bool is_near(const Scene& scene, const Block& block, int atom) {
-  double square = 0.0;
-  for (int axis = 0; axis < 3; ++axis) {
-    const double low = (block.first[axis] - scene.halves[axis]) * scene.spacing;
-    const double high = (block.first[axis] + (SIDE - 1) - scene.halves[axis]) * scene.spacing;
-    const double at = scene.places[3 * atom + axis];
-    const double apart = max(max(low - at, at - high), 0.0);
-    square += apart * apart;
-  }
-  return square <= scene.reach * scene.reach;
-}
-
-__device__ __forceinline__ double far_energy(const Scene& scene, double square) {
-  const long long k = (__double_as_longlong(square) >> FAR_SHIFT) - FAR_FIRST;
-  return scene.far[2 * k] + scene.far[2 * k + 1] * square;
-}
-
-// fields: double[blocks][NODES_OF_BLOCK], the electrostatics of far atoms. A thread a node.
-extern "C" __global__ void far_fields(const Scene scene, double* fields) {
-  const Block block = block_of(scene, blockIdx.x);
-  const int node = threadIdx.x;
-  const int index[3] = {node / (NODES * NODES), node / NODES % NODES, node % NODES};
-  double at[3], sum = 0.0;
-  for (int axis = 0; axis < 3; ++axis)
-    at[axis] = (block.first[axis] + scene.nodes[index[axis]] - scene.halves[axis]) * scene.spacing;
-  for (int atom = 0; atom < scene.atoms; ++atom) {
-    const double charge = scene.charges[atom];
-    if (charge == 0.0 || is_near(scene, block, atom)) continue;
-    const double* place = scene.places + 3 * atom;
-    const double x = place[0] - at[0], y = place[1] - at[1], z = place[2] - at[2];
-    sum += charge * far_energy(scene, x * x + y * y + z * z);
-  }
-  fields[blockIdx.x * NODES_OF_BLOCK + node] = sum;
-}
-
-__device__ double interpolated(const Scene& scene, const double* fields, const int* in_block) {
-  const double* weights = scene.weights;
-  double total = 0.0;
-  for (int x = 0; x < NODES; ++x) {
-    double plane = 0.0;
-    for (int y = 0; y < NODES; ++y) {
-      double line = 0.0;
-      for (int z = 0; z < NODES; ++z)
-        line += weights[in_block[2] * NODES + z] * fields[(x * NODES + y) * NODES + z];
-      plane += weights[in_block[1] * NODES + y] * line;
-    }
-    total += weights[in_block[0] * NODES + x] * plane;
-  }
-  return total;
+__device__ double far_energy(const MapInputs& inputs, double square) {
+  return inputs.far[max((__double_as_longlong(square) >> FAR_SHIFT) - FAR_FIRST, 0ll)];
 }
 
 __device__ double directed(double energy, double share) {
@@ -92,163 +33,102 @@ __device__ double directed(double energy, double share) {
   return energy * (share + (1.0 - share) * steric);
 }
 
-__device__ double share_of(const Scene& scene, int atom, double dx, double dy, double dz) {
-  const int role = scene.roles[atom];
-  if (role == SPHERICAL_DONOR || role == SPHERICAL_ACCEPTOR) return 1.0;
-  const double *axis = scene.axes + 3 * atom, *normal = scene.normals + 3 * atom;
-  const double cosine = 0.0 - (dx * axis[0] + dy * axis[1] + dz * axis[2]);
-  if (role != DOUBLE_ACCEPTOR) {
-    if (cosine <= 0.0) return 0.0;
-    const double squared = cosine * cosine;
-    return scene.powers[atom] == 2 ? squared : squared * squared;
+__device__ double ramp_of(const Atom& nearest, const Atom& atom, const double* terms) {
+  const double* one = nearest.frame[0];
+  const double cosine = min(max(dot(atom.frame[0], one[0], one[1], one[2]), -1.0), 1.0);
+  const double u = (1.0 - sqrt((1.0 + cosine) * 0.5)) * 0.5;
+  double value = 0.0;
+  for (int k = RAMP_TERMS - 1; k >= 0; --k) value = value * u + terms[k];
+  return 0.5 - 0.5 * value;
+}
+
+__device__ double share_of(const Atom& atom, double x, double y, double z) {
+  if (atom.power == 0) return 1.0;
+  const double cosine = 0.0 - dot(atom.frame[0], x, y, z);
+  if (atom.power != LONE_PAIRS) {
+    const double squared = max(cosine, 0.0) * max(cosine, 0.0);
+    return atom.power == 2 ? squared : squared * squared;
   }
   if (cosine < -0.34202) return 0.0;
-  const double nx = normal[0], ny = normal[1], nz = normal[2];
-  const double out = dx * nx + dy * ny + dz * nz;
+  const double out = dot(atom.frame[1], x, y, z);
   const double level = sqrt(max(1.0 - out * out, 0.0));
   if (cosine < 0.0) {
     const double rest = 0.116978 - cosine * cosine;
     return 562.25 * (rest * rest * rest) * level;
   }
-  const double x = dy * nz - dz * ny, y = dz * nx - dx * nz, z = dx * ny - dy * nx;
-  const double length = x * x + y * y + z * z;
-  double sine = 0.0;
-  if (length > 0.0) sine = (x * axis[0] + y * axis[1] + z * axis[2]) / sqrt(length);
-  sine = min(fabs(sine), 1.0);
+  const double along = fabs(dot(atom.frame[2], x, y, z));
+  const double sine = level > 0.0 ? min(along / level, 1.0) : 0.0;
   return (0.9 + 0.2 * sine * sqrt(1.0 - sine * sine)) * level;
 }
 
-__device__ double ramp_of(const Scene& scene, int nearest, int atom) {
-  double cosine = 0.0;
-  for (int axis = 0; axis < 3; ++axis)
-    cosine += scene.axes[3 * nearest + axis] * scene.axes[3 * atom + axis];
-  cosine = min(max(cosine, -1.0), 1.0);
-  const double u = (1.0 - sqrt((1.0 + cosine) * 0.5)) * 0.5;
-  double value = 0.0;
-  for (int k = RAMP_TERMS - 1; k >= 0; --k) value = value * u + scene.ramp[k];
-  return 0.5 - 0.5 * value;
-}
+// maps: float[probes + 2][nx][ny][nz]. The threads after those of the probes make the maps of
+// electrostatics and of desolvation.
+extern "C" __global__ void compute_maps(const MapInputs inputs, float* maps) {
+  const long long points = (long long)inputs.nx * inputs.ny * inputs.nz;
+  const long long thread = (long long)blockIdx.x * blockDim.x + threadIdx.x, at = thread % points;
+  const int probe = thread / points;
+  if (probe > inputs.n_probes) return;
+  const double px = inputs.x[at / inputs.nz / inputs.ny], py = inputs.y[at / inputs.nz % inputs.ny];
+  const double pz = inputs.z[at % inputs.nz];
 
-// What a thread sums up at its point, for its map.
-struct Sums {
-  double energy = 0.0, low = MANY, high = -MANY;
-  double electrostatics = 0.0, volumes = 0.0, solvations = 0.0;
-};
-
-// Adds what a near atom does to a probe, or to the charge where the probe is none.
-__device__ void add(const Scene& scene, const Near& near, double x, double y, double z, int probe,
-                    int nearest, Sums& sums) {
-  const int atom = near.atom;
-  const double square = x * x + y * y + z * z;
-  if (square > CUTOFF * CUTOFF) {
-    sums.electrostatics += scene.charges[atom] * far_energy(scene, square);
-    return;
-  }
-  const double r = sqrt(square);
-  const int entry = int(r * STEPS);
-  sums.electrostatics += scene.charges[atom] * scene.screening[entry] / max(r, 0.5);
-  sums.volumes += scene.water[entry] * scene.volumes[atom];
-  sums.solvations += scene.water[entry] * scene.solvations[atom];
-  if (probe >= scene.probes) return;
-  const int kind = scene.kinds[atom], bond = scene.bonds[kind * scene.probes + probe];
-  double energy = scene.pairs[((long long)kind * scene.entries + entry) * scene.probes + probe];
-  if (bond == PLAIN) {
-    sums.energy += energy;
-    return;
-  }
-  const double inverse = r > 0.0 ? 1.0 / r : 0.0;
-  const double share = share_of(scene, atom, x * inverse, y * inverse, z * inverse);
-  energy = directed(energy, share);
-  if (bond == SHARED) {
-    const bool beside = near.role == DONOR && share > 0.0 && atom != nearest;
-    sums.energy += (beside ? ramp_of(scene, nearest, atom) : 1.0) * energy;
-  } else {
-    sums.low = min(sums.low, energy);
-    sums.high = max(sums.high, energy);
-  }
-}
-
-// Lists those of THREADS atoms from `first` on that are near a block, in order; returns how many.
-__device__ int list_near(const Scene& scene, const Block& block, int first, Near* listed) {
-  __shared__ int counts[WARPS];
-  const int atom = first + threadIdx.x, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  const bool here = atom < scene.atoms && is_near(scene, block, atom);
-  const unsigned which = __ballot_sync(ALL, here);
-  __syncthreads();  // the list before is read to its end
-  if (lane == 0) counts[warp] = __popc(which);
-  __syncthreads();
-  int before = 0, all = 0;
-  for (int other = 0; other < WARPS; ++other) {
-    if (other < warp) before += counts[other];
-    all += counts[other];
-  }
-  if (here) {
-    const double* place = scene.places + 3 * atom;
-    listed[before + __popc(which & ((1u << lane) - 1))] = {place[0], place[1], place[2], atom,
-                                                           scene.roles[atom]};
-  }
-  __syncthreads();
-  return all;
-}
-
-// maps: float[probes + 2][nx][ny][nz]. Blocks of one map come one after the other; the last one of
-// them makes the maps of electrostatics and of desolvation.
-extern "C" __global__ void compute_maps(const Scene scene, const double* fields, float* maps) {
-  __shared__ Near near[THREADS];
-  const int blocks = scene.blocks[0] * scene.blocks[1] * scene.blocks[2];
-  const int number = blockIdx.x % blocks, probe = blockIdx.x / blocks;
-  const Block block = block_of(scene, number);
-  const int in_block[3] = {int(threadIdx.x) / (SIDE * SIDE), int(threadIdx.x) / SIDE % SIDE,
-                           int(threadIdx.x) % SIDE};
-  double point[3];
-  for (int axis = 0; axis < 3; ++axis)
-    point[axis] = (block.first[axis] + in_block[axis] - scene.halves[axis]) * scene.spacing;
-
-  int nearest = -1;  // of the donors
-  bool shared = false;
-  for (int kind = 0; kind < scene.n_kinds && probe < scene.probes; ++kind)
-    shared |= scene.bonds[kind * scene.probes + probe] == SHARED;
+  int nearest = -1;
   double least = MANY;
-  for (int first = 0; shared && first < scene.atoms; first += THREADS) {
-    const int count = list_near(scene, block, first, near);
-    for (int j = 0; j < count; ++j) {
-      if (near[j].role != SPHERICAL_DONOR && near[j].role != DONOR) continue;
-      const double x = near[j].x - point[0], y = near[j].y - point[1], z = near[j].z - point[2];
-      const double square = x * x + y * y + z * z;
-      if (square < least) {
-        least = square;
-        nearest = near[j].atom;
-      }
+  for (int k = 0; k < inputs.n_donors && probe < inputs.n_probes; ++k) {
+    const Atom& donor = inputs.atoms[inputs.donors[k]];
+    const double x = donor.x - px, y = donor.y - py, z = donor.z - pz;
+    const double square = x * x + y * y + z * z;
+    if (square < least) {
+      least = square;
+      nearest = inputs.donors[k];
     }
   }
 
-  Sums sums;
-  for (int first = 0; first < scene.atoms; first += THREADS) {
-    const int count = list_near(scene, block, first, near);
-    for (int j = 0; j < count; ++j)
-      add(scene, near[j], near[j].x - point[0], near[j].y - point[1], near[j].z - point[2], probe,
-          nearest, sums);
+  double energy = 0.0, low = MANY, high = -MANY;
+  double electrostatics = 0.0, volumes = 0.0, solvations = 0.0;
+  for (int i = 0; i < inputs.n_atoms; ++i) {
+    const Atom& atom = inputs.atoms[i];
+    const double x = atom.x - px, y = atom.y - py, z = atom.z - pz;
+    const double square = x * x + y * y + z * z;
+    if (square >= CUTOFF * CUTOFF) {
+      if (probe == inputs.n_probes) electrostatics += atom.charge * far_energy(inputs, square);
+      continue;
+    }
+    const double r = sqrt(square);
+    const int entry = int(r * STEPS);
+    volumes += inputs.water[entry] * atom.volume;
+    solvations += inputs.water[entry] * atom.solvation;
+    if (probe == inputs.n_probes) {
+      electrostatics += atom.charge * inputs.screening[entry] / max(r, 0.5);
+      continue;
+    }
+    double pair = inputs.pairs[((long long)atom.kind * ENTRIES + entry) * inputs.n_probes + probe];
+    const int bond = inputs.bonds[atom.kind * inputs.n_probes + probe];
+    if (bond == PLAIN) {
+      energy += pair;
+      continue;
+    }
+    const double inverse = r > 0.0 ? 1.0 / r : 0.0;
+    const double share = share_of(atom, x * inverse, y * inverse, z * inverse);
+    pair = directed(pair, share);
+    if (bond == SHARED) {
+      const bool alone = atom.power == 0 || share <= 0.0 || i == nearest;
+      energy += (alone ? 1.0 : ramp_of(inputs.atoms[nearest], atom, inputs.ramp)) * pair;
+    } else {
+      low = min(low, pair);
+      high = max(high, pair);
+    }
   }
 
-  long long at = 0;
-  for (int axis = 0; axis < 3; ++axis) {
-    const int place = block.first[axis] + in_block[axis];
-    if (place >= scene.points[axis]) return;
-    at = at * scene.points[axis] + place;
-  }
-  const long long points = (long long)scene.points[0] * scene.points[1] * scene.points[2];
   const auto write = [&](int map, double value) {
     maps[map * points + at] = float(rint(value * SCALE) / SCALE + 0.0);
   };
-  if (probe == scene.probes) {
-    const double far = interpolated(scene, fields + number * NODES_OF_BLOCK, in_block);
-    write(probe, sums.electrostatics + far);
-    write(probe + 1, sums.volumes * POLARITY);
+  if (probe == inputs.n_probes) {
+    write(probe, electrostatics);
+    write(probe + 1, volumes * POLARITY);
     return;
   }
-  double energy = sums.energy;
-  if (sums.low < MANY) energy += sums.low + sums.high;
-  energy += sums.volumes * scene.probe_solvations[probe];
-  energy += sums.solvations * scene.probe_volumes[probe];
+  if (low < MANY) energy += low + high;
+  energy += volumes * inputs.probes[2 * probe];
+  energy += solvations * inputs.probes[2 * probe + 1];
   write(probe, energy);
 }

@@ -1,4 +1,4 @@
-"""What maps are computed from and on: a rigid receptor and a grid box around its pocket."""
+"""Arguments of maps: a rigid receptor, and a grid box around its pocket."""
 
 import math
 from dataclasses import dataclass
@@ -90,6 +90,12 @@ class GridBox:
         """float64[3]: the point with the lowest coordinates, Å."""
         origin: Floats = np.array(self.center) - self.spacing * (np.array(self.elements) / 2)
         return origin
+
+    @property
+    def axes(self) -> tuple[Floats, ...]:
+        """Coordinates of the points along x, y and z, Å."""
+        ends = zip(self.origin, self.shape, strict=True)
+        return tuple(low + self.spacing * np.arange(count) for low, count in ends)
 
 
 def rounded(values: Floats) -> NDArray[np.float32]:

@@ -22,7 +22,8 @@ from typing import Any
 import numpy as np
 
 from multigpu.kernels.compiled.jit import jit
-from multigpu.kernels.maps.types import Floats, GridBox, Maps, Receptor, rounded
+from multigpu.kernels.maps.slabs import in_slabs, reach
+from multigpu.kernels.maps.types import Floats, GridBox, Maps, Receptor
 
 RADII = {  # Å
     **dict.fromkeys(("C_H", "C_P"), 1.9),
@@ -56,13 +57,12 @@ def compute_maps(receptor: Receptor, box: GridBox, types: Sequence[str]) -> Maps
     numbers = {"": -1, **{kind: number for number, kind in enumerate(TYPES)}}
     kinds = np.array([numbers[kind] for kind in receptor.types], np.int32)
     places, kinds, table = receptor.positions[kinds >= 0], kinds[kinds >= 0], pair_table(types)
-    maps = np.empty((len(types), *box.shape), np.float32)
-    (x, *yz), spacing = box.origin.tolist(), box.spacing
-    for ix in range(box.shape[0]):
-        energies = np.zeros((*box.shape[1:], len(types)))
-        _add_pairs(places, kinds, table, x + spacing * ix, tuple(yz), spacing, energies)
-        maps[:, ix] = rounded(energies).transpose(2, 0, 1)
-    return dict(zip(types, maps, strict=True))
+    x, y, z = box.axes
+
+    def fill(ix: int, energies: Floats) -> None:
+        _add_pairs(places, kinds, table, x[ix], y, z, energies)
+
+    return in_slabs(box, types, fill)
 
 
 def pair_table(types: Sequence[str]) -> Floats:
@@ -88,34 +88,21 @@ def pair_energies(one: str, other: str, distances: Floats) -> Floats:
 
 @jit
 def _add_pairs(
-    positions: Any, kinds: Any, table: Any, x: Any, origin: Any, spacing: Any, energies: Any
+    positions: Any, kinds: Any, table: Any, x: Any, ys: Any, zs: Any, energies: Any
 ) -> Any:
-    """Add the pairs to the energies of a slab, float64[ny, nz, types]; atoms in their order.
-
-    x: of the slab; origin: y and z of its first point; Å
-    """
-    ny, nz, types = energies.shape
+    """Add the pairs to the energies of the points at x, float64[ny, nz, types]."""
     for atom in range(len(positions)):
         dx = positions[atom, 0] - x
-        if abs(dx) >= CUTOFF:
-            continue
-        first, stop = _reach(positions[atom, 1] - origin[0], CUTOFF, spacing, ny)
-        for iy in range(first, stop):
-            dy = positions[atom, 1] - (origin[0] + spacing * iy)
-            left = max(CUTOFF * CUTOFF - (dx * dx + dy * dy), 0.0)
-            low, high = _reach(positions[atom, 2] - origin[1], math.sqrt(left), spacing, nz)
+        for iy in range(len(ys)):
+            dy = positions[atom, 1] - ys[iy]
+            level = dx * dx + dy * dy
+            if level >= CUTOFF * CUTOFF:
+                continue
+            low, high = reach(positions[atom, 2], math.sqrt(CUTOFF * CUTOFF - level), zs)
             for iz in range(low, high):
-                dz = positions[atom, 2] - (origin[1] + spacing * iz)
-                squared = (dx * dx + dy * dy) + dz * dz
+                dz = positions[atom, 2] - zs[iz]
+                squared = level + dz * dz
                 if squared < CUTOFF * CUTOFF:
                     pair = table[kinds[atom], int(squared * STEPS)]
-                    for kind in range(types):
+                    for kind in range(len(pair)):
                         energies[iy, iz, kind] += pair[kind]
-
-
-@jit
-def _reach(place: Any, reach: Any, spacing: Any, points: Any) -> Any:
-    """Return a range of points with all that are nearer to a place than `reach`."""
-    low = math.floor((place - reach) / spacing)
-    high = math.ceil((place + reach) / spacing) + 1
-    return min(max(low, 0), points), min(max(high, 0), points)

@@ -9,7 +9,7 @@ import pytest
 from support.nvrtc import ARCHITECTURES, CompileError, compile_cubin
 
 from multigpu.kernels.device.sources import source
-from multigpu.kernels.maps.blocks import DEFINES
+from multigpu.kernels.maps.autogrid import DEFINES
 from multigpu.kernels.rotation.bounds import KAPPAS, LEAST, SHORTFALLS, SLACK
 from multigpu.kernels.rotation.refine.pattern import constants
 from multigpu.kernels.rotation.types import PENALTY

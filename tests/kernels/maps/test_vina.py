@@ -36,9 +36,8 @@ def test_maps__sum_the_pairs(atoms: int, types: int) -> None:
     places[1::50] = box.origin + np.array([CUTOFF, 0, 0])
     kinds = [*random.choice(np.array([*TYPES, ""]), atoms)]
     expected = np.zeros((types, *box.shape))
-    x, y, z = (o + box.spacing * np.arange(n) for o, n in zip(box.origin, box.shape, strict=True))
     for place, kind in zip(places, kinds, strict=True):
-        dx, dy, dz = (p - axis for p, axis in zip(place, (x, y, z), strict=True))
+        dx, dy, dz = (p - axis for p, axis in zip(place, box.axes, strict=True))
         steps = np.floor(((dx**2)[:, None, None] + (dy**2)[:, None] + dz**2) * STEPS)
         ends = np.sqrt(steps / STEPS), np.sqrt((steps + 1) / STEPS)
         for probe in range(types) if kind else ():
