@@ -290,7 +290,9 @@ class BodySearch:
         """Copy which atoms are looked up, in which order, and what the others score at most."""
         of, body = self._of, np.repeat(np.arange(len(bodies)), bodies.sizes)
         order = np.lexsort((-(bodies.relative**2).sum(axis=1), body))
-        order = order[kinds.kind[order] < mapped]
+        # Hydrogens that are merged into their carbons score nothing, and are the farthest out.
+        counts = bodies.weights.any(axis=1)
+        order = order[(kinds.kind[order] < mapped) & counts[order]]
         place = np.arange(len(order)) - np.searchsorted(body[order], body[order])
         order = order[place < BOUNDED]
         others = np.ones(len(body), bool)
