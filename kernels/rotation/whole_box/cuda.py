@@ -63,7 +63,7 @@ from multigpu.kernels.rotation.types import (
 from multigpu.kernels.rotation.whole_box.bounds import AtomKinds, kinds_of
 
 THREADS = 64
-SEARCH_BLOCKS = 132 * 16 * 4  # as many as a large device has at a time, and more
+SEARCH_BLOCKS = 132 * 256  # so many that none of a large device is the last for long
 BOUNDED = 64  # atoms of a body that have bounds of their own; the others count as at their best
 FARTHEST_OFF = 0.01  # units of the spacing: windows are wider if places may be farther off
 LANES = 32
