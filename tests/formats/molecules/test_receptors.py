@@ -51,15 +51,15 @@ def test_receptor__of_pdb_and_of_mmcif_are_prepared_alike(read: Callable[..., Re
     assert {*found.types} == {"A", "C", "HD", "N", "NA", "OA", "Zn"}
     notes[1] = re.sub(r"(ASP A 5 at) \d+ Å", r"\1 3 Å", notes[1])
     assert notes == [
-        "of alternate locations the best occupied were taken: SER A 4 B",
+        "of alternate locations the best occupied were taken: SER A 4",
         (
-            "left out, with distances from the middle of the box: 1 water; residues that Meeko does"
-            " not know (XYZ A 903 at 12 Å, ABC A 904 at 20 Å); residues that lack atoms, or have"
-            " others than its templates (ASP A 5 at 3 Å)"
+            "left out, with distances from the middle of the box: 1 water; residues without a"
+            " template of Meeko, or that lack atoms of it (ASP A 5 at 3 Å, XYZ A 903 at 12 Å,"
+            " ABC A 904 at 20 Å)"
         ),
         (
             "by Meeko's templates: hydrogens of 5 residues; where HIS has its hydrogen"
-            " (HIS A 2 HIE); charges of ions (ZN A 902 +2)"
+            " (HIS A 2 HE2); charges of ions (ZN A 902 +2)"
         ),
     ]
     (og,) = (i for i, name in enumerate(found.names) if name == "OG of SER A 4")
@@ -77,7 +77,7 @@ def test_receptor__of_pdbqt_has_what_the_file_says(read: Callable[..., Read]) ->
     assert np.array_equal(read(text, "unnamed")[0].positions, found.positions)
     again, notes = read(alternate(text, (0.6, 0.4)), "b.pdbqt")
     assert np.array_equal(again.positions, found.positions)
-    assert notes == ["of alternate locations the best occupied were taken; 1 atoms left out"]
+    assert notes == ["of alternate locations the best occupied were taken: SER A 4"]
 
 
 def each(change: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
@@ -99,10 +99,10 @@ def nanometres(line: bytes) -> bytes:
         ("r.pdbqt", lambda x: x[:77] + b"  " + x[79:], "line 1: the atom has no AutoDock type"),
         ("r.pdbqt", lambda _: b"REMARK\n", "it has no atoms"),
         ("r.sdf", lambda x: x, "SDF has ligands: a receptor is PDBQT, PDB or mmCIF"),
-        ("r.pdb", lambda _: LIGAND, r"nothing is left .* \(XYZ A 903 at"),
+        ("r.pdb", lambda _: LIGAND, r"nothing can be prepared .* \(XYZ A 903 at"),
         ("r.pdb", lambda _: each(lambda x: x[:30] + nanometres(x) + x[54:])(peptide()), "nanomet"),
-        ("r.pdb", lambda _: b"END\n", "Meeko cannot prepare it: it has no atoms"),
-        ("r.cif", lambda _: b"data_x\n_a 'b\n", "Meeko cannot prepare it"),
+        ("r.pdb", lambda _: b"END\n", "it has no atoms"),
+        ("r.cif", lambda _: b"data_x\n_a 'b\n", "it cannot be read: "),
     ],
 )  # fmt: skip
 def test_receptor__that_is_not_prepared_or_none_is_refused(

@@ -1,166 +1,128 @@
 """PDB and mmCIF to PDBQT, by Meeko: hydrogens, types and charges are those of its templates.
 
-Meeko is told what to leave out, as it would ask a server for what it does not know: waters, and
-residues without a template.
+Meeko is not given what it would ask a server for: residues without a template. What it has changed
+is seen by comparing the residues before and after.
 """
 
 import logging
 import warnings
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from multigpu.errors import InputError, first_line, several
+from multigpu.formats.molecules import fields, pdb
+from multigpu.formats.molecules.pdbqt import CHARGE
 from multigpu.formats.optional import quiet_rdkit
-from multigpu.kernels.compiled.fragments import are_crowded
 
-Place = NDArray[np.float64]  # x, y, z, Å
-WATERS = {"HOH", "WAT", "DOD", "H2O", "TIP3"}
-NOTES = (
-    "of alternate locations the best occupied were taken",
-    "left out, with distances from the middle of the box", "by Meeko's templates",
-)  # fmt: skip
-NO_LOCATION = "\0"  # of an atom that has no other
+Residues = Mapping[str, Sequence[bytes]]  # lines of the atoms of each, by `residue_name`
+NAMES = slice(17, 20), slice(21, 22), slice(22, 27)  # columns of a residue, its chain and number
+WATERS = {"HOH", "WAT", "DOD", "H2O", "TIP"}
+RING_HYDROGENS = {"HD1", "HE2"}  # of histidine
 INSTALL = "needs Meeko: pip install 'multigpu[receptors]', or prepare PDBQT with it elsewhere"
 
 
-def prepare(
-    path: str, content: bytes, is_cif: bool, middle: Sequence[float]
-) -> tuple[bytes, list[str]]:
-    """Return the receptor as PDBQT, and what was left out, chosen or guessed, a sentence each.
+def pdb_of(path: str, content: bytes, is_cif: bool) -> bytes:
+    """Return the first model in PDB or mmCIF as PDB, with names of chains that fit.
 
-    is_cif  whether the content is mmCIF; else it is PDB
-    middle  of the pocket, Å: what was left out is named in the order of its distance from there
-
-    Raises InputError where packages are missing, the file cannot be read, or nothing is left.
+    Raises InputError where packages are missing, or it cannot be read.
     """
     try:
         import gemmi
-        import meeko
+        import meeko  # noqa: F401  - for `prepare`
     except ImportError:
         raise InputError(path, f"a receptor in PDB or mmCIF {INSTALL}") from None
     try:
-        structure = _read(gemmi, content, is_cif)
-        templates = meeko.ResidueChemTemplates.create_from_defaults()
-        known, place = {*templates.residue_templates, *templates.ambiguous}, np.array(middle)
-        located, left = _clean(structure, known, place)
-        if not structure[0].count_atom_sites():
-            raise ValueError(f"nothing is left of it without {'; '.join(left)}: is it a receptor?")
-        with _quiet():
-            polymer = meeko.Polymer.from_pdb_string(
-                structure.make_pdb_string(), templates, meeko.MoleculePreparation(),
-                allow_bad_res=True,
-            )  # fmt: skip
-            text, _ = meeko.PDBQTWriterLegacy.write_string_from_polymer(polymer)
-        incomplete, guessed = _guesses(polymer, place)
+        if is_cif:
+            block = gemmi.cif.read_string(content.decode("utf-8", "replace")).sole_block()
+            structure = gemmi.make_structure_from_block(block)
+        else:
+            structure = gemmi.read_pdb_string(content)
+    except Exception as error:
+        raise InputError(path, f"it cannot be read: {first_line(error)}") from error
+    structure.shorten_chain_names()
+    del structure[1:]
+    return structure.make_pdb_string().encode()
+
+
+def prepare(
+    path: str, lines: Sequence[bytes], middle: Sequence[float]
+) -> tuple[list[bytes], list[str]]:
+    """Return the lines of PDB as PDBQT, and what was left out or guessed, a sentence each.
+
+    lines   of one model, without alternate locations
+    middle  of the pocket, Å: what was left out is named in the order of its distance from there
+
+    Raises InputError where Meeko refuses the atoms, or leaves none.
+    """
+    import meeko
+
+    logging.getLogger("meeko").setLevel(logging.CRITICAL)
+    before, text = _residues(lines), ""
+    try:
+        with quiet_rdkit(), warnings.catch_warnings(action="ignore"):
+            templates = meeko.ResidueChemTemplates.create_from_defaults()
+            known = {*templates.residue_templates, *templates.ambiguous} - WATERS
+            kept = [
+                line for name in before if name.partition(" ")[0] in known for line in before[name]
+            ]
+            if kept:
+                polymer = meeko.Polymer.from_pdb_string(
+                    b"".join(kept).decode(), templates, meeko.MoleculePreparation(),
+                    allow_bad_res=True,
+                )  # fmt: skip
+                text, _ = meeko.PDBQTWriterLegacy.write_string_from_polymer(polymer)
     except Exception as error:
         raise InputError(path, f"Meeko cannot prepare it: {first_line(error)}") from error
-    if not text:
-        raise InputError(path, "of no residue that Meeko knows it has all atoms: is it a receptor?")
-    found = dict(zip(NOTES, (located, left + incomplete, guessed), strict=True))
-    return text.encode(), [f"{what}: {'; '.join(parts)}" for what, parts in found.items() if parts]
+    prepared = text.encode().splitlines(keepends=True)
+    after = _residues(prepared)
+    notes = [*_left_out(before, after, middle), *_guesses(before, after)]
+    if not after:
+        raise InputError(path, f"nothing can be prepared ({notes[0]}): is it a receptor?")
+    return prepared, notes
 
 
-def _read(gemmi: Any, content: bytes, is_cif: bool) -> Any:
-    """Return the first model as gemmi has it, with names of chains that fit PDB."""
-    if is_cif:
-        block = gemmi.cif.read_string(content.decode("utf-8", "replace")).sole_block()
-        structure = gemmi.make_structure_from_block(block)
-    else:
-        structure = gemmi.read_pdb_string(content)
-    if not len(structure) or not structure[0].count_atom_sites():
-        raise ValueError("it has no atoms")
-    if are_crowded(np.array([site.atom.pos.tolist() for site in structure[0].all()])):
-        raise ValueError("are its coordinates in nanometres? Multiply them by 10")
-    while len(structure) > 1:
-        del structure[1]
-    structure.shorten_chain_names()
-    structure.remove_empty_chains()
-    return structure
+def residue_name(line: bytes) -> str:
+    """Return how a message names the residue of an atom: HIS A 87."""
+    return " ".join(filter(None, (fields.decode(line[columns]) for columns in NAMES)))
 
 
-def _clean(structure: Any, known: set[str], middle: Place) -> tuple[list[str], list[str]]:
-    """Keep one location of each residue, and of the residues those with a template but waters.
+def _residues(lines: Sequence[bytes]) -> Residues:
+    found: dict[str, list[bytes]] = {}
+    for row in pdb.atom_rows(lines):
+        found.setdefault(residue_name(lines[row]), []).append(lines[row])
+    return found
 
-    known: names of residues with a template
 
-    Return the locations that were taken, and what was left out.
-    """
-    located, unknown, waters = [], [], 0
-    for chain in structure[0]:
-        for i in reversed(range(len(chain))):
-            residue = chain[i]
-            name = f"{residue.name} {chain.name} {residue.seqid}"
-            if residue.name not in known or residue.name in WATERS:
-                waters += residue.name in WATERS
-                if residue.name not in WATERS:
-                    unknown.append((name, [atom.pos.tolist() for atom in residue]))
-                del chain[i]
-            elif letter := _choose_location(residue):
-                located.append(f"{name} {letter}")
-    structure.remove_empty_chains()
+def _left_out(before: Residues, after: Residues, middle: Sequence[float]) -> list[str]:
+    """Return a sentence on residues that are gone, the nearest first."""
+    waters, distances = 0, {}
+    for name in [each for each in before if each not in after]:
+        if name.partition(" ")[0] in WATERS:
+            waters += 1
+            continue
+        places = fields.parse_columns(before[name], range(len(before[name])), pdb.PLACE)
+        distance = np.linalg.norm(places - middle, axis=1).min()
+        distances[f"{name} at {distance:.0f} Å"] = distance
     left = [f"{waters:,} {'water' if waters == 1 else 'waters'}"] if waters else []
-    left += [f"residues that Meeko does not know ({_nearest(unknown, middle)})"] if unknown else []
-    return [several(located[::-1])] if located else [], left
+    if distances:
+        nearest = several(sorted(distances, key=distances.__getitem__))
+        left.append(f"residues without a template of Meeko, or that lack atoms of it ({nearest})")
+    return [f"left out, with distances from the middle of the box: {'; '.join(left)}"] * bool(left)
 
 
-def _choose_location(residue: Any) -> str:
-    """Keep the location whose atoms have the largest occupancy together; "" if there are no two."""
-    occupied: Counter[str] = Counter()
-    for atom in residue:
-        occupied[atom.altloc] += round(100 * atom.occ) if atom.has_altloc() else 0
-    best = occupied.most_common(1)[0][0]
-    for i in reversed(range(len(residue))):
-        if residue[i].altloc not in (best, NO_LOCATION):
-            del residue[i]
-        else:
-            residue[i].altloc = NO_LOCATION
-    occupied.pop(NO_LOCATION, None)
-    return best if len(occupied) > 1 else ""
-
-
-def _nearest(residues: Sequence[tuple[str, Any]], middle: Place) -> str:
-    """Return the residues, each with its places, by their distances from the middle of a pocket."""
-    far = {name: np.sqrt(((np.array(x) - middle) ** 2).sum(axis=1).min()) for name, x in residues}
-    return several([f"{name} at {far[name]:.0f} Å" for name in sorted(far, key=far.__getitem__)])
-
-
-def _guesses(polymer: Any, middle: Place) -> tuple[list[str], list[str]]:
-    """Return what Meeko has left out, and what it has guessed."""
-    incomplete, histidines, ions, bare = [], [], [], 0
-    for key, monomer in polymer.monomers.items():
-        name = f"{monomer.input_resname} {key.replace(':', ' ')}"
-        elements = [atom.GetAtomicNum() for atom in monomer.raw_rdkit_mol.GetAtoms()]
-        if monomer.rdkit_mol is None:
-            incomplete.append((name, monomer.raw_rdkit_mol.GetConformer().GetPositions()))
-        elif len(elements) == 1:
-            charge = sum(atom.charge for atom in monomer.molsetup.atoms)
-            ions.append(f"{name} {charge:+.3g}")
-        elif 1 not in elements:
+def _guesses(before: Residues, after: Residues) -> list[str]:
+    """Return a sentence on hydrogens and charges that the templates have and the file has not."""
+    bare, histidines, ions = 0, [], []
+    for name, lines in after.items():
+        if len(lines) == 1:
+            ions.append(f"{name} {float(lines[0][CHARGE]):+.3g}")
+        elif not any(fields.decode(x[pdb.ELEMENT]) in ("H", "D") for x in before.get(name, ())):
             bare += 1
-            if monomer.input_resname == "HIS":
-                histidines.append(f"{name} {monomer.residue_template_key[-3:]}")
-    named = _nearest(incomplete, middle)
-    left = f"residues that lack atoms, or have others than its templates ({named})"
+            if name.startswith("HIS"):
+                atoms = {fields.decode(line[pdb.ATOM_NAME]) for line in lines}
+                histidines.append(f"{name} {'+'.join(sorted(atoms & RING_HYDROGENS))}")
     guessed = [f"hydrogens of {bare:,} residues"] if bare else []
     guessed += [f"where HIS has its hydrogen ({several(histidines)})"] if histidines else []
     guessed += [f"charges of ions ({several(ions)})"] if ions else []
-    return [left] if incomplete else [], guessed
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Have Meeko and RDKit print nothing: what they did is read from their results."""
-    logger = logging.getLogger("meeko")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)
-    try:
-        with warnings.catch_warnings(), quiet_rdkit():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logger.setLevel(level)
+    return [f"by Meeko's templates: {'; '.join(guessed)}"] * bool(guessed)

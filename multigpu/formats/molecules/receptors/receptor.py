@@ -4,22 +4,25 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from multigpu.errors import InputError
-from multigpu.formats.molecules import fields, pdb, pdbqt
-from multigpu.formats.molecules.molecule import MoleculeError, check_molecule
+from multigpu.errors import InputError, several
+from multigpu.formats.molecules import fields, pdb
+from multigpu.formats.molecules.molecule import MoleculeError
 from multigpu.formats.molecules.pdbqt import PDBQT
-from multigpu.formats.molecules.receptors.preparation import prepare
-from multigpu.formats.molecules.registry import SUFFIXES
+from multigpu.formats.molecules.receptors.preparation import pdb_of, prepare, residue_name
+from multigpu.formats.molecules.registry import SUFFIXES, parse
 from multigpu.formats.storage.input_paths import expand, suffix_of
 from multigpu.formats.storage.sources import FileKind, inspect_source
 from multigpu.kernels.maps import Receptor
 
 READ_BYTES = 4 << 20
 LAYOUTS = {".pdbqt": "pdbqt", ".pdb": "pdb", ".ent": "pdb", ".cif": "cif", ".mmcif": "cif"}
-CIF = re.compile(rb"^(data_|_atom_site\.)", re.MULTILINE)
-CHARGED = re.compile(rb"^(ATOM  |HETATM).{60} *[+-]?\d+\.\d+ +[A-Z]", re.MULTILINE)
-LABEL = re.compile(rb"(.{4}).(.{3}).(.)(.{5})")  # of an atom: name, residue, chain, number
+MARKS = {  # in the content of files without these suffixes; the first that is found
+    "cif": re.compile(rb"^(data_|_atom_site\.)", re.MULTILINE),
+    "pdbqt": re.compile(rb"^(ATOM  |HETATM).{60} *[+-]?\d+\.\d+ +[A-Z]", re.MULTILINE),
+    "pdb": pdb.ATOM,
+}
 HYDROGENS = {"H", "HD", "HS"}
+CURE = "prepare it, as with `mk_prepare_receptor.py -i IN.pdb -o OUT -p`, or give its PDB"
 
 
 def _layout(path: str, start: bytes) -> str:
@@ -29,11 +32,7 @@ def _layout(path: str, start: bytes) -> str:
     if other := next((s for s in SUFFIXES if s in name.lower()), ""):
         problem = f"{SUFFIXES[other].name.upper()} has ligands: a receptor is PDBQT, PDB or mmCIF"
         raise InputError(path, problem)
-    if CIF.search(start):
-        return "cif"
-    if CHARGED.search(start):
-        return "pdbqt"
-    return "pdb" if pdb.ATOM.search(start) else ""
+    return next((layout for layout, mark in MARKS.items() if mark.search(start)), "")
 
 
 RECEPTORS = FileKind(
@@ -57,51 +56,43 @@ def read_receptor(
     (path,) = expand([path], RECEPTORS)
     source = inspect_source(path, RECEPTORS)
     content = b"".join(block.tobytes() for block in source.blocks(READ_BYTES))
-    notes: list[str] = []
-    if source.layout != PDBQT.name:
-        content, notes = prepare(path, content, source.layout == "cif", middle)
     if any(word in content for word in (b"\nROOT", b"\nTORSDOF")):
         raise InputError(path, "this is a ligand (it has ROOT or TORSDOF), and no receptor")
-    receptor, left_out = _read_pdbqt(path, content)
-    _check_prepared(path, receptor, needs_charges)
-    return receptor, notes + left_out
-
-
-def _read_pdbqt(path: str, content: bytes) -> tuple[Receptor, list[str]]:
-    """Return the atoms of a PDBQT, of alternate locations the best occupied ones, and a note."""
-    lines = content.splitlines(keepends=True)
-    rows = pdb.atom_rows(lines)
-    others = pdb.other_locations(lines, rows)
-    notes = [f"of alternate locations the best occupied were taken; {len(others):,} atoms left out"]
+    is_prepared = source.layout == PDBQT.name
+    if not is_prepared:
+        content = pdb_of(path, content, source.layout == "cif")
+    lines, notes = _best_locations(content.splitlines(keepends=True))
     try:
-        molecule = check_molecule(
-            pdbqt.parse([line for row, line in enumerate(lines) if row not in others])
-        )
+        if not is_prepared:
+            parse(b"".join(lines), "pdb")  # which checks it
+            lines, more = prepare(path, lines, middle)
+            notes += more
+        molecule = parse(b"".join(lines), PDBQT.name)
     except MoleculeError as error:
         raise InputError(path, f"{error}") from None
-    receptor = Receptor(
+    if HYDROGENS.isdisjoint(molecule.types):
+        raise InputError(path, f"it has no hydrogens (no atom of type HD): {CURE}")
+    if needs_charges and not molecule.charges.any():
+        raise InputError(path, f"it has no charges: all are 0: {CURE}")
+    return Receptor(
         positions=molecule.positions,
         charges=molecule.charges,
         types=tuple(molecule.types),
         names=tuple(atom_label(molecule.lines[row]) for row in molecule.rows),
-    )
-    return receptor, notes if others else []
+    ), notes
+
+
+def _best_locations(lines: list[bytes]) -> tuple[list[bytes], list[str]]:
+    """Return the lines with the best occupied of alternate locations only, and a note on them."""
+    others = pdb.other_locations(lines, pdb.atom_rows(lines))
+    residues = list(dict.fromkeys(residue_name(lines[row]) for row in sorted(others)))
+    note = f"of alternate locations the best occupied were taken: {several(residues)}"
+    kept = [line for row, line in enumerate(lines) if row not in others]
+    if others:
+        kept = [x[:16] + b" " + x[17:] if x.startswith(pdb.ATOM_WORDS) else x for x in kept]
+    return kept, [note] * bool(others)
 
 
 def atom_label(line: bytes) -> str:
     """Return how a message names an atom: ND1 of HIS A 87."""
-    found = LABEL.match(line, pdb.ATOM_NAME.start)
-    name, *place = map(fields.decode, found.groups()) if found else ("atom", "")
-    return f"{name} of {' '.join(filter(None, place))}"
-
-
-def _check_prepared(path: str, receptor: Receptor, needs_charges: bool) -> None:
-    """Raise InputError for a receptor whose energies would mean nothing."""
-    problem = ""
-    if HYDROGENS.isdisjoint(receptor.types):
-        problem = "it has no hydrogens (no atom of type HD)"
-    elif needs_charges and not receptor.charges.any():
-        problem = "it has no charges: all are 0"
-    if problem:
-        cure = "prepare it, as with `mk_prepare_receptor.py -i IN.pdb -o OUT -p`, or give its PDB"
-        raise InputError(path, f"{problem}: {cure}")
+    return f"{fields.decode(line[pdb.ATOM_NAME])} of {residue_name(line)}"
