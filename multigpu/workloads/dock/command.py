@@ -1,5 +1,6 @@
 """`multigpu dock`."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from multigpu.cluster.engine.events import Event, now
@@ -10,12 +11,11 @@ from multigpu.workloads.dock.options import DockOutput
 from multigpu.workloads.dock.request import DockRequest
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from multigpu.workloads.dock.job import DockJob
     from multigpu.workloads.dock.output.files import DockFiles
 
 SOME_SKIPPED = 3  # exit status
+MAPS = "receptor.maps"  # the folder of kept maps, beside the output
 REPORTED = 12  # ligands in a report
 
 
@@ -82,16 +82,14 @@ def command(request: DockRequest, out: DockOutput, reporting: Reporting) -> int:
     return SOME_SKIPPED if skipped else 0
 
 
-def _maps_folder(request: DockRequest, output: str | None) -> "Path | None":
+def _maps_folder(request: DockRequest, output: str | None) -> Path | None:
     """Return where the maps of a receptor are kept; None where there is no place beside poses."""
     from multigpu.cluster.files import is_replaced
     from multigpu.workloads.dock.output.files import is_folder
-    from multigpu.workloads.dock.pocket import folder_of_maps
 
-    is_kept = output is not None and (is_folder(output) or is_replaced(output))
-    if request.receptor is None or not is_kept:
+    if output is None or not (is_folder(output) or is_replaced(output)):
         return None
-    return folder_of_maps(str(request.receptor), str(output))
+    return Path(output).parent / MAPS if request.receptor is not None else None
 
 
 def _check_files(files: "DockFiles", request: DockRequest, reporting: Reporting) -> None:

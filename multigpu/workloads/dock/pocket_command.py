@@ -1,12 +1,14 @@
 """`multigpu pocket`: the maps of a receptor, which `multigpu dock` takes as its pocket."""
 
-from multigpu.run.command import Messages, command_of, keep_inputs
-from multigpu.run.values import path_list
+from multigpu.run.command import Reporting, Summary, command_of, keep_inputs
 from multigpu.workloads.dock.pocket_options import PocketOutput, PocketRequest
 
 
-@command_of(example="multigpu pocket receptor.pdb --autobox crystal.sdf -o pocket.maps.fld")
-def command(request: PocketRequest, out: PocketOutput, messages: Messages) -> None:
+@command_of(
+    example="multigpu pocket receptor.pdb --autobox crystal.sdf -o pocket.maps.fld",
+    without=(Summary, "log_json", "trace", "progress", "dry_run", "json"),
+)
+def command(request: PocketRequest, out: PocketOutput, reporting: Reporting) -> None:
     """Make AutoGrid's or Vina's maps of a RECEPTOR on the points of a box.
 
     RECEPTOR is PDBQT, or PDB or mmCIF, which Meeko prepares: what it leaves out or guesses is
@@ -16,15 +18,15 @@ def command(request: PocketRequest, out: PocketOutput, messages: Messages) -> No
     """
     from multigpu.cluster.files import check_output
     from multigpu.formats.molecules.pockets.autogrid_writer import check_field_name, write_pocket
-    from multigpu.workloads.dock.pocket import pocket_of
+    from multigpu.workloads.dock.pocket import make_pocket
 
-    (receptor,), output = path_list(request.receptor, "receptor"), str(out.output)
+    output = str(out.output)
     check_field_name(output)
     check_output(output)
-    given = [receptor] if request.autobox is None else [receptor, str(request.autobox)]
-    keep_inputs(given, output)
-    with messages.notes():
-        pocket = pocket_of(request)
+    inputs = (request.receptor, request.autobox)
+    keep_inputs([str(path) for path in inputs if path is not None], output)
+    with reporting.notes():
+        pocket, _ = make_pocket(request, request.devices())
         write_pocket(output, pocket)
     points = " × ".join(map(str, pocket.shape))
-    messages.say_outcome(f"maps of {', '.join(pocket.types)} on {points} points", output)
+    reporting.say_outcome(f"maps of {', '.join(pocket.types)} on {points} points", output)

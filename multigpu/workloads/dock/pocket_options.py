@@ -3,10 +3,11 @@
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Literal
 
+from multigpu.cluster.devices.gpus import Device
 from multigpu.errors import UsageError, option
 from multigpu.run.declarations import Options, declaration, declare
-from multigpu.run.options import GpuOptions
-from multigpu.run.values import Box, FilePath, NameList, Paths, TextPath, path_list
+from multigpu.run.options import GPUS_HELP, RunOptions
+from multigpu.run.values import Box, FilePath, Gpus, NameList, TextPath
 
 SPACING, PADDING = 0.375, 5.0  # Å, of the points of maps, and of a box around a ligand
 
@@ -49,10 +50,10 @@ class MapOptions(Options, group="Pocket"):
 
 
 @dataclass(frozen=True)
-class PocketRequest(MapOptions, GpuOptions, group="Pocket"):
+class PocketRequest(MapOptions, group="Pocket"):
     """Everything that the maps of a receptor are made of."""
 
-    receptor: Paths = field(metadata=declaration(
+    receptor: FilePath = field(metadata=declaration(
         "Receptor: PDBQT; or PDB or mmCIF, which Meeko prepares.", "RECEPTOR", argument=True,
         required=True,
     ))  # fmt: skip
@@ -62,13 +63,16 @@ class PocketRequest(MapOptions, GpuOptions, group="Pocket"):
         example="15.2,53.9,16.9 20,20,20",
     )  # fmt: skip
     spacing: float = declare(SPACING, "Distance between points, Å.", "S", unit=" Å", above=0)
+    gpus: Gpus = declare("auto", GPUS_HELP, group="Devices")
 
     def check(self) -> None:
         super().check()
-        if len(path_list(self.receptor, "receptor")) > 1:
-            raise UsageError("give one receptor")
         if (self.box is None) == (self.autobox is None):
             raise UsageError(f"give {option('box')} or {option('autobox')}, one of them")
+
+    def devices(self) -> tuple[Device, ...]:
+        """Return the GPUs to use. Raises UsageError for one that cannot be used."""
+        return RunOptions(gpus=self.gpus).devices()
 
 
 @dataclass(frozen=True, kw_only=True)

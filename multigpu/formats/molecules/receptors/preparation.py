@@ -42,7 +42,8 @@ def pdb_of(path: str, content: bytes, is_cif: bool) -> bytes:
         raise InputError(path, f"it cannot be read: {first_line(error)}") from error
     structure.shorten_chain_names()
     del structure[1:]
-    return structure.make_pdb_string().encode()
+    text: str = structure.make_pdb_string()
+    return text.encode()
 
 
 def prepare(
