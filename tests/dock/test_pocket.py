@@ -184,7 +184,7 @@ def test_command__writes_what_the_function_returns(
     [
         ("peptide.pdbqt --box 0,0,0 6,6,6", "Missing option '-o' / '--output'."),
         ("peptide.pdbqt -o p.dx --box 0,0,0 6,6,6", "p.dx: a pocket is written to a file that"),
-        ("peptide.pdbqt peptide.pdbqt --box 0,0,0 6,6,6", "unexpected extra argument (peptide.pdbqt)"),
+        ("peptide.pdbqt peptide.pdbqt --box 0,0,0 6,6,6", "unexpected extra argument (peptide"),
         ("peptide.pdbqt", "give --box or --autobox, one of them"),
         ("peptide.pdbqt --box 0,0,0 6,0,6", "the box has sides of 6,0,6 Å: each must be above"),
         ("peptide.pdbqt --box 0,0,0 6,6,nan", "the box has sides of 6,6,nan Å"),
@@ -227,6 +227,13 @@ def test_maps__are_made_on_the_cpu_where_a_gpu_fails(
     one, other = (make_pocket(request, devices)[0] for devices in (gpu, ()))
     assert np.array_equal(one.values, other.values)
     assert "maps are made on the CPU" in caplog.text
+
+
+@pytest.mark.parametrize("ligands", ["l.smi", "l.txt"])
+def test_dock__checks_its_ligands_before_a_receptor(receptor: str, ligands: str) -> None:
+    Path(ligands).write_text("CCO ethanol\n")
+    with pytest.raises(InputError, match=rf"^{ligands}: "):
+        multigpu.dock(ligands, receptor="missing.pdb", box=BOX)
 
 
 @pytest.mark.process

@@ -115,7 +115,7 @@ def open_sources(
     skip  whether files that are no ligands are skipped
     kind  LIGANDS or MOLECULES
 
-    Raises InputError for the first of them otherwise, or where none is left.
+    Raises InputError for the first of them otherwise, and for the last where no other is left.
     """
     sources: list[Source] = []
     bad: list[LigandRecords] = []
