@@ -15,6 +15,7 @@ from multigpu.errors import UsageError, option
 
 LONGEST_VALUE = 60  # characters of a wrong value in a message
 SLICE_FORM = re.compile(r"([+-]?[0-9]+)?:([+-]?[0-9]+)?")
+FARTHEST = 1e5  # Å; the limit of the kernels, which are too heavy to import here
 SETTING = re.compile(r"^\s*(\w+)\s*=\s*([^\s#]+)", re.MULTILINE)
 TRIPLE = re.compile(r"[^,\s]+(,[^,\s]+){2}")
 LAYOUT = re.compile(r"(-?\d+(?:\.\d+)?) ?([kmg]?)(i?)(b|bp|)", re.IGNORECASE)
@@ -186,7 +187,11 @@ def _box(value: Any) -> Any:
     if isinstance(value, str | os.PathLike):
         value = _read_box(os.fspath(value))
     given = tuple(value)
-    return SIX.convert((*given[0], *given[1]) if len(given) == 2 else given)
+    box = SIX.convert((*given[0], *given[1]) if len(given) == 2 else given)
+    if not all(abs(x) <= FARTHEST for x in box) or min(box[3:]) <= 0:
+        shown = ",".join(f"{x:g}" for x in box)
+        raise ValueError(f"{shown}: the lengths must be above 0, nothing beyond {FARTHEST:g} Å")
+    return box
 
 
 def _read_box(text: str) -> list[float]:
@@ -214,7 +219,9 @@ RANGE = Kind(f"MIN:MAX, {BORDERS}, e.g. 200:600", "MIN:MAX", _range)
 ANYTHING = Kind("something else", "FILE", lambda value: value)  # checked by whoever uses it
 BOX_NAMES = ("center_x", "center_y", "center_z", "size_x", "size_y", "size_z")
 SIX = vector("X,Y,Z,SX,SY,SZ")
-BOX = Kind("center and size, or a configuration file of Vina", "X,Y,Z SX,SY,SZ", _box, _box)
+BOX = Kind(
+    "a center and lengths above 0, or a configuration file of Vina", "X,Y,Z SX,SY,SZ", _box, _box
+)
 NAMES = Kind("names", "NAME,…", _names)
 GPUS = Kind("text", "WHICH", _gpus)  # as `--gpus` takes them; in Python numbers, too, or a list
 

@@ -1,6 +1,5 @@
 """`multigpu dock`."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from multigpu.cluster.engine.events import Event, now
@@ -36,13 +35,14 @@ def command(request: DockRequest, out: DockOutput, reporting: Reporting) -> int:
 
         files = DockFiles(poses=output, scores=out.scores, report=out.report)
         _check_files(files, request, reporting)
+        journal = pose_journal(output)  # None where nothing can be kept beside the poses
         is_kept = all(map(is_repeatable, request.files))
         job = DockJob(
             request,
             report=REPORTED if out.report else 0,
-            maps=_maps_folder(request, output),
+            maps=journal and journal.parent / MAPS,
             coming=workers,
-            journal=pose_journal(output) if is_kept else None,
+            journal=journal if is_kept else None,
         )
         if job.receptor is not None:
             points, middle = " × ".join(map(str, job.pocket.shape)), job.pocket.center
@@ -80,16 +80,6 @@ def command(request: DockRequest, out: DockOutput, reporting: Reporting) -> int:
         found = f"{_docked(job)}, best score {best:.4g}"
     reporting.say_outcome(found, output)
     return SOME_SKIPPED if skipped else 0
-
-
-def _maps_folder(request: DockRequest, output: str | None) -> Path | None:
-    """Return where the maps of a receptor are kept; None where there is no place beside poses."""
-    from multigpu.cluster.files import is_replaced
-    from multigpu.workloads.dock.output.files import is_folder
-
-    if output is None or not (is_folder(output) or is_replaced(output)):
-        return None
-    return Path(output).parent / MAPS if request.receptor is not None else None
 
 
 def _check_files(files: "DockFiles", request: DockRequest, reporting: Reporting) -> None:

@@ -18,14 +18,12 @@ from multigpu.errors import InputError, UsageError, first_line, option, spelled
 from multigpu.formats.molecules.pockets import Pocket, read_pocket
 from multigpu.formats.molecules.pockets.autogrid import AUTOGRID
 from multigpu.formats.molecules.pockets.autogrid_writer import SUFFIX, write_pocket
-from multigpu.formats.molecules.pockets.pocket import check_pocket
 from multigpu.formats.molecules.receptors import read_receptor
 from multigpu.formats.molecules.vina import with_vina_types
 from multigpu.formats.storage.fingerprints import digest
 from multigpu.kernels.maps import GridBox, Maps, Receptor, compute_maps, vina
 from multigpu.run import fitness
 from multigpu.workloads.dock.ligands import read_first
-from multigpu.workloads.dock.options import FARTHEST
 from multigpu.workloads.dock.pocket_options import SPACING, MapOptions, PocketRequest
 from multigpu.workloads.dock.request import DockRequest
 
@@ -65,8 +63,8 @@ def make_pocket(
         logger.warning("multigpu: %s: %s", path, spelled(note))
     receptor = replace(receptor, types=tuple(others.get(x, x) for x in receptor.types))
     usual, rare = KNOWN_TYPES[scoring]
-    known = (*usual, *(rare if request.all_types else ()), *others.values())
-    types = tuple(dict.fromkeys(known))
+    known = dict.fromkeys((*usual, *(rare if request.all_types else ()), *others.values()))
+    types = tuple(known)
     check_box(path, receptor, points, len(types) + 2)
     name = f"{digest([fitness.program(), receptor, points, types])}{SUFFIX}"
     field = None if folder is None else folder / name
@@ -77,16 +75,14 @@ def make_pocket(
         except ValueError as error:
             cure = f"{option('type_as')} TYPE=OTHER takes a type as another one"
             raise InputError(path, f"{error}: {cure}") from None
-        pocket = check_pocket(
-            Pocket(
-                path=str(field or path),
-                layout=AUTOGRID.name,
-                values=np.stack([*maps.values()]),
-                origin=points.origin,
-                spacing=np.full(3, points.spacing),
-                types=types,
-                receptor=path,
-            )
+        pocket = Pocket(
+            path=str(field or path),
+            layout=AUTOGRID.name,
+            values=np.stack([*maps.values()]),
+            origin=points.origin,
+            spacing=np.full(3, points.spacing),
+            types=types,
+            receptor=path,
         )
         if field:
             with failures_named(str(folder), UsageError):
@@ -132,12 +128,8 @@ def box_around(box: Sequence[float], spacing: float) -> GridBox:
 
     box: center and size, x, y and z, Å. Raises UsageError for a box that cannot be.
     """
-    center, size = box[:3], box[3:]
-    if not all(0 < side <= FARTHEST for side in size):
-        shown = ",".join(f"{side:g}" for side in size)
-        raise UsageError(f"the box has sides of {shown} Å: each must be above 0")
-    nx, ny, nz = (max(2, 2 * ceil(side / spacing / 2 - ROUNDING)) for side in size)
-    x, y, z = (round(float(place), 3) for place in center)
+    nx, ny, nz = (max(2, 2 * ceil(side / spacing / 2 - ROUNDING)) for side in box[3:])
+    x, y, z = (round(float(place), 3) for place in box[:3])
     try:
         return GridBox((x, y, z), (nx, ny, nz), spacing)
     except ValueError as error:

@@ -1,5 +1,6 @@
 """Options of pockets that are made of receptors."""
 
+import re
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Literal
 
@@ -9,6 +10,7 @@ from multigpu.run.declarations import Options, declaration, declare
 from multigpu.run.options import GPUS_HELP, RunOptions
 from multigpu.run.values import Box, FilePath, Gpus, NameList, TextPath
 
+PAIR = re.compile("[^=]+=[^=]+")
 SPACING, PADDING = 0.375, 5.0  # Å, of the points of maps, and of a box around a ligand
 
 
@@ -37,11 +39,9 @@ class MapOptions(Options, group="Pocket"):
 
     def check(self) -> None:
         super().check()
-        for each in self.type_as:
-            one, sign, other = each.partition("=")
-            if not (one and sign and other) or "=" in other:
-                form = f"{option('type_as')} {each}: expected TYPE=OTHER, e.g. B=C or Si=C,Se=S"
-                raise UsageError(form)
+        if wrong := [each for each in self.type_as if not PAIR.fullmatch(each)]:
+            form = "expected TYPE=OTHER, e.g. B=C or Si=C,Se=S"
+            raise UsageError(f"{option('type_as')} {wrong[0]}: {form}")
 
     @property
     def other_types(self) -> dict[str, str]:

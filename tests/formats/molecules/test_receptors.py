@@ -53,13 +53,10 @@ def test_receptor__of_pdb_and_of_mmcif_are_prepared_alike(read: Callable[..., Re
     assert notes == [
         "of alternate locations the best occupied were taken: SER A 4",
         (
-            "left out, with distances from the middle of the box: 1 water; residues without a"
-            " template of Meeko, or that lack atoms of it (ASP A 5 at 3 Å, XYZ A 903 at 12 Å,"
-            " ABC A 904 at 20 Å)"
-        ),
-        (
-            "by Meeko's templates: hydrogens of 5 residues; where HIS has its hydrogen"
-            " (HIS A 2 HE2); charges of ions (ZN A 902 +2)"
+            "waters left out: HOH A 901 at 9 Å; left out, as Meeko has no template or they lack"
+            " atoms of it: ASP A 5 at 3 Å, XYZ A 903 at 12 Å, ABC A 904 at 20 Å; hydrogens added:"
+            " ALA A 1, HIS A 2, GLY A 3, SER A 4, ALA A 6; those of histidines: HIS A 2 HE2;"
+            " charges of ions: ZN A 902 +2"
         ),
     ]
     (og,) = (i for i, name in enumerate(found.names) if name == "OG of SER A 4")
@@ -99,7 +96,7 @@ def nanometres(line: bytes) -> bytes:
         ("r.pdbqt", lambda x: x[:77] + b"  " + x[79:], "line 1: the atom has no AutoDock type"),
         ("r.pdbqt", lambda _: b"REMARK\n", "it has no atoms"),
         ("r.sdf", lambda x: x, "SDF has ligands: a receptor is PDBQT, PDB or mmCIF"),
-        ("r.pdb", lambda _: LIGAND, r"nothing can be prepared .* \(XYZ A 903 at"),
+        ("r.pdb", lambda _: LIGAND, "nothing of it can be prepared: .*: XYZ A 903 at"),
         ("r.pdb", lambda _: each(lambda x: x[:30] + nanometres(x) + x[54:])(peptide()), "nanomet"),
         ("r.pdb", lambda _: b"END\n", "it has no atoms"),
         ("r.cif", lambda _: b"data_x\n_a 'b\n", "it cannot be read: "),

@@ -5,8 +5,9 @@ is seen by comparing the residues before and after.
 """
 
 import logging
+import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -18,7 +19,8 @@ from multigpu.formats.optional import quiet_rdkit
 Residues = Mapping[str, Sequence[bytes]]  # lines of the atoms of each, by `residue_name`
 NAMES = slice(17, 20), slice(21, 22), slice(22, 27)  # columns of a residue, its chain and number
 WATERS = {"HOH", "WAT", "DOD", "H2O", "TIP"}
-RING_HYDROGENS = {"HD1", "HE2"}  # of histidine
+HYDROGEN = re.compile(rb"^.{76} [HD]", re.MULTILINE)  # by its element
+RING_HYDROGEN = re.compile(rb"^.{12} (HD1|HE2) ", re.MULTILINE)  # of histidine, by its name
 INSTALL = "needs Meeko: pip install 'multigpu[receptors]', or prepare PDBQT with it elsewhere"
 
 
@@ -46,10 +48,8 @@ def pdb_of(path: str, content: bytes, is_cif: bool) -> bytes:
     return text.encode()
 
 
-def prepare(
-    path: str, lines: Sequence[bytes], middle: Sequence[float]
-) -> tuple[list[bytes], list[str]]:
-    """Return the lines of PDB as PDBQT, and what was left out or guessed, a sentence each.
+def prepare(path: str, lines: Sequence[bytes], middle: Sequence[float]) -> tuple[list[bytes], str]:
+    """Return the lines of PDB as PDBQT, and what was left out or guessed, a note or "".
 
     lines   of one model, without alternate locations
     middle  of the pocket, Å: what was left out is named in the order of its distance from there
@@ -64,12 +64,10 @@ def prepare(
         with quiet_rdkit(), warnings.catch_warnings(action="ignore"):
             templates = meeko.ResidueChemTemplates.create_from_defaults()
             known = {*templates.residue_templates, *templates.ambiguous} - WATERS
-            kept = [
-                line for name in before if name.partition(" ")[0] in known for line in before[name]
-            ]
-            if kept:
+            names = [name for name in before if name.partition(" ")[0] in known]
+            if kept := b"".join(line for name in names for line in before[name]):
                 polymer = meeko.Polymer.from_pdb_string(
-                    b"".join(kept).decode(), templates, meeko.MoleculePreparation(),
+                    kept.decode(), templates, meeko.MoleculePreparation(),
                     allow_bad_res=True,
                 )  # fmt: skip
                 text, _ = meeko.PDBQTWriterLegacy.write_string_from_polymer(polymer)
@@ -77,10 +75,10 @@ def prepare(
         raise InputError(path, f"Meeko cannot prepare it: {first_line(error)}") from error
     prepared = text.encode().splitlines(keepends=True)
     after = _residues(prepared)
-    notes = [*_left_out(before, after, middle), *_guesses(before, after)]
+    note = "; ".join(_changes(before, after, middle))
     if not after:
-        raise InputError(path, f"nothing can be prepared ({notes[0]}): is it a receptor?")
-    return prepared, notes
+        raise InputError(path, f"nothing of it can be prepared: {note}: is it a receptor?")
+    return prepared, note
 
 
 def residue_name(line: bytes) -> str:
@@ -95,35 +93,31 @@ def _residues(lines: Sequence[bytes]) -> Residues:
     return found
 
 
-def _left_out(before: Residues, after: Residues, middle: Sequence[float]) -> list[str]:
-    """Return a sentence on residues that are gone, the nearest first."""
-    waters, distances = 0, {}
-    for name in [each for each in before if each not in after]:
-        if name.partition(" ")[0] in WATERS:
-            waters += 1
-            continue
-        places = fields.parse_columns(before[name], range(len(before[name])), pdb.PLACE)
-        distance = np.linalg.norm(places - middle, axis=1).min()
-        distances[f"{name} at {distance:.0f} Å"] = distance
-    left = [f"{waters:,} {'water' if waters == 1 else 'waters'}"] if waters else []
-    if distances:
-        nearest = several(sorted(distances, key=distances.__getitem__))
-        left.append(f"residues without a template of Meeko, or that lack atoms of it ({nearest})")
-    return [f"left out, with distances from the middle of the box: {'; '.join(left)}"] * bool(left)
+def _changes(before: Residues, after: Residues, middle: Sequence[float]) -> Iterator[str]:
+    """Yield what is gone, the nearest first, and what the templates have and the file has not."""
+    distances = {name: _distance(before[name], middle) for name in before if name not in after}
+    gone = [
+        f"{name} at {distances[name]:.0f} Å"
+        for name in sorted(distances, key=distances.__getitem__)
+    ]
+    waters = [name for name in gone if name.partition(" ")[0] in WATERS]
+    others = [name for name in gone if name not in waters]
+    ions = {name: lines[0] for name, lines in after.items() if len(lines) == 1}
+    bare = [x for x in after if x not in ions and not HYDROGEN.search(b"".join(before.get(x, ())))]
+    rings = {name: RING_HYDROGEN.findall(b"".join(after[name])) for name in bare}
+    found = {
+        "waters left out": waters,
+        "left out, as Meeko has no template or they lack atoms of it": others,
+        "hydrogens added": bare,
+        "those of histidines": [
+            f"{x} {b'+'.join(rings[x]).decode()}" for x in bare if x.startswith("HIS")
+        ],
+        "charges of ions": [f"{x} {float(line[CHARGE]):+.3g}" for x, line in ions.items()],
+    }
+    yield from (f"{what}: {several(names)}" for what, names in found.items() if names)
 
 
-def _guesses(before: Residues, after: Residues) -> list[str]:
-    """Return a sentence on hydrogens and charges that the templates have and the file has not."""
-    bare, histidines, ions = 0, [], []
-    for name, lines in after.items():
-        if len(lines) == 1:
-            ions.append(f"{name} {float(lines[0][CHARGE]):+.3g}")
-        elif not any(fields.decode(x[pdb.ELEMENT]) in ("H", "D") for x in before.get(name, ())):
-            bare += 1
-            if name.startswith("HIS"):
-                atoms = {fields.decode(line[pdb.ATOM_NAME]) for line in lines}
-                histidines.append(f"{name} {'+'.join(sorted(atoms & RING_HYDROGENS))}")
-    guessed = [f"hydrogens of {bare:,} residues"] if bare else []
-    guessed += [f"where HIS has its hydrogen ({several(histidines)})"] if histidines else []
-    guessed += [f"charges of ions ({several(ions)})"] if ions else []
-    return [f"by Meeko's templates: {'; '.join(guessed)}"] * bool(guessed)
+def _distance(lines: Sequence[bytes], place: Sequence[float]) -> float:
+    """Return how far the nearest atom is from a place, Å."""
+    places = fields.parse_columns(lines, range(len(lines)), pdb.PLACE)
+    return float(np.linalg.norm(places - place, axis=1).min())

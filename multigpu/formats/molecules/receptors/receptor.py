@@ -61,12 +61,12 @@ def read_receptor(
     is_prepared = source.layout == PDBQT.name
     if not is_prepared:
         content = pdb_of(path, content, source.layout == "cif")
-    lines, notes = _best_locations(content.splitlines(keepends=True))
+    lines, located = _best_locations(content.splitlines(keepends=True))
+    changed = ""
     try:
         if not is_prepared:
             parse(b"".join(lines), "pdb")  # which checks it
-            lines, more = prepare(path, lines, middle)
-            notes += more
+            lines, changed = prepare(path, lines, middle)
         molecule = parse(b"".join(lines), PDBQT.name)
     except MoleculeError as error:
         raise InputError(path, f"{error}") from None
@@ -79,18 +79,18 @@ def read_receptor(
         charges=molecule.charges,
         types=tuple(molecule.types),
         names=tuple(atom_label(molecule.lines[row]) for row in molecule.rows),
-    ), notes
+    ), list(filter(None, (located, changed)))
 
 
-def _best_locations(lines: list[bytes]) -> tuple[list[bytes], list[str]]:
-    """Return the lines with the best occupied of alternate locations only, and a note on them."""
+def _best_locations(lines: list[bytes]) -> tuple[list[bytes], str]:
+    """Return the lines with the best occupied of alternate locations only, and a note or ""."""
     others = pdb.other_locations(lines, pdb.atom_rows(lines))
+    if not others:
+        return lines, ""
     residues = list(dict.fromkeys(residue_name(lines[row]) for row in sorted(others)))
     note = f"of alternate locations the best occupied were taken: {several(residues)}"
     kept = [line for row, line in enumerate(lines) if row not in others]
-    if others:
-        kept = [x[:16] + b" " + x[17:] if x.startswith(pdb.ATOM_WORDS) else x for x in kept]
-    return kept, [note] * bool(others)
+    return [x[:16] + b" " + x[17:] if x.startswith(pdb.ATOM_WORDS) else x for x in kept], note
 
 
 def atom_label(line: bytes) -> str:
