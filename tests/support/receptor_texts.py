@@ -2,7 +2,7 @@
 
 from functools import lru_cache
 
-from multigpu.formats.molecules.receptors.preparation import prepare
+from multigpu.formats.molecules.receptors import prepare
 
 # A water, a zinc ion, and two ligands.
 WATER = b"HETATM  901  O   HOH A 901       0.000   9.000   0.000  1.00  0.00           O\n"

@@ -1,6 +1,6 @@
 """`multigpu pocket`: the maps of a receptor, which `multigpu dock` takes as its pocket."""
 
-from multigpu.run.command import Reporting, Summary, command_of, keep_inputs
+from multigpu.run.command import Reporting, Summary, command_of
 from multigpu.workloads.dock.pocket_options import PocketOutput, PocketRequest
 
 
@@ -16,15 +16,11 @@ def command(request: PocketRequest, out: PocketOutput, reporting: Reporting) -> 
     desolvation, which stand beside it: `multigpu dock --pocket OUT`, AutoDock-GPU and Vina read
     them.
     """
-    from multigpu.cluster.files import check_output
-    from multigpu.formats.molecules.pockets.autogrid_writer import check_field_name, write_pocket
+    from multigpu.formats.molecules.pockets.autogrid_writer import check_field, write_pocket
     from multigpu.workloads.dock.pocket import make_pocket
 
     output = str(out.output)
-    check_field_name(output)
-    check_output(output)
-    inputs = (request.receptor, request.autobox)
-    keep_inputs([str(path) for path in inputs if path is not None], output)
+    check_field(output)
     with reporting.notes():
         pocket, _ = make_pocket(request, request.devices())
         write_pocket(output, pocket)

@@ -10,7 +10,7 @@ from multigpu.formats.molecules.bonds import bonds_between
 from multigpu.formats.molecules.molecule import Molecule, MoleculeError
 from multigpu.formats.molecules.pdbqt import element_of_type
 from multigpu.formats.molecules.pockets import Pocket
-from multigpu.formats.molecules.receptors.receptor import RECEPTORS, atom_label
+from multigpu.formats.molecules.receptors import RECEPTORS, atom_label
 from multigpu.formats.molecules.registry import FORMATS
 from multigpu.formats.molecules.sdf import SDF
 from multigpu.formats.storage.sources import inspect_source
@@ -18,7 +18,6 @@ from multigpu.kernels.maps import Receptor
 from multigpu.report.space import DrawnMolecule, Scene, Surface
 from multigpu.workloads.dock.parts import BestLigand
 
-READ_BYTES = 16 << 20
 NEAR = 6.0  # Å: residues of the receptor with an atom nearer to a pose are drawn
 GRID_POINTS = 200_000  # of the surface, at most: a larger grid is drawn coarser
 SURFACE = 0.97  # quantile of the scores on the surface, which encloses the best 3 % of the volume
@@ -92,8 +91,7 @@ def _stored(path: str) -> DrawnMolecule | None:
     """Return the atoms in a file of PDB or PDBQT; None where it has none, or is not there."""
     try:
         source = inspect_source(path, RECEPTORS)
-        text = b"".join(block.tobytes() for block in source.blocks(READ_BYTES))
-        molecule = FORMATS[source.layout].parse(text.splitlines(keepends=True))
+        molecule = FORMATS[source.layout].parse(source.content().splitlines(keepends=True))
     except (InputError, MoleculeError, KeyError):  # mmCIF is read where maps are made
         return None
     names = [atom_label(molecule.lines[row]) for row in molecule.rows]

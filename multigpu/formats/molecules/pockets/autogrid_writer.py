@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.cluster.files import atomic_output
+from multigpu.cluster.files import atomic_output, check_output
 from multigpu.errors import UsageError
 from multigpu.formats.molecules.pockets.autogrid import ENERGIES, MAP_HEADER
 from multigpu.formats.molecules.pockets.pocket import Pocket
@@ -23,8 +23,9 @@ LONGEST_PATH = 80  # AutoDock has room for some 128 characters
 WRITTEN = 1 << 16  # values that become text at once
 
 
-def check_field_name(path: str) -> None:
-    """Raise UsageError for a name that no field file has."""
+def check_field(path: str) -> None:
+    """Raise UsageError for a name that no field file has, or where none can be written."""
+    check_output(path)
     if not path.endswith(SUFFIX) or Path(path).name == SUFFIX:
         raise UsageError(f"{path}: a pocket is written to a file that ends in {SUFFIX}")
 
@@ -36,7 +37,7 @@ def write_pocket(path: str | os.PathLike[str], pocket: Pocket) -> None:
     be written, Failure where the disk is full.
     """
     path = os.fspath(path)
-    check_field_name(path)
+    check_field(path)
     stem, name = path.removesuffix(SUFFIX), _receptor_of(path, pocket)
     # Vina has neither of the last two.
     labels = {**{kind: f"{kind}-affinity" for kind in pocket.types}, **LABELS}

@@ -12,7 +12,6 @@ from multigpu.errors import InputError, Unreadable, quoted
 from multigpu.formats.storage.sources import COMPRESSED, FileKind, inspect_source
 from multigpu.formats.storage.stored_streams import is_remote
 
-READ_BYTES = 16 << 20
 LARGEST_VALUE = float(np.finfo(np.float32).max)
 AXES = "xyz"
 
@@ -108,8 +107,7 @@ class PocketFile:
 
     def content(self) -> bytes:
         """Return all of it, decompressed. Raises InputError."""
-        source = inspect_source(self.path, self.kind)
-        return b"".join(block.tobytes() for block in source.blocks(READ_BYTES))
+        return inspect_source(self.path, self.kind).content()
 
     def beside(self, name: str) -> "PocketFile":
         """Return the file that is named in this one."""

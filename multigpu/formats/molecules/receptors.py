@@ -1,21 +1,39 @@
-"""PDB and mmCIF to PDBQT, by Meeko: hydrogens, types and charges are those of its templates.
+"""Receptors: files to atoms with AutoDock's types and charges, of which maps are made.
 
-Meeko is not given what it would ask a server for: residues without a template. What it has changed
-is seen by comparing the residues before and after.
+PDBQT says types and charges. Meeko makes it of PDB and mmCIF, with the hydrogens, types and charges
+of its templates. It is not given what it would ask a server for: residues without a template. What
+it has changed is seen by comparing the residues before and after.
 """
 
 import logging
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 
 from multigpu.errors import InputError, first_line, several
 from multigpu.formats.molecules import fields, pdb
-from multigpu.formats.molecules.pdbqt import CHARGE
+from multigpu.formats.molecules.autodock import HYDROGENS
+from multigpu.formats.molecules.molecule import MoleculeError
+from multigpu.formats.molecules.pdb import PDB
+from multigpu.formats.molecules.pdbqt import CHARGE, PDBQT
+from multigpu.formats.molecules.registry import SUFFIXES, parse
 from multigpu.formats.optional import quiet_rdkit
+from multigpu.formats.storage.input_paths import expand, suffix_of
+from multigpu.formats.storage.sources import FileKind, inspect_source
+from multigpu.kernels.maps import Receptor
 
+CIF = "cif"
+LAYOUTS = {suffix: each.name for each in (PDBQT, PDB) for suffix in each.suffixes}
+LAYOUTS |= {".cif": CIF, ".mmcif": CIF}
+MARKS = {  # in the content of files without these suffixes; the first that is found
+    CIF: re.compile(rb"^(data_|_atom_site\.)", re.MULTILINE),
+    PDBQT.name: re.compile(rb"^(ATOM  |HETATM).{60} *[+-]?\d+\.\d+ +[A-Z]", re.MULTILINE),
+    PDB.name: pdb.ATOM,
+}
+CURE = "prepare it, as with `mk_prepare_receptor.py -i IN.pdb -o OUT -p`, or give its PDB"
 Residues = Mapping[str, Sequence[bytes]]  # lines of the atoms of each, by `residue_name`
 NAMES = slice(17, 20), slice(21, 22), slice(22, 27)  # columns of a residue, its chain and number
 WATERS = {"HOH", "WAT", "DOD", "H2O", "TIP"}
@@ -24,7 +42,88 @@ RING_HYDROGEN = re.compile(rb"^.{12} (HD1|HE2) ", re.MULTILINE)  # of histidine,
 INSTALL = "needs Meeko: pip install 'multigpu[receptors]', or prepare PDBQT with it elsewhere"
 
 
-def pdb_of(path: str, content: bytes, is_cif: bool) -> bytes:
+def _layout(path: str, start: bytes) -> str:
+    name = Path(path).name
+    if suffix := suffix_of(name, RECEPTORS):
+        return LAYOUTS[suffix]
+    if other := next((s for s in SUFFIXES if s in name.lower()), ""):
+        problem = f"{SUFFIXES[other].name.upper()} has ligands: a receptor is PDBQT, PDB or mmCIF"
+        raise InputError(path, problem)
+    return next((layout for layout, mark in MARKS.items() if mark.search(start)), "")
+
+
+RECEPTORS = FileKind(
+    name="receptor",
+    suffixes=tuple(LAYOUTS),
+    layout=_layout,
+    unknown="no receptor by its name or content (.pdbqt, .pdb, .ent, .cif, .mmcif)",
+)
+
+
+def read_receptor(
+    path: str, middle: Sequence[float] = (0.0, 0.0, 0.0), needs_charges: bool = True
+) -> tuple[Receptor, list[str]]:
+    """Return the receptor in a file, and what was left out, chosen or guessed, a sentence each.
+
+    middle         of the pocket, Å
+    needs_charges  whether its energies depend on charges
+
+    Raises InputError for what is no receptor, and for one that was not prepared.
+    """
+    (path,) = expand([path], RECEPTORS)
+    source = inspect_source(path, RECEPTORS)
+    content = source.content()
+    if any(word in content for word in (b"\nROOT", b"\nTORSDOF")):
+        raise InputError(path, "this is a ligand (it has ROOT or TORSDOF), and no receptor")
+    is_prepared = source.layout == PDBQT.name
+    if not is_prepared:
+        content = _pdb_of(path, content, source.layout == CIF)
+    lines, located = _best_locations(content.splitlines(keepends=True))
+    changed = ""
+    try:
+        if not is_prepared:
+            parse(b"".join(lines), PDB.name)  # which checks it
+            lines, changed = prepare(path, lines, middle)
+        molecule = parse(b"".join(lines), PDBQT.name)
+    except MoleculeError as error:
+        raise InputError(path, f"{error}") from None
+    if HYDROGENS.isdisjoint(molecule.types):
+        raise InputError(path, f"it has no hydrogens (no atom of type HD): {CURE}")
+    if needs_charges and not molecule.charges.any():
+        raise InputError(path, f"it has no charges: all are 0: {CURE}")
+    return Receptor(
+        positions=molecule.positions,
+        charges=molecule.charges,
+        types=tuple(molecule.types),
+        names=tuple(atom_label(molecule.lines[row]) for row in molecule.rows),
+    ), list(filter(None, (located, changed)))
+
+
+def _best_locations(lines: list[bytes]) -> tuple[list[bytes], str]:
+    """Return the lines with the best occupied of alternate locations only, and a note or ""."""
+    others = pdb.other_locations(lines, pdb.atom_rows(lines))
+    if not others:
+        return lines, ""
+    residues = list(dict.fromkeys(residue_name(lines[row]) for row in sorted(others)))
+    note = f"of alternate locations the best occupied were taken: {several(residues)}"
+    kept = [line for row, line in enumerate(lines) if row not in others]
+    return [x[:16] + b" " + x[17:] if x.startswith(pdb.ATOM_WORDS) else x for x in kept], note
+
+
+def atom_label(line: bytes) -> str:
+    """Return how a message names an atom: ND1 of HIS A 87."""
+    return f"{fields.decode(line[pdb.ATOM_NAME])} of {residue_name(line)}"
+
+
+def residue_name(line: bytes) -> str:
+    """Return how a message names the residue of an atom: HIS A 87."""
+    return " ".join(filter(None, (fields.decode(line[columns]) for columns in NAMES)))
+
+
+# ---- PDB and mmCIF ----------------------------------------------------------------------------
+
+
+def _pdb_of(path: str, content: bytes, is_cif: bool) -> bytes:
     """Return the first model in PDB or mmCIF as PDB, with names of chains that fit.
 
     Raises InputError where packages are missing, or it cannot be read.
@@ -79,11 +178,6 @@ def prepare(path: str, lines: Sequence[bytes], middle: Sequence[float]) -> tuple
     if not after:
         raise InputError(path, f"nothing of it can be prepared: {note}: is it a receptor?")
     return prepared, note
-
-
-def residue_name(line: bytes) -> str:
-    """Return how a message names the residue of an atom: HIS A 87."""
-    return " ".join(filter(None, (fields.decode(line[columns]) for columns in NAMES)))
 
 
 def _residues(lines: Sequence[bytes]) -> Residues:
