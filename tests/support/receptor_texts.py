@@ -26,4 +26,4 @@ def peptide() -> bytes:
 @lru_cache
 def peptide_pdbqt() -> bytes:
     """Return the peptide with types and charges."""
-    return b"".join(prepare("peptide.pdb", peptide().splitlines(True), (0, 0, 0))[0])
+    return b"".join(prepare("peptide.pdb", peptide(), False, (0, 0, 0))[0])

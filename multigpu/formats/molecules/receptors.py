@@ -19,7 +19,7 @@ from multigpu.formats.molecules.autodock import HYDROGENS
 from multigpu.formats.molecules.molecule import MoleculeError
 from multigpu.formats.molecules.pdb import PDB
 from multigpu.formats.molecules.pdbqt import CHARGE, PDBQT
-from multigpu.formats.molecules.registry import SUFFIXES, parse
+from multigpu.formats.molecules.registry import parse
 from multigpu.formats.optional import quiet_rdkit
 from multigpu.formats.storage.input_paths import expand, suffix_of
 from multigpu.formats.storage.sources import FileKind, inspect_source
@@ -43,12 +43,8 @@ INSTALL = "needs Meeko: pip install 'multigpu[receptors]', or prepare PDBQT with
 
 
 def _layout(path: str, start: bytes) -> str:
-    name = Path(path).name
-    if suffix := suffix_of(name, RECEPTORS):
+    if suffix := suffix_of(Path(path).name, RECEPTORS):
         return LAYOUTS[suffix]
-    if other := next((s for s in SUFFIXES if s in name.lower()), ""):
-        problem = f"{SUFFIXES[other].name.upper()} has ligands: a receptor is PDBQT, PDB or mmCIF"
-        raise InputError(path, problem)
     return next((layout for layout, mark in MARKS.items() if mark.search(start)), "")
 
 
@@ -75,15 +71,11 @@ def read_receptor(
     content = source.content()
     if any(word in content for word in (b"\nROOT", b"\nTORSDOF")):
         raise InputError(path, "this is a ligand (it has ROOT or TORSDOF), and no receptor")
-    is_prepared = source.layout == PDBQT.name
-    if not is_prepared:
-        content = _pdb_of(path, content, source.layout == CIF)
-    lines, located = _best_locations(content.splitlines(keepends=True))
-    changed = ""
+    if source.layout == PDBQT.name:
+        lines, notes = _best_locations(content)
+    else:
+        lines, notes = prepare(path, content, source.layout == CIF, middle)
     try:
-        if not is_prepared:
-            parse(b"".join(lines), PDB.name)  # which checks it
-            lines, changed = prepare(path, lines, middle)
         molecule = parse(b"".join(lines), PDBQT.name)
     except MoleculeError as error:
         raise InputError(path, f"{error}") from None
@@ -96,18 +88,20 @@ def read_receptor(
         charges=molecule.charges,
         types=tuple(molecule.types),
         names=tuple(atom_label(molecule.lines[row]) for row in molecule.rows),
-    ), list(filter(None, (located, changed)))
+    ), notes
 
 
-def _best_locations(lines: list[bytes]) -> tuple[list[bytes], str]:
-    """Return the lines with the best occupied of alternate locations only, and a note or ""."""
-    others = pdb.other_locations(lines, pdb.atom_rows(lines))
+def _best_locations(content: bytes) -> tuple[list[bytes], list[str]]:
+    """Return the lines with the best occupied of alternate locations only, and a note on them."""
+    lines = content.splitlines(keepends=True)
+    others = sorted(pdb.other_locations(lines, pdb.atom_rows(lines)))
     if not others:
-        return lines, ""
-    residues = list(dict.fromkeys(residue_name(lines[row]) for row in sorted(others)))
-    note = f"of alternate locations the best occupied were taken: {several(residues)}"
-    kept = [line for row, line in enumerate(lines) if row not in others]
-    return [x[:16] + b" " + x[17:] if x.startswith(pdb.ATOM_WORDS) else x for x in kept], note
+        return lines, []
+    residues = list(dict.fromkeys(residue_name(lines[row]) for row in others))
+    for row in others:
+        lines[row] = b""
+    lines = [x[:16] + b" " + x[17:] if x.startswith(pdb.ATOM_WORDS) else x for x in lines]
+    return lines, [f"of alternate locations the best occupied were taken: {several(residues)}"]
 
 
 def atom_label(line: bytes) -> str:
@@ -123,61 +117,48 @@ def residue_name(line: bytes) -> str:
 # ---- PDB and mmCIF ----------------------------------------------------------------------------
 
 
-def _pdb_of(path: str, content: bytes, is_cif: bool) -> bytes:
-    """Return the first model in PDB or mmCIF as PDB, with names of chains that fit.
+def prepare(
+    path: str, content: bytes, is_cif: bool, middle: Sequence[float]
+) -> tuple[list[bytes], list[str]]:
+    """Return PDB or mmCIF as lines of PDBQT, and what was left out or guessed.
 
-    Raises InputError where packages are missing, or it cannot be read.
+    middle: of the pocket, Å: what was left out is named in the order of its distance from there
+
+    Raises InputError where packages are missing, the file cannot be read, or nothing is left.
     """
     try:
         import gemmi
-        import meeko  # noqa: F401  - for `prepare`
+        import meeko
     except ImportError:
         raise InputError(path, f"a receptor in PDB or mmCIF {INSTALL}") from None
+    logging.getLogger("meeko").setLevel(logging.CRITICAL)
     try:
         if is_cif:
             block = gemmi.cif.read_string(content.decode("utf-8", "replace")).sole_block()
             structure = gemmi.make_structure_from_block(block)
         else:
             structure = gemmi.read_pdb_string(content)
-    except Exception as error:
-        raise InputError(path, f"it cannot be read: {first_line(error)}") from error
-    structure.shorten_chain_names()
-    del structure[1:]
-    text: str = structure.make_pdb_string()
-    return text.encode()
-
-
-def prepare(path: str, lines: Sequence[bytes], middle: Sequence[float]) -> tuple[list[bytes], str]:
-    """Return the lines of PDB as PDBQT, and what was left out or guessed, a note or "".
-
-    lines   of one model, without alternate locations
-    middle  of the pocket, Å: what was left out is named in the order of its distance from there
-
-    Raises InputError where Meeko refuses the atoms, or leaves none.
-    """
-    import meeko
-
-    logging.getLogger("meeko").setLevel(logging.CRITICAL)
-    before, text = _residues(lines), ""
-    try:
+        del structure[1:]  # models
+        structure.shorten_chain_names()
+        lines, notes = _best_locations(structure.make_pdb_string().encode())
+        parse(b"".join(lines), PDB.name)  # which checks it
+        before, text = _residues(lines), ""
         with quiet_rdkit(), warnings.catch_warnings(action="ignore"):
             templates = meeko.ResidueChemTemplates.create_from_defaults()
             known = {*templates.residue_templates, *templates.ambiguous} - WATERS
             names = [name for name in before if name.partition(" ")[0] in known]
             if kept := b"".join(line for name in names for line in before[name]):
                 polymer = meeko.Polymer.from_pdb_string(
-                    kept.decode(), templates, meeko.MoleculePreparation(),
-                    allow_bad_res=True,
-                )  # fmt: skip
+                    kept.decode(), templates, meeko.MoleculePreparation(), allow_bad_res=True
+                )
                 text, _ = meeko.PDBQTWriterLegacy.write_string_from_polymer(polymer)
     except Exception as error:
         raise InputError(path, f"Meeko cannot prepare it: {first_line(error)}") from error
     prepared = text.encode().splitlines(keepends=True)
-    after = _residues(prepared)
-    note = "; ".join(_changes(before, after, middle))
-    if not after:
+    note = "; ".join(_changes(before, _residues(prepared), middle))
+    if not prepared:
         raise InputError(path, f"nothing of it can be prepared: {note}: is it a receptor?")
-    return prepared, note
+    return prepared, [*notes, note] if note else notes
 
 
 def _residues(lines: Sequence[bytes]) -> Residues:

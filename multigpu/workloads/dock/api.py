@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from multigpu.formats.molecules.pockets import Pocket
 from multigpu.run.functions import function_of
+from multigpu.run.options import RunOptions
 from multigpu.workloads.dock.job import DockJob
 from multigpu.workloads.dock.parts import Skipped
 from multigpu.workloads.dock.pocket import make_pocket
@@ -78,4 +79,4 @@ def pocket(request: PocketRequest) -> Pocket:
     Raises UsageError for a box that cannot be or misses the receptor, InputError for what is wrong
     with the receptor or the ligand of the box.
     """
-    return make_pocket(request, request.devices())[0]
+    return make_pocket(request, RunOptions(gpus=request.gpus).devices())[0]

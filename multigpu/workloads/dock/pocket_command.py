@@ -1,6 +1,7 @@
 """`multigpu pocket`: the maps of a receptor, which `multigpu dock` takes as its pocket."""
 
 from multigpu.run.command import Reporting, Summary, command_of
+from multigpu.run.options import RunOptions
 from multigpu.workloads.dock.pocket_options import PocketOutput, PocketRequest
 
 
@@ -22,7 +23,7 @@ def command(request: PocketRequest, out: PocketOutput, reporting: Reporting) -> 
     output = str(out.output)
     check_field(output)
     with reporting.notes():
-        pocket, _ = make_pocket(request, request.devices())
+        pocket, _ = make_pocket(request, RunOptions(gpus=request.gpus).devices())
         write_pocket(output, pocket)
     points = " × ".join(map(str, pocket.shape))
     reporting.say_outcome(f"maps of {', '.join(pocket.types)} on {points} points", output)

@@ -4,10 +4,9 @@ import re
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Literal
 
-from multigpu.cluster.devices.gpus import Device
 from multigpu.errors import UsageError, option
 from multigpu.run.declarations import Options, declaration, declare
-from multigpu.run.options import GPUS_HELP, RunOptions
+from multigpu.run.options import GPUS_HELP
 from multigpu.run.values import Box, FilePath, Gpus, NameList, TextPath
 
 PAIR = re.compile("[^=]+=[^=]+")
@@ -69,10 +68,6 @@ class PocketRequest(MapOptions, group="Pocket"):
         super().check()
         if (self.box is None) == (self.autobox is None):
             raise UsageError(f"give {option('box')} or {option('autobox')}, one of them")
-
-    def devices(self) -> tuple[Device, ...]:
-        """Return the GPUs to use. Raises UsageError for one that cannot be used."""
-        return RunOptions(gpus=self.gpus).devices()
 
 
 @dataclass(frozen=True, kw_only=True)

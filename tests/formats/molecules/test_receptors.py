@@ -8,6 +8,7 @@ from pathlib import Path
 import gemmi
 import numpy as np
 import pytest
+from support.ligand_texts import ETHANOL
 from support.receptor_texts import FAR, LIGAND, WATER, ZINC, peptide, peptide_pdbqt
 
 from multigpu import InputError
@@ -95,11 +96,11 @@ def nanometres(line: bytes) -> bytes:
         ("r.pdbqt", lambda x: b"ROOT\n" + x + b"ENDROOT\nTORSDOF 0\n", "this is a ligand"),
         ("r.pdbqt", lambda x: x[:77] + b"  " + x[79:], "line 1: the atom has no AutoDock type"),
         ("r.pdbqt", lambda _: b"REMARK\n", "it has no atoms"),
-        ("r.sdf", lambda x: x, "SDF has ligands: a receptor is PDBQT, PDB or mmCIF"),
+        ("r.sdf", lambda _: ETHANOL, "no receptor by its name or content"),
         ("r.pdb", lambda _: LIGAND, "nothing of it can be prepared: .*: XYZ A 903 at"),
         ("r.pdb", lambda _: each(lambda x: x[:30] + nanometres(x) + x[54:])(peptide()), "nanomet"),
-        ("r.pdb", lambda _: b"END\n", "it has no atoms"),
-        ("r.cif", lambda _: b"data_x\n_a 'b\n", "it cannot be read: "),
+        ("r.pdb", lambda _: b"END\n", "Meeko cannot prepare it: it has no atoms"),
+        ("r.cif", lambda _: b"data_x\n_a 'b\n", "Meeko cannot prepare it"),
     ],
 )  # fmt: skip
 def test_receptor__that_is_not_prepared_or_none_is_refused(
