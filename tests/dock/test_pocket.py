@@ -131,7 +131,7 @@ def test_maps__are_made_once_for_a_receptor_and_a_box(
     receptor: str, made: list[tuple[int, ...]]
 ) -> None:
     def kept(box: tuple[float, ...] = BOX) -> Any:
-        return make_pocket(PocketRequest(receptor, box=box, spacing=1.0), (), folder)[0]
+        return make_pocket(PocketRequest(receptor, box=box, spacing=1.0), (), folder)
 
     folder = Path("receptor.maps")
     first, again = kept(), kept()
@@ -224,7 +224,7 @@ def test_maps__are_made_on_the_cpu_where_a_gpu_fails(
     monkeypatch.setattr(pockets.memory, "release_pool", lambda _: None)
     request = PocketRequest(receptor, box=BOX, spacing=1.0)
     gpu = [Device(0, "GPU-1", "card", 1, 1, None, False)]
-    one, other = (make_pocket(request, devices)[0] for devices in (gpu, ()))
+    one, other = (make_pocket(request, devices) for devices in (gpu, ()))
     assert np.array_equal(one.values, other.values)
     assert "maps are made on the CPU" in caplog.text
 

@@ -79,4 +79,4 @@ def pocket(request: PocketRequest) -> Pocket:
     Raises UsageError for a box that cannot be or misses the receptor, InputError for what is wrong
     with the receptor or the ligand of the box.
     """
-    return make_pocket(request, RunOptions(gpus=request.gpus).devices())[0]
+    return make_pocket(request, RunOptions(gpus=request.gpus).devices())

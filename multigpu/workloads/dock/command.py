@@ -44,7 +44,7 @@ def command(request: DockRequest, out: DockOutput, reporting: Reporting) -> int:
             coming=workers,
             journal=journal if is_kept else None,
         )
-        if job.receptor is not None:
+        if job.pocket.prepared is not None:
             points, middle = " × ".join(map(str, job.pocket.shape)), job.pocket.center
             around = ",".join(f"{x:g}" for x in middle.round(3))
             reporting.say(f"maps on {points} points around {around}: {job.pocket.path}")

@@ -18,7 +18,6 @@ from multigpu.formats.molecules.ligands import LigandRecords, open_sources, read
 from multigpu.formats.molecules.pockets import Pocket, read_pocket
 from multigpu.formats.molecules.reference_poses import ReferencePose
 from multigpu.formats.storage.fingerprints import digest
-from multigpu.kernels.maps import Receptor
 from multigpu.kernels.rotation import ListedRotations, covering_radius
 from multigpu.run import fitness
 from multigpu.run.job import Crew, Job, check_unchanged, describe_inputs
@@ -70,8 +69,8 @@ class DockJob(Job):
         if request.reference is not None:
             path = str(request.reference)
             self.reference = ReferencePose(path=path, molecule=read_first(path))
-        self.pocket, self.receptor = self._open_pocket(maps)
-        self.whole = whole_box_of(options, self.pocket, self.receptor is not None)
+        self.pocket = self._open_pocket(maps)
+        self.whole = whole_box_of(options, self.pocket)
         self.grouping = grouping_of(options, self.whole)
         self.field = field_of(self.pocket, options)
         self.search = search_of(options, self.pocket, self.whole)
@@ -81,13 +80,13 @@ class DockJob(Job):
             if distance > 0:
                 logger.warning("multigpu: the center lies %.4g Å outside of the grid", distance)
 
-    def _open_pocket(self, folder: Path | None) -> tuple[Pocket, Receptor | None]:
+    def _open_pocket(self, folder: Path | None) -> Pocket:
         """Return the pocket in a file, or that of a receptor, which is kept in a folder."""
         request = self.request
-        if request.receptor is None:
-            pocket = read_pocket(str(request.pocket), request.origin, request.spacing)
-            return with_other_types(pocket, request.other_types), None
-        return make_pocket(request, self.devices, folder)
+        if request.receptor is not None:
+            return make_pocket(request, self.devices, folder)
+        pocket = read_pocket(str(request.pocket), request.origin, request.spacing)
+        return with_other_types(pocket, request.other_types)
 
     @cached_property
     def covering_radius(self) -> float | None:
@@ -160,7 +159,7 @@ class DockJob(Job):
 
     def _journal_facts(self, pose_format: str | None, score_lines: bool) -> dict[str, str]:
         """Return what must be the same for another run to continue with the journal of this one."""
-        pocket = digest(replace(self.pocket, path="", layout="", receptor=""))
+        pocket = digest(replace(self.pocket, path="", layout="", receptor="", prepared=None))
         return {
             "program": fitness.program(),
             "job": "dock",

@@ -45,8 +45,8 @@ ROUNDING = 1e-9  # of a number of elements
 
 def make_pocket(
     request: DockRequest | PocketRequest, devices: Sequence[Device] = (), folder: Path | None = None
-) -> tuple[Pocket, Receptor]:
-    """Return the maps of the request's receptor, and the receptor as they were made of it.
+) -> Pocket:
+    """Return the maps of the request's receptor.
 
     devices  the first makes the maps; without any, or where it fails, the CPU does
     folder   keeps the maps under a name that differs where they do, for the next run
@@ -88,7 +88,7 @@ def make_pocket(
             with failures_named(str(folder), UsageError):
                 field.parent.mkdir(exist_ok=True)
             write_pocket(field, pocket)
-    return with_other_types(pocket, others), receptor
+    return with_other_types(replace(pocket, prepared=receptor), others)
 
 
 def _kept(field: Path, types: tuple[str, ...]) -> Pocket | None:

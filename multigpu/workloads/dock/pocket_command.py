@@ -23,7 +23,7 @@ def command(request: PocketRequest, out: PocketOutput, reporting: Reporting) -> 
     output = str(out.output)
     check_field(output)
     with reporting.notes():
-        pocket, _ = make_pocket(request, RunOptions(gpus=request.gpus).devices())
+        pocket = make_pocket(request, RunOptions(gpus=request.gpus).devices())
         write_pocket(output, pocket)
     points = " × ".join(map(str, pocket.shape))
     reporting.say_outcome(f"maps of {', '.join(pocket.types)} on {points} points", output)

@@ -26,23 +26,17 @@ OF = " of "  # between an atom and its residue
 TITLE = f"receptor, residues within {NEAR:g} Å"
 
 
-def scene_of(
-    pocket: Pocket,
-    receptor: Receptor | None,
-    best: Sequence[BestLigand],
-    titles: Sequence[Sequence[str]],
-) -> Scene:
-    """Return the best poses in their pocket.
+def scene_of(pocket: Pocket, best: Sequence[BestLigand], titles: Sequence[Sequence[str]]) -> Scene:
+    """Return the best poses in their pocket, with titles of the poses of each ligand.
 
-    receptor  as it was prepared, if it was; else that of the file is drawn which the maps name
-    titles    of the poses of each ligand
+    A receptor that was not prepared here is that of the file which the maps name.
     """
     models = [
         DrawnMolecule(title, molecule.elements, molecule.positions, molecule.bonds)
         for each, names in zip(best, titles, strict=True)
         for title, molecule in zip(names, map(_drawn, each.sdf), strict=True)
     ]
-    whole = _stored(pocket.receptor) if receptor is None else _prepared(receptor)
+    whole = _prepared(pocket.prepared) if pocket.prepared else _stored(pocket.receptor)
     around = whole and _around(whole, [each.positions for each in models])
     return Scene(models=models, around=around, surface=_surface(pocket))
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from multigpu.errors import InputError, Unreadable, quoted
 from multigpu.formats.storage.sources import COMPRESSED, FileKind, inspect_source
 from multigpu.formats.storage.stored_streams import is_remote
+from multigpu.kernels.maps import Receptor
 
 LARGEST_VALUE = float(np.finfo(np.float32).max)
 AXES = "xyz"
@@ -29,6 +30,7 @@ class Pocket:
              desolvation. () for a plain grid, which is one score for every atom
     absent   atom types whose maps are named and not there
     receptor path of the receptor that the maps were made of, which need not be there; "" if unknown
+    prepared its atoms, where the maps were made here
     """
 
     path: str
@@ -39,6 +41,7 @@ class Pocket:
     types: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
     receptor: str = ""
+    prepared: Receptor | None = None
 
     @property
     def shape(self) -> tuple[int, int, int]:
