@@ -16,6 +16,7 @@ import multigpu
 from multigpu import InputError, UsageError
 from multigpu.cluster.devices.gpus import Device
 from multigpu.cluster.errors import DeviceFailed
+from multigpu.cluster.files import atomic_output
 from multigpu.formats.molecules.pockets import read_pocket
 from multigpu.workloads.dock import pocket as pockets
 from multigpu.workloads.dock.pocket import box_around, make_pocket, with_other_types
@@ -151,6 +152,17 @@ def test_maps__are_made_once_for_a_receptor_and_a_box(
     Path(receptor).write_bytes(peptide_pdbqt().replace(b"-0.", b"-1.", 1))
     kept((*BOX[:5], 8.0))
     assert len(made) == 5
+
+
+def test_maps__that_another_run_is_writing_are_made_again(receptor: str) -> None:
+    request, folder = PocketRequest(receptor, box=BOX, spacing=1.0), Path("receptor.maps")
+    first = make_pocket(request, (), folder)
+    for each in folder.iterdir():
+        each.unlink()
+    with atomic_output(first.path):
+        second = make_pocket(request, (), folder)
+    assert np.array_equal(first.values, second.values)
+    assert second.path == receptor
 
 
 # ---- the command ------------------------------------------------------------------------------

@@ -13,12 +13,12 @@ from multigpu.cluster.devices import memory
 from multigpu.cluster.devices.context import ordinal
 from multigpu.cluster.devices.gpus import Device
 from multigpu.cluster.errors import DeviceFailed
-from multigpu.cluster.files import failures_named
 from multigpu.errors import InputError, UsageError, first_line, option, spelled
 from multigpu.formats.molecules.pockets import Pocket, read_pocket
 from multigpu.formats.molecules.pockets.autogrid import AUTOGRID
 from multigpu.formats.molecules.pockets.autogrid_writer import SUFFIX, write_pocket
 from multigpu.formats.molecules.receptors import read_receptor
+from multigpu.formats.molecules.scoring import scoring_of
 from multigpu.formats.molecules.vina import with_vina_types
 from multigpu.formats.storage.fingerprints import digest
 from multigpu.kernels.maps import GridBox, Maps, Receptor, compute_maps, vina
@@ -68,46 +68,45 @@ def make_pocket(
     check_box(path, receptor, points, len(types) + 2)
     name = f"{digest([fitness.program(), receptor, points, types])}{SUFFIX}"
     field = None if folder is None else folder / name
-    pocket = None if field is None else _kept(field, types)
-    if pocket is None:
-        try:
-            maps = _compute(scoring, receptor, points, types, devices)
-        except ValueError as error:
-            cure = f"{option('type_as')} TYPE=OTHER takes a type as another one"
-            raise InputError(path, f"{error}: {cure}") from None
-        pocket = Pocket(
-            path=str(field or path),
-            layout=AUTOGRID.name,
-            values=np.stack([*maps.values()]),
-            origin=points.origin,
-            spacing=np.full(3, points.spacing),
-            types=types,
-            receptor=path,
-        )
-        if field:
-            with failures_named(str(folder), UsageError):
+    pocket = None
+    if field is not None:
+        with suppress(InputError):  # there is none, or it is damaged
+            pocket = read_pocket(str(field))
+    if pocket is None or pocket.types != types:
+        pocket = _make(path, receptor, points, types, devices)
+        with suppress(UsageError, OSError):  # another run is writing the same, or none may
+            if field is not None:
                 field.parent.mkdir(exist_ok=True)
-            write_pocket(field, pocket)
+                write_pocket(field, pocket)
+                pocket = replace(pocket, path=str(field))
     return with_other_types(replace(pocket, prepared=receptor), others)
 
 
-def _kept(field: Path, types: tuple[str, ...]) -> Pocket | None:
-    """Return the pocket that an earlier run has kept; None where it is not there, or damaged."""
-    with suppress(InputError):
-        pocket = read_pocket(str(field))
-        return pocket if pocket.types == types else None
-    return None
+def _make(
+    path: str, receptor: Receptor, box: GridBox, types: tuple[str, ...], devices: Sequence[Device]
+) -> Pocket:
+    """Return the pocket. Raises InputError that names an atom whose type is not known."""
+    try:
+        maps = _compute(receptor, box, types, devices)
+    except ValueError as error:
+        cure = f"{option('type_as')} TYPE=OTHER takes a type as another one"
+        raise InputError(path, f"{error}: {cure}") from None
+    return Pocket(
+        path=path,
+        layout=AUTOGRID.name,
+        values=np.stack([*maps.values()]),
+        origin=box.origin,
+        spacing=np.full(3, box.spacing),
+        types=types,
+        receptor=path,
+    )
 
 
 def _compute(
-    scoring: str,
-    receptor: Receptor,
-    box: GridBox,
-    types: tuple[str, ...],
-    devices: Sequence[Device],
+    receptor: Receptor, box: GridBox, types: Sequence[str], devices: Sequence[Device]
 ) -> Maps:
     """Return the maps. This is where a scoring function makes them. Raises ValueError."""
-    if scoring == "vina":  # a second of a core: less than a GPU takes to start
+    if scoring_of(types) == "vina":  # a second of a core: less than a GPU takes to start
         return vina.compute_maps(with_vina_types(receptor), box, types)
     for device in devices[:1]:
         try:
