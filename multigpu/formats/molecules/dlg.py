@@ -13,8 +13,8 @@ DOCKED = re.compile(rb"^DOCKED: ", re.MULTILINE)
 
 def find_ends(text: bytes, final: bool) -> list[int]:
     """Return the end of every docked pose. What is logged before one belongs to its record."""
-    newlines = (text.find(b"\n", at) + 1 for at in fields.find_lines((MARK + b"ENDMDL",), text))
-    ends = [end for end in newlines if end]
+    marks = fields.find_lines((MARK + b"ENDMDL",), text)
+    ends = [end for at in marks if (end := text.find(b"\n", at) + 1)]
     return fields.add_rest(ends, text, final and bool(DOCKED.search(text, fields.last_end(ends))))
 
 

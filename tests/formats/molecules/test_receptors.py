@@ -65,6 +65,21 @@ def test_receptor__of_pdb_and_of_mmcif_are_prepared_alike(read: Callable[..., Re
     assert found.positions[og, 0] == pytest.approx(float(line[30:38]) + 0.2)
 
 
+def test_receptor__has_one_of_two_residues_in_one_place(read: Callable[..., Read]) -> None:
+    text = b""
+    for line in peptide().splitlines(True):
+        if line[17:20] == b"SER":
+            text += line[:16] + b"ASER" + line[20:54] + b"  0.30" + line[60:]
+            other = line[:16] + b"BCYS" + line[20:54] + b"  0.70" + line[60:]
+            is_sulfur = line[12:16] == b" OG "
+            line = other[:12] + b" SG " + other[16:76] + b" S  \n" if is_sulfur else other
+        text += line
+    found, notes = read(text, "r.pdb")
+    residues = {name.partition(" of ")[2] for name in found.names}
+    assert {"SER A 4", "CYS A 4"} & residues == {"CYS A 4"}
+    assert notes[0] == "of alternate locations the best occupied were taken: SER A 4"
+
+
 def test_receptor__of_pdbqt_has_what_the_file_says(read: Callable[..., Read]) -> None:
     text = peptide_pdbqt()
     found, notes = read(text)
