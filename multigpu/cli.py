@@ -50,10 +50,11 @@ class LazyGroup(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+    def get_command(self, ctx: click.Context | None, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        command = command_called(name)
+        place = PLACES.get(name, f"workloads.{name}.command")
+        command: click.Command = importlib.import_module(f"multigpu.{place}").command
         if all(each.name != "version" for each in command.params):
             VERSION(command)
         return command
@@ -76,13 +77,6 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
-
-
-def command_called(name: str) -> click.Command:
-    """Return a command by its name."""
-    place = PLACES.get(name, f"workloads.{name}.command")
-    command: click.Command = importlib.import_module(f"multigpu.{place}").command
-    return command
 
 
 def _cite(context: click.Context, _: click.Parameter, given: bool) -> None:

@@ -107,12 +107,12 @@ class GroupedCommand(click.Command):
 
 
 def command_of(
-    *, example: str, without: tuple[type, ...] = ()
+    *, example: str, without: tuple[type | str, ...] = ()
 ) -> Callable[[Callable[..., Any]], GroupedCommand]:
     """Return a decorator that makes a command of a function of option objects.
 
     example  a command line, at the end of the help
-    without  classes whose own options the command does not have
+    without  options that the command does not have, by their names or their classes
 
     Each parameter of the function is annotated with a class of options. The docstring is the help.
     `--dry-run` shows the plan of the first object, by `dry_run.py` beside the function's module.
@@ -124,7 +124,7 @@ def command_of(
             each
             for kind in kinds
             for each in declared(kind)
-            if each.only != "Python" and each.owner not in without
+            if each.only != "Python" and not {each.owner, each.name} & {*without}
         ]
         package = function.__module__.rpartition(".")[0]
 
@@ -177,8 +177,9 @@ def _parameter(each: Option) -> click.Parameter:
     """Return a declared option as click has it; its value is None where it is not given."""
     if each.argument:
         return click.Argument(
-            [each.name], nargs=-1, type=FILE, required=each.required, metavar=each.metavar or None
-        )
+            [each.name], nargs=1 if each.kind is values.FILE else -1, type=FILE,
+            required=each.required, metavar=each.metavar or None,
+        )  # fmt: skip
     name = flag(each.name)
     settings: dict[str, Any] = {"is_flag": True}
     if each.kind is not values.SWITCH:
@@ -207,36 +208,7 @@ class Summary(Options, group="Reporting"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Messages(Options, group="Reporting"):
-    """Lines that a command shows on standard error."""
-
-    quiet: bool = declare(False, "Print errors only.", short="q")
-    debug: bool = declare(False, "Print the traceback of an error.")
-
-    @contextmanager
-    def notes(self) -> Iterator[None]:
-        """Print errors only, or else a note while functions are compiled."""
-        if self.quiet:
-            logging.getLogger("multigpu").setLevel(logging.ERROR)
-            yield
-        else:
-            with compilation_reported():
-                yield
-
-    def say(self, *lines: str) -> None:
-        """Print lines on standard error; not with --quiet."""
-        for line in () if self.quiet else lines:
-            click.echo(f"multigpu: {printable(line)}", err=True)
-
-    def say_outcome(self, found: str, place: str | None) -> None:
-        """Print one line on standard error: what a run found, and where it is."""
-        where = "standard output" if place in (None, *STDOUT) else place
-        with suppress(OSError):  # nobody reads it any more
-            self.say(f"{found}; written to {where}")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reporting(Summary, Messages, group="Reporting"):
+class Reporting(Summary, group="Reporting"):
     """Files that a run writes, and lines that it shows, beside its output.
 
     started  when the command began
@@ -245,8 +217,10 @@ class Reporting(Summary, Messages, group="Reporting"):
     log_json: TextPath | None = declare(None, "Write every event as a line of JSON.")
     trace: TextPath | None = declare(None, "Write a timeline for Perfetto or Chrome.")
     progress: bool | None = declare(None, "Show the progress.", default="on a terminal")
+    quiet: bool = declare(False, "Print errors only.", short="q")
     dry_run: bool = declare(False, "Show how the job would be cut into chunks, without running it.")
     json: bool = declare(False, f"With {option('dry_run')}: print JSON.")
+    debug: bool = declare(False, "Print the traceback of an error.")
     started: float = field(default_factory=now)
 
     def check(self) -> None:
@@ -263,6 +237,16 @@ class Reporting(Summary, Messages, group="Reporting"):
         for path in written:
             check_output(path)
         return written
+
+    @contextmanager
+    def notes(self) -> Iterator[None]:
+        """Print errors only, or else a note while functions are compiled."""
+        if self.quiet:
+            logging.getLogger("multigpu").setLevel(logging.ERROR)
+            yield
+        else:
+            with compilation_reported():
+                yield
 
     @contextmanager
     def watch(
@@ -312,6 +296,17 @@ class Reporting(Summary, Messages, group="Reporting"):
             from multigpu.run.summary import write_summary
 
             write_summary(self.summary, job, output, fmt, self.started)
+
+    def say(self, *lines: str) -> None:
+        """Print lines on standard error; not with --quiet."""
+        for line in () if self.quiet else lines:
+            click.echo(f"multigpu: {printable(line)}", err=True)
+
+    def say_outcome(self, found: str, place: str | None) -> None:
+        """Print one line on standard error: what a run found, and where it is."""
+        where = "standard output" if place in (None, *STDOUT) else place
+        with suppress(OSError):  # nobody reads it any more
+            self.say(f"{found}; written to {where}")
 
 
 @contextmanager

@@ -54,7 +54,7 @@ class Option:
     r         its name in R
     only      the door that has it: the command line or Python; empty: both
     required  whether the command line wants it
-    argument  whether the command line takes it without a name, any number of times
+    argument  whether the command line takes it without a name; several, where it may be several
     many      whether it may be given several times on the command line
 
     kind      kind of its value

@@ -1,11 +1,10 @@
 """Options of every run: where and how a job is carried out."""
 
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from multigpu.cluster.deploy.threads_or_processes import WorkEstimate
 from multigpu.cluster.devices.gpus import Device, select, survey
@@ -14,11 +13,12 @@ from multigpu.cluster.engine.plan import MEMORY_FRACTION
 from multigpu.errors import UsageError, option, spelled
 from multigpu.kernels.compiled.caches import secure_cupy
 from multigpu.run.declarations import Options, declare
-from multigpu.run.values import GPUS, Bytes, FilePath
+from multigpu.run.values import Bytes, FilePath, Gpus
 
 logger = logging.getLogger(__name__)
 
 DEFAULT_CHUNK_BYTES = 64 << 20
+GPUS_HELP = "GPUs to use: auto, all, none, or numbers and UUIDs (0,1 or 0-3 or GPU-5a1f…)."
 MOST = 4096  # threads, or processes, of one machine
 
 
@@ -47,59 +47,6 @@ class GpuLanes:
 
 
 NO_LANES = GpuLanes(0)  # for jobs that run on CPUs only
-
-
-@dataclass(frozen=True, kw_only=True)
-class GpuOptions(Options, group="Devices"):
-    """GPUs of this machine; none of these options changes a result."""
-
-    gpus: Annotated[str | int | Sequence[str | int], GPUS] = declare(
-        "auto", "GPUs to use: auto, all, none, or numbers and UUIDs (0,1 or 0-3 or GPU-5a1f…)."
-    )
-    cpu_fallback: bool = declare(
-        True, "Use the CPU for chunks that do not fit on a GPU, and when a GPU fails.",
-        group="Faults",
-    )  # fmt: skip
-
-    @property
-    def remote(self) -> bool:
-        """Return whether the workers of a running scheduler do the work."""
-        return False
-
-    def devices(self) -> tuple[Device, ...]:
-        """Return the GPUs of this machine to use. Raises UsageError for one that cannot be used.
-
-        With --gpus auto and without CuPy the CPU is used, with a warning.
-        """
-        if self.remote and self.gpus not in ("auto", "all", "none"):
-            raise UsageError(
-                f"{option('gpus')} {self.gpus}: the workers of a scheduler have their own GPUs;"
-                f" give {option('gpus')} none for their CPUs, or nothing"
-            )
-        chosen = () if self.remote else self._with_room(select(str(self.gpus), survey()))
-        if not chosen:
-            return ()
-        secure_cupy()  # before anybody imports it
-        needed = ("cupy",) if len(chosen) == 1 else ("cupy", "dask_cuda")
-        missing = [name for name in needed if find_spec(name) is None]
-        if not missing:
-            return chosen
-        problem = f"{missing[0]} is not installed: pip install 'multigpu[cu13]' or [cu12]"
-        if self.gpus != "auto":
-            raise UsageError(f"GPUs cannot be used: {problem}")
-        logger.warning("multigpu: using the CPU, because %s", spelled(problem))
-        return ()
-
-    def _with_room(self, devices: tuple[Device, ...]) -> tuple[Device, ...]:
-        """Return the devices with room for CUDA; the others are left out, with a warning."""
-        full = [each for each in devices if each.total_bytes and each.free_bytes < CONTEXT_BYTES]
-        for device in full:
-            free = f"{device.free_bytes:,} bytes of its memory are free"
-            problem = f"GPU {device.index} is left out: {free}, CUDA needs about {CONTEXT_BYTES:,}"
-            if len(full) == len(devices) and not self.cpu_fallback:
-                raise UsageError(problem)
-            logger.warning("multigpu: %s", spelled(problem))
-        return tuple(each for each in devices if each not in full)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,13 +91,18 @@ class WorkerOptions(Options, group="Devices"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunOptions(GpuOptions, WorkerOptions, group="Devices"):
+class RunOptions(WorkerOptions, group="Devices"):
     """Place and manner of a run; none of these options changes a result."""
 
+    gpus: Gpus = declare("auto", GPUS_HELP)
     memory_fraction: float = declare(
         MEMORY_FRACTION, "Share of a device's free memory to use.", above=0, at_most=1
     )
     mixed: bool = declare(False, "Also use workers of a scheduler that have no GPU.")
+    cpu_fallback: bool = declare(
+        True, "Use the CPU for chunks that do not fit on a GPU, and when a GPU fails.",
+        group="Faults",
+    )  # fmt: skip
     resume: bool = declare(
         False, "Continue an interrupted run.", default="start over", group="Faults"
     )
@@ -163,6 +115,41 @@ class RunOptions(GpuOptions, WorkerOptions, group="Devices"):
     def remote(self) -> bool:
         """Return whether the workers of a running scheduler do the work."""
         return bool(self.scheduler or self.scheduler_file)
+
+    def devices(self) -> tuple[Device, ...]:
+        """Return the GPUs of this machine to use. Raises UsageError for one that cannot be used.
+
+        With --gpus auto and without CuPy the CPU is used, with a warning.
+        """
+        if self.remote and self.gpus not in ("auto", "all", "none"):
+            raise UsageError(
+                f"{option('gpus')} {self.gpus}: the workers of a scheduler have their own GPUs;"
+                f" give {option('gpus')} none for their CPUs, or nothing"
+            )
+        chosen = () if self.remote else self._with_room(select(str(self.gpus), survey()))
+        if not chosen:
+            return ()
+        secure_cupy()  # before anybody imports it
+        needed = ("cupy",) if len(chosen) == 1 else ("cupy", "dask_cuda")
+        missing = [name for name in needed if find_spec(name) is None]
+        if not missing:
+            return chosen
+        problem = f"{missing[0]} is not installed: pip install 'multigpu[cu13]' or [cu12]"
+        if self.gpus != "auto":
+            raise UsageError(f"GPUs cannot be used: {problem}")
+        logger.warning("multigpu: using the CPU, because %s", spelled(problem))
+        return ()
+
+    def _with_room(self, devices: tuple[Device, ...]) -> tuple[Device, ...]:
+        """Return the devices with room for CUDA; the others are left out, with a warning."""
+        full = [each for each in devices if each.total_bytes and each.free_bytes < CONTEXT_BYTES]
+        for device in full:
+            free = f"{device.free_bytes:,} bytes of its memory are free"
+            problem = f"GPU {device.index} is left out: {free}, CUDA needs about {CONTEXT_BYTES:,}"
+            if len(full) == len(devices) and not self.cpu_fallback:
+                raise UsageError(problem)
+            logger.warning("multigpu: %s", spelled(problem))
+        return tuple(each for each in devices if each not in full)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from decimal import Decimal
 from math import nan
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Annotated, Any
 
 from multigpu.errors import UsageError, option
 
 LONGEST_VALUE = 60  # characters of a wrong value in a message
 SLICE_FORM = re.compile(r"([+-]?[0-9]+)?:([+-]?[0-9]+)?")
+FARTHEST = 1e5  # Å; the limit of the kernels, which are too heavy to import here
+SETTING = re.compile(r"^\s*(\w+)\s*=\s*([^\s#]+)", re.MULTILINE)
 TRIPLE = re.compile(r"[^,\s]+(,[^,\s]+){2}")
 LAYOUT = re.compile(r"(-?\d+(?:\.\d+)?) ?([kmg]?)(i?)(b|bp|)", re.IGNORECASE)
 
@@ -180,33 +183,29 @@ def vector(form: str) -> Kind:
     return numbers(f"{count} numbers", form, convert)
 
 
-def _box(value: Any) -> tuple[float, ...]:
+def _box(value: Any) -> Any:
     if isinstance(value, str | os.PathLike):
-        return _parse_box(os.fspath(value))
+        value = _read_box(os.fspath(value))
     given = tuple(value)
-    if len(given) == 2:
-        given = (*given[0], *given[1])
-    if len(given) != len(BOX_NAMES):
-        raise ValueError
-    return _reals(given)
+    box = SIX.convert((*given[0], *given[1]) if len(given) == 2 else given)
+    if not all(abs(x) <= FARTHEST for x in box) or min(box[3:]) <= 0:
+        shown = ",".join(f"{x:g}" for x in box)
+        raise ValueError(f"{shown}: the lengths must be above 0, nothing beyond {FARTHEST:g} Å")
+    return box
 
 
-def _parse_box(text: str) -> tuple[float, ...]:
-    """Return center and size of six numbers, or of a configuration file of Vina."""
-    words = text.replace(",", " ").split()
+def _read_box(text: str) -> list[float]:
+    """Return center and size, six numbers in a text or in the configuration file of Vina there."""
     with suppress(ValueError):
-        return _box(tuple(map(float, words)))
-    if not os.path.isfile(text):  # noqa: PTH113  (a Path fails at a long name)
-        raise ValueError
-    with open(text, encoding="utf-8", errors="replace") as file:  # noqa: PTH123
-        pairs = (line.partition("#")[0].partition("=") for line in file)
-        found = {name.strip(): value.strip() for name, _, value in pairs}
-    if lacking := [name for name in BOX_NAMES if name not in found]:
-        raise ValueError(f"{text} does not say {lacking[0]}, as a configuration file of Vina does")
+        return [float(word) for word in text.replace(",", " ").split()]
     try:
-        return tuple(float(found[name]) for name in BOX_NAMES)
-    except ValueError:
-        raise ValueError(f"{text}: center and size must be numbers") from None
+        found = dict(SETTING.findall(Path(text).read_text("utf-8", "replace")))
+        return [float(found[name]) for name in BOX_NAMES]
+    except OSError:
+        raise ValueError from None
+    except (KeyError, ValueError):
+        names = ", ".join(BOX_NAMES)
+        raise ValueError(f"{text} does not say {names}, as a configuration of Vina does") from None
 
 
 WHOLE = Kind("a whole number", "N", _whole, int)
@@ -219,10 +218,10 @@ SLICE = Kind(f"BEGIN:END, {BORDERS}, e.g. 0:10 or -30:", "BEGIN:END", _slice)
 RANGE = Kind(f"MIN:MAX, {BORDERS}, e.g. 200:600", "MIN:MAX", _range)
 ANYTHING = Kind("something else", "FILE", lambda value: value)  # checked by whoever uses it
 BOX_NAMES = ("center_x", "center_y", "center_z", "size_x", "size_y", "size_z")
+SIX = vector("X,Y,Z,SX,SY,SZ")
 BOX = Kind(
-    "center and size, six numbers, or a configuration file of Vina", "X,Y,Z SX,SY,SZ", _box,
-    _parse_box,
-)  # fmt: skip
+    "a center and lengths above 0, or a configuration file of Vina", "X,Y,Z SX,SY,SZ", _box, _box
+)
 NAMES = Kind("names", "NAME,…", _names)
 GPUS = Kind("text", "WHICH", _gpus)  # as `--gpus` takes them; in Python numbers, too, or a list
 
@@ -232,6 +231,7 @@ TextPath = Annotated[str, FILE]  # of the command line
 Paths = Annotated[StrPath | Sequence[StrPath], ANYTHING]
 Bases = Annotated[int, size("bases")]
 Bytes = Annotated[int, size("bytes")]
+Gpus = Annotated[str | int | Sequence[str | int], GPUS]
 NameList = Annotated[Sequence[str], NAMES]
 Box = Annotated[tuple[float, ...], BOX]  # x, y, z of the center, then of the size, Å
 Vector = Annotated[tuple[float, float, float], vector("X,Y,Z")]

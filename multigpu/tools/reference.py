@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from textwrap import fill
 from typing import Any
 
-from multigpu.cli import WORKLOADS, command_called
+from multigpu.cli import WORKLOADS, cli
 from multigpu.errors import options_spelled, spelled
 from multigpu.run.command import GROUPS
 from multigpu.run.declarations import Option, flag
@@ -25,7 +25,7 @@ def page() -> Iterator[str]:
     yield HEADER
     for name, purpose in WORKLOADS.items():
         yield f"\n## multigpu {name}\n\n{purpose}"
-        command: Any = command_called(name)
+        command: Any = cli.get_command(None, name)
         for group in GROUPS:
             found = [each for each in command.declared if each.group == group]
             if found:

@@ -41,7 +41,7 @@ SEVERAL = "give one of precision, rotations and rotation_file, not several"
         ),
         (("--center", "0,nan,0"), "coordinates of the center must lie within"),
         (("--center", "0,1.1e5,0"), "coordinates of the center must lie within ±100000 Å"),
-        (("--origin", "0,0,0", "--spacing", "0"), "the spacing along x is 0, not positive"),
+        (("--origin", "0,0,0", "--spacing", "0"), "spacing is 0 Å; it must be positive"),
         (("-o", "poses.txt"), r"poses\.txt: poses are written as"),
         (("-o", "nowhere/poses.sdf"), "there is no directory"),
         (("-o", "x" * 300 + ".sdf"), "cannot be written: file name too long"),

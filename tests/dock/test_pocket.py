@@ -16,10 +16,11 @@ import multigpu
 from multigpu import InputError, UsageError
 from multigpu.cluster.devices.gpus import Device
 from multigpu.cluster.errors import DeviceFailed
+from multigpu.cluster.files import atomic_output
 from multigpu.formats.molecules.pockets import read_pocket
 from multigpu.workloads.dock import pocket as pockets
-from multigpu.workloads.dock.pocket import box_around, folder_of_maps, open_maps, with_other_types
-from multigpu.workloads.dock.pocket_options import MapOptions
+from multigpu.workloads.dock.pocket import box_around, make_pocket, with_other_types
+from multigpu.workloads.dock.pocket_options import MapOptions, PocketRequest
 
 BOX = (0.0, 0.0, 0.0, 6.0, 5.0, 4.0)
 
@@ -43,7 +44,7 @@ def receptor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_box__has_the_least_even_number_of_elements_that_fill_it(
     center: tuple[float, ...], size: tuple[float, ...], spacing: float
 ) -> None:
-    box = box_around(center, size, spacing)
+    box = box_around((*center, *size), spacing)
     assert np.abs(np.array(box.center) - center).max() <= 0.0005 + 1e-9
     for elements, side in zip(box.elements, size, strict=True):
         assert elements % 2 == 0
@@ -54,7 +55,7 @@ def test_box__has_the_least_even_number_of_elements_that_fill_it(
 @pytest.mark.parametrize("elements", [2, 54, 80, 126])
 @pytest.mark.parametrize("spacing", [0.1, 0.3, 0.375])
 def test_box__of_a_whole_number_of_elements_is_not_enlarged(elements: int, spacing: float) -> None:
-    assert box_around((0, 0, 0), (elements * spacing,) * 3, spacing).elements == (elements,) * 3
+    assert box_around((0, 0, 0, *[elements * spacing] * 3), spacing).elements == (elements,) * 3
 
 
 @pytest.mark.parametrize(
@@ -119,9 +120,9 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
     shapes: list[tuple[int, ...]] = []
     compute = pockets.compute_maps
 
-    def count(receptor: Any, box: Any, types: Any, device: Any) -> Any:
+    def count(receptor: Any, box: Any, types: Any) -> Any:
         shapes.append(box.shape)
-        return compute(receptor, box, types, device)
+        return compute(receptor, box, types)
 
     monkeypatch.setattr(pockets, "compute_maps", count)
     return shapes
@@ -131,23 +132,18 @@ def test_maps__are_made_once_for_a_receptor_and_a_box(
     receptor: str, made: list[tuple[int, ...]]
 ) -> None:
     def kept(box: tuple[float, ...] = BOX) -> Any:
-        return open_maps(receptor, box, 1.0, MapOptions()).keep(folder)
+        return make_pocket(PocketRequest(receptor, box=box, spacing=1.0), (), folder)
 
-    folder = folder_of_maps(receptor, "poses.sdf")
-    assert folder == Path("peptide.maps")
-    assert folder_of_maps("a/1abc.clean.pdb.gz", "out/poses/") == Path("out/1abc.clean.maps")
+    folder = Path("receptor.maps")
     first, again = kept(), kept()
     assert len(made) == 1
     assert np.array_equal(first.values, again.values)
     assert np.array_equal(first.origin, again.origin)
     assert (first.path, first.types) == (again.path, again.types)
-    mine = folder / "notes.txt"
-    mine.write_text("of the user")
-    kept((*BOX[:5], 8.0))
+    other = kept((*BOX[:5], 8.0))
+    assert kept().path == first.path
     assert len(made) == 2
-    assert len([*folder.glob("*.fld")]) == 1
-    assert mine.exists()
-    (damaged,) = folder.glob("*.OA.map")
+    damaged = Path(other.path.replace(".maps.fld", ".OA.map"))
     damaged.write_text(damaged.read_text()[:-40])
     kept((*BOX[:5], 8.0))
     damaged.unlink()
@@ -156,6 +152,17 @@ def test_maps__are_made_once_for_a_receptor_and_a_box(
     Path(receptor).write_bytes(peptide_pdbqt().replace(b"-0.", b"-1.", 1))
     kept((*BOX[:5], 8.0))
     assert len(made) == 5
+
+
+def test_maps__that_another_run_is_writing_are_made_again(receptor: str) -> None:
+    request, folder = PocketRequest(receptor, box=BOX, spacing=1.0), Path("receptor.maps")
+    first = make_pocket(request, (), folder)
+    for each in folder.iterdir():
+        each.unlink()
+    with atomic_output(first.path):
+        second = make_pocket(request, (), folder)
+    assert np.array_equal(first.values, second.values)
+    assert second.path == receptor
 
 
 # ---- the command ------------------------------------------------------------------------------
@@ -189,12 +196,12 @@ def test_command__writes_what_the_function_returns(
     [
         ("peptide.pdbqt --box 0,0,0 6,6,6", "Missing option '-o' / '--output'."),
         ("peptide.pdbqt -o p.dx --box 0,0,0 6,6,6", "p.dx: a pocket is written to a file that"),
-        ("peptide.pdbqt peptide.pdbqt --box 0,0,0 6,6,6", "give one receptor"),
+        ("peptide.pdbqt peptide.pdbqt --box 0,0,0 6,6,6", "unexpected extra argument (peptide"),
         ("peptide.pdbqt", "give --box or --autobox, one of them"),
-        ("peptide.pdbqt --box 0,0,0 6,0,6", "the box has sides of 6,0,6 Å: each must be above"),
-        ("peptide.pdbqt --box 0,0,0 6,6,nan", "the box has sides of 6,6,nan Å"),
+        ("peptide.pdbqt --box 0,0,0 6,0,6", "0,0,0,6,0,6: the lengths must be above 0"),
+        ("peptide.pdbqt --box 0,0,0 6,6,nan", "the lengths must be above 0, nothing beyond"),
         ("peptide.pdbqt --box 0,0,0,6,6", "Invalid value for '--box': expected X,Y,Z SX,SY,SZ"),
-        ("peptide.pdbqt --box peptide.pdbqt", "'--box': peptide.pdbqt does not say center_x, as"),
+        ("peptide.pdbqt --box peptide.pdbqt", "'--box': peptide.pdbqt does not say center_x,"),
         ("peptide.pdbqt --box 99,0,0 6,6,6", "the box around 99,0,0 misses the receptor: its"),
         ("peptide.pdbqt --box 0,0,0 6,6,600", "1 to 1022 an axis are possible: change --spac"),
         ("peptide.pdbqt --box 0,0,0 150,150,150", "bytes of memory, and"),
@@ -219,7 +226,7 @@ def test_maps__are_made_on_the_cpu_where_a_gpu_fails(
 ) -> None:
     compute = pockets.compute_maps
 
-    def fail(receptor: Any, box: Any, types: Any, device: int | None) -> Any:
+    def fail(receptor: Any, box: Any, types: Any, device: int | None = None) -> Any:
         if device is not None:
             raise error
         return compute(receptor, box, types, device)
@@ -227,12 +234,18 @@ def test_maps__are_made_on_the_cpu_where_a_gpu_fails(
     monkeypatch.setattr(pockets, "compute_maps", fail)
     monkeypatch.setattr(pockets, "ordinal", lambda _: 0)
     monkeypatch.setattr(pockets.memory, "release_pool", lambda _: None)
-    maps = open_maps(receptor, BOX, 1.0, MapOptions())
+    request = PocketRequest(receptor, box=BOX, spacing=1.0)
     gpu = [Device(0, "GPU-1", "card", 1, 1, None, False)]
-    assert np.array_equal(maps.make(gpu).values, maps.make().values)
+    one, other = (make_pocket(request, devices) for devices in (gpu, ()))
+    assert np.array_equal(one.values, other.values)
     assert "maps are made on the CPU" in caplog.text
-    with pytest.raises((MemoryError, DeviceFailed)):
-        maps.make(gpu, cpu_fallback=False)
+
+
+@pytest.mark.parametrize("ligands", ["l.smi", "l.txt"])
+def test_dock__checks_its_ligands_before_a_receptor(receptor: str, ligands: str) -> None:
+    Path(ligands).write_text("CCO ethanol\n")
+    with pytest.raises(InputError, match=rf"^{ligands}: "):
+        multigpu.dock(ligands, receptor="missing.pdb", box=BOX)
 
 
 @pytest.mark.process
@@ -248,7 +261,7 @@ def test_dock__of_a_receptor_is_that_of_its_pocket(receptor: str, main: Run) -> 
         return [Path(file).read_bytes() for file in (name, f"{name[:-4]}.scores.tsv")]
 
     first = dock("a.sdf", "--receptor", receptor, *box)
-    (field,) = Path("peptide.maps").glob("*.maps.fld")
+    (field,) = Path("receptor.maps").glob("*.maps.fld")
     written = field.stat().st_mtime_ns
     assert dock("b.sdf", "--receptor", receptor, *box) == first
     assert field.stat().st_mtime_ns == written

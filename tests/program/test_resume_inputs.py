@@ -20,6 +20,7 @@ from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.molecules.pockets import Pocket, read_pocket
 from multigpu.formats.storage.fingerprints import digest
 from multigpu.formats.tables.counts import Counts
+from multigpu.kernels.maps import Receptor
 from multigpu.workloads.cnv.options import KeptResults
 from multigpu.workloads.dock.simulate import ligands, pocket
 
@@ -174,7 +175,7 @@ def test_pocket__counts_with_every_field(dock: Inputs) -> None:
     others = {
         "values": found.values + 1, "origin": found.origin + 1, "spacing": found.spacing + 1,
         "types": ("C", "N"), "absent": ("C",), "path": "other", "layout": "other",
-        "receptor": "other",
+        "receptor": "other", "prepared": Receptor(np.ones((1, 3)), np.ones(1), ("C",)),
     }  # fmt: skip
     assert others.keys() == {each.name for each in fields(Pocket)}
     changed = [digest(replace(found, **{name: value})) for name, value in others.items()]

@@ -2,7 +2,7 @@
 
 from functools import lru_cache
 
-from multigpu.formats.molecules.receptors.preparation import prepare
+from multigpu.formats.molecules.receptors import prepare
 
 # A water, a zinc ion, and two ligands.
 WATER = b"HETATM  901  O   HOH A 901       0.000   9.000   0.000  1.00  0.00           O\n"
@@ -26,4 +26,4 @@ def peptide() -> bytes:
 @lru_cache
 def peptide_pdbqt() -> bytes:
     """Return the peptide with types and charges."""
-    return prepare("peptide.pdb", peptide(), False, (0, 0, 0))[0]
+    return b"".join(prepare("peptide.pdb", peptide(), False, (0, 0, 0))[0])

@@ -31,6 +31,7 @@ from multigpu.formats.molecules.molecule import AtomTypes, Molecule, MoleculeErr
 from multigpu.formats.optional import quiet_rdkit
 from multigpu.kernels.rotation.types import MOST_WEIGHT
 
+HYDROGENS = {"H", "HD", "HS"}  # types
 POLAR = {"N", "O", "S"}  # whose hydrogens make hydrogen bonds
 SYBYL_SHARING = {"N.am", "N.pl3", "N.4"}  # nitrogens that accept no hydrogen bond
 SYBYL_OXIDIZED = {"S.o", "S.O", "S.o2", "S.O2"}

@@ -8,42 +8,36 @@ from multigpu.formats.molecules.molecule import Molecule, MoleculeError
 from multigpu.formats.molecules.pdbqt import PDBQT
 
 MARK = b"DOCKED: "
-DOCKED_ATOM = re.compile(rb"^DOCKED: (ATOM  |HETATM)", re.MULTILINE)
+DOCKED = re.compile(rb"^DOCKED: ", re.MULTILINE)
 
 
 def find_ends(text: bytes, final: bool) -> list[int]:
     """Return the end of every docked pose. What is logged before one belongs to its record."""
-    newlines = (text.find(b"\n", at) + 1 for at in fields.find_lines((MARK + b"ENDMDL",), text))
-    ends = [end for end in newlines if end]
-    is_open = final and bool(DOCKED_ATOM.search(text, fields.last_end(ends)))
-    return fields.add_rest(ends, text, is_open)
+    marks = fields.find_lines((MARK + b"ENDMDL",), text)
+    ends = [end for at in marks if (end := text.find(b"\n", at) + 1)]
+    return fields.add_rest(ends, text, final and bool(DOCKED.search(text, fields.last_end(ends))))
+
+
+def docked(lines: list[bytes]) -> list[bytes]:
+    """Return the lines of PDBQT in a log; its other lines are empty."""
+    return [line.removeprefix(MARK) if line.startswith(MARK) else b"" for line in lines]
 
 
 def parse(lines: list[bytes]) -> Molecule:
-    """Return a docked pose, which is a molecule of PDBQT. Raises MoleculeError.
-
-    Other lines of the log are empty in it.
-    """
-    found = [line.removeprefix(MARK) if line.startswith(MARK) else b"" for line in lines]
-    if not any(found):
+    """Return a docked pose, which is a molecule of PDBQT. Raises MoleculeError."""
+    if not any(found := docked(lines)):
         raise MoleculeError("no docked pose is in it")
     return pdbqt.parse(found)
-
-
-def read_name(text: bytes) -> str:
-    """Return the name in a remark of the pose."""
-    docked = (line for line in text.splitlines(keepends=True) if line.startswith(MARK))
-    return pdb.read_name(b"".join(line.removeprefix(MARK) for line in docked))
 
 
 DLG = replace(
     PDBQT,
     name="dlg",
     suffixes=(".dlg",),
-    signature=re.compile(rb"^DOCKED: ", re.MULTILINE),
+    signature=DOCKED,
     find_ends=find_ends,
     parse=parse,
-    read_name=read_name,
+    read_name=lambda text: pdb.read_name(b"".join(docked(text.splitlines(keepends=True)))),
     columns=None,
     poses_as=PDBQT.name,
 )

@@ -115,7 +115,7 @@ def open_sources(
     skip  whether files that are no ligands are skipped
     kind  LIGANDS or MOLECULES
 
-    Raises InputError for the first of them otherwise.
+    Raises InputError for the first of them otherwise, and for the last where no other is left.
     """
     sources: list[Source] = []
     bad: list[LigandRecords] = []
@@ -123,7 +123,7 @@ def open_sources(
         try:
             sources.append(inspect_source(path, kind))
         except InputError as error:
-            if not skip:
+            if not skip or len(bad) == len(paths) - 1:
                 raise
             sources.append(Source(path, None, "none", ""))
             bad.append(LigandRecords.broken(number, 1, _without_path(error)))

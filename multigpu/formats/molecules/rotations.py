@@ -9,8 +9,6 @@ from multigpu.errors import InputError, quoted
 from multigpu.formats.storage.input_paths import expand
 from multigpu.formats.storage.sources import FileKind, inspect_source
 
-READ_BYTES = 4 << 20
-
 LARGEST = 1e100  # of a component: its square must be a number
 ROTATIONS = FileKind("rotation", (".txt", ".tsv", ".csv"), lambda *_: "text", "no rotations")
 
@@ -21,10 +19,7 @@ def read_quaternions(path: str) -> NDArray[np.float64]:
     Empty lines and those that begin with # are left out. Raises InputError that names the line.
     """
     (path,) = expand([path], ROTATIONS)
-    content = b"".join(
-        block.tobytes() for block in inspect_source(path, ROTATIONS).blocks(READ_BYTES)
-    )
-    found = list(_rows(path, content))
+    found = list(_rows(path, inspect_source(path, ROTATIONS).content()))
     if not found:
         raise InputError(path, "there is no rotation in it")
     return np.array(found)

@@ -113,8 +113,7 @@ def _read(source: Source) -> Signatures:
         names, letters = _records(source)
         pairs = (b"",) * len(names)
     else:
-        content = b"".join(block.tobytes() for block in source.blocks(READ_BYTES))
-        listed = read_listed(source.path, source.layout, content)
+        listed = read_listed(source.path, source.layout, source.content())
         names = [bytes_of(each.name) for each in listed]
         letters = Joined.of([bytes_of(each.sequence) for each in listed])
         pairs = tuple(bytes_of(each.pair) for each in listed)

@@ -177,6 +177,10 @@ class Source:
         """
         yield from self.blocks_in(new_memory, size, HELPERS)
 
+    def content(self) -> bytes:
+        """Return all of the decompressed content; see `blocks`."""
+        return b"".join(block.tobytes() for block in self.blocks(LARGEST_BLOCK))
+
     def blocks_in(
         self, allocate: Callable[[int], Block], size: int, helpers: int
     ) -> Generator[Block]:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from multigpu.formats.storage.suffixes import check_table
 from multigpu.run.command import Reporting, Summary, command_of, keep_inputs, number_of
-from multigpu.run.options import GpuOptions, RunOptions
+from multigpu.run.options import RunOptions
 from multigpu.run.values import texts_of
 from multigpu.workloads.count.options import CountOutput
 from multigpu.workloads.count.request import CountRequest
@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 
 
 @command_of(
-    example="multigpu count *.bam --window 25kb -o counts.parquet",
-    without=(GpuOptions, RunOptions, Summary),
+    example="multigpu count *.bam --window 25kb -o counts.parquet", without=(RunOptions, Summary)
 )
 def command(request: CountRequest, out: CountOutput, reporting: Reporting) -> None:
     """Count the reads of ALIGNMENTS in windows or regions.

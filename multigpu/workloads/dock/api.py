@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING
 
 from multigpu.formats.molecules.pockets import Pocket
 from multigpu.run.functions import function_of
+from multigpu.run.options import RunOptions
 from multigpu.workloads.dock.job import DockJob
 from multigpu.workloads.dock.parts import Skipped
-from multigpu.workloads.dock.pocket import pocket_of
+from multigpu.workloads.dock.pocket import make_pocket
 from multigpu.workloads.dock.pocket_options import PocketRequest
 from multigpu.workloads.dock.request import DockRequest
 from multigpu.workloads.dock.rows import PoseBatch, to_arrow
@@ -78,4 +79,4 @@ def pocket(request: PocketRequest) -> Pocket:
     Raises UsageError for a box that cannot be or misses the receptor, InputError for what is wrong
     with the receptor or the ligand of the box.
     """
-    return pocket_of(request)
+    return make_pocket(request, RunOptions(gpus=request.gpus).devices())

@@ -10,12 +10,11 @@ from multigpu.workloads.dock.options import DockOutput
 from multigpu.workloads.dock.request import DockRequest
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from multigpu.workloads.dock.job import DockJob
     from multigpu.workloads.dock.output.files import DockFiles
 
 SOME_SKIPPED = 3  # exit status
+MAPS = "receptor.maps"  # the folder of kept maps, beside the output
 REPORTED = 12  # ligands in a report
 
 
@@ -36,15 +35,16 @@ def command(request: DockRequest, out: DockOutput, reporting: Reporting) -> int:
 
         files = DockFiles(poses=output, scores=out.scores, report=out.report)
         _check_files(files, request, reporting)
+        journal = pose_journal(output)  # None where nothing can be kept beside the poses
         is_kept = all(map(is_repeatable, request.files))
         job = DockJob(
             request,
             report=REPORTED if out.report else 0,
-            maps=_maps_folder(request, output),
+            maps=journal and journal.parent / MAPS,
             coming=workers,
-            journal=pose_journal(output) if is_kept else None,
+            journal=journal if is_kept else None,
         )
-        if job.receptor is not None:
+        if job.pocket.prepared is not None:
             points, middle = " × ".join(map(str, job.pocket.shape)), job.pocket.center
             around = ",".join(f"{x:g}" for x in middle.round(3))
             reporting.say(f"maps on {points} points around {around}: {job.pocket.path}")
@@ -80,18 +80,6 @@ def command(request: DockRequest, out: DockOutput, reporting: Reporting) -> int:
         found = f"{_docked(job)}, best score {best:.4g}"
     reporting.say_outcome(found, output)
     return SOME_SKIPPED if skipped else 0
-
-
-def _maps_folder(request: DockRequest, output: str | None) -> "Path | None":
-    """Return where the maps of a receptor are kept; None where there is no place beside poses."""
-    from multigpu.cluster.files import is_replaced
-    from multigpu.workloads.dock.output.files import is_folder
-    from multigpu.workloads.dock.pocket import folder_of_maps
-
-    is_kept = output is not None and (is_folder(output) or is_replaced(output))
-    if request.receptor is None or not is_kept:
-        return None
-    return folder_of_maps(str(request.receptor), str(output))
 
 
 def _check_files(files: "DockFiles", request: DockRequest, reporting: Reporting) -> None:

@@ -5,7 +5,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,6 @@ from multigpu.formats.molecules.ligands import LigandRecords, open_sources, read
 from multigpu.formats.molecules.pockets import Pocket, read_pocket
 from multigpu.formats.molecules.reference_poses import ReferencePose
 from multigpu.formats.storage.fingerprints import digest
-from multigpu.kernels.maps import Receptor
 from multigpu.kernels.rotation import ListedRotations, covering_radius
 from multigpu.run import fitness
 from multigpu.run.job import Crew, Job, check_unchanged, describe_inputs
@@ -35,8 +34,7 @@ from multigpu.workloads.dock.parts import (
     Skipped,
 )
 from multigpu.workloads.dock.plan import DockPlan, dock_spans, plan_dock
-from multigpu.workloads.dock.pocket import open_maps, with_other_types
-from multigpu.workloads.dock.pocket_options import SPACING
+from multigpu.workloads.dock.pocket import make_pocket, with_other_types
 from multigpu.workloads.dock.request import DockRequest
 from multigpu.workloads.dock.search import field_of, grouping_of, search_of, whole_box_of
 from multigpu.workloads.dock.stats import DockStats
@@ -64,34 +62,31 @@ class DockJob(Job):
         self.chunk_plan: DockPlan | None = None
         self.best: list[BestLigand] = []
         self.listing = Listing()
-        self.receptor: Receptor | None = None
-        self.pocket = with_other_types(self._open_pocket(maps), request.other_types)
-        self.whole = whole_box_of(options, self.pocket, self.receptor is not None)
-        self.grouping = grouping_of(options, self.whole)
+        # What is cheap to check comes first: a receptor takes seconds.
+        skip = options.on_error == "skip"
+        self.sources, self._broken_sources = open_sources(request.files, skip, request.kind)
         self.reference = None
         if request.reference is not None:
             path = str(request.reference)
             self.reference = ReferencePose(path=path, molecule=read_first(path))
+        self.pocket = self._open_pocket(maps)
+        self.whole = whole_box_of(options, self.pocket)
+        self.grouping = grouping_of(options, self.whole)
         self.field = field_of(self.pocket, options)
         self.search = search_of(options, self.pocket, self.whole)
         self._warn(search_notes(self.search.stop, self.whole is not None))
-        skip = options.on_error == "skip"
-        self.sources, self._broken_sources = open_sources(request.files, skip, request.kind)
         if options.center is not None:
             distance = self.pocket.distance(np.array(options.center))
             if distance > 0:
                 logger.warning("multigpu: the center lies %.4g Å outside of the grid", distance)
 
     def _open_pocket(self, folder: Path | None) -> Pocket:
-        """Return the pocket in a file, or that of a receptor, whose maps a folder keeps."""
+        """Return the pocket in a file, or that of a receptor, which is kept in a folder."""
         request = self.request
-        if request.receptor is None:
-            return read_pocket(str(request.pocket), request.origin, request.spacing)
-        spacing = SPACING if request.spacing is None else request.spacing
-        maps = open_maps(str(request.receptor), request.box, spacing, request)
-        self.receptor = maps.receptor
-        make = maps.make if folder is None else partial(maps.keep, folder)
-        return make(self.devices, self.run.cpu_fallback)
+        if request.receptor is not None:
+            return make_pocket(request, self.devices, folder)
+        pocket = read_pocket(str(request.pocket), request.origin, request.spacing)
+        return with_other_types(pocket, request.other_types)
 
     @cached_property
     def covering_radius(self) -> float | None:
@@ -164,7 +159,7 @@ class DockJob(Job):
 
     def _journal_facts(self, pose_format: str | None, score_lines: bool) -> dict[str, str]:
         """Return what must be the same for another run to continue with the journal of this one."""
-        pocket = digest(replace(self.pocket, path="", layout="", receptor=""))
+        pocket = digest(replace(self.pocket, path="", layout="", receptor="", prepared=None))
         return {
             "program": fitness.program(),
             "job": "dock",

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError, option, printable
+from multigpu.formats.molecules.autodock import HYDROGENS
 from multigpu.formats.molecules.columns import AtomColumns, LigandColumns
 from multigpu.formats.molecules.conformers import Conformers, make_conformers
 from multigpu.formats.molecules.elements import HEAVY_HYDROGEN, is_heavy
@@ -54,7 +55,6 @@ STRANGER = (
     "it is no conformer of record {}, whose title or SMILES it has: their atoms differ in number,"
     " order or type; give it a title of its own"
 )
-HYDROGENS = {"H", "HD", "HS"}  # of AutoDock's types
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

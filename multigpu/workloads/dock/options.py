@@ -7,7 +7,7 @@ from multigpu.cluster.deploy.threads_or_processes import WorkEstimate
 from multigpu.errors import UsageError, option
 from multigpu.run.declarations import Options, declare
 from multigpu.run.options import MOST, GpuLanes
-from multigpu.run.values import Box, FilePath, TextPath, Vector, vector
+from multigpu.run.values import FARTHEST, Box, FilePath, TextPath, Vector, vector
 
 Outside = Literal["clamp", "zero", "penalty"]
 Fragments = Literal["largest", "skip"]
@@ -15,7 +15,6 @@ Refine = Literal["rigid", "none"]
 GroupBy = Literal["title", "smiles"]
 
 MOST_ROTATIONS = 100_000_000  # of a list; rotations by angles are not listed
-FARTHEST = 1e5  # Å; the limit of `multigpu.kernels.rotation`, which is too heavy to import here
 PRECISION, LARGEST_PRECISION = 10.0, 180.0  # degrees
 ROTATIONS, STEP, BAND = 10_000, 0.5, 3.0  # of the whole box: their number, Å, kcal/mol
 COVERING_RADIUS = 9.1993  # degrees, of that number: half a second to find
@@ -123,7 +122,7 @@ class DockOptions(Options, group="Search"):
                 raise UsageError(f"{shown}: the radius, which comes first, is less than one step")
 
     def _check_box(self) -> None:
-        """Raise UsageError for options of two searches, and for a box that is none."""
+        """Raise UsageError for options of two searches."""
         given = [name for name in WHOLE_BOX if getattr(self, name) is not None]
         others = [name for name in IN_PLACE if getattr(self, name) not in (None, False)]
         if given and others:
@@ -138,12 +137,6 @@ class DockOptions(Options, group="Search"):
         if self.refine == "rigid" and self.interpolation == "nearest":
             how = f"{option('interpolation')} nearest"
             raise UsageError(f"{option('refine')} rigid needs slopes, which {how} has not")
-        if self.box is not None:
-            middle, lengths = self.box[:3], self.box[3:]
-            if not all(0 < length <= FARTHEST for length in lengths):
-                raise UsageError(f"the lengths of {option('box')} must be above 0 Å: {lengths}")
-            if not all(-FARTHEST <= x <= FARTHEST for x in middle):
-                raise UsageError(f"the middle of {option('box')} must lie within ±{FARTHEST:g} Å")
 
     def is_whole_box(self, has_types: bool, is_receptor: bool = False) -> bool:
         """Whether the whole box is searched.

@@ -1,12 +1,15 @@
 """`multigpu pocket`: the maps of a receptor, which `multigpu dock` takes as its pocket."""
 
-from multigpu.run.command import Messages, command_of, keep_inputs
-from multigpu.run.values import path_list
+from multigpu.run.command import Reporting, Summary, command_of
+from multigpu.run.options import RunOptions
 from multigpu.workloads.dock.pocket_options import PocketOutput, PocketRequest
 
 
-@command_of(example="multigpu pocket receptor.pdb --autobox crystal.sdf -o pocket.maps.fld")
-def command(request: PocketRequest, out: PocketOutput, messages: Messages) -> None:
+@command_of(
+    example="multigpu pocket receptor.pdb --autobox crystal.sdf -o pocket.maps.fld",
+    without=(Summary, "log_json", "trace", "progress", "dry_run", "json"),
+)
+def command(request: PocketRequest, out: PocketOutput, reporting: Reporting) -> None:
     """Make AutoGrid's or Vina's maps of a RECEPTOR on the points of a box.
 
     RECEPTOR is PDBQT, or PDB or mmCIF, which Meeko prepares: what it leaves out or guesses is
@@ -14,17 +17,13 @@ def command(request: PocketRequest, out: PocketOutput, messages: Messages) -> No
     desolvation, which stand beside it: `multigpu dock --pocket OUT`, AutoDock-GPU and Vina read
     them.
     """
-    from multigpu.cluster.files import check_output
-    from multigpu.formats.molecules.pockets.autogrid_writer import check_field_name, write_pocket
-    from multigpu.workloads.dock.pocket import pocket_of
+    from multigpu.formats.molecules.pockets.autogrid_writer import check_field, write_pocket
+    from multigpu.workloads.dock.pocket import make_pocket
 
-    (receptor,), output = path_list(request.receptor, "receptor"), str(out.output)
-    check_field_name(output)
-    check_output(output)
-    given = [receptor] if request.autobox is None else [receptor, str(request.autobox)]
-    keep_inputs(given, output)
-    with messages.notes():
-        pocket = pocket_of(request)
+    output = str(out.output)
+    check_field(output)
+    with reporting.notes():
+        pocket = make_pocket(request, RunOptions(gpus=request.gpus).devices())
         write_pocket(output, pocket)
     points = " × ".join(map(str, pocket.shape))
-    messages.say_outcome(f"maps of {', '.join(pocket.types)} on {points} points", output)
+    reporting.say_outcome(f"maps of {', '.join(pocket.types)} on {points} points", output)

@@ -1,13 +1,15 @@
 """Options of pockets that are made of receptors."""
 
+import re
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Literal
 
 from multigpu.errors import UsageError, option
 from multigpu.run.declarations import Options, declaration, declare
-from multigpu.run.options import GpuOptions
-from multigpu.run.values import Box, FilePath, NameList, Paths, TextPath, path_list
+from multigpu.run.options import GPUS_HELP
+from multigpu.run.values import Box, FilePath, Gpus, NameList, TextPath
 
+PAIR = re.compile("[^=]+=[^=]+")
 SPACING, PADDING = 0.375, 5.0  # Å, of the points of maps, and of a box around a ligand
 
 
@@ -36,11 +38,9 @@ class MapOptions(Options, group="Pocket"):
 
     def check(self) -> None:
         super().check()
-        for each in self.type_as:
-            one, sign, other = each.partition("=")
-            if not (one and sign and other) or "=" in other:
-                form = f"{option('type_as')} {each}: expected TYPE=OTHER, e.g. B=C or Si=C,Se=S"
-                raise UsageError(form)
+        if wrong := [each for each in self.type_as if not PAIR.fullmatch(each)]:
+            form = "expected TYPE=OTHER, e.g. B=C or Si=C,Se=S"
+            raise UsageError(f"{option('type_as')} {wrong[0]}: {form}")
 
     @property
     def other_types(self) -> dict[str, str]:
@@ -49,10 +49,10 @@ class MapOptions(Options, group="Pocket"):
 
 
 @dataclass(frozen=True)
-class PocketRequest(MapOptions, GpuOptions, group="Pocket"):
+class PocketRequest(MapOptions, group="Pocket"):
     """Everything that the maps of a receptor are made of."""
 
-    receptor: Paths = field(metadata=declaration(
+    receptor: FilePath = field(metadata=declaration(
         "Receptor: PDBQT; or PDB or mmCIF, which Meeko prepares.", "RECEPTOR", argument=True,
         required=True,
     ))  # fmt: skip
@@ -62,11 +62,10 @@ class PocketRequest(MapOptions, GpuOptions, group="Pocket"):
         example="15.2,53.9,16.9 20,20,20",
     )  # fmt: skip
     spacing: float = declare(SPACING, "Distance between points, Å.", "S", unit=" Å", above=0)
+    gpus: Gpus = declare("auto", GPUS_HELP, group="Devices")
 
     def check(self) -> None:
         super().check()
-        if len(path_list(self.receptor, "receptor")) > 1:
-            raise UsageError("give one receptor")
         if (self.box is None) == (self.autobox is None):
             raise UsageError(f"give {option('box')} or {option('autobox')}, one of them")
 

@@ -153,7 +153,7 @@ class _DockContents:
         ]
         text = f"{name}: {measure.better}. {BONDS}"
         yield Section(title="Best ligands", text=text, pictures=pictures)
-        scene = scene_of(job.pocket, job.receptor, job.best, titles)
+        scene = scene_of(job.pocket, job.best, titles)
         yield Section(title="Poses in the pocket", text=POSES, scene=scene)
         yield self._table()
         if far := [*self._far()]:

@@ -49,7 +49,7 @@ class DockRequest(DockOptions, MapOptions, Resumable, Request, group="Input"):
     )  # fmt: skip
     spacing: float | None = declare(
         None, "Distance between points of a NumPy grid, or of a receptor's maps, Å.", "S",
-        default=f"as the file says; {SPACING:g} for a receptor",
+        unit=" Å", above=0, default=f"as the file says; {SPACING:g} for a receptor",
     )  # fmt: skip
 
     def check(self) -> None:
@@ -73,8 +73,6 @@ class DockRequest(DockOptions, MapOptions, Resumable, Request, group="Input"):
         if others:
             how = "`multigpu pocket` makes maps for other searches"
             raise UsageError(f"{other} searches the whole box, {option(others[0])} not: {how}")
-        if self.spacing is not None and not self.spacing > 0:
-            raise UsageError(f"{option('spacing')} is {self.spacing:g} Å; it must be positive")
 
     @property
     def options(self) -> DockOptions:

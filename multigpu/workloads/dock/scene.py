@@ -10,7 +10,7 @@ from multigpu.formats.molecules.bonds import bonds_between
 from multigpu.formats.molecules.molecule import Molecule, MoleculeError
 from multigpu.formats.molecules.pdbqt import element_of_type
 from multigpu.formats.molecules.pockets import Pocket
-from multigpu.formats.molecules.receptors.receptor import RECEPTORS, atom_label
+from multigpu.formats.molecules.receptors import RECEPTORS, atom_label
 from multigpu.formats.molecules.registry import FORMATS
 from multigpu.formats.molecules.sdf import SDF
 from multigpu.formats.storage.sources import inspect_source
@@ -18,7 +18,6 @@ from multigpu.kernels.maps import Receptor
 from multigpu.report.space import DrawnMolecule, Scene, Surface
 from multigpu.workloads.dock.parts import BestLigand
 
-READ_BYTES = 16 << 20
 NEAR = 6.0  # Å: residues of the receptor with an atom nearer to a pose are drawn
 GRID_POINTS = 200_000  # of the surface, at most: a larger grid is drawn coarser
 SURFACE = 0.97  # quantile of the scores on the surface, which encloses the best 3 % of the volume
@@ -27,23 +26,17 @@ OF = " of "  # between an atom and its residue
 TITLE = f"receptor, residues within {NEAR:g} Å"
 
 
-def scene_of(
-    pocket: Pocket,
-    receptor: Receptor | None,
-    best: Sequence[BestLigand],
-    titles: Sequence[Sequence[str]],
-) -> Scene:
-    """Return the best poses in their pocket.
+def scene_of(pocket: Pocket, best: Sequence[BestLigand], titles: Sequence[Sequence[str]]) -> Scene:
+    """Return the best poses in their pocket, with titles of the poses of each ligand.
 
-    receptor  as it was prepared, if it was; else that of the file is drawn which the maps name
-    titles    of the poses of each ligand
+    A receptor that was not prepared here is that of the file which the maps name.
     """
     models = [
         DrawnMolecule(title, molecule.elements, molecule.positions, molecule.bonds)
         for each, names in zip(best, titles, strict=True)
         for title, molecule in zip(names, map(_drawn, each.sdf), strict=True)
     ]
-    whole = _stored(pocket.receptor) if receptor is None else _prepared(receptor)
+    whole = _prepared(pocket.prepared) if pocket.prepared else _stored(pocket.receptor)
     around = whole and _around(whole, [each.positions for each in models])
     return Scene(models=models, around=around, surface=_surface(pocket))
 
@@ -92,8 +85,7 @@ def _stored(path: str) -> DrawnMolecule | None:
     """Return the atoms in a file of PDB or PDBQT; None where it has none, or is not there."""
     try:
         source = inspect_source(path, RECEPTORS)
-        text = b"".join(block.tobytes() for block in source.blocks(READ_BYTES))
-        molecule = FORMATS[source.layout].parse(text.splitlines(keepends=True))
+        molecule = FORMATS[source.layout].parse(source.content().splitlines(keepends=True))
     except (InputError, MoleculeError, KeyError):  # mmCIF is read where maps are made
         return None
     names = [atom_label(molecule.lines[row]) for row in molecule.rows]

@@ -45,15 +45,10 @@ class WholeBox:
     top: int
 
 
-def whole_box_of(
-    options: DockOptions, pocket: Pocket, is_receptor: bool = False
-) -> WholeBox | None:
-    """Return how the whole box is searched; None where it is not.
-
-    is_receptor: whether the maps of the pocket are made here
-    """
+def whole_box_of(options: DockOptions, pocket: Pocket) -> WholeBox | None:
+    """Return how the whole box is searched; None where it is not."""
     has_types = bool(pocket.types)
-    if not options.is_whole_box(has_types, is_receptor):
+    if not options.is_whole_box(has_types, pocket.prepared is not None):
         return None
     width = BAND if options.band is None else options.band
     refined = max(options.top, REFINED) if options.is_refined(has_types) else 0

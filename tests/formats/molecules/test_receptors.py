@@ -8,6 +8,7 @@ from pathlib import Path
 import gemmi
 import numpy as np
 import pytest
+from support.ligand_texts import ETHANOL
 from support.receptor_texts import FAR, LIGAND, WATER, ZINC, peptide, peptide_pdbqt
 
 from multigpu import InputError
@@ -51,20 +52,32 @@ def test_receptor__of_pdb_and_of_mmcif_are_prepared_alike(read: Callable[..., Re
     assert {*found.types} == {"A", "C", "HD", "N", "NA", "OA", "Zn"}
     notes[1] = re.sub(r"(ASP A 5 at) \d+ Å", r"\1 3 Å", notes[1])
     assert notes == [
-        "of alternate locations the best occupied were taken: SER A 4 B",
+        "of alternate locations the best occupied were taken: SER A 4",
         (
-            "left out, with distances from the middle of the box: 1 water; residues that Meeko does"
-            " not know (XYZ A 903 at 12 Å, ABC A 904 at 20 Å); residues that lack atoms, or have"
-            " others than its templates (ASP A 5 at 3 Å)"
-        ),
-        (
-            "by Meeko's templates: hydrogens of 5 residues; where HIS has its hydrogen"
-            " (HIS A 2 HIE); charges of ions (ZN A 902 +2)"
+            "waters left out: HOH A 901 at 9 Å; left out, as Meeko has no template or they lack"
+            " atoms of it: ASP A 5 at 3 Å, XYZ A 903 at 12 Å, ABC A 904 at 20 Å; hydrogens added:"
+            " ALA A 1, HIS A 2, GLY A 3, SER A 4, ALA A 6; those of histidines: HIS A 2 HE2;"
+            " charges of ions: ZN A 902 +2"
         ),
     ]
     (og,) = (i for i, name in enumerate(found.names) if name == "OG of SER A 4")
     (line,) = (x for x in peptide().splitlines() if x[12:20] == b" OG  SER")
     assert found.positions[og, 0] == pytest.approx(float(line[30:38]) + 0.2)
+
+
+def test_receptor__has_one_of_two_residues_in_one_place(read: Callable[..., Read]) -> None:
+    text = b""
+    for line in peptide().splitlines(True):
+        if line[17:20] == b"SER":
+            text += line[:16] + b"ASER" + line[20:54] + b"  0.30" + line[60:]
+            other = line[:16] + b"BCYS" + line[20:54] + b"  0.70" + line[60:]
+            is_sulfur = line[12:16] == b" OG "
+            line = other[:12] + b" SG " + other[16:76] + b" S  \n" if is_sulfur else other
+        text += line
+    found, notes = read(text, "r.pdb")
+    residues = {name.partition(" of ")[2] for name in found.names}
+    assert {"SER A 4", "CYS A 4"} & residues == {"CYS A 4"}
+    assert notes[0] == "of alternate locations the best occupied were taken: SER A 4"
 
 
 def test_receptor__of_pdbqt_has_what_the_file_says(read: Callable[..., Read]) -> None:
@@ -77,7 +90,7 @@ def test_receptor__of_pdbqt_has_what_the_file_says(read: Callable[..., Read]) ->
     assert np.array_equal(read(text, "unnamed")[0].positions, found.positions)
     again, notes = read(alternate(text, (0.6, 0.4)), "b.pdbqt")
     assert np.array_equal(again.positions, found.positions)
-    assert notes == ["of alternate locations the best occupied were taken; 1 atoms left out"]
+    assert notes == ["of alternate locations the best occupied were taken: SER A 4"]
 
 
 def each(change: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
@@ -98,8 +111,8 @@ def nanometres(line: bytes) -> bytes:
         ("r.pdbqt", lambda x: b"ROOT\n" + x + b"ENDROOT\nTORSDOF 0\n", "this is a ligand"),
         ("r.pdbqt", lambda x: x[:77] + b"  " + x[79:], "line 1: the atom has no AutoDock type"),
         ("r.pdbqt", lambda _: b"REMARK\n", "it has no atoms"),
-        ("r.sdf", lambda x: x, "SDF has ligands: a receptor is PDBQT, PDB or mmCIF"),
-        ("r.pdb", lambda _: LIGAND, r"nothing is left .* \(XYZ A 903 at"),
+        ("r.sdf", lambda _: ETHANOL, "no receptor by its name or content"),
+        ("r.pdb", lambda _: LIGAND, "nothing of it can be prepared: .*: XYZ A 903 at"),
         ("r.pdb", lambda _: each(lambda x: x[:30] + nanometres(x) + x[54:])(peptide()), "nanomet"),
         ("r.pdb", lambda _: b"END\n", "Meeko cannot prepare it: it has no atoms"),
         ("r.cif", lambda _: b"data_x\n_a 'b\n", "Meeko cannot prepare it"),

@@ -4,26 +4,28 @@ AutoDock 4, AutoDock-GPU and Vina read them, too.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.cluster.files import atomic_output
+from multigpu.cluster.files import atomic_output, check_output
 from multigpu.errors import UsageError
+from multigpu.formats.molecules.pockets.autogrid import ENERGIES, MAP_HEADER
 from multigpu.formats.molecules.pockets.pocket import Pocket
 from multigpu.formats.storage.stored_streams import is_remote
 
 SUFFIX = ".maps.fld"
-LABELS = {"e": "Electrostatics", "d": "Desolvation"}
+LABELS = {letter: name.capitalize() for name, letter in ENERGIES.items()}
 LONGEST_PATH = 80  # AutoDock has room for some 128 characters
 WRITTEN = 1 << 16  # values that become text at once
 
 
-def check_field_name(path: str) -> None:
-    """Raise UsageError for a name that no field file has."""
+def check_field(path: str) -> None:
+    """Raise UsageError for a name that no field file has, or where none can be written."""
+    check_output(path)
     if not path.endswith(SUFFIX) or Path(path).name == SUFFIX:
         raise UsageError(f"{path}: a pocket is written to a file that ends in {SUFFIX}")
 
@@ -35,47 +37,42 @@ def write_pocket(path: str | os.PathLike[str], pocket: Pocket) -> None:
     be written, Failure where the disk is full.
     """
     path = os.fspath(path)
-    check_field_name(path)
+    check_field(path)
     stem, name = path.removesuffix(SUFFIX), _receptor_of(path, pocket)
     # Vina has neither of the last two.
     labels = {**{kind: f"{kind}-affinity" for kind in pocket.types}, **LABELS}
     paths = {f"{stem}.{kind}.map": labels[kind] for kind in list(labels)[: len(pocket.values)]}
     corners = f"{stem}.maps.xyz"
-    geometry = [
+    geometry = (
         f"SPACING {float(pocket.spacing[0])}",
         f"NELEMENTS {' '.join(str(points - 1) for points in pocket.shape)}",
         f"CENTER {' '.join(f'{x:.3f}' for x in pocket.center)}",
-    ]
-    header = [
-        "GRID_PARAMETER_FILE none", f"GRID_DATA_FILE {Path(path).name}", f"MACROMOLECULE {name}",
-        *geometry,
-    ]  # fmt: skip
+    )
+    about = ("GRID_PARAMETER_FILE none", f"GRID_DATA_FILE {Path(path).name}")
+    header = "\n".join([*about, f"MACROMOLECULE {name}", *geometry, ""]).encode()
     with ExitStack() as outputs:  # what is opened last appears first
         field = outputs.enter_context(atomic_output(path))
         lines = _field_lines(pocket, geometry, name, corners, paths)
-        field.write("".join(f"{line}\n" for line in lines).encode())
+        field.writelines(f"{line}\n".encode() for line in lines)
         box = outputs.enter_context(atomic_output(corners))
         for low, high in zip(pocket.origin, pocket.end, strict=True):
             box.write(f"{low:.3f} {high:.3f}\n".encode())
         for file, values in zip(paths, pocket.values, strict=True):
             out = outputs.enter_context(atomic_output(file))
-            out.write("".join(f"{line}\n" for line in header).encode())
-            for text in _value_lines(values):
-                out.write(text)
+            out.write(header)
+            out.writelines(_value_lines(values))
 
 
 def _field_lines(
-    pocket: Pocket, geometry: list[str], name: str, corners: str, labels: dict[str, str]
+    pocket: Pocket, geometry: Sequence[str], name: str, corners: str, labels: dict[str, str]
 ) -> Iterator[str]:
     """Yield the lines of a field file, in the order in which AutoGrid writes them.
 
     labels: of the maps, by their files
     """
     yield from ("# AVS field file", "#", "# AutoDock Atomic Affinity and Electrostatic Grids", "#")
-    yield from ("# Created by multigpu", "#")
-    yield from (f"#{line}" for line in geometry)
-    yield from (f"#MACROMOLECULE {name}", "#GRID_PARAMETER_FILE none", "#")
-    yield "ndim=3"
+    yield from ("# Created by multigpu", "#", *(f"#{line}" for line in geometry))
+    yield from (f"#MACROMOLECULE {name}", "#GRID_PARAMETER_FILE none", "#", "ndim=3")
     yield from (f"dim{axis}={points}" for axis, points in enumerate(pocket.shape, 1))
     yield from ("nspace=3", f"veclen={len(labels)}", "data=float", "field=uniform")
     for axis in range(3):
@@ -84,7 +81,7 @@ def _field_lines(
         yield f"label={label}\t# component label for variable {number}"
     yield "#"
     for number, file in enumerate(labels, 1):
-        yield f"variable {number} file={Path(file).name} filetype=ascii skip=6"
+        yield f"variable {number} file={Path(file).name} filetype=ascii skip={MAP_HEADER}"
 
 
 def _value_lines(values: NDArray[np.float32]) -> Iterator[bytes]:

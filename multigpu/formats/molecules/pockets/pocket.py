@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from multigpu.errors import InputError, Unreadable, quoted
 from multigpu.formats.storage.sources import COMPRESSED, FileKind, inspect_source
 from multigpu.formats.storage.stored_streams import is_remote
+from multigpu.kernels.maps import Receptor
 
-READ_BYTES = 16 << 20
 LARGEST_VALUE = float(np.finfo(np.float32).max)
 AXES = "xyz"
 
@@ -30,6 +30,7 @@ class Pocket:
              desolvation. () for a plain grid, which is one score for every atom
     absent   atom types whose maps are named and not there
     receptor path of the receptor that the maps were made of, which need not be there; "" if unknown
+    prepared its atoms, where the maps were made here
     """
 
     path: str
@@ -40,6 +41,7 @@ class Pocket:
     types: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
     receptor: str = ""
+    prepared: Receptor | None = None
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -108,8 +110,7 @@ class PocketFile:
 
     def content(self) -> bytes:
         """Return all of it, decompressed. Raises InputError."""
-        source = inspect_source(self.path, self.kind)
-        return b"".join(block.tobytes() for block in source.blocks(READ_BYTES))
+        return inspect_source(self.path, self.kind).content()
 
     def beside(self, name: str) -> "PocketFile":
         """Return the file that is named in this one."""

@@ -1,0 +1,198 @@
+"""Receptors: files to atoms with AutoDock's types and charges, of which maps are made.
+
+PDBQT says types and charges. Meeko makes it of PDB and mmCIF, with the hydrogens, types and charges
+of its templates. It is not given what it would ask a server for: residues without a template. What
+it has changed is seen by comparing the residues before and after.
+"""
+
+import logging
+import re
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from multigpu.errors import InputError, first_line, several
+from multigpu.formats.molecules import fields, pdb
+from multigpu.formats.molecules.autodock import HYDROGENS
+from multigpu.formats.molecules.molecule import MoleculeError
+from multigpu.formats.molecules.pdb import PDB
+from multigpu.formats.molecules.pdbqt import CHARGE, PDBQT
+from multigpu.formats.molecules.registry import parse
+from multigpu.formats.optional import quiet_rdkit
+from multigpu.formats.storage.input_paths import expand, suffix_of
+from multigpu.formats.storage.sources import FileKind, inspect_source
+from multigpu.kernels.maps import Receptor
+
+CIF = "cif"
+LAYOUTS = {suffix: each.name for each in (PDBQT, PDB) for suffix in each.suffixes}
+LAYOUTS |= {".cif": CIF, ".mmcif": CIF}
+MARKS = {  # in the content of files without these suffixes; the first that is found
+    CIF: re.compile(rb"^(data_|_atom_site\.)", re.MULTILINE),
+    PDBQT.name: re.compile(rb"^(ATOM  |HETATM).{60} *[+-]?\d+\.\d+ +[A-Z]", re.MULTILINE),
+    PDB.name: pdb.ATOM,
+}
+CURE = "prepare it, as with `mk_prepare_receptor.py -i IN.pdb -o OUT -p`, or give its PDB"
+Residues = Mapping[str, Sequence[bytes]]  # lines of the atoms of each, by `residue_name`
+NAMES = slice(17, 20), slice(21, 22), slice(22, 27)  # columns of a residue, its chain and number
+WATERS = {"HOH", "WAT", "DOD", "H2O", "TIP"}
+HYDROGEN = re.compile(rb"^.{76} [HD]", re.MULTILINE)  # by its element
+RING_HYDROGEN = re.compile(rb"^.{12} (HD1|HE2) ", re.MULTILINE)  # of histidine, by its name
+INSTALL = "needs Meeko: pip install 'multigpu[receptors]', or prepare PDBQT with it elsewhere"
+
+
+def _layout(path: str, start: bytes) -> str:
+    if suffix := suffix_of(Path(path).name, RECEPTORS):
+        return LAYOUTS[suffix]
+    return next((layout for layout, mark in MARKS.items() if mark.search(start)), "")
+
+
+RECEPTORS = FileKind(
+    name="receptor",
+    suffixes=tuple(LAYOUTS),
+    layout=_layout,
+    unknown="no receptor by its name or content (.pdbqt, .pdb, .ent, .cif, .mmcif)",
+)
+
+
+def read_receptor(
+    path: str, middle: Sequence[float] = (0.0, 0.0, 0.0), needs_charges: bool = True
+) -> tuple[Receptor, list[str]]:
+    """Return the receptor in a file, and what was left out, chosen or guessed, a sentence each.
+
+    middle         of the pocket, Å
+    needs_charges  whether its energies depend on charges
+
+    Raises InputError for what is no receptor, and for one that was not prepared.
+    """
+    (path,) = expand([path], RECEPTORS)
+    source = inspect_source(path, RECEPTORS)
+    content = source.content()
+    if any(word in content for word in (b"\nROOT", b"\nTORSDOF")):
+        raise InputError(path, "this is a ligand (it has ROOT or TORSDOF), and no receptor")
+    if source.layout == PDBQT.name:
+        lines, notes = _best_locations(content)
+    else:
+        lines, notes = prepare(path, content, source.layout == CIF, middle)
+    try:
+        molecule = parse(b"".join(lines), PDBQT.name)
+    except MoleculeError as error:
+        raise InputError(path, f"{error}") from None
+    if HYDROGENS.isdisjoint(molecule.types):
+        raise InputError(path, f"it has no hydrogens (no atom of type HD): {CURE}")
+    if needs_charges and not molecule.charges.any():
+        raise InputError(path, f"it has no charges: all are 0: {CURE}")
+    return Receptor(
+        positions=molecule.positions,
+        charges=molecule.charges,
+        types=tuple(molecule.types),
+        names=tuple(atom_label(molecule.lines[row]) for row in molecule.rows),
+    ), notes
+
+
+def _best_locations(content: bytes) -> tuple[list[bytes], list[str]]:
+    """Return the lines with the best occupied of alternate locations only, and a note on them."""
+    lines = content.splitlines(keepends=True)
+    others = sorted(pdb.other_locations(lines, pdb.atom_rows(lines)))
+    if not others:
+        return lines, []
+    residues = list(dict.fromkeys(residue_name(lines[row]) for row in others))
+    for row in others:
+        lines[row] = b""
+    lines = [x[:16] + b" " + x[17:] if x.startswith(pdb.ATOM_WORDS) else x for x in lines]
+    return lines, [f"of alternate locations the best occupied were taken: {several(residues)}"]
+
+
+def atom_label(line: bytes) -> str:
+    """Return how a message names an atom: ND1 of HIS A 87."""
+    return f"{fields.decode(line[pdb.ATOM_NAME])} of {residue_name(line)}"
+
+
+def residue_name(line: bytes) -> str:
+    """Return how a message names the residue of an atom: HIS A 87."""
+    return " ".join(filter(None, (fields.decode(line[columns]) for columns in NAMES)))
+
+
+# ---- PDB and mmCIF ----------------------------------------------------------------------------
+
+
+def prepare(
+    path: str, content: bytes, is_cif: bool, middle: Sequence[float]
+) -> tuple[list[bytes], list[str]]:
+    """Return PDB or mmCIF as lines of PDBQT, and what was left out or guessed.
+
+    middle: of the pocket, Å: what was left out is named in the order of its distance from there
+
+    Raises InputError where packages are missing, the file cannot be read, or nothing is left.
+    """
+    try:
+        import gemmi
+        import meeko
+    except ImportError:
+        raise InputError(path, f"a receptor in PDB or mmCIF {INSTALL}") from None
+    logging.getLogger("meeko").setLevel(logging.CRITICAL)
+    try:
+        if is_cif:
+            block = gemmi.cif.read_string(content.decode("utf-8", "replace")).sole_block()
+            structure = gemmi.make_structure_from_block(block)
+        else:
+            structure = gemmi.read_pdb_string(content)
+        del structure[1:]  # models
+        structure.shorten_chain_names()
+        lines, notes = _best_locations(structure.make_pdb_string().encode())
+        parse(b"".join(lines), PDB.name)  # which checks it
+        before, text = _residues(lines), ""
+        with quiet_rdkit(), warnings.catch_warnings(action="ignore"):
+            templates = meeko.ResidueChemTemplates.create_from_defaults()
+            known = {*templates.residue_templates, *templates.ambiguous} - WATERS
+            names = [name for name in before if name.partition(" ")[0] in known]
+            if kept := b"".join(line for name in names for line in before[name]):
+                polymer = meeko.Polymer.from_pdb_string(
+                    kept.decode(), templates, meeko.MoleculePreparation(), allow_bad_res=True
+                )
+                text, _ = meeko.PDBQTWriterLegacy.write_string_from_polymer(polymer)
+    except Exception as error:
+        raise InputError(path, f"Meeko cannot prepare it: {first_line(error)}") from error
+    prepared = text.encode().splitlines(keepends=True)
+    note = "; ".join(_changes(before, _residues(prepared), middle))
+    if not prepared:
+        raise InputError(path, f"nothing of it can be prepared: {note}: is it a receptor?")
+    return prepared, [*notes, note] if note else notes
+
+
+def _residues(lines: Sequence[bytes]) -> Residues:
+    found: dict[str, list[bytes]] = {}
+    for row in pdb.atom_rows(lines):
+        found.setdefault(residue_name(lines[row]), []).append(lines[row])
+    return found
+
+
+def _changes(before: Residues, after: Residues, middle: Sequence[float]) -> Iterator[str]:
+    """Yield what is gone, the nearest first, and what the templates have and the file has not."""
+    distances = {name: _distance(before[name], middle) for name in before if name not in after}
+    gone = [
+        f"{name} at {distances[name]:.0f} Å"
+        for name in sorted(distances, key=distances.__getitem__)
+    ]
+    waters = [name for name in gone if name.partition(" ")[0] in WATERS]
+    others = [name for name in gone if name not in waters]
+    ions = {name: lines[0] for name, lines in after.items() if len(lines) == 1}
+    bare = [x for x in after if x not in ions and not HYDROGEN.search(b"".join(before.get(x, ())))]
+    rings = {name: RING_HYDROGEN.findall(b"".join(after[name])) for name in bare}
+    found = {
+        "waters left out": waters,
+        "left out, as Meeko has no template or they lack atoms of it": others,
+        "hydrogens added": bare,
+        "those of histidines": [
+            f"{x} {b'+'.join(rings[x]).decode()}" for x in bare if x.startswith("HIS")
+        ],
+        "charges of ions": [f"{x} {float(line[CHARGE]):+.3g}" for x, line in ions.items()],
+    }
+    yield from (f"{what}: {several(names)}" for what, names in found.items() if names)
+
+
+def _distance(lines: Sequence[bytes], place: Sequence[float]) -> float:
+    """Return how far the nearest atom is from a place, Å."""
+    places = fields.parse_columns(lines, range(len(lines)), pdb.PLACE)
+    return float(np.linalg.norm(places - place, axis=1).min())
