@@ -368,8 +368,6 @@ def test_ligands__without_a_title_and_of_others_are_alone(tmp_path: Path) -> Non
     assert loaded.index.tolist() == [7, 8, 9, 10, 12, 13]
     assert loaded.heavy.tolist() == [3] * 6
     assert len(loaded.skipped) == 1
-    rest = loaded[2:5]
-    assert (rest.ligand_of.tolist(), rest.firsts.tolist()) == ([0, 0, 0], [0])
     same = load(tmp_path / "a.sdf", ETHANOL + other, grouping=Grouping("smiles"))
     assert (same.ligand_of.tolist(), same.names) == ([0, 0], ["ethanol", "ethanol"])
 

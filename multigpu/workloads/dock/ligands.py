@@ -95,24 +95,6 @@ class LoadedLigands:
         """Return the number of records."""
         return len(self.names)
 
-    def __getitem__(self, span: slice) -> "LoadedLigands":
-        """Return consecutive records, without those that were skipped."""
-        inside = range(*span.indices(len(self)))
-        return LoadedLigands(
-            index=self.index[span],
-            sources=self.sources[span],
-            names=self.names[span],
-            texts=self.texts.take(span),
-            templates=self.templates.take(span),
-            is_named=self.is_named[span],
-            molecules={k: self.molecules[i] for k, i in enumerate(inside) if i in self.molecules},
-            bodies=self.bodies[span],
-            ligand_of=self.ligand_of[span] - self.ligand_of[inside.start : inside.start + 1],
-            heavy=self.heavy[span],
-            strains=self.strains[span],
-            skipped=[],
-        )
-
     @property
     def firsts(self) -> Indices:
         """int64[ligands]: the first record of each."""

@@ -14,10 +14,10 @@ from multigpu.formats.molecules.pockets import Pocket
 from multigpu.formats.optional import quiet_rdkit
 from multigpu.report.figures import Figure, axis, bar_figure, bars, literal, rounded
 from multigpu.report.page import Card, Column, Page, Picture, Provenance, Section, Table
-from multigpu.workloads.dock.listing import are_far
 from multigpu.workloads.dock.parts import Skipped
 from multigpu.workloads.dock.rows import columns_of
 from multigpu.workloads.dock.scene import scene_of
+from multigpu.workloads.dock.stats import Outliers, are_far
 
 if TYPE_CHECKING:
     from multigpu.workloads.dock.job import DockJob
@@ -124,9 +124,9 @@ class _DockContents:
     """
 
     def __init__(self, job: "DockJob") -> None:
-        self.job, self.measure, self.names = job, Measure.of(job.pocket), job.listing.names
-        self.values = self.measure.sign * np.concatenate(job.stats.scores)
-        self.sizes: NDArray[np.int32] = np.concatenate(job.stats.sizes)
+        self.job, self.measure, self.names = job, Measure.of(job.pocket), job.stats.names
+        self.values = self.measure.sign * job.stats.values
+        self.sizes = job.stats.heavy_atoms
         self.is_far = are_far(self.values)
 
     def cards(self) -> Iterator[Card]:
@@ -209,12 +209,13 @@ class _DockContents:
 
     def _far(self) -> Iterator[str]:
         """Yield a line for each ligand with a value, or a size, far from those of most."""
-        middle, usual = self.measure.shown(float(np.median(self.values))), np.median(self.sizes)
-        for i in np.flatnonzero(self.is_far).tolist():
-            value = self.measure.shown(float(self.values[i]))
-            yield f"{self.names[i]}: {self.measure.name} {value}, where the median is {middle}"
-        for i in np.flatnonzero(are_far(self.sizes)).tolist():
-            yield f"{self.names[i]}: {self.sizes[i]} heavy atoms, where the median is {usual:g}"
+        show = self.measure.shown
+        names, values, median = Outliers.of(self.names, self.values)
+        for name, value in zip(names, values, strict=True):
+            yield f"{name}: {self.measure.name} {show(value)}, where the median is {show(median)}"
+        names, sizes, usual = Outliers.of(self.names, self.sizes)
+        for name, size in zip(names, sizes, strict=True):
+            yield f"{name}: {size} heavy atoms, where the median is {usual:g}"
 
     # ---- figures ------------------------------------------------------------------------------
 
