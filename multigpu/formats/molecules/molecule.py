@@ -68,10 +68,10 @@ class Molecule:
         return b"".join(self.lines)
 
     def is_conformer_of(self, other: "Molecule") -> bool:
-        """Whether both have the same atoms, bonds and charges, so that only places may differ."""
+        """Whether both have the same atoms and charges, and the same bonds in their records."""
         names = ("format", "elements", "types", "bonds", "formal", "bonds_are_complete", "is_part")
         same = all(getattr(self, name) == getattr(other, name) for name in names)
-        return same and np.array_equal(self.charges, other.charges)
+        return same and self.bonds_are_complete and np.array_equal(self.charges, other.charges)
 
 
 class BondGraph(NamedTuple):

@@ -12,6 +12,7 @@ from multigpu.workloads.dock.stats import DockStats, Outliers
 MANY_POSES = 1 << 30
 CPU_RATE = 1 << 20  # poses a second on one core, about
 LOPSIDED, WELL = 100, -0.1  # a grid of energies has high walls and shallow wells, below this
+OUTLYING = {"energy": " kcal/mol", "heavy atoms": ""}  # with units
 NAMED = 3  # ligands far from the others
 OUTSIDE = {
     "clamp": "as at its border",
@@ -92,8 +93,8 @@ def result_notes(
             f"{_of(stats, stats.others, 'is', 'are')} another molecule than {reference}, so"
             " rmsd_to_reference is empty there"
         )
-    compared = {"energy": (-stats.values, " kcal/mol"), "heavy atoms": (stats.heavy_atoms, "")}
-    for what, (values, unit) in compared.items() if has_energies else ():
+    for what, unit in OUTLYING.items() if has_energies else ():
+        values = -stats.values if what == "energy" else stats.heavy_atoms
         names, far, median = Outliers.of(stats.names, values)
         if names:
             named = zip(names[:NAMED], far, strict=False)
