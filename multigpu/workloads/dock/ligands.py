@@ -73,6 +73,7 @@ class LoadedLigands:
     heavy            int64[records]: atoms that are no hydrogen
     strains          float64[records], kcal/mol, of conformers that were made here, else NaN
     skipped          records that cannot be docked
+    are_made         whether their places were made here
     text_bytes       of all records that were read
     """
 
@@ -88,7 +89,8 @@ class LoadedLigands:
     heavy: Indices
     strains: NDArray[np.float64]
     skipped: list[Skipped]
-    text_bytes: int = 0
+    are_made: bool
+    text_bytes: int
 
     def __len__(self) -> int:
         """Return the number of records."""
@@ -201,6 +203,7 @@ class LigandLoader:
                 Skipped(batch.sources[i].path, batch.numbers[i], batch.names[i], batch.reasons[i])
                 for i in sorted(_first_skipped(batch))
             ],
+            are_made=self.conformers > 0,
             text_bytes=text_bytes,
         )
 

@@ -102,27 +102,27 @@ class DockedPoses:
         Of the two channels of a charge, −(desolvation ± electrostatics), half of the difference.
         """
         bodies, channels = self.loaded.bodies, len(self.field.values)
-        if bodies.channels.shape[1] == 1 or not len(self.found):
+        if bodies.channels.shape[1] == 1:
             return np.zeros(len(self.found))
         places = (self.positions - self.field.origin) / self.field.spacing
         plus, minus = (value(self.field, channels - k, places, first=False) for k in (2, 1))
         atoms = atoms_of(bodies, self.found)
         sign = np.where(bodies.channels[atoms, 1] == channels - 2, 1, -1)
-        energies = sign * bodies.weights[atoms, 1] * (minus - plus) / 2
-        sums: NDArray[np.float64] = np.add.reduceat(energies, np.cumsum(self.sizes) - self.sizes)
-        return sums
+        return self._sums(sign * bodies.weights[atoms, 1] * (minus - plus) / 2)
 
     def _rmsds(self) -> NDArray[np.float64]:
         """Return float64[poses], Å: the distance of each pose from its ligand as it was given."""
-        bodies, sizes = self.loaded.bodies, self.sizes
-        if not len(sizes):
-            return np.empty(0)
-        original = bodies.positions[atoms_of(bodies, self.found)]
+        if self.loaded.are_made:
+            return np.full(len(self.found), np.nan)
+        original = self.loaded.bodies.positions[atoms_of(self.loaded.bodies, self.found)]
         squares = ((original - self.positions) ** 2).sum(axis=1)
-        distances: NDArray[np.float64] = np.sqrt(
-            np.add.reduceat(squares, np.cumsum(sizes) - sizes) / sizes
-        )
+        distances: NDArray[np.float64] = np.sqrt(self._sums(squares) / self.sizes)
         return distances
+
+    def _sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return float64[poses]: the sums over the atoms of each pose."""
+        begins = np.cumsum(self.sizes) - self.sizes
+        return np.add.reduceat(values, begins) if len(begins) else np.empty(0)
 
     def _rmsds_to_reference(self) -> NDArray[np.float64]:
         """Return float64[poses], Å; NaN without a reference, and for another molecule."""
@@ -238,7 +238,6 @@ class DockedPoses:
             "score": map("{:.6f}".format, rows.score.tolist()),
             "pose": map(str, rows.pose.tolist()),
             "rotation": map(str, rows.rotation.tolist()),
-            "rmsd_to_input": map("{:.4f}".format, rows.rmsd_to_input.tolist()),
         }
         notes = [dict(zip(texts, each, strict=True)) for each in zip(*texts.values(), strict=True)]
         for name in NULLABLE:

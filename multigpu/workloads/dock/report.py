@@ -185,8 +185,6 @@ class _DockContents:
         empty = {name for name, values in found.items() if _is_nan(values)}
         if not rows.electrostatic.any():  # Vina has none
             empty |= {"energy_electrostatic", "energy_other"}
-        if self.job.options.conformers:
-            empty.add("rmsd_to_input")  # conformers that are made lie anywhere
         listed = {name: found[name] for name in LISTED if name in found.keys() - empty}
         columns = [
             Column("rank", "of the ligand", is_number=True),
