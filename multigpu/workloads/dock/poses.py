@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from multigpu.formats.molecules.molecule import PoseNotes, Positions
 from multigpu.formats.molecules.poses import render, render_drawing
-from multigpu.formats.molecules.reference_poses import ReferencePose, Symmetries
+from multigpu.formats.molecules.reference_poses import ReferencePose
 from multigpu.formats.molecules.registry import COLUMN_FORMATS
 from multigpu.formats.tables.texts import Texts
 from multigpu.kernels.rotation import (
@@ -127,14 +127,12 @@ class DockedPoses:
     def _rmsds_to_reference(self) -> NDArray[np.float64]:
         """Return float64[poses], Å; NaN without a reference, and for another molecule."""
         distances = np.full(len(self.found), np.nan)
-        known: dict[int, Symmetries | None] = {}
         if self.reference is None:
             return distances
-        for row, record in enumerate(self.record.tolist()):
-            if record not in known:
-                known[record] = self.reference.symmetries(self.loaded.molecule(record))
-            if symmetries := known[record]:
-                distances[row] = symmetries.rmsd(self._each[row])
+        for record in np.unique(self.record).tolist():
+            rows = np.flatnonzero(self.record == record)
+            poses = [self._each[row] for row in rows.tolist()]
+            distances[rows] = self.reference.rmsds(self.loaded.molecule(record), poses)
         return distances
 
     def _atoms_outside(self) -> NDArray[np.int32]:

@@ -142,7 +142,6 @@ class _DockContents:
 
     def sections(self) -> Iterator[Section]:
         job, measure, name = self.job, self.measure, self.measure.name.capitalize()
-        titles = [*self._pose_titles()]
         pictures = [
             Picture(
                 _depiction(each.sdf[0]),
@@ -153,7 +152,7 @@ class _DockContents:
         ]
         text = f"{name}: {measure.better}. {BONDS}"
         yield Section(title="Best ligands", text=text, pictures=pictures)
-        scene = scene_of(job.pocket, job.receptor, job.best, titles)
+        scene = scene_of(job.pocket, job.receptor, self._poses())
         yield Section(title="Poses in the pocket", text=POSES, scene=scene)
         yield self._table()
         if far := [*self._far()]:
@@ -168,15 +167,13 @@ class _DockContents:
         for title, figure in figures.items():
             yield Section(title=title, text=f"{text}.", figures=[figure], is_half=True)
 
-    def _pose_titles(self) -> Iterator[list[str]]:
-        """Yield the titles of the poses of each of the best ligands."""
+    def _poses(self) -> Iterator[tuple[str, bytes]]:
+        """Yield a title and the SDF of each pose of the best ligands."""
         for rank, each in enumerate(self.job.best, 1):
-            values = [self.measure.shown(self.measure.sign * score) for score in each.scores]
-            poses = [f", pose {k}" for k in range(1, 1 + len(values))] if values[1:] else [""]
-            yield [
-                f"{rank}. {each.ligand}{pose}: {value}"
-                for pose, value in zip(poses, values, strict=True)
-            ]
+            for k, (score, sdf) in enumerate(zip(each.scores, each.sdf, strict=True), 1):
+                pose = f", pose {k}" if each.sdf[1:] else ""
+                value = self.measure.shown(self.measure.sign * score)
+                yield f"{rank}. {each.ligand}{pose}: {value}", sdf
 
     def _table(self) -> Section:
         rows, rank = self.job.listing.table()

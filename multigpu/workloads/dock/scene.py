@@ -1,13 +1,13 @@
 """The pocket of a docking job in space: the best poses, the receptor around them, the surface."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError, printable
 from multigpu.formats.molecules.bonds import bonds_between
-from multigpu.formats.molecules.molecule import Molecule, MoleculeError
+from multigpu.formats.molecules.molecule import MoleculeError
 from multigpu.formats.molecules.pdbqt import element_of_type
 from multigpu.formats.molecules.pockets import Pocket
 from multigpu.formats.molecules.receptors.receptor import RECEPTORS, atom_label
@@ -16,7 +16,6 @@ from multigpu.formats.molecules.sdf import SDF
 from multigpu.formats.storage.sources import inspect_source
 from multigpu.kernels.maps import Receptor
 from multigpu.report.space import DrawnMolecule, Scene, Surface
-from multigpu.workloads.dock.parts import BestLigand
 
 READ_BYTES = 16 << 20
 NEAR = 6.0  # Å: residues of the receptor with an atom nearer to a pose are drawn
@@ -28,28 +27,22 @@ TITLE = f"receptor, residues within {NEAR:g} Å"
 
 
 def scene_of(
-    pocket: Pocket,
-    receptor: Receptor | None,
-    best: Sequence[BestLigand],
-    titles: Sequence[Sequence[str]],
+    pocket: Pocket, receptor: Receptor | None, poses: Iterable[tuple[str, bytes]]
 ) -> Scene:
-    """Return the best poses in their pocket.
+    """Return poses in their pocket; of them the first is shown to begin with.
 
     receptor  as it was prepared, if it was; else that of the file is drawn which the maps name
-    titles    of the poses of each ligand
+    poses     titles, and SDF
     """
-    models = [
-        DrawnMolecule(title, molecule.elements, molecule.positions, molecule.bonds)
-        for each, names in zip(best, titles, strict=True)
-        for title, molecule in zip(names, map(_drawn, each.sdf), strict=True)
-    ]
+    models: list[DrawnMolecule] = []
+    for title, sdf in poses:
+        pose = SDF.parse(sdf.splitlines(keepends=True))
+        models.append(
+            DrawnMolecule(title, pose.elements, pose.positions, pose.bonds, is_shown=not models)
+        )
     whole = _stored(pocket.receptor) if receptor is None else _prepared(receptor)
-    around = whole and _around(whole, [each.positions for each in models])
-    return Scene(models=models, around=around, surface=_surface(pocket))
-
-
-def _drawn(sdf: bytes) -> Molecule:
-    return SDF.parse(sdf.splitlines(keepends=True))
+    around = [_around(whole, [each.positions for each in models])] if whole else []
+    return [*models, *around, _surface(pocket)]
 
 
 def _surface(pocket: Pocket) -> Surface:
@@ -80,7 +73,9 @@ def _around(receptor: DrawnMolecule, poses: Sequence[NDArray[np.float64]]) -> Dr
     elements = [receptor.elements[atom] for atom in kept]
     labels = [printable(receptor.labels[atom]) for atom in kept]
     places = receptor.positions[kept]
-    return DrawnMolecule(TITLE, elements, places, bonds_between(elements, places), labels)
+    return DrawnMolecule(
+        TITLE, elements, places, bonds_between(elements, places), labels, is_thin=True
+    )
 
 
 def _prepared(receptor: Receptor) -> DrawnMolecule:
