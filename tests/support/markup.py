@@ -56,7 +56,7 @@ class Page(HTMLParser):
 
     @property
     def scenes(self) -> list[list[dict[str, Any]]]:
-        """What its viewers show, in their order."""
+        """Scenes of its viewers, in their order."""
         return [*json.loads(self.scripts[4]).values()]
 
 

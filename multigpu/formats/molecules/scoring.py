@@ -1,4 +1,4 @@
-"""What differs between the scorings of pockets: plain grids, AutoDock 4's maps, and Vina's.
+"""Differences of the scorings of pockets: plain grids, AutoDock 4's maps, and Vina's.
 
 The atom types of a pocket's maps say which it is; a plain grid, as which all atoms score alike, has
 none.

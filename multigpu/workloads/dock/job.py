@@ -63,11 +63,11 @@ class DockJob(Job):
         self.stats: DockStats = DockStats()
         self.chunk_plan: DockPlan | None = None
         self.best: list[BestLigand] = []
-        self.listing = Listing()
         self.receptor: Receptor | None = None
         self.pocket = with_other_types(self._open_pocket(maps), request.other_types)
         self.whole = whole_box_of(options, self.pocket, self.receptor is not None)
         self.grouping = grouping_of(options, self.whole)
+        self.listing = Listing(energies=self.with_energies)
         self.reference = None
         if request.reference is not None:
             path = str(request.reference)
@@ -136,11 +136,9 @@ class DockJob(Job):
             loader = LigandLoader(
                 sources=self.sources,
                 types=self.pocket.types,
-                pose_format=pose_format,
-                allow_flat=self.options.allow_flat,
-                fragments=self.options.fragments,
+                options=self.options,
                 grouping=self.grouping,
-                conformers=self.options.conformers or 0,
+                pose_format=pose_format,
             )
             workload = DockWorkload(
                 key=uuid.uuid4().hex,

@@ -35,7 +35,7 @@ from multigpu.formats.storage.stored_streams import STDIN
 from multigpu.formats.tables.texts import Texts, replace_undecodable
 from multigpu.kernels.rotation import Ligands
 from multigpu.workloads.dock.grouping import EACH_ALONE, Grouping
-from multigpu.workloads.dock.options import Fragments
+from multigpu.workloads.dock.options import DockOptions
 from multigpu.workloads.dock.parts import Skipped
 from multigpu.workloads.dock.rows import one_line
 
@@ -147,26 +147,21 @@ class LigandLoader:
     """Reader of the ligands of a job.
 
     types        atom types of the pocket's maps, () for a plain grid
-    pose_format  of the poses' text, `SAME` for the format of each ligand; None: no text
-    allow_flat   whether drawings are docked as they are
-    fragments    what is done with a ligand of several: its largest is docked, or it is skipped
     grouping     which records are one ligand
-    conformers   that are made of each record; 0: it is docked as it is
+    pose_format  of the poses' text, `SAME` for the format of each ligand; None: no text
     """
 
     sources: Sequence[Source]
     types: tuple[str, ...]
-    pose_format: str | None = None
-    allow_flat: bool = False
-    fragments: Fragments = "largest"
+    options: DockOptions = field(default_factory=DockOptions)
     grouping: Grouping = EACH_ALONE
-    conformers: int = 0
+    pose_format: str | None = None
 
     def load(self, records: Sequence[LigandRecords], first: int) -> LoadedLigands:
         """Return the ligands of records. first: index of the first record in the whole input."""
         batch = self._open(records, first)
         text_bytes = int(batch.texts.lengths.sum())
-        if self.conformers:
+        if self.options.conformers:
             batch = self._make_conformers(batch)
         self._read_columns(batch)
         alone: dict[int, AtomColumns] = {}
@@ -203,7 +198,7 @@ class LigandLoader:
                 Skipped(batch.sources[i].path, batch.numbers[i], batch.names[i], batch.reasons[i])
                 for i in sorted(_first_skipped(batch))
             ],
-            are_made=self.conformers > 0,
+            are_made=bool(self.options.conformers),
             text_bytes=text_bytes,
         )
 
@@ -253,8 +248,8 @@ class LigandLoader:
         try:
             if i in batch.reasons:
                 raise MoleculeError(batch.reasons[i])
-            made = make_conformers(text, batch.sources[i].layout, self.conformers)
-            if made.left and self.fragments == "skip":
+            made = make_conformers(text, batch.sources[i].layout, self.options.conformers or 0)
+            if made.left and self.options.fragments == "skip":
                 raise MoleculeError(FRAGMENTS.format(made.left, made.left + made.atoms))
         except MoleculeError as problem:
             return Conformers(records=[text], strains=[np.nan], error=f"{problem}")
@@ -267,7 +262,7 @@ class LigandLoader:
         types depend on the bonds.
         """
         layout = batch.sources[0].layout
-        is_same = self.pose_format in (None, SAME, layout) and not self.conformers
+        is_same = self.pose_format in (None, SAME, layout) and not self.options.conformers
         together = is_same and scoring_of(self.types) != "vina"
         columns = COLUMN_FORMATS.get(layout) if together else None
         empty = LigandColumns.empty(len(batch.texts))
@@ -286,7 +281,7 @@ class LigandLoader:
         if self.types and len(whole.rows) > RECEPTOR_ATOMS:
             raise MoleculeError(RECEPTOR.format(len(whole.rows)))
         molecule = largest_fragment(whole)
-        if molecule is not whole and self.fragments == "skip":
+        if molecule is not whole and self.options.fragments == "skip":
             left = len(whole.rows) - len(molecule.rows)
             raise MoleculeError(FRAGMENTS.format(left, len(whole.rows)))
         if self.pose_format not in (None, SAME, layout):
@@ -307,7 +302,7 @@ class LigandLoader:
     def _unfit(self, batch: _SpanRecords) -> Iterator[tuple[int, str]]:
         """Yield the drawings, receptors and names that are refused, and why."""
         docked = np.flatnonzero(batch.atoms.sizes)
-        if len(docked) and not self.allow_flat:
+        if len(docked) and not self.options.allow_flat:
             z = np.ascontiguousarray(batch.atoms.positions[:, 2])
             begins = batch.atoms.borders[docked]
             level = docked[np.minimum.reduceat(z, begins) == np.maximum.reduceat(z, begins)]

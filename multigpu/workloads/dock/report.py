@@ -15,7 +15,6 @@ from multigpu.formats.optional import quiet_rdkit
 from multigpu.report.figures import Figure, axis, bar_figure, bars, literal, rounded
 from multigpu.report.page import Card, Column, Page, Picture, Provenance, Section, Table
 from multigpu.workloads.dock.parts import Skipped
-from multigpu.workloads.dock.rows import columns_of
 from multigpu.workloads.dock.scene import scene_of
 from multigpu.workloads.dock.stats import Outliers, are_far
 
@@ -61,7 +60,7 @@ LISTED = {
 
 
 class Measure(NamedTuple):
-    """What ligands are compared by: the energy of AutoGrid's maps, or the score of a plain grid.
+    """Number by which ligands are compared: energy in AutoGrid's maps, or score in a plain grid.
 
     sign  of a value, for that of a score
     """
@@ -84,7 +83,7 @@ class Measure(NamedTuple):
 
     @property
     def title(self) -> str:
-        """What an axis shows."""
+        """Title of an axis."""
         return f"{self.name} ({self.heading})"
 
     def shown(self, value: float) -> str:
@@ -176,11 +175,10 @@ class _DockContents:
                 yield f"{rank}. {each.ligand}{pose}: {value}", sdf
 
     def _table(self) -> Section:
-        rows, rank = self.job.listing.table()
+        found, rank = self.job.listing.table()
         measure, written = self.measure, self.job.stats.poses
-        found = {"heavy_atoms": rows.heavy, **columns_of(rows, self.job.with_energies)}
-        empty = {name for name, values in found.items() if _is_nan(values)}
-        if not rows.electrostatic.any():  # Vina has none
+        empty = {name for name in found.keys() & {*LISTED} if np.isnan(found[name]).all()}
+        if not found.get("energy_electrostatic", rank).any():  # Vina has none
             empty |= {"energy_electrostatic", "energy_other"}
         listed = {name: found[name] for name in LISTED if name in found.keys() - empty}
         columns = [
@@ -191,11 +189,12 @@ class _DockContents:
         ]
         given = [
             rank.tolist(),
-            rows.ligand,
-            _decimals(measure.sign * rows.score, 3),
+            found["ligand"].tolist(),
+            _decimals(measure.sign * found["score"], 3),
             *(_decimals(values, LISTED[name][2]) for name, values in listed.items()),
         ]
-        few = f"The best {len(rows):,} of {written:,} poses" if len(rows) < written else "All poses"
+        count = len(rank)
+        few = f"The best {count:,} of {written:,} poses" if count < written else "All poses"
         return Section(
             title="Ligands and poses",
             text=f"{few}; click a heading to sort.",
@@ -257,10 +256,6 @@ class _DockContents:
         return found[:, 0], found[:, 1] * step, [f"{count:,} ligands" for count in counts.tolist()]
 
 
-def _is_nan(column: Any) -> bool:
-    return isinstance(column, np.ndarray) and bool(np.isnan(column).all())
-
-
 def _decimals(values: NDArray[Any], digits: int) -> list[str]:
     """Return numbers as text, "" for NaN."""
     shown = (f"{value:.{digits}f}" for value in (values.round(digits) + 0.0).tolist())  # no -0.0
@@ -307,11 +302,10 @@ def _search(job: "DockJob") -> Iterator[str]:
 
 def _binned(scores: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return how many scores lie in each bin, and the edges of the bins."""
-    bins = min(BINS, max(1, len(scores)))
-    low, high = min(scores, default=0), max(scores, default=0)
-    if 0 < high - low < bins * np.spacing(max(abs(low), abs(high))):  # less than bins could show
-        return np.histogram(scores, bins=1, range=(low - 0.5, high + 0.5))
-    return np.histogram(scores, bins=bins)
+    try:
+        return np.histogram(scores, bins=min(BINS, max(1, len(scores))))
+    except ValueError:  # less apart than bins could show
+        return np.histogram(scores, bins=1, range=(scores.min() - 0.5, scores.max() + 0.5))
 
 
 # ---- depictions -------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -95,29 +94,8 @@ class PoseBatch:
         """Return float64[atoms, 3] of each pose, Å."""
         return np.split(self.coordinates, np.cumsum(self.atoms)[:-1]) if len(self) else []
 
-    def take(self, rows: NDArray[np.int64]) -> "PoseBatch":
-        """Return some rows, without coordinates."""
-        taken = {name: _take(getattr(self, name), rows) for name in ROW_COLUMNS}
-        return PoseBatch(**taken, coordinates=np.empty((0, 3)))
-
-    @classmethod
-    def joined(cls, batches: "Sequence[PoseBatch]") -> "PoseBatch":
-        """Return the rows of batches, of which there is one at least, without coordinates."""
-        columns = {name: [getattr(each, name) for each in batches] for name in ROW_COLUMNS}
-        joined = {name: _join(parts) for name, parts in columns.items()}
-        return cls(**joined, coordinates=np.empty((0, 3)))
-
 
 ROW_COLUMNS = [each.name for each in fields(PoseBatch) if each.name != "coordinates"]
-
-
-def _take(column: Any, rows: NDArray[np.int64]) -> Any:
-    return [column[row] for row in rows.tolist()] if isinstance(column, list) else column[rows]
-
-
-def _join(parts: Sequence[Any]) -> Any:
-    is_list = isinstance(parts[0], list)
-    return [*chain.from_iterable(parts)] if is_list else np.concatenate(parts)
 
 
 # ---- text and Arrow ----------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What is searched: the pocket as the kernels take it, the poses, and what becomes of them."""
+"""Search of a docking job: the pocket as the kernels take it, and the poses that are tried."""
 
 from dataclasses import dataclass
 
@@ -33,7 +33,7 @@ def field_of(pocket: Pocket, options: DockOptions) -> Field:
 
 @dataclass(frozen=True)
 class WholeBox:
-    """What is done with the poses of a whole box.
+    """Poses of a whole box that are found, refined, returned.
 
     width    of the band below the best score: all poses in it are found
     refined  poses of a ligand that are refined, 0 for none
