@@ -124,7 +124,8 @@ def test_report__of_maps_has_energies_and_the_receptor_beside_them(dock: Dock) -
     assert (around["elements"], around["bonds"]) == (["C", "O"], [[0, 1, 1]])
     shown = page.decode()
     assert "energy -1.500 kcal/mol" in shown
-    assert re.search("<li>x22: energy [0-9.]+ kcal/mol, where the median is -0.975", shown)
+    assert "<li>1 by energy (kcal/mol, lower is better), where the median is -0.975:" in shown
+    assert re.search(r"<li>x22: [0-9.e+]+</li>", shown)
     near, far = traces(page, 1)
     assert (len(near["x"]), far["x"]) == (21, [2])
 

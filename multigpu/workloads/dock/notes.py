@@ -95,13 +95,13 @@ def result_notes(
         )
     for what, unit in OUTLYING.items() if has_energies else ():
         values = -stats.values if what == "energy" else stats.heavy_atoms
-        names, far, median = Outliers.of(stats.names, values)
-        if names:
-            named = zip(names[:NAMED], far, strict=False)
-            shown = ", ".join(f"{name} ({value:.4g})" for name, value in named)
+        far = Outliers.of(values)
+        if count := len(far.ligands):
+            named = [*zip(far.ligands, far.values, strict=True)][:NAMED]
+            shown = ", ".join(f"{stats.name(ligand)} ({value:.4g})" for ligand, value in named)
             yield (
-                f"{_of(stats, len(names), 'is', 'are')} far from the others by {what}: {shown}"
-                f"{', …' * (len(names) > NAMED)}; the median is {median:.4g}{unit}"
+                f"{_of(stats, count, 'is', 'are')} far from the others by {what}: {shown}"
+                f"{', …' * (count > NAMED)}; the median is {far.median:.4g}{unit}"
             )
     if stats.reaching_out:
         atoms, name = stats.most_outside

@@ -116,14 +116,14 @@ class _DockContents:
     """Cards, tables and figures of the ligands of a job.
 
     measure  what they are compared by
-    names    of all of them, in the order of the input
+    name     of a ligand by its number
     values   float64[ligands]: of the best pose of each, by the measure
     sizes    int32[ligands]: heavy atoms
     is_far   bool[ligands]: whether the value is far from those of most
     """
 
     def __init__(self, job: "DockJob") -> None:
-        self.job, self.measure, self.names = job, Measure.of(job.pocket), job.stats.names
+        self.job, self.measure, self.name = job, Measure.of(job.pocket), job.stats.name
         self.values = self.measure.sign * job.stats.values
         self.sizes = job.stats.heavy_atoms
         self.is_far = are_far(self.values)
@@ -154,10 +154,10 @@ class _DockContents:
         scene = scene_of(job.pocket, job.receptor, self._poses())
         yield Section(title="Poses in the pocket", text=POSES, scene=scene)
         yield self._table()
-        if far := [*self._far()]:
-            text = f"{min(FAR, len(far))} of {len(far):,}, by {measure.name} or by size:"
-            yield Section(title="Ligands far from the others", text=text, items=far[:FAR])
-        if len(self.names) == 1:
+        by_value = self._far(measure.title, self.values)
+        if lines := [*by_value, *self._far("heavy atoms", self.sizes)]:
+            yield Section(title="Ligands far from the others", items=lines)
+        if len(self.values) == 1:
             return
         text = "Of the best pose of each ligand"
         if number := np.count_nonzero(self.is_far):
@@ -201,15 +201,13 @@ class _DockContents:
             table=Table("ligands", columns, [*zip(*given, strict=True)]),
         )
 
-    def _far(self) -> Iterator[str]:
-        """Yield a line for each ligand with a value, or a size, far from those of most."""
-        show = self.measure.shown
-        names, values, median = Outliers.of(self.names, self.values)
-        for name, value in zip(names, values, strict=True):
-            yield f"{name}: {self.measure.name} {show(value)}, where the median is {show(median)}"
-        names, sizes, usual = Outliers.of(self.names, self.sizes)
-        for name, size in zip(names, sizes, strict=True):
-            yield f"{name}: {size} heavy atoms, where the median is {usual:g}"
+    def _far(self, what: str, values: NDArray[Any]) -> Iterator[str]:
+        """Yield what values are far from those of most ligands, and whose they are."""
+        far = Outliers.of(values)
+        if count := len(far.ligands):
+            yield f"{count:,} by {what}, where the median is {far.median:.4g}:"
+        for ligand, value in [*zip(far.ligands, far.values, strict=True)][:FAR]:
+            yield f"{self.name(ligand)}: {value:.4g}"
 
     # ---- figures ------------------------------------------------------------------------------
 
@@ -248,7 +246,7 @@ class _DockContents:
         sizes, values = self.sizes[ligands], self.values[ligands]
         if len(ligands) <= NAMED_POINTS:
             shown = map(self.measure.shown, values.tolist())
-            texts = [f"{literal(self.names[i])}: {x}" for i, x in zip(ligands, shown, strict=True)]
+            texts = [f"{literal(self.name(i))}: {x}" for i, x in zip(ligands, shown, strict=True)]
             return sizes, values, texts
         step = float(np.ptp(values)) / LEVELS or 1.0
         points = np.stack([sizes, np.round(values / step)], axis=1)

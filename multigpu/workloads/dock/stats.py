@@ -1,6 +1,5 @@
 """Numbers of a docking job so far."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -19,16 +18,16 @@ BEST = 10  # ligands of the summary
 class Outliers(NamedTuple):
     """Ligands far from the others and their values, the farthest first, and the median of all."""
 
-    names: list[str]
+    ligands: list[int]
     values: list[float]
     median: float
 
     @classmethod
-    def of(cls, names: Sequence[str], values: NDArray[Any]) -> "Outliers":
-        """Return the outliers of all ligands, of which there is one at least."""
+    def of(cls, values: NDArray[Any]) -> "Outliers":
+        """Return the outliers by a value of each ligand, of which there is one at least."""
         far, median = np.flatnonzero(are_far(values)), float(np.median(values))
         far = far[np.argsort(-np.abs(values[far] - median), kind="stable")]
-        return cls([names[i] for i in far.tolist()], values[far].tolist(), median)
+        return cls(far.tolist(), values[far].tolist(), median)
 
 
 def are_far(values: NDArray[Any]) -> NDArray[np.bool_]:
@@ -54,8 +53,8 @@ class DockStats(JobStats):
     text_bytes         of the ligands' records
     others             ligands that are another molecule than the reference
     sizes              int32 arrays: heavy atoms of every ligand, in the order of the input
-    lines              texts: the names of some ligands, one a line, in the order of the input
     scores             float64 arrays: the best score of every ligand, in the order of the input
+    lines              names of the ligands of each of these arrays, one a line
     """
 
     ligands: int = 0
@@ -88,18 +87,18 @@ class DockStats(JobStats):
         self.scores.append(docked.rows.score[best])
         self.sizes.append(docked.rows.heavy[best])
         self.others += int(np.isnan(docked.rows.rmsd_to_reference[best]).sum())
-        if len(best):
-            self.lines.append("\n".join(docked.rows.ligand[row] for row in best.tolist()))
+        self.lines.append("\n".join(docked.rows.ligand[row] for row in best.tolist()))
         atoms = docked.rows.atoms_outside[best]
         self.reaching_out += int((atoms > 0).sum())
         if atoms.max(initial=0) > self.most_outside[0]:
             most = int(atoms.argmax())
             self.most_outside = int(atoms[most]), docked.rows.ligand[best[most]]
 
-    @property
-    def names(self) -> list[str]:
-        """Names of the docked ligands."""
-        return "\n".join(self.lines).split("\n") if self.lines else []
+    def name(self, ligand: int) -> str:
+        """Return the name of a docked ligand by its number, from 0."""
+        ends = np.cumsum([len(each) for each in self.scores])
+        part = int(np.searchsorted(ends, ligand, "right"))
+        return self.lines[part].split("\n")[ligand - int(ends[part])]
 
     @property
     def values(self) -> NDArray[np.float64]:
@@ -114,10 +113,10 @@ class DockStats(JobStats):
     @property
     def best_ligands(self) -> list[dict[str, Any]]:
         """The ligands with the lowest energies, for the summary."""
-        names, energies = self.names, -self.values
+        energies = -self.values
         best = np.argsort(energies, kind="stable")[:BEST].tolist()
         return [
-            {"rank": rank, "ligand": names[i], "energy": float(energies[i])}
+            {"rank": rank, "ligand": self.name(i), "energy": float(energies[i])}
             for rank, i in enumerate(best, 1)
         ]
 
