@@ -161,6 +161,7 @@ def types_by_rdkit(molecule: Molecule) -> AtomTypes:
     return AtomTypes(types=types, charges=charges)
 
 
+@lru_cache(maxsize=8)  # types and torsions need the same, one after the other
 def rdkit_molecule(molecule: Molecule, text: bytes) -> Any:
     """Return RDKit's molecule of a record in SDF, which the text says with the same atoms.
 

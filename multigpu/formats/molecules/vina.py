@@ -129,7 +129,9 @@ def _rotatable_bonds(molecule: Molecule) -> set[tuple[int, ...]]:
     """Return the rotatable bonds by Meeko's rules; rings of macrocycles stay closed."""
     from rdkit.Chem import CanonicalRankAtoms
 
-    graph = rdkit_molecule(molecule, sdf.build(molecule, "", molecule.positions, {}))
+    is_sdf = molecule.format is sdf.SDF
+    text = molecule.text if is_sdf else sdf.build(molecule, "", molecule.positions, {})
+    graph = rdkit_molecule(molecule, text)
     *rotatable, amide = _patterns()
     bonds = {
         tuple(sorted((match[0], match[-1])))
