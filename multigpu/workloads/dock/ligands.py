@@ -388,17 +388,11 @@ def is_drawn(text: bytes, layout: str, positions: Positions) -> bool:
 def read_first(path: str) -> Molecule:
     """Return the first ligand of a file, which has a place in space. Raises InputError."""
     source = inspect_source(path, LIGANDS)
-    records = next(read_records(0, source))
-    if records.error:
-        raise InputError(path, records.error)
-    text = records.texts[0]
-    try:
-        molecule = largest_fragment(parse(text, source.layout))
-    except MoleculeError as error:
-        raise InputError(path, f"{error}", "record 1") from error
-    if is_drawn(text, source.layout, molecule.positions):
-        raise InputError(path, FLAT.format(molecule.positions[0, 2]), "record 1")
-    return molecule
+    first = next(read_records(0, source))[:1]
+    loaded = LigandLoader(sources=[source], types=()).load([first], 0)
+    for skipped in loaded.skipped:
+        raise InputError(path, skipped.reason, "record 1")
+    return largest_fragment(loaded.molecule(0))
 
 
 def lacks_hydrogens(molecule: Molecule) -> bool:

@@ -10,7 +10,6 @@ from rdkit.Chem import rdDepictor as depictor
 
 from multigpu.cluster.files import atomic_output
 from multigpu.errors import UsageError, option
-from multigpu.formats.molecules.pockets import Pocket
 from multigpu.formats.optional import quiet_rdkit
 from multigpu.report.figures import Figure, axis, bar_figure, bars, literal, rounded
 from multigpu.report.page import Card, Column, Page, Picture, Provenance, Section, Table
@@ -60,7 +59,7 @@ LISTED = {
 
 
 class Measure(NamedTuple):
-    """Number by which ligands are compared: energy in AutoGrid's maps, or score in a plain grid.
+    """Number by which ligands are compared.
 
     sign  of a value, for that of a score
     """
@@ -69,12 +68,6 @@ class Measure(NamedTuple):
     unit: str
     better: str
     sign: int
-
-    @classmethod
-    def of(cls, pocket: Pocket) -> "Measure":
-        if pocket.types:
-            return cls("energy", "kcal/mol", "lower is better", -1)
-        return cls("score", "", "higher is better", 1)
 
     @property
     def heading(self) -> str:
@@ -88,6 +81,10 @@ class Measure(NamedTuple):
 
     def shown(self, value: float) -> str:
         return f"{value:.3f} {self.unit}".rstrip()
+
+
+ENERGY = Measure("energy", "kcal/mol", "lower is better", -1)  # in AutoGrid's maps
+SCORE = Measure("score", "", "higher is better", 1)  # in a plain grid
 
 
 def write_report(path: str, job: "DockJob", summary: dict[str, Any]) -> None:
@@ -123,7 +120,8 @@ class _DockContents:
     """
 
     def __init__(self, job: "DockJob") -> None:
-        self.job, self.measure, self.name = job, Measure.of(job.pocket), job.stats.name
+        self.job, self.name = job, job.stats.name
+        self.measure = ENERGY if job.pocket.types else SCORE
         self.values = self.measure.sign * job.stats.values
         self.sizes = job.stats.heavy_atoms
         self.is_far = are_far(self.values)

@@ -73,7 +73,9 @@ class DockStats(JobStats):
     scores: list[NDArray[np.float64]] = field(default_factory=list)
 
     def take(self, docked: DockedLigands) -> None:
-        self.ligands += len(docked.names)
+        best = np.flatnonzero(docked.rows.pose == 1)
+        names = [docked.rows.ligand[row] for row in best.tolist()]
+        self.ligands += len(names)
         self.poses += len(docked.rows)
         self.without_hydrogens += docked.without_hydrogens
         self.parts += docked.parts
@@ -82,17 +84,16 @@ class DockStats(JobStats):
         self.centroids_outside += int((docked.outside > 0).sum())
         if len(docked.outside):
             most = int(docked.outside.argmax())
-            self.farthest = max(self.farthest, (float(docked.outside[most]), docked.names[most]))
-        best = np.flatnonzero(docked.rows.pose == 1)
+            self.farthest = max(self.farthest, (float(docked.outside[most]), names[most]))
         self.scores.append(docked.rows.score[best])
         self.sizes.append(docked.rows.heavy[best])
         self.others += int(np.isnan(docked.rows.rmsd_to_reference[best]).sum())
-        self.lines.append("\n".join(docked.rows.ligand[row] for row in best.tolist()))
+        self.lines.append("\n".join(names))
         atoms = docked.rows.atoms_outside[best]
         self.reaching_out += int((atoms > 0).sum())
         if atoms.max(initial=0) > self.most_outside[0]:
             most = int(atoms.argmax())
-            self.most_outside = int(atoms[most]), docked.rows.ligand[best[most]]
+            self.most_outside = int(atoms[most]), names[most]
 
     def name(self, ligand: int) -> str:
         """Return the name of a docked ligand by its number, from 0."""
