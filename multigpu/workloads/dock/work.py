@@ -209,7 +209,7 @@ def _ranked(chunk: DockChunk, found: Placements, min_rmsd: float, top: int) -> P
     return found.take(np.concatenate(kept))
 
 
-class Backend(NamedTuple):
+class SearchBackend(NamedTuple):
     """Classes of the kernels for one kind of device."""
 
     finder: Callable[[Field, PoseSearch], PoseFinder]
@@ -217,7 +217,7 @@ class Backend(NamedTuple):
     refiner: Callable[[Field], PoseRefiner]
 
 
-def _backend(place: Place, scores: int) -> Backend:
+def _backend(place: Place, scores: int) -> SearchBackend:
     """Return the backend of a device: CuPy, which one of them needs, is not on every machine.
 
     scores: most that a chunk holds at a time on a GPU
@@ -227,10 +227,10 @@ def _backend(place: Place, scores: int) -> Backend:
         from multigpu.kernels.rotation.refine import cpu as refine
         from multigpu.kernels.rotation.whole_box import cpu as whole_box
 
-        return Backend(cpu.PoseSearcher, whole_box.BandSearcher, refine.Refiner)
+        return SearchBackend(cpu.PoseSearcher, whole_box.BandSearcher, refine.Refiner)
     from multigpu.kernels.rotation import cuda
     from multigpu.kernels.rotation.refine import cuda as gpu_refine
     from multigpu.kernels.rotation.whole_box import cuda as gpu_box
 
     finder = partial(cuda.PoseSearcher, scores=scores)
-    return Backend(finder, gpu_box.BandSearcher, gpu_refine.Refiner)
+    return SearchBackend(finder, gpu_box.BandSearcher, gpu_refine.Refiner)
