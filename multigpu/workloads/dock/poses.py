@@ -33,7 +33,8 @@ DRAWN_POSES = 9  # of a ligand in a report, at most
 class DockedPoses:
     """The best poses of loaded ligands.
 
-    found          placements of their bodies: ligands in their order, the best pose of each first
+    found          placements of their bodies, which are records: ligands in their order, the best
+                   pose of each first
     with_energies  whether notes on poses say energies
     reference      what they are compared with
     """
@@ -44,11 +45,6 @@ class DockedPoses:
     found: Placements
     with_energies: bool = False
     reference: ReferencePose | None = None
-
-    @property
-    def record(self) -> NDArray[np.int64]:
-        """int64[poses]: the record of each, which is its body."""
-        return self.found.ligand
 
     @cached_property
     def ligand(self) -> NDArray[np.int64]:
@@ -67,7 +63,7 @@ class DockedPoses:
 
     @cached_property
     def rows(self) -> PoseBatch:
-        found, search, loaded, record = self.found, self.search, self.loaded, self.record
+        found, search, loaded, record = self.found, self.search, self.loaded, self.found.ligand
         rotations = found.pose // search.shifts.count
         angles = np.full((len(found), 3), np.nan)
         if isinstance(search.rotations, EulerRotations):
@@ -129,8 +125,8 @@ class DockedPoses:
         distances = np.full(len(self.found), np.nan)
         if self.reference is None:
             return distances
-        for record in np.unique(self.record).tolist():
-            rows = np.flatnonzero(self.record == record)
+        for record in np.unique(self.found.ligand).tolist():
+            rows = np.flatnonzero(self.found.ligand == record)
             poses = [self._each[row] for row in rows.tolist()]
             distances[rows] = self.reference.rmsds(self.loaded.molecule(record), poses)
         return distances
@@ -166,7 +162,7 @@ class DockedPoses:
 
     def texts(self, fmt: str) -> Texts:
         """Return the poses in a format: regular records together, the others one by one."""
-        regular = ~np.isin(self.record, list(self.loaded.molecules))
+        regular = ~np.isin(self.found.ligand, list(self.loaded.molecules))
         together = self._write_together(regular)
         if regular.all() and together.lengths.all():
             return together
@@ -174,14 +170,14 @@ class DockedPoses:
         for row, is_regular in enumerate(regular.tolist()):
             text, name = next(written) if is_regular else b"", self.rows.ligand[row]
             if not text:
-                molecule = self.loaded.molecule(int(self.record[row]))
+                molecule = self.loaded.molecule(int(self.found.ligand[row]))
                 text = render(molecule, name, fmt, self._each[row], self._notes[row])
             texts.append(text)
         return Texts.of(texts)
 
     def _write_together(self, regular: NDArray[np.bool_]) -> Texts:
         """Return texts of the regular rows; an empty one where a pose must be written alone."""
-        record = self.record[regular]
+        record = self.found.ligand[regular]
         if not len(record):
             return Texts.of([])
         columns = COLUMN_FORMATS[self.loaded.sources[record[0]].layout]
@@ -215,7 +211,7 @@ class DockedPoses:
 
     def _drawing(self, row: int) -> bytes:
         """Return a pose in SDF."""
-        name, molecule = self.rows.ligand[row], self.loaded.molecule(int(self.record[row]))
+        name, molecule = self.rows.ligand[row], self.loaded.molecule(int(self.found.ligand[row]))
         return render_drawing(molecule, name, self._each[row], self._notes[row])
 
     @cached_property

@@ -3,11 +3,10 @@
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from multigpu.errors import InputError, printable
 from multigpu.formats.molecules.bonds import bonds_between
-from multigpu.formats.molecules.molecule import MoleculeError
+from multigpu.formats.molecules.molecule import Positions
 from multigpu.formats.molecules.pdbqt import element_of_type
 from multigpu.formats.molecules.pockets import Pocket
 from multigpu.formats.molecules.receptors.receptor import RECEPTORS, atom_label
@@ -40,7 +39,7 @@ def scene_of(
         models.append(
             DrawnMolecule(title, pose.elements, pose.positions, pose.bonds, is_shown=not models)
         )
-    whole = _stored(pocket.receptor) if receptor is None else _prepared(receptor)
+    whole = receptor or _stored(pocket.receptor)
     around = [_around(whole, [each.positions for each in models])] if whole else []
     return [*models, *around, _surface(pocket)]
 
@@ -62,34 +61,32 @@ def _surface(pocket: Pocket) -> Surface:
 # ---- the receptor -----------------------------------------------------------------------------
 
 
-def _around(receptor: DrawnMolecule, poses: Sequence[NDArray[np.float64]]) -> DrawnMolecule:
+def _around(receptor: Receptor, poses: Sequence[Positions]) -> DrawnMolecule:
     """Return the residues with an atom near a pose, and their bonds."""
-    residues = [label.partition(OF)[2] for label in receptor.labels]
+    residues = [name.partition(OF)[2] for name in receptor.names]
     near = np.zeros(len(residues), np.bool_)
     for atom in np.concatenate([np.empty((0, 3)), *poses]):
         near |= ((receptor.positions - atom) ** 2).sum(axis=1) < NEAR * NEAR
     wanted = {residues[atom] for atom in np.flatnonzero(near).tolist()}
     kept = [atom for atom, residue in enumerate(residues) if residue in wanted]
-    elements = [receptor.elements[atom] for atom in kept]
-    labels = [printable(receptor.labels[atom]) for atom in kept]
+    elements = [element_of_type(receptor.types[atom]) for atom in kept]
+    labels = [printable(receptor.names[atom]) for atom in kept]
     places = receptor.positions[kept]
-    return DrawnMolecule(
-        TITLE, elements, places, bonds_between(elements, places), labels, is_thin=True
-    )
+    bonds = bonds_between(elements, places)
+    return DrawnMolecule(TITLE, elements, places, bonds, labels, is_thin=True)
 
 
-def _prepared(receptor: Receptor) -> DrawnMolecule:
-    elements = [*map(element_of_type, receptor.types)]
-    return DrawnMolecule(TITLE, elements, receptor.positions, (), receptor.names)
-
-
-def _stored(path: str) -> DrawnMolecule | None:
+def _stored(path: str) -> Receptor | None:
     """Return the atoms in a file of PDB or PDBQT; None where it has none, or is not there."""
     try:
         source = inspect_source(path, RECEPTORS)
         text = b"".join(block.tobytes() for block in source.blocks(READ_BYTES))
         molecule = FORMATS[source.layout].parse(text.splitlines(keepends=True))
-    except (InputError, MoleculeError, KeyError):  # mmCIF is read where maps are made
+        return Receptor(
+            positions=molecule.positions,
+            charges=np.zeros(len(molecule.rows)),
+            types=tuple(molecule.elements),
+            names=tuple(atom_label(molecule.lines[row]) for row in molecule.rows),
+        )
+    except (InputError, ValueError, KeyError):  # mmCIF is read where maps are made
         return None
-    names = [atom_label(molecule.lines[row]) for row in molecule.rows]
-    return DrawnMolecule(TITLE, molecule.elements, molecule.positions, (), names)
