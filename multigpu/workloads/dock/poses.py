@@ -194,20 +194,17 @@ class DockedPoses:
         """Return the ligands with the highest scores, best first, each with its best poses."""
         rows = self.rows
         first = np.flatnonzero(rows.pose == 1)
-        order = first[np.argsort(-rows.score[first], kind="stable")][:most]
-        best = []
-        for row in order.tolist():
-            poses = np.flatnonzero(self.ligand == self.ligand[row])[:DRAWN_POSES].tolist()
-            index, name, scores = rows.ligand_index[row], rows.ligand[row], rows.score[poses]
-            best.append(
-                BestLigand(
-                    ligand_index=int(index),
-                    ligand=name,
-                    scores=scores.tolist(),
-                    sdf=[self._drawing(pose) for pose in poses],
-                )
+        best = first[np.argsort(-rows.score[first], kind="stable")][:most].tolist()
+        drawn = [np.flatnonzero(self.ligand == self.ligand[row])[:DRAWN_POSES] for row in best]
+        return [
+            BestLigand(
+                ligand_index=int(rows.ligand_index[row]),
+                ligand=rows.ligand[row],
+                scores=rows.score[poses].tolist(),
+                sdf=[*map(self._drawing, poses.tolist())],
             )
-        return best
+            for row, poses in zip(best, drawn, strict=True)
+        ]
 
     def _drawing(self, row: int) -> bytes:
         """Return a pose in SDF."""
