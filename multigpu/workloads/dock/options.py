@@ -155,20 +155,10 @@ class DockOptions(Options, group="Search"):
         others = (*IN_PLACE, "rotations", "rotation_file")
         return has_types and all(getattr(self, name) in (None, False) for name in others)
 
-    def is_refined(self, has_types: bool) -> bool:
-        """Whether poses of a whole box are refined."""
-        if self.refine is not None:
-            return self.refine == "rigid"
-        return has_types and self.interpolation == "linear"
-
     @property
     def angle_step(self) -> float:
         """Degrees between neighbouring angles, where rotations are made of angles."""
         return PRECISION if self.precision is None else self.precision
-
-    def outside_of(self, types: tuple[str, ...]) -> Outside:
-        """Return what atoms outside score in a grid that has maps of these atom types."""
-        return self.outside or ("penalty" if types else "clamp")
 
     @property
     def poses(self) -> float:

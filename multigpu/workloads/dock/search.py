@@ -24,8 +24,8 @@ from multigpu.workloads.dock.options import BAND, REFINED, ROTATIONS, STEP, Dock
 def field_of(pocket: Pocket, options: DockOptions) -> Field:
     """Return the pocket as the kernels take it. Raises InputError for what they refuse."""
     values = score_channels(pocket.values, pocket.types)
+    outside = options.outside or ("penalty" if pocket.types else "clamp")
     try:
-        outside = options.outside_of(pocket.types)
         return Field(values, pocket.origin, pocket.spacing, options.interpolation, outside)
     except ValueError as error:
         raise InputError(pocket.path, f"{error}") from error
@@ -56,7 +56,9 @@ def whole_box_of(
     if not options.is_whole_box(has_types, is_receptor):
         return None
     width = BAND if options.band is None else options.band
-    refined = max(options.top, REFINED) if options.is_refined(has_types) else 0
+    are_smooth_energies = has_types and options.interpolation == "linear"
+    refine = options.refine or ("rigid" if are_smooth_energies else "none")
+    refined = max(options.top, REFINED) if refine == "rigid" else 0
     return WholeBox(width, refined, options.top)
 
 
