@@ -108,8 +108,8 @@ class Complex:
     def rmsd(self, pose: bytes) -> float:
         """Return how far a pose in PDBQT is from the crystal's, Å."""
         molecule, path = parse(pose, "pdbqt"), str(self.crystal)
-        symmetries = ReferencePose(path=path, molecule=self.molecule).symmetries(molecule)
-        return symmetries.rmsd(molecule.positions) if symmetries else np.nan
+        reference = ReferencePose(path=path, molecule=self.molecule)
+        return float(reference.rmsds(molecule, [molecule.positions])[0])
 
     def run(self, *command: str) -> float:
         """Run a program in the folder; return its seconds of CPU."""

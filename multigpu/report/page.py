@@ -85,7 +85,7 @@ class Section:
     text: str = ""
     items: Sequence[str] = ()
     figures: Sequence[Figure] = ()
-    scene: Scene | None = None
+    scene: Scene = ()
     pictures: Sequence[Picture] = ()
     table: Table | None = None
     facts: Facts = ()
@@ -121,7 +121,7 @@ class Page:
             loader=loader, autoescape=True, finalize=_shown, trim_blocks=True, lstrip_blocks=True
         )
         scenes = {
-            f"scene{i}": section.scene.as_json()
+            f"scene{i}": [each.as_json() for each in section.scene]
             for i, section in enumerate(self.sections)
             if section.scene
         }

@@ -25,47 +25,39 @@ function volumeOf({size: [x, y, z], origin, spacing, bits}) {
 function show(place, scene) {
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const viewer = $3Dmol.createViewer(place, {backgroundColor: colour("--paper")});
-  const models = scene.models.map((each) => {
-    const model = viewer.addModel();
-    model.addAtoms(atomsOf(each));
-    return model;
-  });
-  const parts = {...models};
-  viewer.setStyle({}, {stick: {radius: 0.13}, sphere: {scale: 0.17}});
-  viewer.zoomTo();
-  if (scene.around) {
-    parts.around = viewer.addModel();
-    parts.around.addAtoms(atomsOf(scene.around));
-    parts.around.setStyle({}, {stick: {radius: 0.045, colorscheme: "greyCarbon"}});
-  }
-  let isSurfaceShown = true, surface = null;
-  const drawSurface = () => {
-    if (surface) viewer.removeShape(surface);
-    surface = scene.surface && isSurfaceShown && viewer.addIsosurface(
-      volumeOf(scene.surface), {isoval: 0.5, smoothness: 4, opacity: 0.3, color: colour("--brand")});
-  };
-  const boxes = [...place.parentElement.querySelectorAll("input")];
-  const choose = () => {
-    for (const {value, checked} of boxes) {
-      if (value !== "surface") parts[value][checked ? "show" : "hide"]();
-      else if (checked !== isSurfaceShown) { isSurfaceShown = checked; drawSurface(); }
+  const boxes = place.parentElement.querySelectorAll("input"), framed = [];
+  // What draws each part as its box says.
+  const parts = scene.map((part, k) => {
+    if (part.bits) {
+      let surface = null;
+      return () => {
+        if (surface) viewer.removeShape(surface);
+        surface = boxes[k].checked && viewer.addIsosurface(
+          volumeOf(part), {isoval: 0.5, smoothness: 4, opacity: 0.3, color: colour("--brand")});
+      };
     }
-    viewer.render();
-  };
-  for (const box of boxes) box.addEventListener("change", choose);
+    const model = viewer.addModel();
+    model.addAtoms(atomsOf(part));
+    if (!part.is_thin) framed.push(model);
+    model.setStyle({}, part.is_thin ? {stick: {radius: 0.045, colorscheme: "greyCarbon"}}
+                                    : {stick: {radius: 0.13}, sphere: {scale: 0.17}});
+    return () => model[boxes[k].checked ? "show" : "hide"]();
+  });
+  viewer.zoomTo({model: framed});
+  boxes.forEach((box, k) => box.addEventListener("change", () => { parts[k](); viewer.render(); }));
   let label = null;
   const name = (atom) => {
     label ??= viewer.addLabel(atom.properties.label, {position: atom, fontSize: 13});
   };
   const unname = () => { viewer.removeLabel(label); label = null; };
   viewer.setHoverable({}, true, name, unname);
-  drawSurface();
-  choose();
-  addEventListener("themed", () => {
+  const draw = () => {
     viewer.setBackgroundColor(colour("--paper"));
-    drawSurface();
+    for (const part of parts) part();
     viewer.render();
-  });
+  };
+  draw();
+  addEventListener("themed", draw);
 }
 
 for (const place of document.querySelectorAll(".scene > div")) {

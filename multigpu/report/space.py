@@ -2,7 +2,6 @@
 
 import base64
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -14,13 +13,15 @@ DECIMALS = 3  # of coordinates, Å
 
 
 class DrawnMolecule(NamedTuple):
-    """Atoms and their bonds.
+    """Atoms and their bonds, as sticks.
 
     title      by which it is chosen
     elements   symbols
     positions  float64[n, 3], Å
     bonds      two atoms from 0, and the order
     labels     what the mouse shows of each atom; () for its element
+    is_thin    whether it is only what is around the others, on which the view is framed
+    is_shown   to begin with
     """
 
     title: str
@@ -28,18 +29,15 @@ class DrawnMolecule(NamedTuple):
     positions: NDArray[np.float64]
     bonds: Sequence[tuple[int, int, int]]
     labels: Sequence[str] = ()
+    is_thin: bool = False
+    is_shown: bool = True
 
     def as_json(self) -> Json:
-        return {
-            "elements": list(self.elements),
-            "positions": self.positions.round(DECIMALS).tolist(),
-            "bonds": [list(bond) for bond in self.bonds],
-            "labels": list(self.labels),
-        }
+        return {**self._asdict(), "positions": self.positions.round(DECIMALS).tolist()}
 
 
 class Surface(NamedTuple):
-    """The surface of a part of a grid.
+    """The surface of a part of a grid, half transparent.
 
     title            by which it is chosen
     is_inside        bool[nx, ny, nz]
@@ -50,6 +48,7 @@ class Surface(NamedTuple):
     is_inside: NDArray[np.bool_]
     origin: NDArray[np.float64]
     spacing: NDArray[np.float64]
+    is_shown: bool = True
 
     def as_json(self) -> Json:
         bits = np.packbits(self.is_inside, bitorder="little")
@@ -61,29 +60,4 @@ class Surface(NamedTuple):
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
-    """What a viewer shows, framed on the models. Everything is shown or hidden by its title.
-
-    models    as sticks; the first is shown to begin with
-    around    as thin sticks
-    surface   half transparent
-    """
-
-    models: Sequence[DrawnMolecule]
-    around: DrawnMolecule | None = None
-    surface: Surface | None = None
-
-    @property
-    def titles(self) -> list[tuple[str, str]]:
-        """What can be chosen: its title, and its place in the JSON."""
-        others = {"around": self.around, "surface": self.surface}
-        named = [(each.title, name) for name, each in others.items() if each is not None]
-        return [*((each.title, str(k)) for k, each in enumerate(self.models)), *named]
-
-    def as_json(self) -> Json:
-        return {
-            "models": [each.as_json() for each in self.models],
-            "around": self.around and self.around.as_json(),
-            "surface": self.surface and self.surface.as_json(),
-        }
+Scene = Sequence[DrawnMolecule | Surface]  # what a viewer shows, each shown or hidden by its title

@@ -23,9 +23,8 @@ def write(path: Path, *names: str) -> None:
 def docked(*names: str) -> Any:
     """Return ligands with one pose each."""
     return SimpleNamespace(
-        names=names,
+        rows=SimpleNamespace(ligand=names, pose=np.ones(len(names), np.int64)),
         layouts=["sdf"] * len(names),
-        pose_counts=np.ones(len(names), np.int64),
         pose_texts=Texts.of([b"pose\n"] * len(names)),
     )
 

@@ -22,6 +22,7 @@ from multigpu.workloads.dock.ligands import (
     lacks_hydrogens,
     read_first,
 )
+from multigpu.workloads.dock.options import DockOptions
 
 # ---- drawings and missing hydrogens -------------------------------------------------------------
 
@@ -324,10 +325,18 @@ TYPES = ("C", "A", "HD", "N", "NA", "OA", "H")
 MOVED = ETHANOL.replace(b"-0.8883", b" 0.7000")
 
 
-def load(path: Path, text: bytes, types: tuple[str, ...] = TYPES, **options: Any) -> LoadedLigands:
+def load(
+    path: Path, text: bytes, types: tuple[str, ...] = TYPES, by: str | None = None, **options: Any
+) -> LoadedLigands:
     path.write_bytes(text)
     source = inspect_source(str(path), MOLECULES)
-    loader = LigandLoader(sources=[source], types=types, pose_format="same", **options)
+    loader = LigandLoader(
+        sources=[source],
+        types=types,
+        options=DockOptions(**options),
+        grouping=Grouping(by),
+        pose_format="same",
+    )
     return loader.load([*read_records(0, source)], 7)
 
 
@@ -343,7 +352,7 @@ def load(path: Path, text: bytes, types: tuple[str, ...] = TYPES, **options: Any
 def test_conformers__are_records_of_one_title_and_the_same_atoms(
     tmp_path: Path, suffix: str, text: bytes, changed: bytes, types: tuple[str, ...]
 ) -> None:
-    loaded = load(tmp_path / f"a{suffix}", text * 2 + changed, types, grouping=Grouping("title"))
+    loaded = load(tmp_path / f"a{suffix}", text * 2 + changed, types, by="title")
     records = len(loaded) + len(loaded.skipped)
     if suffix == ".pdbqt" and not types:
         # A plain grid of PDBQT knows no types.
@@ -362,15 +371,13 @@ def test_ligands__without_a_title_and_of_others_are_alone(tmp_path: Path) -> Non
     unnamed = ETHANOL.replace(b"ethanol\n", b"\n", 1)
     other = ETHANOL.replace(b"ethanol", b"other")
     text = unnamed + unnamed + ETHANOL + MOVED + b"ethanol\nbroken\n$$$$\n" + MOVED + other
-    loaded = load(tmp_path / "a.sdf", text, grouping=Grouping("title"))
+    loaded = load(tmp_path / "a.sdf", text, by="title")
     assert loaded.ligand_of.tolist() == [0, 1, 2, 2, 2, 3]
     assert loaded.names == ["a", "a_2", *["ethanol"] * 3, "other"]
     assert loaded.index.tolist() == [7, 8, 9, 10, 12, 13]
     assert loaded.heavy.tolist() == [3] * 6
     assert len(loaded.skipped) == 1
-    rest = loaded[2:5]
-    assert (rest.ligand_of.tolist(), rest.firsts.tolist()) == ([0, 0, 0], [0])
-    same = load(tmp_path / "a.sdf", ETHANOL + other, grouping=Grouping("smiles"))
+    same = load(tmp_path / "a.sdf", ETHANOL + other, by="smiles")
     assert (same.ligand_of.tolist(), same.names) == ([0, 0], ["ethanol", "ethanol"])
 
 

@@ -5,40 +5,36 @@ import pytest
 from support.docked import rows_with
 
 from multigpu.workloads.dock import listing
-from multigpu.workloads.dock.listing import Listing, fences
+from multigpu.workloads.dock.listing import Listing
 from multigpu.workloads.dock.rows import ROW_COLUMNS, PoseBatch
 
+TEXTS = ("ligand", "source")
 
-def library(ligands: int, poses: int) -> PoseBatch:
-    """Return rows with scores that are often equal."""
-    rng = np.random.default_rng(5)
-    one = rows_with().take(np.zeros(ligands * poses, np.int64))
-    scores = -np.sort(-rng.integers(0, 9, (ligands, poses)), axis=1).astype(np.float64)
-    columns = {name: getattr(one, name) for name in ROW_COLUMNS}
-    columns["ligand"] = [f"l{i}" for i in range(ligands) for _ in range(poses)]
-    columns["ligand_index"] = np.repeat(np.arange(ligands), poses)
-    columns["pose"] = np.tile(np.arange(1, poses + 1), ligands)
-    return PoseBatch(**{**columns, "score": scores.ravel(), "coordinates": np.empty((0, 3))})
+
+def rows_of(ligands: range, scores: np.ndarray) -> PoseBatch:
+    """Return the poses of some ligands. scores: of all ligands and poses."""
+    poses = scores.shape[1]
+    many = np.zeros(len(ligands) * poses, np.int64)
+    given = {name: getattr(rows_with(), name) for name in ROW_COLUMNS}
+    columns = {name: values[many] for name, values in given.items() if name not in TEXTS}
+    columns["ligand_index"] = np.repeat(ligands, poses)
+    columns["pose"] = np.tile(np.arange(1, poses + 1), len(ligands))
+    columns["score"] = scores[ligands.start : ligands.stop].ravel()
+    names = [f"l{i}" for i in columns["ligand_index"].tolist()]
+    return rows_with(**columns, ligand=names, source=names)
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 40])
 def test_listing__does_not_depend_on_chunks(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {"LIGANDS": 10, "POSES": 3, "ROWS": 15}.items():
-        monkeypatch.setattr(listing, name, value)
-    rows, found = library(40, 4), Listing()
+    monkeypatch.setattr(listing, "POSES", 3)
+    monkeypatch.setattr(listing, "ROWS", 16)
+    # Scores that are often equal.
+    drawn = np.random.default_rng(5).integers(0, 9, (40, 4))
+    scores, found = -np.sort(-drawn, axis=1).astype(np.float64), Listing(energies=True)
     for begin in range(0, 40, chunk):
-        found.take(rows.take(np.flatnonzero(rows.ligand_index // chunk == begin // chunk)))
+        found.take(rows_of(range(begin, min(begin + chunk, 40)), scores))
     table, rank = found.table()
-    best = rows.score[::4]
-    order = sorted(range(40), key=lambda i: (-best[i], i))[:10]
-    wanted = [(i, pose) for i in order for pose in (1, 2) if pose == 1 or order.index(i) < 5]
-    assert [*zip(table.ligand_index.tolist(), table.pose.tolist(), strict=True)] == wanted
-    assert rank.tolist() == [order.index(i) + 1 for i, _ in wanted]
-    assert len(found.names) == 40
-
-
-def test_fences__are_wide_where_little_is_known() -> None:
-    assert fences(np.array([1.0, 2.0, 900.0])) == (-np.inf, np.inf)
-    assert fences(np.array([1.0] * 20 + [2.0])) == (-np.inf, np.inf)
-    low, high = fences(np.arange(101.0))
-    assert (low, high) == (25 - 150, 75 + 150)
+    order = sorted(range(40), key=lambda i: (-scores[i, 0], i))[:6]
+    wanted = [(f"l{i}", pose) for i in order for pose in (1, 2, 3)][:16]
+    assert [*zip(table["ligand"], table["pose"].tolist(), strict=True)] == wanted
+    assert [order[k - 1] for k in rank.tolist()] == [int(name[1:]) for name, _ in wanted]

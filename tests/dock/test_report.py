@@ -78,7 +78,7 @@ def test_report__shows_every_ligand_with_its_size(report: bytes) -> None:
 
 def test_report__draws_the_pocket_where_it_stands(report: bytes, library: Path) -> None:
     given = np.load(library / "pocket.npz")
-    surface = read(report).scenes[0]["surface"]
+    surface = read(report).scenes[0][-1]
     begin, steps = np.array(surface["origin"]), np.array(surface["size"]) - 1
     assert begin == pytest.approx(np.broadcast_to(given["origin"], 3))
     end = begin + given["spacing"] * (np.array(given["grid"].shape) - 1)
@@ -119,12 +119,13 @@ def test_report__of_maps_has_energies_and_the_receptor_beside_them(dock: Dock) -
     ))  # fmt: skip
     assert dock("-o", "poses.sdf", "--report", "r.html", of="l.pdbqt", pocket=field) == 0
     page = Path("r.html").read_bytes()
-    around = read(page).scenes[0]["around"]
+    (around,) = [part for part in read(page).scenes[0] if part.get("is_thin")]
     assert around["labels"] == ["CA of ASP A 7", "OD1 of ASP A 7"]
     assert (around["elements"], around["bonds"]) == (["C", "O"], [[0, 1, 1]])
     shown = page.decode()
     assert "energy -1.500 kcal/mol" in shown
-    assert re.search("<li>x22: energy [0-9.]+ kcal/mol, where the median is -0.975", shown)
+    assert "<li>1 by energy (kcal/mol, lower is better), where the median is -0.975:" in shown
+    assert re.search(r"<li>x22: [0-9.e+]+</li>", shown)
     near, far = traces(page, 1)
     assert (len(near["x"]), far["x"]) == (21, [2])
 

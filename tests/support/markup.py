@@ -55,8 +55,8 @@ class Page(HTMLParser):
         return [*json.loads(self.scripts[1]).values()]
 
     @property
-    def scenes(self) -> list[dict[str, Any]]:
-        """What its viewers show, in their order."""
+    def scenes(self) -> list[list[dict[str, Any]]]:
+        """Scenes of its viewers, in their order."""
         return [*json.loads(self.scripts[4]).values()]
 
 

@@ -291,7 +291,7 @@ class BodySearch:
         of, body = self._of, np.repeat(np.arange(len(bodies)), bodies.sizes)
         order = np.lexsort((-(bodies.relative**2).sum(axis=1), body))
         # Hydrogens that are merged into their carbons score nothing, and are the farthest out.
-        counts = bodies.weights.any(axis=1)
+        counts = bodies.weights.max(axis=1) > 0
         order = order[(kinds.kind[order] < mapped) & counts[order]]
         place = np.arange(len(order)) - np.searchsorted(body[order], body[order])
         order = order[place < BOUNDED]

@@ -17,19 +17,16 @@ Charges are Gasteiger's of RDKit for SDF and those of the file for MOL2, whose t
 SYBYL's. PDB and XYZ say nothing of bond orders, so they have neither.
 """
 
-from collections.abc import Collection, Sequence
-from dataclasses import replace
+from collections.abc import Collection
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from multigpu.formats.molecules.bonds import bonds_of, neighbours_of
-from multigpu.formats.molecules.columns import AtomColumns
 from multigpu.formats.molecules.elements import without_isotopes
 from multigpu.formats.molecules.molecule import AtomTypes, Molecule, MoleculeError
 from multigpu.formats.optional import quiet_rdkit
-from multigpu.kernels.rotation.types import MOST_WEIGHT
 
 HYDROGENS = {"H", "HD", "HS"}  # types
 POLAR = {"N", "O", "S"}  # whose hydrogens make hydrogen bonds
@@ -82,30 +79,15 @@ def types_for_maps(molecule: Molecule, maps: Collection[str]) -> AtomTypes:
     if "H" not in maps:
         found = merge_hydrogens(molecule, found)
     types = [type_seen(kind, maps) for kind in found.types]
-    missing = sorted(set(types) - set(maps) - {""})
-    if missing:
-        names = ", ".join(maps)
-        hint = HYDRATED if WATER in missing else ""
-        raise MoleculeError(f"{NO_MAP} {', '.join(missing)}: the pocket has {names}{hint}")
+    require_maps(types, maps, HYDRATED if WATER in types else "")
     return AtomTypes(types=types, charges=np.where(np.array(types) == "", 0.0, found.charges))
 
 
-def atom_columns(molecule: Molecule, maps: Sequence[str]) -> AtomColumns:
-    """Return the atoms of a molecule for maps of these types, or for one grid without types.
-
-    Raises MoleculeError.
-    """
-    sizes = np.array([len(molecule.positions)], np.int64)
-    if not maps:
-        return AtomColumns.untyped(molecule.positions, sizes)
-    found, number = types_for_maps(molecule, maps), {name: i for i, name in enumerate(maps)}
-    odd = ~(np.abs(found.charges) <= MOST_WEIGHT)
-    if odd.any():
-        atom = int(odd.argmax())
-        raise MoleculeError(f"atom {atom + 1} has a charge of {found.charges[atom]:g}")
-    types = np.array([number.get(name, -1) for name in found.types], np.int32)
-    plain = AtomColumns.untyped(molecule.positions, sizes)
-    return replace(plain, types=types, charges=found.charges)
+def require_maps(types: Collection[str], maps: Collection[str], hint: str = "") -> None:
+    """Raise MoleculeError that names the types without map, "" aside, and ends with a hint."""
+    if missing := sorted({*types} - {*maps, ""}):
+        names = ", ".join(maps)
+        raise MoleculeError(f"{NO_MAP} {', '.join(missing)}: the pocket has {names}{hint}")
 
 
 def type_seen(kind: str, maps: Collection[str]) -> str:
@@ -162,6 +144,7 @@ def types_by_rdkit(molecule: Molecule) -> AtomTypes:
     return AtomTypes(types=types, charges=charges)
 
 
+@lru_cache(maxsize=8)  # types and torsions need the same, one after the other
 def rdkit_molecule(molecule: Molecule, text: bytes) -> Any:
     """Return RDKit's molecule of a record in SDF, which the text says with the same atoms.
 

@@ -18,6 +18,7 @@ NEAREST = 0.25  # Å between two conformers, over all atoms as numbered, at leas
 MOST_ATOMS = 500  # with hydrogens: of more ETKDG takes minutes
 LONGEST_SMILES = 5_000  # characters
 ATTEMPTS = 20  # at a conformer, from distances and from random places each
+MINIMISED = 100  # steps at most: bonds, angles and rings relax, the molecule does not fold up
 TABLE_END = b"M  END"
 
 
@@ -26,7 +27,7 @@ class Conformers:
     """Conformers of one molecule.
 
     records  in SDF, with all hydrogens
-    strains  MMFF94 energy of each above that of the lowest, kcal/mol; NaN without parameters
+    strains  MMFF94 energy of each above the lowest, kcal/mol, minimised; NaN without parameters
     atoms    of each
     left     atoms in other fragments of the molecule, which are left out
     error    why there are none: then `records` has what they should be made of
@@ -42,9 +43,10 @@ class Conformers:
 def make_conformers(text: bytes, layout: str, count: int) -> Conformers:
     """Return up to `count` conformers of the largest fragment of a record.
 
-    They are embedded by ETKDG version 3 (Wang and others 2020, doi:10.1021/acs.jcim.0c00025) and
-    not minimised. The random numbers follow from the molecule, so equal records have equal
-    conformers. Those nearer than NEAREST to one before are left out. Other threads run meanwhile.
+    They are embedded by ETKDG version 3 (Wang and others 2020, doi:10.1021/acs.jcim.0c00025), and
+    those nearer than NEAREST to one before are left out. Then each is minimised by MMFF94 (Halgren
+    1996, doi:10.1002/jcc.540170502), where that has parameters. The random numbers follow from the
+    molecule, so equal records have equal conformers. Other threads run meanwhile.
 
     Raises MoleculeError.
     """
@@ -76,10 +78,11 @@ def make_conformers(text: bytes, layout: str, count: int) -> Conformers:
         if not found:
             raise MoleculeError("RDKit's ETKDG finds no coordinates for it: give SDF with some")
         largest.SetProp("_Name", name)
+        strains = _minimise(largest)
         blocks = [chem.MolToMolBlock(largest, confId=i).encode() for i in found]
         return Conformers(
             records=[block + items for block in blocks],
-            strains=_strains(largest),
+            strains=strains,
             atoms=largest.GetNumAtoms(),
             left=graph.GetNumAtoms() - largest.GetNumAtoms(),
         )
@@ -125,13 +128,11 @@ def _graph_of_smiles(chem: Any, smiles: str) -> Any:
     raise MoleculeError(f"RDKit does not read its SMILES {quoted(smiles)} {reasons}".rstrip())
 
 
-def _strains(graph: Any) -> list[float]:
-    """Return the energy of each conformer above the lowest, kcal/mol; NaN without parameters."""
+def _minimise(graph: Any) -> list[float]:
+    """Minimise conformers; return the energy of each above the lowest, see `Conformers`."""
     from rdkit.Chem.rdForceFieldHelpers import MMFFHasAllMoleculeParams, MMFFOptimizeMoleculeConfs
 
     if not MMFFHasAllMoleculeParams(graph):
         return [math.nan] * graph.GetNumConformers()
-    # No step is made; this is the one way to energies that lets other threads run.
-    energies = [energy for _, energy in MMFFOptimizeMoleculeConfs(graph, maxIters=0)]
-    lowest = min(energies)
-    return [energy - lowest for energy in energies]
+    energies = [energy for _, energy in MMFFOptimizeMoleculeConfs(graph, maxIters=MINIMISED)]
+    return [energy - min(energies) for energy in energies]

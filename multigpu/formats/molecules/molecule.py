@@ -67,6 +67,12 @@ class Molecule:
         """The whole record."""
         return b"".join(self.lines)
 
+    def is_conformer_of(self, other: "Molecule") -> bool:
+        """Whether both have the same atoms and charges, and the same bonds in their records."""
+        names = ("format", "elements", "types", "bonds", "formal", "bonds_are_complete", "is_part")
+        same = all(getattr(self, name) == getattr(other, name) for name in names)
+        return same and self.bonds_are_complete and np.array_equal(self.charges, other.charges)
+
 
 class BondGraph(NamedTuple):
     """Bonds with orders that other programs understand, and the charges that go with them."""
@@ -124,8 +130,6 @@ class LigandFormat:
     bond_graph  molecule → bonds with orders, and formal charges
     atom_types  molecule → AutoDock's types and charges; None: the format says too little
     columns     how regular records are read and written at once; None: one by one
-    parse_conformer  molecule, lines of a record → its molecule, where that differs from the first
-                in name, places and notes only; else None, so that it must be parsed
     has_models  whether poses in one file stand between lines of MODEL and ENDMDL
     has_polar_hydrogens_only  whether molecules come without the hydrogens of their carbons
     fewest_flat_atoms  record → from how many atoms with one z on it is a drawing
@@ -146,7 +150,6 @@ class LigandFormat:
     bond_graph: Callable[[Molecule], BondGraph]
     atom_types: Callable[[Molecule], AtomTypes] | None = None
     columns: ColumnFormat | None = None
-    parse_conformer: Callable[[Molecule, list[bytes]], Molecule | None] = lambda *_: None
     has_models: bool = False
     has_polar_hydrogens_only: bool = False
     fewest_flat_atoms: Callable[[bytes], float] = lambda _: FEWEST_FLAT

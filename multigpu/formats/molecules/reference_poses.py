@@ -1,5 +1,6 @@
 """RMSD of poses to a reference pose of the same molecule, with its symmetries."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -26,47 +27,30 @@ class ReferencePose:
     path: str
     molecule: Molecule
 
-    def symmetries(self, molecule: Molecule) -> "Symmetries | None":
-        """Return how the heavy atoms of a molecule may lie on those of the reference.
+    def rmsds(self, molecule: Molecule, poses: Sequence[Positions]) -> NDArray[np.float64]:
+        """Return the least RMSD of each pose over all symmetries, Å; NaN for another molecule.
 
-        Atoms correspond that have the same element and bonds to corresponding atoms; the orders of
-        bonds, which differ between files of one molecule, are not compared. None: it is another
-        molecule.
+        poses: float64[atoms, 3] of each, Å; nothing is aligned
+
+        Heavy atoms correspond that have the same element and bonds to corresponding atoms; the
+        orders of bonds, which differ between files of one molecule, are not compared.
         """
         (reference, kept), (graph, heavy) = self._graph, _heavy_graph(molecule)
+        rmsds = np.full(len(poses), np.nan)
         same = reference.GetNumAtoms() == graph.GetNumAtoms() > 0
         if not same or reference.GetNumBonds() != graph.GetNumBonds():
-            return None
+            return rmsds
         found = graph.GetSubstructMatches(reference, uniquify=False, maxMatches=MOST_SYMMETRIES)
-        if not found:
-            return None
-        places = self.molecule.positions[kept]
-        return Symmetries(places=places, atoms=np.array(heavy)[np.array(found, np.int64)])
+        ways, each = np.array(found, np.int64), np.arange(len(kept))
+        for row, positions in enumerate(poses if found else ()):
+            apart = positions[heavy][:, None] - self.molecule.positions[kept]
+            sums = (apart**2).sum(axis=2)[ways, each].sum(axis=1)
+            rmsds[row] = np.sqrt(sums.min() / len(kept))
+        return rmsds
 
     @cached_property
     def _graph(self) -> tuple[Any, list[int]]:
         return _heavy_graph(self.molecule)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Symmetries:
-    """Ways to lay a molecule on a reference.
-
-    places  float64[heavy, 3], Å: of the reference
-    atoms   int64[ways, heavy]: the atom of the molecule for each of these
-    """
-
-    places: Positions
-    atoms: NDArray[np.int64]
-
-    def rmsd(self, positions: Positions) -> float:
-        """Return the least RMSD of all ways, Å, without any alignment.
-
-        positions: float64[atoms, 3] of a pose of the molecule, Å
-        """
-        squares = ((positions[:, None] - self.places) ** 2).sum(axis=2)
-        sums = squares[self.atoms, np.arange(len(self.places))].sum(axis=1)
-        return float(np.sqrt(sums.min() / len(self.places)))
 
 
 def _heavy_graph(molecule: Molecule) -> tuple[Any, list[int]]:

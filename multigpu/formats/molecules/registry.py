@@ -46,14 +46,3 @@ def largest_fragment(molecule: Molecule) -> Molecule:
 def parse(text: bytes, layout: str) -> Molecule:
     """Return the molecule of a record. Raises MoleculeError that names the line, from 1."""
     return check_molecule(FORMATS[layout].parse(text.splitlines(keepends=True)))
-
-
-def parse_conformer(first: Molecule, text: bytes, layout: str) -> Molecule | None:
-    """Return the molecule of a record that is another conformer of one that was parsed, else None.
-
-    Raises MoleculeError as `parse` does.
-    """
-    if first.format.name != layout:
-        return None
-    found = first.format.parse_conformer(first, text.splitlines(keepends=True))
-    return found and check_molecule(found)

@@ -1,10 +1,11 @@
-"""What differs between the scorings of pockets: plain grids, AutoDock 4's maps, and Vina's.
+"""Differences of the scorings of pockets: plain grids, AutoDock 4's maps, and Vina's.
 
 The atom types of a pocket's maps say which it is; a plain grid, as which all atoms score alike, has
 none.
 """
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -12,9 +13,9 @@ from numpy.typing import NDArray
 
 from multigpu.formats.molecules import autodock, vina
 from multigpu.formats.molecules.columns import AtomColumns
-from multigpu.formats.molecules.molecule import Molecule
+from multigpu.formats.molecules.molecule import Molecule, MoleculeError
 from multigpu.kernels.maps.vina import TORSION_WEIGHT, TYPES
-from multigpu.kernels.rotation.types import energy_channels, energy_terms
+from multigpu.kernels.rotation.types import MOST_WEIGHT, energy_channels, energy_terms
 
 Scoring = Literal["grid", "autodock4", "vina"]
 VINA_ONLY = {kind for kind in TYPES if "_" in kind}  # Si and At are AutoDock's, too
@@ -28,10 +29,26 @@ def scoring_of(types: Collection[str]) -> Scoring:
 
 
 def atom_columns(molecule: Molecule, types: Sequence[str]) -> AtomColumns:
-    """Return the atoms of a molecule for maps of these types. Raises MoleculeError."""
+    """Return the atoms of a molecule for maps of these types, or for one grid without types.
+
+    Raises MoleculeError.
+    """
+    sizes = np.array([len(molecule.positions)], np.int64)
+    atoms, torsions = AtomColumns.untyped(molecule.positions, sizes), np.zeros(1)
+    if not types:
+        return atoms
     if scoring_of(types) == "vina":
-        return vina.atom_columns(molecule, types)
-    return autodock.atom_columns(molecule, types)
+        found = vina.types_for_maps(molecule, types)
+        torsions[:] = vina.count_torsions(molecule)
+    else:
+        found = autodock.types_for_maps(molecule, types)
+    odd = ~(np.abs(found.charges) <= MOST_WEIGHT)
+    if odd.any():
+        atom = int(odd.argmax())
+        raise MoleculeError(f"atom {atom + 1} has a charge of {found.charges[atom]:g}")
+    number = {name: i for i, name in enumerate(types)}
+    kinds = np.array([number.get(kind, -1) for kind in found.types], np.int32)
+    return replace(atoms, types=kinds, charges=found.charges, torsions=torsions)
 
 
 def score_channels(values: NDArray[np.float32], types: Sequence[str]) -> NDArray[np.float32]:

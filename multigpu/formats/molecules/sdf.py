@@ -31,7 +31,6 @@ PLACE = slice(0, 10), slice(10, 20), slice(20, 30)  # columns of an atom
 SYMBOL, CHARGE_CODE = slice(30, 34), slice(36, 39)
 CHARGE_CODES = {b"1": 3, b"2": 2, b"3": 1, b"5": -1, b"6": -2, b"7": -3}
 CHARGE_OF_V3000 = re.compile(rb"CHG=([+-]?\d{1,2})")
-WEDGE = 9  # column of a bond in which it is said whether it is drawn as a wedge
 DIMENSION = slice(20, 22)  # columns of the second line
 FEWEST_FLAT_IN_2D = 2  # atoms
 LARGEST_V2000 = 999  # atoms or bonds
@@ -81,27 +80,6 @@ def parse(lines: list[bytes]) -> Molecule:
         formal=formal,
         bonds_are_complete=bool(bonds),
     )
-
-
-def parse_conformer(first: Molecule, lines: list[bytes]) -> Molecule | None:
-    """Return the molecule of a record of V2000 that has the atoms and bonds of another one."""
-    if _is_v3000(first):
-        return None
-    rows, others = first.rows, first.lines
-    bonds = range(rows[-1] + 1, rows[-1] + 1 + len(first.bonds))
-    table = slice(bonds.stop, _check_end(others, bonds.stop) + 1)
-    # Wedges follow from the places.
-    same = (
-        lines[ROW_OF_COUNTS : rows[0]] == others[ROW_OF_COUNTS : rows[0]]
-        and lines[table] == others[table]
-        and [lines[row][:WEDGE] for row in bonds] == [others[row][:WEDGE] for row in bonds]
-        and [lines[row][SYMBOL.start :] for row in rows]
-        == [others[row][SYMBOL.start :] for row in rows]
-    )
-    if not same:
-        return None
-    positions = fields.parse_columns(lines, rows, PLACE)
-    return replace(first, name=fields.decode(lines[0]), lines=lines, positions=positions)
 
 
 def _read_v2000(lines: list[bytes]) -> Table:
@@ -332,6 +310,5 @@ SDF = LigandFormat(
     keep_atoms=keep_atoms,
     bond_graph=stated_graph,
     atom_types=types_by_rdkit,
-    parse_conformer=parse_conformer,
     fewest_flat_atoms=fewest_flat_atoms,
 )

@@ -25,17 +25,16 @@ import numpy as np
 
 from multigpu.formats.molecules import pdb, sdf
 from multigpu.formats.molecules.autodock import (
-    NO_MAP,
     PSEUDO_TYPES,
     rdkit_molecule,
+    require_maps,
     type_seen,
     types_in_file,
     types_of,
 )
 from multigpu.formats.molecules.bonds import bonds_of, covalent_radius, neighbours_of
-from multigpu.formats.molecules.columns import AtomColumns
 from multigpu.formats.molecules.elements import without_isotopes
-from multigpu.formats.molecules.molecule import Molecule, MoleculeError
+from multigpu.formats.molecules.molecule import AtomTypes, Molecule
 from multigpu.formats.molecules.pdbqt import element_of_type
 from multigpu.kernels.compiled.fragments import near_pairs
 from multigpu.kernels.maps import Receptor
@@ -84,19 +83,12 @@ def with_vina_types(receptor: Receptor) -> Receptor:
     return replace(receptor, types=tuple(types))
 
 
-def atom_columns(molecule: Molecule, maps: Sequence[str]) -> AtomColumns:
-    """Return the atoms of a molecule for Vina's maps. Raises MoleculeError for types without."""
+def types_for_maps(molecule: Molecule, maps: Sequence[str]) -> AtomTypes:
+    """Return the types that score in these maps; Vina knows no charges. Raises MoleculeError."""
     kinds = [type_seen(kind, ("C",)) for kind in types_of(molecule).types]
     types = vina_types(kinds, neighbours_of(len(kinds), bonds_of(molecule)))
-    if missing := sorted({*types} - {*maps, ""}):
-        names = ", ".join(missing)
-        raise MoleculeError(f"{NO_MAP} {names}: the pocket has {', '.join(maps)} (Vina's types)")
-    sizes = np.array([len(types)], np.int64)
-    return replace(
-        AtomColumns.untyped(molecule.positions, sizes),
-        types=np.array([maps.index(kind) if kind else -1 for kind in types], np.int32),
-        torsions=np.array([count_torsions(molecule)]),
-    )
+    require_maps(types, maps, " (Vina's types)")
+    return AtomTypes(types=types, charges=np.zeros(len(types)))
 
 
 # ---- torsions ---------------------------------------------------------------------------------
@@ -129,7 +121,9 @@ def _rotatable_bonds(molecule: Molecule) -> set[tuple[int, ...]]:
     """Return the rotatable bonds by Meeko's rules; rings of macrocycles stay closed."""
     from rdkit.Chem import CanonicalRankAtoms
 
-    graph = rdkit_molecule(molecule, sdf.build(molecule, "", molecule.positions, {}))
+    is_sdf = molecule.format is sdf.SDF
+    text = molecule.text if is_sdf else sdf.build(molecule, "", molecule.positions, {})
+    graph = rdkit_molecule(molecule, text)
     *rotatable, amide = _patterns()
     bonds = {
         tuple(sorted((match[0], match[-1])))

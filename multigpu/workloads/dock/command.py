@@ -71,13 +71,10 @@ def command(request: DockRequest, out: DockOutput, reporting: Reporting) -> int:
         verb = "was" if skipped == 1 else "were"
         what = f"{skipped:,} of {skipped + job.stats.ligands:,} ligands {verb} skipped"
         reporting.say(f"{what}: see {tables_beside(output)[1]}")
-    best = job.stats.best_score
-    if best is None:
-        found = _docked(job)
-    elif job.with_energies:
-        found = f"{_docked(job)}, best energy {-best:.4g} kcal/mol"
-    else:
-        found = f"{_docked(job)}, best score {best:.4g}"
+    best, found = job.stats.best_score, _docked(job)
+    if best is not None:
+        what = f"energy {-best:.4g} kcal/mol" if job.with_energies else f"score {best:.4g}"
+        found += f", best {what}"
     reporting.say_outcome(found, output)
     return SOME_SKIPPED if skipped else 0
 

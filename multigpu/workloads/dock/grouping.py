@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import islice, takewhile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,23 +44,18 @@ class Grouping:
             ligands[i] = ligand
         return ligands
 
-    # ---- borders of spans ---------------------------------------------------------------------
-
-    def begun(self, group: Sequence[LigandRecords], following: LigandRecords) -> int:
-        """Return how many records at the end of a group are of the ligand of the next record.
+    def continued(self, group: Sequence[LigandRecords], following: LigandRecords) -> int:
+        """Return how many of the following records are of the last ligand of a group.
 
         group: consecutive records, the first of which begins a ligand
         """
-        if self.by is None or group[0].layout != following.layout:
+        if self.by is None or not group or group[0].layout != following.layout:
             return 0
-        key = next(self._keys(following))
-        before = (key for records in reversed(group) for key in self._keys(records, -1))
-        return sum(1 for _ in takewhile(key.__eq__, before)) % MOST_CONFORMERS if key else 0
-
-    def continued(self, following: LigandRecords) -> int:
-        """Return how many records at the beginning have the key of the first one."""
-        keys = self._keys(following)
-        return 1 + sum(1 for _ in takewhile(next(keys).__eq__, keys))
+        backwards = (key for records in reversed(group) for key in self._keys(records, -1))
+        last = next(backwards)
+        begun = 1 + sum(1 for _ in takewhile(last.__eq__, backwards)) if last else 0
+        room = -begun % MOST_CONFORMERS
+        return sum(1 for _ in takewhile(last.__eq__, islice(self._keys(following), room)))
 
     def _keys(self, records: LigandRecords, step: int = 1) -> Iterator[str]:
         """Yield the key of each record. step: −1 to begin with the last one."""

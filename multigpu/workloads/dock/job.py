@@ -61,7 +61,6 @@ class DockJob(Job):
         self.stats: DockStats = DockStats()
         self.chunk_plan: DockPlan | None = None
         self.best: list[BestLigand] = []
-        self.listing = Listing()
         # What is cheap to check comes first: a receptor takes seconds.
         skip = options.on_error == "skip"
         self.sources, self._broken_sources = open_sources(request.files, skip, request.kind)
@@ -72,6 +71,7 @@ class DockJob(Job):
         self.pocket = self._open_pocket(maps)
         self.whole = whole_box_of(options, self.pocket)
         self.grouping = grouping_of(options, self.whole)
+        self.listing = Listing(energies=self.with_energies)
         self.field = field_of(self.pocket, options)
         self.search = search_of(options, self.pocket, self.whole)
         self._warn(search_notes(self.search.stop, self.whole is not None))
@@ -131,11 +131,9 @@ class DockJob(Job):
             loader = LigandLoader(
                 sources=self.sources,
                 types=self.pocket.types,
-                pose_format=pose_format,
-                allow_flat=self.options.allow_flat,
-                fragments=self.options.fragments,
+                options=self.options,
                 grouping=self.grouping,
-                conformers=self.options.conformers or 0,
+                pose_format=pose_format,
             )
             workload = DockWorkload(
                 key=uuid.uuid4().hex,

@@ -26,7 +26,6 @@ from multigpu.formats.molecules.registry import (
     FORMATS,
     largest_fragment,
     parse,
-    parse_conformer,
 )
 from multigpu.formats.molecules.scoring import atom_columns, score_terms, scoring_of
 from multigpu.formats.molecules.sdf import SDF
@@ -37,7 +36,7 @@ from multigpu.formats.storage.stored_streams import STDIN
 from multigpu.formats.tables.texts import Texts, replace_undecodable
 from multigpu.kernels.rotation import Ligands
 from multigpu.workloads.dock.grouping import EACH_ALONE, Grouping
-from multigpu.workloads.dock.options import Fragments
+from multigpu.workloads.dock.options import DockOptions
 from multigpu.workloads.dock.parts import Skipped
 from multigpu.workloads.dock.rows import one_line
 
@@ -74,6 +73,7 @@ class LoadedLigands:
     heavy            int64[records]: atoms that are no hydrogen
     strains          float64[records], kcal/mol, of conformers that were made here, else NaN
     skipped          records that cannot be docked
+    are_made         whether their places were made here
     text_bytes       of all records that were read
     """
 
@@ -89,29 +89,12 @@ class LoadedLigands:
     heavy: Indices
     strains: NDArray[np.float64]
     skipped: list[Skipped]
-    text_bytes: int = 0
+    are_made: bool
+    text_bytes: int
 
     def __len__(self) -> int:
         """Return the number of records."""
         return len(self.names)
-
-    def __getitem__(self, span: slice) -> "LoadedLigands":
-        """Return consecutive records, without those that were skipped."""
-        inside = range(*span.indices(len(self)))
-        return LoadedLigands(
-            index=self.index[span],
-            sources=self.sources[span],
-            names=self.names[span],
-            texts=self.texts.take(span),
-            templates=self.templates.take(span),
-            is_named=self.is_named[span],
-            molecules={k: self.molecules[i] for k, i in enumerate(inside) if i in self.molecules},
-            bodies=self.bodies[span],
-            ligand_of=self.ligand_of[span] - self.ligand_of[inside.start : inside.start + 1],
-            heavy=self.heavy[span],
-            strains=self.strains[span],
-            skipped=[],
-        )
 
     @property
     def firsts(self) -> Indices:
@@ -129,15 +112,14 @@ class _SpanRecords:
 
     index       int64[n]: of each in the whole input
     ligand      int64[n]: which of them are one ligand
-    errors      what is wrong with the source of each, "" for nothing
+    parts       bool[n]: whether atoms were left out of conformers
     strains     float64[n], kcal/mol: of conformers
-    left        int64[n]: atoms that were left out of conformers
+    reasons     why records are skipped, by their number here
     names       of each, of its file where it says none
     columns     what was read at once
     atoms       of all; none of a record that is not read yet, or is skipped
     molecules   of records that are not regular, by their number here
-    reasons     why records are skipped, by their number here
-    last        the last molecule that was parsed, and its atoms: the next may be its conformer
+    last        the last molecule that was read, and its atoms: the next may be its conformer
     """
 
     index: Indices
@@ -145,15 +127,19 @@ class _SpanRecords:
     sources: list[Source]
     numbers: list[int]
     texts: Texts
-    errors: list[str]
+    parts: NDArray[np.bool_]
     strains: NDArray[np.float64]
-    left: Indices
+    reasons: dict[int, str]
     names: list[str] = field(default_factory=list)
     columns: LigandColumns = field(default_factory=partial(LigandColumns.empty, 0))
     atoms: AtomColumns = field(default_factory=partial(AtomColumns.empty, 0))
     molecules: dict[int, Molecule] = field(default_factory=dict)
-    reasons: dict[int, str] = field(default_factory=dict)
     last: tuple[Molecule, AtomColumns] | None = None
+
+    def skip(self, reasons: Mapping[int, str]) -> None:
+        """Skip records for these reasons."""
+        self.atoms = self.atoms.replace(dict.fromkeys(sorted(reasons), AtomColumns.empty(1)))
+        self.reasons |= reasons
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -161,41 +147,36 @@ class LigandLoader:
     """Reader of the ligands of a job.
 
     types        atom types of the pocket's maps, () for a plain grid
-    pose_format  of the poses' text, `SAME` for the format of each ligand; None: no text
-    allow_flat   whether drawings are docked as they are
-    fragments    what is done with a ligand of several: its largest is docked, or it is skipped
     grouping     which records are one ligand
-    conformers   that are made of each record; 0: it is docked as it is
+    pose_format  of the poses' text, `SAME` for the format of each ligand; None: no text
     """
 
     sources: Sequence[Source]
     types: tuple[str, ...]
-    pose_format: str | None = None
-    allow_flat: bool = False
-    fragments: Fragments = "largest"
+    options: DockOptions = field(default_factory=DockOptions)
     grouping: Grouping = EACH_ALONE
-    conformers: int = 0
+    pose_format: str | None = None
 
     def load(self, records: Sequence[LigandRecords], first: int) -> LoadedLigands:
         """Return the ligands of records. first: index of the first record in the whole input."""
         batch = self._open(records, first)
         text_bytes = int(batch.texts.lengths.sum())
-        if self.conformers:
+        if self.options.conformers:
             batch = self._make_conformers(batch)
         self._read_columns(batch)
         alone: dict[int, AtomColumns] = {}
         for i in np.flatnonzero(batch.atoms.sizes == 0).tolist():
+            if text := batch.texts[i]:
+                said = FORMATS[batch.sources[i].layout].read_name(text)
+                batch.names[i] = one_line(said) or batch.names[i]
             try:
-                alone[i] = self._read_alone(batch, i)
+                if i not in batch.reasons:
+                    alone[i] = self._read_alone(batch, i)
             except MoleculeError as error:
                 batch.reasons[i] = f"{error}"
         batch.atoms = batch.atoms.replace(alone)
-        unfit = dict(self._drawings(batch)) | dict(self._receptors(batch))
-        for i, name in enumerate(batch.names):
-            if problem := name_problem(name):
-                unfit[i], batch.names[i] = batch.reasons.get(i, problem), printable(name)
-        self._skip(batch, unfit)
-        self._skip(batch, dict(_strangers(batch)))
+        batch.skip(dict(self._unfit(batch)))
+        batch.skip(dict(_strangers(batch)))
         docked = np.flatnonzero(batch.atoms.sizes)
         ligand_of = np.unique(batch.ligand[docked], return_inverse=True)[1]
         firsts = docked[np.searchsorted(ligand_of, ligand_of)]
@@ -217,6 +198,7 @@ class LigandLoader:
                 Skipped(batch.sources[i].path, batch.numbers[i], batch.names[i], batch.reasons[i])
                 for i in sorted(_first_skipped(batch))
             ],
+            are_made=bool(self.options.conformers),
             text_bytes=text_bytes,
         )
 
@@ -226,50 +208,48 @@ class LigandLoader:
         """Return the records before any of them is read."""
         texts = Texts.joined([each.texts for each in records])
         sources = [self.sources[each.source] for each in records for _ in range(len(each))]
-        keys = [""] * len(texts)
-        if self.grouping.by:
-            keys = [
-                self.grouping.key(text, source.layout)
-                for text, source in zip(texts.each(), sources, strict=True)
-            ]
+        layouts = [source.layout for source in sources]
+        errors = [each.error for each in records for _ in range(len(each))]
+        key = self.grouping.key
+        keys = [*map(key, texts.each(), layouts)] if self.grouping.by else [""] * len(texts)
         return _SpanRecords(
             index=np.arange(first, first + len(texts)),
             ligand=self.grouping.number(keys),
             sources=sources,
             numbers=[n for each in records for n in range(each.number, each.last + 1)],
             texts=texts,
-            errors=[each.error for each in records for _ in range(len(each))],
+            parts=np.zeros(len(texts), np.bool_),
             strains=np.full(len(texts), np.nan),
-            left=np.zeros(len(texts), np.int64),
+            reasons={i: error for i, error in enumerate(errors) if error},
         )
 
     def _make_conformers(self, batch: _SpanRecords) -> _SpanRecords:
         """Return the conformers of each record, in SDF, or the record where it has none."""
-        layouts = [source.layout for source in batch.sources]
-        made = list(_threads().map(self._conformers_of, batch.texts.each(), layouts, batch.errors))
+        made = list(_threads().map(partial(self._conformers_of, batch), range(len(batch.texts))))
         of = np.repeat(np.arange(len(made)), [len(each.records) for each in made])
-        in_sdf = {source.path: replace(source, layout=SDF.name) for source in batch.sources}
+        whose = of.tolist()
         return _SpanRecords(
             index=batch.index[of],
             ligand=of,
             sources=[
-                batch.sources[i] if made[i].error else in_sdf[batch.sources[i].path]
-                for i in of.tolist()
+                batch.sources[i] if made[i].error else replace(batch.sources[i], layout=SDF.name)
+                for i in whose
             ],
-            numbers=[batch.numbers[i] for i in of.tolist()],
+            numbers=[batch.numbers[i] for i in whose],
             texts=Texts.of([text for each in made for text in each.records]),
-            errors=[made[i].error for i in of.tolist()],
+            parts=np.array([made[i].left > 0 for i in whose], np.bool_),
             strains=np.concatenate([each.strains for each in made]),
-            left=np.array([made[i].left for i in of.tolist()], np.int64),
+            reasons={k: made[i].error for k, i in enumerate(whose) if made[i].error},
         )
 
-    def _conformers_of(self, text: bytes, layout: str, error: str) -> Conformers:
+    def _conformers_of(self, batch: _SpanRecords, i: int) -> Conformers:
         """Return the conformers of a record; the record itself where it has none."""
+        text = batch.texts[i]
         try:
-            if error:
-                raise MoleculeError(error)
-            made = make_conformers(text, layout, self.conformers)
-            if made.left and self.fragments == "skip":
+            if i in batch.reasons:
+                raise MoleculeError(batch.reasons[i])
+            made = make_conformers(text, batch.sources[i].layout, self.options.conformers or 0)
+            if made.left and self.options.fragments == "skip":
                 raise MoleculeError(FRAGMENTS.format(made.left, made.left + made.atoms))
         except MoleculeError as problem:
             return Conformers(records=[text], strains=[np.nan], error=f"{problem}")
@@ -282,7 +262,7 @@ class LigandLoader:
         types depend on the bonds.
         """
         layout = batch.sources[0].layout
-        is_same = self.pose_format in (None, SAME, layout) and not self.conformers
+        is_same = self.pose_format in (None, SAME, layout) and not self.options.conformers
         together = is_same and scoring_of(self.types) != "vina"
         columns = COLUMN_FORMATS.get(layout) if together else None
         empty = LigandColumns.empty(len(batch.texts))
@@ -296,54 +276,46 @@ class LigandLoader:
 
     def _read_alone(self, batch: _SpanRecords, i: int) -> AtomColumns:
         """Return the atoms of a record. Raises MoleculeError."""
-        layout, text = batch.sources[i].layout, batch.texts[i]
-        if text:
-            batch.names[i] = one_line(FORMATS[layout].read_name(text)) or batch.names[i]
-        if batch.errors[i]:
-            raise MoleculeError(batch.errors[i])
-        if batch.last and (molecule := parse_conformer(batch.last[0], text, layout)):
-            batch.molecules[i] = replace(molecule, is_part=bool(batch.left[i]))
-            return replace(batch.last[1], positions=molecule.positions)
-        whole = parse(text, layout)
+        layout = batch.sources[i].layout
+        whole = parse(batch.texts[i], layout)
         if self.types and len(whole.rows) > RECEPTOR_ATOMS:
             raise MoleculeError(RECEPTOR.format(len(whole.rows)))
         molecule = largest_fragment(whole)
-        if molecule is not whole and self.fragments == "skip":
+        if molecule is not whole and self.options.fragments == "skip":
             left = len(whole.rows) - len(molecule.rows)
             raise MoleculeError(FRAGMENTS.format(left, len(whole.rows)))
         if self.pose_format not in (None, SAME, layout):
             # Raises MoleculeError where poses cannot be written in the format asked for.
             middle = molecule.positions.mean(axis=0)
             render(molecule, batch.names[i], self.pose_format, molecule.positions - middle, {})
-        atoms = atom_columns(molecule, self.types)
-        batch.molecules[i] = replace(molecule, is_part=True) if batch.left[i] else molecule
-        batch.last = None if molecule.is_part else (molecule, atoms)
+        if batch.last and molecule.is_conformer_of(batch.last[0]):
+            atoms = replace(batch.last[1], positions=molecule.positions)
+        else:
+            atoms = atom_columns(molecule, self.types)
+        batch.last = molecule, atoms
+        is_part = molecule.is_part or bool(batch.parts[i])
+        batch.molecules[i] = replace(molecule, is_part=is_part)
         return atoms
 
     # ---- what is not docked -------------------------------------------------------------------
 
-    def _skip(self, batch: _SpanRecords, reasons: Mapping[int, str]) -> None:
-        """Skip records for these reasons."""
-        batch.atoms = batch.atoms.replace(dict.fromkeys(sorted(reasons), AtomColumns.empty(1)))
-        batch.reasons |= reasons
-
-    def _drawings(self, batch: _SpanRecords) -> Iterator[tuple[int, str]]:
-        """Yield the ligands that are drawings, and why they are not docked."""
+    def _unfit(self, batch: _SpanRecords) -> Iterator[tuple[int, str]]:
+        """Yield the drawings, receptors and names that are refused, and why."""
         docked = np.flatnonzero(batch.atoms.sizes)
-        if self.allow_flat or not len(docked):
-            return
-        z = np.ascontiguousarray(batch.atoms.positions[:, 2])
-        begins = batch.atoms.borders[docked]
-        level = docked[np.minimum.reduceat(z, begins) == np.maximum.reduceat(z, begins)]
-        for i in level.tolist():
-            places = batch.atoms[i : i + 1].positions
-            if is_drawn(batch.texts[i], batch.sources[i].layout, places):
-                yield i, FLAT.format(places[0, 2])
-
-    def _receptors(self, batch: _SpanRecords) -> Iterator[tuple[int, str]]:
-        """Yield the records that are receptors, and why they are not docked in AutoGrid's maps."""
+        if len(docked) and not self.options.allow_flat:
+            z = np.ascontiguousarray(batch.atoms.positions[:, 2])
+            begins = batch.atoms.borders[docked]
+            level = docked[np.minimum.reduceat(z, begins) == np.maximum.reduceat(z, begins)]
+            for i in level.tolist():
+                places = batch.atoms[i : i + 1].positions
+                if is_drawn(batch.texts[i], batch.sources[i].layout, places):
+                    yield i, FLAT.format(places[0, 2])
         for i in np.flatnonzero(batch.atoms.sizes > RECEPTOR_ATOMS).tolist() if self.types else ():
             yield i, RECEPTOR.format(batch.atoms.sizes[i])
+        for i, name in enumerate(batch.names):
+            if problem := name_problem(name):
+                batch.names[i] = printable(name)
+                yield i, batch.reasons.get(i, problem)
 
     def _bodies(self, atoms: AtomColumns, docked: Indices) -> Ligands:
         """Return the body of each record."""
@@ -375,14 +347,10 @@ def _strangers(batch: _SpanRecords) -> Iterator[tuple[int, str]]:
     firsts = docked[np.searchsorted(batch.ligand[docked], batch.ligand[docked])]
     later = docked != firsts
     for i, first in zip(docked[later].tolist(), firsts[later].tolist(), strict=True):
-        if not _are_conformers(batch, first, i):
+        kinds = batch.atoms[first : first + 1].types, batch.atoms[i : i + 1].types
+        elements = [batch.molecules[k].elements for k in (first, i) if k in batch.molecules]
+        if not (np.array_equal(*kinds) and elements[:1] * len(elements) == elements):
             yield i, STRANGER.format(batch.numbers[first])
-
-
-def _are_conformers(batch: _SpanRecords, one: int, other: int) -> bool:
-    kinds = batch.atoms[one : one + 1].types, batch.atoms[other : other + 1].types
-    elements = [batch.molecules[i].elements for i in (one, other) if i in batch.molecules]
-    return np.array_equal(*kinds) and elements[:1] == elements[1:] * bool(elements)
 
 
 @cache
@@ -420,17 +388,11 @@ def is_drawn(text: bytes, layout: str, positions: Positions) -> bool:
 def read_first(path: str) -> Molecule:
     """Return the first ligand of a file, which has a place in space. Raises InputError."""
     source = inspect_source(path, LIGANDS)
-    records = next(read_records(0, source))
-    if records.error:
-        raise InputError(path, records.error)
-    text = records.texts[0]
-    try:
-        molecule = largest_fragment(parse(text, source.layout))
-    except MoleculeError as error:
-        raise InputError(path, f"{error}", "record 1") from error
-    if is_drawn(text, source.layout, molecule.positions):
-        raise InputError(path, FLAT.format(molecule.positions[0, 2]), "record 1")
-    return molecule
+    first = next(read_records(0, source))[:1]
+    loaded = LigandLoader(sources=[source], types=()).load([first], 0)
+    for skipped in loaded.skipped:
+        raise InputError(path, skipped.reason, "record 1")
+    return largest_fragment(loaded.molecule(0))
 
 
 def lacks_hydrogens(molecule: Molecule) -> bool:

@@ -7,12 +7,13 @@ from multigpu.formats.molecules.autodock import NO_MAP
 from multigpu.formats.molecules.pockets import Pocket
 from multigpu.kernels.rotation import PENALTY
 from multigpu.workloads.dock.options import LOOKED_AT, POSE_RATE
-from multigpu.workloads.dock.stats import ENERGY, SIZE, DockStats
+from multigpu.workloads.dock.stats import DockStats, Outliers
 
 MANY_POSES = 1 << 30
 CPU_RATE = 1 << 20  # poses a second on one core, about
 LOPSIDED, WELL = 100, -0.1  # a grid of energies has high walls and shallow wells, below this
-OUTLYING = {ENERGY: " kcal/mol", SIZE: ""}  # with units
+OUTLYING = {"energy": " kcal/mol", "heavy atoms": ""}  # with units
+NAMED = 3  # ligands far from the others
 OUTSIDE = {
     "clamp": "as at its border",
     "zero": "nothing",
@@ -93,12 +94,14 @@ def result_notes(
             " rmsd_to_reference is empty there"
         )
     for what, unit in OUTLYING.items() if has_energies else ():
-        count, named, median = stats.outliers(what)
-        if count:
-            shown = ", ".join(f"{name} ({value:.4g})" for value, name in named)
+        values = -stats.values if what == "energy" else stats.heavy_atoms
+        far = Outliers.of(values)
+        if count := len(far.ligands):
+            named = [*zip(far.ligands, far.values, strict=True)][:NAMED]
+            shown = ", ".join(f"{stats.name(ligand)} ({value:.4g})" for ligand, value in named)
             yield (
                 f"{_of(stats, count, 'is', 'are')} far from the others by {what}: {shown}"
-                f"{', …' * (count > len(named))}; the median is {median:.4g}{unit}"
+                f"{', …' * (count > NAMED)}; the median is {far.median:.4g}{unit}"
             )
     if stats.reaching_out:
         atoms, name = stats.most_outside

@@ -24,7 +24,8 @@ IN_PLACE = ("precision", "translations", "center", "in_place")  # that ask for a
 MOST_CONFORMERS_MADE = 1000  # of a ligand
 MOST_LANES = 4  # of a GPU; with more, its last chunks take longer
 POSE_RATE = 1.2e10  # poses a second on one GPU
-BOX_SECONDS = 5e-3  # that a GPU takes for the whole box of a ligand, about
+BOX_SECONDS = 1e-3  # that a GPU takes for the whole box of a conformer, about, and
+BOX_LIGAND_SECONDS = 6e-4  # a process for all else of it: types, launches, what is written
 LOOKED_AT = 0.01  # share of the poses of a whole box that takes as long as all of its bounds
 LIGAND_BYTES = 2000  # of text, about
 LIGAND_SECONDS = 1.25e-5  # that a process takes to read and write a ligand
@@ -148,20 +149,10 @@ class DockOptions(Options, group="Search"):
         others = (*IN_PLACE, "rotations", "rotation_file")
         return has_types and all(getattr(self, name) in (None, False) for name in others)
 
-    def is_refined(self, has_types: bool) -> bool:
-        """Whether poses of a whole box are refined."""
-        if self.refine is not None:
-            return self.refine == "rigid"
-        return has_types and self.interpolation == "linear"
-
     @property
     def angle_step(self) -> float:
         """Degrees between neighbouring angles, where rotations are made of angles."""
         return PRECISION if self.precision is None else self.precision
-
-    def outside_of(self, types: tuple[str, ...]) -> Outside:
-        """Return what atoms outside score in a grid that has maps of these atom types."""
-        return self.outside or ("penalty" if types else "clamp")
 
     @property
     def poses(self) -> float:
@@ -177,10 +168,12 @@ def docking_lanes(options: DockOptions, is_whole_box: bool, text_bytes: int) -> 
 
     One process keeps as many GPUs busy as it reads and writes ligands for.
     """
-    computing = BOX_SECONDS if is_whole_box else options.poses / POSE_RATE
+    computing, reading = options.poses / POSE_RATE, LIGAND_SECONDS
+    if is_whole_box:
+        computing, reading = BOX_SECONDS, BOX_LIGAND_SECONDS
     computing *= options.conformers or 1
-    busy = int(min(MOST, max(1, computing / LIGAND_SECONDS)))
-    seconds = text_bytes / LIGAND_BYTES * max(computing, LIGAND_SECONDS)
+    busy = int(min(MOST, max(1, computing / reading)))
+    seconds = text_bytes / LIGAND_BYTES * max(computing, reading)
     return GpuLanes(MOST_LANES, estimate=WorkEstimate(seconds=seconds, gpus_kept_busy=busy))
 
 

@@ -23,7 +23,7 @@ from multigpu.kernels.rotation.memory import (
 from multigpu.kernels.rotation.shortlist import MOST_LISTED, SHORTLIST_BYTES
 from multigpu.run.options import RunOptions
 from multigpu.run.plan import ChunkPlan, largest_chunk, memory_budget
-from multigpu.workloads.dock.grouping import EACH_ALONE, MOST_CONFORMERS, Grouping
+from multigpu.workloads.dock.grouping import EACH_ALONE, Grouping
 from multigpu.workloads.dock.options import LOOKED_AT
 from multigpu.workloads.dock.search import WholeBox
 
@@ -171,20 +171,19 @@ def dock_spans(
 
     grouping: which records are one ligand, and stay together
     """
-    for begin, group in _record_groups(records, plan, grouping):
+    first = 0
+    for group in _record_groups(records, plan, grouping):
         for poses in plan.pose_spans:
-            yield DockSpan(first=begin, records=group, poses=poses)
+            yield DockSpan(first=first, records=group, poses=poses)
+        first += sum(map(len, group))
 
 
 def _record_groups(
     records: Iterable[LigandRecords], plan: DockPlan, grouping: Grouping
-) -> Iterator[tuple[int, tuple[LigandRecords, ...]]]:
-    """Yield the index of the first record, and as many of one format as a span may have.
-
-    A ligand whose records do not fit begins the next group; one larger than a group is one.
-    """
-    first, count, size = 0, 0, 0
+) -> Iterator[tuple[LigandRecords, ...]]:
+    """Yield as many records of one format as a span may have, and what the last ligand has more."""
     group: list[LigandRecords] = []
+    count = size = 0
     for block in records:
         done, ends = 0, block.ends
         while done < len(block):
@@ -192,33 +191,13 @@ def _record_groups(
             fit = int(np.searchsorted(ends, before + plan.chunk_bytes - size, "right")) - done
             fit = min(fit, plan.chunk_ligands - count)
             if count and (fit < 1 or block.layout != group[0].layout):
-                begun = grouping.begun(group, block[done : done + 1])
-                if begun < count:
-                    whole, group = _split(group, count - begun)
-                    yield first, tuple(whole)
-                    first, count, size = first + count - begun, begun, _bytes_of(group)
+                fit = grouping.continued(group, block[done:])
+                if not fit:
+                    yield tuple(group)
+                    group, count, size = [], 0, 0
                     continue
-                fit = min(grouping.continued(block[done:]), MOST_CONFORMERS - count)
             group.append(block[done : done + max(1, fit)])
             count, size = count + len(group[-1]), size + len(group[-1].text)
             done += len(group[-1])
     if group:
-        yield first, tuple(group)
-
-
-def _split(
-    group: Sequence[LigandRecords], count: int
-) -> tuple[list[LigandRecords], list[LigandRecords]]:
-    """Return the first `count` records, and the others."""
-    head: list[LigandRecords] = []
-    tail: list[LigandRecords] = []
-    for records in group:
-        middle = min(max(count, 0), len(records))
-        head += [records[:middle]] if middle else []
-        tail += [records[middle:]] if middle < len(records) else []
-        count -= len(records)
-    return head, tail
-
-
-def _bytes_of(group: Sequence[LigandRecords]) -> int:
-    return sum(len(records.text) for records in group)
+        yield tuple(group)

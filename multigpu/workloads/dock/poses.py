@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from multigpu.formats.molecules.molecule import PoseNotes, Positions
 from multigpu.formats.molecules.poses import render, render_drawing
-from multigpu.formats.molecules.reference_poses import ReferencePose, Symmetries
+from multigpu.formats.molecules.reference_poses import ReferencePose
 from multigpu.formats.molecules.registry import COLUMN_FORMATS
 from multigpu.formats.tables.texts import Texts
 from multigpu.kernels.rotation import (
@@ -33,7 +33,8 @@ DRAWN_POSES = 9  # of a ligand in a report, at most
 class DockedPoses:
     """The best poses of loaded ligands.
 
-    found          placements of their bodies: ligands in their order, the best pose of each first
+    found          placements of their bodies, which are records: ligands in their order, the best
+                   pose of each first
     with_energies  whether notes on poses say energies
     reference      what they are compared with
     """
@@ -44,11 +45,6 @@ class DockedPoses:
     found: Placements
     with_energies: bool = False
     reference: ReferencePose | None = None
-
-    @property
-    def record(self) -> NDArray[np.int64]:
-        """int64[poses]: the record of each, which is its body."""
-        return self.found.ligand
 
     @cached_property
     def ligand(self) -> NDArray[np.int64]:
@@ -67,7 +63,7 @@ class DockedPoses:
 
     @cached_property
     def rows(self) -> PoseBatch:
-        found, search, loaded, record = self.found, self.search, self.loaded, self.record
+        found, search, loaded, record = self.found, self.search, self.loaded, self.found.ligand
         rotations = found.pose // search.shifts.count
         angles = np.full((len(found), 3), np.nan)
         if isinstance(search.rotations, EulerRotations):
@@ -102,39 +98,37 @@ class DockedPoses:
         Of the two channels of a charge, −(desolvation ± electrostatics), half of the difference.
         """
         bodies, channels = self.loaded.bodies, len(self.field.values)
-        if bodies.channels.shape[1] == 1 or not len(self.found):
+        if bodies.channels.shape[1] == 1:
             return np.zeros(len(self.found))
         places = (self.positions - self.field.origin) / self.field.spacing
         plus, minus = (value(self.field, channels - k, places, first=False) for k in (2, 1))
         atoms = atoms_of(bodies, self.found)
         sign = np.where(bodies.channels[atoms, 1] == channels - 2, 1, -1)
-        energies = sign * bodies.weights[atoms, 1] * (minus - plus) / 2
-        sums: NDArray[np.float64] = np.add.reduceat(energies, np.cumsum(self.sizes) - self.sizes)
-        return sums
+        return self._sums(sign * bodies.weights[atoms, 1] * (minus - plus) / 2)
 
     def _rmsds(self) -> NDArray[np.float64]:
         """Return float64[poses], Å: the distance of each pose from its ligand as it was given."""
-        bodies, sizes = self.loaded.bodies, self.sizes
-        if not len(sizes):
-            return np.empty(0)
-        original = bodies.positions[atoms_of(bodies, self.found)]
+        if self.loaded.are_made:
+            return np.full(len(self.found), np.nan)
+        original = self.loaded.bodies.positions[atoms_of(self.loaded.bodies, self.found)]
         squares = ((original - self.positions) ** 2).sum(axis=1)
-        distances: NDArray[np.float64] = np.sqrt(
-            np.add.reduceat(squares, np.cumsum(sizes) - sizes) / sizes
-        )
+        distances: NDArray[np.float64] = np.sqrt(self._sums(squares) / self.sizes)
         return distances
+
+    def _sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return float64[poses]: the sums over the atoms of each pose."""
+        begins = np.cumsum(self.sizes) - self.sizes
+        return np.add.reduceat(values, begins) if len(begins) else np.empty(0)
 
     def _rmsds_to_reference(self) -> NDArray[np.float64]:
         """Return float64[poses], Å; NaN without a reference, and for another molecule."""
         distances = np.full(len(self.found), np.nan)
-        known: dict[int, Symmetries | None] = {}
         if self.reference is None:
             return distances
-        for row, record in enumerate(self.record.tolist()):
-            if record not in known:
-                known[record] = self.reference.symmetries(self.loaded.molecule(record))
-            if symmetries := known[record]:
-                distances[row] = symmetries.rmsd(self._each[row])
+        for record in np.unique(self.found.ligand).tolist():
+            rows = np.flatnonzero(self.found.ligand == record)
+            poses = [self._each[row] for row in rows.tolist()]
+            distances[rows] = self.reference.rmsds(self.loaded.molecule(record), poses)
         return distances
 
     def _atoms_outside(self) -> NDArray[np.int32]:
@@ -168,7 +162,7 @@ class DockedPoses:
 
     def texts(self, fmt: str) -> Texts:
         """Return the poses in a format: regular records together, the others one by one."""
-        regular = ~np.isin(self.record, list(self.loaded.molecules))
+        regular = ~np.isin(self.found.ligand, list(self.loaded.molecules))
         together = self._write_together(regular)
         if regular.all() and together.lengths.all():
             return together
@@ -176,14 +170,14 @@ class DockedPoses:
         for row, is_regular in enumerate(regular.tolist()):
             text, name = next(written) if is_regular else b"", self.rows.ligand[row]
             if not text:
-                molecule = self.loaded.molecule(int(self.record[row]))
+                molecule = self.loaded.molecule(int(self.found.ligand[row]))
                 text = render(molecule, name, fmt, self._each[row], self._notes[row])
             texts.append(text)
         return Texts.of(texts)
 
     def _write_together(self, regular: NDArray[np.bool_]) -> Texts:
         """Return texts of the regular rows; an empty one where a pose must be written alone."""
-        record = self.record[regular]
+        record = self.found.ligand[regular]
         if not len(record):
             return Texts.of([])
         columns = COLUMN_FORMATS[self.loaded.sources[record[0]].layout]
@@ -200,24 +194,21 @@ class DockedPoses:
         """Return the ligands with the highest scores, best first, each with its best poses."""
         rows = self.rows
         first = np.flatnonzero(rows.pose == 1)
-        order = first[np.argsort(-rows.score[first], kind="stable")][:most]
-        best = []
-        for row in order.tolist():
-            poses = np.flatnonzero(self.ligand == self.ligand[row])[:DRAWN_POSES].tolist()
-            index, name, scores = rows.ligand_index[row], rows.ligand[row], rows.score[poses]
-            best.append(
-                BestLigand(
-                    ligand_index=int(index),
-                    ligand=name,
-                    scores=scores.tolist(),
-                    sdf=[self._drawing(pose) for pose in poses],
-                )
+        best = first[np.argsort(-rows.score[first], kind="stable")][:most].tolist()
+        drawn = [np.flatnonzero(self.ligand == self.ligand[row])[:DRAWN_POSES] for row in best]
+        return [
+            BestLigand(
+                ligand_index=int(rows.ligand_index[row]),
+                ligand=rows.ligand[row],
+                scores=rows.score[poses].tolist(),
+                sdf=[*map(self._drawing, poses.tolist())],
             )
-        return best
+            for row, poses in zip(best, drawn, strict=True)
+        ]
 
     def _drawing(self, row: int) -> bytes:
         """Return a pose in SDF."""
-        name, molecule = self.rows.ligand[row], self.loaded.molecule(int(self.record[row]))
+        name, molecule = self.rows.ligand[row], self.loaded.molecule(int(self.found.ligand[row]))
         return render_drawing(molecule, name, self._each[row], self._notes[row])
 
     @cached_property
@@ -238,7 +229,6 @@ class DockedPoses:
             "score": map("{:.6f}".format, rows.score.tolist()),
             "pose": map(str, rows.pose.tolist()),
             "rotation": map(str, rows.rotation.tolist()),
-            "rmsd_to_input": map("{:.4f}".format, rows.rmsd_to_input.tolist()),
         }
         notes = [dict(zip(texts, each, strict=True)) for each in zip(*texts.values(), strict=True)]
         for name in NULLABLE:

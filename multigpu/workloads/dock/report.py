@@ -10,14 +10,12 @@ from rdkit.Chem import rdDepictor as depictor
 
 from multigpu.cluster.files import atomic_output
 from multigpu.errors import UsageError, option
-from multigpu.formats.molecules.pockets import Pocket
 from multigpu.formats.optional import quiet_rdkit
 from multigpu.report.figures import Figure, axis, bar_figure, bars, literal, rounded
 from multigpu.report.page import Card, Column, Page, Picture, Provenance, Section, Table
-from multigpu.workloads.dock.listing import are_far
 from multigpu.workloads.dock.parts import Skipped
-from multigpu.workloads.dock.rows import columns_of
 from multigpu.workloads.dock.scene import scene_of
+from multigpu.workloads.dock.stats import Outliers, are_far
 
 if TYPE_CHECKING:
     from multigpu.workloads.dock.job import DockJob
@@ -61,7 +59,7 @@ LISTED = {
 
 
 class Measure(NamedTuple):
-    """What ligands are compared by: the energy of AutoGrid's maps, or the score of a plain grid.
+    """Number by which ligands are compared.
 
     sign  of a value, for that of a score
     """
@@ -71,12 +69,6 @@ class Measure(NamedTuple):
     better: str
     sign: int
 
-    @classmethod
-    def of(cls, pocket: Pocket) -> "Measure":
-        if pocket.types:
-            return cls("energy", "kcal/mol", "lower is better", -1)
-        return cls("score", "", "higher is better", 1)
-
     @property
     def heading(self) -> str:
         """Unit and direction."""
@@ -84,11 +76,15 @@ class Measure(NamedTuple):
 
     @property
     def title(self) -> str:
-        """What an axis shows."""
+        """Title of an axis."""
         return f"{self.name} ({self.heading})"
 
     def shown(self, value: float) -> str:
         return f"{value:.3f} {self.unit}".rstrip()
+
+
+ENERGY = Measure("energy", "kcal/mol", "lower is better", -1)  # in AutoGrid's maps
+SCORE = Measure("score", "", "higher is better", 1)  # in a plain grid
 
 
 def write_report(path: str, job: "DockJob", summary: dict[str, Any]) -> None:
@@ -117,16 +113,17 @@ class _DockContents:
     """Cards, tables and figures of the ligands of a job.
 
     measure  what they are compared by
-    names    of all of them, in the order of the input
+    name     of a ligand by its number
     values   float64[ligands]: of the best pose of each, by the measure
     sizes    int32[ligands]: heavy atoms
     is_far   bool[ligands]: whether the value is far from those of most
     """
 
     def __init__(self, job: "DockJob") -> None:
-        self.job, self.measure, self.names = job, Measure.of(job.pocket), job.listing.names
-        self.values = self.measure.sign * np.concatenate(job.stats.scores)
-        self.sizes: NDArray[np.int32] = np.concatenate(job.stats.sizes)
+        self.job, self.name = job, job.stats.name
+        self.measure = ENERGY if job.pocket.types else SCORE
+        self.values = self.measure.sign * job.stats.values
+        self.sizes = job.stats.heavy_atoms
         self.is_far = are_far(self.values)
 
     def cards(self) -> Iterator[Card]:
@@ -142,7 +139,6 @@ class _DockContents:
 
     def sections(self) -> Iterator[Section]:
         job, measure, name = self.job, self.measure, self.measure.name.capitalize()
-        titles = [*self._pose_titles()]
         pictures = [
             Picture(
                 _depiction(each.sdf[0]),
@@ -153,13 +149,13 @@ class _DockContents:
         ]
         text = f"{name}: {measure.better}. {BONDS}"
         yield Section(title="Best ligands", text=text, pictures=pictures)
-        scene = scene_of(job.pocket, job.best, titles)
+        scene = scene_of(job.pocket, self._poses())
         yield Section(title="Poses in the pocket", text=POSES, scene=scene)
         yield self._table()
-        if far := [*self._far()]:
-            text = f"{min(FAR, len(far))} of {len(far):,}, by {measure.name} or by size:"
-            yield Section(title="Ligands far from the others", text=text, items=far[:FAR])
-        if len(self.names) == 1:
+        by_value = self._far(measure.title, self.values)
+        if lines := [*by_value, *self._far("heavy atoms", self.sizes)]:
+            yield Section(title="Ligands far from the others", items=lines)
+        if len(self.values) == 1:
             return
         text = "Of the best pose of each ligand"
         if number := np.count_nonzero(self.is_far):
@@ -168,25 +164,20 @@ class _DockContents:
         for title, figure in figures.items():
             yield Section(title=title, text=f"{text}.", figures=[figure], is_half=True)
 
-    def _pose_titles(self) -> Iterator[list[str]]:
-        """Yield the titles of the poses of each of the best ligands."""
+    def _poses(self) -> Iterator[tuple[str, bytes]]:
+        """Yield a title and the SDF of each pose of the best ligands."""
         for rank, each in enumerate(self.job.best, 1):
-            values = [self.measure.shown(self.measure.sign * score) for score in each.scores]
-            poses = [f", pose {k}" for k in range(1, 1 + len(values))] if values[1:] else [""]
-            yield [
-                f"{rank}. {each.ligand}{pose}: {value}"
-                for pose, value in zip(poses, values, strict=True)
-            ]
+            for k, (score, sdf) in enumerate(zip(each.scores, each.sdf, strict=True), 1):
+                pose = f", pose {k}" if each.sdf[1:] else ""
+                value = self.measure.shown(self.measure.sign * score)
+                yield f"{rank}. {each.ligand}{pose}: {value}", sdf
 
     def _table(self) -> Section:
-        rows, rank = self.job.listing.table()
+        found, rank = self.job.listing.table()
         measure, written = self.measure, self.job.stats.poses
-        found = {"heavy_atoms": rows.heavy, **columns_of(rows, self.job.with_energies)}
-        empty = {name for name, values in found.items() if _is_nan(values)}
-        if not rows.electrostatic.any():  # Vina has none
+        empty = {name for name in found.keys() & {*LISTED} if np.isnan(found[name]).all()}
+        if not found.get("energy_electrostatic", rank).any():  # Vina has none
             empty |= {"energy_electrostatic", "energy_other"}
-        if self.job.options.conformers:
-            empty.add("rmsd_to_input")  # conformers that are made lie anywhere
         listed = {name: found[name] for name in LISTED if name in found.keys() - empty}
         columns = [
             Column("rank", "of the ligand", is_number=True),
@@ -196,25 +187,25 @@ class _DockContents:
         ]
         given = [
             rank.tolist(),
-            rows.ligand,
-            _decimals(measure.sign * rows.score, 3),
+            found["ligand"].tolist(),
+            _decimals(measure.sign * found["score"], 3),
             *(_decimals(values, LISTED[name][2]) for name, values in listed.items()),
         ]
-        few = f"The best {len(rows):,} of {written:,} poses" if len(rows) < written else "All poses"
+        count = len(rank)
+        few = f"The best {count:,} of {written:,} poses" if count < written else "All poses"
         return Section(
             title="Ligands and poses",
             text=f"{few}; click a heading to sort.",
             table=Table("ligands", columns, [*zip(*given, strict=True)]),
         )
 
-    def _far(self) -> Iterator[str]:
-        """Yield a line for each ligand with a value, or a size, far from those of most."""
-        middle, usual = self.measure.shown(float(np.median(self.values))), np.median(self.sizes)
-        for i in np.flatnonzero(self.is_far).tolist():
-            value = self.measure.shown(float(self.values[i]))
-            yield f"{self.names[i]}: {self.measure.name} {value}, where the median is {middle}"
-        for i in np.flatnonzero(are_far(self.sizes)).tolist():
-            yield f"{self.names[i]}: {self.sizes[i]} heavy atoms, where the median is {usual:g}"
+    def _far(self, what: str, values: NDArray[Any]) -> Iterator[str]:
+        """Yield what values are far from those of most ligands, and whose they are."""
+        far = Outliers.of(values)
+        if count := len(far.ligands):
+            yield f"{count:,} by {what}, where the median is {far.median:.4g}:"
+        for ligand, value in [*zip(far.ligands, far.values, strict=True)][:FAR]:
+            yield f"{self.name(ligand)}: {value:.4g}"
 
     # ---- figures ------------------------------------------------------------------------------
 
@@ -253,16 +244,12 @@ class _DockContents:
         sizes, values = self.sizes[ligands], self.values[ligands]
         if len(ligands) <= NAMED_POINTS:
             shown = map(self.measure.shown, values.tolist())
-            texts = [f"{literal(self.names[i])}: {x}" for i, x in zip(ligands, shown, strict=True)]
+            texts = [f"{literal(self.name(i))}: {x}" for i, x in zip(ligands, shown, strict=True)]
             return sizes, values, texts
         step = float(np.ptp(values)) / LEVELS or 1.0
         points = np.stack([sizes, np.round(values / step)], axis=1)
         found, counts = np.unique(points, axis=0, return_counts=True)
         return found[:, 0], found[:, 1] * step, [f"{count:,} ligands" for count in counts.tolist()]
-
-
-def _is_nan(column: Any) -> bool:
-    return isinstance(column, np.ndarray) and bool(np.isnan(column).all())
 
 
 def _decimals(values: NDArray[Any], digits: int) -> list[str]:
@@ -311,11 +298,10 @@ def _search(job: "DockJob") -> Iterator[str]:
 
 def _binned(scores: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return how many scores lie in each bin, and the edges of the bins."""
-    bins = min(BINS, max(1, len(scores)))
-    low, high = min(scores, default=0), max(scores, default=0)
-    if 0 < high - low < bins * np.spacing(max(abs(low), abs(high))):  # less than bins could show
-        return np.histogram(scores, bins=1, range=(low - 0.5, high + 0.5))
-    return np.histogram(scores, bins=bins)
+    try:
+        return np.histogram(scores, bins=min(BINS, max(1, len(scores))))
+    except ValueError:  # less apart than bins could show
+        return np.histogram(scores, bins=1, range=(scores.min() - 0.5, scores.max() + 0.5))
 
 
 # ---- depictions -------------------------------------------------------------------------------

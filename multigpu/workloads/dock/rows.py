@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,24 +14,24 @@ from multigpu.formats.tables.texts import replace_undecodable
 if TYPE_CHECKING:
     import pyarrow as pa
 
-ANGLES, LENGTHS = ("alpha", "beta", "gamma"), ("x", "y", "z", "rmsd_to_input")
+ANGLES, PLACE = ("alpha", "beta", "gamma"), ("x", "y", "z")
 ENERGIES = ("energy", "energy_unrefined", "energy_electrostatic", "energy_other")
-NULLABLE = ("strain", "rmsd_to_reference")
+NULLABLE = ("rmsd_to_input", "strain", "rmsd_to_reference")
 # Columns of a batch that are several columns of the table.
-SPLIT = {"angles": ANGLES, "quaternion": ("qw", "qx", "qy", "qz"), "place": LENGTHS[:3]}
+SPLIT = {"angles": ANGLES, "quaternion": ("qw", "qx", "qy", "qz"), "place": PLACE}
 # Each column with its format in text, in a grid of scores.
 SCORES = {
     "ligand": "%s", "pose": "%d", "score": "%r", **dict.fromkeys(ANGLES, "%s"),
-    **dict.fromkeys(SPLIT["quaternion"], "%.9f"), **dict.fromkeys(LENGTHS, "%.4f"),
-    "rotation": "%d", "atoms": "%d", "source": "%s", "atoms_outside": "%d",
+    **dict.fromkeys(SPLIT["quaternion"], "%.9f"), **dict.fromkeys(PLACE, "%.4f"),
+    "rmsd_to_input": "%s", "rotation": "%d", "atoms": "%d", "source": "%s", "atoms_outside": "%d",
 }  # fmt: skip
 # In a whole box of energies, kcal/mol. A refined pose is none of the numbered ones: its place has
 # more decimals, and it began at a rotation.
 REFINED = {
     "ligand": "%s", "conformer": "%d", "pose": "%d", **dict.fromkeys((*ENERGIES, "score"), "%r"),
-    **dict.fromkeys(("efficiency", *NULLABLE), "%s"),
-    **dict.fromkeys(SPLIT["quaternion"], "%.9f"), **dict.fromkeys(LENGTHS[:3], "%.6f"),
-    "rmsd_to_input": "%.4f", "rotation": "%d", "atoms": "%d", "source": "%s",
+    **dict.fromkeys(("efficiency", "strain", "rmsd_to_reference"), "%s"),
+    **dict.fromkeys(SPLIT["quaternion"], "%.9f"), **dict.fromkeys(PLACE, "%.6f"),
+    "rmsd_to_input": "%s", "rotation": "%d", "atoms": "%d", "source": "%s",
     "atoms_outside": "%d",
 }  # fmt: skip
 LINE_BREAKS = str.maketrans("\t\n\r", "???")
@@ -54,7 +53,7 @@ class PoseBatch:
     angles         float64[n, 3]  α, β, γ in degrees; NaN where rotations are not made of angles
     quaternion     float64[n, 4]  w x y z, w not negative
     place          float64[n, 3]  where the centroid is, Å
-    rmsd_to_input  float64[n]     Å over all atoms, as numbered
+    rmsd_to_input  float64[n]     Å over all atoms, as numbered; NaN for conformers made here
     rmsd_to_reference  float64[n] Å over heavy atoms, of the best symmetry; NaN without reference
     strain         float64[n]     kcal/mol of the conformer above the lowest; NaN where unknown
     atoms          int32[n]
@@ -95,29 +94,8 @@ class PoseBatch:
         """Return float64[atoms, 3] of each pose, Å."""
         return np.split(self.coordinates, np.cumsum(self.atoms)[:-1]) if len(self) else []
 
-    def take(self, rows: NDArray[np.int64]) -> "PoseBatch":
-        """Return some rows, without coordinates."""
-        taken = {name: _take(getattr(self, name), rows) for name in ROW_COLUMNS}
-        return PoseBatch(**taken, coordinates=np.empty((0, 3)))
-
-    @classmethod
-    def joined(cls, batches: "Sequence[PoseBatch]") -> "PoseBatch":
-        """Return the rows of batches, of which there is one at least, without coordinates."""
-        columns = {name: [getattr(each, name) for each in batches] for name in ROW_COLUMNS}
-        joined = {name: _join(parts) for name, parts in columns.items()}
-        return cls(**joined, coordinates=np.empty((0, 3)))
-
 
 ROW_COLUMNS = [each.name for each in fields(PoseBatch) if each.name != "coordinates"]
-
-
-def _take(column: Any, rows: NDArray[np.int64]) -> Any:
-    return [column[row] for row in rows.tolist()] if isinstance(column, list) else column[rows]
-
-
-def _join(parts: Sequence[Any]) -> Any:
-    is_list = isinstance(parts[0], list)
-    return [*chain.from_iterable(parts)] if is_list else np.concatenate(parts)
 
 
 # ---- text and Arrow ----------------------------------------------------------------------------
@@ -141,11 +119,11 @@ def as_tsv(rows: PoseBatch, energies: bool = False) -> bytes:
     """
     formats = formats_of(energies)
     columns = columns_of(rows, energies)
-    for name in ANGLES if not energies else ():
+    for name in columns.keys() & {*ANGLES}:
         columns[name] = [_angle(degrees) for degrees in columns[name].tolist()]
-    for name in ("efficiency", *NULLABLE) if energies else ():
+    for name in columns.keys() & {"efficiency", *NULLABLE}:
         columns[name] = ["" if np.isnan(x) else f"{x:.4f}" for x in columns[name].tolist()]
-    for name in LENGTHS:
+    for name in PLACE:
         # Its decimals would show a small negative number as -0.0000.
         least = 0.5 * 10.0 ** -int(formats[name][2])
         columns[name] = np.where(np.abs(columns[name]) < least, 0.0, columns[name])
@@ -195,17 +173,9 @@ def columns_of(rows: PoseBatch, energies: bool) -> dict[str, Any]:
     """Return the columns of the table by name."""
     energy, unrefined = 0.0 - rows.score, 0.0 - rows.unrefined  # no -0.0
     parts = energy, unrefined, rows.electrostatic, energy - rows.electrostatic
-    efficiency = np.divide(energy, rows.heavy, out=np.full(len(rows), np.nan), where=rows.heavy > 0)
-    split = (
-        dict(zip(ENERGIES, parts, strict=True))
-        | {"efficiency": efficiency}
-        | {
-            name: column
-            for whole, names in SPLIT.items()
-            for name, column in zip(
-                names, np.ascontiguousarray(getattr(rows, whole).T), strict=True
-            )
-        }
-    )
-    names = formats_of(energies)
-    return {name: split[name] if name in split else getattr(rows, name) for name in names}
+    columns = {name: getattr(rows, name) for name in ROW_COLUMNS}
+    columns |= zip(ENERGIES, parts, strict=True)
+    columns["efficiency"] = np.where(rows.heavy, energy / np.maximum(rows.heavy, 1), np.nan)
+    for whole, names in SPLIT.items():
+        columns |= zip(names, np.ascontiguousarray(columns[whole].T), strict=True)
+    return {name: columns[name] for name in formats_of(energies)}

@@ -1,13 +1,12 @@
 """The pocket of a docking job in space: the best poses, the receptor around them, the surface."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from multigpu.errors import InputError, printable
 from multigpu.formats.molecules.bonds import bonds_between
-from multigpu.formats.molecules.molecule import Molecule, MoleculeError
+from multigpu.formats.molecules.molecule import Positions
 from multigpu.formats.molecules.pdbqt import element_of_type
 from multigpu.formats.molecules.pockets import Pocket
 from multigpu.formats.molecules.receptors import RECEPTORS, atom_label
@@ -16,7 +15,6 @@ from multigpu.formats.molecules.sdf import SDF
 from multigpu.formats.storage.sources import inspect_source
 from multigpu.kernels.maps import Receptor
 from multigpu.report.space import DrawnMolecule, Scene, Surface
-from multigpu.workloads.dock.parts import BestLigand
 
 NEAR = 6.0  # Å: residues of the receptor with an atom nearer to a pose are drawn
 GRID_POINTS = 200_000  # of the surface, at most: a larger grid is drawn coarser
@@ -26,23 +24,22 @@ OF = " of "  # between an atom and its residue
 TITLE = f"receptor, residues within {NEAR:g} Å"
 
 
-def scene_of(pocket: Pocket, best: Sequence[BestLigand], titles: Sequence[Sequence[str]]) -> Scene:
-    """Return the best poses in their pocket, with titles of the poses of each ligand.
+def scene_of(pocket: Pocket, poses: Iterable[tuple[str, bytes]]) -> Scene:
+    """Return poses in their pocket; of them the first is shown to begin with.
 
     A receptor that was not prepared here is that of the file which the maps name.
+
+    poses: titles, and SDF
     """
-    models = [
-        DrawnMolecule(title, molecule.elements, molecule.positions, molecule.bonds)
-        for each, names in zip(best, titles, strict=True)
-        for title, molecule in zip(names, map(_drawn, each.sdf), strict=True)
-    ]
-    whole = _prepared(pocket.prepared) if pocket.prepared else _stored(pocket.receptor)
-    around = whole and _around(whole, [each.positions for each in models])
-    return Scene(models=models, around=around, surface=_surface(pocket))
-
-
-def _drawn(sdf: bytes) -> Molecule:
-    return SDF.parse(sdf.splitlines(keepends=True))
+    models: list[DrawnMolecule] = []
+    for title, sdf in poses:
+        pose = SDF.parse(sdf.splitlines(keepends=True))
+        models.append(
+            DrawnMolecule(title, pose.elements, pose.positions, pose.bonds, is_shown=not models)
+        )
+    whole = pocket.prepared or _stored(pocket.receptor)
+    around = [_around(whole, [each.positions for each in models])] if whole else []
+    return [*models, *around, _surface(pocket)]
 
 
 def _surface(pocket: Pocket) -> Surface:
@@ -62,31 +59,31 @@ def _surface(pocket: Pocket) -> Surface:
 # ---- the receptor -----------------------------------------------------------------------------
 
 
-def _around(receptor: DrawnMolecule, poses: Sequence[NDArray[np.float64]]) -> DrawnMolecule:
+def _around(receptor: Receptor, poses: Sequence[Positions]) -> DrawnMolecule:
     """Return the residues with an atom near a pose, and their bonds."""
-    residues = [label.partition(OF)[2] for label in receptor.labels]
+    residues = [name.partition(OF)[2] for name in receptor.names]
     near = np.zeros(len(residues), np.bool_)
     for atom in np.concatenate([np.empty((0, 3)), *poses]):
         near |= ((receptor.positions - atom) ** 2).sum(axis=1) < NEAR * NEAR
     wanted = {residues[atom] for atom in np.flatnonzero(near).tolist()}
     kept = [atom for atom, residue in enumerate(residues) if residue in wanted]
-    elements = [receptor.elements[atom] for atom in kept]
-    labels = [printable(receptor.labels[atom]) for atom in kept]
+    elements = [element_of_type(receptor.types[atom]) for atom in kept]
+    labels = [printable(receptor.names[atom]) for atom in kept]
     places = receptor.positions[kept]
-    return DrawnMolecule(TITLE, elements, places, bonds_between(elements, places), labels)
+    bonds = bonds_between(elements, places)
+    return DrawnMolecule(TITLE, elements, places, bonds, labels, is_thin=True)
 
 
-def _prepared(receptor: Receptor) -> DrawnMolecule:
-    elements = [*map(element_of_type, receptor.types)]
-    return DrawnMolecule(TITLE, elements, receptor.positions, (), receptor.names)
-
-
-def _stored(path: str) -> DrawnMolecule | None:
+def _stored(path: str) -> Receptor | None:
     """Return the atoms in a file of PDB or PDBQT; None where it has none, or is not there."""
     try:
         source = inspect_source(path, RECEPTORS)
         molecule = FORMATS[source.layout].parse(source.content().splitlines(keepends=True))
-    except (InputError, MoleculeError, KeyError):  # mmCIF is read where maps are made
+        return Receptor(
+            positions=molecule.positions,
+            charges=np.zeros(len(molecule.rows)),
+            types=tuple(molecule.elements),
+            names=tuple(atom_label(molecule.lines[row]) for row in molecule.rows),
+        )
+    except (InputError, ValueError, KeyError):  # mmCIF is read where maps are made
         return None
-    names = [atom_label(molecule.lines[row]) for row in molecule.rows]
-    return DrawnMolecule(TITLE, molecule.elements, molecule.positions, (), names)

@@ -1,4 +1,4 @@
-"""What is searched: the pocket as the kernels take it, the poses, and what becomes of them."""
+"""Search of a docking job: the pocket as the kernels take it, and the poses that are tried."""
 
 from dataclasses import dataclass
 
@@ -24,8 +24,8 @@ from multigpu.workloads.dock.options import BAND, REFINED, ROTATIONS, STEP, Dock
 def field_of(pocket: Pocket, options: DockOptions) -> Field:
     """Return the pocket as the kernels take it. Raises InputError for what they refuse."""
     values = score_channels(pocket.values, pocket.types)
+    outside = options.outside or ("penalty" if pocket.types else "clamp")
     try:
-        outside = options.outside_of(pocket.types)
         return Field(values, pocket.origin, pocket.spacing, options.interpolation, outside)
     except ValueError as error:
         raise InputError(pocket.path, f"{error}") from error
@@ -33,7 +33,7 @@ def field_of(pocket: Pocket, options: DockOptions) -> Field:
 
 @dataclass(frozen=True)
 class WholeBox:
-    """What is done with the poses of a whole box.
+    """Poses of a whole box that are found, refined, returned.
 
     width    of the band below the best score: all poses in it are found
     refined  poses of a ligand that are refined, 0 for none
@@ -51,7 +51,9 @@ def whole_box_of(options: DockOptions, pocket: Pocket) -> WholeBox | None:
     if not options.is_whole_box(has_types, pocket.prepared is not None):
         return None
     width = BAND if options.band is None else options.band
-    refined = max(options.top, REFINED) if options.is_refined(has_types) else 0
+    are_smooth_energies = has_types and options.interpolation == "linear"
+    refine = options.refine or ("rigid" if are_smooth_energies else "none")
+    refined = max(options.top, REFINED) if refine == "rigid" else 0
     return WholeBox(width, refined, options.top)
 
 

@@ -1,8 +1,6 @@
 """Numbers of a docking job so far."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,21 +8,34 @@ from numpy.typing import NDArray
 
 from multigpu.errors import spelled
 from multigpu.run.job import JobStats
-from multigpu.workloads.dock.listing import are_far, fences
 from multigpu.workloads.dock.parts import DockedLigands, Skipped
 
-ENERGY, SIZE = "energy", "heavy atoms"
-NAMED, KEPT = 3, 10  # ligands of a note; of each end
-
-Named = tuple[float, str]  # a value, and the ligand that has it
+FENCE = 3.0  # quartile ranges beyond the quartiles: Tukey's "far out" (1977)
+FEWEST = 10  # ligands of which one can be far from the others
+BEST = 10  # ligands of the summary
 
 
 class Outliers(NamedTuple):
-    """Ligands far from the others: how many, the farthest of them, and the median of all."""
+    """Ligands far from the others and their values, the farthest first, and the median of all."""
 
-    number: int
-    named: list[Named]
+    ligands: list[int]
+    values: list[float]
     median: float
+
+    @classmethod
+    def of(cls, values: NDArray[Any]) -> "Outliers":
+        """Return the outliers by a value of each ligand, of which there is one at least."""
+        far, median = np.flatnonzero(are_far(values)), float(np.median(values))
+        far = far[np.argsort(-np.abs(values[far] - median), kind="stable")]
+        return cls(far.tolist(), values[far].tolist(), median)
+
+
+def are_far(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which ligands are far from the others; none of few, or where most are equal."""
+    low, high = np.quantile(values, [0.25, 0.75])
+    reach = FENCE * (high - low) if len(values) >= FEWEST and high > low else np.inf
+    far: NDArray[np.bool_] = (values < low - reach) | (values > high + reach)
+    return far
 
 
 @dataclass
@@ -42,8 +53,8 @@ class DockStats(JobStats):
     text_bytes         of the ligands' records
     others             ligands that are another molecule than the reference
     sizes              int32 arrays: heavy atoms of every ligand, in the order of the input
-    extremes           the lowest and the highest energies and sizes, with the ligands' names
     scores             float64 arrays: the best score of every ligand, in the order of the input
+    lines              names of the ligands of each of these arrays, one a line
     """
 
     ligands: int = 0
@@ -57,12 +68,14 @@ class DockStats(JobStats):
     text_bytes: int = 0
     others: int = 0
     sizes: list[NDArray[np.int32]] = field(default_factory=list)
-    extremes: dict[str, list[Named]] = field(default_factory=dict)
+    lines: list[str] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
     scores: list[NDArray[np.float64]] = field(default_factory=list)
 
     def take(self, docked: DockedLigands) -> None:
-        self.ligands += len(docked.names)
+        best = np.flatnonzero(docked.rows.pose == 1)
+        names = [docked.rows.ligand[row] for row in best.tolist()]
+        self.ligands += len(names)
         self.poses += len(docked.rows)
         self.without_hydrogens += docked.without_hydrogens
         self.parts += docked.parts
@@ -71,41 +84,41 @@ class DockStats(JobStats):
         self.centroids_outside += int((docked.outside > 0).sum())
         if len(docked.outside):
             most = int(docked.outside.argmax())
-            self.farthest = max(self.farthest, (float(docked.outside[most]), docked.names[most]))
-        best = np.flatnonzero(docked.rows.pose == 1)
+            self.farthest = max(self.farthest, (float(docked.outside[most]), names[most]))
         self.scores.append(docked.rows.score[best])
         self.sizes.append(docked.rows.heavy[best])
         self.others += int(np.isnan(docked.rows.rmsd_to_reference[best]).sum())
-        names = [docked.rows.ligand[row] for row in best.tolist()]
-        self._keep_extremes(ENERGY, -self.scores[-1], names)
-        self._keep_extremes(SIZE, self.sizes[-1], names)
+        self.lines.append("\n".join(names))
         atoms = docked.rows.atoms_outside[best]
         self.reaching_out += int((atoms > 0).sum())
         if atoms.max(initial=0) > self.most_outside[0]:
             most = int(atoms.argmax())
-            self.most_outside = int(atoms[most]), docked.rows.ligand[best[most]]
+            self.most_outside = int(atoms[most]), names[most]
 
-    def _keep_extremes(self, what: str, values: NDArray[Any], names: Sequence[str]) -> None:
-        """Keep the names of the ligands with the lowest and the highest values so far."""
-        kept = [*self.extremes.get(what, ()), *zip(values.tolist(), names, strict=True)]
-        kept.sort(key=itemgetter(0))
-        self.extremes[what] = kept[:KEPT] + kept[KEPT:][-KEPT:]
+    def name(self, ligand: int) -> str:
+        """Return the name of a docked ligand by its number, from 0."""
+        ends = np.cumsum([len(each) for each in self.scores])
+        part = int(np.searchsorted(ends, ligand, "right"))
+        return self.lines[part].split("\n")[ligand - int(ends[part])]
 
-    def outliers(self, what: str) -> Outliers:
-        """Return the ligands that are far from the others by their ENERGY or SIZE."""
-        values = np.concatenate(self.sizes) if what == SIZE else -np.concatenate(self.scores)
-        (low, high), middle = fences(values), float(np.median(values))
-        named = [each for each in self.extremes[what] if not low <= each[0] <= high]
-        named.sort(key=lambda each: -abs(each[0] - middle))
-        return Outliers(int(are_far(values).sum()), named[:NAMED], middle)
+    @property
+    def values(self) -> NDArray[np.float64]:
+        """float64[ligands]: the best score of each."""
+        return np.concatenate([np.empty(0), *self.scores])
+
+    @property
+    def heavy_atoms(self) -> NDArray[np.int32]:
+        """int32[ligands]: heavy atoms of each."""
+        return np.concatenate([np.empty(0, np.int32), *self.sizes])
 
     @property
     def best_ligands(self) -> list[dict[str, Any]]:
         """The ligands with the lowest energies, for the summary."""
-        best = self.extremes.get(ENERGY, [])[:KEPT]
+        energies = -self.values
+        best = np.argsort(energies, kind="stable")[:BEST].tolist()
         return [
-            {"rank": rank, "ligand": name, "energy": energy}
-            for rank, (energy, name) in enumerate(best, 1)
+            {"rank": rank, "ligand": self.name(i), "energy": float(energies[i])}
+            for rank, i in enumerate(best, 1)
         ]
 
     @property

@@ -5,11 +5,13 @@ fine, its poses are cut into spans instead. Their results are merged: the highes
 the lowest index.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from multigpu.cluster.engine.workload import Place, Session
 from multigpu.formats.molecules.reference_poses import ReferencePose
@@ -18,6 +20,7 @@ from multigpu.formats.tables.texts import Texts
 from multigpu.kernels.rotation import (
     BandFinder,
     Field,
+    Ligands,
     Placements,
     PoseFinder,
     PoseRefiner,
@@ -39,46 +42,15 @@ ATOM_BYTES = 128  # of an atom on a device: its position, channels and weights
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DockChunk:
-    """A span and its loaded ligands."""
+    """A span, its loaded ligands, and what is searched of them: all, or some after each other.
+
+    ligand_of  int64[bodies], from 0, ascending: the ligand of each body
+    """
 
     span: DockSpan
     loaded: LoadedLigands
-
-
-class Step(Protocol):
-    """One thing that is done with the poses of a chunk on a device."""
-
-    def __call__(self, loaded: LoadedLigands, found: Placements) -> Placements:
-        """Return placements of the ligands' bodies, from those that the step before has found."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class RefineStep:
-    """Every pose is moved to the nearest place where it cannot get better."""
-
-    refiner: PoseRefiner
-
-    def __call__(self, loaded: LoadedLigands, found: Placements) -> Placements:
-        return self.refiner.refine(loaded.bodies, found)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class RankStep:
-    """The best `top` poses of each ligand that are `min_rmsd` Å apart, or more, best first."""
-
-    min_rmsd: float
-    top: int
-
-    def __call__(self, loaded: LoadedLigands, found: Placements) -> Placements:
-        ligand = loaded.ligand_of[found.ligand]
-        order = np.lexsort((found.pose, found.ligand, -found.score, ligand))
-        found, ligand = found.take(order), ligand[order]
-        borders = np.searchsorted(ligand, np.arange(len(loaded.firsts) + 1))
-        kept = [np.empty(0, np.int64)]
-        for rows in map(np.arange, borders[:-1], borders[1:]):
-            apart = thin(loaded.bodies, found.take(rows), self.min_rmsd, self.top)
-            kept.append(rows[apart])
-        return found.take(np.concatenate(kept))
+    bodies: Ligands
+    ligand_of: NDArray[np.int64]
 
 
 @dataclass(kw_only=True, eq=False)
@@ -152,9 +124,7 @@ class DockWorkload:
             rows=replace(rows, coordinates=np.empty((0, 3))) if fmt else rows,
             score_lines=as_tsv(rows, self.with_energies) if self.score_lines else b"",
             pose_texts=docked.texts(fmt) if fmt else Texts.of([]),
-            names=[loaded.names[i] for i in firsts],
             layouts=[pose_layout(loaded.sources[i].layout) for i in firsts],
-            pose_counts=np.bincount(docked.ligand, minlength=len(firsts)),
             outside=docked.centroid_distances,
             skipped=loaded.skipped,
             without_hydrogens=sum(map(lacks_hydrogens, molecules)),
@@ -175,37 +145,52 @@ class DockSession(Session[DockSpan, DockPart]):
 
     def __init__(self, workload: DockWorkload, place: Place) -> None:
         self.workload = workload
-        self._find = _open_search(place, workload)
-        self.steps = tuple(_open_steps(place, workload))
+        field, search, whole = workload.field, workload.search, workload.whole
+        backend = _backend(place, workload.scores)
+        self._search: Callable[[DockChunk], Poses]
+        self._refiner: PoseRefiner | None = None
+        if whole is None:
+            finder = backend.finder(field, search)
+            self._search = lambda chunk: finder.best(chunk.bodies, range(*chunk.span.poses))
+        else:
+            band = backend.band(field, search, whole.width)
+            self._search = lambda chunk: band.best(chunk.bodies, chunk.ligand_of)
+            self._refiner = backend.refiner(field) if whole.refined else None
 
     def load(self, span: DockSpan) -> DockChunk:
-        return DockChunk(span=span, loaded=self.workload.load(span))
+        loaded = self.workload.load(span)
+        return DockChunk(span=span, loaded=loaded, bodies=loaded.bodies, ligand_of=loaded.ligand_of)
 
     def compute(self, chunk: DockChunk) -> Placements:
-        loaded = chunk.loaded
-        poses = self._find(chunk) if len(loaded) else Poses.none()
-        found = Placements.of(loaded.bodies, self.workload.search, poses)
-        for step in self.steps:
-            found = step(loaded, found)
-        return found
+        """Search, refine, rank."""
+        poses = self._search(chunk) if len(chunk.bodies) else Poses.none()
+        found, whole = Placements.of(chunk.bodies, self.workload.search, poses), self.workload.whole
+        if self._refiner is None or whole is None or not len(found):
+            return found
+        refined = self._refiner.refine(chunk.bodies, found)
+        return _ranked(chunk, refined, self.workload.search.min_rmsd, whole.top)
 
     def need(self, chunk: DockChunk) -> int:
         """Return the bytes of the atoms; scores take what memory is left."""
-        return ATOM_BYTES * len(chunk.loaded.bodies.positions)
+        return ATOM_BYTES * len(chunk.bodies.positions)
 
     def halves(self, chunk: DockChunk) -> tuple[DockChunk, ...]:
         """Return the chunk as two with half of the ligands each; nothing for one ligand."""
-        loaded, firsts = chunk.loaded, chunk.loaded.firsts
-        if len(firsts) < 2:
+        bodies, ligand_of = chunk.bodies, chunk.ligand_of
+        if not len(bodies) or not ligand_of[-1]:
             return ()
-        middle = int(firsts[len(firsts) // 2])
-        return replace(chunk, loaded=loaded[:middle]), replace(chunk, loaded=loaded[middle:])
+        half = (ligand_of[-1] + 1) // 2
+        k = int(np.searchsorted(ligand_of, half))
+        return (
+            replace(chunk, bodies=bodies[:k], ligand_of=ligand_of[:k]),
+            replace(chunk, bodies=bodies[k:], ligand_of=ligand_of[k:] - half),
+        )
 
     def joined(
         self, chunk: DockChunk, halves: Sequence[DockChunk], computed: Sequence[Placements]
     ) -> Placements:
         """Return the poses of a chunk from those of its halves."""
-        return Placements.joined(computed, [len(half.loaded.bodies) for half in halves])
+        return Placements.joined(computed, [len(half.bodies) for half in halves])
 
     def finish(self, chunk: DockChunk, found: Placements) -> DockPart:
         if self.workload.is_whole(chunk.span):
@@ -213,60 +198,39 @@ class DockSession(Session[DockSpan, DockPart]):
         return SearchedPoses(span=chunk.span, poses=Poses(found.ligand, found.pose, found.score))
 
 
-# ---- backends: that of a device alone is imported, as CuPy is not on every machine ---------------
+def _ranked(chunk: DockChunk, found: Placements, min_rmsd: float, top: int) -> Placements:
+    """Return the best `top` poses of each ligand that are `min_rmsd` Å apart, best first."""
+    ligand = chunk.ligand_of[found.ligand]
+    order = np.lexsort((found.pose, found.ligand, -found.score, ligand))
+    kept = [
+        rows[thin(chunk.bodies, found.take(rows), min_rmsd, top)]
+        for rows in np.split(order, np.flatnonzero(np.diff(ligand[order])) + 1)
+    ]
+    return found.take(np.concatenate(kept))
 
 
-def _open_search(place: Place, workload: DockWorkload) -> Callable[[DockChunk], Poses]:
-    """Return what finds the poses of a chunk."""
-    field, search, whole = workload.field, workload.search, workload.whole
-    finder: PoseFinder
-    if whole is not None:
-        band = _open_band(place, workload, whole)
-        return lambda chunk: band.best(chunk.loaded.bodies, chunk.loaded.ligand_of)
+class SearchBackend(NamedTuple):
+    """Classes of the kernels for one kind of device."""
+
+    finder: Callable[[Field, PoseSearch], PoseFinder]
+    band: Callable[[Field, PoseSearch, float], BandFinder]
+    refiner: Callable[[Field], PoseRefiner]
+
+
+def _backend(place: Place, scores: int) -> SearchBackend:
+    """Return the backend of a device: CuPy, which one of them needs, is not on every machine.
+
+    scores: most that a chunk holds at a time on a GPU
+    """
     if place.gpu is None:
         from multigpu.kernels.rotation import cpu
+        from multigpu.kernels.rotation.refine import cpu as refine
+        from multigpu.kernels.rotation.whole_box import cpu as whole_box
 
-        finder = cpu.PoseSearcher(field, search)
-    else:
-        import cupy
+        return SearchBackend(cpu.PoseSearcher, whole_box.BandSearcher, refine.Refiner)
+    from multigpu.kernels.rotation import cuda
+    from multigpu.kernels.rotation.refine import cuda as gpu_refine
+    from multigpu.kernels.rotation.whole_box import cuda as gpu_box
 
-        from multigpu.kernels.rotation import cuda
-
-        with cupy.cuda.Device(place.gpu):
-            finder = cuda.PoseSearcher(field, search, workload.scores)
-    return lambda chunk: finder.best(chunk.loaded.bodies, range(*chunk.span.poses))
-
-
-def _open_band(place: Place, workload: DockWorkload, whole: WholeBox) -> BandFinder:
-    about = workload.field, workload.search, whole.width
-    if place.gpu is None:
-        from multigpu.kernels.rotation.whole_box import cpu
-
-        return cpu.BandSearcher(*about)
-    import cupy
-
-    from multigpu.kernels.rotation.whole_box import cuda
-
-    with cupy.cuda.Device(place.gpu):
-        return cuda.BandSearcher(*about)
-
-
-def _open_steps(place: Place, workload: DockWorkload) -> Iterator[Step]:
-    """Yield what follows the search."""
-    if workload.whole is None or not workload.whole.refined:
-        return
-    yield RefineStep(refiner=_open_refiner(place, workload.field))
-    yield RankStep(min_rmsd=workload.search.min_rmsd, top=workload.whole.top)
-
-
-def _open_refiner(place: Place, field: Field) -> PoseRefiner:
-    if place.gpu is None:
-        from multigpu.kernels.rotation.refine import cpu
-
-        return cpu.Refiner(field)
-    import cupy
-
-    from multigpu.kernels.rotation.refine import cuda
-
-    with cupy.cuda.Device(place.gpu):
-        return cuda.Refiner(field)
+    finder = partial(cuda.PoseSearcher, scores=scores)
+    return SearchBackend(finder, gpu_box.BandSearcher, gpu_refine.Refiner)

@@ -12,11 +12,11 @@ from support.examples import trials
 from support.ligand_texts import is_clear
 
 from multigpu.formats.molecules import pdbqt
-from multigpu.formats.molecules.autodock import atom_columns
 from multigpu.formats.molecules.columns import LigandColumns
 from multigpu.formats.molecules.molecule import MoleculeError, Positions
 from multigpu.formats.molecules.poses import render
 from multigpu.formats.molecules.registry import COLUMN_FORMATS, FORMATS, parse
+from multigpu.formats.molecules.scoring import atom_columns
 from multigpu.formats.tables.texts import Texts
 from multigpu.kernels.compiled.text.pdbqt import DECIMALS, PLACE, WIDTH
 

@@ -30,24 +30,24 @@ def test_rmsd__is_that_of_rdkit_whatever_the_order_of_atoms(smiles: str) -> None
     order = np.random.default_rng(1).permutation(molecule.GetNumAtoms()).tolist()
     shuffled = Chem.RenumberAtoms(molecule, order)
     pose = parse(Chem.MolToMolBlock(shuffled, confId=1).encode(), "sdf")
-    symmetries = of(Chem.MolToMolBlock(molecule, confId=0)).symmetries(pose)
+    reference = of(Chem.MolToMolBlock(molecule, confId=0))
     a, b = (Chem.RemoveHs(each) for each in (shuffled, molecule))
     expected = rdMolAlign.CalcRMS(Chem.Mol(a, confId=1), Chem.Mol(b, confId=0))
-    assert symmetries is not None
     # Bond orders are not compared: N and NH of an amidine are one element with one bond, as in
     # RDKit, which evens out terminal groups.
-    assert symmetries.rmsd(pose.positions) == pytest.approx(expected, abs=2e-4)
+    found = reference.rmsds(pose, [pose.positions, pose.positions + 9])
+    assert found[0] == pytest.approx(expected, abs=2e-4)
+    assert found[1] > 9
 
 
 def test_reference__of_another_molecule_is_none() -> None:
     reference = of(Chem.MolToMolBlock(embedded("CCO", 1)))
     for smiles in ("COC", "CCCO", "CCN", "CC"):
         other = parse(Chem.MolToMolBlock(embedded(smiles, 1)).encode(), "sdf")
-        assert reference.symmetries(other) is None
+        assert np.isnan(reference.rmsds(other, [other.positions])).all()
 
 
 def test_reference__may_be_of_another_format() -> None:
     molecule = parse(PDBQT, "pdbqt")
-    found = ReferencePose(path="crystal.pdbqt", molecule=molecule).symmetries(molecule)
-    assert found is not None
-    assert found.rmsd(molecule.positions) == 0
+    reference = ReferencePose(path="crystal.pdbqt", molecule=molecule)
+    assert reference.rmsds(molecule, [molecule.positions]).tolist() == [0]

@@ -7,7 +7,7 @@ from support.ligand_texts import ETHANOL, V3000, charges_in, ends_in, posed
 
 from multigpu.formats.molecules.molecule import MoleculeError
 from multigpu.formats.molecules.poses import SAME, render
-from multigpu.formats.molecules.registry import FORMATS, parse, parse_conformer
+from multigpu.formats.molecules.registry import FORMATS, parse
 
 
 @pytest.mark.parametrize(
@@ -138,23 +138,11 @@ def test_v3000__that_ends_within_a_line_says_so() -> None:
         (b"-0.8883", b" 1.5000", True), (b"ethanol", b"other", True), (b"A-17", b"B-4", True),
         (b"  1  2  1  0", b"  1  2  1  6", True), (b"  1  2  1  0", b"  1  2  2  0", False),
         (b" O   0", b" S   0", False), (b" O   0  0", b" O   0  3", False),
-        (b"M  END", b"M  CHG  1   3   1\nM  END", False), (b"  4  3", b"  3  2", False),
-        (b"M  END", b"", False), (b"V2000", b"V3000", False),
+        (b"M  END", b"M  CHG  1   3   1\nM  END", False),
     ],
 )  # fmt: skip
-def test_conformer__is_parsed_like_any_record(old: bytes, new: bytes, is_conformer: bool) -> None:
-    text = ETHANOL.replace(old, new)
-    found = parse_conformer(parse(ETHANOL, "sdf"), text, "sdf")
-    assert (found is not None) == is_conformer
-    if found is not None:
-        expected = parse(text, "sdf")
-        assert (found.positions == expected.positions).all()
-        assert (found.name, found.text, found.bonds) == (
-            expected.name, expected.text, expected.bonds,
-        )  # fmt: skip
-        assert (found.rows, found.elements) == (expected.rows, expected.elements)
-
-
-def test_conformer__with_wrong_places_is_an_error() -> None:
-    with pytest.raises(MoleculeError, match="line 5: the coordinates"):
-        parse_conformer(parse(ETHANOL, "sdf"), ETHANOL.replace(b"-0.8883", b"      x"), "sdf")
+def test_conformer__has_the_same_atoms_bonds_and_charges(
+    old: bytes, new: bytes, is_conformer: bool
+) -> None:
+    other = parse(ETHANOL.replace(old, new), "sdf")
+    assert other.is_conformer_of(parse(ETHANOL, "sdf")) == is_conformer

@@ -16,7 +16,7 @@ import multigpu
 from multigpu.formats.molecules import scoring
 from multigpu.formats.molecules.molecule import Molecule, MoleculeError
 from multigpu.formats.molecules.registry import parse
-from multigpu.formats.molecules.vina import atom_columns, count_torsions, with_vina_types
+from multigpu.formats.molecules.vina import count_torsions, with_vina_types
 from multigpu.kernels.maps import GridBox, Receptor
 from multigpu.kernels.maps.vina import TORSION_WEIGHT, TYPES, compute_maps
 from multigpu.kernels.rotation import EulerRotations, Field, Ligands, PoseSearch, reference
@@ -154,7 +154,7 @@ def test_types__and_torsions_of_sdf_are_those_of_meekos_pdbqt(smiles: str) -> No
     text, _, _ = meeko.PDBQTWriterLegacy.write_string(meeko.MoleculePreparation().prepare(graph)[0])
     sdf, prepared = parse(Chem.MolToMolBlock(graph).encode(), "sdf"), parse(text.encode(), "pdbqt")
     assert count_torsions(sdf) == count_torsions(prepared)
-    kinds = [np.bincount(atom_columns(each, TYPES).types + 1) for each in (sdf, prepared)]
+    kinds = [np.bincount(scoring.atom_columns(each, TYPES).types + 1) for each in (sdf, prepared)]
     assert kinds[0][1:].tolist() == kinds[1][1:].tolist()
 
 
@@ -165,11 +165,11 @@ def test_types__and_torsions_of_sdf_are_those_of_meekos_pdbqt(smiles: str) -> No
 )  # fmt: skip
 def test_types__that_vina_lacks_are_named(kind: str, maps: tuple[str, ...], message: str) -> None:
     with pytest.raises(MoleculeError, match=message):
-        atom_columns(parse(pdbqt([(kind, 0, 0, 0)]), "pdbqt"), maps)
+        scoring.atom_columns(parse(pdbqt([(kind, 0, 0, 0)]), "pdbqt"), maps)
 
 
 def test_types__of_opened_macrocycles_are_of_carbon_and_nothing() -> None:
     molecule = parse(pdbqt([("CG0", 0, 0, 0), ("G0", 1.5, 0, 0), ("NA", 0, 1.4, 0)]), "pdbqt")
-    assert [TYPES[i] if i >= 0 else "" for i in atom_columns(molecule, TYPES).types] == [
+    assert [TYPES[i] if i >= 0 else "" for i in scoring.atom_columns(molecule, TYPES).types] == [
         "C_P", "", "N_A",
     ]  # fmt: skip

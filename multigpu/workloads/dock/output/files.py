@@ -6,8 +6,9 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path, PurePath
+
+import numpy as np
 
 from multigpu.cluster.engine.journal import journal_of
 from multigpu.cluster.files import (
@@ -226,11 +227,13 @@ class PoseFolder:
         self._taken: dict[str, int] = {"scores": 1, "errors": 1}
 
     def write(self, docked: DockedLigands) -> None:
-        each, counts = iter(docked.pose_texts.each()), docked.pose_counts.tolist()
-        for name, layout, count in zip(docked.names, docked.layouts, counts, strict=True):
-            path = self._folder / f"{self._unique(name)}.{layout}"
+        texts = docked.pose_texts.each()
+        begins = np.flatnonzero(docked.rows.pose == 1).tolist()
+        ends = [*begins[1:], len(texts)]
+        for begin, end, layout in zip(begins, ends, docked.layouts, strict=True):
+            path = self._folder / f"{self._unique(docked.rows.ligand[begin])}.{layout}"
             with failures_named(self._target):
-                path.write_bytes(_framed(list(islice(each, count)), layout, 1))
+                path.write_bytes(_framed(texts[begin:end], layout, 1))
 
     def _unique(self, name: str) -> str:
         """Return a file name that no other ligand has, whatever the file system."""
