@@ -227,7 +227,7 @@ class Pool:
 
 
 class BodySearch:
-    """What the search of the bodies of one ligand has on the device.
+    """The search of the bodies of one ligand, and what it has on the device.
 
     items: blocks of shifts in rotations, 32 of a body and a rotation together
     """
