@@ -74,7 +74,7 @@ def make_pocket(
             pocket = read_pocket(str(field))
     if pocket is None or pocket.types != types:
         pocket = _make(path, receptor, points, types, devices)
-        with suppress(UsageError, OSError):  # another run is writing the same, or none may
+        with suppress(UsageError, OSError):  # another run writes the same, the disk is full, …
             if field is not None:
                 field.parent.mkdir(exist_ok=True)
                 write_pocket(field, pocket)
