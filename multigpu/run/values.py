@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from math import nan
 from numbers import Integral, Real
@@ -227,6 +227,9 @@ GPUS = Kind("text", "WHICH", _gpus)  # as `--gpus` takes them; in Python numbers
 
 StrPath = str | os.PathLike[str]
 FilePath = Annotated[StrPath, FILE]
+PocketPath = Annotated[
+    StrPath, replace(FILE, must="a path, to which multigpu.write_pocket writes a Pocket")
+]
 TextPath = Annotated[str, FILE]  # of the command line
 Paths = Annotated[StrPath | Sequence[StrPath], ANYTHING]
 Bases = Annotated[int, size("bases")]

@@ -107,22 +107,25 @@ def _first_model(path: str, content: bytes) -> tuple[list[bytes], list[str]]:
         where = f"line {len(content.splitlines())}"
         raise InputError(path, "the file ends in the middle of an atom", where)
     ends = PDBQT.find_ends(content, True) or [len(content)]
-    lines, notes = _best_locations(content[: ends[0]])
-    first = [f"of {len(ends):,} models the first was taken"] if len(ends) > 1 else []
-    return lines, first + notes
+    return _best_locations(content[: ends[0]], len(ends))
 
 
-def _best_locations(content: bytes) -> tuple[list[bytes], list[str]]:
-    """Return the lines with the best occupied of alternate locations only, and a note on them."""
+def _best_locations(content: bytes, models: int) -> tuple[list[bytes], list[str]]:
+    """Return the lines with the best occupied of alternate locations only, and notes on them.
+
+    models: of the file, of which this is the first
+    """
+    notes = [f"of {models:,} models the first was taken"] if models > 1 else []
     lines = content.splitlines(keepends=True)
     others = sorted(pdb.other_locations(lines, pdb.atom_rows(lines)))
     if not others:
-        return lines, []
+        return lines, notes
     residues = list(dict.fromkeys(residue_name(lines[row]) for row in others))
     for row in others:
         lines[row] = b""
     lines = [x[:16] + b" " + x[17:] if x.startswith(pdb.ATOM_WORDS) else x for x in lines]
-    return lines, [f"of alternate locations the best occupied were taken: {several(residues)}"]
+    located = f"of alternate locations the best occupied were taken: {several(residues)}"
+    return lines, [*notes, located]
 
 
 def atom_label(line: bytes) -> str:
@@ -159,9 +162,10 @@ def prepare(
             structure = gemmi.make_structure_from_block(block)
         else:
             structure = gemmi.read_pdb_string(content)
-        del structure[1:]  # models
+        models = len(structure)
+        del structure[1:]
         structure.shorten_chain_names()
-        lines, notes = _best_locations(structure.make_pdb_string().encode())
+        lines, notes = _best_locations(structure.make_pdb_string().encode(), models)
         parse(b"".join(lines), PDB.name)  # which checks it
         before, text = _residues(lines), ""
         with quiet_rdkit(), warnings.catch_warnings(action="ignore"):
