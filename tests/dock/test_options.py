@@ -77,10 +77,7 @@ def test_dock__refuses_what_makes_no_sense(
     [
         ({"ligands": []}, "no ligands given"),
         ({"ligands": ["x.sdf", None]}, "ligands is None; it must be a path"),
-        (
-            {"pocket": 3},
-            "pocket is 3; it must be a path, to which multigpu\.write_pocket .*",
-        ),
+        ({"pocket": 3}, r"pocket is 3; it must be a path, to which multigpu\.write_pocket .*"),
         ({"center": (1, 2)}, r"center is \(1, 2\); it must be 3 numbers"),
         ({"center": "abc"}, "center is 'abc'; it must be 3 numbers"),
         ({"translations": 1}, "translations is 1; it must be 2 numbers"),
