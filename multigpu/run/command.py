@@ -75,6 +75,7 @@ class Typed(click.ParamType):  # type: ignore[type-arg]  # not generic in old ve
 
 TYPES: tuple[tuple[values.Kind, Any], ...] = (
     (values.WHOLE, int), (values.NUMBER, float), (values.FILE, FILE), (values.ANYTHING, FILE),
+    (values.POCKET, FILE),
 )  # fmt: skip
 
 

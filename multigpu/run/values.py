@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from math import nan
 from numbers import Integral, Real
@@ -213,6 +213,7 @@ NUMBER = Kind("a number", "X", _real, float)
 SWITCH = choice({"False": False, "True": True})  # --x, and where it is on --no-x
 TEXT = Kind("text", "TEXT", _text)
 FILE = Kind("a path", "FILE", lambda value: _text(os.fspath(value)))
+POCKET = replace(FILE, must="a path, to which multigpu.write_pocket writes a Pocket")
 BORDERS = "two whole numbers of which any may be left out"
 SLICE = Kind(f"BEGIN:END, {BORDERS}, e.g. 0:10 or -30:", "BEGIN:END", _slice)
 RANGE = Kind(f"MIN:MAX, {BORDERS}, e.g. 200:600", "MIN:MAX", _range)
@@ -227,6 +228,7 @@ GPUS = Kind("text", "WHICH", _gpus)  # as `--gpus` takes them; in Python numbers
 
 StrPath = str | os.PathLike[str]
 FilePath = Annotated[StrPath, FILE]
+PocketPath = Annotated[StrPath, POCKET]
 TextPath = Annotated[str, FILE]  # of the command line
 Paths = Annotated[StrPath | Sequence[StrPath], ANYTHING]
 Bases = Annotated[int, size("bases")]

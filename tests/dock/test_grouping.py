@@ -136,12 +136,27 @@ def test_run__ranks_the_conformers_of_a_file_together(
     assert len(turned) > 6  # each record is a ligand where the box is not searched
 
 
+def test_run__of_ligands_larger_than_the_box_says_so(
+    dock: Dock, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each file begins a ligand, whatever its title."""
+    tiny = autogrid(tmp_path, TYPES, lambda _: np.ones((3, 3, 3)), (0, 0, 0), 0.25)
+    for name in ("a.sdf", "b.sdf"):
+        Path(name).write_bytes(ETHANOL)
+    assert dock("b.sdf", "--rotations", "5", "--step", "1", of="a.sdf", pocket=tiny) == 0
+    (room,) = [note for note in caplog.messages if "have no room in the box" in note]
+    assert "2 of 2 ligands have no room in the box: energies above 0, up to" in room
+    assert "(ethanol); these score +1,000 kcal/mol for each Å² from its middle" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
         ("--conformers 3 --in-place", "conformers is for a whole box"),
         ("--group-by smiles --in-place", "group_by is for a whole box"),
         ("--conformers 3 --group-by title --step 1", "conformers makes every record a ligand"),
+        ("--conformers 3", "and rotations asks for another search: give step, too"),
+        ("--refine rigid --in-place", "refine is for a whole box, and in_place asks for another"),
         ("--reference none.sdf --step 1", r"none\.sdf"),
     ],
 )

@@ -55,6 +55,12 @@ SEVERAL = "give one of precision, rotations and rotation_file, not several"
         (("-o", "-", "--scores", "-"), "poses and scores would both go to standard output"),
         (("-o", "poses.sdf", "--trace", "poses.sdf"), "is named twice"),
         (("--scores", "s.parquet.gz"), r"s\.parquet\.gz: Parquet files are compressed inside"),
+        (("--scores", "s.csv.gz"), r"s\.csv\.gz: tables of scores are \.tsv or \.parquet"),
+        (("--padding", "5"), "padding has no effect without autobox"),
+        (
+            ("--rotations", "5", "--box", "0,0,0", "9,9,300"),
+            "box reaches more than 100 Å beyond the pocket, which",
+        ),
         (("--scores", "s.PQ.zst"), r"s\.PQ\.zst: Parquet files are compressed inside"),
     ],
 )
@@ -71,7 +77,7 @@ def test_dock__refuses_what_makes_no_sense(
     [
         ({"ligands": []}, "no ligands given"),
         ({"ligands": ["x.sdf", None]}, "ligands is None; it must be a path"),
-        ({"pocket": 3}, "pocket is 3; it must be a path"),
+        ({"pocket": 3}, r"pocket is 3; it must be a path, to which multigpu\.write_pocket .*"),
         ({"center": (1, 2)}, r"center is \(1, 2\); it must be 3 numbers"),
         ({"center": "abc"}, "center is 'abc'; it must be 3 numbers"),
         ({"translations": 1}, "translations is 1; it must be 2 numbers"),

@@ -18,6 +18,7 @@ from multigpu.cluster.devices.gpus import Device
 from multigpu.cluster.errors import DeviceFailed
 from multigpu.cluster.files import atomic_output
 from multigpu.formats.molecules.pockets import read_pocket
+from multigpu.workloads.dock import ligands
 from multigpu.workloads.dock import pocket as pockets
 from multigpu.workloads.dock.pocket import box_around, make_pocket, with_other_types
 from multigpu.workloads.dock.pocket_options import MapOptions, PocketRequest
@@ -82,6 +83,14 @@ def test_pocket__around_a_ligand_holds_it_with_its_padding(receptor: str) -> Non
     found = multigpu.pocket(receptor, autobox="l.pdbqt", padding=2, spacing=0.5, gpus="none")
     assert found.center.tolist() == [0.75, 0.5, 0.5]
     assert found.shape == (13, 11, 11)  # of 5.5, 5 and 5 Å
+
+
+def test_autobox__that_is_a_receptor_is_refused(
+    receptor: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ligands, "RECEPTOR_ATOMS", 40)
+    with pytest.raises(InputError, match="record 1: it has 47 atoms: is it a receptor"):
+        multigpu.pocket(receptor, autobox=receptor)
 
 
 def test_types__taken_as_others_have_their_maps(receptor: str) -> None:
@@ -241,11 +250,11 @@ def test_maps__are_made_on_the_cpu_where_a_gpu_fails(
     assert "maps are made on the CPU" in caplog.text
 
 
-@pytest.mark.parametrize("ligands", ["l.smi", "l.txt"])
-def test_dock__checks_its_ligands_before_a_receptor(receptor: str, ligands: str) -> None:
-    Path(ligands).write_text("CCO ethanol\n")
-    with pytest.raises(InputError, match=rf"^{ligands}: "):
-        multigpu.dock(ligands, receptor="missing.pdb", box=BOX)
+@pytest.mark.parametrize("path", ["l.smi", "l.txt"])
+def test_dock__checks_its_ligands_before_a_receptor(receptor: str, path: str) -> None:
+    Path(path).write_text("CCO ethanol\n")
+    with pytest.raises(InputError, match=rf"^{path}: "):
+        multigpu.dock(path, receptor="missing.pdb", box=BOX)
 
 
 @pytest.mark.process

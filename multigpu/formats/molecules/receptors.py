@@ -10,6 +10,7 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,10 +19,10 @@ from multigpu.formats.molecules import fields, pdb
 from multigpu.formats.molecules.autodock import HYDROGENS
 from multigpu.formats.molecules.molecule import MoleculeError
 from multigpu.formats.molecules.pdb import PDB
-from multigpu.formats.molecules.pdbqt import CHARGE, PDBQT
+from multigpu.formats.molecules.pdbqt import CHARGE, PDBQT, TYPE
 from multigpu.formats.molecules.registry import parse
 from multigpu.formats.optional import quiet_rdkit
-from multigpu.formats.storage.input_paths import expand, suffix_of
+from multigpu.formats.storage.input_paths import expand_one, suffix_of
 from multigpu.formats.storage.sources import FileKind, inspect_source
 from multigpu.kernels.maps import Receptor
 
@@ -36,6 +37,7 @@ MARKS = {  # in the content of files without these suffixes; the first that is f
 CURE = "prepare it, as with `mk_prepare_receptor.py -i IN.pdb -o OUT -p`, or give its PDB"
 Residues = Mapping[str, Sequence[bytes]]  # lines of the atoms of each, by `residue_name`
 NAMES = slice(17, 20), slice(21, 22), slice(22, 27)  # columns of a residue, its chain and number
+NUMBER = slice(22, 26)  # of a residue
 WATERS = {"HOH", "WAT", "DOD", "H2O", "TIP"}
 HYDROGEN = re.compile(rb"^.{76} [HD]", re.MULTILINE)  # by its element
 RING_HYDROGEN = re.compile(rb"^.{12} (HD1|HE2) ", re.MULTILINE)  # of histidine, by its name
@@ -66,13 +68,13 @@ def read_receptor(
 
     Raises InputError for what is no receptor, and for one that was not prepared.
     """
-    (path,) = expand([path], RECEPTORS)
+    path = expand_one(path, RECEPTORS)
     source = inspect_source(path, RECEPTORS)
     content = source.content()
     if any(word in content for word in (b"\nROOT", b"\nTORSDOF")):
         raise InputError(path, "this is a ligand (it has ROOT or TORSDOF), and no receptor")
     if source.layout == PDBQT.name:
-        lines, notes = _best_locations(content)
+        lines, notes = _first_model(path, content)
     else:
         lines, notes = prepare(path, content, source.layout == CIF, middle)
     try:
@@ -81,27 +83,49 @@ def read_receptor(
         raise InputError(path, f"{error}") from None
     if HYDROGENS.isdisjoint(molecule.types):
         raise InputError(path, f"it has no hydrogens (no atom of type HD): {CURE}")
+    names = tuple(atom_label(molecule.lines[row]) for row in molecule.rows)
+    _, firsts, places = np.unique(molecule.positions, True, True, axis=0)
+    again = np.flatnonzero(firsts[places.ravel()] != np.arange(len(names)))
+    if len(again):
+        other = names[firsts[places.ravel()[again[0]]]]
+        problem = f"{names[again[0]]} is at the place of {other}"
+        raise InputError(path, f"{problem} ({len(again):,} such atoms): give each once")
     if needs_charges and not molecule.charges.any():
         raise InputError(path, f"it has no charges: all are 0: {CURE}")
     return Receptor(
         positions=molecule.positions,
         charges=molecule.charges,
         types=tuple(molecule.types),
-        names=tuple(atom_label(molecule.lines[row]) for row in molecule.rows),
+        names=names,
     ), notes
 
 
-def _best_locations(content: bytes) -> tuple[list[bytes], list[str]]:
-    """Return the lines with the best occupied of alternate locations only, and a note on them."""
+def _first_model(path: str, content: bytes) -> tuple[list[bytes], list[str]]:
+    """Return the lines of PDBQT's first model, and notes. Raises InputError for a cut last line."""
+    last = content.rpartition(b"\n")[2]
+    if last.startswith(pdb.ATOM_WORDS) and len(last) < TYPE.stop - 1:
+        where = f"line {len(content.splitlines())}"
+        raise InputError(path, "the file ends in the middle of an atom", where)
+    ends = PDBQT.find_ends(content, True) or [len(content)]
+    return _best_locations(content[: ends[0]], len(ends))
+
+
+def _best_locations(content: bytes, models: int) -> tuple[list[bytes], list[str]]:
+    """Return the lines with the best occupied of alternate locations only, and notes on them.
+
+    models: of the file, of which this is the first
+    """
+    notes = [f"of {models:,} models the first was taken"] if models > 1 else []
     lines = content.splitlines(keepends=True)
     others = sorted(pdb.other_locations(lines, pdb.atom_rows(lines)))
     if not others:
-        return lines, []
+        return lines, notes
     residues = list(dict.fromkeys(residue_name(lines[row]) for row in others))
     for row in others:
         lines[row] = b""
     lines = [x[:16] + b" " + x[17:] if x.startswith(pdb.ATOM_WORDS) else x for x in lines]
-    return lines, [f"of alternate locations the best occupied were taken: {several(residues)}"]
+    located = f"of alternate locations the best occupied were taken: {several(residues)}"
+    return lines, [*notes, located]
 
 
 def atom_label(line: bytes) -> str:
@@ -138,9 +162,10 @@ def prepare(
             structure = gemmi.make_structure_from_block(block)
         else:
             structure = gemmi.read_pdb_string(content)
-        del structure[1:]  # models
+        models = len(structure)
+        del structure[1:]
         structure.shorten_chain_names()
-        lines, notes = _best_locations(structure.make_pdb_string().encode())
+        lines, notes = _best_locations(structure.make_pdb_string().encode(), models)
         parse(b"".join(lines), PDB.name)  # which checks it
         before, text = _residues(lines), ""
         with quiet_rdkit(), warnings.catch_warnings(action="ignore"):
@@ -151,14 +176,36 @@ def prepare(
                 polymer = meeko.Polymer.from_pdb_string(
                     kept.decode(), templates, meeko.MoleculePreparation(), allow_bad_res=True
                 )
+                if untyped := _untyped(polymer):
+                    raise MoleculeError(f"it has no atom type for {several(untyped)}")
                 text, _ = meeko.PDBQTWriterLegacy.write_string_from_polymer(polymer)
     except Exception as error:
-        raise InputError(path, f"Meeko cannot prepare it: {first_line(error)}") from error
+        where = "" if is_cif else _misplaced(content.splitlines())
+        raise InputError(path, f"Meeko cannot prepare it: {first_line(error)}", where) from error
     prepared = text.encode().splitlines(keepends=True)
     note = "; ".join(_changes(before, _residues(prepared), middle))
     if not prepared:
         raise InputError(path, f"nothing of it can be prepared: {note}: is it a receptor?")
     return prepared, [*notes, note] if note else notes
+
+
+def _untyped(polymer: Any) -> list[str]:
+    """Return the residues of a polymer of Meeko's with atoms that have no type."""
+    return [
+        f"{each.input_resname} {place.replace(':', ' ')}"
+        for place, each in polymer.monomers.items()
+        if each.molsetup and any(atom.atom_type is None for atom in each.molsetup.atoms)
+    ]
+
+
+def _misplaced(lines: Sequence[bytes]) -> str:
+    """Return the first line of an atom whose columns are not PDB's; "" where all are."""
+    for row in pdb.atom_rows(lines):
+        try:
+            fields.parse_floats([lines[row][part] for part in (NUMBER, *pdb.PLACE)], row)
+        except MoleculeError:
+            return f"line {row + 1}"
+    return ""
 
 
 def _residues(lines: Sequence[bytes]) -> Residues:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError, quoted
-from multigpu.formats.storage.input_paths import expand
+from multigpu.formats.storage.input_paths import expand_one
 from multigpu.formats.storage.sources import FileKind, inspect_source
 
 LARGEST = 1e100  # of a component: its square must be a number
@@ -18,7 +18,7 @@ def read_quaternions(path: str) -> NDArray[np.float64]:
 
     Empty lines and those that begin with # are left out. Raises InputError that names the line.
     """
-    (path,) = expand([path], ROTATIONS)
+    path = expand_one(path, ROTATIONS)
     found = list(_rows(path, inspect_source(path, ROTATIONS).content()))
     if not found:
         raise InputError(path, "there is no rotation in it")

@@ -31,6 +31,14 @@ def expand(paths: Sequence[str], kind: FileKind) -> list[str]:
     return [found for path in paths for found in _expand_one(path, kind)]
 
 
+def expand_one(path: str, kind: FileKind) -> str:
+    """Return the path of the file that a path stands for. Raises InputError where it has more."""
+    first, *others = expand([path], kind)
+    if others:
+        raise InputError(path, f"it stands for {len(others) + 1:,} {kind.name} files: name one")
+    return first
+
+
 def check_stdin(paths: Sequence[object]) -> None:
     """Raise InputError where a run reads standard input several times."""
     if list(paths).count(STDIN) > 1:

@@ -51,17 +51,18 @@ class Grouping:
         """
         if self.by is None or not group or group[0].layout != following.layout:
             return 0
-        backwards = (key for records in reversed(group) for key in self._keys(records, -1))
+        backwards = (key for records in reversed(group) for key in self.keys(records, -1))
         last = next(backwards)
         begun = 1 + sum(1 for _ in takewhile(last.__eq__, backwards)) if last else 0
         room = -begun % MOST_CONFORMERS
-        return sum(1 for _ in takewhile(last.__eq__, islice(self._keys(following), room)))
+        return sum(1 for _ in takewhile(last.__eq__, islice(self.keys(following), room)))
 
-    def _keys(self, records: LigandRecords, step: int = 1) -> Iterator[str]:
-        """Yield the key of each record. step: −1 to begin with the last one."""
+    def keys(self, records: LigandRecords, step: int = 1) -> Iterator[str]:
+        """Yield the key of each record, with its file. step: −1 to begin with the last one."""
         texts = records.texts
         for i in range(len(texts))[::step]:
-            yield self.key(texts[i], records.layout)
+            key = self.key(texts[i], records.layout)
+            yield f"{records.source} {key}" if key else ""
 
 
 EACH_ALONE = Grouping()

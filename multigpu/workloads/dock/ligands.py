@@ -42,7 +42,8 @@ from multigpu.workloads.dock.rows import one_line
 
 Indices = NDArray[np.int64]
 RECEPTOR_ATOMS = 1_000  # and more are no ligand's
-RECEPTOR = f"it has {{:,}} atoms: is it a receptor? {option('receptor')} makes maps of one"
+LARGE = "it has {:,} atoms: is it a receptor?"
+RECEPTOR = f"{LARGE} {option('receptor')} makes maps of one"
 FLAT = (
     "all its atoms have z = {:g}, so it is drawn in two dimensions: make 3D coordinates first, as"
     f" with `obabel IN -O OUT --gen3d`, or take it as it is with {option('allow_flat')}"
@@ -208,13 +209,11 @@ class LigandLoader:
         """Return the records before any of them is read."""
         texts = Texts.joined([each.texts for each in records])
         sources = [self.sources[each.source] for each in records for _ in range(len(each))]
-        layouts = [source.layout for source in sources]
         errors = [each.error for each in records for _ in range(len(each))]
-        key = self.grouping.key
-        keys = [*map(key, texts.each(), layouts)] if self.grouping.by else [""] * len(texts)
+        keys = (key for each in records for key in self.grouping.keys(each))
         return _SpanRecords(
             index=np.arange(first, first + len(texts)),
-            ligand=self.grouping.number(keys),
+            ligand=self.grouping.number([*keys]),
             sources=sources,
             numbers=[n for each in records for n in range(each.number, each.last + 1)],
             texts=texts,
@@ -392,7 +391,10 @@ def read_first(path: str) -> Molecule:
     loaded = LigandLoader(sources=[source], types=()).load([first], 0)
     for skipped in loaded.skipped:
         raise InputError(path, skipped.reason, "record 1")
-    return largest_fragment(loaded.molecule(0))
+    molecule = loaded.molecule(0)
+    if len(molecule.rows) > RECEPTOR_ATOMS:
+        raise InputError(path, LARGE.format(len(molecule.rows)), "record 1")
+    return largest_fragment(molecule)
 
 
 def lacks_hydrogens(molecule: Molecule) -> bool:

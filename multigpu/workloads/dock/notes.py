@@ -19,6 +19,7 @@ OUTSIDE = {
     "zero": "nothing",
     "penalty": f"-{PENALTY:,.0f} for each Å² from its middle",
 }
+COSTLY = f"+{PENALTY:,.0f} kcal/mol for each Å² from its middle, hydrogens without a map nothing"
 
 
 def _of(stats: DockStats, count: int, one: str, more: str) -> str:
@@ -32,9 +33,11 @@ def search_notes(poses: int, is_whole_box: bool = False) -> Iterator[str]:
     scored = poses * LOOKED_AT if is_whole_box else poses
     if scored >= MANY_POSES:
         hours, seconds = scored / CPU_RATE / 3600, scored / POSE_RATE
+        box = f"a smaller {option('box')} or a larger {option('step')} takes less"
+        what = box if is_whole_box else "precision is in degrees, translations in Å"
         yield (
-            f"{poses:,} poses of each ligand are tried: about {hours:.2g} hours of a CPU core, or"
-            f" {seconds:.2g} seconds of a GPU (precision is in degrees, translations in Å)"
+            f"{poses:,} poses of each ligand are {'in the box' if is_whole_box else 'tried'}: about"
+            f" {hours:.2g} hours of a CPU core, or {seconds:.2g} seconds of a GPU ({what})"
         )
 
 
@@ -93,6 +96,12 @@ def result_notes(
             f"{_of(stats, stats.others, 'is', 'are')} another molecule than {reference}, so"
             " rmsd_to_reference is empty there"
         )
+    if has_energies and (count := int((stats.values < 0).sum())):
+        worst = int(stats.values.argmin())
+        yield (
+            f"{_of(stats, count, 'has', 'have')} no room in the box: energies above 0, up to"
+            f" {-stats.values[worst]:.4g} kcal/mol ({stats.name(worst)}); is the box too small?"
+        )
     for what, unit in OUTLYING.items() if has_energies else ():
         values = -stats.values if what == "energy" else stats.heavy_atoms
         far = Outliers.of(values)
@@ -105,8 +114,8 @@ def result_notes(
             )
     if stats.reaching_out:
         atoms, name = stats.most_outside
+        how = COSTLY if has_energies and outside == "penalty" else OUTSIDE[outside]
         yield (
             f"the best poses of {stats.reaching_out} of {stats.ligands} ligands have atoms outside"
-            f" of the grid, up to {atoms} ({name}); these score {OUTSIDE[outside]}: see the column"
-            " atoms_outside"
+            f" of the grid, up to {atoms} ({name}); these score {how}: see the column atoms_outside"
         )

@@ -21,6 +21,7 @@ COVERING_RADIUS = 9.1993  # degrees, of that number: half a second to find
 REFINED = 50  # poses of a ligand, or more where more are wanted
 WHOLE_BOX = ("box", "step", "band")  # options that ask for it
 IN_PLACE = ("precision", "translations", "center", "in_place")  # that ask for another search
+OTHERS = (*IN_PLACE, "rotations", "rotation_file")  # without these AutoGrid's maps are searched
 MOST_CONFORMERS_MADE = 1000  # of a ligand
 MOST_LANES = 4  # of a GPU; with more, its last chunks take longer
 POSE_RATE = 1.2e10  # poses a second on one GPU
@@ -146,8 +147,7 @@ class DockOptions(Options, group="Search"):
         """
         if is_receptor or any(getattr(self, name) is not None for name in WHOLE_BOX):
             return True
-        others = (*IN_PLACE, "rotations", "rotation_file")
-        return has_types and all(getattr(self, name) in (None, False) for name in others)
+        return has_types and all(getattr(self, name) in (None, False) for name in OTHERS)
 
     @property
     def angle_step(self) -> float:

@@ -24,7 +24,7 @@ from multigpu.formats.storage.fingerprints import digest
 from multigpu.kernels.maps import GridBox, Maps, Receptor, compute_maps, vina
 from multigpu.run import fitness
 from multigpu.workloads.dock.ligands import read_first
-from multigpu.workloads.dock.pocket_options import SPACING, MapOptions, PocketRequest
+from multigpu.workloads.dock.pocket_options import PADDING, SPACING, MapOptions, PocketRequest
 from multigpu.workloads.dock.request import DockRequest
 
 logger = logging.getLogger(__name__)
@@ -74,7 +74,7 @@ def make_pocket(
             pocket = read_pocket(str(field))
     if pocket is None or pocket.types != types:
         pocket = _make(path, receptor, points, types, devices)
-        with suppress(UsageError, OSError):  # another run is writing the same, or none may
+        with suppress(UsageError, OSError):  # another run writes the same, the disk is full, …
             if field is not None:
                 field.parent.mkdir(exist_ok=True)
                 write_pocket(field, pocket)
@@ -139,7 +139,8 @@ def box_around(box: Sequence[float], spacing: float) -> GridBox:
 def box_of_ligand(options: MapOptions) -> list[float]:
     """Return center and size of the box around a ligand with its padding, Å. Raises InputError."""
     places = read_first(str(options.autobox)).positions
-    low, high = places.min(axis=0) - options.padding, places.max(axis=0) + options.padding
+    padding = PADDING if options.padding is None else options.padding
+    low, high = places.min(axis=0) - padding, places.max(axis=0) + padding
     return [*((low + high) / 2), *(high - low)]
 
 

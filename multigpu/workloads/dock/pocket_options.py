@@ -20,9 +20,9 @@ class MapOptions(Options, group="Pocket"):
     autobox: FilePath | None = declare(
         None, "File with a ligand around which the box of a receptor's maps lies."
     )
-    padding: float = declare(
-        PADDING, f"Distance from the ligand of {option('autobox')} to the sides of the box, Å.",
-        "D", unit=" Å", at_least=0,
+    padding: float | None = declare(
+        None, f"Distance from the ligand of {option('autobox')} to the sides of the box, Å.",
+        "D", unit=" Å", at_least=0, default=f"{PADDING:g}",
     )  # fmt: skip
     scoring: Literal["autodock4", "vina"] | None = declare(
         None, "Scoring function of a receptor's maps: AutoDock 4's or Vina's.",
@@ -38,6 +38,8 @@ class MapOptions(Options, group="Pocket"):
 
     def check(self) -> None:
         super().check()
+        if self.padding is not None and self.autobox is None:
+            raise UsageError(f"{option('padding')} has no effect without {option('autobox')}")
         if wrong := [each for each in self.type_as if not PAIR.fullmatch(each)]:
             form = "expected TYPE=OTHER, e.g. B=C or Si=C,Se=S"
             raise UsageError(f"{option('type_as')} {wrong[0]}: {form}")

@@ -8,7 +8,7 @@ from multigpu.errors import UsageError, option
 from multigpu.formats.storage.input_paths import check_stdin, expand, plain_bytes
 from multigpu.run.declarations import declaration, declare
 from multigpu.run.options import GpuLanes, Request, Resumable
-from multigpu.run.values import FilePath, Paths, Vector, path_list
+from multigpu.run.values import FilePath, Paths, PocketPath, Vector, path_list
 from multigpu.workloads.dock.options import IN_PLACE, DockOptions, docking_lanes
 from multigpu.workloads.dock.pocket_options import SPACING, MapOptions
 
@@ -31,7 +31,7 @@ class DockRequest(DockOptions, MapOptions, Resumable, Request, group="Input"):
         argument=True,
         required=True,
     ))  # fmt: skip
-    pocket: FilePath | None = declare(
+    pocket: PocketPath | None = declare(
         None, "Score grid of the pocket: AutoGrid .maps.fld, OpenDX, MRC/CCP4, NumPy .npy or .npz."
     )
     _: KW_ONLY
@@ -68,7 +68,7 @@ class DockRequest(DockOptions, MapOptions, Resumable, Request, group="Input"):
                 raise UsageError(f"{option(unused[0])} has no effect without {other}")
             return
         if (self.box is None) == (self.autobox is None):
-            raise UsageError(f"{other} needs one of {option('autobox')} and {option('box')}")
+            raise UsageError(f"{other}: give {option('box')} or {option('autobox')}, one of them")
         others = [name for name in (*IN_PLACE, "origin") if getattr(self, name)]
         if others:
             how = "`multigpu pocket` makes maps for other searches"

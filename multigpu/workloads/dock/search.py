@@ -18,7 +18,18 @@ from multigpu.kernels.rotation import (
 )
 from multigpu.run.values import Vector
 from multigpu.workloads.dock.grouping import EACH_ALONE, Grouping
-from multigpu.workloads.dock.options import BAND, REFINED, ROTATIONS, STEP, DockOptions
+from multigpu.workloads.dock.options import (
+    BAND,
+    IN_PLACE,
+    OTHERS,
+    REFINED,
+    ROTATIONS,
+    STEP,
+    DockOptions,
+)
+
+MOST_BEYOND = 100.0  # Å, of a box beyond the maps: farther no atom of a ligand is in them
+WHOLE_BOX_ONLY = ("conformers", "group_by", "refine")
 
 
 def field_of(pocket: Pocket, options: DockOptions) -> Field:
@@ -60,12 +71,20 @@ def whole_box_of(options: DockOptions, pocket: Pocket) -> WholeBox | None:
 def grouping_of(options: DockOptions, whole: WholeBox | None) -> Grouping:
     """Return which records are one ligand. Raises UsageError where only single ones are docked."""
     if whole is None:
-        for name in ("conformers", "group_by"):
-            if getattr(options, name) is not None:
-                problem = f"{option(name)} is for a whole box, and another search is asked for"
-                raise UsageError(f"{problem}: give {option('step')} instead of its options")
+        given = [name for name in WHOLE_BOX_ONLY if getattr(options, name) not in (None, "none")]
+        if given:
+            raise UsageError(f"{option(given[0])} is for a whole box{_other_search(options)}")
         return EACH_ALONE
     return EACH_ALONE if options.conformers else Grouping(options.group_by or "title")
+
+
+def _other_search(options: DockOptions) -> str:
+    """Return why the whole box is not searched, and what to do, as the end of a sentence."""
+    asked = [name for name in OTHERS if getattr(options, name) not in (None, False)]
+    if not asked:
+        return f", which a plain grid is searched as with {option('step')} only: give that"
+    cure = "leave out one of them" if asked[0] in IN_PLACE else f"give {option('step')}, too"
+    return f", and {option(asked[0])} asks for another search: {cure}"
 
 
 def search_of(options: DockOptions, pocket: Pocket, whole: WholeBox | None) -> PoseSearch:
@@ -93,11 +112,13 @@ def _box_of(options: DockOptions, pocket: Pocket) -> tuple[Vector, Shifts]:
     if options.box is not None:
         middle, lengths = np.array(options.box[:3]), np.array(options.box[3:])
         beyond = np.maximum(pocket.origin - middle, middle - pocket.end)
+        low, high = (",".join(f"{x:.4g}" for x in end) for end in (pocket.origin, pocket.end))
+        reach = f"the pocket, which reaches from {low} to {high} Å"
         if (beyond > lengths / 2).any():
-            low, high = (",".join(f"{x:.4g}" for x in end) for end in (pocket.origin, pocket.end))
-            raise UsageError(
-                f"{option('box')} does not touch the pocket, which reaches from {low} to {high} Å"
-            )
+            raise UsageError(f"{option('box')} does not touch {reach}")
+        if (beyond + lengths / 2 > MOST_BEYOND).any():
+            problem = f"{option('box')} reaches more than {MOST_BEYOND:g} Å beyond {reach}"
+            raise UsageError(f"{problem}: give a smaller one")
     rx, ry, rz = np.round(lengths / 2, 9).tolist()  # 15.0, not 14.999999999999998
     x, y, z = middle.tolist()
     return (x, y, z), Shifts((rx, ry, rz), STEP if options.step is None else options.step)

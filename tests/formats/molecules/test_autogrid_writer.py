@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import hypothesis.strategies as st
 import numpy as np
@@ -14,6 +15,8 @@ from hypothesis import given
 from support.ligand_texts import PDBQT
 
 from multigpu import UsageError
+from multigpu.cluster import files
+from multigpu.cluster.errors import DiskFull
 from multigpu.formats.molecules.pockets import Pocket, autogrid_writer, read_pocket
 from multigpu.formats.molecules.pockets.autogrid_writer import write_pocket
 from multigpu.kernels.maps.types import rounded
@@ -79,6 +82,43 @@ def test_pocket__appears_whole_or_not_at_all(
     assert {each.name: each.read_bytes() for each in tmp_path.iterdir()} == before
     with pytest.raises(UsageError, match=r"x\.dx: a pocket is written to a file that ends in"):
         write_pocket(tmp_path / "x.dx", made)
+
+
+@pytest.mark.parametrize("renamed", range(5))
+def test_pocket__that_is_replaced_is_never_seen_half(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, renamed: int
+) -> None:
+    """The process dies when some of the files have their names."""
+    path, places = tmp_path / "x.maps.fld", iter(range(9))
+    write_pocket(path, pocket(("C",), (3, 3, 3), 0.5))
+    replace_file = Path.replace
+
+    def die(self: Path, target: Path) -> Path:
+        if next(places) == renamed:
+            raise KeyboardInterrupt
+        return replace_file(self, target)
+
+    monkeypatch.setattr(Path, "replace", die)
+    with pytest.raises(KeyboardInterrupt):
+        write_pocket(path, pocket(("C",), (3, 3, 3), 0.5, seed=2))
+    assert not path.exists()
+
+
+def test_pocket__on_a_full_disk_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last file, which would appear first, fits, and another one does not."""
+    write = files._NamedFile.write
+
+    def fail(self: Any, data: Any) -> int:
+        if self.name.endswith(".e.map"):
+            raise DiskFull("full")
+        return write(self, data)
+
+    monkeypatch.setattr(files._NamedFile, "write", fail)
+    with pytest.raises(DiskFull):
+        write_pocket(tmp_path / "x.maps.fld", pocket(("C",), (3, 3, 3), 0.5))
+    assert not [*tmp_path.iterdir()]
 
 
 @pytest.mark.process

@@ -443,3 +443,9 @@ def test_pocket__that_is_a_receptor_says_what_to_make_of_it(write: Write, name: 
     path = write(name, gzip.compress(text) if name.endswith(".gz") else text)
     with pytest.raises(InputError, match=r"this is a structure, .* `multigpu pocket`"):
         read_pocket(path)
+
+
+def test_pocket__that_is_several_is_refused(tmp_path: Path) -> None:
+    autogrid(tmp_path)
+    with pytest.raises(InputError, match="it stands for 5 pocket files: name one"):
+        read_pocket(str(tmp_path))

@@ -15,6 +15,7 @@ from multigpu import InputError
 from multigpu.formats.molecules.receptors import read_receptor
 from multigpu.kernels.maps import Receptor
 
+COPPER = ZINC.replace(b"ZN    ZN", b"CU    CU").replace(b"ZN\n", b"CU\n")
 Read = tuple[Receptor, list[str]]
 
 
@@ -91,6 +92,11 @@ def test_receptor__of_pdbqt_has_what_the_file_says(read: Callable[..., Read]) ->
     again, notes = read(alternate(text, (0.6, 0.4)), "b.pdbqt")
     assert np.array_equal(again.positions, found.positions)
     assert notes == ["of alternate locations the best occupied were taken: SER A 4"]
+    models = b"".join(b"MODEL %d\n%bENDMDL\n" % (k, text) for k in (1, 2))
+    for several in (models, text + b"END\n" + text):
+        again, notes = read(several)
+        assert np.array_equal(again.positions, found.positions)
+        assert notes == ["of 2 models the first was taken"]
 
 
 def each(change: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
@@ -111,6 +117,10 @@ def nanometres(line: bytes) -> bytes:
         ("r.pdbqt", lambda x: b"ROOT\n" + x + b"ENDROOT\nTORSDOF 0\n", "this is a ligand"),
         ("r.pdbqt", lambda x: x[:77] + b"  " + x[79:], "line 1: the atom has no AutoDock type"),
         ("r.pdbqt", lambda _: b"REMARK\n", "it has no atoms"),
+        ("r.pdbqt", lambda x: x[:78], "line 1: the file ends in the middle of an atom"),
+        ("r.pdbqt", lambda x: x + x, r"C of ALA A 1 is at the place of C of ALA A 1 \(47 such"),
+        ("r.pdb", lambda _: peptide() + COPPER, "it has no atom type for CU A 902"),
+        ("r.pdb", lambda _: peptide() + ZINC[:20] + b" " + ZINC[20:], "line 40: Meeko cannot"),
         ("r.sdf", lambda _: ETHANOL, "no receptor by its name or content"),
         ("r.pdb", lambda _: LIGAND, "nothing of it can be prepared: .*: XYZ A 903 at"),
         ("r.pdb", lambda _: each(lambda x: x[:30] + nanometres(x) + x[54:])(peptide()), "nanomet"),

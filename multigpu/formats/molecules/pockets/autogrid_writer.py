@@ -33,8 +33,9 @@ def check_field(path: str) -> None:
 def write_pocket(path: str | os.PathLike[str], pocket: Pocket) -> None:
     """Write a pocket of maps: a field file, .maps.fld, and beside it maps and corners of the box.
 
-    The files appear when all are complete, the field file last. Raises UsageError where one cannot
-    be written, Failure where the disk is full.
+    The files appear when all are complete, the field file last; an older one goes before that, so
+    that maps of two pockets are never taken for one. Raises UsageError where one cannot be written,
+    DiskFull where the disk is full.
     """
     path = os.fspath(path)
     check_field(path)
@@ -51,16 +52,19 @@ def write_pocket(path: str | os.PathLike[str], pocket: Pocket) -> None:
     about = ("GRID_PARAMETER_FILE none", f"GRID_DATA_FILE {Path(path).name}")
     header = "\n".join([*about, f"MACROMOLECULE {name}", *geometry, ""]).encode()
     with ExitStack() as outputs:  # what is opened last appears first
-        field = outputs.enter_context(atomic_output(path))
+        names = (path, corners, *paths)
+        files = [outputs.enter_context(atomic_output(name)) for name in names]
+        field, box, *maps = files
         lines = _field_lines(pocket, geometry, name, corners, paths)
         field.writelines(f"{line}\n".encode() for line in lines)
-        box = outputs.enter_context(atomic_output(corners))
         for low, high in zip(pocket.origin, pocket.end, strict=True):
             box.write(f"{low:.3f} {high:.3f}\n".encode())
-        for file, values in zip(paths, pocket.values, strict=True):
-            out = outputs.enter_context(atomic_output(file))
+        for out, values in zip(maps, pocket.values, strict=True):
             out.write(header)
             out.writelines(_value_lines(values))
+        for file in files:  # a full disk shows before any of them appears
+            file.flush()
+        Path(path).resolve().unlink(missing_ok=True)
 
 
 def _field_lines(

@@ -15,7 +15,7 @@ from multigpu.formats.molecules.pockets.pocket import (
     Vector,
     check_pocket,
 )
-from multigpu.formats.storage.input_paths import expand, suffix_of
+from multigpu.formats.storage.input_paths import expand_one, suffix_of
 from multigpu.formats.storage.sources import FileKind, inspect_source
 
 POCKET_FORMATS: dict[str, PocketFormat] = {
@@ -55,7 +55,7 @@ def read_pocket(path: str, origin: Vector | None = None, spacing: float | None =
 
     Raises InputError for what is wrong with the file, UsageError for options that do not fit.
     """
-    (path,) = expand([path], POCKETS)
+    path = expand_one(path, POCKETS)
     pocket_format = POCKET_FORMATS[inspect_source(path, POCKETS).layout]
     if pocket_format.has_place and (origin is not None or spacing is not None):
         raise UsageError(

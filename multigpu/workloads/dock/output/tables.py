@@ -13,6 +13,7 @@ from multigpu.formats.tables.parquet import COMPRESSED_INSIDE, RowGroups
 from multigpu.workloads.dock.parts import Skipped
 from multigpu.workloads.dock.rows import LINE_BREAKS, PoseBatch, header, one_line, to_arrow
 
+OTHER_TABLES = (".csv", ".xls", ".xlsx", ".json")
 SKIPPED_HEADER = "file\trecord\tligand\treason\n"
 
 # Takes rows, and the same as lines of text where the table is text.
@@ -24,7 +25,9 @@ def is_parquet(path: str) -> bool:
 
 
 def check_scores(path: str | None) -> None:
-    """Raise UsageError for a name that says Parquet and another compression."""
+    """Raise UsageError for a name of another format, or of Parquet and another compression."""
+    if path is not None and uncompressed_suffix(path) in OTHER_TABLES:
+        raise UsageError(f"{path}: tables of scores are .tsv or .parquet")
     if path is not None and not is_parquet(path) and uncompressed_suffix(path) in PARQUET:
         raise UsageError(f"{path}: {COMPRESSED_INSIDE}")
 
