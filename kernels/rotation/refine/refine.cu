@@ -11,11 +11,11 @@ struct Start {
   const long long* offsets;
   const double *places, *weights;
   const int* channels;
-  const long long* bodies;      // int64[placements]
-  const double* matrices;       // float64[placements][9]
-  const double* centroids;      // float64[placements][3], Å
-  const double* origin;         // float64[3] of the field
-  const double* directions;     // float64[TABLES][TRIALS][6]
+  const long long* bodies;  // int64[placements]
+  const double* matrices;  // float64[placements][9]
+  const double* centroids;  // float64[placements][3], Å
+  const double* origin;  // float64[3] of the field
+  const double* directions;  // float64[TABLES][TRIALS][6]
 };
 
 // A batch of trials, and what they start from.

@@ -113,8 +113,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) widen(Pool in, unsigned ki
   const unsigned short* values = in.values + size_t(kind) * in.size;
   unsigned least = 0xFFFF;
   for (unsigned corner = 0; corner < 8; ++corner)
-    least = min(least, unsigned(values[index_of(in, corner & 4 ? last[0] : first[0],
-                                                corner & 2 ? last[1] : first[1],
-                                                corner & 1 ? last[2] : first[2])]));
+    least = min(
+        least,
+        unsigned(
+            values[index_of(in, corner & 4 ? last[0] : first[0], corner & 2 ? last[1] : first[1],
+                            corner & 1 ? last[2] : first[2])]));
   out.values[size_t(kind) * out.size + index_of(out, box[0], box[1], box[2])] = least;
 }

@@ -178,8 +178,7 @@ struct Search {
       if (level > 0 && group < KEPT)
         left = block.sum - from_half(held.queues[level - 1].sums[group][parent]);
       if (sum + left > allowed) return UNDECIDED;
-      if (level + 1 < LEVELS && group < KEPT)
-        held.queues[level].sums[group][own] = half_above(sum);
+      if (level + 1 < LEVELS && group < KEPT) held.queues[level].sums[group][own] = half_above(sum);
     }
     return sum;
   }
@@ -248,7 +247,8 @@ struct Search {
     const unsigned number = chunk++ * LANES + lane_of_thread();
     const unsigned yz = walk.blocks[1] * walk.blocks[2];
     block = {{number / yz * WIDEST, number / walk.blocks[2] % walk.blocks[1] * WIDEST,
-              number % walk.blocks[2] * WIDEST}, 0};
+              number % walk.blocks[2] * WIDEST},
+             0};
     return number < walk.blocks[0] * yz;
   }
 
@@ -274,10 +274,8 @@ struct Search {
     const bool there = level ? take_part(level, block, parent) : take_block(block);
     block.sum = there ? shortfall(level, block, parent) : UNDECIDED;
     const unsigned good = chosen(block.sum);
-    if (level + 1 < LEVELS)
-      queue_blocks(level, good, block);
-    else
-      queue_poses(good, block);
+    if (level + 1 < LEVELS) queue_blocks(level, good, block);
+    else queue_poses(good, block);
   }
 
   __device__ void queue_blocks(unsigned level, unsigned good, const Block& block) {
