@@ -1,6 +1,7 @@
 """Maps of a receptor: the energy of a probe atom at every point of a grid box.
 
-`compute_maps` gives AutoGrid 4's; `cpu.py` and `cuda.py` compute the same bytes.
+`compute_maps` gives AutoGrid 4's; `cpu.py` and `cuda.py` compute the same bytes. Vina's are made on
+a CPU, by `vina.py`.
 """
 
 from collections.abc import Sequence

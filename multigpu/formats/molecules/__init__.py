@@ -16,7 +16,7 @@ Each of `sdf`, `mol2`, `pdb`, `pdbqt` and `xyz` has all of this for one format a
     fields, elements   what the formats share: lines, words and numbers, symbols
     sybyl, pdbqt_bonds   bonds of MOL2 and PDBQT, which say less than others
     bonds           bonds and charges by places and valences
-    autodock        AutoDock's atom types and charges
+    autodock_types  AutoDock's atom types and charges
     poses           a pose as text of any format; `dock.output`: where it goes
     pockets         score grids, with a registry of their own; `rotations`: lists of them in files
     receptors       the atoms of which maps of AutoGrid are made

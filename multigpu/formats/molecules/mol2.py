@@ -8,7 +8,7 @@ import numpy as np
 
 from multigpu.errors import quoted
 from multigpu.formats.molecules import fields
-from multigpu.formats.molecules.autodock import types_by_sybyl
+from multigpu.formats.molecules.autodock_types import types_by_sybyl
 from multigpu.formats.molecules.elements import element_of
 from multigpu.formats.molecules.molecule import (
     AMIDE,

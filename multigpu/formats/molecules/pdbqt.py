@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.formats.molecules import fields, pdb, sdf
-from multigpu.formats.molecules.autodock import (
+from multigpu.formats.molecules.autodock_types import (
     OPENED,
     PSEUDO_TYPES,
     SPELLINGS,

@@ -16,7 +16,7 @@ import numpy as np
 
 from multigpu.errors import InputError, first_line, several
 from multigpu.formats.molecules import fields, pdb
-from multigpu.formats.molecules.autodock import HYDROGENS
+from multigpu.formats.molecules.autodock_types import HYDROGENS
 from multigpu.formats.molecules.molecule import MoleculeError
 from multigpu.formats.molecules.pdb import PDB
 from multigpu.formats.molecules.pdbqt import CHARGE, PDBQT, TYPE

@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.formats.molecules import autodock, vina
+from multigpu.formats.molecules import autodock_types, vina_types
 from multigpu.formats.molecules.columns import AtomColumns
 from multigpu.formats.molecules.molecule import Molecule, MoleculeError
 from multigpu.kernels.maps.vina import TORSION_WEIGHT, TYPES
@@ -38,10 +38,10 @@ def atom_columns(molecule: Molecule, types: Sequence[str]) -> AtomColumns:
     if not types:
         return atoms
     if scoring_of(types) == "vina":
-        found = vina.types_for_maps(molecule, types)
-        torsions[:] = vina.count_torsions(molecule)
+        found = vina_types.types_for_maps(molecule, types)
+        torsions[:] = vina_types.count_torsions(molecule)
     else:
-        found = autodock.types_for_maps(molecule, types)
+        found = autodock_types.types_for_maps(molecule, types)
     odd = ~(np.abs(found.charges) <= MOST_WEIGHT)
     if odd.any():
         atom = int(odd.argmax())

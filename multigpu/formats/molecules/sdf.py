@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from multigpu.errors import quoted
 from multigpu.formats.molecules import fields
-from multigpu.formats.molecules.autodock import types_by_rdkit
+from multigpu.formats.molecules.autodock_types import types_by_rdkit
 from multigpu.formats.molecules.bonds import stated_graph
 from multigpu.formats.molecules.elements import element_of, is_element
 from multigpu.formats.molecules.molecule import (

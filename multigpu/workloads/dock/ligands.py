@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError, option, printable
-from multigpu.formats.molecules.autodock import HYDROGENS
+from multigpu.formats.molecules.autodock_types import HYDROGENS
 from multigpu.formats.molecules.columns import AtomColumns, LigandColumns
 from multigpu.formats.molecules.conformers import Conformers, make_conformers
 from multigpu.formats.molecules.elements import HEAVY_HYDROGEN, is_heavy

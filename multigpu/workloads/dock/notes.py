@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from multigpu.errors import option
-from multigpu.formats.molecules.autodock import NO_MAP
+from multigpu.formats.molecules.autodock_types import NO_MAP
 from multigpu.formats.molecules.pockets import Pocket
 from multigpu.kernels.rotation import PENALTY
 from multigpu.workloads.dock.options import LOOKED_AT, POSE_RATE

@@ -19,7 +19,7 @@ from multigpu.formats.molecules.pockets.autogrid import AUTOGRID
 from multigpu.formats.molecules.pockets.autogrid_writer import SUFFIX, write_pocket
 from multigpu.formats.molecules.receptors import read_receptor
 from multigpu.formats.molecules.scoring import scoring_of
-from multigpu.formats.molecules.vina import with_vina_types
+from multigpu.formats.molecules.vina_types import with_vina_types
 from multigpu.formats.storage.fingerprints import digest
 from multigpu.kernels.maps import GridBox, Maps, Receptor, compute_maps, vina
 from multigpu.run import fitness

@@ -5,7 +5,7 @@ import time
 import pytest
 from support.ligand_texts import MOL2, mol2
 
-from multigpu.formats.molecules.autodock import types_of
+from multigpu.formats.molecules.autodock_types import types_of
 from multigpu.formats.molecules.bonds import bonds_of, near_bonds
 from multigpu.formats.molecules.molecule import MoleculeError
 from multigpu.formats.molecules.poses import render

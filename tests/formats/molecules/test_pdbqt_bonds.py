@@ -10,7 +10,7 @@ from rdkit import Chem
 from support.ligand_texts import PDBQT, plain, posed
 
 from multigpu.formats.molecules import pdbqt_bonds
-from multigpu.formats.molecules.autodock import types_for_maps
+from multigpu.formats.molecules.autodock_types import types_for_maps
 from multigpu.formats.molecules.molecule import Molecule, MoleculeError
 from multigpu.formats.molecules.poses import render, render_drawing
 from multigpu.formats.molecules.registry import parse

@@ -6,7 +6,7 @@ from rdkit import Chem
 from support.ligand_texts import ETHANOL, MOL2, PDB, PDBQT, TEXTS, V3000, XYZ
 
 from multigpu.errors import UsageError
-from multigpu.formats.molecules.autodock import types_of
+from multigpu.formats.molecules.autodock_types import types_of
 from multigpu.formats.molecules.molecule import MoleculeError, Positions
 from multigpu.formats.molecules.poses import SAME, format_of, render, render_drawing
 from multigpu.formats.molecules.registry import parse

@@ -1,6 +1,6 @@
 """Vina's atom types of ligands and receptors, and the torsions by which it divides energies.
 
-Types follow from AutoDock's (`autodock.py`) and the bonds:
+Types follow from AutoDock's (`autodock_types.py`) and the bonds:
 
     C        C_P beside an atom that is neither carbon nor hydrogen, else C_H
     N, O     D where a hydrogen HD is bonded, A where AutoDock's type accepts hydrogen bonds: N_P,
@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from multigpu.formats.molecules import pdb, sdf
-from multigpu.formats.molecules.autodock import (
+from multigpu.formats.molecules.autodock_types import (
     PSEUDO_TYPES,
     rdkit_molecule,
     require_maps,

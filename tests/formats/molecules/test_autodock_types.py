@@ -8,7 +8,7 @@ from rdkit import Chem
 from support.ligand_texts import MOL2, PDBQT, TEXTS
 
 from multigpu.formats.molecules import pdbqt
-from multigpu.formats.molecules.autodock import types_for_maps, types_of
+from multigpu.formats.molecules.autodock_types import types_for_maps, types_of
 from multigpu.formats.molecules.molecule import MoleculeError
 from multigpu.formats.molecules.registry import parse
 from multigpu.formats.molecules.scoring import atom_columns
