@@ -52,7 +52,7 @@ class DockOptions(Options, group="Search"):
         default="rigid for energies, else none",
     )  # fmt: skip
     in_place: bool = declare(
-        False, "Only turn every ligand where it lies.", default="search the box of AutoGrid maps"
+        False, "Only turn every ligand where it lies.", default="search the whole box of maps"
     )
     conformers: int | None = declare(
         None, "Make up to N conformers of every ligand, with hydrogens, and dock all of them.",
