@@ -86,7 +86,7 @@ class DockOptions(Options, group="Search"):
     )
     outside: Outside | None = declare(
         None, "Score of atoms outside of the grid: as at its border, 0, or AutoDock's penalty.",
-        default="penalty for AutoGrid, else clamp",
+        default="penalty for maps of atom types, else clamp",
     )  # fmt: skip
     top: int = declare(1, "Poses to write of each ligand.", "K", at_least=1)
     min_rmsd: float = declare(
