@@ -21,7 +21,7 @@ WORKLOADS = {
     "scan": "Find signatures in samples.",
     "cnv": "Call copy-number variants.",
     "count": "Count reads of alignment files in regions.",
-    "dock": "Find the best rotations of ligands in a pocket.",
+    "dock": "Find the best poses of rigid ligands in a pocket.",
     "pocket": "Make the maps of a receptor, in which dock scores ligands.",
 }
 TOOLS = {

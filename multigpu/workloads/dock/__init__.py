@@ -1,1 +1,1 @@
-"""Rigid docking: the best rotations and shifts of every ligand in the score grid of a pocket."""
+"""Rigid docking: the best poses of every ligand in a pocket."""

@@ -72,7 +72,7 @@ def dock(request: DockRequest) -> DockResult:
 
 @function_of(PocketRequest)
 def pocket(request: PocketRequest) -> Pocket:
-    """Return AutoGrid's maps of a receptor, which `multigpu.write_pocket` writes for `dock`.
+    """Return the maps of a receptor, which `multigpu.write_pocket` writes for `dock`.
 
     {options}
 

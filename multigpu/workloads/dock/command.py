@@ -18,14 +18,18 @@ MAPS = "receptor.maps"  # the folder of kept maps, beside the output
 REPORTED = 12  # ligands in a report
 
 
-@command_of(example="multigpu dock ligands.sdf --pocket pocket.maps.fld -o poses.sdf")
+@command_of(
+    example="multigpu dock ligands.sdf --receptor receptor.pdb --autobox crystal.sdf -o poses.sdf"
+)
 def command(request: DockRequest, out: DockOutput, reporting: Reporting) -> int:
-    """Find the best rotations of LIGANDS in a pocket: a grid of scores, or a receptor.
+    """Find the best poses of rigid LIGANDS in a pocket: a receptor with a box, or a grid.
 
     LIGANDS are SDF, MOL2, PDB, PDBQT, DLG, XYZ or SMILES files, directories, quoted patterns, URLs
-    or - for standard input, plain or compressed with gzip or zstd. Every rotation is tried, so the
-    best pose is the best of all. Ligands that cannot be docked are skipped: the exit status is 3
-    then, and the table OUT without its suffix and with .errors.tsv says why.
+    or - for standard input, plain or compressed with gzip or zstd. In a receptor and in AutoGrid's
+    or Vina's maps every pose of the whole box is weighed, and the best are refined: energies are
+    kcal/mol. In other grids every rotation is tried where the ligand lies. Ligands that cannot be
+    docked are skipped: the exit status is 3 then, and the table OUT without its suffix and with
+    .errors.tsv says why.
     """
     output = out.output
     with start_workers(request.run, reporting, request.lanes) as workers:

@@ -53,7 +53,7 @@ class DockOptions(Options, group="Search"):
         default="rigid for energies, else none",
     )  # fmt: skip
     in_place: bool = declare(
-        False, "Only turn every ligand where it lies.", default="search the box of AutoGrid maps"
+        False, "Only turn every ligand where it lies.", default="search the whole box of maps"
     )
     conformers: int | None = declare(
         None, "Make up to N conformers of every ligand, with hydrogens, and dock all of them.",
@@ -87,7 +87,7 @@ class DockOptions(Options, group="Search"):
     )
     outside: Outside | None = declare(
         None, "Score of atoms outside of the grid: as at its border, 0, or AutoDock's penalty.",
-        default="penalty for AutoGrid, else clamp",
+        default="penalty for maps of atom types, else clamp",
     )  # fmt: skip
     top: int = declare(1, "Poses to write of each ligand.", "K", at_least=1)
     min_rmsd: float = declare(

@@ -13,9 +13,9 @@ def command(request: PocketRequest, out: PocketOutput, reporting: Reporting) -> 
     """Make AutoGrid's or Vina's maps of a RECEPTOR on the points of a box.
 
     RECEPTOR is PDBQT, or PDB or mmCIF, which Meeko prepares: what it leaves out or guesses is
-    reported. OUT names the maps, one of each atom type and AutoDock's of electrostatics and
-    desolvation, which stand beside it: `multigpu dock --pocket OUT`, AutoDock-GPU and Vina read
-    them.
+    reported. OUT names the maps, which stand beside it: one of each atom type, and for AutoDock
+    those of electrostatics and desolvation. `multigpu dock --pocket OUT` and Vina read both kinds,
+    AutoDock 4 and AutoDock-GPU their own.
     """
     from multigpu.formats.molecules.pockets.autogrid_writer import check_field, write_pocket
     from multigpu.workloads.dock.pocket import make_pocket
