@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from multigpu.kernels.device.launch import POINTER, struct
 from multigpu.kernels.device.sources import source
-from multigpu.kernels.rotation import shortlist
 from multigpu.kernels.rotation.bounds import (
     KAPPAS,
     LEAST,
@@ -25,7 +24,8 @@ from multigpu.kernels.rotation.bounds import (
     threshold_above,
 )
 from multigpu.kernels.rotation.memory import AT_ONCE, MOST_LIGANDS, MOST_SCORES, WINNER_BYTES
-from multigpu.kernels.rotation.rotations import EulerRotations, Floats, Indices, ListedRotations
+from multigpu.kernels.rotation.rotations import EulerRotations, Floats, ListedRotations
+from multigpu.kernels.rotation.shortlist import Shortlist
 from multigpu.kernels.rotation.types import (
     PENALTY,
     Field,
@@ -208,7 +208,7 @@ class PoseSearcher:
         try:
             scores = Scores(self, ligands, span, min(len(span), most))
             if self.search.top > 1 and len(span) > most:  # of one ligand: more are not held
-                return shortlist.best(scores, self.search, ligands.moments[0])
+                return Shortlist.of_body(ligands, 0, self.search).best(scores.list_into)
             return scores.best()
         except cupy.cuda.memory.OutOfMemoryError:
             if most <= THREADS:
@@ -265,15 +265,14 @@ class Scores:
             found.append(self.winners())
         return Poses.joined(found)
 
-    def list_into(self, listed: shortlist.Shortlist, struck: Indices) -> None:
-        """Do what `shortlist.PoseScores.list_into` does, for one ligand."""
-        none = np.zeros(len(struck), np.int64)
+    def list_into(self, listed: Shortlist) -> None:
+        """List the poses of one ligand that are free."""
         for part in split(self._span, self._most):
             self.score(part)
-            if len(struck):
-                self.strike(Poses(none, struck, none.astype(np.float64)))
+            if len(listed.chosen):
+                self.strike(listed.chosen)
             for some in split(range(len(part)), AT_ONCE):
-                listed.add(*self.better(some, listed.floor))
+                listed.add(self.better(some, float(listed.band[1])))
 
     def begin(self) -> None:
         """Begin a round: what was settled before counts no more, but the scores stay."""
@@ -323,8 +322,8 @@ class Scores:
         self._launch("choose", 1, self._winners, np.int64(blocks), first, self._best)
         self._first = False
 
-    def better(self, some: range, floor: float) -> tuple[Indices, Floats]:
-        """Return the poses of one ligand with a score above `floor`, in any order; their scores.
+    def better(self, some: range, floor: float) -> Poses:
+        """Return the poses of one ligand with a score above `floor`, in any order.
 
         some: which of the part, counted from its first pose
         """
@@ -337,7 +336,7 @@ class Scores:
         stream = cupy.cuda.get_current_stream()
         count = int(cupy.asnumpy(number, stream=stream)[0])
         found = cupy.asnumpy(listed[: count * WINNER_BYTES], stream=stream).view(_WINNER)
-        return found["pose"], found["score"]
+        return Poses(np.zeros(count, np.int64), found["pose"], found["score"])
 
     @cached_property
     def _bounds(self) -> tuple[Floats, float]:

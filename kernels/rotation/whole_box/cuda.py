@@ -50,12 +50,11 @@ from multigpu.kernels.rotation.memory import (
     windows_of,
 )
 from multigpu.kernels.rotation.rotations import Indices
-from multigpu.kernels.rotation.thinning import cross_moments, thin
+from multigpu.kernels.rotation.thinning import cross_moments, thinned
 from multigpu.kernels.rotation.types import (
     PENALTY,
     Field,
     Ligands,
-    Placements,
     Poses,
     PoseSearch,
     check,
@@ -73,7 +72,6 @@ MOST_VALUES = (1 << 32) - 1  # of all kinds' maps of a level
 ROUND_BLOCKS = 256
 MOST_ROUNDS = 256  # poses of a ligand that are chosen on the device
 QUEUED = 16  # ligands
-FIRST_SORTED = 1 << 12  # poses that are compared on the host before more are
 
 _POOL = np.dtype(
     [("values", POINTER), ("share", "<f8", 3), ("window", "<u4", 3), ("side", "<u4", 3)]
@@ -135,17 +133,13 @@ class BandSearcher:
         """Return what `reference.BandSearcher.best` does."""
         check(self.field, bodies)
         borders = [*np.flatnonzero(np.diff(ligand_of, prepend=-1)).tolist(), len(bodies)]
-        found = [Poses.none()]
+        found: list[Poses] = []
         with self.there.device, self.there.stream():
             for begin in range(0, len(borders) - 1, QUEUED):
                 spans = list(pairwise(borders))[begin : begin + QUEUED]
                 queued = [(LigandSearch(self, bodies[first:end]), first) for first, end in spans]
                 found += [each.poses().moved(first) for each, first in queued]
-        ligand, pose, score = (
-            np.concatenate([getattr(each, name) for each in found])
-            for name in ("ligand", "pose", "score")
-        )
-        return Poses(ligand, pose, score)
+        return Poses.chained(found)
 
 
 class LigandSearch:
@@ -183,23 +177,11 @@ class LigandSearch:
         found = self._with_memory(lambda search: np.concatenate([*search.listed(0, search.items)]))
         found = found[found["score"] >= found["score"].max(initial=-np.inf) - self._of.width]
         ordered = _as_poses(found[np.lexsort((found["pose"], found["body"], -found["score"]))])
-        return _thinned(self._bodies, self._of.search, ordered)
+        return thinned(self._bodies, self._of.search, ordered, self._of.search.top)
 
 
 def _as_poses(found: NDArray[Any]) -> Poses:
     return Poses(found["body"].astype(np.int64), found["pose"].copy(), found["score"].copy())
-
-
-def _thinned(bodies: Ligands, search: PoseSearch, ordered: Poses) -> Poses:
-    """Return the poses of one ligand that `thin` keeps; as few as do are compared."""
-    many = max(FIRST_SORTED, search.top)
-    while True:
-        first = Poses(ordered.ligand[:many], ordered.pose[:many], ordered.score[:many])
-        placements = Placements.of(bodies, search, first)
-        kept = thin(bodies, placements, search.min_rmsd, search.top)
-        if len(kept) == search.top or many >= len(ordered):
-            return Poses(first.ligand[kept], first.pose[kept], first.score[kept])
-        many *= 8
 
 
 @dataclass(frozen=True)

@@ -19,11 +19,9 @@ class BandSearcher:
             self._best(bodies, np.flatnonzero(ligand_of == ligand))
             for ligand in np.unique(ligand_of)
         ]
-        columns = zip(*found, strict=True) if found else ((), (), ())
-        numbers, poses, scores = (np.concatenate([*each, []]) for each in columns)
-        return Poses(numbers.astype(np.int64), poses.astype(np.int64), scores)
+        return Poses.chained(found)
 
-    def _best(self, bodies: Ligands, numbers: Indices) -> tuple[Indices, Indices, Floats]:
+    def _best(self, bodies: Ligands, numbers: Indices) -> Poses:
         poses = np.arange(self.search.stop)
         poses = poses[self.search.rotations.is_first(poses // self.search.shifts.count)]
         scores = np.stack([self._scores(bodies, number, poses) for number in numbers.tolist()])
@@ -31,8 +29,7 @@ class BandSearcher:
         order = np.lexsort((poses[row], body, -scores[body, row]))
         body, row = body[order], row[order]
         found = Poses(numbers[body], poses[row], scores[body, row])
-        kept = self._thinned(bodies, found)
-        return found.ligand[kept], found.pose[kept], found.score[kept]
+        return found.take(np.array(self._thinned(bodies, found), np.int64))
 
     def _scores(self, bodies: Ligands, number: int, poses: Indices) -> Floats:
         parts = np.split(poses, range(reference.BLOCK, len(poses), reference.BLOCK))

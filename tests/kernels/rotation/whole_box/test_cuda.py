@@ -16,6 +16,7 @@ from multigpu.kernels.rotation import (
     Shifts,
     memory,
     near_uniform,
+    thinning,
 )
 from multigpu.kernels.rotation.whole_box import reference
 
@@ -105,7 +106,7 @@ def few_poses(rng: np.random.Generator, top: int, min_rmsd: float) -> tuple[Any,
 def test_search__of_bands_that_are_longer_than_the_list(
     cuda: Any, monkeypatch: pytest.MonkeyPatch, top: int, min_rmsd: float, found: int
 ) -> None:
-    monkeypatch.setattr(cuda, "FIRST_SORTED", 10)
+    monkeypatch.setattr(thinning, "FIRST_COMPARED", 10)
     about, bodies = few_poses(np.random.default_rng(3), top, min_rmsd)
     assert assert_right(cuda, about, bodies, np.array([0, 1, 1, 2]), found=found) > 7
 
