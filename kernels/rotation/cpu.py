@@ -25,13 +25,7 @@ class PoseSearcher:
         starts = (self.search.targets(ligands) - self.field.origin) * self.grid.per_unit
         found = []
         for number, start in enumerate(starts):
-            atoms = slice(*ligands.offsets[number : number + 2])
-            body = Body(
-                start=start,
-                places=ligands.relative[atoms],
-                channels=ligands.channels[atoms],
-                weights=ligands.weights[atoms],
-            )
+            body = Body.of(ligands, number, start)
             scores = Scores(self, body, span, room)
             if self.search.top > 1:
                 listed = Shortlist.of_body(ligands, number, self.search)

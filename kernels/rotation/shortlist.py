@@ -79,12 +79,12 @@ class Shortlist:
         if sum(map(len, self._parts)) > 2 * self._most:
             kept = self._ordered()
             if len(kept) > self._most:
-                kept = kept.take(np.arange(self._most))
+                kept = kept.take(slice(self._most))
                 self._dropped = self.band[1] = float(kept.score[-1])
             self._parts = [kept]
 
     def _ordered(self) -> Poses:
         """Return the listed poses of the band, the best first."""
-        found = Poses.chained(self._parts)
+        found = Poses.chained([Poses.none(), *self._parts])
         found = found.take(np.flatnonzero(found.score >= self.band[1]))
         return found.take(np.lexsort((found.pose, found.ligand, -found.score)))

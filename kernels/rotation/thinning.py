@@ -35,7 +35,7 @@ def thinned(bodies: Ligands, search: PoseSearch, ordered: Poses, most: int) -> P
     """Return the poses that `thin` keeps of one ligand's; as few as do are compared."""
     many = max(FIRST_COMPARED, most)
     while True:
-        first = ordered.take(np.arange(min(many, len(ordered))))
+        first = ordered.take(slice(many))
         kept = thin(bodies, Placements.of(bodies, search, first), search.min_rmsd, most)
         if len(kept) == most or many >= len(ordered):
             return first.take(kept)
@@ -48,7 +48,7 @@ def apart(
     """Return bool[k]: which placements are no closer than `min_rmsd` Å to any of `taken`."""
     free = np.ones(len(found), np.bool_)
     if min_rmsd > 0 and len(found):
-        both = Placements.joined([taken, found], [0, 0])
+        both = Placements.chained([taken, found])
         _mark(*_columns(bodies, both), min_rmsd**2 - ROUNDING, np.arange(len(taken)), free)
     return free
 

@@ -39,7 +39,7 @@ class BandSearcher:
             LigandBlocks(self, bodies[begin:end]).best().moved(begin)
             for begin, end in zip(borders[:-1].tolist(), borders[1:].tolist(), strict=True)
         ]
-        return Poses.chained(found)
+        return Poses.chained([Poses.none(), *found])
 
 
 def in_order(search: PoseSearch) -> Iterator[Indices]:
@@ -113,12 +113,7 @@ class LigandBlocks:
             relative=float(margins.relative[number]),
             step=float(search.shifts.step),
         )
-        body = Body(
-            start=start,
-            places=bodies.relative[atoms],
-            channels=bodies.channels[atoms],
-            weights=bodies.weights[atoms],
-        )
+        body = Body.of(bodies, number, start)
         return tables, body, body.places[order]
 
     def best(self) -> Poses:

@@ -133,7 +133,7 @@ class BandSearcher:
         """Return what `reference.BandSearcher.best` does."""
         check(self.field, bodies)
         borders = [*np.flatnonzero(np.diff(ligand_of, prepend=-1)).tolist(), len(bodies)]
-        found: list[Poses] = []
+        found = [Poses.none()]
         with self.there.device, self.there.stream():
             for begin in range(0, len(borders) - 1, QUEUED):
                 spans = list(pairwise(borders))[begin : begin + QUEUED]
