@@ -5,7 +5,8 @@ import threading
 from collections.abc import Callable, Sequence
 from functools import cache, cached_property
 from itertools import accumulate, pairwise
-from typing import Any
+from typing import Any, ClassVar
+from weakref import WeakValueDictionary
 
 import cupy
 import numpy as np
@@ -92,11 +93,22 @@ def _module(file: str, options: tuple[str, ...]) -> Any:
 
 
 class DeviceField:
-    """A field on the current device, and a stream for each thread that uses it.
+    """A field on a device, which all share that use it there, and a stream for each thread.
 
     grid   `Field` of field.cuh
     nodes  float32[channels, nx, ny, nz]
     """
+
+    _shared: ClassVar[WeakValueDictionary[tuple[int, int], "DeviceField"]] = WeakValueDictionary()
+
+    @classmethod
+    def of(cls, field: Field) -> "DeviceField":
+        """Return a field on the current device."""
+        key = id(field), cupy.cuda.Device().id
+        there = cls._shared.get(key)
+        if there is None:
+            there = cls._shared[key] = cls(field)
+        return there
 
     def __init__(self, field: Field) -> None:
         self.field, self.device = field, cupy.cuda.Device()
@@ -158,7 +170,7 @@ class PoseSearcher:
         }
         sizes |= {"LEAST": LEAST, "POWERS": len(SHORTFALLS), "KAPPAS": len(KAPPAS), "SLACK": SLACK}
         self._options = {n: variant_options(field, n, search, **sizes) for n in (1, 2, 3)}
-        self._there = DeviceField(field)
+        self._there = DeviceField.of(field)
         self.grid = self._there.grid
         with self._there.stream() as stream:
             self._turns, self.space = space_of(search)

@@ -72,6 +72,20 @@ class Field:
         """float64[3]: the middle of the nodes' box, in units of the spacing from the origin."""
         return (np.array(self.shape) - 1) * 0.5
 
+    @cached_property
+    def highest(self) -> NDArray[np.float32]:
+        """float32[channels]: what there is at most, at a place inside or outside."""
+        highest: NDArray[np.float32] = self.values.max(axis=(1, 2, 3))
+        return highest if self.outside == "clamp" else np.maximum(highest, 0)
+
+    @cached_property
+    def largest(self) -> NDArray[np.float32]:
+        """float32[channels]: the largest |value|."""
+        largest: NDArray[np.float32] = np.maximum(
+            self.values.max(axis=(1, 2, 3)), -self.values.min(axis=(1, 2, 3))
+        )
+        return largest
+
 
 @dataclass(frozen=True)
 class Ligands:

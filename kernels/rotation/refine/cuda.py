@@ -22,7 +22,7 @@ class Refiner:
     """
 
     def __init__(self, field: Field) -> None:
-        self.field, self._there = field, DeviceField(field)
+        self.field, self._there = field, DeviceField.of(field)
         self._options = {
             n: variant_options(field, n, None, **pattern.constants()) for n in (1, 2, 3)
         }

@@ -230,11 +230,7 @@ def margins(
 
     tops: `BoundMaps.tops`; unit: the rounding of places where blocks are bounded, 2^-24 or 2^-53
     """
-    flat = field.values.reshape(len(field.values), -1)
-    highest, largest = flat.max(axis=1), np.abs(flat).max(axis=1)
-    steepest = largest[bodies.channels].astype(np.float64)
-    if field.outside != "clamp":
-        highest = np.maximum(highest, 0)
+    steepest = field.largest[bodies.channels].astype(np.float64)
     if field.outside == "penalty":
         reach = (np.abs(search.targets(bodies) - field.origin) + search.shifts.radius).max(axis=1)
         reach += np.sqrt((bodies.relative**2).sum(axis=1).max()) + field.spacing.max() * max(
@@ -243,7 +239,7 @@ def margins(
         far = np.repeat(3 * PENALTY * reach**2, bodies.sizes)
         steepest[:, 0] = np.maximum(steepest[:, 0], far)
     atoms, terms = bodies.sizes, bodies.channels.shape[1]
-    least = np.abs(highest[bodies.channels]).astype(np.float64)
+    least = np.abs(field.highest[bodies.channels]).astype(np.float64)
     constant = 32 * UNIT * (2 * (bodies.weights * least).sum(axis=1) + np.abs(tops[kinds.kind]))
     doubles = 2.0**-52 * (bodies.weights * steepest).sum(axis=1)
     sums = [np.add.reduceat(each, bodies.offsets[:-1]) for each in (constant, doubles)]

@@ -115,15 +115,10 @@ class BandSearcher:
         self.field, self.search, self.width, self.found = field, search, width, found
         sizes = {"THREADS": THREADS, "BOUNDED": BOUNDED}
         self._options = {n: variant_options(field, n, search, **sizes) for n in (1, 2, 3)}
-        self.there = DeviceField(field)
+        self.there = DeviceField.of(field)
         with self.there.stream() as stream:
             self._turns, self.space = space_of(search)
             stream.synchronize()
-        flat = field.values.reshape(len(field.values), -1)
-        self.highest, lowest = flat.max(axis=1).astype(np.float64), flat.min(axis=1)
-        self.largest = np.maximum(self.highest, -lowest.astype(np.float64))
-        if field.outside != "clamp":
-            self.highest = np.maximum(self.highest, 0)
 
     def launch(self, name: str, terms: int, blocks: int, *arguments: Any) -> None:
         """Queue a kernel for bodies of this many terms on the current stream."""
@@ -279,11 +274,11 @@ class BodySearch:
         order = order[place < BOUNDED]
         others = np.ones(len(body), bool)
         others[order] = False
-        most = (bodies.weights * of.highest[bodies.channels]).sum(axis=1)
+        most = (bodies.weights * of.field.highest[bodies.channels]).sum(axis=1)
         far = np.zeros_like(bodies.weights)
         if of.field.outside == "penalty":
             far[:, 0] = PENALTY * ((of.field.spacing * of.field.middle) ** 2).sum()
-        largest = (bodies.weights * np.maximum(of.largest[bodies.channels], far)).sum(axis=1)
+        largest = (bodies.weights * np.maximum(of.field.largest[bodies.channels], far)).sum(axis=1)
         rounding = 2.0**-48 * (largest + np.abs(most)) * bodies.sizes[body]
         spare = np.add.reduceat(np.where(others, most, 0) + rounding, bodies.offsets[:-1])
         self._ordered, places = copy_together(
