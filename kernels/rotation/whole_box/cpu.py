@@ -19,7 +19,6 @@ from multigpu.kernels.rotation.whole_box.cpu_blocks import BlockLists, BlockTabl
 MOST_TURNS = 1 << 11  # rotations at a time: what is known of them stays in a near cache
 FIRST = 1, 8, 64, 512  # rotations that are looked at first, to find good poses
 MOST_BYTES = 3 << 28  # of the maps of a ligand
-DOUBLE = 2.0**-53
 COMMON = 0.3  # of the largest blocks have less than an atom's usual shortfall
 
 
@@ -75,27 +74,20 @@ class LigandBlocks:
     def __init__(self, searcher: BandSearcher, bodies: Ligands) -> None:
         self.searcher, self.search, self.bodies = searcher, searcher.search, bodies
         field, search = searcher.field, searcher.search
-        kinds = bounds.kinds_of(field, search, bodies)
-        self.levels = bounds.levels_within(field, search, kinds, MOST_BYTES)
-        maps = bounds.bound_maps(field, kinds, self.levels)
-        margins = bounds.margins(field, search, bodies, kinds, maps.tops, DOUBLE)
-        order = _pruning_order(maps)
-        self.tables = [
-            self._tables(number, kinds.kind, maps, margins, order) for number in range(len(bodies))
-        ]
+        self._kinds = bounds.kinds_of(field, search, bodies)
+        self.levels = bounds.levels_within(field, search, self._kinds, MOST_BYTES)
+        self._maps = bounds.bound_maps(field, self._kinds, self.levels)
+        self._margins = bounds.margins(field, search, bodies, self._kinds, self._maps.tops)
+        rank = _pruning_order(self._maps)[self._kinds.kind]
+        self.tables = [self._tables(number, rank) for number in range(len(bodies))]
 
-    def _tables(
-        self,
-        number: int,
-        kind_of: Indices,
-        maps: bounds.BoundMaps,
-        margins: bounds.Margins,
-        rank: Indices,
-    ) -> tuple[BlockTables, Body, Floats]:
-        field, search, bodies = self.searcher.field, self.search, self.bodies
+    def _tables(self, number: int, rank: Indices) -> tuple[BlockTables, Body, Floats]:
+        """Return what one body is searched with; places of atoms by their rank, int64[atoms]."""
+        field, search, bodies, maps = self.searcher.field, self.search, self.bodies, self._maps
         atoms = slice(*bodies.offsets[number : number + 2])
-        order = np.argsort(rank[kind_of[atoms]], kind="stable")
-        kind = kind_of[atoms][order]
+        order = np.argsort(rank[atoms], kind="stable")
+        kind = self._kinds.kind[atoms][order]
+        absolute, relative = (float(each[number]) for each in self._margins)
         per_unit = 1 / field.spacing
         start = (search.targets(bodies)[number] - field.origin) * per_unit
         shapes = maps.shapes[:, kind]
@@ -109,8 +101,8 @@ class LigandBlocks:
             counts=np.array(search.shifts.sides),
             start=start + search.shifts.vectors(np.array([0]))[0] * per_unit,
             per_shift=search.shifts.step * per_unit,
-            above=float(maps.tops[kind].sum() + margins.absolute[number]),
-            relative=float(margins.relative[number]),
+            above=float(maps.tops[kind].sum()) + absolute,
+            relative=relative,
             step=float(search.shifts.step),
         )
         body = Body.of(bodies, number, start)

@@ -59,7 +59,7 @@ from multigpu.kernels.rotation.types import (
     PoseSearch,
     check,
 )
-from multigpu.kernels.rotation.whole_box.bounds import AtomKinds, kinds_of
+from multigpu.kernels.rotation.whole_box.bounds import AtomKinds, kinds_of, rounding
 
 THREADS = 64
 SEARCH_BLOCKS = 132 * 256  # so many that none of a large device is the last for long
@@ -275,12 +275,8 @@ class BodySearch:
         others = np.ones(len(body), bool)
         others[order] = False
         most = (bodies.weights * of.field.highest[bodies.channels]).sum(axis=1)
-        far = np.zeros_like(bodies.weights)
-        if of.field.outside == "penalty":
-            far[:, 0] = PENALTY * ((of.field.spacing * of.field.middle) ** 2).sum()
-        largest = (bodies.weights * np.maximum(of.field.largest[bodies.channels], far)).sum(axis=1)
-        rounding = 2.0**-48 * (largest + np.abs(most)) * bodies.sizes[body]
-        spare = np.add.reduceat(np.where(others, most, 0) + rounding, bodies.offsets[:-1])
+        spare = np.add.reduceat(np.where(others, most, 0), bodies.offsets[:-1])
+        spare += rounding(of.field, of.search, bodies)
         self._ordered, places = copy_together(
             most=spare,
             begins=np.searchsorted(body[order], np.arange(len(bodies) + 1)).astype(np.int32),
