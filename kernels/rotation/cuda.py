@@ -58,7 +58,7 @@ _PART = np.dtype(
 )
 _STEEPNESS = np.dtype([(name, POINTER) for name in ("values", "kappas", "tops")])
 _ARRAYS = ("offsets", "places", "weights", "starts", "deltas", "channels", "doubt")
-_LIGANDS = np.dtype([(name, POINTER) for name in _ARRAYS] + [("count", "<u4"), ("_", "<u4")])
+LIGANDS = np.dtype([(name, POINTER) for name in _ARRAYS] + [("count", "<u4"), ("_", "<u4")])
 _TAKEN = np.dtype(
     [("moments", POINTER), ("poses", POINTER), ("min_squared", "<f8")]
     + [(name, "<u4") for name in ("ranks", "_")]
@@ -388,7 +388,7 @@ def copy_ligands(ligands: Ligands, field: Field, search: PoseSearch) -> tuple[An
         channels=ligands.channels,  # the narrower types come last, so that all are aligned
         doubt=doubts(deltas),
     )
-    return there, struct(_LIGANDS, count=len(ligands), **places)
+    return there, struct(LIGANDS, count=len(ligands), **places)
 
 
 def copy_together(**arrays: NDArray[Any]) -> tuple[Any, dict[str, int]]:
