@@ -81,9 +81,8 @@ class FieldBounds:
     """
 
     def __init__(self, field: Field) -> None:
-        tops = field.values.reshape(len(field.values), -1).max(axis=1)
-        self.tops = tops if field.outside == "clamp" else np.maximum(tops, 0)
-        self.steepness = np.zeros((len(tops), len(SHORTFALLS), len(KAPPAS)))
+        self.tops = field.highest
+        self.steepness = np.zeros((len(self.tops), len(SHORTFALLS), len(KAPPAS)))
         if field.interpolation == "linear":
             for channel, values in enumerate(field.values):
                 self.steepness[channel] = _steepness(values, self.tops[channel])

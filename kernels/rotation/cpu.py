@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from multigpu.kernels.rotation import cpu_poses, shortlist
+from multigpu.kernels.rotation import cpu_poses
 from multigpu.kernels.rotation.cpu_poses import Body, PoseBuffers, field_arrays
 from multigpu.kernels.rotation.rotations import Floats, Indices
+from multigpu.kernels.rotation.shortlist import Shortlist
 from multigpu.kernels.rotation.types import Field, Ligands, Poses, PoseSearch, check, span_of, split
 
 AT_ONCE = 1 << 14  # poses that are scored before the best are listed
@@ -24,17 +25,11 @@ class PoseSearcher:
         starts = (self.search.targets(ligands) - self.field.origin) * self.grid.per_unit
         found = []
         for number, start in enumerate(starts):
-            atoms = slice(*ligands.offsets[number : number + 2])
-            body = Body(
-                start=start,
-                places=ligands.relative[atoms],
-                channels=ligands.channels[atoms],
-                weights=ligands.weights[atoms],
-            )
-            moments = ligands.moments[number]
-            scores = Scores(self, body, moments, span, room)
+            body = Body.of(ligands, number, start)
+            scores = Scores(self, body, span, room)
             if self.search.top > 1:
-                poses = shortlist.best(scores, self.search, moments)
+                listed = Shortlist.of_body(ligands, number, self.search)
+                poses = listed.best(scores.list_into)
             else:
                 poses = scores.best()
             found.append(poses.moved(number))
@@ -42,13 +37,11 @@ class PoseSearcher:
 
 
 class Scores:
-    """The scores of one ligand in a span of poses: `shortlist.PoseScores`."""
+    """The scores of one ligand in a span of poses."""
 
-    def __init__(
-        self, searcher: PoseSearcher, body: Body, moments: Floats, span: range, room: PoseBuffers
-    ) -> None:
+    def __init__(self, searcher: PoseSearcher, body: Body, span: range, room: PoseBuffers) -> None:
         self._search, self._grid = searcher.search, searcher.grid
-        self._body, self._moments, self._span, self._room = body, moments, span, room
+        self._body, self._span, self._room = body, span, room
 
     def best(self) -> Poses:
         """Return the best pose."""
@@ -60,15 +53,13 @@ class Scores:
                 found = Poses(np.zeros(1, np.int64), poses[best], scores[best])
         return found
 
-    def list_into(self, listed: shortlist.Shortlist, struck: Indices) -> None:
-        """Do what `shortlist.PoseScores.list_into` does."""
+    def list_into(self, listed: Shortlist) -> None:
+        """List the poses in ascending order, so that later ones with equal scores are worse."""
         for part in split(self._span, AT_ONCE):
             poses, scores = self.score(part)
-            better = scores > listed.floor
-            poses, scores = poses[better], scores[better]
-            for one in struck:
-                poses, scores = shortlist.without(one, poses, scores, self._search, self._moments)
-            listed.add(poses, scores)
+            better = np.flatnonzero(scores > listed.band[1])
+            found = Poses(np.zeros(len(better), np.int64), poses[better], scores[better])
+            listed.add(listed.free(found))
 
     def score(self, part: range) -> tuple[Indices, Floats]:
         """Return int64[k], those of a part that repeat no others, and float64[k], their scores."""

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.rotation.rotations import Floats
-from multigpu.kernels.rotation.types import PENALTY, Field
+from multigpu.kernels.rotation.types import PENALTY, Field, Ligands
 
 BLOCK = 256  # poses that are scored together; what they need stays in the nearest cache
 
@@ -49,6 +49,11 @@ class Body(NamedTuple):
     places: Floats
     channels: NDArray[np.int32]
     weights: Floats
+
+    @classmethod
+    def of(cls, ligands: Ligands, number: int, start: Floats) -> "Body":
+        atoms = slice(*ligands.offsets[number : number + 2])
+        return cls(start, ligands.relative[atoms], ligands.channels[atoms], ligands.weights[atoms])
 
 
 class PoseBuffers(NamedTuple):

@@ -5,7 +5,8 @@ import threading
 from collections.abc import Callable, Sequence
 from functools import cache, cached_property
 from itertools import accumulate, pairwise
-from typing import Any
+from typing import Any, ClassVar
+from weakref import WeakValueDictionary
 
 import cupy
 import numpy as np
@@ -13,7 +14,6 @@ from numpy.typing import NDArray
 
 from multigpu.kernels.device.launch import POINTER, struct
 from multigpu.kernels.device.sources import source
-from multigpu.kernels.rotation import shortlist
 from multigpu.kernels.rotation.bounds import (
     KAPPAS,
     LEAST,
@@ -25,7 +25,8 @@ from multigpu.kernels.rotation.bounds import (
     threshold_above,
 )
 from multigpu.kernels.rotation.memory import AT_ONCE, MOST_LIGANDS, MOST_SCORES, WINNER_BYTES
-from multigpu.kernels.rotation.rotations import EulerRotations, Floats, Indices, ListedRotations
+from multigpu.kernels.rotation.rotations import EulerRotations, Floats, ListedRotations
+from multigpu.kernels.rotation.shortlist import Shortlist
 from multigpu.kernels.rotation.types import (
     PENALTY,
     Field,
@@ -57,7 +58,7 @@ _PART = np.dtype(
 )
 _STEEPNESS = np.dtype([(name, POINTER) for name in ("values", "kappas", "tops")])
 _ARRAYS = ("offsets", "places", "weights", "starts", "deltas", "channels", "doubt")
-_LIGANDS = np.dtype([(name, POINTER) for name in _ARRAYS] + [("count", "<u4"), ("_", "<u4")])
+LIGANDS = np.dtype([(name, POINTER) for name in _ARRAYS] + [("count", "<u4"), ("_", "<u4")])
 _TAKEN = np.dtype(
     [("moments", POINTER), ("poses", POINTER), ("min_squared", "<f8")]
     + [(name, "<u4") for name in ("ranks", "_")]
@@ -92,11 +93,22 @@ def _module(file: str, options: tuple[str, ...]) -> Any:
 
 
 class DeviceField:
-    """A field on the current device, and a stream for each thread that uses it.
+    """A field on a device, which all share that use it there, and a stream for each thread.
 
     grid   `Field` of field.cuh
     nodes  float32[channels, nx, ny, nz]
     """
+
+    _shared: ClassVar[WeakValueDictionary[tuple[int, int], "DeviceField"]] = WeakValueDictionary()
+
+    @classmethod
+    def of(cls, field: Field) -> "DeviceField":
+        """Return a field on the current device."""
+        key = id(field), cupy.cuda.Device().id
+        there = cls._shared.get(key)
+        if there is None:
+            there = cls._shared[key] = cls(field)
+        return there
 
     def __init__(self, field: Field) -> None:
         self.field, self.device = field, cupy.cuda.Device()
@@ -158,7 +170,7 @@ class PoseSearcher:
         }
         sizes |= {"LEAST": LEAST, "POWERS": len(SHORTFALLS), "KAPPAS": len(KAPPAS), "SLACK": SLACK}
         self._options = {n: variant_options(field, n, search, **sizes) for n in (1, 2, 3)}
-        self._there = DeviceField(field)
+        self._there = DeviceField.of(field)
         self.grid = self._there.grid
         with self._there.stream() as stream:
             self._turns, self.space = space_of(search)
@@ -208,7 +220,7 @@ class PoseSearcher:
         try:
             scores = Scores(self, ligands, span, min(len(span), most))
             if self.search.top > 1 and len(span) > most:  # of one ligand: more are not held
-                return shortlist.best(scores, self.search, ligands.moments[0])
+                return Shortlist.of_body(ligands, 0, self.search).best(scores.list_into)
             return scores.best()
         except cupy.cuda.memory.OutOfMemoryError:
             if most <= THREADS:
@@ -265,15 +277,14 @@ class Scores:
             found.append(self.winners())
         return Poses.joined(found)
 
-    def list_into(self, listed: shortlist.Shortlist, struck: Indices) -> None:
-        """Do what `shortlist.PoseScores.list_into` does, for one ligand."""
-        none = np.zeros(len(struck), np.int64)
+    def list_into(self, listed: Shortlist) -> None:
+        """List the poses of one ligand that are free."""
         for part in split(self._span, self._most):
             self.score(part)
-            if len(struck):
-                self.strike(Poses(none, struck, none.astype(np.float64)))
+            if len(listed.chosen):
+                self.strike(listed.chosen)
             for some in split(range(len(part)), AT_ONCE):
-                listed.add(*self.better(some, listed.floor))
+                listed.add(self.better(some, float(listed.band[1])))
 
     def begin(self) -> None:
         """Begin a round: what was settled before counts no more, but the scores stay."""
@@ -323,8 +334,8 @@ class Scores:
         self._launch("choose", 1, self._winners, np.int64(blocks), first, self._best)
         self._first = False
 
-    def better(self, some: range, floor: float) -> tuple[Indices, Floats]:
-        """Return the poses of one ligand with a score above `floor`, in any order; their scores.
+    def better(self, some: range, floor: float) -> Poses:
+        """Return the poses of one ligand with a score above `floor`, in any order.
 
         some: which of the part, counted from its first pose
         """
@@ -337,7 +348,7 @@ class Scores:
         stream = cupy.cuda.get_current_stream()
         count = int(cupy.asnumpy(number, stream=stream)[0])
         found = cupy.asnumpy(listed[: count * WINNER_BYTES], stream=stream).view(_WINNER)
-        return found["pose"], found["score"]
+        return Poses(np.zeros(count, np.int64), found["pose"], found["score"])
 
     @cached_property
     def _bounds(self) -> tuple[Floats, float]:
@@ -377,7 +388,7 @@ def copy_ligands(ligands: Ligands, field: Field, search: PoseSearch) -> tuple[An
         channels=ligands.channels,  # the narrower types come last, so that all are aligned
         doubt=doubts(deltas),
     )
-    return there, struct(_LIGANDS, count=len(ligands), **places)
+    return there, struct(LIGANDS, count=len(ligands), **places)
 
 
 def copy_together(**arrays: NDArray[Any]) -> tuple[Any, dict[str, int]]:

@@ -5,16 +5,16 @@ order where it matters, so that equal scores are equal for all of them.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from multigpu.kernels.rotation.rotations import Floats, Indices
 from multigpu.kernels.rotation.types import (
     PENALTY,
     Field,
     Ligands,
+    Placements,
     Poses,
     PoseSearch,
-    squared_distance,
+    placed,
     sum_of,
 )
 
@@ -97,6 +97,47 @@ def scores_at(
     return sum_of(sum_of(found * ligands.weights[atoms]))
 
 
+def best_poses(
+    field: Field,
+    bodies: Ligands,
+    numbers: Indices,
+    search: PoseSearch,
+    span: range | None = None,
+    width: float = np.inf,
+) -> Poses:
+    """Return the best poses that are apart, of all bodies of these numbers together.
+
+    span: of the poses; width: how much worse than the best one may score
+    """
+    span = range(search.stop) if span is None else span
+    poses = np.arange(span.start, min(span.stop, search.stop))
+    poses = poses[search.rotations.is_first(poses // search.shifts.count)]
+    parts = np.split(poses, range(BLOCK, len(poses), BLOCK))
+    found = np.stack(
+        [
+            np.concatenate([scores(field, bodies, number, search, part) for part in parts])
+            for number in numbers.tolist()
+        ]
+    )
+    body, row = np.nonzero(found >= found.max(initial=-np.inf) - width)
+    ordered = Poses(numbers[body], poses[row], found[body, row])
+    return _thinned(bodies, search, ordered.take(np.lexsort((poses[row], body, -ordered.score))))
+
+
+def _thinned(bodies: Ligands, search: PoseSearch, ordered: Poses) -> Poses:
+    if not search.min_rmsd:
+        return ordered.take(slice(search.top))
+    atoms = placed(bodies, Placements.of(bodies, search, ordered)).reshape(len(ordered), -1, 3)
+    kept: list[int] = []
+    free = np.ones(len(ordered), bool)
+    while free.any() and len(kept) < search.top:
+        kept.append(int(free.argmax()))
+        squared = ((atoms - atoms[kept[-1]]) ** 2).sum(axis=2).mean(axis=1)
+        free &= squared >= search.min_squared
+        free[kept[-1]] = False
+    return ordered.take(np.array(kept, np.int64))
+
+
 class PoseSearcher:
     """Searches the poses of ligands in one field."""
 
@@ -108,28 +149,6 @@ class PoseSearcher:
 
         A ligand has fewer than `top` poses where no more are far enough apart.
         """
-        span = range(self.search.stop) if span is None else span
-        indices = np.arange(span.start, min(span.stop, self.search.stop))
-        indices = indices[self.search.rotations.is_first(indices // self.search.shifts.count)]
-        return Poses.joined(
-            [self._best(ligands, ligand, indices) for ligand in range(len(ligands))]
-        )
-
-    def _best(self, ligands: Ligands, ligand: int, poses: Indices) -> Poses:
-        parts = np.split(poses, range(BLOCK, len(poses), BLOCK))
-        found = np.concatenate(
-            [scores(self.field, ligands, ligand, self.search, part) for part in parts]
-        )
-        free = np.ones(len(poses), bool)
-        chosen: list[int] = []
-        while len(chosen) < self.search.top and free.any():
-            best = int(np.where(free, found, -np.inf).argmax())
-            chosen.append(best)
-            free &= self._apart(ligands.moments[ligand], poses[best], poses)
-        return Poses(np.full(len(chosen), ligand), poses[chosen], found[chosen])
-
-    def _apart(self, moments: Floats, pose: int, poses: Indices) -> NDArray[np.bool_]:
-        matrices, shifts = self.search.placements(np.array([pose]))
-        near = squared_distance(moments, (matrices[0], shifts[0]), self.search.placements(poses))
-        apart: NDArray[np.bool_] = (near >= self.search.min_squared) & (poses != pose)
-        return apart
+        each = np.arange(len(ligands))[:, None]
+        found = [best_poses(self.field, ligands, number, self.search, span) for number in each]
+        return Poses.joined(found)

@@ -1,104 +1,90 @@
-"""The best poses of one ligand that are apart from each other, in one pass over all its poses.
+"""The best poses of one ligand that are apart from each other, in as few passes as may be.
 
 A pass lists the poses with the highest scores in double precision. From the list the best is
 chosen, the best of those apart from it, and so on. Where that ends before `top` poses, because
 very many lie around few, the next pass lists those that are apart from all that were chosen.
 """
 
-from collections.abc import Iterator
-from itertools import islice
-from typing import Protocol
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
-from multigpu.kernels.rotation.rotations import Floats, Indices
-from multigpu.kernels.rotation.types import Poses, PoseSearch, squared_distance
+from multigpu.kernels.rotation.thinning import apart, thinned
+from multigpu.kernels.rotation.types import Ligands, Placements, Poses, PoseSearch
 
 MOST_LISTED = 1 << 17  # poses; there may be twice as many, and one part's, before some are dropped
 SHORTLIST_BYTES = 64  # of a pose while they are sorted
-AHEAD = 1 << 9  # listed poses that are compared together with those that were chosen
-
-
-class PoseScores(Protocol):
-    """The scores of one ligand in a span of poses."""
-
-    def list_into(self, listed: "Shortlist", struck: Indices) -> None:
-        """Add the poses of the span, part by part, whose score is above the list's floor.
-
-        struck: poses that are left out, with those closer to one of them than the search allows
-        """
-
-
-def best(scores: PoseScores, search: PoseSearch, moments: Floats) -> Poses:
-    """Return the best poses that are apart from each other; moments: float64[3, 3]."""
-    chosen: list[tuple[int, float]] = []
-    while len(chosen) < search.top:
-        listed = Shortlist()
-        scores.list_into(listed, _columns(chosen)[0])
-        found = [*islice(_apart(listed, search, moments), search.top - len(chosen))]
-        chosen += found
-        if listed.complete or not found:
-            break
-    poses, values = _columns(chosen)
-    return Poses(np.zeros(len(chosen), np.int64), poses, values)
-
-
-def _columns(chosen: list[tuple[int, float]]) -> tuple[Indices, Floats]:
-    poses, scores = zip(*chosen, strict=True) if chosen else ((), ())
-    return np.array(poses, np.int64), np.array(scores, np.float64)
 
 
 class Shortlist:
-    """The poses with the highest scores, the lowest index first among equals.
+    """The poses of one ligand, of one or more bodies, that a pass has listed.
 
-    floor: those that come later are listed above this score only
+    width   how much worse than the best a pose may score
+    chosen  poses of all passes so far that are apart, the best first
+    band    float64[2]: the best score, which the searcher sets where there is a width; and the
+            least that is listed. Of the poses that score just this, some may have been dropped,
+            and none that comes before a listed one.
     """
 
-    def __init__(self) -> None:
-        self.floor = -np.inf
-        self._parts: list[tuple[Indices, Floats]] = []
+    def __init__(self, bodies: Ligands, search: PoseSearch, width: float = np.inf) -> None:
+        self.width, self.chosen, self.band = width, Poses.none(), np.full(2, -np.inf)
+        self._bodies, self._search = bodies, search
+        far = search.top > 1 and search.min_rmsd > 0
+        self._most = max(MOST_LISTED, search.top) if far else search.top
+        self._begin()
 
-    @property
-    def complete(self) -> bool:
-        """Whether no pose was dropped."""
-        return self.floor == -np.inf
+    @classmethod
+    def of_body(cls, ligands: Ligands, number: int, search: PoseSearch) -> "Shortlist":
+        """Return a list of the poses of one body, whose number in the poses is 0.
 
-    def add(self, poses: Indices, scores: Floats) -> None:
-        """Add poses with higher indices than all before."""
-        self._parts.append((poses, scores))
-        if sum(len(part) for part, _ in self._parts) > 2 * MOST_LISTED:
-            poses, scores = self.ordered()
-            self._parts = [(poses[:MOST_LISTED], scores[:MOST_LISTED])]
-            self.floor = float(scores[MOST_LISTED - 1])
+        Its target does not matter: distances are the kernels', to the last bit, without it.
+        """
+        return cls(ligands[number : number + 1], replace(search, center=(0.0, 0.0, 0.0)))
 
-    def ordered(self) -> tuple[Indices, Floats]:
-        """Return int64[k] poses and float64[k] scores, best first."""
-        none = np.empty(0, np.int64), np.empty(0)
-        poses, scores = (np.concatenate(each) for each in zip(none, *self._parts, strict=True))
-        order = np.lexsort((poses, -scores))
-        return poses[order], scores[order]
+    def _begin(self) -> None:
+        self._parts: list[Poses] = []
+        self._dropped = -np.inf  # the highest score of a pose that may have been
+        self.band[1] = self.band[0] - self.width
 
+    def best(self, list_all: Callable[["Shortlist"], None]) -> Poses:
+        """Return the best poses that are apart; list_all: adds what there is, but chosen poses."""
+        top = self._search.top
+        while True:
+            list_all(self)
+            found = thinned(self._bodies, self._search, self._ordered(), top - len(self.chosen))
+            self.chosen = Poses.chained([self.chosen, found])
+            is_complete = self._dropped == -np.inf or self._dropped < self.band[0] - self.width
+            if is_complete or len(self.chosen) == top or not len(found):
+                return self.chosen
+            self._begin()
 
-def _apart(listed: Shortlist, search: PoseSearch, moments: Floats) -> Iterator[tuple[int, float]]:
-    """Yield the best listed pose and its score, the best of those apart from it, and so on."""
-    chosen: list[int] = []
-    poses, scores = listed.ordered()
-    for begin in range(0, len(poses), AHEAD):
-        some = slice(begin, begin + AHEAD)
-        free, values = poses[some], scores[some]
-        for one in chosen:
-            free, values = without(one, free, values, search, moments)
-        while len(free):
-            chosen.append(int(free[0]))
-            yield chosen[-1], float(values[0])
-            free, values = without(chosen[-1], free, values, search, moments)
+    def free(self, poses: Poses) -> Poses:
+        """Return those poses that are apart from all chosen ones, and none of them."""
+        if not len(self.chosen):
+            return poses
+        is_free = np.ones(len(poses), bool)
+        for body in np.unique(self.chosen.ligand):
+            there = self.chosen.pose[self.chosen.ligand == body]
+            is_free &= (poses.ligand != body) | ~np.isin(poses.pose, there)
+        placements, chosen = (
+            Placements.of(self._bodies, self._search, each) for each in (poses, self.chosen)
+        )
+        is_free &= apart(self._bodies, placements, chosen, self._search.min_rmsd)
+        return poses.take(np.flatnonzero(is_free))
 
+    def add(self, poses: Poses) -> None:
+        """Add poses, which are all free; those below the band are not kept."""
+        self._parts.append(poses)
+        if sum(map(len, self._parts)) > 2 * self._most:
+            kept = self._ordered()
+            if len(kept) > self._most:
+                kept = kept.take(slice(self._most))
+                self._dropped = self.band[1] = float(kept.score[-1])
+            self._parts = [kept]
 
-def without(
-    one: int, poses: Indices, scores: Floats, search: PoseSearch, moments: Floats
-) -> tuple[Indices, Floats]:
-    """Return those of poses int64[k] that are apart from one and not it; and their scores."""
-    matrices, shifts = search.placements(np.array([one]))
-    squared = squared_distance(moments, (matrices[0], shifts[0]), search.placements(poses))
-    apart = (squared >= search.min_squared) & (poses != one)
-    return poses[apart], scores[apart]
+    def _ordered(self) -> Poses:
+        """Return the listed poses of the band, the best first."""
+        found = Poses.chained([Poses.none(), *self._parts])
+        found = found.take(np.flatnonzero(found.score >= self.band[1]))
+        return found.take(np.lexsort((found.pose, found.ligand, -found.score)))

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.rotation.rotations import Floats, Indices
-from multigpu.kernels.rotation.types import ROUNDING, Ligands, Placements
+from multigpu.kernels.rotation.types import ROUNDING, Ligands, Placements, Poses, PoseSearch
+
+FIRST_COMPARED = 1 << 12  # poses, before more are
 
 
 def thin(bodies: Ligands, found: Placements, min_rmsd: float, most: int) -> Indices:
@@ -24,21 +26,31 @@ def thin(bodies: Ligands, found: Placements, min_rmsd: float, most: int) -> Indi
     their number of atoms.
     """
     kept = np.arange(min(most, len(found)))
-    if not (min_rmsd > 0 and len(found)):
-        return kept
-    return kept[: _compare(*_columns(bodies, found), min_rmsd, kept, 0, np.empty(0, np.bool_))]
+    if min_rmsd > 0 and len(found):
+        return kept[: _keep(*_columns(bodies, found), min_rmsd**2 - ROUNDING, kept)]
+    return kept
+
+
+def thinned(bodies: Ligands, search: PoseSearch, ordered: Poses, most: int) -> Poses:
+    """Return the poses that `thin` keeps of one ligand's; as few as do are compared."""
+    many = max(FIRST_COMPARED, most)
+    while True:
+        first = ordered.take(slice(many))
+        kept = thin(bodies, Placements.of(bodies, search, first), search.min_rmsd, most)
+        if len(kept) == most or many >= len(ordered):
+            return first.take(kept)
+        many *= 8
 
 
 def apart(
     bodies: Ligands, found: Placements, taken: Placements, min_rmsd: float
 ) -> NDArray[np.bool_]:
     """Return bool[k]: which placements are no closer than `min_rmsd` Å to any of `taken`."""
-    free = np.ones(len(taken) + len(found), np.bool_)
-    if min_rmsd > 0:
-        both = Placements.joined([taken, found], [0, 0])
-        count = len(taken)
-        _compare(*_columns(bodies, both), min_rmsd, np.arange(count), count, free)
-    return free[len(taken) :]
+    free = np.ones(len(found), np.bool_)
+    if min_rmsd > 0 and len(found):
+        both = Placements.chained([taken, found])
+        _mark(*_columns(bodies, both), min_rmsd**2 - ROUNDING, np.arange(len(taken)), free)
+    return free
 
 
 def cross_moments(bodies: Ligands, numbers: Indices) -> Floats:
@@ -46,9 +58,11 @@ def cross_moments(bodies: Ligands, numbers: Indices) -> Floats:
     if len(np.unique(bodies.sizes[numbers])) > 1:
         raise ValueError("bodies of one ligand differ in their number of atoms")
     spans = [slice(*bodies.offsets[k : k + 2]) for k in numbers.tolist()]
-    atoms = np.array([bodies.relative[span] for span in spans]).reshape(len(numbers), -1, 3)
-    products: Floats = np.einsum("iax,jay->ijxy", atoms, atoms) / max(atoms.shape[1], 1)
-    return products
+    along = np.array([np.ascontiguousarray(bodies.relative[span].T) for span in spans])
+    products = [np.add.reduceat(one[:, None] * along[:, None], [0], axis=3) for one in along]
+    # The sums are those of `Ligands.moments`, to the last bit.
+    found: Floats = np.array(products)[..., 0] / along.shape[2]
+    return found
 
 
 def _columns(bodies: Ligands, found: Placements) -> tuple[Floats, Indices, Floats, Floats]:
@@ -57,37 +71,48 @@ def _columns(bodies: Ligands, found: Placements) -> tuple[Floats, Indices, Float
     return cross_moments(bodies, present), body.reshape(-1), found.matrix, found.place
 
 
-@jit_no_alloc
-def _compare(
-    products: Any, body: Any, matrix: Any, place: Any,
-    min_rmsd: Any, kept: Any, count: Any, free: Any,
-) -> Any:  # fmt: skip
-    """Keep the rows that are apart from those kept so far, until there is no room for more.
+# The operations come in the order in which the kernels do them.
 
-    kept: int64[most], rows, `count` of which are kept from the start. Where these are all, the rows
-    after them are not kept, but `free` is set. Return how many are kept.
-    """
-    marks, most = free.shape[0] > 0, kept.shape[0]
-    for row in range(count, body.shape[0]):
-        if count == most and not marks:
+
+@jit_no_alloc
+def _keep(products: Any, body: Any, matrix: Any, place: Any, least: Any, kept: Any) -> Any:
+    """Set rows that are apart, as many as there is room for; return how many are kept."""
+    count = 0
+    for row in range(body.shape[0]):
+        if count == kept.shape[0]:
             break
-        is_free = True
-        for n in range(count):
-            k = kept[n]
-            one, other = body[k], body[row]
-            p, q, c = products[one, one], products[other, other], products[one, other]
-            squared = (p[0, 0] + p[1, 1] + p[2, 2]) + (q[0, 0] + q[1, 1] + q[2, 2])
-            for i in range(3):
-                for j in range(3):
-                    a, b = matrix[k, i], matrix[row, i, j]
-                    squared -= 2 * (a[0] * c[0, j] + a[1] * c[1, j] + a[2] * c[2, j]) * b
-                squared += (place[k, i] - place[row, i]) * (place[k, i] - place[row, i])
-            if squared < min_rmsd * min_rmsd - ROUNDING:
-                is_free = False
-                break
-        if marks:
-            free[row] = is_free
-        elif is_free:
+        if _is_apart(products, body, matrix, place, least, kept[:count], row):
             kept[count] = row
             count += 1
     return count
+
+
+@jit_no_alloc
+def _mark(
+    products: Any, body: Any, matrix: Any, place: Any, least: Any, taken: Any, free: Any
+) -> Any:
+    """Set which of the rows after those taken are apart from all of them."""
+    for n in range(free.shape[0]):
+        row = taken.shape[0] + n
+        free[n] = _is_apart(products, body, matrix, place, least, taken, row)
+
+
+@jit_no_alloc
+def _is_apart(
+    products: Any, body: Any, matrix: Any, place: Any, least: Any, taken: Any, row: Any
+) -> Any:
+    """Return whether no squared distance of a row to those taken is below the least."""
+    for k in taken:
+        one, other = body[k], body[row]
+        p, q, c = products[one, one], products[other, other], products[one, other]
+        spread = (p[0, 0] + p[1, 1] + p[2, 2]) + (q[0, 0] + q[1, 1] + q[2, 2])
+        overlap, far = 0.0, 0.0
+        for i in range(3):
+            a, shift = matrix[k, i], place[row, i] - place[k, i]
+            for j in range(3):
+                turned = a[0] * c[0, j] + a[1] * c[1, j] + a[2] * c[2, j]
+                overlap += turned * matrix[row, i, j]
+            far += shift * shift
+        if spread - 2 * overlap + far < least:
+            return False
+    return True

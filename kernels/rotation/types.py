@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import accumulate
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +71,20 @@ class Field:
     def middle(self) -> Floats:
         """float64[3]: the middle of the nodes' box, in units of the spacing from the origin."""
         return (np.array(self.shape) - 1) * 0.5
+
+    @cached_property
+    def highest(self) -> NDArray[np.float32]:
+        """float32[channels]: what there is at most, at a place inside or outside."""
+        highest: NDArray[np.float32] = self.values.max(axis=(1, 2, 3))
+        return highest if self.outside == "clamp" else np.maximum(highest, 0)
+
+    @cached_property
+    def largest(self) -> NDArray[np.float32]:
+        """float32[channels]: the largest |value|."""
+        largest: NDArray[np.float32] = np.maximum(
+            self.values.max(axis=(1, 2, 3)), -self.values.min(axis=(1, 2, 3))
+        )
+        return largest
 
 
 @dataclass(frozen=True)
@@ -220,10 +234,10 @@ class PoseSearch:
 
 
 @dataclass(frozen=True)
-class Poses:
-    """Poses that were found, ordered by ligand, then best first.
+class _Found:
+    """Rows for poses, ordered by ligand, then best first.
 
-    ligand  int64[k]    index into the ligands
+    ligand  int64[k]    index into the ligands, or of the body
     pose    int64[k]    index of `PoseSearch`
     score   float64[k]  computed in double precision
     """
@@ -235,61 +249,55 @@ class Poses:
     def __len__(self) -> int:
         return len(self.pose)
 
+    def moved(self, ligands: int) -> Self:
+        """Return the same with numbers of ligands that are higher by `ligands`."""
+        return replace(self, ligand=self.ligand + ligands)
+
+    def take(self, rows: Indices | slice) -> Self:
+        """Return some of them, in the order of their numbers `rows`, int64[n]."""
+        return type(self)(**{name: column[rows] for name, column in vars(self).items()})
+
+    @classmethod
+    def chained(cls, parts: Sequence[Self]) -> Self:
+        """Return all of one part or more, one part after the other."""
+        columns = {
+            each.name: np.concatenate([getattr(part, each.name) for part in parts])
+            for each in fields(cls)
+        }
+        return cls(**columns)
+
+
+class Poses(_Found):
+    """Poses that were found."""
+
     @classmethod
     def none(cls) -> "Poses":
         return cls(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
 
-    def moved(self, ligands: int) -> "Poses":
-        """Return the poses with numbers of ligands that are higher by `ligands`."""
-        return Poses(self.ligand + ligands, self.pose, self.score)
-
-    def take(self, rows: Indices) -> "Poses":
-        """Return some of them, in the order of their numbers `rows`, int64[n]."""
-        return Poses(self.ligand[rows], self.pose[rows], self.score[rows])
-
-    @classmethod
-    def chained(cls, parts: Sequence["Poses"]) -> "Poses":
-        """Return all poses of the parts, one part after the other."""
-        parts = [cls.none(), *parts]
-        ligand, pose, score = (
-            np.concatenate([getattr(part, name) for part in parts])
-            for name in ("ligand", "pose", "score")
-        )
-        return cls(ligand, pose, score)
-
     @classmethod
     def joined(cls, parts: Sequence["Poses"]) -> "Poses":
         """Return all poses of the parts, in the order of this class."""
-        found = cls.chained(parts)
+        found = cls.chained([cls.none(), *parts])
         return found.take(np.lexsort((found.pose, -found.score, found.ligand)))
 
     def winners(self) -> "Poses":
         """Return the first of each ligand; of joined spans of poses: the best pose of them all."""
-        first = np.r_[True, self.ligand[1:] != self.ligand[:-1]] if len(self) else slice(0)
-        return Poses(self.ligand[first], self.pose[first], self.score[first])
+        return self.take(np.flatnonzero(np.diff(self.ligand, prepend=-1)))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Placements:
+class Placements(_Found):
     """Rigid placements of bodies: x' = matrix (x − c) + place, with c the centroid of the body.
 
-    ligand     int64[k]          index of the body
     pose       int64[k]          index of `PoseSearch` where it began
-    score      float64[k]        of the placement
-    unrefined  float64[k]        of the pose where it began
+    unrefined  float64[k]        score of the pose where it began
     matrix     float64[k, 3, 3]  rotation
     place      float64[k, 3]     where the centroid is, Å
     """
 
-    ligand: Indices
-    pose: Indices
-    score: Floats
     unrefined: Floats
     matrix: Floats
     place: Floats
-
-    def __len__(self) -> int:
-        return len(self.pose)
 
     @classmethod
     def of(cls, bodies: Ligands, search: PoseSearch, poses: Poses) -> "Placements":
@@ -304,14 +312,6 @@ class Placements:
             place=search.targets(bodies)[poses.ligand] + shifts,
         )
 
-    @property
-    def _columns(self) -> dict[str, NDArray[Any]]:
-        return {each.name: getattr(self, each.name) for each in fields(self)}
-
-    def take(self, rows: Indices) -> "Placements":
-        """Return some of them, in the order of their numbers `rows`, int64[n]."""
-        return Placements(**{name: column[rows] for name, column in self._columns.items()})
-
     @classmethod
     def joined(cls, parts: Sequence["Placements"], bodies: Sequence[int]) -> "Placements":
         """Return all of several parts, one after the other.
@@ -319,14 +319,7 @@ class Placements:
         bodies: how many each part has, by which those of the parts after it are renumbered
         """
         ahead = accumulate(bodies, initial=0)
-        moved = [
-            replace(part, ligand=part.ligand + k) for k, part in zip(ahead, parts, strict=False)
-        ]
-        columns = {
-            each.name: np.concatenate([getattr(part, each.name) for part in moved])
-            for each in fields(cls)
-        }
-        return cls(**columns)
+        return cls.chained([part.moved(k) for k, part in zip(ahead, parts, strict=False)])
 
 
 class PoseFinder(Protocol):
@@ -373,24 +366,6 @@ def placed(ligands: Ligands, found: Placements) -> Floats:
         a, b, c = (np.repeat(found.matrix[:, axis, k], sizes) for k in range(3))
         out[:, axis] = a * x + b * y + c * z + np.repeat(found.place[:, axis], sizes)
     return out
-
-
-def squared_distance(
-    moments: Floats, one: tuple[Floats, Floats], others: tuple[Floats, Floats]
-) -> Floats:
-    """Return float64[k]: squared RMSD in Å² between a placement of a rigid body and others.
-
-    moments: float64[3, 3] of its atoms about their mean, M. one: matrix and shift; others:
-    float64[k, 3, 3] and float64[k, 3]. The mean of |A x + a − B x − b|² over the atoms is
-    2 (tr M − Σ (A M) ∘ B) + |a − b|², as the mean of x is 0. The operations come in the order in
-    which the kernels do them, so that they all agree on who is too close.
-    """
-    (matrix, shift), (matrices, shifts) = one, others
-    turned = sum_of(matrix[:, None, :] * moments[None, :, :])
-    overlap = sum_of((turned * matrices).reshape(len(matrices), 9))
-    apart = shifts - shift
-    trace = sum_of(np.diagonal(moments))
-    return 2 * (trace - overlap) + sum_of(apart * apart)
 
 
 def sum_of(terms: Floats) -> Floats:

@@ -28,13 +28,7 @@ class Refiner:
         score, matrix, place = found.score.copy(), found.matrix.copy(), found.place.copy()
         buffers, room = _buffers(), cpu_poses.room()
         for k, number in enumerate(found.ligand):
-            atoms = slice(*bodies.offsets[number : number + 2])
-            body = Body(
-                start=np.zeros(3),
-                places=bodies.relative[atoms],
-                channels=bodies.channels[atoms],
-                weights=bodies.weights[atoms],
-            )
+            body = Body.of(bodies, int(number), np.zeros(3))
             fixed = (self.grid, body, self.field.origin, directions())
             score[k] = climb(*fixed, matrix[k], place[k], buffers, room)
         return replace(found, score=score, matrix=matrix, place=place)

@@ -6,13 +6,18 @@ import cupy
 import numpy as np
 
 from multigpu.kernels.device.launch import POINTER, struct
-from multigpu.kernels.rotation.cuda import DeviceField, copy_together, kernel, variant_options
+from multigpu.kernels.rotation.cuda import (
+    LIGANDS,
+    DeviceField,
+    copy_together,
+    kernel,
+    variant_options,
+)
 from multigpu.kernels.rotation.refine import pattern
 from multigpu.kernels.rotation.types import Field, Ligands, Placements, check
 
-_BODIES = ("offsets", "places", "weights", "channels")
 _PLACED = ("bodies", "matrices", "centroids", "origin", "directions")
-_START = np.dtype([(name, POINTER) for name in (*_BODIES, *_PLACED)])
+_START = np.dtype([*LIGANDS.descr, *((name, POINTER) for name in _PLACED)])
 
 
 class Refiner:
@@ -22,7 +27,7 @@ class Refiner:
     """
 
     def __init__(self, field: Field) -> None:
-        self.field, self._there = field, DeviceField(field)
+        self.field, self._there = field, DeviceField.of(field)
         self._options = {
             n: variant_options(field, n, None, **pattern.constants()) for n in (1, 2, 3)
         }

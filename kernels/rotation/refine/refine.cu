@@ -6,11 +6,9 @@
 constexpr unsigned SHARE = TRIALS / GROUPS;  // trials of a group
 static_assert(TRIALS >= 36 && TRIALS % GROUPS == 0);
 
-// Bodies as in `Ligands`, and placements of them.
+// Bodies, without `starts`, `deltas` and `doubt`, and placements of them.
 struct Start {
-  const long long* offsets;
-  const double *places, *weights;
-  const int* channels;
+  Ligands ligands;
   const long long* bodies;  // int64[placements]
   const double* matrices;  // float64[placements][9]
   const double* centroids;  // float64[placements][3], Å
@@ -100,11 +98,7 @@ __device__ double stretched(const double* metric, const double* change, unsigned
 // ends: float64[placements][13], scores, matrices and places of the centroids.
 extern "C" __global__ void __launch_bounds__(TRIALS) climb(Field field, Start start, double* ends) {
   __shared__ Batch batch;
-  Ligands ligands = {};
-  ligands.offsets = start.offsets;
-  ligands.places = start.places;
-  ligands.weights = start.weights;
-  ligands.channels = start.channels;
+  const Ligands& ligands = start.ligands;
   const double* origin = start.origin;
   const unsigned me = threadIdx.x;
   const long long body = start.bodies[blockIdx.x];

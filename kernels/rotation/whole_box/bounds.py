@@ -13,12 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.kernels.rotation.bounds import UNIT, place_errors
+from multigpu.kernels.rotation.memory import TOLERANCE
 from multigpu.kernels.rotation.rotations import Floats, Indices, Shifts
 from multigpu.kernels.rotation.types import PENALTY, Field, Ligands, PoseSearch
 
 MOST_ALONG = 8  # shifts of a block along an axis, and
 MOST_NODES_ALONG = 10.0  # nodes from the first to the last
-TOLERANCE = 1e-6  # nodes: a window is not made wider for less
+DOUBLE = 2.0**-53  # as `UNIT`, in double precision
 INWARDS = 1.001  # nodes: a place outside scores no more than one so much nearer to the middle
 Floats32 = NDArray[np.float32]
 
@@ -211,44 +212,31 @@ def least_in(values: Floats32, have: Indices, want: Indices) -> Floats32:
     return values
 
 
-@dataclass(frozen=True)
-class Margins:
-    """Allowances for rounding, float64[bodies] both.
+def margins(
+    field: Field, search: PoseSearch, bodies: Ligands, kinds: AtomKinds, tops: Floats
+) -> tuple[Floats, Floats]:
+    """Return allowances for rounding, absolute and relative, float64[bodies] both.
 
     No pose of a block scores as much as T if the sum of its shortfalls is above
-    (Σ tops − T + absolute) · relative.
+    (Σ tops − T + absolute) · relative. tops: `BoundMaps.tops`
     """
+    highest = np.abs(field.highest[bodies.channels]).astype(np.float64)
+    constant = 32 * UNIT * (2 * (bodies.weights * highest).sum(axis=1) + np.abs(tops[kinds.kind]))
+    places = place_errors(field, bodies, search) * (DOUBLE / UNIT) + TOLERANCE
+    absolute = np.add.reduceat(constant, bodies.offsets[:-1]) + rounding(field, search, bodies)
+    return absolute, 1 + 8 * places + 4 * (bodies.sizes + 8) * UNIT
 
-    absolute: Floats
-    relative: Floats
 
-
-def margins(
-    field: Field, search: PoseSearch, bodies: Ligands, kinds: AtomKinds, tops: Floats, unit: float
-) -> Margins:
-    """Return the margins of the bodies of one ligand.
-
-    tops: `BoundMaps.tops`; unit: the rounding of places where blocks are bounded, 2^-24 or 2^-53
-    """
-    flat = field.values.reshape(len(field.values), -1)
-    highest, largest = flat.max(axis=1), np.abs(flat).max(axis=1)
-    steepest = largest[bodies.channels].astype(np.float64)
-    if field.outside != "clamp":
-        highest = np.maximum(highest, 0)
+def rounding(field: Field, search: PoseSearch, bodies: Ligands) -> Floats:
+    """Return float64[bodies]: how far a score in double precision is at most from the true one."""
+    largest = field.largest[bodies.channels].astype(np.float64)
     if field.outside == "penalty":
         reach = (np.abs(search.targets(bodies) - field.origin) + search.shifts.radius).max(axis=1)
         reach += np.sqrt((bodies.relative**2).sum(axis=1).max()) + field.spacing.max() * max(
             field.shape
         )
         far = np.repeat(3 * PENALTY * reach**2, bodies.sizes)
-        steepest[:, 0] = np.maximum(steepest[:, 0], far)
-    atoms, terms = bodies.sizes, bodies.channels.shape[1]
-    least = np.abs(highest[bodies.channels]).astype(np.float64)
-    constant = 32 * UNIT * (2 * (bodies.weights * least).sum(axis=1) + np.abs(tops[kinds.kind]))
-    doubles = 2.0**-52 * (bodies.weights * steepest).sum(axis=1)
-    sums = [np.add.reduceat(each, bodies.offsets[:-1]) for each in (constant, doubles)]
-    places = place_errors(field, bodies, search) * (unit / UNIT) + TOLERANCE
-    return Margins(
-        absolute=sums[0] + sums[1] * (terms * atoms + 40),
-        relative=1 + 8 * places + 4 * (atoms + 8) * UNIT,
-    )
+        largest[:, 0] = np.maximum(largest[:, 0], far)
+    sums = np.add.reduceat((bodies.weights * largest).sum(axis=1), bodies.offsets[:-1])
+    found: Floats = 2 * DOUBLE * sums * (bodies.channels.shape[1] * bodies.sizes + 40)
+    return found

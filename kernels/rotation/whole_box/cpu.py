@@ -5,23 +5,20 @@ bound is below the band; what is left is scored exactly. The band rises with the
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from multigpu.kernels.rotation import cpu_poses
 from multigpu.kernels.rotation.cpu_poses import Body, field_arrays
 from multigpu.kernels.rotation.rotations import Floats, Indices, quaternions
-from multigpu.kernels.rotation.thinning import apart, thin
-from multigpu.kernels.rotation.types import Field, Ligands, Placements, Poses, PoseSearch, check
+from multigpu.kernels.rotation.shortlist import MOST_LISTED, Shortlist
+from multigpu.kernels.rotation.types import Field, Ligands, Poses, PoseSearch, check
 from multigpu.kernels.rotation.whole_box import bounds, cpu_blocks
 from multigpu.kernels.rotation.whole_box.cpu_blocks import BlockLists, BlockTables
 
-MOST_LISTED = 1 << 17  # poses; there may be twice as many before some are dropped
 MOST_TURNS = 1 << 11  # rotations at a time: what is known of them stays in a near cache
 FIRST = 1, 8, 64, 512  # rotations that are looked at first, to find good poses
 MOST_BYTES = 3 << 28  # of the maps of a ligand
-DOUBLE = 2.0**-53
 COMMON = 0.3  # of the largest blocks have less than an atom's usual shortfall
 
 
@@ -41,7 +38,7 @@ class BandSearcher:
             LigandBlocks(self, bodies[begin:end]).best().moved(begin)
             for begin, end in zip(borders[:-1].tolist(), borders[1:].tolist(), strict=True)
         ]
-        return Poses.chained(found)
+        return Poses.chained([Poses.none(), *found])
 
 
 def in_order(search: PoseSearch) -> Iterator[Indices]:
@@ -77,27 +74,20 @@ class LigandBlocks:
     def __init__(self, searcher: BandSearcher, bodies: Ligands) -> None:
         self.searcher, self.search, self.bodies = searcher, searcher.search, bodies
         field, search = searcher.field, searcher.search
-        kinds = bounds.kinds_of(field, search, bodies)
-        self.levels = bounds.levels_within(field, search, kinds, MOST_BYTES)
-        maps = bounds.bound_maps(field, kinds, self.levels)
-        margins = bounds.margins(field, search, bodies, kinds, maps.tops, DOUBLE)
-        order = _pruning_order(maps)
-        self.tables = [
-            self._tables(number, kinds.kind, maps, margins, order) for number in range(len(bodies))
-        ]
+        self._kinds = bounds.kinds_of(field, search, bodies)
+        self.levels = bounds.levels_within(field, search, self._kinds, MOST_BYTES)
+        self._maps = bounds.bound_maps(field, self._kinds, self.levels)
+        self._margins = bounds.margins(field, search, bodies, self._kinds, self._maps.tops)
+        rank = _pruning_order(self._maps)[self._kinds.kind]
+        self.tables = [self._tables(number, rank) for number in range(len(bodies))]
 
-    def _tables(
-        self,
-        number: int,
-        kind_of: Indices,
-        maps: bounds.BoundMaps,
-        margins: bounds.Margins,
-        rank: Indices,
-    ) -> tuple[BlockTables, Body, Floats]:
-        field, search, bodies = self.searcher.field, self.search, self.bodies
+    def _tables(self, number: int, rank: Indices) -> tuple[BlockTables, Body, Floats]:
+        """Return what one body is searched with; places of atoms by their rank, int64[atoms]."""
+        field, search, bodies, maps = self.searcher.field, self.search, self.bodies, self._maps
         atoms = slice(*bodies.offsets[number : number + 2])
-        order = np.argsort(rank[kind_of[atoms]], kind="stable")
-        kind = kind_of[atoms][order]
+        order = np.argsort(rank[atoms], kind="stable")
+        kind = self._kinds.kind[atoms][order]
+        absolute, relative = (float(each[number]) for each in self._margins)
         per_unit = 1 / field.spacing
         start = (search.targets(bodies)[number] - field.origin) * per_unit
         shapes = maps.shapes[:, kind]
@@ -111,37 +101,23 @@ class LigandBlocks:
             counts=np.array(search.shifts.sides),
             start=start + search.shifts.vectors(np.array([0]))[0] * per_unit,
             per_shift=search.shifts.step * per_unit,
-            above=float(maps.tops[kind].sum() + margins.absolute[number]),
-            relative=float(margins.relative[number]),
+            above=float(maps.tops[kind].sum()) + absolute,
+            relative=relative,
             step=float(search.shifts.step),
         )
-        body = Body(
-            start=start,
-            places=bodies.relative[atoms],
-            channels=bodies.channels[atoms],
-            weights=bodies.weights[atoms],
-        )
+        body = Body.of(bodies, number, start)
         return tables, body, body.places[order]
 
     def best(self) -> Poses:
         """Return the best poses that are apart, of all bodies."""
-        search, bodies = self.search, self.bodies
-        chosen, band = Poses.none(), np.array([-np.inf, -np.inf])
-        while True:
-            listed = BandList(search, self.searcher.width, bodies, chosen)
-            for rotations in self.searcher.rotations:
-                for number in range(len(bodies)):
-                    self._list_into(listed, number, rotations, band)
-            poses = listed.ordered(band[1])
-            placements = Placements.of(bodies, search, poses)
-            kept = thin(bodies, placements, search.min_rmsd, search.top - len(chosen))
-            found = poses.take(kept)
-            chosen = Poses.chained([chosen, found])
-            if listed.is_complete(band) or len(chosen) == search.top or not len(found):
-                return chosen
-            band[1] = band[0] - self.searcher.width
+        return Shortlist(self.bodies, self.search, self.searcher.width).best(self._list_into)
 
-    def _list_into(self, listed: "BandList", number: int, rotations: Indices, band: Floats) -> None:
+    def _list_into(self, listed: Shortlist) -> None:
+        for rotations in self.searcher.rotations:
+            for number in range(len(self.bodies)):
+                self._list_rotations(listed, number, rotations)
+
+    def _list_rotations(self, listed: Shortlist, number: int, rotations: Indices) -> None:
         tables, body, places = self.tables[number]
         matrices = self.search.rotations.matrices(rotations)
         scaled = matrices * (1 / self.searcher.field.spacing)[:, None]
@@ -154,9 +130,10 @@ class LigandBlocks:
         while block < blocks:
             block, count = cpu_blocks.search(
                 self.searcher.grid, tables, body, turned, matrices, firsts, lists,
-                block, blocks, self.searcher.width, band, poses, scores, room,
+                block, blocks, listed.width, listed.band, poses, scores, room,
             )  # fmt: skip
-            listed.add(number, poses[:count], scores[:count], band)
+            found = Poses(np.full(count, number), poses[:count].copy(), scores[:count].copy())
+            listed.add(listed.free(found))
 
     def _lists(self, most: int, atoms: int) -> BlockLists:
         levels = len(self.levels) + 1
@@ -176,53 +153,3 @@ def _pruning_order(maps: bounds.BoundMaps) -> Indices:
     maps_of = [maps.values[a:b] for a, b in zip(maps.begins[-1], ends, strict=True)]
     usual = np.array([np.quantile(values, COMMON) for values in maps_of])
     return np.argsort(np.argsort(-usual, kind="stable"))
-
-
-@dataclass
-class BandList:
-    """The best poses of a ligand found so far, and those to which they must not be close.
-
-    floor: poses below, and some equal to it, were dropped
-    """
-
-    search: PoseSearch
-    width: float
-    bodies: Ligands
-    struck: Poses
-
-    def __post_init__(self) -> None:
-        self.floor = -np.inf
-        self._parts: list[Poses] = []
-        top, far = self.search.top, self.search.min_rmsd > 0
-        self._most = max(MOST_LISTED, top) if far and top > 1 else top
-        self._struck = Placements.of(self.bodies, self.search, self.struck)
-
-    def is_complete(self, band: Floats) -> bool:
-        """Return whether no pose of the band was dropped."""
-        return bool(self.floor < band[0] - self.width)
-
-    def add(self, number: int, poses: Indices, scores: Floats, band: Floats) -> None:
-        """Add poses of a body.
-
-        band: the best score, and the least that is listed, which rises as poses are dropped
-        """
-        found = Poses(np.full(len(poses), number), poses, scores)
-        found = found.take(np.flatnonzero(scores >= band[1]))
-        if len(self.struck):
-            free = ~np.isin(found.pose, self.struck.pose[self.struck.ligand == number])
-            placements = Placements.of(self.bodies, self.search, found)
-            free &= apart(self.bodies, placements, self._struck, self.search.min_rmsd)
-            found = found.take(np.flatnonzero(free))
-        self._parts.append(found)
-        if sum(map(len, self._parts)) > 2 * self._most:
-            kept = self.ordered(band[1])
-            if len(kept) > self._most:
-                kept = kept.take(np.arange(self._most))
-                self.floor = band[1] = float(kept.score[-1])
-            self._parts = [kept]
-
-    def ordered(self, least: float) -> Poses:
-        """Return the poses that score at least this, the best first."""
-        found = Poses.chained(self._parts)
-        found = found.take(np.flatnonzero(found.score >= least))
-        return found.take(np.lexsort((found.pose, found.ligand, -found.score)))

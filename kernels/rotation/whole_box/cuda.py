@@ -50,17 +50,16 @@ from multigpu.kernels.rotation.memory import (
     windows_of,
 )
 from multigpu.kernels.rotation.rotations import Indices
-from multigpu.kernels.rotation.thinning import cross_moments, thin
+from multigpu.kernels.rotation.thinning import cross_moments, thinned
 from multigpu.kernels.rotation.types import (
     PENALTY,
     Field,
     Ligands,
-    Placements,
     Poses,
     PoseSearch,
     check,
 )
-from multigpu.kernels.rotation.whole_box.bounds import AtomKinds, kinds_of
+from multigpu.kernels.rotation.whole_box.bounds import AtomKinds, kinds_of, rounding
 
 THREADS = 64
 SEARCH_BLOCKS = 132 * 256  # so many that none of a large device is the last for long
@@ -73,7 +72,6 @@ MOST_VALUES = (1 << 32) - 1  # of all kinds' maps of a level
 ROUND_BLOCKS = 256
 MOST_ROUNDS = 256  # poses of a ligand that are chosen on the device
 QUEUED = 16  # ligands
-FIRST_SORTED = 1 << 12  # poses that are compared on the host before more are
 
 _POOL = np.dtype(
     [("values", POINTER), ("share", "<f8", 3), ("window", "<u4", 3), ("side", "<u4", 3)]
@@ -117,15 +115,10 @@ class BandSearcher:
         self.field, self.search, self.width, self.found = field, search, width, found
         sizes = {"THREADS": THREADS, "BOUNDED": BOUNDED}
         self._options = {n: variant_options(field, n, search, **sizes) for n in (1, 2, 3)}
-        self.there = DeviceField(field)
+        self.there = DeviceField.of(field)
         with self.there.stream() as stream:
             self._turns, self.space = space_of(search)
             stream.synchronize()
-        flat = field.values.reshape(len(field.values), -1)
-        self.highest, lowest = flat.max(axis=1).astype(np.float64), flat.min(axis=1)
-        self.largest = np.maximum(self.highest, -lowest.astype(np.float64))
-        if field.outside != "clamp":
-            self.highest = np.maximum(self.highest, 0)
 
     def launch(self, name: str, terms: int, blocks: int, *arguments: Any) -> None:
         """Queue a kernel for bodies of this many terms on the current stream."""
@@ -141,11 +134,7 @@ class BandSearcher:
                 spans = list(pairwise(borders))[begin : begin + QUEUED]
                 queued = [(LigandSearch(self, bodies[first:end]), first) for first, end in spans]
                 found += [each.poses().moved(first) for each, first in queued]
-        ligand, pose, score = (
-            np.concatenate([getattr(each, name) for each in found])
-            for name in ("ligand", "pose", "score")
-        )
-        return Poses(ligand, pose, score)
+        return Poses.chained(found)
 
 
 class LigandSearch:
@@ -183,23 +172,11 @@ class LigandSearch:
         found = self._with_memory(lambda search: np.concatenate([*search.listed(0, search.items)]))
         found = found[found["score"] >= found["score"].max(initial=-np.inf) - self._of.width]
         ordered = _as_poses(found[np.lexsort((found["pose"], found["body"], -found["score"]))])
-        return _thinned(self._bodies, self._of.search, ordered)
+        return thinned(self._bodies, self._of.search, ordered, self._of.search.top)
 
 
 def _as_poses(found: NDArray[Any]) -> Poses:
     return Poses(found["body"].astype(np.int64), found["pose"].copy(), found["score"].copy())
-
-
-def _thinned(bodies: Ligands, search: PoseSearch, ordered: Poses) -> Poses:
-    """Return the poses of one ligand that `thin` keeps; as few as do are compared."""
-    many = max(FIRST_SORTED, search.top)
-    while True:
-        first = Poses(ordered.ligand[:many], ordered.pose[:many], ordered.score[:many])
-        placements = Placements.of(bodies, search, first)
-        kept = thin(bodies, placements, search.min_rmsd, search.top)
-        if len(kept) == search.top or many >= len(ordered):
-            return Poses(first.ligand[kept], first.pose[kept], first.score[kept])
-        many *= 8
 
 
 @dataclass(frozen=True)
@@ -297,13 +274,9 @@ class BodySearch:
         order = order[place < BOUNDED]
         others = np.ones(len(body), bool)
         others[order] = False
-        most = (bodies.weights * of.highest[bodies.channels]).sum(axis=1)
-        far = np.zeros_like(bodies.weights)
-        if of.field.outside == "penalty":
-            far[:, 0] = PENALTY * ((of.field.spacing * of.field.middle) ** 2).sum()
-        largest = (bodies.weights * np.maximum(of.largest[bodies.channels], far)).sum(axis=1)
-        rounding = 2.0**-48 * (largest + np.abs(most)) * bodies.sizes[body]
-        spare = np.add.reduceat(np.where(others, most, 0) + rounding, bodies.offsets[:-1])
+        most = (bodies.weights * of.field.highest[bodies.channels]).sum(axis=1)
+        spare = np.add.reduceat(np.where(others, most, 0), bodies.offsets[:-1])
+        spare += rounding(of.field, of.search, bodies)
         self._ordered, places = copy_together(
             most=spare,
             begins=np.searchsorted(body[order], np.arange(len(bodies) + 1)).astype(np.int32),

@@ -39,7 +39,7 @@ from multigpu.kernels.rotation import (
     reference,
 )
 from multigpu.kernels.rotation.rotations import Floats
-from multigpu.kernels.rotation.types import split, squared_distance
+from multigpu.kernels.rotation.types import split
 
 BACKENDS = ["reference", *DEVICES]
 NATIVE = [BACKENDS[0], BACKENDS[1], BACKENDS[3]]  # the emulated one is slow
@@ -329,20 +329,6 @@ def test_nothing__to_search_gives_no_poses(backend: str) -> None:
     assert len(docking.best(ligands, range(5, 5))) == 0
     assert len(docking.best(ligands[0:0])) == 0
     assert len(docking.best(ligands, range(3, 4))) == 1
-
-
-@given(SEEDS)
-def test_distance__is_that_of_the_atoms(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    ligands = random_ligands(rng, [int(rng.integers(1, 9))])
-    search = PoseSearch(EulerRotations(50), Shifts(1, 1))
-    poses = rng.integers(0, search.count, 2)
-    matrices, shifts = search.placements(poses)
-    one, other = (ligands.relative @ m.T + s for m, s in zip(matrices, shifts, strict=True))
-    (squared,) = squared_distance(
-        ligands.moments[0], (matrices[0], shifts[0]), (matrices[1:], shifts[1:])
-    )
-    assert squared == pytest.approx(((one - other) ** 2).sum(axis=1).mean(), abs=1e-9)
 
 
 def test_energies__are_those_of_the_maps() -> None:

@@ -7,7 +7,7 @@ import pytest
 from support.backends import DEVICES, backend_of
 from support.rotation_cases import assert_right, poses_on_the_border, random_field, random_ligands
 
-from multigpu.kernels.rotation import EulerRotations, PoseSearch, Shifts, shortlist
+from multigpu.kernels.rotation import EulerRotations, PoseSearch, Shifts, shortlist, thinning
 
 pytestmark = pytest.mark.parametrize("device", DEVICES)
 
@@ -58,10 +58,10 @@ def test_answer__does_not_depend_on_how_many_poses_are_listed(
     """A short list is filled by the poses near the first ones, and another pass is needed."""
     rng = np.random.default_rng(2)
     monkeypatch.setattr(shortlist, "MOST_LISTED", listed)
-    monkeypatch.setattr(shortlist, "AHEAD", 5)
+    monkeypatch.setattr(thinning, "FIRST_COMPARED", 5)
     scored = count_scored(module, monkeypatch)
     field = random_field(rng, 1, interpolation, outside, steep=listed == 7)
-    search = PoseSearch(EulerRotations(60), Shifts(0.3, 0.3), top=6, min_rmsd=0.7)
+    search = PoseSearch(EulerRotations(60), Shifts(0.3, 0.3), top=6, min_rmsd=1.6)
     assert assert_right(module, field, random_ligands(rng, [9]), search) == 6
     passes = sum(scored) / search.stop
     assert 1 < passes <= 6 if listed == 1 else passes < 6

@@ -8,7 +8,7 @@ from support.examples import examples
 from support.rotation_cases import random_ligands, random_search
 
 from multigpu.kernels.rotation import Placements, Poses, placed
-from multigpu.kernels.rotation.thinning import apart, thin
+from multigpu.kernels.rotation.thinning import apart, cross_moments, thin
 
 
 @examples(40)
@@ -33,6 +33,16 @@ def test_kept__are_apart_over_all_atoms_and_the_others_are_not(
     far = (squared >= min_rmsd**2 - 1e-9).all(axis=1)
     assert (apart(bodies, found, taken, min_rmsd) == far).all()
     assert len(thin(bodies, found.take(np.arange(0)), min_rmsd, most)) == 0
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 150))
+def test_moments__of_one_body_are_those_that_the_kernels_read(seed: int, atoms: int) -> None:
+    """To the last bit, so that all backends agree on who is too close."""
+    bodies = random_ligands(np.random.default_rng(seed), [atoms, 3, atoms, atoms])
+    numbers = np.array([0, 2, 3])
+    found = cross_moments(bodies, numbers)
+    np.testing.assert_array_equal(found[range(3), range(3)], bodies.moments[numbers])
+    np.testing.assert_array_equal(found, found.transpose(1, 0, 3, 2))
 
 
 def test_bodies__of_different_sizes_are_refused() -> None:

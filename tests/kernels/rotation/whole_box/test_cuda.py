@@ -16,6 +16,7 @@ from multigpu.kernels.rotation import (
     Shifts,
     memory,
     near_uniform,
+    thinning,
 )
 from multigpu.kernels.rotation.whole_box import reference
 
@@ -105,7 +106,7 @@ def few_poses(rng: np.random.Generator, top: int, min_rmsd: float) -> tuple[Any,
 def test_search__of_bands_that_are_longer_than_the_list(
     cuda: Any, monkeypatch: pytest.MonkeyPatch, top: int, min_rmsd: float, found: int
 ) -> None:
-    monkeypatch.setattr(cuda, "FIRST_SORTED", 10)
+    monkeypatch.setattr(thinning, "FIRST_COMPARED", 10)
     about, bodies = few_poses(np.random.default_rng(3), top, min_rmsd)
     assert assert_right(cuda, about, bodies, np.array([0, 1, 1, 2]), found=found) > 7
 
@@ -144,3 +145,13 @@ def test_memory__is_what_was_said(cuda: Any, gpu: Gpu, monkeypatch: pytest.Monke
         cuda.LigandSearch(searcher, bodies).poses()
     said = memory.band_bytes(about[0], about[1], kinds, 100)
     assert said / 2 < peak[0] <= said + 10_000
+
+
+def test_field__is_on_a_device_once_and_no_longer_than_it_is_needed(cuda: Any, gpu: Gpu) -> None:
+    """The search and the refinement share it."""
+    about, _ = few_poses(np.random.default_rng(6), 5, 0.5)
+    before = gpu.used()
+    one, other = cuda.BandSearcher(*about), cuda.BandSearcher(*about)
+    assert one.there is other.there
+    del one, other
+    assert gpu.used() == before
