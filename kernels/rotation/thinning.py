@@ -14,7 +14,7 @@ from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.rotation.rotations import Floats, Indices
 from multigpu.kernels.rotation.types import ROUNDING, Ligands, Placements, Poses, PoseSearch
 
-FIRST_COMPARED = 1 << 12  # poses, before more are
+FIRST_COMPARED = 1 << 9  # poses, before more are
 
 
 def thin(bodies: Ligands, found: Placements, min_rmsd: float, most: int) -> Indices:
