@@ -1,17 +1,29 @@
 """Packages that only some jobs need, imported when they do, and kept quiet."""
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+_lock = threading.Lock()
+_blocks: list[Any] = []  # of RDKit's logs, one for each thread that wants them quiet
+
 
 @contextmanager
 def quiet_rdkit() -> Iterator[Any]:
-    """Yield rdkit.Chem, and have RDKit print nothing meanwhile."""
+    """Yield rdkit.Chem, and have RDKit print nothing meanwhile.
+
+    Logs are of the whole process, so the last of several threads lets them speak again.
+    """
     from rdkit import Chem, rdBase
 
-    with rdBase.BlockLogs():
+    with _lock:
+        _blocks.append(rdBase.BlockLogs())
+    try:
         yield Chem
+    finally:
+        with _lock:
+            _blocks.pop()
 
 
 def import_pysam() -> Any:

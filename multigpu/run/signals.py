@@ -3,6 +3,10 @@
 The first signal raises KeyboardInterrupt in the main thread, and everything is closed in order.
 The process exits after a while even if something hangs, as if it were killed: files on disk are
 safe against that.
+
+RDKit takes SIGINT over while it embeds and matches molecules, and with several threads never gives
+it back (its issue 8576). So SIGINT is blocked in all threads but one, which waits for it and sends
+another signal in its place.
 """
 
 import faulthandler
@@ -15,6 +19,7 @@ import time
 from typing import Any, NoReturn
 
 ENDED_BY = 128  # plus the number of the signal: the exit status
+IN_PLACE_OF_SIGINT = signal.SIGRTMIN
 STOPPING = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)  # batch systems and terminals send them
 AGAIN_SECONDS = 0.01
 # Far longer than the program waits for workers that hang, or for a disk.
@@ -23,14 +28,18 @@ LATE_SECONDS = 20.0
 
 def listen() -> None:
     """Raise KeyboardInterrupt on signals that end the program, but for ignored ones (nohup)."""
+    heard = [n for n in (signal.SIGINT, *STOPPING) if signal.getsignal(n) != signal.SIG_IGN]
+    for number in heard:
+        signal.signal(number, interrupt)
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     # Signals arrive in the pipe at once, whatever the main thread waits for.
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    if signal.SIGINT in heard:
+        signal.signal(IN_PLACE_OF_SIGINT, lambda _, frame: interrupt(signal.SIGINT, frame))
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # threads inherit it
+        threading.Thread(target=_pass_on, name="sigint", daemon=True).start()
     threading.Thread(target=_end_late, args=(reader,), name="late", daemon=True).start()
-    for number in (signal.SIGINT, *STOPPING):
-        if signal.getsignal(number) != signal.SIG_IGN:
-            signal.signal(number, interrupt)
     sys.unraisablehook = raise_again
 
 
@@ -46,9 +55,17 @@ def _ignore(_number: int, _frame: object) -> None:
     """Do nothing: the program is ending already."""
 
 
+def _pass_on() -> NoReturn:
+    """Wait for each SIGINT, and send the main thread the signal in its place."""
+    while True:
+        signal.sigwait({signal.SIGINT})
+        signal.pthread_kill(threading.main_thread().ident or 0, IN_PLACE_OF_SIGINT)
+
+
 def _end_late(reader: int) -> NoReturn:
     """Wait for a signal, and end the process later, whatever hangs: a lock, a driver, a disk."""
     number = os.read(reader, 1)[0]
+    number = signal.SIGINT if number == IN_PLACE_OF_SIGINT else number
     time.sleep(LATE_SECONDS)
     reason = describe(KeyboardInterrupt(number))
     message = f"{reason}; not everything ended within {LATE_SECONDS:g} s"

@@ -189,6 +189,28 @@ except KeyboardInterrupt:
     assert time.monotonic() - begin < 5
 
 
+def test_interrupt__comes_although_a_library_has_taken_its_signal() -> None:
+    """As RDKit does in every thread that embeds a molecule."""
+    code = """
+import ctypes, os, signal, sys, threading, time
+from multigpu.run import signals
+signals.listen()
+taken = ctypes.CFUNCTYPE(None, ctypes.c_int)(lambda number: None)
+other = threading.Thread(target=ctypes.CDLL(None).signal, args=(signal.SIGINT, taken))
+other.start()
+other.join()
+try:
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(9)
+except KeyboardInterrupt as error:
+    sys.exit(100 + error.args[0])
+"""
+    begin = time.monotonic()
+    ended = run_python("-c", code)
+    assert (ended.status, ended.err) == (100 + signal.SIGINT, "")
+    assert time.monotonic() - begin < 5
+
+
 HANGS = {  # what the program waits for when a signal has come, or is at when it comes
     "lock": """
 lock = threading.Lock()
