@@ -229,7 +229,7 @@ class PoseFolder:
     def write(self, docked: DockedLigands) -> None:
         texts = docked.pose_texts.each()
         begins = np.flatnonzero(docked.rows.pose == 1).tolist()
-        ends = [*begins[1:], len(texts)]
+        ends = [*begins, len(texts)][1:]  # a part may have no ligand that was docked
         for begin, end, layout in zip(begins, ends, docked.layouts, strict=True):
             path = self._folder / f"{self._unique(docked.rows.ligand[begin])}.{layout}"
             with failures_named(self._target):
