@@ -85,7 +85,7 @@ def test_notes__name_parameters_without_effect() -> None:
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"window": 5}, "^window: for alignments only, and what was given is a counts table"),
-    ({"preset": "other"}, "preset is 'other'; it must be gcnmops"),
+    ({"preset": "other"}, "preset is 'other'; it must be r or panel or exome"),
     ({"compat": "R"}, "compat_r is 'R'; it must be none or r"),
     ({"chromosomes": "chr9"}, "has no chromosome chr9"),
     ({"ploidy": [2] * 7}, "7 numbers for 6 samples"),

@@ -12,13 +12,13 @@ from multigpu.cluster.deploy.threads_or_processes import WorkEstimate
 from multigpu.errors import InputError, UsageError, option
 from multigpu.run.declarations import Options, declare, declared
 from multigpu.run.options import GpuLanes
-from multigpu.run.values import NAMES, Bases, StrPath, TextPath, numbers
+from multigpu.run.values import NAMES, Bases, Kind, StrPath, TextPath, numbers
 from multigpu.workloads.count.options import COMPAT_R, CompatR, CountOptions
 
 Model = Literal["cn.mops", "haplo", "exome", "single", "reference"]
 NormType = Literal["poisson", "mean", "median", "quant", "mode"]
 SizeFactor = Literal["mean", "median", "quant", "mode"]
-Segmentation = Literal["fast", "cbs"]
+Segmentation = Literal["fast", "cbs", "hmm"]
 Fractional = Literal["mean", "median"]
 Colours = Literal["gain-red", "gain-blue"]
 
@@ -95,6 +95,22 @@ def _thresholds(value: Any) -> tuple[float, ...]:
     return given if len(given) == 2 else (abs(given[0]), -abs(given[0]))
 
 
+def _reference_samples(value: Any) -> Any:
+    """Return "auto", "all", or a number of reference samples."""
+    if value in ("auto", "all") or (type(value) is int and value > 0):
+        return value
+    raise ValueError
+
+
+ReferenceSamples = Annotated[
+    str | int,
+    Kind(
+        "auto, all, or a number",
+        "auto|all|K",
+        _reference_samples,
+        lambda text: int(text) if text.isdecimal() else text,
+    ),
+]
 Thresholds = Annotated[
     float | tuple[float, float], numbers("one number or two", convert=_thresholds)
 ]
@@ -190,9 +206,24 @@ class CallOptions(Options, group="Calling"):
     min_length: Bases = declare(
         0, "Minimum length of a CNV, in bases, or as 25kb.", "BASES", at_least=0
     )
+    min_quality: float = declare(
+        0.0, f"Least quality of a CNV, with {option('segmentation')} hmm.", "PHRED", at_least=0,
+        at_most=LARGEST,
+    )  # fmt: skip
+    max_gap: Bases | None = declare(
+        None, "Cut CNVs where more bases than these have no regions.", "BASES", at_least=0,
+        default="no limit",
+    )  # fmt: skip
+    whole_chromosomes: bool = declare(
+        False, "Call chromosomes and arms that are changed as a whole."
+    )
     segmentation: Segmentation = declare(
-        "fast", "fast: R's own; cbs: circular binary segmentation.", r="segAlgorithm",
-        of_model={"reference": "cbs"},
+        "fast", "fast: R's own; cbs: circular binary segmentation; hmm: hidden Markov model of copy"
+        " numbers.", r="segAlgorithm", of_model={"reference": "cbs"},
+    )  # fmt: skip
+    reference_samples: ReferenceSamples = declare(
+        "auto", f"How many samples, those that vary most as it does, a sample is compared with"
+        f" ({option('segmentation')} hmm); auto: up to 10.",
     )  # fmt: skip
     use_median: bool = declare(
         False, "Judge segments by their median, not their mean.", r="useMedian"
@@ -249,9 +280,18 @@ class CallOptions(Options, group="Calling"):
         thresholds = f"{option('upper')} is {self.upper:g} and {option('lower')} {self.lower:g}"
         medians = "{} is {:g},{:g}".format(option("seg_median"), *limits or (0, 0))
         pairs = {thresholds: (self.upper, self.lower), medians: limits}
+        if self.segmentation == "hmm":
+            self._check_hmm()
         for description, pair in pairs.items():
             if pair and pair[0] < pair[1]:
                 raise UsageError(f"{description}: the threshold of gains lies below that of losses")
+
+    def _check_hmm(self) -> None:
+        """Raise UsageError for results that only the mixture of Poissons has."""
+        hmm = f"{option('segmentation')} hmm"
+        for name in ("robust", "fractional", "posterior", "compat_r"):
+            if getattr(self, name) not in (None, False):
+                raise UsageError(f"{option(name)} is for other segmentations than {hmm}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -282,6 +322,11 @@ class CnvOptions(CallOptions, NormalizationOptions, ModelOptions):
         return 1 if self.model == "haplo" else 2
 
     @property
+    def is_hmm(self) -> bool:
+        """Whether copy numbers are states of a hidden Markov model."""
+        return self.segmentation == "hmm"
+
+    @property
     def is_normalized(self) -> bool:
         """Whether counts are normalized here."""
         return self.norm != 0 and self.model != "single"
@@ -293,6 +338,9 @@ class CnvOptions(CallOptions, NormalizationOptions, ModelOptions):
 
     def check(self) -> None:
         super().check()
+        if self.is_hmm and self.model == "single":
+            hmm = f"{option('segmentation')} hmm"
+            raise UsageError(f"{hmm} compares samples, and {option('model')} single has one")
         if len(self.fold_changes) != len(self.classes):
             raise UsageError(
                 f"{len(self.fold_changes)} {option('fold_changes')} and {len(self.classes)}"
@@ -313,7 +361,14 @@ MODELS = {  # what differs from the defaults of `CnvOptions`
     }
     for model in get_args(Model)
 }
-PRESETS: dict[str, dict[str, Any]] = {"gcnmops": {**MODELS["exome"], "cycles": 20}}
+HMM = {"segmentation": "hmm", "whole_chromosomes": True, "max_gap": 500_000, "min_width": 1}
+PRESETS: dict[str, dict[str, Any]] = {
+    "r": {},
+    "panel": {**HMM, "max_gap": 1_000_000},
+    "exome": {**HMM, "max_gap": 1_000_000},
+    "genome": {**HMM, "min_width": 3},
+    "gcnmops": {**MODELS["exome"], "cycles": 20},
+}
 
 
 def completed(given: Mapping[str, Any], preset: str | None) -> dict[str, Any]:
@@ -331,6 +386,7 @@ def unused_parameter_notes(options: CnvOptions, given: Collection[str]) -> Itera
     choices = (
         ("segmentation", "fast", [name for name in FIELDS if name.startswith("seg_")]),
         ("segmentation", "cbs", ["seed"]),
+        ("segmentation", "hmm", ["min_quality", "reference_samples"]),
         ("norm_type", "quant", ["norm_quantile"]),
         ("size_factor", "quant", ["size_factor_quantile"]),
     )

@@ -53,6 +53,7 @@ class SegmentTable(Columnar):
     shown          int32[n]    class to show: that of the number of copies, or NOT_CALLED
     fractional     float64[n]  fractional copy number; NaN where it is not wanted
     cnv            bool[n]     whether the segment is a CNV
+    quality        float64[n]  Phred: that there is a change; NaN where it is not computed
     """
 
     chrom: Indices
@@ -67,6 +68,7 @@ class SegmentTable(Columnar):
     shown: Indices
     fractional: Floats
     cnv: Mask
+    quality: Floats
 
     @classmethod
     def uncalled(cls, **columns: NDArray[Any]) -> Self:
@@ -79,6 +81,7 @@ class SegmentTable(Columnar):
             shown=nothing,
             fractional=np.full(count, np.nan),
             cnv=np.zeros(count, np.bool_),
+            quality=np.full(count, np.nan),
         )
 
     @classmethod
@@ -110,6 +113,37 @@ class RegionTable(Columnar):
     end: Rows
     copy_number: Indices
     fractional: Floats
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Genotypes(Columnar):
+    """Copies of every sample at every CNV, from their posteriors.
+
+    copies     int8[CNVs, samples]     -1 where the sample is not compared
+    quality    float32[CNVs, samples]  Phred of the copies
+    is_common  bool[CNVs]              whether most samples may have the change, so that what is
+                                       usual cannot be told from the cohort
+    """
+
+    copies: Copies
+    quality: NDArray[np.float32]
+    is_common: Mask
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SampleFacts(Columnar):
+    """Facts about each sample and then control, for quality control.
+
+    reads        float64[n]  on all chromosomes
+    references   int32[n]    how many samples it is compared with; 0 where it is with all
+    correlation  float64[n]  mean of those with these samples; NaN where it is not computed
+    noise        float64[n]  factor on the usual dispersion; NaN where it is not computed
+    """
+
+    reads: Floats
+    references: Indices
+    correlation: Floats
+    noise: Floats
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -158,6 +192,7 @@ class CnvPart:
     robust    robust CNV regions in the same way, where they are wanted
     pieces    rows of the matrices that the client keeps or writes
     left_out  why the samples are not compared, after the chromosome's name; empty where they are
+    genotypes of the rows of `classes`, where they are computed
     """
 
     segments: SegmentTable
@@ -169,6 +204,13 @@ class CnvPart:
     pieces: Pieces
     notes: tuple[str, ...]
     left_out: str
+    genotypes: Genotypes | None = None
 
 
-JOURNAL_CLASSES = (CnvPart, SegmentTable, RegionTable, Window)  # of which a journal's parts consist
+JOURNAL_CLASSES = (
+    CnvPart,
+    SegmentTable,
+    RegionTable,
+    Genotypes,
+    Window,
+)  # of which a journal's parts consist

@@ -29,9 +29,10 @@ class CnvRequest(CnvOptions, CountOptions, Request, group="Input"):
     controls: Any = declare(
         None, "Controls, as INPUT; give the option once for each file.", many=True, r="controls"
     )
-    preset: Literal["gcnmops"] | None = declare(
-        None, "gcnmops: the parameters of that program.", group="Model"
-    )
+    preset: Literal["r", "panel", "exome", "genome", "gcnmops"] | None = declare(
+        None, "Parameters that fit the data: gene panels, exomes, genomes. r: R's defaults, as"
+        " without a preset; gcnmops: those of that program.", group="Model",
+    )  # fmt: skip
     ploidy: Any = declare(
         None, "Ploidy on all chromosomes: a number for all samples, or a file with lines `sample"
         " TAB number`; 2 for samples left out. In Python also a mapping, or a number for each.",

@@ -15,10 +15,12 @@ from multigpu.workloads.cnv.records import (
     CnvPart,
     Copies,
     Floats,
+    Genotypes,
     Indices,
     Matrices,
     RegionTable,
     Rows,
+    SampleFacts,
     SegmentTable,
     Window,
 )
@@ -48,6 +50,8 @@ class CnvResult:
     notes             remarks on the data and the options, one sentence each
     lengths           of chromosomes in bases, by name, where they are known
     sex_coverage      coverage of X and Y, where sexes were inferred from it
+    genotypes         of the rows of `called`, where they were computed
+    facts             what is known of each sample and then control
     """
 
     options: CnvOptions
@@ -66,6 +70,8 @@ class CnvResult:
     notes: tuple[str, ...] = ()
     lengths: Mapping[str, int] = field(default_factory=dict)
     sex_coverage: Coverage | None = None
+    genotypes: Genotypes | None = None
+    facts: SampleFacts | None = None
 
     def __repr__(self) -> str:
         return (
