@@ -33,7 +33,7 @@ SMALLER = {  # with which the steps need the same functions; of samples only all
 NEXT = """
     multigpu scan {}/samples.fastq -s {}/signatures.fasta --min-score 20 | head
     multigpu cnv {}/counts.parquet -o more-calls --prior-impact 10
-    multigpu dock {}/ligands.sdf --pocket {}/pocket.npz -o more-poses.sdf --top 3"""
+    multigpu dock {}/ligands.sdf --pocket {}/pocket.npz -o more-poses.sdf --precision 5"""
 
 
 @click.command()
