@@ -1,0 +1,343 @@
+"""The hidden Markov model in Numba, in several threads, without the GIL.
+
+Scores of a block of regions are made for a sample at a time, in loops that become vector
+instructions, and used at once: those of a chromosome are never held.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.kernels.compiled.jit import jit_no_alloc
+from multigpu.kernels.compiled.parallel import over_spans
+from multigpu.kernels.hmm.types import (
+    ENTER,
+    FORBIDDEN,
+    LEAST_DISPERSION,
+    LEAST_MEAN,
+    LEAVE,
+    NORMAL_MAD,
+    SHRINKAGE,
+    STATES,
+    STAY,
+    SWITCH,
+    UNIT,
+    USUAL,
+    ExpectedCounts,
+    Floats,
+    SampleModel,
+    Scores,
+    States,
+    check,
+    levels_of,
+    rows_inside,
+)
+from multigpu.kernels.numerics.log2_exp2 import LOG2E, ROUND, log2_of
+from multigpu.kernels.numerics.medians import middle_of
+
+ALL = slice(None)
+BLOCK = 256  # regions
+LEAST_SPAN = 1024  # regions, for a thread
+PER_BIT = UNIT / LOG2E  # scores
+IMPOSSIBLE = -1e18  # bits
+
+
+class Emissions(NamedTuple):
+    """Numbers that scores are made of, of all samples."""
+
+    folds: Floats  # [2, samples, states], 0: impossible
+    log_folds: Floats  # to base 2
+    noise: Floats
+    kept: float
+    cap: float  # bits
+
+
+def emissions_of(model: SampleModel, folds: Floats) -> Emissions:
+    """Return what scores of states with these shares are made of."""
+    logs = np.array([log2_of(fold) if fold > 0 else 0.0 for fold in folds.ravel()])
+    return Emissions(
+        np.ascontiguousarray(folds),
+        logs.reshape(folds.shape),
+        np.ascontiguousarray(model.noise, np.float64),
+        float(model.kept),
+        model.cap * LOG2E,
+    )
+
+
+def expect(
+    counts: NDArray[Any],
+    model: SampleModel,
+    inside: Any = None,
+    level: Any = None,
+    threads: int = 1,
+) -> ExpectedCounts:
+    """Return what `reference.expect` does."""
+    check(counts, model)
+    counts = usable(counts)
+    regions = len(counts)
+    rows = (rows_inside(inside, regions), levels_of(level, regions))
+    arrays = (
+        np.ascontiguousarray(model.weights, np.float64),
+        np.ascontiguousarray(model.references, np.int32),
+        np.ascontiguousarray(model.sizes, np.float64),
+        np.ascontiguousarray(model.spread, np.int32),
+    )
+    mean = np.empty((regions, model.samples), np.float32)
+    dispersion = np.empty(regions, np.float32)
+
+    def work(begin: int, stop: int) -> None:
+        depths = np.empty((model.references.shape[1]), np.float32)
+        values = np.empty((3, len(model.spread)), np.float32)
+        _set_means(counts, begin, stop, *rows, *arrays[:3], model.cut, depths, mean)
+        _set_dispersions(
+            counts, begin, stop, mean, arrays[3], float(model.kept), model.dispersion, values,
+            dispersion,
+        )  # fmt: skip
+
+    over_spans(work, regions, threads, LEAST_SPAN)
+    return ExpectedCounts(mean, dispersion)
+
+
+def usable(counts: NDArray[Any]) -> NDArray[Any]:
+    """Return the counts as int32 or float64, C-contiguous."""
+    return np.ascontiguousarray(counts, np.int32 if counts.dtype == np.int32 else np.float64)
+
+
+@jit_no_alloc
+def _set_means(counts, begin, stop, inside, level, weights, references, sizes, cut, depths, mean):  # type: ignore[no-untyped-def]
+    samples, listed = mean.shape[1], references.shape[1]
+    for row in range(begin, stop):
+        where, typical = inside[row], 0.0
+        for sample in range(samples):
+            if sample < len(references):
+                for k in range(listed):
+                    column = references[sample, k]
+                    depth = np.float32(counts[row, column] * weights[where, column])
+                    place = k
+                    while place > 0 and depths[place - 1] > depth:
+                        depths[place] = depths[place - 1]
+                        place -= 1
+                    depths[place] = depth
+                total = 0.0
+                for k in range(cut, listed - cut):
+                    total += depths[k]
+                typical = total / (listed - 2 * cut)
+            usual = typical * level[row] * sizes[where, sample]
+            mean[row, sample] = max(usual, LEAST_MEAN)
+
+
+@jit_no_alloc
+def _set_dispersions(counts, begin, stop, mean, spread, kept, typical, values, dispersion):  # type: ignore[no-untyped-def]
+    n = len(spread)
+    ratios, off, means = values[0], values[1], values[2]
+    for row in range(begin, stop):
+        for k in range(n):
+            means[k] = mean[row, spread[k]]
+            ratios[k] = counts[row, spread[k]] / np.float64(means[k])
+            off[k] = ratios[k]
+        middle = _median(ratios, n)
+        for k in range(n):
+            off[k] = abs(off[k] - middle)
+        deviation = NORMAL_MAD * _median(off, n)
+        poisson = 1 / _median(means, n) * (1 + 1 / kept)
+        beyond = max(deviation * deviation - poisson, 0.0)
+        base = (1 - SHRINKAGE) * typical + LEAST_DISPERSION
+        dispersion[row] = SHRINKAGE * beyond + base
+
+
+@jit_no_alloc
+def _median(values, n):  # type: ignore[no-untyped-def]
+    low, high = middle_of(values, n)
+    return (np.float64(low) + np.float64(high)) * 0.5
+
+
+@jit_no_alloc
+def set_bits(x, expected, emissions, inside, sample, begin, stop, bits):  # type: ignore[no-untyped-def]
+    """Write the log-likelihoods of a sample's states in regions [begin, stop) to float64 bits.
+
+    They are those less that of the usual share, in the first rows, a state each. Counts are
+    negative binomial with mean m and variance m + d m², so it is, but for what all states share,
+    x log(f) - (x + 1 / d) log((1 + d f m) / (1 + d m)) for f times the usual mean.
+    """
+    mean, dispersion = expected
+    folds, log_folds, noise, kept, _ = emissions
+    n, states = stop - begin, folds.shape[2]
+    rates, usual, more = bits[states], bits[states + 1], bits[states + 2]
+    for i in range(n):
+        row = begin + i
+        m = np.float64(mean[row, sample])
+        d = np.float64(dispersion[row]) * noise[sample] + 1 / (kept * m)
+        rates[i] = d * m
+        usual[i] = log2_of(1 + d * m)
+        more[i] = x[row, sample] + 1 / d
+    for state in range(states):
+        one = bits[state]
+        for i in range(n):
+            where, count = inside[begin + i], np.float64(x[begin + i, sample])
+            fold = folds[where, sample, state]
+            off = log2_of(1 + rates[i] * fold) - usual[i]
+            value = count * log_folds[where, sample, state] - more[i] * off
+            one[i] = value if fold > 0 else IMPOSSIBLE
+
+
+@jit_no_alloc
+def set_scores(x, expected, emissions, inside, sample, begin, stop, bits, out):  # type: ignore[no-untyped-def]
+    """Write the scores of a sample in regions [begin, stop) to int32 out[STATES, regions]."""
+    set_bits(x, expected, emissions, inside, sample, begin, stop, bits)
+    cap, n = emissions.cap, stop - begin
+    floor, base = bits[STATES], bits[STATES + 1]
+    for i in range(n):
+        best = max(max(bits[0, i], bits[1, i]), max(bits[3, i], bits[4, i]))
+        floor[i] = max(best, 0.0) - cap
+        base[i] = max(0.0, floor[i])
+    for state in range(STATES):
+        one, scored = bits[state], out[state]
+        for i in range(n):
+            nearest = ((max(one[i], floor[i]) - base[i]) * PER_BIT + ROUND) - ROUND
+            scored[i] = np.int32(nearest) if one[i] > IMPOSSIBLE else FORBIDDEN
+
+
+def scores(
+    counts: NDArray[Any], expected: ExpectedCounts, model: SampleModel, inside: Any = None
+) -> Scores:
+    """Return what `reference.scores` does."""
+    emissions, inside = emissions_of(model, model.folds), rows_inside(inside, len(counts))
+    counts, given = usable(counts), (expected.mean, expected.dispersion)
+    out = np.empty((model.samples, STATES, len(counts)), np.int32)
+    bits = np.empty((STATES + 3, len(counts)))
+    for sample in range(model.samples):
+        set_scores(counts, given, emissions, inside, sample, 0, len(counts), bits, out[sample])
+    return out.transpose(2, 0, 1)
+
+
+def paths(
+    counts: NDArray[Any],
+    expected: ExpectedCounts,
+    model: SampleModel,
+    moves: Scores,
+    inside: Any = None,
+    samples: slice = ALL,
+    threads: int = 1,
+) -> States:
+    """Return what `reference.paths` does, with a thread for each share of the samples."""
+    counts, inside = usable(counts), rows_inside(inside, len(counts))
+    emissions = emissions_of(model, model.folds)
+    given = (np.ascontiguousarray(expected.mean), np.ascontiguousarray(expected.dispersion))
+    first, stop, _ = samples.indices(model.samples)
+    out = np.empty((len(counts), stop - first), np.int8)
+
+    def work(begin: int, end: int) -> None:
+        back = np.empty((len(counts), end - begin), np.uint16)
+        best = np.full((end - begin, STATES), FORBIDDEN, np.int32)
+        best[:, USUAL] = 0
+        work_of_block = (np.empty((STATES + 3, BLOCK)), np.empty((STATES, BLOCK), np.int32))
+        find(counts, given, emissions, inside, moves, first + begin, *work_of_block, best, back)
+        walk_back(back, best, out[:, begin:end])
+
+    if len(counts):
+        over_spans(work, stop - first, threads, 1)
+    return out
+
+
+@jit_no_alloc
+def find(counts, expected, emissions, inside, ways, first, bits, emitted, best, back):  # type: ignore[no-untyped-def]
+    """Write where the best ways to each state come from, and what they score in the end.
+
+    best  int32[samples, states], at the start and in the end; of the usual state it is 0
+    back  uint16[regions, samples]: three bits for each state, the state before
+    """
+    regions, samples = back.shape
+    for begin in range(0, regions, BLOCK):
+        stop = min(begin + BLOCK, regions)
+        for sample in range(samples):
+            set_scores(
+                counts, expected, emissions, inside, first + sample, begin, stop, bits, emitted
+            )
+            usual, one, more, none, two = (
+                best[sample, 2], best[sample, 1], best[sample, 3], best[sample, 0], best[sample, 4]
+            )  # fmt: skip
+            for row in range(begin, stop):
+                i = row - begin
+                enter, stay, leave, switch = (
+                    ways[row, ENTER], ways[row, STAY], ways[row, LEAVE], ways[row, SWITCH]
+                )  # fmt: skip
+                entered = usual + enter
+                at_usual, from_usual = likeliest(
+                    usual, one + leave, more + leave, none + leave, two + leave
+                )
+                at_one, from_one = likeliest(
+                    entered, one + stay, more + switch, none + switch, two + switch
+                )
+                at_more, from_more = likeliest(
+                    entered, one + switch, more + stay, none + switch, two + switch
+                )
+                at_none, from_none = likeliest(
+                    entered, one + switch, more + switch, none + stay, two + switch
+                )
+                at_two, from_two = likeliest(
+                    entered, one + switch, more + switch, none + switch, two + stay
+                )
+                usual = np.int32(0)
+                one = np.int32(at_one + emitted[1, i] - at_usual)
+                more = np.int32(at_more + emitted[3, i] - at_usual)
+                none = np.int32(at_none + emitted[0, i] - at_usual)
+                two = np.int32(at_two + emitted[4, i] - at_usual)
+                back[row, sample] = (
+                    from_none | from_one << 3 | from_usual << 6 | from_more << 9 | from_two << 12
+                )
+            best[sample, 0], best[sample, 1], best[sample, 2] = none, one, usual
+            best[sample, 3], best[sample, 4] = more, two
+
+
+@jit_no_alloc
+def likeliest(usual, one, more, none, two):  # type: ignore[no-untyped-def]
+    """Return the greatest score and its state, the first where several are as great."""
+    best, state = usual, np.int32(2)
+    if one > best:
+        best, state = one, np.int32(1)
+    if more > best:
+        best, state = more, np.int32(3)
+    if none > best:
+        best, state = none, np.int32(0)
+    if two > best:
+        best, state = two, np.int32(4)
+    return best, state
+
+
+@jit_no_alloc
+def walk_back(back, best, out):  # type: ignore[no-untyped-def]
+    """Write the states of the best ways."""
+    regions, samples = back.shape
+    last = regions - 1
+    for sample in range(samples):
+        _, out[last, sample] = likeliest(
+            best[sample, 2], best[sample, 1], best[sample, 3], best[sample, 0], best[sample, 4]
+        )
+    for row in range(last, 0, -1):
+        for sample in range(samples):
+            out[row - 1, sample] = back[row, sample] >> 3 * out[row, sample] & 7
+
+
+def log2_ratios(
+    counts: NDArray[Any], expected: ExpectedCounts, threads: int = 1
+) -> tuple[Any, Any]:
+    """Return what `reference.log2_ratios` does."""
+    counts, mean = usable(counts), np.ascontiguousarray(expected.mean)
+    ratios, off = np.empty(mean.shape, np.float32), np.empty(len(mean), np.float32)
+    over_spans(lambda begin, stop: _set_ratios(counts, begin, stop, mean, ratios, off),
+               len(mean), threads, LEAST_SPAN)  # fmt: skip
+    return ratios, off
+
+
+@jit_no_alloc
+def _set_ratios(counts, begin, stop, mean, ratios, off):  # type: ignore[no-untyped-def]
+    samples = mean.shape[1]
+    for row in range(begin, stop):
+        for sample in range(samples):
+            quotient = (counts[row, sample] + 0.5) / (np.float64(mean[row, sample]) + 0.5)
+            ratios[row, sample] = log2_of(quotient)
+        total = 0.0
+        for sample in range(samples):
+            total += abs(ratios[row, sample])
+        off[row] = total / samples

@@ -1,0 +1,159 @@
+"""The hidden Markov model in plain NumPy. The tests' oracle."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.kernels.hmm.types import (
+    ENTER,
+    FORBIDDEN,
+    LEAST_DISPERSION,
+    LEAST_MEAN,
+    LEAVE,
+    NORMAL_MAD,
+    PREFERENCE,
+    SHRINKAGE,
+    STATES,
+    STAY,
+    SWITCH,
+    UNIT,
+    USUAL,
+    ExpectedCounts,
+    Floats,
+    SampleModel,
+    Scores,
+    States,
+    check,
+    levels_of,
+    rows_inside,
+)
+
+ALL = slice(None)
+
+
+def expect(
+    counts: NDArray[Any], model: SampleModel, inside: Any = None, level: Any = None
+) -> ExpectedCounts:
+    """Return what every sample should have with its usual copies, and how far that is off.
+
+    A mean is the mean of the sample's middle reference depths, times the region's level and the
+    sample's size. A region's dispersion is what the spread of counts over means (by MAD, so that
+    carriers do not count) has beyond Poisson's, shrunk towards the typical one.
+
+    counts  int32 or float64[regions, columns], not negative; rows do not depend on each other
+    inside  uint8[regions]: row of the model's arrays; None: 0
+    level   float64[regions]: factor on the means; None: 1
+    raises  ValueError where model and counts do not fit
+    """
+    check(counts, model)
+    inside, level = rows_inside(inside, len(counts)), levels_of(level, len(counts))
+    depths = (counts * model.weights[inside]).astype(np.float32)
+    mean = np.empty((len(counts), model.samples), np.float32)
+    for sample in range(model.samples):
+        columns = model.references[sample % len(model.references)]
+        middle = np.sort(depths[:, columns], axis=1)[:, model.cut :][:, : model.kept]
+        total = np.zeros(len(counts))
+        for column in middle.T:
+            total += column
+        typical = total / model.kept * level * model.sizes[inside, sample]
+        mean[:, sample] = np.maximum(typical, LEAST_MEAN)
+    return ExpectedCounts(mean, _dispersions(counts, mean, model))
+
+
+def _dispersions(counts: NDArray[Any], mean: Any, model: SampleModel) -> Any:
+    means = mean[:, model.spread].astype(np.float64)
+    ratios = (counts[:, model.spread] / means).astype(np.float32)
+    off = np.abs(ratios - _medians(ratios)[:, None]).astype(np.float32)
+    poisson = 1 / _medians(mean[:, model.spread]) * (1 + 1 / model.kept)
+    beyond = np.maximum((NORMAL_MAD * _medians(off)) ** 2 - poisson, 0)
+    typical = (1 - SHRINKAGE) * model.dispersion + LEAST_DISPERSION
+    return (SHRINKAGE * beyond + typical).astype(np.float32)
+
+
+def _medians(values: Any) -> Floats:
+    """float64[rows] of float32[rows, n]."""
+    ordered = np.sort(values, axis=1).astype(np.float64)
+    n = ordered.shape[1]
+    return np.asarray((ordered[:, (n - 1) // 2] + ordered[:, n // 2]) * 0.5)
+
+
+def scores(
+    counts: NDArray[Any], expected: ExpectedCounts, model: SampleModel, inside: Any = None
+) -> Scores:
+    """int32[regions, samples, STATES]: log-likelihoods of states less that of the usual one.
+
+    Counts are negative binomial. Before the difference is taken, a state is at most `model.cap`
+    less likely than the likeliest one.
+    """
+    folds = model.folds[rows_inside(inside, len(counts))]
+    x = counts[:, : model.samples, None].astype(np.float64)
+    mean = expected.mean.astype(np.float64)[:, :, None]
+    dispersion = expected.dispersion.astype(np.float64)[:, None, None] * model.noise[:, None]
+    dispersion = dispersion + 1 / (model.kept * mean)
+    possible = folds > 0
+    rate = dispersion * mean
+    off = np.log2(1 + rate * folds) - np.log2(1 + rate)
+    logs = x * np.log2(np.where(possible, folds, 1)) - (x + 1 / dispersion) * off
+    logs = np.where(possible, logs, -np.inf)
+    floor = logs.max(axis=2, keepdims=True) - model.cap / np.log(2)
+    nats = (np.maximum(logs, floor) - np.maximum(0, floor)) * (UNIT * np.log(2))
+    return np.where(possible, np.rint(nats), FORBIDDEN).astype(np.int32)
+
+
+def paths(
+    counts: NDArray[Any],
+    expected: ExpectedCounts,
+    model: SampleModel,
+    moves: Scores,
+    inside: Any = None,
+    samples: slice = ALL,
+) -> States:
+    """Return int8[regions, samples]: the likeliest path of each sample through the states.
+
+    Of several states that are as likely, the path has the first of `PREFERENCE`: the nearest to the
+    usual one, then the lower.
+
+    moves    int32[regions, 4] of `moves.moves`
+    samples  of which paths are wanted; the same as those of all
+    """
+    emitted = scores(counts, expected, model, inside)[:, samples].astype(np.int64)
+    steps = all_moves(moves)
+    order = np.array(PREFERENCE)
+    best = np.full((emitted.shape[1], STATES), FORBIDDEN, np.int64)
+    best[:, USUAL] = 0
+    back = np.empty(emitted.shape, np.int8)
+    for row in range(len(counts)):
+        ways = best[:, order, None] + steps[row][order]
+        back[row] = order[ways.argmax(axis=1)]
+        best = ways.max(axis=1) + emitted[row]
+    states = np.empty(emitted.shape[:2], np.int8)
+    state = order[best[:, order].argmax(axis=1)]
+    for row in range(len(counts) - 1, -1, -1):
+        states[row] = state
+        state = back[row, np.arange(len(state)), state]
+    return states
+
+
+def all_moves(moves: Scores) -> Any:
+    """int64[regions, STATES, STATES]: scores of all ways from a state to a state."""
+    out = np.repeat(moves[:, SWITCH, None, None].astype(np.int64), STATES, 1).repeat(STATES, 2)
+    out[:, range(STATES), range(STATES)] = moves[:, STAY, None]
+    out[:, USUAL] = moves[:, ENTER, None]
+    out[:, :, USUAL] = moves[:, LEAVE, None]
+    out[:, USUAL, USUAL] = 0
+    return out
+
+
+def log2_ratios(counts: NDArray[Any], expected: ExpectedCounts) -> tuple[Any, Any]:
+    """Return how counts relate to means, and how far off the samples of a region are.
+
+    The first is float32[regions, samples]: log2((count + 0.5) / (mean + 0.5)), 0 with usual copies;
+    the second float32[regions]: the mean of its absolute values.
+    """
+    x = counts[:, : expected.mean.shape[1]]
+    ratios = np.log2((x + 0.5) / (expected.mean.astype(np.float64) + 0.5)).astype(np.float32)
+    total = np.zeros(len(ratios))
+    for column in np.abs(ratios).T:
+        total += column
+    return ratios, (total / ratios.shape[1]).astype(np.float32)

@@ -1,0 +1,148 @@
+"""The input and the result of the hidden Markov model over copy numbers."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Scores = NDArray[np.int32]
+States = NDArray[np.int8]
+
+STATES = 5  # none, one copy less, usual, one more, two more or above
+USUAL = 2
+CLASSES = 9  # copies 0 to 8 of a genotype
+PREFERENCE = (2, 1, 3, 0, 4)  # states, the first of these where several are as likely
+UNIT = 1024  # of whole scores, a nat
+FORBIDDEN = -(2**24)  # score of a state that a sample cannot have
+CAP = 25.0  # nats
+SHARE_OF_NONE = 0.02  # of the usual depth that is left without a copy: reads mapped wrongly
+LEAST_MEAN = 0.5
+LEAST_DISPERSION = 0.001
+SHRINKAGE = 0.5  # of a region's dispersion towards the typical one
+NORMAL_MAD = 1.4826  # standard deviation of a normal distribution over its MAD
+MOST_LISTED = 64  # references of a sample, and samples of a spread
+ENTER, STAY, LEAVE, SWITCH = range(4)  # columns of moves
+
+
+@dataclass(frozen=True, eq=False)
+class SampleModel:
+    """What is known of samples before a chromosome is looked at.
+
+    Samples are the first columns of the counts; others are controls. Row 0 of an array with two
+    rows is for most regions, row 1 for regions `inside` where everybody has two copies, as the
+    pseudoautosomal ones; both are the same where there are none.
+
+    weights     float64[2, columns]   count × weight = depth relative to two copies; not negative
+    references  int32[samples or 1, K]  columns whose depths are a sample's reference; one row: the
+                                      same for all samples. 1 ≤ K ≤ 64; a fifth at either end of
+                                      the sorted depths is left out
+    sizes       float64[2, samples]   reference depth × size = expected count with usual copies
+    copies      int8[2, samples]      usual number of copies, at least 0
+    noise       float64[samples]      factor on the dispersion, above 0
+    spread      int32[W]              samples whose spread tells a region's dispersion, 1 ≤ W ≤ 64
+    dispersion  typical one: variance beyond Poisson's over the squared mean; a region's is shrunk
+                towards it
+    cap         nats: no region makes a state more or less likely than another by more than this
+    """
+
+    weights: Floats
+    references: NDArray[np.int32]
+    sizes: Floats
+    copies: States
+    noise: Floats
+    spread: NDArray[np.int32]
+    dispersion: float
+    cap: float = CAP
+
+    @property
+    def samples(self) -> int:
+        return len(self.noise)
+
+    @property
+    def cut(self) -> int:
+        """How many reference depths are left out at either end."""
+        return int(self.references.shape[1]) // 5
+
+    @property
+    def kept(self) -> int:
+        """How many reference depths a mean is of."""
+        return int(self.references.shape[1]) - 2 * self.cut
+
+    @property
+    def folds(self) -> Floats:
+        """float64[2, samples, STATES]: expected share of the usual count; 0: impossible state."""
+        usual = self.copies[..., None].astype(np.float64)
+        copies = usual + np.arange(STATES) - USUAL
+        copies[..., 0] = 0
+        folds = np.where(copies > 0, copies, SHARE_OF_NONE * usual) / np.maximum(usual, 1)
+        folds[(copies <= 0) & (np.arange(STATES) > 0)] = 0  # one copy less than one is none
+        return np.asarray(np.where(usual > 0, folds, np.arange(STATES) == USUAL))
+
+    @property
+    def folds_of_classes(self) -> Floats:
+        """float64[2, samples, CLASSES]: expected shares of 0, 1, … copies; 0: impossible."""
+        usual = self.copies[..., None].astype(np.float64)
+        folds = np.maximum(np.arange(CLASSES), SHARE_OF_NONE * usual) / np.maximum(usual, 1)
+        return np.asarray(np.where(usual > 0, folds, np.arange(CLASSES) == 0))
+
+
+@dataclass(frozen=True, eq=False)
+class ExpectedCounts:
+    """What samples should have with usual copies; arrays of NumPy, or of CuPy on a device.
+
+    mean        float32[regions, samples]  at least 0.5
+    dispersion  float32[regions]           variance beyond Poisson's over the squared mean
+    """
+
+    mean: Any
+    dispersion: Any
+
+    def __getitem__(self, rows: slice) -> "ExpectedCounts":
+        return ExpectedCounts(self.mean[rows], self.dispersion[rows])
+
+
+def row_bytes(samples: int, columns: int, item: int = 4) -> int:
+    """Return the bytes that a region takes on a device while paths are found.
+
+    samples   of which paths are wanted at once
+    columns   of the counts
+    item      bytes of a count: 4 of int32, 8 of float64
+    """
+    # Means, back pointers and states of samples; a dispersion, four moves, a level, `inside`; of a
+    # block's products of moves (25 scores), starts and maps what falls to one of its regions.
+    return columns * item + samples * (4 + 2 + 1 + 2) + (4 + 16 + 8 + 1)
+
+
+def check(counts: Any, model: SampleModel) -> None:
+    """Raise ValueError for a model that does not fit to these counts."""
+    columns = counts.shape[1]
+    shapes = {
+        "weights": (2, columns),
+        "sizes": (2, model.samples),
+        "copies": (2, model.samples),
+    }
+    for name, shape in shapes.items():
+        if getattr(model, name).shape != shape:
+            raise ValueError(f"{name} are {getattr(model, name).shape}, expected {shape}")
+    if model.samples > columns or len(model.references) not in (1, model.samples):
+        raise ValueError(f"{len(model.references)} rows of references, {model.samples} samples")
+    for name, listed, most in (
+        ("references", model.references, columns),
+        ("spread", model.spread, model.samples),
+    ):
+        if not 1 <= listed.shape[-1] <= MOST_LISTED:
+            raise ValueError(f"{listed.shape[-1]} columns in {name}, expected 1 to {MOST_LISTED}")
+        if listed.min() < 0 or listed.max() >= most:
+            raise ValueError(f"{name} must be columns from 0 to {most - 1}")
+
+
+def rows_inside(inside: Any, regions: int) -> Any:
+    """Return uint8[regions]: `inside`, or zeros."""
+    return np.zeros(regions, np.uint8) if inside is None else np.asarray(inside, np.uint8)
+
+
+def levels_of(level: Any, regions: int) -> Floats:
+    """Return float64[regions]: the levels, or ones."""
+    return np.ones(regions) if level is None else np.asarray(level, np.float64)

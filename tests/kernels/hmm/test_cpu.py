@@ -1,0 +1,126 @@
+"""The hidden Markov model: the plain one against all paths, and the fast ways against the plain."""
+
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.backends import DEVICES, backend_of, on_host
+from support.examples import examples
+
+from multigpu.kernels.hmm import STATES, SampleModel, cpu, moves, reference
+
+SHARES = [1, 1, 1, 1, 1, 0.5, 1.5, 0.02, 3]
+
+
+class Case(NamedTuple):
+    """What `paths` takes."""
+
+    counts: Any
+    model: SampleModel
+    moves: Any
+    inside: Any
+    level: Any
+
+
+@pytest.fixture
+def backend(device: str) -> Any:
+    return backend_of("hmm", device)
+
+
+def random_case(seed: int, regions: int, samples: int, controls: int = 0, k: int = 6) -> Case:
+    """Return noisy counts of all copy numbers; samples of 0 to 3 usual copies; gaps and breaks."""
+    rng = np.random.default_rng(seed)
+    columns = samples + controls
+    means = rng.gamma(4, 25, (regions, 1)) * rng.choice(SHARES, (regions, columns))
+    counts = rng.poisson(means).astype(rng.choice([np.int32, np.float64]))
+    model = SampleModel(
+        weights=rng.uniform(0.7, 1.5, (2, columns)),
+        references=rng.integers(0, columns, (rng.choice([1, samples]), k)).astype(np.int32),
+        sizes=rng.uniform(0.7, 1.5, (2, samples)),
+        copies=np.stack([rng.integers(0, 4, samples), np.full(samples, 2)]).astype(np.int8),
+        noise=rng.uniform(1, 2, samples),
+        spread=rng.permutation(samples)[:20].astype(np.int32),
+        dispersion=0.01,
+        cap=float(rng.choice([4, 25])),
+    )
+    start = np.cumsum(rng.choice([100, 5_000, 200_000], regions))
+    ways = moves(start, start + 100, max_gap=150_000, events=3)
+    return Case(counts, model, ways, rng.random(regions) < 0.2, rng.uniform(0.7, 1.5, regions))
+
+
+def assert_as_reference(backend: Any, case: Case, **how: Any) -> None:
+    counts, model, ways, inside, level = case
+    expected = reference.expect(counts, model, inside, level)
+    got = backend.expect(counts, model, inside, level, **how)
+    for name in ("mean", "dispersion"):
+        ours, plain = on_host(getattr(got, name)), getattr(expected, name)
+        np.testing.assert_array_equal(ours, plain, err_msg=name)
+    found = on_host(backend.paths(counts, got, model, ways, inside, **how))
+    np.testing.assert_array_equal(found, reference.paths(counts, expected, model, ways, inside))
+    assert found.dtype == np.int8
+    ratios = zip(backend.log2_ratios(counts, got), reference.log2_ratios(counts, expected),
+                 strict=True)  # fmt: skip
+    for ours, plain in ratios:
+        np.testing.assert_array_equal(on_host(ours), plain)
+
+
+def path_score(path: tuple[int, ...], emitted: Any, steps: Any) -> int:
+    ways = sum(steps[row, path[row - 1], path[row]] for row in range(1, len(path)))
+    first = 0 if path[0] == 2 else steps[0, 2, path[0]]
+    return int(first + ways + sum(emitted[row, state] for row, state in enumerate(path)))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_reference__path_is_the_best_of_all(seed: int) -> None:
+    case = random_case(seed, regions=6, samples=1)
+    counts, model, ways, inside, level = case
+    expected = reference.expect(counts, model, inside, level)
+    emitted = reference.scores(counts, expected, model, inside)[:, 0].astype(np.int64)
+    steps = reference.all_moves(ways)
+    every = product(range(STATES), repeat=6)
+    best = max(path_score(path, emitted, steps) for path in every)
+    found = reference.paths(counts, expected, model, ways, inside)[:, 0]
+    assert path_score(tuple(found), emitted, steps) == best
+
+
+def test_scores__of_cpu_are_those_of_the_reference() -> None:
+    counts, model, _, inside, _ = random_case(3, regions=700, samples=5)
+    expected = reference.expect(counts, model, inside)
+    got = cpu.scores(counts, expected, model, inside)
+    np.testing.assert_array_equal(got, reference.scores(counts, expected, model, inside))
+
+
+@examples(40)
+@given(
+    st.integers(0, 2**32),
+    st.sampled_from([1, 2, 127, 128, 129, 255, 256, 257, 700]),
+    st.sampled_from([1, 2, 5]),
+    st.sampled_from([0, 3]),
+    st.sampled_from([1, 4, 5, 10, 64]),
+)
+def test_cpu__is_the_reference(
+    seed: int, regions: int, samples: int, controls: int, k: int
+) -> None:
+    case = random_case(seed, regions, samples, controls, k)
+    assert_as_reference(cpu, case, threads=1 + seed % 2)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_paths__of_some_samples_are_those_of_all(backend: Any) -> None:
+    counts, model, ways, inside, level = random_case(4, regions=400, samples=5, controls=2)
+    expected = backend.expect(counts, model, inside, level)
+    every = on_host(backend.paths(counts, expected, model, ways, inside))
+    some = on_host(backend.paths(counts, expected, model, ways, inside, slice(1, 4)))
+    np.testing.assert_array_equal(some, every[:, 1:4])
+    assert {0, 1, 2, 3} <= set(np.unique(every).tolist())
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_paths__of_no_regions(backend: Any) -> None:
+    case = random_case(5, regions=1, samples=2)
+    counts, ways = case.counts[:0], case.moves[:0]
+    expected = backend.expect(counts, case.model)
+    assert backend.paths(counts, expected, case.model, ways).shape == (0, 2)
