@@ -31,12 +31,13 @@ from multigpu.workloads.cnv.notes import (
 )
 from multigpu.workloads.cnv.options import CnvOptions, KeptResults, copy_number_lanes
 from multigpu.workloads.cnv.plan import CnvPlan, Shape, plan_memory, plan_spans
-from multigpu.workloads.cnv.records import JOURNAL_CLASSES, CnvPart
+from multigpu.workloads.cnv.records import JOURNAL_CLASSES, CnvPart, Genotypes, SampleFacts
 from multigpu.workloads.cnv.results import matrices
 from multigpu.workloads.cnv.results.result import CnvResult, join_regions, join_segments
 from multigpu.workloads.cnv.samples.checks import check_counts
 from multigpu.workloads.cnv.samples.cohort import Cohort
 from multigpu.workloads.cnv.samples.genomes import chromosome_lengths
+from multigpu.workloads.cnv.samples.reference_samples import ReferenceSamples, sampled_rows
 from multigpu.workloads.cnv.stages.chromosome import STAGES, Columns
 from multigpu.workloads.cnv.stages.counts_source import CountsSource, copy_to_file, share_memory
 from multigpu.workloads.cnv.stages.normalize import (
@@ -138,6 +139,7 @@ class CnvJob(PlannedCnvJob):
         self.sums = np.array([each.sum(axis=0) for each in sums])  # [chromosomes, columns]
         self.totals = self.sums.sum(axis=0)
         self._check_reads()
+        self.references = self._references() if options.is_hmm else None
         self.notes += count_notes(counts, controls, options, self.totals)
         self.notes += sex_notes(cohort, self.spans)
 
@@ -151,6 +153,20 @@ class CnvJob(PlannedCnvJob):
         if (without := np.flatnonzero(compared & (self.totals == 0))).size:
             name = self.cohort.names[without[0]]
             raise UsageError(f"sample {name} has no reads: leave it out")
+
+    @property
+    def facts(self) -> SampleFacts:
+        """Facts about samples and controls, for quality control."""
+        if self.references is not None:
+            return self.references.facts
+        unknown = np.full(len(self.totals), np.nan)
+        none = np.zeros(len(self.totals), np.int32)
+        return SampleFacts(reads=self.totals, references=none, correlation=unknown, noise=unknown)
+
+    def _references(self) -> ReferenceSamples:
+        """Return with whom samples are compared by the hidden Markov model."""
+        sampled = self.values[sampled_rows(self.spans)]
+        return ReferenceSamples.of(sampled, self.totals, len(self.cohort.cases), self.options)
 
     # ---- running ------------------------------------------------------------------------------
 
@@ -208,8 +224,13 @@ class CnvJob(PlannedCnvJob):
         self, source: CountsSource, kept: KeptResults, expected: Expected | None
     ) -> CnvWorkload:
         """Return what workers need to know of the job."""
-        factors, notes = size_factors_of_genome(self.values, self.cohort, self.spans, self.options)
-        self.notes += notes
+        if self.references is None:
+            factors, notes = size_factors_of_genome(
+                self.values, self.cohort, self.spans, self.options
+            )
+            self.notes += notes
+        else:
+            factors = np.tile(self.references.factors, (len(self.spans), 1))
         # On a CPU chromosomes take turns, and each has all threads of its worker.
         threads = (self.run.threads or cores()) // max(1, self.run.workers)
         return CnvWorkload(
@@ -222,7 +243,9 @@ class CnvJob(PlannedCnvJob):
                 totals=self.totals,
                 factors=factors,
                 coverages=coverages_of_genome(self.values, self.spans, self.options),
+                references=self.references,
             ),
+            regions=len(self.values),
             is_segmented=len(self.values) >= FEWEST_SEGMENTED,
             kept=kept,
             threads=max(1, threads),
@@ -262,6 +285,7 @@ class CnvJob(PlannedCnvJob):
         # not for a single sample, whose regions are its CNVs.
         mispaired = options.compat_r and options.model != "single"
         robust = [part.robust for part in parts if part.robust is not None]
+        genotypes = [part.genotypes for part in parts if part.genotypes is not None]
         pieces = [piece for part in parts for piece in part.pieces]
         if kept.store is not None:
             matrices.write_rest(kept.store, pieces)
@@ -289,4 +313,6 @@ class CnvJob(PlannedCnvJob):
             notes=tuple(map(spelled, notes)),
             lengths=chromosome_lengths(cohort.genome, regions, cohort.references),
             sex_coverage=cohort.sex_coverage,
+            genotypes=Genotypes.joined(genotypes) if genotypes else None,
+            facts=self.facts,
         )

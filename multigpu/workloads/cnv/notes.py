@@ -214,12 +214,13 @@ def advice(
     sums  float64[chromosomes, columns]: reads
     """
     found: list[str] = []
-    if options.is_normalized and not options.genome_wide:
-        found += _genome_wide(cohort, spans, sums)
     has_cnvs = bool(segments.cnv.any())
-    if not has_cnvs:
-        found += [*_small(segments, options), *_near(segments, options)]
-    found += _near_by_median(segments, cohort, options)
+    if not options.is_hmm:
+        if options.is_normalized and not options.genome_wide:
+            found += _genome_wide(cohort, spans, sums)
+        if not has_cnvs:
+            found += [*_small(segments, options), *_near(segments, options)]
+        found += _near_by_median(segments, cohort, options)
     reads = float(np.median(sums.sum(axis=0)[: len(cohort.cases)])) / len(cohort.regions)
     if reads < FEW_READS and options.norm != 0 and not (sums % 1).any():
         found.append(
@@ -230,6 +231,8 @@ def advice(
         some = "no CNVs were found; what may show some"
         others = "what may show CNVs that were not found"
         yield f"{others if has_cnvs else some}: {'; '.join(found)}"
+    elif not has_cnvs and options.is_hmm:
+        yield "no CNVs were found: all samples have the usual copies, as far as their reads tell"
     elif not has_cnvs:
         yield (
             f"no CNVs were found: no segment comes near the thresholds; another"

@@ -17,6 +17,7 @@ Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 Indices = NDArray[np.int32]
 Copies = NDArray[np.int8]
+States = NDArray[np.int8]  # of `kernels.hmm`
 Mask = NDArray[np.bool_]
 Spans = tuple[Rows, Rows]
 Matrices = dict[str, NDArray[Any]]

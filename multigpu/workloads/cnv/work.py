@@ -26,6 +26,7 @@ from multigpu.workloads.cnv.records import CnvPart
 from multigpu.workloads.cnv.stages.backends import KernelBackend, open_backend
 from multigpu.workloads.cnv.stages.call import Call
 from multigpu.workloads.cnv.stages.chromosome import Chromosome, Columns, NotComparable, Stage
+from multigpu.workloads.cnv.stages.copy_states import ExpectCounts, FindPaths
 from multigpu.workloads.cnv.stages.counts_source import CountsSource
 from multigpu.workloads.cnv.stages.model import RunModel
 from multigpu.workloads.cnv.stages.normalize import Normalize, zero_fractions
@@ -38,7 +39,8 @@ class CnvWorkload:
 
     counts           of the cases and then the controls
     columns          what is known of these
-    is_segmented     whether there are enough regions for a segmentation
+    regions          number of all regions
+    is_segmented     whether these are enough for a segmentation
     kept             results to hand back besides the calls
     threads          of the CPU, for the kernels of a worker
     chunk_bytes      of counts that come to a device at a time, at most
@@ -50,6 +52,7 @@ class CnvWorkload:
     options: CnvOptions
     counts: CountsSource
     columns: Columns
+    regions: int
     is_segmented: bool
     kept: KeptResults
     threads: int
@@ -79,14 +82,19 @@ class CnvSession(Session[CnvSpan, CnvPart]):
         self.budget, kept = budget, workload.kept
         shown = ("sini", "ini") if kept.shown else ()
         self.fetched = tuple(dict.fromkeys((*kept.matrices, *shown)))
-        self.on_device: tuple[Stage, ...] = (
-            Normalize(self.options, backend),
-            RunModel(self.options, backend, self.fetched),
-            Segment(self.options, backend, workload.is_segmented),
-        )
+        self.on_device: tuple[Stage, ...] = (Normalize(self.options, backend), *self._method())
         self.on_host: tuple[Stage, ...] = (Call(self.options, kept, workload.threads),)
         self._device = threading.Semaphore(backend.at_once)
         self._thread = threading.local()
+
+    def _method(self) -> tuple[Stage, Stage]:
+        """Return the stages that tell how samples differ from usual, and where."""
+        options, backend = self.options, self.backend
+        if options.is_hmm:
+            regions = self.workload.regions
+            return ExpectCounts(options, backend), FindPaths(options, backend, regions)
+        segment = Segment(options, backend, self.workload.is_segmented)
+        return RunModel(options, backend, self.fetched), segment
 
     def load(self, span: CnvSpan) -> Chromosome:
         """Return the chromosome's counts; no copy where they lie in this process."""
@@ -129,7 +137,13 @@ class CnvSession(Session[CnvSpan, CnvPart]):
         matrices = {name: fetch() for name, fetch in fetches.items()}
         notes = found.notes[-1 if len(loaded.counts) == 1 else 0 :]
         return replace(
-            found, on_device=None, modelled={}, level=level, matrices=matrices, notes=notes
+            found,
+            on_device=None,
+            modelled={},
+            expected=None,
+            level=level,
+            matrices=matrices,
+            notes=notes,
         )
 
     def _put(self, loaded: Chromosome) -> Chromosome:

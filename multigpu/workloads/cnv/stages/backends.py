@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.cluster.engine.workload import Place
-from multigpu.kernels import cnmops, normalization, segmentation
+from multigpu.kernels import cnmops, hmm, normalization, segmentation
 from multigpu.kernels.cnmops import cpu as cnmops_cpu
 from multigpu.kernels.device.buffers import Buffers
+from multigpu.kernels.hmm import cpu as hmm_cpu
 from multigpu.kernels.normalization import cpu as normalization_cpu
 from multigpu.kernels.segmentation import cpu as segmentation_cpu
 from multigpu.workloads.cnv.plan import CHROMOSOMES_ON_GPU
@@ -27,7 +28,7 @@ Fetch = Callable[[], NDArray[Any]]  # the second step of fetching an array, with
 class KernelBackend:
     """Kernels of a device, and the way of arrays there and back. This one is the CPU.
 
-    normalizer, modeller, segmenter  modules of kernels
+    normalizer, modeller, segmenter, markov  modules of kernels
     threads   keyword arguments for each kernel
     room      keyword arguments for normalization
     at_once   chromosomes that may compute at a time
@@ -36,6 +37,7 @@ class KernelBackend:
     normalizer: Any = normalization_cpu
     modeller: Any = cnmops_cpu
     segmenter: Any = segmentation_cpu
+    markov: Any = hmm_cpu
     at_once = 1
 
     def __init__(self, threads: int) -> None:
@@ -100,6 +102,28 @@ class KernelBackend:
         found: segmentation.SegmentedTracks = kernel(values, offsets, how, **self.threads)
         return found
 
+    def expect(self, counts: Array, model: hmm.SampleModel, inside: Array) -> hmm.ExpectedCounts:
+        """Return what samples should have with their usual copies; see `kernels.hmm`."""
+        found: hmm.ExpectedCounts = self.markov.expect(counts, model, inside, **self.threads)
+        return found
+
+    def log2_ratios(self, counts: Array, expected: hmm.ExpectedCounts) -> tuple[Array, Array]:
+        """Return float32[regions, samples]: log2 of counts over expected ones; and the mean |·|."""
+        found: tuple[Array, Array] = self.markov.log2_ratios(counts, expected, **self.threads)
+        return found
+
+    def paths(
+        self,
+        counts: Array,
+        expected: hmm.ExpectedCounts,
+        model: hmm.SampleModel,
+        moves: Array,
+        inside: Array,
+        samples: slice,
+    ) -> Array:
+        """Return int8[regions, samples]: the likeliest states of some samples."""
+        return self.markov.paths(counts, expected, model, moves, inside, samples, **self.threads)
+
     # ---- arrays -------------------------------------------------------------------------------
 
     def active(self) -> AbstractContextManager[None]:
@@ -140,10 +164,12 @@ class CudaBackend(KernelBackend):
 
         from multigpu.kernels.cnmops import cuda as modeller
         from multigpu.kernels.device.pinned import pinned
+        from multigpu.kernels.hmm import cuda as markov
         from multigpu.kernels.normalization import cuda as normalizer
         from multigpu.kernels.segmentation import cuda as segmenter
 
         self.normalizer, self.modeller, self.segmenter = normalizer, modeller, segmenter
+        self.markov = markov
         self.threads, self.room = {}, {"room": min(normalizer.ROOM, free_bytes // 8)}
         self._cupy, self._pinned = cupy, pinned
         self._gpu = gpu

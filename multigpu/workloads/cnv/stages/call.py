@@ -31,6 +31,7 @@ from multigpu.workloads.cnv.results.intervals import last_bases, union, union_in
 from multigpu.workloads.cnv.stages import windows
 from multigpu.workloads.cnv.stages.averages import inner_averages
 from multigpu.workloads.cnv.stages.chromosome import Chromosome, true_runs
+from multigpu.workloads.cnv.stages.genotypes import genotyped
 from multigpu.workloads.cnv.stages.model import model_options
 from multigpu.workloads.cnv.stages.normalize import zero_fractions
 
@@ -62,7 +63,11 @@ class _Calls:
         self.shown = classes_by_usual_copies(self.options)
 
     def part(self) -> CnvPart:
-        segments, classes = self._called_segments()
+        genotypes = None
+        if self.options.is_hmm and self.chromosome.states is not None:
+            segments, classes, genotypes = genotyped(self.chromosome, self.options)
+        else:
+            segments, classes = self._called_segments()
         cnvs = segments.take(segments.cnv)
         regions = cnvs.first, cnvs.stop
         if self.options.model != "single":
@@ -77,6 +82,7 @@ class _Calls:
             pieces=self._pieces(),
             notes=self.chromosome.notes,
             left_out=self.chromosome.left_out,
+            genotypes=genotypes,
         )
 
     def _normalized(self, rows: Any) -> Floats:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import UsageError
+from multigpu.kernels.hmm import ExpectedCounts, SampleModel
 from multigpu.workloads.cnv.plan import CnvSpan, Shape
 from multigpu.workloads.cnv.records import (
     CnvPart,
@@ -19,7 +20,9 @@ from multigpu.workloads.cnv.records import (
     Matrices,
     Rows,
     SegmentTable,
+    States,
 )
+from multigpu.workloads.cnv.samples.reference_samples import ReferenceSamples
 
 STAGES = ("normalize", "model", "segment", "call")  # timed as steps of their own
 
@@ -37,6 +40,8 @@ class Columns:
     totals     float64[columns]: reads of each on all chromosomes
     factors    float64[chromosomes, columns]: size factors, where the client has found them
     coverages  float64[columns]: coverages, where these are modelled (--norm 2)
+    references reference samples of all columns, where they are used; also for some of the columns
+    numbers    int32[columns]: of each among all columns
     """
 
     names: tuple[str, ...]
@@ -44,6 +49,8 @@ class Columns:
     totals: Floats
     factors: Floats | None
     coverages: Floats | None
+    references: ReferenceSamples | None = None
+    numbers: Indices | None = None
 
     def take(self, chosen: Sequence[int]) -> Self:
         """Return some of the columns, whose numbers ascend."""
@@ -55,6 +62,7 @@ class Columns:
             totals=self.totals[rows],
             factors=None if self.factors is None else self.factors[:, rows],
             coverages=None if self.coverages is None else self.coverages[rows],
+            numbers=rows.astype(np.int32),
         )
 
 
@@ -81,6 +89,8 @@ class Chromosome:
 
     scale       float64[columns]: size factors
     level       float64[regions]: level of the controls, or of a single sample; None in a cohort
+    expected    counts that samples should have, where these have reference samples
+    states      int8[regions, cases]: likeliest states of the hidden Markov model
     segments    of all cases; the last stage calls them
     robust      segments of I/NI, where robust regions are wanted
     matrices    results of the model by name, on the host
@@ -101,6 +111,8 @@ class Chromosome:
     modelled: dict[str, Any] = field(default_factory=dict)
     scale: Floats = field(default_factory=lambda: np.empty(0))
     level: Any = None
+    expected: ExpectedCounts | None = None
+    states: States | None = None
     segments: SegmentTable = field(default_factory=SegmentTable.empty)
     robust: SegmentTable = field(default_factory=SegmentTable.empty)
     matrices: Matrices = field(default_factory=dict)
@@ -172,6 +184,18 @@ class Chromosome:
             usual = usual * np.array(self.span.shares)
         copies = self.span.copies
         return usual, usual if copies is None else usual * 2 / np.array(copies)
+
+    @cached_property
+    def ordered_model(self) -> tuple[SampleModel, NDArray[np.intp]]:
+        """Facts about samples for the hidden Markov model, and the order of the columns there."""
+        columns, copies = self.columns, self.span.copies
+        assert columns.references is not None
+        every = np.arange(len(columns.names))
+        numbers = every if columns.numbers is None else columns.numbers
+        usual = np.full(len(every), self.copies.max(initial=0), np.int8)
+        if copies is not None:
+            usual = np.array(copies, np.int8)
+        return columns.references.model(numbers, usual)
 
     def usual_copies(self, start: Rows, end: Rows) -> Copies:
         """Return int8[n, all cases]: usual copies in each interval."""

@@ -1,0 +1,199 @@
+"""Reference samples: with whom a sample is compared, how deep it was read, and how noisy it is.
+
+Samples that were prepared and sequenced alike vary alike from region to region. The depths of those
+that vary most as a sample does tell what it would have with the usual copies, as in ExomeDepth
+(Plagnol et al., Bioinformatics 2012, 28:2747) and CANOES (Backenroth et al., Nucleic Acids Research
+2014, 42:e97).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.kernels.hmm import SampleModel
+from multigpu.kernels.hmm import cpu as hmm
+from multigpu.kernels.hmm.types import LEAST_DISPERSION, MOST_LISTED, NORMAL_MAD, SHRINKAGE
+from multigpu.workloads.cnv.options import CnvOptions
+from multigpu.workloads.cnv.plan import CnvSpan
+from multigpu.workloads.cnv.records import Copies, Floats, Indices, Rows, SampleFacts
+
+MOST_BLOCKS = 20_000  # of regions, by which samples are compared
+BLOCK_ROWS = 8  # regions in a block at most: sums are less noisy
+AUTO = 10  # reference samples
+WATCHED = 48  # samples that tell how much a region varies
+USUAL_DEPTH = 0.05  # of the mean: regions with less in the median sample tell nothing
+USUAL_READS = 1.0  # expected in a region that tells how noisy a sample is
+LEAST_DEPTH = 1e-6  # of a sample
+MOST_UNLIKE = -2.0  # below all correlations: a sample is no reference of its own
+CLIP = 1.0  # logarithms to base 2 by which deletions and gains count in correlations at most
+OFFSET = 0.02  # of depths, before logarithms are taken
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ReferenceSamples:
+    """What the autosomes tell of the columns of the counts, cases and then controls.
+
+    cases       number of columns that are cases
+    count       reference samples of each; fewer on a chromosome that fewer samples have
+    nearest     int32[columns, others]: columns it may be compared with, the most alike first
+    sizes       float64[columns]: depth, 1 in the mean
+    dispersion  that of a usual region
+    watched     int32[n]: columns whose spread tells how much a region varies
+    facts       for quality control
+    """
+
+    cases: int
+    count: int
+    nearest: Indices
+    sizes: Floats
+    dispersion: float
+    watched: Indices
+    facts: SampleFacts
+
+    @classmethod
+    def of(cls, sampled: NDArray[Any], totals: Floats, cases: int, options: CnvOptions) -> Self:
+        """Return the reference samples of all columns, two at least.
+
+        sampled  int32 or float64[blocks, rows, columns]: counts of `sampled_rows`
+        totals   float64[columns]: reads of each on all chromosomes
+        """
+        sums, columns = sampled.sum(axis=1, dtype=np.float64), sampled.shape[2]
+        sizes = _sizes(sums) if options.is_normalized else np.ones(columns)
+        alike = _correlations(sums / sizes)
+        first = cases if options.model == "reference" else 0
+        nearest = first + np.argsort(-alike[:, first:], axis=1, kind="stable").astype(np.int32)
+        nearest = nearest[:, : max(1, columns - first - 1)]  # the sample itself comes last
+        wanted = {"auto": AUTO, "all": MOST_LISTED}.get(str(options.reference_samples))
+        wanted = wanted or int(options.reference_samples)
+        count = min(wanted, MOST_LISTED, nearest.shape[1])
+        others = np.arange(first, columns, dtype=np.int32)
+        every = np.linspace(0, len(others) - 1, min(WATCHED, len(others))).astype(np.intp)
+        rows = np.arange(columns)[:, None]
+        found = cls(
+            cases=cases,
+            count=count,
+            nearest=nearest,
+            sizes=sizes,
+            dispersion=0.0,
+            watched=others[every],
+            facts=SampleFacts(
+                reads=totals,
+                references=np.full(columns, count, np.int32),
+                correlation=alike[rows, nearest[:, :count]].mean(axis=1),
+                noise=np.ones(columns),
+            ),
+        )
+        return found._with_noise(np.ascontiguousarray(sampled[:, 0]))
+
+    def _with_noise(self, counts: NDArray[Any]) -> Self:
+        """Return them with noise, dispersion, and better sizes, from counts[regions, columns]."""
+        columns = len(self.sizes)
+        every = replace(self, cases=columns)  # controls have noise, too
+        all_two = np.full(columns, 2, np.int8)
+        model = every.model(np.arange(columns), all_two)[0]
+        expected = hmm.expect(counts, model)
+        mean = expected.mean.astype(np.float64)
+        usual = (mean > USUAL_READS).any(axis=1)
+        if not usual.any():
+            return self
+        counts, mean, region = counts[usual], mean[usual], expected.dispersion[usual, None]
+        ratio = counts / mean
+        off = np.median(ratio, axis=0)
+        off[off == 0] = 1
+        beyond = (region - LEAST_DISPERSION) / SHRINKAGE  # it was shrunk towards 0
+        dispersion = float(np.median(beyond))
+        region = region + (1 - SHRINKAGE) * dispersion
+        variance = region + (1 + 1 / model.kept) / mean
+        deviations = (ratio / off - 1) / np.sqrt(variance)
+        middle = np.median(deviations, axis=0)
+        noise = (NORMAL_MAD * np.median(np.abs(deviations - middle), axis=0)) ** 2
+        return replace(
+            self,
+            dispersion=dispersion,
+            sizes=self.sizes * off,
+            facts=replace(self.facts, noise=np.maximum(noise, 1.0)),
+        )
+
+    @property
+    def factors(self) -> Floats:
+        """float64[columns]: factors that make counts of all columns comparable."""
+        return np.asarray(self.sizes.mean() / self.sizes)
+
+    def model(self, columns: NDArray[Any], copies: Copies) -> tuple[SampleModel, NDArray[np.intp]]:
+        """Return what the kernels need to know of the columns of a chromosome, and their order.
+
+        columns  int[n]: those compared there, ascending
+        copies   int8[n]: usual copies of each outside of pseudoautosomal regions
+        order    int[n] of these columns: the model's samples first, of which those that are cases
+        """
+        is_sample = (columns < self.cases) | np.isin(columns, self.watched)
+        order = np.argsort(~is_sample, kind="stable")
+        columns, copies = columns[order], copies[order]
+        samples = int(is_sample.sum())
+        place = np.full(len(self.sizes), -1, np.int32)
+        place[columns] = np.arange(len(columns))
+        there = place[self.nearest[columns[:samples]]]
+        allowed = np.cumsum(there >= 0, axis=1)
+        count = max(1, min(self.count, int(allowed[:, -1].min())))
+        chosen = (there >= 0) & (allowed <= count)
+        references = there[chosen].reshape(samples, count)
+        pairs = np.stack([copies, np.full_like(copies, 2)])
+        depths = self.sizes[columns] * pairs / 2
+        watched = place[self.watched]
+        model = SampleModel(
+            weights=1 / np.maximum(depths, LEAST_DEPTH),
+            references=np.ascontiguousarray(references),
+            sizes=np.ascontiguousarray(depths[:, :samples]),
+            copies=np.ascontiguousarray(pairs[:, :samples]),
+            noise=self.facts.noise[columns[:samples]],
+            spread=watched[watched >= 0],
+            dispersion=self.dispersion,
+        )
+        return model, order
+
+
+def sampled_rows(spans: Sequence[CnvSpan]) -> Rows:
+    """Return int64[blocks, rows]: neighbouring regions, evenly over the autosomes.
+
+    These are all chromosomes where none has two copies in everybody.
+    """
+    autosomes = [span for span in spans if span.copies is None] or spans
+    rows = np.concatenate([np.arange(span.first, span.stop) for span in autosomes])
+    width = min(max(1, len(rows) // MOST_BLOCKS), BLOCK_ROWS)
+    blocks = len(rows) // width
+    chosen = np.linspace(0, blocks - 1, min(blocks, MOST_BLOCKS)).astype(np.int64)
+    return np.asarray(rows[: blocks * width].reshape(blocks, width)[chosen])
+
+
+def _sizes(sums: Floats) -> Floats:
+    """Return float64[columns], 1 in the mean: depths by the median over regions of usual depth.
+
+    sums  float64[regions, columns]
+    """
+    means = np.maximum(sums.mean(axis=0), LEAST_DEPTH)
+    typical = np.median(sums / means, axis=1)
+    usual = typical > USUAL_DEPTH
+    if not usual.any():
+        return np.asarray(means / means.mean())
+    sizes = np.median(sums[usual] / typical[usual, None], axis=0)
+    return np.asarray(np.maximum(sizes / max(sizes.mean(), LEAST_DEPTH), LEAST_DEPTH))
+
+
+def _correlations(depths: Floats) -> Floats:
+    """Return float64[columns, columns]: correlations of how columns differ from the median one.
+
+    depths  float64[regions, columns]: counts of samples as if these were read equally deep
+    """
+    depths = depths / max(depths.mean(), LEAST_DEPTH)
+    typical = np.median(depths, axis=1, keepdims=True)
+    usual = typical[:, 0] > USUAL_DEPTH
+    usual = usual if usual.any() else np.ones(len(usual), np.bool_)
+    tracks = np.log2((depths[usual] + OFFSET) / (typical[usual] + OFFSET)).clip(-CLIP, CLIP)
+    tracks -= tracks.mean(axis=0)
+    tracks /= np.maximum(np.sqrt((tracks**2).sum(axis=0)), LEAST_DEPTH)
+    alike = tracks.T @ tracks
+    np.fill_diagonal(alike, MOST_UNLIKE)
+    return np.asarray(alike)
