@@ -1,0 +1,93 @@
+"""The truth table of copy numbers: what counts as found and as false, and a quick run of it."""
+
+import json
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from support.program import ROOT, run_python
+
+BENCHMARKS = ROOT / "benchmarks"
+EVENT = (10, 20, 0, 1)  # first, stop, sample, copies
+
+
+@pytest.fixture
+def truth(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    return import_module("cnv_truth")
+
+
+def calls_of(truth: Any, *rows: tuple[int, int, int, int], genotypes: Any = None) -> Any:
+    """Return calls of (first, stop, sample, sign)."""
+    first, stop, sample, sign = np.array(rows, np.int64).reshape(-1, 4).T
+    return truth.Calls(first=first, stop=stop, sample=sample, sign=sign, genotypes=genotypes)
+
+
+def cohort_of(truth: Any) -> Any:
+    """Return 40 regions of three samples; the first has lost one copy of the regions of EVENT."""
+    kind = truth.KINDS[0]
+    usual = np.full((40, 3), 2, np.int8)
+    copies = usual.copy()
+    copies[10:20, 0] = 1
+    module, real = import_module("cohorts"), kind.cohort(1, 0)
+    events = module.Events.of([(*EVENT, 0)])
+    given = {"copies": copies, "usual": usual, "events": events}
+    return module.Cohort(counts=real.counts, gc=real.gc, **given)
+
+
+@pytest.mark.parametrize(
+    ("calls", "found", "false"),
+    [
+        ([(10, 20, 0, -1)], 1, 0),
+        ([(10, 15, 0, -1)], 1, 0),
+        ([(10, 14, 0, -1)], 0, 0),
+        ([(10, 13, 0, -1), (16, 18, 0, -1)], 1, 0),
+        ([(5, 15, 0, -1)], 1, 0),
+        ([(4, 15, 0, -1)], 0, 1),
+        ([(10, 20, 0, 1)], 0, 1),
+        ([(10, 20, 1, -1)], 0, 1),
+        ([], 0, 0),
+    ],
+    ids=["exact", "half", "less", "pieces", "half outside", "more", "gain", "other", "none"],
+)
+def test_found_and_false__are_as_defined(truth: Any, calls: Any, found: int, false: int) -> None:
+    cohort, kind, tally = cohort_of(truth), truth.KINDS[0], truth.Tally()
+    tally.add(kind, cohort, calls_of(truth, *calls), seconds=0.0)
+    cells = [cell for cell in tally.cells.values() if cell.planted]
+    assert [(cell.planted, cell.found) for cell in cells] == [(1, found)]
+    assert tally.false == false
+
+
+def test_genotypes__are_compared_where_a_sample_has_copies(truth: Any) -> None:
+    cohort, tally = cohort_of(truth), truth.Tally()
+    given = np.array([[1, 2, 1]], np.int8)
+    tally.add(truth.KINDS[0], cohort, calls_of(truth, (8, 20, 0, -1), genotypes=given), seconds=0.0)
+    assert (tally.pairs, tally.right, tally.carriers, tally.copies) == (3, 2, 1, 1)
+
+
+def test_wilson__is_that_of_the_book(truth: Any) -> None:
+    assert truth.wilson(5, 10) == pytest.approx((0.2366, 0.7634), abs=1e-4)
+    assert truth.wilson(0, 10) == pytest.approx((0.0, 0.2775), abs=1e-4)
+
+
+def test_cohorts__are_the_same_from_the_same_seed_and_have_their_events(truth: Any) -> None:
+    for kind in truth.QUICK_KINDS:
+        cohort, again = kind.cohort(1, 0), kind.cohort(1, 0)
+        assert np.array_equal(cohort.counts.values, again.counts.values)
+        changed, events = cohort.copies != cohort.usual, cohort.events
+        assert changed.sum() == (events.stop - events.first).sum(), kind.name
+        other = kind.cohort(2, 0).counts.values
+        assert other.shape != cohort.counts.values.shape or (other != cohort.counts.values).any()
+
+
+def test_quick_run__prints_a_table_and_writes_answers(tmp_path: Path) -> None:
+    path = tmp_path / "answers.json"
+    script = str(BENCHMARKS / "cnv_truth.py")
+    ended = run_python(script, "--quick", "--kinds", "X and Y", "--json", str(path))
+    assert ended.status == 0, ended.err
+    assert "| X gained, men " in ended.out
+    (tally,) = json.loads(path.read_text())["answers"]["genome, X and Y"].values()
+    assert tally["cells"]["X gained, men"]["found"] > 10
+    assert tally["false"] < 0.1 * tally["calls"]
