@@ -11,7 +11,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.errors import InputError, quoted
+from multigpu.errors import InputError, printable_name, quoted
 from multigpu.formats.names import name_problem
 from multigpu.formats.storage.sources import text_lines
 from multigpu.kernels.counting.types import check_columns
@@ -85,6 +85,28 @@ class Regions:
     def _ascends(self, rows: slice) -> bool:
         step = np.diff(self.start[rows])
         return not ((step < 0) | ((step == 0) & (np.diff(self.end[rows]) < 0))).any()
+
+    def first_difference(self, other: "Regions") -> int | None:
+        """Return the first row that differs, or that one of them lacks; None where there is none.
+
+        The names of genes do not count.
+        """
+        rows = min(len(self), len(other))
+        numbers = {name: number for number, name in enumerate(self.names)}
+        number = np.array([numbers.get(name, -1) for name in other.names], np.int64)
+        differ = self.chrom[:rows] != number[other.chrom[:rows]]
+        differ |= self.start[:rows] != other.start[:rows]
+        differ |= self.end[:rows] != other.end[:rows]
+        if differ.any():
+            return int(np.argmax(differ))
+        return rows if len(self) != len(other) else None
+
+    def shown(self, row: int) -> str:
+        """Return a region for a message, or that it is missing."""
+        if row >= len(self):
+            return "missing"
+        name = printable_name(self.names[self.chrom[row]])
+        return f"{name}:{self.start[row]}-{self.end[row]}"
 
     def oddities(self) -> Iterator[str]:
         """Yield what is unusual about rows that are in order, a sentence each."""
@@ -178,7 +200,7 @@ def _read_rows(path: str, notes: list[str], genes: list[str]) -> Iterator[tuple[
         if not 0 <= start < end < LONGEST:
             raise InputError(path, no_region(start + first, end, first), f"line {number}")
         named = named or len(columns) > 3
-        genes.append(_gene(columns[4 if first else 3 :]))
+        genes.append(gene_name("".join(columns[4 if first else 3 :][:1])))
         yield name, start, end
     if first:
         notes.append("read as a Picard interval list, whose starts count from 1")
@@ -188,12 +210,11 @@ def _read_rows(path: str, notes: list[str], genes: list[str]) -> Iterator[tuple[
         notes.append(used if any(genes) else unused)
 
 
-def _gene(columns: Sequence[str]) -> str:
-    """Return the name in the first column, "" for none; bytes that are not UTF-8 become U+FFFD."""
-    name = columns[0] if columns else ""
-    if name in NO_GENE or name_problem(name):
+def gene_name(text: str) -> str:
+    """Return the name of a region, "" for none; bytes that are not UTF-8 become U+FFFD."""
+    if text in NO_GENE or name_problem(text):
         return ""
-    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def in_order(

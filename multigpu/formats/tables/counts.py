@@ -4,9 +4,12 @@ Its columns in a file are `chrom start end`, 0-based half-open, and one for each
 what all formats share; `counts_files.py` lists them.
 """
 
+import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from io import BufferedReader
+from pathlib import PurePath
 from typing import Any, Self
 
 import numpy as np
@@ -65,19 +68,35 @@ class Counts:
 class CountsFormat:
     """A layout of counts tables in files.
 
-    name      in messages
-    suffixes  of files that are written in it
-    fits      whether a file with this beginning has it
-    read      returns samples, regions and values of a file, from its path, its decompressed content
-              and a maker of arrays
-    write     writes a table to a path; None is standard output
+    name        in messages
+    fits        whether a file with these first bytes of its content has it
+    read        returns samples, regions and values of a file, from its path, its decompressed
+                content and a maker of arrays
+    has_depths  whether values are mean depths of the regions, not counts of reads
+    suffixes    of files that are written in it; none: it is only read
+    write       writes a table to a path; None is standard output
     """
 
     name: str
-    suffixes: tuple[str, ...]
     fits: Callable[[bytes], bool]
     read: Callable[[str, BufferedReader, Empty], tuple[tuple[str, ...], Regions, Values]]
-    write: Callable[[str | None, Counts], None]
+    has_depths: bool = False
+    suffixes: tuple[str, ...] = ()
+    write: Callable[[str | None, Counts], None] | None = None
+
+
+# What follows the name of the sample in files of one sample: the parts that programs add.
+SUFFIX = re.compile(
+    r"(\.(regions|(anti)?targetcoverage|counts|readcounts|collectreadcounts))?"
+    r"\.(bed|cnn|tsv|txt|hdf5|h5)(\.b?gz|\.zst)?$",
+    re.IGNORECASE,
+)
+
+
+def sample_of_file(path: str) -> str:
+    """Return the name of the sample in a file of one sample: that of the file without suffixes."""
+    name = os.fsencode(PurePath(path).name).decode("utf-8", "replace")
+    return SUFFIX.sub("", name) or name
 
 
 # ---- rows of a table, and what they must be ---------------------------------------------------
@@ -119,13 +138,19 @@ def narrow(values: Values) -> Values:
     return whole if (whole == values).all() else values
 
 
-def check_rows(path: str, rows: CountRows, samples: Sequence[str], before: int) -> None:
-    """Raise InputError at the first row that is wrong."""
+def check_rows(
+    path: str, rows: CountRows, samples: Sequence[str], before: int, first: int = 0
+) -> None:
+    """Raise InputError at the first row that is wrong.
+
+    before  rows before these
+    first   number of a chromosome's first base in the file, in the words of messages
+    """
     _check_chromosomes(path, rows, before)
     wrong = (rows.start < 0) | (rows.start >= rows.end) | (rows.end >= LONGEST)
     if wrong.any():
         row = int(np.argmax(wrong))
-        problem = no_region(int(rows.start[row]), int(rows.end[row]))
+        problem = no_region(int(rows.start[row]) + first, int(rows.end[row]), first)
         raise InputError(path, problem, f"row {before + row + 1}")
     wrong = ~((rows.values >= 0) & (rows.values < MOST_READS))
     if wrong.any():

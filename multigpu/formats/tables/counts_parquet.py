@@ -180,5 +180,9 @@ def write_parquet(path: str | None, counts: Counts) -> None:
 
 
 PARQUET = CountsFormat(
-    "Parquet", SUFFIXES, lambda start: start.startswith(MAGIC), read_parquet, write_parquet
+    "Parquet",
+    lambda start: start.startswith(MAGIC),
+    read_parquet,
+    suffixes=SUFFIXES,
+    write=write_parquet,
 )

@@ -2,13 +2,14 @@
 
 import io
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from io import BufferedReader
 from typing import Any
 
 import numpy as np
 
 from multigpu.errors import InputError, UsageError, quoted
-from multigpu.formats.alignments.regions import Regions
+from multigpu.formats.alignments.regions import Regions, gene_name
 from multigpu.formats.storage.compressed import compressed_output
 from multigpu.formats.tables import counts_errors
 from multigpu.formats.tables.counts import (
@@ -34,45 +35,85 @@ def read_tsv(path: str, file: BufferedReader, _: Empty) -> tuple[tuple[str, ...]
     if problem := counts_errors.identify(path, header):
         raise InputError(path, problem)
     samples = check_samples(path, header.lstrip("#").rstrip("\r\n").split("\t"))
-    return samples, *_read_text(path, file, samples)
+    return samples, *read_text(path, file, TextColumns.of_samples(samples))
 
 
-def _read_text(path: str, file: Any, samples: Sequence[str]) -> tuple[Regions, Values]:
-    """Return the rows of the rest of the file."""
+@dataclass(frozen=True)
+class TextColumns:
+    """Columns of a counts table as text, of which the first three are chromosome, start and end.
+
+    names    of all columns, for messages
+    samples  positions of the columns of samples
+    genes    position of the names of the regions; None without them
+    first    number of a chromosome's first base: 0, or 1 where `end` is the last base, too
+    """
+
+    names: tuple[str, ...]
+    samples: tuple[int, ...]
+    genes: int | None = None
+    first: int = 0
+
+    @classmethod
+    def of_samples(cls, samples: Sequence[str]) -> "TextColumns":
+        """Return the columns of a table in which samples follow chromosome, start and end."""
+        return cls((*COLUMNS, *samples), tuple(range(3, 3 + len(samples))))
+
+
+def read_text(path: str, file: Any, columns: TextColumns) -> tuple[Regions, Values]:
+    """Return the rows of the rest of the file. Raises InputError for rows that are wrong."""
     names: dict[str, int] = {}
-    whole = CountRows.empty(0, len(samples), np.int32, np.empty)
-    columns = [(whole.chrom, whole.start, whole.end, whole.values)]
+    genes: list[str] = []
+    whole = CountRows.empty(0, len(columns.samples), np.int32, np.empty)
+    parts = [(whole.chrom, whole.start, whole.end, whole.values)]
+    samples = [columns.names[column] for column in columns.samples]
     rows = 0
-    for part in _read_text_rows(path, file, samples):
-        check_rows(path, part, samples, rows)
+    for part in _read_text_rows(path, file, columns, genes):
+        part.start[:] -= columns.first
+        check_rows(path, part, samples, rows, columns.first)
         rows += len(part.chrom)
-        columns.append((part.numbered(names), part.start, part.end, narrow(part.values)))
-    chrom, start, end, values = map(np.concatenate, zip(*columns, strict=True))
-    return Regions(tuple(names), chrom, start, end), values
+        parts.append((part.numbered(names), part.start, part.end, narrow(part.values)))
+    chrom, start, end, values = map(np.concatenate, zip(*parts, strict=True))
+    named = tuple(genes) if any(genes) else ()
+    return Regions(tuple(names), chrom, start, end, named), values
 
 
-def _read_text_rows(path: str, file: Any, samples: Sequence[str]) -> Iterator[CountRows]:
+def _read_text_rows(
+    path: str, file: Any, columns: TextColumns, genes: list[str]
+) -> Iterator[CountRows]:
+    """Yield the rows; their names are added to `genes`."""
     import pyarrow as pa
     from pyarrow import csv
 
     if not file.peek(1):
         return
     # Names that no sample's name can clash with.
-    names = [*COLUMNS, *(f"sample {number}" for number in range(len(samples)))]
-    types = dict.fromkeys(names, pa.float64())
-    types |= {"chrom": pa.dictionary(pa.int32(), pa.string())}
-    types |= {"start": pa.int64(), "end": pa.int64()}
+    names = [f"column {number}" for number in range(len(columns.names))]
+    wanted = [*range(3), *columns.samples]
+    types = {names[column]: pa.float64() for column in wanted[3:]}
+    types |= {names[0]: pa.dictionary(pa.int32(), pa.string())}
+    types |= {names[1]: pa.int64(), names[2]: pa.int64()}
+    if columns.genes is not None:
+        wanted.append(columns.genes)
+        types |= {names[columns.genes]: pa.binary()}
     try:
         reader = csv.open_csv(
             file,
             csv.ReadOptions(column_names=names, use_threads=False),  # so errors have a row
             csv.ParseOptions(delimiter="\t", quote_char=False),
-            csv.ConvertOptions(column_types=types, null_values=[]),
+            csv.ConvertOptions(
+                column_types=types,
+                null_values=[],
+                include_columns=[names[column] for column in wanted],
+            ),
         )
         for batch in reader:
+            if columns.genes is not None:
+                texts = batch.column(len(wanted) - 1).to_pylist()
+                genes += [gene_name(text.decode("utf-8", "replace")) for text in texts]
+                batch = batch.select(names[column] for column in wanted[:-1])
             yield rows_of_batch(batch)
     except pa.ArrowInvalid as error:
-        raise counts_errors.translate(path, [*COLUMNS, *samples], str(error)) from error
+        raise counts_errors.translate(path, columns.names, str(error)) from error
 
 
 def write_tsv(path: str | None, counts: Counts) -> None:
@@ -98,4 +139,4 @@ def _write_text(out: Any, counts: Counts) -> None:
         out.write(text.getbuffer())
 
 
-TSV = CountsFormat("TSV", (".tsv",), lambda start: True, read_tsv, write_tsv)
+TSV = CountsFormat("TSV", lambda start: True, read_tsv, suffixes=(".tsv",), write=write_tsv)

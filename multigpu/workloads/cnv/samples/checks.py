@@ -3,9 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
-from multigpu.errors import UsageError, option, printable_name, quoted
+from multigpu.errors import UsageError, option, quoted
 from multigpu.formats.alignments.files import without_chr
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.names import name_problem
@@ -54,36 +52,16 @@ def check_samples(
 
 def _check_same_regions(cases: Regions, controls: Regions) -> None:
     """Raise UsageError that names the first regions that differ, and what helps."""
-    row = _first_difference(cases, controls)
+    row = cases.first_difference(controls)
     if row is None:
         return
-    here, there = (_region(regions, row) for regions in (cases, controls))
+    here, there = cases.shown(row), controls.shown(row)
     problem = (
         f"the cases and the {option('controls')} have different regions: region {row + 1} of the"
         f" cases is {here}, of the controls {there}"
     )
-    plain = (replace(each, names=tuple(map(without_chr, each.names))) for each in (cases, controls))
-    if _first_difference(*plain) is None:
+    plain = [replace(each, names=tuple(map(without_chr, each.names))) for each in (cases, controls)]
+    if plain[0].first_difference(plain[1]) is None:
         same = f"{option('rename')} auto takes them as the same"
         problem += f" (the names differ only by `chr`: {same})"
     raise UsageError(problem)
-
-
-def _first_difference(cases: Regions, controls: Regions) -> int | None:
-    """Return the first row that differs, or that one of them lacks; None where there is none."""
-    rows = min(len(cases), len(controls))
-    numbers = {name: number for number, name in enumerate(cases.names)}
-    number = np.array([numbers.get(name, -1) for name in controls.names], np.int64)
-    differ = cases.chrom[:rows] != number[controls.chrom[:rows]]
-    differ |= cases.start[:rows] != controls.start[:rows]
-    differ |= cases.end[:rows] != controls.end[:rows]
-    if differ.any():
-        return int(np.argmax(differ))
-    return rows if len(cases) != len(controls) else None
-
-
-def _region(regions: Regions, row: int) -> str:
-    if row >= len(regions):
-        return "missing"
-    name = printable_name(regions.names[regions.chrom[row]])
-    return f"{name}:{regions.start[row]}-{regions.end[row]}"
