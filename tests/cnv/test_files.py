@@ -37,6 +37,7 @@ def with_cnvs(
     """A result with CNVs (start, end, sample, class) of samples a, b, c on the last chromosome."""
     samples, count = ("a", "b", "c"), len(rows)
     start, end = (np.array([row[k] for row in rows], np.int64) for k in (0, 1))
+    base = int(start.min())
     sample = np.array([samples.index(row[2]) for row in rows], np.int32)
     copies = np.array([row[3] for row in rows], np.int32)
     chrom = np.full(count, len(names) - 1, np.int32)
@@ -45,8 +46,8 @@ def with_cnvs(
     segments = SegmentTable.uncalled(
         chrom=chrom,
         sample=sample,
-        first=np.zeros(count, np.int64),
-        stop=(end - start) // 10,
+        first=(start - base) // 10,
+        stop=(end - base) // 10,
         start=start,
         end=end,
         mean=mean,
@@ -58,7 +59,8 @@ def with_cnvs(
         shown=classes_by_usual_copies(CnvOptions())[own, copies],
         cnv=np.ones(count, np.bool_),
     )
-    place = Regions(names, chrom, start, end)
+    begins = np.arange(base, end.max(), 10)
+    place = Regions(names, np.full(len(begins), len(names) - 1, np.int32), begins, begins + 10)
     changes.setdefault("classes", np.full((count, 3), 2, np.int8))
     everywhere = np.tile(np.array(usual, np.int8), (count, 1))
     return replace(

@@ -1,4 +1,4 @@
-"""CNVs as VCF 4.4, compressed in blocks and indexed.
+"""CNVs as VCF 4.4, compressed in blocks and indexed: of all samples, and of each.
 
 A record is a place and a type, loss or gain: CNVs of several samples with the same borders and the
 same type are one record. Merged regions are in the tables of CNV regions alone.
@@ -8,24 +8,31 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from multigpu import __version__
-from multigpu.errors import UsageError, option, quoted
+from multigpu.errors import UsageError, option, printable, quoted
+from multigpu.formats.sequences.indexed_fasta import IndexedFasta
 from multigpu.formats.tables.tabix import write_indexed_vcf
 from multigpu.workloads.cnv.options import CnvOptions
-from multigpu.workloads.cnv.records import NOT_CALLED, Indices
+from multigpu.workloads.cnv.records import NOT_CALLED, SegmentTable
 from multigpu.workloads.cnv.results.copy_numbers import classes_by_usual_copies, direction
 from multigpu.workloads.cnv.results.intervals import overlaps
 from multigpu.workloads.cnv.results.result import CnvResult, genome_positions
 
-COLUMNS = ("CHROM", "POS", "ID", "REF", "ALT", "QUAL", "FILTER", "INFO", "FORMAT")
+COLUMNS = ("#CHROM", "POS", "ID", "REF", "ALT", "QUAL", "FILTER", "INFO", "FORMAT")
 FIELDS = "GT:CN:MD:MN"
 TYPES = ("DEL", "CNV", "DUP")  # by direction: -1, 0, 1
 UNKNOWN = len(TYPES)  # in place of a type: the genotype cannot be told
+KINDS = range(UNKNOWN + 1)
 DECIMALS = 6  # of means and medians
+MOST_COPIES, MOST_CNQ = 127, 999
+CNQ = np.array([*(f":{quality}" for quality in range(MOST_CNQ + 1)), ":."], object)
+LOW_QUALITY = 20.0  # Phred: one in a hundred such records has no change
+ESCAPES = {ord(sign): f"%{ord(sign):02X}" for sign in "%:;=, \t\r\n"}  # in the values of INFO
 
 # Names of contigs that VCF and SAM take; a line that begins with # would be a comment.
 CONTIG = re.compile(r"[0-9A-Za-z!$%&+./:;?@^_|~-][0-9A-Za-z!#$%&*+./:;=?@^_|~-]*")
@@ -40,14 +47,20 @@ HEADER = f"""\
 ##INFO=<ID=SVLEN,Number=A,Type=Integer,Description="Length of the structural variant">
 ##INFO=<ID=SVCLAIM,Number=A,Type=String,Description="Claim made by the call: D is read depth">
 ##INFO=<ID=END,Number=1,Type=Integer,Description="End position of the variant">
+##INFO=<ID=CIPOS,Number=2,Type=Integer,Description="Interval around POS, to the middles of regions">
+##INFO=<ID=CIEND,Number=2,Type=Integer,Description="Interval around END, to the middles of regions">
 ##INFO=<ID=IMPRECISE,Number=0,Type=Flag,Description="Borders are those of counting regions">
 ##INFO=<ID=REGIONS,Number=1,Type=Integer,Description="Counting regions in the variant">
+##INFO=<ID=GENES,Number=.,Type=String,Description="Names of the counting regions in the variant">
 ##FORMAT=<ID=GT,Number=1,Type=String,Description="Genotype, as far as the copy number says it">
 ##FORMAT=<ID=CN,Number=1,Type=Float,Description="Copy number">
-##FORMAT=<ID=MD,Number=1,Type=Float,Description="Median of the signed I/NI of the segment">
-##FORMAT=<ID=MN,Number=1,Type=Float,Description="Mean of the signed I/NI of the segment">
+##FORMAT=<ID=CNQ,Number=1,Type=Float,Description="Phred: probability of other copies">
+##FORMAT=<ID=MD,Number=1,Type=Float,Description="Median of the {{value}} of the segment">
+##FORMAT=<ID=MN,Number=1,Type=Float,Description="Mean of the {{value}} of the segment">
 ##FILTER=<ID=PASS,Description="All filters passed">
-"""
+##FILTER=<ID=LowQual,Description="QUAL below {LOW_QUALITY:g}">
+##FILTER=<ID=COMMON,Description="So many samples may have it that the usual copies are uncertain">
+##FILTER=<ID=OUTLIER,Description="All samples with the variant are outliers of qc.tsv">"""
 
 
 def check_names(contigs: Sequence[str]) -> None:
@@ -60,78 +73,198 @@ def check_names(contigs: Sequence[str]) -> None:
             )
 
 
-def write_vcf(result: CnvResult, path: Path) -> None:
-    """Write the VCF file to `path`, and its index beside it."""
-    text = chain([_header(result).encode()], _records(result))
-    write_indexed_vcf(path, text, int(result.called.end.max(initial=0)))
+class VcfSource(NamedTuple):
+    """Origin of a VCF file.
+
+    command    the command that decides on the records, for the header
+    reference  FASTA of the genome, for the bases before the CNVs; None: they are N
+    """
+
+    command: str = ""
+    reference: str | None = None
 
 
-def _header(result: CnvResult) -> str:
-    lengths = result.lengths
-    contigs = "".join(
-        f"##contig=<ID={name}{f',length={lengths[name]}' if name in lengths else ''}>\n"
-        for name in result.regions.names
-    )
-    return f"{HEADER}{contigs}#{chr(9).join([*COLUMNS, *result.samples])}\n"
+def write_vcf(result: CnvResult, path: Path, source: VcfSource = VcfSource()) -> None:  # noqa: B008
+    """Write the VCF file of all samples to `path`, and its index beside it."""
+    records = _Records(result, source)
+    text = chain([records.header(result.samples)], records.lines())
+    write_indexed_vcf(path, text, records.last_base)
 
 
-def _records(result: CnvResult) -> Iterator[bytes]:
-    """Yield the line of each record: the CNVs of all samples with the same borders and type.
+def write_sample_vcfs(
+    result: CnvResult, folder: Path, names: Sequence[str], source: VcfSource
+) -> None:
+    """Write a VCF file for each sample, with an index: records of its own CNVs alone.
+
+    names  of the files without suffix, one for each sample
+    """
+    records = _Records(result, source)
+    lines = records.lines_by_sample()
+    for sample, name, own in zip(result.samples, names, lines, strict=True):
+        text = chain([records.header([sample])], own)
+        write_indexed_vcf(folder / f"{name}.vcf.gz", text, records.last_base)
+
+
+class _Records:
+    """Records of the CNVs: those of all samples with the same borders and type are one.
 
     Symbolic alleles begin at the base before the first changed one. Before the first base of a
     chromosome there is none that programs can look up: such a record begins at 1 and is a base
     shorter.
     """
-    cnvs = result.called
-    sign = direction(cnvs.copy_number, result.options)
-    order = np.lexsort((cnvs.sample, sign, cnvs.end, cnvs.start, cnvs.chrom))
-    keys = np.stack([cnvs.chrom, cnvs.start, cnvs.end, sign])[:, order]
-    is_new = np.append(True, (keys[:, 1:] != keys[:, :-1]).any(axis=0))[: len(order)]
-    groups = np.split(order, np.flatnonzero(is_new))[1:]
-    columns = (*keys[:, is_new], cnvs.rows[order[is_new]])
-    rows = zip(*(each.tolist() for each in columns), _cells(result, groups, sign), strict=True)
-    for chrom, start, end, change, regions, cells in rows:
-        name, position, kind = result.regions.names[chrom], max(1, start), TYPES[change + 1]
-        info = f"SVTYPE={kind};SVLEN={end - position};SVCLAIM=D;END={end};IMPRECISE"
-        # Files of several runs are joined by their IDs. A semicolon would separate two.
-        identity = f"{kind}:{name.replace(';', '_')}:{start + 1}-{end}"
-        place = f"{name}\t{position}\t{identity}\tN\t<{kind}>\t.\tPASS"
-        yield "\t".join([place, f"{info};REGIONS={regions}", FIELDS, *cells]).encode() + b"\n"
+
+    def __init__(self, result: CnvResult, source: VcfSource) -> None:
+        self.result, self.source, cnvs = result, source, result.called
+        self.genome = IndexedFasta(source.reference) if source.reference else None
+        self.lengths = {**result.lengths, **(self.genome.lengths if self.genome else {})}
+        self.last_base = int(cnvs.end.max(initial=0))
+        self.signs = direction(cnvs.copy_number, result.options)
+        order = np.lexsort((cnvs.sample, self.signs, cnvs.end, cnvs.start, cnvs.chrom))
+        keys = np.stack([cnvs.chrom, cnvs.start, cnvs.end, self.signs])[:, order]
+        is_new = np.append(True, (keys[:, 1:] != keys[:, :-1]).any(axis=0))[: len(order)]
+        # Rows of `CnvResult.called` that are the CNVs of each record, by sample.
+        self.groups = np.split(order, np.flatnonzero(is_new))[1:]
+        self.first = np.array([rows[0] for rows in self.groups], np.intp)
+        self.is_outlier = result.qc.outlier != ""
+
+    def header(self, samples: Sequence[str]) -> bytes:
+        """Return the header of a file with these samples."""
+        told = [("multigpuCommand", self.source.command), ("reference", self.source.reference)]
+        lines = [f"##{name}={printable(value)}" for name, value in told if value]
+        contigs = [
+            f"##contig=<ID={name}{f',length={self.lengths[name]}' if name in self.lengths else ''}>"
+            for name in self.result.regions.names
+        ]
+        value = "log2 ratio to the expected reads" if self.result.options.is_hmm else "signed I/NI"
+        head = HEADER.format(value=value)
+        return "\n".join([head, *lines, *contigs, "\t".join([*COLUMNS, *samples]), ""]).encode()
+
+    def lines(self) -> Iterator[bytes]:
+        """Yield the line of each record, with the cells of all samples."""
+        for head, info, rows, cells in self._records():
+            yield self._line(head, info, rows, cells)
+
+    def lines_by_sample(self) -> list[list[bytes]]:
+        """Return the lines of each sample's own CNVs, with its cell."""
+        found: list[list[bytes]] = [[] for _ in self.result.samples]
+        sample_of = self.result.called.sample.tolist()
+        for head, info, rows, cells in self._records():
+            # Of a CNV that is there twice, the first one has the cell.
+            own = {sample_of[row]: row for row in rows[::-1].tolist()}
+            for sample, row in own.items():
+                line = self._line(head, info, np.array([row]), [cells[sample]])
+                found[sample].append(line)
+        return found
+
+    def _line(self, head: str, info: str, rows: NDArray[Any], cells: Sequence[str]) -> bytes:
+        """Return a record.
+
+        head   columns before QUAL
+        rows   CNVs that are shown: they have its quality
+        """
+        cnvs, genotypes = self.result.called, self.result.genotypes
+        best = float(cnvs.quality[rows].max())
+        fails = {
+            "LowQual": best < LOW_QUALITY,
+            "COMMON": genotypes is not None and genotypes.is_common[rows[0]],
+            "OUTLIER": self.is_outlier[cnvs.sample[rows]].all(),
+        }
+        quality = "." if np.isnan(best) else f"{best:.1f}"
+        failed = ";".join(name for name, fail in fails.items() if fail) or "PASS"
+        fields = FIELDS if genotypes is None else FIELDS.replace("CN:", "CN:CNQ:")
+        return "\t".join([head, quality, failed, info, fields, *cells]).encode() + b"\n"
+
+    def _records(self) -> Iterator[tuple[str, str, NDArray[Any], list[str]]]:
+        """Yield of each record the columns before QUAL, INFO, its CNVs and the samples' cells."""
+        regions, cnvs = self.result.regions, self.result.called.take(self.first)
+        genes = self.result.genes(cnvs) if regions.genes else [[]] * len(cnvs)
+        columns = (cnvs.chrom, cnvs.start, cnvs.end, self.signs[self.first], cnvs.rows)
+        places = zip(*(each.tolist() for each in columns), self._uncertain(cnvs), strict=True)
+        rows = zip(places, genes, self.groups, self._cells(), strict=True)
+        for (chrom, start, end, change, count, borders), names, group, cells in rows:
+            name, position, kind = regions.names[chrom], max(1, start), TYPES[change + 1]
+            base = self.genome.base(name, position - 1) if self.genome else "N"
+            # Files of several runs are joined by their IDs. A semicolon would separate two.
+            identity = f"{kind}:{name.replace(';', '_')}:{start + 1}-{end}"
+            info = f"SVTYPE={kind};SVLEN={end - position};SVCLAIM=D;END={end};{borders};IMPRECISE"
+            info = f"{info};REGIONS={count}"
+            if names:
+                info += f";GENES={','.join(each.translate(ESCAPES) for each in names)}"
+            yield f"{name}\t{position}\t{identity}\t{base}\t<{kind}>", info, group, cells
+
+    def _uncertain(self, cnvs: SegmentTable) -> Iterator[str]:
+        """Yield CIPOS and CIEND: borders lie between the middles of two neighbouring regions.
+
+        A region counts as changed if more than half of it is. Before the first region a CNV may
+        begin with the chromosome, and after the last one end with it, where its length is known.
+        """
+        regions, (first, stop) = self.result.regions, self.result.rows_of(cnvs)
+        middle, last = (regions.start + regions.end) // 2, len(regions) - 1
+        ends = np.array([self.lengths.get(name, 0) for name in regions.names])[cnvs.chrom]
+        position = np.maximum(1, cnvs.start)
+        before, after = np.maximum(first - 1, 0), np.minimum(stop, last)
+        is_first = (first == 0) | (regions.chrom[before] != cnvs.chrom)
+        is_last = (stop > last) | (regions.chrom[after] != cnvs.chrom)
+        limits = (
+            (np.where(is_first, 1, middle[before]), middle[first], position),
+            (middle[stop - 1], np.where(is_last, ends, middle[after]), cnvs.end),
+        )
+        # Regions may overlap; a border lies in its own interval all the same.
+        low, high = (np.stack([each[k] - each[2] for each in limits], 1) for k in (0, 1))
+        places = np.hstack([np.minimum(low, 0), np.maximum(high, 0)]).tolist()
+        for before_pos, before_end, after_pos, after_end in places:
+            yield f"CIPOS={before_pos},{after_pos};CIEND={before_end},{after_end}"
+
+    def _cells(self) -> Iterator[list[str]]:
+        """Yield the cells of all samples in each record.
+
+        A sample with the CNV has what was called. Another one has its genotype there; or, where
+        none were computed, what the model says of it in the record's regions, but nothing if it
+        has a CNV of other borders there, which is another record, or is not compared.
+        """
+        result, cnvs = self.result, self.result.called
+        ploidies = np.array(result.ploidy or [2] * len(result.samples))[: len(result.samples)]
+        has_alleles = (ploidies == 2).astype(np.intp)  # as many as usual copies
+        called = np.array(_genotypes(result.options), object)
+        if result.genotypes is None:
+            texts, states, likely = called, self._states(), None
+        else:
+            own = result.genotypes.take(self.first)
+            texts, states, likely = (
+                np.array(_genotypes_of_copies(), object),
+                own.copies,
+                own.quality,
+            )
+        usual = np.minimum(result.usual[self.first], 2)
+        medians, means = (x.round(DECIMALS).tolist() for x in (cnvs.median, cnvs.mean))
+        signs, number_of = self.signs[self.first], cnvs.copy_number
+        for k, (rows, sign) in enumerate(zip(self.groups, signs.tolist(), strict=True)):
+            found = texts[has_alleles, sign + 1, usual[k], states[k]]
+            sure = None if likely is None else _phred(likely[k])
+            cells: list[str] = (found if sure is None else found + sure).tolist()
+            kind = sign + 1 if sign else UNKNOWN
+            # Regions that are given twice can make a sample's segment twice: the first one stays.
+            for row in rows[::-1].tolist():
+                sample = cnvs.sample[row]
+                text = called[has_alleles[sample], kind, usual[k, sample], number_of[row]]
+                text += "" if sure is None else sure[sample]
+                cells[sample] = f"{text}:{medians[row]}:{means[row]}"
+            yield cells
+
+    def _states(self) -> NDArray[np.int8]:
+        """Return the model's class [records, samples], NOT_CALLED at CNVs of other borders."""
+        cnvs, classes = self.result.called, self.result.classes[self.first]
+        places = (genome_positions(each, self.last_base) for each in (cnvs.take(self.first), cnvs))
+        records, others = places
+        for cnv, record in overlaps(*records, *others):
+            classes[record, cnvs.sample[cnv]] = NOT_CALLED
+        return classes
 
 
-def _cells(
-    result: CnvResult, groups: Sequence[NDArray[np.intp]], signs: Indices
-) -> Iterator[list[str]]:
-    """Yield the cells of all samples in each record.
-
-    groups  rows of `CnvResult.called` that are the CNVs of each record, by sample
-    signs   int32[CNVs]  -1, 0 or 1: fewer, as many, more copies than usual
-
-    A sample with the CNV has what was called. Another one has what the model says of it in the
-    record's regions, but nothing if it has a CNV of other borders there, which is another record,
-    or is not compared.
-    """
-    first = np.array([rows[0] for rows in groups], np.intp)
-    cnvs, classes = result.called, result.classes[first]
-    records = cnvs.take(first)
-    room = int(cnvs.end.max(initial=0))
-    for cnv, record in overlaps(*genome_positions(records, room), *genome_positions(cnvs, room)):
-        classes[record, cnvs.sample[cnv]] = NOT_CALLED
-    ploidies = np.array(result.ploidy or [2] * len(result.samples))[: len(result.samples)]
-    has_alleles = (ploidies == 2).astype(np.intp)  # as many as usual copies
-    usual = result.usual[first]
-    texts = np.array(_genotypes(result.options), object)
-
-    medians, means = cnvs.median.round(DECIMALS).tolist(), cnvs.mean.round(DECIMALS).tolist()
-    for rows, sign, copies, known in zip(groups, signs[first], usual, classes, strict=True):
-        cells: list[str] = texts[has_alleles, sign + 1, copies, known].tolist()
-        kind = sign + 1 if sign else UNKNOWN
-        # Regions that are given twice can make a sample's segment twice: the first one stays.
-        for row in rows[::-1].tolist():
-            sample = cnvs.sample[row]
-            own = texts[has_alleles[sample], kind, copies[sample], cnvs.copy_number[row]]
-            cells[sample] = f"{own}:{medians[row]}:{means[row]}"
-        yield cells
+def _phred(qualities: NDArray[np.float32]) -> NDArray[Any]:
+    """Return whole qualities of genotypes as text after a colon."""
+    whole = np.nan_to_num(np.rint(qualities), nan=-1).clip(-1, MOST_CNQ).astype(np.intp)
+    return CNQ[whole]
 
 
 def _genotypes(options: CnvOptions) -> list[list[list[list[str]]]]:
@@ -142,27 +275,55 @@ def _genotypes(options: CnvOptions) -> list[list[list[list[str]]]]:
     digits = [label.removeprefix("CN") for label in options.classes]
     copies = [*(text if text.isdigit() else "." for text in digits), "."]
     shown = classes_by_usual_copies(options).tolist()
-    kinds = range(UNKNOWN + 1)
     signs = direction(np.arange(len(copies), dtype=np.int32), options).tolist()
 
     def text(has_alleles: bool, kind: int, usual: int, k: int) -> str:
-        missing = "./." if has_alleles and usual == 2 else "."
-        if usual == 0 or k == len(digits):
-            return missing
-        number = copies[shown[usual][k]]
-        if kind == UNKNOWN or not has_alleles:
-            return f".:{number}"
-        if k == options.main:
-            return f"{'0/0' if usual == 2 else '0'}:{number}"
-        if not signs[k] or signs[k] != kind - 1:
-            return f"{missing}:{number}"
-        if usual == 1:
-            return f"1:{number}"
-        # A gain of two copies may lie on one allele or on both.
-        alleles = {"0": "1/1", "1": "0/1", "3": "0/1"}
-        return f"{alleles.get(number, './1')}:{number}"
+        number = copies[shown[usual][k]] if k < len(digits) else None
+        return _genotype(has_alleles, kind, usual, number, signs[k])
 
     return [
-        [[[text(has, kind, n, k) for k in range(len(copies))] for n in range(3)] for kind in kinds]
+        [[[text(has, kind, n, k) for k in range(len(copies))] for n in range(3)] for kind in KINDS]
         for has in (False, True)
     ]
+
+
+def _genotypes_of_copies() -> list[list[list[list[str]]]]:
+    """Return genotype and copy number [has alleles, type, usual copies, copies] as text.
+
+    The last type is UNKNOWN, the last number of copies that of a sample that is not compared.
+    """
+
+    def text(has_alleles: bool, kind: int, usual: int, n: int) -> str:
+        number = str(n) if n <= MOST_COPIES else None
+        return _genotype(has_alleles, kind, usual, number, (n > usual) - (n < usual))
+
+    return [
+        [
+            [[text(has, kind, usual, n) for n in range(MOST_COPIES + 2)] for usual in range(3)]
+            for kind in KINDS
+        ]
+        for has in (False, True)
+    ]
+
+
+def _genotype(has_alleles: bool, kind: int, usual: int, number: str | None, sign: int) -> str:
+    """Return genotype and copy number as text.
+
+    kind    the type of the record
+    number  copies; None: they are not known
+    sign    -1, 0 or 1: fewer, as many, more copies than usual
+    """
+    missing = "./." if has_alleles and usual == 2 else "."
+    if usual == 0 or number is None:
+        return missing
+    if kind == UNKNOWN or not has_alleles:
+        return f".:{number}"
+    if sign == 0:
+        return f"{'0/0' if usual == 2 else '0'}:{number}"
+    if sign != kind - 1:
+        return f"{missing}:{number}"
+    if usual == 1:
+        return f"1:{number}"
+    # A gain of two copies may lie on one allele or on both.
+    alleles = {"0": "1/1", "1": "0/1", "3": "0/1"}
+    return f"{alleles.get(number, './1')}:{number}"

@@ -22,11 +22,13 @@ from multigpu.workloads.cnv.records import (
     Rows,
     SampleFacts,
     SegmentTable,
+    Spans,
     Window,
 )
 from multigpu.workloads.cnv.results.copy_numbers import class_labels, direction, fractional_labels
 from multigpu.workloads.cnv.results.intervals import count_carriers, overlaps
 from multigpu.workloads.cnv.results.matrices import dataset, joined
+from multigpu.workloads.cnv.results.qc import QcTable
 from multigpu.workloads.cnv.samples.sex import Coverage
 
 if TYPE_CHECKING:
@@ -140,18 +142,21 @@ class CnvResult:
         for name, values in more.items():
             table = table.append_column(name, arrow.numbers(values))
         if self.regions.genes:
-            table = table.append_column("genes", arrow.strings(self._genes(cnvs)))
+            table = table.append_column("genes", arrow.strings([*map(",".join, self.genes(cnvs))]))
         return table
 
-    def _genes(self, segments: SegmentTable) -> list[str]:
-        """Return the names of each segment's regions, each once, with commas between them."""
-        regions = self.regions
-        begin = np.zeros(len(regions.names), np.int64)
-        for block in regions.blocks:
-            begin[regions.chrom[block.start]] = block.start
-        first, stop = (begin[segments.chrom] + rows for rows in (segments.first, segments.stop))
-        spans = zip(first.tolist(), stop.tolist(), strict=True)
-        return [",".join(filter(None, dict.fromkeys(regions.genes[a:b]))) for a, b in spans]
+    def rows_of(self, segments: SegmentTable) -> Spans:
+        """Return the first of each segment's rows among all regions, and the row after them."""
+        begin = np.zeros(len(self.regions.names), np.int64)
+        for block in self.regions.blocks:
+            begin[self.regions.chrom[block.start]] = block.start
+        return begin[segments.chrom] + segments.first, begin[segments.chrom] + segments.stop
+
+    def genes(self, segments: SegmentTable) -> list[list[str]]:
+        """Return the names of each segment's regions, each once, by position."""
+        names = self.regions.genes
+        spans = zip(*(rows.tolist() for rows in self.rows_of(segments)), strict=True)
+        return [[*filter(None, dict.fromkeys(names[first:stop]))] for first, stop in spans]
 
     def _segment_table(self, segments: SegmentTable, fractional: bool = False) -> "pa.Table":
         if fractional:
@@ -191,6 +196,11 @@ class CnvResult:
     def called(self) -> SegmentTable:
         """Segments that are CNVs."""
         return self.segments.take(self.segments.cnv)
+
+    @cached_property
+    def qc(self) -> QcTable:
+        """Reads, noise, calls and sex of every sample, and which are outliers."""
+        return QcTable.of(self)
 
     @cached_property
     def frequency(self) -> Floats:

@@ -5,7 +5,6 @@ different names stay different, and none leaves the folder, is hidden, or is one
 """
 
 import os
-import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,30 +14,26 @@ from math import prod
 from pathlib import PurePath
 from string import Formatter
 from typing import Any
-from urllib.parse import quote
 
 import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.cluster.files import STDOUT, check_output
 from multigpu.errors import UsageError, option
+from multigpu.formats.names import file_name
 from multigpu.formats.sequences.registry import SEQUENCES
 from multigpu.formats.storage.input_paths import suffix_of
 from multigpu.workloads.scan.options import existing_name
 
 FIELDS = ("file", "sample", "signature", "mate")
 TIED, UNKNOWN = RESERVED = ("tied", "unknown")
-SIGNS = "+=@,"
 MOST_BYTES = 255  # of the name of a file
-LONGEST = 200  # bytes of them that stand for a name
 
 
 def escape(name: bytes) -> str:
-    """Return a name as a part of a path."""
-    text = quote(name, safe=SIGNS) or "%"
-    if text in RESERVED or text.startswith("."):
-        text = f"%{ord(text[0]):02X}{text[1:]}"
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}%{zlib.crc32(name):08x}"
+    """Return a name as a part of a path, which is none of `RESERVED`."""
+    text = file_name(name)
+    return f"%{ord(text[0]):02X}{text[1:]}" if text in RESERVED else text
 
 
 def bare_name(path: str) -> str:
