@@ -30,6 +30,8 @@ BUFFER = 1 << 20  # bytes
 KEPT_NAME = 200  # bytes of a name that a hidden file's name has: names have at most 255
 LOCK = ".multigpu-lock"  # in every temporary folder, by which it is known as ours, and held
 NEW = "new"  # in the temporary folder of an output, what becomes the output
+OLD = "old"  # there, too: a folder that the output replaces, while neither has the name
+RENAME_EXCHANGE, CURRENT_FOLDER = 2, -100  # of renameat2, in Linux's <fcntl.h>
 SCRATCH = "multigpu-"  # how the names of scratch folders begin
 FEW_FILES = 100  # files and directories, of which each is synced by itself
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -140,6 +142,57 @@ def take_mode(new: Path, target: Path) -> None:
     """Give a new file the permissions of the one that it is to replace, if there is one."""
     with suppress(OSError):  # there is none, or the file system knows no permissions
         new.chmod(stat.S_IMODE(target.stat().st_mode))
+
+
+# ---- folders ----------------------------------------------------------------------------------
+
+
+@contextmanager
+def folder_beside(path: str) -> Iterator[Path]:
+    """Yield a new hidden folder beside `path`, from which `replace_folder` moves it there.
+
+    Only one run has it at a time: see `hold_folder`.
+    """
+    target = Path(path).resolve()
+    hidden = hidden_path(target, "part")
+    with hold_folder(hidden, path):
+        try:
+            with failures_named(path):
+                if (hidden / OLD).exists() and not target.exists():
+                    (hidden / OLD).rename(target)  # a run was killed in `replace_folder`
+                clear_folder(hidden)
+                (hidden / NEW).mkdir()
+            yield hidden / NEW
+        finally:
+            with suppress(OSError):  # what went wrong before is what is reported
+                clear_folder(hidden)
+
+
+def replace_folder(new: Path, target: Path) -> None:
+    """Give the name `target` to a folder of `folder_beside`, when all of it is on the disk.
+
+    A folder that has the name is replaced in one step, where the file system can do that.
+    Raises OSError.
+    """
+    sync_folder(new)
+    take_mode(new, target)
+    if not target.exists():
+        new.rename(target)
+    elif not _exchange(new, target):
+        target.rename(new.with_name(OLD))
+        try:
+            new.rename(target)
+        except BaseException:
+            new.with_name(OLD).rename(target)
+            raise
+    sync_directory(target.parent)
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Exchange the names of two folders. Return False where the system cannot."""
+    rename = getattr(ctypes.CDLL(None), "renameat2", None)  # it is Linux's
+    places = (CURRENT_FOLDER, os.fsencode(one), CURRENT_FOLDER, os.fsencode(other))
+    return rename is not None and rename(*places, RENAME_EXCHANGE) == 0
 
 
 # ---- temporary names --------------------------------------------------------------------------

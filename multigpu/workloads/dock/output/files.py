@@ -4,7 +4,7 @@ import filecmp
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
@@ -12,17 +12,13 @@ import numpy as np
 
 from multigpu.cluster.engine.journal import journal_of
 from multigpu.cluster.files import (
-    NEW,
     STDOUT,
     check_output,
-    clear_folder,
     failures_named,
-    hidden_path,
-    hold_folder,
+    folder_beside,
     is_replaced,
+    replace_folder,
     sync_directory,
-    sync_folder,
-    take_mode,
 )
 from multigpu.errors import Failure, UsageError
 from multigpu.formats.molecules.poses import SAME, format_of
@@ -263,28 +259,14 @@ def _replacing_folder(path: str) -> Iterator[Path]:
     interrupted after it had published them.
     """
     target = Path(path).resolve()
-    hidden = hidden_path(target, "part")
-    part = hidden / NEW
-    with hold_folder(hidden, path):
-        try:
-            with failures_named(path):
-                # A run that was killed may have left something.
-                clear_folder(hidden)
-                part.mkdir()
-            yield part
-            with failures_named(path):
-                if _is_filled(target):
-                    _check_same(part, target, path)
-                else:
-                    sync_folder(part)
-                    take_mode(part, target)
-                    part.rename(target)
-                # Before the journal is removed.
-                sync_directory(target.parent)
-        finally:
-            # An earlier error is the one to report.
-            with suppress(OSError):
-                clear_folder(hidden)
+    with folder_beside(path) as part:
+        yield part
+        with failures_named(path):
+            if _is_filled(target):
+                _check_same(part, target, path)
+                sync_directory(target.parent)  # before the journal is removed
+            else:
+                replace_folder(part, target)
 
 
 def _is_filled(folder: Path) -> bool:
