@@ -22,6 +22,7 @@ from multigpu.workloads.cnv.records import (
     Rows,
     SampleFacts,
     SegmentTable,
+    Tracks,
     Window,
 )
 from multigpu.workloads.cnv.results.copy_numbers import class_labels, direction, fractional_labels
@@ -47,6 +48,7 @@ class CnvResult:
     sex, ploidy       of every sample, where they were given or inferred
     kept              (first region, matrices by name) of every chromosome, where they were kept
     windows           the largest CNV regions and their surroundings, for figures
+    tracks            values of the samples along each chromosome, for the report
     notes             remarks on the data and the options, one sentence each
     lengths           of chromosomes in bases, by name, where they are known
     sex_coverage      coverage of X and Y, where sexes were inferred from it
@@ -67,6 +69,7 @@ class CnvResult:
     ploidy: tuple[int, ...] | None = None
     kept: tuple[tuple[int, Matrices], ...] = ()
     windows: tuple[Window, ...] = ()
+    tracks: tuple[Tracks, ...] = ()
     notes: tuple[str, ...] = ()
     lengths: Mapping[str, int] = field(default_factory=dict)
     sex_coverage: Coverage | None = None
@@ -145,13 +148,11 @@ class CnvResult:
 
     def _genes(self, segments: SegmentTable) -> list[str]:
         """Return the names of each segment's regions, each once, with commas between them."""
-        regions = self.regions
-        begin = np.zeros(len(regions.names), np.int64)
-        for block in regions.blocks:
-            begin[regions.chrom[block.start]] = block.start
-        first, stop = (begin[segments.chrom] + rows for rows in (segments.first, segments.stop))
-        spans = zip(first.tolist(), stop.tolist(), strict=True)
-        return [",".join(filter(None, dict.fromkeys(regions.genes[a:b]))) for a, b in spans]
+        begin, genes = self.first_rows[segments.chrom], self.regions.genes
+        spans = zip(
+            (begin + segments.first).tolist(), (begin + segments.stop).tolist(), strict=True
+        )
+        return [",".join(filter(None, dict.fromkeys(genes[a:b]))) for a, b in spans]
 
     def _segment_table(self, segments: SegmentTable, fractional: bool = False) -> "pa.Table":
         if fractional:
@@ -186,6 +187,14 @@ class CnvResult:
         )
 
     # ---- facts about the calls ----------------------------------------------------------------
+
+    @cached_property
+    def first_rows(self) -> Rows:
+        """int64[chromosome names]: the first region of each, among all regions."""
+        first = np.zeros(len(self.regions.names), np.int64)
+        for block in self.regions.blocks:
+            first[self.regions.chrom[block.start]] = block.start
+        return first
 
     @cached_property
     def called(self) -> SegmentTable:
