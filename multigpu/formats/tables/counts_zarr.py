@@ -121,7 +121,9 @@ class CountsStore:
     def _row(self, sample: int) -> Values:
         # Zarr takes a chunk that is missing for zeros.
         if not self.chunk(sample).is_file():
-            raise InputError(self.path, f"is damaged: there are no counts of {self.samples[sample]}")
+            raise InputError(
+                self.path, f"is damaged: there are no counts of {self.samples[sample]}"
+            )
         row: Values = self.group["counts"][sample]
         return row
 

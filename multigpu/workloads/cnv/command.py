@@ -58,7 +58,7 @@ def command(request: CnvRequest, outputs: CnvOutput, reporting: Reporting) -> No
                 store = folder.store_path(hidden) if outputs.matrices else None
                 shown = SHOWN_REGIONS if outputs.report or outputs.plots else 0
                 keep = matrices.names(request.posterior) if store else ()
-                found = job.result(keep, store, shown, scratch=hidden)
+                found = job.result(keep, store, shown, outputs.report, hidden)
                 result = files.write_files(found, hidden, outputs, request)
                 job.published = True
                 if reporting.summary:

@@ -47,6 +47,8 @@ from multigpu.workloads.cnv.stages.normalize import (
 )
 from multigpu.workloads.cnv.work import CnvWorkload
 
+TRACK_POINTS = 2800  # of a sample along the genome, in its plot; each chromosome may have one more
+
 
 @dataclass
 class CnvStats(JobStats):
@@ -175,15 +177,18 @@ class CnvJob(PlannedCnvJob):
         keep: tuple[str, ...] = (),
         store: Path | None = None,
         shown: int = 0,
+        tracks: bool = False,
         scratch: Path | None = None,
     ) -> CnvResult:
         """Run the job and return its result; see `KeptResults` for `keep`, `store` and `shown`.
 
+        tracks   whether to keep values of all samples along the genome, for the report
         scratch  a folder that workers on other machines see; None: that for temporary files
 
         Raises UsageError for counts that cannot be normalized, modelled or segmented.
         """
-        kept = KeptResults(matrices=keep, store=store, shown=shown)
+        step = -(-len(self.values) // TRACK_POINTS) if tracks else 0
+        kept = KeptResults(matrices=keep, store=store, shown=shown, track_step=step)
         parts = self._run(kept, scratch)
         del self.values  # the tables need memory, too
         return self._assemble(parts, kept)
@@ -263,7 +268,7 @@ class CnvJob(PlannedCnvJob):
             "program": fitness.program(),
             "job": "cnv",
             "matrices": f"{', '.join(kept.matrices) or 'none'}, {stored}",
-            "figures": str(kept.shown),
+            "figures": f"{kept.shown}, {kept.track_step}",
             **{f"option {name}": str(value) for name, value in asdict(self.options).items()},
             "samples": (
                 f"{len(cohort.names)}, content {digest(replace(cohort, regions=Regions.of([])))}"
@@ -310,6 +315,7 @@ class CnvJob(PlannedCnvJob):
             ploidy=cohort.ploidy,
             kept=tuple(pieces),
             windows=tuple(windows[k] for k in sorted(largest)),
+            tracks=tuple(part.tracks for part in parts if part.tracks is not None),
             notes=tuple(map(spelled, notes)),
             lengths=chromosome_lengths(cohort.genome, regions, cohort.references),
             sex_coverage=cohort.sex_coverage,

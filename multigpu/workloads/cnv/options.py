@@ -77,14 +77,16 @@ def _file_bytes(path: StrPath) -> int:
 class KeptResults:
     """Results that workers keep besides the calls.
 
-    matrices  names of the matrices
-    store     Zarr store to which workers write them; None: they are kept in memory
-    shown     CNV regions of each chromosome that are kept for figures
+    matrices    names of the matrices
+    store       Zarr store to which workers write them; None: they are kept in memory
+    shown       CNV regions of each chromosome that are kept for figures
+    track_step  regions a point in the plots of samples; 0: no tracks are kept
     """
 
     matrices: tuple[str, ...] = ()
     store: Path | None = None
     shown: int = 0
+    track_step: int = 0
 
 
 def _thresholds(value: Any) -> tuple[float, ...]:

@@ -183,6 +183,22 @@ class Window:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class Tracks:
+    """Values of samples along a chromosome, for the plots of samples: means of several regions.
+
+    chrom    index of the chromosome's name
+    row      int64[points]             the region in the middle of those of each point
+    samples  int32[compared]           samples that are compared there, ascending
+    values   float32[points, samples]  means of the signed I/NI
+    """
+
+    chrom: int
+    row: Rows
+    samples: Indices
+    values: NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class CnvPart:
     """Calls of a chromosome.
 
@@ -194,6 +210,7 @@ class CnvPart:
     pieces    rows of the matrices that the client keeps or writes
     left_out  why the samples are not compared, after the chromosome's name; empty where they are
     genotypes of the rows of `classes`, where they are computed
+    tracks    None where they are not wanted, or no samples are compared
     """
 
     segments: SegmentTable
@@ -206,12 +223,8 @@ class CnvPart:
     notes: tuple[str, ...]
     left_out: str
     genotypes: Genotypes | None = None
+    tracks: Tracks | None = None
 
 
-JOURNAL_CLASSES = (
-    CnvPart,
-    SegmentTable,
-    RegionTable,
-    Genotypes,
-    Window,
-)  # of which a journal's parts consist
+# Of these the parts in a journal consist.
+JOURNAL_CLASSES = (CnvPart, SegmentTable, RegionTable, Genotypes, Window, Tracks)

@@ -23,6 +23,7 @@ from multigpu.workloads.cnv.records import (
     SampleFacts,
     SegmentTable,
     Spans,
+    Tracks,
     Window,
 )
 from multigpu.workloads.cnv.results.copy_numbers import class_labels, direction, fractional_labels
@@ -49,6 +50,7 @@ class CnvResult:
     sex, ploidy       of every sample, where they were given or inferred
     kept              (first region, matrices by name) of every chromosome, where they were kept
     windows           the largest CNV regions and their surroundings, for figures
+    tracks            values of the samples along each chromosome, for the report
     notes             remarks on the data and the options, one sentence each
     lengths           of chromosomes in bases, by name, where they are known
     sex_coverage      coverage of X and Y, where sexes were inferred from it
@@ -69,6 +71,7 @@ class CnvResult:
     ploidy: tuple[int, ...] | None = None
     kept: tuple[tuple[int, Matrices], ...] = ()
     windows: tuple[Window, ...] = ()
+    tracks: tuple[Tracks, ...] = ()
     notes: tuple[str, ...] = ()
     lengths: Mapping[str, int] = field(default_factory=dict)
     sex_coverage: Coverage | None = None
@@ -147,10 +150,8 @@ class CnvResult:
 
     def rows_of(self, segments: SegmentTable) -> Spans:
         """Return the first of each segment's rows among all regions, and the row after them."""
-        begin = np.zeros(len(self.regions.names), np.int64)
-        for block in self.regions.blocks:
-            begin[self.regions.chrom[block.start]] = block.start
-        return begin[segments.chrom] + segments.first, begin[segments.chrom] + segments.stop
+        begin = self.first_rows[segments.chrom]
+        return begin + segments.first, begin + segments.stop
 
     def genes(self, segments: SegmentTable) -> list[list[str]]:
         """Return the names of each segment's regions, each once, by position."""
@@ -191,6 +192,14 @@ class CnvResult:
         )
 
     # ---- facts about the calls ----------------------------------------------------------------
+
+    @cached_property
+    def first_rows(self) -> Rows:
+        """int64[chromosome names]: the first region of each, among all regions."""
+        first = np.zeros(len(self.regions.names), np.int64)
+        for block in self.regions.blocks:
+            first[self.regions.chrom[block.start]] = block.start
+        return first
 
     @cached_property
     def called(self) -> SegmentTable:

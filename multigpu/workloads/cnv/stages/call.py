@@ -18,6 +18,7 @@ from multigpu.workloads.cnv.records import (
     RegionTable,
     SegmentTable,
     Spans,
+    Tracks,
     Window,
 )
 from multigpu.workloads.cnv.results import matrices
@@ -79,6 +80,7 @@ class _Calls:
             regions=self._region_table(regions, self._fractional(regions)),
             robust=self._robust_regions(cnvs),
             windows=self._windows(segments, cnvs, regions),
+            tracks=self._tracks(),
             pieces=self._pieces(),
             notes=self.chromosome.notes,
             left_out=self.chromosome.left_out,
@@ -243,6 +245,14 @@ class _Calls:
             )
             found.append(window)
         return tuple(found)
+
+    def _tracks(self) -> Tracks | None:
+        """Return the values of all samples along the chromosome, where they are wanted."""
+        if not self.kept.track_step or not self.cases:
+            return None
+        sini = self.chromosome.matrices["sini"]
+        chrom = self.chromosome.span.chrom
+        return windows.thinned_tracks(chrom, sini, self.places, self.kept.track_step)
 
     def _pieces(self) -> Pieces:
         """Return the matrices to keep; where they are stored, only the ends that are left."""

@@ -1,8 +1,8 @@
-"""Surroundings of the largest CNV regions, as the report and the plots show them."""
+"""What figures show: surroundings of the largest CNV regions, and samples along a chromosome."""
 
 import numpy as np
 
-from multigpu.workloads.cnv.records import Floats, Indices, Rows, SegmentTable
+from multigpu.workloads.cnv.records import Floats, Indices, Rows, SegmentTable, Tracks
 
 FLANK = 0.5  # of the CNV region's length, on either side
 LEAST_FLANK = 10  # regions
@@ -24,15 +24,23 @@ def surroundings(first: int, stop: int, rows: int) -> slice:
     return slice(max(0, first - flank), min(rows, stop + flank))
 
 
-def thinned(values: Floats) -> Floats:
-    """Return at most MOST_POINTS rows: means of neighbours."""
-    step = -(-len(values) // MOST_POINTS)
+def thinned(values: Floats, step: int = 0) -> Floats:
+    """Return means of `step` neighbours; 0: of as few as leave at most MOST_POINTS rows."""
+    step = step or -(-len(values) // MOST_POINTS)
     if step == 1:
         return values
     edges = np.arange(0, len(values), step)
     sums = np.add.reduceat(values, edges, axis=0)
     sizes = np.diff(np.r_[edges, len(values)])
     return np.asarray((sums.T / sizes).T)
+
+
+def thinned_tracks(chrom: int, sini: Floats, samples: Indices, step: int) -> Tracks:
+    """Return the tracks of a chromosome, with a point for every `step` regions."""
+    first = np.arange(0, len(sini), step)
+    stop = np.minimum(first + step, len(sini))
+    values = thinned(sini, step).astype(np.float32)
+    return Tracks(chrom=chrom, row=(first + stop - 1) // 2, samples=samples, values=values)
 
 
 def drawn_segments(
