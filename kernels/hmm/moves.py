@@ -63,6 +63,14 @@ def is_break(rows: Scores) -> NDArray[np.bool_]:
     return np.asarray(rows[:, STAY] == rows[:, ENTER])
 
 
+def without_memory(rows: Scores, where: NDArray[np.bool_]) -> Scores:
+    """Return moves that have no memory where it is said, bool[regions]."""
+    found = rows.copy()
+    found[where, STAY] = found[where, SWITCH] = found[where, ENTER]
+    found[where, LEAVE] = 0
+    return found
+
+
 @jit_no_alloc
 def _whole(chance):  # type: ignore[no-untyped-def]
     """Return the logarithm of a chance as a score."""

@@ -1,4 +1,4 @@
-"""Mean depths of one sample by mosdepth: `regions.bed.gz`, chromosome, start, end, [name], depth."""
+"""Depths of mosdepth (`regions.bed.gz`) and of CNVkit (`.cnn`), of which counts are made."""
 
 import re
 from io import BufferedReader

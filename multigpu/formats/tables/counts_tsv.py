@@ -2,7 +2,7 @@
 
 import io
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BufferedReader
 from typing import Any
 
@@ -68,7 +68,8 @@ def read_text(path: str, file: Any, columns: TextColumns) -> tuple[Regions, Valu
     samples = [columns.names[column] for column in columns.samples]
     rows = 0
     for part in _read_text_rows(path, file, columns, genes):
-        part.start[:] -= columns.first
+        if columns.first:
+            part = replace(part, start=part.start - columns.first)
         check_rows(path, part, samples, rows, columns.first)
         rows += len(part.chrom)
         parts.append((part.numbered(names), part.start, part.end, narrow(part.values)))

@@ -83,7 +83,9 @@ class CnvSession(Session[CnvSpan, CnvPart]):
         shown = ("sini", "ini") if kept.shown or kept.track_step else ()
         self.fetched = tuple(dict.fromkeys((*kept.matrices, *shown)))
         self.on_device: tuple[Stage, ...] = (Normalize(self.options, backend), *self._method())
-        self.on_host: tuple[Stage, ...] = (Call(self.options, kept, workload.threads),)
+        self.on_host: tuple[Stage, ...] = (
+            Call(self.options, kept, workload.threads, workload.regions),
+        )
         self._device = threading.Semaphore(backend.at_once)
         self._thread = threading.local()
 

@@ -1,11 +1,12 @@
 """Intervals of rows or bases: their unions, their last bases, and which of them overlap."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.workloads.cnv.records import Indices, Rows, Spans
+from multigpu.workloads.cnv.records import Indices, Mask, Rows, SegmentTable, Spans
 
 PAIRS_AT_A_TIME = 1 << 18  # CNVs and regions that are compared together: they fit into a cache
 
@@ -17,16 +18,47 @@ def rows_of_spans(first: Rows, lengths: Rows) -> Rows:
     return rows
 
 
-def union(first: Rows, stop: Rows) -> Spans:
-    """Return the spans in ascending order, joined where they overlap or touch."""
+def union(first: Rows, stop: Rows, breaks: Mask | None = None) -> Spans:
+    """Return the spans in ascending order, joined where they overlap or touch.
+
+    breaks  bool[rows]: rows before which spans that touch are not joined
+    """
     if not len(first):
         return first, stop
     order = np.argsort(first, kind="stable")
     first, stop = first[order], stop[order]
     reached = np.maximum.accumulate(stop)
-    begins = np.flatnonzero(np.r_[True, first[1:] > reached[:-1]])
+    begins_anew = first[1:] > reached[:-1]
+    if breaks is not None:
+        begins_anew |= breaks[first[1:]] & (first[1:] == reached[:-1])
+    begins = np.flatnonzero(np.r_[True, begins_anew])
     ends = np.r_[begins[1:] - 1, len(first) - 1]
     return first[begins], reached[ends]
+
+
+def cut(segments: SegmentTable, breaks: Mask, start: Rows, end: Rows) -> SegmentTable:
+    """Return the segments of a chromosome, cut before the rows of `breaks`.
+
+    The parts keep the values of the whole.
+
+    start, end  of the regions of the chromosome, in bases
+    """
+    places = np.flatnonzero(breaks)
+    inside = (
+        np.searchsorted(places, segments.stop),
+        np.searchsorted(places, segments.first, "right"),
+    )
+    parts = 1 + inside[0] - inside[1]
+    if (parts == 1).all():
+        return segments
+    whole = np.repeat(np.arange(len(segments)), parts)
+    found, number = segments.take(whole), rows_of_spans(np.zeros_like(parts), parts)
+    borders = np.append(places, len(breaks))[np.minimum(inside[1][whole] + number, len(places))]
+    first = np.where(number == 0, found.first, np.append(0, borders[:-1]))
+    stop = np.where(number == parts[whole] - 1, found.stop, borders)
+    return replace(
+        found, first=first, stop=stop, start=start[first], end=last_bases(end, first, stop, False)
+    )
 
 
 def union_in_bases(first: Rows, stop: Rows, start: Rows, end: Rows) -> Spans:

@@ -28,7 +28,7 @@ from multigpu.workloads.cnv.results.copy_numbers import (
     integer_copy_numbers,
     is_cnv,
 )
-from multigpu.workloads.cnv.results.intervals import last_bases, union, union_in_bases
+from multigpu.workloads.cnv.results.intervals import cut, last_bases, union, union_in_bases
 from multigpu.workloads.cnv.stages import windows
 from multigpu.workloads.cnv.stages.averages import inner_averages
 from multigpu.workloads.cnv.stages.chromosome import Chromosome, true_runs
@@ -42,11 +42,13 @@ class Call:
     """Calls of every chromosome.
 
     threads  for the model of the CNVs
+    regions  of the whole run
     """
 
     options: CnvOptions
     kept: KeptResults
     threads: int
+    regions: int
     name: ClassVar[str] = "call"
 
     def run(self, chromosome: Chromosome) -> Chromosome:
@@ -66,13 +68,15 @@ class _Calls:
     def part(self) -> CnvPart:
         genotypes = None
         if self.options.is_hmm and self.chromosome.states is not None:
-            segments, classes, genotypes = genotyped(self.chromosome, self.options)
+            segments, classes, genotypes = genotyped(
+                self.chromosome, self.options, self.stage.regions
+            )
         else:
             segments, classes = self._called_segments()
         cnvs = segments.take(segments.cnv)
         regions = cnvs.first, cnvs.stop
         if self.options.model != "single":
-            regions = union(*regions)
+            regions = union(*regions, self.chromosome.breaks(self.options.max_gap))
         return CnvPart(
             segments=segments,
             classes=classes,
@@ -100,7 +104,8 @@ class _Calls:
 
     def _called_segments(self) -> tuple[SegmentTable, Copies]:
         """Return the segments with all columns, and `CnvPart.classes`."""
-        segments = self.chromosome.segments
+        segments, place = self.chromosome.segments, (self.chromosome.start, self.chromosome.end)
+        segments = cut(segments, self.chromosome.breaks(self.options.max_gap), *place)
         segments = replace(segments, cnv=is_cnv(segments, self.options))
         spans = segments.first[segments.cnv], segments.stop[segments.cnv]
         classes = np.full((len(spans[0]), self.all_cases), NOT_CALLED, np.int8)

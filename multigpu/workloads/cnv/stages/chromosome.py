@@ -23,6 +23,7 @@ from multigpu.workloads.cnv.records import (
     States,
 )
 from multigpu.workloads.cnv.samples.reference_samples import ReferenceSamples
+from multigpu.workloads.cnv.stages.common_regions import CommonRegions
 
 STAGES = ("normalize", "model", "segment", "call")  # timed as steps of their own
 
@@ -90,6 +91,7 @@ class Chromosome:
     scale       float64[columns]: size factors
     level       float64[regions]: level of the controls, or of a single sample; None in a cohort
     expected    counts that samples should have, where these have reference samples
+    common      regions where a change is common, if there are any
     states      int8[regions, cases]: likeliest states of the hidden Markov model
     segments    of all cases; the last stage calls them
     robust      segments of I/NI, where robust regions are wanted
@@ -112,6 +114,7 @@ class Chromosome:
     scale: Floats = field(default_factory=lambda: np.empty(0))
     level: Any = None
     expected: ExpectedCounts | None = None
+    common: CommonRegions | None = None
     states: States | None = None
     segments: SegmentTable = field(default_factory=SegmentTable.empty)
     robust: SegmentTable = field(default_factory=SegmentTable.empty)
@@ -171,6 +174,13 @@ class Chromosome:
     def par(self) -> Mask:
         """bool[regions]: whether each lies in a pseudoautosomal region."""
         return self.span.is_in_par(self.start, self.end)
+
+    def breaks(self, max_gap: int | None) -> Mask:
+        """Return bool[regions]: whether more bases than these before a region have no regions."""
+        found = np.zeros(len(self.start), np.bool_)
+        if max_gap is not None:
+            found[1:] = self.start[1:] - np.maximum.accumulate(self.end)[:-1] > max_gap
+        return found
 
     @cached_property
     def coverages(self) -> tuple[Floats, Floats]:

@@ -12,13 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.kernels.hmm import ExpectedCounts, moves
-from multigpu.kernels.hmm.moves import is_break
 from multigpu.kernels.hmm.types import Scores
 from multigpu.workloads.cnv.options import CnvOptions
-from multigpu.workloads.cnv.records import Floats, Mask, SegmentTable, States
+from multigpu.workloads.cnv.records import Floats, SegmentTable, States
 from multigpu.workloads.cnv.results.intervals import last_bases
 from multigpu.workloads.cnv.stages.backends import Array, KernelBackend
 from multigpu.workloads.cnv.stages.chromosome import Chromosome
+from multigpu.workloads.cnv.stages.common_regions import CommonRegions
+
+NEIGHBOURS = 1_000_000  # bases at most between regions that are looked at together
 
 
 @dataclass(frozen=True)
@@ -33,14 +35,18 @@ class ExpectCounts:
         """Add `expected` and `modelled`: on the host where a chromosome comes piece by piece."""
         (model, order), rows = chromosome.ordered_model, chromosome.piece_rows
         counts, inside = in_order(chromosome.on_device, order), chromosome.par
+        host, every = in_order(chromosome.counts, order), np.arange(len(counts))
+        common = CommonRegions.of(host, model, inside, chromosome.breaks(NEIGHBOURS))
 
         def expect(piece: slice) -> tuple[Array, ...]:
             expected = self.backend.expect(counts[piece], model, inside[piece])
+            if common is not None:
+                common.replace_in(expected, every[piece], self.backend.put)
             ratios, off = self.backend.log2_ratios(counts[piece], expected)
             return expected.mean, expected.dispersion, ratios[:, : chromosome.cases], off
 
         if len(counts) <= rows:
-            found = expect(slice(None))
+            found = expect(slice(0, len(counts)))
         else:
             begins = range(0, len(counts), rows)
             pieces = [[*map(self.backend.get, expect(slice(a, a + rows)))] for a in begins]
@@ -50,6 +56,7 @@ class ExpectCounts:
         return replace(
             chromosome,
             expected=ExpectedCounts(mean, dispersion),
+            common=common,
             modelled={"sini": ratios, "ini": off},
         )
 
@@ -71,7 +78,7 @@ class FindPaths:
         ways = moves_of(chromosome, self.options, self.regions)
         states = np.concatenate([*self._paths(chromosome, ways)], axis=1)
         ratios = self.backend.get(chromosome.modelled["sini"])
-        segments = _segments(chromosome, states, is_break(ways), ratios)
+        segments = _segments(chromosome, states, self.options.max_gap, ratios)
         return replace(chromosome, states=states, segments=segments)
 
     def _paths(self, chromosome: Chromosome, ways: Scores) -> Iterator[States]:
@@ -100,9 +107,11 @@ def moves_of(chromosome: Chromosome, options: CnvOptions, regions: int) -> Score
     return moves(chromosome.start, chromosome.end, regions, options.max_gap)
 
 
-def _segments(chromosome: Chromosome, states: States, breaks: Mask, ratios: Floats) -> SegmentTable:
-    """Return the runs of equal states of every case; none goes on beyond a break."""
-    rows, cases = states.shape
+def _segments(
+    chromosome: Chromosome, states: States, max_gap: int | None, ratios: Floats
+) -> SegmentTable:
+    """Return the runs of equal states of every case; none goes on beyond a gap."""
+    (rows, cases), breaks = states.shape, chromosome.breaks(max_gap)
     is_first = np.ones((cases, rows), np.bool_)
     is_first[:, 1:] = (states[1:] != states[:-1]).T | breaks[1:]
     sample, first = np.nonzero(is_first)
