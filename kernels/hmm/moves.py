@@ -1,4 +1,4 @@
-"""How likely a path goes on from a region to the next one, by the distance between them."""
+"""Chances that a path goes on from a region to the next one, by the distance between them."""
 
 import numpy as np
 from numpy.typing import NDArray

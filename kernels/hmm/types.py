@@ -28,7 +28,7 @@ ENTER, STAY, LEAVE, SWITCH = range(4)  # columns of moves
 
 @dataclass(frozen=True, eq=False)
 class SampleModel:
-    """What is known of samples before a chromosome is looked at.
+    """Facts about samples from which their expected counts are made.
 
     Samples are the first columns of the counts; others are controls. Row 0 of an array with two
     rows is for most regions, row 1 for regions `inside` where everybody has two copies, as the
@@ -90,7 +90,7 @@ class SampleModel:
 
 @dataclass(frozen=True, eq=False)
 class ExpectedCounts:
-    """What samples should have with usual copies; arrays of NumPy, or of CuPy on a device.
+    """Counts that samples should have with usual copies; arrays of NumPy, or CuPy on a device.
 
     mean        float32[regions, samples]  at least 0.5
     dispersion  float32[regions]           variance beyond Poisson's over the squared mean

@@ -124,3 +124,22 @@ def test_paths__of_no_regions(backend: Any) -> None:
     counts, ways = case.counts[:0], case.moves[:0]
     expected = backend.expect(counts, case.model)
     assert backend.paths(counts, expected, case.model, ways).shape == (0, 2)
+
+
+@pytest.mark.parametrize("device", DEVICES[1:])
+@pytest.mark.parametrize(
+    ("regions", "samples", "controls", "k"),
+    [(1, 1, 0, 1), (127, 3, 0, 4), (128, 2, 2, 10), (129, 5, 0, 5), (1300, 2, 1, 25)],
+)
+def test_cuda__has_the_bytes_of_the_reference(
+    backend: Any, regions: int, samples: int, controls: int, k: int
+) -> None:
+    for seed in range(3):
+        assert_as_reference(backend, random_case(seed, regions, samples, controls, k))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("device", DEVICES[1:])
+def test_cuda__has_the_bytes_of_the_reference_over_many_blocks(backend: Any) -> None:
+    """More blocks than a thread block has threads."""
+    assert_as_reference(backend, random_case(8, regions=40_000, samples=1))

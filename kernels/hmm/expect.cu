@@ -1,0 +1,90 @@
+// What samples should have: means of reference depths, and dispersions of regions. Macros: COUNT,
+// the type of a count; REFERENCES, how many a sample has; SHARED, whether all have the same;
+// SPREAD, how many samples tell a dispersion. Operations and their order are those of cpu.py.
+
+typedef long long i64;
+
+constexpr double LEAST_MEAN = 0.5, LEAST_DISPERSION = 0.001, SHRINKAGE = 0.5, NORMAL_MAD = 1.4826;
+constexpr int UNROLLED = 24;  // values that are sorted in registers
+constexpr int CUT = REFERENCES / 5, KEPT = REFERENCES - 2 * CUT;
+
+struct Cohort {
+  const COUNT* counts;  // [regions, columns]
+  const unsigned char* inside;
+  const double* level;
+  const double* weights;  // [2, columns]
+  const int* references;  // [samples or 1, REFERENCES]
+  const double* sizes;  // [2, samples]
+  const int* spread;
+  i64 regions;
+  double typical;  // dispersion
+  int columns, samples;
+};
+
+template <int N>
+__device__ __forceinline__ void sort(float (&values)[N]) {
+#pragma unroll(N <= UNROLLED ? N : 1)
+  for (int last = N - 1; last > 0; --last) {
+#pragma unroll(N <= UNROLLED ? N : 1)
+    for (int i = 0; i < last; ++i) {
+      const float low = values[i], high = values[i + 1];
+      values[i] = high < low ? high : low;
+      values[i + 1] = high < low ? low : high;
+    }
+  }
+}
+
+template <int N>
+__device__ __forceinline__ double median(float (&values)[N]) {
+  sort(values);
+  return (double(values[(N - 1) / 2]) + double(values[N / 2])) * 0.5;
+}
+
+__device__ __forceinline__ double reference_depth(const Cohort& cohort, i64 row, int sample) {
+  const int* columns = cohort.references + (SHARED ? 0 : sample) * REFERENCES;
+  const double* weights = cohort.weights + (cohort.inside[row] ? cohort.columns : 0);
+  float depths[REFERENCES];
+#pragma unroll(REFERENCES <= UNROLLED ? REFERENCES : 1)
+  for (int k = 0; k < REFERENCES; ++k)
+    depths[k] = float(cohort.counts[row * cohort.columns + columns[k]] * weights[columns[k]]);
+  sort(depths);
+  double total = 0;
+#pragma unroll(REFERENCES <= UNROLLED ? REFERENCES : 1)
+  for (int k = CUT; k < REFERENCES - CUT; ++k) total += depths[k];
+  return total / KEPT;
+}
+
+// A thread has a region where all samples share their references, else a region and sample.
+extern "C" __global__ void __launch_bounds__(128) means(Cohort cohort, float* mean) {
+  const i64 thread = (i64)blockIdx.x * blockDim.x + threadIdx.x;
+  const int samples = cohort.samples;
+  const i64 row = SHARED ? thread : thread / samples;
+  if (row >= cohort.regions) return;
+  const int first = SHARED ? 0 : int(thread % samples), stop = SHARED ? samples : first + 1;
+  const double depth = reference_depth(cohort, row, first) * cohort.level[row];
+  for (int sample = first; sample < stop; ++sample) {
+    const double usual = depth * cohort.sizes[(cohort.inside[row] ? samples : 0) + sample];
+    mean[row * samples + sample] = float(usual > LEAST_MEAN ? usual : LEAST_MEAN);
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(128)
+    dispersions(Cohort cohort, const float* mean, float* dispersion) {
+  const i64 row = (i64)blockIdx.x * blockDim.x + threadIdx.x;
+  if (row >= cohort.regions) return;
+  float means[SPREAD], ratios[SPREAD], off[SPREAD];
+#pragma unroll(SPREAD <= UNROLLED ? SPREAD : 1)
+  for (int k = 0; k < SPREAD; ++k) {
+    means[k] = mean[row * cohort.samples + cohort.spread[k]];
+    off[k] = ratios[k] =
+        float(double(cohort.counts[row * cohort.columns + cohort.spread[k]]) / double(means[k]));
+  }
+  const double middle = median(ratios);
+#pragma unroll(SPREAD <= UNROLLED ? SPREAD : 1)
+  for (int k = 0; k < SPREAD; ++k) off[k] = float(fabs(off[k] - middle));
+  const double deviation = NORMAL_MAD * median(off);
+  const double poisson = 1 / median(means) * (1 + 1 / double(KEPT));
+  const double beyond = deviation * deviation - poisson;
+  const double base = (1 - SHRINKAGE) * cohort.typical + LEAST_DISPERSION;
+  dispersion[row] = float(SHRINKAGE * (beyond > 0 ? beyond : 0) + base);
+}
