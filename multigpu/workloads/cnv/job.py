@@ -45,6 +45,7 @@ from multigpu.workloads.cnv.stages.normalize import (
     coverages_of_genome,
     size_factors_of_genome,
 )
+from multigpu.workloads.cnv.stages.whole_chromosomes import unusual_chromosomes
 from multigpu.workloads.cnv.work import CnvWorkload
 
 TRACK_POINTS = 2800  # of a sample along the genome, in its plot; each chromosome may have one more
@@ -249,6 +250,7 @@ class CnvJob(PlannedCnvJob):
                 factors=factors,
                 coverages=coverages_of_genome(self.values, self.spans, self.options),
                 references=self.references,
+                whole=self._whole_chromosomes(),
             ),
             regions=len(self.values),
             is_segmented=len(self.values) >= FEWEST_SEGMENTED,
@@ -258,6 +260,15 @@ class CnvJob(PlannedCnvJob):
             memory_fraction=self.run.memory_fraction,
             expected=expected,
         )
+
+    def _whole_chromosomes(self) -> dict[int, dict[int, float]]:
+        """Return `Columns.whole`; a hidden Markov model, which compares genomes, needs it not."""
+        found: dict[int, dict[int, float]] = {}
+        if self.options.whole_chromosomes and not self.options.is_hmm:
+            for span, k, share in unusual_chromosomes(self.cohort, self.spans, self.sums):
+                if k < len(self.cohort.cases):
+                    found.setdefault(span.block, {})[k] = share
+        return found
 
     # ---- what a journal is about --------------------------------------------------------------
 

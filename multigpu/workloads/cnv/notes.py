@@ -19,6 +19,7 @@ from multigpu.workloads.cnv.results.copy_numbers import is_beyond_threshold, is_
 from multigpu.workloads.cnv.samples import sex
 from multigpu.workloads.cnv.samples.cohort import Cohort
 from multigpu.workloads.cnv.samples.genomes import GENOMES, X_NAMES, genome_named
+from multigpu.workloads.cnv.stages.whole_chromosomes import unusual_chromosomes
 
 FEW_REGIONS = 100  # below it R warns that normalization may not be applicable
 FEWEST_SEGMENTED = 6  # regions in all; with fewer there is no segmentation
@@ -27,8 +28,6 @@ FEW_READS = 50  # of a region: below it noise is as large as a change by one cop
 FEW_SAMPLES = 6  # below it cn.MOPS cannot tell well what is usual
 UNCALLABLE_READS, UNCALLABLE_SHARE = 20, 0.25  # of a region; and of what the median sample has
 LARGEST_LOGARITHM = 40  # log2 of the most reads of a region
-UNUSUAL, SPREADS = 0.25, 5  # change of a chromosome's reads, and as a multiple of what is usual
-LEAST_REGIONS, LEAST_READS = 20, 400  # of a chromosome: below them chance may do as much
 NEAR = 0.5  # share of a threshold above which a segment may be a change
 
 
@@ -216,7 +215,7 @@ def advice(
     found: list[str] = []
     has_cnvs = bool(segments.cnv.any())
     if not options.is_hmm:
-        if options.is_normalized and not options.genome_wide:
+        if options.is_normalized and not (options.genome_wide or options.whole_chromosomes):
             found += _genome_wide(cohort, spans, sums)
         if not has_cnvs:
             found += [*_small(segments, options), *_near(segments, options)]
@@ -254,25 +253,11 @@ def _genome_wide(cohort: Cohort, spans: Sequence[CnvSpan], sums: Floats) -> Iter
             f" has {regions:g}"
             " regions in the median: a change of most of one is taken for the depth of the sample)"
         )
-    found: list[str] = []
-    # Chromosomes count by their regions: few of many reads, as of mitochondria, tell little.
-    sizes, usual = [span.stop - span.first for span in spans], np.median(sums, axis=1)
-    sums = sums * np.divide(sizes, usual, out=np.zeros(len(spans)), where=usual > 0)[:, None]
-    elsewhere = sums[[span.copies is None for span in spans]].sum(axis=0)
-    for span, reads, mean in zip(spans, sums, usual / sizes, strict=True):
-        columns = np.arange(len(reads)) if span.columns is None else np.array(span.columns, int)
-        others = (elsewhere - reads * (span.copies is None))[columns]
-        enough = len(columns) >= FEW_SAMPLES and span.stop - span.first >= LEAST_REGIONS
-        if cohort.ploidy is not None or not enough or not others.all():
-            continue
-        share = reads[columns] / others / np.array(span.copies or 2)
-        share /= np.median(share) or 1
-        change = abs(share - 1)
-        unusual = change >= max(UNUSUAL, SPREADS * float(np.median(change)))
-        unusual &= (columns < len(cohort.cases)) & (reads[columns] * mean >= LEAST_READS)
-        for k in np.flatnonzero(unusual).tolist():
-            name = printable_name(cohort.names[columns[k]])
-            found.append(f"{name} has {share[k]:.2f} times the usual reads on {span.name}")
+    found = [
+        f"{printable_name(cohort.names[k])} has {share:.2f} times the usual reads on {span.name}"
+        for span, k, share in unusual_chromosomes(cohort, spans, sums)
+        if k < len(cohort.cases)
+    ]
     if found:
         yield (
             f"{option('genome_wide')} ({_listed(found)}: a change of all of a"

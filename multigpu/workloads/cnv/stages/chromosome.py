@@ -1,6 +1,6 @@
 """A chromosome on its way through the stages, and what a stage is."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Protocol, Self
@@ -43,6 +43,8 @@ class Columns:
     coverages  float64[columns]: coverages, where these are modelled (--norm 2)
     references reference samples of all columns, where they are used; also for some of the columns
     numbers    int32[columns]: of each among all columns
+    whole      shares of the usual reads, by chromosome's block and case: those of chromosomes that
+               are changed as a whole
     """
 
     names: tuple[str, ...]
@@ -52,6 +54,7 @@ class Columns:
     coverages: Floats | None
     references: ReferenceSamples | None = None
     numbers: Indices | None = None
+    whole: Mapping[int, dict[int, float]] = field(default_factory=dict)
 
     def take(self, chosen: Sequence[int]) -> Self:
         """Return some of the columns, whose numbers ascend."""

@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.hmm import ExpectedCounts, moves
+from multigpu.kernels.hmm import USUAL, ExpectedCounts, moves
 from multigpu.kernels.hmm.types import Scores
 from multigpu.workloads.cnv.options import CnvOptions
 from multigpu.workloads.cnv.records import Floats, SegmentTable, States
@@ -19,6 +19,7 @@ from multigpu.workloads.cnv.results.intervals import last_bases
 from multigpu.workloads.cnv.stages.backends import Array, KernelBackend
 from multigpu.workloads.cnv.stages.chromosome import Chromosome
 from multigpu.workloads.cnv.stages.common_regions import CommonRegions
+from multigpu.workloads.cnv.stages.whole_chromosomes import fill_whole
 
 NEIGHBOURS = 1_000_000  # bases at most between regions that are looked at together
 
@@ -77,6 +78,8 @@ class FindPaths:
         """Add `states` and `segments`."""
         ways = moves_of(chromosome, self.options, self.regions)
         states = np.concatenate([*self._paths(chromosome, ways)], axis=1)
+        if self.options.whole_chromosomes:
+            fill_whole(states, chromosome.start, chromosome.end)
         ratios = self.backend.get(chromosome.modelled["sini"])
         segments = _segments(chromosome, states, self.options.max_gap, ratios)
         return replace(chromosome, states=states, segments=segments)
@@ -110,10 +113,12 @@ def moves_of(chromosome: Chromosome, options: CnvOptions, regions: int) -> Score
 def _segments(
     chromosome: Chromosome, states: States, max_gap: int | None, ratios: Floats
 ) -> SegmentTable:
-    """Return the runs of equal states of every case; none goes on beyond a gap."""
+    """Return the runs of equal states of every case; none but whole chromosomes crosses a gap."""
     (rows, cases), breaks = states.shape, chromosome.breaks(max_gap)
     is_first = np.ones((cases, rows), np.bool_)
-    is_first[:, 1:] = (states[1:] != states[:-1]).T | breaks[1:]
+    is_first[:, 1:] = (states[1:] != states[:-1]).T
+    is_whole = (is_first.sum(axis=1) == 1) & (states[0] != USUAL)
+    is_first |= breaks & ~is_whole[:, None]
     sample, first = np.nonzero(is_first)
     stop = np.append(first[1:], rows)
     stop[stop == 0] = rows
