@@ -67,7 +67,7 @@ class SampleModel:
 
     @property
     def kept(self) -> int:
-        """How many reference depths a mean is of."""
+        """The number of reference depths that a mean is of."""
         return int(self.references.shape[1]) - 2 * self.cut
 
     @property

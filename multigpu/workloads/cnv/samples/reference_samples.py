@@ -29,17 +29,19 @@ USUAL_READS = 1.0  # expected in a region that tells how noisy a sample is
 LEAST_DEPTH = 1e-6  # of a sample
 MOST_UNLIKE = -2.0  # below all correlations: a sample is no reference of its own
 CLIP = 1.0  # logarithms to base 2 by which deletions and gains count in correlations at most
+LEAST_SPREAD = 0.05  # of the logarithms of depths
 OFFSET = 0.02  # of depths, before logarithms are taken
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ReferenceSamples:
-    """What the autosomes tell of the columns of the counts, cases and then controls.
+    """Facts from the autosomes about the columns of the counts, cases and then controls.
 
     cases       number of columns that are cases
     count       reference samples of each; fewer on a chromosome that fewer samples have
     nearest     int32[columns, others]: columns it may be compared with, the most alike first
     sizes       float64[columns]: depth, 1 in the mean
+    depths      middle and spread of the logarithms of regions' depths: of their counts by sizes
     dispersion  that of a usual region
     watched     int32[n]: columns whose spread tells how much a region varies
     facts       for quality control
@@ -49,6 +51,7 @@ class ReferenceSamples:
     count: int
     nearest: Indices
     sizes: Floats
+    depths: tuple[float, float]
     dispersion: float
     watched: Indices
     facts: SampleFacts
@@ -77,6 +80,7 @@ class ReferenceSamples:
             count=count,
             nearest=nearest,
             sizes=sizes,
+            depths=_depths(sums / sizes / sampled.shape[1]),
             dispersion=0.0,
             watched=others[every],
             facts=SampleFacts(
@@ -180,6 +184,17 @@ def _sizes(sums: Floats) -> Floats:
         return np.asarray(means / means.mean())
     sizes = np.median(sums[usual] / typical[usual, None], axis=0)
     return np.asarray(np.maximum(sizes / max(sizes.mean(), LEAST_DEPTH), LEAST_DEPTH))
+
+
+def _depths(depths: Floats) -> tuple[float, float]:
+    """Return middle and spread of the logarithms of depths, float64[regions, columns]."""
+    typical = np.median(depths, axis=1)
+    logs = np.log(typical[typical > USUAL_DEPTH * max(depths.mean(), LEAST_DEPTH)])
+    if not len(logs):
+        return 0.0, np.inf
+    middle = float(np.median(logs))
+    spread = NORMAL_MAD * float(np.median(np.abs(logs - middle)))
+    return middle, max(spread, LEAST_SPREAD)
 
 
 def _correlations(depths: Floats) -> Floats:

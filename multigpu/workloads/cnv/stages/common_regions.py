@@ -1,12 +1,14 @@
-"""Regions where most samples may have other copies than two, so that the cohort misleads.
+"""Regions where many samples have other copies than two, so that the cohort misleads.
 
 Reference samples tell what is usual, not what two copies are: with a loss in half of the cohort,
-the other half would seem to have a gain. Here neighbouring regions are taken together, and the
-depth of two copies is what explains the depths of all samples best as multiples of its half. Where
-the depths of regions are much alike, as in genomes, two copies have about the depth they have
-elsewhere; where they are not, as in panels, that tells little, and what cannot be told is flagged.
+the other half would seem to have a gain. Here neighbouring regions are taken together as blocks,
+and the depth of two copies is what explains the depths of all samples best as multiples of its
+half. Where depths of regions are much alike, as in genomes, two copies have about the depth they
+have elsewhere; where they are not, as in panels, that tells little, and what cannot be told is
+flagged.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -14,27 +16,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.kernels.hmm import ExpectedCounts, SampleModel
-from multigpu.kernels.hmm.types import LEAST_DISPERSION, NORMAL_MAD
+from multigpu.kernels.hmm.types import LEAST_DISPERSION, LEAST_MEAN, NORMAL_MAD
 from multigpu.workloads.cnv.records import Floats, Mask, Rows
 
 LEAST_SAMPLES = 6
-READS = 1000.0  # of a block of regions in the median sample
+READS = 1000.0  # of a block in the median sample
 ROWS = (3, 20)  # regions of a block
-APART, CARRIERS, FEWEST = 0.3, 0.1, 2  # change that carriers have; their share and number at least
-LEAST_NOISE, LEAST_SPREAD = 0.02, 0.05  # of depths, relative; of regions' depths, as logarithms
+FEWEST, CARRIERS = 2, 0.05  # samples at either end that are apart: their number and share at least
+APART = 1.25  # factor between their depths
+COMMON = 0.25  # share of samples with other copies than two
+LEAST_NOISE = 0.02  # of depths, relative
+LEAST_LEVEL = 0.05  # of the usual depth: below it nothing is told
 CANDIDATES = np.array([1 / 2, 2 / 3, 1.0, 4 / 3, 2.0])  # levels of two copies by the median one
 COPIES = np.arange(5)
 CHANCES = np.log([0.02, 0.16, 0.64, 0.16, 0.02])  # of these copies, where a change is common
+OUTLIER = 12.0  # nats by which a sample counts against a level at most
+CLUSTERED = 10.0  # nats by which multiples of a level explain samples better than one cluster
 SURE = 3.0  # nats by which one level is better than all others
+ONE_LEVEL = 1.2  # factor within which levels are the same
+NONE_LEFT = 0.05  # copies, in place of none
+TINY = 1e-9
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CommonRegions:
     """Regions of a chromosome in which a change is common.
 
-    rows     int64[n]
-    mean     float32[n, samples]: what samples should have with their usual copies
-    unsure   bool[n]: whether the level of two copies cannot be told
+    rows        int64[n], ascending
+    mean        float32[n, samples]: what samples should have with their usual copies
+    unsure      bool[n]: whether the level of two copies cannot be told
     dispersion  of these regions, which their spread does not tell
     """
 
@@ -45,40 +55,34 @@ class CommonRegions:
 
     @classmethod
     def of(
-        cls, counts: NDArray[Any], model: SampleModel, inside: Mask, breaks: Mask
+        cls,
+        counts: NDArray[Any],
+        model: SampleModel,
+        elsewhere: tuple[float, float],
+        breaks: Mask,
     ) -> "Self | None":
-        """Return those of a chromosome, or None.
+        """Return those of a chromosome where all samples have the same usual copies, or None.
 
-        counts  int32 or float64[regions, columns] in the order of the model
-        inside  bool[regions]: where everybody has two copies
-        breaks  bool[regions]: regions that are no neighbours of those before them
+        counts     int32 or float64[regions, columns] in the order of the model
+        elsewhere  middle and spread of the logarithms of depths of two copies in all regions
+        breaks     bool[regions]: regions that are no neighbours of those before them
         """
-        samples = model.samples
-        if samples < LEAST_SAMPLES or inside.any() or not len(counts):
+        if model.samples < LEAST_SAMPLES or not len(counts):
             return None
-        reads = max(float(np.median(counts[:: max(1, len(counts) // 4096), :samples])), 1.0)
-        width = int(np.clip(np.ceil(READS / reads), *ROWS))
-        first = _blocks(breaks, width)
-        sums = np.add.reduceat(counts, first, axis=0)[:, :samples].astype(np.float64)
-        sizes = np.diff(np.append(first, len(counts)))
-        depths = sums / sizes[:, None] / model.sizes[0]
-        typical = np.median(depths, axis=1)
-        found = _is_common(depths, typical)
-        if not found.any():
+        blocks = _Blocks.of(counts[:, : model.samples], model.sizes[0], elsewhere, breaks)
+        runs = [*blocks.runs()] if blocks is not None else []
+        if blocks is None or not runs:
             return None
-        level, unsure = _levels(depths, typical, found)
-        blocks = np.flatnonzero(found)
-        rows = np.concatenate(
-            [np.arange(a, a + n) for a, n in zip(first[blocks], sizes[blocks], strict=True)]
+        parts = [blocks.means(*run) for run in runs]
+        rows = np.concatenate([part[0] for part in parts])
+        _, once = np.unique(rows, return_index=True)
+        unsure = np.concatenate(
+            [np.full(len(p[0]), blocks.unsure[r[0]]) for p, r in zip(parts, runs, strict=True)]
         )
-        block = np.repeat(np.arange(len(blocks)), sizes[blocks])
-        within = counts[rows, :samples].sum(axis=1, dtype=np.float64)
-        share = within / np.maximum(sums.sum(axis=1)[blocks][block] / sizes[blocks][block], 1e-9)
-        mean = (level[block] * share)[:, None] * model.sizes[0]
         return cls(
-            rows=rows,
-            mean=np.maximum(mean, 0.5).astype(np.float32),
-            unsure=unsure[block],
+            rows=rows[once],
+            mean=np.concatenate([part[1] for part in parts])[once],
+            unsure=unsure[once],
             dispersion=model.dispersion + LEAST_DISPERSION,
         )
 
@@ -99,48 +103,143 @@ class CommonRegions:
             expected.dispersion[put(there)] = self.dispersion
 
 
-def _blocks(breaks: Mask, width: int) -> Rows:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _Blocks:
+    """Blocks of neighbouring regions in which many samples are apart.
+
+    counts  [regions, samples] of the chromosome
+    sizes   float64[samples] of the samples
+    border  int64[all blocks + 1]: first rows of all blocks, and the end
+    breaks  bool[all blocks]: those that are no neighbours of the one before
+    number  int64[blocks]: numbers of these among all
+    level   float64[blocks]: depth of two copies
+    copies  float64[blocks, samples]
+    unsure  bool[blocks]: whether another level explains the samples nearly as well
+    """
+
+    counts: NDArray[Any]
+    sizes: Floats
+    border: Rows
+    breaks: Mask
+    number: Rows
+    level: Floats
+    copies: Floats
+    unsure: Mask
+
+    @classmethod
+    def of(
+        cls, counts: NDArray[Any], sizes: Floats, elsewhere: tuple[float, float], breaks: Mask
+    ) -> "Self | None":
+        middle = counts[:: max(1, len(counts) // 4096)]
+        width = int(np.clip(np.ceil(READS / max(float(np.median(middle)), 1.0)), *ROWS))
+        first = _first_rows(breaks, width)
+        border = np.append(first, len(counts))
+        sums = np.add.reduceat(counts, first, axis=0).astype(np.float64)
+        depths = sums / np.diff(border)[:, None] / sizes
+        typical = np.median(depths, axis=1)
+        ordered = np.sort(depths, axis=1)
+        few = max(FEWEST, int(np.ceil(CARRIERS * len(sizes))))
+        found = ordered[:, -few] > APART * ordered[:, few - 1]
+        found &= typical > LEAST_LEVEL * np.exp(elsewhere[0])
+        if not found.any():
+            return None
+        alike = depths[~found & (typical > 0)]
+        off = np.abs(alike / np.median(alike, axis=1, keepdims=True) - 1)
+        noise = max(NORMAL_MAD * float(np.median(off)) if len(off) else 0.0, LEAST_NOISE)
+        level, copies, unsure, is_clustered = _levels(depths[found], noise, elsewhere)
+        common = is_clustered & ((copies != 2).mean(axis=1) >= COMMON)
+        return cls(
+            counts=counts,
+            sizes=sizes,
+            border=border,
+            breaks=breaks[first],
+            number=np.flatnonzero(found)[common],
+            level=level[common],
+            copies=np.maximum(copies[common], NONE_LEFT),
+            unsure=unsure[common],
+        )
+
+    def runs(self) -> Iterator[tuple[int, int]]:
+        """Yield the first of these blocks that are neighbours, and the last one."""
+        if len(self.number):
+            apart = (np.diff(self.number) > 1) | self.breaks[self.number[1:]]
+            begins = np.append(0, np.flatnonzero(apart) + 1)
+            yield from zip(
+                begins.tolist(), [*(begins[1:] - 1).tolist(), len(self.number) - 1], strict=True
+            )
+
+    def means(self, first: int, last: int) -> tuple[Rows, NDArray[np.float32]]:
+        """Return the rows of blocks that are neighbours, and what samples should have there.
+
+        The borders are where the copies of the samples explain the counts better than the same
+        copies in all do, up to a block outside.
+        """
+        begin = self._border(first, -1)
+        stop = self._border(last, 1)
+        rows = np.arange(begin, stop)
+        block = np.searchsorted(self.border[self.number[first : last + 1]], rows, "right") - 1
+        copies = self.copies[first + np.maximum(block, 0)]
+        weights = copies * self.sizes
+        two = 2 * self.counts[rows].sum(axis=1, dtype=np.float64) / weights.sum(axis=1)
+        mean = np.maximum(two[:, None] * self.sizes, LEAST_MEAN)
+        return rows, mean.astype(np.float32)
+
+    def _border(self, block: int, side: int) -> int:
+        """Return the row at which a change ends, on one side (-1 or 1) of a block."""
+        number = int(self.number[block])
+        begin, stop = self.border[number], self.border[number + 1]
+        middle = (begin + stop) // 2
+        if side > 0:
+            is_last = number + 2 >= len(self.border) or self.breaks[number + 1]
+            rows = np.arange(middle, stop if is_last else self.border[number + 2])
+        else:
+            is_first = number == 0 or self.breaks[number]
+            rows = np.arange(middle - 1, (begin if is_first else self.border[number - 1]) - 1, -1)
+        weights = self.copies[block] * self.sizes
+        better = np.log(weights / weights.sum()) - np.log(self.sizes / self.sizes.sum())
+        gained = np.append(0.0, np.cumsum(self.counts[rows] @ better))
+        taken = int(gained.argmax())
+        return int(middle + taken if side > 0 else middle - taken)
+
+
+def _first_rows(breaks: Mask, width: int) -> Rows:
     """Return the first rows of blocks of so many neighbours, or fewer before a break."""
-    begins = np.flatnonzero(breaks | (np.arange(len(breaks)) == 0))
+    begins = np.union1d(0, np.flatnonzero(breaks))
     stops = np.append(begins[1:], len(breaks))
-    return np.concatenate([np.arange(a, b, width) for a, b in zip(begins, stops, strict=True)])
+    parts = [np.arange(a, b, width) for a, b in zip(begins, stops, strict=True)]
+    return np.concatenate(parts)
 
 
-def _is_common(depths: Floats, typical: Floats) -> Mask:
-    """Return bool[blocks]: whether many samples differ from the median one."""
-    few = max(FEWEST, int(np.ceil(CARRIERS * depths.shape[1])))
-    change = depths / np.maximum(typical, 1e-9)[:, None] - 1
-    many = ((change > APART).sum(axis=1) >= few) | ((change < -APART).sum(axis=1) >= few)
-    return np.asarray(many & (typical > 0.05 * np.median(typical)))
+def _levels(
+    depths: Floats, noise: float, elsewhere: tuple[float, float]
+) -> tuple[Floats, NDArray[np.intp], Mask, Mask]:
+    """Return the depth of two copies, and copies, of float64[blocks, samples].
 
-
-def _levels(depths: Floats, typical: Floats, found: Mask) -> tuple[Floats, Mask]:
-    """Return the depth of two copies in the blocks that were found, and whether it is unsure."""
-    alike = ~found & (typical > 0)
-    others = depths[alike] / typical[alike, None]
-    noise = NORMAL_MAD * float(np.median(np.abs(others - 1))) if alike.any() else 0.0
-    noise = max(noise, LEAST_NOISE)
-    logs = np.log(typical[alike]) if alike.any() else np.zeros(1)
-    elsewhere = float(np.median(logs))
-    spread = max(NORMAL_MAD * float(np.median(np.abs(logs - elsewhere))), LEAST_SPREAD)
-    x = depths[found]
+    Besides, whether another level is nearly as good, and whether multiples of half of the level
+    explain the samples better than one cluster of any width does.
+    """
     # Between two clusters of samples the median may be neither's: both ends of the middle count.
-    ends = np.quantile(x, [0.25, 0.5, 0.75], axis=1)
-    levels = (ends[:, None] * CANDIDATES[None, :, None]).reshape(-1, len(x.T[0]))
-    scores = np.array([_score(x, level, noise) for level in levels])
-    scores -= (np.log(np.maximum(levels, 1e-9)) - elsewhere) ** 2 / (2 * spread**2)
-    best = scores.argmax(axis=0)
-    level = levels[best, np.arange(len(x))]
-    rivals = np.where(np.abs(np.log(levels / level)) > np.log(1.2), scores, -np.inf).max(axis=0)
-    return level, scores.max(axis=0) - rivals < SURE
+    ends = np.quantile(depths, [0.25, 0.5, 0.75], axis=1)
+    levels = (ends[:, None] * CANDIDATES[None, :, None]).reshape(-1, len(depths))
+    likely = np.array(
+        [_likelihoods(depths, level, noise).max(axis=2).sum(axis=1) for level in levels]
+    )
+    middle, spread = elsewhere
+    scores = likely - (np.log(np.maximum(levels, TINY)) - middle) ** 2 / (2 * spread**2)
+    best, blocks = scores.argmax(axis=0), np.arange(len(depths))
+    level = levels[best, blocks]
+    other = np.abs(np.log(np.maximum(levels, TINY) / level)) > np.log(ONE_LEVEL)
+    rivals = np.where(other, scores, -np.inf).max(axis=0)
+    width = np.maximum(depths.std(axis=1) / level, noise)
+    one_cluster = -depths.shape[1] * (np.log(width) + 0.5)
+    is_clustered = likely[best, blocks] - one_cluster > CLUSTERED
+    copies = _likelihoods(depths, level, noise).argmax(axis=2)
+    return level, copies, scores[best, blocks] - rivals < SURE, is_clustered
 
 
-def _score(depths: Floats, level: Floats, noise: float) -> Floats:
-    """Return float64[blocks]: log-likelihoods of a level of two copies, by all samples."""
-    share = depths / np.maximum(level, 1e-9)[:, None]
+def _likelihoods(depths: Floats, level: Floats, noise: float) -> Floats:
+    """Return float64[blocks, samples, copies]: log-likelihoods, by a level of two copies."""
+    share = depths / np.maximum(level, TINY)[:, None]
     deviation = noise * np.sqrt(np.maximum(COPIES / 2, 0.1))
     off = (share[:, :, None] - COPIES / 2) / deviation
-    logs = CHANCES - np.minimum(off**2 / 2, 12) - np.log(deviation)
-    most = logs.max(axis=2)
-    found: Floats = (most + np.log(np.exp(logs - most[:, :, None]).sum(axis=2))).sum(axis=1)
-    return found
+    return np.asarray(CHANCES - np.minimum(off**2 / 2, OUTLIER) - np.log(deviation))

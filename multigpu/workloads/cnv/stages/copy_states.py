@@ -37,7 +37,10 @@ class ExpectCounts:
         (model, order), rows = chromosome.ordered_model, chromosome.piece_rows
         counts, inside = in_order(chromosome.on_device, order), chromosome.par
         host, every = in_order(chromosome.counts, order), np.arange(len(counts))
-        common = CommonRegions.of(host, model, inside, chromosome.breaks(NEIGHBOURS))
+        common, references = None, chromosome.columns.references
+        if references is not None and chromosome.span.copies is None:
+            breaks = chromosome.breaks(NEIGHBOURS)
+            common = CommonRegions.of(host, model, references.depths, breaks)
 
         def expect(piece: slice) -> tuple[Array, ...]:
             expected = self.backend.expect(counts[piece], model, inside[piece])
