@@ -55,14 +55,14 @@ def plant_in_families(draft: Draft) -> Events:
 
 
 def plant_shallow(draft: Draft) -> Events:
-    """Return events of genes and three exons, one in the first sample and one in six others."""
-    others = 1 + draft.random.choice(draft.samples - 1, 6, replace=False)
-    random, rows = draft.random, []
-    for sample in [0, *np.sort(others).tolist()]:
-        part = draft.layout.parts[random.integers(len(draft.layout.parts))]
-        way = int(random.integers(2))
-        first = part.start + int(random.integers(part.stop - part.start - 3 + 1))
-        span = (part.start, part.stop) if random.integers(2) else (first, first + 3)
+    """Return genes and three exons, four events in the first sample and one in eight others."""
+    others = 1 + draft.random.choice(draft.samples - 1, 8, replace=False)
+    parts = draft.random.permutation(len(draft.layout.parts))
+    rows = []
+    for turn, sample in enumerate([0] * 4 + np.sort(others).tolist()):
+        part, way = draft.layout.parts[parts[turn]], turn % 2
+        first = part.start + int(draft.random.integers(part.stop - part.start - 3 + 1))
+        span = (part.start, part.stop) if draft.random.integers(2) else (first, first + 3)
         rows.append((*span, sample, changed(way), way + 2 * (sample > 0)))
     return Events.of(rows)
 

@@ -13,6 +13,7 @@ from cohorts import Cohort, Events, Kind
 from numpy.typing import NDArray
 
 COVERED, PIECES = 0.9, 3  # of a whole chromosome: share that is called, and calls at most
+CLEAR = 0.75  # share of a call's regions where a sample has the same copies
 SURE = 1.96  # deviations of an interval of 95 %
 
 
@@ -52,7 +53,7 @@ class Cell:
 class Tally:
     """Answers of a caller to the cohorts of a kind.
 
-    pairs, right      samples at calls that were genotyped, and those with the copies that are there
+    pairs, right      genotyped samples with clear copies at calls, and those with these copies
     carriers, copies  the same of those in whom the copies are not usual
     seconds           of the calls, without the simulation
     """
@@ -76,10 +77,12 @@ class Tally:
         self.false += int(are_false(cohort, calls).sum())
         self.seconds += seconds
         if calls.genotypes is not None:
-            truth, usual = genotypes(cohort, calls)
-            known = usual > 0
-            is_right, is_carrier = (truth == calls.genotypes) & known, (truth != usual) & known
-            self.pairs += int(known.sum())
+            truth, usual, is_clear = genotypes(cohort, calls)
+            is_right, is_carrier = (
+                (truth == calls.genotypes) & is_clear,
+                (truth != usual) & is_clear,
+            )
+            self.pairs += int(is_clear.sum())
             self.right += int(is_right.sum())
             self.carriers += int(is_carrier.sum())
             self.copies += int((is_right & is_carrier).sum())
@@ -121,17 +124,21 @@ def are_false(cohort: Cohort, calls: Calls) -> NDArray[np.bool_]:
     return 2 * planted < calls.stop - calls.first
 
 
-def genotypes(cohort: Cohort, calls: Calls) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def genotypes(
+    cohort: Cohort, calls: Calls
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
     """Return the copies that most regions of each call have, and the usual ones: [calls, samples].
 
-    Equal numbers of regions count as the fewest copies.
+    The third array tells where they are clear: the sample has these copies in `CLEAR` of the
+    regions at least, and is compared there.
     """
     spans = list(zip(calls.first.tolist(), calls.stop.tolist(), strict=True))
     many = range(int(cohort.copies.max(initial=0)) + 1)
-    shares = [[(cohort.copies[a:b] == n).sum(axis=0) for n in many] for a, b in spans]
-    shape = (len(spans), len(many), cohort.copies.shape[1])
-    truth = np.array(shares, np.int64).reshape(shape).argmax(axis=1)
-    return truth, cohort.usual[calls.first].astype(np.int64)
+    rows = [[(cohort.copies[a:b] == n).mean(axis=0) for n in many] for a, b in spans]
+    shares = np.array(rows).reshape(len(spans), len(many), cohort.copies.shape[1])
+    usual = cohort.usual[calls.first].astype(np.int64)
+    is_clear = (shares.max(axis=1) >= CLEAR) & (usual > 0)
+    return shares.argmax(axis=1), usual, is_clear
 
 
 def wilson(part: int, whole: int) -> tuple[float, float]:
