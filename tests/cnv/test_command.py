@@ -433,7 +433,7 @@ def test_refused__tables(problem: str, refused: Run, write: Callable[..., str]) 
 def test_refused__no_table_or_several(refused: Run, table: str, tmp_path: Path) -> None:
     assert refused().startswith("no INPUT given")
     assert "no.tsv" in refused(str(tmp_path / "no.tsv"))
-    assert "give one table, or alignments" in refused(table, table)
+    assert "its sample 'sample1' is in " in refused(table, table)
 
 
 def test_refused__a_chromosome_of_one_region(refused: Run, write: Callable[..., str]) -> None:
@@ -497,8 +497,8 @@ def test_facts__one_for_all_samples(main: Any, table: str, tmp_path: Path) -> No
 def test_refused__several_files_that_are_no_alignments(
     refused: Run, write: Callable[..., str]
 ) -> None:
-    cnvkit = [write("chromosome\tstart\tend\tgene\tlog2\tdepth\n", f"{k}.cnn") for k in "ab"]
-    assert "a.cnn: is a file of CNVkit" in refused(*cnvkit)
+    cnvkit = [write("chromosome\tstart\tend\tgene\tlog2\tweight\n", f"{k}.cnr") for k in "ab"]
+    assert "a.cnr: is a file of CNVkit" in refused(*cnvkit)
     sam = [write("@SQ\tSN:chr1\tLN:1000\n", f"{k}.sam") for k in "ab"]
     assert "a.sam: is a SAM file" in refused(*sam)
 

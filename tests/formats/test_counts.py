@@ -160,7 +160,7 @@ def test_read__other_separators_are_named_with_the_command_that_changes_them(
 
 
 OTHERS = {  # files that are given instead of a table, and what is said of them
-    "chromosome\tstart\tend\tgene\tlog2\tdepth\n": "is a file of CNVkit, .* give the BAM",
+    "chromosome\tstart\tend\tgene\tlog2\n": "is a file of CNVkit, .* give the BAM",
     "chromosome\tstart\tend\tgene\tdepth\tlog2\tweight\n": "is a file of CNVkit, .* give the BAM",
     "@SQ\tSN:chr1\tLN:1000\n": r"is a SAM file, .*: samtools sort -o .*x\.bam .*x\.sam$",
     "chrom\tstart\tend\ta\rchr1\t0\t5\t7\r": "its lines end with carriage returns: tr ",

@@ -180,7 +180,7 @@ def write_parquet(path: str | None, counts: Counts) -> None:
 
 
 PARQUET = CountsFormat(
-    "Parquet",
+    "a counts table in Parquet",
     lambda start: start.startswith(MAGIC),
     read_parquet,
     suffixes=SUFFIXES,
