@@ -367,10 +367,21 @@ def test_genes__are_the_names_in_the_bed_file(main: Any, tmp_path: Path) -> None
         assert status == 0, said
         tables.append({path.name: path.read_bytes() for path in out.iterdir()})
     plain, named = tables
-    table = [line.split("\t") for line in named.pop("cnvs.tsv").decode().splitlines()]
-    assert [line[-1] for line in table] == ["genes", "gene4,gene5,gene6"]
-    assert ["\t".join(line[:-1]) for line in table] == plain.pop("cnvs.tsv").decode().splitlines()
-    assert named == plain
+    expected = {"cnvs.tsv": ["genes", "gene4,gene5,gene6"]}
+    expected["cnv_regions.tsv"] = expected["cnvs.tsv"]
+    for name in ("cnvs.tsv", "cnv_regions.tsv", "segmentation.tsv"):
+        table = [line.split("\t") for line in named.pop(name).decode().splitlines()]
+        if name in expected:
+            assert [line[-1] for line in table] == expected[name]
+        rest = ["\t".join(line[:-1]) for line in table]
+        assert rest == plain.pop(name).decode().splitlines()
+    kept = multigpu.read_counts(out / "counts.parquet").regions
+    assert kept.genes == tuple("" if name == "." else name for name in names)
+    for each in (named, plain):
+        del each["counts.parquet"]
+    assert {name for name in plain if named[name] != plain[name]} <= {
+        "cnvs.vcf.gz", "cnvs.vcf.gz.tbi"
+    }  # fmt: skip
     found = multigpu.cnv(multigpu.count(paths, regions=bed), gpus="none", keep_matrices=False)
     assert found.cnvs["genes"].to_pylist() == ["gene4,gene5,gene6"]
 

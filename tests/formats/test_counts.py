@@ -5,6 +5,7 @@ import os
 import subprocess
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,22 @@ def test_tables__bytes_do_not_depend_on_pieces(
     assert same(read_counts(str(tmp_path / name)), written)
     write_counts(str(tmp_path / name), written)
     assert (tmp_path / name).read_bytes() == whole
+
+
+def test_parquet__keeps_the_names_of_regions(tmp_path: Path) -> None:
+    path, genes = str(tmp_path / "a.parquet"), ("A", "", "B,C", *["D"] * 5)
+    written = table()
+    write_counts(path, written)
+    plain = Path(path).read_bytes()
+    write_counts(path, replace(written, regions=replace(written.regions, genes=genes)))
+    assert read_counts(path).regions.genes == genes
+    assert same(read_counts(path), written)
+    write_counts(path, written)
+    assert Path(path).read_bytes() == plain
+    schema = pq.read_schema(path).with_metadata({"genes": "A"})
+    pq.write_table(pq.read_table(path).cast(schema), path)
+    with pytest.raises(InputError, match="is damaged: 8 regions have 1 names"):
+        read_counts(path)
 
 
 def test_text__is_what_the_document_says(tmp_path: Path) -> None:

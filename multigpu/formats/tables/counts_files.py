@@ -30,7 +30,9 @@ def format_of(path: str) -> CountsFormat:
     return next(each for each in FORMATS if each.fits(start))
 
 
-def read_counts(path: str, empty: Empty = np.empty, read_length: int | None = None) -> Counts:
+def read_counts(
+    path: str | os.PathLike[str], empty: Empty = np.empty, read_length: int | None = None
+) -> Counts:
     """Return a table in order; the notes say whether its rows had to be sorted.
 
     empty        makes large arrays, where their size is known beforehand
@@ -40,6 +42,7 @@ def read_counts(path: str, empty: Empty = np.empty, read_length: int | None = No
     of a count that is missing, no number, negative or not finite, for depths without a read length,
     and for what else is no table; Failure where it does not fit the memory.
     """
+    path = os.fspath(path)
     try:
         layout = format_of(path)
         if layout.has_depths and read_length is None:

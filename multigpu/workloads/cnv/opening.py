@@ -10,6 +10,7 @@ from multigpu.formats.tables.counts import Counts
 from multigpu.run.options import GpuLanes
 from multigpu.workloads.cnv.job import CnvJob, PlannedCnvJob
 from multigpu.workloads.cnv.notes import (
+    contradicted_sex_notes,
     doubtful_sex_notes,
     genome_notes,
     unread_notes,
@@ -109,7 +110,10 @@ def open_job(
         controls = count(controls)
     if controls is not None and request.rename == "auto":
         controls = rename_as_cases(controls, cases)
-    if opened.infers_sexes and (coverage := cohort_coverage(cases, controls, request.genome)):
+    coverage, given = None, any(cohort.sexes) and cohort.ploidy is None
+    if opened.infers_sexes or given:
+        coverage = cohort_coverage(cases, controls, request.genome)
+    if opened.infers_sexes and coverage:
         cohort = replace(cohort, sexes=coverage.sexes(), sex_coverage=coverage)
     job = CnvJob(
         cases,
@@ -124,6 +128,7 @@ def open_job(
     )
     job.notes += genome_notes(cohort)
     job.notes += doubtful_sex_notes(cohort)
+    job.notes += contradicted_sex_notes(cohort, coverage)
     job.notes += unused_sex_notes(request.sex, cohort, options)
     job.notes += unused_parameter_notes(options, request.given)
     return job

@@ -46,9 +46,9 @@ class CnvRequest(CnvOptions, CountOptions, Request, group="Input"):
     )  # fmt: skip
     sex: Any = declare(
         "infer", "Sex of the samples, by which X and Y are normalized. infer: by their coverage of"
-        " X and Y; none: do not use sexes; male or female: for all samples; a file: lines `sample"
-        " TAB male|female|unknown`, where samples left out are taken as female. In Python also a"
-        " mapping.", "SEX|FILE",
+        " X and Y; none: do not use sexes; male or female: for all samples; a file: PED, or"
+        " lines `sample TAB male|female|unknown`; samples left out are taken as female. In Python"
+        " also a mapping.", "SEX|FILE",
     )  # fmt: skip
     genome: str | None = declare(
         None, "IGV's name of the genome, for its pseudoautosomal regions and the IGV session.",
