@@ -124,12 +124,12 @@ class Regions:
             yield f"{_many(overlapping, 'region')} overlapping an earlier one"
         if self._may_count_from_1():
             yield (
-                "starts seem to count from 1 (each is one more than an end or a round number, or than"
-                " a multiple of the width): here they count from 0, so subtract 1 from each"
+                "starts seem to count from 1 (each is one more than an end, a round number, or a"
+                " multiple of the width): here they count from 0, so subtract 1 from each"
             )
 
     def _may_count_from_1(self) -> bool:
-        """Whether starts that are one less would be multiples of a width, or touch other regions."""
+        """Whether starts would be multiples of the width, or touch ends, if they were one less."""
         width = int(self.end[0] - self.start[0]) if len(self) > 1 else 0
         if width >= NARROWEST and any((self.start % w == 1).all() for w in (width, width + 1)):
             return True
