@@ -32,7 +32,7 @@ def command(request: CountRequest, out: CountOutput, reporting: Reporting) -> No
     options, output = request.options, out.output
     given = texts_of(request.files, "files")
     paths = request.paths
-    inputs = [*paths, *([str(options.regions)] if options.regions else [])]
+    inputs = [*given, *paths, *([str(options.regions)] if options.regions else [])]
     keep_inputs(inputs, *reporting.check_outputs(output), given=given, kind=ALIGNMENTS)
     check_table(output)
     job = CountJob(paths, options, request.run)
