@@ -20,7 +20,8 @@ class Stop(IntEnum):
 
 
 _REFERENCE, _POSITION, _NAME, _MAPQ, _CIGARS, _FLAG, _BASES, _FIXED = 4, 8, 12, 13, 16, 18, 20, 36
-_UNMAPPED, _REVERSE = 4, 16
+_MATE_REFERENCE, _MATE_POSITION = 24, 28
+_PROPER, _UNMAPPED, _SECOND = 2, 4, 128
 _ON_REFERENCE = 0b110001101  # CIGAR operations M D N = X
 _ON_READ = 0b110010011  # M I S = X
 
@@ -39,7 +40,7 @@ def read_records(
     Returns how many reads there are, where the next record begins, and a `Stop`.
     """
     begin, end = wanted
-    chrom, start, stop, length, mapq, reverse = columns
+    chrom, start, stop, length, mapq, flags, is_right_mate = columns
     at, count = 0, 0
     while at + _FIXED <= len(raw):
         size, where, position, bases = _head(raw, at)
@@ -65,7 +66,11 @@ def read_records(
             stop[count] = position + max(1, on_reference)
             # Secondary records may have no sequence.
             length[count] = bases or on_read
-            mapq[count], reverse[count] = raw[at + _MAPQ], flag & _REVERSE != 0
+            mapq[count], flags[count] = raw[at + _MAPQ], flag
+            mate = _int32(raw, at + _MATE_POSITION)
+            is_right = mate < position or (mate == position and flag & _SECOND != 0)
+            is_pair = flag & _PROPER != 0 and _int32(raw, at + _MATE_REFERENCE) == where
+            is_right_mate[count] = is_pair and is_right
             count += 1
         at += size
     return count, at, Stop.END_OF_BYTES

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.kernels.compiled.alignments import POSITION_BITS
-from multigpu.kernels.counting.types import Counting, Reads
+from multigpu.kernels.counting.types import NO_FRAGMENT, Counting, Reads
 
 _LAST = (1 << POSITION_BITS) - 1  # position; no region reaches it
 
@@ -20,6 +20,13 @@ Places = NDArray[np.int64]
 def _places(chrom: NDArray[np.int32], position: NDArray[np.int64]) -> Places:
     places: Places = (chrom.astype(np.int64) << POSITION_BITS) + position.clip(0, _LAST)
     return places
+
+
+def _are_asked_for(reads: Reads, options: Counting) -> NDArray[np.bool_]:
+    """Return whether each read is one of those that the options look at."""
+    without = options.exclude_flags | (NO_FRAGMENT if options.count == "fragments" else 0)
+    found = np.asarray(reads.flag & (without | options.include_flags) == options.include_flags)
+    return found & ~reads.is_right_mate if options.count == "fragments" else found
 
 
 class Counter:
@@ -51,12 +58,15 @@ class Counter:
         options, chrom = self._options, reads.chrom
         # R asks the file for what lies from the first to the last region.
         counts = (reads.end > self._first[chrom]) & (reads.start < self._last[chrom])
+        counts &= _are_asked_for(reads, options)
         if options.remove_duplicates:
             asked = np.flatnonzero(counts)
             counts[asked] = self._are_new(reads, asked)
         counts &= reads.mapq >= options.min_mapq
         chrom, first, length = chrom[counts], reads.start[counts], reads.length[counts]
         width = length if options.get_width and not options.stranded_start else options.read_width
+        if options.aligned_width:
+            width = reads.end[counts] - first
         if options.stranded_start:
             first = first + np.where(reads.reverse[counts], length - options.read_width, 0)
         begins, stops = _places(chrom, first), _places(chrom, first + width)

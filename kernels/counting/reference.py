@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.counting.types import Counting, Reads
+from multigpu.kernels.counting.types import NO_FRAGMENT, READ_DTYPES, REVERSE, Counting, Reads
 
 
 def count(
@@ -19,9 +19,14 @@ def count(
     """
     counts = np.zeros(len(chrom), np.int64)
     seen = set()
-    columns = (reads.chrom, reads.start, reads.end, reads.length, reads.mapq, reads.reverse)
-    rows = zip(*(each.tolist() for each in columns), strict=True)
-    for chromosome, position, stop, length, mapq, reverse in rows:
+    columns = (getattr(reads, name).tolist() for name in READ_DTYPES)
+    is_fragment = options.count == "fragments"
+    for chromosome, position, stop, length, mapq, flag, is_right in zip(*columns, strict=True):
+        if flag & options.exclude_flags or flag & options.include_flags != options.include_flags:
+            continue
+        if is_fragment and (is_right or flag & NO_FRAGMENT):
+            continue
+        reverse = bool(flag & REVERSE)
         here = chrom == chromosome
         if not here.any() or stop <= start[here].min() or position >= end[here].max():
             continue  # R asks the file for what lies from the first to the last region
@@ -35,5 +40,6 @@ def count(
             first += length - options.read_width
         whole = options.get_width and not options.stranded_start
         last = first + (length if whole else options.read_width)
+        last = stop if options.aligned_width else last
         counts += here & (start < last) & (end > first)
     return counts

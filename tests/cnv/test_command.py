@@ -367,10 +367,21 @@ def test_genes__are_the_names_in_the_bed_file(main: Any, tmp_path: Path) -> None
         assert status == 0, said
         tables.append({path.name: path.read_bytes() for path in out.iterdir()})
     plain, named = tables
-    table = [line.split("\t") for line in named.pop("cnvs.tsv").decode().splitlines()]
-    assert [line[-1] for line in table] == ["genes", "gene4,gene5,gene6"]
-    assert ["\t".join(line[:-1]) for line in table] == plain.pop("cnvs.tsv").decode().splitlines()
-    assert named == plain
+    expected = {"cnvs.tsv": ["genes", "gene4,gene5,gene6"]}
+    expected["cnv_regions.tsv"] = expected["cnvs.tsv"]
+    for name in ("cnvs.tsv", "cnv_regions.tsv", "segmentation.tsv"):
+        table = [line.split("\t") for line in named.pop(name).decode().splitlines()]
+        if name in expected:
+            assert [line[-1] for line in table] == expected[name]
+        rest = ["\t".join(line[:-1]) for line in table]
+        assert rest == plain.pop(name).decode().splitlines()
+    kept = multigpu.read_counts(out / "counts.parquet").regions
+    assert kept.genes == tuple("" if name == "." else name for name in names)
+    for each in (named, plain):
+        del each["counts.parquet"]
+    assert {name for name in plain if named[name] != plain[name]} <= {
+        "cnvs.vcf.gz", "cnvs.vcf.gz.tbi"
+    }  # fmt: skip
     found = multigpu.cnv(multigpu.count(paths, regions=bed), gpus="none", keep_matrices=False)
     assert found.cnvs["genes"].to_pylist() == ["gene4,gene5,gene6"]
 
@@ -433,7 +444,7 @@ def test_refused__tables(problem: str, refused: Run, write: Callable[..., str]) 
 def test_refused__no_table_or_several(refused: Run, table: str, tmp_path: Path) -> None:
     assert refused().startswith("no INPUT given")
     assert "no.tsv" in refused(str(tmp_path / "no.tsv"))
-    assert "give one table, or alignments" in refused(table, table)
+    assert "its sample 'sample1' is in " in refused(table, table)
 
 
 def test_refused__a_chromosome_of_one_region(refused: Run, write: Callable[..., str]) -> None:
@@ -497,8 +508,8 @@ def test_facts__one_for_all_samples(main: Any, table: str, tmp_path: Path) -> No
 def test_refused__several_files_that_are_no_alignments(
     refused: Run, write: Callable[..., str]
 ) -> None:
-    cnvkit = [write("chromosome\tstart\tend\tgene\tlog2\tdepth\n", f"{k}.cnn") for k in "ab"]
-    assert "a.cnn: is a file of CNVkit" in refused(*cnvkit)
+    cnvkit = [write("chromosome\tstart\tend\tgene\tlog2\tweight\n", f"{k}.cnr") for k in "ab"]
+    assert "a.cnr: is a file of CNVkit" in refused(*cnvkit)
     sam = [write("@SQ\tSN:chr1\tLN:1000\n", f"{k}.sam") for k in "ab"]
     assert "a.sam: is a SAM file" in refused(*sam)
 

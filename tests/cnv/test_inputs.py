@@ -30,12 +30,13 @@ USELESS = [  # given, table of the cases, table of the controls, options in the 
     (["window", "sample_names"], "", None, None),
     (["window", "sample_names"], "", "c", None),
     ([], "t", None, None),
+    (["regions"], "t", "c", None),
 ]
 
 
 def input_named(table: str) -> CohortInput:
     """Return a table of this name, or alignments without one."""
-    return CountsTable(table) if table else AlignmentFiles(("a.bam",))
+    return CountsTable((table,)) if table else AlignmentFiles(("a.bam",))
 
 
 @pytest.mark.parametrize(("given", "table", "others", "useless"), USELESS)
@@ -102,6 +103,22 @@ def test_facts__from_files_mappings_and_lists(tmp_path: object) -> None:
     path.write_text("s0\tmale\n")
     for given in (path, str(path), {"s0": "male"}, {"s0": 1}):
         assert read_sexes(given, names) == ("male", *[""] * 5)
+
+
+@pytest.mark.parametrize("separator", ["\t", "  "])
+def test_facts__sexes_of_a_pedigree(tmp_path: Path, separator: str) -> None:
+    rows = ["#fam id father mother sex status", "f s0 p m 1 2", "f s3 p m 2 2", "f p 0 0 1 1"]
+    rows += ["f s4 0 0 other 0 A C"]
+    (tmp_path / "x.ped").write_text("\n".join(rows).replace(" ", separator))
+    found = read_sexes(str(tmp_path / "x.ped"), of_sexes().samples)
+    assert found == ("male", "", "", "female", "", "")
+    with pytest.raises(UsageError, match="none of the samples in its second column"):
+        read_sexes(str(tmp_path / "x.ped"), ["p0"])
+    with pytest.raises(UsageError, match=r"is listed twice|expected `sample TAB fact`"):
+        read_ploidies(str(tmp_path / "x.ped"), of_sexes().samples)
+    (tmp_path / "x.ped").write_text("f s0 0 0 1 1\nf\ts1\t0\n")
+    with pytest.raises(UsageError, match="line 2: has 3 columns, where PED has 6"):
+        read_sexes(str(tmp_path / "x.ped"), of_sexes().samples)
 
 
 @pytest.mark.parametrize("given", [True, [2] * 5, 2.5])

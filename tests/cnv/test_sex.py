@@ -49,6 +49,17 @@ def test_inferred__by_half_the_coverage_of_x() -> None:
     np.testing.assert_allclose(coverage.y, np.where(males, 0.5, 0), atol=0.02)
 
 
+def test_given__that_the_coverage_contradicts_is_noted() -> None:
+    given = ["male", "male", "unknown", "male", "female", "female"]
+    facts = dict(zip(of_sexes().samples, given, strict=True))
+    found = multigpu.cnv(of_sexes(), sex=facts, gpus="none", keep_matrices=False)
+    (note,) = [each for each in found.notes if "contradicts" in each]
+    assert re.search(
+        r"of s1 \(given as male; X 1\.\d+, Y 0\.0\d of the .*: female\), s5 \(gi", note
+    )
+    assert found.sex_coverage is None
+
+
 def test_inferred__of_cases_and_then_controls() -> None:
     cases, controls = of_sexes(), of_sexes(seed=4, sexes=SEXES[::-1])
     assert inferred_sexes(cases, controls, None) == SEXES + SEXES[::-1]

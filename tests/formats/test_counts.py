@@ -5,6 +5,7 @@ import os
 import subprocess
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,22 @@ def test_tables__bytes_do_not_depend_on_pieces(
     assert same(read_counts(str(tmp_path / name)), written)
     write_counts(str(tmp_path / name), written)
     assert (tmp_path / name).read_bytes() == whole
+
+
+def test_parquet__keeps_the_names_of_regions(tmp_path: Path) -> None:
+    path, genes = str(tmp_path / "a.parquet"), ("A", "", "B,C", *["D"] * 5)
+    written = table()
+    write_counts(path, written)
+    plain = Path(path).read_bytes()
+    write_counts(path, replace(written, regions=replace(written.regions, genes=genes)))
+    assert read_counts(path).regions.genes == genes
+    assert same(read_counts(path), written)
+    write_counts(path, written)
+    assert Path(path).read_bytes() == plain
+    schema = pq.read_schema(path).with_metadata({"genes": "A"})
+    pq.write_table(pq.read_table(path).cast(schema), path)
+    with pytest.raises(InputError, match="is damaged: 8 regions have 1 names"):
+        read_counts(path)
 
 
 def test_text__is_what_the_document_says(tmp_path: Path) -> None:
@@ -160,7 +177,7 @@ def test_read__other_separators_are_named_with_the_command_that_changes_them(
 
 
 OTHERS = {  # files that are given instead of a table, and what is said of them
-    "chromosome\tstart\tend\tgene\tlog2\tdepth\n": "is a file of CNVkit, .* give the BAM",
+    "chromosome\tstart\tend\tgene\tlog2\n": "is a file of CNVkit, .* give the BAM",
     "chromosome\tstart\tend\tgene\tdepth\tlog2\tweight\n": "is a file of CNVkit, .* give the BAM",
     "@SQ\tSN:chr1\tLN:1000\n": r"is a SAM file, .*: samtools sort -o .*x\.bam .*x\.sam$",
     "chrom\tstart\tend\ta\rchr1\t0\t5\t7\r": "its lines end with carriage returns: tr ",

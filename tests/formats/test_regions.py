@@ -187,6 +187,9 @@ def test_bed__other_formats_are_named_with_a_command_that_makes_bed(tmp_path: Pa
         ("a 0 100\na 100 200\na 201 300\n", False),
         ("a 1001 2000\nb 3000 4000\n", False),
         ("a 1001 2000\n", False),
+        ("a 1 1001\na 1001 2001\nb 1 501\n", True),
+        ("a 33 64\na 97 128\na 129 160\n", True),
+        ("a 33 65\na 97 129\nb 130 162\n", False),
     ],
 )
 def test_regions__that_may_count_from_1_are_noted(

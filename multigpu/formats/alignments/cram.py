@@ -24,7 +24,8 @@ from multigpu.kernels.compiled.alignments import POSITION_BITS
 from multigpu.kernels.counting.types import READ_DTYPES, Reads
 
 MAGIC = b"CRAM"
-FIELDS = 0x2 | 0x4 | 0x8 | 0x10 | 0x20  # flag, reference, position, mapping quality, CIGAR
+# Flag, reference, position, mapping quality, CIGAR, and the place of the mate.
+FIELDS = 0x2 | 0x4 | 0x8 | 0x10 | 0x20 | 0x40 | 0x80
 BLOCK = 1 << 16  # reads at a time
 FIRST = 26  # byte at which the first container begins, which has the text of the header
 SEVERAL, MOST_REFERENCES = -2, 1 << 22  # as the reference of a container; beyond every reference
@@ -171,11 +172,15 @@ def _part(path: str, stretch: Stretch) -> Iterator[str | BinaryIO]:
         yield file
 
 
-def _read_rows(file: Any) -> Iterator[tuple[int, int, int, int, int, bool]]:
+def _read_rows(file: Any) -> Iterator[tuple[int, int, int, int, int, int, bool]]:
     """Yield the columns of every mapped read."""
     for read in file.fetch(until_eof=True):
         start = read.reference_start
         if not read.is_unmapped and read.reference_id >= 0 and start >= 0:
             end = read.reference_end or start + 1  # None: no base is mapped
             length = read.infer_query_length() or 0
-            yield read.reference_id, start, end, length, read.mapping_quality, read.is_reverse
+            mate = read.next_reference_start
+            is_right = mate < start or (mate == start and read.is_read2)
+            is_pair = read.is_proper_pair and read.next_reference_id == read.reference_id
+            row = read.reference_id, start, end, length, read.mapping_quality, read.flag
+            yield *row, is_pair and is_right

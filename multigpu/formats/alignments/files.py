@@ -18,8 +18,7 @@ from multigpu.formats.alignments import bam, bam_index, cram
 from multigpu.formats.alignments.bam import Stretch
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.optional import import_pysam
-from multigpu.formats.storage.input_paths import expand, stands_for_others
-from multigpu.formats.storage.sources import ALIGNMENTS, read_beginning
+from multigpu.formats.storage.sources import read_beginning
 from multigpu.formats.storage.stored_streams import is_regular
 from multigpu.formats.tables import counts_errors
 from multigpu.kernels.compiled.alignments import POSITION_BITS
@@ -62,18 +61,6 @@ def inspect_alignments(path: str) -> AlignmentFile:
             module.check_end(path)
             return AlignmentFile(path, kind, tuple(module.references(path)), _index_of(path, kind))
     raise InputError(path, "is neither BAM nor CRAM")
-
-
-def files_of(paths: Sequence[str]) -> list[str]:
-    """Return the paths, with the BAM and CRAM files that directories and patterns stand for.
-
-    Raises InputError where it stands for nothing.
-    """
-    return [
-        file
-        for path in paths
-        for file in (expand([path], ALIGNMENTS) if stands_for_others(path) else [path])
-    ]
 
 
 def sample_of(file: AlignmentFile) -> str:

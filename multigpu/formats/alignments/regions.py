@@ -17,6 +17,7 @@ from multigpu.formats.storage.sources import text_lines
 from multigpu.kernels.counting.types import check_columns
 
 LONGEST = 1 << 40  # bases of a chromosome
+NARROWEST = 10  # bases of windows whose starts are taken as multiples of their width
 NO_REGION = re.compile(r"#|(track|browser)(\s|$)|@(HD|SQ|RG|PG|CO)\t")  # how such a line begins
 INTERVAL_LIST = re.compile(r"\.interval_list(\.b?gz|\.zst)?$", re.IGNORECASE)  # files of Picard
 NO_GENE = ("", ".", "+", "-")  # in the column of names: they stand for none
@@ -123,12 +124,15 @@ class Regions:
             yield f"{_many(overlapping, 'region')} overlapping an earlier one"
         if self._may_count_from_1():
             yield (
-                "starts seem to count from 1 (each is one more than an end or a round number): here"
-                " they count from 0, so subtract 1 from each"
+                "starts seem to count from 1 (each is one more than an end, a round number, or a"
+                " multiple of the width): here they count from 0, so subtract 1 from each"
             )
 
     def _may_count_from_1(self) -> bool:
-        """Whether regions that touch, or all of round ends, would do so if starts were one less."""
+        """Whether starts would be multiples of the width, or touch ends, if they were one less."""
+        width = int(self.end[0] - self.start[0]) if len(self) > 1 else 0
+        if width >= NARROWEST and any((self.start % w == 1).all() for w in (width, width + 1)):
+            return True
         apart = 0
         for rows in self.blocks:
             gap = self.start[rows][1:] - self.end[rows][:-1]
@@ -205,7 +209,7 @@ def _read_rows(path: str, notes: list[str], genes: list[str]) -> Iterator[tuple[
     if first:
         notes.append("read as a Picard interval list, whose starts count from 1")
     if named:
-        used = "of the columns after the third only names are used, and no table of counts has them"
+        used = "of the columns after the third only names are used; of tables Parquet keeps them"
         unused = "names and other columns after the third are left out"
         notes.append(used if any(genes) else unused)
 

@@ -18,15 +18,13 @@ PLACE = ("chrom", "start", "end")  # the first columns
 SAM = ("@HD\t", "@SQ\t", "@RG\t", "@PG\t", "@CO\t")  # how its header begins
 SEPARATORS = {",": "commas", ";": "semicolons", " ": "spaces"}
 CNVKIT = (
-    "is a file of CNVkit, with depths or ratios of one sample and not with read counts: give the"
-    f" BAM or CRAM files of all samples instead, and {option('regions')} TARGETS.bed"
+    "is a file of CNVkit, with ratios or a reference: give the BAM or CRAM files of all samples"
+    f" and {option('regions')} TARGETS.bed, or their .targetcoverage.cnn"
 )
 
 
 def identify(path: str, header: str) -> str:
     """Return what a file is that is no counts table, by its first line, and what helps."""
-    if header.startswith(SAM):
-        return advise_on_sam(path)
     columns = header.lstrip("#").rstrip("\r\n").split("\t")
     if tuple(columns[:3]) == PLACE and "\r" in header.rstrip():
         made = f"{shlex.quote(path)} | tr -s '\\n' > {shlex.quote(path)}.tsv"

@@ -1,38 +1,129 @@
 """All formats of counts tables. A new one is a module that ends with its `CountsFormat`."""
 
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 
-from multigpu.errors import Failure, InputError, first_line
-from multigpu.formats.alignments.regions import in_order
-from multigpu.formats.storage.sources import open_content
+from multigpu.errors import Failure, InputError, UsageError, first_line, option, quoted
+from multigpu.formats.alignments.regions import Regions, in_order
+from multigpu.formats.storage.sources import open_content, read_beginning
 from multigpu.formats.storage.suffixes import suffix_of_output
-from multigpu.formats.tables.counts import Counts, CountsFormat, Empty
+from multigpu.formats.tables.counts import Counts, CountsFormat, Empty, Values, narrow
+from multigpu.formats.tables.counts_bincov import BINCOV
+from multigpu.formats.tables.counts_cnvkit import CNVKIT
+from multigpu.formats.tables.counts_gatk import GATK_HDF5, GATK_TSV
+from multigpu.formats.tables.counts_mosdepth import MOSDEPTH
 from multigpu.formats.tables.counts_parquet import PARQUET
 from multigpu.formats.tables.counts_tsv import TSV
 
 # The first one that fits a file has it: any text may be meant as TSV.
-FORMATS: tuple[CountsFormat, ...] = (PARQUET, TSV)
+FORMATS: tuple[CountsFormat, ...] = (
+    PARQUET, GATK_HDF5, GATK_TSV, BINCOV, CNVKIT, MOSDEPTH, TSV,
+)  # fmt: skip
 
 
-def read_counts(path: str, empty: Empty = np.empty) -> Counts:
+def format_of(path: str) -> CountsFormat:
+    """Return the format of a file, by its content."""
+    start = read_beginning(path)
+    return next(each for each in FORMATS if each.fits(start))
+
+
+def read_counts(
+    path: str | os.PathLike[str], empty: Empty = np.empty, read_length: int | None = None
+) -> Counts:
     """Return a table in order; the notes say whether its rows had to be sorted.
 
-    empty: makes large arrays, where their size is known beforehand
+    empty        makes large arrays, where their size is known beforehand
+    read_length  bases of a read, by which depths of mosdepth and CNVkit become counts
 
     Chromosomes keep the order in which they appear. Raises InputError with row (from 1) and column
-    of a count that is missing, no number, negative or not finite, and for what else is no table;
-    Failure where it does not fit the memory.
+    of a count that is missing, no number, negative or not finite, for depths without a read length,
+    and for what else is no table; Failure where it does not fit the memory.
     """
+    path = os.fspath(path)
     try:
+        layout = format_of(path)
+        if layout.has_depths and read_length is None:
+            problem = f"has mean depths ({layout.name}): {option('read_length')} N, the bases of"
+            raise InputError(path, f"{problem} a read, makes counts of them")
         with open_content(path) as file:
-            layout = next(each for each in FORMATS if each.fits(file.peek(4)))
             samples, regions, values = layout.read(path, file, empty)
         if not len(regions):
             raise InputError(path, "there are no regions")
+        if layout.has_depths and read_length:
+            values = _counts_of_depths(values, regions, read_length)
         regions, order, notes = in_order(path, regions)
         return Counts(regions, samples, values if order is None else values[order], notes)
     except MemoryError as error:
         raise Failure(f"{path}: does not fit into memory ({first_line(error)})") from error
+
+
+def _counts_of_depths(depths: Values, regions: Regions, read_length: int) -> Values:
+    """Return the reads that give these mean depths: depth × width / read length, rounded."""
+    width = (regions.end - regions.start).astype(np.float64)
+    return narrow(np.rint(depths * width[:, None] / read_length))
+
+
+def join_counts(
+    paths: Sequence[str],
+    empty: Empty = np.empty,
+    read_length: int | None = None,
+    names: Sequence[str] = (),
+) -> Counts:
+    """Return the samples of several files in one table, in the order of the files.
+
+    names  of the samples, one for each file; none: as the files call them
+
+    Raises InputError, besides for what `read_counts` does, where regions differ or a sample is in
+    two files; UsageError where files are of several formats.
+    """
+    formats = [format_of(path) for path in paths]
+    for path, layout in zip(paths, formats, strict=True):
+        if layout is not formats[0]:
+            problem = f"{paths[0]} is {formats[0].name}, and {path} is {layout.name}"
+            raise UsageError(f"{problem}: give files of one kind")
+    if len(paths) == 1 and not names:
+        return read_counts(paths[0], empty, read_length)
+    first = read_counts(paths[0], read_length=read_length)
+
+    def read(path: str) -> Counts:
+        """Return a table with the regions of the first one."""
+        found = first if path is paths[0] else read_counts(path, read_length=read_length)
+        if (row := first.regions.first_difference(found.regions)) is not None:
+            here, there = found.regions.shown(row), first.regions.shown(row)
+            problem = f"region {row + 1} is {here} here and {there} in {paths[0]}"
+            raise InputError(path, f"{problem}: files that are joined have the same regions")
+        return Counts(first.regions, found.samples, found.values, found.notes)
+
+    files: dict[str, str] = {}  # of each sample
+    notes: dict[str, str] = {}  # by what they say
+    values = empty((len(first.regions), len(first.samples) * len(paths)), first.values.dtype)
+    with ThreadPoolExecutor(min(len(paths), len(os.sched_getaffinity(0)))) as pool:
+        for number, (path, part) in enumerate(zip(paths, pool.map(read, paths), strict=True)):
+            samples = _named(path, part.samples, names[number : number + 1])
+            at, stop = len(files), len(files) + len(samples)
+            for name in samples:
+                if (other := files.get(name)) is not None:
+                    raise InputError(path, f"its sample {quoted(name)} is in {other}, too")
+                files[name] = path
+            if stop > values.shape[1]:  # the first file had fewer samples than others
+                values = np.pad(values, ((0, 0), (0, stop - values.shape[1])))
+            if part.values.dtype != values.dtype:
+                values = values.astype(np.float64, copy=False)
+            values[:, at:stop] = part.values
+            for note in part.notes:
+                notes.setdefault(note.removeprefix(path), note)
+    values = values if len(files) == values.shape[1] else values[:, : len(files)].copy()
+    return Counts(first.regions, tuple(files), values, tuple(notes.values()))
+
+
+def _named(path: str, samples: tuple[str, ...], name: Sequence[str]) -> Sequence[str]:
+    """Return the name given for a file's sample, if there is one. Raises InputError for several."""
+    if name and name[0] and len(samples) > 1:
+        raise InputError(path, f"has {len(samples):,} samples, and one name is given: leave it out")
+    return name if name and name[0] else samples
 
 
 def write_counts(path: str | None, counts: Counts) -> None:
@@ -43,4 +134,5 @@ def write_counts(path: str | None, counts: Counts) -> None:
     """
     suffix = suffix_of_output(path)
     layout = next((each for each in FORMATS if suffix in each.suffixes), TSV)
+    assert layout.write
     layout.write(path, counts)

@@ -1,4 +1,4 @@
-"""Depths of mosdepth (`regions.bed.gz`) and of CNVkit (`.cnn`), of which counts are made."""
+"""Mean depths of one sample by mosdepth: chromosome, start, end, [name], depth."""
 
 import re
 from io import BufferedReader

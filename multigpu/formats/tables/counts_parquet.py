@@ -13,7 +13,7 @@ import numpy as np
 
 from multigpu.cluster.files import atomic_output
 from multigpu.errors import InputError, first_line
-from multigpu.formats.alignments.regions import Regions
+from multigpu.formats.alignments.regions import Regions, gene_name
 from multigpu.formats.storage.stored_streams import is_regular
 from multigpu.formats.storage.suffixes import PARQUET as SUFFIXES
 from multigpu.formats.tables.counts import (
@@ -37,6 +37,7 @@ THREADS = 16  # at most, that decode row groups; each holds such rows and some p
 THREAD_ROWS = 8 * ROWS  # a thread for these: all together hold a quarter of the counts at most
 COLUMN_BUFFER = 1 << 16  # bytes of every column read at a time, not all that a row group has
 ROW_GROUP = 1 << 20  # rows
+GENES = b"genes"  # metadata: the name of each region, a line each; "" for none
 
 
 def read_parquet(
@@ -62,6 +63,7 @@ def _decode(path: str, samples: Sequence[str], kind: Any, empty: Empty) -> tuple
 
     with _as_parquet(path):
         metadata = pq.read_metadata(path)
+        genes = (metadata.metadata or {}).get(GENES)
         numbers = range(metadata.num_row_groups)
         sizes = (metadata.row_group(number).num_rows for number in numbers)
         borders = list(accumulate(sizes, initial=0))
@@ -81,7 +83,14 @@ def _decode(path: str, samples: Sequence[str], kind: Any, empty: Empty) -> tuple
         for group in pool.map(decode, numbers, borders, borders[1:]):
             group.chrom[:] = group.numbered(names)
     pa.default_memory_pool().release_unused()  # Arrow keeps what it has freed
-    return Regions(tuple(names), whole.chrom, whole.start, whole.end), whole.values
+    named = (
+        () if genes is None else tuple(map(gene_name, genes.decode("utf-8", "replace").split("\n")))
+    )
+    if named and len(named) != len(whole.chrom):
+        raise InputError(
+            path, f"is damaged: {len(whole.chrom):,} regions have {len(named):,} names"
+        )
+    return Regions(tuple(names), whole.chrom, whole.start, whole.end, named), whole.values
 
 
 def _place_rows(
@@ -173,14 +182,17 @@ def write_parquet(path: str | None, counts: Counts) -> None:
     import pyarrow.parquet as pq
 
     schema = batch_of(counts, slice(0, 0)).schema
+    if counts.regions.genes:
+        schema = schema.with_metadata({GENES: "\n".join(map(gene_name, counts.regions.genes))})
     options = {"compression": "zstd", "use_dictionary": ["chrom"]}
     with atomic_output(path) as file, pq.ParquetWriter(file, schema, **options) as writer:
         for rows in slices(counts, ROW_GROUP):
-            writer.write_batch(batch_of(counts, rows), ROW_GROUP)
+            batch = batch_of(counts, rows)
+            writer.write_batch(batch.replace_schema_metadata(schema.metadata), ROW_GROUP)
 
 
 PARQUET = CountsFormat(
-    "Parquet",
+    "a counts table in Parquet",
     lambda start: start.startswith(MAGIC),
     read_parquet,
     suffixes=SUFFIXES,

@@ -140,4 +140,6 @@ def _write_text(out: Any, counts: Counts) -> None:
         out.write(text.getbuffer())
 
 
-TSV = CountsFormat("TSV", lambda start: True, read_tsv, suffixes=(".tsv",), write=write_tsv)
+TSV = CountsFormat(
+    "a counts table in TSV", lambda start: True, read_tsv, suffixes=(".tsv",), write=write_tsv
+)

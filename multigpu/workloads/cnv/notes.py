@@ -186,6 +186,21 @@ def doubtful_sex_notes(cohort: Cohort) -> Iterator[str]:
     yield f"{problem} {_listed(each)}: {option('sex')} FILE corrects it"
 
 
+def contradicted_sex_notes(cohort: Cohort, coverage: sex.Coverage | None) -> Iterator[str]:
+    """Yield a note where sexes that are given are not those that the coverage tells."""
+    if coverage is None or not any(cohort.sexes):
+        return
+    pairs = zip(cohort.names, cohort.sexes, coverage.sexes(), coverage.shares(), strict=True)
+    each = [
+        f"{printable_name(name)} (given as {given}; X {x:.2f}, Y {y:.2f} of the autosomes'"
+        f" coverage: {told})"
+        for name, given, told, (x, y) in pairs
+        if given and told and given != told
+    ]
+    if each:
+        yield f"the coverage contradicts the sex that is given of {_listed(each)}: mixed up?"
+
+
 def notes_by_chromosome(parts: Iterable[CnvPart]) -> Iterator[str]:
     """Yield the notes of parts, each once for all chromosomes that it is about."""
     names: dict[str, list[str]] = {}

@@ -4,11 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from multigpu.errors import UsageError
 from multigpu.formats.alignments.files import RG
 from multigpu.formats.tables.counts import Counts
 from multigpu.run.options import GpuLanes
 from multigpu.workloads.cnv.job import CnvJob, PlannedCnvJob
 from multigpu.workloads.cnv.notes import (
+    contradicted_sex_notes,
     doubtful_sex_notes,
     genome_notes,
     unread_notes,
@@ -56,15 +58,24 @@ def open_inputs(request: CnvRequest) -> OpenedInputs:
     cohort = replace(Cohort.of(cases, controls), genome_name=request.genome)
     find_genome(request.genome, cohort.regions)
     check_samples(cohort.cases, None if controls is None else cohort.controls, request.options)
-    ploidy, sexes = (
-        read_ploidies(request.ploidy, cohort.names), read_sexes(request.sex, cohort.names)
-    )  # fmt: skip
+    ploidy = read_ploidies(request.ploidy, cohort.names)
+    sexes = read_sexes(_sex_of(request, cohort), cohort.names)
     return OpenedInputs(
         cases=cases,
         controls=controls,
         cohort=replace(cohort, ploidy=ploidy, sexes=sexes or ()),
         infers_sexes=sexes is None and not request.compat_r,
     )
+
+
+def _sex_of(request: CnvRequest, cohort: Cohort) -> Any:
+    """Return what is given of sexes: in the sample sheet, unless elsewhere, too."""
+    listed = [sex for each in request.inputs for sex in each.sexes or [""] * len(each.paths)]
+    if request.sex != "infer" or not any(listed):
+        return request.sex
+    if len(listed) != len(cohort.names):
+        raise UsageError("the sample sheet gives sexes of files that have several samples")
+    return dict(zip(cohort.names, listed, strict=True))
 
 
 def open_job(
@@ -99,7 +110,10 @@ def open_job(
         controls = count(controls)
     if controls is not None and request.rename == "auto":
         controls = rename_as_cases(controls, cases)
-    if opened.infers_sexes and (coverage := cohort_coverage(cases, controls, request.genome)):
+    coverage, given = None, any(cohort.sexes) and cohort.ploidy is None
+    if opened.infers_sexes or given:
+        coverage = cohort_coverage(cases, controls, request.genome)
+    if opened.infers_sexes and coverage:
         cohort = replace(cohort, sexes=coverage.sexes(), sex_coverage=coverage)
     job = CnvJob(
         cases,
@@ -114,6 +128,7 @@ def open_job(
     )
     job.notes += genome_notes(cohort)
     job.notes += doubtful_sex_notes(cohort)
+    job.notes += contradicted_sex_notes(cohort, coverage)
     job.notes += unused_sex_notes(request.sex, cohort, options)
     job.notes += unused_parameter_notes(options, request.given)
     return job

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from multigpu.run.declarations import declaration, declare
 from multigpu.run.options import Request
+from multigpu.run.values import Bases
 from multigpu.workloads.cnv.options import CnvOptions, completed
 from multigpu.workloads.count.options import CountOptions
 
@@ -22,8 +23,9 @@ class CnvRequest(CnvOptions, CountOptions, Request, group="Input"):
     """
 
     counts_or_bams: Any = field(metadata=declaration(
-        "A `Counts` object, a counts table (a file, or one of pyarrow or pandas), or BAM and CRAM"
-        " files, one a sample.", "INPUT...", argument=True,
+        "A `Counts` object, counts tables (files, or one of pyarrow or pandas), or BAM and CRAM"
+        " files, one a sample; or folders, lists and sample sheets of them.", "INPUT...",
+        argument=True,
     ))  # fmt: skip
     _: KW_ONLY
     controls: Any = declare(
@@ -33,6 +35,10 @@ class CnvRequest(CnvOptions, CountOptions, Request, group="Input"):
         None, "Parameters that fit the data: gene panels, exomes, genomes. r: R's defaults, as"
         " without a preset; gcnmops: those of that program.", group="Model",
     )  # fmt: skip
+    read_length: Bases | None = declare(
+        None, "Length of a read, by which mean depths (of mosdepth, CNVkit) become counts.",
+        "BASES", at_least=1,
+    )  # fmt: skip
     ploidy: Any = declare(
         None, "Ploidy on all chromosomes: a number for all samples, or a file with lines `sample"
         " TAB number`; 2 for samples left out. In Python also a mapping, or a number for each.",
@@ -40,9 +46,9 @@ class CnvRequest(CnvOptions, CountOptions, Request, group="Input"):
     )  # fmt: skip
     sex: Any = declare(
         "infer", "Sex of the samples, by which X and Y are normalized. infer: by their coverage of"
-        " X and Y; none: do not use sexes; male or female: for all samples; a file: lines `sample"
-        " TAB male|female|unknown`, where samples left out are taken as female. In Python also a"
-        " mapping.", "SEX|FILE",
+        " X and Y; none: do not use sexes; male or female: for all samples; a file: PED, or"
+        " lines `sample TAB male|female|unknown`; samples left out are taken as female. In Python"
+        " also a mapping.", "SEX|FILE",
     )  # fmt: skip
     genome: str | None = declare(
         None, "IGV's name of the genome, for its pseudoautosomal regions and the IGV session.",
@@ -66,14 +72,20 @@ class CnvRequest(CnvOptions, CountOptions, Request, group="Input"):
         return self.part(CountOptions)
 
     @cached_property
+    def _cases_and_controls(self) -> "tuple[CohortInput, CohortInput | None]":
+        from multigpu.workloads.cnv.samples.inputs import inputs_of
+
+        return inputs_of(self.counts_or_bams, self.controls, self.read_length)
+
+    @property
     def cases(self) -> "CohortInput":
         """Counts or alignments of the samples. Raises UsageError and InputError."""
-        return _input_of(self.counts_or_bams)
+        return self._cases_and_controls[0]
 
-    @cached_property
+    @property
     def control_samples(self) -> "CohortInput | None":
         """Counts or alignments of the controls, if there are any."""
-        return None if self.controls is None else _input_of(self.controls)
+        return self._cases_and_controls[1]
 
     @property
     def inputs(self) -> "list[CohortInput]":
@@ -108,9 +120,3 @@ class CnvRequest(CnvOptions, CountOptions, Request, group="Input"):
             for name, value in self.count_options.parameters().items()
             if self.has_alignments or (name in self.given and name != "compat_r")
         }
-
-
-def _input_of(given: Any) -> "CohortInput":
-    from multigpu.workloads.cnv.samples.inputs import input_of
-
-    return input_of(given)

@@ -3,10 +3,8 @@
 from dataclasses import replace
 
 from multigpu.errors import spelled
-from multigpu.formats.alignments.files import files_of
 from multigpu.formats.tables.counts import Counts
 from multigpu.run.functions import function_of
-from multigpu.run.values import path_list
 from multigpu.workloads.count.job import CountJob
 from multigpu.workloads.count.request import CountRequest
 
@@ -19,6 +17,5 @@ def count(request: CountRequest) -> Counts:
 
     Raises UsageError and InputError for what is wrong with options and files.
     """
-    files = files_of(path_list(request.files, "files"))
-    counts = CountJob(files, request.options, request.run, request.client).counts()
+    counts = CountJob(request.paths, request.options, request.run, request.client).counts()
     return replace(counts, notes=tuple(map(spelled, counts.notes)))

@@ -20,20 +20,19 @@ if TYPE_CHECKING:
 def command(request: CountRequest, out: CountOutput, reporting: Reporting) -> None:
     """Count the reads of ALIGNMENTS in windows or regions.
 
-    ALIGNMENTS are BAM or CRAM files, one a sample, or directories with them.
+    ALIGNMENTS are BAM or CRAM files, one a sample, or directories, lists and sample sheets of them.
 
     OUT is Parquet where its suffix is .parquet or .pq, else TSV, compressed for .gz and .zst. The
     columns are chrom, start, end (0-based, half open) and the samples. `multigpu cnv` takes it.
     """
-    from multigpu.formats.alignments.files import files_of
     from multigpu.formats.storage.sources import ALIGNMENTS
     from multigpu.formats.tables.counts_files import write_counts
     from multigpu.workloads.count.job import CountJob
 
     options, output = request.options, out.output
     given = texts_of(request.files, "files")
-    paths = files_of(given)
-    inputs = [*paths, *([str(options.regions)] if options.regions else [])]
+    paths = request.paths
+    inputs = [*given, *paths, *([str(options.regions)] if options.regions else [])]
     keep_inputs(inputs, *reporting.check_outputs(output), given=given, kind=ALIGNMENTS)
     check_table(output)
     job = CountJob(paths, options, request.run)

@@ -3,17 +3,15 @@
 from pathlib import Path
 
 from multigpu.errors import spelled
-from multigpu.formats.alignments.files import files_of
 from multigpu.run.command import number_of
 from multigpu.run.dry_run import Shown
-from multigpu.run.values import texts_of
 from multigpu.workloads.count.job import CountJob
 from multigpu.workloads.count.request import CountRequest
 
 
 def plan_of(request: CountRequest) -> Shown:
     """Return what would be counted; no read is looked at."""
-    job = CountJob(files_of(texts_of(request.files, "files")), request.options, request.run)
+    job = CountJob(request.paths, request.options, request.run)
     files = [
         {"path": f.path, "sample": name, "bytes": Path(f.path).stat().st_size, "index": f.index}
         for f, name in zip(job.files, job.samples, strict=True)

@@ -1,15 +1,36 @@
 """Options of a count, as one frozen object."""
 
 from dataclasses import dataclass, fields
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 from multigpu.errors import UsageError, option
 from multigpu.formats.alignments.regions import LONGEST
 from multigpu.kernels.counting.types import Counting
 from multigpu.run.declarations import Options, declare
-from multigpu.run.values import Bases, FilePath, NameList, TextPath, choice
+from multigpu.run.values import Bases, FilePath, Kind, NameList, TextPath, choice
 
 WINDOW = 25_000  # bases
+SAM_FLAGS = {  # as samtools calls them
+    "PAIRED": 0x1, "PROPER_PAIR": 0x2, "UNMAP": 0x4, "MUNMAP": 0x8, "REVERSE": 0x10,
+    "MREVERSE": 0x20, "READ1": 0x40, "READ2": 0x80, "SECONDARY": 0x100, "QCFAIL": 0x200,
+    "DUP": 0x400, "SUPPLEMENTARY": 0x800,
+}  # fmt: skip
+
+
+def _sam_flags(value: Any) -> int:
+    """Return flags of SAM, given as a number, or as a text of a number or of names."""
+    if isinstance(value, str):
+        names = {*value.upper().split(",")}
+        if names <= SAM_FLAGS.keys():
+            return sum(SAM_FLAGS[name] for name in names)
+        value = int(value, 0)
+    if type(value) is not int or not 0 <= value < 1 << 12:
+        raise ValueError
+    return value
+
+
+MUST = "flags of SAM, e.g. 1796, 0x704 or SECONDARY,DUP"
+SamFlags = Annotated[int | str, Kind(MUST, "FLAGS", _sam_flags, _sam_flags)]
 CompatR = Annotated[bool, choice({"none": False, "r": True}, in_python=True)]
 COMPAT_R = "r: repeat the errors of R, for comparisons with it."
 
@@ -60,6 +81,21 @@ class CountOptions(Options, group="Counting"):
     stranded_start: bool = declare(
         False, "Let a reverse read cover the last bases of its length.", r="stranded.start"
     )
+    aligned_width: bool = declare(
+        False, "Let a read cover all from its first to its last mapped base, as `samtools view -c"
+        " BAM REGION` does.",
+    )  # fmt: skip
+    exclude_flags: SamFlags = declare(
+        0, "Leave out reads with any of these flags: a number, 0x704, or names, e.g."
+        " SECONDARY,QCFAIL,DUP, as samtools view -F.", default="none",
+    )  # fmt: skip
+    include_flags: SamFlags = declare(
+        0, "Leave out reads without all of these flags, as samtools view -f.", default="none"
+    )
+    count: Literal["reads", "fragments"] = declare(
+        "reads", "fragments: of a proper pair count the mate on the left alone, and no secondary"
+        " or supplementary reads.",
+    )  # fmt: skip
 
     def check(self) -> None:
         super().check()
@@ -67,6 +103,14 @@ class CountOptions(Options, group="Counting"):
             raise UsageError(f"give {option('regions')} or {option('chromosomes')}, not both")
         if self.regions is not None and self.window != WINDOW:
             raise UsageError(f"give {option('regions')} or {option('window')}, not both")
+        widths = [name for name in ("get_width", "stranded_start") if getattr(self, name)]
+        widths += ["read_width"] if self.read_width > 1 else []
+        if self.aligned_width and widths:
+            raise UsageError(f"give {option('aligned_width')} or {option(widths[0])}, not both")
+        if both := cast(int, self.exclude_flags) & cast(int, self.include_flags):
+            names = ", ".join(name for name, bit in SAM_FLAGS.items() if bit & both)
+            flags = f"{option('exclude_flags')} and {option('include_flags')}"
+            raise UsageError(f"{flags} have both {names}: nothing would count")
 
     @property
     def counting(self) -> Counting:

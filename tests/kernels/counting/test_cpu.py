@@ -22,6 +22,10 @@ options = st.builds(
     read_width=st.sampled_from([1, 2, 7, 100]),
     get_width=st.booleans(),
     stranded_start=st.booleans(),
+    aligned_width=st.booleans(),
+    exclude_flags=st.sampled_from([0, 0, 0x400, 0x410]),
+    include_flags=st.sampled_from([0, 0, 2]),
+    count=st.sampled_from(["reads", "fragments"]),
 )
 chromosomes = st.integers(0, REFERENCES - 1)
 positions = st.integers(0, LENGTH - 1)
@@ -32,10 +36,10 @@ def reads(draw: st.DrawFn) -> Reads:
     """Sorted reads on few places, so that many are duplicates."""
     rows = st.tuples(
         chromosomes, positions, st.integers(1, 9), st.integers(0, 9), st.integers(0, 3),
-        st.booleans(),
+        st.sampled_from([0, 16, 2, 3, 0x100, 0x410, 0x802]), st.booleans(),
     )  # fmt: skip
     table = sorted(draw(st.lists(rows, max_size=60)), key=lambda row: row[:2])
-    columns = list(zip(*table, strict=True)) or [()] * 6
+    columns = list(zip(*table, strict=True)) or [()] * 7
     columns[2] = tuple(np.add(columns[1], columns[2]).tolist())
     return made(*columns)
 
@@ -81,7 +85,7 @@ def one_region(rules: Counting, **changes: list[int]) -> int:
     count = len(next(iter(changes.values())))
     columns = {"chrom": [0], "start": [10], "end": [20], "length": [10], "mapq": [9]}
     columns = {name: values * count for name, values in columns.items()}
-    columns |= {"reverse": [0] * count} | changes
+    columns |= {"flag": [0] * count, "is_right_mate": [False] * count} | changes
     where = (np.zeros(1, np.int32), np.array([10]), np.array([12]))
     return int(counted(made(*columns.values()), where, rules)[0])
 
@@ -91,13 +95,19 @@ def one_region(rules: Counting, **changes: list[int]) -> int:
     [
         (Counting(min_mapq=3), {"mapq": [2, 3, 4, 255]}, 3),
         (Counting(remove_duplicates=True), {"mapq": [0, 60, 60]}, 0),  # the first one fails
-        (Counting(remove_duplicates=True), {"reverse": [0, 1, 0, 1]}, 2),
+        (Counting(remove_duplicates=True), {"flag": [0, 16, 0, 16]}, 2),
         (Counting(remove_duplicates=True), {"length": [8, 9, 9]}, 1),
         (Counting(remove_duplicates=True, get_width=True), {"length": [8, 9, 9]}, 2),
         (Counting(), {"start": [9, 10, 11, 12]}, 2),
         (Counting(read_width=2), {"start": [8, 9, 10, 11, 12]}, 3),
         (Counting(get_width=True), {"start": [0, 1, 2, 12], "end": [20] * 4}, 2),
-        (Counting(stranded_start=True), {"start": [0, 2, 3, 10], "reverse": [1] * 4}, 1),
+        (Counting(exclude_flags=0x500), {"flag": [0, 0x100, 0x400, 0x500, 16]}, 2),
+        (Counting(include_flags=3, exclude_flags=4), {"flag": [1, 2, 3, 7, 0x403]}, 2),
+        (Counting(exclude_flags=16, remove_duplicates=True), {"flag": [16, 0, 0]}, 1),
+        (Counting(count="fragments"), {"flag": [0, 3, 0x100, 0x800, 16]}, 3),
+        (Counting(count="fragments"), {"is_right_mate": [True, False, True]}, 1),
+        (Counting(aligned_width=True), {"start": [0, 2, 9, 12], "end": [10, 13, 20, 14]}, 2),
+        (Counting(stranded_start=True), {"start": [0, 2, 3, 10], "flag": [16] * 4}, 1),
     ],
 )
 def test_rules__as_r_has_them(rules: Counting, changes: dict, expected: int) -> None:
@@ -115,7 +125,7 @@ def test_counter__reads_that_do_not_reach_the_first_region_are_no_earlier_ones()
 
 
 def test_reads__other_dtypes_are_refused() -> None:
-    good = made([0], [1], [2], [1], [3], [False])
+    good = made([0], [1], [2], [1], [3], [0], [False])
     with pytest.raises(ValueError, match=r"start: int32\[1\] instead of int64\[1\]"):
         dataclasses.replace(good, start=good.start.astype(np.int32))
     with pytest.raises(ValueError, match=r"mapq: uint8\[2\] instead of uint8\[1\]"):

@@ -90,13 +90,13 @@ class CnvResult:
     def cnvs(self) -> "pa.Table":
         """Segments that are CNVs: the columns of `segmentation`, and regions length frequency.
 
-        Where regions have names, these are another column: genes.
+        Where regions have names, these are the last column of all tables: genes.
         """
         return self._cnv_table()
 
     @property
     def cnv_regions(self) -> "pa.Table":
-        """CNV regions: chrom start end and a column of copy numbers for every sample."""
+        """CNV regions: chrom start end, and a column of copy numbers for every sample [genes]."""
         return self._region_table(self.called_regions)
 
     @property
@@ -106,8 +106,8 @@ class CnvResult:
 
     @property
     def segmentation(self) -> "pa.Table":
-        """All segments: chrom start end sample median mean copy_number."""
-        return self._segment_table(self.segments)
+        """All segments: chrom start end sample median mean copy_number [genes]."""
+        return self._segmentation_table()
 
     @property
     def fractional(self) -> "dict[str, pa.Table]":
@@ -129,7 +129,7 @@ class CnvResult:
         makers: dict[str, Callable[..., pa.Table]] = {
             "cnvs": self._cnv_table,
             "cnv_regions": partial(self._region_table, self.called_regions),
-            "segmentation": partial(self._segment_table, self.segments),
+            "segmentation": self._segmentation_table,
         }
         fractional = {}
         if self.options.fractional is not None:
@@ -144,9 +144,18 @@ class CnvResult:
         more = {"regions": cnvs.rows, "length": cnvs.end - cnvs.start, "frequency": self.frequency}
         for name, values in more.items():
             table = table.append_column(name, arrow.numbers(values))
-        if self.regions.genes:
-            table = table.append_column("genes", arrow.strings([*map(",".join, self.genes(cnvs))]))
-        return table
+        return self._with_genes(table, self.rows_of(cnvs))
+
+    def _segmentation_table(self, fractional: bool = False) -> "pa.Table":
+        table = self._segment_table(self.segments, fractional)
+        return self._with_genes(table, self.rows_of(self.segments))
+
+    def _with_genes(self, table: "pa.Table", spans: Spans) -> "pa.Table":
+        """Return a table with the names of the regions in each row's span, where there are any."""
+        if not self.regions.genes:
+            return table
+        genes = arrow.strings([",".join(each) for each in self._genes_in(spans)])
+        return table.append_column("genes", genes)
 
     def rows_of(self, segments: SegmentTable) -> Spans:
         """Return the first of each segment's rows among all regions, and the row after them."""
@@ -155,9 +164,12 @@ class CnvResult:
 
     def genes(self, segments: SegmentTable) -> list[list[str]]:
         """Return the names of each segment's regions, each once, by position."""
-        names = self.regions.genes
-        spans = zip(*(rows.tolist() for rows in self.rows_of(segments)), strict=True)
-        return [[*filter(None, dict.fromkeys(names[first:stop]))] for first, stop in spans]
+        return self._genes_in(self.rows_of(segments))
+
+    def _genes_in(self, spans: Spans) -> list[list[str]]:
+        """Return the names of the regions in spans of rows, each once in a span."""
+        names, borders = self.regions.genes, zip(*(rows.tolist() for rows in spans), strict=True)
+        return [[*filter(None, dict.fromkeys(names[first:stop]))] for first, stop in borders]
 
     def _segment_table(self, segments: SegmentTable, fractional: bool = False) -> "pa.Table":
         if fractional:
@@ -182,7 +194,7 @@ class CnvResult:
         else:
             indices, labels = class_labels(regions.copy_number, self.options.classes)
         copies = (arrow.named(column, labels) for column in indices.T)
-        return arrow.table(
+        table = arrow.table(
             [
                 ("chrom", arrow.named(regions.chrom, self.regions.names)),
                 ("start", regions.start),
@@ -190,6 +202,12 @@ class CnvResult:
                 *zip(self.samples, copies, strict=True),
             ]
         )
+        if not self.regions.genes:
+            return table
+        room = int(self.regions.end.max(initial=0))
+        places = self.regions.chrom.astype(np.int64) * room + self.regions.start
+        first, stop = (np.searchsorted(places, each) for each in genome_positions(regions, room))
+        return self._with_genes(table, (first, stop))
 
     # ---- facts about the calls ----------------------------------------------------------------
 

@@ -12,6 +12,8 @@ from multigpu.run import values
 from multigpu.workloads.cnv.samples.sex import FEMALE, MALE
 
 PLOIDY_DIGITS = 4
+PED_COLUMNS = 6  # family, sample, father, mother, sex, phenotype; what follows is left out
+PED_SEXES = {"1": MALE, "2": FEMALE}  # others are unknown
 SEX_WORDS = {
     "male": MALE, "m": MALE, "xy": MALE, "1": MALE,
     "female": FEMALE, "f": FEMALE, "xx": FEMALE, "2": FEMALE,
@@ -68,7 +70,7 @@ def read_sexes(given: Any, samples: Sequence[str]) -> tuple[str, ...] | None:
         return (given,) * len(samples)
     expected = "infer, none, male or female for all samples, or a file with lines `sample TAB sex`"
     kinds = "infer, none, male, female, a file, or a mapping of samples"
-    facts = _facts(option("sex"), given, samples, expected, kinds)
+    facts = _facts(option("sex"), given, samples, expected, kinds, may_be_pedigree=True)
     words = [str(facts.get(name, "")).lower() for name in samples]
     for name, word in zip(samples, words, strict=True):
         if word not in SEX_WORDS:
@@ -77,11 +79,17 @@ def read_sexes(given: Any, samples: Sequence[str]) -> tuple[str, ...] | None:
 
 
 def _facts(
-    option: str, given: Any, samples: Sequence[str], expected: str, kinds: str
+    option: str,
+    given: Any,
+    samples: Sequence[str],
+    expected: str,
+    kinds: str,
+    may_be_pedigree: bool = False,
 ) -> Mapping[str, Any]:
     """Return the facts of a file or a mapping, by sample.
 
     expected, kinds  what the option takes, for messages on a word and on anything else
+    may_be_pedigree  whether a file may be PED
 
     Raises UsageError and InputError.
     """
@@ -93,7 +101,9 @@ def _facts(
         if isinstance(given, str) and not looks_like_path and not os.path.lexists(given):
             problem = f"expected {expected}, and there is no such file"
             raise UsageError(f"{option} is {quoted(given)}: {problem}")
-        facts = read_facts(name)
+        lines = [row for row in text_lines(name) if row[1] and not row[1].startswith("#")]
+        is_pedigree = may_be_pedigree and len(_ped_cells(lines[0][1] if lines else "")) > 2
+        facts = read_pedigree(name, lines, samples) if is_pedigree else read_facts(name, lines)
     if not isinstance(facts, Mapping):
         raise UsageError(f"{option} is {values.abbreviate(given)}; it can be {kinds}")
     if unknown := [name for name in facts if name not in samples]:
@@ -102,15 +112,13 @@ def _facts(
     return facts
 
 
-def read_facts(path: str) -> dict[str, str]:
-    """Return the lines `sample TAB fact` of a file as a dictionary, which is not empty.
+def read_facts(path: str, lines: Iterable[tuple[int, str]]) -> dict[str, str]:
+    """Return lines `sample TAB fact`, with their numbers, as a dictionary, which is not empty.
 
     Raises InputError for other lines.
     """
     facts: dict[str, str] = {}
-    for number, text in text_lines(path):
-        if not text or text.startswith("#"):
-            continue
+    for number, text in lines:
         name, tab, fact = text.partition("\t")
         if not tab or name in facts:
             problem = f"expected `sample TAB fact`, not {quoted(text)}"
@@ -120,3 +128,28 @@ def read_facts(path: str) -> dict[str, str]:
     if not facts:
         raise InputError(path, "names no sample: expected lines `sample TAB fact`")
     return facts
+
+
+def read_pedigree(
+    path: str, lines: Iterable[tuple[int, str]], samples: Sequence[str]
+) -> dict[str, str]:
+    """Return the sexes of these samples in lines of PED, of which others, parents say, are left.
+
+    Raises InputError for a line with other columns, and where none is of the samples.
+    """
+    found = {}
+    for number, text in lines:
+        cells = _ped_cells(text)
+        if len(cells) < PED_COLUMNS:
+            problem = f"has {len(cells)} columns, where PED has {PED_COLUMNS}"
+            raise InputError(path, problem, f"line {number}")
+        if cells[1] in samples:
+            found[cells[1]] = PED_SEXES.get(cells[4].strip(), "")
+    if not found:
+        raise InputError(path, "has none of the samples in its second column, as PED has them")
+    return found
+
+
+def _ped_cells(text: str) -> list[str]:
+    """Return the columns of a line, by tabs if it has any, else by blanks."""
+    return text.split("\t") if "\t" in text else text.split()

@@ -1,4 +1,4 @@
-"""Inputs of a run: a counts table, in memory or in a file, or alignments to count."""
+"""Inputs of a run: counts in memory or in files, or alignments to count."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,17 +7,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from multigpu.errors import InputError, UsageError, option, printable_name, several
+from multigpu.errors import UsageError, option, printable_name, several
 from multigpu.formats.alignments import bam, cram
-from multigpu.formats.alignments.files import files_of, without_chr
+from multigpu.formats.alignments.files import without_chr
 from multigpu.formats.storage import shareable
-from multigpu.formats.storage.sources import open_content, read_beginning
-from multigpu.formats.tables import counts_errors
+from multigpu.formats.storage.sources import read_beginning
 from multigpu.formats.tables.counts import Counts
-from multigpu.formats.tables.counts_files import read_counts
+from multigpu.formats.tables.counts_files import format_of, join_counts
 from multigpu.formats.tables.counts_frames import counts_from_frame, is_frame
+from multigpu.formats.tables.file_lists import COUNTS, ListedFile, list_files
 from multigpu.run.options import RunOptions
 from multigpu.workloads.cnv.options import estimate_count_bytes
+from multigpu.workloads.cnv.samples.genes import name_regions
 from multigpu.workloads.count.job import CountJob
 from multigpu.workloads.count.options import CountOptions
 
@@ -26,23 +27,26 @@ COUNTING = [name for name in CountOptions().parameters() if name != "compat_r"]
 
 @dataclass(frozen=True, eq=False)
 class CountsTable:
-    """One counts table: a file, or counts in memory, which have no path."""
+    """One counts table: files whose samples are joined, or counts in memory, which have no path.
 
-    path: str = ""
+    names, sexes  of the samples, one for each file; none: as the files call them, and not known
+    read_length   bases of a read, by which depths become counts
+    """
+
+    paths: tuple[str, ...] = ()
     counts: Counts | None = None
+    names: tuple[str, ...] = ()
+    sexes: tuple[str, ...] = ()
+    read_length: int | None = None
     is_alignments: ClassVar[bool] = False
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        return (self.path,) if self.path else ()
 
     @property
     def name(self) -> str:
         """Name in messages."""
-        return self.path or "what was given"
+        return self.paths[0] if self.paths else "what was given"
 
     def count_bytes(self, counting: CountOptions) -> int:
-        """Return the bytes of the counts in memory, or of the file."""
+        """Return the bytes of the counts in memory, or of the files."""
         if self.counts is not None:
             return self.counts.values.nbytes
         return estimate_count_bytes(self.paths, counting)
@@ -52,16 +56,24 @@ class CountsTable:
         counts = self.counts
         if counts is None:
             # Worker processes, if there are any, find the counts where they are read.
-            counts = read_counts(self.path, shareable.empty)
+            counts = join_counts(self.paths, shareable.empty, self.read_length, self.names)
         rename = counting.rename == "auto"
+        if counting.regions is not None:
+            named = name_regions(counts.regions, str(counting.regions), rename)
+            counts = replace(counts, regions=named)
         return select_chromosomes(counts, counting.chromosomes, rename, self.name)
 
 
 @dataclass(frozen=True, eq=False)
 class AlignmentFiles:
-    """BAM and CRAM files, one a sample, after directories and patterns were expanded."""
+    """BAM and CRAM files, one a sample, after directories and patterns were expanded.
+
+    names, sexes  of the samples, one for each file; none: as the options of counting say
+    """
 
     paths: tuple[str, ...]
+    names: tuple[str, ...] = ()
+    sexes: tuple[str, ...] = ()
     is_alignments: ClassVar[bool] = True
 
     def count_bytes(self, counting: CountOptions) -> int:
@@ -70,19 +82,39 @@ class AlignmentFiles:
 
     def open(self, counting: CountOptions, run: RunOptions, client: Any) -> CountJob:
         """Return the job that counts them."""
+        if self.names and not counting.sample_names:
+            counting = replace(counting, sample_names=self.names)
         return CountJob(self.paths, counting, run, client)
 
 
 CohortInput = CountsTable | AlignmentFiles  # cases or controls as they are given
 
 
-def input_of(given: Any) -> CohortInput:
-    """Return what is given: Counts, a table in memory, or one or several paths.
+def inputs_of(
+    given: Any, controls: Any, read_length: int | None
+) -> tuple[CohortInput, CohortInput | None]:
+    """Return cases and controls, each given as Counts, a table in memory, or one or several paths.
 
-    Directories and patterns stand for their alignments.
+    Directories and patterns stand for their files, lists for the files that they name; those of the
+    group `control` are the controls.
 
-    Raises UsageError and InputError for anything else, no files, and several tables.
+    Raises UsageError and InputError for anything else, no files, and files of several kinds.
     """
+    cases, others = _files_of(given), None if controls is None else _files_of(controls)
+    if isinstance(cases, list):
+        listed = [file for file in cases if file.is_control]
+        if listed and others is not None:
+            raise UsageError(f"{option('controls')}: the sample sheet names controls, too")
+        others = listed or others
+        cases = [file for file in cases if not file.is_control]
+    inputs = [_input_of(each, read_length) for each in (cases, others) if each is not None]
+    if read_length and not any(map(_has_depths, inputs)):
+        raise UsageError(f"{option('read_length')}: for depths of mosdepth and CNVkit only")
+    return inputs[0], inputs[1] if others is not None else None
+
+
+def _files_of(given: Any) -> CountsTable | list[ListedFile]:
+    """Return counts in memory, or the files that paths stand for."""
     if isinstance(given, Counts):
         return CountsTable(counts=given)
     if is_frame(given):
@@ -92,23 +124,35 @@ def input_of(given: Any) -> CohortInput:
         paths = [given]
     elif isinstance(given, Iterable) and not isinstance(given, Mapping):
         paths = list(given)
-    if not paths:
-        raise UsageError("no INPUT given: a counts table, or BAM and CRAM files")
     if not all(isinstance(path, str | os.PathLike) for path in paths):
         raise UsageError(
             f"an input of type {type(given).__name__} has no regions: give Counts, a table with"
             " the columns chrom, start, end and samples, or files"
         )
-    files = tuple(files_of([os.fspath(path) for path in paths]))
-    if read_beginning(files[0])[:4] in (bam.MAGIC, cram.MAGIC):
-        return AlignmentFiles(files)
-    if len(files) == 1:
-        return CountsTable(files[0])
-    with open_content(files[0]) as file:
-        header = file.readline().decode("utf-8-sig", "replace")
-    if problem := counts_errors.identify(files[0], header):
-        raise InputError(files[0], problem)
-    raise UsageError(f"{files[0]} is a counts table: give one table, or alignments")
+    return list_files([os.fspath(path) for path in paths], COUNTS)
+
+
+def _input_of(given: CountsTable | list[ListedFile], read_length: int | None) -> CohortInput:
+    if isinstance(given, CountsTable):
+        return given
+    if not given:
+        raise UsageError("no INPUT given: a counts table, or BAM and CRAM files")
+    paths = tuple(file.path for file in given)
+    beginnings = (read_beginning(path)[:4] for path in paths)
+    are_alignments = [start in (bam.MAGIC, cram.MAGIC) for start in beginnings]
+    if True in are_alignments and False in are_alignments:
+        file, table = (paths[are_alignments.index(each)] for each in (True, False))
+        problem = f"{file} has alignments, and {table} is {format_of(table).name}"
+        raise UsageError(f"{problem}: give files of one kind")
+    names = tuple(file.name for file in given if file.name)
+    sexes = tuple(file.sex for file in given) if any(file.sex for file in given) else ()
+    if are_alignments[0]:
+        return AlignmentFiles(paths, names, sexes)
+    return CountsTable(paths, None, names, sexes, read_length)
+
+
+def _has_depths(given: CohortInput) -> bool:
+    return not given.is_alignments and bool(given.paths) and format_of(given.paths[0]).has_depths
 
 
 def check_counting(given: Iterable[str], cases: CohortInput, controls: CohortInput | None) -> None:
@@ -119,7 +163,7 @@ def check_counting(given: Iterable[str], cases: CohortInput, controls: CohortInp
     if not isinstance(cases, CountsTable):
         return
     given = set(given)
-    unused = [name for name in COUNTING if name in given - {"chromosomes"}]
+    unused = [name for name in COUNTING if name in given - {"chromosomes", "regions"}]
     if controls is not None and controls.is_alignments:
         unused = [name for name in unused if name == "sample_names"]  # of the cases
     elif "rename" in unused and (controls is not None or "chromosomes" in given):

@@ -1,0 +1,44 @@
+"""Names of regions, genes for instance, from a BED file that goes with a table of counts."""
+
+from dataclasses import replace
+
+from multigpu.errors import InputError
+from multigpu.formats.alignments.files import without_chr
+from multigpu.formats.alignments.regions import Regions, read_bed
+from multigpu.workloads.cnv.results.intervals import overlaps
+
+
+def name_regions(regions: Regions, path: str, rename: bool) -> Regions:
+    """Return the regions with the names that a BED file or an interval list has for them.
+
+    A region has the names of all regions of the file that share a base with it, with commas between
+    them; only its own where the file has the very same regions.
+
+    rename  whether names of chromosomes that differ by `chr` are the same
+
+    Raises InputError where the file has no names, or shares no base with the regions.
+    """
+    named, _ = read_bed(path)
+    if not named.genes:
+        raise InputError(path, "its regions have no names: column 4 of a BED file is for these")
+    if rename:
+        names = {without_chr(name): name for name in regions.names}
+        named = replace(
+            named, names=tuple(names.get(without_chr(each), each) for each in named.names)
+        )
+    if regions.first_difference(named) is None:
+        return replace(regions, genes=named.genes)
+    found: list[dict[str, None]] = [{} for _ in range(len(regions))]
+    blocks = {regions.names[regions.chrom[rows.start]]: rows for rows in regions.blocks}
+    for theirs in named.blocks:
+        ours = blocks.get(named.names[named.chrom[theirs.start]], slice(0, 0))
+        places = [each for x, rows in ((named, theirs), (regions, ours)) for each in (
+            x.start[rows], x.end[rows]
+        )]  # fmt: skip
+        for region, name in overlaps(*places):
+            for row, gene in sorted(zip(region.tolist(), name.tolist(), strict=True)):
+                found[ours.start + row][named.genes[theirs.start + gene]] = None
+    genes = tuple(",".join(filter(None, each)) for each in found)
+    if not any(genes):
+        raise InputError(path, "none of its names are of regions that the counts have")
+    return replace(regions, genes=genes)
