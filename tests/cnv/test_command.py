@@ -31,7 +31,7 @@ from multigpu.workloads.cnv.work import CnvSession
 
 CALLS = {
     "cnvs.tsv", "cnv_regions.tsv", "segmentation.tsv", "cnvs.bed", "segments.seg", "cnvs.vcf.gz",
-    "cnvs.vcf.gz.tbi", "igv_session.xml",
+    "cnvs.vcf.gz.tbi", "igv_session.xml", "qc.tsv", "qc_mqc.json",
 }  # fmt: skip
 FEW = ("--no-report", "--no-matrices", "--gpus", "none")
 FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

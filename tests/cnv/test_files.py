@@ -22,7 +22,7 @@ from multigpu.workloads.cnv.options import CnvOptions, Colours
 from multigpu.workloads.cnv.output import text_files
 from multigpu.workloads.cnv.output.colours import Palette
 from multigpu.workloads.cnv.output.files import write_tables
-from multigpu.workloads.cnv.output.vcf import check_names, write_vcf
+from multigpu.workloads.cnv.output.vcf import VcfSource, check_regions, write_vcf
 from multigpu.workloads.cnv.records import NOT_CALLED, SegmentTable
 from multigpu.workloads.cnv.results.copy_numbers import classes_by_usual_copies
 from multigpu.workloads.cnv.results.result import CnvResult
@@ -66,6 +66,11 @@ def with_cnvs(
     return replace(
         result(), regions=place, samples=samples, segments=table, usual=everywhere, **changes
     )
+
+
+def chromosomes(*names: str) -> Regions:
+    """Return one region on each chromosome."""
+    return Regions.of((name, 100, 200) for name in names)
 
 
 def bcftools(command: str, *arguments: str) -> str:
@@ -129,7 +134,7 @@ def test_files__are_the_same_in_blocks_of_a_few_rows(
 ) -> None:
     def files(name: str) -> list[bytes]:
         (tmp_path / name).mkdir()
-        write_tables(result(), tmp_path / name, None, True)
+        write_tables(result(), tmp_path / name, None, VcfSource())
         return [path.read_bytes() for path in sorted((tmp_path / name).iterdir())]
 
     whole = files("whole")
@@ -304,12 +309,12 @@ def test_vcf__has_lengths_of_contigs_where_they_are_known(vcf: Written) -> None:
 @pytest.mark.parametrize("name", ["chr 1", "a,b", "<x>", "#1", "*", "=1", "", "é"])
 def test_vcf__names_that_it_does_not_take_are_refused(name: str) -> None:
     with pytest.raises(UsageError, match="or give vcf=False"):
-        check_names(["chr1", name])
+        check_regions(chromosomes("chr1", name))
 
 
 def test_vcf__names_of_contigs_as_they_occur_are_taken(vcf: Written) -> None:
     names = ("chr1", "HLA-A*01:01:01:01", "chrUn_KI270742v1", "gi|1|ref;x=1")
-    check_names(names)
+    check_regions(chromosomes(*names))
     path = vcf(with_cnvs((100, 300, "a", 1), names=names))
     assert bcftools("view", "-H", path).startswith("gi|1|ref;x=1\t100\t")
 

@@ -53,7 +53,7 @@ def command(request: CnvRequest, outputs: CnvOutput, reporting: Reporting) -> No
                 journal=hidden / folder.JOURNAL,
             )
             if outputs.vcf:
-                vcf.check_names(job.cohort.regions.names)
+                vcf.check_regions(job.cohort.regions, outputs.reference)
             with reporting.watch(job, "cnv", job.stats.progress):
                 store = folder.store_path(hidden) if outputs.matrices else None
                 shown = SHOWN_REGIONS if outputs.report or outputs.plots else 0
@@ -73,7 +73,7 @@ def _check_files(request: CnvRequest, outputs: CnvOutput, reporting: Reporting) 
     from multigpu.formats.storage.sources import ALIGNMENTS
     from multigpu.workloads.cnv.output.folder import COUNTS, FILES
 
-    others = [request.regions, request.ploidy, request.sex]
+    others = [request.regions, request.ploidy, request.sex, outputs.reference]
     inputs = [path for path in (*request.paths, *others) if path]
     names = [*FILES, COUNTS] if request.cases.is_alignments else FILES
     written = [str(Path(outputs.output) / name) for name in names]

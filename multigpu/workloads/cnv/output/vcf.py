@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from multigpu import __version__
 from multigpu.errors import UsageError, option, printable, quoted
+from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.sequences.indexed_fasta import IndexedFasta
 from multigpu.formats.tables.tabix import write_indexed_vcf
 from multigpu.workloads.cnv.options import CnvOptions
@@ -63,14 +64,19 @@ HEADER = f"""\
 ##FILTER=<ID=OUTLIER,Description="All samples with the variant are outliers of qc.tsv">"""
 
 
-def check_names(contigs: Sequence[str]) -> None:
-    """Raise UsageError for the name of a chromosome that VCF does not take."""
-    for name in contigs:
+def check_regions(regions: Regions, reference: str | None = None) -> None:
+    """Raise UsageError for a chromosome's name that VCF does not take.
+
+    Raises InputError for a reference that cannot be read, or lacks some of the regions.
+    """
+    for name in regions.names:
         if not CONTIG.fullmatch(name):
             raise UsageError(
                 f"VCF does not take the chromosome name {quoted(name)}: rename it, or"
                 f" give {option('vcf', on=False)}"
             )
+    if reference is not None:
+        IndexedFasta(reference).check(regions)
 
 
 class VcfSource(NamedTuple):
@@ -177,10 +183,9 @@ class _Records:
     def _records(self) -> Iterator[tuple[str, str, NDArray[Any], list[str]]]:
         """Yield of each record the columns before QUAL, INFO, its CNVs and the samples' cells."""
         regions, cnvs = self.result.regions, self.result.called.take(self.first)
-        genes = self.result.genes(cnvs) if regions.genes else [[]] * len(cnvs)
         columns = (cnvs.chrom, cnvs.start, cnvs.end, self.signs[self.first], cnvs.rows)
         places = zip(*(each.tolist() for each in columns), self._uncertain(cnvs), strict=True)
-        rows = zip(places, genes, self.groups, self._cells(), strict=True)
+        rows = zip(places, self.result.genes(cnvs), self.groups, self._cells(), strict=True)
         for (chrom, start, end, change, count, borders), names, group, cells in rows:
             name, position, kind = regions.names[chrom], max(1, start), TYPES[change + 1]
             base = self.genome.base(name, position - 1) if self.genome else "N"

@@ -155,7 +155,8 @@ class CnvResult:
 
     def genes(self, segments: SegmentTable) -> list[list[str]]:
         """Return the names of each segment's regions, each once, by position."""
-        names = self.regions.genes
+        if not (names := self.regions.genes):
+            return [[] for _ in range(len(segments))]
         spans = zip(*(rows.tolist() for rows in self.rows_of(segments)), strict=True)
         return [[*filter(None, dict.fromkeys(names[first:stop]))] for first, stop in spans]
 
