@@ -245,7 +245,7 @@ class _Records:
         signs, number_of = self.signs[self.first], cnvs.copy_number
         for k, (rows, sign) in enumerate(zip(self.groups, signs.tolist(), strict=True)):
             found = texts[has_alleles, sign + 1, usual[k], states[k]]
-            sure = None if likely is None else _phred(likely[k])
+            sure = None if likely is None else _phred(np.where(states[k] < 0, np.nan, likely[k]))
             cells: list[str] = (found if sure is None else found + sure).tolist()
             kind = sign + 1 if sign else UNKNOWN
             # Regions that are given twice can make a sample's segment twice: the first one stays.
@@ -266,10 +266,10 @@ class _Records:
         return classes
 
 
-def _phred(qualities: NDArray[np.float32]) -> NDArray[Any]:
-    """Return whole qualities of genotypes as text after a colon."""
+def _phred(qualities: NDArray[Any]) -> NDArray[Any]:
+    """Return qualities of genotypes, NaN where there are none, as whole numbers after a colon."""
     whole = np.nan_to_num(np.rint(qualities), nan=-1).clip(-1, MOST_CNQ).astype(np.intp)
-    return CNQ[whole]
+    return np.asarray(CNQ[whole])
 
 
 def _genotypes(options: CnvOptions) -> list[list[list[list[str]]]]:
@@ -320,7 +320,7 @@ def _genotype(has_alleles: bool, kind: int, usual: int, number: str | None, sign
     """
     missing = "./." if has_alleles and usual == 2 else "."
     if usual == 0 or number is None:
-        return missing
+        return f"{missing}:."
     if kind == UNKNOWN or not has_alleles:
         return f".:{number}"
     if sign == 0:
