@@ -367,6 +367,12 @@ def test_genes__are_the_names_in_the_bed_file(main: Any, tmp_path: Path) -> None
         assert status == 0, said
         tables.append({path.name: path.read_bytes() for path in out.iterdir()})
     plain, named = tables
+    text = gzip.decompress(named.pop("cnvs.vcf.gz")).decode()
+    assert text.replace(";GENES=gene4,gene5,gene6", "") == (
+        gzip.decompress(plain.pop("cnvs.vcf.gz")).decode()
+    )
+    for files in tables:
+        assert files.pop("cnvs.vcf.gz.tbi")
     table = [line.split("\t") for line in named.pop("cnvs.tsv").decode().splitlines()]
     assert [line[-1] for line in table] == ["genes", "gene4,gene5,gene6"]
     assert ["\t".join(line[:-1]) for line in table] == plain.pop("cnvs.tsv").decode().splitlines()

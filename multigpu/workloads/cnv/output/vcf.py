@@ -23,6 +23,7 @@ from multigpu.workloads.cnv.records import NOT_CALLED, SegmentTable
 from multigpu.workloads.cnv.results.copy_numbers import classes_by_usual_copies, direction
 from multigpu.workloads.cnv.results.intervals import overlaps
 from multigpu.workloads.cnv.results.result import CnvResult, genome_positions
+from multigpu.workloads.cnv.stages.common_regions import CARRIERS, FEWEST
 
 COLUMNS = ("#CHROM", "POS", "ID", "REF", "ALT", "QUAL", "FILTER", "INFO", "FORMAT")
 FIELDS = "GT:CN:MD:MN"
@@ -60,7 +61,7 @@ HEADER = f"""\
 ##FORMAT=<ID=MN,Number=1,Type=Float,Description="Mean of the {{value}} of the segment">
 ##FILTER=<ID=PASS,Description="All filters passed">
 ##FILTER=<ID=LowQual,Description="QUAL below {LOW_QUALITY:g}">
-##FILTER=<ID=COMMON,Description="So many samples may have it that the usual copies are uncertain">
+##FILTER=<ID=COMMON,Description="Changed in {CARRIERS:.0%} of samples, {FEWEST} at least">
 ##FILTER=<ID=OUTLIER,Description="All samples with the variant are outliers of qc.tsv">"""
 
 
@@ -92,7 +93,7 @@ class VcfSource(NamedTuple):
 
 def write_vcf(result: CnvResult, path: Path, source: VcfSource = VcfSource()) -> None:  # noqa: B008
     """Write the VCF file of all samples to `path`, and its index beside it."""
-    records = _Records(result, source)
+    records = _VcfRecords(result, source)
     text = chain([records.header(result.samples)], records.lines())
     write_indexed_vcf(path, text, records.last_base)
 
@@ -104,14 +105,14 @@ def write_sample_vcfs(
 
     names  of the files without suffix, one for each sample
     """
-    records = _Records(result, source)
+    records = _VcfRecords(result, source)
     lines = records.lines_by_sample()
     for sample, name, own in zip(result.samples, names, lines, strict=True):
         text = chain([records.header([sample])], own)
         write_indexed_vcf(folder / f"{name}.vcf.gz", text, records.last_base)
 
 
-class _Records:
+class _VcfRecords:
     """Records of the CNVs: those of all samples with the same borders and type are one.
 
     Symbolic alleles begin at the base before the first changed one. Before the first base of a
