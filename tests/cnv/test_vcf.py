@@ -9,6 +9,7 @@ import pysam
 import pytest
 from support.called import bcftools, with_cnvs
 
+from multigpu.formats.sequences.indexed_fasta import IndexedFasta
 from multigpu.workloads.cnv.options import CnvOptions
 from multigpu.workloads.cnv.output.vcf import VcfSource, write_vcf
 from multigpu.workloads.cnv.records import Genotypes, SampleFacts
@@ -103,7 +104,7 @@ def test_reference__gives_bases_and_lengths(tmp_path: Path) -> None:
     path = tmp_path / "genome.fa"
     path.write_text(">chr1\n" + "acGTN" * 100 + "\n>chr2\nAC\n")
     found = genotyped((0, 100, "a", 1), (101, 200, "b", 3), (104, 150, "a", 1))
-    write_vcf(found, tmp_path / "x.vcf.gz", SOURCE._replace(reference=str(path)))
+    write_vcf(found, tmp_path / "x.vcf.gz", SOURCE._replace(genome=IndexedFasta(str(path))))
     with pysam.VariantFile(str(tmp_path / "x.vcf.gz")) as file:
         assert file.header.contigs["chr1"].length == 500
         assert [(each.pos, each.ref) for each in file] == [(1, "A"), (101, "A"), (104, "T")]

@@ -56,11 +56,6 @@ def with_cnvs(
     )
 
 
-def chromosomes(*names: str) -> Regions:
-    """Return one region on each chromosome."""
-    return Regions.of((name, 100, 200) for name in names)
-
-
 def bcftools(command: str, *arguments: str) -> str:
     """Return what bcftools writes; it must not complain. pysam brings it along, too."""
     if program := shutil.which("bcftools"):

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from multigpu.cluster.files import failures_named
 from multigpu.errors import several
+from multigpu.formats.sequences.indexed_fasta import IndexedFasta
 from multigpu.report.page import Provenance
 from multigpu.workloads.cnv.options import CnvOutput
 from multigpu.workloads.cnv.output import plots, qc, report, text_files, vcf
@@ -31,15 +32,21 @@ from multigpu.workloads.cnv.samples.genomes import genome_named, genome_of_regio
 
 
 def write_files(
-    result: CnvResult, folder: Path, outputs: CnvOutput, request: CnvRequest
+    result: CnvResult,
+    folder: Path,
+    outputs: CnvOutput,
+    request: CnvRequest,
+    genome: IndexedFasta | None = None,
 ) -> CnvResult:
     """Write all files of a run to its hidden folder and publish them.
+
+    genome  for the bases in the VCF
 
     Return the result with notes on what was there before.
     """
     palette = Palette.named(outputs.colors)
     with failures_named(outputs.output):
-        source = vcf.VcfSource(request.command_line, outputs.reference)
+        source = vcf.VcfSource(request.command_line, genome)
         write_tables(result, folder, request.genome, source if outputs.vcf else None, palette)
         (folder / QC).write_bytes(qc.tsv(result.qc))
         (folder / MULTIQC).write_bytes(qc.multiqc(result.qc))

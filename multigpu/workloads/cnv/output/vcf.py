@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from multigpu import __version__
 from multigpu.errors import UsageError, option, printable, quoted
-from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.sequences.indexed_fasta import IndexedFasta
 from multigpu.formats.tables.tabix import write_indexed_vcf
 from multigpu.workloads.cnv.options import CnvOptions
@@ -65,30 +64,25 @@ HEADER = f"""\
 ##FILTER=<ID=OUTLIER,Description="All samples with the variant are outliers of qc.tsv">"""
 
 
-def check_regions(regions: Regions, reference: str | None = None) -> None:
-    """Raise UsageError for a chromosome's name that VCF does not take.
-
-    Raises InputError for a reference that cannot be read, or lacks some of the regions.
-    """
-    for name in regions.names:
+def check_names(contigs: Sequence[str]) -> None:
+    """Raise UsageError for the name of a chromosome that VCF does not take."""
+    for name in contigs:
         if not CONTIG.fullmatch(name):
             raise UsageError(
                 f"VCF does not take the chromosome name {quoted(name)}: rename it, or"
                 f" give {option('vcf', on=False)}"
             )
-    if reference is not None:
-        IndexedFasta(reference).check(regions)
 
 
 class VcfSource(NamedTuple):
     """Origin of a VCF file.
 
-    command    the command that decides on the records, for the header
-    reference  FASTA of the genome, for the bases before the CNVs; None: they are N
+    command  that decides on the records, for the header
+    genome   for the bases before the CNVs; None: they are N
     """
 
     command: str = ""
-    reference: str | None = None
+    genome: IndexedFasta | None = None
 
 
 def write_vcf(result: CnvResult, path: Path, source: VcfSource = VcfSource()) -> None:  # noqa: B008
@@ -122,7 +116,7 @@ class _VcfRecords:
 
     def __init__(self, result: CnvResult, source: VcfSource) -> None:
         self.result, self.source, cnvs = result, source, result.called
-        self.genome = IndexedFasta(source.reference) if source.reference else None
+        self.genome = source.genome
         self.lengths = {**result.lengths, **(self.genome.lengths if self.genome else {})}
         self.last_base = int(cnvs.end.max(initial=0))
         self.signs = direction(cnvs.copy_number, result.options)
@@ -136,7 +130,8 @@ class _VcfRecords:
 
     def header(self, samples: Sequence[str]) -> bytes:
         """Return the header of a file with these samples."""
-        told = [("multigpuCommand", self.source.command), ("reference", self.source.reference)]
+        reference = self.genome.path if self.genome else ""
+        told = [("multigpuCommand", self.source.command), ("reference", reference)]
         lines = [f"##{name}={printable(value)}" for name, value in told if value]
         contigs = [
             f"##contig=<ID={name}{f',length={self.lengths[name]}' if name in self.lengths else ''}>"
