@@ -105,6 +105,17 @@ class Option:
         must = self.must or self._range(value, low, high)
         raise UsageError(f"{option(self.name)} is {shown}{self.unit}; it must be {must}")
 
+    def words(self, value: Any) -> list[str]:
+        """Return how a value that the program has is given on the command line."""
+        if self.kind is SWITCH:
+            return [flag(self.name, value)]
+        if self.many and not isinstance(value, str):
+            return [word for each in value for word in (flag(self.name), str(each))]
+        texts = [text for text, meant in (self.kind.texts or {}).items() if meant == value]
+        values = value if isinstance(value, tuple | list) else [value]
+        shown = (f"{each:.15g}" if isinstance(each, float) else str(each) for each in values)
+        return [flag(self.name), *(texts[:1] or [",".join(shown)])]
+
     def _range(self, value: Any, low: float, high: float) -> str:
         """Return in words what a number outside its range must be."""
         if high > MOST and isinstance(value, float) and not isfinite(value):

@@ -31,7 +31,7 @@ from multigpu.workloads.cnv.work import CnvSession
 
 CALLS = {
     "cnvs.tsv", "cnv_regions.tsv", "segmentation.tsv", "cnvs.bed", "segments.seg", "cnvs.vcf.gz",
-    "cnvs.vcf.gz.tbi", "igv_session.xml",
+    "cnvs.vcf.gz.tbi", "igv_session.xml", "qc.tsv", "qc_mqc.json",
 }  # fmt: skip
 FEW = ("--no-report", "--no-matrices", "--gpus", "none")
 FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -86,8 +86,10 @@ def names(folder: Path) -> set[str]:
 
 def test_output__everything_unless_it_is_not_wanted(main: Any, table: str, tmp_path: Path) -> None:
     folder, robust = tmp_path / "out", {"cnv_regions_robust.tsv"}
-    main(table, "-o", str(folder), "--gpus", "none", "--plots", "svg", "--robust", "0.1")
-    assert names(folder) == CALLS | robust | {"matrices.zarr", "report.html", "figures"}
+    more = ("--plots", "svg", "--robust", "0.1", "--per-sample")
+    main(table, "-o", str(folder), "--gpus", "none", *more)
+    folders = {"matrices.zarr", "report.html", "figures", "cnvs_by_sample"}
+    assert names(folder) == CALLS | robust | folders
     for more, without in ((["--no-vcf"], {"cnvs.vcf.gz", "cnvs.vcf.gz.tbi"}), ([], set())):
         assert main(table, "-o", str(folder), *FEW, *more)[0] == 0
         assert names(folder) == CALLS - without  # nothing of the run before stays
@@ -121,6 +123,31 @@ def test_output__without_short_cnvs(main: Any, table: str, tmp_path: Path) -> No
     assert summary["cnvs"] == len(long)
     regions = (tmp_path / "out" / "cnv_regions.tsv").read_text().splitlines()[1:]
     assert {line.split("\t")[1] for line in regions} <= {row[1] for row in long}
+
+
+def test_output__vcf_has_the_command_and_bases_of_the_reference(
+    main: Any, table: str, tmp_path: Path
+) -> None:
+    folder, genome = tmp_path / "out", tmp_path / "genome.fa"
+    regions = cohort()[0].regions
+    bases = "A" * int(regions.end.max())
+    genome.write_text("".join(f">{name}\n{bases}\n" for name in regions.names))
+    where = ("-o", str(folder), "--reference", str(genome), *FEW, "--per-sample")
+    options = ("--compat", "r", "--upper", "0.6", "--genome-wide")
+    assert main(table, *where, *options)[0] == 0
+    for path in (folder / "cnvs.vcf.gz", folder / "cnvs_by_sample" / "sample1.vcf.gz"):
+        lines = gzip.decompress(path.read_bytes()).decode().splitlines()
+        (command,) = [line for line in lines if line.startswith("##multigpuCommand=")]
+        assert sorted(command.partition("cnv ")[2].split()) == sorted([table, *options])
+        assert f"##reference={genome}" in lines
+        assert {line.split("\t")[3] for line in lines if line[0] != "#"} == {"A"}
+
+
+def test_refused__references(refused: Run, table: str, write: Callable[..., str]) -> None:
+    short = write(">chr1\nACGT\n", "genome.fa")
+    assert "--reference is for the VCF" in refused(table, "--reference", short, "--no-vcf")
+    assert "chr1 has 4 bases" in refused(table, "--reference", short)
+    assert "no such file" in refused(table, "--reference", "nothing.fa")
 
 
 def test_output__other_files_of_the_folder_stay(main: Any, table: str, tmp_path: Path) -> None:
@@ -367,6 +394,10 @@ def test_genes__are_the_names_in_the_bed_file(main: Any, tmp_path: Path) -> None
         assert status == 0, said
         tables.append({path.name: path.read_bytes() for path in out.iterdir()})
     plain, named = tables
+    text = gzip.decompress(named.pop("cnvs.vcf.gz")).decode()
+    assert text.replace(";GENES=gene4,gene5,gene6", "") == (
+        gzip.decompress(plain.pop("cnvs.vcf.gz")).decode()
+    )
     expected = {"cnvs.tsv": ["genes", "gene4,gene5,gene6"]}
     expected["cnv_regions.tsv"] = expected["cnvs.tsv"]
     for name in ("cnvs.tsv", "cnv_regions.tsv", "segmentation.tsv"):
@@ -377,11 +408,10 @@ def test_genes__are_the_names_in_the_bed_file(main: Any, tmp_path: Path) -> None
         assert rest == plain.pop(name).decode().splitlines()
     kept = multigpu.read_counts(out / "counts.parquet").regions
     assert kept.genes == tuple("" if name == "." else name for name in names)
-    for each in (named, plain):
-        del each["counts.parquet"]
-    assert {name for name in plain if named[name] != plain[name]} <= {
-        "cnvs.vcf.gz", "cnvs.vcf.gz.tbi"
-    }  # fmt: skip
+    for files in tables:
+        assert files.pop("cnvs.vcf.gz.tbi")
+        del files["counts.parquet"]
+    assert named == plain
     found = multigpu.cnv(multigpu.count(paths, regions=bed), gpus="none", keep_matrices=False)
     assert found.cnvs["genes"].to_pylist() == ["gene4,gene5,gene6"]
 

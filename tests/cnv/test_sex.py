@@ -17,6 +17,7 @@ from multigpu.run.options import RunOptions
 from multigpu.workloads.cnv.options import CnvOptions
 from multigpu.workloads.cnv.output import report
 from multigpu.workloads.cnv.output.files import write_tables
+from multigpu.workloads.cnv.output.vcf import VcfSource
 from multigpu.workloads.cnv.records import NOT_CALLED, SegmentTable
 from multigpu.workloads.cnv.results import copy_numbers, matrices
 from multigpu.workloads.cnv.results.result import CnvResult
@@ -258,7 +259,7 @@ def test_files__show_what_is_usual_and_what_is_not_looked_at(tmp_path: Path) -> 
     segments = found.fractional["segmentation_fractional"].to_pylist()
     first = next(r for r in segments if r["chrom"] == "chrX" and r["sample"] == "s6")
     assert float(first["copy_number"].removeprefix("CN")) == pytest.approx(1, abs=0.1)
-    write_tables(found, tmp_path, None, with_vcf=True)
+    write_tables(found, tmp_path, None, VcfSource())
     records = list(pysam.VariantFile(str(tmp_path / "cnvs.vcf.gz")))
     assert [record.alts for record in records] == [("<DUP>",), ("<DEL>",)]
     assert [call["CN"] for call in records[1].samples.values()] == [*[None] * 4, 1, 1, 1, 0]

@@ -35,6 +35,7 @@ def command(request: CnvRequest, outputs: CnvOutput, reporting: Reporting) -> No
     lanes = copy_number_lanes(sum(estimate_count_bytes(paths, request) for paths in given))
     with start_workers(request.run, reporting, lanes) as workers:
         # Workers start while the modules of the run load.
+        from multigpu.formats.sequences.indexed_fasta import IndexedFasta
         from multigpu.formats.tables.counts_files import write_counts
         from multigpu.workloads.cnv.opening import open_job
         from multigpu.workloads.cnv.output import files, folder, vcf
@@ -42,6 +43,7 @@ def command(request: CnvRequest, outputs: CnvOutput, reporting: Reporting) -> No
         from multigpu.workloads.cnv.results import matrices
 
         _check_files(request, outputs, reporting)
+        genome = IndexedFasta(outputs.reference) if outputs.reference else None
         with folder.output_folder(outputs.output, request.resume) as hidden:
             job = open_job(
                 request,
@@ -54,12 +56,14 @@ def command(request: CnvRequest, outputs: CnvOutput, reporting: Reporting) -> No
             )
             if outputs.vcf:
                 vcf.check_names(job.cohort.regions.names)
+            if genome is not None:
+                genome.check(job.cohort.regions)
             with reporting.watch(job, "cnv", job.stats.progress):
                 store = folder.store_path(hidden) if outputs.matrices else None
                 shown = SHOWN_REGIONS if outputs.report or outputs.plots else 0
                 keep = matrices.names(request.posterior) if store else ()
                 found = job.result(keep, store, shown, outputs.report, hidden)
-                result = files.write_files(found, hidden, outputs, request)
+                result = files.write_files(found, hidden, outputs, request, genome)
                 job.published = True
                 if reporting.summary:
                     write_cnv_summary(
@@ -73,7 +77,7 @@ def _check_files(request: CnvRequest, outputs: CnvOutput, reporting: Reporting) 
     from multigpu.formats.storage.sources import ALIGNMENTS
     from multigpu.workloads.cnv.output.folder import COUNTS, FILES
 
-    others = [request.regions, request.ploidy, request.sex]
+    others = [request.regions, request.ploidy, request.sex, outputs.reference]
     inputs = [path for path in (*request.paths, *others) if path]
     names = [*FILES, COUNTS] if request.cases.is_alignments else FILES
     written = [str(Path(outputs.output) / name) for name in names]

@@ -37,6 +37,7 @@ from multigpu.workloads.cnv.results.result import CnvResult, join_regions, join_
 from multigpu.workloads.cnv.samples.checks import check_counts
 from multigpu.workloads.cnv.samples.cohort import Cohort
 from multigpu.workloads.cnv.samples.genomes import chromosome_lengths
+from multigpu.workloads.cnv.samples.noise import neighbour_noise
 from multigpu.workloads.cnv.samples.reference_samples import ReferenceSamples, sampled_rows
 from multigpu.workloads.cnv.stages.chromosome import STAGES, Columns
 from multigpu.workloads.cnv.stages.counts_source import CountsSource, copy_to_file, share_memory
@@ -143,6 +144,7 @@ class CnvJob(PlannedCnvJob):
         self.totals = self.sums.sum(axis=0)
         self._check_reads()
         self.references = self._references() if options.is_hmm else None
+        self.noise = neighbour_noise(self.values, cohort.regions.chrom)
         self.notes += count_notes(counts, controls, options, self.totals)
         self.notes += sex_notes(cohort, self.spans)
 
@@ -161,10 +163,15 @@ class CnvJob(PlannedCnvJob):
     def facts(self) -> SampleFacts:
         """Facts about samples and controls, for quality control."""
         if self.references is not None:
-            return self.references.facts
+            return replace(self.references.facts, noise=self.noise)
         unknown = np.full(len(self.totals), np.nan)
-        none = np.zeros(len(self.totals), np.int32)
-        return SampleFacts(reads=self.totals, references=none, correlation=unknown, noise=unknown)
+        return SampleFacts(
+            reads=self.totals,
+            references=np.zeros(len(self.totals), np.int32),
+            correlation=unknown,
+            dispersion=unknown,
+            noise=self.noise,
+        )
 
     def _references(self) -> ReferenceSamples:
         """Return with whom samples are compared by the hidden Markov model."""

@@ -124,6 +124,14 @@ class CnvOutput(Options, group="Output"):
 
     output: TextPath = declare("", "Folder for the results.", "DIR", short="o", required=True)
     vcf: bool = declare(True, "Write cnvs.vcf.gz and its index.")
+    reference: TextPath | None = declare(
+        None, "FASTA of the genome, for the bases before CNVs and the lengths of contigs in VCF.",
+        "FASTA",
+    )  # fmt: skip
+    per_sample: bool = declare(
+        False, "Write a VCF and BED files of losses and gains for each sample, into"
+        " cnvs_by_sample/.",
+    )  # fmt: skip
     matrices: bool = declare(True, "Write matrices.zarr.")
     report: bool = declare(True, "Write report.html.")
     plots: Literal["png", "svg"] | None = declare(None, "Write the figures as files, too.")
@@ -131,6 +139,11 @@ class CnvOutput(Options, group="Output"):
         "gain-red", "Colours in BED, IGV session, report and figures. gain-red: gains are red and"
         " losses blue, as in IGV; gain-blue: the other way round.",
     )  # fmt: skip
+
+    def check(self) -> None:
+        super().check()
+        if self.reference is not None and not self.vcf:
+            raise UsageError(f"{option('reference')} is for the VCF, which is not wanted")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -138,12 +138,15 @@ class SampleFacts(Columnar):
     reads        float64[n]  on all chromosomes
     references   int32[n]    how many samples it is compared with; 0 where it is with all
     correlation  float64[n]  mean of those with these samples; NaN where it is not computed
-    noise        float64[n]  factor on the usual dispersion; NaN where it is not computed
+    dispersion   float64[n]  factor on the usual one in the model; NaN where it is not computed
+    noise        float64[n]  median absolute difference of log2 ratios of neighbouring regions; NaN
+                             where it is not computed
     """
 
     reads: Floats
     references: Indices
     correlation: Floats
+    dispersion: Floats
     noise: Floats
 
 

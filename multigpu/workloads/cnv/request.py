@@ -1,13 +1,14 @@
 """Request for a copy-number run, by the command line or by Python."""
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-from multigpu.run.declarations import declaration, declare
+from multigpu.run.declarations import declaration, declare, declared
 from multigpu.run.options import Request
-from multigpu.run.values import Bases
+from multigpu.run.values import Bases, texts_of
 from multigpu.workloads.cnv.options import CnvOptions, completed
 from multigpu.workloads.count.options import CountOptions
 
@@ -70,6 +71,15 @@ class CnvRequest(CnvOptions, CountOptions, Request, group="Input"):
     def count_options(self) -> CountOptions:
         """Options of counting alignments."""
         return self.part(CountOptions)
+
+    @property
+    def command_line(self) -> str:
+        """The command for these results, without options that change none: devices and the like."""
+        words = ["multigpu", "cnv", *texts_of(self.counts_or_bams, "counts_or_bams")]
+        for each in declared(CnvRequest):
+            if each.name in self.given and not (each.argument or issubclass(Request, each.owner)):
+                words += each.words(getattr(self, each.name))
+        return shlex.join(words)
 
     @cached_property
     def _cases_and_controls(self) -> "tuple[CohortInput, CohortInput | None]":

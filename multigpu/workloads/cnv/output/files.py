@@ -10,26 +10,49 @@ import pyarrow as pa
 
 from multigpu.cluster.files import failures_named
 from multigpu.errors import several
+from multigpu.formats.sequences.indexed_fasta import IndexedFasta
 from multigpu.report.page import Provenance
 from multigpu.workloads.cnv.options import CnvOutput
-from multigpu.workloads.cnv.output import plots, report, text_files, vcf
+from multigpu.workloads.cnv.output import plots, qc, report, text_files, vcf
+from multigpu.workloads.cnv.output.by_sample import write_by_sample
 from multigpu.workloads.cnv.output.colours import GAIN_RED, Palette
-from multigpu.workloads.cnv.output.folder import FIGURES, REPORT, SESSION, VCF, publish
+from multigpu.workloads.cnv.output.folder import (
+    BY_SAMPLE,
+    FIGURES,
+    MULTIQC,
+    QC,
+    REPORT,
+    SESSION,
+    VCF,
+    publish,
+)
 from multigpu.workloads.cnv.request import CnvRequest
 from multigpu.workloads.cnv.results.result import CnvResult
 from multigpu.workloads.cnv.samples.genomes import genome_named, genome_of_regions
 
 
 def write_files(
-    result: CnvResult, folder: Path, outputs: CnvOutput, request: CnvRequest
+    result: CnvResult,
+    folder: Path,
+    outputs: CnvOutput,
+    request: CnvRequest,
+    genome: IndexedFasta | None = None,
 ) -> CnvResult:
     """Write all files of a run to its hidden folder and publish them.
+
+    genome  for the bases in the VCF
 
     Return the result with notes on what was there before.
     """
     palette = Palette.named(outputs.colors)
     with failures_named(outputs.output):
-        write_tables(result, folder, request.genome, outputs.vcf, palette)
+        source = vcf.VcfSource(request.command_line, genome)
+        write_tables(result, folder, request.genome, source if outputs.vcf else None, palette)
+        (folder / QC).write_bytes(qc.tsv(result.qc))
+        (folder / MULTIQC).write_bytes(qc.multiqc(result.qc))
+        if outputs.per_sample:
+            (folder / BY_SAMPLE).mkdir()
+            write_by_sample(result, folder / BY_SAMPLE, source if outputs.vcf else None)
         if outputs.report:
             cases, controls = request.cases.paths, request.control_paths
             inputs = [*cases, *(f"{path} (controls)" for path in controls)]
@@ -53,19 +76,24 @@ def write_files(
 
 
 def write_tables(
-    result: CnvResult, folder: Path, genome: str | None, with_vcf: bool, palette: Palette = GAIN_RED
+    result: CnvResult,
+    folder: Path,
+    genome: str | None,
+    source: vcf.VcfSource | None,
+    palette: Palette = GAIN_RED,
 ) -> None:
     """Write all files of the calls: tables, BED, SEG, VCF with its index, the IGV session.
 
     genome  IGV's name; None: recognized by the lengths of chromosomes
+    source  of the VCF; None: it is not wanted
     """
     texts = {"segments.seg": text_files.seg(result), "cnvs.bed": text_files.bed(result, palette)}
     for name, make in result.table_makers().items():
         texts[f"{name}.tsv"] = _table_text(make)
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
         written = [threads.submit(_write_text, folder / name, text) for name, text in texts.items()]
-        if with_vcf:
-            written.append(threads.submit(vcf.write_vcf, result, folder / VCF))
+        if source is not None:
+            written.append(threads.submit(vcf.write_vcf, result, folder / VCF, source))
     for done in written:
         done.result()
     tracks = [name for name in text_files.TRACKS if (folder / name).exists()]

@@ -27,6 +27,8 @@ REPORT = "report.html"
 FIGURES = "figures"
 SESSION = "igv_session.xml"
 VCF = "cnvs.vcf.gz"
+BY_SAMPLE = "cnvs_by_sample"
+QC, MULTIQC = "qc.tsv", "qc_mqc.json"
 COUNTS = "counts.parquet"
 PART = ".part"
 JOURNAL, KEPT_COUNTS = "journal", "counts"  # in the hidden folder
@@ -37,6 +39,7 @@ FILES = (
     "cnvs.tsv", "cnv_regions.tsv", "segmentation.tsv", "cnv_regions_robust.tsv",
     "cnvs_fractional.tsv", "cnv_regions_fractional.tsv", "segmentation_fractional.tsv",
     "cnvs.bed", "segments.seg", VCF, f"{VCF}.tbi", f"{VCF}.csi", SESSION, MATRICES, REPORT, FIGURES,
+    QC, MULTIQC, BY_SAMPLE,
 )  # fmt: skip
 
 

@@ -69,6 +69,7 @@ def _entries(job: Job, result: CnvResult, request: CnvRequest) -> dict[str, Any]
         "cnvs": len(result.called),
         "cnv_regions": len(result.called_regions),
         "cnvs_by_sample": by_name(cnvs_of),
+        "qc": result.qc.records(),
         "notes": list(result.notes),
     }
 

@@ -22,6 +22,7 @@ from multigpu.workloads.cnv.records import NOT_CALLED, SegmentTable
 from multigpu.workloads.cnv.results.copy_numbers import classes_by_usual_copies, direction
 from multigpu.workloads.cnv.results.intervals import overlaps
 from multigpu.workloads.cnv.results.result import CnvResult, genome_positions
+from multigpu.workloads.cnv.stages.common_regions import CARRIERS, FEWEST
 
 COLUMNS = ("#CHROM", "POS", "ID", "REF", "ALT", "QUAL", "FILTER", "INFO", "FORMAT")
 FIELDS = "GT:CN:MD:MN"
@@ -59,7 +60,7 @@ HEADER = f"""\
 ##FORMAT=<ID=MN,Number=1,Type=Float,Description="Mean of the {{value}} of the segment">
 ##FILTER=<ID=PASS,Description="All filters passed">
 ##FILTER=<ID=LowQual,Description="QUAL below {LOW_QUALITY:g}">
-##FILTER=<ID=COMMON,Description="So many samples may have it that the usual copies are uncertain">
+##FILTER=<ID=COMMON,Description="Changed in {CARRIERS:.0%} of samples, {FEWEST} at least">
 ##FILTER=<ID=OUTLIER,Description="All samples with the variant are outliers of qc.tsv">"""
 
 
@@ -76,17 +77,17 @@ def check_names(contigs: Sequence[str]) -> None:
 class VcfSource(NamedTuple):
     """Origin of a VCF file.
 
-    command    the command that decides on the records, for the header
-    reference  FASTA of the genome, for the bases before the CNVs; None: they are N
+    command  that decides on the records, for the header
+    genome   for the bases before the CNVs; None: they are N
     """
 
     command: str = ""
-    reference: str | None = None
+    genome: IndexedFasta | None = None
 
 
 def write_vcf(result: CnvResult, path: Path, source: VcfSource = VcfSource()) -> None:  # noqa: B008
     """Write the VCF file of all samples to `path`, and its index beside it."""
-    records = _Records(result, source)
+    records = _VcfRecords(result, source)
     text = chain([records.header(result.samples)], records.lines())
     write_indexed_vcf(path, text, records.last_base)
 
@@ -98,14 +99,14 @@ def write_sample_vcfs(
 
     names  of the files without suffix, one for each sample
     """
-    records = _Records(result, source)
+    records = _VcfRecords(result, source)
     lines = records.lines_by_sample()
     for sample, name, own in zip(result.samples, names, lines, strict=True):
         text = chain([records.header([sample])], own)
         write_indexed_vcf(folder / f"{name}.vcf.gz", text, records.last_base)
 
 
-class _Records:
+class _VcfRecords:
     """Records of the CNVs: those of all samples with the same borders and type are one.
 
     Symbolic alleles begin at the base before the first changed one. Before the first base of a
@@ -115,7 +116,7 @@ class _Records:
 
     def __init__(self, result: CnvResult, source: VcfSource) -> None:
         self.result, self.source, cnvs = result, source, result.called
-        self.genome = IndexedFasta(source.reference) if source.reference else None
+        self.genome = source.genome
         self.lengths = {**result.lengths, **(self.genome.lengths if self.genome else {})}
         self.last_base = int(cnvs.end.max(initial=0))
         self.signs = direction(cnvs.copy_number, result.options)
@@ -129,7 +130,8 @@ class _Records:
 
     def header(self, samples: Sequence[str]) -> bytes:
         """Return the header of a file with these samples."""
-        told = [("multigpuCommand", self.source.command), ("reference", self.source.reference)]
+        reference = self.genome.path if self.genome else ""
+        told = [("multigpuCommand", self.source.command), ("reference", reference)]
         lines = [f"##{name}={printable(value)}" for name, value in told if value]
         contigs = [
             f"##contig=<ID={name}{f',length={self.lengths[name]}' if name in self.lengths else ''}>"
@@ -177,10 +179,9 @@ class _Records:
     def _records(self) -> Iterator[tuple[str, str, NDArray[Any], list[str]]]:
         """Yield of each record the columns before QUAL, INFO, its CNVs and the samples' cells."""
         regions, cnvs = self.result.regions, self.result.called.take(self.first)
-        genes = self.result.genes(cnvs) if regions.genes else [[]] * len(cnvs)
         columns = (cnvs.chrom, cnvs.start, cnvs.end, self.signs[self.first], cnvs.rows)
         places = zip(*(each.tolist() for each in columns), self._uncertain(cnvs), strict=True)
-        rows = zip(places, genes, self.groups, self._cells(), strict=True)
+        rows = zip(places, self.result.genes(cnvs), self.groups, self._cells(), strict=True)
         for (chrom, start, end, change, count, borders), names, group, cells in rows:
             name, position, kind = regions.names[chrom], max(1, start), TYPES[change + 1]
             base = self.genome.base(name, position - 1) if self.genome else "N"
@@ -240,7 +241,7 @@ class _Records:
         signs, number_of = self.signs[self.first], cnvs.copy_number
         for k, (rows, sign) in enumerate(zip(self.groups, signs.tolist(), strict=True)):
             found = texts[has_alleles, sign + 1, usual[k], states[k]]
-            sure = None if likely is None else _phred(likely[k])
+            sure = None if likely is None else _phred(np.where(states[k] < 0, np.nan, likely[k]))
             cells: list[str] = (found if sure is None else found + sure).tolist()
             kind = sign + 1 if sign else UNKNOWN
             # Regions that are given twice can make a sample's segment twice: the first one stays.
@@ -261,10 +262,10 @@ class _Records:
         return classes
 
 
-def _phred(qualities: NDArray[np.float32]) -> NDArray[Any]:
-    """Return whole qualities of genotypes as text after a colon."""
+def _phred(qualities: NDArray[Any]) -> NDArray[Any]:
+    """Return qualities of genotypes, NaN where there are none, as whole numbers after a colon."""
     whole = np.nan_to_num(np.rint(qualities), nan=-1).clip(-1, MOST_CNQ).astype(np.intp)
-    return CNQ[whole]
+    return np.asarray(CNQ[whole])
 
 
 def _genotypes(options: CnvOptions) -> list[list[list[list[str]]]]:
@@ -315,7 +316,7 @@ def _genotype(has_alleles: bool, kind: int, usual: int, number: str | None, sign
     """
     missing = "./." if has_alleles and usual == 2 else "."
     if usual == 0 or number is None:
-        return missing
+        return f"{missing}:."
     if kind == UNKNOWN or not has_alleles:
         return f".:{number}"
     if sign == 0:

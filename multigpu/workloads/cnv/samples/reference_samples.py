@@ -87,7 +87,8 @@ class ReferenceSamples:
                 reads=totals,
                 references=np.full(columns, count, np.int32),
                 correlation=alike[rows, nearest[:, :count]].mean(axis=1),
-                noise=np.ones(columns),
+                dispersion=np.ones(columns),
+                noise=np.full(columns, np.nan),
             ),
         )
         return found._with_noise(np.ascontiguousarray(sampled[:, 0]))
@@ -118,7 +119,7 @@ class ReferenceSamples:
             self,
             dispersion=dispersion,
             sizes=self.sizes * off,
-            facts=replace(self.facts, noise=np.maximum(noise, 1.0)),
+            facts=replace(self.facts, dispersion=np.maximum(noise, 1.0)),
         )
 
     @property
@@ -152,7 +153,7 @@ class ReferenceSamples:
             references=np.ascontiguousarray(references),
             sizes=np.ascontiguousarray(depths[:, :samples]),
             copies=np.ascontiguousarray(pairs[:, :samples]),
-            noise=self.facts.noise[columns[:samples]],
+            noise=self.facts.dispersion[columns[:samples]],
             spread=watched[watched >= 0],
             dispersion=self.dispersion,
         )

@@ -1,0 +1,66 @@
+"""Bases of a reference genome, by its index."""
+
+import gzip
+from pathlib import Path
+
+import pysam
+import pytest
+
+from multigpu.errors import InputError
+from multigpu.formats.alignments.regions import Regions
+from multigpu.formats.sequences.indexed_fasta import IndexedFasta
+
+TEXT = b">chr1 the first\nACGTN\nryswk\nmA\n>chr2\nGGGG\n"
+
+
+def packed(path: Path) -> None:
+    with pysam.BGZFile(str(path), "w") as file:
+        file.write(TEXT)
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+@pytest.mark.parametrize("is_indexed", [False, True])
+def test_base__is_one_that_vcf_takes(is_packed: bool, is_indexed: bool, tmp_path: Path) -> None:
+    path = tmp_path / "genome.fa"
+    if is_packed:
+        packed(path)
+    else:
+        path.write_bytes(TEXT)
+    if is_indexed:
+        pysam.faidx(str(path))
+    files = sorted(tmp_path.iterdir())
+    genome = IndexedFasta(str(path))
+    assert genome.lengths == {"chr1": 12, "chr2": 4}
+    assert "".join(genome.base("chr1", place) for place in range(12)) == "ACGTNACCAGAA"
+    assert sorted(tmp_path.iterdir()) == files  # an index is the user's to make
+
+
+@pytest.mark.parametrize("content", [b"", b"chr1\t1\n", gzip.compress(TEXT), None])
+def test_refused__what_is_no_indexable_fasta(content: bytes | None, tmp_path: Path) -> None:
+    path = tmp_path / "genome.fa"
+    if content is not None:
+        path.write_bytes(content)
+    problem = "no FASTA file that can be indexed" if content is not None else "no such file"
+    with pytest.raises(InputError, match=problem):
+        IndexedFasta(str(path))
+
+
+@pytest.mark.parametrize(
+    ("region", "problem"),
+    [
+        (("chr2", 0, 4), ""),
+        (("chr3", 0, 4), "has no sequence chr3: is it of another genome?"),
+        (("chr2", 1, 5), "chr2 has 4 bases, and regions reach to 5: is it of another genome?"),
+    ],
+)
+def test_check__regions_lie_in_the_genome(
+    region: tuple[str, int, int], problem: str, tmp_path: Path
+) -> None:
+    (tmp_path / "genome.fa").write_bytes(TEXT)
+    genome, regions = IndexedFasta(str(tmp_path / "genome.fa")), Regions.of([region])
+    if not problem:
+        genome.check(regions)
+        return
+    with pytest.raises(InputError) as refused:
+        genome.check(regions)
+    assert refused.value.problem == problem
