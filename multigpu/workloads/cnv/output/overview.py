@@ -1,18 +1,27 @@
 """Numbers for the figures, which the report and the plots share."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.workloads.cnv.records import Floats, Window
-from multigpu.workloads.cnv.results.copy_numbers import direction
+from multigpu.run.command import number_of
+from multigpu.workloads.cnv.options import CnvOptions
+from multigpu.workloads.cnv.records import Floats, SegmentTable, Window
+from multigpu.workloads.cnv.results.copy_numbers import class_labels, direction
 from multigpu.workloads.cnv.results.result import CnvResult
 
 MOST_CELLS = 400_000  # of the heat map
 BINS = (200, 1500)  # of the genome, fewest and most
 SIZE_BINS = 24
 NAMED_SAMPLES = 80  # names of more would overlap
+HOVERED_GENES = 8
+
+
+def value_names(options: CnvOptions) -> tuple[str, str]:
+    """Return what values of samples and means of segments are, and what those of regions are."""
+    return ("log2 ratio", "mean |log2 ratio|") if options.is_hmm else ("signed I/NI", "I/NI")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -67,6 +76,43 @@ def calls_by_sample(result: CnvResult) -> tuple[NDArray[np.int64], NDArray[np.in
     kind = direction(calls.copy_number, result.options)
     losses, gains = (np.bincount(calls.sample[kind == k], minlength=size) for k in (-1, 1))
     return losses, gains
+
+
+def places(segments: SegmentTable, result: CnvResult) -> list[str]:
+    """Return the place of each segment: chromosome:start-end, from 1 and inclusive."""
+    names = result.regions.names
+    columns = (segments.chrom, segments.start + 1, segments.end)
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return [f"{names[k]}:{start}-{end}" for k, start, end in rows]
+
+
+def labels(segments: SegmentTable, result: CnvResult) -> list[str]:
+    """Return the copy number of each segment, as in the tables."""
+    indices, names = class_labels(segments.shown, result.options.classes)
+    return [names[k] for k in indices.tolist()]
+
+
+def genes(segments: SegmentTable, result: CnvResult, most: int) -> list[str]:
+    """Return the names of each segment's regions, at most so many, and the number of others."""
+    found = []
+    for names in result.genes(segments) if result.regions.genes else [[]] * len(segments):
+        more = f" and {len(names) - most:,} more" if len(names) > most else ""
+        found.append(", ".join(names[:most]) + more)
+    return found
+
+
+def words(segments: SegmentTable, result: CnvResult) -> Iterator[tuple[str, ...]]:
+    """Yield lines about each segment, as a figure shows them under the mouse."""
+    signed, _ = value_names(result.options)
+    sizes, qualities = (segments.end - segments.start).tolist(), segments.quality.tolist()
+    columns = (
+        places(segments, result), labels(segments, result), segments.rows.tolist(), sizes,
+        segments.mean.tolist(), qualities, genes(segments, result, HOVERED_GENES),
+    )  # fmt: skip
+    for place, label, rows, size, mean, quality, names in zip(*columns, strict=True):
+        sure = "" if np.isnan(quality) else f", quality {quality:.0f}"
+        lines = place, f"{label}, {number_of(rows, 'region')}, {size:,} bases"
+        yield tuple(filter(None, (*lines, f"{signed} {mean:.2f}{sure}", names)))
 
 
 def sizes(result: CnvResult) -> tuple[Floats, NDArray[np.int64], NDArray[np.int64]]:

@@ -16,9 +16,9 @@ from multigpu.workloads.cnv.records import (
     Floats,
     Pieces,
     RegionTable,
+    SampleTracks,
     SegmentTable,
     Spans,
-    Tracks,
     Window,
 )
 from multigpu.workloads.cnv.results import matrices
@@ -254,7 +254,7 @@ class _Calls:
             found.append(window)
         return tuple(found)
 
-    def _tracks(self) -> Tracks | None:
+    def _tracks(self) -> SampleTracks | None:
         """Return the values of all samples along the chromosome, where they are wanted."""
         if not self.kept.track_step or not self.cases:
             return None

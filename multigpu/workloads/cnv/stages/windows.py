@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from multigpu.workloads.cnv.records import Floats, Indices, Rows, SegmentTable, Tracks
+from multigpu.workloads.cnv.records import Floats, Indices, Rows, SampleTracks, SegmentTable
 
 FLANK = 0.5  # of the CNV region's length, on either side
 LEAST_FLANK = 10  # regions
@@ -35,12 +35,12 @@ def thinned(values: Floats, step: int = 0) -> Floats:
     return np.asarray((sums.T / sizes).T)
 
 
-def thinned_tracks(chrom: int, sini: Floats, samples: Indices, step: int) -> Tracks:
+def thinned_tracks(chrom: int, sini: Floats, samples: Indices, step: int) -> SampleTracks:
     """Return the tracks of a chromosome, with a point for every `step` regions."""
     first = np.arange(0, len(sini), step)
     stop = np.minimum(first + step, len(sini))
     values = thinned(sini, step).astype(np.float32)
-    return Tracks(chrom=chrom, row=(first + stop - 1) // 2, samples=samples, values=values)
+    return SampleTracks(chrom=chrom, row=(first + stop - 1) // 2, samples=samples, values=values)
 
 
 def drawn_segments(
