@@ -12,7 +12,7 @@ from support.markup import CONTROLS, ESCAPED, NAMES, read
 
 import multigpu
 from multigpu.report.figures import literal
-from multigpu.workloads.cnv.options import Colours
+from multigpu.workloads.cnv.options import CnvOptions, Colours
 from multigpu.workloads.cnv.output import overview, plots, report, text_files
 from multigpu.workloads.cnv.output.colours import BLUE, RED, Palette
 from multigpu.workloads.cnv.results.result import CnvResult
@@ -24,8 +24,8 @@ pytestmark = pytest.mark.process  # runs whole jobs
 def test_report__draws_every_figure_and_says_nothing_on_the_console(tmp_path: Path) -> None:
     document, said = browse(report.render(result()), tmp_path)
     assert said == []
-    assert len(re.findall(r'class="figure js-plotly-plot".*?main-svg', document, re.DOTALL)) == 4
-    assert document.count("<option ") == len(result().windows) == 4
+    assert len(re.findall(r'class="figure js-plotly-plot".*?main-svg', document, re.DOTALL)) == 5
+    assert document.count("<option ") == len(result().windows) + len(result().samples) == 10
 
 
 def test_report__says_what_was_given() -> None:
@@ -40,14 +40,20 @@ def test_report__says_what_was_given() -> None:
     assert "<dd>upper 0.4; seg-median 0.5,-0.5; window 500</dd>" in page
     assert "<dt>Controls</dt><dd>1</dd>" in page
     assert ">ploidy<" in page
-    assert f"<td>{result().samples[0]}</td><td>4</td>" in page
+    assert re.search(rf"<td>{result().samples[0]}</td>.*<td>4</td>", page)
     assert ">ploidy<" not in report.render(result()).decode()
 
 
-def test_report__without_cnvs_says_so() -> None:
-    calls = replace(result().segments, cnv=result().segments.cnv & False)
-    page = report.render(replace(result(), segments=calls, windows=())).decode()
-    assert "There are no CNVs." in page
+def test_report__without_cnvs_says_what_would_be_one_and_what_to_try() -> None:
+    nothing = replace(result().segments, cnv=result().segments.cnv & False)
+    quiet = replace(result(), segments=nothing, windows=(), notes=("try this",))
+    text = read(report.render(quiet)).text
+    assert "No CNVs were found" in text
+    assert "at least 3 regions, with a mean of the signed I/NI of 0.5 or more (gain)" in text
+    assert "try this" in text
+    strict = CnvOptions(segmentation="hmm", min_width=1, min_length=5000, min_quality=20.0)
+    text = read(report.render(replace(quiet, options=strict))).text
+    assert "at least 1 region and 5,000 bases and a quality of 20." in text
 
 
 @pytest.mark.parametrize(
@@ -62,8 +68,14 @@ def test_report__has_one_colour_of_gains(
 ) -> None:
     found = read(report.render(result(), Palette.named(colours)))
     assert words in found.text
-    heat, calls, sizes, *windows = found.figures
+    samples, (heat, calls, sizes, *windows) = found.figures[:6], found.figures[6:]
     assert len(windows) == 4
+    lines = {
+        trace["name"]: trace["line"]["color"] for trace in samples[0]["data"] if "line" in trace
+    }
+    assert lines == {
+        "segments": "var(--ink)", "losses": f"var(--{loss})", "gains": f"var(--{gain})"
+    }  # fmt: skip
     assert heat["data"][0]["colorscale"][-1] == [1, f"var(--{gain}-deep)"]
     for figure in (calls, sizes):
         colours_of = {bars["name"]: bars["marker"]["color"] for bars in figure["data"]}
@@ -132,7 +144,8 @@ def test_names__in_a_report_are_shown_letter_by_letter() -> None:
         assert found.text.count(name) >= 2  # a note and an input
     for name in ("note", "input", "sample"):
         assert f"{name}{ESCAPED}" in found.text
-    heat = found.figures[0]
+    samples, heat = found.figures[:6], found.figures[6]
+    assert samples[0]["layout"]["xaxis"]["ticktext"] == heat["layout"]["xaxis"]["ticktext"]
     assert heat["data"][0]["y"] == [literal(name) for name in shown.samples]
     assert heat["layout"]["xaxis"]["ticktext"] == [literal(name) for name in shown.regions.names]
 

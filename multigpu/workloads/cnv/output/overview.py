@@ -1,6 +1,5 @@
 """Numbers for the figures, which the report and the plots share."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +15,6 @@ MOST_CELLS = 400_000  # of the heat map
 BINS = (200, 1500)  # of the genome, fewest and most
 SIZE_BINS = 24
 NAMED_SAMPLES = 80  # names of more would overlap
-HOVERED_GENES = 8
 
 
 def value_names(options: CnvOptions) -> tuple[str, str]:
@@ -70,14 +68,6 @@ def heat_map(result: CnvResult) -> HeatMap:
     return HeatMap(values=values, labels=labels, begins=begins[:-1], names=names)
 
 
-def calls_by_sample(result: CnvResult) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the numbers of losses and of gains of every sample."""
-    calls, size = result.called, len(result.samples)
-    kind = direction(calls.copy_number, result.options)
-    losses, gains = (np.bincount(calls.sample[kind == k], minlength=size) for k in (-1, 1))
-    return losses, gains
-
-
 def places(segments: SegmentTable, result: CnvResult) -> list[str]:
     """Return the place of each segment: chromosome:start-end, from 1 and inclusive."""
     names = result.regions.names
@@ -92,7 +82,7 @@ def labels(segments: SegmentTable, result: CnvResult) -> list[str]:
     return [names[k] for k in indices.tolist()]
 
 
-def genes(segments: SegmentTable, result: CnvResult, most: int) -> list[str]:
+def genes(segments: SegmentTable, result: CnvResult, most: int = 8) -> list[str]:
     """Return the names of each segment's regions, at most so many, and the number of others."""
     found = []
     for names in result.genes(segments) if result.regions.genes else [[]] * len(segments):
@@ -101,18 +91,15 @@ def genes(segments: SegmentTable, result: CnvResult, most: int) -> list[str]:
     return found
 
 
-def words(segments: SegmentTable, result: CnvResult) -> Iterator[tuple[str, ...]]:
-    """Yield lines about each segment, as a figure shows them under the mouse."""
+def about(segments: SegmentTable, result: CnvResult) -> list[str]:
+    """Return size, mean and quality of each segment in words."""
     signed, _ = value_names(result.options)
-    sizes, qualities = (segments.end - segments.start).tolist(), segments.quality.tolist()
-    columns = (
-        places(segments, result), labels(segments, result), segments.rows.tolist(), sizes,
-        segments.mean.tolist(), qualities, genes(segments, result, HOVERED_GENES),
-    )  # fmt: skip
-    for place, label, rows, size, mean, quality, names in zip(*columns, strict=True):
-        sure = "" if np.isnan(quality) else f", quality {quality:.0f}"
-        lines = place, f"{label}, {number_of(rows, 'region')}, {size:,} bases"
-        yield tuple(filter(None, (*lines, f"{signed} {mean:.2f}{sure}", names)))
+    columns = (segments.rows, segments.end - segments.start, segments.mean, segments.quality)
+    return [
+        f"{number_of(rows, 'region')}, {bases:,} bases, {signed} {mean:.2f}"
+        + ("" if np.isnan(quality) else f", quality {quality:.0f}")
+        for rows, bases, mean, quality in zip(*(each.tolist() for each in columns), strict=True)
+    ]
 
 
 def sizes(result: CnvResult) -> tuple[Floats, NDArray[np.int64], NDArray[np.int64]]:

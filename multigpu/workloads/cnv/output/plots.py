@@ -77,7 +77,7 @@ def _bars(figure: Any, x: Any, losses: Any, gains: Any, palette: Palette, **sett
 
 def _calls(figure: Any, result: CnvResult, palette: Palette) -> None:
     x = np.arange(len(result.samples))
-    axes = _bars(figure, x, *overview.calls_by_sample(result), palette)
+    axes = _bars(figure, x, result.qc.losses, result.qc.gains, palette)
     if len(x) <= overview.NAMED_SAMPLES:
         axes.set_xticks(x, result.samples, rotation=90)
     else:

@@ -181,18 +181,15 @@ def _calls(result: CnvResult) -> Section:
         Column("copies"): overview.labels(cnvs, result),
         _number("size", "bases"): (cnvs.end - cnvs.start).tolist(),
         _number("regions"): cnvs.rows.tolist(),
-        _number("mean", signed): [f"{mean:.2f}" for mean in cnvs.mean.tolist()],
+        _number("mean", signed): _words(cnvs.mean),
+        _number("quality", "Phred"): _words(cnvs.quality, 0),
+        _number("carriers"): _words(frequency * compared, 0),
+        _number("frequency"): _words(frequency, 3),
+        Column("filter"): _filters(cnvs, rows, result),
+        Column("genes"): overview.genes(cnvs, result, LISTED_GENES),
     }
-    if has_quality:
-        columns[_number("quality", "Phred")] = [f"{each:.0f}" for each in cnvs.quality.tolist()]
-    columns[_number("carriers")] = np.rint(frequency * compared).astype(int).tolist()
-    columns[_number("frequency")] = [f"{each:.3g}" for each in frequency.tolist()]
-    columns[Column("filter")] = _filters(cnvs, rows, result)
-    if result.regions.genes:
-        columns[Column("genes")] = overview.genes(cnvs, result, LISTED_GENES)
     text = ROWS.format(len(cnvs), total, most) if total > len(cnvs) else ""
-    table = Table("cnvs", [*columns], list(zip(*columns.values(), strict=True)))
-    return Section(title="CNVs", text=text, table=table)
+    return Section(title="CNVs", text=text, table=_table("cnvs", columns))
 
 
 def _filters(cnvs: SegmentTable, rows: Rows, result: CnvResult) -> list[str]:
@@ -208,7 +205,6 @@ def _filters(cnvs: SegmentTable, rows: Rows, result: CnvResult) -> list[str]:
 
 
 def _samples(result: CnvResult) -> Table:
-    """Return the table of samples, without the columns of which nothing is known."""
     qc, ploidy = result.qc, result.ploidy or ()
     columns: dict[Column, Sequence[object]] = {
         Column("sample"): result.samples,
@@ -225,8 +221,13 @@ def _samples(result: CnvResult) -> Table:
         _number("gains", "CNVs"): qc.gains.tolist(),
         _number("in CNVs", "bases"): qc.bases.tolist(),
     }
+    return _table("samples", columns)
+
+
+def _table(name: str, columns: Mapping[Column, Sequence[object]]) -> Table:
+    """Return a table without the columns of which nothing is known."""
     known = {column: values for column, values in columns.items() if any(v != "" for v in values)}
-    return Table("samples", [*known], list(zip(*known.values(), strict=True)))
+    return Table(name, [*known], list(zip(*known.values(), strict=True)))
 
 
 def _words(values: Floats, digits: int = 2) -> list[str]:

@@ -61,8 +61,8 @@ def _bars(
 
 def calls_figure(result: CnvResult, palette: Palette) -> Figure:
     """Return the numbers of losses and gains of each sample as bars."""
-    numbers, names = overview.calls_by_sample(result), list(map(literal, result.samples))
-    return _bars(names, *numbers, palette, name_axis("sample", result.samples))
+    names, xaxis = list(map(literal, result.samples)), name_axis("sample", result.samples)
+    return _bars(names, result.qc.losses, result.qc.gains, palette, xaxis)
 
 
 def sizes_figure(result: CnvResult, palette: Palette) -> Figure:

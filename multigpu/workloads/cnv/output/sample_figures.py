@@ -102,7 +102,7 @@ class SamplePlots:
         if not self.shown:
             return
         common, layout, values = self._points(), self._axis.layout(self.result), self._values()
-        losses, gains = overview.calls_by_sample(self.result)
+        losses, gains = self.result.qc.losses, self.result.qc.gains
         for k in self.shown:
             points = {
                 "type": "scatter", "mode": "markers", "y": rounded(np.round(values[:, k], 2)),
@@ -178,13 +178,15 @@ class SamplePlots:
     def _marks(self, cnvs: SegmentTable, name: str, colour: str) -> Json:
         """Return a mark in the middle of each CNV, which tells about it; it shows short ones."""
         first, stop = self.result.rows_of(cnvs)
-        texts = ["<br>".join(map(literal, each)) for each in overview.words(cnvs, self.result)]
+        makers = overview.places, overview.labels, overview.about, overview.genes
+        lines = zip(*(make(cnvs, self.result) for make in makers), strict=True)
         return {
             "type": "scatter", "mode": "markers", "legendgroup": name, "showlegend": False,
             "x": self._axis.place((first + stop - 1) // 2).tolist(),
             "y": rounded(np.clip(cnvs.mean, -FARTHEST, FARTHEST)),
             "marker": {"size": 7, "color": f"var(--{colour})"},
-            "text": texts, "hovertemplate": "%{text}<extra></extra>",
+            "text": ["<br>".join(map(literal, filter(None, each))) for each in lines],
+            "hovertemplate": "%{text}<extra></extra>",
         }  # fmt: skip
 
 
