@@ -5,6 +5,7 @@ import xml.etree.ElementTree as ET
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from support.browser import browse
 from support.cohorts import of_sexes, result
@@ -15,6 +16,7 @@ from multigpu.report.figures import literal
 from multigpu.workloads.cnv.options import CnvOptions, Colours
 from multigpu.workloads.cnv.output import overview, plots, report, text_files
 from multigpu.workloads.cnv.output.colours import BLUE, RED, Palette
+from multigpu.workloads.cnv.records import Genotypes, SampleFacts
 from multigpu.workloads.cnv.results.result import CnvResult
 
 pytestmark = pytest.mark.process  # runs whole jobs
@@ -42,6 +44,53 @@ def test_report__says_what_was_given() -> None:
     assert ">ploidy<" in page
     assert re.search(rf"<td>{result().samples[0]}</td>.*<td>4</td>", page)
     assert ">ploidy<" not in report.render(result()).decode()
+
+
+def test_report__lists_cnvs_as_the_table_of_the_run_has_them() -> None:
+    count, cnvs = len(result().called), result().cnvs.to_pylist()
+    page = read(report.render(result()))
+    for cnv in cnvs:
+        place = f"{cnv['chrom']}:{cnv['start'] + 1}-{cnv['end']}"
+        row = (place, cnv["sample"], cnv["copy_number"], cnv["length"], cnv["regions"])
+        assert all(f"{each}" in page.text for each in row)
+    assert "quality" not in page.text.split("Quality of samples")[0].split("Samples along")[0]
+    quality = np.where(result().segments.cnv, 5.0, np.nan)
+    quality[np.flatnonzero(result().segments.cnv)[0]] = 99.0
+    genotypes = Genotypes(
+        copies=np.zeros((count, 6), np.int8),
+        quality=np.zeros((count, 6), np.float32),
+        is_common=np.arange(count) == 1,
+    )
+    sure = replace(
+        result(),
+        segments=replace(result().segments, quality=quality),
+        regions=replace(result().regions, genes=tuple(f"G{k}" for k in range(1500))),
+        genotypes=genotypes,
+    )
+    first, second = (html_row(report.render(sure), k) for k in (0, 1))
+    assert first == [
+        "chr1:125001-250000", "sample1", "gain", "CN4", "125000", "5", "0.92", "99", "1", "0.167",
+        "PASS", "G5, G6, G7, G8, G9",
+    ]  # fmt: skip
+    assert (second[7], second[10]) == ("5", "LowQual, COMMON")
+
+
+def html_row(page: bytes, number: int) -> list[str]:
+    """Return the cells of a row of the first table."""
+    rows = re.findall(r"<tr><td>(.*?)</td></tr>", page.decode())
+    return str(rows[number]).split("</td><td>")
+
+
+def test_report__names_outliers() -> None:
+    facts = SampleFacts(
+        reads=np.array([100.0] * 5 + [10]),
+        references=np.zeros(6, np.int32),
+        correlation=np.full(6, np.nan),
+        noise=np.array([0.1] * 4 + [0.4, 0.1]),
+    )
+    assert "No sample is an outlier." in report.render(result()).decode()
+    text = read(report.render(replace(result(), facts=facts))).text
+    assert "Outliers: sample5 (noisy); sample6 (few reads)." in text
 
 
 def test_report__without_cnvs_says_what_would_be_one_and_what_to_try() -> None:
