@@ -8,10 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.browser import browse
-from support.cohorts import of_sexes, result
+from support.cohorts import result
 from support.markup import CONTROLS, ESCAPED, NAMES, read
 
-import multigpu
 from multigpu.report.figures import literal
 from multigpu.workloads.cnv.options import CnvOptions, Colours
 from multigpu.workloads.cnv.output import overview, plots, report, text_files
@@ -148,14 +147,23 @@ def test_plots__of_names_that_the_font_lacks(tmp_path: Path) -> None:
     assert (tmp_path / "cohort.png").exists()
 
 
-def test_heat_map__shows_the_strongest_segment_of_every_place() -> None:
+def test_heat_map__shows_the_strongest_segment_of_every_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     heat = overview.heat_map(result())
     assert heat.values.shape == (6, len(heat.labels))
     assert len(set(heat.labels)) == len(heat.labels)
     strongest = max(result().segments.mean.tolist(), key=abs)
     assert strongest in heat.values
-    narrow = overview.heat_map(multigpu.cnv(of_sexes(), gpus="none"))  # bins of 400 bases
-    assert len(set(narrow.labels)) == len(narrow.labels)
+    assert heat.begins.tolist() == [0, 500, 1000]
+    assert heat.labels[500] == "chr2:1, region 1"
+    monkeypatch.setattr(overview, "BINS", (7, 7))  # of 215 regions: three a chromosome
+    coarse = overview.heat_map(result())
+    assert coarse.begins.tolist() == [0, 3, 6]
+    assert coarse.labels[4] == f"chr2:{215 * 25_000 + 1:,}, region 216"
+    assert coarse.values[:, 4].tolist() == [
+        max(row, key=abs) for row in heat.values[:, 715:930].tolist()
+    ]
 
 
 def test_sizes__count_every_cnv_once() -> None:

@@ -29,7 +29,7 @@ def cohort_figure(result: CnvResult, palette: Palette) -> Figure:
     heat = overview.heat_map(result)
     loss, gain = palette.loss.name, palette.gain.name
     places = {"tickvals": heat.middles.tolist(), "ticktext": list(map(literal, heat.names))}
-    xaxis = axis("position by chromosome", type="category", showgrid=False, **places)
+    xaxis = axis("regions, by chromosome", type="category", showgrid=False, **places)
     figure = heat_map(
         np.round(heat.values, 2),
         list(map(literal, heat.labels)),
