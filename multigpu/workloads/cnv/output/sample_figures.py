@@ -17,7 +17,6 @@ from multigpu.workloads.cnv.results.result import CnvResult
 
 MOST_SAMPLES = 60  # with a plot: the page stays below 10 MB
 MOST_SEGMENTS, MOST_CNVS = 1000, 200  # of a sample, the longest
-GAP = 1_000_000  # bases without regions: there is room in a plot, if --max-gap does not say where
 FARTHEST = 4.0  # values beyond it are drawn there
 SHARE_OF_NAMED = 0.01  # of the regions, on a chromosome whose name has room
 DIGITS = 9  # of places on the axis
@@ -41,9 +40,9 @@ class RegionAxis:
     @classmethod
     def of(cls, result: CnvResult) -> Self:
         """Return the axis of all regions of a run."""
-        regions, most = result.regions, result.options.max_gap
+        regions = result.regions
         begins = np.array([block.start for block in regions.blocks])
-        gaps = regions.start[1:] - regions.end[:-1] > (GAP if most is None else most)
+        gaps = regions.start[1:] - regions.end[:-1] > result.options.drawn_gap
         breaks = np.union1d(begins[1:], np.flatnonzero(gaps) + 1)
         # Room is at most a fifth of the axis where breaks are fewer than a quarter of the regions.
         return cls(begins, breaks, max(1, len(regions) // max(200, 4 * len(breaks))))

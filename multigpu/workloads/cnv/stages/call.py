@@ -232,9 +232,9 @@ class _Calls:
         largest = np.sort(np.argsort(-sizes, kind="stable")[: self.kept.shown])
         chosen = [each[largest].tolist() for each in (*regions, *self._bases(regions))]
         start, end, thinned = self.chromosome.start, self.chromosome.end, windows.thinned
-        found = []
+        breaks, found = self.chromosome.breaks(self.options.drawn_gap), []
         for first, stop, first_base, last_base in zip(*chosen, strict=True):
-            rows = windows.surroundings(first, stop, len(start))
+            rows = windows.surroundings(first, stop, breaks)
             carriers = np.unique(cnvs.sample[(cnvs.first < stop) & (cnvs.stop > first)])
             shown = windows.shown_samples(carriers, self.places)
             columns = np.searchsorted(self.places, shown)
