@@ -5,7 +5,7 @@ Colours that differ in the dark are `var(--name)`, with a name of `page.css`.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
@@ -26,7 +26,7 @@ class Figure:
     """A figure.
 
     data    traces
-    x       of the traces that have none
+    common  what the traces have that have no x of their own: x, texts
     layout  besides fonts, backgrounds and grids, which the page has
     height  pixels
     title   by which it is chosen, where a section has several
@@ -36,7 +36,7 @@ class Figure:
     layout: Json
     height: int = 320
     title: str = ""
-    x: Sequence[float] = ()
+    common: Json = field(default_factory=dict)
 
 
 def literal(name: str) -> str:
@@ -120,11 +120,16 @@ def _short(value: float) -> float:
 
 
 def as_script(figures: Mapping[str, Figure]) -> str:
-    """Return the figures as JSON."""
-    plain = {
-        name: {"data": each.data, "layout": each.layout, "height": each.height, "x": each.x}
-        for name, each in figures.items()
-    }
+    """Return the figures as JSON.
+
+    What is the same object in several is written once: the others have the name of the first one.
+    """
+    plain, owners = {}, dict[int, str]()
+    for name, each in figures.items():
+        plain[name] = {"data": each.data, "height": each.height}
+        for part, value in (("layout", each.layout), ("common", each.common)):
+            owner = owners.setdefault(id(value), name)
+            plain[name][part] = value if owner == name else owner
     return script_json(plain)
 
 

@@ -24,12 +24,22 @@ function template() {
   }}));
 }
 
-function draw() {
-  const figures = inTheme(document.getElementById("figures").textContent), look = template();
+const figures = JSON.parse(document.getElementById("figures").textContent);
+
+// A figure with what it shares with others: the first of them has it, and the others its name.
+function whole(name) {
+  const found = {...figures[name]};
+  for (const part of ["layout", "common"]) found[part] = figures[found[part]]?.[part] ?? found[part];
+  return inTheme(JSON.stringify(found));
+}
+
+function draw(chosen) {
+  const look = template();
   for (const place of document.querySelectorAll(".figure")) {
     const choice = document.querySelector(`[data-of="${place.id}"]`);
-    const {data, layout, height, x} = figures[choice ? choice.value : place.id];
-    if (x.length) for (const trace of data) trace.x ??= x;
+    if (chosen && choice !== chosen) continue;
+    const {data, layout, common, height} = whole(choice ? choice.value : place.id);
+    for (const trace of data) if (!trace.x) Object.assign(trace, common);
     Object.assign(layout, {height, template: look});
     const isPrinted = page.classList.contains("printing");
     if (layout.scene) {
@@ -50,8 +60,10 @@ function print(is) {
   draw();
 }
 
-for (const choice of document.querySelectorAll("[data-of]")) choice.addEventListener("change", draw);
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+for (const choice of document.querySelectorAll("[data-of]")) {
+  choice.addEventListener("change", () => draw(choice));
+}
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => draw());
 addEventListener("beforeprint", () => print(true));
 addEventListener("afterprint", () => print(false));
 draw();

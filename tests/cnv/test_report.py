@@ -5,16 +5,17 @@ import xml.etree.ElementTree as ET
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from support.browser import browse
-from support.cohorts import of_sexes, result
+from support.cohorts import result
 from support.markup import CONTROLS, ESCAPED, NAMES, read
 
-import multigpu
 from multigpu.report.figures import literal
-from multigpu.workloads.cnv.options import Colours
+from multigpu.workloads.cnv.options import CnvOptions, Colours
 from multigpu.workloads.cnv.output import overview, plots, report, text_files
 from multigpu.workloads.cnv.output.colours import BLUE, RED, Palette
+from multigpu.workloads.cnv.records import Genotypes, SampleFacts
 from multigpu.workloads.cnv.results.result import CnvResult
 
 pytestmark = pytest.mark.process  # runs whole jobs
@@ -24,8 +25,8 @@ pytestmark = pytest.mark.process  # runs whole jobs
 def test_report__draws_every_figure_and_says_nothing_on_the_console(tmp_path: Path) -> None:
     document, said = browse(report.render(result()), tmp_path)
     assert said == []
-    assert len(re.findall(r'class="figure js-plotly-plot".*?main-svg', document, re.DOTALL)) == 4
-    assert document.count("<option ") == len(result().windows) == 4
+    assert len(re.findall(r'class="figure js-plotly-plot".*?main-svg', document, re.DOTALL)) == 5
+    assert document.count("<option ") == len(result().windows) + len(result().samples) == 10
 
 
 def test_report__says_what_was_given() -> None:
@@ -40,14 +41,67 @@ def test_report__says_what_was_given() -> None:
     assert "<dd>upper 0.4; seg-median 0.5,-0.5; window 500</dd>" in page
     assert "<dt>Controls</dt><dd>1</dd>" in page
     assert ">ploidy<" in page
-    assert f"<td>{result().samples[0]}</td><td>4</td>" in page
+    assert re.search(rf"<td>{result().samples[0]}</td>.*<td>4</td>", page)
     assert ">ploidy<" not in report.render(result()).decode()
 
 
-def test_report__without_cnvs_says_so() -> None:
-    calls = replace(result().segments, cnv=result().segments.cnv & False)
-    page = report.render(replace(result(), segments=calls, windows=())).decode()
-    assert "There are no CNVs." in page
+def test_report__lists_cnvs_as_the_table_of_the_run_has_them() -> None:
+    count, cnvs = len(result().called), result().cnvs.to_pylist()
+    page = read(report.render(result()))
+    for cnv in cnvs:
+        place = f"{cnv['chrom']}:{cnv['start'] + 1}-{cnv['end']}"
+        row = (place, cnv["sample"], cnv["copy_number"], cnv["length"], cnv["regions"])
+        assert all(f"{each}" in page.text for each in row)
+    assert "quality" not in page.text.split("Quality of samples")[0].split("Samples along")[0]
+    quality = np.where(result().segments.cnv, 5.0, np.nan)
+    quality[np.flatnonzero(result().segments.cnv)[0]] = 99.0
+    genotypes = Genotypes(
+        copies=np.zeros((count, 6), np.int8),
+        quality=np.zeros((count, 6), np.float32),
+        is_common=np.arange(count) == 1,
+    )
+    sure = replace(
+        result(),
+        segments=replace(result().segments, quality=quality),
+        regions=replace(result().regions, genes=tuple(f"G{k}" for k in range(1500))),
+        genotypes=genotypes,
+    )
+    first, second = (html_row(report.render(sure), k) for k in (0, 1))
+    assert first == [
+        "chr1:125001-250000", "sample1", "gain", "CN4", "125000", "5", "0.92", "99", "1", "0.167",
+        "PASS", "G5, G6, G7, G8, G9",
+    ]  # fmt: skip
+    assert (second[7], second[10]) == ("5", "LowQual, COMMON")
+
+
+def html_row(page: bytes, number: int) -> list[str]:
+    """Return the cells of a row of the first table."""
+    rows = re.findall(r"<tr><td>(.*?)</td></tr>", page.decode())
+    return str(rows[number]).split("</td><td>")
+
+
+def test_report__names_outliers() -> None:
+    facts = SampleFacts(
+        reads=np.array([100.0] * 5 + [10]),
+        references=np.zeros(6, np.int32),
+        correlation=np.full(6, np.nan),
+        noise=np.array([0.1] * 4 + [0.4, 0.1]),
+    )
+    assert "No sample is an outlier." in report.render(result()).decode()
+    text = read(report.render(replace(result(), facts=facts))).text
+    assert "Outliers: sample5 (noisy); sample6 (few reads)." in text
+
+
+def test_report__without_cnvs_says_what_would_be_one_and_what_to_try() -> None:
+    nothing = replace(result().segments, cnv=result().segments.cnv & False)
+    quiet = replace(result(), segments=nothing, windows=(), notes=("try this",))
+    text = read(report.render(quiet)).text
+    assert "No CNVs were found" in text
+    assert "at least 3 regions, with a mean of the signed I/NI of 0.5 or more (gain)" in text
+    assert "try this" in text
+    strict = CnvOptions(segmentation="hmm", min_width=1, min_length=5000, min_quality=20.0)
+    text = read(report.render(replace(quiet, options=strict))).text
+    assert "at least 1 region and 5,000 bases and a quality of 20." in text
 
 
 @pytest.mark.parametrize(
@@ -62,8 +116,14 @@ def test_report__has_one_colour_of_gains(
 ) -> None:
     found = read(report.render(result(), Palette.named(colours)))
     assert words in found.text
-    heat, calls, sizes, *windows = found.figures
+    samples, (heat, calls, sizes, *windows) = found.figures[:6], found.figures[6:]
     assert len(windows) == 4
+    lines = {
+        trace["name"]: trace["line"]["color"] for trace in samples[0]["data"] if "line" in trace
+    }
+    assert lines == {
+        "segments": "var(--ink)", "losses": f"var(--{loss})", "gains": f"var(--{gain})"
+    }  # fmt: skip
     assert heat["data"][0]["colorscale"][-1] == [1, f"var(--{gain}-deep)"]
     for figure in (calls, sizes):
         colours_of = {bars["name"]: bars["marker"]["color"] for bars in figure["data"]}
@@ -87,14 +147,23 @@ def test_plots__of_names_that_the_font_lacks(tmp_path: Path) -> None:
     assert (tmp_path / "cohort.png").exists()
 
 
-def test_heat_map__shows_the_strongest_segment_of_every_place() -> None:
+def test_heat_map__shows_the_strongest_segment_of_every_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     heat = overview.heat_map(result())
     assert heat.values.shape == (6, len(heat.labels))
     assert len(set(heat.labels)) == len(heat.labels)
     strongest = max(result().segments.mean.tolist(), key=abs)
     assert strongest in heat.values
-    narrow = overview.heat_map(multigpu.cnv(of_sexes(), gpus="none"))  # bins of 400 bases
-    assert len(set(narrow.labels)) == len(narrow.labels)
+    assert heat.begins.tolist() == [0, 500, 1000]
+    assert heat.labels[500] == "chr2:1, region 1"
+    monkeypatch.setattr(overview, "BINS", (7, 7))  # of 215 regions: three a chromosome
+    coarse = overview.heat_map(result())
+    assert coarse.begins.tolist() == [0, 3, 6]
+    assert coarse.labels[4] == f"chr2:{215 * 25_000 + 1:,}, region 216"
+    assert coarse.values[:, 4].tolist() == [
+        max(row, key=abs) for row in heat.values[:, 715:930].tolist()
+    ]
 
 
 def test_sizes__count_every_cnv_once() -> None:
@@ -132,7 +201,8 @@ def test_names__in_a_report_are_shown_letter_by_letter() -> None:
         assert found.text.count(name) >= 2  # a note and an input
     for name in ("note", "input", "sample"):
         assert f"{name}{ESCAPED}" in found.text
-    heat = found.figures[0]
+    samples, heat = found.figures[:6], found.figures[6]
+    assert samples[0]["layout"]["xaxis"]["ticktext"] == heat["layout"]["xaxis"]["ticktext"]
     assert heat["data"][0]["y"] == [literal(name) for name in shown.samples]
     assert heat["layout"]["xaxis"]["ticktext"] == [literal(name) for name in shown.regions.names]
 

@@ -153,6 +153,26 @@ def test_figures__are_drawn_in_the_colours_of_the_style_sheet(tmp_path: Path) ->
     assert browse(b"<body></body>", tmp_path, "undefinedFunction()")[1]
 
 
+@pytest.mark.slow
+@pytest.mark.process
+def test_figures__share_a_layout_and_places(tmp_path: Path) -> None:
+    marks, layout = {"type": "scatter", "mode": "markers+text"}, {"xaxis": axis("shared")}
+    common = {"x": [1, 2], "text": ["here", "there"]}
+    figures = [
+        Figure(data=[{**marks, "y": [k, k]}], layout=layout, common=common, title=f"{k}")
+        for k in range(2)
+    ]
+    page = replace(page_of("x"), sections=[Section(title="Some", figures=figures)]).html()
+    assert page.count(b'"there"') == page.count(b'"shared"') == 1
+    choose = """const choice = document.querySelector("select"); choice.selectedIndex = 1;
+    choice.dispatchEvent(new Event("change"));"""
+    document, said = browse(page, tmp_path, choose)
+    assert said == []
+    shown = document.partition("<script")[0]
+    assert "there</text>" in shown
+    assert "shared</text>" in shown
+
+
 def test_page__shows_no_password_of_a_url() -> None:
     url = "https://me:pa55word@host/a@b.fa.gz"
     shared = replace(page_of("x"), inputs=[url], provenance=RUN._replace(command=f"scan {url}"))

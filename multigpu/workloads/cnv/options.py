@@ -36,6 +36,7 @@ BYTES_PER_SECOND = 1e9  # of counts, on one GPU; to read them takes as long
 GPUS_KEPT_BUSY = 2  # by threads of one process
 GENOME, BED_LINE = 3_100_000_000, 24  # bases of a human genome; bytes of a line, about
 SHOWN_REGIONS = 10  # CNV regions with figures of their own
+DRAWN_GAP = 1_000_000  # bases without regions at which figures break lines, without --max-gap
 
 
 def copy_number_lanes(size: int) -> GpuLanes:
@@ -335,6 +336,11 @@ class CnvOptions(CallOptions, NormalizationOptions, ModelOptions):
     def usual_copies(self) -> int:
         """Usual copies of a chromosome where they do not go by sex."""
         return 1 if self.model == "haplo" else 2
+
+    @property
+    def drawn_gap(self) -> int:
+        """Bases: where more than these have no regions, the lines of figures break."""
+        return DRAWN_GAP if self.max_gap is None else self.max_gap
 
     @property
     def is_hmm(self) -> bool:

@@ -186,7 +186,7 @@ class Window:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Tracks:
+class SampleTracks:
     """Values of samples along a chromosome, for the plots of samples: means of several regions.
 
     chrom    index of the chromosome's name
@@ -226,8 +226,8 @@ class CnvPart:
     notes: tuple[str, ...]
     left_out: str
     genotypes: Genotypes | None = None
-    tracks: Tracks | None = None
+    tracks: SampleTracks | None = None
 
 
 # Of these the parts in a journal consist.
-JOURNAL_CLASSES = (CnvPart, SegmentTable, RegionTable, Genotypes, Window, Tracks)
+JOURNAL_CLASSES = (CnvPart, SegmentTable, RegionTable, Genotypes, Window, SampleTracks)

@@ -5,19 +5,26 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.workloads.cnv.records import Floats, Window
-from multigpu.workloads.cnv.results.copy_numbers import direction
+from multigpu.run.command import number_of
+from multigpu.workloads.cnv.options import CnvOptions
+from multigpu.workloads.cnv.records import Floats, SegmentTable, Window
+from multigpu.workloads.cnv.results.copy_numbers import class_labels, direction
 from multigpu.workloads.cnv.results.result import CnvResult
 
 MOST_CELLS = 400_000  # of the heat map
-BINS = (200, 1500)  # of the genome, fewest and most
+BINS = (200, 1500)  # of all regions, fewest and most
 SIZE_BINS = 24
 NAMED_SAMPLES = 80  # names of more would overlap
 
 
+def value_names(options: CnvOptions) -> tuple[str, str]:
+    """Return what values of samples and means of segments are, and what those of regions are."""
+    return ("log2 ratio", "mean |log2 ratio|") if options.is_hmm else ("signed I/NI", "I/NI")
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class HeatMap:
-    """The genome in bins, each within a chromosome.
+    """Regions in bins, each within a chromosome.
 
     values  float64[samples, bins]: the segment mean farthest from 0 in each bin; NaN without any
     labels  chromosome and place of every bin
@@ -37,36 +44,61 @@ class HeatMap:
 
 
 def heat_map(result: CnvResult) -> HeatMap:
-    """Return the heat map of a result; bins have about the same number of bases."""
+    """Return the heat map of a result; bins have the same number of regions, or a few less."""
     regions, segments = result.regions, result.segments
-    ends = np.array([regions.end[block].max() for block in regions.blocks])
-    names = tuple(regions.names[regions.chrom[block.start]] for block in regions.blocks)
-    bins = int(np.clip(MOST_CELLS // len(result.samples), *BINS))
-    width = max(1, -(-int(ends.sum()) // bins))
-    counts = -(-ends // width)
-    begins = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    place = np.empty(len(regions.names), np.int64)
-    place[[regions.chrom[block.start] for block in regions.blocks]] = begins[:-1]
+    first_rows = np.array([block.start for block in regions.blocks])
+    sizes = np.diff(first_rows, append=len(regions))
+    names = tuple(regions.names[k] for k in regions.chrom[first_rows].tolist())
+    width = -(-len(regions) // int(np.clip(MOST_CELLS // len(result.samples), *BINS)))
+    begins = np.cumsum([0, *(-(-sizes // width))])
+    place = np.zeros(len(regions.names), np.int64)
+    place[regions.chrom[first_rows]] = begins[:-1]
     values = np.full((len(result.samples), int(begins[-1])), np.nan)
-    first = place[segments.chrom] + segments.start // width
-    stop = place[segments.chrom] + -(-segments.end // width)
+    first = place[segments.chrom] + segments.first // width
+    stop = place[segments.chrom] + -(-segments.stop // width)
     for k in np.argsort(np.abs(segments.mean), kind="stable").tolist():  # the strongest stays
         values[segments.sample[k], first[k] : stop[k]] = segments.mean[k]
-    decimals = max(2, 7 - len(str(width)))  # so that no two bins have the same label
+    # With the number of the region no two bins have the same label.
     labels = [
-        f"{name}:{bin_ * width / 1e6:.{decimals}f} Mb"
-        for name, count in zip(names, counts.tolist(), strict=True)
-        for bin_ in range(count)
+        f"{name}:{regions.start[begin + row] + 1:,}, region {row + 1:,}"
+        for name, begin, size in zip(names, first_rows.tolist(), sizes.tolist(), strict=True)
+        for row in range(0, size, width)
     ]
     return HeatMap(values=values, labels=labels, begins=begins[:-1], names=names)
 
 
-def calls_by_sample(result: CnvResult) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the numbers of losses and of gains of every sample."""
-    calls, size = result.called, len(result.samples)
-    kind = direction(calls.copy_number, result.options)
-    losses, gains = (np.bincount(calls.sample[kind == k], minlength=size) for k in (-1, 1))
-    return losses, gains
+def places(segments: SegmentTable, result: CnvResult) -> list[str]:
+    """Return the place of each segment: chromosome:start-end, from 1 and inclusive."""
+    names = result.regions.names
+    columns = (segments.chrom, segments.start + 1, segments.end)
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return [f"{names[k]}:{start}-{end}" for k, start, end in rows]
+
+
+def labels(segments: SegmentTable, result: CnvResult) -> list[str]:
+    """Return the copy number of each segment, as in the tables."""
+    indices, names = class_labels(segments.shown, result.options.classes)
+    return [names[k] for k in indices.tolist()]
+
+
+def genes(segments: SegmentTable, result: CnvResult, most: int = 8) -> list[str]:
+    """Return the names of each segment's regions, at most so many, and the number of others."""
+    found = []
+    for names in result.genes(segments) if result.regions.genes else [[]] * len(segments):
+        more = f" and {len(names) - most:,} more" if len(names) > most else ""
+        found.append(", ".join(names[:most]) + more)
+    return found
+
+
+def about(segments: SegmentTable, result: CnvResult) -> list[str]:
+    """Return size, mean and quality of each segment in words."""
+    signed, _ = value_names(result.options)
+    columns = (segments.rows, segments.end - segments.start, segments.mean, segments.quality)
+    return [
+        f"{number_of(rows, 'region')}, {bases:,} bases, {signed} {mean:.2f}"
+        + ("" if np.isnan(quality) else f", quality {quality:.0f}")
+        for rows, bases, mean, quality in zip(*(each.tolist() for each in columns), strict=True)
+    ]
 
 
 def sizes(result: CnvResult) -> tuple[Floats, NDArray[np.int64], NDArray[np.int64]]:

@@ -62,7 +62,7 @@ def _cohort(figure: Any, heat: overview.HeatMap, result: CnvResult, palette: Pal
         axes.set_yticks(range(len(result.samples)), result.samples)
     else:
         axes.set_ylabel(f"{len(result.samples):,} samples")
-    figure.colorbar(image, label="signed I/NI", fraction=0.02)
+    figure.colorbar(image, label=overview.value_names(result.options)[0], fraction=0.02)
 
 
 def _bars(figure: Any, x: Any, losses: Any, gains: Any, palette: Palette, **settings: Any) -> Any:
@@ -77,7 +77,7 @@ def _bars(figure: Any, x: Any, losses: Any, gains: Any, palette: Palette, **sett
 
 def _calls(figure: Any, result: CnvResult, palette: Palette) -> None:
     x = np.arange(len(result.samples))
-    axes = _bars(figure, x, *overview.calls_by_sample(result), palette)
+    axes = _bars(figure, x, result.qc.losses, result.qc.gains, palette)
     if len(x) <= overview.NAMED_SAMPLES:
         axes.set_xticks(x, result.samples, rotation=90)
     else:
@@ -104,7 +104,8 @@ def _region(figure: Any, window: Window, result: CnvResult) -> None:
         place: Floats = np.array([begin, end]) / 1e6
         sini.plot(place, [mean, mean], **{**_style(int(sample), carriers), "linewidth": width})
     ini.fill_between(x, window.ini, color="#8a929c")
-    for axes, name in ((counts, "normalized counts"), (sini, "signed I/NI"), (ini, "I/NI")):
+    names = "normalized counts", *overview.value_names(result.options)
+    for axes, name in zip((counts, sini, ini), names, strict=True):
         axes.axvspan(window.begin / 1e6, window.end / 1e6, color="#f3c969", alpha=0.18, linewidth=0)
         axes.set_ylabel(name)
     ini.set_xlabel("Mb")

@@ -1,44 +1,44 @@
 """Contents of the report on copy numbers: what `multigpu.report` makes a page of."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import compress
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from multigpu.citation import CN_MOPS
-from multigpu.report.figures import (
-    Figure,
-    Json,
-    axis,
-    bar_figure,
-    bars,
-    heat_map,
-    literal,
-    name_axis,
-    rounded,
-)
 from multigpu.report.page import Card, Column, Page, Provenance, Section, Table
+from multigpu.run.command import number_of
 from multigpu.run.declarations import flag
 from multigpu.workloads.cnv.options import FIELDS, CnvOptions
-from multigpu.workloads.cnv.output import overview
-from multigpu.workloads.cnv.output.colours import CARRIERS, GAIN_RED, HEAT_LIMIT, Palette
-from multigpu.workloads.cnv.records import Floats, Window
+from multigpu.workloads.cnv.output import overview, report_figures
+from multigpu.workloads.cnv.output.colours import GAIN_RED, Palette
+from multigpu.workloads.cnv.output.sample_figures import FARTHEST, SamplePlots
+from multigpu.workloads.cnv.output.vcf import LOW_QUALITY
+from multigpu.workloads.cnv.records import Floats, Rows, SegmentTable
+from multigpu.workloads.cnv.results.copy_numbers import direction
 from multigpu.workloads.cnv.results.result import CnvResult
 from multigpu.workloads.cnv.samples.inputs import COUNTING
 from multigpu.workloads.count.options import CountOptions
 
-SAMPLE_COLOURS = tuple(f"var(--{letter})" for letter in "abcdefgh")
-NAMED = len(CARRIERS)  # carriers in a legend: more would cover the figure
+TABLE_ROWS = 2000  # of CNVs
+LISTED_GENES = 50  # of a CNV
 HEAT = (
     "Means of segments; where several lie in one place the strongest. {} Drag to zoom, double click"
     " to return."
+)
+PLOTS = (
+    "Points are the {} of regions, or means of neighbours, and at most ±{:g} is shown; lines are"
+    " segments, with breaks at gaps. {} Point at a mark to read about the CNV; drag to zoom, double"
+    " click to return."
 )
 WINDOWS = (
     "Samples with a CNV there are coloured; thick lines are segments, the shaded part is the CNV"
     " region."
 )
-COVERAGE = "X and Y: coverage by that of the autosomes, by which the sex is inferred."
+ROWS = "The {:,} of {:,} CNVs with {}; cnvs.tsv has all."
+COVERAGE = "The sex is inferred by the coverage of X and Y."
 
 
 def render(
@@ -57,7 +57,7 @@ def render(
     """
     page = Page(
         title="Copy-number variants",
-        method="cn.MOPS",
+        method="Hidden Markov model of copy numbers" if result.options.is_hmm else "cn.MOPS",
         inputs=inputs,
         cards=[*_cards(result)],
         sections=[*_sections(result, palette)],
@@ -104,144 +104,132 @@ def _shown(value: Any) -> str:
 
 
 def _sections(result: CnvResult, palette: Palette) -> Iterator[Section]:
+    yield from _findings(result)
+    plots = SamplePlots(result, palette)
+    signed, _ = overview.value_names(result.options)
+    if plots.shown:
+        text = PLOTS.format(signed, FARTHEST, palette.words)
+        others = [("Without a plot", ", ".join(result.samples[k] for k in plots.others))]
+        figures = [*plots.figures()]
+        yield Section(title="Samples along the genome", text=text, figures=figures, facts=others)
+    title, text = f"{signed[0].upper()}{signed[1:]} over the genome", HEAT.format(palette.words)
+    yield Section(title=title, text=text, figures=[report_figures.cohort_figure(result, palette)])
+    if len(result.called):
+        calls = [report_figures.calls_figure(result, palette)]
+        yield Section(title="CNVs of each sample", figures=calls, is_half=True)
+        sizes = [report_figures.sizes_figure(result, palette)]
+        yield Section(title="Sizes of CNVs", figures=sizes, is_half=True)
+    if windows := [report_figures.window_figure(each, result) for each in result.windows]:
+        yield Section(title="The largest CNV regions", text=WINDOWS, figures=windows)
+    yield Section(title="Quality of samples", text=_outliers(result), table=_samples(result))
+
+
+def _findings(result: CnvResult) -> Iterator[Section]:
+    """Yield the notes and the CNVs; where there are none, what would be one, and why."""
+    if not len(result.called):
+        text = _criteria(result.options)
+        yield Section(title="No CNVs were found", text=text, items=result.notes)
+        return
     if result.notes:
         yield Section(title="Notes", items=result.notes)
-    heat = _heat(overview.heat_map(result), result, palette)
-    text = HEAT.format(palette.words)
-    yield Section(title="Signed I/NI over the genome", text=text, figures=[heat])
-    for title, figure in (("CNVs of each sample", _calls), ("Sizes of CNVs", _sizes)):
-        yield Section(title=title, figures=[figure(result, palette)], is_half=True)
-    windows = [_window(window, result) for window in result.windows]
-    text = WINDOWS if windows else "There are no CNVs."
-    yield Section(title="The largest CNV regions", text=text, figures=windows)
-    text = COVERAGE if result.sex_coverage else ""
-    yield Section(title="Samples", text=text, table=_samples(result))
+    yield _calls(result)
+
+
+def _outliers(result: CnvResult) -> str:
+    """Return which samples are outliers and why, and where their sexes come from."""
+    pairs = zip(result.samples, result.qc.outlier.tolist(), strict=True)
+    found = [f"{name} ({why})" for name, why in pairs if why]
+    text = f"Outliers: {'; '.join(found)}." if found else "No sample is an outlier."
+    return f"{text} {COVERAGE}" if result.sex_coverage else text
+
+
+def _criteria(options: CnvOptions) -> str:
+    """Return in words what is called."""
+    least = [number_of(options.min_width, "region")]
+    if options.min_length:
+        least.append(f"{options.min_length:,} bases")
+    if options.is_hmm:
+        least += [f"a quality of {options.min_quality:g}"] if options.min_quality else []
+        return f"A CNV is what has other copies than usual, with at least {' and '.join(least)}."
+    value = "median" if options.use_median else "mean"
+    return (
+        f"A CNV is a segment of at least {' and '.join(least)}, with a {value} of the signed I/NI"
+        f" of {options.upper:g} or more (gain) or {options.lower:g} or less (loss)."
+    )
+
+
+# ---- tables -----------------------------------------------------------------------------------
+
+
+def _number(name: str, unit: str = "") -> Column:
+    return Column(name, unit, is_number=True)
+
+
+def _calls(result: CnvResult) -> Section:
+    """Return the table of CNVs; of very many those that are surest, or largest."""
+    every, total = result.called, len(result.called)
+    has_quality = not np.isnan(every.quality).all()
+    key, most = (every.quality, "the best quality") if has_quality else (every.rows, "most regions")
+    rows = np.sort(np.argsort(-key, kind="stable")[:TABLE_ROWS])
+    cnvs, signed = every.take(rows), overview.value_names(result.options)[0]
+    frequency, compared = result.frequency[rows], (result.usual[rows] > 0).sum(axis=1)
+    kind = direction(cnvs.copy_number, result.options) + 1
+    columns: dict[Column, Sequence[object]] = {
+        Column("place", "from 1, inclusive"): overview.places(cnvs, result),
+        Column("sample"): [result.samples[k] for k in cnvs.sample.tolist()],
+        Column("change"): [("loss", "", "gain")[k] for k in kind.tolist()],
+        Column("copies"): overview.labels(cnvs, result),
+        _number("size", "bases"): (cnvs.end - cnvs.start).tolist(),
+        _number("regions"): cnvs.rows.tolist(),
+        _number("mean", signed): _words(cnvs.mean),
+        _number("quality", "Phred"): _words(cnvs.quality, 0),
+        _number("carriers"): _words(frequency * compared, 0),
+        _number("frequency"): _words(frequency, 3),
+        Column("filter"): _filters(cnvs, rows, result),
+        Column("genes"): overview.genes(cnvs, result, LISTED_GENES),
+    }
+    text = ROWS.format(len(cnvs), total, most) if total > len(cnvs) else ""
+    return Section(title="CNVs", text=text, table=_table("cnvs", columns))
+
+
+def _filters(cnvs: SegmentTable, rows: Rows, result: CnvResult) -> list[str]:
+    """Return the filters that each CNV fails, with the names of the VCF, or PASS."""
+    genotypes = result.genotypes
+    fails = {
+        "LowQual": cnvs.quality < LOW_QUALITY,
+        "COMMON": np.zeros(len(rows)) if genotypes is None else genotypes.is_common[rows],
+        "OUTLIER": result.qc.outlier[cnvs.sample] != "",
+    }
+    every = zip(*fails.values(), strict=True)
+    return [", ".join(compress(fails, each)) or "PASS" for each in every]
 
 
 def _samples(result: CnvResult) -> Table:
-    columns: dict[Column, Sequence[object]] = {Column("sample"): result.samples}
-    if any(result.sex[: len(result.samples)]):
-        columns[Column("sex")] = [sex or "unknown" for sex in result.sex]
-    if result.sex_coverage:
-        for name, shares in zip("XY", zip(*result.sex_coverage.shares(), strict=True), strict=True):
-            words = ["" if np.isnan(share) else f"{share:.2f}" for share in shares]
-            columns[Column(name, "coverage, autosomes = 1", is_number=True)] = words
-    if result.ploidy is not None:
-        columns[Column("ploidy", "usual copies", is_number=True)] = result.ploidy
-    for name, numbers in zip(("losses", "gains"), overview.calls_by_sample(result), strict=True):
-        columns[Column(name, "CNVs", is_number=True)] = numbers.tolist()
-    # Controls come after the samples.
-    return Table("samples", [*columns], list(zip(*columns.values(), strict=False)))
-
-
-# ---- figures ----------------------------------------------------------------------------------
-
-
-def _heat(heat: overview.HeatMap, result: CnvResult, palette: Palette) -> Figure:
-    loss, gain = palette.loss.name, palette.gain.name
-    places = {"tickvals": heat.middles.tolist(), "ticktext": list(map(literal, heat.names))}
-    xaxis = axis("position by chromosome", type="category", showgrid=False, **places)
-    figure = heat_map(
-        np.round(heat.values, 2),
-        list(map(literal, heat.labels)),
-        result.samples,
-        xaxis=xaxis,
-        rows="sample",
-        unit="signed I/NI, gain > 0",
-        limits=(-HEAT_LIMIT, HEAT_LIMIT),
-        colours=(f"{loss}-deep", f"{loss}-pale", "zero", f"{gain}-pale", f"{gain}-deep"),
-    )
-    figure.layout["shapes"] = [
-        {
-            "type": "line", "x0": x - 0.5, "x1": x - 0.5, "y0": 0, "y1": 1, "yref": "paper",
-            "line": {"width": 1, "color": "var(--quiet)"},
-        }
-        for x in heat.begins[1:].tolist()
-    ]  # fmt: skip
-    return figure
-
-
-def _bars(
-    x: list[Any], losses: Any, gains: Any, palette: Palette, xaxis: Json, **more: Any
-) -> Figure:
-    """Return losses and gains as stacked bars; `more` is added to both traces."""
-    kinds = (("losses", losses, palette.loss), ("gains", gains, palette.gain))
-    traces = [bars(x, y.tolist(), shade.name, name=name, **more) for name, y, shade in kinds]
-    return bar_figure(traces, xaxis, "number of CNVs")
-
-
-def _calls(result: CnvResult, palette: Palette) -> Figure:
-    numbers, names = overview.calls_by_sample(result), list(map(literal, result.samples))
-    return _bars(names, *numbers, palette, name_axis("sample", result.samples))
-
-
-def _sizes(result: CnvResult, palette: Palette) -> Figure:
-    edges, losses, gains = overview.sizes(result)
-    middles, widths = np.sqrt(edges[1:] * edges[:-1]), np.diff(edges)
-    by_length = axis("length in bases", type="log")
-    return _bars(rounded(middles), losses, gains, palette, by_length, width=rounded(widths))
-
-
-def _window(window: Window, result: CnvResult) -> Figure:
-    """Return counts, signed I/NI with segments, and I/NI, one above the other."""
-    data = []
-    for k, sample in window.drawing_order():
-        style = _style(sample, window)
-        name = literal(result.samples[sample])
-        for place, values in (("y", window.counts), ("y2", np.round(window.sini, 3))):
-            data.append(
-                {
-                    "type": "scatter", "mode": "lines", "y": rounded(values[:, k]), "yaxis": place,
-                    "name": name, "legendgroup": name, "line": style,
-                    "showlegend": place == "y" and sample in window.carriers[:NAMED],
-                    "hovertemplate": f"{name}<br>%{{x}} Mb<br>%{{y}}<extra></extra>",
-                }
-            )  # fmt: skip
-    data += [_segment(row, window, result) for row in window.segments]
-    data.append(
-        {
-            "type": "scatter", "mode": "lines", "fill": "tozeroy", "yaxis": "y3",
-            "y": rounded(window.ini), "line": {"color": "var(--soft)", "width": 1},
-            "name": "I/NI", "showlegend": False,
-        }
-    )  # fmt: skip
-    shade = {
-        "type": "rect", "x0": window.begin / 1e6, "x1": window.end / 1e6, "y0": 0, "y1": 1,
-        "yref": "paper", "fillcolor": "#f3c969", "opacity": 0.18, "line": {"width": 0},
-    }  # fmt: skip
-    layout = {
-        "xaxis": axis(
-            f"position on {literal(result.regions.names[window.chrom])}, Mb", anchor="y3"
-        ),
-        "yaxis": axis("normalized counts", domain=[0.62, 1]),
-        "yaxis2": axis("signed I/NI", domain=[0.2, 0.58]),
-        "yaxis3": axis("I/NI", domain=[0, 0.16]),
-        "shapes": [shade],
+    qc, ploidy = result.qc, result.ploidy or ()
+    columns: dict[Column, Sequence[object]] = {
+        Column("sample"): result.samples,
+        Column("outlier"): qc.outlier.tolist(),
+        Column("sex"): [sex or "unknown" for sex in qc.sex] if any(qc.sex) else (),
+        _number("X", "coverage, autosomes = 1"): _words(qc.x),
+        _number("Y", "coverage, autosomes = 1"): _words(qc.y),
+        _number("ploidy", "usual copies"): ploidy[: len(result.samples)],
+        _number("reads"): _words(qc.reads, 0),
+        _number("noise", "of log2 ratios; lower is better"): _words(qc.noise, 3),
+        _number("correlation", "higher is better"): _words(qc.correlation, 3),
+        _number("references", "samples"): qc.references.tolist(),
+        _number("losses", "CNVs"): qc.losses.tolist(),
+        _number("gains", "CNVs"): qc.gains.tolist(),
+        _number("in CNVs", "bases"): qc.bases.tolist(),
     }
-    return Figure(
-        data=data,
-        layout=layout,
-        height=560,
-        title=overview.window_title(window, result),
-        x=np.round(window.position / 1e6, 6).tolist(),
-    )
+    return _table("samples", columns)
 
 
-def _segment(row: Floats, window: Window, result: CnvResult) -> Json:
-    sample = int(row[0])
-    name = literal(result.samples[sample])
-    style = {**_style(sample, window), "width": 4 if sample in window.carriers else 1}
-    return {
-        "type": "scatter", "mode": "lines", "x": np.round(row[1:3] / 1e6, 6).tolist(),
-        "y": rounded(np.array([row[3], row[3]])), "yaxis": "y2", "line": style, "name": name,
-        "legendgroup": name, "showlegend": False,
-        "hovertemplate": f"{name}: segment<br>%{{y}}<extra></extra>",
-    }  # fmt: skip
+def _table(name: str, columns: Mapping[Column, Sequence[object]]) -> Table:
+    """Return a table without the columns of which nothing is known."""
+    known = {column: values for column, values in columns.items() if any(v != "" for v in values)}
+    return Table(name, [*known], list(zip(*known.values(), strict=True)))
 
 
-def _style(sample: int, window: Window) -> Json:
-    """Return the style of a sample: carriers in colours, the others grey."""
-    carriers = window.carriers.tolist()
-    if sample not in carriers:
-        return {"color": "var(--quiet)", "width": 1}
-    return {"color": SAMPLE_COLOURS[carriers.index(sample) % NAMED], "width": 2}
+def _words(values: Floats, digits: int = 2) -> list[str]:
+    """Return numbers as texts, which are empty for NaN."""
+    return ["" if np.isnan(value) else f"{value:.{digits}f}" for value in values.tolist()]

@@ -21,9 +21,9 @@ from multigpu.workloads.cnv.records import (
     RegionTable,
     Rows,
     SampleFacts,
+    SampleTracks,
     SegmentTable,
     Spans,
-    Tracks,
     Window,
 )
 from multigpu.workloads.cnv.results.copy_numbers import class_labels, direction, fractional_labels
@@ -71,7 +71,7 @@ class CnvResult:
     ploidy: tuple[int, ...] | None = None
     kept: tuple[tuple[int, Matrices], ...] = ()
     windows: tuple[Window, ...] = ()
-    tracks: tuple[Tracks, ...] = ()
+    tracks: tuple[SampleTracks, ...] = ()
     notes: tuple[str, ...] = ()
     lengths: Mapping[str, int] = field(default_factory=dict)
     sex_coverage: Coverage | None = None

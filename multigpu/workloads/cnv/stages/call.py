@@ -16,9 +16,9 @@ from multigpu.workloads.cnv.records import (
     Floats,
     Pieces,
     RegionTable,
+    SampleTracks,
     SegmentTable,
     Spans,
-    Tracks,
     Window,
 )
 from multigpu.workloads.cnv.results import matrices
@@ -232,9 +232,9 @@ class _Calls:
         largest = np.sort(np.argsort(-sizes, kind="stable")[: self.kept.shown])
         chosen = [each[largest].tolist() for each in (*regions, *self._bases(regions))]
         start, end, thinned = self.chromosome.start, self.chromosome.end, windows.thinned
-        found = []
+        breaks, found = self.chromosome.breaks(self.options.drawn_gap), []
         for first, stop, first_base, last_base in zip(*chosen, strict=True):
-            rows = windows.surroundings(first, stop, len(start))
+            rows = windows.surroundings(first, stop, breaks)
             carriers = np.unique(cnvs.sample[(cnvs.first < stop) & (cnvs.stop > first)])
             shown = windows.shown_samples(carriers, self.places)
             columns = np.searchsorted(self.places, shown)
@@ -254,7 +254,7 @@ class _Calls:
             found.append(window)
         return tuple(found)
 
-    def _tracks(self) -> Tracks | None:
+    def _tracks(self) -> SampleTracks | None:
         """Return the values of all samples along the chromosome, where they are wanted."""
         if not self.kept.track_step or not self.cases:
             return None

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from multigpu.workloads.cnv.records import Floats, Indices, Rows, SegmentTable, Tracks
+from multigpu.workloads.cnv.records import Floats, Indices, Mask, Rows, SampleTracks, SegmentTable
 
 FLANK = 0.5  # of the CNV region's length, on either side
 LEAST_FLANK = 10  # regions
@@ -18,10 +18,14 @@ def shown_samples(carriers: Indices, samples: Indices) -> Indices:
     return np.sort(chosen)
 
 
-def surroundings(first: int, stop: int, rows: int) -> slice:
-    """Return the rows of a CNV region and its flanks."""
-    flank = max(LEAST_FLANK, int((stop - first) * FLANK))
-    return slice(max(0, first - flank), min(rows, stop + flank))
+def surroundings(first: int, stop: int, breaks: Mask) -> slice:
+    """Return the rows of a CNV region and its flanks, which end at breaks; see `Chromosome`."""
+    flank, begins = max(LEAST_FLANK, int((stop - first) * FLANK)), np.flatnonzero(breaks)
+    before, after = np.searchsorted(begins, first, "right"), np.searchsorted(begins, stop)
+    return slice(
+        max(0, first - flank, *begins[:before][-1:].tolist()),
+        min(len(breaks), stop + flank, *begins[after:][:1].tolist()),
+    )
 
 
 def thinned(values: Floats, step: int = 0) -> Floats:
@@ -35,12 +39,12 @@ def thinned(values: Floats, step: int = 0) -> Floats:
     return np.asarray((sums.T / sizes).T)
 
 
-def thinned_tracks(chrom: int, sini: Floats, samples: Indices, step: int) -> Tracks:
+def thinned_tracks(chrom: int, sini: Floats, samples: Indices, step: int) -> SampleTracks:
     """Return the tracks of a chromosome, with a point for every `step` regions."""
     first = np.arange(0, len(sini), step)
     stop = np.minimum(first + step, len(sini))
     values = thinned(sini, step).astype(np.float32)
-    return Tracks(chrom=chrom, row=(first + stop - 1) // 2, samples=samples, values=values)
+    return SampleTracks(chrom=chrom, row=(first + stop - 1) // 2, samples=samples, values=values)
 
 
 def drawn_segments(

@@ -1,0 +1,194 @@
+"""Plots of the report, one a sample: values along the genome, with segments and CNVs."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+
+from multigpu.report.figures import Figure, Json, axis, literal, rounded
+from multigpu.workloads.cnv.output import overview
+from multigpu.workloads.cnv.output.colours import Palette
+from multigpu.workloads.cnv.records import Floats, Rows, SegmentTable
+from multigpu.workloads.cnv.results.copy_numbers import direction
+from multigpu.workloads.cnv.results.intervals import rows_of_spans
+from multigpu.workloads.cnv.results.result import CnvResult
+
+MOST_SAMPLES = 60  # with a plot: the page stays below 10 MB
+MOST_SEGMENTS, MOST_CNVS = 1000, 200  # of a sample, the longest
+FARTHEST = 4.0  # values beyond it are drawn there
+SHARE_OF_NAMED = 0.01  # of the regions, on a chromosome whose name has room
+DIGITS = 9  # of places on the axis
+
+
+@dataclass(frozen=True, eq=False)
+class RegionAxis:
+    """An axis on which regions lie side by side, with room between chromosomes and at gaps.
+
+    Rows are those of regions, numbered through all chromosomes.
+
+    begins  int64[chromosomes]: the first region of each
+    breaks  int64[n]: regions with room before them
+    room    width of that, in regions
+    """
+
+    begins: Rows
+    breaks: Rows
+    room: int
+
+    @classmethod
+    def of(cls, result: CnvResult) -> Self:
+        """Return the axis of all regions of a run."""
+        regions = result.regions
+        begins = np.array([block.start for block in regions.blocks])
+        gaps = regions.start[1:] - regions.end[:-1] > result.options.drawn_gap
+        breaks = np.union1d(begins[1:], np.flatnonzero(gaps) + 1)
+        # Room is at most a fifth of the axis where breaks are fewer than a quarter of the regions.
+        return cls(begins, breaks, max(1, len(regions) // max(200, 4 * len(breaks))))
+
+    def place(self, rows: Rows) -> Rows:
+        """Return where regions lie on the axis."""
+        places: Rows = rows + self.room * np.searchsorted(self.breaks, rows, "right")
+        return places
+
+    def line(self, first: Rows, stop: Rows, heights: Floats) -> Json:
+        """Return ascending spans of rows as one line, which breaks between them and at gaps."""
+        inner = np.searchsorted(self.breaks, np.array([first, stop - 1]), "right")
+        cuts = self.breaks[rows_of_spans(inner[0], inner[1] - inner[0])]
+        begin, end = np.sort(np.append(first, cuts)), np.sort(np.append(stop, cuts))
+        height = heights[np.searchsorted(first, begin, "right") - 1]
+        sides, nothing = (self.place(begin) - 0.5, self.place(end - 1) + 0.5), height + np.nan
+        x, y = np.column_stack([*sides, nothing]), np.column_stack([height, height, nothing])
+        return {"x": rounded(x.ravel(), DIGITS), "y": rounded(y.ravel())}
+
+    def layout(self, result: CnvResult) -> Json:
+        """Return the layout of a plot: names of large chromosomes, and lines between them."""
+        regions, sizes = result.regions, np.diff(self.begins, append=len(result.regions))
+        is_named = sizes >= SHARE_OF_NAMED * len(regions)
+        begins, middles = self.begins[is_named], (self.begins + sizes // 2)[is_named]
+        names = [literal(regions.names[k]) for k in regions.chrom[begins].tolist()]
+        ticks: Json = {"tickvals": self.place(middles).tolist(), "ticktext": names}
+        borders = [
+            {
+                "type": "line", "x0": x, "x1": x, "y0": 0, "y1": 1, "yref": "paper",
+                "line": {"width": 1, "color": "var(--quiet)"},
+            }
+            for x in (self.place(begins[begins > 0]) - (self.room + 1) / 2).tolist()
+        ]  # fmt: skip
+        signed, _ = overview.value_names(result.options)
+        ends = self.place(np.array([0, len(regions) - 1])) + np.array([-1, 1]) * (self.room + 1)
+        ticks |= {"range": ends.tolist(), "showgrid": False, "zeroline": False}
+        xaxis = axis("regions, by chromosome", **ticks)
+        return {"xaxis": xaxis, "yaxis": axis(signed), "shapes": borders}
+
+
+class SamplePlots:
+    """The plots of samples; there are none without tracks.
+
+    shown, others  samples with a plot, of which those with CNVs come first, and without one
+    """
+
+    def __init__(self, result: CnvResult, palette: Palette) -> None:
+        self.result, self.palette = result, palette
+        called = set(result.called.sample.tolist())
+        order = sorted(range(len(result.samples)), key=lambda k: k not in called)
+        self.shown = order[:MOST_SAMPLES] if result.tracks else []
+        self.others = order[len(self.shown) :]
+
+    def figures(self) -> Iterator[Figure]:
+        """Yield a figure a sample, with the sample and its number of CNVs as the title."""
+        if not self.shown:
+            return
+        common, layout, values = self._points(), self._axis.layout(self.result), self._values()
+        losses, gains = self.result.qc.losses, self.result.qc.gains
+        for k in self.shown:
+            points = {
+                "type": "scatter", "mode": "markers", "y": rounded(np.round(values[:, k], 2)),
+                "marker": {"size": 3, "color": "var(--quiet)"}, "showlegend": False,
+                "hovertemplate": "%{text}<br>%{y}<extra></extra>",
+            }  # fmt: skip
+            yield Figure(
+                data=[points, *self._segments(k)],
+                common=common,
+                layout=layout,
+                height=420,
+                title=f"{self.result.samples[k]}: losses {losses[k]}, gains {gains[k]}",
+            )
+
+    @cached_property
+    def _axis(self) -> RegionAxis:
+        return RegionAxis.of(self.result)
+
+    @cached_property
+    def _rows(self) -> Rows:
+        """int64[points]: the region in the middle of those that each point stands for."""
+        result = self.result
+        rows = [result.first_rows[each.chrom] + each.row for each in result.tracks]
+        return np.concatenate(rows)
+
+    def _points(self) -> Json:
+        """Return place and text of each point, which all samples share."""
+        regions, rows = self.result.regions, self._rows
+        names, chrom, genes = regions.names, regions.chrom[rows].tolist(), regions.genes
+        middle = ((regions.start[rows] + regions.end[rows]) // 2).tolist()
+        texts = [f"{names[k]}:{at:,}" for k, at in zip(chrom, middle, strict=True)]
+        if genes:
+            texts = [f"{text} {genes[row]}" for text, row in zip(texts, rows.tolist(), strict=True)]
+        return {"x": self._axis.place(rows).tolist(), "text": [*map(literal, texts)]}
+
+    def _values(self) -> Floats:
+        """Return float64[points, samples], with NaN where a sample is not compared."""
+        values, at = np.full((len(self._rows), len(self.result.samples)), np.nan), 0
+        for each in self.result.tracks:
+            values[at : at + len(each.row), each.samples] = each.values
+            at += len(each.row)
+        clipped: Floats = np.clip(values, -FARTHEST, FARTHEST)
+        return clipped
+
+    @cached_property
+    def _ordered(self) -> tuple[SegmentTable, Rows]:
+        """Segments by sample and place, and where those of each sample begin and end."""
+        segments = self.result.segments
+        first, _ = self.result.rows_of(segments)
+        ordered = segments.take(np.lexsort((first, segments.sample)))
+        return ordered, np.searchsorted(ordered.sample, np.arange(len(self.result.samples) + 1))
+
+    def _segments(self, sample: int) -> Iterator[Json]:
+        """Yield the segments of a sample, losses and gains in their colours."""
+        (segments, bounds), palette = self._ordered, self.palette
+        own = segments.take(slice(bounds[sample], bounds[sample + 1]))
+        kind = direction(own.copy_number, self.result.options) * own.cnv
+        yield self._line(_longest(own.take(kind == 0), MOST_SEGMENTS), "segments", "ink", 1)
+        for sign, name, shade in ((-1, "losses", palette.loss), (1, "gains", palette.gain)):
+            cnvs = _longest(own.take(kind == sign), MOST_CNVS)
+            if len(cnvs):
+                yield self._line(cnvs, name, shade.name, 4)
+                yield self._marks(cnvs, name, shade.name)
+
+    def _line(self, segments: SegmentTable, name: str, colour: str, width: int) -> Json:
+        heights = np.clip(segments.mean, -FARTHEST, FARTHEST)
+        return {
+            "type": "scatter", "mode": "lines", "name": name, "legendgroup": name,
+            "line": {"color": f"var(--{colour})", "width": width}, "hoverinfo": "skip",
+            **self._axis.line(*self.result.rows_of(segments), heights),
+        }  # fmt: skip
+
+    def _marks(self, cnvs: SegmentTable, name: str, colour: str) -> Json:
+        """Return a mark in the middle of each CNV, which tells about it; it shows short ones."""
+        first, stop = self.result.rows_of(cnvs)
+        makers = overview.places, overview.labels, overview.about, overview.genes
+        lines = zip(*(make(cnvs, self.result) for make in makers), strict=True)
+        return {
+            "type": "scatter", "mode": "markers", "legendgroup": name, "showlegend": False,
+            "x": self._axis.place((first + stop - 1) // 2).tolist(),
+            "y": rounded(np.clip(cnvs.mean, -FARTHEST, FARTHEST)),
+            "marker": {"size": 7, "color": f"var(--{colour})"},
+            "text": ["<br>".join(map(literal, filter(None, each))) for each in lines],
+            "hovertemplate": "%{text}<extra></extra>",
+        }  # fmt: skip
+
+
+def _longest(segments: SegmentTable, most: int) -> SegmentTable:
+    """Return the segments with most regions, in their order."""
+    return segments.take(np.sort(np.argsort(-segments.rows, kind="stable")[:most]))
