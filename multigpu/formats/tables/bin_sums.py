@@ -1,0 +1,250 @@
+"""Sums of neighbouring bins of a matrix of counts (bincov), of several sizes in one pass.
+
+The matrix is text: `#Chr Start End`, from 0 and half open, and the samples. It is never in memory
+as a whole: threads sum blocks of its lines. Bins lie on a grid that begins with the first line of
+their chromosome, so that a gap makes bins of fewer lines; one without lines is left out.
+"""
+
+import mmap
+import os
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass
+from io import BufferedReader
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.cluster.devices.memory import free_bytes
+from multigpu.errors import Failure, InputError, first_line, quoted
+from multigpu.formats.alignments.regions import Regions
+from multigpu.formats.names import name_problem
+from multigpu.formats.storage.read_ahead import ReadAhead
+from multigpu.formats.storage.sources import open_content
+from multigpu.formats.tables.counts import COLUMNS, LARGEST, Counts, check_samples
+from multigpu.kernels.compiled.text.count_lines import sum_lines
+
+HEADER = re.compile(r"#?chr(om)?\tstart\tend", re.IGNORECASE)
+TIMES = " ×"  # between the name of a chromosome and the size of its bins
+BLOCK = 8 << 20  # bytes of text that a thread sums at a time
+FIRST_BYTES = 1 << 20  # of an array that grows
+
+Places = NDArray[np.int64]
+Keep = Callable[[str, Places, Places], NDArray[np.bool_]]  # chromosome, starts, ends → bool[n]
+
+
+def read_bin_sums(path: str, sizes: Sequence[int], chosen: Collection[str], keep: Keep) -> Counts:
+    """Return the counts of all bins: those of the first size, then those of the next ones.
+
+    sizes   lines in a bin where none is missing
+    chosen  chromosomes to read; empty: all
+    keep    tells which bins are wanted
+
+    The regions have a name for each chromosome and size, as "chr1 ×10". Raises InputError with the
+    row of a line that does not fit.
+    """
+    threads = len(os.sched_getaffinity(0))
+    try:
+        with open_content(path) as file, ThreadPoolExecutor(threads, "sums") as pool:
+            samples = _read_header(path, file)
+            every = [_Bins(size, len(samples), keep) for size in sizes]
+            pieces, ends = _pieces(path, file, chosen), dict[str, int]()
+            tasks = (pool.submit(_sum_piece, piece, len(samples), sizes) for piece in pieces)
+            with closing(ReadAhead(tasks, threads)) as ahead:
+                rows = 0
+                for found in (task.result() for task in ahead):
+                    piece, rows = found.piece, rows + found.lines
+                    if found.wrong or piece.start < ends.get(piece.name, 0):
+                        raise _line_error(path, rows, found.wrong, 3 + len(samples))
+                    ends[piece.name] = found.end
+                    for bins, (numbers, sums) in zip(every, found.bins, strict=True):
+                        bins.add(piece, numbers, sums)
+        if missing := [name for name in chosen if name not in ends]:
+            raise InputError(path, f"has no chromosome {quoted(missing[0])}")
+        if not ends:
+            raise InputError(path, "there are no regions")
+        return _join(every, samples, ends)
+    except MemoryError as error:
+        raise Failure(f"{path}: does not fit into memory ({first_line(error)})") from error
+
+
+def read_samples(path: str) -> tuple[str, ...]:
+    """Return the samples of a matrix. Raises InputError for a file that is none."""
+    with open_content(path) as file:
+        return _read_header(path, file)
+
+
+def _read_header(path: str, file: BufferedReader) -> tuple[str, ...]:
+    titles = file.readline().decode("utf-8-sig", "replace").rstrip("\r\n").split("\t")
+    if HEADER.fullmatch("\t".join(titles[:3])) is None:
+        raise InputError(path, "is no bincov: its columns are #Chr, Start, End and samples")
+    return check_samples(path, [*COLUMNS, *titles[3:]])
+
+
+def _line_error(path: str, rows: int, line: bytes, columns: int) -> InputError:
+    """Return what is wrong with the line after `rows` good ones."""
+    fields, where = line.split(b"\t"), f"row {rows + 1}"
+    if line and len(fields) != columns:
+        return InputError(path, f"{len(fields)} columns instead of {columns}", where)
+    for number, field in enumerate(fields[1:], 2):
+        if not field.isdigit():
+            return InputError(path, f"column {number}: {quoted(field)} is no whole number", where)
+    return InputError(path, "no bin of the same width as the first one, or not in order", where)
+
+
+# ---- text to pieces of one chromosome ---------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Piece:
+    """Lines of one chromosome; origin and width of its grid, start of the first line, in bases."""
+
+    name: str
+    origin: int
+    width: int
+    start: int
+    text: memoryview
+
+
+def _pieces(path: str, file: BufferedReader, chosen: Collection[str]) -> Iterator[_Piece]:
+    """Yield the lines. Raises InputError for a chromosome in two places."""
+    grids: dict[str, tuple[int, int]] = {}
+    name, left, is_last = "", b"", False
+    while not is_last:
+        text = bytearray(len(left) + BLOCK)
+        text[: len(left)] = left
+        count = len(left) + file.readinto(memoryview(text)[len(left) :])
+        if is_last := count < len(text):
+            text[count:] = b"" if not count or text[count - 1] == ord("\n") else b"\n"
+        stop = text.rfind(b"\n") + 1
+        left = bytes(text[stop:])
+        for begin, end in _blocks(text, stop):
+            fields = [*text[begin : text.find(b"\n", begin)].split(b"\t", 3), b"", b""]
+            chromosome = fields[0].decode("utf-8", "replace")
+            # What is no number is found with the row, below.
+            start, border = (int(each) if each.isdigit() else 0 for each in fields[1:3])
+            if chromosome != name and chromosome in grids:
+                problem = f"{quoted(chromosome)} is in two places: the rows are not sorted"
+                raise InputError(path, problem)
+            if problem := name_problem(chromosome):
+                raise InputError(path, f"{quoted(chromosome)} is no chromosome: {problem}")
+            name = chromosome
+            origin, width = grids.setdefault(name, (start, max(1, border - start)))
+            if not chosen or name in chosen:
+                yield _Piece(name, origin, width, start, memoryview(text)[begin:end])
+
+
+def _blocks(text: bytearray, stop: int) -> Iterator[tuple[int, int]]:
+    """Yield where the lines of each chromosome begin and end."""
+    begin = 0
+    while begin < stop:
+        name, end = text[begin : text.find(b"\t", begin) + 1], stop
+        if not text.startswith(name, max(begin, text.rfind(b"\n", begin, stop - 1) + 1)):
+            end = begin
+            while text.startswith(name, end):
+                end = text.find(b"\n", end) + 1
+        yield begin, end
+        begin = end
+
+
+# ---- pieces to sums, in threads ---------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _PieceSums:
+    """Sums of a piece.
+
+    bins   for each size: the numbers of bins on its grid, and int32[bins, samples]
+    lines  that fit
+    end    of the last of them, in bases
+    wrong  the first line that does not fit; empty where all do
+    """
+
+    piece: _Piece
+    bins: list[tuple[Places, NDArray[np.int32]]]
+    lines: int
+    end: int
+    wrong: bytes
+
+
+def _sum_piece(piece: _Piece, samples: int, sizes: Sequence[int]) -> _PieceSums:
+    text = np.frombuffer(piece.text, np.uint8)
+    room = len(sizes), int(np.count_nonzero(text == ord("\n")))
+    numbers, sums = np.empty(room, np.int64), np.zeros((*room, samples), np.int32)
+    used, line = np.zeros(len(sizes), np.int64), np.empty(samples, np.int32)
+    grid = piece.origin, piece.width, LARGEST // max(sizes)
+    place = piece.start, np.array(sizes, np.int64)
+    lines, end, wrong = sum_lines(text, grid, *place, line, numbers, sums, used)
+    bad = b"" if wrong < 0 else bytes(piece.text[wrong:]).partition(b"\n")[0]
+    bins = [(numbers[k, :count], sums[k, :count]) for k, count in enumerate(used.tolist())]
+    return _PieceSums(piece, bins, lines, end, bad)
+
+
+# ---- sums to a table, in order ----------------------------------------------------------------
+
+
+class _Bins:
+    """Bins of one size that are wanted, in an array that grows without a copy."""
+
+    def __init__(self, size: int, samples: int, keep: Keep) -> None:
+        self.size, self._samples, self._keep = size, samples, keep
+        self.places: list[tuple[str, Places, Places]] = []  # chromosome, starts, ends
+        self._memory = mmap.mmap(-1, FIRST_BYTES, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        self._rows = 0
+        self._last: tuple[_Piece, Places, NDArray[np.int32]] | None = None
+
+    def add(self, piece: _Piece, numbers: Places, sums: NDArray[np.int32]) -> None:
+        """Add the bins of the next piece; to the last of them the piece after it may add, too."""
+        if self._last and self._last[0].name == piece.name and self._last[1][0] == numbers[0]:
+            sums[0] += self._last[2][0]
+        else:
+            self.complete()
+        self._append(piece, numbers[:-1], sums[:-1])
+        self._last = piece, numbers[-1:], sums[-1:].copy()
+
+    def complete(self) -> None:
+        """Take the last bin as it is."""
+        if self._last:
+            self._append(*self._last)
+        self._last = None
+
+    def _append(self, piece: _Piece, numbers: Places, sums: NDArray[np.int32]) -> None:
+        width = piece.width * self.size
+        start = piece.origin + numbers * width
+        kept = self._keep(piece.name, start, start + width)
+        self.places.append((piece.name, start[kept], start[kept] + width))
+        self.append_rows(sums if kept.all() else sums[kept])
+
+    def append_rows(self, rows: NDArray[np.int32]) -> None:
+        """Add rows after those of the bins. Raises MemoryError."""
+        self._rows += len(rows)
+        size, room = 4 * self._rows * self._samples, len(self._memory)
+        if size > room:
+            if size - room > free_bytes(None):
+                raise MemoryError("the sums of its bins alone")
+            self._memory.resize(max(size, 2 * room))
+        self.values()[self._rows - len(rows) :] = rows
+
+    def values(self) -> NDArray[np.int32]:
+        """Return int32[bins, samples]; nothing can be added while somebody has them."""
+        found = np.frombuffer(self._memory, np.int32, self._rows * self._samples)
+        return found.reshape(self._rows, self._samples)
+
+
+def _join(every: Sequence[_Bins], samples: tuple[str, ...], ends: Mapping[str, int]) -> Counts:
+    """Return the bins of all sizes; no bin ends after the last line of its chromosome."""
+    names: dict[str, int] = {}
+    chrom, start, end = [], [], []
+    for bins in every:
+        bins.complete()
+        for name, first, stop in bins.places:
+            number = names.setdefault(f"{name}{TIMES}{bins.size}", len(names))
+            chrom.append(np.full(len(first), number, np.int32))
+            start.append(first)
+            end.append(np.minimum(stop, ends[name]))
+    for bins in every[1:]:
+        every[0].append_rows(bins.values())
+    regions = Regions(tuple(names), *map(np.concatenate, (chrom, start, end)))
+    return Counts(regions, samples, every[0].values())
