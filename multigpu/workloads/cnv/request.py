@@ -29,9 +29,10 @@ class CnvRequest(CnvOptions, CountOptions, Request, group="Input"):
     controls: Any = declare(
         None, "Controls, as INPUT; give the option once for each file.", many=True, r="controls"
     )
-    preset: Literal["r", "panel", "exome", "genome", "gcnmops"] | None = declare(
+    preset: Literal["r", "panel", "exome", "genome", "gcnmops", "gatk-sv"] | None = declare(
         None, "Parameters that fit the data: gene panels, exomes, genomes. r: R's defaults, as"
-        " without a preset; gcnmops: those of that program.", group="Model",
+        " without a preset; gcnmops: those of that program; gatk-sv: a batch of GATK-SV, in place"
+        " of its workflow CNMOPS.wdl.", group="Model",
     )  # fmt: skip
     ploidy: Any = declare(
         None, "Ploidy on all chromosomes: a number for all samples, or a file with lines `sample"
