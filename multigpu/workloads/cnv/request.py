@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from multigpu.run.declarations import declaration, declare
 from multigpu.run.options import Request
+from multigpu.run.values import TextPath
 from multigpu.workloads.cnv.options import CnvOptions, completed
 from multigpu.workloads.count.options import CountOptions
 
@@ -49,6 +50,7 @@ class CnvRequest(CnvOptions, CountOptions, Request, group="Input"):
         None, "IGV's name of the genome, for its pseudoautosomal regions and the IGV session.",
         "ID", default="recognized by the lengths of its chromosomes",
     )  # fmt: skip
+    exclude: TextPath | None = declare(None, "Regions to leave out, as BED.", "BED")
     keep_matrices: bool = declare(True, "Whether the result has the matrices.", only="Python")
 
     @classmethod
