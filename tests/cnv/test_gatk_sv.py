@@ -4,6 +4,7 @@ import gzip
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pysam
@@ -11,11 +12,13 @@ import pytest
 from support.cohorts import cnv_job
 from support.program import Ended
 
-from multigpu import UsageError, cnv
+from multigpu import Failure, UsageError, cnv
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.tables import bin_sums
 from multigpu.formats.tables.counts import Counts
+from multigpu.workloads.cnv.gatk_sv import BatchJob
 from multigpu.workloads.cnv.options import CnvOptions
+from multigpu.workloads.cnv.work import CnvSession
 
 Main = Callable[..., Ended]
 Batch = dict[str, dict[int, np.ndarray]]  # of each chromosome, by the number of the bin
@@ -33,8 +36,8 @@ EVENTS = [  # sample, chromosome, bins, share of the reads
     ("HG01", "chr1", 15_000, 25_500, 0.5), ("HG00", "chr1", 2_000, 14_000, 2),
     ("HG00", "chr1", 15_200, 24_000, 2), ("HG00-2", "chr1", 4_000, 4_080, 0.5),
     ("HG12", "chr1", 59_700, 60_000, 0.05), ("HG3", "chr2", 300, 480, 2),
-    ("HG2", "chr2", 300, 480, 0.5), ("HG10", "chrX", 500, 900, 0.5), ("HG00", "chrX", 900, 1_500, 2),
-    ("HG11", "chrY", 1_000, 1_400, 2), ("HG6", "chrY", 0, 300, 0.05),
+    ("HG2", "chr2", 300, 480, 0.5), ("HG10", "chrX", 500, 900, 0.5),
+    ("HG00", "chrX", 900, 1_500, 2), ("HG11", "chrY", 1_000, 1_400, 2), ("HG6", "chrY", 0, 300, 0.05),
 ]  # fmt: skip
 
 
@@ -150,7 +153,7 @@ def stitch(rows: list[Row]) -> list[Row]:
     found = list(rows)
 
     def reach(row: Row) -> tuple[int, int]:
-        chrom, start, end, *_ = row
+        _, start, end, *_ = row
         pad = min(0.2 * (end - start), 200_000)
         return max(round(start - pad), 1), round(end + pad)
 
@@ -187,7 +190,7 @@ def expected_files(batch: Batch, compat_r: bool) -> dict[str, str]:
     ):
         calls = []
         for chrom in order:
-            every = list(range(len(SAMPLES)))
+            every = [*range(len(SAMPLES))]
             cohorts = [every]
             if chrom in ("chrX", "chrY"):
                 cohorts = [[k for k in every if SEXES[SAMPLES[k]] == sex] for sex in "12"]
@@ -216,7 +219,7 @@ def expected_files(batch: Batch, compat_r: bool) -> dict[str, str]:
     return files
 
 
-@pytest.mark.parametrize("more", [(), ("--compat", "r")])
+@pytest.mark.parametrize("more", [(), pytest.param(("--compat", "r"), marks=pytest.mark.slow)])
 def test_command__writes_what_plain_runs_find(
     batch: Batch, tmp_path: Path, main: Main, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
 ) -> None:
@@ -226,7 +229,8 @@ def test_command__writes_what_plain_runs_find(
     assert ended.status == 0, ended.err
     assert "E: most bins of chr1 ×3, chr2 ×3, " in ended.err
     expected = expected_files(batch, compat_r=bool(more))
-    found = {path.name: gzip.open(path, "rt").read() for path in Path("out").glob("*.bed.gz")}
+    files = Path("out").glob("*.bed.gz")
+    found = {path.name: gzip.decompress(path.read_bytes()).decode() for path in files}
     assert found == expected
     rows = [line.split("\t") for text in found.values() for line in text.splitlines()[1:]]
     assert {row[6] for row in rows} == {"cnmops", "cnmops_large"}
@@ -235,3 +239,51 @@ def test_command__writes_what_plain_runs_find(
     assert [int(row[2]) - int(row[1]) > 2_000_000 for row in large] == [True]  # two are stitched
     with pysam.TabixFile("out/b1.DUP.header.bed.gz") as tabix:
         assert len(list(tabix.fetch("chr2", 0, 90_000))) > 0
+
+
+def test_command__continues_an_interrupted_run(
+    batch: Batch, tmp_path: Path, main: Main, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = write_batch(tmp_path, {"chr2": batch["chr2"], "chrX": batch["chrX"]})
+    with monkeypatch.context() as patch:
+        patch.setattr(BatchJob, "_finish", Mock(side_effect=Failure("stopped")))
+        assert main(*words).status == 1
+    assert not any(Path("out").glob("*.bed.gz"))
+    job = Mock(wraps=CnvSession.compute)
+    monkeypatch.setattr(CnvSession, "compute", job)
+    ended = main(*words, "--resume")
+    assert (ended.status, job.call_count) == (0, 0)
+    assert len([*Path("out").iterdir()]) == 8
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["--ploidy", "4"], "--ploidy has no effect with --preset gatk-sv: leave it out"),
+        (["--segmentation", "cbs"], "--segmentation has no effect with --preset gatk-sv"),
+        (["--summary", "s.json"], "--summary has no effect with --preset gatk-sv"),
+        (["--chromosomes", "chr7"], "b1.RD.txt.gz: has no chromosome 'chr7'"),
+        (["--exclude", "all.bed"], "there are too few samples or bins to call anything"),
+    ],
+)
+def test_command__refuses_in_one_line(
+    batch: Batch,
+    tmp_path: Path,
+    main: Main,
+    monkeypatch: pytest.MonkeyPatch,
+    words: list[str],
+    problem: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("all.bed").write_text("chr2\t0\t1000000\n")
+    ended = main(*write_batch(tmp_path, {"chr2": batch["chr2"]}), *words)
+    assert ended.status == 2
+    assert problem in ended.err
+    assert ended.err.count("\n") == 1
+    assert not Path("out").exists()
+
+
+def test_cnv__names_the_command() -> None:
+    with pytest.raises(UsageError, match="multigpu cnv MATRIX --preset gatk-sv -o DIR"):
+        cnv("batch.RD.txt.gz", preset="gatk-sv")

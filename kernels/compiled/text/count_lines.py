@@ -28,15 +28,17 @@ def sum_lines(
     used     int64[f]               zeros, which get the number of bins of each size
 
     Returns the number of lines, the end of the last one in bases, and where the first line begins
-    that does not fit: with another number of columns, no whole numbers, beside the grid, or before
-    an earlier one; -1 if all fit.
+    that does not fit: of another chromosome, with another number of columns, no whole numbers,
+    beside the grid, or before an earlier one; -1 if all fit.
     """
     origin, width, most = grid
     lines, end, at = 0, 0, 0
     while at < raw.shape[0]:
         begin = at
-        while raw[at] != TAB and raw[at] != NEWLINE:
+        while raw[at] == raw[at - begin] and raw[at] != TAB and raw[at] != NEWLINE:
             at += 1
+        if raw[at] != raw[at - begin]:
+            return lines, end, begin
         start, at = _read_whole(raw, at, TAB)
         stop, at = _read_whole(raw, at, TAB)
         place = start - origin

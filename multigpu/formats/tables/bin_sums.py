@@ -27,6 +27,8 @@ from multigpu.formats.tables.counts import COLUMNS, LARGEST, Counts, check_sampl
 from multigpu.kernels.compiled.text.count_lines import sum_lines
 
 HEADER = re.compile(r"#?chr(om)?\tstart\tend", re.IGNORECASE)
+TWO_PLACES = "the rows of {} are in two places: sort them"
+NO_BIN = "is no bin as wide as the first one and after the one before, with counts below 2 million"
 TIMES = " ×"  # between the name of a chromosome and the size of its bins
 BLOCK = 8 << 20  # bytes of text that a thread sums at a time
 FIRST_BYTES = 1 << 20  # of an array that grows
@@ -53,14 +55,17 @@ def read_bin_sums(path: str, sizes: Sequence[int], chosen: Collection[str], keep
             pieces, ends = _pieces(path, file, chosen), dict[str, int]()
             tasks = (pool.submit(_sum_piece, piece, len(samples), sizes) for piece in pieces)
             with closing(ReadAhead(tasks, threads)) as ahead:
-                rows = 0
+                row = 1
                 for found in (task.result() for task in ahead):
-                    piece, rows = found.piece, rows + found.lines
-                    if found.wrong or piece.start < ends.get(piece.name, 0):
-                        raise _line_error(path, rows, found.wrong, 3 + len(samples))
-                    ends[piece.name] = found.end
-                    for bins, (numbers, sums) in zip(every, found.bins, strict=True):
+                    piece = found.piece
+                    if piece.start < ends.get(piece.name, 0):
+                        raise InputError(path, NO_BIN, f"row {row}")
+                    row += found.lines
+                    if found.wrong is not None:
+                        raise _line_error(path, piece, row, found.wrong, 3 + len(samples))
+                    for bins, (numbers, sums) in zip(every, found.bins, strict=False):
                         bins.add(piece, numbers, sums)
+                        ends[piece.name] = found.end
         if missing := [name for name in chosen if name not in ends]:
             raise InputError(path, f"has no chromosome {quoted(missing[0])}")
         if not ends:
@@ -83,15 +88,18 @@ def _read_header(path: str, file: BufferedReader) -> tuple[str, ...]:
     return check_samples(path, [*COLUMNS, *titles[3:]])
 
 
-def _line_error(path: str, rows: int, line: bytes, columns: int) -> InputError:
-    """Return what is wrong with the line after `rows` good ones."""
-    fields, where = line.split(b"\t"), f"row {rows + 1}"
-    if line and len(fields) != columns:
+def _line_error(path: str, piece: "_Piece", row: int, line: bytes, columns: int) -> InputError:
+    """Return what is wrong with a line of a piece."""
+    fields, where = line.split(b"\t"), f"row {row}"
+    if len(fields) != columns:
         return InputError(path, f"{len(fields)} columns instead of {columns}", where)
+    if fields[0] != piece.name.encode():
+        return InputError(path, TWO_PLACES.format(quoted(piece.name)), where)
     for number, field in enumerate(fields[1:], 2):
         if not field.isdigit():
-            return InputError(path, f"column {number}: {quoted(field)} is no whole number", where)
-    return InputError(path, "no bin of the same width as the first one, or not in order", where)
+            problem = f"{quoted(field)} is no whole number"
+            return InputError(path, problem, f"{where}, column {number}")
+    return InputError(path, NO_BIN, where)
 
 
 # ---- text to pieces of one chromosome ---------------------------------------------------------
@@ -101,6 +109,7 @@ def _line_error(path: str, rows: int, line: bytes, columns: int) -> InputError:
 class _Piece:
     """Lines of one chromosome; origin and width of its grid, start of the first line, in bases."""
 
+    is_chosen: bool
     name: str
     origin: int
     width: int
@@ -121,19 +130,21 @@ def _pieces(path: str, file: BufferedReader, chosen: Collection[str]) -> Iterato
         stop = text.rfind(b"\n") + 1
         left = bytes(text[stop:])
         for begin, end in _blocks(text, stop):
-            fields = [*text[begin : text.find(b"\n", begin)].split(b"\t", 3), b"", b""]
+            line = bytes(text[begin : text.find(b"\n", begin)])
+            fields = [*line.split(b"\t", 3), b"", b""]
             chromosome = fields[0].decode("utf-8", "replace")
             # What is no number is found with the row, below.
             start, border = (int(each) if each.isdigit() else 0 for each in fields[1:3])
             if chromosome != name and chromosome in grids:
-                problem = f"{quoted(chromosome)} is in two places: the rows are not sorted"
-                raise InputError(path, problem)
-            if problem := name_problem(chromosome):
+                raise InputError(path, TWO_PLACES.format(quoted(chromosome)))
+            if problem := name_problem(chromosome) or (
+                "it has no name" if line[:1] == b"\t" else ""
+            ):
                 raise InputError(path, f"{quoted(chromosome)} is no chromosome: {problem}")
             name = chromosome
             origin, width = grids.setdefault(name, (start, max(1, border - start)))
-            if not chosen or name in chosen:
-                yield _Piece(name, origin, width, start, memoryview(text)[begin:end])
+            lines = memoryview(text)[begin:end]
+            yield _Piece(not chosen or name in chosen, name, origin, width, start, lines)
 
 
 def _blocks(text: bytearray, stop: int) -> Iterator[tuple[int, int]]:
@@ -156,28 +167,31 @@ def _blocks(text: bytearray, stop: int) -> Iterator[tuple[int, int]]:
 class _PieceSums:
     """Sums of a piece.
 
-    bins   for each size: the numbers of bins on its grid, and int32[bins, samples]
+    bins   for each size, of a chosen piece: numbers of bins on its grid, and int32[bins, samples]
     lines  that fit
     end    of the last of them, in bases
-    wrong  the first line that does not fit; empty where all do
+    wrong  the first line that does not fit
     """
 
     piece: _Piece
     bins: list[tuple[Places, NDArray[np.int32]]]
     lines: int
     end: int
-    wrong: bytes
+    wrong: bytes | None
 
 
 def _sum_piece(piece: _Piece, samples: int, sizes: Sequence[int]) -> _PieceSums:
     text = np.frombuffer(piece.text, np.uint8)
-    room = len(sizes), int(np.count_nonzero(text == ord("\n")))
+    lines = int(np.count_nonzero(text == ord("\n")))
+    if not piece.is_chosen:
+        return _PieceSums(piece, [], lines, 0, None)
+    room = len(sizes), lines
     numbers, sums = np.empty(room, np.int64), np.zeros((*room, samples), np.int32)
     used, line = np.zeros(len(sizes), np.int64), np.empty(samples, np.int32)
-    grid = piece.origin, piece.width, LARGEST // max(sizes)
+    grid = piece.origin, piece.width, LARGEST // max(sizes)  # so that sums are no larger
     place = piece.start, np.array(sizes, np.int64)
     lines, end, wrong = sum_lines(text, grid, *place, line, numbers, sums, used)
-    bad = b"" if wrong < 0 else bytes(piece.text[wrong:]).partition(b"\n")[0]
+    bad = None if wrong < 0 else bytes(piece.text[wrong:]).partition(b"\n")[0]
     bins = [(numbers[k, :count], sums[k, :count]) for k, count in enumerate(used.tolist())]
     return _PieceSums(piece, bins, lines, end, bad)
 
@@ -246,5 +260,5 @@ def _join(every: Sequence[_Bins], samples: tuple[str, ...], ends: Mapping[str, i
             end.append(np.minimum(stop, ends[name]))
     for bins in every[1:]:
         every[0].append_rows(bins.values())
-    regions = Regions(tuple(names), *map(np.concatenate, (chrom, start, end)))
-    return Counts(regions, samples, every[0].values())
+    columns = np.concatenate(chrom), np.concatenate(start), np.concatenate(end)
+    return Counts(Regions(tuple(names), *columns), samples, every[0].values())
