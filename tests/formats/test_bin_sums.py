@@ -1,16 +1,20 @@
 """Sums of bins, however the text is cut; and what is wrong with a line."""
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pysam
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multigpu.errors import InputError
-from multigpu.formats.tables import bin_sums
+from multigpu.errors import Failure, InputError
+from multigpu.formats.tables import bin_sums, counts
 from multigpu.formats.tables.bin_sums import read_bin_sums
+from multigpu.formats.tables.counts_files import read_counts
 
 HEADER = "#Chr\tStart\tEnd\tA\tB\n"
 GOOD = "1\t0\t10\t3\t4\n1\t10\t20\t5\t6\n"
@@ -40,13 +44,13 @@ def test_read_bin_sums__are_those_of_all_lines_on_the_grid(
     path.write_text(HEADER + "\n".join(lines))  # the last line has no end
     expected: dict[tuple[str, int, int], list[int]] = {}
     for size in (2, 5):
-        for name, k, *counts in rows:
+        for name, k, *reads in rows:
             first = min(number for c, number, *_ in rows if c == name)
             last = max(number for c, number, *_ in rows if c == name)
             begin = first + (k - first) // size * size
             place = f"{name} ×{size}", origin + 9 * begin, origin + 9 * min(begin + size, last + 1)
             sums = expected.setdefault(place, [0, 0])
-            sums[:] = [x + y for x, y in zip(sums, counts, strict=True)]
+            sums[:] = [x + y for x, y in zip(sums, reads, strict=True)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bin_sums, "BLOCK", block)
         found = read_bin_sums(str(path), (2, 5), (), every)
@@ -92,3 +96,25 @@ def test_read_bin_sums__takes_chosen_chromosomes(tmp_path: Path) -> None:
         read_bin_sums(str(path), (2,), ["1", "3"], every)
     with pytest.raises(InputError, match="has no chromosome 'chr1'"):
         read_bin_sums(str(path), (2,), ["chr1"], every)
+
+
+@pytest.mark.parametrize("stored", ["plain", "bgzf"])
+@pytest.mark.parametrize(
+    "read", [read_counts, partial(read_bin_sums, sizes=(1, 2), chosen=(), keep=every)]
+)
+def test_tables__are_refused_before_they_are_read_where_memory_is_short(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: Callable[[str], Any], stored: str
+) -> None:
+    path = tmp_path / "m.txt"
+    path.write_text(
+        "chrom\tstart\tend\tA\tB\n"
+        + "".join(f"1\t{k}0\t{k + 1}0\t55\t66\n" for k in range(10_000, 80_000))
+    )
+    if stored == "bgzf":
+        pysam.tabix_compress(str(path), f"{path}.gz")
+        path = Path(f"{path}.gz")
+    monkeypatch.setattr(counts, "free_bytes", lambda _: 500_000)
+    with pytest.raises(
+        Failure, match=r"does not fit into memory .about 7\d,\d+ regions of 2 samples"
+    ):
+        read(str(path))

@@ -23,7 +23,7 @@ from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.names import name_problem
 from multigpu.formats.storage.read_ahead import ReadAhead
 from multigpu.formats.storage.sources import open_content
-from multigpu.formats.tables.counts import COLUMNS, LARGEST, Counts, check_samples
+from multigpu.formats.tables.counts import COLUMNS, LARGEST, Counts, check_room, check_samples
 from multigpu.kernels.compiled.text.count_lines import sum_lines
 
 HEADER = re.compile(r"#?chr(om)?\tstart\tend", re.IGNORECASE)
@@ -51,21 +51,23 @@ def read_bin_sums(path: str, sizes: Sequence[int], chosen: Collection[str], keep
     try:
         with open_content(path) as file, ThreadPoolExecutor(threads, "sums") as pool:
             samples = _read_header(path, file)
+            if not chosen:
+                check_room(path, file, len(samples), sum(1 / size for size in sizes))
             every = [_Bins(size, len(samples), keep) for size in sizes]
-            pieces, ends = _pieces(path, file, chosen), dict[str, int]()
-            tasks = (pool.submit(_sum_piece, piece, len(samples), sizes) for piece in pieces)
+            stretches, ends = _stretches(path, file, chosen), dict[str, int]()
+            tasks = (pool.submit(_sum_stretch, each, len(samples), sizes) for each in stretches)
             with closing(ReadAhead(tasks, threads)) as ahead:
                 row = 1
                 for found in (task.result() for task in ahead):
-                    piece = found.piece
-                    if piece.start < ends.get(piece.name, 0):
+                    stretch = found.stretch
+                    if stretch.start < ends.get(stretch.name, 0):
                         raise InputError(path, NO_BIN, f"row {row}")
                     row += found.lines
                     if found.wrong is not None:
-                        raise _line_error(path, piece, row, found.wrong, 3 + len(samples))
+                        raise _line_error(path, stretch, row, found.wrong, 3 + len(samples))
                     for bins, (numbers, sums) in zip(every, found.bins, strict=False):
-                        bins.add(piece, numbers, sums)
-                        ends[piece.name] = found.end
+                        bins.add(stretch, numbers, sums)
+                        ends[stretch.name] = found.end
         if missing := [name for name in chosen if name not in ends]:
             raise InputError(path, f"has no chromosome {quoted(missing[0])}")
         if not ends:
@@ -88,25 +90,11 @@ def _read_header(path: str, file: BufferedReader) -> tuple[str, ...]:
     return check_samples(path, [*COLUMNS, *titles[3:]])
 
 
-def _line_error(path: str, piece: "_Piece", row: int, line: bytes, columns: int) -> InputError:
-    """Return what is wrong with a line of a piece."""
-    fields, where = line.split(b"\t"), f"row {row}"
-    if len(fields) != columns:
-        return InputError(path, f"{len(fields)} columns instead of {columns}", where)
-    if fields[0] != piece.name.encode():
-        return InputError(path, TWO_PLACES.format(quoted(piece.name)), where)
-    for number, field in enumerate(fields[1:], 2):
-        if not field.isdigit():
-            problem = f"{quoted(field)} is no whole number"
-            return InputError(path, problem, f"{where}, column {number}")
-    return InputError(path, NO_BIN, where)
-
-
-# ---- text to pieces of one chromosome ---------------------------------------------------------
+# ---- text to stretches of one chromosome ------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
-class _Piece:
+class _LineStretch:
     """Lines of one chromosome; origin and width of its grid, start of the first line, in bases."""
 
     is_chosen: bool
@@ -117,10 +105,10 @@ class _Piece:
     text: memoryview
 
 
-def _pieces(path: str, file: BufferedReader, chosen: Collection[str]) -> Iterator[_Piece]:
-    """Yield the lines. Raises InputError for a chromosome in two places."""
+def _stretches(path: str, file: BufferedReader, chosen: Collection[str]) -> Iterator[_LineStretch]:
+    """Yield all lines. Raises InputError for a chromosome in two places."""
     grids: dict[str, tuple[int, int]] = {}
-    name, left, is_last = "", b"", False
+    before, left, is_last = "", b"", False
     while not is_last:
         text = bytearray(len(left) + BLOCK)
         text[: len(left)] = left
@@ -129,25 +117,23 @@ def _pieces(path: str, file: BufferedReader, chosen: Collection[str]) -> Iterato
             text[count:] = b"" if not count or text[count - 1] == ord("\n") else b"\n"
         stop = text.rfind(b"\n") + 1
         left = bytes(text[stop:])
-        for begin, end in _blocks(text, stop):
+        for begin, end in _chromosomes(text, stop):
             line = bytes(text[begin : text.find(b"\n", begin)])
             fields = [*line.split(b"\t", 3), b"", b""]
-            chromosome = fields[0].decode("utf-8", "replace")
-            # What is no number is found with the row, below.
+            name = fields[0].decode("utf-8", "replace")
+            # What is no number is found with its row, by who sums the lines.
             start, border = (int(each) if each.isdigit() else 0 for each in fields[1:3])
-            if chromosome != name and chromosome in grids:
-                raise InputError(path, TWO_PLACES.format(quoted(chromosome)))
-            if problem := name_problem(chromosome) or (
-                "it has no name" if line[:1] == b"\t" else ""
-            ):
-                raise InputError(path, f"{quoted(chromosome)} is no chromosome: {problem}")
-            name = chromosome
+            if name != before and name in grids:
+                raise InputError(path, TWO_PLACES.format(quoted(name)))
+            unnamed = "it has no name" if line.startswith(b"\t") else ""
+            if problem := name_problem(name) or unnamed:
+                raise InputError(path, f"{quoted(name)} is no chromosome: {problem}")
+            before, is_chosen = name, not chosen or name in chosen
             origin, width = grids.setdefault(name, (start, max(1, border - start)))
-            lines = memoryview(text)[begin:end]
-            yield _Piece(not chosen or name in chosen, name, origin, width, start, lines)
+            yield _LineStretch(is_chosen, name, origin, width, start, memoryview(text)[begin:end])
 
 
-def _blocks(text: bytearray, stop: int) -> Iterator[tuple[int, int]]:
+def _chromosomes(text: bytearray, stop: int) -> Iterator[tuple[int, int]]:
     """Yield where the lines of each chromosome begin and end."""
     begin = 0
     while begin < stop:
@@ -160,40 +146,56 @@ def _blocks(text: bytearray, stop: int) -> Iterator[tuple[int, int]]:
         begin = end
 
 
-# ---- pieces to sums, in threads ---------------------------------------------------------------
+# ---- stretches to sums, in threads ------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
-class _PieceSums:
-    """Sums of a piece.
+class _StretchSums:
+    """Sums of a stretch.
 
-    bins   for each size, of a chosen piece: numbers of bins on its grid, and int32[bins, samples]
+    bins   for each size, if it is chosen: numbers of bins on its grid, and int32[bins, samples]
     lines  that fit
     end    of the last of them, in bases
     wrong  the first line that does not fit
     """
 
-    piece: _Piece
+    stretch: _LineStretch
     bins: list[tuple[Places, NDArray[np.int32]]]
     lines: int
     end: int
     wrong: bytes | None
 
 
-def _sum_piece(piece: _Piece, samples: int, sizes: Sequence[int]) -> _PieceSums:
-    text = np.frombuffer(piece.text, np.uint8)
+def _sum_stretch(stretch: _LineStretch, samples: int, sizes: Sequence[int]) -> _StretchSums:
+    text = np.frombuffer(stretch.text, np.uint8)
     lines = int(np.count_nonzero(text == ord("\n")))
-    if not piece.is_chosen:
-        return _PieceSums(piece, [], lines, 0, None)
+    if not stretch.is_chosen:
+        return _StretchSums(stretch, [], lines, 0, None)
     room = len(sizes), lines
     numbers, sums = np.empty(room, np.int64), np.zeros((*room, samples), np.int32)
     used, line = np.zeros(len(sizes), np.int64), np.empty(samples, np.int32)
-    grid = piece.origin, piece.width, LARGEST // max(sizes)  # so that sums are no larger
-    place = piece.start, np.array(sizes, np.int64)
-    lines, end, wrong = sum_lines(text, grid, *place, line, numbers, sums, used)
-    bad = None if wrong < 0 else bytes(piece.text[wrong:]).partition(b"\n")[0]
+    grid = stretch.origin, stretch.width, LARGEST // max(sizes)  # so that no sum is too large
+    where = stretch.start, np.array(sizes, np.int64)
+    lines, end, wrong = sum_lines(text, grid, *where, line, numbers, sums, used)
+    bad = None if wrong < 0 else bytes(stretch.text[wrong:]).partition(b"\n")[0]
     bins = [(numbers[k, :count], sums[k, :count]) for k, count in enumerate(used.tolist())]
-    return _PieceSums(piece, bins, lines, end, bad)
+    return _StretchSums(stretch, bins, lines, end, bad)
+
+
+def _line_error(
+    path: str, stretch: _LineStretch, row: int, line: bytes, columns: int
+) -> InputError:
+    """Return what is wrong with a line of a stretch."""
+    fields, where = line.split(b"\t"), f"row {row}"
+    if len(fields) != columns:
+        return InputError(path, f"{len(fields)} columns instead of {columns}", where)
+    if fields[0] != stretch.name.encode():
+        return InputError(path, TWO_PLACES.format(quoted(stretch.name)), where)
+    for number, field in enumerate(fields[1:], 2):
+        if not field.isdigit():
+            problem = f"{quoted(field)} is no whole number"
+            return InputError(path, problem, f"{where}, column {number}")
+    return InputError(path, NO_BIN, where)
 
 
 # ---- sums to a table, in order ----------------------------------------------------------------
@@ -207,16 +209,16 @@ class _Bins:
         self.places: list[tuple[str, Places, Places]] = []  # chromosome, starts, ends
         self._memory = mmap.mmap(-1, FIRST_BYTES, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         self._rows = 0
-        self._last: tuple[_Piece, Places, NDArray[np.int32]] | None = None
+        self._last: tuple[_LineStretch, Places, NDArray[np.int32]] | None = None
 
-    def add(self, piece: _Piece, numbers: Places, sums: NDArray[np.int32]) -> None:
-        """Add the bins of the next piece; to the last of them the piece after it may add, too."""
-        if self._last and self._last[0].name == piece.name and self._last[1][0] == numbers[0]:
+    def add(self, stretch: _LineStretch, numbers: Places, sums: NDArray[np.int32]) -> None:
+        """Add the bins of the next stretch; to the last of them the one after it may add, too."""
+        if self._last and self._last[0].name == stretch.name and self._last[1][0] == numbers[0]:
             sums[0] += self._last[2][0]
         else:
             self.complete()
-        self._append(piece, numbers[:-1], sums[:-1])
-        self._last = piece, numbers[-1:], sums[-1:].copy()
+        self._append(stretch, numbers[:-1], sums[:-1])
+        self._last = stretch, numbers[-1:], sums[-1:].copy()
 
     def complete(self) -> None:
         """Take the last bin as it is."""
@@ -224,11 +226,11 @@ class _Bins:
             self._append(*self._last)
         self._last = None
 
-    def _append(self, piece: _Piece, numbers: Places, sums: NDArray[np.int32]) -> None:
-        width = piece.width * self.size
-        start = piece.origin + numbers * width
-        kept = self._keep(piece.name, start, start + width)
-        self.places.append((piece.name, start[kept], start[kept] + width))
+    def _append(self, stretch: _LineStretch, numbers: Places, sums: NDArray[np.int32]) -> None:
+        width = stretch.width * self.size
+        start = stretch.origin + numbers * width
+        kept = self._keep(stretch.name, start, start + width)
+        self.places.append((stretch.name, start[kept], start[kept] + width))
         self.append_rows(sums if kept.all() else sums[kept])
 
     def append_rows(self, rows: NDArray[np.int32]) -> None:
