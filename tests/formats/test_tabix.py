@@ -8,7 +8,7 @@ import pysam
 import pytest
 
 from multigpu.formats.tables import tabix
-from multigpu.formats.tables.tabix import LONGEST_TBI, write_indexed_vcf
+from multigpu.formats.tables.tabix import LONGEST_TBI, write_indexed
 
 HEADER = (
     "##fileformat=VCFv4.4\n##contig=<ID=chr1>\n##contig=<ID=HLA-A*01:01>\n"
@@ -24,7 +24,7 @@ def written(folder: Path, places: list[Place]) -> Path:
     ]
     path = folder / "some.vcf.gz"
     last = max((end for _, _, end in places), default=0)
-    write_indexed_vcf(path, [HEADER.encode(), *(line.encode() for line in lines)], last)
+    write_indexed(path, [HEADER.encode(), *(line.encode() for line in lines)], last)
     return path
 
 
@@ -58,7 +58,7 @@ def test_bytes__depend_on_the_text_alone(tmp_path: Path) -> None:
     )
     for name, pieces in (("a", [text]), ("b", [text[:1000], b"", text[1000:]])):
         (tmp_path / name).mkdir()
-        write_indexed_vcf(tmp_path / name / "x.vcf.gz", pieces, 9_008)
+        write_indexed(tmp_path / name / "x.vcf.gz", pieces, 9_008)
     for suffix in ("", ".tbi"):
         one, other = (tmp_path / name / f"x.vcf.gz{suffix}" for name in "ab")
         assert one.read_bytes() == other.read_bytes()
@@ -73,5 +73,5 @@ def test_full_disk__has_its_number(
     values = [room // status.f_frsize if k == 4 else value for k, value in enumerate(status)]
     monkeypatch.setattr(tabix.os, "statvfs", lambda _: os.statvfs_result(values))
     with pytest.raises(OSError, match=r"(?i)no space left|error") as caught:
-        write_indexed_vcf(Path("/dev/full"), [HEADER.encode()], 0)
+        write_indexed(Path("/dev/full"), [HEADER.encode()], 0)
     assert caught.value.errno == number

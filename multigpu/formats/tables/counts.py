@@ -15,9 +15,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from multigpu.cluster.devices.memory import free_bytes
 from multigpu.errors import InputError, quoted
 from multigpu.formats.alignments.regions import LONGEST, Regions, no_region
 from multigpu.formats.names import name_problem
+from multigpu.formats.storage.bgzf import least_content
+from multigpu.formats.storage.stored_streams import is_regular
 from multigpu.formats.tables import arrow
 
 COLUMNS = ("chrom", "start", "end")
@@ -170,6 +173,22 @@ def _check_chromosomes(path: str, rows: CountRows, before: int) -> None:
         problem = f"{quoted(name)} is no chromosome: {name_problem(name)}"
         problem = problem if name else "the chromosome has no name"
         raise InputError(path, problem, f"row {before + row + 1}, column chrom")
+
+
+def check_room(path: str, file: BufferedReader, samples: int, share: float = 1.0) -> None:
+    """Raise MemoryError where the rows of a text cannot fit, by the first of them and its size.
+
+    file   the text from its first row on
+    share  of the counts that are kept
+    """
+    line = len(file.peek(1).partition(b"\n")[0]) + 1
+    if not samples or line < samples or not is_regular(path):
+        return
+    rows, free = least_content(path) // line, free_bytes(None)
+    needed = int(4 * samples * rows * share)
+    if needed > free:
+        about = f"about {rows:,} regions of {samples:,} samples need {needed:,} bytes"
+        raise MemoryError(f"{about}, and {free:,} are free")
 
 
 def check_samples(path: str, columns: Sequence[str]) -> tuple[str, ...]:

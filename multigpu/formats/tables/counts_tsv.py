@@ -21,6 +21,7 @@ from multigpu.formats.tables.counts import (
     Empty,
     Values,
     batch_of,
+    check_room,
     check_rows,
     check_samples,
     narrow,
@@ -61,6 +62,7 @@ class TextColumns:
 
 def read_text(path: str, file: Any, columns: TextColumns) -> tuple[Regions, Values]:
     """Return the rows of the rest of the file. Raises InputError for rows that are wrong."""
+    check_room(path, file, len(columns.samples))
     names: dict[str, int] = {}
     genes: list[str] = []
     whole = CountRows.empty(0, len(columns.samples), np.int32, np.empty)

@@ -1,4 +1,4 @@
-"""VCF files compressed in blocks (BGZF) and indexed, by htslib."""
+"""VCF and BED files compressed in blocks (BGZF) and indexed, by htslib."""
 
 import errno
 import os
@@ -14,11 +14,12 @@ LEVEL = 4  # of compression: faster than the usual 6, for a tenth more
 FULL = 1 << 20  # bytes: a disk with less room is full
 
 
-def write_indexed_vcf(path: Path, text: Iterable[bytes], end: int) -> None:
-    """Write a VCF file, and the index beside it: `.tbi`, or `.csi` for long chromosomes.
+def write_indexed(path: Path, text: Iterable[bytes], end: int, kind: str = "vcf") -> None:
+    """Write a file, and the index beside it: `.tbi`, or `.csi` for long chromosomes.
 
     text  the lines, in pieces; records are in order
     end   the last base of a record
+    kind  "vcf" or "bed"
 
     Raises OSError.
     """
@@ -29,7 +30,7 @@ def write_indexed_vcf(path: Path, text: Iterable[bytes], end: int) -> None:
         with pysam.BGZFile(name, f"w{LEVEL}") as file:
             for piece in text:
                 file.write(piece)
-        pysam.tabix_index(name, preset="vcf", force=True, csi=end >= LONGEST_TBI)
+        pysam.tabix_index(name, preset=kind, force=True, csi=end >= LONGEST_TBI)
 
 
 @contextmanager

@@ -1,8 +1,9 @@
 """The Python function `multigpu.cnv`."""
 
+from multigpu.errors import UsageError, option
 from multigpu.run.functions import function_of
 from multigpu.workloads.cnv.opening import open_job
-from multigpu.workloads.cnv.options import SHOWN_REGIONS
+from multigpu.workloads.cnv.options import GATK_SV, SHOWN_REGIONS
 from multigpu.workloads.cnv.request import CnvRequest
 from multigpu.workloads.cnv.results import matrices
 from multigpu.workloads.cnv.results.result import CnvResult
@@ -16,5 +17,8 @@ def cnv(request: CnvRequest) -> CnvResult:
 
     Raises UsageError and InputError for wrong options and files.
     """
+    if request.preset == GATK_SV:
+        command = "multigpu cnv MATRIX --preset gatk-sv -o DIR"
+        raise UsageError(f"{option('preset')} {GATK_SV} is for the command line: {command}")
     keep = matrices.names(request.posterior) if request.keep_matrices else ()
     return open_job(request).result(keep, shown=SHOWN_REGIONS)

@@ -3,11 +3,14 @@
 from dataclasses import replace
 from functools import partial
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from multigpu.cluster.files import failures_named
+from multigpu.errors import UsageError, option, spelled
 from multigpu.run.command import Reporting, command_of, keep_inputs, number_of, start_workers
 from multigpu.run.values import texts_of
 from multigpu.workloads.cnv.options import (
+    GATK_SV,
     SHOWN_REGIONS,
     CnvOutput,
     copy_number_lanes,
@@ -43,6 +46,9 @@ def command(request: CnvRequest, outputs: CnvOutput, reporting: Reporting) -> No
         from multigpu.workloads.cnv.results import matrices
 
         _check_files(request, outputs, reporting)
+        if request.preset == GATK_SV:
+            _call_batch(request, outputs, reporting, lanes=lanes, coming=workers)
+            return
         genome = IndexedFasta(outputs.reference) if outputs.reference else None
         with folder.output_folder(outputs.output, request.resume) as hidden:
             job = open_job(
@@ -70,6 +76,34 @@ def command(request: CnvRequest, outputs: CnvOutput, reporting: Reporting) -> No
                         reporting.summary, job, result, request, outputs.output, reporting.started
                     )
     _print_result(result, outputs, reporting)
+
+
+def _call_batch(
+    request: CnvRequest, outputs: CnvOutput, reporting: Reporting, **settings: Any
+) -> None:
+    """Call a batch of GATK-SV, write its BED files, and print the notes and a line about them."""
+    from multigpu.workloads.cnv.gatk_sv import open_batch
+    from multigpu.workloads.cnv.output import folder
+    from multigpu.workloads.cnv.output.gatk_sv import write_batch
+
+    if reporting.summary:
+        raise UsageError(f"{option('summary')} has no effect with {option('preset')} {GATK_SV}")
+    with folder.output_folder(outputs.output, request.resume) as hidden:
+        job = open_batch(request, journal=hidden / folder.JOURNAL, **settings)
+        with reporting.watch(job, "cnv", job.stats.progress):
+            calls = job.calls(hidden)
+            with failures_named(outputs.output):
+                write_batch(calls, job, hidden, request.paths[0])
+                removed = folder.publish(hidden)
+            job.published = True
+    if removed:
+        job.notes.append(f"removed, left by an earlier run: {', '.join(removed)}")
+    reporting.say(*(f"note: {spelled(note)}" for note in job.notes))
+    losses, gains = (
+        number_of(sum(len(each) for (_, of), each in calls.items() if of == kind), noun)
+        for kind, noun in (("DEL", "loss"), ("DUP", "gain"))
+    )
+    reporting.say_outcome(f"{losses} and {gains}", outputs.output)
 
 
 def _check_files(request: CnvRequest, outputs: CnvOutput, reporting: Reporting) -> None:

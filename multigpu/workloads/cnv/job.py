@@ -30,7 +30,7 @@ from multigpu.workloads.cnv.notes import (
     sex_notes,
 )
 from multigpu.workloads.cnv.options import CnvOptions, KeptResults, copy_number_lanes
-from multigpu.workloads.cnv.plan import CnvPlan, Shape, plan_memory, plan_spans
+from multigpu.workloads.cnv.plan import CnvPlan, CnvSpan, Shape, plan_memory, plan_spans
 from multigpu.workloads.cnv.records import JOURNAL_CLASSES, CnvPart, Genotypes, SampleFacts
 from multigpu.workloads.cnv.results import matrices
 from multigpu.workloads.cnv.results.result import CnvResult, join_regions, join_segments
@@ -86,11 +86,17 @@ class PlannedCnvJob(Job):
     count_bytes = 4
 
     def __init__(
-        self, cohort: Cohort, options: CnvOptions, run: RunOptions, lanes: GpuLanes, **settings: Any
+        self,
+        cohort: Cohort,
+        options: CnvOptions,
+        run: RunOptions,
+        lanes: GpuLanes,
+        spans: list[CnvSpan] | None = None,
+        **settings: Any,
     ) -> None:
         super().__init__(run, lanes, **settings)
         self.cohort, self.options = cohort, options
-        self.spans = plan_spans(cohort, options)
+        self.spans = plan_spans(cohort, options) if spans is None else spans
         self.notes: list[str] = []
 
     @property

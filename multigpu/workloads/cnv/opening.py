@@ -16,7 +16,7 @@ from multigpu.workloads.cnv.notes import (
     unread_notes,
     unused_sex_notes,
 )
-from multigpu.workloads.cnv.options import copy_number_lanes, unused_parameter_notes
+from multigpu.workloads.cnv.options import GATK_SV, copy_number_lanes, unused_parameter_notes
 from multigpu.workloads.cnv.request import CnvRequest
 from multigpu.workloads.cnv.samples.annotations import read_ploidies, read_sexes
 from multigpu.workloads.cnv.samples.checks import check_samples
@@ -138,6 +138,10 @@ def open_plan(request: CnvRequest) -> PlannedCnvJob:
     """Return the job of a request for its plan: tables are read, alignments are not counted."""
     run, options = request.run, request.options
     lanes = copy_number_lanes(request.count_bytes)
+    if request.preset == GATK_SV:
+        from multigpu.workloads.cnv.gatk_sv import open_batch
+
+        return open_batch(request, lanes=lanes, devices=run.devices())
     if not request.has_alignments:
         planned = open_job(request, lanes=lanes, devices=run.devices())
         planned.notes += unread_notes(planned.spans, planned.sums, options)

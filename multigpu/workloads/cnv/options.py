@@ -382,6 +382,7 @@ MODELS = {  # what differs from the defaults of `CnvOptions`
     }
     for model in get_args(Model)
 }
+GATK_SV = "gatk-sv"  # preset of another way through the counts: see `gatk_sv.py`
 HMM = {"segmentation": "hmm", "whole_chromosomes": True, "max_gap": 500_000, "min_width": 1}
 PRESETS: dict[str, dict[str, Any]] = {
     "r": {},
@@ -389,6 +390,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "exome": {**HMM, "max_gap": 1_000_000},
     "genome": {**HMM, "min_width": 3},
     "gcnmops": {**MODELS["exome"], "cycles": 20},
+    GATK_SV: {},
 }
 
 

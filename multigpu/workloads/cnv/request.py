@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from multigpu.run.declarations import declaration, declare, declared
 from multigpu.run.options import Request
-from multigpu.run.values import Bases, texts_of
+from multigpu.run.values import Bases, TextPath, texts_of
 from multigpu.workloads.cnv.options import CnvOptions, completed
 from multigpu.workloads.count.options import CountOptions
 
@@ -32,9 +32,10 @@ class CnvRequest(CnvOptions, CountOptions, Request, group="Input"):
     controls: Any = declare(
         None, "Controls, as INPUT; give the option once for each file.", many=True, r="controls"
     )
-    preset: Literal["r", "panel", "exome", "genome", "gcnmops"] | None = declare(
+    preset: Literal["r", "panel", "exome", "genome", "gcnmops", "gatk-sv"] | None = declare(
         None, "Parameters that fit the data: gene panels, exomes, genomes. r: R's defaults, as"
-        " without a preset; gcnmops: those of that program.", group="Model",
+        " without a preset; gcnmops: those of that program; gatk-sv: a batch of GATK-SV, in place"
+        " of its workflow CNMOPS.wdl.", group="Model",
     )  # fmt: skip
     read_length: Bases | None = declare(
         None, "Length of a read, by which mean depths (of mosdepth, CNVkit) become counts.",
@@ -55,6 +56,7 @@ class CnvRequest(CnvOptions, CountOptions, Request, group="Input"):
         None, "IGV's name of the genome, for its pseudoautosomal regions and the IGV session.",
         "ID", default="recognized by the lengths of its chromosomes",
     )  # fmt: skip
+    exclude: TextPath | None = declare(None, "Regions to leave out, as BED.", "BED")
     keep_matrices: bool = declare(True, "Whether the result has the matrices.", only="Python")
 
     @classmethod

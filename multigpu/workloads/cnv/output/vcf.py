@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from multigpu import __version__
 from multigpu.errors import UsageError, option, printable, quoted
 from multigpu.formats.sequences.indexed_fasta import IndexedFasta
-from multigpu.formats.tables.tabix import write_indexed_vcf
+from multigpu.formats.tables.tabix import write_indexed
 from multigpu.workloads.cnv.options import CnvOptions
 from multigpu.workloads.cnv.records import NOT_CALLED, SegmentTable
 from multigpu.workloads.cnv.results.copy_numbers import classes_by_usual_copies, direction
@@ -89,7 +89,7 @@ def write_vcf(result: CnvResult, path: Path, source: VcfSource = VcfSource()) ->
     """Write the VCF file of all samples to `path`, and its index beside it."""
     records = _VcfRecords(result, source)
     text = chain([records.header(result.samples)], records.lines())
-    write_indexed_vcf(path, text, records.last_base)
+    write_indexed(path, text, records.last_base)
 
 
 def write_sample_vcfs(
@@ -103,7 +103,7 @@ def write_sample_vcfs(
     lines = records.lines_by_sample()
     for sample, name, own in zip(result.samples, names, lines, strict=True):
         text = chain([records.header([sample])], own)
-        write_indexed_vcf(folder / f"{name}.vcf.gz", text, records.last_base)
+        write_indexed(folder / f"{name}.vcf.gz", text, records.last_base)
 
 
 class _VcfRecords:

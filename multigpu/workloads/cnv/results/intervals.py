@@ -61,6 +61,28 @@ def cut(segments: SegmentTable, breaks: Mask, start: Rows, end: Rows) -> Segment
     )
 
 
+def touch(first: Rows, stop: Rows, others: Spans) -> Mask:
+    """Return which spans share a row with one of the others; these ascend and do not overlap."""
+    found: Mask = np.searchsorted(others[1], first, "right") < np.searchsorted(others[0], stop)
+    return found
+
+
+def subtract(first: Rows, stop: Rows, others: Spans) -> tuple[Rows, Rows, Rows]:
+    """Return what spans have outside of the others: the span of each piece, its first, its stop.
+
+    The others ascend and do not overlap.
+    """
+    ends = np.iinfo(np.int64)
+    before = np.searchsorted(others[1], first, "right")  # the gap between others where it begins
+    gaps = np.searchsorted(others[0], stop) - before + 1
+    span = np.repeat(np.arange(len(first)), gaps)
+    gap = rows_of_spans(before, gaps)
+    begin = np.maximum(first[span], np.append(ends.min, others[1])[gap])
+    end = np.minimum(stop[span], np.append(others[0], ends.max)[gap])
+    real = begin < end
+    return span[real], begin[real], end[real]
+
+
 def union_in_bases(first: Rows, stop: Rows, start: Rows, end: Rows) -> Spans:
     """Return the union of spans, where a gap between the bases of two rows divides them."""
     begin, reached = union(start[first], end[stop - 1])

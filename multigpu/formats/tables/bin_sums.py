@@ -1,0 +1,266 @@
+"""Sums of neighbouring bins of a matrix of counts (bincov), of several sizes in one pass.
+
+The matrix is text: `#Chr Start End`, from 0 and half open, and the samples. It is never in memory
+as a whole: threads sum blocks of its lines. Bins lie on a grid that begins with the first line of
+their chromosome, so that a gap makes bins of fewer lines; one without lines is left out.
+"""
+
+import mmap
+import os
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass
+from io import BufferedReader
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.cluster.devices.memory import free_bytes
+from multigpu.errors import Failure, InputError, first_line, quoted
+from multigpu.formats.alignments.regions import Regions
+from multigpu.formats.names import name_problem
+from multigpu.formats.storage.read_ahead import ReadAhead
+from multigpu.formats.storage.sources import open_content
+from multigpu.formats.tables.counts import COLUMNS, LARGEST, Counts, check_room, check_samples
+from multigpu.kernels.compiled.text.count_lines import sum_lines
+
+HEADER = re.compile(r"#?chr(om)?\tstart\tend", re.IGNORECASE)
+TWO_PLACES = "the rows of {} are in two places: sort them"
+NO_BIN = "is no bin as wide as the first one and after the one before, with counts below 2 million"
+TIMES = " ×"  # between the name of a chromosome and the size of its bins
+BLOCK = 8 << 20  # bytes of text that a thread sums at a time
+FIRST_BYTES = 1 << 20  # of an array that grows
+
+Places = NDArray[np.int64]
+Keep = Callable[[str, Places, Places], NDArray[np.bool_]]  # chromosome, starts, ends → bool[n]
+
+
+def read_bin_sums(path: str, sizes: Sequence[int], chosen: Collection[str], keep: Keep) -> Counts:
+    """Return the counts of all bins: those of the first size, then those of the next ones.
+
+    sizes   lines in a bin where none is missing
+    chosen  chromosomes to read; empty: all
+    keep    tells which bins are wanted
+
+    The regions have a name for each chromosome and size, as "chr1 ×10". Raises InputError with the
+    row of a line that does not fit.
+    """
+    threads = len(os.sched_getaffinity(0))
+    try:
+        with open_content(path) as file, ThreadPoolExecutor(threads, "sums") as pool:
+            samples = _read_header(path, file)
+            if not chosen:
+                check_room(path, file, len(samples), sum(1 / size for size in sizes))
+            every = [_Bins(size, len(samples), keep) for size in sizes]
+            stretches, ends = _stretches(path, file, chosen), dict[str, int]()
+            tasks = (pool.submit(_sum_stretch, each, len(samples), sizes) for each in stretches)
+            with closing(ReadAhead(tasks, threads)) as ahead:
+                row = 1
+                for found in (task.result() for task in ahead):
+                    stretch = found.stretch
+                    if stretch.start < ends.get(stretch.name, 0):
+                        raise InputError(path, NO_BIN, f"row {row}")
+                    row += found.lines
+                    if found.wrong is not None:
+                        raise _line_error(path, stretch, row, found.wrong, 3 + len(samples))
+                    for bins, (numbers, sums) in zip(every, found.bins, strict=False):
+                        bins.add(stretch, numbers, sums)
+                        ends[stretch.name] = found.end
+        if missing := [name for name in chosen if name not in ends]:
+            raise InputError(path, f"has no chromosome {quoted(missing[0])}")
+        if not ends:
+            raise InputError(path, "there are no regions")
+        return _join(every, samples, ends)
+    except MemoryError as error:
+        raise Failure(f"{path}: does not fit into memory ({first_line(error)})") from error
+
+
+def read_samples(path: str) -> tuple[str, ...]:
+    """Return the samples of a matrix. Raises InputError for a file that is none."""
+    with open_content(path) as file:
+        return _read_header(path, file)
+
+
+def _read_header(path: str, file: BufferedReader) -> tuple[str, ...]:
+    titles = file.readline().decode("utf-8-sig", "replace").rstrip("\r\n").split("\t")
+    if HEADER.fullmatch("\t".join(titles[:3])) is None:
+        raise InputError(path, "is no bincov: its columns are #Chr, Start, End and samples")
+    return check_samples(path, [*COLUMNS, *titles[3:]])
+
+
+# ---- text to stretches of one chromosome ------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _LineStretch:
+    """Lines of one chromosome; origin and width of its grid, start of the first line, in bases."""
+
+    is_chosen: bool
+    name: str
+    origin: int
+    width: int
+    start: int
+    text: memoryview
+
+
+def _stretches(path: str, file: BufferedReader, chosen: Collection[str]) -> Iterator[_LineStretch]:
+    """Yield all lines. Raises InputError for a chromosome in two places."""
+    grids: dict[str, tuple[int, int]] = {}
+    before, left, is_last = "", b"", False
+    while not is_last:
+        text = bytearray(len(left) + BLOCK)
+        text[: len(left)] = left
+        count = len(left) + file.readinto(memoryview(text)[len(left) :])
+        if is_last := count < len(text):
+            text[count:] = b"" if not count or text[count - 1] == ord("\n") else b"\n"
+        stop = text.rfind(b"\n") + 1
+        left = bytes(text[stop:])
+        for begin, end in _chromosomes(text, stop):
+            line = bytes(text[begin : text.find(b"\n", begin)])
+            fields = [*line.split(b"\t", 3), b"", b""]
+            name = fields[0].decode("utf-8", "replace")
+            # What is no number is found with its row, by who sums the lines.
+            start, border = (int(each) if each.isdigit() else 0 for each in fields[1:3])
+            if name != before and name in grids:
+                raise InputError(path, TWO_PLACES.format(quoted(name)))
+            unnamed = "it has no name" if line.startswith(b"\t") else ""
+            if problem := name_problem(name) or unnamed:
+                raise InputError(path, f"{quoted(name)} is no chromosome: {problem}")
+            before, is_chosen = name, not chosen or name in chosen
+            origin, width = grids.setdefault(name, (start, max(1, border - start)))
+            yield _LineStretch(is_chosen, name, origin, width, start, memoryview(text)[begin:end])
+
+
+def _chromosomes(text: bytearray, stop: int) -> Iterator[tuple[int, int]]:
+    """Yield where the lines of each chromosome begin and end."""
+    begin = 0
+    while begin < stop:
+        name, end = text[begin : text.find(b"\t", begin) + 1], stop
+        if not text.startswith(name, max(begin, text.rfind(b"\n", begin, stop - 1) + 1)):
+            end = begin
+            while text.startswith(name, end):
+                end = text.find(b"\n", end) + 1
+        yield begin, end
+        begin = end
+
+
+# ---- stretches to sums, in threads ------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _StretchSums:
+    """Sums of a stretch.
+
+    bins   for each size, if it is chosen: numbers of bins on its grid, and int32[bins, samples]
+    lines  that fit
+    end    of the last of them, in bases
+    wrong  the first line that does not fit
+    """
+
+    stretch: _LineStretch
+    bins: list[tuple[Places, NDArray[np.int32]]]
+    lines: int
+    end: int
+    wrong: bytes | None
+
+
+def _sum_stretch(stretch: _LineStretch, samples: int, sizes: Sequence[int]) -> _StretchSums:
+    text = np.frombuffer(stretch.text, np.uint8)
+    lines = int(np.count_nonzero(text == ord("\n")))
+    if not stretch.is_chosen:
+        return _StretchSums(stretch, [], lines, 0, None)
+    room = len(sizes), lines
+    numbers, sums = np.empty(room, np.int64), np.zeros((*room, samples), np.int32)
+    used, line = np.zeros(len(sizes), np.int64), np.empty(samples, np.int32)
+    grid = stretch.origin, stretch.width, LARGEST // max(sizes)  # so that no sum is too large
+    where = stretch.start, np.array(sizes, np.int64)
+    lines, end, wrong = sum_lines(text, grid, *where, line, numbers, sums, used)
+    bad = None if wrong < 0 else bytes(stretch.text[wrong:]).partition(b"\n")[0]
+    bins = [(numbers[k, :count], sums[k, :count]) for k, count in enumerate(used.tolist())]
+    return _StretchSums(stretch, bins, lines, end, bad)
+
+
+def _line_error(
+    path: str, stretch: _LineStretch, row: int, line: bytes, columns: int
+) -> InputError:
+    """Return what is wrong with a line of a stretch."""
+    fields, where = line.split(b"\t"), f"row {row}"
+    if len(fields) != columns:
+        return InputError(path, f"{len(fields)} columns instead of {columns}", where)
+    if fields[0] != stretch.name.encode():
+        return InputError(path, TWO_PLACES.format(quoted(stretch.name)), where)
+    for number, field in enumerate(fields[1:], 2):
+        if not field.isdigit():
+            problem = f"{quoted(field)} is no whole number"
+            return InputError(path, problem, f"{where}, column {number}")
+    return InputError(path, NO_BIN, where)
+
+
+# ---- sums to a table, in order ----------------------------------------------------------------
+
+
+class _Bins:
+    """Bins of one size that are wanted, in an array that grows without a copy."""
+
+    def __init__(self, size: int, samples: int, keep: Keep) -> None:
+        self.size, self._samples, self._keep = size, samples, keep
+        self.places: list[tuple[str, Places, Places]] = []  # chromosome, starts, ends
+        self._memory = mmap.mmap(-1, FIRST_BYTES, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        self._rows = 0
+        self._last: tuple[_LineStretch, Places, NDArray[np.int32]] | None = None
+
+    def add(self, stretch: _LineStretch, numbers: Places, sums: NDArray[np.int32]) -> None:
+        """Add the bins of the next stretch; to the last of them the one after it may add, too."""
+        if self._last and self._last[0].name == stretch.name and self._last[1][0] == numbers[0]:
+            sums[0] += self._last[2][0]
+        else:
+            self.complete()
+        self._append(stretch, numbers[:-1], sums[:-1])
+        self._last = stretch, numbers[-1:], sums[-1:].copy()
+
+    def complete(self) -> None:
+        """Take the last bin as it is."""
+        if self._last:
+            self._append(*self._last)
+        self._last = None
+
+    def _append(self, stretch: _LineStretch, numbers: Places, sums: NDArray[np.int32]) -> None:
+        width = stretch.width * self.size
+        start = stretch.origin + numbers * width
+        kept = self._keep(stretch.name, start, start + width)
+        self.places.append((stretch.name, start[kept], start[kept] + width))
+        self.append_rows(sums if kept.all() else sums[kept])
+
+    def append_rows(self, rows: NDArray[np.int32]) -> None:
+        """Add rows after those of the bins. Raises MemoryError."""
+        self._rows += len(rows)
+        size, room = 4 * self._rows * self._samples, len(self._memory)
+        if size > room:
+            if size - room > free_bytes(None):
+                raise MemoryError("the sums of its bins alone")
+            self._memory.resize(max(size, 2 * room))
+        self.values()[self._rows - len(rows) :] = rows
+
+    def values(self) -> NDArray[np.int32]:
+        """Return int32[bins, samples]; nothing can be added while somebody has them."""
+        found = np.frombuffer(self._memory, np.int32, self._rows * self._samples)
+        return found.reshape(self._rows, self._samples)
+
+
+def _join(every: Sequence[_Bins], samples: tuple[str, ...], ends: Mapping[str, int]) -> Counts:
+    """Return the bins of all sizes; no bin ends after the last line of its chromosome."""
+    names: dict[str, int] = {}
+    chrom, start, end = [], [], []
+    for bins in every:
+        bins.complete()
+        for name, first, stop in bins.places:
+            number = names.setdefault(f"{name}{TIMES}{bins.size}", len(names))
+            chrom.append(np.full(len(first), number, np.int32))
+            start.append(first)
+            end.append(np.minimum(stop, ends[name]))
+    for bins in every[1:]:
+        every[0].append_rows(bins.values())
+    columns = np.concatenate(chrom), np.concatenate(start), np.concatenate(end)
+    return Counts(Regions(tuple(names), *columns), samples, every[0].values())

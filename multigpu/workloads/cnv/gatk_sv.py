@@ -1,0 +1,260 @@
+"""A batch of GATK-SV, called as its workflow CNMOPS.wdl does: `--preset gatk-sv`.
+
+Each chromosome is called in bins of several sizes: autosomes in all samples, X in males and in
+females by themselves, Y in males, each as if two copies were usual. Calls of the small sizes are
+joined, and so are those of the large ones, of which neighbours are stitched and long ones reported.
+All is one job, in which a chromosome in bins of one size is a chromosome.
+"""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.errors import UsageError, option, several
+from multigpu.formats.alignments.regions import read_bed
+from multigpu.formats.storage.sources import is_repeatable
+from multigpu.formats.tables.bin_sums import TIMES, read_bin_sums, read_samples
+from multigpu.formats.tables.counts import Counts
+from multigpu.workloads.cnv.job import CnvJob
+from multigpu.workloads.cnv.notes import FEWEST_SEGMENTED, notes_by_chromosome
+from multigpu.workloads.cnv.options import KeptResults
+from multigpu.workloads.cnv.plan import CnvSpan
+from multigpu.workloads.cnv.records import Columnar, Floats, Indices, Mask, Rows, Spans
+from multigpu.workloads.cnv.request import CnvRequest
+from multigpu.workloads.cnv.results.copy_numbers import direction
+from multigpu.workloads.cnv.results.intervals import subtract, touch, union
+from multigpu.workloads.cnv.results.result import join_segments
+from multigpu.workloads.cnv.samples.annotations import read_sexes
+from multigpu.workloads.cnv.samples.cohort import Cohort
+from multigpu.workloads.cnv.samples.genomes import X_NAMES
+from multigpu.workloads.cnv.samples.sex import FEMALE, MALE, is_sex_chromosome
+from multigpu.workloads.cnv.stages.normalize import cores
+
+TYPES = {"DEL": -1, "DUP": 1}  # by direction
+STITCHED_SHARE, STITCHED_BASES = 0.2, 200_000  # by which a call reaches out at each end, at most
+NOTHING = np.empty(0, np.int64), np.empty(0, np.int64)
+ROWS = 1 << 13  # that a thread looks at together
+UNUSED = (
+    "controls", "ploidy", "model", "norm", "genome_wide", "robust", "fractional", "posterior",
+    "segmentation", "rebin", "gc", "mappability", "cohort", "max_gap", "whole_chromosomes",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class CallSet:
+    """Calls that are joined, and get files of their own.
+
+    name      in the names of the files
+    sizes     of bins, in bins of the matrix
+    source    what the files say of where calls are from
+    above     calls are longer, in bases
+    stitched  whether neighbouring calls of a sample become one
+    """
+
+    name: str
+    sizes: tuple[int, ...]
+    source: str
+    above: int = 0
+    stitched: bool = False
+
+
+CALL_SETS = (
+    CallSet("header", (3, 10), "cnmops"),
+    CallSet("large", (100, 1000), "cnmops_large", above=1_000_000, stitched=True),
+)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BatchCalls(Columnar):
+    """Losses or gains, by sample and place.
+
+    sample, chrom  int32[n]  rank of the sample's name, number of the chromosome
+    start, end     int64[n]  bases, from 0, half open
+    number         int64[n]  from 1, for the names of the calls
+    """
+
+    sample: Indices
+    chrom: Indices
+    start: Rows
+    end: Rows
+    number: Rows
+
+
+class BatchJob(CnvJob):
+    """The calls of a batch: bins of all sizes as one table.
+
+    counts    as `read_bin_sums` gives them, without excluded bins
+    sexes     of each sample; empty: not known, so that X and Y are not called
+    excluded  ascending regions of each chromosome, by its name, which no call has
+    settings  see `CnvJob`
+    """
+
+    def __init__(
+        self,
+        counts: Counts,
+        request: CnvRequest,
+        sexes: tuple[str, ...],
+        excluded: dict[str, Spans],
+        **settings: Any,
+    ) -> None:
+        regions, self.excluded = counts.regions, excluded
+        parts = [name.rpartition(TIMES) for name in regions.names]
+        self.sizes = np.array([int(size) for *_, size in parts])
+        self.chromosomes = tuple(dict.fromkeys(name for name, *_ in parts))
+        self._chrom = np.array([self.chromosomes.index(name) for name, *_ in parts], np.int32)
+        # Their script takes starts from 0 for starts from 1.
+        self._shift = int(request.compat_r)
+        counts = replace(counts, regions=replace(regions, start=regions.start - self._shift))
+        cohort = replace(Cohort.of(counts), sexes=sexes)
+        spans, notes = plan_batch(counts, sexes)
+        if not spans:
+            raise UsageError("there are too few samples or bins to call anything")
+        settings |= {"spans": spans, "cohort": cohort}
+        super().__init__(counts, request.options, request.run, **settings)
+        self.notes += notes
+
+    def calls(self, scratch: Path | None = None) -> dict[tuple[CallSet, str], BatchCalls]:
+        """Run the job; return the calls of each set and type."""
+        parts = self._run(KeptResults(), scratch)
+        del self.values
+        self.notes += notes_by_chromosome(parts)
+        segments = join_segments(parts)
+        cnvs = segments.take(segments.cnv)
+        sign = direction(cnvs.copy_number, self.options)
+        rank = np.argsort(np.argsort(self.cohort.cases)).astype(np.int32)
+        found = BatchCalls(
+            sample=rank[cnvs.sample],
+            chrom=self._chrom[cnvs.chrom],
+            start=cnvs.start + self._shift,
+            end=cnvs.end,
+            number=np.zeros(len(cnvs), np.int64),
+        )
+        size = self.sizes[cnvs.chrom]
+        return {
+            (each, kind): self._finish(
+                found.take(np.isin(size, each.sizes) & (sign == change)), each
+            )
+            for each in CALL_SETS
+            for kind, change in TYPES.items()
+        }
+
+    def _finish(self, calls: BatchCalls, of: CallSet) -> BatchCalls:
+        """Return the calls of a set and a type: joined, without what is excluded, with numbers."""
+        calls = _joined(calls, len(self.chromosomes))
+        pieces = [calls.take(slice(0))]
+        for number, name in enumerate(self.chromosomes):
+            here = calls.take(calls.chrom == number)
+            which, start, end = subtract(here.start, here.end, self.excluded.get(name, NOTHING))
+            pieces.append(replace(here.take(which), start=start, end=end))
+        calls = BatchCalls.joined(pieces)
+        calls = calls.take(np.lexsort((calls.start, calls.chrom, calls.sample)))
+        calls = replace(calls, number=np.arange(1, len(calls) + 1))
+        if of.stitched:
+            padding = np.minimum(STITCHED_SHARE * (calls.end - calls.start), STITCHED_BASES)
+            calls = _joined(calls, len(self.chromosomes), padding)
+        return calls.take(calls.end - calls.start > of.above)
+
+
+def _joined(calls: BatchCalls, chromosomes: int, padding: Floats | None = None) -> BatchCalls:
+    """Return calls of which those of a sample that overlap or touch are one, by sample and place.
+
+    padding  float64[n]: bases by which each reaches out at both ends; those that then only touch
+             stay apart
+    """
+    first, stop = calls.start, calls.end
+    if padding is not None:
+        first = np.maximum(np.rint(first - padding), 1).astype(np.int64)
+        stop = np.rint(stop + padding).astype(np.int64) - 1
+    # Samples and chromosomes one after the other, with room between them.
+    row = calls.sample.astype(np.int64) * chromosomes + calls.chrom
+    origin = row * (int(stop.max(initial=0)) + 2)
+    order = np.argsort(origin + calls.start, kind="stable")
+    begin, _ = union(origin + first, origin + stop)
+    group = np.searchsorted(begin, (origin + first)[order], "right") - 1
+    heads = np.flatnonzero(np.diff(group, prepend=-1))
+    if not len(heads):
+        return calls
+    end = np.maximum.reduceat(calls.end[order], heads)
+    return replace(calls.take(order[heads]), end=end)
+
+
+# ---- opening ----------------------------------------------------------------------------------
+
+
+def open_batch(request: CnvRequest, **settings: Any) -> BatchJob:
+    """Return the job of a request, whose table is read; see `Job` for the settings.
+
+    Raises UsageError and InputError.
+    """
+    preset = f"{option('preset')} gatk-sv"
+    if unused := [name for name in UNUSED if name in request.given]:
+        raise UsageError(f"{option(unused[0])} has no effect with {preset}: leave it out")
+    if request.has_alignments or len(request.paths) != 1 or not is_repeatable(request.paths[0]):
+        raise UsageError(f"{preset} takes one file: the bincov matrix of a batch")
+    path, excluded = request.paths[0], dict[str, Spans]()
+    sexes = read_sexes(request.sex, read_samples(path)) or ()
+    if request.exclude:
+        regions, _ = read_bed(request.exclude)
+        for rows in regions.blocks:
+            spans = union(regions.start[rows], regions.end[rows])
+            excluded[regions.names[regions.chrom[rows.start]]] = spans
+
+    def keep(name: str, start: Rows, end: Rows) -> Mask:
+        return ~touch(start, end, excluded.get(name, NOTHING))
+
+    sizes = [size for each in CALL_SETS for size in each.sizes]
+    counts = read_bin_sums(path, sizes, request.chromosomes, keep)
+    inputs = [each for each in (path, request.exclude) if each]
+    return BatchJob(counts, request, sexes, excluded, inputs=inputs, **settings)
+
+
+def plan_batch(counts: Counts, sexes: Sequence[str]) -> tuple[list[CnvSpan], list[str]]:
+    """Return each chromosome in bins of each size, with the samples compared there, and notes."""
+    spans, left_out, unread = [], list[str](), dict[str, list[str]]()
+    regions, samples = counts.regions, np.array(counts.samples)
+    for block, rows in enumerate(regions.blocks):
+        name = regions.names[regions.chrom[rows.start]]
+        has_reads = _have_reads(counts.values[rows])
+        for members in _cohorts(name.rpartition(TIMES)[0], sexes, len(samples)):
+            for sample in samples[members & ~has_reads].tolist():
+                unread.setdefault(sample, []).append(name)
+            columns = np.flatnonzero(members & has_reads)
+            if len(columns) < 2 or rows.stop - rows.start < FEWEST_SEGMENTED:
+                left_out.append(name)
+                continue
+            span = CnvSpan(
+                block=block,
+                chrom=int(regions.chrom[rows.start]),
+                name=name,
+                first=rows.start,
+                stop=rows.stop,
+                columns=None if len(columns) == len(samples) else tuple(columns.tolist()),
+            )
+            spans.append(span)
+    notes = [f"{name}: most bins of {several(x)} have no reads" for name, x in unread.items()]
+    if left_out:
+        left_out = list(dict.fromkeys(left_out))
+        notes.append(f"{several(left_out)}: not called, with too few samples or bins")
+    return spans, notes
+
+
+def _cohorts(chromosome: str, sexes: Sequence[str], samples: int) -> list[Mask]:
+    """Return the samples, bool[samples], that are compared with each other."""
+    if not is_sex_chromosome(chromosome):
+        return [np.ones(samples, np.bool_)]
+    sex = np.array(sexes or [""] * samples)
+    return [sex == each for each in (MALE, FEMALE) if chromosome in X_NAMES or each == MALE]
+
+
+def _have_reads(values: NDArray[Any]) -> Mask:
+    """Return bool[samples]: whether the median of each column is not 0."""
+    with ThreadPoolExecutor(cores()) as pool:
+        blocks = (values[at : at + ROWS] for at in range(0, len(values), ROWS))
+        zeros = sum(pool.map(lambda block: (block == 0).sum(axis=0), blocks))
+    found: Mask = 2 * np.asarray(zeros) <= len(values)
+    return found
