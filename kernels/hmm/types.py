@@ -62,12 +62,12 @@ class SampleModel:
 
     @property
     def cut(self) -> int:
-        """How many reference depths are left out at either end."""
+        """Number of reference depths that are left out at either end."""
         return int(self.references.shape[1]) // 5
 
     @property
     def kept(self) -> int:
-        """How many reference depths a mean is of."""
+        """Number of reference depths that a mean is of."""
         return int(self.references.shape[1]) - 2 * self.cut
 
     @property
