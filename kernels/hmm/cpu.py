@@ -198,19 +198,6 @@ def set_scores(x, expected, emissions, inside, sample, begin, stop, bits, out): 
             scored[i] = np.int32(nearest) if one[i] > IMPOSSIBLE else FORBIDDEN
 
 
-def scores(
-    counts: NDArray[Any], expected: ExpectedCounts, model: SampleModel, inside: Any = None
-) -> Scores:
-    """Return what `reference.scores` does."""
-    emissions, inside = emissions_of(model, model.folds), rows_inside(inside, len(counts))
-    counts, given = usable(counts), (expected.mean, expected.dispersion)
-    out = np.empty((model.samples, STATES, len(counts)), np.int32)
-    bits = np.empty((STATES + 3, len(counts)))
-    for sample in range(model.samples):
-        set_scores(counts, given, emissions, inside, sample, 0, len(counts), bits, out[sample])
-    return out.transpose(2, 0, 1)
-
-
 def paths(
     counts: NDArray[Any],
     expected: ExpectedCounts,
@@ -251,69 +238,57 @@ def find(counts, expected, emissions, inside, ways, first, bits, emitted, best, 
     for begin in range(0, regions, BLOCK):
         stop = min(begin + BLOCK, regions)
         for sample in range(samples):
-            set_scores(
-                counts, expected, emissions, inside, first + sample, begin, stop, bits, emitted
-            )
-            usual, one, more, none, two = (
-                best[sample, 2], best[sample, 1], best[sample, 3], best[sample, 0], best[sample, 4]
-            )  # fmt: skip
+            set_scores(counts, expected, emissions, inside, first + sample, begin, stop, bits,
+                       emitted)  # fmt: skip
             for row in range(begin, stop):
-                i = row - begin
-                enter, stay, leave, switch = (
-                    ways[row, ENTER], ways[row, STAY], ways[row, LEAVE], ways[row, SWITCH]
-                )  # fmt: skip
-                entered = usual + enter
-                at_usual, from_usual = likeliest(
-                    usual, one + leave, more + leave, none + leave, two + leave
-                )
-                at_one, from_one = likeliest(
-                    entered, one + stay, more + switch, none + switch, two + switch
-                )
-                at_more, from_more = likeliest(
-                    entered, one + switch, more + stay, none + switch, two + switch
-                )
-                at_none, from_none = likeliest(
-                    entered, one + switch, more + switch, none + stay, two + switch
-                )
-                at_two, from_two = likeliest(
-                    entered, one + switch, more + switch, none + switch, two + stay
-                )
-                usual = np.int32(0)
-                one = np.int32(at_one + emitted[1, i] - at_usual)
-                more = np.int32(at_more + emitted[3, i] - at_usual)
-                none = np.int32(at_none + emitted[0, i] - at_usual)
-                two = np.int32(at_two + emitted[4, i] - at_usual)
-                back[row, sample] = (
-                    from_none | from_one << 3 | from_usual << 6 | from_more << 9 | from_two << 12
-                )
-            best[sample, 0], best[sample, 1], best[sample, 2] = none, one, usual
-            best[sample, 3], best[sample, 4] = more, two
+                back[row, sample] = advance(best[sample], ways[row], emitted[:, row - begin])
 
 
 @jit_no_alloc
-def likeliest(usual, one, more, none, two):  # type: ignore[no-untyped-def]
+def advance(best, ways, emitted):  # type: ignore[no-untyped-def]
+    """Take best scores to the next region; return the state before each, three bits a state."""
+    enter, stay, leave, switch = ways[ENTER], ways[STAY], ways[LEAVE], ways[SWITCH]
+    none, one, usual, more, two = best[0], best[1], best[2], best[3], best[4]
+    back = 0
+    for state in range(STATES):
+        if state == USUAL:
+            score, source = likeliest(none + leave, one + leave, usual, more + leave, two + leave)
+        else:
+            score, source = likeliest(
+                none + (stay if state == 0 else switch),
+                one + (stay if state == 1 else switch),
+                usual + enter,
+                more + (stay if state == 3 else switch),
+                two + (stay if state == 4 else switch),
+            )
+        best[state] = score + emitted[state]
+        back |= source << 3 * state
+    best -= best[USUAL]
+    return back
+
+
+@jit_no_alloc
+def likeliest(none, one, usual, more, two):  # type: ignore[no-untyped-def]
     """Return the greatest score and its state, the first where several are as great."""
-    best, state = usual, np.int32(2)
+    best, state = usual, USUAL
     if one > best:
-        best, state = one, np.int32(1)
+        best, state = one, 1
     if more > best:
-        best, state = more, np.int32(3)
+        best, state = more, 3
     if none > best:
-        best, state = none, np.int32(0)
+        best, state = none, 0
     if two > best:
-        best, state = two, np.int32(4)
+        best, state = two, 4
     return best, state
 
 
 @jit_no_alloc
 def walk_back(back, best, out):  # type: ignore[no-untyped-def]
     """Write the states of the best ways."""
-    regions, samples = back.shape
-    last = regions - 1
+    last, samples = len(back) - 1, back.shape[1]
     for sample in range(samples):
-        _, out[last, sample] = likeliest(
-            best[sample, 2], best[sample, 1], best[sample, 3], best[sample, 0], best[sample, 4]
-        )
+        scores = best[sample]
+        _, out[last, sample] = likeliest(scores[0], scores[1], scores[2], scores[3], scores[4])
     for row in range(last, 0, -1):
         for sample in range(samples):
             out[row - 1, sample] = back[row, sample] >> 3 * out[row, sample] & 7

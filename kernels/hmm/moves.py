@@ -7,7 +7,7 @@ from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.hmm.types import ENTER, LEAVE, STAY, SWITCH, UNIT, Floats, Scores
 from multigpu.kernels.numerics.log2_exp2 import LOG2E, exp2_or_little, log2_of
 
-EVENTS = 0.03  # of each kind that a sample is expected to have in all regions
+EVENTS = 0.3  # of each kind that a sample is expected to have in all regions
 STAYING = 0.9  # chance that an event which has a region has its neighbour, too
 LEAST_REACH = 70_000  # bases, as exome callers take it
 REACHES = 50  # typical distances

@@ -62,7 +62,7 @@ class SampleModel:
 
     @property
     def cut(self) -> int:
-        """How many reference depths are left out at either end."""
+        """Number of reference depths that are left out at either end."""
         return int(self.references.shape[1]) // 5
 
     @property

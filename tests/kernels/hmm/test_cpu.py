@@ -86,14 +86,7 @@ def test_reference__path_is_the_best_of_all(seed: int) -> None:
     assert path_score(tuple(found), emitted, steps) == best
 
 
-def test_scores__of_cpu_are_those_of_the_reference() -> None:
-    counts, model, _, inside, _ = random_case(3, regions=700, samples=5)
-    expected = reference.expect(counts, model, inside)
-    got = cpu.scores(counts, expected, model, inside)
-    np.testing.assert_array_equal(got, reference.scores(counts, expected, model, inside))
-
-
-@examples(40)
+@examples(25)
 @given(
     st.integers(0, 2**32),
     st.sampled_from([1, 2, 127, 128, 129, 255, 256, 257, 700]),
