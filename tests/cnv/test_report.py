@@ -86,6 +86,7 @@ def test_report__names_outliers() -> None:
         references=np.zeros(6, np.int32),
         correlation=np.full(6, np.nan),
         noise=np.array([0.1] * 4 + [0.4, 0.1]),
+        dispersion=np.full(6, np.nan),
     )
     assert "No sample is an outlier." in report.render(result()).decode()
     text = read(report.render(replace(result(), facts=facts))).text

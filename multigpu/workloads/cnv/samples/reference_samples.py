@@ -28,7 +28,7 @@ USUAL_DEPTH = 0.05  # of the mean: regions with less in the median sample tell n
 USUAL_READS = 1.0  # expected in a region that tells how noisy a sample is
 LEAST_DEPTH = 1e-6  # of a sample
 MOST_UNLIKE = -2.0  # below all correlations: a sample is no reference of its own
-CLIP = 1.0  # logarithms to base 2 by which deletions and gains count in correlations at most
+CLIP = 2.0  # standard deviations by which a region counts in correlations at most
 LEAST_SPREAD = 0.05  # of the logarithms of depths
 OFFSET = 0.02  # of depths, before logarithms are taken
 
@@ -207,7 +207,10 @@ def _correlations(depths: Floats) -> Floats:
     typical = np.median(depths, axis=1, keepdims=True)
     usual = typical[:, 0] > USUAL_DEPTH
     usual = usual if usual.any() else np.ones(len(usual), np.bool_)
-    tracks = np.log2((depths[usual] + OFFSET) / (typical[usual] + OFFSET)).clip(-CLIP, CLIP)
+    tracks = np.log2((depths[usual] + OFFSET) / (typical[usual] + OFFSET))
+    # Samples that share a CNV are not alike otherwise.
+    deviation = NORMAL_MAD * np.median(np.abs(tracks), axis=0)
+    tracks = (tracks / np.maximum(deviation, LEAST_DEPTH)).clip(-CLIP, CLIP)
     tracks -= tracks.mean(axis=0)
     tracks /= np.maximum(np.sqrt((tracks**2).sum(axis=0)), LEAST_DEPTH)
     alike = tracks.T @ tracks

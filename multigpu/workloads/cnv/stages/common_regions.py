@@ -24,14 +24,28 @@ READS = 1000.0  # of a block in the median sample
 ROWS = (3, 20)  # regions of a block
 FEWEST, CARRIERS = 2, 0.05  # samples at either end that are apart: their number and share at least
 APART = 1.25  # factor between their depths
+MAJORITY = 0.7  # share of samples that have two copies, unless their depth says otherwise
+DEPTH_SAYS = 1.5  # nats
 COMMON = 0.25  # share of samples with other copies than two
 LEAST_NOISE = 0.02  # of depths, relative
 LEAST_LEVEL = 0.05  # of the usual depth: below it nothing is told
 CANDIDATES = np.array([1 / 2, 2 / 3, 1.0, 4 / 3, 2.0])  # levels of two copies by the median one
 COPIES = np.arange(5)
-CHANCES = np.log([0.02, 0.16, 0.64, 0.16, 0.02])  # of these copies, where a change is common
+SHARES = np.array([0.03, 0.5, 1.0, 1.5, 2.0])  # of the depth of two copies, with these copies
+LEAST_SHARE = 0.3  # whose noise depths have without a copy, too
+# Shares of these copies, by Hardy and Weinberg, where a loss or a gain is rare, on 3 of 10
+# chromosomes, or on 7 of 10; and how unlikely such regions are, in nats.
+PATTERNS = np.log([
+    [0.01, 0.05, 0.88, 0.05, 0.01],
+    [0.15, 0.45, 0.38, 0.01, 0.01],
+    [0.01, 0.01, 0.38, 0.45, 0.15],
+    [0.48, 0.42, 0.08, 0.01, 0.01],
+    [0.01, 0.01, 0.08, 0.42, 0.48],
+])  # fmt: skip
+UNLIKELY = np.array([0.0, 1.0, 1.0, 2.0, 2.0])
 OUTLIER = 12.0  # nats by which a sample counts against a level at most
-CLUSTERED = 10.0  # nats by which multiples of a level explain samples better than one cluster
+CLUSTERED = 5.0  # nats by which multiples of a level explain samples better than one cluster
+TIGHT = 2.0  # standard deviations that samples are off in the mean, at most
 SURE = 3.0  # nats by which one level is better than all others
 ONE_LEVEL = 1.2  # factor within which levels are the same
 NONE_LEFT = 0.05  # copies, in place of none
@@ -147,7 +161,11 @@ class _Blocks:
         off = np.abs(alike / np.median(alike, axis=1, keepdims=True) - 1)
         noise = max(NORMAL_MAD * float(np.median(off)) if len(off) else 0.0, LEAST_NOISE)
         level, copies, unsure, is_clustered = _levels(depths[found], noise, elsewhere)
+        most = (copies[:, :, None] == COPIES).mean(axis=1).max(axis=1)
         common = is_clustered & ((copies != 2).mean(axis=1) >= COMMON)
+        middle, spread = elsewhere
+        there, here = (((np.log(x) - middle) / spread) ** 2 / 2 for x in (level, typical[found]))
+        common &= (most < MAJORITY) | (here - there > DEPTH_SAYS)
         return cls(
             counts=counts,
             sizes=sizes,
@@ -219,27 +237,35 @@ def _levels(
     explain the samples better than one cluster of any width does.
     """
     # Between two clusters of samples the median may be neither's: both ends of the middle count.
-    ends = np.quantile(depths, [0.25, 0.5, 0.75], axis=1)
+    ends = np.quantile(depths, [0.1, 0.25, 0.5, 0.75, 0.9], axis=1)
     levels = (ends[:, None] * CANDIDATES[None, :, None]).reshape(-1, len(depths))
-    likely = np.array(
-        [_likelihoods(depths, level, noise).max(axis=2).sum(axis=1) for level in levels]
-    )
+    levels = np.maximum(levels, TINY)
+    fits = [_fit(depths, level, noise) for level in levels]
+    likely = np.array([fit[0] for fit in fits])
     middle, spread = elsewhere
-    scores = likely - (np.log(np.maximum(levels, TINY)) - middle) ** 2 / (2 * spread**2)
+    scores = likely - (np.log(levels) - middle) ** 2 / (2 * spread**2)
     best, blocks = scores.argmax(axis=0), np.arange(len(depths))
     level = levels[best, blocks]
-    other = np.abs(np.log(np.maximum(levels, TINY) / level)) > np.log(ONE_LEVEL)
+    other = np.abs(np.log(levels / level)) > np.log(ONE_LEVEL)
     rivals = np.where(other, scores, -np.inf).max(axis=0)
-    width = np.maximum(depths.std(axis=1) / level, noise)
+    width = np.maximum(depths.std(axis=1), noise * level)
     one_cluster = -depths.shape[1] * (np.log(width) + 0.5)
-    is_clustered = likely[best, blocks] - one_cluster > CLUSTERED
-    copies = _likelihoods(depths, level, noise).argmax(axis=2)
+    copies, off = (np.array([fit[k] for fit in fits])[best, blocks] for k in (1, 2))
+    is_clustered = (likely[best, blocks] - one_cluster > CLUSTERED) & (off < TIGHT)
     return level, copies, scores[best, blocks] - rivals < SURE, is_clustered
 
 
-def _likelihoods(depths: Floats, level: Floats, noise: float) -> Floats:
-    """Return float64[blocks, samples, copies]: log-likelihoods, by a level of two copies."""
-    share = depths / np.maximum(level, TINY)[:, None]
-    deviation = noise * np.sqrt(np.maximum(COPIES / 2, 0.1))
-    off = (share[:, :, None] - COPIES / 2) / deviation
-    return np.asarray(CHANCES - np.minimum(off**2 / 2, OUTLIER) - np.log(deviation))
+def _fit(depths: Floats, level: Floats, noise: float) -> tuple[Floats, NDArray[np.intp], Floats]:
+    """Return how well a level of two copies explains the samples of each block.
+
+    That is float64[blocks], the log-likelihood with the best of the patterns; the likeliest copies,
+    [blocks, samples]; and float64[blocks], how many standard deviations depths are off.
+    """
+    # The same at one depth, whatever the level.
+    usual = np.sqrt(np.median(depths, axis=1) * level)[:, None, None]
+    deviation = noise * np.sqrt(np.maximum(SHARES, LEAST_SHARE)) * np.maximum(usual, TINY)
+    off = (depths[:, :, None] - SHARES * level[:, None, None]) / deviation
+    logs = -np.minimum(off**2 / 2, OUTLIER) - np.log(deviation)
+    patterns = [(logs + each).max(axis=2).sum(axis=1) for each in PATTERNS]
+    least = np.sqrt(np.minimum((off**2).min(axis=2), 2 * OUTLIER).mean(axis=1))
+    return (np.array(patterns) - UNLIKELY[:, None]).max(axis=0), logs.argmax(axis=2), least

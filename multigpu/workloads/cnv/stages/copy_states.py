@@ -26,7 +26,7 @@ NEIGHBOURS = 1_000_000  # bases at most between regions that are looked at toget
 
 @dataclass(frozen=True)
 class ExpectCounts:
-    """What every sample should have with its usual copies."""
+    """Counts that every sample should have with its usual copies."""
 
     options: CnvOptions
     backend: KernelBackend

@@ -1,4 +1,4 @@
-"""What figures show: surroundings of the largest CNV regions, and samples along a chromosome."""
+"""Data of figures: surroundings of the largest CNV regions, and samples along a chromosome."""
 
 import numpy as np
 
