@@ -100,6 +100,8 @@ def _shown(value: Any) -> str:
     """Return a value as on the command line."""
     if isinstance(value, tuple):
         return ",".join(map(_shown, value))
+    if value is True:
+        return ""
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from multigpu.report.figures import (
     Figure,
@@ -40,14 +41,15 @@ def cohort_figure(result: CnvResult, palette: Palette) -> Figure:
         limits=(-HEAT_LIMIT, HEAT_LIMIT),
         colours=(f"{loss}-deep", f"{loss}-pale", "zero", f"{gain}-pale", f"{gain}-deep"),
     )
-    figure.layout["shapes"] = [
-        {
-            "type": "line", "x0": x - 0.5, "x1": x - 0.5, "y0": 0, "y1": 1, "yref": "paper",
-            "line": {"width": 1, "color": "var(--quiet)"},
-        }
-        for x in heat.begins[1:].tolist()
-    ]  # fmt: skip
+    figure.layout["shapes"] = borders(heat.begins[1:] - 0.5)
     return figure
+
+
+def borders(places: NDArray[Any]) -> list[Json]:
+    """Return lines across a figure at these places of its x axis."""
+    line = {"width": 1, "color": "var(--quiet)"}
+    common = {"type": "line", "y0": 0, "y1": 1, "yref": "paper", "line": line}
+    return [{**common, "x0": x, "x1": x} for x in places.tolist()]
 
 
 def _bars(

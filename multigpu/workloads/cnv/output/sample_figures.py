@@ -10,6 +10,7 @@ import numpy as np
 from multigpu.report.figures import Figure, Json, axis, literal, rounded
 from multigpu.workloads.cnv.output import overview
 from multigpu.workloads.cnv.output.colours import Palette
+from multigpu.workloads.cnv.output.report_figures import borders
 from multigpu.workloads.cnv.records import Floats, Rows, SegmentTable
 from multigpu.workloads.cnv.results.copy_numbers import direction
 from multigpu.workloads.cnv.results.intervals import rows_of_spans
@@ -69,18 +70,12 @@ class RegionAxis:
         begins, middles = self.begins[is_named], (self.begins + sizes // 2)[is_named]
         names = [literal(regions.names[k]) for k in regions.chrom[begins].tolist()]
         ticks: Json = {"tickvals": self.place(middles).tolist(), "ticktext": names}
-        borders = [
-            {
-                "type": "line", "x0": x, "x1": x, "y0": 0, "y1": 1, "yref": "paper",
-                "line": {"width": 1, "color": "var(--quiet)"},
-            }
-            for x in (self.place(begins[begins > 0]) - (self.room + 1) / 2).tolist()
-        ]  # fmt: skip
-        signed, _ = overview.value_names(result.options)
+        shapes = borders(self.place(begins[begins > 0]) - (self.room + 1) / 2)
         ends = self.place(np.array([0, len(regions) - 1])) + np.array([-1, 1]) * (self.room + 1)
         ticks |= {"range": ends.tolist(), "showgrid": False, "zeroline": False}
+        yaxis = axis(overview.value_names(result.options)[0])
         xaxis = axis("regions, by chromosome", **ticks)
-        return {"xaxis": xaxis, "yaxis": axis(signed), "shapes": borders}
+        return {"xaxis": xaxis, "yaxis": yaxis, "shapes": shapes}
 
 
 class SamplePlots:
@@ -124,8 +119,7 @@ class SamplePlots:
     def _rows(self) -> Rows:
         """int64[points]: the region in the middle of those that each point stands for."""
         result = self.result
-        rows = [result.first_rows[each.chrom] + each.row for each in result.tracks]
-        return np.concatenate(rows)
+        return np.concatenate([result.first_rows[each.chrom] + each.row for each in result.tracks])
 
     def _points(self) -> Json:
         """Return place and text of each point, which all samples share."""
