@@ -30,7 +30,6 @@ from multigpu.kernels.hmm.types import (
     Scores,
     States,
     check,
-    levels_of,
     rows_inside,
 )
 from multigpu.kernels.numerics.log2_exp2 import LOG2E, ROUND, log2_of
@@ -69,14 +68,13 @@ def expect(
     counts: NDArray[Any],
     model: SampleModel,
     inside: Any = None,
-    level: Any = None,
     threads: int = 1,
 ) -> ExpectedCounts:
     """Return what `reference.expect` does."""
     check(counts, model)
     counts = usable(counts)
     regions = len(counts)
-    rows = (rows_inside(inside, regions), levels_of(level, regions))
+    inside = rows_inside(inside, regions)
     arrays = (
         np.ascontiguousarray(model.weights, np.float64),
         np.ascontiguousarray(model.references, np.int32),
@@ -89,7 +87,7 @@ def expect(
     def work(begin: int, stop: int) -> None:
         depths = np.empty((model.references.shape[1]), np.float32)
         values = np.empty((3, len(model.spread)), np.float32)
-        _set_means(counts, begin, stop, *rows, *arrays[:3], model.cut, depths, mean)
+        _set_means(counts, begin, stop, inside, *arrays[:3], model.cut, depths, mean)
         _set_dispersions(
             counts, begin, stop, mean, arrays[3], float(model.kept), model.dispersion, values,
             dispersion,
@@ -105,7 +103,7 @@ def usable(counts: NDArray[Any]) -> NDArray[Any]:
 
 
 @jit_no_alloc
-def _set_means(counts, begin, stop, inside, level, weights, references, sizes, cut, depths, mean):  # type: ignore[no-untyped-def]
+def _set_means(counts, begin, stop, inside, weights, references, sizes, cut, depths, mean):  # type: ignore[no-untyped-def]
     samples, listed = mean.shape[1], references.shape[1]
     for row in range(begin, stop):
         where, typical = inside[row], 0.0
@@ -123,7 +121,7 @@ def _set_means(counts, begin, stop, inside, level, weights, references, sizes, c
                 for k in range(cut, listed - cut):
                     total += depths[k]
                 typical = total / (listed - 2 * cut)
-            usual = typical * level[row] * sizes[where, sample]
+            usual = typical * sizes[where, sample]
             mean[row, sample] = max(usual, LEAST_MEAN)
 
 

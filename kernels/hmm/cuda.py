@@ -19,7 +19,6 @@ from multigpu.kernels.hmm.types import (
     ExpectedCounts,
     SampleModel,
     check,
-    levels_of,
     rows_inside,
 )
 
@@ -28,10 +27,7 @@ THREADS = 128
 BLOCK = 128  # regions, as in paths.cu
 
 _COHORT = np.dtype(
-    [
-        (name, POINTER)
-        for name in ("counts", "inside", "level", "weights", "references", "sizes", "spread")
-    ]
+    [(name, POINTER) for name in ("counts", "inside", "weights", "references", "sizes", "spread")]
     + [("regions", "<i8"), ("typical", "<f8"), ("columns", "<i4"), ("samples", "<i4")]
 )
 _INPUT = np.dtype(
@@ -56,9 +52,7 @@ def _module(name: str, **macros: Any) -> Any:
     return cupy.RawModule(code=source("hmm", name), options=options)
 
 
-def expect(
-    counts: Any, model: SampleModel, inside: Any = None, level: Any = None
-) -> ExpectedCounts:
+def expect(counts: Any, model: SampleModel, inside: Any = None) -> ExpectedCounts:
     """Return what `reference.expect` does, on the device; counts of NumPy or CuPy."""
     check(counts, model)
     counts = _on_device(counts)
@@ -69,7 +63,6 @@ def expect(
     )  # fmt: skip
     held = {
         "inside": rows_inside(inside, regions),
-        "level": levels_of(level, regions),
         "weights": np.asarray(model.weights, np.float64),
         "references": np.asarray(model.references, np.int32),
         "sizes": np.asarray(model.sizes, np.float64),

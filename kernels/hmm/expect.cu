@@ -11,7 +11,6 @@ constexpr int CUT = REFERENCES / 5, KEPT = REFERENCES - 2 * CUT;
 struct Cohort {
   const COUNT* counts;  // [regions, columns]
   const unsigned char* inside;
-  const double* level;
   const double* weights;  // [2, columns]
   const int* references;  // [samples or 1, REFERENCES]
   const double* sizes;  // [2, samples]
@@ -61,7 +60,7 @@ extern "C" __global__ void __launch_bounds__(128) means(Cohort cohort, float* me
   const i64 row = SHARED ? thread : thread / samples;
   if (row >= cohort.regions) return;
   const int first = SHARED ? 0 : int(thread % samples), stop = SHARED ? samples : first + 1;
-  const double depth = reference_depth(cohort, row, first) * cohort.level[row];
+  const double depth = reference_depth(cohort, row, first);
   for (int sample = first; sample < stop; ++sample) {
     const double usual = depth * cohort.sizes[(cohort.inside[row] ? samples : 0) + sample];
     mean[row * samples + sample] = float(usual > LEAST_MEAN ? usual : LEAST_MEAN);

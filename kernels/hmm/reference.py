@@ -25,29 +25,25 @@ from multigpu.kernels.hmm.types import (
     Scores,
     States,
     check,
-    levels_of,
     rows_inside,
 )
 
 ALL = slice(None)
 
 
-def expect(
-    counts: NDArray[Any], model: SampleModel, inside: Any = None, level: Any = None
-) -> ExpectedCounts:
+def expect(counts: NDArray[Any], model: SampleModel, inside: Any = None) -> ExpectedCounts:
     """Return what every sample should have with its usual copies, and how far that is off.
 
-    A mean is the mean of the sample's middle reference depths, times the region's level and the
-    sample's size. A region's dispersion is what the spread of counts over means (by MAD, so that
+    A mean is the mean of the sample's middle reference depths, times the sample's size. A
+    region's dispersion is what the spread of counts over means (by MAD, so that
     carriers do not count) has beyond Poisson's, shrunk towards the typical one.
 
     counts  int32 or float64[regions, columns], not negative; rows do not depend on each other
     inside  uint8[regions]: row of the model's arrays; None: 0
-    level   float64[regions]: factor on the means; None: 1
     raises  ValueError where model and counts do not fit
     """
     check(counts, model)
-    inside, level = rows_inside(inside, len(counts)), levels_of(level, len(counts))
+    inside = rows_inside(inside, len(counts))
     depths = (counts * model.weights[inside]).astype(np.float32)
     mean = np.empty((len(counts), model.samples), np.float32)
     for sample in range(model.samples):
@@ -56,7 +52,7 @@ def expect(
         total = np.zeros(len(counts))
         for column in middle.T:
             total += column
-        typical = total / model.kept * level * model.sizes[inside, sample]
+        typical = total / model.kept * model.sizes[inside, sample]
         mean[:, sample] = np.maximum(typical, LEAST_MEAN)
     return ExpectedCounts(mean, _dispersions(counts, mean, model))
 

@@ -99,21 +99,6 @@ class ExpectedCounts:
     mean: Any
     dispersion: Any
 
-    def __getitem__(self, rows: slice) -> "ExpectedCounts":
-        return ExpectedCounts(self.mean[rows], self.dispersion[rows])
-
-
-def row_bytes(samples: int, columns: int, item: int = 4) -> int:
-    """Return the bytes that a region takes on a device while paths are found.
-
-    samples   of which paths are wanted at once
-    columns   of the counts
-    item      bytes of a count: 4 of int32, 8 of float64
-    """
-    # Means, back pointers and states of samples; a dispersion, four moves, a level, `inside`; of a
-    # block's products of moves (25 scores), starts and maps what falls to one of its regions.
-    return columns * item + samples * (4 + 2 + 1 + 2) + (4 + 16 + 8 + 1)
-
 
 def check(counts: Any, model: SampleModel) -> None:
     """Raise ValueError for a model that does not fit to these counts."""
@@ -141,8 +126,3 @@ def check(counts: Any, model: SampleModel) -> None:
 def rows_inside(inside: Any, regions: int) -> Any:
     """Return uint8[regions]: `inside`, or zeros."""
     return np.zeros(regions, np.uint8) if inside is None else np.asarray(inside, np.uint8)
-
-
-def levels_of(level: Any, regions: int) -> Floats:
-    """Return float64[regions]: the levels, or ones."""
-    return np.ones(regions) if level is None else np.asarray(level, np.float64)

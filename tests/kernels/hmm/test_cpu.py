@@ -22,7 +22,6 @@ class Case(NamedTuple):
     model: SampleModel
     moves: Any
     inside: Any
-    level: Any
 
 
 @pytest.fixture
@@ -48,13 +47,13 @@ def random_case(seed: int, regions: int, samples: int, controls: int = 0, k: int
     )
     start = np.cumsum(rng.choice([100, 5_000, 200_000], regions))
     ways = moves(start, start + 100, max_gap=150_000, events=3)
-    return Case(counts, model, ways, rng.random(regions) < 0.2, rng.uniform(0.7, 1.5, regions))
+    return Case(counts, model, ways, rng.random(regions) < 0.2)
 
 
 def assert_as_reference(backend: Any, case: Case, **how: Any) -> None:
-    counts, model, ways, inside, level = case
-    expected = reference.expect(counts, model, inside, level)
-    got = backend.expect(counts, model, inside, level, **how)
+    counts, model, ways, inside = case
+    expected = reference.expect(counts, model, inside)
+    got = backend.expect(counts, model, inside, **how)
     for name in ("mean", "dispersion"):
         ours, plain = on_host(getattr(got, name)), getattr(expected, name)
         np.testing.assert_array_equal(ours, plain, err_msg=name)
@@ -76,8 +75,8 @@ def path_score(path: tuple[int, ...], emitted: Any, steps: Any) -> int:
 @pytest.mark.parametrize("seed", range(20))
 def test_reference__path_is_the_best_of_all(seed: int) -> None:
     case = random_case(seed, regions=6, samples=1)
-    counts, model, ways, inside, level = case
-    expected = reference.expect(counts, model, inside, level)
+    counts, model, ways, inside = case
+    expected = reference.expect(counts, model, inside)
     emitted = reference.scores(counts, expected, model, inside)[:, 0].astype(np.int64)
     steps = reference.all_moves(ways)
     every = product(range(STATES), repeat=6)
@@ -103,8 +102,8 @@ def test_cpu__is_the_reference(
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_paths__of_some_samples_are_those_of_all(backend: Any) -> None:
-    counts, model, ways, inside, level = random_case(4, regions=400, samples=5, controls=2)
-    expected = backend.expect(counts, model, inside, level)
+    counts, model, ways, inside = random_case(4, regions=400, samples=5, controls=2)
+    expected = backend.expect(counts, model, inside)
     every = on_host(backend.paths(counts, expected, model, ways, inside))
     some = on_host(backend.paths(counts, expected, model, ways, inside, slice(1, 4)))
     np.testing.assert_array_equal(some, every[:, 1:4])
