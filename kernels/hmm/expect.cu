@@ -20,10 +20,11 @@ struct Cohort {
   int columns, samples;
 };
 
-template <int N>
-__device__ __forceinline__ void sort(float (&values)[N]) {
+// Puts the values from the `LEAST`-th on in order, by exchanges that suit registers.
+template <int LEAST, int N>
+__device__ __forceinline__ void sort_from(float (&values)[N]) {
 #pragma unroll(N <= UNROLLED ? N : 1)
-  for (int last = N - 1; last > 0; --last) {
+  for (int last = N - 1; last > 0 && last >= LEAST; --last) {
 #pragma unroll(N <= UNROLLED ? N : 1)
     for (int i = 0; i < last; ++i) {
       const float low = values[i], high = values[i + 1];
@@ -35,7 +36,7 @@ __device__ __forceinline__ void sort(float (&values)[N]) {
 
 template <int N>
 __device__ __forceinline__ double median(float (&values)[N]) {
-  sort(values);
+  sort_from<(N - 1) / 2>(values);
   return (double(values[(N - 1) / 2]) + double(values[N / 2])) * 0.5;
 }
 
@@ -46,7 +47,7 @@ __device__ __forceinline__ double reference_depth(const Cohort& cohort, i64 row,
 #pragma unroll(REFERENCES <= UNROLLED ? REFERENCES : 1)
   for (int k = 0; k < REFERENCES; ++k)
     depths[k] = float(cohort.counts[row * cohort.columns + columns[k]] * weights[columns[k]]);
-  sort(depths);
+  sort_from<CUT>(depths);
   double total = 0;
 #pragma unroll(REFERENCES <= UNROLLED ? REFERENCES : 1)
   for (int k = CUT; k < REFERENCES - CUT; ++k) total += depths[k];
