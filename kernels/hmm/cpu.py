@@ -48,7 +48,7 @@ class Emissions(NamedTuple):
     folds: Floats  # [2, samples, states], 0: impossible
     log_folds: Floats  # to base 2
     noise: Floats
-    kept: float
+    worth: float
     cap: float  # bits
 
 
@@ -58,8 +58,8 @@ def emissions_of(model: SampleModel, folds: Floats) -> Emissions:
     return Emissions(
         np.ascontiguousarray(folds),
         logs.reshape(folds.shape),
-        np.ascontiguousarray(model.noise, np.float64),
-        float(model.kept),
+        np.ascontiguousarray(model.noise),
+        model.worth,
         model.cap * LOG2E,
     )
 
@@ -75,21 +75,17 @@ def expect(
     counts = usable(counts)
     regions = len(counts)
     inside = rows_inside(inside, regions)
-    arrays = (
-        np.ascontiguousarray(model.weights, np.float64),
-        np.ascontiguousarray(model.references, np.int32),
-        np.ascontiguousarray(model.sizes, np.float64),
-        np.ascontiguousarray(model.spread, np.int32),
-    )
+    given = (model.weights, model.references, model.sizes, model.spread)
+    *arrays, spread = map(np.ascontiguousarray, given)
     mean = np.empty((regions, model.samples), np.float32)
     dispersion = np.empty(regions, np.float32)
 
     def work(begin: int, stop: int) -> None:
         depths = np.empty((model.references.shape[1]), np.float32)
         values = np.empty((3, len(model.spread)), np.float32)
-        _set_means(counts, begin, stop, inside, *arrays[:3], model.cut, depths, mean)
+        _set_means(counts, begin, stop, inside, *arrays, model.cut, depths, mean)
         _set_dispersions(
-            counts, begin, stop, mean, arrays[3], float(model.kept), model.dispersion, values,
+            counts, begin, stop, mean, spread, model.worth, model.dispersion, values,
             dispersion,
         )  # fmt: skip
 
@@ -126,7 +122,7 @@ def _set_means(counts, begin, stop, inside, weights, references, sizes, cut, dep
 
 
 @jit_no_alloc
-def _set_dispersions(counts, begin, stop, mean, spread, kept, typical, values, dispersion):  # type: ignore[no-untyped-def]
+def _set_dispersions(counts, begin, stop, mean, spread, worth, typical, values, dispersion):  # type: ignore[no-untyped-def]
     n = len(spread)
     ratios, off, means = values[0], values[1], values[2]
     for row in range(begin, stop):
@@ -138,7 +134,7 @@ def _set_dispersions(counts, begin, stop, mean, spread, kept, typical, values, d
         for k in range(n):
             off[k] = abs(off[k] - middle)
         deviation = NORMAL_MAD * _median(off, n)
-        poisson = 1 / _median(means, n) * (1 + 1 / kept)
+        poisson = 1 / _median(means, n) * (1 + 1 / worth)
         beyond = max(deviation * deviation - poisson, 0.0)
         base = (1 - SHRINKAGE) * typical + LEAST_DISPERSION
         dispersion[row] = SHRINKAGE * beyond + base
@@ -159,13 +155,13 @@ def set_bits(x, expected, emissions, inside, sample, begin, stop, bits):  # type
     x log(f) - (x + 1 / d) log((1 + d f m) / (1 + d m)) for f times the usual mean.
     """
     mean, dispersion = expected
-    folds, log_folds, noise, kept, _ = emissions
+    folds, log_folds, noise, worth, _ = emissions
     n, states = stop - begin, folds.shape[2]
     rates, usual, more = bits[states], bits[states + 1], bits[states + 2]
     for i in range(n):
         row = begin + i
         m = np.float64(mean[row, sample])
-        d = np.float64(dispersion[row]) * noise[sample] + 1 / (kept * m)
+        d = np.float64(dispersion[row]) * noise[sample] + 1 / (worth * m)
         rates[i] = d * m
         usual[i] = log2_of(1 + d * m)
         more[i] = x[row, sample] + 1 / d

@@ -17,6 +17,7 @@ struct Cohort {
   const int* spread;
   i64 regions;
   double typical;  // dispersion
+  double worth;  // of reference depths
   int columns, samples;
 };
 
@@ -83,7 +84,7 @@ extern "C" __global__ void __launch_bounds__(128)
 #pragma unroll(SPREAD <= UNROLLED ? SPREAD : 1)
   for (int k = 0; k < SPREAD; ++k) off[k] = float(fabs(off[k] - middle));
   const double deviation = NORMAL_MAD * median(off);
-  const double poisson = 1 / median(means) * (1 + 1 / double(KEPT));
+  const double poisson = 1 / median(means) * (1 + 1 / cohort.worth);
   const double beyond = deviation * deviation - poisson;
   const double base = (1 - SHRINKAGE) * cohort.typical + LEAST_DISPERSION;
   dispersion[row] = float(SHRINKAGE * (beyond > 0 ? beyond : 0) + base);

@@ -61,7 +61,7 @@ def _dispersions(counts: NDArray[Any], mean: Any, model: SampleModel) -> Any:
     means = mean[:, model.spread].astype(np.float64)
     ratios = (counts[:, model.spread] / means).astype(np.float32)
     off = np.abs(ratios - _medians(ratios)[:, None]).astype(np.float32)
-    poisson = 1 / _medians(mean[:, model.spread]) * (1 + 1 / model.kept)
+    poisson = 1 / _medians(mean[:, model.spread]) * (1 + 1 / model.worth)
     beyond = np.maximum((NORMAL_MAD * _medians(off)) ** 2 - poisson, 0)
     typical = (1 - SHRINKAGE) * model.dispersion + LEAST_DISPERSION
     return (SHRINKAGE * beyond + typical).astype(np.float32)
@@ -86,7 +86,7 @@ def scores(
     x = counts[:, : model.samples, None].astype(np.float64)
     mean = expected.mean.astype(np.float64)[:, :, None]
     dispersion = expected.dispersion.astype(np.float64)[:, None, None] * model.noise[:, None]
-    dispersion = dispersion + 1 / (model.kept * mean)
+    dispersion = dispersion + 1 / (model.worth * mean)
     possible = folds > 0
     rate = dispersion * mean
     off = np.log2(1 + rate * folds) - np.log2(1 + rate)

@@ -1,5 +1,6 @@
 """The hidden Markov model: the plain one against all paths, and the fast ways against the plain."""
 
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -104,3 +105,19 @@ def test_cuda__has_the_bytes_of_the_reference(
 def test_cuda__has_the_bytes_of_the_reference_over_many_blocks(backend: Any) -> None:
     """More blocks than a thread block has threads."""
     assert_as_reference(backend, random_case(8, regions=40_000, samples=1))
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"weights": np.ones((2, 4))}, "weights are"),
+        ({"noise": np.ones(3, np.float32)}, "noise are float32"),
+        ({"references": np.zeros((2, 4), np.int32)}, "2 rows of references"),
+        ({"references": np.zeros((1, 65), np.int32)}, "references must be int32, 1 to 64"),
+        ({"spread": np.array([3], np.int32)}, "spread must be columns from 0 to 2"),
+    ],
+)
+def test_expect__refuses_a_model_that_does_not_fit(changes: dict[str, Any], problem: str) -> None:
+    case = random_case(0, regions=2, samples=3)
+    with pytest.raises(ValueError, match=problem):
+        cpu.expect(case.counts, replace(case.model, **changes))

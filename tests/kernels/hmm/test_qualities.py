@@ -63,7 +63,7 @@ def test_genotypes__are_sums_of_capped_likelihoods() -> None:
     assert found.shape == (3, 4, CLASSES)
     folds = model.folds_of_classes[inside.astype(int)]
     mean = expected.mean[:, :, None].astype(np.float64)
-    d = expected.dispersion[:, None, None] * model.noise[:, None] + 1 / (model.kept * mean)
+    d = expected.dispersion[:, None, None] * model.noise[:, None] + 1 / (model.worth * mean)
     x = counts[:, :4, None]
     shares = np.where(folds > 0, folds, 1)
     logs = x * np.log(shares) - (x + 1 / d) * np.log1p(d * mean * folds)
