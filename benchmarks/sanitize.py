@@ -25,7 +25,7 @@ from common import markdown, require, say
 from processes import python
 from searches import places, same_hits
 
-from multigpu.kernels import cnmops, maps, normalization, rotation, scan, segmentation
+from multigpu.kernels import cnmops, hmm, maps, normalization, rotation, scan, segmentation
 from multigpu.kernels.rotation import whole_box
 from multigpu.kernels.scan import approximate
 
@@ -221,6 +221,29 @@ def segmentation_cases(backend: Any, random: np.random.Generator) -> Iterator[st
         yield f"alpha {alpha}, delta {delta}, windows to {largest}: {len(expected.start)} segments"
 
 
+def hmm_cases(backend: Any, random: np.random.Generator) -> Iterator[str]:
+    """Compare paths over one block and over many, with references of each sample and shared."""
+    for regions, samples, rows in ((1, 1, 1), (REGIONS, 5, 5), (REGIONS, 5, 1)):
+        counts = counts_of(random, samples)[:regions]
+        ones = np.ones((2, samples))
+        model = hmm.SampleModel(
+            weights=ones, references=random.integers(0, samples, (rows, 8)).astype(np.int32),
+            sizes=ones, copies=(2 * ones).astype(np.int8), noise=ones[0],
+            spread=np.arange(samples, dtype=np.int32), dispersion=0.01,
+        )  # fmt: skip
+        start = 1000 * np.arange(regions)
+        ways = hmm.moves(start, start + 1000)
+        expected, found = (each.expect(counts, model) for each in (hmm.reference, backend))
+        same(found.mean, expected.mean, "means")
+        same(found.dispersion, expected.dispersion, "dispersions")
+        path = hmm.reference.paths(counts, expected, model, ways)
+        same(backend.paths(counts, found, model, ways), path, "paths")
+        ratios = hmm.reference.log2_ratios(counts, expected)
+        for got, plain in zip(backend.log2_ratios(counts, found), ratios, strict=True):
+            same(got, plain, "ratios")
+        yield f"{regions} regions of {samples} samples: {(path != hmm.USUAL).sum()} changed"
+
+
 def maps_cases(backend: Any, random: np.random.Generator) -> Iterator[str]:
     """Compare maps of few atoms, and of many."""
     kinds = ("C", "HD", "HS", "NA", "OA", "SA", "Zn")
@@ -240,6 +263,7 @@ NOT_OURS = ("cupy_", "cub", "thrust")
 CASES: dict[str, Case] = {
     "scan": scan_cases,
     "scan.approximate": approximate_cases,
+    "hmm": hmm_cases,
     "maps": maps_cases,
     "rotation": rotation_cases,
     "rotation.whole_box": box_cases,

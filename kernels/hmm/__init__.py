@@ -6,7 +6,7 @@ regions (`moves.py`). Scores are whole numbers, so that maxima of sums are exact
 divide the work gives the same path. `reference.py` is the method in plain NumPy, `cpu.py` (Numba)
 and `cuda.py` with `hmm.cu` do it fast. Each of the three has
 
-    expect(counts, model, inside=None, level=None)                    -> ExpectedCounts
+    expect(counts, model, inside=None)                                -> ExpectedCounts
     paths(counts, expected, model, moves, inside=None, samples=all)   -> int8[regions, samples]
     log2_ratios(counts, expected)       -> float32[regions, samples], float32[regions]
 

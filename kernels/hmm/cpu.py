@@ -30,7 +30,6 @@ from multigpu.kernels.hmm.types import (
     Scores,
     States,
     check,
-    levels_of,
     rows_inside,
 )
 from multigpu.kernels.numerics.log2_exp2 import LOG2E, ROUND, log2_of
@@ -49,7 +48,7 @@ class Emissions(NamedTuple):
     folds: Floats  # [2, samples, states], 0: impossible
     log_folds: Floats  # to base 2
     noise: Floats
-    kept: float
+    worth: float
     cap: float  # bits
 
 
@@ -59,8 +58,8 @@ def emissions_of(model: SampleModel, folds: Floats) -> Emissions:
     return Emissions(
         np.ascontiguousarray(folds),
         logs.reshape(folds.shape),
-        np.ascontiguousarray(model.noise, np.float64),
-        float(model.kept),
+        np.ascontiguousarray(model.noise),
+        model.worth,
         model.cap * LOG2E,
     )
 
@@ -69,29 +68,24 @@ def expect(
     counts: NDArray[Any],
     model: SampleModel,
     inside: Any = None,
-    level: Any = None,
     threads: int = 1,
 ) -> ExpectedCounts:
     """Return what `reference.expect` does."""
     check(counts, model)
     counts = usable(counts)
     regions = len(counts)
-    rows = (rows_inside(inside, regions), levels_of(level, regions))
-    arrays = (
-        np.ascontiguousarray(model.weights, np.float64),
-        np.ascontiguousarray(model.references, np.int32),
-        np.ascontiguousarray(model.sizes, np.float64),
-        np.ascontiguousarray(model.spread, np.int32),
-    )
+    inside = rows_inside(inside, regions)
+    given = (model.weights, model.references, model.sizes, model.spread)
+    *arrays, spread = map(np.ascontiguousarray, given)
     mean = np.empty((regions, model.samples), np.float32)
     dispersion = np.empty(regions, np.float32)
 
     def work(begin: int, stop: int) -> None:
         depths = np.empty((model.references.shape[1]), np.float32)
         values = np.empty((3, len(model.spread)), np.float32)
-        _set_means(counts, begin, stop, *rows, *arrays[:3], model.cut, depths, mean)
+        _set_means(counts, begin, stop, inside, *arrays, model.cut, depths, mean)
         _set_dispersions(
-            counts, begin, stop, mean, arrays[3], float(model.kept), model.dispersion, values,
+            counts, begin, stop, mean, spread, model.worth, model.dispersion, values,
             dispersion,
         )  # fmt: skip
 
@@ -105,7 +99,7 @@ def usable(counts: NDArray[Any]) -> NDArray[Any]:
 
 
 @jit_no_alloc
-def _set_means(counts, begin, stop, inside, level, weights, references, sizes, cut, depths, mean):  # type: ignore[no-untyped-def]
+def _set_means(counts, begin, stop, inside, weights, references, sizes, cut, depths, mean):  # type: ignore[no-untyped-def]
     samples, listed = mean.shape[1], references.shape[1]
     for row in range(begin, stop):
         where, typical = inside[row], 0.0
@@ -123,12 +117,12 @@ def _set_means(counts, begin, stop, inside, level, weights, references, sizes, c
                 for k in range(cut, listed - cut):
                     total += depths[k]
                 typical = total / (listed - 2 * cut)
-            usual = typical * level[row] * sizes[where, sample]
+            usual = typical * sizes[where, sample]
             mean[row, sample] = max(usual, LEAST_MEAN)
 
 
 @jit_no_alloc
-def _set_dispersions(counts, begin, stop, mean, spread, kept, typical, values, dispersion):  # type: ignore[no-untyped-def]
+def _set_dispersions(counts, begin, stop, mean, spread, worth, typical, values, dispersion):  # type: ignore[no-untyped-def]
     n = len(spread)
     ratios, off, means = values[0], values[1], values[2]
     for row in range(begin, stop):
@@ -140,7 +134,7 @@ def _set_dispersions(counts, begin, stop, mean, spread, kept, typical, values, d
         for k in range(n):
             off[k] = abs(off[k] - middle)
         deviation = NORMAL_MAD * _median(off, n)
-        poisson = 1 / _median(means, n) * (1 + 1 / kept)
+        poisson = 1 / _median(means, n) * (1 + 1 / worth)
         beyond = max(deviation * deviation - poisson, 0.0)
         base = (1 - SHRINKAGE) * typical + LEAST_DISPERSION
         dispersion[row] = SHRINKAGE * beyond + base
@@ -161,13 +155,13 @@ def set_bits(x, expected, emissions, inside, sample, begin, stop, bits):  # type
     x log(f) - (x + 1 / d) log((1 + d f m) / (1 + d m)) for f times the usual mean.
     """
     mean, dispersion = expected
-    folds, log_folds, noise, kept, _ = emissions
+    folds, log_folds, noise, worth, _ = emissions
     n, states = stop - begin, folds.shape[2]
     rates, usual, more = bits[states], bits[states + 1], bits[states + 2]
     for i in range(n):
         row = begin + i
         m = np.float64(mean[row, sample])
-        d = np.float64(dispersion[row]) * noise[sample] + 1 / (kept * m)
+        d = np.float64(dispersion[row]) * noise[sample] + 1 / (worth * m)
         rates[i] = d * m
         usual[i] = log2_of(1 + d * m)
         more[i] = x[row, sample] + 1 / d

@@ -19,7 +19,6 @@ from multigpu.kernels.hmm.types import (
     ExpectedCounts,
     SampleModel,
     check,
-    levels_of,
     rows_inside,
 )
 
@@ -27,23 +26,21 @@ ALL = slice(None)
 THREADS = 128
 BLOCK = 128  # regions, as in paths.cu
 
-_COHORT = np.dtype(
-    [
-        (name, POINTER)
-        for name in ("counts", "inside", "level", "weights", "references", "sizes", "spread")
-    ]
-    + [("regions", "<i8"), ("typical", "<f8"), ("columns", "<i4"), ("samples", "<i4")]
-)
-_INPUT = np.dtype(
-    [
-        (name, POINTER)
-        for name in (
-            *("counts", "mean", "dispersion", "inside", "moves", "folds", "log_folds", "noise"),
-        )
-    ]
-    + [("regions", "<i8"), ("blocks", "<i8"), ("kept", "<f8"), ("cap", "<f8")]
-    + [(name, "<i4") for name in ("columns", "samples", "first", "wanted")]
-)
+
+def _fields(pointers: str, **others: str) -> np.dtype[Any]:
+    """Return the struct of a kernel: pointers, and then other fields with their types."""
+    return np.dtype([*((name, POINTER) for name in pointers.split()), *others.items()])
+
+
+_COHORT = _fields(
+    "counts inside weights references sizes spread",
+    regions="<i8", typical="<f8", worth="<f8", columns="<i4", samples="<i4",
+)  # fmt: skip
+_INPUT = _fields(
+    "counts mean dispersion inside moves folds log_folds noise",
+    regions="<i8", blocks="<i8", worth="<f8", cap="<f8",
+    columns="<i4", samples="<i4", first="<i4", wanted="<i4",
+)  # fmt: skip
 
 
 @cache
@@ -56,9 +53,7 @@ def _module(name: str, **macros: Any) -> Any:
     return cupy.RawModule(code=source("hmm", name), options=options)
 
 
-def expect(
-    counts: Any, model: SampleModel, inside: Any = None, level: Any = None
-) -> ExpectedCounts:
+def expect(counts: Any, model: SampleModel, inside: Any = None) -> ExpectedCounts:
     """Return what `reference.expect` does, on the device; counts of NumPy or CuPy."""
     check(counts, model)
     counts = _on_device(counts)
@@ -67,18 +62,13 @@ def expect(
         "expect.cu", COUNT=_type_of(counts), REFERENCES=model.references.shape[1],
         SHARED=int(len(model.references) == 1), SPREAD=len(model.spread),
     )  # fmt: skip
-    held = {
-        "inside": rows_inside(inside, regions),
-        "level": levels_of(level, regions),
-        "weights": np.asarray(model.weights, np.float64),
-        "references": np.asarray(model.references, np.int32),
-        "sizes": np.asarray(model.sizes, np.float64),
-        "spread": np.asarray(model.spread, np.int32),
-    }
-    arrays = _held(held)
+    arrays = _held(
+        inside=rows_inside(inside, regions), weights=model.weights, references=model.references,
+        sizes=model.sizes, spread=model.spread,
+    )  # fmt: skip
     cohort = struct(
         _COHORT, counts=counts, **arrays, regions=regions, typical=model.dispersion,
-        columns=counts.shape[1], samples=samples,
+        worth=model.worth, columns=counts.shape[1], samples=samples,
     )  # fmt: skip
     mean = cupy.empty((regions, samples), np.float32)
     dispersion = cupy.empty(regions, np.float32)
@@ -102,17 +92,13 @@ def paths(
     first, stop, _ = samples.indices(model.samples)
     wanted, blocks = stop - first, -(-regions // BLOCK)
     emissions = emissions_of(model, model.folds)
-    held = {
-        "inside": rows_inside(inside, regions),
-        "moves": moves,
-        "folds": emissions.folds,
-        "log_folds": emissions.log_folds,
-        "noise": emissions.noise,
-    }
-    arrays = _held(held)
+    arrays = _held(
+        inside=rows_inside(inside, regions), moves=moves, folds=emissions.folds,
+        log_folds=emissions.log_folds, noise=emissions.noise,
+    )  # fmt: skip
     given = struct(
         _INPUT, counts=counts, mean=expected.mean, dispersion=expected.dispersion, **arrays,
-        regions=regions, blocks=blocks, kept=emissions.kept, cap=emissions.cap,
+        regions=regions, blocks=blocks, worth=emissions.worth, cap=emissions.cap,
         columns=counts.shape[1], samples=model.samples, first=first, wanted=wanted,
     )  # fmt: skip
     path = cupy.empty((regions, wanted), np.int8)
@@ -152,7 +138,7 @@ def _type_of(counts: Any) -> str:
     return "int" if counts.dtype == np.int32 else "double"
 
 
-def _held(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
+def _held(**arrays: NDArray[Any]) -> dict[str, Any]:
     """Return the arrays on the device."""
     return {name: cupy.asarray(np.ascontiguousarray(each)) for name, each in arrays.items()}
 

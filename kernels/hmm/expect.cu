@@ -11,20 +11,21 @@ constexpr int CUT = REFERENCES / 5, KEPT = REFERENCES - 2 * CUT;
 struct Cohort {
   const COUNT* counts;  // [regions, columns]
   const unsigned char* inside;
-  const double* level;
   const double* weights;  // [2, columns]
   const int* references;  // [samples or 1, REFERENCES]
   const double* sizes;  // [2, samples]
   const int* spread;
   i64 regions;
   double typical;  // dispersion
+  double worth;  // of reference depths
   int columns, samples;
 };
 
-template <int N>
-__device__ __forceinline__ void sort(float (&values)[N]) {
+// Puts the values from the `LEAST`-th on in order, by exchanges that suit registers.
+template <int LEAST, int N>
+__device__ __forceinline__ void sort_from(float (&values)[N]) {
 #pragma unroll(N <= UNROLLED ? N : 1)
-  for (int last = N - 1; last > 0; --last) {
+  for (int last = N - 1; last > 0 && last >= LEAST; --last) {
 #pragma unroll(N <= UNROLLED ? N : 1)
     for (int i = 0; i < last; ++i) {
       const float low = values[i], high = values[i + 1];
@@ -36,7 +37,7 @@ __device__ __forceinline__ void sort(float (&values)[N]) {
 
 template <int N>
 __device__ __forceinline__ double median(float (&values)[N]) {
-  sort(values);
+  sort_from<(N - 1) / 2>(values);
   return (double(values[(N - 1) / 2]) + double(values[N / 2])) * 0.5;
 }
 
@@ -47,7 +48,7 @@ __device__ __forceinline__ double reference_depth(const Cohort& cohort, i64 row,
 #pragma unroll(REFERENCES <= UNROLLED ? REFERENCES : 1)
   for (int k = 0; k < REFERENCES; ++k)
     depths[k] = float(cohort.counts[row * cohort.columns + columns[k]] * weights[columns[k]]);
-  sort(depths);
+  sort_from<CUT>(depths);
   double total = 0;
 #pragma unroll(REFERENCES <= UNROLLED ? REFERENCES : 1)
   for (int k = CUT; k < REFERENCES - CUT; ++k) total += depths[k];
@@ -61,7 +62,7 @@ extern "C" __global__ void __launch_bounds__(128) means(Cohort cohort, float* me
   const i64 row = SHARED ? thread : thread / samples;
   if (row >= cohort.regions) return;
   const int first = SHARED ? 0 : int(thread % samples), stop = SHARED ? samples : first + 1;
-  const double depth = reference_depth(cohort, row, first) * cohort.level[row];
+  const double depth = reference_depth(cohort, row, first);
   for (int sample = first; sample < stop; ++sample) {
     const double usual = depth * cohort.sizes[(cohort.inside[row] ? samples : 0) + sample];
     mean[row * samples + sample] = float(usual > LEAST_MEAN ? usual : LEAST_MEAN);
@@ -83,7 +84,7 @@ extern "C" __global__ void __launch_bounds__(128)
 #pragma unroll(SPREAD <= UNROLLED ? SPREAD : 1)
   for (int k = 0; k < SPREAD; ++k) off[k] = float(fabs(off[k] - middle));
   const double deviation = NORMAL_MAD * median(off);
-  const double poisson = 1 / median(means) * (1 + 1 / double(KEPT));
+  const double poisson = 1 / median(means) * (1 + 1 / cohort.worth);
   const double beyond = deviation * deviation - poisson;
   const double base = (1 - SHRINKAGE) * cohort.typical + LEAST_DISPERSION;
   dispersion[row] = float(SHRINKAGE * (beyond > 0 ? beyond : 0) + base);

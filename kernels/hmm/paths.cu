@@ -27,7 +27,7 @@ struct Input {
   const double* log_folds;
   const double* noise;
   i64 regions, blocks;
-  double kept, cap;
+  double worth, cap;
   int columns, samples, first, wanted;
 };
 
@@ -52,7 +52,7 @@ __device__ __forceinline__ void emit(const Input& input, i64 row, int sample,
   const i64 at = i64(input.inside[row] ? input.samples : 0) + sample;
   const double m = input.mean[row * input.samples + sample];
   const double count = input.counts[row * input.columns + sample];
-  const double d = double(input.dispersion[row]) * input.noise[sample] + 1 / (input.kept * m);
+  const double d = double(input.dispersion[row]) * input.noise[sample] + 1 / (input.worth * m);
   const double rate = d * m, usual = log2_of(1 + rate), more = count + 1 / d;
   double bits[STATES], best = 0;
 #pragma unroll

@@ -25,29 +25,25 @@ from multigpu.kernels.hmm.types import (
     Scores,
     States,
     check,
-    levels_of,
     rows_inside,
 )
 
 ALL = slice(None)
 
 
-def expect(
-    counts: NDArray[Any], model: SampleModel, inside: Any = None, level: Any = None
-) -> ExpectedCounts:
+def expect(counts: NDArray[Any], model: SampleModel, inside: Any = None) -> ExpectedCounts:
     """Return what every sample should have with its usual copies, and how far that is off.
 
-    A mean is the mean of the sample's middle reference depths, times the region's level and the
-    sample's size. A region's dispersion is what the spread of counts over means (by MAD, so that
+    A mean is the mean of the sample's middle reference depths, times the sample's size. A
+    region's dispersion is what the spread of counts over means (by MAD, so that
     carriers do not count) has beyond Poisson's, shrunk towards the typical one.
 
     counts  int32 or float64[regions, columns], not negative; rows do not depend on each other
     inside  uint8[regions]: row of the model's arrays; None: 0
-    level   float64[regions]: factor on the means; None: 1
     raises  ValueError where model and counts do not fit
     """
     check(counts, model)
-    inside, level = rows_inside(inside, len(counts)), levels_of(level, len(counts))
+    inside = rows_inside(inside, len(counts))
     depths = (counts * model.weights[inside]).astype(np.float32)
     mean = np.empty((len(counts), model.samples), np.float32)
     for sample in range(model.samples):
@@ -56,7 +52,7 @@ def expect(
         total = np.zeros(len(counts))
         for column in middle.T:
             total += column
-        typical = total / model.kept * level * model.sizes[inside, sample]
+        typical = total / model.kept * model.sizes[inside, sample]
         mean[:, sample] = np.maximum(typical, LEAST_MEAN)
     return ExpectedCounts(mean, _dispersions(counts, mean, model))
 
@@ -65,7 +61,7 @@ def _dispersions(counts: NDArray[Any], mean: Any, model: SampleModel) -> Any:
     means = mean[:, model.spread].astype(np.float64)
     ratios = (counts[:, model.spread] / means).astype(np.float32)
     off = np.abs(ratios - _medians(ratios)[:, None]).astype(np.float32)
-    poisson = 1 / _medians(mean[:, model.spread]) * (1 + 1 / model.kept)
+    poisson = 1 / _medians(mean[:, model.spread]) * (1 + 1 / model.worth)
     beyond = np.maximum((NORMAL_MAD * _medians(off)) ** 2 - poisson, 0)
     typical = (1 - SHRINKAGE) * model.dispersion + LEAST_DISPERSION
     return (SHRINKAGE * beyond + typical).astype(np.float32)
@@ -90,7 +86,7 @@ def scores(
     x = counts[:, : model.samples, None].astype(np.float64)
     mean = expected.mean.astype(np.float64)[:, :, None]
     dispersion = expected.dispersion.astype(np.float64)[:, None, None] * model.noise[:, None]
-    dispersion = dispersion + 1 / (model.kept * mean)
+    dispersion = dispersion + 1 / (model.worth * mean)
     possible = folds > 0
     rate = dispersion * mean
     off = np.log2(1 + rate * folds) - np.log2(1 + rate)

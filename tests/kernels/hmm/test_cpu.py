@@ -1,7 +1,8 @@
 """The hidden Markov model: the plain one against all paths, and the fast ways against the plain."""
 
+from dataclasses import replace
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,20 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.backends import DEVICES, backend_of, on_host
 from support.examples import examples
+from support.hmm_cases import Case, random_case
 
-from multigpu.kernels.hmm import STATES, SampleModel, cpu, moves, reference
-
-SHARES = [1, 1, 1, 1, 1, 0.5, 1.5, 0.02, 3]
-
-
-class Case(NamedTuple):
-    """What `paths` takes."""
-
-    counts: Any
-    model: SampleModel
-    moves: Any
-    inside: Any
-    level: Any
+from multigpu.kernels.hmm import STATES, cpu, reference
 
 
 @pytest.fixture
@@ -30,31 +20,10 @@ def backend(device: str) -> Any:
     return backend_of("hmm", device)
 
 
-def random_case(seed: int, regions: int, samples: int, controls: int = 0, k: int = 6) -> Case:
-    """Return noisy counts of all copy numbers; samples of 0 to 3 usual copies; gaps and breaks."""
-    rng = np.random.default_rng(seed)
-    columns = samples + controls
-    means = rng.gamma(4, 25, (regions, 1)) * rng.choice(SHARES, (regions, columns))
-    counts = rng.poisson(means).astype(rng.choice([np.int32, np.float64]))
-    model = SampleModel(
-        weights=rng.uniform(0.7, 1.5, (2, columns)),
-        references=rng.integers(0, columns, (rng.choice([1, samples]), k)).astype(np.int32),
-        sizes=rng.uniform(0.7, 1.5, (2, samples)),
-        copies=np.stack([rng.integers(0, 4, samples), np.full(samples, 2)]).astype(np.int8),
-        noise=rng.uniform(1, 2, samples),
-        spread=rng.permutation(samples)[:20].astype(np.int32),
-        dispersion=0.01,
-        cap=float(rng.choice([4, 25])),
-    )
-    start = np.cumsum(rng.choice([100, 5_000, 200_000], regions))
-    ways = moves(start, start + 100, max_gap=150_000, events=3)
-    return Case(counts, model, ways, rng.random(regions) < 0.2, rng.uniform(0.7, 1.5, regions))
-
-
 def assert_as_reference(backend: Any, case: Case, **how: Any) -> None:
-    counts, model, ways, inside, level = case
-    expected = reference.expect(counts, model, inside, level)
-    got = backend.expect(counts, model, inside, level, **how)
+    counts, model, ways, inside = case
+    expected = reference.expect(counts, model, inside)
+    got = backend.expect(counts, model, inside, **how)
     for name in ("mean", "dispersion"):
         ours, plain = on_host(getattr(got, name)), getattr(expected, name)
         np.testing.assert_array_equal(ours, plain, err_msg=name)
@@ -76,8 +45,8 @@ def path_score(path: tuple[int, ...], emitted: Any, steps: Any) -> int:
 @pytest.mark.parametrize("seed", range(20))
 def test_reference__path_is_the_best_of_all(seed: int) -> None:
     case = random_case(seed, regions=6, samples=1)
-    counts, model, ways, inside, level = case
-    expected = reference.expect(counts, model, inside, level)
+    counts, model, ways, inside = case
+    expected = reference.expect(counts, model, inside)
     emitted = reference.scores(counts, expected, model, inside)[:, 0].astype(np.int64)
     steps = reference.all_moves(ways)
     every = product(range(STATES), repeat=6)
@@ -103,8 +72,8 @@ def test_cpu__is_the_reference(
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_paths__of_some_samples_are_those_of_all(backend: Any) -> None:
-    counts, model, ways, inside, level = random_case(4, regions=400, samples=5, controls=2)
-    expected = backend.expect(counts, model, inside, level)
+    counts, model, ways, inside = random_case(4, regions=400, samples=5, controls=2)
+    expected = backend.expect(counts, model, inside)
     every = on_host(backend.paths(counts, expected, model, ways, inside))
     some = on_host(backend.paths(counts, expected, model, ways, inside, slice(1, 4)))
     np.testing.assert_array_equal(some, every[:, 1:4])
@@ -136,3 +105,19 @@ def test_cuda__has_the_bytes_of_the_reference(
 def test_cuda__has_the_bytes_of_the_reference_over_many_blocks(backend: Any) -> None:
     """More blocks than a thread block has threads."""
     assert_as_reference(backend, random_case(8, regions=40_000, samples=1))
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"weights": np.ones((2, 4))}, "weights are"),
+        ({"noise": np.ones(3, np.float32)}, "noise are float32"),
+        ({"references": np.zeros((2, 4), np.int32)}, "2 rows of references"),
+        ({"references": np.zeros((1, 65), np.int32)}, "references must be int32, 1 to 64"),
+        ({"spread": np.array([3], np.int32)}, "spread must be columns from 0 to 2"),
+    ],
+)
+def test_expect__refuses_a_model_that_does_not_fit(changes: dict[str, Any], problem: str) -> None:
+    case = random_case(0, regions=2, samples=3)
+    with pytest.raises(ValueError, match=problem):
+        cpu.expect(case.counts, replace(case.model, **changes))

@@ -111,7 +111,7 @@ class ReferenceSamples:
         beyond = (region - LEAST_DISPERSION) / SHRINKAGE  # it was shrunk towards 0
         dispersion = float(np.median(beyond))
         region = region + (1 - SHRINKAGE) * dispersion
-        variance = region + (1 + 1 / model.kept) / mean
+        variance = region + (1 + 1 / model.worth) / mean
         deviations = (ratio / off - 1) / np.sqrt(variance)
         middle = np.median(deviations, axis=0)
         noise = (NORMAL_MAD * np.median(np.abs(deviations - middle), axis=0)) ** 2
