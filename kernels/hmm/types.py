@@ -38,7 +38,7 @@ class SampleModel:
     weights     float64[2, columns]   count × weight = depth relative to two copies; not negative
     references  int32[samples or 1, K]  columns whose depths are a sample's reference; one row: the
                                       same for all samples. 1 ≤ K ≤ 64; a fifth at either end of
-                                      the sorted depths is left out
+                                      the sorted depths is left out, one of 3 or 4
     sizes       float64[2, samples]   reference depth × size = expected count with usual copies
     copies      int8[2, samples]      usual number of copies, at least 0
     noise       float64[samples]      factor on the dispersion, above 0
@@ -64,7 +64,8 @@ class SampleModel:
     @property
     def cut(self) -> int:
         """Number of reference depths that are left out at either end."""
-        return int(self.references.shape[1]) // 5
+        count = int(self.references.shape[1])
+        return max(count // 5, int(count > 2))
 
     @property
     def kept(self) -> int:
