@@ -85,7 +85,6 @@ def test_report__names_outliers() -> None:
         reads=np.array([100.0] * 5 + [10]),
         references=np.zeros(6, np.int32),
         correlation=np.full(6, np.nan),
-        dispersion=np.full(6, np.nan),
         noise=np.array([0.1] * 4 + [0.4, 0.1]),
         dispersion=np.full(6, np.nan),
     )
