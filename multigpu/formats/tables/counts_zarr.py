@@ -77,7 +77,7 @@ class CountsStore:
             places = (group[name][:] for name in ("chrom", "start", "end"))
             return cls(
                 path=path,
-                regions=Regions(names, *places, genes),
+                regions=Regions(names, *places, genes=genes),
                 samples=tuple(group["sample"][:].tolist()),
                 counting=facts["counting"],
                 group=group,
