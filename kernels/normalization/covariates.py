@@ -125,6 +125,8 @@ def factors_of(
     regions  int64[stretches, levels]: regions with them
     """
     bins, samples = sums.shape[1:]
+    if not sums.any():
+        return np.ones((LEVELS + 1, samples))
     in_bin = (bin_of == np.arange(bins)[:, None]) & (regions.sum(axis=0) > 0)
     together = sums.sum(axis=2)
     share = np.divide(sums, together[..., None], out=np.zeros_like(sums), where=sums > 0)
@@ -139,7 +141,7 @@ def factors_of(
     total = regions.sum(axis=0) * in_bin
     centers = (total * levels).sum(axis=1) / np.maximum(total.sum(axis=1), 1)
     there = np.flatnonzero(regions.sum(axis=0))
-    levels = np.clip(levels, *(there[[0, -1]] if len(there) else (0, LEVELS)))
+    levels = np.clip(levels, there[0], there[-1])
     # Medians of three bins resist changes of copies; without these, means tell more.
     weights = expected.sum(axis=0)
     near = [slice(max(0, k - 1), k + 2) for k in range(bins)]
@@ -147,14 +149,15 @@ def factors_of(
         [weighted_median(ratio[:, k].reshape(-1, samples), expected[:, k].ravel()) for k in near]
     )
     curve = smooth(curve, weights, centers, centers)
-    far = abs(ratio / curve - 1)
+    far = abs(ratio - curve)
     typical = weighted_median(far.reshape(-1, samples), expected.ravel())
     ratio = np.where(far > FAR * typical, curve, ratio)
     curve = (ratio * expected[..., None]).sum(axis=0) / np.maximum(weights, 1e-300)[:, None]
     curve = smooth(curve, weights, centers, levels)
     # Factors are 1 in the mean; few reads tell little.
     reads = sums.sum(axis=(0, 1))
-    curve /= np.einsum("lk,l->k", curve, regions.sum(axis=0)) / max(1, regions.sum())
+    mean = np.einsum("lk,l->k", curve, regions.sum(axis=0)) / regions.sum()
+    curve = np.divide(curve, mean, out=np.ones_like(curve), where=(mean > 0) & (depth > 0))
     curve = 1 + (curve - 1) * reads / (reads + PRIOR_READS)
     found: Floats = 1 / np.clip(curve, 1 / LARGEST_FACTOR, LARGEST_FACTOR)
     return found
