@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 GROUPS = (
-    "Data", "Input", "Pocket", "Search", "Model", "Normalization", "Calling", "Counting", "Output",
+    "Data", "Input", "Pocket", "Search", "Model", "Regions", "Normalization", "Calling", "Counting", "Output",
     "Devices", "Faults", "Reporting",
 )  # fmt: skip
 

@@ -11,7 +11,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.errors import InputError, printable_name, quoted
+from multigpu.errors import InputError, printable_name, quoted, several
 from multigpu.formats.names import name_problem
 from multigpu.formats.storage.sources import text_lines
 from multigpu.kernels.counting.types import check_columns
@@ -34,6 +34,7 @@ class Regions:
     end    int64[n]  half open
     genes  names of the regions, "" for one without; empty: no region has a name. They are no part
            of what a digest tells apart, as no count depends on them
+    gc     float64[n]: share of G and C, NaN where it is not known; None: nowhere
 
     Raises ValueError on any other dtype or shape; nothing is converted.
     """
@@ -43,11 +44,14 @@ class Regions:
     start: NDArray[np.int64]
     end: NDArray[np.int64]
     genes: tuple[str, ...] = field(default=(), compare=False)
+    gc: NDArray[np.float64] | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         check_columns(self, {"chrom": np.int32, "start": np.int64, "end": np.int64})
         if len(self.genes) not in (0, len(self)):
             raise ValueError(f"genes: {len(self.genes)} instead of {len(self)}")
+        if self.gc is not None and len(self.gc) != len(self):
+            raise ValueError(f"gc: {len(self.gc)} instead of {len(self)}")
 
     def __len__(self) -> int:
         return len(self.chrom)
@@ -55,7 +59,8 @@ class Regions:
     def take(self, rows: NDArray[np.intp]) -> "Regions":
         """Return the rows of these indices, in this order; the names stay."""
         genes = tuple(self.genes[row] for row in rows.tolist()) if self.genes else ()
-        return Regions(self.names, self.chrom[rows], self.start[rows], self.end[rows], genes)
+        gc = None if self.gc is None else self.gc[rows]
+        return Regions(self.names, self.chrom[rows], self.start[rows], self.end[rows], genes, gc)
 
     @cached_property
     def blocks(self) -> list[slice]:
@@ -177,6 +182,30 @@ def read_bed(path: str) -> tuple[Regions, tuple[str, ...]]:
         found = replace(found, genes=tuple(genes))
     found, _, oddities = in_order(path, found)
     return found, (*(f"{path}: {note}" for note in notes), *oddities)
+
+
+def read_bed_column(path: str, name: str) -> NDArray[np.float64]:
+    """Return float64[regions], in the order of `read_bed`: a column that a line with # names.
+
+    Raises InputError where there is no such column, or a value is no number.
+    """
+    names: list[str] = []
+    values: list[float] = []
+    for number, line in text_lines(path):
+        if not line.strip() or NO_REGION.match(line):
+            names = names if values else line.removeprefix("#").strip().split("\t")
+            continue
+        if name not in names:
+            has = f"its columns are {several(names)}" if names[3:] else "no line with # names any"
+            raise InputError(path, f"has no column {quoted(name)}: {has}", f"line {number}")
+        try:
+            values.append(float(line.split("\t")[names.index(name)]))
+        except (ValueError, IndexError) as error:
+            problem = f"expected a number in the column {quoted(name)}, not {quoted(line)}"
+            raise InputError(path, problem, f"line {number}") from error
+    order = Regions.of(_read_rows(path, [], [])).order()
+    found = np.array(values)
+    return found if order is None else found[order]
 
 
 def _read_rows(path: str, notes: list[str], genes: list[str]) -> Iterator[tuple[str, int, int]]:

@@ -74,10 +74,10 @@ class CountsStore:
                 tuple(group[name][:].tolist()) if name in group else ()
                 for name in ("chromosome", "gene")
             )
-            places = (group[name][:] for name in ("chrom", "start", "end"))
+            chrom, start, end = (group[name][:] for name in ("chrom", "start", "end"))
             return cls(
                 path=path,
-                regions=Regions(names, *places, genes),
+                regions=Regions(names, chrom, start, end, genes),
                 samples=tuple(group["sample"][:].tolist()),
                 counting=facts["counting"],
                 group=group,

@@ -112,6 +112,7 @@ def _check_files(request: CnvRequest, outputs: CnvOutput, reporting: Reporting) 
     from multigpu.workloads.cnv.output.folder import COUNTS, FILES
 
     others = [request.regions, request.ploidy, request.sex, outputs.reference]
+    others += request.filter_files
     inputs = [path for path in (*request.paths, *others) if path]
     names = [*FILES, COUNTS] if request.cases.is_alignments else FILES
     written = [str(Path(outputs.output) / name) for name in names]

@@ -19,11 +19,14 @@ from multigpu.workloads.cnv.notes import (
 from multigpu.workloads.cnv.options import GATK_SV, copy_number_lanes, unused_parameter_notes
 from multigpu.workloads.cnv.request import CnvRequest
 from multigpu.workloads.cnv.samples.annotations import read_ploidies, read_sexes
-from multigpu.workloads.cnv.samples.checks import check_samples
+from multigpu.workloads.cnv.samples.checks import check_counts, check_samples
 from multigpu.workloads.cnv.samples.cohort import Cohort
+from multigpu.workloads.cnv.samples.corrections import correct, with_gc_column, with_gc_of_bed
+from multigpu.workloads.cnv.samples.filters import FilteredRegions, filter_regions
 from multigpu.workloads.cnv.samples.genomes import X_NAMES, find_genome
 from multigpu.workloads.cnv.samples.inputs import check_counting, rename_as_cases
 from multigpu.workloads.cnv.samples.sex import cohort_coverage
+from multigpu.workloads.cnv.stages.normalize import cores
 from multigpu.workloads.count.job import CountJob
 
 
@@ -32,12 +35,14 @@ class OpenedInputs:
     """Cases and controls, looked at and checked; alignments are jobs that count them.
 
     cohort        what is known of the samples before they are counted
+    filtered      the regions that are called in
     infers_sexes  whether sexes are to be inferred from the counts
     """
 
     cases: Counts | CountJob
     controls: Counts | CountJob | None
     cohort: Cohort
+    filtered: FilteredRegions
     infers_sexes: bool
 
     @property
@@ -55,8 +60,20 @@ def open_inputs(request: CnvRequest) -> OpenedInputs:
         if counting.sample_names != (RG,):  # names that are given are those of the cases
             counting = replace(counting, sample_names=())
         controls = request.control_samples.open(counting, *where)
+    if column := request.gc_column:
+        if isinstance(cases, Counts):
+            cases = with_gc_column(cases, column)
+        if isinstance(controls, Counts):
+            controls = with_gc_column(controls, column, is_required=False)
     cohort = replace(Cohort.of(cases, controls), genome_name=request.genome)
-    find_genome(request.genome, cohort.regions)
+    genome, regions = find_genome(request.genome, cohort.regions), cohort.regions
+    if column and regions.gc is None:
+        regions = with_gc_of_bed(regions, request)
+    filtered = filter_regions(regions, request)
+    if genome and not request.genome and len(filtered.regions) < len(regions):
+        # The last regions, by which it is recognized, may be left out.
+        cohort = replace(cohort, genome_name=genome.name)
+    cohort = replace(cohort, regions=filtered.regions)
     check_samples(cohort.cases, None if controls is None else cohort.controls, request.options)
     ploidy = read_ploidies(request.ploidy, cohort.names)
     sexes = read_sexes(_sex_of(request, cohort), cohort.names)
@@ -64,6 +81,7 @@ def open_inputs(request: CnvRequest) -> OpenedInputs:
         cases=cases,
         controls=controls,
         cohort=replace(cohort, ploidy=ploidy, sexes=sexes or ()),
+        filtered=filtered,
         infers_sexes=sexes is None and not request.compat_r,
     )
 
@@ -110,9 +128,10 @@ def open_job(
         controls = count(controls)
     if controls is not None and request.rename == "auto":
         controls = rename_as_cases(controls, cases)
+    cases, controls, notes = _filtered(request, opened.filtered, cases, controls)
     coverage, given = None, any(cohort.sexes) and cohort.ploidy is None
     if opened.infers_sexes or given:
-        coverage = cohort_coverage(cases, controls, request.genome)
+        coverage = cohort_coverage(cases, controls, cohort.genome_name)
     if opened.infers_sexes and coverage:
         cohort = replace(cohort, sexes=coverage.sexes(), sex_coverage=coverage)
     job = CnvJob(
@@ -126,12 +145,32 @@ def open_job(
         lanes=lanes or copy_number_lanes(request.count_bytes),
         **settings,
     )
-    job.notes += genome_notes(cohort)
+    job.notes += [*notes, *genome_notes(cohort)]
     job.notes += doubtful_sex_notes(cohort)
     job.notes += contradicted_sex_notes(cohort, coverage)
     job.notes += unused_sex_notes(request.sex, cohort, options)
     job.notes += unused_parameter_notes(options, request.given)
     return job
+
+
+def _filtered(
+    request: CnvRequest, filtered: FilteredRegions, cases: Counts, controls: Counts | None
+) -> tuple[Counts, Counts | None, tuple[str, ...]]:
+    """Return cases and controls in the regions that are left, corrected, and notes on both."""
+    if not request.has_filters:
+        return cases, controls, ()
+    check_counts(cases, controls, request.options)
+    tables = [filtered.counts(each, cores()) for each in (cases, controls) if each is not None]
+    notes = list(filtered.notes)
+    if request.gc is not None or filtered.mappability is not None:
+        given = [each.given_values for each in request.inputs]
+        tables = [
+            replace(table, values=table.values.copy()) if any(table.values is x for x in given)
+            else table
+            for table in tables
+        ]  # fmt: skip
+        notes += correct(tables, request, filtered.mappability, cores())
+    return tables[0], tables[1] if controls is not None else None, tuple(notes)
 
 
 def open_plan(request: CnvRequest) -> PlannedCnvJob:
@@ -150,6 +189,7 @@ def open_plan(request: CnvRequest) -> PlannedCnvJob:
     cohort = opened.cohort
     job = PlannedCnvJob(cohort, options, run, lanes)
     job.notes += [note for each in opened.both for note in each.notes]
+    job.notes += opened.filtered.notes
     to_count = [each for each in opened.both if isinstance(each, CountJob)]
     job.uncounted = [file.path for each in to_count for file in each.files]
     has_x = any(name in X_NAMES for name in cohort.regions.names)

@@ -1,5 +1,6 @@
 """Parameters of a copy-number run, with R's defaults for every model; outputs of a run."""
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
@@ -27,6 +28,7 @@ HAPLOID = (0.025, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0)
 CLASSES = tuple(f"CN{n}" for n in range(9))
 TUMOR_CLASSES = (*CLASSES, "CN16", "CN32", "CN64", "CN128")
 
+FASTA_NAME = re.compile(r"\.(fa|fasta|fna)(\.b?gz|\.zst)?$", re.IGNORECASE)
 LARGEST = 1e300  # of real numbers
 MOST = 2**31 - 1  # of whole numbers: regions, cycles
 
@@ -145,6 +147,45 @@ class CnvOutput(Options, group="Output"):
         super().check()
         if self.reference is not None and not self.vcf:
             raise UsageError(f"{option('reference')} is for the VCF, which is not wanted")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilterOptions(Options, group="Regions"):
+    """Which regions are used, and by what their counts are corrected."""
+
+    rebin: int = declare(
+        1, "Sum the counts of N neighbours, from the first region of each chromosome on and never"
+        " over a gap, before everything else.", "N", at_least=1, at_most=MOST,
+    )  # fmt: skip
+    exclude: TextPath | None = declare(
+        None, "Leave out regions that share a base with this BED file.", "BED"
+    )
+    gc: TextPath | None = declare(
+        None, "Correct each sample for GC content: a FASTA file of the genome, or the name of a"
+        " column of the counts table or of the BED with the share of G and C.", "FASTA|COLUMN",
+    )  # fmt: skip
+    mappability: TextPath | None = declare(
+        None, "Correct each sample for mappability, 0 to 1, in a BED file, bedGraph or bigWig;"
+        " regions below 0.5 in the mean are left out.", "BED|BIGWIG",
+    )  # fmt: skip
+
+    @property
+    def has_filters(self) -> bool:
+        """Whether any of these options is given."""
+        return self.rebin > 1 or any((self.exclude, self.gc, self.mappability))
+
+    @property
+    def gc_column(self) -> str:
+        """Name of the column with the share of G and C; empty where it is not in a column."""
+        name = self.gc or ""
+        is_file = "/" in name or FASTA_NAME.search(name) or Path(name).is_file()
+        return "" if is_file else name
+
+    @property
+    def filter_files(self) -> list[str]:
+        """Files that these options name."""
+        named = [self.exclude, self.mappability, None if self.gc_column else self.gc]
+        return [path for path in named if path is not None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -298,6 +339,9 @@ class CallOptions(Options, group="Calling"):
         pairs = {thresholds: (self.upper, self.lower), medians: limits}
         if self.segmentation == "hmm":
             self._check_hmm()
+        elif self.min_quality:
+            needs = f"{option('min_quality')} needs {option('segmentation')} hmm"
+            raise UsageError(f"{needs}: {self.segmentation} gives CNVs no quality")
         for description, pair in pairs.items():
             if pair and pair[0] < pair[1]:
                 raise UsageError(f"{description}: the threshold of gains lies below that of losses")
@@ -409,7 +453,7 @@ def unused_parameter_notes(options: CnvOptions, given: Collection[str]) -> Itera
     choices = (
         ("segmentation", "fast", [name for name in FIELDS if name.startswith("seg_")]),
         ("segmentation", "cbs", ["seed"]),
-        ("segmentation", "hmm", ["min_quality", "reference_samples"]),
+        ("segmentation", "hmm", ["reference_samples"]),
         ("norm_type", "quant", ["norm_quantile"]),
         ("size_factor", "quant", ["size_factor_quantile"]),
     )

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from multigpu.run.declarations import declaration, declare, declared
 from multigpu.run.options import Request
-from multigpu.run.values import Bases, TextPath, texts_of
-from multigpu.workloads.cnv.options import CnvOptions, completed
+from multigpu.run.values import Bases, texts_of
+from multigpu.workloads.cnv.options import CnvOptions, FilterOptions, completed
 from multigpu.workloads.count.options import CountOptions
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class CnvRequest(CnvOptions, CountOptions, Request, group="Input"):
+class CnvRequest(CnvOptions, FilterOptions, CountOptions, Request, group="Input"):
     """Everything that decides on the results of a run, and how it is carried out.
 
     For ploidies and sexes see `samples.annotations`.
@@ -56,7 +56,6 @@ class CnvRequest(CnvOptions, CountOptions, Request, group="Input"):
         None, "IGV's name of the genome, for its pseudoautosomal regions and the IGV session.",
         "ID", default="recognized by the lengths of its chromosomes",
     )  # fmt: skip
-    exclude: TextPath | None = declare(None, "Regions to leave out, as BED.", "BED")
     keep_matrices: bool = declare(True, "Whether the result has the matrices.", only="Python")
 
     @classmethod

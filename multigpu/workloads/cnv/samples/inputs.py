@@ -22,6 +22,7 @@ from multigpu.workloads.cnv.samples.genes import name_regions
 from multigpu.workloads.count.job import CountJob
 from multigpu.workloads.count.options import CountOptions
 
+WITH_NAMES = {"exclude", "gc", "mappability"}  # files that name chromosomes
 COUNTING = [name for name in CountOptions().parameters() if name != "compat_r"]
 
 
@@ -44,6 +45,11 @@ class CountsTable:
     def name(self) -> str:
         """Name in messages."""
         return self.paths[0] if self.paths else "what was given"
+
+    @property
+    def given_values(self) -> Any:
+        """The user's own array, which must not change; None where counts are read."""
+        return None if self.counts is None else self.counts.values
 
     def count_bytes(self, counting: CountOptions) -> int:
         """Return the bytes of the counts in memory, or of the files."""
@@ -75,6 +81,7 @@ class AlignmentFiles:
     names: tuple[str, ...] = ()
     sexes: tuple[str, ...] = ()
     is_alignments: ClassVar[bool] = True
+    given_values: ClassVar[None] = None
 
     def count_bytes(self, counting: CountOptions) -> int:
         """Return about the bytes of the counts, by the regions that are asked for."""
@@ -166,7 +173,7 @@ def check_counting(given: Iterable[str], cases: CohortInput, controls: CohortInp
     unused = [name for name in COUNTING if name in given - {"chromosomes", "regions"}]
     if controls is not None and controls.is_alignments:
         unused = [name for name in unused if name == "sample_names"]  # of the cases
-    elif "rename" in unused and (controls is not None or "chromosomes" in given):
+    elif "rename" in unused and (controls is not None or given & {"chromosomes", *WITH_NAMES}):
         unused.remove("rename")
     if unused:
         options = ", ".join(option(name, name != "index") for name in unused)

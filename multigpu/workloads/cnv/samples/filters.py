@@ -1,0 +1,160 @@
+"""Regions of a cohort before the calls: neighbours are joined, and regions left out."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu.errors import UsageError, option
+from multigpu.formats.alignments.files import without_chr
+from multigpu.formats.alignments.regions import Regions, read_bed
+from multigpu.formats.alignments.tracks import track_means
+from multigpu.formats.tables.counts import LARGEST, Counts, Values
+from multigpu.kernels.compiled.parallel import over_spans
+from multigpu.workloads.cnv.records import Floats, Mask, Rows
+from multigpu.workloads.cnv.request import CnvRequest
+from multigpu.workloads.cnv.results.intervals import touch, union
+
+LEAST_MAPPABILITY = 0.5  # below it most reads of a region may be of other places
+LEAST_JOINED = 1 << 12  # regions, for a thread
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FilteredRegions:
+    """Regions that a cohort is called in, and where they are in its table.
+
+    first        int64[joined]: the first row of the neighbours that are joined; None: each row
+    kept         bool[joined]: those that stay
+    mappability  float64[regions]; None: not asked for
+    notes        what was left out, a sentence each
+    """
+
+    regions: Regions
+    first: Rows | None
+    kept: Mask
+    mappability: Floats | None
+    notes: tuple[str, ...]
+
+    def counts(self, table: Counts, threads: int) -> Counts:
+        """Return the counts of these regions."""
+        values = table.values
+        if self.first is not None:
+            values = _sums(values, self.first, threads)
+        if not self.kept.all():
+            values = values[self.kept]
+        return replace(table, regions=self.regions, values=values)
+
+
+def filter_regions(regions: Regions, request: CnvRequest) -> FilteredRegions:
+    """Return the regions that are left of a table's. Raises UsageError where none are.
+
+    The order is `--rebin`, `--exclude`, `--mappability`.
+    """
+    rename, first, mappability, notes = request.rename == "auto", None, None, []
+    before = len(regions)
+    if request.rebin > 1:
+        regions, first = join_neighbours(regions, request.rebin)
+        notes.append(f"{option('rebin')} {request.rebin}: {before:,} regions are {len(regions):,}")
+    kept = np.ones(len(regions), np.bool_)
+
+    def leave_out(name: str, wrong: Mask) -> None:
+        kept[wrong] = False
+        notes.append(f"{option(name)} leaves out {wrong.sum():,} of {len(regions):,} regions")
+        if not kept.any():
+            raise UsageError(f"{notes[-1]}: none is left")
+
+    if request.exclude is not None:
+        listed, _ = read_bed(request.exclude)
+        leave_out("exclude", are_touched(regions, listed, rename))
+        notes += _unmatched_notes(request.exclude, regions, listed, rename)
+    if request.mappability is not None:
+        mappability = track_means(request.mappability, regions, rename)
+        leave_out("mappability", kept & (mappability < LEAST_MAPPABILITY))
+        mappability = mappability[kept]
+    if not kept.all():
+        regions = _with_used_names(regions.take(np.flatnonzero(kept)))
+    return FilteredRegions(
+        regions=regions, first=first, kept=kept, mappability=mappability, notes=tuple(notes)
+    )
+
+
+def join_neighbours(regions: Regions, count: int) -> tuple[Regions, Rows]:
+    """Return regions of `count` neighbours that touch each other, and the first row of each.
+
+    They are joined from the first region of each chromosome on, and again after a gap; before a gap
+    and at the end of a chromosome those that remain are joined, fewer than `count`.
+    """
+    chrom, start, end = regions.chrom, regions.start, regions.end
+    rows = np.arange(len(regions))
+    begins = np.ones(len(regions), np.bool_)
+    begins[1:] = (chrom[1:] != chrom[:-1]) | (start[1:] != end[:-1])
+    first = np.flatnonzero((rows - np.maximum.accumulate(np.where(begins, rows, 0))) % count == 0)
+    stop = np.append(first[1:], len(regions))
+    genes: tuple[str, ...] = ()
+    if regions.genes:
+        spans = zip(first.tolist(), stop.tolist(), strict=True)
+        genes = tuple(",".join(filter(None, dict.fromkeys(regions.genes[a:b]))) for a, b in spans)
+    gc = None
+    if regions.gc is not None:
+        known = ~np.isnan(regions.gc)
+        sums = [(end - start) * known, np.where(known, regions.gc, 0) * (end - start)]
+        bases, of_gc = (np.add.reduceat(each, first) for each in sums)
+        gc = np.divide(of_gc, bases, out=np.full(len(first), np.nan), where=bases > 0)
+    return Regions(regions.names, chrom[first], start[first], end[stop - 1], genes, gc), first
+
+
+def are_touched(regions: Regions, listed: Regions, rename: bool) -> Mask:
+    """Return bool[regions]: whether each shares a base with a listed one.
+
+    rename  names of chromosomes that differ by `chr` are the same
+    """
+    found = np.zeros(len(regions), np.bool_)
+    for rows, others in _same_chromosomes(regions, listed, rename):
+        spans = union(listed.start[others], listed.end[others])
+        found[rows] |= touch(regions.start[rows], regions.end[rows], spans)
+    return found
+
+
+def _same_chromosomes(
+    regions: Regions, listed: Regions, rename: bool
+) -> Iterator[tuple[slice, slice]]:
+    """Yield the rows of each chromosome that is in both."""
+    key = without_chr if rename else str
+    blocks = {key(listed.names[listed.chrom[rows.start]]): rows for rows in listed.blocks}
+    for rows in regions.blocks:
+        if others := blocks.get(key(regions.names[regions.chrom[rows.start]])):
+            yield rows, others
+
+
+def _unmatched_notes(path: str, regions: Regions, listed: Regions, rename: bool) -> Iterator[str]:
+    """Yield a note where no chromosome of a file is among the regions."""
+    if not any(_same_chromosomes(regions, listed, rename)):
+        helps = "is it of another genome?"
+        if any(_same_chromosomes(regions, listed, rename=True)):
+            helps = f"{option('rename')} auto takes names as the same that differ by `chr`"
+        yield f"{path} has none of the chromosomes of the counts: {helps}"
+
+
+def _with_used_names(regions: Regions) -> Regions:
+    """Return the regions without names of chromosomes that have none of them."""
+    used, chrom = np.unique(regions.chrom, return_inverse=True)
+    names = tuple(regions.names[k] for k in used.tolist())
+    return replace(regions, names=names, chrom=chrom.astype(np.int32))
+
+
+def _sums(values: Values, first: Rows, threads: int) -> Values:
+    """Return [joined, samples]: sums of the rows from each first one to the next."""
+    most = int(np.diff(first, append=len(values)).max()) * values.max()
+    is_whole = values.dtype == np.int32 and most <= LARGEST
+    out: NDArray[Any] = np.empty((len(first), values.shape[1]), "i4" if is_whole else "f8")
+    borders = np.append(first, len(values))
+
+    def work(begin: int, stop: int) -> None:
+        rows = values[borders[begin] : borders[stop]]
+        places = first[begin:stop] - first[begin]
+        np.add.reduceat(rows, places, axis=0, dtype=out.dtype, out=out[begin:stop])
+
+    over_spans(work, len(first), threads, LEAST_JOINED)
+    return out

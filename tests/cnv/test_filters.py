@@ -1,0 +1,196 @@
+"""Regions that are joined or left out, against a loop over them; and what a run then has."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.cohorts import cohort
+
+import multigpu
+from multigpu import UsageError
+from multigpu.formats.alignments.regions import Regions
+from multigpu.formats.tables.counts import Counts
+from multigpu.workloads.cnv.opening import open_plan
+from multigpu.workloads.cnv.request import CnvRequest
+from multigpu.workloads.cnv.samples.filters import (
+    FilteredRegions,
+    are_touched,
+    filter_regions,
+    join_neighbours,
+)
+
+PLACES = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 40), st.integers(1, 9)), min_size=1)
+
+
+def regions_of(places: list[tuple[int, int, int]], prefix: str = "chr") -> Regions:
+    return Regions.of((f"{prefix}{c}", a, a + n) for c, a, n in sorted(places))
+
+
+@given(steps=st.lists(st.sampled_from([0, 0, 0, 5]), min_size=1), count=st.integers(2, 4))
+def test_join__neighbours_from_the_first_on_and_never_over_a_gap(
+    steps: list[int], count: int
+) -> None:
+    start = np.cumsum([0, *steps[:-1]]) + 10 * np.arange(len(steps))
+    half = len(steps) // 2
+    chrom = (np.arange(len(steps)) >= half).astype(np.int32) * (half > 0)
+    genes, gc = tuple("abca"[k % 4] for k in range(len(steps))), np.linspace(0, 1, len(steps))
+    regions = Regions(("x", "y")[: 1 + (half > 0)], chrom, start, start + 10, genes, gc)
+    wanted: list[list[int]] = []
+    for row in range(len(steps)):
+        last = wanted[-1][-1] if wanted else -1
+        joins = last >= 0 and chrom[last] == chrom[row] and start[last] + 10 == start[row]
+        if joins and len(wanted[-1]) < count:
+            wanted[-1].append(row)
+        else:
+            wanted.append([row])
+    joined, first = join_neighbours(regions, count)
+    assert first.tolist() == [rows[0] for rows in wanted]
+    assert joined.end.tolist() == [start[rows[-1]] + 10 for rows in wanted]
+    assert joined.genes == tuple(",".join(dict.fromkeys(genes[k] for k in r)) for r in wanted)
+    assert joined.gc == pytest.approx([gc[rows].mean() for rows in wanted])
+    values = np.arange(2 * len(steps), dtype=np.int32).reshape(-1, 2)
+    kept = np.arange(len(first)) % 3 > 0
+    filtered = FilteredRegions(
+        regions=joined.take(np.flatnonzero(kept)), first=first, kept=kept, mappability=None,
+        notes=(),
+    )  # fmt: skip
+    table = filtered.counts(Counts(regions, ("s", "t"), values), 2)
+    sums = np.array([values[rows].sum(axis=0) for rows in wanted]).reshape(-1, 2)
+    assert (table.values == sums[kept]).all()
+    assert table.values.dtype == np.int32
+
+
+@given(ours=PLACES, theirs=PLACES)
+def test_touched__are_those_that_share_a_base(
+    ours: list[tuple[int, int, int]], theirs: list[tuple[int, int, int]]
+) -> None:
+    regions, listed = regions_of(ours), regions_of(theirs, "")
+    wanted = [
+        any(c == d and a < b + m and b < a + n for d, b, m in theirs) for c, a, n in sorted(ours)
+    ]
+    assert are_touched(regions, listed, rename=True).tolist() == wanted
+    assert not are_touched(regions, listed, rename=False).any()
+
+
+def request(counts: Any, **given: Any) -> CnvRequest:
+    return CnvRequest.from_given({"counts_or_bams": counts, "gpus": "none", **given})
+
+
+def bed(path: Path, *lines: str) -> str:
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return str(path)
+
+
+def test_run__is_that_on_a_table_of_these_regions(tmp_path: Path) -> None:
+    counts, _ = cohort()
+    regions = counts.regions
+    listed = bed(tmp_path / "x.bed", "2\t0\t99000000", "1\t60000\t190001", "7\t0\t9")
+    first = np.flatnonzero(np.concatenate([np.arange(500) % 3 == 0] * 3))
+    values = np.add.reduceat(counts.values, first, axis=0, dtype=np.int32)
+    end = np.append(regions.start[first[1:]], 0)
+    end[[166, 333, 500]] = regions.end[[499, 999, 1499]]
+    kept = (regions.chrom[first] != 1) & ~(
+        (regions.chrom[first] == 0) & (regions.start[first] < 190_001) & (end > 60_000)
+    )
+    chrom = (regions.chrom[first][kept] > 0).astype(np.int32)
+    fewer = Regions(("chr1", "chr3"), chrom, regions.start[first][kept], end[kept])
+    wanted = multigpu.cnv(Counts(fewer, counts.samples, values[kept]), gpus="none")
+    found = multigpu.cnv(counts, gpus="none", rebin=3, exclude=listed, rename="auto")
+    assert found.segmentation == wanted.segmentation
+    assert found.regions.names == ("chr1", "chr3")
+    notes = ["rebin 3: 1,500 regions are 501", "exclude leaves out 170 of 501 regions"]
+    assert [note for note in found.notes if note not in wanted.notes] == notes
+    plan = open_plan(request(counts, rebin=3, exclude=listed, rename="auto"))
+    assert plan.plan().shape.regions == len(fewer)
+
+
+def test_excluded__chromosomes_of_another_name_are_noted_and_nothing_is_refused(
+    tmp_path: Path,
+) -> None:
+    counts, _ = cohort()
+    regions, asked = counts.regions, request(counts, exclude=bed(tmp_path / "x", "2\t0\t9"))
+    assert "has none of the chromosomes of the counts" in filter_regions(regions, asked).notes[-1]
+    whole = bed(tmp_path / "x", *(f"chr{k}\t0\t99000000" for k in (1, 2, 3)))
+    with pytest.raises(UsageError, match="leaves out 1,500 of 1,500 regions: none is left"):
+        filter_regions(regions, request(counts, exclude=whole))
+
+
+def test_genome__is_known_although_its_last_regions_are_left_out(tmp_path: Path) -> None:
+    start = np.arange(0, 248_956_422, 1_000_000)
+    end = np.minimum(start + 1_000_000, 248_956_422)
+    regions = Regions(("chr1",), np.zeros(len(start), np.int32), start, end)
+    values = np.random.default_rng(1).poisson(90, (len(start), 6)).astype(np.int32)
+    counts = Counts(regions, tuple("abcdef"), values)
+    last = bed(tmp_path / "x", "chr1\t248900000\t248956422")
+    found = multigpu.cnv(counts, gpus="none", exclude=last)
+    assert found.lengths == {"chr1": 248_956_422}
+
+
+def test_mappability__below_a_half_is_left_out(tmp_path: Path) -> None:
+    counts, _ = cohort()
+    track = bed(tmp_path / "x", "chr1\t0\t99000000\t0.4", "chr2\t0\t99000000\t0.9")
+    filtered = filter_regions(counts.regions, request(counts, mappability=track))
+    assert filtered.regions.names == ("chr2", "chr3")
+    assert filtered.mappability is not None
+    assert filtered.mappability[:500] == pytest.approx(0.9)
+    assert np.isnan(filtered.mappability[500:]).all()
+    found = multigpu.cnv(counts, gpus="none", mappability=track)
+    assert "mappability corrects nothing: too few regions, or all are alike" in found.notes
+    with pytest.raises(UsageError, match="mappability is 40 at chr1:0-25000; it must be a share"):
+        multigpu.cnv(counts, gpus="none", mappability=bed(tmp_path / "y", "chr1\t0\t99000000\t40"))
+
+
+def with_waves() -> tuple[Counts, np.ndarray]:
+    """Return a cohort with waves, and its GC content."""
+    counts, _ = cohort(coverage=200.0)
+    random = np.random.default_rng(5)
+    slow = np.convolve(random.normal(size=len(counts.regions) + 99), np.ones(100) / 10, "valid")
+    gc = np.clip(0.42 + 0.07 * slow, 0.1, 0.9)
+    waves = 1 + np.linspace(-0.5, 0.5, 6) * (gc[:, None] - 0.42) / 0.1
+    return replace(counts, values=random.poisson(counts.values * waves).astype(np.int32)), gc
+
+
+def test_gc__by_column_bed_and_fasta(tmp_path: Path) -> None:
+    counts, gc = with_waves()
+    regions, before = counts.regions, counts.values.copy()
+    plain = multigpu.cnv(counts, gpus="none", seg_median=(0.3, -0.5))
+    column = np.column_stack([counts.values, gc])
+    table = Counts(regions, (*counts.samples, "GC"), column)
+    by_column = multigpu.cnv(table, gpus="none", gc="GC", seg_median=(0.3, -0.5))
+    assert by_column.samples == counts.samples
+    assert len(by_column.called) < 0.6 * len(plain.called)
+    controls = multigpu.cnv(
+        replace(table, samples=(*(f"case {k}" for k in range(6)), "GC")), gpus="none", gc="GC",
+        model="reference", controls=counts,
+    )  # fmt: skip
+    assert controls.controls == counts.samples
+    with (tmp_path / "x.fa").open("w") as file:
+        for rows in regions.blocks:
+            file.write(f">{regions.names[regions.chrom[rows.start]]}\n")
+            for row in range(rows.start, rows.stop):
+                length = int(regions.end[row] - regions.start[row])
+                file.write("G" * (count := round(gc[row] * length)) + "A" * (length - count) + "\n")
+    by_fasta = multigpu.cnv(counts, gpus="none", gc=str(tmp_path / "x.fa"), seg_median=(0.3, -0.5))
+    assert by_fasta.segmentation == by_column.segmentation
+    assert (counts.values == before).all()
+    assert (table.values == column).all()
+
+
+WRONG = [
+    ({"gc": "gc"}, "gc gc: there is no such file, and no column 'gc' of the counts: they have"),
+    ({"gc": "sample1"}, "gc is 60 at chr1:0-25000; it must be a share from 0 to 1"),
+    ({"gc": "no.fa"}, "no.fa: cannot be read: there is no such file"),
+    ({"rebin": 0}, "rebin is 0; it must be 1"),
+    ({"min_quality": 3}, "min_quality needs segmentation hmm: fast gives CNVs no quality"),
+]
+
+
+@pytest.mark.parametrize(("given", "problem"), WRONG)
+def test_refused__in_a_line(given: dict[str, Any], problem: str) -> None:
+    with pytest.raises(UsageError) as error:
+        multigpu.cnv(cohort()[0], gpus="none", **given)
+    assert problem in str(error.value)

@@ -1,0 +1,56 @@
+"""Means of tracks: BED, bedGraph and bigWig."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from multigpu.errors import InputError, UsageError
+from multigpu.formats.alignments import tracks
+from multigpu.formats.alignments.regions import Regions
+from multigpu.formats.alignments.tracks import track_means
+
+REGIONS = Regions.of([("chr1", k, k + 30) for k in range(0, 300, 20)] + [("chrM", 0, 9)])
+SPANS = [(0, 25, 1.0), (25, 40, 0.5), (60, 200, 0.25), (210, 290, 1.0)]
+
+
+def means(spans: list[tuple[int, int, float]]) -> list[float]:
+    bases = np.zeros(400)
+    for start, end, value in reversed(spans):
+        bases[start:end] = value
+    return [bases[k : k + 30].mean() for k in range(0, 300, 20)]
+
+
+@pytest.mark.parametrize("kind", ["bedgraph", "bed", "overlapping", "bigwig"])
+def test_means__are_those_of_the_bases(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, spans = tmp_path / "x", SPANS
+    if kind == "bigwig":
+        big = pytest.importorskip("pyBigWig").open(str(path), "w")
+        big.addHeader([("chr2", 50), ("chr1", 350)])
+        starts, ends, values = map(list, zip(*SPANS, strict=True))
+        big.addEntries(["chr1"] * 4, starts, ends=ends, values=values)
+        big.close()
+        monkeypatch.setattr(tracks, "PIECE", 70)
+    elif kind == "bedgraph":
+        lines = ["track type=bedGraph", *(f"1\t{a}\t{b}\t{x}" for a, b, x in SPANS)]
+        path.write_text("\n".join(lines))
+    else:
+        spans = [(a, b + 30 * (kind == "overlapping"), 1.0) for a, b, _ in SPANS]
+        path.write_text("".join(f"chr1\t{a}\t{b}\tname\n" for a, b, _ in spans))
+    found = track_means(str(path), REGIONS, rename=kind == "bedgraph")
+    assert found[:-1] == pytest.approx(means(spans))
+    assert np.isnan(found[-1])
+
+
+def test_refused__other_chromosomes_damaged_files_and_a_package_that_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (path := tmp_path / "x").write_text("7\t0\t9\n")
+    with pytest.raises(InputError, match="has none of the chromosomes chr1, chrM: it has 7"):
+        track_means(str(path), REGIONS, rename=True)
+    path.write_bytes(tracks.BIGWIG[0] + b"nonsense")
+    monkeypatch.setitem(__import__("sys").modules, "pyBigWig", None)
+    with pytest.raises(UsageError, match="a bigWig needs pyBigWig: pip install"):
+        track_means(str(path), REGIONS, rename=True)
