@@ -41,7 +41,8 @@ NOTHING = np.empty(0, np.int64), np.empty(0, np.int64)
 ROWS = 1 << 13  # that a thread looks at together
 UNUSED = (
     "controls", "ploidy", "model", "norm", "genome_wide", "robust", "fractional", "posterior",
-    "segmentation", "rebin", "gc", "mappability", "cohort", "max_gap", "whole_chromosomes",
+    "segmentation", "rebin", "gc", "mappability", "cohort", "max_gap",
+    "whole_chromosomes", "regions", "read_length",
 )  # fmt: skip
 
 
