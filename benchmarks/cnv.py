@@ -237,7 +237,8 @@ def bincov_slab(folder: Path, first: int, stop: int, samples: int) -> Path:
     for at in range(-first % 4000, stop - first - 100, 4000):
         carriers = (first + at) // 4000 % 10
         events[at : at + 100, carriers::10] = 0.5 if carriers % 2 else 1.5
-    mean = events * rng.uniform(25, 45, samples) * rng.lognormal(0, 0.1, (stop - first, 1))
+    depth = np.random.default_rng(samples).uniform(25, 45, samples)  # the same in all slabs
+    mean = events * depth * rng.lognormal(0, 0.1, (stop - first, 1))
     counts = rng.poisson(mean)
     with pysam.BGZFile(str(path), "w1") as file:
         for line, row in enumerate(counts.tolist(), first):
