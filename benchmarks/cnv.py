@@ -5,21 +5,28 @@
 Prints one Markdown table. Parts that need GPUs are skipped, with the reason, where there are none.
 """
 
+import gzip
+import os
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import common
 import numpy as np
+import pysam
 from common import Figure, repeated, require
 from numpy.typing import NDArray
 from processes import process, python
 
+from multigpu.formats.storage.decompress import BGZF_END
 from multigpu.formats.tables.counts import Counts
 from multigpu.formats.tables.counts_files import read_counts
 from multigpu.kernels.cnmops import reference
 from multigpu.run.options import DEFAULT_CHUNK_BYTES, RunOptions
+from multigpu.workloads.cnv.gatk_sv import CALL_SETS
 from multigpu.workloads.cnv.job import CnvJob
 from multigpu.workloads.cnv.options import CnvOptions
 from multigpu.workloads.cnv.results.result import CnvResult
@@ -28,6 +35,7 @@ from multigpu.workloads.cnv.stages.model import model_options
 
 BM_A = {"regions": 6_904_726, "samples": 15, "chromosomes": 24}  # of the thesis on gcn.MOPS
 R_SHAPE = {"regions": 60_000, "samples": 15, "chromosomes": 1}
+BATCH = {"bins": 2_500_000, "samples": 500}  # of 100 bases on chr1
 COHORT = {"regions": 100_000, "samples": 2500, "chromosomes": 22}
 R_MODEL = 76e-6  # seconds a region, the faster of its two times: cn.mops 1.53, R 4.2.2, one core
 R_STAGES = 8.2  # seconds of stages 2 to 5 on R_SHAPE, likewise
@@ -216,6 +224,74 @@ def part_process(bench: Bench) -> Iterator[Figure]:
                  note=f"counts {size / 1e9:.2g} GB")  # fmt: skip
 
 
+# ---- a batch of GATK-SV -----------------------------------------------------------------------
+
+
+def bincov_slab(folder: Path, first: int, stop: int, samples: int) -> Path:
+    """Write lines [first, stop) of a matrix of chr1 in BGZF, as a file of their own; return it.
+
+    One sample in ten has an event, a loss or a gain, in each 4,000 bins: 100 bins long.
+    """
+    rng, path = np.random.default_rng(first), folder / f"{first}.bgz"
+    events = np.ones((stop - first, samples), np.float32)
+    for at in range(-first % 4000, stop - first - 100, 4000):
+        carriers = (first + at) // 4000 % 10
+        events[at : at + 100, carriers::10] = 0.5 if carriers % 2 else 1.5
+    depth = np.random.default_rng(samples).uniform(25, 45, samples)  # the same in all slabs
+    mean = events * depth * rng.lognormal(0, 0.1, (stop - first, 1))
+    counts = rng.poisson(mean)
+    with pysam.BGZFile(str(path), "w1") as file:
+        for line, row in enumerate(counts.tolist(), first):
+            cells = "\t".join(map(str, row))
+            file.write(f"chr1\t{line}00\t{line + 1}00\t{cells}\n".encode())
+    return path
+
+
+def write_bincov(path: Path, bins: int, samples: int) -> None:
+    """Write the matrix of a batch: slabs by several processes, one after the other in a file."""
+    names = "\t".join(f"HG{k:05d}" for k in range(samples))
+    with pysam.BGZFile(str(path), "w1") as file:
+        file.write(f"#Chr\tStart\tEnd\t{names}\n".encode())
+    borders = [*range(0, bins, 20_000), bins]
+    with path.open("r+b") as out, ProcessPoolExecutor() as pool:
+        out.seek(0, os.SEEK_END)
+        tasks = [pool.submit(bincov_slab, path.parent, *x, samples) for x in pairwise(borders)]
+        for task in tasks:
+            slab = task.result()
+            out.seek(-len(BGZF_END), os.SEEK_END)  # the mark of the end, of what is before
+            out.write(slab.read_bytes())
+            slab.unlink()
+
+
+def part_batch(bench: Bench) -> Iterator[Figure]:
+    """Time `multigpu cnv --preset gatk-sv` on chr1 of 500 genomes, and measure its memory."""
+    bench.folder.mkdir(parents=True, exist_ok=True)
+    bins, samples = round(BATCH["bins"] * bench.scale), BATCH["samples"]
+    matrix, out = bench.folder / "batch.RD.txt.gz", bench.folder / "batch"
+    if not matrix.exists():
+        write_bincov(matrix, bins, samples)
+    command = python(
+        "-m", "multigpu", "cnv", str(matrix), "--preset", "gatk-sv", "--sex", "none",
+        "-o", str(out), "--gpus", "0" if bench.gpu else "none", "-q",
+    )  # fmt: skip
+    process(command)
+    ran = [process(command, None if bench.gpu else FEW_CORES) for _ in range(bench.runs)]
+    lines = gzip.decompress((out / "batch.DEL.header.bed.gz").read_bytes()).splitlines()[1:]
+    require(len(lines) > bins / 8000 * samples / 20, "most losses are not found")
+    what = f"{samples} genomes × {bins:,} bins of chr1"
+    packed = f"{matrix.stat().st_size / 1e9:.2g} GB of bincov, {len(lines):,} losses"
+    seconds, peaks = ([each.seconds for each in ran], [each.peak_bytes / 1e9 for each in ran])
+    asked = bench.scale * 6.0 if bench.gpu else None
+    yield Figure("batch", f"{what}: whole process, {bench.where}", "s", seconds, asked, note=packed)
+    yield Figure("batch", f"{what}: peak host memory, {bench.where}", "GB", peaks, 4.0)
+    if not bench.gpu:
+        cells = bins * samples * sum(1 / size for of in CALL_SETS for size in of.sizes)
+        r = R_STAGES * cells / (R_SHAPE["regions"] * R_SHAPE["samples"])
+        yield Figure("batch", f"{what}, {FEW_CORES} cores, times as fast as R", "×",
+                     [r / s for s in seconds], 20.0, at_most=False,
+                     note="R by its time for a count of another cohort")  # fmt: skip
+
+
 # ---- all together -----------------------------------------------------------------------------
 
 PARTS: dict[str, Part] = {
@@ -223,6 +299,7 @@ PARTS: dict[str, Part] = {
     "model": part_model,
     "stages": part_stages,
     "cohort": part_cohort,
+    "batch": part_batch,
 }
 
 if __name__ == "__main__":

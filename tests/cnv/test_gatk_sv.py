@@ -76,7 +76,9 @@ def write_batch(folder: Path, batch: Batch) -> list[str]:
         ]
     (folder / "b1.RD.txt").write_text("\n".join(lines) + "\n")
     pysam.tabix_compress(str(folder / "b1.RD.txt"), str(folder / "b1.RD.txt.gz"))
-    (folder / "b1.ped").write_text("".join(f"{s}\t{SEXES[s]}\n" for s in SAMPLES))
+    people = [*SEXES.items(), ("not there", "1")]
+    ped = "".join(f"F\t{name}\t0\t0\t{sex}\t0\n" for name, sex in people)
+    (folder / "b1.ped").write_text(ped)
     (folder / "mask.bed").write_text("".join(f"{c}\t{a}\t{b}\n" for c, a, b in EXCLUDED))
     words = [
         "cnv",
@@ -229,6 +231,7 @@ def test_command__writes_what_plain_runs_find(
     ended = main(*write_batch(tmp_path, batch), *more)
     assert ended.status == 0, ended.err
     assert "E: most bins of chr1 ×3, chr2 ×3, " in ended.err
+    assert "E: not called on X and Y: --sex FILE tells no sex" in ended.err
     expected = expected_files(batch, compat_r=bool(more))
     files = Path("out").glob("*.bed.gz")
     found = {path.name: gzip.decompress(path.read_bytes()).decode() for path in files}

@@ -41,7 +41,8 @@ NOTHING = np.empty(0, np.int64), np.empty(0, np.int64)
 ROWS = 1 << 13  # that a thread looks at together
 UNUSED = (
     "controls", "ploidy", "model", "norm", "genome_wide", "robust", "fractional", "posterior",
-    "segmentation", "rebin", "gc", "mappability", "cohort", "max_gap", "whole_chromosomes",
+    "segmentation", "rebin", "gc", "mappability", "cohort", "max_gap",
+    "whole_chromosomes", "regions", "read_length",
 )  # fmt: skip
 
 
@@ -210,7 +211,14 @@ def open_batch(request: CnvRequest, **settings: Any) -> BatchJob:
     sizes = [size for each in CALL_SETS for size in each.sizes]
     counts = read_bin_sums(path, sizes, request.chromosomes, keep)
     inputs = [each for each in (path, request.exclude) if each]
-    return BatchJob(counts, request, sexes, excluded, inputs=inputs, **settings)
+    job = BatchJob(counts, request, sexes, excluded, inputs=inputs, **settings)
+    if any(map(is_sex_chromosome, job.chromosomes)):
+        unknown = [name for k, name in enumerate(counts.samples) if not sexes or not sexes[k]]
+        if unknown:
+            job.notes.append(
+                f"{several(unknown)}: not called on X and Y: {option('sex')} FILE tells no sex"
+            )
+    return job
 
 
 def plan_batch(counts: Counts, sexes: Sequence[str]) -> tuple[list[CnvSpan], list[str]]:
@@ -225,7 +233,7 @@ def plan_batch(counts: Counts, sexes: Sequence[str]) -> tuple[list[CnvSpan], lis
                 unread.setdefault(sample, []).append(name)
             columns = np.flatnonzero(members & has_reads)
             if len(columns) < 2 or rows.stop - rows.start < FEWEST_SEGMENTED:
-                left_out.append(name)
+                left_out += [name] if members.any() else []
                 continue
             span = CnvSpan(
                 block=block,
