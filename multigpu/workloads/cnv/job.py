@@ -170,14 +170,7 @@ class CnvJob(PlannedCnvJob):
         """Facts about samples and controls, for quality control."""
         if self.references is not None:
             return replace(self.references.facts, noise=self.noise)
-        unknown = np.full(len(self.totals), np.nan)
-        return SampleFacts(
-            reads=self.totals,
-            references=np.zeros(len(self.totals), np.int32),
-            correlation=unknown,
-            dispersion=unknown,
-            noise=self.noise,
-        )
+        return SampleFacts.uncompared(self.totals, self.noise)
 
     def _references(self) -> ReferenceSamples:
         """Return with whom samples are compared by the hidden Markov model."""
