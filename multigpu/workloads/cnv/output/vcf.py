@@ -30,7 +30,7 @@ TYPES = ("DEL", "CNV", "DUP")  # by direction: -1, 0, 1
 UNKNOWN = len(TYPES)  # in place of a type: the genotype cannot be told
 DECIMALS = 6  # of means and medians
 MOST_CNQ = 999
-CNQ = np.array([*(f":{quality}" for quality in range(MOST_CNQ + 1)), ":."], object)
+CNQ = [*(f":{quality}" for quality in range(MOST_CNQ + 1)), ":."]
 LOW_QUALITY = 20.0  # Phred: one in a hundred such records has no change
 ESCAPES = {ord(sign): f"%{ord(sign):02X}" for sign in "%:;=, \t\r\n"}  # in the values of INFO
 
@@ -223,18 +223,21 @@ class _VcfRecords:
         result, cnvs = self.result, self.result.called
         ploidies = np.array(result.ploidy or [2] * len(result.samples))[: len(result.samples)]
         has_alleles = (ploidies == 2).astype(np.intp)  # as many as usual copies
-        texts, usual = np.array(_genotypes(result.options), object), result.usual[self.first]
+        certain = np.zeros(len(has_alleles), np.intp)
+        # All texts there can be, each made once.
+        texts = np.array(_genotypes(result.options), object)[..., None]
+        texts = texts + np.array([""] if result.genotypes is None else CNQ, object)
         medians, means = (x.round(DECIMALS).tolist() for x in (cnvs.median, cnvs.mean))
-        classes, signs = self._classes(), self.signs[self.first]
+        classes, usual, signs = self._classes(), result.usual[self.first], self.signs[self.first]
         for k, (rows, sign) in enumerate(zip(self.groups, signs.tolist(), strict=True)):
-            cells = texts[has_alleles, sign + 1, usual[k], classes[k]]
-            own = cnvs.sample[rows]
-            kind = sign + 1 if sign else UNKNOWN
-            cells[own] = texts[has_alleles[own], kind, usual[k, own], cnvs.copy_number[rows]]
             if result.genotypes is not None:
-                certain = np.rint(result.genotypes.quality[rows[0]]).clip(0, MOST_CNQ)
-                cells += CNQ[np.nan_to_num(certain, nan=-1).astype(np.intp)]
-            cells[own] += [f":{medians[row]}:{means[row]}" for row in rows.tolist()]
+                rounded = np.rint(result.genotypes.quality[rows[0]]).clip(0, MOST_CNQ)
+                certain = np.nan_to_num(rounded, nan=-1).astype(np.intp)
+            cells = texts[has_alleles, sign + 1, usual[k], classes[k], certain]
+            own, kind = cnvs.sample[rows], sign + 1 if sign else UNKNOWN
+            places = has_alleles[own], kind, usual[k, own], cnvs.copy_number[rows], certain[own]
+            ends = [f":{medians[row]}:{means[row]}" for row in rows.tolist()]
+            cells[own] = texts[places] + np.array(ends, object)
             yield cells.tolist()
 
     def _classes(self) -> Copies:
