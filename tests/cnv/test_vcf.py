@@ -59,11 +59,7 @@ def test_genotypes__are_also_told_where_the_sample_has_another_cnv(tmp_path: Pat
 
 
 def test_filter__says_that_all_carriers_are_outliers(tmp_path: Path) -> None:
-    one = np.ones(3)
-    facts = SampleFacts(
-        reads=one * 1e6, references=one.astype(np.int32), correlation=one, dispersion=one,
-        noise=np.array([0.5, 0.1, 0.1]),
-    )  # fmt: skip
+    facts = SampleFacts.uncompared(np.full(3, 1e6), np.array([0.5, 0.1, 0.1]))
     rows = (100, 300, "a", 1), (100, 300, "b", 1), (500, 600, "a", 1)
     found = with_cnvs(*rows, facts=facts)
     assert [fields[6] for fields in records(found, tmp_path)] == ["PASS", "OUTLIER"]
