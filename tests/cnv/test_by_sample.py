@@ -1,14 +1,19 @@
 """Files of each sample: its own CNVs, and no others."""
 
+import json
+import shutil
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from support.called import bcftools, with_cnvs
 
 from multigpu.workloads.cnv.output.by_sample import write_by_sample
 from multigpu.workloads.cnv.output.vcf import VcfSource
 from multigpu.workloads.cnv.results.result import CnvResult
 
+TRUVARI = shutil.which("truvari")
 ROWS = (100, 300, "a", 1), (100, 300, "b", 1), (320, 350, "a", 3), (400, 500, "b", 0)
 
 
@@ -31,6 +36,17 @@ def test_vcf__has_the_records_of_one_sample(tmp_path: Path) -> None:
         ".b": ["DEL:chr1:101-300 0/1", "DEL:chr1:401-500 1/1"],
         "c": [],
     }
+
+
+@pytest.mark.skipif(not TRUVARI, reason="no truvari on PATH (pipx install truvari)")
+def test_vcf__is_all_of_itself_for_truvari(tmp_path: Path) -> None:
+    write_by_sample(replace(found(), lengths={"chr1": 1000}), tmp_path, VcfSource())
+    path, out = str(tmp_path / "a%2F1.vcf.gz"), tmp_path / "bench"
+    files = ("-b", path, "-c", path, "-o", str(out))
+    words = (str(TRUVARI), "bench", *files, "--pctseq", "0", "--sizemin", "0")
+    subprocess.run((*words, "--sizefilt", "0"), check=True, capture_output=True)
+    facts = json.loads((out / "summary.json").read_text())
+    assert (facts["TP-base"], facts["precision"], facts["recall"]) == (2, 1, 1)
 
 
 def test_bed__has_losses_and_gains_with_genes(tmp_path: Path) -> None:

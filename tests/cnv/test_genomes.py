@@ -72,8 +72,23 @@ def test_lengths__are_not_those_of_another_genome() -> None:
     names = [("chr1", 100_000), ("2", 100_000), ("chr22", 60_000_000), ("chrM", 16_569)]
     regions = windows(names, 50_000)
     hg38 = genome_named("hg38")
-    assert chromosome_lengths(hg38, regions, {}) == {"chr1": 248_956_422, "2": 242_193_529}
-    assert chromosome_lengths(None, regions, {}) == {}
+    known = {"chr1": 248_956_422, "2": 242_193_529, "chrM": 16_569}
+    assert chromosome_lengths(hg38, regions, {}) == known
+
+
+def test_lengths__are_told_by_windows_without_gaps_alone() -> None:
+    names = [("chr1", 100_000), ("2", 60_000)]
+    regions = windows(names, 50_000)
+    assert chromosome_lengths(None, regions, {}) == dict(names)
+    for row, left in ((0, {"2": 60_000}), (3, {"chr1": 100_000, "2": 50_000})):
+        some = regions.take(np.delete(np.arange(len(regions)), row))
+        assert chromosome_lengths(None, some, {}) == left
+
+
+def test_lengths__of_references_come_first() -> None:
+    names = [("chr1", 100_000), ("2", 100_000), ("chr22", 60_000_000), ("chrM", 16_569)]
+    regions = windows(names, 50_000)
+    hg38 = genome_named("hg38")
     given = {"chrM": 16_569, "chr22": 10, "chr1": 300_000_000}
     found = {"chr1": 300_000_000, "2": 242_193_529, "chrM": 16_569}
     assert chromosome_lengths(hg38, regions, given) == found

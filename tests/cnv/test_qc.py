@@ -45,9 +45,9 @@ def test_table__has_reads_noise_calls_and_sex() -> None:
     )
     first, second, third = table(found)
     assert first == {
-        "sample": "a", "reads": "1000000", "noise": "0.1000", "correlation": "0.9000",
+        "sample": "a", "reads": "1000000", "noise": "0.1", "correlation": "0.9",
         "references": "2", "losses": "1", "gains": "1", "bases": "300", "sex": "male",
-        "x": "0.5000", "y": "0.5000", "outlier": "no",
+        "x": "0.5", "y": "0.5", "outlier": "no",
     }  # fmt: skip
     assert (second["sex"], second["x"], second["y"], second["gains"]) == ("NA", "NA", "NA", "1")
     assert (third["losses"], third["gains"], third["bases"]) == ("0", "0", "0")
@@ -57,7 +57,6 @@ def test_table__has_reads_noise_calls_and_sex() -> None:
     assert (section["plot_type"], list(section["data"])) == ("table", ["a", "b", "c"])
     assert section["data"]["a"]["reads"] == 1e6
     assert "x" not in section["data"]["b"]  # MultiQC shows a gap
-    assert set(section["headers"]) == set(first) - {"sample"}
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def genotyped(*cnvs: tuple[int, int, str, int], **changes: Any) -> CnvResult:
     segments = replace(found.segments, quality=30.0 - 15 * rows)
     common = np.array([start == 500 for start, *_ in cnvs])
     genotypes = Genotypes(copies=copies, quality=quality, is_common=common)
-    return replace(found, segments=segments, genotypes=genotypes)
+    return replace(found, segments=segments, genotypes=genotypes, classes=copies)
 
 
 def records(found: CnvResult, folder: Path, source: VcfSource = SOURCE) -> list[list[str]]:
@@ -53,18 +53,13 @@ def test_genotypes__are_those_of_every_sample_with_their_qualities(tmp_path: Pat
 
 def test_genotypes__are_also_told_where_the_sample_has_another_cnv(tmp_path: Path) -> None:
     found = genotyped((100, 300, "a", 1), (200, 400, "b", 3), names=("chrX",), usual=(1, 2, 2))
-    assert found.genotypes is not None
-    found.genotypes.copies[:, :2] = [[0, 3], [1, 3]]
+    found.classes[:, :2] = [[1, 3], [2, 3]]  # of two usual copies
     cells = [fields[9:11] for fields in records(found, tmp_path)]
     assert cells == [["1:0:40:-0.25:-0.5", "./.:3:41:.:."], ["0:1:40:.:.", "0/1:3:41:0.75:0.5"]]
 
 
 def test_filter__says_that_all_carriers_are_outliers(tmp_path: Path) -> None:
-    one = np.ones(3)
-    facts = SampleFacts(
-        reads=one * 1e6, references=one.astype(np.int32), correlation=one, dispersion=one,
-        noise=np.array([0.5, 0.1, 0.1]),
-    )  # fmt: skip
+    facts = SampleFacts.uncompared(np.full(3, 1e6), np.array([0.5, 0.1, 0.1]))
     rows = (100, 300, "a", 1), (100, 300, "b", 1), (500, 600, "a", 1)
     found = with_cnvs(*rows, facts=facts)
     assert [fields[6] for fields in records(found, tmp_path)] == ["PASS", "OUTLIER"]

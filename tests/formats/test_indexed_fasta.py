@@ -49,6 +49,7 @@ def test_refused__what_is_no_indexable_fasta(content: bytes | None, tmp_path: Pa
     ("region", "problem"),
     [
         (("chr2", 0, 4), ""),
+        (("chr1", 0, 4), "chr1 has 12 bases, and 13 in the data: is it of another genome?"),
         (("chr3", 0, 4), "has no sequence chr3: is it of another genome?"),
         (("chr2", 1, 5), "chr2 has 4 bases, and regions reach to 5: is it of another genome?"),
     ],
@@ -58,9 +59,10 @@ def test_check__regions_lie_in_the_genome(
 ) -> None:
     (tmp_path / "genome.fa").write_bytes(TEXT)
     genome, regions = IndexedFasta(str(tmp_path / "genome.fa")), Regions.of([region])
+    lengths = {"chr1": 13}
     if not problem:
-        genome.check(regions)
+        genome.check(regions, lengths)
         return
     with pytest.raises(InputError) as refused:
-        genome.check(regions)
+        genome.check(regions, lengths)
     assert refused.value.problem == problem

@@ -1,6 +1,7 @@
 """Single bases of a FASTA file, plain or in blocks (BGZF), by its index; htslib reads them."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -39,15 +40,20 @@ class IndexedFasta:
             raise InputError(path, problem) from error
         self.lengths = dict(zip(self._file.references, self._file.lengths, strict=True))
 
-    def check(self, regions: Regions) -> None:
-        """Raise InputError where a region lies outside of the sequences: of another genome."""
+    def check(self, regions: Regions, lengths: Mapping[str, int]) -> None:
+        """Raise InputError where regions or lengths of chromosomes are those of another genome."""
         for block in regions.blocks:
             name, end = regions.names[regions.chrom[block.start]], int(regions.end[block].max())
             length = self.lengths.get(name)
-            if length is None:
-                raise InputError(self.path, f"has no sequence {name}: is it of another genome?")
-            if end > length:
+            known = lengths.get(name, length)
+            problem = ""
+            if length is None or known is None:
+                problem = f"has no sequence {name}"
+            elif length != known:
+                problem = f"{name} has {length:,} bases, and {known:,} in the data"
+            elif end > length:
                 problem = f"{name} has {length:,} bases, and regions reach to {end:,}"
+            if problem:
                 raise InputError(self.path, f"{problem}: is it of another genome?")
 
     def base(self, name: str, position: int) -> str:

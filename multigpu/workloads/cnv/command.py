@@ -63,7 +63,7 @@ def command(request: CnvRequest, outputs: CnvOutput, reporting: Reporting) -> No
             if outputs.vcf:
                 vcf.check_names(job.cohort.regions.names)
             if genome is not None:
-                genome.check(job.cohort.regions)
+                genome.check(job.cohort.regions, job.lengths)
             with reporting.watch(job, "cnv", job.stats.progress):
                 store = folder.store_path(hidden) if outputs.matrices else None
                 shown = SHOWN_REGIONS if outputs.report or outputs.plots else 0

@@ -170,14 +170,13 @@ class CnvJob(PlannedCnvJob):
         """Facts about samples and controls, for quality control."""
         if self.references is not None:
             return replace(self.references.facts, noise=self.noise)
-        unknown = np.full(len(self.totals), np.nan)
-        return SampleFacts(
-            reads=self.totals,
-            references=np.zeros(len(self.totals), np.int32),
-            correlation=unknown,
-            dispersion=unknown,
-            noise=self.noise,
-        )
+        return SampleFacts.uncompared(self.totals, self.noise)
+
+    @property
+    def lengths(self) -> dict[str, int]:
+        """Lengths of chromosomes in bases, by name, where they are known."""
+        cohort = self.cohort
+        return chromosome_lengths(cohort.genome, cohort.regions, cohort.references)
 
     def _references(self) -> ReferenceSamples:
         """Return with whom samples are compared by the hidden Markov model."""
@@ -341,7 +340,7 @@ class CnvJob(PlannedCnvJob):
             windows=tuple(windows[k] for k in sorted(largest)),
             tracks=tuple(part.tracks for part in parts if part.tracks is not None),
             notes=tuple(map(spelled, notes)),
-            lengths=chromosome_lengths(cohort.genome, regions, cohort.references),
+            lengths=self.lengths,
             sex_coverage=cohort.sex_coverage,
             genotypes=Genotypes.joined(genotypes) if genotypes else None,
             facts=self.facts,

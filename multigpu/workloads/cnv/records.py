@@ -149,6 +149,14 @@ class SampleFacts(Columnar):
     dispersion: Floats
     noise: Floats
 
+    @classmethod
+    def uncompared(cls, reads: Floats, noise: Floats) -> Self:
+        """Return facts about samples without reference samples."""
+        unknown, none = np.full(len(reads), np.nan), np.zeros(len(reads), np.int32)
+        return cls(
+            reads=reads, references=none, correlation=unknown, dispersion=unknown, noise=noise
+        )
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Window:

@@ -18,7 +18,7 @@ from multigpu.errors import UsageError, option, printable, quoted
 from multigpu.formats.sequences.indexed_fasta import IndexedFasta
 from multigpu.formats.tables.tabix import write_indexed
 from multigpu.workloads.cnv.options import CnvOptions
-from multigpu.workloads.cnv.records import NOT_CALLED, SegmentTable
+from multigpu.workloads.cnv.records import NOT_CALLED, Copies, SegmentTable
 from multigpu.workloads.cnv.results.copy_numbers import classes_by_usual_copies, direction
 from multigpu.workloads.cnv.results.intervals import overlaps
 from multigpu.workloads.cnv.results.result import CnvResult, genome_positions
@@ -28,10 +28,9 @@ COLUMNS = ("#CHROM", "POS", "ID", "REF", "ALT", "QUAL", "FILTER", "INFO", "FORMA
 FIELDS = "GT:CN:MD:MN"
 TYPES = ("DEL", "CNV", "DUP")  # by direction: -1, 0, 1
 UNKNOWN = len(TYPES)  # in place of a type: the genotype cannot be told
-KINDS = range(UNKNOWN + 1)
 DECIMALS = 6  # of means and medians
-MOST_COPIES, MOST_CNQ = 127, 999
-CNQ = np.array([*(f":{quality}" for quality in range(MOST_CNQ + 1)), ":."], object)
+MOST_CNQ = 999
+CNQ = [*(f":{quality}" for quality in range(MOST_CNQ + 1)), ":."]
 LOW_QUALITY = 20.0  # Phred: one in a hundred such records has no change
 ESCAPES = {ord(sign): f"%{ord(sign):02X}" for sign in "%:;=, \t\r\n"}  # in the values of INFO
 
@@ -121,10 +120,13 @@ class _VcfRecords:
         self.last_base = int(cnvs.end.max(initial=0))
         self.signs = direction(cnvs.copy_number, result.options)
         order = np.lexsort((cnvs.sample, self.signs, cnvs.end, cnvs.start, cnvs.chrom))
-        keys = np.stack([cnvs.chrom, cnvs.start, cnvs.end, self.signs])[:, order]
-        is_new = np.append(True, (keys[:, 1:] != keys[:, :-1]).any(axis=0))[: len(order)]
+        keys = np.stack([cnvs.sample, cnvs.chrom, cnvs.start, cnvs.end, self.signs])[:, order]
+        differs = np.append(np.ones((5, 1), np.bool_), keys[:, 1:] != keys[:, :-1], axis=1)
+        differs = differs[:, : len(order)]
+        # Regions that are given twice can make a sample's segment twice: the first one stays.
+        once, is_new = differs.any(axis=0), differs[1:].any(axis=0)
         # Rows of `CnvResult.called` that are the CNVs of each record, by sample.
-        self.groups = np.split(order, np.flatnonzero(is_new))[1:]
+        self.groups = np.split(order[once], np.flatnonzero(is_new[once]))[1:]
         self.first = np.array([rows[0] for rows in self.groups], np.intp)
         self.is_outlier = result.qc.outlier != ""
 
@@ -149,13 +151,9 @@ class _VcfRecords:
     def lines_by_sample(self) -> list[list[bytes]]:
         """Return the lines of each sample's own CNVs, with its cell."""
         found: list[list[bytes]] = [[] for _ in self.result.samples]
-        sample_of = self.result.called.sample.tolist()
         for head, info, rows, cells in self._records():
-            # Of a CNV that is there twice, the first one has the cell.
-            own = {sample_of[row]: row for row in rows[::-1].tolist()}
-            for sample, row in own.items():
-                line = self._line(head, info, np.array([row]), [cells[sample]])
-                found[sample].append(line)
+            for row, sample in zip(rows, self.result.called.sample[rows].tolist(), strict=True):
+                found[sample].append(self._line(head, info, row[None], [cells[sample]]))
         return found
 
     def _line(self, head: str, info: str, rows: NDArray[Any], cells: Sequence[str]) -> bytes:
@@ -219,53 +217,42 @@ class _VcfRecords:
     def _cells(self) -> Iterator[list[str]]:
         """Yield the cells of all samples in each record.
 
-        A sample with the CNV has what was called. Another one has its genotype there; or, where
-        none were computed, what the model says of it in the record's regions, but nothing if it
-        has a CNV of other borders there, which is another record, or is not compared.
+        A sample with the CNV has what was called. Another one has its genotype there, or what the
+        model says of it in the record's regions; nothing if it is not compared.
         """
         result, cnvs = self.result, self.result.called
         ploidies = np.array(result.ploidy or [2] * len(result.samples))[: len(result.samples)]
         has_alleles = (ploidies == 2).astype(np.intp)  # as many as usual copies
-        called = np.array(_genotypes(result.options), object)
-        if result.genotypes is None:
-            texts, states, likely = called, self._states(), None
-        else:
-            own = result.genotypes.take(self.first)
-            texts, states, likely = (
-                np.array(_genotypes_of_copies(), object),
-                own.copies,
-                own.quality,
-            )
-        usual = np.minimum(result.usual[self.first], 2)
+        certain = np.zeros(len(has_alleles), np.intp)
+        # All texts there can be, each made once.
+        texts = np.array(_genotypes(result.options), object)[..., None]
+        texts = texts + np.array([""] if result.genotypes is None else CNQ, object)
         medians, means = (x.round(DECIMALS).tolist() for x in (cnvs.median, cnvs.mean))
-        signs, number_of = self.signs[self.first], cnvs.copy_number
+        classes, usual, signs = self._classes(), result.usual[self.first], self.signs[self.first]
         for k, (rows, sign) in enumerate(zip(self.groups, signs.tolist(), strict=True)):
-            found = texts[has_alleles, sign + 1, usual[k], states[k]]
-            sure = None if likely is None else _phred(np.where(states[k] < 0, np.nan, likely[k]))
-            cells: list[str] = (found if sure is None else found + sure).tolist()
-            kind = sign + 1 if sign else UNKNOWN
-            # Regions that are given twice can make a sample's segment twice: the first one stays.
-            for row in rows[::-1].tolist():
-                sample = cnvs.sample[row]
-                text = called[has_alleles[sample], kind, usual[k, sample], number_of[row]]
-                text += "" if sure is None else sure[sample]
-                cells[sample] = f"{text}:{medians[row]}:{means[row]}"
-            yield cells
+            if result.genotypes is not None:
+                rounded = np.rint(result.genotypes.quality[rows[0]]).clip(0, MOST_CNQ)
+                certain = np.nan_to_num(rounded, nan=-1).astype(np.intp)
+            cells = texts[has_alleles, sign + 1, usual[k], classes[k], certain]
+            own, kind = cnvs.sample[rows], sign + 1 if sign else UNKNOWN
+            places = has_alleles[own], kind, usual[k, own], cnvs.copy_number[rows], certain[own]
+            ends = [f":{medians[row]}:{means[row]}" for row in rows.tolist()]
+            cells[own] = texts[places] + np.array(ends, object)
+            yield cells.tolist()
 
-    def _states(self) -> NDArray[np.int8]:
-        """Return the model's class [records, samples], NOT_CALLED at CNVs of other borders."""
+    def _classes(self) -> Copies:
+        """Return the class of each sample [records, samples], for those without the CNV.
+
+        Without genotypes it is NOT_CALLED for those with a CNV of other borders, which is another
+        record.
+        """
         cnvs, classes = self.result.called, self.result.classes[self.first]
-        places = (genome_positions(each, self.last_base) for each in (cnvs.take(self.first), cnvs))
-        records, others = places
-        for cnv, record in overlaps(*records, *others):
-            classes[record, cnvs.sample[cnv]] = NOT_CALLED
+        if self.result.genotypes is None:
+            records = genome_positions(cnvs.take(self.first), self.last_base)
+            places = genome_positions(cnvs, self.last_base)
+            for cnv, record in overlaps(*records, *places):
+                classes[record, cnvs.sample[cnv]] = NOT_CALLED
         return classes
-
-
-def _phred(qualities: NDArray[Any]) -> NDArray[Any]:
-    """Return qualities of genotypes, NaN where there are none, as whole numbers after a colon."""
-    whole = np.nan_to_num(np.rint(qualities), nan=-1).clip(-1, MOST_CNQ).astype(np.intp)
-    return np.asarray(CNQ[whole])
 
 
 def _genotypes(options: CnvOptions) -> list[list[list[list[str]]]]:
@@ -276,55 +263,27 @@ def _genotypes(options: CnvOptions) -> list[list[list[list[str]]]]:
     digits = [label.removeprefix("CN") for label in options.classes]
     copies = [*(text if text.isdigit() else "." for text in digits), "."]
     shown = classes_by_usual_copies(options).tolist()
+    kinds = range(UNKNOWN + 1)
     signs = direction(np.arange(len(copies), dtype=np.int32), options).tolist()
 
     def text(has_alleles: bool, kind: int, usual: int, k: int) -> str:
-        number = copies[shown[usual][k]] if k < len(digits) else None
-        return _genotype(has_alleles, kind, usual, number, signs[k])
+        missing = "./." if has_alleles and usual == 2 else "."
+        if usual == 0 or k == len(digits):
+            return f"{missing}:."
+        number = copies[shown[usual][k]]
+        if kind == UNKNOWN or not has_alleles:
+            return f".:{number}"
+        if k == options.main:
+            return f"{'0/0' if usual == 2 else '0'}:{number}"
+        if not signs[k] or signs[k] != kind - 1:
+            return f"{missing}:{number}"
+        if usual == 1:
+            return f"1:{number}"
+        # A gain of two copies may lie on one allele or on both.
+        alleles = {"0": "1/1", "1": "0/1", "3": "0/1"}
+        return f"{alleles.get(number, './1')}:{number}"
 
     return [
-        [[[text(has, kind, n, k) for k in range(len(copies))] for n in range(3)] for kind in KINDS]
+        [[[text(has, kind, n, k) for k in range(len(copies))] for n in range(3)] for kind in kinds]
         for has in (False, True)
     ]
-
-
-def _genotypes_of_copies() -> list[list[list[list[str]]]]:
-    """Return genotype and copy number [has alleles, type, usual copies, copies] as text.
-
-    The last type is UNKNOWN, the last number of copies that of a sample that is not compared.
-    """
-
-    def text(has_alleles: bool, kind: int, usual: int, n: int) -> str:
-        number = str(n) if n <= MOST_COPIES else None
-        return _genotype(has_alleles, kind, usual, number, (n > usual) - (n < usual))
-
-    return [
-        [
-            [[text(has, kind, usual, n) for n in range(MOST_COPIES + 2)] for usual in range(3)]
-            for kind in KINDS
-        ]
-        for has in (False, True)
-    ]
-
-
-def _genotype(has_alleles: bool, kind: int, usual: int, number: str | None, sign: int) -> str:
-    """Return genotype and copy number as text.
-
-    kind    the type of the record
-    number  copies; None: they are not known
-    sign    -1, 0 or 1: fewer, as many, more copies than usual
-    """
-    missing = "./." if has_alleles and usual == 2 else "."
-    if usual == 0 or number is None:
-        return f"{missing}:."
-    if kind == UNKNOWN or not has_alleles:
-        return f".:{number}"
-    if sign == 0:
-        return f"{'0/0' if usual == 2 else '0'}:{number}"
-    if sign != kind - 1:
-        return f"{missing}:{number}"
-    if usual == 1:
-        return f"1:{number}"
-    # A gain of two copies may lie on one allele or on both.
-    alleles = {"0": "1/1", "1": "0/1", "3": "0/1"}
-    return f"{alleles.get(number, './1')}:{number}"

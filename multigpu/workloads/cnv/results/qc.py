@@ -1,12 +1,12 @@
 """Quality of the samples of a run: reads, noise, calls and sex, and which samples are outliers."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.workloads.cnv.records import Columnar, Floats, Indices, Rows
+from multigpu.workloads.cnv.records import Columnar, Floats, Indices, Rows, SampleFacts
 from multigpu.workloads.cnv.results.copy_numbers import direction
 
 if TYPE_CHECKING:
@@ -21,8 +21,6 @@ UNLIKE = 0.1  # below the median correlation, and more than four standard deviat
 MAD = 1.4826  # standard deviation of normal values by their median absolute deviation
 
 DIGITS = 4  # of noise, correlation and coverage
-MISSING = "NA"
-FINE = "no"  # in the column of outliers
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -59,64 +57,50 @@ class QcTable(Columnar):
     def of(cls, result: "CnvResult") -> "QcTable":
         """Return the facts about the cases of a result."""
         count, cnvs = len(result.samples), result.called
-        sign = direction(cnvs.copy_number, result.options)
-        length = np.bincount(cnvs.sample, cnvs.end - cnvs.start, minlength=count)
-        x, y = np.full((2, count), np.nan)
-        if result.sex_coverage:
-            x, y = np.array(result.sex_coverage.shares()[:count]).T
-        known = np.full((3, count), np.nan)
-        references = np.zeros(count, np.int32)
-        if result.facts:
-            facts = result.facts.take(slice(count))
-            known = np.array([facts.reads, facts.noise, facts.correlation])
-            references = facts.references
+        unknown = np.full(count, np.nan)
+        facts = result.facts or SampleFacts.uncompared(unknown, unknown)
+        facts = facts.take(slice(count))
         others = count + len(result.controls) - 1
-        losses, gains = (
-            np.bincount(cnvs.sample[sign == each], minlength=count) for each in (-1, 1)
-        )
+        sign = direction(cnvs.copy_number, result.options)
+        losses, gains = (np.bincount(cnvs.sample[sign == s], minlength=count) for s in (-1, 1))
+        shares = result.sex_coverage.shares()[:count] if result.sex_coverage else []
+        x, y = np.array(shares).T if shares else (unknown, unknown)
+        bases = np.bincount(cnvs.sample, cnvs.end - cnvs.start, minlength=count)
         return cls(
             sample=np.array(result.samples, object),
-            reads=known[0],
-            noise=known[1],
-            correlation=known[2],
-            references=np.where(references, references, others).astype(np.int32),
+            reads=facts.reads,
+            noise=facts.noise,
+            correlation=facts.correlation,
+            references=np.where(facts.references, facts.references, others).astype(np.int32),
             losses=losses,
             gains=gains,
-            bases=length.astype(np.int64),
-            sex=np.array([*result.sex[:count], *[""] * (count - len(result.sex))], object),
+            bases=bases.astype(np.int64),
+            sex=np.array(result.sex[:count] or [""] * count, object),
             x=x,
             y=y,
-            outlier=_reasons(known[0], known[1], known[2], losses + gains),
+            outlier=_reasons(facts, losses + gains),
         )
 
-    def texts(self) -> dict[str, list[str]]:
-        """Return the columns as they are written, by their names."""
-        columns = {name: getattr(self, name).tolist() for name in self.__dataclass_fields__}
-        columns["sex"] = [sex or MISSING for sex in columns["sex"]]
-        columns["outlier"] = [why or FINE for why in columns["outlier"]]
-        return {name: list(map(_text, values)) for name, values in columns.items()}
-
     def records(self) -> list[dict[str, Any]]:
-        """Return a row for each sample as JSON has it: None where something is not known."""
-        names = tuple(self.__dataclass_fields__)
-        rows = zip(*(getattr(self, name).tolist() for name in names), strict=True)
-        return [{name: _json(x) for name, x in zip(names, row, strict=True)} for row in rows]
+        """Return a row for each sample: None where something is not known."""
+        columns = {each.name: getattr(self, each.name).tolist() for each in fields(self)}
+        rows = zip(*columns.values(), strict=True)
+        return [dict(zip(columns, map(_known, row), strict=True)) for row in rows]
 
 
-def _reasons(reads: Floats, noise: Floats, correlation: Floats, calls: Rows) -> NDArray[Any]:
+def _reasons(facts: SampleFacts, calls: Rows) -> NDArray[Any]:
     """Return why each sample is an outlier, as words with commas between them."""
-    reasons: list[list[str]] = [[] for _ in calls]
-    if len(calls) >= FEWEST_SAMPLES:
-        spread = 4 * MAD * _median(np.abs(correlation - _median(correlation)))
-        found = {
-            "few reads": reads < FEW_READS * _median(reads),
-            "noisy": noise > NOISY * _median(noise),
-            "low correlation": correlation < _median(correlation) - max(UNLIKE, spread),
-            "many calls": calls > max(MANY_CALLS, TIMES_CALLS * float(np.median(calls))),
-        }
-        for word, is_so in found.items():
-            for sample in np.flatnonzero(is_so).tolist():
-                reasons[sample].append(word)
+    correlation = facts.correlation
+    spread = 4 * MAD * _median(np.abs(correlation - _median(correlation)))
+    found = {
+        "few reads": facts.reads < FEW_READS * _median(facts.reads),
+        "noisy": facts.noise > NOISY * _median(facts.noise),
+        "low correlation": correlation < _median(correlation) - max(UNLIKE, spread),
+        "many calls": calls > max(MANY_CALLS, TIMES_CALLS * float(np.median(calls))),
+    }
+    if len(calls) < FEWEST_SAMPLES:
+        found = {}
+    reasons = [[word for word, is_so in found.items() if is_so[k]] for k in range(len(calls))]
     return np.array([", ".join(words) for words in reasons], object)
 
 
@@ -126,14 +110,8 @@ def _median(values: Floats) -> float:
     return float(np.median(known)) if len(known) else np.nan
 
 
-def _text(value: Any) -> str:
-    if isinstance(value, float):
-        whole = value.is_integer() or abs(value) >= 1e6
-        return MISSING if np.isnan(value) else f"{value:.{0 if whole else DIGITS}f}"
-    return str(value)
-
-
-def _json(value: Any) -> Any:
+def _known(value: Any) -> Any:
+    """Return a value rounded; None for NaN and an empty text."""
     if isinstance(value, float):
         return None if np.isnan(value) else round(value, DIGITS)
-    return value
+    return None if value == "" else value

@@ -100,14 +100,19 @@ def chromosome_lengths(
 ) -> dict[str, int]:
     """Return lengths in bases by name: those of the references, else those of the genome.
 
-    A chromosome whose regions end after its length is left out: it is of another genome.
+    Of other chromosomes windows without gaps tell the length, from 0 to the end of the last one. A
+    chromosome whose regions end after its length is left out: it is of another genome.
     """
     known = genome.by_name() if genome else {}
     found = {}
     for block in regions.blocks:
         name = regions.names[regions.chrom[block.start]]
+        start, end = regions.start[block], regions.end[block]
+        last = int(end.max())
         length = references.get(name, known.get(without_chr(name), 0))
-        if int(regions.end[block].max()) <= length:
+        if not length and start[0] == 0 and (start[1:] == end[:-1]).all():
+            length = last
+        if last <= length:
             found[name] = length
     return found
 
