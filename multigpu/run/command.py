@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 GROUPS = (
-    "Data", "Input", "Pocket", "Search", "Model", "Regions", "Normalization", "Calling", "Counting", "Output",
-    "Devices", "Faults", "Reporting",
+    "Data", "Input", "Pocket", "Search", "Model", "Regions", "Normalization", "Calling", "Counting",
+    "Output", "Devices", "Faults", "Reporting",
 )  # fmt: skip
 
 # ---- options ----------------------------------------------------------------------------------

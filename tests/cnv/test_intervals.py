@@ -16,10 +16,10 @@ def test_subtract_and_touch__are_those_of_sets(spans: np.ndarray, others: np.nda
     others = union(*others)
     taken = {row for a, b in zip(*others, strict=True) for row in range(a, b)}
     rows = [set(range(a, b)) for a, b in zip(*spans, strict=True)]
-    which, first, stop = subtract(*spans, others)
+    which, first, stop = subtract(spans[0], spans[1], others)
     found: list[set[int]] = [set() for _ in rows]
     for k, a, b in zip(which.tolist(), first.tolist(), stop.tolist(), strict=True):
         assert not found[k] & set(range(a - 1, b + 1))  # pieces are apart, and as long as can be
         found[k] |= set(range(a, b))
     assert found == [each - taken for each in rows]
-    assert touch(*spans, others).tolist() == [bool(each & taken) for each in rows]
+    assert touch(spans[0], spans[1], others).tolist() == [bool(each & taken) for each in rows]

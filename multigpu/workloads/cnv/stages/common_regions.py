@@ -144,8 +144,8 @@ class _Blocks:
     def of(
         cls, counts: NDArray[Any], sizes: Floats, elsewhere: tuple[float, float], breaks: Mask
     ) -> "Self | None":
-        middle = counts[:: max(1, len(counts) // 4096)]
-        width = int(np.clip(np.ceil(READS / max(float(np.median(middle)), 1.0)), *ROWS))
+        usual = float(np.median(counts[:: max(1, len(counts) // 4096)]))
+        width = int(np.clip(np.ceil(READS / max(usual, 1.0)), *ROWS))
         first = _first_rows(breaks, width)
         border = np.append(first, len(counts))
         sums = np.add.reduceat(counts, first, axis=0).astype(np.float64)
