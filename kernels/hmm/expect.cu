@@ -6,7 +6,8 @@ typedef long long i64;
 
 constexpr double LEAST_MEAN = 0.5, LEAST_DISPERSION = 0.001, SHRINKAGE = 0.5, NORMAL_MAD = 1.4826;
 constexpr int UNROLLED = 24;  // values that are sorted in registers
-constexpr int CUT = REFERENCES / 5, KEPT = REFERENCES - 2 * CUT;
+constexpr int CUT = REFERENCES < 5 ? REFERENCES > 2 : REFERENCES / 5;
+constexpr int KEPT = REFERENCES - 2 * CUT;
 
 struct Cohort {
   const COUNT* counts;  // [regions, columns]

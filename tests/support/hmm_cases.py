@@ -10,7 +10,7 @@ SHARES = [1, 1, 1, 1, 1, 0.5, 1.5, 0.02, 3]
 
 
 class Case(NamedTuple):
-    """What `paths` takes."""
+    """Arguments of `paths`."""
 
     counts: Any
     model: SampleModel

@@ -151,7 +151,7 @@ class CnvOutput(Options, group="Output"):
 
 @dataclass(frozen=True, kw_only=True)
 class FilterOptions(Options, group="Regions"):
-    """Which regions are used, and by what their counts are corrected."""
+    """Regions that are used, and by what their counts are corrected."""
 
     rebin: int = declare(
         1, "Sum the counts of N neighbours, from the first region of each chromosome on and never"

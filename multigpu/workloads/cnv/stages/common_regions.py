@@ -26,6 +26,7 @@ FEWEST, CARRIERS = 2, 0.05  # samples at either end that are apart: their number
 APART = 1.25  # factor between their depths
 MAJORITY = 0.7  # share of samples that have two copies, unless their depth says otherwise
 DEPTH_SAYS = 1.5  # nats
+ALIKE = 0.75  # share of samples with the same copies in neighbouring blocks of one change
 COMMON = 0.25  # share of samples with other copies than two
 LEAST_NOISE = 0.02  # of depths, relative
 LEAST_LEVEL = 0.05  # of the usual depth: below it nothing is told
@@ -154,7 +155,7 @@ class _Blocks:
         ordered = np.sort(depths, axis=1)
         few = max(FEWEST, int(np.ceil(CARRIERS * len(sizes))))
         found = ordered[:, -few] > APART * ordered[:, few - 1]
-        found &= typical > LEAST_LEVEL * np.exp(elsewhere[0])
+        found &= ordered[:, -few] > LEAST_LEVEL * np.exp(elsewhere[0])
         if not found.any():
             return None
         alike = depths[~found & (typical > 0)]
@@ -164,7 +165,10 @@ class _Blocks:
         most = (copies[:, :, None] == COPIES).mean(axis=1).max(axis=1)
         common = is_clustered & ((copies != 2).mean(axis=1) >= COMMON)
         middle, spread = elsewhere
-        there, here = (((np.log(x) - middle) / spread) ** 2 / 2 for x in (level, typical[found]))
+        there, here = (
+            ((np.log(x) - middle) / spread) ** 2 / 2
+            for x in (level, np.maximum(typical[found], TINY))
+        )
         common &= (most < MAJORITY) | (here - there > DEPTH_SAYS)
         return cls(
             counts=counts,
@@ -178,13 +182,19 @@ class _Blocks:
         )
 
     def runs(self) -> Iterator[tuple[int, int]]:
-        """Yield the first of these blocks that are neighbours, and the last one."""
-        if len(self.number):
-            apart = (np.diff(self.number) > 1) | self.breaks[self.number[1:]]
-            begins = np.append(0, np.flatnonzero(apart) + 1)
-            yield from zip(
-                begins.tolist(), [*(begins[1:] - 1).tolist(), len(self.number) - 1], strict=True
-            )
+        """Yield the first and the last of these blocks that are neighbours and have like copies.
+
+        One block beside others with other copies is mixed: the change ends in it.
+        """
+        is_apart = (np.diff(self.number) > 1) | self.breaks[self.number[1:]]
+        alike = (self.copies[1:] == self.copies[:-1]).mean(axis=1) >= ALIKE
+        begins = np.flatnonzero(np.append(True, is_apart | ~alike)[: len(self.number)])
+        lasts = np.append(begins, len(self.number))[1:] - 1
+        is_mixed = np.append(False, ~is_apart)  # whether a block has a neighbour before it
+        for first, last in zip(begins.tolist(), lasts.tolist(), strict=True):
+            has_neighbour = is_mixed[first] or (last + 1 < len(is_mixed) and is_mixed[last + 1])
+            if last > first or not has_neighbour:
+                yield first, last
 
     def means(self, first: int, last: int) -> tuple[Rows, NDArray[np.float32]]:
         """Return the rows of blocks that are neighbours, and what samples should have there.
@@ -262,7 +272,8 @@ def _fit(depths: Floats, level: Floats, noise: float) -> tuple[Floats, NDArray[n
     [blocks, samples]; and float64[blocks], how many standard deviations depths are off.
     """
     # The same at one depth, whatever the level.
-    usual = np.sqrt(np.median(depths, axis=1) * level)[:, None, None]
+    usual = np.maximum(np.median(depths, axis=1), np.quantile(depths, 0.9, axis=1) / 2)
+    usual = np.sqrt(usual * level)[:, None, None]
     deviation = noise * np.sqrt(np.maximum(SHARES, LEAST_SHARE)) * np.maximum(usual, TINY)
     off = (depths[:, :, None] - SHARES * level[:, None, None]) / deviation
     logs = -np.minimum(off**2 / 2, OUTLIER) - np.log(deviation)
