@@ -20,6 +20,8 @@ def test_genes__of_the_same_regions_are_their_own(bed: Path) -> None:
     bed.write_text("".join(f"{c}\t{a}\t{b}\tG{a}\n" for c, a, b in ROWS))
     named = name_regions(Regions.of(ROWS), str(bed), rename=False)
     assert named.genes == ("G0", "G100", "G150", "G0")
+    bed.write_text("".join(f"{c}\t{a}\t{b}\n" for c, a, b in ROWS))  # of controls, say
+    assert name_regions(named, str(bed), rename=False).genes == named.genes
 
 
 def test_genes__of_other_regions_are_those_that_share_a_base(bed: Path) -> None:

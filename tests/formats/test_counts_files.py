@@ -4,7 +4,6 @@ import gzip
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 import pysam
 import pytest
@@ -42,6 +41,7 @@ def gatk_text(path: Path) -> None:
 
 
 def gatk_hdf5(path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
     with h5py.File(path, "w") as file:
         text = h5py.string_dtype()
         file.create_dataset("sample_metadata/sample_name", data=["NA 1"], dtype=text)
@@ -128,7 +128,7 @@ def test_read__what_is_wrong_is_named(tmp_path: Path, text: str, problem: str) -
 
 
 def test_hdf5__of_others_and_without_h5py(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "a.hdf5"
+    path, h5py = tmp_path / "a.hdf5", pytest.importorskip("h5py")
     with h5py.File(path, "w") as file:
         file["panel"] = [1]
     with pytest.raises(InputError, match="is HDF5 without read counts: it has no counts/values"):

@@ -42,7 +42,7 @@ def test_sheet__has_names_sexes_and_groups(folder: Path, separator: str) -> None
 
 
 @pytest.mark.parametrize(("text", "problem"), [
-    ("path,barcode\ndata/a.tsv,A\n", "line 1: the columns of a sample sheet .* not b"),
+    ("path,barcode\ndata/a.tsv,A\n", "the columns of a sample sheet .* not b"),
     ("path,name\ndata/a.tsv\n", "line 2: has 1 columns, not 2"),
     ("path,name\n\ndata/z.tsv,z\n", r"line 3: there is no file 'data/z\.tsv'"),
     ("path,group\ndata/a.tsv,batch7\n", "line 2: the group is 'batch7': a group is case or c"),

@@ -6,7 +6,7 @@ from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.tables.counts import COLUMNS, CountsFormat, Empty, Values, check_samples
 from multigpu.formats.tables.counts_tsv import TextColumns, read_text
 
-HEADER = b"#chr\tstart\tend\t"
+HEADER = b"chr\tstart\tend\t"
 
 
 def read_bincov(
@@ -19,5 +19,7 @@ def read_bincov(
 
 
 BINCOV = CountsFormat(
-    "a bincov matrix of GATK-SV", lambda start: start.lower().startswith(HEADER), read_bincov
+    "a bincov matrix of GATK-SV",
+    lambda start: start.lower().lstrip(b"#").startswith(HEADER),
+    read_bincov,
 )

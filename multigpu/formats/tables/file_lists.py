@@ -7,18 +7,15 @@ and `name`, `sex`, `group` where they are wanted. Paths are relative to the file
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from multigpu.errors import InputError, UsageError, quoted, several
 from multigpu.formats.names import name_problem
-from multigpu.formats.sequences.signature_formats import read_rows
 from multigpu.formats.storage.input_paths import expand, stands_for_others
-from multigpu.formats.storage.sources import ALIGNMENTS, FileKind, open_content, read_beginning
+from multigpu.formats.storage.sources import ALIGNMENTS, FileKind, read_beginning, text_lines
 from multigpu.formats.storage.stored_streams import is_regular, is_remote
 
 COLUMNS = ("path", "name", "sex", "group")
 GROUPS = {"": False, "case": False, "cases": False, "control": True, "controls": True}
-LARGEST = 64 << 20  # bytes of a list: something else that was given by mistake may have any
 COUNTS = FileKind(
     "counts",
     (".tsv", ".parquet", ".pq", ".hdf5", ".regions.bed", ".targetcoverage.cnn", ".rd.txt"),
@@ -59,16 +56,11 @@ def _files_of(path: str, kinds: Sequence[FileKind]) -> list[ListedFile]:
     if stands_for_others(path):
         return [ListedFile(path=each) for each in _expand(path, kinds)]
     if is_regular(path):
-        first = read_beginning(path).decode("utf-8", "surrogateescape").lstrip("\ufeff")
-        lines = [line.strip() for line in first.split("\n") if line.strip() and line[0] != "#"]
-        titles = _cells(lines[0]) if lines else []
-        if COLUMNS[0] in titles:
+        start = read_beginning(path).decode("utf-8-sig", "surrogateescape").splitlines()
+        first = next((line for line in start if _has_row(line)), "")
+        if COLUMNS[0] in map(str.lower, _cells(first)):
             return _read_sheet(path)
-        if (
-            len(titles) == 1
-            and "\0" not in first
-            and Path(path).parent.joinpath(lines[0]).is_file()
-        ):
+        if first and "\0" not in first and os.path.isfile(_place(path, first.strip())):  # noqa: PTH113
             return _read_sheet(path, [COLUMNS[0]])
     return [ListedFile(path=path)]
 
@@ -84,31 +76,35 @@ def _expand(path: str, kinds: Sequence[FileKind]) -> list[str]:
     raise errors[0]
 
 
+def _has_row(line: str) -> bool:
+    return bool(line.strip()) and not line.startswith("#")
+
+
 def _cells(line: str) -> list[str]:
     separator = "\t" if "\t" in line else ","
-    return [cell.strip().strip('"').lower() for cell in line.split(separator)]
+    return [cell.strip().strip('"') for cell in line.split(separator)]
+
+
+def _place(sheet: str, path: str) -> str:
+    """Return a path that is relative to the folder of a sheet; a URL stays."""
+    return path if is_remote(path) else os.path.join(os.path.dirname(sheet), path)  # noqa: PTH118, PTH120
 
 
 def _read_sheet(path: str, titles: Sequence[str] = ()) -> list[ListedFile]:
     """Return the files of a sheet, or of a list without a header, whose titles are given."""
-    with open_content(path) as file:
-        text = file.read(LARGEST + 1)
-    if len(text) > LARGEST:
-        raise InputError(path, f"has more than {LARGEST:,} bytes: is it a sample sheet?")
-    rows = read_rows(path, text, "\t,")
+    rows = ((number, line) for number, line in text_lines(path) if _has_row(line))
     if not titles:
-        titles = [cell.lower() for cell in rows.pop(0).cells]
+        titles = [cell.lower() for cell in _cells(next(rows)[1])]
     if unknown := [title for title in titles if title not in COLUMNS or titles.count(title) > 1]:
         columns = "the columns of a sample sheet are path and, each once, name, sex, group"
-        raise InputError(path, f"{columns}, not {several(unknown)}", "line 1")
+        raise InputError(path, f"{columns}, not {several(unknown)}")
     found = []
-    for number, cells in rows:
-        where = f"line {number:,}"
+    for number, line in rows:
+        cells = _cells(line) if len(titles) > 1 else [line.strip()]
         if len(cells) != len(titles):
             problem = f"has {len(cells):,} columns, not {len(titles):,}"
-            raise InputError(path, problem, where)
-        fields = dict(zip(titles, cells, strict=True))
-        found.append(_file_of(path, fields, where))
+            raise InputError(path, problem, f"line {number:,}")
+        found.append(_file_of(path, dict(zip(titles, cells, strict=True)), f"line {number:,}"))
     if not found:
         raise InputError(path, "names no file")
     return found
@@ -116,10 +112,10 @@ def _read_sheet(path: str, titles: Sequence[str] = ()) -> list[ListedFile]:
 
 def _file_of(sheet: str, fields: dict[str, str], where: str) -> ListedFile:
     """Return the file of a row. Raises InputError where a field is wrong."""
-    given, name, group = fields["path"], fields.get("name", ""), fields.get("group", "")
-    place = given if is_remote(given) else os.path.join(os.path.dirname(sheet), given)  # noqa: PTH118, PTH120
-    if not given or not (is_remote(place) or os.path.lexists(place)):
-        raise InputError(sheet, f"there is no file {quoted(given)}", where)
+    name, group, path = fields.get("name", ""), fields.get("group", ""), fields["path"]
+    place = _place(sheet, path)
+    if not path or not (is_remote(place) or os.path.lexists(place)):
+        raise InputError(sheet, f"there is no file {quoted(path)}", where)
     if problem := name_problem(name):
         raise InputError(sheet, f"{quoted(name)} is no name of a sample: {problem}", where)
     if group.lower() not in GROUPS:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self, cast, get_args
 
 from multigpu.cluster.deploy.threads_or_processes import WorkEstimate
-from multigpu.errors import InputError, UsageError, option
+from multigpu.errors import UsageError, option
 from multigpu.run.declarations import Options, declare, declared
 from multigpu.run.options import GpuLanes
 from multigpu.run.values import NAMES, Bases, Kind, StrPath, TextPath, numbers
@@ -51,16 +51,16 @@ def copy_number_lanes(size: int) -> GpuLanes:
 def estimate_count_bytes(paths: Sequence[str], counting: CountOptions) -> int:
     """Return about the bytes of counts in a table, or of alignments in windows or a BED file.
 
-    paths  directories and patterns stand for alignments; errors are left to the reader
+    paths  as `list_files` takes them; errors are left to the reader
     """
     # The command asks before it loads what reads alignments.
-    from multigpu.formats.storage.input_paths import expand
-    from multigpu.formats.storage.sources import ALIGNMENTS, read_beginning
+    from multigpu.formats.storage.sources import read_beginning
     from multigpu.formats.storage.stored_streams import is_regular
+    from multigpu.formats.tables.file_lists import COUNTS, list_files
 
     found = list(paths)
-    with suppress(InputError):
-        found = expand(paths, ALIGNMENTS)
+    with suppress(UsageError):
+        found = [file.path for file in list_files(paths, COUNTS)]
         start = read_beginning(found[0])[:4] if found and is_regular(found[0]) else b""
         if start in (b"BAM\x01", b"CRAM"):
             regions = counting.regions

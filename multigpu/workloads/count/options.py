@@ -1,7 +1,7 @@
 """Options of a count, as one frozen object."""
 
 from dataclasses import dataclass, fields
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal
 
 from multigpu.errors import UsageError, option
 from multigpu.formats.alignments.regions import LONGEST
@@ -107,10 +107,6 @@ class CountOptions(Options, group="Counting"):
         widths += ["read_width"] if self.read_width > 1 else []
         if self.aligned_width and widths:
             raise UsageError(f"give {option('aligned_width')} or {option(widths[0])}, not both")
-        if both := cast(int, self.exclude_flags) & cast(int, self.include_flags):
-            names = ", ".join(name for name, bit in SAM_FLAGS.items() if bit & both)
-            flags = f"{option('exclude_flags')} and {option('include_flags')}"
-            raise UsageError(f"{flags} have both {names}: nothing would count")
 
     @property
     def counting(self) -> Counting:

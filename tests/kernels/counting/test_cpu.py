@@ -23,8 +23,8 @@ options = st.builds(
     get_width=st.booleans(),
     stranded_start=st.booleans(),
     aligned_width=st.booleans(),
-    exclude_flags=st.sampled_from([0, 0, 0x400, 0x410]),
-    include_flags=st.sampled_from([0, 0, 2]),
+    exclude_flags=st.sampled_from([0, 0, 0x400, 0x412]),
+    include_flags=st.sampled_from([0, 0, 2, 0x100]),
     count=st.sampled_from(["reads", "fragments"]),
 )
 chromosomes = st.integers(0, REFERENCES - 1)

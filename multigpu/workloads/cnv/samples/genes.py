@@ -16,26 +16,24 @@ def name_regions(regions: Regions, path: str, rename: bool) -> Regions:
 
     rename  whether names of chromosomes that differ by `chr` are the same
 
-    Raises InputError where the file has no names, or shares no base with the regions.
+    Raises InputError where the file has no names for other regions, or shares no base with them.
     """
     named, _ = read_bed(path)
-    if not named.genes:
-        raise InputError(path, "its regions have no names: column 4 of a BED file is for these")
     if rename:
         names = {without_chr(name): name for name in regions.names}
         named = replace(
             named, names=tuple(names.get(without_chr(each), each) for each in named.names)
         )
     if regions.first_difference(named) is None:
-        return replace(regions, genes=named.genes)
+        return replace(regions, genes=named.genes or regions.genes)
+    if not named.genes:
+        raise InputError(path, "its regions have no names: column 4 of a BED file is for these")
     found: list[dict[str, None]] = [{} for _ in range(len(regions))]
     blocks = {regions.names[regions.chrom[rows.start]]: rows for rows in regions.blocks}
     for theirs in named.blocks:
         ours = blocks.get(named.names[named.chrom[theirs.start]], slice(0, 0))
-        places = [each for x, rows in ((named, theirs), (regions, ours)) for each in (
-            x.start[rows], x.end[rows]
-        )]  # fmt: skip
-        for region, name in overlaps(*places):
+        here = (named.start[theirs], named.end[theirs], regions.start[ours], regions.end[ours])
+        for region, name in overlaps(*here):
             for row, gene in sorted(zip(region.tolist(), name.tolist(), strict=True)):
                 found[ours.start + row][named.genes[theirs.start + gene]] = None
     genes = tuple(",".join(filter(None, each)) for each in found)

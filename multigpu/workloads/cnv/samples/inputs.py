@@ -22,7 +22,7 @@ from multigpu.workloads.cnv.samples.genes import name_regions
 from multigpu.workloads.count.job import CountJob
 from multigpu.workloads.count.options import CountOptions
 
-WITH_NAMES = {"exclude", "gc", "mappability"}  # files that name chromosomes
+WITH_NAMES = {"regions", "exclude", "gc", "mappability"}  # files that name chromosomes
 COUNTING = [name for name in CountOptions().parameters() if name != "compat_r"]
 
 
@@ -114,10 +114,13 @@ def inputs_of(
             raise UsageError(f"{option('controls')}: the sample sheet names controls, too")
         others = listed or others
         cases = [file for file in cases if not file.is_control]
-    inputs = [_input_of(each, read_length) for each in (cases, others) if each is not None]
-    if read_length and not any(map(_has_depths, inputs)):
+    inputs = (
+        _input_of(cases, read_length),
+        None if others is None else _input_of(others, read_length),
+    )
+    if read_length and not any(each and _has_depths(each) for each in inputs):
         raise UsageError(f"{option('read_length')}: for depths of mosdepth and CNVkit only")
-    return inputs[0], inputs[1] if others is not None else None
+    return inputs
 
 
 def _files_of(given: Any) -> CountsTable | list[ListedFile]:
