@@ -4,6 +4,7 @@
     multigpu.Scanner(signatures)          the same for records in memory, many times
     multigpu.count(alignments)            reads that begin in each region
     multigpu.cnv(counts)                  copy-number variants, by the cn.MOPS pipeline
+    multigpu.build_cohort(counts)         counts that are kept, to compare new samples with
     multigpu.dock(ligands, pocket)        the best poses of ligands in a grid of scores
     multigpu.pocket(receptor)             the maps of a receptor, which are such a grid
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from multigpu.formats.tables.counts_files import read_counts, write_counts
     from multigpu.workloads.cnv.api import cnv
     from multigpu.workloads.cnv.results.result import CnvResult
+    from multigpu.workloads.cohort.api import add_to_cohort, build_cohort, remove_from_cohort
     from multigpu.workloads.count.api import count
     from multigpu.workloads.dock.api import DockResult, dock, pocket
     from multigpu.workloads.dock.rows import PoseBatch
@@ -40,11 +42,14 @@ __all__ = [
     "ScanResult",
     "Scanner",
     "UsageError",
+    "add_to_cohort",
+    "build_cohort",
     "cnv",
     "count",
     "dock",
     "pocket",
     "read_counts",
+    "remove_from_cohort",
     "scan",
     "write_counts",
     "write_pocket",
@@ -58,11 +63,14 @@ _HOMES = {
     "PoseBatch": "workloads.dock.rows",
     "ScanResult": "workloads.scan.api",
     "Scanner": "workloads.scan.scanner",
+    "add_to_cohort": "workloads.cohort.api",
+    "build_cohort": "workloads.cohort.api",
     "cnv": "workloads.cnv.api",
     "count": "workloads.count.api",
     "dock": "workloads.dock.api",
     "pocket": "workloads.dock.api",
     "read_counts": "formats.tables.counts_files",
+    "remove_from_cohort": "workloads.cohort.api",
     "scan": "workloads.scan.api",
     "write_counts": "formats.tables.counts_files",
     "write_pocket": "formats.molecules.pockets.autogrid_writer",

@@ -21,6 +21,7 @@ WORKLOADS = {
     "scan": "Find signatures in samples.",
     "cnv": "Call copy-number variants.",
     "count": "Count reads of alignment files in regions.",
+    "cohort": "Keep the counts of a cohort, to compare new samples with.",
     "dock": "Find the best poses of rigid ligands in a pocket.",
     "pocket": "Make the maps of a receptor, in which dock scores ligands.",
 }

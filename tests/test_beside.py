@@ -6,7 +6,7 @@ ROOT = Path(__file__).resolve().parents[1]
 TESTS = ROOT / "tests"
 # What the folders of unit tests are of. Other folders hold tests of the whole program.
 SOURCES = {
-    **{name: f"multigpu/workloads/{name}" for name in ("scan", "cnv", "count", "dock")},
+    **{name: f"multigpu/workloads/{name}" for name in ("scan", "cnv", "cohort", "count", "dock")},
     **{name: f"multigpu/{name}" for name in ("formats", "report", "run", "tools")},
     **{name: name for name in ("kernels", "cluster")},
 }

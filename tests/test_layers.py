@@ -96,6 +96,7 @@ def test_links__lead_to_the_folders_beside(folder: str) -> None:
         ["pocket"],
         ["count"],
         ["cnv"],
+        ["cohort", "build"],
         ["plan", "scan"],
         ["simulate", "counts"],
     ],

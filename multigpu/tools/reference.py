@@ -24,13 +24,20 @@ def page() -> Iterator[str]:
     """Yield the lines of the page."""
     yield HEADER
     for name, purpose in WORKLOADS.items():
-        yield f"\n## multigpu {name}\n\n{purpose}"
         command: Any = cli.get_command(None, name)
-        for group in GROUPS:
-            found = [each for each in command.declared if each.group == group]
-            if found:
-                yield f"\n{group}:\n"
-                yield from map(_entry, found)
+        yield from _section(name, purpose, command)
+        for part, inner in getattr(command, "commands", {}).items():
+            yield from _section(f"{name} {part}", inner.get_short_help_str(WIDTH), inner)
+
+
+def _section(name: str, purpose: str, command: Any) -> Iterator[str]:
+    """Yield the lines of a command; one that is a group of others has no options."""
+    yield f"\n## multigpu {name}\n\n{purpose}"
+    for group in GROUPS:
+        found = [each for each in getattr(command, "declared", ()) if each.group == group]
+        if found:
+            yield f"\n{group}:\n"
+            yield from map(_entry, found)
 
 
 def _entry(each: Option) -> str:

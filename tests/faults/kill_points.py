@@ -101,6 +101,7 @@ class Watch:
         plots.draw = _drawn
         sync = self._watched("syncfs", files.sync_file_system)
         files.sync_file_system = matrices.sync_file_system = sync
+        files._exchange = self._watched("exchange", files._exchange)
 
     def _watched(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
         def watched(*arguments: Any, **more: Any) -> Any:

@@ -189,3 +189,33 @@ def test_run__that_ends_at_any_call_goes_on_to_the_same_bytes(
         if seconds and time.monotonic() > end:
             break
     print(f"{job.name}: {tried} kill points of {len(trials.undisturbed.calls)} calls")
+
+
+@pytest.mark.parametrize("change", [("add", "b.tsv"), ("remove", "sample1")], ids=" ".join)
+def test_cohort__after_any_call_is_the_old_or_the_new_one(
+    change: tuple[str, str], inputs: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    seconds, seed = (request.config.getoption(name) for name in ("--kill-seconds", "--seed"))
+    command = ("cohort", change[0], "c.zarr", change[1])
+    before, after = tmp_path / "before", tmp_path / "after"
+    before.mkdir()
+    rows = [line.split("\t") for line in (inputs / "counts.tsv").read_text().splitlines()]
+    for name, columns in (("a.tsv", slice(3, 5)), ("b.tsv", slice(5, 7))):
+        lines = ("\t".join([*row[:3], *row[columns]]) for row in rows)
+        (before / name).write_text("\n".join(lines) + "\n")
+    assert run(before, ("cohort", "build", "a.tsv", "-o", "c.zarr")).status == 0
+    shutil.copytree(before, after)
+    undisturbed = run(after, command)
+    assert undisturbed.status == 0, undisturbed.err
+    numbers = random.Random(f"{change} {seed}").sample(range(len(undisturbed.calls)), FEW)
+    last = [k for k, (name, _) in enumerate(undisturbed.calls) if name == "exchange"]
+    for number in range(len(undisturbed.calls)) if seconds else (*numbers, *last):
+        for point in (Point(number + 1, "end"), Point(number + 1, "end", after=True)):
+            folder = tmp_path / f"{point}"
+            shutil.copytree(before, folder)
+            assert run(folder, command, point).status in (KILLED, 0)  # 0: the call has failed
+            is_old = contents(folder) == contents(before)
+            assert is_old or contents(folder) == contents(after), point
+            assert run(folder, command).status == (0 if is_old else 2)
+            assert contents(folder) == contents(after), point
+            assert hidden(folder) == [], point

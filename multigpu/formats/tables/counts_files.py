@@ -17,6 +17,7 @@ from multigpu.formats.tables.counts_gatk import GATK_HDF5, GATK_TSV
 from multigpu.formats.tables.counts_mosdepth import MOSDEPTH
 from multigpu.formats.tables.counts_parquet import PARQUET
 from multigpu.formats.tables.counts_tsv import TSV
+from multigpu.formats.tables.counts_zarr import CountsStore, is_store
 
 # The first one that fits a file has it: any text may be meant as TSV.
 FORMATS: tuple[CountsFormat, ...] = (
@@ -33,7 +34,7 @@ def format_of(path: str) -> CountsFormat:
 def read_counts(
     path: str | os.PathLike[str], empty: Empty = np.empty, read_length: int | None = None
 ) -> Counts:
-    """Return a table in order; the notes say whether its rows had to be sorted.
+    """Return a table in order, or a kept cohort; the notes say whether rows had to be sorted.
 
     empty        makes large arrays, where their size is known beforehand
     read_length  bases of a read, by which depths of mosdepth and CNVkit become counts
@@ -44,6 +45,8 @@ def read_counts(
     """
     path = os.fspath(path)
     try:
+        if is_store(path):
+            return CountsStore(path).counts(empty)
         layout = format_of(path)
         if layout.has_depths and read_length is None:
             problem = f"has mean depths ({layout.name}): {option('read_length')} N, the bases of"
@@ -79,13 +82,13 @@ def join_counts(
     Raises InputError, besides for what `read_counts` does, where regions differ or a sample is in
     two files; UsageError where files are of several formats.
     """
+    if len(paths) == 1 and not names:
+        return read_counts(paths[0], empty, read_length)
     formats = [format_of(path) for path in paths]
     for path, layout in zip(paths, formats, strict=True):
         if layout is not formats[0]:
             problem = f"{paths[0]} is {formats[0].name}, and {path} is {layout.name}"
             raise UsageError(f"{problem}: give files of one kind")
-    if len(paths) == 1 and not names:
-        return read_counts(paths[0], empty, read_length)
     first = read_counts(paths[0], read_length=read_length)
 
     def read(path: str) -> Counts:

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,9 @@ from multigpu.formats.storage.stored_streams import is_remote
 from multigpu.formats.tables.counts import Counts, Empty, Values
 
 KIND, VERSION = "multigpu cohort", 1
+NO_COHORT = "is no cohort: `multigpu cohort build` makes one"
 ENTRY = "zarr.json"  # by which a folder is known as a store
+CHUNK = "counts/c/{}/0"  # the file with the counts of a sample
 TOGETHER = 8  # samples that a thread reads before it turns them into columns
 DIMENSIONS = {
     "sample": ("sample",),
@@ -30,9 +32,10 @@ DIMENSIONS = {
     "chrom": ("region",),  # index of `chromosome`
     "start": ("region",),
     "end": ("region",),
-    "gene": ("region",),
+    "gene": ("region",),  # only where regions have names
+    "gc": ("region",),  # only where it is known
     "counts": ("sample", "region"),
-    "subset": ("subset",),  # rows of `region`
+    "subset": ("subset",),  # rows of the regions
     "subset_counts": ("sample", "subset"),
     "correlation": ("sample", "other_sample"),
 }
@@ -43,60 +46,49 @@ def is_store(path: str) -> bool:
     return not is_remote(path) and Path(path, ENTRY).is_file()
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class CountsStore:
-    """A store that was opened. Its counts are read by and by.
+    """A store that was opened, whose arrays are read when they are wanted.
 
-    samples   their names, in the order of their rows
+    samples   names of the samples, in the order of their rows
     counting  rules by which its alignments were counted, by name; empty: not known
-    group     the store, as Zarr has it
     """
 
-    path: str
-    regions: Regions
-    samples: tuple[str, ...]
-    counting: Mapping[str, Any]
-    group: Any
-
-    @classmethod
-    def open(cls, path: str) -> "CountsStore":
+    def __init__(self, path: str) -> None:
         """Open a store. Raises InputError for what is none, and for one of a later version."""
         import zarr
 
+        if not is_store(path):
+            raise InputError(path, NO_COHORT)
+        self.path, self._state = path, _state(path)
         with _as_store(path):
-            group = zarr.open_group(path, mode="r")
-            facts = group.attrs.asdict()
+            self._group = zarr.open_group(path, mode="r")
+            facts = self._group.attrs.asdict()
             if facts.get("kind") != KIND:
-                raise InputError(path, "is no cohort: `multigpu cohort build` makes one")
-            if facts["version"] > VERSION:
-                raise InputError(path, f"was made by a later version, {facts['program']}")
-            names, genes = (
-                tuple(group[name][:].tolist()) if name in group else ()
-                for name in ("chromosome", "gene")
-            )
-            chrom, start, end = (group[name][:] for name in ("chrom", "start", "end"))
-            return cls(
-                path=path,
-                regions=Regions(names, chrom, start, end, genes),
-                samples=tuple(group["sample"][:].tolist()),
-                counting=facts["counting"],
-                group=group,
-            )
+                raise InputError(path, NO_COHORT)
+            if facts["version"] != VERSION:
+                raise InputError(path, f"was made by another version, {facts['program']}")
+            for name, array in self._group.arrays():
+                if array.nchunks_initialized < array.nchunks:  # Zarr would take these for zeros
+                    raise InputError(path, f"is damaged: a part of `{name}` is missing")
+            self.counting: Mapping[str, Any] = facts["counting"]
+            self.samples: tuple[str, ...] = tuple(self._group["sample"][:].tolist())
+            self.dtype: np.dtype[Any] = self._group["counts"].dtype  # int32 or float64
 
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of the counts, int32 or float64."""
-        found: np.dtype[Any] = self.group["counts"].dtype
-        return found
-
-    def chunk(self, sample: int) -> Path:
-        """Return the file with the counts of a sample."""
-        return chunk_path(Path(self.path), sample)
-
-    def array(self, name: str) -> NDArray[Any]:
-        """Return an array of the store; see `DIMENSIONS`."""
+    @cached_property
+    def regions(self) -> Regions:
+        """The regions in which all samples are counted."""
+        names, chrom, start, end = map(self.read, ("chromosome", "chrom", "start", "end"))
+        genes = tuple(self.read("gene").tolist()) if "gene" in self._group else ()
+        gc = self.read("gc") if "gc" in self._group else None
         with _as_store(self.path):
-            found: NDArray[Any] = self.group[name][:]
+            return Regions(tuple(names.tolist()), chrom, start, end, genes, gc)
+
+    def read(self, name: str, row: int | None = None) -> NDArray[Any]:
+        """Return an array of the store, or a row of it; see `DIMENSIONS`."""
+        with _as_store(self.path):
+            found: NDArray[Any] = self._group[name][slice(None) if row is None else row]
+            if _state(self.path) != self._state:
+                raise InputError(self.path, "was changed while it was read: run again")
             return found
 
     def counts(self, empty: Empty = np.empty, samples: Sequence[int] | None = None) -> Counts:
@@ -106,36 +98,14 @@ class CountsStore:
         """
         numbers = range(len(self.samples)) if samples is None else samples
         values: Values = empty((len(self.regions), len(numbers)), self.dtype)
-        entry = Path(self.path).stat().st_ino
 
         def place(first: int) -> None:
-            rows = [self._row(number) for number in numbers[first : first + TOGETHER]]
-            values[:, first : first + TOGETHER] = np.array(rows).T
+            here = slice(first, first + TOGETHER)
+            values[:, here] = np.array([self.read("counts", number) for number in numbers[here]]).T
 
-        with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool, _as_store(self.path):
+        with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
             list(pool.map(place, range(0, len(numbers), TOGETHER)))
-            if Path(self.path).stat().st_ino != entry:
-                raise InputError(self.path, "was changed while it was read: run again")
-            return Counts(self.regions, tuple(self.samples[n] for n in numbers), values)
-
-    def _row(self, sample: int) -> Values:
-        # Zarr takes a chunk that is missing for zeros.
-        if not self.chunk(sample).is_file():
-            raise InputError(
-                self.path, f"is damaged: there are no counts of {self.samples[sample]}"
-            )
-        row: Values = self.group["counts"][sample]
-        return row
-
-
-def read_store(path: str, empty: Empty = np.empty) -> Counts:
-    """Return all counts of a store. Raises InputError for what is none."""
-    return CountsStore.open(path).counts(empty)
-
-
-def chunk_path(store: Path, sample: int) -> Path:
-    """Return the file in a store with the counts of a sample."""
-    return store / "counts" / "c" / str(sample) / "0"
+        return Counts(self.regions, tuple(self.samples[number] for number in numbers), values)
 
 
 def columns_of(counts: Counts) -> Iterator[Values]:
@@ -153,45 +123,41 @@ def write_store(
 ) -> None:
     """Write a store into an empty folder.
 
-    columns  int32 or float64[regions] of every sample, or the file with them in another store
+    columns  int32 or float64[regions] of every sample, or another store's file with them
     facts    attributes beside kind and version
-    arrays   `sample` and others in `DIMENSIONS`; the type of `subset_counts` is that of the counts
+    arrays   `sample`, `subset_counts`, of the type of all counts, and others in `DIMENSIONS`
     """
     import zarr
     from zarr.codecs import BloscCodec, Crc32cCodec
 
     text = np.dtypes.StringDType()
-    all_arrays = {
+    arrays = {
         "chromosome": np.array(regions.names, text),
         "chrom": regions.chrom,
         "start": regions.start,
         "end": regions.end,
         **({"gene": np.array(regions.genes, text)} if regions.genes else {}),
+        **({"gc": regions.gc} if regions.gc is not None else {}),
         **arrays,
     }
-    kind, samples = arrays["subset_counts"].dtype, len(arrays["sample"])
-    packed = BloscCodec(cname="lz4", shuffle="bitshuffle", typesize=kind.itemsize)
-    compressors = [packed, Crc32cCodec()]
-    store = zarr.create_group(str(folder), overwrite=True)
-    store.attrs.update({"kind": KIND, "version": VERSION, **facts})
-    for name, values in all_arrays.items():
-        store.create_array(name, data=values, chunks=values.shape, dimension_names=DIMENSIONS[name])
-    counts = store.create_array(
-        "counts",
-        shape=(samples, len(regions)),
-        chunks=(1, len(regions)),
-        dtype=kind,
-        compressors=compressors,
-        config={"write_empty_chunks": True},
-        dimension_names=DIMENSIONS["counts"],
-    )
-    for sample, column in enumerate(columns):
-        if isinstance(column, Path):
-            _link(column, chunk_path(folder, sample))
-        else:
-            counts[sample] = column
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # as in `matrices.create`
+    shape = len(arrays["sample"]), len(regions)
+    packed: Any = {"compressors": [BloscCodec(cname="lz4", shuffle="bitshuffle"), Crc32cCodec()]}
+    # Zarr warns that consolidated metadata, which xarray wants, are of no version of the format.
+    with warnings.catch_warnings(), zarr.config.set({"array.write_empty_chunks": True}):
+        warnings.simplefilter("ignore")
+        store = zarr.create_group(str(folder), overwrite=True)
+        store.attrs.update({"kind": KIND, "version": VERSION, **facts})
+        for name, values in arrays.items():
+            about: Any = {"chunks": values.shape, "dimension_names": DIMENSIONS[name], **packed}
+            store.create_array(name, data=values, **about)
+        about = {"chunks": (1, shape[1]), "dimension_names": DIMENSIONS["counts"], **packed}
+        kind = arrays["subset_counts"].dtype
+        counts = store.create_array("counts", shape=shape, dtype=kind, **about)
+        for sample, column in enumerate(columns):
+            if isinstance(column, Path):
+                _link(column, folder / CHUNK.format(sample))
+            else:
+                counts[sample] = column
         zarr.consolidate_metadata(str(folder))
 
 
@@ -202,6 +168,13 @@ def _link(file: Path, name: Path) -> None:
         name.hardlink_to(file)
     except OSError:
         shutil.copyfile(file, name)
+
+
+def _state(path: str) -> tuple[int, int]:
+    """Return what changes where another store takes the name of one."""
+    with _as_store(path):
+        status = Path(path, ENTRY).stat()
+        return status.st_ino, status.st_mtime_ns
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from multigpu.formats.names import name_problem
 from multigpu.formats.storage.input_paths import expand, stands_for_others
 from multigpu.formats.storage.sources import ALIGNMENTS, FileKind, read_beginning, text_lines
 from multigpu.formats.storage.stored_streams import is_regular, is_remote
+from multigpu.formats.tables.counts_zarr import is_store
 
 COLUMNS = ("path", "name", "sex", "group")
 GROUPS = {"": False, "case": False, "cases": False, "control": True, "controls": True}
@@ -53,6 +54,8 @@ def list_files(paths: Sequence[str], *others: FileKind) -> list[ListedFile]:
 
 
 def _files_of(path: str, kinds: Sequence[FileKind]) -> list[ListedFile]:
+    if is_store(path):
+        return [ListedFile(path=path)]
     if stands_for_others(path):
         return [ListedFile(path=each) for each in _expand(path, kinds)]
     if is_regular(path):

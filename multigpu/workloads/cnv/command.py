@@ -34,7 +34,7 @@ def command(request: CnvRequest, outputs: CnvOutput, reporting: Reporting) -> No
     cnvs, CNV regions and segments as tables, VCF, BED and SEG, the matrices as a Zarr store, and a
     report.
     """
-    given = [request.counts_or_bams, request.controls or ()]
+    given = [request.counts_or_bams, request.controls or (), request.cohort or ()]
     lanes = copy_number_lanes(sum(estimate_count_bytes(paths, request) for paths in given))
     with start_workers(request.run, reporting, lanes) as workers:
         # Workers start while the modules of the run load.

@@ -7,6 +7,7 @@ from typing import Any
 from multigpu.errors import UsageError
 from multigpu.formats.alignments.files import RG
 from multigpu.formats.tables.counts import Counts
+from multigpu.formats.tables.counts_zarr import CountsStore
 from multigpu.run.options import GpuLanes
 from multigpu.workloads.cnv.job import CnvJob, PlannedCnvJob
 from multigpu.workloads.cnv.notes import (
@@ -24,7 +25,11 @@ from multigpu.workloads.cnv.samples.cohort import Cohort
 from multigpu.workloads.cnv.samples.corrections import correct, with_gc_column, with_gc_of_bed
 from multigpu.workloads.cnv.samples.filters import FilteredRegions, filter_regions
 from multigpu.workloads.cnv.samples.genomes import X_NAMES, find_genome
-from multigpu.workloads.cnv.samples.inputs import check_counting, rename_as_cases
+from multigpu.workloads.cnv.samples.inputs import (
+    check_counting,
+    counting_of_cohort,
+    rename_as_cases,
+)
 from multigpu.workloads.cnv.samples.sex import cohort_coverage
 from multigpu.workloads.cnv.stages.normalize import cores
 from multigpu.workloads.count.job import CountJob
@@ -55,7 +60,12 @@ def open_inputs(request: CnvRequest) -> OpenedInputs:
     """Return what a request is about. Raises UsageError and InputError for what cannot be a run."""
     where, counting = (request.run, request.client), request.count_options
     check_counting(request.given, request.cases, request.control_samples)
-    cases, controls = request.cases.open(counting, *where), None
+    of_cases = counting
+    if request.cohort is not None:
+        store = CountsStore(str(request.cohort))
+        if request.cases.is_alignments:
+            of_cases = counting_of_cohort(store, counting, request.given)
+    cases, controls = request.cases.open(of_cases, *where), None
     if request.control_samples is not None:
         if counting.sample_names != (RG,):  # names that are given are those of the cases
             counting = replace(counting, sample_names=())
@@ -127,7 +137,7 @@ def open_job(
     if isinstance(controls, CountJob):
         controls = count(controls)
     if controls is not None and request.rename == "auto":
-        controls = rename_as_cases(controls, cases)
+        controls = rename_as_cases(controls, cases.regions)
     cases, controls, notes = _filtered(request, opened.filtered, cases, controls)
     coverage, given = None, any(cohort.sexes) and cohort.ploidy is None
     if opened.infers_sexes or given:

@@ -6,9 +6,10 @@ from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
+from multigpu.errors import UsageError, option
 from multigpu.run.declarations import declaration, declare, declared
 from multigpu.run.options import Request
-from multigpu.run.values import Bases, texts_of
+from multigpu.run.values import Bases, FilePath, texts_of
 from multigpu.workloads.cnv.options import CnvOptions, FilterOptions, completed
 from multigpu.workloads.count.options import CountOptions
 
@@ -32,6 +33,10 @@ class CnvRequest(CnvOptions, FilterOptions, CountOptions, Request, group="Input"
     controls: Any = declare(
         None, "Controls, as INPUT; give the option once for each file.", many=True, r="controls"
     )
+    cohort: FilePath | None = declare(
+        None, "Cohort that is kept, whose samples are the controls; alignments are counted in its"
+        f" regions, as its own were. {option('model')} is then reference.", "COHORT",
+    )  # fmt: skip
     preset: Literal["r", "panel", "exome", "genome", "gcnmops", "gatk-sv"] | None = declare(
         None, "Parameters that fit the data: gene panels, exomes, genomes. r: R's defaults, as"
         " without a preset; gcnmops: those of that program; gatk-sv: a batch of GATK-SV, in place"
@@ -61,7 +66,20 @@ class CnvRequest(CnvOptions, FilterOptions, CountOptions, Request, group="Input"
     @classmethod
     def completed(cls, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the values for what a user gave, with the defaults of its model and preset."""
+        if given.get("cohort") is not None and given.get("model") is None:
+            given = {**given, "model": "reference"}
         return completed(given, given.get("preset"))
+
+    def check(self) -> None:
+        super().check()
+        if self.cohort is None:
+            return
+        if self.controls is not None:
+            raise UsageError(f"give {option('cohort')} or {option('controls')}, not both")
+        if self.model != "reference":
+            raise UsageError(f"{option('cohort')} is for {option('model')} reference only")
+        if self.regions is not None:
+            raise UsageError(f"{option('regions')}: the regions are those of {option('cohort')}")
 
     @property
     def options(self) -> CnvOptions:
@@ -86,7 +104,8 @@ class CnvRequest(CnvOptions, FilterOptions, CountOptions, Request, group="Input"
     def _cases_and_controls(self) -> "tuple[CohortInput, CohortInput | None]":
         from multigpu.workloads.cnv.samples.inputs import inputs_of
 
-        return inputs_of(self.counts_or_bams, self.controls, self.read_length)
+        controls = self.controls if self.cohort is None else self.cohort
+        return inputs_of(self.counts_or_bams, controls, self.read_length)
 
     @property
     def cases(self) -> "CohortInput":

@@ -18,11 +18,12 @@ from multigpu.formats.alignments.files import (
 )
 from multigpu.formats.alignments.regions import Regions, read_bed, windows
 from multigpu.formats.names import name_problem
+from multigpu.formats.tables.counts_zarr import CountsStore, is_store
 from multigpu.workloads.count.options import CountOptions
 
 
 def choose_regions(file: AlignmentFile, options: CountOptions) -> tuple[Regions, tuple[str, ...]]:
-    """Return the regions of a BED file, or windows over the references of an alignment file.
+    """Return the regions of a BED file or a kept cohort, or windows over an alignment file.
 
     With them go notes, one sentence each. Raises InputError for chromosomes that the alignment
     file does not have.
@@ -30,7 +31,7 @@ def choose_regions(file: AlignmentFile, options: CountOptions) -> tuple[Regions,
     rename = options.rename == "auto"
     if options.regions is not None:
         path = str(options.regions)
-        regions, notes = read_bed(path)
+        regions, notes = (CountsStore(path).regions, ()) if is_store(path) else read_bed(path)
         references = numbers_of(regions.names, file, rename, path, regions)
         return regions, (*notes, *_notes_of_long_regions(regions, references, file))
     names = options.chromosomes or tuple(name for name, _ in file.references)

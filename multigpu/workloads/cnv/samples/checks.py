@@ -13,14 +13,19 @@ from multigpu.workloads.cnv.options import CnvOptions
 
 def check_counts(counts: Counts, controls: Counts | None, options: CnvOptions) -> None:
     """Raise UsageError for tables that the model cannot take."""
+    check_table(counts)
+    check_samples(counts.samples, controls.samples if controls else None, options)
+    if controls is not None:
+        check_same_regions(counts.regions, controls.regions, "the cases", "the controls")
+
+
+def check_table(counts: Counts) -> None:
+    """Raise UsageError for a table without regions, or with names that are none."""
     if not len(counts.regions):
         raise UsageError("there are no regions")
     for name in (*counts.regions.names, *counts.samples):
         if problem := name_problem(name):
             raise UsageError(f"{quoted(name)} cannot be a name in tables: {problem}")
-    check_samples(counts.samples, controls.samples if controls else None, options)
-    if controls is not None:
-        _check_same_regions(counts.regions, controls.regions)
 
 
 def check_samples(
@@ -50,17 +55,20 @@ def check_samples(
         )
 
 
-def _check_same_regions(cases: Regions, controls: Regions) -> None:
-    """Raise UsageError that names the first regions that differ, and what helps."""
-    row = cases.first_difference(controls)
+def check_same_regions(one: Regions, other: Regions, of_one: str, of_other: str) -> None:
+    """Raise UsageError that names the first regions that differ, and what helps.
+
+    of_one, of_other  what the regions are of, for the message
+    """
+    row = one.first_difference(other)
     if row is None:
         return
-    here, there = cases.shown(row), controls.shown(row)
+    here, there = one.shown(row), other.shown(row)
     problem = (
-        f"the cases and the {option('controls')} have different regions: region {row + 1} of the"
-        f" cases is {here}, of the controls {there}"
+        f"{of_one} and {of_other} have different regions: region {row + 1} of {of_one} is {here},"
+        f" of {of_other} {there}"
     )
-    plain = [replace(each, names=tuple(map(without_chr, each.names))) for each in (cases, controls)]
+    plain = [replace(each, names=tuple(map(without_chr, each.names))) for each in (one, other)]
     if plain[0].first_difference(plain[1]) is None:
         same = f"{option('rename')} auto takes them as the same"
         problem += f" (the names differ only by `chr`: {same})"

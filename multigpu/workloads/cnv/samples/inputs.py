@@ -10,17 +10,19 @@ import numpy as np
 from multigpu.errors import UsageError, option, printable_name, several
 from multigpu.formats.alignments import bam, cram
 from multigpu.formats.alignments.files import without_chr
+from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.storage import shareable
 from multigpu.formats.storage.sources import read_beginning
 from multigpu.formats.tables.counts import Counts
 from multigpu.formats.tables.counts_files import format_of, join_counts
 from multigpu.formats.tables.counts_frames import counts_from_frame, is_frame
+from multigpu.formats.tables.counts_zarr import CountsStore, is_store
 from multigpu.formats.tables.file_lists import COUNTS, ListedFile, list_files
 from multigpu.run.options import RunOptions
 from multigpu.workloads.cnv.options import estimate_count_bytes
 from multigpu.workloads.cnv.samples.genes import name_regions
 from multigpu.workloads.count.job import CountJob
-from multigpu.workloads.count.options import CountOptions
+from multigpu.workloads.count.options import WINDOW, CountOptions
 
 WITH_NAMES = {"regions", "exclude", "gc", "mappability"}  # files that name chromosomes
 COUNTING = [name for name in CountOptions().parameters() if name != "compat_r"]
@@ -148,7 +150,7 @@ def _input_of(given: CountsTable | list[ListedFile], read_length: int | None) ->
     if not given:
         raise UsageError("no INPUT given: a counts table, or BAM and CRAM files")
     paths = tuple(file.path for file in given)
-    beginnings = (read_beginning(path)[:4] for path in paths)
+    beginnings = (b"" if is_store(path) else read_beginning(path)[:4] for path in paths)
     are_alignments = [start in (bam.MAGIC, cram.MAGIC) for start in beginnings]
     if True in are_alignments and False in are_alignments:
         file, table = (paths[are_alignments.index(each)] for each in (True, False))
@@ -181,6 +183,25 @@ def check_counting(given: Iterable[str], cases: CohortInput, controls: CohortInp
     if unused:
         options = ", ".join(option(name, name != "index") for name in unused)
         raise UsageError(f"{options}: for alignments only, and {cases.name} is a counts table")
+
+
+def counting_of_cohort(
+    store: CountsStore, counting: CountOptions, given: Iterable[str]
+) -> CountOptions:
+    """Return the options that count alignments in the regions of a cohort, as its own were.
+
+    given  the options that were given
+
+    Raises UsageError where one of these differs from the cohort's.
+    """
+    if counting.chromosomes:
+        problem = f"alignments are counted in all regions of {store.path}"
+        raise UsageError(f"{option('chromosomes')}: {problem}")
+    for name, value in store.counting.items():
+        if name in given and getattr(counting, name) != value:
+            here = f"{option(name)} is {getattr(counting, name)}"
+            raise UsageError(f"{here}, and {store.path} was counted with {value}")
+    return replace(counting, **store.counting, regions=store.path, window=WINDOW)
 
 
 def select_chromosomes(counts: Counts, names: Sequence[str], rename: bool, source: str) -> Counts:
@@ -219,12 +240,12 @@ def _name_in_table(name: str, names: Sequence[str], rename: bool, source: str) -
     )
 
 
-def rename_as_cases(controls: Counts, cases: Counts) -> Counts:
+def rename_as_cases(controls: Counts, cases: Regions) -> Counts:
     """Return the controls with the cases' names of chromosomes that differ by `chr` only."""
-    cases_names = {without_chr(name): name for name in cases.regions.names}
+    cases_names = {without_chr(name): name for name in cases.names}
     regions = controls.regions
     names = tuple(
-        name if name in cases.regions.names else cases_names.get(without_chr(name), name)
+        name if name in cases.names else cases_names.get(without_chr(name), name)
         for name in regions.names
     )
     if len(set(names)) < len(names):

@@ -1,0 +1,1 @@
+"""Cohorts that are kept: counts of many samples, with which new samples are compared."""

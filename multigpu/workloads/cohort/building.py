@@ -1,0 +1,157 @@
+"""Cohorts are built, and samples added and removed: each time a new store takes the name."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from multigpu import __version__
+from multigpu.cluster.files import failures_named, folder_beside, replace_folder
+from multigpu.errors import UsageError, printable_name, several
+from multigpu.formats.tables.counts import Counts, Values
+from multigpu.formats.tables.counts_zarr import CHUNK, CountsStore, columns_of, write_store
+from multigpu.workloads.cnv.samples.checks import check_same_regions, check_table
+from multigpu.workloads.cnv.samples.inputs import (
+    check_counting,
+    counting_of_cohort,
+    inputs_of,
+    rename_as_cases,
+)
+from multigpu.workloads.cohort.request import AddRequest, BuildRequest, RemoveRequest
+from multigpu.workloads.count.job import CountJob
+from multigpu.workloads.count.options import CountOptions
+
+SUBSET = 20_000  # regions, evenly spread, by which samples are compared with each other
+LITTLE = 0.02  # of a depth, so that there are logarithms where there is none
+Count = Callable[[CountJob], Counts]  # runs a job that counts alignments
+
+
+def build(request: BuildRequest, count: Count = CountJob.counts) -> Counts:
+    """Make a cohort, and return its counts.
+
+    Raises UsageError and InputError for wrong counts, and where there is something of its name.
+    """
+    path = str(request.output)
+    if not path:
+        raise UsageError("the output has no name")
+    with folder_beside(path) as new:
+        if Path(path).exists():
+            raise UsageError(f"{path}: is there already: `multigpu cohort add` adds samples to it")
+        counts, counting = _counts(request, count)
+        _publish(new, path, counting, counts)
+    return counts
+
+
+def add(request: AddRequest, count: Count = CountJob.counts) -> Counts:
+    """Add samples to a cohort, and return their counts.
+
+    Raises UsageError and InputError for samples that are there already, and for other regions.
+    """
+    path = str(request.cohort)
+    with folder_beside(path) as new:
+        store = CountsStore(path)
+        counts, _ = _counts(request, count, store)
+        if request.rename == "auto":
+            counts = rename_as_cases(counts, store.regions)
+        check_same_regions(store.regions, counts.regions, "the cohort", "the new samples")
+        if both := [name for name in counts.samples if name in store.samples]:
+            raise UsageError(f"{path}: already in the cohort: {several(both)}")
+        _publish(new, path, store.counting, counts, store, range(len(store.samples)))
+    return counts
+
+
+def remove(request: RemoveRequest) -> int:
+    """Remove samples from a cohort, and return how many are left.
+
+    Raises UsageError for names that it does not have.
+    """
+    path = str(request.cohort)
+    with folder_beside(path) as new:
+        store = CountsStore(path)
+        for name in request.names:
+            if name not in store.samples:
+                alike = get_close_matches(name, store.samples)
+                hint = f"; did you mean {several(alike)}?" if alike else ""
+                raise UsageError(f"{path}: there is no sample {printable_name(name)}{hint}")
+        left = [k for k, name in enumerate(store.samples) if name not in request.names]
+        if not left:
+            raise UsageError(f"{path}: no sample would be left: remove the folder")
+        _publish(new, path, store.counting, store.counts(samples=()), store, left)
+    return len(left)
+
+
+def _counts(
+    request: BuildRequest | AddRequest, count: Count, store: CountsStore | None = None
+) -> tuple[Counts, dict[str, Any]]:
+    """Return the counts that are given, checked, and the rules by which they were counted here.
+
+    store  the cohort to which they are added
+    """
+    options = request.part(CountOptions)
+    given, others = inputs_of(request.counts_or_bams, None, request.read_length)
+    if others is not None:
+        raise UsageError("the sample sheet names controls: a cohort is of one group")
+    check_counting(request.given - ({"rename"} if store else set()), given, None)
+    if store and given.is_alignments:
+        options = counting_of_cohort(store, options, request.given)
+    opened = given.open(options, request.run, request.client)
+    counts = count(opened) if isinstance(opened, CountJob) else opened
+    check_table(counts)
+    if empty := np.flatnonzero(~counts.values.any(axis=0)).tolist():
+        names = several([counts.samples[k] for k in empty])
+        raise UsageError(f"without reads, so that nothing can be compared with them: {names}")
+    return counts, asdict(options.counting) if given.is_alignments else {}
+
+
+def _publish(
+    new: Path,
+    path: str,
+    counting: Mapping[str, Any],
+    more: Counts,
+    store: CountsStore | None = None,
+    kept: Sequence[int] = (),
+) -> None:
+    """Write some of a store's samples and then more into a new store, which gets the name `path`.
+
+    counting  rules by which alignments are counted; empty: not known
+    """
+    rows = np.unique(np.linspace(0, len(more.regions) - 1, SUBSET).astype(np.int64))
+    subset = more.values[rows].T
+    names: list[str] = []
+    if store is not None:
+        names = [store.samples[k] for k in kept]
+        subset = np.vstack([store.read("subset_counts")[list(kept)], subset])
+
+    def columns() -> Iterator[Values | Path]:
+        if store is not None:
+            is_same = store.dtype == subset.dtype
+            files = (Path(store.path, CHUNK.format(k)) for k in kept)
+            yield from files if is_same else (store.read("counts", k) for k in kept)
+        yield from columns_of(more)
+
+    arrays = {
+        "sample": np.array([*names, *more.samples], np.dtypes.StringDType()),
+        "subset": rows,
+        "subset_counts": subset,
+        "correlation": correlations(subset),
+    }
+    facts = {"program": __version__, "counting": counting}
+    with failures_named(path):
+        write_store(new, more.regions, columns(), facts, arrays)
+        replace_folder(new, Path(path).resolve())
+
+
+def correlations(counts: NDArray[Any]) -> NDArray[np.float32]:
+    """Return float32[samples, samples]: how alike depths vary around the median of all samples.
+
+    counts  [samples, regions]
+    """
+    depth = counts / np.maximum(counts.mean(axis=1, keepdims=True), 1e-9)
+    usual = np.median(depth, axis=0)
+    track = np.clip(np.log2((depth + LITTLE) / (usual + LITTLE)), -1.0, 1.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.atleast_2d(np.corrcoef(track)).astype(np.float32)
