@@ -220,8 +220,8 @@ def open_batch(request: CnvRequest, **settings: Any) -> BatchJob:
     coming, run = settings.get("coming"), request.run
     if run.max_chunk_bytes is None and (coming.devices if coming else settings.get("devices")):
         run = replace(run, max_chunk_bytes=GPU_CHUNK_BYTES)
-    known = {"sexes": sexes, "excluded": excluded, "inputs": inputs}
-    job = BatchJob(counts, request.options, run, **known, **settings)
+    settings |= {"sexes": sexes, "excluded": excluded, "inputs": inputs}
+    job = BatchJob(counts, request.options, run, **settings)
     if any(map(is_sex_chromosome, job.chromosomes)):
         unknown = [name for k, name in enumerate(counts.samples) if not sexes or not sexes[k]]
         if unknown:
