@@ -222,6 +222,9 @@ def open_batch(request: CnvRequest, **settings: Any) -> BatchJob:
         run = replace(run, max_chunk_bytes=GPU_CHUNK_BYTES)
     settings |= {"sexes": sexes, "excluded": excluded, "inputs": inputs}
     job = BatchJob(counts, request.options, run, **settings)
+    if excluded and not excluded.keys() & {*job.chromosomes}:
+        problem = "is it of another genome, or do names differ by `chr`?"
+        job.notes.append(f"{request.exclude} has none of the chromosomes of the counts: {problem}")
     if any(map(is_sex_chromosome, job.chromosomes)):
         unknown = [name for k, name in enumerate(counts.samples) if not sexes or not sexes[k]]
         if unknown:
