@@ -254,11 +254,22 @@ def test_command__continues_an_interrupted_run(
         patch.setattr(BatchJob, "_finish", Mock(side_effect=Failure("stopped")))
         assert main(*words).status == 1
     assert not any(Path("out").glob("*.bed.gz"))
-    job = Mock(wraps=CnvSession.compute)
-    monkeypatch.setattr(CnvSession, "compute", job)
+    compute = Mock(wraps=CnvSession.compute)
+    monkeypatch.setattr(CnvSession, "compute", compute)
     ended = main(*words, "--resume")
-    assert (ended.status, job.call_count) == (0, 0)
+    assert (ended.status, compute.call_count) == (0, 0)
     assert len([*Path("out").iterdir()]) == 8
+
+
+def test_command__names_a_mask_of_other_chromosomes(
+    batch: Batch, tmp_path: Path, main: Main, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = write_batch(tmp_path, {"chr2": batch["chr2"]})
+    Path("mask.bed").write_text("2\t0\t90000\n")
+    ended = main(*words)
+    assert ended.status == 0
+    assert "mask.bed has none of the chromosomes of the counts" in ended.err
 
 
 @pytest.mark.parametrize(

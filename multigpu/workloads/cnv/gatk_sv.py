@@ -20,9 +20,10 @@ from multigpu.formats.alignments.regions import read_bed
 from multigpu.formats.storage.sources import is_repeatable
 from multigpu.formats.tables.bin_sums import TIMES, read_bin_sums, read_samples
 from multigpu.formats.tables.counts import Counts
+from multigpu.run.options import RunOptions
 from multigpu.workloads.cnv.job import CnvJob
 from multigpu.workloads.cnv.notes import FEWEST_SEGMENTED, notes_by_chromosome
-from multigpu.workloads.cnv.options import KeptResults
+from multigpu.workloads.cnv.options import CnvOptions, KeptResults
 from multigpu.workloads.cnv.plan import CnvSpan
 from multigpu.workloads.cnv.records import Columnar, Floats, Indices, Mask, Rows, Spans
 from multigpu.workloads.cnv.request import CnvRequest
@@ -38,6 +39,7 @@ from multigpu.workloads.cnv.stages.normalize import cores
 TYPES = {"DEL": -1, "DUP": 1}  # by direction
 STITCHED_SHARE, STITCHED_BASES = 0.2, 200_000  # by which a call reaches out at each end, at most
 NOTHING = np.empty(0, np.int64), np.empty(0, np.int64)
+GPU_CHUNK_BYTES = 1 << 30  # of counts: a GPU is faster with many samples at a time
 ROWS = 1 << 13  # that a thread looks at together
 UNUSED = (
     "controls", "ploidy", "model", "norm", "genome_wide", "robust", "fractional", "posterior",
@@ -90,6 +92,8 @@ class BatchJob(CnvJob):
     """The calls of a batch: bins of all sizes as one table.
 
     counts    as `read_bin_sums` gives them, without excluded bins
+    options   R's defaults, or others
+    run       where and how it runs
     sexes     of each sample; empty: not known, so that X and Y are not called
     excluded  ascending regions of each chromosome, by its name, which no call has
     settings  see `CnvJob`
@@ -98,7 +102,9 @@ class BatchJob(CnvJob):
     def __init__(
         self,
         counts: Counts,
-        request: CnvRequest,
+        options: CnvOptions,
+        run: RunOptions,
+        *,
         sexes: tuple[str, ...],
         excluded: dict[str, Spans],
         **settings: Any,
@@ -109,14 +115,14 @@ class BatchJob(CnvJob):
         self.chromosomes = tuple(dict.fromkeys(name for name, *_ in parts))
         self._chrom = np.array([self.chromosomes.index(name) for name, *_ in parts], np.int32)
         # Their script takes starts from 0 for starts from 1.
-        self._shift = int(request.compat_r)
+        self._shift = int(options.compat_r)
         counts = replace(counts, regions=replace(regions, start=regions.start - self._shift))
         cohort = replace(Cohort.of(counts), sexes=sexes)
         spans, notes = plan_batch(counts, sexes)
         if not spans:
             raise UsageError("there are too few samples or bins to call anything")
         settings |= {"spans": spans, "cohort": cohort}
-        super().__init__(counts, request.options, request.run, **settings)
+        super().__init__(counts, options, run, **settings)
         self.notes += notes
 
     def calls(self, scratch: Path | None = None) -> dict[tuple[CallSet, str], BatchCalls]:
@@ -211,7 +217,14 @@ def open_batch(request: CnvRequest, **settings: Any) -> BatchJob:
     sizes = [size for each in CALL_SETS for size in each.sizes]
     counts = read_bin_sums(path, sizes, request.chromosomes, keep)
     inputs = [each for each in (path, request.exclude) if each]
-    job = BatchJob(counts, request, sexes, excluded, inputs=inputs, **settings)
+    coming, run = settings.get("coming"), request.run
+    if run.max_chunk_bytes is None and (coming.devices if coming else settings.get("devices")):
+        run = replace(run, max_chunk_bytes=GPU_CHUNK_BYTES)
+    settings |= {"sexes": sexes, "excluded": excluded, "inputs": inputs}
+    job = BatchJob(counts, request.options, run, **settings)
+    if excluded and not excluded.keys() & {*job.chromosomes}:
+        problem = "is it of another genome, or do names differ by `chr`?"
+        job.notes.append(f"{request.exclude} has none of the chromosomes of the counts: {problem}")
     if any(map(is_sex_chromosome, job.chromosomes)):
         unknown = [name for k, name in enumerate(counts.samples) if not sexes or not sexes[k]]
         if unknown:

@@ -261,8 +261,8 @@ def plan_memory(
             columns=part.columns,
             pieces=pieces,
             device_bytes=rows * part.row_bytes(options),
-            # Signed I/NI and I/NI of all pieces, once each and once as a whole.
-            host_bytes=16 * (part.cases + 1) * part.regions if pieces > 1 else 0,
+            # Signed I/NI and I/NI of all pieces.
+            host_bytes=8 * (part.cases + 1) * part.regions if pieces > 1 else 0,
             copy_bytes=part.bytes if copied or span.columns is not None else 0,
         )
         chromosomes.append(planned)

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from multigpu.workloads.cnv.plan import CHROMOSOMES_ON_GPU
 from multigpu.workloads.cnv.records import Floats, Rows
 
 STAGED_BYTES = 256 << 20  # page-locked at a time; larger arrays are copied directly, more slowly
+LARGEST_SHARE = 8  # of the free memory of a GPU: more for one array stays on the host
 
 Array = Any  # of NumPy on the CPU, of CuPy on a GPU
 Fetch = Callable[[], NDArray[Any]]  # the second step of fetching an array, without the device
@@ -138,6 +140,14 @@ class KernelBackend:
         """Return an array of the device on the host."""
         return np.asarray(array)
 
+    def empty(self, shape: tuple[int, ...], dtype: Any) -> Array:
+        """Return an array on the device, or on the host where it would take much of the device."""
+        return np.empty(shape, dtype)
+
+    def assign(self, whole: Array, rows: slice, values: Array) -> None:
+        """Put values of the device into rows of an array of `empty`."""
+        whole[rows] = values
+
     def fetch(self, array: Array) -> Fetch:
         """Begin to get a large array; the function returned ends it in any thread."""
         return lambda: array
@@ -172,7 +182,7 @@ class CudaBackend(KernelBackend):
         self.markov = markov
         self.threads, self.room = {}, {"room": min(normalizer.ROOM, free_bytes // 8)}
         self._cupy, self._pinned = cupy, pinned
-        self._gpu = gpu
+        self._gpu, self._largest = gpu, free_bytes // LARGEST_SHARE
         self._thread = threading.local()
         self._staging = Staging(pinned)
 
@@ -198,6 +208,16 @@ class CudaBackend(KernelBackend):
     def get(self, array: Any) -> NDArray[Any]:
         """Return a copy on the host."""
         return np.asarray(self._cupy.asnumpy(array))
+
+    def empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
+        """Return an array on the GPU, or on the host where it would take much of the GPU."""
+        if prod(shape) * np.dtype(dtype).itemsize <= self._largest:
+            return self._cupy.empty(shape, dtype)
+        return np.empty(shape, dtype)
+
+    def assign(self, whole: Any, rows: slice, values: Any) -> None:
+        """Put values of the GPU into rows of an array of `empty`."""
+        whole[rows] = self.get(values) if isinstance(whole, np.ndarray) else values
 
     def fetch(self, array: Any) -> Fetch:
         """Copy to page-locked memory; the function returned copies from there."""

@@ -27,7 +27,7 @@ class RunModel:
     name: ClassVar[str] = "model"
 
     def run(self, chromosome: Chromosome) -> Chromosome:
-        """Add `level` and `modelled`: on the host where a chromosome comes piece by piece."""
+        """Add `level` and `modelled`: on the host where it comes piece by piece and is large."""
         level = self._level(chromosome)
         modelled = self._all_pieces(chromosome, level)
         self.backend.wait()  # else its time is that of the next stage
@@ -65,7 +65,7 @@ class RunModel:
         def model(piece: slice, coverages: Floats) -> dict[str, Array]:
             return self._model(x[piece], None if level is None else level[piece], coverages, scale)
 
-        pieces = []
+        whole: dict[str, Array] = {}
         for begin in range(0, len(x), rows):
             piece = slice(begin, min(begin + rows, len(x)))
             found = model(piece, coverages)
@@ -75,9 +75,12 @@ class RunModel:
                     found[name][run] = values
             if len(x) <= rows:
                 return found
-            names = sorted({*self.fetched, *NEEDED} & set(found))
-            pieces.append({name: self.backend.get(found[name]) for name in names})
-        return {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
+            for name in sorted({*self.fetched, *NEEDED} & set(found)):
+                if not begin:
+                    shape = len(x), *found[name].shape[1:]
+                    whole[name] = self.backend.empty(shape, found[name].dtype)
+                self.backend.assign(whole[name], piece, found[name])
+        return whole
 
     def _model(
         self, counts: Array, level: Array | None, coverages: Floats, scale: Floats
