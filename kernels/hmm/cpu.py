@@ -33,10 +33,10 @@ from multigpu.kernels.hmm.types import (
     rows_inside,
 )
 from multigpu.kernels.numerics.log2_exp2 import LOG2E, ROUND, log2_of
-from multigpu.kernels.numerics.medians import middle_of
 
 ALL = slice(None)
 BLOCK = 256  # regions
+LANES = 256  # regions and samples whose reference depths are sorted at once
 LEAST_SPAN = 1024  # regions, for a thread
 PER_BIT = UNIT / LOG2E  # scores
 IMPOSSIBLE = -1e18  # bits
@@ -72,24 +72,22 @@ def expect(
 ) -> ExpectedCounts:
     """Return what `reference.expect` does."""
     check(counts, model)
-    counts = usable(counts)
-    regions = len(counts)
-    inside = rows_inside(inside, regions)
+    counts, inside = usable(counts), rows_inside(inside, len(counts))
     given = (model.weights, model.references, model.sizes, model.spread)
     *arrays, spread = map(np.ascontiguousarray, given)
-    mean = np.empty((regions, model.samples), np.float32)
-    dispersion = np.empty(regions, np.float32)
+    mean = np.empty((len(counts), model.samples), np.float32)
+    dispersion = np.empty(len(counts), np.float32)
 
     def work(begin: int, stop: int) -> None:
-        depths = np.empty((model.references.shape[1]), np.float32)
-        values = np.empty((3, len(model.spread)), np.float32)
-        _set_means(counts, begin, stop, inside, *arrays, model.cut, depths, mean)
-        _set_dispersions(
-            counts, begin, stop, mean, spread, model.worth, model.dispersion, values,
-            dispersion,
-        )  # fmt: skip
+        pools, listed = model.references.shape
+        lanes = max(1, LANES // pools) * pools
+        depths, total = np.empty((listed, lanes), np.float32), np.empty(lanes)
+        _set_means(counts, begin, stop, inside, *arrays, model.cut, depths, total, mean)
+        values, medians = np.empty((3, len(spread), LANES), np.float32), np.empty((2, LANES))
+        numbers = (model.worth, model.dispersion)
+        _set_dispersions(counts, begin, stop, mean, spread, *numbers, values, medians, dispersion)
 
-    over_spans(work, regions, threads, LEAST_SPAN)
+    over_spans(work, len(counts), threads, LEAST_SPAN)
     return ExpectedCounts(mean, dispersion)
 
 
@@ -99,51 +97,76 @@ def usable(counts: NDArray[Any]) -> NDArray[Any]:
 
 
 @jit_no_alloc
-def _set_means(counts, begin, stop, inside, weights, references, sizes, cut, depths, mean):  # type: ignore[no-untyped-def]
-    samples, listed = mean.shape[1], references.shape[1]
-    for row in range(begin, stop):
-        where, typical = inside[row], 0.0
-        for sample in range(samples):
-            if sample < len(references):
+def _set_means(counts, begin, stop, inside, weights, references, sizes, cut, depths, total, mean):  # type: ignore[no-untyped-def]
+    """Write means of regions [begin, stop), of several at once.
+
+    depths  float32[K, lanes]: a lane is a region and a sample, or all where they share references
+    """
+    samples, (pools, listed) = mean.shape[1], references.shape
+    rows = len(total) // pools
+    for first in range(begin, stop, rows):
+        lanes = min(rows, stop - first) * pools
+        for row in range(first, first + lanes // pools):
+            for pool in range(pools):
                 for k in range(listed):
-                    column = references[sample, k]
-                    depth = np.float32(counts[row, column] * weights[where, column])
-                    place = k
-                    while place > 0 and depths[place - 1] > depth:
-                        depths[place] = depths[place - 1]
-                        place -= 1
-                    depths[place] = depth
-                total = 0.0
-                for k in range(cut, listed - cut):
-                    total += depths[k]
-                typical = total / (listed - 2 * cut)
-            usual = typical * sizes[where, sample]
-            mean[row, sample] = max(usual, LEAST_MEAN)
+                    column = references[pool, k]
+                    depth = counts[row, column] * weights[inside[row], column]
+                    depths[k, (row - first) * pools + pool] = depth
+        _sort_lanes(depths, lanes, cut)
+        total[:lanes] = 0
+        for k in range(cut, listed - cut):
+            for lane in range(lanes):
+                total[lane] += depths[k, lane]
+        for row in range(first, first + lanes // pools):
+            for sample in range(samples):
+                lane = (row - first) * pools + sample % pools
+                typical = total[lane] / (listed - 2 * cut)
+                mean[row, sample] = max(typical * sizes[inside[row], sample], LEAST_MEAN)
 
 
 @jit_no_alloc
-def _set_dispersions(counts, begin, stop, mean, spread, worth, typical, values, dispersion):  # type: ignore[no-untyped-def]
-    n = len(spread)
-    ratios, off, means = values[0], values[1], values[2]
-    for row in range(begin, stop):
-        for k in range(n):
-            means[k] = mean[row, spread[k]]
-            ratios[k] = counts[row, spread[k]] / np.float64(means[k])
-            off[k] = ratios[k]
-        middle = _median(ratios, n)
-        for k in range(n):
-            off[k] = abs(off[k] - middle)
-        deviation = NORMAL_MAD * _median(off, n)
-        poisson = 1 / _median(means, n) * (1 + 1 / worth)
-        beyond = max(deviation * deviation - poisson, 0.0)
-        base = (1 - SHRINKAGE) * typical + LEAST_DISPERSION
-        dispersion[row] = SHRINKAGE * beyond + base
+def _sort_lanes(values, lanes, least):  # type: ignore[no-untyped-def]
+    """Put the rows from `least` on in order, each lane by itself, in vector instructions."""
+    for last in range(len(values) - 1, max(least, 1) - 1, -1):
+        for k in range(last):
+            for lane in range(lanes):
+                low, high = values[k, lane], values[k + 1, lane]
+                values[k, lane] = min(low, high)
+                values[k + 1, lane] = max(low, high)
 
 
 @jit_no_alloc
-def _median(values, n):  # type: ignore[no-untyped-def]
-    low, high = middle_of(values, n)
-    return (np.float64(low) + np.float64(high)) * 0.5
+def _set_dispersions(counts, begin, stop, mean, spread, worth, typical, values, middle, dispersion):  # type: ignore[no-untyped-def]
+    """Write dispersions of regions [begin, stop), of several at once: of each one in a lane."""
+    n, lanes = len(spread), middle.shape[1]
+    means, ratios, off = values[0], values[1], values[2]
+    base = (1 - SHRINKAGE) * typical + LEAST_DISPERSION
+    for first in range(begin, stop, lanes):
+        rows = min(lanes, stop - first)
+        for i in range(rows):
+            for k in range(n):
+                means[k, i] = mean[first + i, spread[k]]
+                off[k, i] = counts[first + i, spread[k]] / np.float64(means[k, i])
+                ratios[k, i] = off[k, i]
+        _set_medians(ratios, rows, middle[0])
+        for k in range(n):
+            for i in range(rows):
+                off[k, i] = abs(off[k, i] - middle[0, i])
+        _set_medians(off, rows, middle[0])
+        _set_medians(means, rows, middle[1])
+        for i in range(rows):
+            deviation, poisson = NORMAL_MAD * middle[0, i], 1 / middle[1, i] * (1 + 1 / worth)
+            beyond = max(deviation * deviation - poisson, 0.0)
+            dispersion[first + i] = SHRINKAGE * beyond + base
+
+
+@jit_no_alloc
+def _set_medians(values, lanes, out):  # type: ignore[no-untyped-def]
+    n = len(values)
+    _sort_lanes(values, lanes, (n - 1) // 2)
+    for lane in range(lanes):
+        low, high = values[(n - 1) // 2, lane], values[n // 2, lane]
+        out[lane] = (np.float64(low) + np.float64(high)) * 0.5
 
 
 @jit_no_alloc

@@ -4,22 +4,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.kernels.compiled.jit import jit_no_alloc
-from multigpu.kernels.hmm.types import ENTER, LEAVE, STAY, SWITCH, UNIT, Floats, Scores
+from multigpu.kernels.hmm.types import ENTER, LEAVE, STAY, SWITCH, UNIT, Scores
 from multigpu.kernels.numerics.log2_exp2 import LOG2E, exp2_or_little, log2_of
 
 EVENTS = 0.3  # of each kind that a sample is expected to have in all regions
 STAYING = 0.9  # chance that an event which has a region has its neighbour, too
-LEAST_REACH = 70_000  # bases, as exome callers take it
+LEAST_REACH = 70_000.0  # bases, as exome callers take it
 REACHES = 50  # typical distances
+MOST_DISTANCES = 100_000
 
 
 def typical_reach(start: NDArray[np.int64], end: NDArray[np.int64]) -> float:
     """Return the bases over which two regions are neighbours, by the regions of a chromosome.
 
-    It is 50 times the median distance between the middles of regions, at least 70,000.
+    It is 50 times the median distance between the middles of regions, at least 70,000. Distances
+    are those of up to 200,000 regions, taken evenly.
     """
-    middles = (np.asarray(start, np.int64) + np.asarray(end, np.int64)) / 2
-    distances = np.diff(middles)
+    chosen = np.arange(0, max(len(start) - 1, 0), max(1, len(start) // MOST_DISTANCES))
+    distances = (start[chosen + 1] - start[chosen] + end[chosen + 1] - end[chosen]) / 2
     typical = float(np.median(distances)) if len(distances) else 0.0
     return max(LEAST_REACH, REACHES * typical)
 
@@ -48,13 +50,11 @@ def moves(
     reach       bases; None: `typical_reach` of these regions
     """
     start, end = (np.ascontiguousarray(each, np.int64) for each in (start, end))
-    gaps = np.zeros(len(start))
-    gaps[1:] = np.maximum(start[1:] - np.maximum.accumulate(end)[:-1], 0)
-    out = np.zeros((len(start), 4), np.int32)
-    enter = min(events / max(regions or len(start), 1), 0.01)
+    out = np.empty((len(start), 4), np.int32)
+    enter = min(float(events) / max(regions or len(start), 1), 0.01)
     furthest = np.inf if max_gap is None else float(max_gap)
-    _set_moves(gaps, enter, stay, typical_reach(start, end) if reach is None else reach,
-               furthest, out)  # fmt: skip
+    near = typical_reach(start, end) if reach is None else float(reach)
+    _set_moves(start, end, enter, float(stay), near, furthest, out)
     return out
 
 
@@ -78,16 +78,18 @@ def _whole(chance):  # type: ignore[no-untyped-def]
 
 
 @jit_no_alloc
-def _set_moves(gaps: Floats, enter: float, stay: float, reach: float, furthest: float, out: Scores):  # type: ignore[no-untyped-def]
+def _set_moves(start, end, enter, stay, reach, furthest, out):  # type: ignore[no-untyped-def]
     begin = _whole(enter)
-    for i in range(len(gaps)):
-        out[i, ENTER] = begin
-        if i == 0 or gaps[i] > furthest:
-            out[i, STAY] = out[i, SWITCH] = begin
-            out[i, LEAVE] = 0
-            continue
-        memory = exp2_or_little(-gaps[i] / reach * LOG2E)
-        goes_on = memory * stay + (1 - memory) * enter
-        out[i, STAY] = _whole(goes_on)
-        out[i, SWITCH] = begin
-        out[i, LEAVE] = _whole(1 - goes_on)
+    known, stayed, left = -1.0, begin, np.int32(0)  # of the gap before, as most bins have the same
+    reached = end[0] if len(end) else 0
+    for i in range(len(out)):
+        gap = np.float64(max(start[i] - reached, 0))
+        reached = max(reached, end[i])
+        if gap != known and gap <= furthest:
+            memory = exp2_or_little(-gap / reach * LOG2E)
+            goes_on = memory * stay + (1 - memory) * enter
+            known, stayed, left = gap, _whole(goes_on), _whole(1 - goes_on)
+        is_start = i == 0 or gap > furthest
+        out[i, ENTER] = out[i, SWITCH] = begin
+        out[i, STAY] = begin if is_start else stayed
+        out[i, LEAVE] = 0 if is_start else left
