@@ -38,6 +38,7 @@ from multigpu.workloads.cnv.samples.checks import check_counts
 from multigpu.workloads.cnv.samples.cohort import Cohort
 from multigpu.workloads.cnv.samples.genomes import chromosome_lengths
 from multigpu.workloads.cnv.samples.noise import neighbour_noise
+from multigpu.workloads.cnv.samples.power import power_notes
 from multigpu.workloads.cnv.samples.reference_samples import ReferenceSamples, sampled_rows
 from multigpu.workloads.cnv.stages.chromosome import STAGES, Columns
 from multigpu.workloads.cnv.stages.counts_source import CountsSource, copy_to_file, share_memory
@@ -153,6 +154,9 @@ class CnvJob(PlannedCnvJob):
         self.noise = neighbour_noise(self.values, cohort.regions.chrom)
         self.notes += count_notes(counts, controls, options, self.totals)
         self.notes += sex_notes(cohort, self.spans)
+        if (known := self.references) is not None:
+            noise = known.facts.dispersion
+            self.notes += power_notes(cohort, self.totals, known.dispersion, noise)
 
     def _check_reads(self) -> None:
         """Raise UsageError for a sample without reads that is compared on any chromosome."""

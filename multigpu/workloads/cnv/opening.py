@@ -17,7 +17,12 @@ from multigpu.workloads.cnv.notes import (
     unread_notes,
     unused_sex_notes,
 )
-from multigpu.workloads.cnv.options import GATK_SV, copy_number_lanes, unused_parameter_notes
+from multigpu.workloads.cnv.options import (
+    FIELDS,
+    GATK_SV,
+    copy_number_lanes,
+    unused_parameter_notes,
+)
 from multigpu.workloads.cnv.request import CnvRequest
 from multigpu.workloads.cnv.samples.annotations import read_ploidies, read_sexes
 from multigpu.workloads.cnv.samples.checks import check_counts, check_samples
@@ -30,6 +35,7 @@ from multigpu.workloads.cnv.samples.inputs import (
     counting_of_cohort,
     rename_as_cases,
 )
+from multigpu.workloads.cnv.samples.power import preset_notes
 from multigpu.workloads.cnv.samples.sex import cohort_coverage
 from multigpu.workloads.cnv.stages.normalize import cores
 from multigpu.workloads.count.job import CountJob
@@ -160,6 +166,8 @@ def open_job(
     job.notes += contradicted_sex_notes(cohort, coverage)
     job.notes += unused_sex_notes(request.sex, cohort, options)
     job.notes += unused_parameter_notes(options, request.given)
+    if len(cohort.cases) > 1 and not {"preset", *FIELDS} & {*request.given}:
+        job.notes += preset_notes(cohort)
     return job
 
 
