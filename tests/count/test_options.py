@@ -91,5 +91,5 @@ def test_flags__as_samtools_takes_them(given: Any, flags: int) -> None:
     {"aligned_width": True, "get_width": True}, {"aligned_width": True, "read_width": 5},
 ])  # fmt: skip
 def test_options__refused(options: dict[str, Any]) -> None:
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError, match=r"must be flags of SAM, e\.g\. 1796|aligned_width or "):
         CountOptions(**options)

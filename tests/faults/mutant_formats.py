@@ -27,6 +27,7 @@ from multigpu.cluster.engine.journal import MAGIC, RECORD, Journal
 from multigpu.formats.storage.zstandard import zstd
 from multigpu.formats.tables.counts import Counts
 from multigpu.formats.tables.counts_files import write_counts
+from multigpu.formats.tables.file_lists import COUNTS, list_files
 from multigpu.workloads.cnv.simulate import CohortDesign, simulate_cohort
 from multigpu.workloads.dock.simulate import pocket
 
@@ -279,6 +280,24 @@ def _counts_table(name: str, folder: Path, **more: Any) -> Format:
     return Format(path, path.read_bytes(), partial(_read_table, path), **more)
 
 
+def _other_counts(title: str, row: str, folder: Path) -> Format:
+    """A table of another program, with a title line, and a row for chromosome, start and count."""
+    counts, path = simulate_cohort(COHORT)[0], folder / "counts"
+    regions, first = counts.regions, counts.values[:, 0].tolist()
+    rows = zip(regions.chrom.tolist(), regions.start.tolist(), first, strict=True)
+    path.write_text(title + "".join(row.format(f"chr{c}", at, n=n) + "\n" for c, at, n in rows))
+    read = partial(multigpu.read_counts, str(path), read_length=100)
+    return Format(path, path.read_bytes(), lambda: read().values.tolist(), is_text=True)
+
+
+def sample_sheet(folder: Path) -> Format:
+    for name in "ab":
+        write_counts(str(folder / f"{name}.tsv"), simulate_cohort(COHORT)[0])
+    path = folder / "sheet.csv"
+    path.write_text("path,name,sex,group\na.tsv,a,male,control\n\n# x\nb.tsv,b,2,\n")
+    return Format(path, path.read_bytes(), lambda: list_files([str(path)], COUNTS), is_text=True)
+
+
 def _cohort_file(name: str, text: bytes, folder: Path) -> Format:
     """What `cnv` is given beside the counts."""
     counts, path = simulate_cohort(COHORT)[0], folder / f"{name}.tsv"
@@ -521,6 +540,15 @@ FORMATS: dict[str, Callable[[Path], Format]] = {
     "cram_2": partial(_cram, "2.1"), "cram_3": partial(_cram, "3.0"),
     "sex": partial(_cohort_file, "sex", b"sample1\tmale\nsample2\tfemale\nsample4\tmale\n"),
     "ploidy": partial(_cohort_file, "ploidy", b"sample1\t2\nsample2\t4\nsample3\t2\n"),
+    "ped": partial(_cohort_file, "sex", b"f sample1 0 0 1 1\nf sample2 0 0 2 1\nf x 0 0 0 0\n"),
+    "gatk": partial(
+        _other_counts, "@RG\tID:x\tSM:s\nCONTIG\tSTART\tEND\tCOUNT\n", "{0}\t{1}1\t{1}9\t{n}"
+    ),
+    "mosdepth": partial(_other_counts, "", "{0}\t{1}1\t{1}9\tA\t{n}.25"),
+    "cnvkit": partial(
+        _other_counts, "chromosome\tstart\tend\tgene\tlog2\tdepth\n", "{0}\t{1}1\t{1}9\t-\t0\t{n}"
+    ),
+    "sample_sheet": sample_sheet,
     "tsv": partial(_counts_table, "tsv", is_text=True),
     "parquet": partial(_counts_table, "parquet", is_cut=_always),
     "bed": bed, "counts_cache": counts_cache,

@@ -204,5 +204,5 @@ def test_join__what_does_not_fit_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"is a table of GATK .*d\.bed\.gz is regions of mosdepth"):
         join_counts([a, str(tmp_path / "d.bed.gz")])
     bincov(tmp_path / "e")
-    with pytest.raises(InputError, match="has 2 samples, and one name is given"):
+    with pytest.raises(InputError, match="has 2 samples, but one name is given"):
         join_counts([str(tmp_path / "e")], names=["x"])

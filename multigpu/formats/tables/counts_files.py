@@ -7,10 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from multigpu.errors import Failure, InputError, UsageError, first_line, option, quoted
-from multigpu.formats.alignments.regions import Regions, in_order
+from multigpu.formats.alignments.regions import in_order
 from multigpu.formats.storage.sources import open_content, read_beginning
 from multigpu.formats.storage.suffixes import suffix_of_output
-from multigpu.formats.tables.counts import Counts, CountsFormat, Empty, Values, narrow
+from multigpu.formats.tables.counts import Counts, CountsFormat, Empty, narrow
 from multigpu.formats.tables.counts_bincov import BINCOV
 from multigpu.formats.tables.counts_cnvkit import CNVKIT
 from multigpu.formats.tables.counts_gatk import GATK_HDF5, GATK_TSV
@@ -56,17 +56,12 @@ def read_counts(
         if not len(regions):
             raise InputError(path, "there are no regions")
         if layout.has_depths and read_length:
-            values = _counts_of_depths(values, regions, read_length)
+            width = regions.end - regions.start
+            values = narrow(np.rint(values * width[:, None] / read_length))
         regions, order, notes = in_order(path, regions)
         return Counts(regions, samples, values if order is None else values[order], notes)
     except MemoryError as error:
         raise Failure(f"{path}: does not fit into memory ({first_line(error)})") from error
-
-
-def _counts_of_depths(depths: Values, regions: Regions, read_length: int) -> Values:
-    """Return the reads that give these mean depths: depth × width / read length, rounded."""
-    width = (regions.end - regions.start).astype(np.float64)
-    return narrow(np.rint(depths * width[:, None] / read_length))
 
 
 def join_counts(
@@ -102,10 +97,15 @@ def join_counts(
 
     files: dict[str, str] = {}  # of each sample
     notes: dict[str, str] = {}  # by what they say
-    values = empty((len(first.regions), len(first.samples) * len(paths)), first.values.dtype)
+    try:
+        values = empty((len(first.regions), len(first.samples) * len(paths)), first.values.dtype)
+    except MemoryError as error:
+        raise Failure(f"{len(paths):,} tables do not fit into memory ({error})") from error
     with ThreadPoolExecutor(min(len(paths), len(os.sched_getaffinity(0)))) as pool:
         for number, (path, part) in enumerate(zip(paths, pool.map(read, paths), strict=True)):
-            samples = _named(path, part.samples, names[number : number + 1])
+            samples = names[number : number + 1] or part.samples
+            if len(samples) != len(part.samples):
+                raise InputError(path, f"has {len(part.samples):,} samples, but one name is given")
             at, stop = len(files), len(files) + len(samples)
             for name in samples:
                 if (other := files.get(name)) is not None:
@@ -120,13 +120,6 @@ def join_counts(
                 notes.setdefault(note.removeprefix(path), note)
     values = values if len(files) == values.shape[1] else values[:, : len(files)].copy()
     return Counts(first.regions, tuple(files), values, tuple(notes.values()))
-
-
-def _named(path: str, samples: tuple[str, ...], name: Sequence[str]) -> Sequence[str]:
-    """Return the name given for a file's sample, if there is one. Raises InputError for several."""
-    if name and name[0] and len(samples) > 1:
-        raise InputError(path, f"has {len(samples):,} samples, and one name is given: leave it out")
-    return name if name and name[0] else samples
 
 
 def write_counts(path: str | None, counts: Counts) -> None:

@@ -66,12 +66,12 @@ def read_gatk_hdf5(
     """Return sample, regions and values of HDF5. Raises InputError for a file that is none."""
     if not is_regular(path):
         raise InputError(path, "HDF5 cannot be read from a pipe: give a file")
-    with _open(path) as file:
+    with _open(path) as file, np.errstate(invalid="ignore"):  # what is no number is no place
         names = [_text(name) for name in file[CONTIGS][:]]
         chrom, start, end = file[PLACES][:].astype(np.int64)
         values = np.ascontiguousarray(file[COUNTS][:].reshape(-1, 1), np.float64)
         sample = _text(np.ravel(file[SAMPLE][()])[0])
-    if not len(chrom) == len(values) or (chrom.clip(0, len(names) - 1) != chrom).any():
+    if len(chrom) != len(values) or (chrom.clip(0, len(names) - 1) != chrom).any():
         raise InputError(path, "is damaged: its intervals and counts do not fit together")
     regions = Regions(tuple(names), chrom.astype(np.int32), start - 1, end)
     rows = CountRows(names, regions.chrom, regions.start, end, values)

@@ -23,7 +23,10 @@ def _sam_flags(value: Any) -> int:
         names = {*value.upper().split(",")}
         if names <= SAM_FLAGS.keys():
             return sum(SAM_FLAGS[name] for name in names)
-        value = int(value, 0)
+        try:
+            value = int(value, 0)
+        except ValueError:
+            raise ValueError from None  # the kind's own words say what it must be
     if type(value) is not int or not 0 <= value < 1 << 12:
         raise ValueError
     return value
