@@ -1,6 +1,7 @@
 // What samples should have: means of reference depths, and dispersions of regions. Macros: COUNT,
 // the type of a count; REFERENCES, how many a sample has, of which CUT are left out at either end;
-// SHARED, whether all have the same; SPREAD, how many samples tell a dispersion. Operations and their order are those of cpu.py.
+// SHARED, whether all have the same; SPREAD, how many samples tell a dispersion. Operations and
+// their order are those of cpu.py.
 
 typedef long long i64;
 
