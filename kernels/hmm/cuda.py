@@ -60,7 +60,7 @@ def expect(counts: Any, model: SampleModel, inside: Any = None) -> ExpectedCount
     regions, samples = len(counts), model.samples
     module = _module(
         "expect.cu", COUNT=_type_of(counts), REFERENCES=model.references.shape[1],
-        SHARED=int(len(model.references) == 1), SPREAD=len(model.spread),
+        CUT=model.cut, SHARED=int(len(model.references) == 1), SPREAD=len(model.spread),
     )  # fmt: skip
     arrays = _held(
         inside=rows_inside(inside, regions), weights=model.weights, references=model.references,

@@ -1,12 +1,12 @@
 // What samples should have: means of reference depths, and dispersions of regions. Macros: COUNT,
-// the type of a count; REFERENCES, how many a sample has; SHARED, whether all have the same;
-// SPREAD, how many samples tell a dispersion. Operations and their order are those of cpu.py.
+// the type of a count; REFERENCES, how many a sample has, of which CUT are left out at either end;
+// SHARED, whether all have the same; SPREAD, how many samples tell a dispersion. Operations and
+// their order are those of cpu.py.
 
 typedef long long i64;
 
 constexpr double LEAST_MEAN = 0.5, LEAST_DISPERSION = 0.001, SHRINKAGE = 0.5, NORMAL_MAD = 1.4826;
 constexpr int UNROLLED = 24;  // values that are sorted in registers
-constexpr int CUT = REFERENCES < 5 ? REFERENCES > 2 : REFERENCES / 5;
 constexpr int KEPT = REFERENCES - 2 * CUT;
 
 struct Cohort {

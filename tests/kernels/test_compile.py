@@ -48,7 +48,7 @@ VARIANTS: dict[str, list[Defines]] = {
         model(15, 4, 1), model(2, 1, 1, 0, "double"), model(256, 32, 1), model(2500, 32, 0),
     ],
     "hmm/expect.cu": [
-        {"COUNT": count, "REFERENCES": k, "SHARED": shared, "SPREAD": spread}
+        {"COUNT": count, "REFERENCES": k, "CUT": k // 5, "SHARED": shared, "SPREAD": spread}
         for count, k, shared, spread in (("int", 10, 0, 15), ("double", 64, 1, 64))
     ],
     "hmm/paths.cu": every(COUNT=("int", "double")),
