@@ -5,8 +5,9 @@
 
 Cohorts are those of `cohort_kinds.py`; what is found and what is false, `cohort_scores.py` says.
 Callers: `r`, our defaults, whose calls are those of R's cn.mops; `preset`, ours with the preset of
-the kind; `cnvkit`, if `--cnvkit` names a Python that has it. `--record` keeps what was found in
-cnv_truth.json, from which `--table` prints the table of docs/cnv.md.
+the kind; both with `+gc`, told the regions' share of G and C; `cnvkit`, if `--cnvkit` names a
+Python that has it. `--record` keeps what was found in cnv_truth.json, from which `--table` prints
+the table of docs/cnv.md.
 """
 
 import argparse
@@ -26,10 +27,13 @@ from cohorts import Cohort, Kind
 from common import ROOT, machine, markdown, say
 
 import multigpu
+from multigpu.formats.tables.counts import Counts
 from multigpu.workloads.cnv.results.copy_numbers import direction
 
 RECORDED = Path(__file__).with_suffix(".json")
 EVENTS, QUICK_EVENTS = 1_000, 20  # in each cell
+GC = "gc"  # name of the column with the share of G and C
+CALLERS = ("r", "r+gc", "preset", "preset+gc")
 
 
 # ---- callers ----------------------------------------------------------------------------------
@@ -50,12 +54,13 @@ class Ours:
         self.name, self.options, self.has_preset = name, options, preset
 
     def call(self, kind: Kind, cohort: Cohort) -> Calls:
-        options = {"preset": kind.preset} if self.has_preset else {}
-        counts: Any = cohort.counts
-        found = multigpu.cnv(counts, gpus="none", keep_matrices=False, **options | self.options)
-        table, begin = found.called, np.zeros(len(counts.regions.names), np.int64)
-        for block in counts.regions.blocks:
-            begin[counts.regions.chrom[block.start]] = block.start
+        options = ({"preset": kind.preset} if self.has_preset else {}) | self.options
+        counts = with_gc(cohort) if options.get("gc") == GC else cohort.counts
+        found = multigpu.cnv(counts, gpus="none", keep_matrices=False, **options)
+        regions, table = cohort.counts.regions, found.called
+        begin = np.zeros(len(regions.names), np.int64)
+        for block in regions.blocks:
+            begin[regions.chrom[block.start]] = block.start
         genotypes = getattr(found, "genotypes", None)
         return Calls(
             first=begin[table.chrom] + table.first,
@@ -64,6 +69,13 @@ class Ours:
             sign=direction(table.copy_number, found.options).astype(np.int64),
             genotypes=None if genotypes is None else genotypes.copies,
         )
+
+
+def with_gc(cohort: Cohort) -> Counts:
+    """Return the counts with another column, GC: the regions' share of G and C."""
+    counts = cohort.counts
+    values = np.column_stack([counts.values.astype(np.float64), cohort.gc])
+    return Counts(counts.regions, (*counts.samples, GC), values)
 
 
 class CnvKit:
@@ -181,10 +193,9 @@ def value(text: str) -> Any:
 def callers_of(options: argparse.Namespace) -> list[Caller]:
     """Return the callers that were asked for."""
     callers: list[Caller] = []
-    if "r" in options.callers:
-        callers.append(Ours("r", {}))
-    if "preset" in options.callers:
-        callers.append(Ours("preset", {}, preset=True))
+    for name in options.callers:
+        given = {"gc": GC} if name.endswith("+gc") else {}
+        callers.append(Ours(name, given, preset=name.startswith("preset")))
     for name, *given in options.attempts:
         pairs = [pair.partition("=") for pair in given]
         callers.append(Ours(name, {key: value(text) for key, _, text in pairs}))
@@ -194,7 +205,7 @@ def callers_of(options: argparse.Namespace) -> list[Caller]:
 def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kinds", nargs="+", metavar="WORD", help="those whose names have a word")
-    parser.add_argument("--callers", nargs="*", choices=["r", "preset"], default=["r"])
+    parser.add_argument("--callers", nargs="*", choices=CALLERS, default=["r"])
     parser.add_argument(
         "--try", dest="attempts", nargs="+", action="append", default=[],
         metavar="NAME OPTION=VALUE", help="a caller of this name: ours with these options",

@@ -230,17 +230,22 @@ panel = partial(targets, genes=GENES, chromosomes=GENES, intron=2_500, between=3
 exome = partial(targets, genes=10_000, chromosomes=22, intron=2_500, between=100_000)
 
 
+def _smooth(random: Generator, rows: int, scale: int) -> NDArray[np.float64]:
+    """Return deviates of the standard normal distribution that are alike within `scale` rows."""
+    kernel = np.exp(-(np.linspace(-2, 2, 4 * max(1, scale) + 1) ** 2))
+    drawn = random.normal(0, 1, rows + len(kernel) - 1)
+    return np.convolve(drawn, kernel / np.sqrt((kernel**2).sum()), "valid")
+
+
 def bins(random: Generator, *, counts: dict[str, int], width: int, gap: int = 3_000_000) -> Layout:
     """Return bins of chromosomes, a gap in the middle of each; `parts` are the arms."""
     chrom = np.arange(len(counts)).repeat(list(counts.values()))
     row = np.concatenate([np.arange(count) for count in counts.values()])
     middle = np.array([count // 2 for count in counts.values()])[chrom]
     start = row * width + (row >= middle) * gap
-    slow, rough = random.normal(0, 1, len(chrom)), random.normal(0, 0.02, len(chrom))
-    scale = max(1, 200_000 // width)
-    kernel = np.exp(-(np.linspace(-2, 2, 4 * scale + 1) ** 2))
-    smooth = np.convolve(slow, kernel / np.sqrt((kernel**2).sum()), "same")
-    gc = (0.42 + 0.05 * smooth + rough).clip(0.25, 0.7)
+    smooth = sum(_smooth(random, len(chrom), scale // width) for scale in (200_000, 20_000))
+    gc = 0.42 + 0.04 * smooth + random.normal(0, 0.02, len(chrom))
+    gc = gc.clip(0.25, 0.7)
     borders = np.cumsum([0, *counts.values()])
     halves = itertools.pairwise(borders)
     parts = [s for a, b in halves for m in [a + (b - a) // 2] for s in (slice(a, m), slice(m, b))]
