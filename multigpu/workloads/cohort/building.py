@@ -80,7 +80,8 @@ def remove(request: RemoveRequest) -> int:
         left = [k for k, name in enumerate(store.samples) if name not in request.names]
         if not left:
             raise UsageError(f"{path}: no sample would be left: remove the folder")
-        _publish(new, path, store.counting, store.counts(samples=()), store, left)
+        nothing = Counts(store.regions, (), np.empty((len(store.regions), 0), store.dtype))
+        _publish(new, path, store.counting, nothing, store, left)
     return len(left)
 
 
