@@ -17,20 +17,18 @@ def qc_lines(store: CountsStore) -> Iterator[str]:
     counts = store.counts()
     alike = store.read("correlation").astype(np.float64)
     np.fill_diagonal(alike, -np.inf)
-    alike[np.isnan(alike)] = -np.inf
     noise = neighbour_noise(counts.values, counts.regions.chrom)
     coverage = cohort_coverage(counts, None, None)
     yield "\t".join(COLUMNS)
     for k, name in enumerate(store.samples):
         nearest = int(alike[k].argmax())
-        is_known = alike[k, nearest] > -np.inf
         x, y = coverage.shares()[k] if coverage else (np.nan, np.nan)
         cells = [
             name,
             f"{counts.values[:, k].sum(dtype=np.float64):.0f}",
             _text(noise[k]),
-            store.samples[nearest] if is_known else MISSING,
-            _text(alike[k, nearest] if is_known else np.nan),
+            store.samples[nearest] if nearest != k else MISSING,
+            _text(alike[k, nearest]),
             (coverage.sexes()[k] if coverage else "") or MISSING,
             _text(x),
             _text(y),
@@ -39,4 +37,4 @@ def qc_lines(store: CountsStore) -> Iterator[str]:
 
 
 def _text(value: float) -> str:
-    return MISSING if np.isnan(value) else f"{value:.4g}"
+    return f"{value:.4g}" if np.isfinite(value) else MISSING
