@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from support.bams import random_rows, write_alignments
-from support.cohorts import cohort
+from support.cohorts import SEXES, cohort, of_sexes
 
 import multigpu
 from multigpu import Counts, InputError, UsageError
@@ -93,6 +93,20 @@ def test_samples_that_are_alike__are_correlated(built: Callable[..., str]) -> No
     path = built(replace(some(0, 6), values=values))
     found = CountsStore(path).read("correlation") - 2 * np.eye(6)
     assert found.argmax(axis=0).tolist() == [1, 0, 3, 2, 5, 4]
+
+
+def test_qc__has_a_line_for_each_sample(
+    main: Callable[..., Any], built: Callable[..., str]
+) -> None:
+    counts = of_sexes()
+    header, *lines = main("cohort", "qc", built(counts)).out.splitlines()
+    table = [dict(zip(header.split("\t"), line.split("\t"), strict=True)) for line in lines]
+    assert [row["sample"] for row in table] == [*counts.samples]
+    assert [row["sex"] for row in table] == [*SEXES]
+    assert [int(row["reads"]) for row in table] == counts.values.sum(axis=0).tolist()
+    assert all(row["nearest"] != row["sample"] for row in table)
+    (line,) = main("cohort", "qc", built(some(0, 1), "one")).out.splitlines()[1:]
+    assert line.split("\t")[2:] == ["NA"] * 6
 
 
 # ---- as controls ------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ A store is never changed: another one takes its place, whose chunks of the same 
 import os
 import shutil
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cached_property
@@ -25,7 +25,7 @@ KIND, VERSION = "multigpu cohort", 1
 NO_COHORT = "is no cohort: `multigpu cohort build` makes one"
 ENTRY = "zarr.json"  # by which a folder is known as a store
 CHUNK = "counts/c/{}/0"  # the file with the counts of a sample
-TOGETHER = 8  # samples that a thread reads before it turns them into columns
+TOGETHER = 16  # samples that a thread reads before it turns them into columns
 DIMENSIONS = {
     "sample": ("sample",),
     "chromosome": ("chromosome",),
@@ -83,29 +83,28 @@ class CountsStore:
         with _as_store(self.path):
             return Regions(tuple(names.tolist()), chrom, start, end, genes, gc)
 
-    def read(self, name: str, row: int | None = None) -> NDArray[Any]:
-        """Return an array of the store, or a row of it; see `DIMENSIONS`."""
+    def read(self, name: str, rows: int | slice = slice(None)) -> NDArray[Any]:
+        """Return an array of the store, or rows of it; see `DIMENSIONS`."""
         with _as_store(self.path):
-            found: NDArray[Any] = self._group[name][slice(None) if row is None else row]
+            found: NDArray[Any] = self._group[name][rows]
             if _state(self.path) != self._state:
                 raise InputError(self.path, "was changed while it was read: run again")
             return found
 
-    def counts(self, empty: Empty = np.empty, samples: Sequence[int] | None = None) -> Counts:
-        """Return the counts of samples, given by their numbers; None: of all.
+    def counts(self, empty: Empty = np.empty) -> Counts:
+        """Return the counts of all samples.
 
         empty: makes large arrays
         """
-        numbers = range(len(self.samples)) if samples is None else samples
-        values: Values = empty((len(self.regions), len(numbers)), self.dtype)
+        values: Values = empty((len(self.regions), len(self.samples)), self.dtype)
 
         def place(first: int) -> None:
             here = slice(first, first + TOGETHER)
-            values[:, here] = np.array([self.read("counts", number) for number in numbers[here]]).T
+            values[:, here] = self.read("counts", here).T
 
         with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-            list(pool.map(place, range(0, len(numbers), TOGETHER)))
-        return Counts(self.regions, tuple(self.samples[number] for number in numbers), values)
+            list(pool.map(place, range(0, len(self.samples), TOGETHER)))
+        return Counts(self.regions, self.samples, values)
 
 
 def columns_of(counts: Counts) -> Iterator[Values]:

@@ -15,8 +15,10 @@ from multigpu.cluster.engine.codec import Codec
 from multigpu.cluster.workers.worker import Outcome
 from multigpu.errors import UsageError, option, spelled
 from multigpu.formats.alignments.regions import Regions
+from multigpu.formats.storage import shareable
 from multigpu.formats.storage.fingerprints import digest
 from multigpu.formats.tables.counts import Counts
+from multigpu.kernels.compiled.parallel import over_spans
 from multigpu.kernels.normalization import cpu as normalization
 from multigpu.run import fitness
 from multigpu.run.fitness import Expected
@@ -50,6 +52,7 @@ from multigpu.workloads.cnv.stages.normalize import (
 from multigpu.workloads.cnv.stages.whole_chromosomes import unusual_chromosomes
 from multigpu.workloads.cnv.work import CnvWorkload
 
+LEAST_COPIED = 1 << 14  # regions, for a thread
 TRACK_POINTS = 2800  # of a sample along the genome, in its plot; each chromosome may have one more
 
 
@@ -141,7 +144,7 @@ class CnvJob(PlannedCnvJob):
         super().__init__(cohort, options, run, lanes, **settings)
         self.values: NDArray[Any] = counts.values
         if controls is not None:
-            self.values = np.hstack([counts.values, controls.values])
+            self.values = _joined(counts.values, controls.values)
         self.count_bytes = self.values.itemsize
         self.stats: CnvStats = CnvStats()
         self.inputs = inputs
@@ -349,3 +352,15 @@ class CnvJob(PlannedCnvJob):
             genotypes=Genotypes.joined(genotypes) if genotypes else None,
             facts=self.facts,
         )
+
+
+def _joined(*tables: NDArray[Any]) -> NDArray[Any]:
+    """Return the columns of tables side by side, where worker processes find them, too."""
+    columns = sum(table.shape[1] for table in tables)
+    values = shareable.empty((len(tables[0]), columns), np.result_type(*tables))
+
+    def copy(begin: int, stop: int) -> None:
+        np.concatenate([table[begin:stop] for table in tables], axis=1, out=values[begin:stop])
+
+    over_spans(copy, len(values), cores(), LEAST_COPIED)
+    return values

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from multigpu import __version__
 from multigpu.cluster.files import failures_named, folder_beside, replace_folder
@@ -21,12 +20,13 @@ from multigpu.workloads.cnv.samples.inputs import (
     inputs_of,
     rename_as_cases,
 )
+from multigpu.workloads.cnv.samples.reference_samples import correlations
 from multigpu.workloads.cohort.request import AddRequest, BuildRequest, RemoveRequest
 from multigpu.workloads.count.job import CountJob
 from multigpu.workloads.count.options import CountOptions
 
+LEAST_MEAN = 1e-6  # reads of a region
 SUBSET = 20_000  # regions, evenly spread, by which samples are compared with each other
-LITTLE = 0.02  # of a depth, so that there are logarithms where there is none
 Count = Callable[[CountJob], Counts]  # runs a job that counts alignments
 
 
@@ -80,7 +80,8 @@ def remove(request: RemoveRequest) -> int:
         left = [k for k, name in enumerate(store.samples) if name not in request.names]
         if not left:
             raise UsageError(f"{path}: no sample would be left: remove the folder")
-        _publish(new, path, store.counting, store.counts(samples=()), store, left)
+        nothing = Counts(store.regions, (), np.empty((len(store.regions), 0), store.dtype))
+        _publish(new, path, store.counting, nothing, store, left)
     return len(left)
 
 
@@ -133,25 +134,14 @@ def _publish(
             yield from files if is_same else (store.read("counts", k) for k in kept)
         yield from columns_of(more)
 
+    alike = correlations(subset.T / np.maximum(subset.mean(axis=1), LEAST_MEAN))
     arrays = {
         "sample": np.array([*names, *more.samples], np.dtypes.StringDType()),
         "subset": rows,
         "subset_counts": subset,
-        "correlation": correlations(subset),
+        "correlation": np.maximum(alike, np.eye(len(alike))).astype(np.float32),
     }
     facts = {"program": __version__, "counting": counting}
     with failures_named(path):
         write_store(new, more.regions, columns(), facts, arrays)
         replace_folder(new, Path(path).resolve())
-
-
-def correlations(counts: NDArray[Any]) -> NDArray[np.float32]:
-    """Return float32[samples, samples]: how alike depths vary around the median of all samples.
-
-    counts  [samples, regions]
-    """
-    depth = counts / np.maximum(counts.mean(axis=1, keepdims=True), 1e-9)
-    usual = np.median(depth, axis=0)
-    track = np.clip(np.log2((depth + LITTLE) / (usual + LITTLE)), -1.0, 1.0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.atleast_2d(np.corrcoef(track)).astype(np.float32)

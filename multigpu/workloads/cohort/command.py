@@ -82,6 +82,16 @@ def list_(request: CohortRequest, reporting: Reporting) -> None:
     reporting.say(f"{samples} in {number_of(len(store.regions), 'region')}")
 
 
+@command_of(example="multigpu cohort qc cohort.zarr", without=NO_RUN)
+def qc(request: CohortRequest, reporting: Reporting) -> None:
+    """Print a table about the samples of a COHORT: reads, noise, correlation, sex."""
+    from multigpu.formats.tables.counts_zarr import CountsStore
+    from multigpu.workloads.cohort.qc import qc_lines
+
+    with reporting.notes():
+        answer(qc_lines(CountsStore(str(request.cohort))))
+
+
 def _count_alignments(reporting: Reporting, job: "CountJob") -> "Counts":
     """Count alignments with progress."""
     with reporting.watch(job, "count", partial(reads_found, job)):
@@ -96,5 +106,5 @@ def _print_outcome(reporting: Reporting, counts: "Counts", cohort: StrPath) -> N
     reporting.say_outcome(found, str(cohort))
 
 
-for name, each in (("build", build), ("add", add), ("remove", remove), ("list", list_)):
-    command.add_command(each, name)
+for each in (build, add, remove, list_, qc):
+    command.add_command(each, str(each.name).strip("_"))

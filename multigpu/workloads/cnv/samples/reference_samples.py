@@ -65,7 +65,7 @@ class ReferenceSamples:
         """
         sums, columns = sampled.sum(axis=1, dtype=np.float64), sampled.shape[2]
         sizes = _sizes(sums) if options.is_normalized else np.ones(columns)
-        alike = _correlations(sums / sizes)
+        alike = correlations(sums / sizes)
         first = cases if options.model == "reference" else 0
         nearest = first + np.argsort(-alike[:, first:], axis=1, kind="stable").astype(np.int32)
         nearest = nearest[:, : max(1, columns - first - 1)]  # the sample itself comes last
@@ -198,7 +198,7 @@ def _depths(depths: Floats) -> tuple[float, float]:
     return middle, max(spread, LEAST_SPREAD)
 
 
-def _correlations(depths: Floats) -> Floats:
+def correlations(depths: Floats) -> Floats:
     """Return float64[columns, columns]: correlations of how columns differ from the median one.
 
     depths  float64[regions, columns]: counts of samples as if these were read equally deep
