@@ -30,7 +30,8 @@ HEADER = re.compile(r"#?chr(om)?\tstart\tend", re.IGNORECASE)
 TWO_PLACES = "the rows of {} are in two places: sort them"
 NO_BIN = "is no bin as wide as the first one and after the one before, with counts below 2 million"
 TIMES = " ×"  # between the name of a chromosome and the size of its bins
-BLOCK = 8 << 20  # bytes of text that a thread sums at a time
+BLOCK = 4 << 20  # bytes of text that a thread sums at a time
+MOST_THREADS = 16  # more wait for the text
 FIRST_BYTES = 1 << 20  # of an array that grows
 
 Places = NDArray[np.int64]
@@ -47,7 +48,7 @@ def read_bin_sums(path: str, sizes: Sequence[int], chosen: Collection[str], keep
     The regions have a name for each chromosome and size, as "chr1 ×10". Raises InputError with the
     row of a line that does not fit.
     """
-    threads = len(os.sched_getaffinity(0))
+    threads = min(MOST_THREADS, len(os.sched_getaffinity(0)))
     try:
         with open_content(path) as file, ThreadPoolExecutor(threads, "sums") as pool:
             samples = _read_header(path, file)
