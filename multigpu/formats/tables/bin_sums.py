@@ -123,13 +123,15 @@ def _stretches(path: str, file: BufferedReader, chosen: Collection[str]) -> Iter
             fields = [*line.split(b"\t", 3), b"", b""]
             name = fields[0].decode("utf-8", "replace")
             # What is no number is found with its row, by who sums the lines.
-            start, border = (int(each) if each.isdigit() else 0 for each in fields[1:3])
+            start, border = (int(x) if x.isdigit() and len(x) < 19 else 0 for x in fields[1:3])
             if name != before and name in grids:
                 raise InputError(path, TWO_PLACES.format(quoted(name)))
             unnamed = "it has no name" if line.startswith(b"\t") else ""
             if problem := name_problem(name) or unnamed:
                 raise InputError(path, f"{quoted(name)} is no chromosome: {problem}")
             before, is_chosen = name, not chosen or name in chosen
+            if not is_chosen and grids.keys() >= {*chosen}:
+                return  # what is chosen was before
             origin, width = grids.setdefault(name, (start, max(1, border - start)))
             yield _LineStretch(is_chosen, name, origin, width, start, memoryview(text)[begin:end])
 

@@ -113,7 +113,8 @@ class BatchJob(CnvJob):
         parts = [name.rpartition(TIMES) for name in regions.names]
         self.sizes = np.array([int(size) for *_, size in parts])
         self.chromosomes = tuple(dict.fromkeys(name for name, *_ in parts))
-        self._chrom = np.array([self.chromosomes.index(name) for name, *_ in parts], np.int32)
+        numbers = {name: number for number, name in enumerate(self.chromosomes)}
+        self._chrom = np.array([numbers[name] for name, *_ in parts], np.int32)
         # Their script takes starts from 0 for starts from 1.
         self._shift = int(options.compat_r)
         counts = replace(counts, regions=replace(regions, start=regions.start - self._shift))
