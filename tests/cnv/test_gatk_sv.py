@@ -228,10 +228,14 @@ def test_command__writes_what_plain_runs_find(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(bin_sums, "BLOCK", 70_001)  # so bins and chromosomes are cut
-    ended = main(*write_batch(tmp_path, batch), *more)
+    words = write_batch(tmp_path, batch)
+    if more:  # sexes are inferred
+        words = [word for word in words if word not in ("--sex", "b1.ped")]
+    ended = main(*words, *more)
     assert ended.status == 0, ended.err
     assert "E: most bins of chr1 ×3, chr2 ×3, " in ended.err
-    assert "E: not called on X and Y: --sex FILE tells no sex" in ended.err
+    assert ("E: not called on X and Y: --sex FILE tells no sex" in ended.err) == (not more)
+    assert ("7 male and 5 female samples by their X and Y" in ended.err) == bool(more)
     expected = expected_files(batch, compat_r=bool(more))
     files = Path("out").glob("*.bed.gz")
     found = {path.name: gzip.decompress(path.read_bytes()).decode() for path in files}

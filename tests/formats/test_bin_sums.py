@@ -67,6 +67,7 @@ def test_read_bin_sums__are_those_of_all_lines_on_the_grid(
         (HEADER, "there are no regions"),
         (HEADER + GOOD + "1\t20\t30\t7\n", "row 3: 4 columns instead of 5"),
         (HEADER + GOOD + "1\t20\t30\t7\t1.5\n", "row 3, column 5: '1.5' is no whole number"),
+        (HEADER + f"1\t{'9' * 5000}\t10\t1\t1\n", "row 1: is no bin as wide as the first one"),
         (HEADER + "1\tx\t10\t1\t1\n", "row 1, column 2: 'x' is no whole number"),
         (HEADER + GOOD + "1\t25\t35\t7\t1\n", "row 3: is no bin as wide as the first one"),
         (HEADER + GOOD + "1\t10\t20\t7\t1\n", "row 3: is no bin as wide as the first one"),

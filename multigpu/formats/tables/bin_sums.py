@@ -30,7 +30,8 @@ HEADER = re.compile(r"#?chr(om)?\tstart\tend", re.IGNORECASE)
 TWO_PLACES = "the rows of {} are in two places: sort them"
 NO_BIN = "is no bin as wide as the first one and after the one before, with counts below 2 million"
 TIMES = " ×"  # between the name of a chromosome and the size of its bins
-BLOCK = 8 << 20  # bytes of text that a thread sums at a time
+BLOCK = 4 << 20  # bytes of text that a thread sums at a time
+MOST_THREADS = 16  # more wait for the text
 FIRST_BYTES = 1 << 20  # of an array that grows
 
 Places = NDArray[np.int64]
@@ -47,7 +48,7 @@ def read_bin_sums(path: str, sizes: Sequence[int], chosen: Collection[str], keep
     The regions have a name for each chromosome and size, as "chr1 ×10". Raises InputError with the
     row of a line that does not fit.
     """
-    threads = len(os.sched_getaffinity(0))
+    threads = min(MOST_THREADS, len(os.sched_getaffinity(0)))
     try:
         with open_content(path) as file, ThreadPoolExecutor(threads, "sums") as pool:
             samples = _read_header(path, file)
@@ -122,13 +123,15 @@ def _stretches(path: str, file: BufferedReader, chosen: Collection[str]) -> Iter
             fields = [*line.split(b"\t", 3), b"", b""]
             name = fields[0].decode("utf-8", "replace")
             # What is no number is found with its row, by who sums the lines.
-            start, border = (int(each) if each.isdigit() else 0 for each in fields[1:3])
+            start, border = (int(x) if x.isdigit() and len(x) < 19 else 0 for x in fields[1:3])
             if name != before and name in grids:
                 raise InputError(path, TWO_PLACES.format(quoted(name)))
             unnamed = "it has no name" if line.startswith(b"\t") else ""
             if problem := name_problem(name) or unnamed:
                 raise InputError(path, f"{quoted(name)} is no chromosome: {problem}")
             before, is_chosen = name, not chosen or name in chosen
+            if not is_chosen and grids.keys() >= {*chosen}:
+                return  # what is chosen was before
             origin, width = grids.setdefault(name, (start, max(1, border - start)))
             yield _LineStretch(is_chosen, name, origin, width, start, memoryview(text)[begin:end])
 

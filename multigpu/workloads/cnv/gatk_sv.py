@@ -6,7 +6,7 @@ joined, and so are those of the large ones, of which neighbours are stitched and
 All is one job, in which a chromosome in bins of one size is a chromosome.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,7 +22,11 @@ from multigpu.formats.tables.bin_sums import TIMES, read_bin_sums, read_samples
 from multigpu.formats.tables.counts import Counts
 from multigpu.run.options import RunOptions
 from multigpu.workloads.cnv.job import CnvJob
-from multigpu.workloads.cnv.notes import FEWEST_SEGMENTED, notes_by_chromosome
+from multigpu.workloads.cnv.notes import (
+    FEWEST_SEGMENTED,
+    contradicted_sex_notes,
+    notes_by_chromosome,
+)
 from multigpu.workloads.cnv.options import CnvOptions, KeptResults
 from multigpu.workloads.cnv.plan import CnvSpan
 from multigpu.workloads.cnv.records import Columnar, Floats, Indices, Mask, Rows, Spans
@@ -33,12 +37,19 @@ from multigpu.workloads.cnv.results.result import join_segments
 from multigpu.workloads.cnv.samples.annotations import read_sexes
 from multigpu.workloads.cnv.samples.cohort import Cohort
 from multigpu.workloads.cnv.samples.genomes import X_NAMES
-from multigpu.workloads.cnv.samples.sex import FEMALE, MALE, is_sex_chromosome
+from multigpu.workloads.cnv.samples.sex import (
+    FEMALE,
+    MALE,
+    Coverage,
+    cohort_coverage,
+    is_sex_chromosome,
+)
 from multigpu.workloads.cnv.stages.normalize import cores
 
 TYPES = {"DEL": -1, "DUP": 1}  # by direction
 STITCHED_SHARE, STITCHED_BASES = 0.2, 200_000  # by which a call reaches out at each end, at most
 NOTHING = np.empty(0, np.int64), np.empty(0, np.int64)
+SEX_SIZE = 100  # of the bins by which sexes are inferred
 GPU_CHUNK_BYTES = 1 << 30  # of counts: a GPU is faster with many samples at a time
 ROWS = 1 << 13  # that a thread looks at together
 UNUSED = (
@@ -113,7 +124,8 @@ class BatchJob(CnvJob):
         parts = [name.rpartition(TIMES) for name in regions.names]
         self.sizes = np.array([int(size) for *_, size in parts])
         self.chromosomes = tuple(dict.fromkeys(name for name, *_ in parts))
-        self._chrom = np.array([self.chromosomes.index(name) for name, *_ in parts], np.int32)
+        numbers = {name: number for number, name in enumerate(self.chromosomes)}
+        self._chrom = np.array([numbers[name] for name, *_ in parts], np.int32)
         # Their script takes starts from 0 for starts from 1.
         self._shift = int(options.compat_r)
         counts = replace(counts, regions=replace(regions, start=regions.start - self._shift))
@@ -204,7 +216,7 @@ def open_batch(request: CnvRequest, **settings: Any) -> BatchJob:
     if request.has_alignments or len(request.paths) != 1 or not is_repeatable(request.paths[0]):
         raise UsageError(f"{preset} takes one file: the bincov matrix of a batch")
     path, excluded = request.paths[0], dict[str, Spans]()
-    sexes = read_sexes(request.sex, read_samples(path)) or ()
+    sexes = read_sexes(request.sex, read_samples(path))
     if request.exclude:
         regions, _ = read_bed(request.exclude)
         for rows in regions.blocks:
@@ -216,22 +228,47 @@ def open_batch(request: CnvRequest, **settings: Any) -> BatchJob:
 
     sizes = [size for each in CALL_SETS for size in each.sizes]
     counts = read_bin_sums(path, sizes, request.chromosomes, keep)
-    inputs = [each for each in (path, request.exclude) if each]
+    coverage = _sex_coverage(counts, request.genome)
     coming, run = settings.get("coming"), request.run
     if run.max_chunk_bytes is None and (coming.devices if coming else settings.get("devices")):
         run = replace(run, max_chunk_bytes=GPU_CHUNK_BYTES)
-    settings |= {"sexes": sexes, "excluded": excluded, "inputs": inputs}
+    settings |= {
+        "sexes": coverage.sexes() if sexes is None and coverage else sexes or (),
+        "excluded": excluded,
+        "inputs": [each for each in (path, request.exclude) if each],
+    }
     job = BatchJob(counts, request.options, run, **settings)
+    job.notes += _sex_notes(job, coverage, is_given=sexes is not None)
     if excluded and not excluded.keys() & {*job.chromosomes}:
         problem = "is it of another genome, or do names differ by `chr`?"
         job.notes.append(f"{request.exclude} has none of the chromosomes of the counts: {problem}")
-    if any(map(is_sex_chromosome, job.chromosomes)):
-        unknown = [name for k, name in enumerate(counts.samples) if not sexes or not sexes[k]]
-        if unknown:
-            job.notes.append(
-                f"{several(unknown)}: not called on X and Y: {option('sex')} FILE tells no sex"
-            )
     return job
+
+
+def _sex_coverage(counts: Counts, genome: str | None) -> Coverage | None:
+    """Return the coverage of X and Y; None where it tells no sexes."""
+    regions, suffix = counts.regions, f"{TIMES}{SEX_SIZE}"
+    is_used = np.array([name.endswith(suffix) for name in regions.names])[regions.chrom]
+    rows = np.flatnonzero(is_used)
+    names = tuple(name.removesuffix(suffix) for name in regions.names)
+    used = counts.take(rows)
+    return cohort_coverage(replace(used, regions=replace(used.regions, names=names)), None, genome)
+
+
+def _sex_notes(job: BatchJob, coverage: Coverage | None, is_given: bool) -> Iterator[str]:
+    """Yield notes on sexes where there is an X or a Y."""
+    if not any(map(is_sex_chromosome, job.chromosomes)):
+        return
+    names, sexes = job.cohort.names, job.cohort.sexes
+    if is_given:
+        yield from contradicted_sex_notes(job.cohort, coverage)
+    elif sexes:
+        found = (
+            f"{sexes.count(MALE)} male and {sexes.count(FEMALE)} female samples by their X and Y"
+        )
+        yield f"{found}: {option('sex')} FILE corrects it"
+    if unknown := [name for k, name in enumerate(names) if not sexes or not sexes[k]]:
+        yield f"{several(unknown)}: not called on X and Y: {option('sex')} FILE tells no sex"
 
 
 def plan_batch(counts: Counts, sexes: Sequence[str]) -> tuple[list[CnvSpan], list[str]]:
