@@ -229,10 +229,10 @@ def test_x__without_y_in_anybody_is_noted() -> None:
 
 def test_genome__that_may_be_another_is_noted() -> None:
     counts = cohort({})
-    (note,) = notes(counts, "genome", genome="hg83")
+    (note,) = notes(counts, "not known", genome="hg83")
     assert note == "genome 'hg83' is not known: did you mean hg38?"
-    assert not notes(counts, "genome", genome="GRCh38")
-    assert not notes(counts, "genome", genome="rheMac10")
+    assert not notes(counts, "not known", genome="GRCh38")
+    assert not notes(counts, "not known", genome="rheMac10")
     regions = replace(counts.regions, start=counts.regions.start + 249_000_000)
     regions = replace(regions, end=regions.start + 1000)
     (note,) = notes(replace(counts, regions=regions), "genome hg19", genome="hg19")
