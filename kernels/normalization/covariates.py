@@ -1,11 +1,10 @@
 """Counts without what depends on a covariate of the regions: GC content, or mappability.
 
 The waves of a sample along the genome come from such covariates (Benjamini & Speed, Nucleic Acids
-Research 2012, 40:e72). Regions are binned by the quantiles of the covariate. In each bin a sample
-has a factor: its reads as a multiple of what the reference samples have there, so what they all
-share stays, and with it the noise that belongs to a number of reads. Factors are interpolated
-between the bins. A change of copies hides in no factor: each is a median over stretches of the
-genome. Sums are of whole numbers, and the same whatever the number of threads.
+Research 2012, 40:e72). Regions are binned by quantiles of the covariate. In each bin a sample has a
+ratio: its reads by those of the reference samples, so what all share stays, and with it the noise
+that belongs to a number of reads. Counts are divided by a smooth curve of the ratios, in which no
+change of copies hides. Results are the same whatever the number of threads.
 """
 
 from collections.abc import Sequence
@@ -20,7 +19,8 @@ from multigpu.kernels.compiled.parallel import over_spans
 from multigpu.kernels.normalization.types import Floats, Mask
 
 LEVELS = 1000  # steps of a covariate between 0 and 1
-MOST_BINS, LEAST_REGIONS = 100, 12  # quantiles, and regions in each
+MOST_BINS, LEAST_REGIONS = 100, 20  # quantiles, and regions in each
+PENALTY = 4.0  # of a degree of freedom: targets of a gene have their errors in common
 WIDTHS = (100.0, 2.0, 1.4, 1.0, 0.7, 0.5, 0.35, 0.25, 0.18, 0.12)  # of neighbourhoods, in SD
 STRETCHES = 16  # of the genome
 FAR = 6.0  # times the median difference from the curve: no wave, but a change of copies
@@ -125,9 +125,7 @@ def factors_of(
     regions  int64[stretches, levels]: regions with them
     """
     bins, samples = sums.shape[1:]
-    if not sums.any():
-        return np.ones((LEVELS + 1, samples))
-    in_bin = (bin_of == np.arange(bins)[:, None]) & (regions.sum(axis=0) > 0)
+    in_bin = bin_of == np.arange(bins)[:, None]
     together = sums.sum(axis=2)
     share = np.divide(sums, together[..., None], out=np.zeros_like(sums), where=sums > 0)
     depth = weighted_median(share.reshape(-1, samples), together.ravel())
@@ -136,14 +134,15 @@ def factors_of(
     if samples > 1:
         is_reference = is_reference & (depth > 0)
         expected = np.median(scaled[..., is_reference], axis=2) if is_reference.any() else together
+    weights = expected.sum(axis=0)
+    if bins < 2 or not weights.any():
+        return np.ones((LEVELS + 1, samples))
     ratio = scaled / np.where(expected > 0, expected, np.inf)[..., None]
     levels = np.arange(LEVELS + 1.0)
-    total = regions.sum(axis=0) * in_bin
-    centers = (total * levels).sum(axis=1) / np.maximum(total.sum(axis=1), 1)
-    there = np.flatnonzero(regions.sum(axis=0))
-    levels = np.clip(levels, there[0], there[-1])
+    total = regions.sum(axis=0)
+    centers = (in_bin * total * levels).sum(axis=1) / (in_bin * total).sum(axis=1)
+    levels = np.clip(levels, *np.flatnonzero(total)[[0, -1]])
     # Medians of three bins resist changes of copies; without these, means tell more.
-    weights = expected.sum(axis=0)
     near = [slice(max(0, k - 1), k + 2) for k in range(bins)]
     curve = np.stack(
         [weighted_median(ratio[:, k].reshape(-1, samples), expected[:, k].ravel()) for k in near]
@@ -156,10 +155,11 @@ def factors_of(
     curve = smooth(curve, weights, centers, levels)
     # Factors are 1 in the mean; few reads tell little.
     reads = sums.sum(axis=(0, 1))
-    mean = np.einsum("lk,l->k", curve, regions.sum(axis=0)) / regions.sum()
+    mean = np.einsum("lk,l->k", curve, total) / total.sum()
     curve = np.divide(curve, mean, out=np.ones_like(curve), where=(mean > 0) & (depth > 0))
     curve = 1 + (curve - 1) * reads / (reads + PRIOR_READS)
-    found: Floats = 1 / np.clip(curve, 1 / LARGEST_FACTOR, LARGEST_FACTOR)
+    # Rounded, as exponentials of other processors may differ in their last bits.
+    found: Floats = np.round(1 / np.clip(curve, 1 / LARGEST_FACTOR, LARGEST_FACTOR), 6)
     return found
 
 
@@ -167,22 +167,23 @@ def smooth(values: Floats, weights: Floats, places: Floats, at: Floats) -> Float
     """Return float64[at, columns]: local linear regression of values [n, columns].
 
     The width of the neighbourhood is that of least generalized cross-validation, for each column
-    (Craven & Wahba 1979; degrees of freedom count 1.4 times, Kim & Gu 2004).
+    (Craven & Wahba, Numerische Mathematik 1979, 31:377), where degrees of freedom count `PENALTY`
+    times.
 
     weights  float64[n]
     places   float64[n]: where the values are
     """
-    weights = weights / max(weights.sum(), 1e-300)
+    weights = weights / weights.sum()
     center = (weights * places).sum()
-    spread = np.sqrt((weights * (places - center) ** 2).sum()) or 1.0
+    spread = np.sqrt((weights * (places - center) ** 2).sum())
     best, found = np.full(values.shape[1], np.inf), np.ones((len(at), values.shape[1]))
     for width in WIDTHS:
         hat = _regression(places, weights, places, width * spread)
-        if 3 * np.trace(hat) > max(6, len(values)):
+        free = 1 - PENALTY * np.trace(hat) / len(values)
+        if free <= 0 and width < WIDTHS[0]:
             break
         error = values - np.einsum("ij,jk->ik", hat, values)
-        free = max(1 - 1.4 * np.trace(hat) / len(values), 1e-6)
-        error = np.einsum("i,ik->k", weights, error**2) / free**2
+        error = np.einsum("i,ik->k", weights, error**2) / max(free**2, 1e-9)
         better = error < best
         best[better] = error[better]
         hat = _regression(at, weights, places, width * spread)
