@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
-from support.bams import random_rows, write_alignments
+from support.bams import REFERENCES, random_rows, write_alignments
 from support.cohorts import SEXES, cohort, of_sexes
 
 import multigpu
@@ -27,6 +27,11 @@ def some(first: int, stop: int, **changes: Any) -> Counts:
     values: Any = np.ascontiguousarray(counts.values[:, first:stop])
     regions = replace(counts.regions, genes=genes, gc=np.linspace(0, 1, len(genes)))
     return Counts(regions, counts.samples[first:stop], values)
+
+
+def without_names(counts: Counts) -> Counts:
+    """The same, as another table may have them."""
+    return replace(counts, regions=replace(counts.regions, genes=(), gc=None))
 
 
 def content(folder: str) -> dict[str, bytes]:
@@ -53,7 +58,7 @@ def test_cohort__is_the_same_whatever_was_added_and_removed(
     if not in_one_step:
         monkeypatch.setattr(files, "_exchange", lambda *_: False)
     whole, path = built(some(0, 5), "whole"), built(some(0, 3))
-    multigpu.add_to_cohort(path, some(3, 6))
+    multigpu.add_to_cohort(path, without_names(some(3, 6)))
     multigpu.remove_from_cohort(path, ["sample6"])
     assert content(path) == content(whole)
     multigpu.remove_from_cohort(path, ["sample2", "sample4"])
@@ -132,6 +137,12 @@ def test_controls__from_a_cohort_give_the_same_bytes(
     assert tables_of(tmp_path / "b") == tables_of(tmp_path / "a")
     ended = main("cnv", bams[0], "--cohort", kept, *few, "--min-mapq", "1", "-o", f"{tmp_path}/d")
     assert ended.problem == f"--min-mapq is 1, and {kept} was counted with 20"
+    ended = main("cnv", bams[0], "--cohort", kept, *few, "--window", "2kb", "-o", f"{tmp_path}/d")
+    assert ended.problem == f"--window: alignments are counted in the regions of {kept}"
+    other = [(name, size - 1) for name, size in REFERENCES]
+    bam = write_alignments(tmp_path / "other.bam", random_rows(99, 9), other)
+    ended = main("cohort", "add", kept, bam)
+    assert ended.problem.startswith(f"{kept}: is of another genome than {bam}: ")
     assert main("cohort", "list", kept).out == "1\n2\n3\n4\n"
 
 
@@ -153,7 +164,6 @@ REFUSED = [
      "region 8 of the cohort is chr1:175000-200000, of the new samples chr1:175000-200001"),
     (lambda c: multigpu.add_to_cohort(c, replace(some(4, 5), values=0 * some(4, 5).values)),
      "without reads"),
-    (lambda c: multigpu.add_to_cohort(c, some(4, 5), regions="x.bed"), "keeps its regions"),
     (lambda c: multigpu.remove_from_cohort(c, ["sampel2"]), "sampel2; did you mean sample2"),
     (lambda c: multigpu.remove_from_cohort(c, [f"sample{k}" for k in (1, 2, 3)]), "no sample"),
     (lambda c: multigpu.cnv(some(0, 1), cohort=c), "sample1 is a case and a control"),

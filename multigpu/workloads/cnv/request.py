@@ -78,8 +78,6 @@ class CnvRequest(CnvOptions, FilterOptions, CountOptions, Request, group="Input"
             raise UsageError(f"give {option('cohort')} or {option('controls')}, not both")
         if self.model != "reference":
             raise UsageError(f"{option('cohort')} is for {option('model')} reference only")
-        if self.regions is not None:
-            raise UsageError(f"{option('regions')}: the regions are those of {option('cohort')}")
 
     @property
     def options(self) -> CnvOptions:

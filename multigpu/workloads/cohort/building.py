@@ -123,7 +123,9 @@ def _publish(
     rows = np.unique(np.linspace(0, len(more.regions) - 1, SUBSET).astype(np.int64))
     subset = more.values[rows].T
     names: list[str] = []
+    regions = more.regions
     if store is not None:
+        regions = store.regions
         names = [store.samples[k] for k in kept]
         subset = np.vstack([store.read("subset_counts")[list(kept)], subset])
 
@@ -143,5 +145,5 @@ def _publish(
     }
     facts = {"program": __version__, "counting": counting}
     with failures_named(path):
-        write_store(new, more.regions, columns(), facts, arrays)
+        write_store(new, regions, columns(), facts, arrays)
         replace_folder(new, Path(path).resolve())

@@ -3,7 +3,6 @@
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
-from multigpu.errors import UsageError, option
 from multigpu.run.declarations import Options, declaration, declare
 from multigpu.run.options import Request
 from multigpu.run.values import Bases, FilePath, NameList
@@ -46,11 +45,6 @@ class AddRequest(CohortOptions, group="Input"):
 
     cohort: FilePath = field(metadata=COHORT)
     counts_or_bams: Any = field(metadata=COUNTS)
-
-    def check(self) -> None:
-        super().check()
-        if self.regions is not None:
-            raise UsageError(f"{option('regions')}: a cohort keeps its regions")
 
 
 @dataclass(frozen=True)

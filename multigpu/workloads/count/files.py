@@ -31,9 +31,13 @@ def choose_regions(file: AlignmentFile, options: CountOptions) -> tuple[Regions,
     rename = options.rename == "auto"
     if options.regions is not None:
         path = str(options.regions)
-        regions, notes = (CountsStore(path).regions, ()) if is_store(path) else read_bed(path)
-        references = numbers_of(regions.names, file, rename, path, regions)
-        return regions, (*notes, *_notes_of_long_regions(regions, references, file))
+        kept = is_store(path)
+        regions, notes = (CountsStore(path).regions, ()) if kept else read_bed(path)
+        references = numbers_of(regions.names, file, rename, path, None if kept else regions)
+        too_long = tuple(_notes_of_long_regions(regions, references, file))
+        if kept and too_long:
+            raise InputError(path, f"is of another genome than {file.path}: {too_long[0]}")
+        return regions, (*notes, *too_long)
     names = options.chromosomes or tuple(name for name, _ in file.references)
     references = numbers_of(names, file, rename, option("chromosomes"))
     covered = [file.references[number] for number in references]

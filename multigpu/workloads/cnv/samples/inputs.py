@@ -22,7 +22,7 @@ from multigpu.run.options import RunOptions
 from multigpu.workloads.cnv.options import estimate_count_bytes
 from multigpu.workloads.cnv.samples.genes import name_regions
 from multigpu.workloads.count.job import CountJob
-from multigpu.workloads.count.options import WINDOW, CountOptions
+from multigpu.workloads.count.options import CountOptions
 
 WITH_NAMES = {"regions", "exclude", "gc", "mappability"}  # files that name chromosomes
 COUNTING = [name for name in CountOptions().parameters() if name != "compat_r"]
@@ -194,14 +194,14 @@ def counting_of_cohort(
 
     Raises UsageError where one of these differs from the cohort's.
     """
-    if counting.chromosomes:
-        problem = f"alignments are counted in all regions of {store.path}"
-        raise UsageError(f"{option('chromosomes')}: {problem}")
+    if other := {"window", "regions", "chromosomes"}.intersection(given):
+        problem = f"alignments are counted in the regions of {store.path}"
+        raise UsageError(f"{option(min(other))}: {problem}")
     for name, value in store.counting.items():
         if name in given and getattr(counting, name) != value:
             here = f"{option(name)} is {getattr(counting, name)}"
             raise UsageError(f"{here}, and {store.path} was counted with {value}")
-    return replace(counting, **store.counting, regions=store.path, window=WINDOW)
+    return replace(counting, **store.counting, regions=store.path)
 
 
 def select_chromosomes(counts: Counts, names: Sequence[str], rename: bool, source: str) -> Counts:
