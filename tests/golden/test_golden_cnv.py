@@ -119,6 +119,9 @@ class EmulatedBackend(KernelBackend):
     def get(self, array: Any) -> Any:
         return array.get() if hasattr(array, "get") else array
 
+    def assign(self, whole: Any, rows: slice, values: Any) -> None:
+        whole[rows] = self.get(values)
+
     def fetch(self, array: Any) -> Fetch:
         return self._staging.fetch(array)
 

@@ -217,7 +217,8 @@ class CudaBackend(KernelBackend):
 
     def assign(self, whole: Any, rows: slice, values: Any) -> None:
         """Put values of the GPU into rows of an array of `empty`."""
-        whole[rows] = self.get(values) if isinstance(whole, np.ndarray) else values
+        is_there = isinstance(whole, self._cupy.ndarray)
+        whole[rows] = values if is_there else self.get(values)
 
     def fetch(self, array: Any) -> Fetch:
         """Copy to page-locked memory; the function returned copies from there."""
