@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.bams import write_alignments
 from support.cohorts import cohort
 
 import multigpu
 from multigpu import UsageError
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.tables.counts import Counts
-from multigpu.workloads.cnv.opening import open_plan
+from multigpu.workloads.cnv.opening import open_job, open_plan
 from multigpu.workloads.cnv.request import CnvRequest
 from multigpu.workloads.cnv.samples.filters import (
     FilteredRegions,
@@ -194,3 +195,45 @@ def test_refused__in_a_line(given: dict[str, Any], problem: str) -> None:
     with pytest.raises(UsageError) as error:
         multigpu.cnv(cohort()[0], gpus="none", **given)
     assert problem in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "dropped"),
+    [
+        ({}, {"min_length": 300_000}),
+        ({"preset": "genome"}, {"min_length": 300_000}),
+        ({"preset": "genome"}, {"min_quality": 60}),
+    ],
+)
+def test_dropped__calls_change_no_others(options: dict[str, Any], dropped: dict[str, Any]) -> None:
+    counts, _ = cohort(cnvs=20)
+    every = multigpu.cnv(counts, gpus="none", **options)
+    fewer = multigpu.cnv(counts, gpus="none", **options, **dropped)
+    called = every.called
+    stays = called.end - called.start >= dropped.get("min_length", 0)
+    stays &= ~(called.quality < dropped.get("min_quality", 0))
+    assert 0 < stays.sum() < len(stays)
+    columns = [name for name in every.cnvs.column_names if name != "frequency"]
+    assert fewer.cnvs.select(columns) == every.cnvs.select(columns).filter(stays)
+
+
+def test_alignments__are_counted_in_all_regions_and_filtered_then(tmp_path: Path) -> None:
+    random = np.random.default_rng(2)
+    for sample in "abc":
+        starts = np.sort(random.integers(0, 9000, 3000)).tolist()
+        rows = [(0, start, 60, "50M", 0) for start in starts]
+        write_alignments(tmp_path / f"{sample}.bam", rows, references=[("chr1", 10_000)])
+    lines = [f"chr1\t{k}\t{k + 50}\t{0.3 + k % 1000 / 5000}" for k in range(0, 8000, 50)]
+    regions = bed(tmp_path / "x.bed", "#chrom\tstart\tend\tgc", *lines)
+    left_out = bed(tmp_path / "y.bed", "1\t0\t100")
+    asked = request(
+        str(tmp_path), regions=regions, gc="gc", rebin=2, exclude=left_out, rename="auto"
+    )
+    assert open_plan(asked).plan().shape.regions == 79
+    job = open_job(asked)
+    assert len(job.values) == 79
+    assert job.cohort.regions.gc == pytest.approx(
+        [0.3 + (k % 1000 + 25) / 5000 for k in range(100, 8000, 100)]
+    )
+    with pytest.raises(UsageError, match="gc gc: there is no such file, and no regions with"):
+        open_job(request(str(tmp_path), gc="gc"))

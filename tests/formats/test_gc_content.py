@@ -37,7 +37,7 @@ def test_content__is_that_of_the_letters(
     ]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "BLOCK", block)
-        found = gc_content(str(path), Regions.of(rows), rename=False)
+        found = gc_content(str(path), Regions.of(rows), rename=False, lengths={})
     for (name, start, end), share in zip(rows, found.tolist(), strict=True):
         piece = texts[int(name[1:])][start:end].upper()
         bases = sum(map(piece.count, "ACGT"))
@@ -52,6 +52,7 @@ def test_content__is_that_of_the_letters(
         (">chr1\nACGT\n", False, "has 4 bases of chr1, not all of chr1:2-6: is it of another"),
         (">chr2\nACGT\n", True, "has no chr1 (it has chr2), where chr1:2-6 is: is it of another"),
         (">1\nACGTACGT\n", False, "(it has 1), where chr1:2-6 is: rename auto takes names as the"),
+        (">1\nACGTACGTA\n", True, "has 9 bases of 1, not 8: is it of another genome?"),
         (">1\nACGTACGT\n", True, ""),
     ],
 )
@@ -59,8 +60,8 @@ def test_sequences__that_do_not_fit(tmp_path: Path, text: str, rename: bool, pro
     (path := tmp_path / "x.fa").write_text(text)
     regions = Regions.of([("chr1", 2, 6)])
     if not problem:
-        assert gc_content(str(path), regions, rename) == 0.5
+        assert gc_content(str(path), regions, rename, {"chr1": 8}) == 0.5
         return
     with pytest.raises(InputError) as error:
-        gc_content(str(path), regions, rename)
+        gc_content(str(path), regions, rename, {"chr1": 8})
     assert problem in str(error.value)

@@ -1,6 +1,6 @@
 """GC content of regions, from the sequences of their chromosomes in FASTA."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from io import BufferedReader
 from itertools import groupby
 from operator import itemgetter
@@ -21,14 +21,17 @@ OTHER = "is it of another genome?"
 Places = NDArray[np.int64]
 
 
-def gc_content(path: str, regions: Regions, rename: bool) -> NDArray[np.float64]:
+def gc_content(
+    path: str, regions: Regions, rename: bool, lengths: Mapping[str, int]
+) -> NDArray[np.float64]:
     """Return float64[regions]: the share of G and C among A, C, G and T; NaN where there is none.
 
     The file is read once, until all regions are known.
 
-    rename  names of chromosomes that differ by `chr` are the same
+    rename   names of chromosomes that differ by `chr` are the same
+    lengths  of chromosomes in bases, by name, where they are known
 
-    Raises InputError for what is no FASTA, and where a region is not in its sequences.
+    Raises InputError for what is no FASTA, and where the regions are of other sequences.
     """
     key = without_chr if rename else str
     blocks = {key(regions.names[regions.chrom[rows.start]]): rows for rows in regions.blocks}
@@ -41,9 +44,11 @@ def gc_content(path: str, regions: Regions, rename: bool) -> NDArray[np.float64]
             start, end = regions.start[rows], regions.end[rows]
             places = np.unique(np.concatenate([start, end]))
             before, length = _counts_before(places, (lines for _, lines in pieces))
-            if length < places[-1]:
+            known = lengths.get(regions.names[regions.chrom[rows.start]], length)
+            if length < places[-1] or length != known:
                 place = regions.shown(rows.start + int(np.argmax(end > length)))
-                problem = f"has {length:,} bases of {printable_name(name)}, not all of {place}"
+                place = f"not all of {place}" if length < places[-1] else f"not {known:,}"
+                problem = f"has {length:,} bases of {printable_name(name)}, {place}"
                 raise InputError(path, f"{problem}: {OTHER}")
             first, last = (before[:, np.searchsorted(places, each)] for each in (start, end))
             of_gc, others = last - first

@@ -7,7 +7,7 @@ what all formats share; `counts_files.py` lists them.
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import PurePath
 from typing import Any, Self
@@ -65,13 +65,6 @@ class Counts:
     def take(self, rows: NDArray[np.intp]) -> "Counts":
         """Return the rows of these indices, in this order."""
         return Counts(self.regions.take(rows), self.samples, self.values[rows], self.notes)
-
-    def with_gc_column(self, name: str) -> "Counts":
-        """Return the counts where a column has the regions' share of G and C, and is no sample."""
-        k = self.samples.index(name)
-        values = narrow(np.delete(self.values, k, axis=1))
-        regions = replace(self.regions, gc=self.values[:, k].astype(np.float64))
-        return Counts(regions, (*self.samples[:k], *self.samples[k + 1 :]), values, self.notes)
 
 
 @dataclass(frozen=True)

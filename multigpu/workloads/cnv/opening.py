@@ -29,7 +29,7 @@ from multigpu.workloads.cnv.samples.checks import check_counts, check_samples
 from multigpu.workloads.cnv.samples.cohort import Cohort
 from multigpu.workloads.cnv.samples.corrections import correct, with_gc_column, with_gc_of_bed
 from multigpu.workloads.cnv.samples.filters import FilteredRegions, filter_regions
-from multigpu.workloads.cnv.samples.genomes import X_NAMES, find_genome
+from multigpu.workloads.cnv.samples.genomes import X_NAMES, chromosome_lengths, find_genome
 from multigpu.workloads.cnv.samples.inputs import (
     check_counting,
     counting_of_cohort,
@@ -78,7 +78,7 @@ def open_inputs(request: CnvRequest) -> OpenedInputs:
         controls = request.control_samples.open(counting, *where)
     if column := request.gc_column:
         if isinstance(cases, Counts):
-            cases = with_gc_column(cases, column)
+            cases = with_gc_column(cases, column, is_required=True)
         if isinstance(controls, Counts):
             controls = with_gc_column(controls, column, is_required=False)
     cohort = replace(Cohort.of(cases, controls), genome_name=request.genome)
@@ -144,7 +144,7 @@ def open_job(
         controls = count(controls)
     if controls is not None and request.rename == "auto":
         controls = rename_as_cases(controls, cases.regions)
-    cases, controls, notes = _filtered(request, opened.filtered, cases, controls)
+    cases, controls, notes = _filtered(request, opened.filtered, cohort, cases, controls)
     coverage, given = None, any(cohort.sexes) and cohort.ploidy is None
     if opened.infers_sexes or given:
         coverage = cohort_coverage(cases, controls, cohort.genome_name)
@@ -172,7 +172,11 @@ def open_job(
 
 
 def _filtered(
-    request: CnvRequest, filtered: FilteredRegions, cases: Counts, controls: Counts | None
+    request: CnvRequest,
+    filtered: FilteredRegions,
+    cohort: Cohort,
+    cases: Counts,
+    controls: Counts | None,
 ) -> tuple[Counts, Counts | None, tuple[str, ...]]:
     """Return cases and controls in the regions that are left, corrected, and notes on both."""
     if not request.has_filters:
@@ -181,13 +185,11 @@ def _filtered(
     tables = [filtered.counts(each, cores()) for each in (cases, controls) if each is not None]
     notes = list(filtered.notes)
     if request.gc is not None or filtered.mappability is not None:
-        given = [each.given_values for each in request.inputs]
-        tables = [
-            replace(table, values=table.values.copy()) if any(table.values is x for x in given)
-            else table
-            for table in tables
-        ]  # fmt: skip
-        notes += correct(tables, request, filtered.mappability, cores())
+        for k, source in enumerate(request.inputs):
+            if tables[k].values is source.given_values:
+                tables[k] = replace(tables[k], values=tables[k].values.copy())
+        lengths = chromosome_lengths(cohort.genome, cohort.regions, cohort.references)
+        notes += correct(tables, request, filtered.mappability, lengths, cores())
     return tables[0], tables[1] if controls is not None else None, tuple(notes)
 
 

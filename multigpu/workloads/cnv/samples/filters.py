@@ -68,7 +68,9 @@ def filter_regions(regions: Regions, request: CnvRequest) -> FilteredRegions:
     if request.exclude is not None:
         listed, _ = read_bed(request.exclude)
         leave_out("exclude", are_touched(regions, listed, rename))
-        notes += _unmatched_notes(request.exclude, regions, listed, rename)
+        if not any(_same_chromosomes(regions, listed, rename)):
+            helps = f"is it of another genome, or does {option('rename')} auto help?"
+            notes.append(f"{request.exclude} has none of the chromosomes of the counts: {helps}")
     if request.mappability is not None:
         mappability = track_means(request.mappability, regions, rename)
         leave_out("mappability", kept & (mappability < LEAST_MAPPABILITY))
@@ -128,15 +130,6 @@ def _same_chromosomes(
             yield rows, others
 
 
-def _unmatched_notes(path: str, regions: Regions, listed: Regions, rename: bool) -> Iterator[str]:
-    """Yield a note where no chromosome of a file is among the regions."""
-    if not any(_same_chromosomes(regions, listed, rename)):
-        helps = "is it of another genome?"
-        if any(_same_chromosomes(regions, listed, rename=True)):
-            helps = f"{option('rename')} auto takes names as the same that differ by `chr`"
-        yield f"{path} has none of the chromosomes of the counts: {helps}"
-
-
 def _with_used_names(regions: Regions) -> Regions:
     """Return the regions without names of chromosomes that have none of them."""
     used, chrom = np.unique(regions.chrom, return_inverse=True)
@@ -146,7 +139,7 @@ def _with_used_names(regions: Regions) -> Regions:
 
 def _sums(values: Values, first: Rows, threads: int) -> Values:
     """Return [joined, samples]: sums of the rows from each first one to the next."""
-    most = int(np.diff(first, append=len(values)).max()) * values.max()
+    most = int(np.diff(first, append=len(values)).max()) * float(values.max())
     is_whole = values.dtype == np.int32 and most <= LARGEST
     out: NDArray[Any] = np.empty((len(first), values.shape[1]), "i4" if is_whole else "f8")
     borders = np.append(first, len(values))
