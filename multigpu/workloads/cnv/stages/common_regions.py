@@ -10,6 +10,7 @@ flagged.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -46,6 +47,7 @@ PATTERNS = np.log([
 UNLIKELY = np.array([0.0, 1.0, 1.0, 2.0, 2.0])
 OUTLIER = 12.0  # nats by which a sample counts against a level at most
 CLUSTERED = 5.0  # nats by which multiples of a level explain samples better than one cluster
+ROOM = 0.5  # of the difference between neighbouring copies that is free of samples
 TIGHT = 2.0  # standard deviations that samples are off in the mean, at most
 SURE = 3.0  # nats by which one level is better than all others
 ONE_LEVEL = 1.2  # factor within which levels are the same
@@ -262,7 +264,21 @@ def _levels(
     one_cluster = -depths.shape[1] * (np.log(width) + 0.5)
     copies, off = (np.array([fit[k] for fit in fits])[best, blocks] for k in (1, 2))
     is_clustered = (likely[best, blocks] - one_cluster > CLUSTERED) & (off < TIGHT)
+    is_clustered[is_clustered] = [
+        *map(_are_apart, *(x[is_clustered] for x in (depths, copies, level)))
+    ]
     return level, copies, scores[best, blocks] - rivals < SURE, is_clustered
+
+
+def _are_apart(depths: Floats, copies: NDArray[np.intp], level: float) -> bool:
+    """Return whether there is room between the depths of samples with one copy more or less."""
+    parts = [depths[copies == number] for number in COPIES]
+    for lower, upper in pairwise(parts):
+        if min(len(lower), len(upper)) >= FEWEST:
+            room = np.quantile(upper, 0.1) - np.quantile(lower, 0.9)
+            if room < ROOM * level / 2:
+                return False
+    return True
 
 
 def _fit(depths: Floats, level: Floats, noise: float) -> tuple[Floats, NDArray[np.intp], Floats]:
