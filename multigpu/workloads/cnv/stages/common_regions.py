@@ -48,7 +48,6 @@ UNLIKELY = np.array([0.0, 1.0, 1.0, 2.0, 2.0])
 OUTLIER = 12.0  # nats by which a sample counts against a level at most
 CLUSTERED = 5.0  # nats by which multiples of a level explain samples better than one cluster
 ROOM = 0.5  # of the difference between neighbouring copies that is free of samples
-TIGHT = 2.0  # standard deviations that samples are off in the mean, at most
 SURE = 3.0  # nats by which one level is better than all others
 ONE_LEVEL = 1.2  # factor within which levels are the same
 NONE_LEFT = 0.05  # copies, in place of none
@@ -262,8 +261,8 @@ def _levels(
     rivals = np.where(other, scores, -np.inf).max(axis=0)
     width = np.maximum(depths.std(axis=1), noise * level)
     one_cluster = -depths.shape[1] * (np.log(width) + 0.5)
-    copies, off = (np.array([fit[k] for fit in fits])[best, blocks] for k in (1, 2))
-    is_clustered = (likely[best, blocks] - one_cluster > CLUSTERED) & (off < TIGHT)
+    copies = np.array([fit[1] for fit in fits])[best, blocks]
+    is_clustered = likely[best, blocks] - one_cluster > CLUSTERED
     is_clustered[is_clustered] = [
         *map(_are_apart, *(x[is_clustered] for x in (depths, copies, level)))
     ]
@@ -281,11 +280,11 @@ def _are_apart(depths: Floats, copies: NDArray[np.intp], level: float) -> bool:
     return True
 
 
-def _fit(depths: Floats, level: Floats, noise: float) -> tuple[Floats, NDArray[np.intp], Floats]:
+def _fit(depths: Floats, level: Floats, noise: float) -> tuple[Floats, NDArray[np.intp]]:
     """Return how well a level of two copies explains the samples of each block.
 
-    That is float64[blocks], the log-likelihood with the best of the patterns; the likeliest copies,
-    [blocks, samples]; and float64[blocks], how many standard deviations depths are off.
+    That is float64[blocks], the log-likelihood with the best of the patterns; and the likeliest
+    copies, [blocks, samples].
     """
     # The same at one depth, whatever the level.
     usual = np.maximum(np.median(depths, axis=1), np.quantile(depths, 0.9, axis=1) / 2)
@@ -294,5 +293,4 @@ def _fit(depths: Floats, level: Floats, noise: float) -> tuple[Floats, NDArray[n
     off = (depths[:, :, None] - SHARES * level[:, None, None]) / deviation
     logs = -np.minimum(off**2 / 2, OUTLIER) - np.log(deviation)
     patterns = [(logs + each).max(axis=2).sum(axis=1) for each in PATTERNS]
-    least = np.sqrt(np.minimum((off**2).min(axis=2), 2 * OUTLIER).mean(axis=1))
-    return (np.array(patterns) - UNLIKELY[:, None]).max(axis=0), logs.argmax(axis=2), least
+    return (np.array(patterns) - UNLIKELY[:, None]).max(axis=0), logs.argmax(axis=2)
