@@ -32,6 +32,7 @@ from multigpu.workloads.cnv.results.copy_numbers import direction
 
 RECORDED = Path(__file__).with_suffix(".json")
 EVENTS, QUICK_EVENTS = 1_000, 20  # in each cell
+Answers = dict[str, dict[str, Tally]]  # by kind, then by caller
 GC = "gc"  # name of the column with the share of G and C
 CALLERS = ("r", "r+gc", "preset", "preset+gc")
 
@@ -130,41 +131,45 @@ def percent(part: int, whole: int) -> str:
     if not whole:
         return ""
     low, high = wilson(part, whole)
-    return f"{100 * part / whole:.1f} ({100 * low:.1f}–{100 * high:.1f})"
+    return f"{100 * part / whole:.1f} ({100 * low:.0f}–{100 * high:.0f})"
 
 
-def summary(tally: Tally) -> dict[str, tuple[str, str]]:
-    """Return (number, answer) of each row that a caller has for a kind."""
+def summary(tally: Tally, planted: dict[str, int]) -> dict[str, str]:
+    """Return what a caller has in each row of a kind; the number of events, if it had fewer."""
     cells = tally.cells.values()
     found = sum(cell.found for cell in cells)
-    rows = {
-        label: (f"{cell.planted:,} events", percent(cell.found, cell.planted))
-        for label, cell in tally.cells.items()
-    }
-    rows["false calls a sample"] = (
-        f"{tally.samples:,} samples",
-        f"{tally.false / tally.samples:.3f}",
-    )
-    rows["… of all calls, %"] = "", percent(tally.false, tally.calls)
-    off = f"{sum(cell.off for cell in cells) / 2 / found:.2f}" if found else ""
-    rows["borders, regions off"] = "", off
+    rows = {}
+    for label, cell in tally.cells.items():
+        rows[label] = percent(cell.found, cell.planted)
+        if cell.planted < planted[label]:
+            rows[label] += f" of {cell.planted:,}"
+    rows["false calls a sample"] = f"{tally.false / tally.samples:.3f}"
+    rows["… of all calls"] = percent(tally.false, tally.calls)
+    rows["borders off, regions"] = f"{sum(c.off for c in cells) / 2 / found:.2f}" if found else ""
     if tally.pairs:
-        rows["genotypes, % right"] = "", f"{100 * tally.right / tally.pairs:.2f}"
-        rows["… of carriers"] = "", f"{100 * tally.copies / max(tally.carriers, 1):.2f}"
+        rows["genotypes right"] = f"{100 * tally.right / tally.pairs:.1f}"
+        rows["… of carriers"] = f"{100 * tally.copies / max(tally.carriers, 1):.1f}"
     return rows
 
 
-def table(answers: dict[str, dict[str, Tally]]) -> str:
-    """Return the table in Markdown: of each kind its labels, then what is false."""
-    names = list(dict.fromkeys(name for tallies in answers.values() for name in tallies))
-    rows = []
+def table(answers: Answers) -> str:
+    """Return the table in Markdown: of each kind what is found, %, then what is false."""
+    apart: Answers = {}  # with and without the share of G and C
     for kind, tallies in answers.items():
-        columns = {name: summary(tally) for name, tally in tallies.items()}
-        lines = {what: number for rows in columns.values() for what, (number, _) in rows.items()}
-        for what, number in lines.items():
-            texts = [columns.get(name, {}).get(what, ("", ""))[1] for name in names]
-            rows.append([kind, what, number, *texts, ""])
-    return markdown(rows, ["cohorts", "what", "of", *names, ""])
+        for name, tally in tallies.items():
+            caller, _, gc = name.partition("+")
+            apart.setdefault(f"{kind}, --{gc}" if gc else kind, {})[caller] = tally
+    names = [*dict.fromkeys(name for tallies in apart.values() for name in tallies)]
+    rows = []
+    for kind, tallies in apart.items():
+        labels = next(iter(tallies.values())).cells
+        planted = {x: max(tally.cells[x].planted for tally in tallies.values()) for x in labels}
+        columns = {name: summary(tally, planted) for name, tally in tallies.items()}
+        for what in dict.fromkeys(what for column in columns.values() for what in column):
+            texts = [columns.get(name, {}).get(what, "") for name in names]
+            events = f"{planted[what]:,}" if what in planted else ""
+            rows.append([kind if what == next(iter(planted)) else "", what, events, *texts])
+    return markdown(rows, ["cohorts", "%", "events", *names])
 
 
 def tally_of(given: dict[str, Any]) -> Tally:
@@ -173,7 +178,7 @@ def tally_of(given: dict[str, Any]) -> Tally:
     return Tally(**given | {"cells": cells})
 
 
-def recorded() -> dict[str, dict[str, Tally]]:
+def recorded() -> Answers:
     """Return what is kept, by kind and caller."""
     kept = json.loads(RECORDED.read_text())["answers"] if RECORDED.exists() else {}
     return {
@@ -220,7 +225,7 @@ def parser() -> argparse.ArgumentParser:
     return parser
 
 
-def write(path: Path, answers: dict[str, dict[str, Tally]]) -> None:
+def write(path: Path, answers: Answers) -> None:
     kept = {
         kind: {name: asdict(tally) for name, tally in tallies.items()}
         for kind, tallies in answers.items()
@@ -230,7 +235,7 @@ def write(path: Path, answers: dict[str, dict[str, Tally]]) -> None:
 
 def main(more: Iterable[Caller] = ()) -> None:
     options = parser().parse_args()
-    answers: dict[str, dict[str, Tally]] = {}
+    answers: Answers = {}
     if options.table:
         print(table(recorded()))
         return

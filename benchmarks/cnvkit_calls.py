@@ -81,5 +81,4 @@ def main() -> None:
         print(json.dumps(found), flush=True)
 
 
-if __name__ == "__main__":
-    main()
+main()
