@@ -46,7 +46,7 @@ def read_counts(
     path = os.fspath(path)
     try:
         if is_store(path):
-            return CountsStore(path).counts(empty)
+            return CountsStore(path).counts(empty=empty)
         layout = format_of(path)
         if layout.has_depths and read_length is None:
             problem = f"has mean depths ({layout.name}): {option('read_length')} N, the bases of"

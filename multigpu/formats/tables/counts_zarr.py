@@ -6,7 +6,7 @@ A store is never changed: another one takes its place, whose chunks of the same 
 import os
 import shutil
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cached_property
@@ -43,7 +43,8 @@ DIMENSIONS = {
 
 def is_store(path: str) -> bool:
     """Whether a path is the folder of a Zarr store."""
-    return not is_remote(path) and Path(path, ENTRY).is_file()
+    # A Path fails at a long name.
+    return not is_remote(path) and os.path.isfile(os.path.join(path, ENTRY))  # noqa: PTH113, PTH118
 
 
 class CountsStore:
@@ -52,6 +53,8 @@ class CountsStore:
     samples   names of the samples, in the order of their rows
     counting  rules by which its alignments were counted, by name; empty: not known
     """
+
+    notes: tuple[str, ...] = ()
 
     def __init__(self, path: str) -> None:
         """Open a store. Raises InputError for what is none, and for one of a later version."""
@@ -83,28 +86,29 @@ class CountsStore:
         with _as_store(self.path):
             return Regions(tuple(names.tolist()), chrom, start, end, genes, gc)
 
-    def read(self, name: str, rows: int | slice = slice(None)) -> NDArray[Any]:
-        """Return an array of the store, or rows of it; see `DIMENSIONS`."""
+    def read(self, name: str, row: int | None = None) -> NDArray[Any]:
+        """Return an array of the store, or a row of it; see `DIMENSIONS`."""
         with _as_store(self.path):
-            found: NDArray[Any] = self._group[name][rows]
+            found: NDArray[Any] = self._group[name][slice(None) if row is None else row]
             if _state(self.path) != self._state:
                 raise InputError(self.path, "was changed while it was read: run again")
             return found
 
-    def counts(self, empty: Empty = np.empty) -> Counts:
-        """Return the counts of all samples.
+    def counts(self, chosen: Sequence[int] | None = None, empty: Empty = np.empty) -> Counts:
+        """Return the counts of samples, given by their numbers; None: of all.
 
         empty: makes large arrays
         """
-        values: Values = empty((len(self.regions), len(self.samples)), self.dtype)
+        numbers = range(len(self.samples)) if chosen is None else chosen
+        values: Values = empty((len(self.regions), len(numbers)), self.dtype)
 
         def place(first: int) -> None:
             here = slice(first, first + TOGETHER)
-            values[:, here] = self.read("counts", here).T
+            values[:, here] = np.array([self.read("counts", number) for number in numbers[here]]).T
 
         with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-            list(pool.map(place, range(0, len(self.samples), TOGETHER)))
-        return Counts(self.regions, self.samples, values)
+            list(pool.map(place, range(0, len(numbers), TOGETHER)))
+        return Counts(self.regions, tuple(self.samples[number] for number in numbers), values)
 
 
 def columns_of(counts: Counts) -> Iterator[Values]:

@@ -35,6 +35,7 @@ from multigpu.workloads.cnv.samples.inputs import (
     counting_of_cohort,
     rename_as_cases,
 )
+from multigpu.workloads.cnv.samples.nearest_controls import nearest_controls
 from multigpu.workloads.cnv.samples.power import preset_notes
 from multigpu.workloads.cnv.samples.sex import cohort_coverage
 from multigpu.workloads.cnv.stages.normalize import cores
@@ -45,19 +46,20 @@ from multigpu.workloads.count.job import CountJob
 class OpenedInputs:
     """Cases and controls, looked at and checked; alignments are jobs that count them.
 
+    controls      a kept cohort, where it depends on the cases which of its samples are needed
     cohort        what is known of the samples before they are counted
     filtered      the regions that are called in
     infers_sexes  whether sexes are to be inferred from the counts
     """
 
     cases: Counts | CountJob
-    controls: Counts | CountJob | None
+    controls: Counts | CountJob | CountsStore | None
     cohort: Cohort
     filtered: FilteredRegions
     infers_sexes: bool
 
     @property
-    def both(self) -> list[Counts | CountJob]:
+    def both(self) -> list[Counts | CountJob | CountsStore]:
         """Cases, and controls if there are any."""
         return [self.cases] if self.controls is None else [self.cases, self.controls]
 
@@ -67,12 +69,14 @@ def open_inputs(request: CnvRequest) -> OpenedInputs:
     where, counting = (request.run, request.client), request.count_options
     check_counting(request.given, request.cases, request.control_samples)
     of_cases = counting
-    if request.cohort is not None:
-        store = CountsStore(str(request.cohort))
-        if request.cases.is_alignments:
-            of_cases = counting_of_cohort(store, counting, request.given)
-    cases, controls = request.cases.open(of_cases, *where), None
-    if request.control_samples is not None:
+    store = None if request.cohort is None else CountsStore(str(request.cohort))
+    if store is not None and request.cases.is_alignments:
+        of_cases = counting_of_cohort(store, counting, request.given)
+    cases = request.cases.open(of_cases, *where)
+    controls: Counts | CountJob | CountsStore | None = None
+    if store is not None and request.options.is_hmm and not request.chromosomes:
+        controls = store
+    elif request.control_samples is not None:
         if counting.sample_names != (RG,):  # names that are given are those of the cases
             counting = replace(counting, sample_names=())
         controls = request.control_samples.open(counting, *where)
@@ -142,6 +146,9 @@ def open_job(
             keep_counts(cases)
     if isinstance(controls, CountJob):
         controls = count(controls)
+    elif isinstance(controls, CountsStore):
+        wanted = options.reference_samples
+        controls, cohort = nearest_controls(cases, controls, cohort, wanted)
     if controls is not None and request.rename == "auto":
         controls = rename_as_cases(controls, cases.regions)
     cases, controls, notes = _filtered(request, opened.filtered, cohort, cases, controls)

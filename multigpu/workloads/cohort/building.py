@@ -20,12 +20,11 @@ from multigpu.workloads.cnv.samples.inputs import (
     inputs_of,
     rename_as_cases,
 )
-from multigpu.workloads.cnv.samples.reference_samples import correlations
+from multigpu.workloads.cnv.samples.nearest_controls import autosomal_correlations
 from multigpu.workloads.cohort.request import AddRequest, BuildRequest, RemoveRequest
 from multigpu.workloads.count.job import CountJob
 from multigpu.workloads.count.options import CountOptions
 
-LEAST_MEAN = 1e-6  # reads of a region
 SUBSET = 20_000  # regions, evenly spread, by which samples are compared with each other
 Count = Callable[[CountJob], Counts]  # runs a job that counts alignments
 
@@ -80,8 +79,7 @@ def remove(request: RemoveRequest) -> int:
         left = [k for k, name in enumerate(store.samples) if name not in request.names]
         if not left:
             raise UsageError(f"{path}: no sample would be left: remove the folder")
-        nothing = Counts(store.regions, (), np.empty((len(store.regions), 0), store.dtype))
-        _publish(new, path, store.counting, nothing, store, left)
+        _publish(new, path, store.counting, store.counts(()), store, left)
     return len(left)
 
 
@@ -136,7 +134,7 @@ def _publish(
             yield from files if is_same else (store.read("counts", k) for k in kept)
         yield from columns_of(more)
 
-    alike = correlations(subset.T / np.maximum(subset.mean(axis=1), LEAST_MEAN))
+    alike = autosomal_correlations(regions.take(rows), subset.T)
     arrays = {
         "sample": np.array([*names, *more.samples], np.dtypes.StringDType()),
         "subset": rows,

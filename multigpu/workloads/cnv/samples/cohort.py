@@ -7,6 +7,7 @@ from typing import Self
 
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.tables.counts import Counts
+from multigpu.formats.tables.counts_zarr import CountsStore
 from multigpu.workloads.cnv.samples.genomes import Genome, Intervals, find_genome
 from multigpu.workloads.cnv.samples.sex import Coverage
 from multigpu.workloads.count.job import CountJob
@@ -36,7 +37,9 @@ class Cohort:
     references: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, cases: Counts | CountJob, controls: Counts | CountJob | None = None) -> Self:
+    def of(
+        cls, cases: Counts | CountJob, controls: Counts | CountJob | CountsStore | None = None
+    ) -> Self:
         """Return cases and controls of which nothing else is known; see `dataclasses.replace`."""
         others = () if controls is None else controls.samples
         return cls(regions=cases.regions, cases=cases.samples, controls=others)

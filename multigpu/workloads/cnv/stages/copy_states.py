@@ -36,10 +36,11 @@ class ExpectCounts:
         """Add `expected` and `modelled`: on the host where a chromosome comes piece by piece."""
         (model, order), rows = chromosome.ordered_model, chromosome.piece_rows
         counts, inside = in_order(chromosome.on_device, order), chromosome.par
-        host, every = in_order(chromosome.counts, order), np.arange(len(counts))
+        every = np.arange(len(counts))
         common, references = None, chromosome.columns.references
         if references is not None and chromosome.span.copies is None:
             breaks = chromosome.breaks(NEIGHBOURS)
+            host = in_order(chromosome.counts, order[: model.samples])
             common = CommonRegions.of(host, model, references.depths, breaks)
 
         def expect(piece: slice) -> tuple[Array, ...]:
@@ -90,7 +91,8 @@ class FindPaths:
     def _paths(self, chromosome: Chromosome, ways: Scores) -> Iterator[States]:
         """Yield int8[regions, cases] of some cases at a time, as many as fit on the device."""
         (model, order), cases = chromosome.ordered_model, chromosome.cases
-        counts, rows = in_order(chromosome.on_device, order), chromosome.piece_rows
+        counts = in_order(chromosome.on_device, order[: model.samples])
+        rows = chromosome.piece_rows
         expected, inside = chromosome.expected, chromosome.par
         assert expected is not None
         at_a_time = cases if len(counts) <= rows else max(1, rows * cases // len(counts))
@@ -102,8 +104,8 @@ class FindPaths:
 
 
 def in_order(counts: Array, order: NDArray[np.intp]) -> Array:
-    """Return the counts with their columns in another order, which mostly is the same."""
-    if (order == np.arange(counts.shape[1])).all():
+    """Return some of the columns, or all in another order, which mostly is the same."""
+    if len(order) == counts.shape[1] and (order == np.arange(len(order))).all():
         return counts
     return counts[:, order].copy()
 
