@@ -86,6 +86,11 @@ def test_borders__lie_between_the_middles_of_neighbouring_regions(tmp_path: Path
         ("CIPOS=-105,5", "CIEND=-5,5"),
         ("CIPOS=-5,5", "CIEND=-5,50"),
     ]
+    bounded = replace(found, options=replace(found.options, max_gap=40))
+    borders = [tuple(fields[7].split(";")[4:6]) for fields in records(bounded, tmp_path)]
+    assert borders[1:] == [
+        ("CIPOS=-5,5", "CIEND=-5,40"), ("CIPOS=-40,5", "CIEND=-5,5"), ("CIPOS=-5,5", "CIEND=-5,40"),
+    ]  # fmt: skip
 
 
 def test_genes__are_escaped(tmp_path: Path) -> None:

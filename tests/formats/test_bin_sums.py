@@ -63,7 +63,7 @@ def test_read_bin_sums__are_those_of_all_lines_on_the_grid(
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("Chr\tStart\tA\n", "is no bincov: its columns are #Chr, Start, End and samples"),
+        ("Chr\tStart\tA\n", "is no counts table: its columns are chrom, start, end and samples"),
         (HEADER, "there are no regions"),
         (HEADER + GOOD + "1\t20\t30\t7\n", "row 3: 4 columns instead of 5"),
         (HEADER + GOOD + "1\t20\t30\t7\t1.5\n", "row 3, column 5: '1.5' is no whole number"),

@@ -7,7 +7,6 @@ their chromosome, so that a gap makes bins of fewer lines; one without lines is 
 
 import mmap
 import os
-import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -23,10 +22,10 @@ from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.names import name_problem
 from multigpu.formats.storage.read_ahead import ReadAhead
 from multigpu.formats.storage.sources import open_content
-from multigpu.formats.tables.counts import COLUMNS, LARGEST, Counts, check_room, check_samples
+from multigpu.formats.tables.counts import LARGEST, Counts, check_room
+from multigpu.formats.tables.counts_tsv import read_header
 from multigpu.kernels.compiled.text.count_lines import sum_lines
 
-HEADER = re.compile(r"#?chr(om)?\tstart\tend", re.IGNORECASE)
 TWO_PLACES = "the rows of {} are in two places: sort them"
 NO_BIN = "is no bin as wide as the first one and after the one before, with counts below 2 million"
 TIMES = " ×"  # between the name of a chromosome and the size of its bins
@@ -51,7 +50,7 @@ def read_bin_sums(path: str, sizes: Sequence[int], chosen: Collection[str], keep
     threads = min(MOST_THREADS, len(os.sched_getaffinity(0)))
     try:
         with open_content(path) as file, ThreadPoolExecutor(threads, "sums") as pool:
-            samples = _read_header(path, file)
+            samples = read_header(path, file)
             if not chosen:
                 check_room(path, file, len(samples), sum(1 / size for size in sizes))
             every = [_Bins(size, len(samples), keep) for size in sizes]
@@ -81,14 +80,7 @@ def read_bin_sums(path: str, sizes: Sequence[int], chosen: Collection[str], keep
 def read_samples(path: str) -> tuple[str, ...]:
     """Return the samples of a matrix. Raises InputError for a file that is none."""
     with open_content(path) as file:
-        return _read_header(path, file)
-
-
-def _read_header(path: str, file: BufferedReader) -> tuple[str, ...]:
-    titles = file.readline().decode("utf-8-sig", "replace").rstrip("\r\n").split("\t")
-    if HEADER.fullmatch("\t".join(titles[:3])) is None:
-        raise InputError(path, "is no bincov: its columns are #Chr, Start, End and samples")
-    return check_samples(path, [*COLUMNS, *titles[3:]])
+        return read_header(path, file)
 
 
 # ---- text to stretches of one chromosome ------------------------------------------------------

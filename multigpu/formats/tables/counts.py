@@ -30,6 +30,7 @@ MOST_READS = 1 << 40  # of a region: sums and grids of what is beyond do not fit
 
 Values = NDArray[np.int32] | NDArray[np.float64]
 Empty = Callable[[tuple[int, ...], Any], NDArray[Any]]  # shape and dtype to an array
+TableParts = tuple[tuple[str, ...], Regions, Values]  # names of the samples, regions, counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +83,7 @@ class CountsFormat:
 
     name: str
     fits: Callable[[bytes], bool]
-    read: Callable[[str, BufferedReader, Empty], tuple[tuple[str, ...], Regions, Values]]
+    read: Callable[[str, BufferedReader, Empty], TableParts]
     has_depths: bool = False
     suffixes: tuple[str, ...] = ()
     write: Callable[[str | None, Counts], None] | None = None

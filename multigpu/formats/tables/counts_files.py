@@ -1,4 +1,4 @@
-"""All formats of counts tables. A new one is a module that ends with its `CountsFormat`."""
+"""All formats of counts tables. A new one is a `CountsFormat` in the list."""
 
 import os
 from collections.abc import Sequence
@@ -11,18 +11,14 @@ from multigpu.formats.alignments.regions import in_order
 from multigpu.formats.storage.sources import open_content, read_beginning
 from multigpu.formats.storage.suffixes import suffix_of_output
 from multigpu.formats.tables.counts import Counts, CountsFormat, Empty, narrow
-from multigpu.formats.tables.counts_bincov import BINCOV
-from multigpu.formats.tables.counts_cnvkit import CNVKIT
+from multigpu.formats.tables.counts_depths import CNVKIT, MOSDEPTH
 from multigpu.formats.tables.counts_gatk import GATK_HDF5, GATK_TSV
-from multigpu.formats.tables.counts_mosdepth import MOSDEPTH
 from multigpu.formats.tables.counts_parquet import PARQUET
-from multigpu.formats.tables.counts_tsv import TSV
+from multigpu.formats.tables.counts_tsv import BINCOV, TSV
 from multigpu.formats.tables.counts_zarr import CountsStore, is_store
 
 # The first one that fits a file has it: any text may be meant as TSV.
-FORMATS: tuple[CountsFormat, ...] = (
-    PARQUET, GATK_HDF5, GATK_TSV, BINCOV, CNVKIT, MOSDEPTH, TSV,
-)  # fmt: skip
+FORMATS = (PARQUET, GATK_HDF5, GATK_TSV, BINCOV, CNVKIT, MOSDEPTH, TSV)
 
 
 def format_of(path: str) -> CountsFormat:

@@ -20,7 +20,7 @@ from multigpu.formats.tables.counts import (
     CountRows,
     CountsFormat,
     Empty,
-    Values,
+    TableParts,
     check_rows,
     narrow,
     sample_of_file,
@@ -34,9 +34,7 @@ SAMPLE, COUNTS = "sample_metadata/sample_name", "counts/values"
 CONTIGS, PLACES = "intervals/indexed_contig_names", "intervals/transposed_index_start_end"
 
 
-def read_gatk_text(
-    path: str, file: BufferedReader, _: Empty
-) -> tuple[tuple[str, ...], Regions, Values]:
+def read_gatk_text(path: str, file: BufferedReader, _: Empty) -> TableParts:
     """Return sample, regions and values of TSV. Raises InputError for a file that is none."""
     sample = ""
     while (line := file.readline().decode("utf-8", "replace").rstrip("\r\n")).startswith("@"):
@@ -60,9 +58,7 @@ def _sample(path: str, name: str) -> tuple[str]:
     return (name or sample_of_file(path),)
 
 
-def read_gatk_hdf5(
-    path: str, _: BufferedReader, __: Empty
-) -> tuple[tuple[str, ...], Regions, Values]:
+def read_gatk_hdf5(path: str, _: BufferedReader, __: Empty) -> TableParts:
     """Return sample, regions and values of HDF5. Raises InputError for a file that is none."""
     if not is_regular(path):
         raise InputError(path, "HDF5 cannot be read from a pipe: give a file")

@@ -23,6 +23,7 @@ from multigpu.formats.tables.counts import (
     Counts,
     CountsFormat,
     Empty,
+    TableParts,
     Values,
     batch_of,
     check_rows,
@@ -40,9 +41,7 @@ ROW_GROUP = 1 << 20  # rows
 GENES = b"genes"  # metadata: the name of each region, a line each; "" for none
 
 
-def read_parquet(
-    path: str, _: BufferedReader, empty: Empty
-) -> tuple[tuple[str, ...], Regions, Values]:
+def read_parquet(path: str, _: BufferedReader, empty: Empty) -> TableParts:
     """Return samples, regions and values. Raises InputError for what is no counts table."""
     if not is_regular(path):
         raise InputError(path, "Parquet cannot be read from a pipe: give a file")

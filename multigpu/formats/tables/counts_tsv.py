@@ -1,7 +1,7 @@
-"""Counts tables as lines of text: plain, .gz or .zst."""
+"""Counts tables as lines of text: plain, .gz or .zst; the bincov matrices of GATK-SV are, too."""
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from io import BufferedReader
 from typing import Any
@@ -19,6 +19,7 @@ from multigpu.formats.tables.counts import (
     Counts,
     CountsFormat,
     Empty,
+    TableParts,
     Values,
     batch_of,
     check_room,
@@ -29,14 +30,25 @@ from multigpu.formats.tables.counts import (
     slices,
 )
 
+BINCOV_PLACE = ("chr", "start", "end")  # how the header of GATK-SV's matrices begins, in any case
 
-def read_tsv(path: str, file: BufferedReader, _: Empty) -> tuple[tuple[str, ...], Regions, Values]:
-    """Return samples, regions and values. Raises InputError for a file that is no table."""
+
+def read_header(path: str, file: BufferedReader) -> tuple[str, ...]:
+    """Return the samples of a table. Raises InputError for a file that is none."""
     header = file.readline().decode("utf-8-sig", "replace")
     if problem := counts_errors.identify(path, header):
         raise InputError(path, problem)
-    samples = check_samples(path, header.lstrip("#").rstrip("\r\n").split("\t"))
-    return samples, *read_text(path, file, TextColumns.of_samples(samples))
+    titles = header.lstrip("#").rstrip("\r\n").split("\t")
+    if tuple(map(str.lower, titles[:3])) == BINCOV_PLACE:
+        titles[:3] = COLUMNS
+    return check_samples(path, titles)
+
+
+def read_tsv(path: str, file: BufferedReader, _: Empty) -> TableParts:
+    """Return samples, regions and values. Raises InputError for a file that is no table."""
+    samples = read_header(path, file)
+    columns = TextColumns((*COLUMNS, *samples), tuple(range(3, 3 + len(samples))))
+    return samples, *read_text(path, file, columns)
 
 
 @dataclass(frozen=True)
@@ -53,11 +65,6 @@ class TextColumns:
     samples: tuple[int, ...]
     genes: int | None = None
     first: int = 0
-
-    @classmethod
-    def of_samples(cls, samples: Sequence[str]) -> "TextColumns":
-        """Return the columns of a table in which samples follow chromosome, start and end."""
-        return cls((*COLUMNS, *samples), tuple(range(3, 3 + len(samples))))
 
 
 def read_text(path: str, file: Any, columns: TextColumns) -> tuple[Regions, Values]:
@@ -144,4 +151,9 @@ def _write_text(out: Any, counts: Counts) -> None:
 
 TSV = CountsFormat(
     "a counts table in TSV", lambda start: True, read_tsv, suffixes=(".tsv",), write=write_tsv
+)
+BINCOV = CountsFormat(
+    "a bincov matrix of GATK-SV",
+    lambda start: start.lower().lstrip(b"#").startswith("\t".join((*BINCOV_PLACE, "")).encode()),
+    read_tsv,
 )

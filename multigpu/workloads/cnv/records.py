@@ -122,8 +122,8 @@ class Genotypes(Columnar):
 
     copies     int8[CNVs, samples]     -1 where the sample is not compared
     quality    float32[CNVs, samples]  Phred of the copies
-    is_common  bool[CNVs]              whether most samples may have the change, so that what is
-                                       usual cannot be told from the cohort
+    is_common  bool[CNVs]              whether half of the samples and more have other copies
+                                       than usual, or what is usual cannot be told
     """
 
     copies: Copies

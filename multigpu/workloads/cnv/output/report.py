@@ -1,7 +1,6 @@
 """Contents of the report on copy numbers: what `multigpu.report` makes a page of."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import compress
 from types import MappingProxyType
 from typing import Any
 
@@ -15,8 +14,7 @@ from multigpu.workloads.cnv.options import FIELDS, CnvOptions
 from multigpu.workloads.cnv.output import overview, report_figures
 from multigpu.workloads.cnv.output.colours import GAIN_RED, Palette
 from multigpu.workloads.cnv.output.sample_figures import FARTHEST, SamplePlots
-from multigpu.workloads.cnv.output.vcf import LOW_QUALITY
-from multigpu.workloads.cnv.records import Floats, Rows, SegmentTable
+from multigpu.workloads.cnv.records import Floats
 from multigpu.workloads.cnv.results.copy_numbers import direction
 from multigpu.workloads.cnv.results.result import CnvResult
 from multigpu.workloads.cnv.samples.inputs import COUNTING
@@ -187,23 +185,13 @@ def _calls(result: CnvResult) -> Section:
         _number("quality", "Phred"): _words(cnvs.quality, 0),
         _number("carriers"): _words(frequency * compared, 0),
         _number("frequency"): _words(frequency, 3),
-        Column("filter"): _filters(cnvs, rows, result),
+        Column("filter"): [
+            ", ".join(result.failed_filters(row)) or "PASS" for row in rows[:, None]
+        ],
         Column("genes"): overview.genes(cnvs, result, LISTED_GENES),
     }
     text = ROWS.format(len(cnvs), total, most) if total > len(cnvs) else ""
     return Section(title="CNVs", text=text, table=_table("cnvs", columns))
-
-
-def _filters(cnvs: SegmentTable, rows: Rows, result: CnvResult) -> list[str]:
-    """Return the filters that each CNV fails, with the names of the VCF, or PASS."""
-    genotypes = result.genotypes
-    fails = {
-        "LowQual": cnvs.quality < LOW_QUALITY,
-        "COMMON": np.zeros(len(rows)) if genotypes is None else genotypes.is_common[rows],
-        "OUTLIER": result.qc.outlier[cnvs.sample] != "",
-    }
-    every = zip(*fails.values(), strict=True)
-    return [", ".join(compress(fails, each)) or "PASS" for each in every]
 
 
 def _samples(result: CnvResult) -> Table:

@@ -21,8 +21,7 @@ from multigpu.workloads.cnv.options import CnvOptions
 from multigpu.workloads.cnv.records import NOT_CALLED, Copies, SegmentTable
 from multigpu.workloads.cnv.results.copy_numbers import classes_by_usual_copies, direction
 from multigpu.workloads.cnv.results.intervals import overlaps
-from multigpu.workloads.cnv.results.result import CnvResult, genome_positions
-from multigpu.workloads.cnv.stages.common_regions import CARRIERS, FEWEST
+from multigpu.workloads.cnv.results.result import LOW_QUALITY, CnvResult, genome_positions
 
 COLUMNS = ("#CHROM", "POS", "ID", "REF", "ALT", "QUAL", "FILTER", "INFO", "FORMAT")
 FIELDS = "GT:CN:MD:MN"
@@ -31,7 +30,6 @@ UNKNOWN = len(TYPES)  # in place of a type: the genotype cannot be told
 DECIMALS = 6  # of means and medians
 MOST_CNQ = 999
 CNQ = [*(f":{quality}" for quality in range(MOST_CNQ + 1)), ":."]
-LOW_QUALITY = 20.0  # Phred: one in a hundred such records has no change
 ESCAPES = {ord(sign): f"%{ord(sign):02X}" for sign in "%:;=, \t\r\n"}  # in the values of INFO
 
 # Names of contigs that VCF and SAM take; a line that begins with # would be a comment.
@@ -59,7 +57,7 @@ HEADER = f"""\
 ##FORMAT=<ID=MN,Number=1,Type=Float,Description="Mean of the {{value}} of the segment">
 ##FILTER=<ID=PASS,Description="All filters passed">
 ##FILTER=<ID=LowQual,Description="QUAL below {LOW_QUALITY:g}">
-##FILTER=<ID=COMMON,Description="Changed in {CARRIERS:.0%} of samples, {FEWEST} at least">
+##FILTER=<ID=COMMON,Description="Changed in half of the samples, or usual copies unsure">
 ##FILTER=<ID=OUTLIER,Description="All samples with the variant are outliers of qc.tsv">"""
 
 
@@ -128,7 +126,6 @@ class _VcfRecords:
         # Rows of `CnvResult.called` that are the CNVs of each record, by sample.
         self.groups = np.split(order[once], np.flatnonzero(is_new[once]))[1:]
         self.first = np.array([rows[0] for rows in self.groups], np.intp)
-        self.is_outlier = result.qc.outlier != ""
 
     def header(self, samples: Sequence[str]) -> bytes:
         """Return the header of a file with these samples."""
@@ -162,16 +159,10 @@ class _VcfRecords:
         head   columns before QUAL
         rows   CNVs that are shown: they have its quality
         """
-        cnvs, genotypes = self.result.called, self.result.genotypes
-        best = float(cnvs.quality[rows].max())
-        fails = {
-            "LowQual": best < LOW_QUALITY,
-            "COMMON": genotypes is not None and genotypes.is_common[rows[0]],
-            "OUTLIER": self.is_outlier[cnvs.sample[rows]].all(),
-        }
+        best = float(self.result.called.quality[rows].max())
         quality = "." if np.isnan(best) else f"{best:.1f}"
-        failed = ";".join(name for name, fail in fails.items() if fail) or "PASS"
-        fields = FIELDS if genotypes is None else FIELDS.replace("CN:", "CN:CNQ:")
+        failed = ";".join(self.result.failed_filters(rows)) or "PASS"
+        fields = FIELDS if self.result.genotypes is None else FIELDS.replace("CN:", "CN:CNQ:")
         return "\t".join([head, quality, failed, info, fields, *cells]).encode() + b"\n"
 
     def _records(self) -> Iterator[tuple[str, str, NDArray[Any], list[str]]]:
@@ -195,7 +186,8 @@ class _VcfRecords:
         """Yield CIPOS and CIEND: borders lie between the middles of two neighbouring regions.
 
         A region counts as changed if more than half of it is. Before the first region a CNV may
-        begin with the chromosome, and after the last one end with it, where its length is known.
+        begin with the chromosome, and after the last one end with it, where its length is known. No
+        border is farther off than the smallest gap that is drawn.
         """
         regions, (first, stop) = self.result.regions, self.result.rows_of(cnvs)
         middle, last = (regions.start + regions.end) // 2, len(regions) - 1
@@ -208,9 +200,10 @@ class _VcfRecords:
             (np.where(is_first, 1, middle[before]), middle[first], position),
             (middle[stop - 1], np.where(is_last, ends, middle[after]), cnvs.end),
         )
+        most = self.result.options.drawn_gap
         # Regions may overlap; a border lies in its own interval all the same.
         low, high = (np.stack([each[k] - each[2] for each in limits], 1) for k in (0, 1))
-        places = np.hstack([np.minimum(low, 0), np.maximum(high, 0)]).tolist()
+        places = np.hstack([low.clip(-most, 0), high.clip(0, most)]).tolist()
         for before_pos, before_end, after_pos, after_end in places:
             yield f"CIPOS={before_pos},{after_pos};CIEND={before_end},{after_end}"
 

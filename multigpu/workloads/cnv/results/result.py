@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 FRACTIONAL = "_fractional"  # end of the names of tables with fractional copy numbers
+LOW_QUALITY = 20.0  # Phred: one in a hundred such records has no change
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -244,6 +245,19 @@ class CnvResult:
             some = cnvs.take(sign == each)
             carriers[sign == each] = count_carriers(*genome_positions(some, room), some.sample)
         return np.asarray(carriers / (self.usual > 0).sum(axis=1))
+
+    def failed_filters(self, rows: Rows) -> list[str]:
+        """Return the names of the filters that a record fails.
+
+        rows  of `called` that it shows: CNVs of samples in one place, with one direction
+        """
+        cnvs, genotypes = self.called, self.genotypes
+        fails = {
+            "LowQual": cnvs.quality[rows].max() < LOW_QUALITY,
+            "COMMON": genotypes is not None and genotypes.is_common[rows[0]],
+            "OUTLIER": (self.qc.outlier[cnvs.sample[rows]] != "").all(),
+        }
+        return [name for name, fail in fails.items() if fail]
 
 
 # ---- tables of all chromosomes ----------------------------------------------------------------

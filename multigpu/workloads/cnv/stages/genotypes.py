@@ -17,6 +17,7 @@ from multigpu.workloads.cnv.records import (
     Copies,
     Genotypes,
     Indices,
+    Mask,
     Rows,
     SegmentTable,
     States,
@@ -27,7 +28,7 @@ from multigpu.workloads.cnv.stages.copy_states import in_order, moves_of
 
 MOST_ROWS = 500  # of a CNV that tell its quality and genotypes: more would tell the same
 
-HALF = 0.5  # of the regions of a CNV that is common
+HALF = 0.5  # of the samples that a common change has, or of the regions of a CNV
 UNSURE_QUALITY = 3.0  # Phred, at most, where the copies that are usual cannot be told
 
 
@@ -58,7 +59,12 @@ def genotyped(
     agrees = np.sign(known[own] - usual[own[0], segments.sample[changed]]) == np.sign(state - USUAL)
     known[own] = np.where(agrees, known[own], np.maximum(called, 0))
     certain[own] = np.where(agrees, certain[own], 0)
-    found = _of_all_cases(chromosome, calls.take(good), known, certain)
+    is_common = np.zeros(len(known), np.bool_)
+    if chromosome.common is not None:
+        many = (known != usual[:, chromosome.places]).mean(axis=1) >= HALF
+        common = chromosome.common.share_of(calls.first, calls.stop) >= HALF  # of controls, too
+        is_common = many & common[good] | unsure[good]
+    found = _of_all_cases(chromosome, known, certain, is_common)
     return _called(chromosome, options, changed, quality, found)
 
 
@@ -68,12 +74,9 @@ def _columns(chromosome: Chromosome, segments: SegmentTable) -> NDArray[np.intp]
 
 
 def _of_all_cases(
-    chromosome: Chromosome, calls: SegmentTable, known: Copies, certain: NDArray[np.float32]
+    chromosome: Chromosome, known: Copies, certain: NDArray[np.float32], is_common: Mask
 ) -> Genotypes:
     """Return genotypes of all cases, also of those that are not compared."""
-    is_common = np.zeros(len(calls), np.bool_)
-    if chromosome.common is not None:
-        is_common = chromosome.common.share_of(calls.first, calls.stop) >= HALF
     shape = len(known), len(chromosome.copies)
     copies, quality = np.full(shape, NOT_CALLED, np.int8), np.full(shape, np.nan, np.float32)
     copies[:, chromosome.places], quality[:, chromosome.places] = known, certain
