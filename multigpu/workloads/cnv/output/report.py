@@ -61,7 +61,7 @@ def render(
         sections=[*_sections(result, palette)],
         settings=[*_changed(result.options, counting)],
         provenance=provenance,
-        references=[CN_MOPS],
+        references=[] if result.options.is_hmm else [CN_MOPS],
     )
     return page.html()
 
@@ -76,7 +76,8 @@ def _cards(result: CnvResult) -> Iterator[Card]:
     for name, number in numbers.items():
         if number or name != "Controls":
             yield Card(name, f"{number:,}")
-    yield Card("Model", result.options.model)
+    options = result.options
+    yield Card("Model", "hidden Markov model" if options.is_hmm else options.model)
 
 
 def _changed(options: CnvOptions, counting: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
