@@ -207,15 +207,19 @@ def test_cohort__after_any_call_is_the_old_or_the_new_one(
     shutil.copytree(before, after)
     undisturbed = run(after, command)
     assert undisturbed.status == 0, undisturbed.err
-    numbers = random.Random(f"{change} {seed}").sample(range(len(undisturbed.calls)), FEW)
-    last = [k for k, (name, _) in enumerate(undisturbed.calls) if name == "exchange"]
-    for number in range(len(undisturbed.calls)) if seconds else (*numbers, *last):
-        for point in (Point(number + 1, "end"), Point(number + 1, "end", after=True)):
-            folder = tmp_path / f"{point}"
-            shutil.copytree(before, folder)
-            assert run(folder, command, point).status in (KILLED, 0)  # 0: the call has failed
-            is_old = contents(folder) == contents(before)
-            assert is_old or contents(folder) == contents(after), point
-            assert run(folder, command).status == (0 if is_old else 2)
-            assert contents(folder) == contents(after), point
-            assert hidden(folder) == [], point
+    calls = range(1, len(undisturbed.calls) + 1)
+    points = [Point(number, "end", late) for number in calls for late in (False, True)]
+    random.Random(f"{change} {seed}").shuffle(points)
+    points.sort(key=lambda point: undisturbed.calls[point.number - 1][0] != "exchange")
+    end = time.monotonic() + seconds / len(JOBS)
+    for point in points if seconds else points[: 2 + FEW]:
+        if seconds and time.monotonic() > end:
+            break
+        folder = tmp_path / f"{point}"
+        shutil.copytree(before, folder)
+        assert run(folder, command, point).status in (KILLED, 0)  # 0: the call has failed
+        is_old = contents(folder) == contents(before)
+        assert is_old or contents(folder) == contents(after), point
+        assert run(folder, command).status == (0 if is_old else 2)
+        assert contents(folder) == contents(after), point
+        assert hidden(folder) == [], point
