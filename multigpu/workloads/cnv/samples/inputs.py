@@ -213,7 +213,7 @@ def select_chromosomes(counts: Counts, names: Sequence[str], rename: bool, sourc
     if not names:
         return counts
     regions = counts.regions
-    blocks = {regions.names[regions.chrom[rows.start]]: rows for rows in regions.blocks}
+    blocks = regions.by_name()
     wanted = [_name_in_table(name, tuple(blocks), rename, source) for name in names]
     if twice := [name for name in wanted if wanted.count(name) > 1]:
         raise UsageError(f"{option('chromosomes')}: {printable_name(twice[0])} is listed twice")
