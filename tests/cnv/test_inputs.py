@@ -11,9 +11,7 @@ from multigpu import UsageError
 from multigpu.errors import several
 from multigpu.workloads.cnv.samples.annotations import read_ploidies, read_sexes
 from multigpu.workloads.cnv.samples.inputs import (
-    AlignmentFiles,
     CohortInput,
-    CountsTable,
     check_counting,
     rename_as_cases,
     select_chromosomes,
@@ -36,7 +34,7 @@ USELESS = [  # given, table of the cases, table of the controls, options in the 
 
 def input_named(table: str) -> CohortInput:
     """Return a table of this name, or alignments without one."""
-    return CountsTable((table,)) if table else AlignmentFiles(("a.bam",))
+    return CohortInput((table or "a.bam",), is_alignments=not table)
 
 
 @pytest.mark.parametrize(("given", "table", "others", "useless"), USELESS)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from multigpu.errors import InputError
-from multigpu.formats.alignments.regions import Regions, read_bed, read_bed_column, windows
+from multigpu.formats.alignments.regions import Regions, read_bed, windows
 from multigpu.formats.storage.fingerprints import digest
 
 
@@ -205,12 +205,14 @@ def test_bed_column__is_named_by_the_last_line_with_a_hash(tmp_path: Path) -> No
     path.write_text(
         "#bedtools nuc\n#chrom\tstart\tend\tpct_gc\nchr1\t9\t20\t0.5\nchr1\t1\t5\t.25\n"
     )
-    assert read_bed_column(str(path), "pct_gc").tolist() == [0.25, 0.5]
+    gc = read_bed(str(path), "pct_gc")[0].gc
+    assert gc is not None
+    assert gc.tolist() == [0.25, 0.5]
     with pytest.raises(InputError, match="has no column 'gc': its columns are chrom, start, end"):
-        read_bed_column(str(path), "gc")
+        read_bed(str(path), "gc")
     path.write_text("#chrom\tstart\tend\tgc\nchr1\t9\t20\n")
     with pytest.raises(InputError, match="line 2: expected a number in the column 'gc', not"):
-        read_bed_column(str(path), "gc")
+        read_bed(str(path), "gc")
     path.write_text("chr1\t9\t20\t0.5\n")
     with pytest.raises(InputError, match="has no column 'gc': no line with # names any"):
-        read_bed_column(str(path), "gc")
+        read_bed(str(path), "gc")

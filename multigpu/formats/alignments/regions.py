@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -69,6 +69,13 @@ class Regions:
             return []
         borders = np.flatnonzero(self.chrom[1:] != self.chrom[:-1]) + 1
         return [slice(a, b) for a, b in pairwise([0, *borders.tolist(), len(self)])]
+
+    def by_name(self, key: Callable[[str], str] = str) -> dict[str, slice]:
+        """Return the rows of each chromosome by its name, in order.
+
+        key  of a name, by which it is found
+        """
+        return {key(self.names[self.chrom[rows.start]]): rows for rows in self.blocks}
 
     @classmethod
     def of(cls, rows: Iterable[tuple[str, int, int]]) -> Self:
@@ -168,56 +175,42 @@ def windows(references: Sequence[tuple[str, int]], width: int, compat_r: bool = 
     return Regions(tuple(name for name, _ in references), chrom, start, end)
 
 
-def read_bed(path: str) -> tuple[Regions, tuple[str, ...]]:
+def read_bed(path: str, gc: str = "") -> tuple[Regions, tuple[str, ...]]:
     """Return the regions of a BED file or a Picard interval list in order, and notes on it.
+
+    gc  column with their share of G and C, which a line with # names; empty: none
 
     Chromosomes keep the order in which they appear. Raises InputError with the line that is wrong.
     """
     notes: list[str] = []
     genes: list[str] = []
-    found = Regions.of(_read_rows(path, notes, genes))
+    shares: list[float] = []
+    found = Regions.of(_read_rows(path, notes, genes, gc, shares))
     if not len(found):
         raise InputError(path, "there are no regions")
     if any(genes):
         found = replace(found, genes=tuple(genes))
+    if gc:
+        found = replace(found, gc=np.array(shares))
     found, _, oddities = in_order(path, found)
     return found, (*(f"{path}: {note}" for note in notes), *oddities)
 
 
-def read_bed_column(path: str, name: str) -> NDArray[np.float64]:
-    """Return float64[regions], in the order of `read_bed`: a column that a line with # names.
-
-    Raises InputError where there is no such column, or a value is no number.
-    """
-    names: list[str] = []
-    values: list[float] = []
-    for number, line in text_lines(path):
-        if not line.strip() or NO_REGION.match(line):
-            names = names if values else line.removeprefix("#").strip().split("\t")
-            continue
-        if name not in names:
-            has = f"its columns are {several(names)}" if names[3:] else "no line with # names any"
-            raise InputError(path, f"has no column {quoted(name)}: {has}", f"line {number}")
-        try:
-            values.append(float(line.split("\t")[names.index(name)]))
-        except (ValueError, IndexError) as error:
-            problem = f"expected a number in the column {quoted(name)}, not {quoted(line)}"
-            raise InputError(path, problem, f"line {number}") from error
-    order = Regions.of(_read_rows(path, [], [])).order()
-    found = np.array(values)
-    return found if order is None else found[order]
-
-
-def _read_rows(path: str, notes: list[str], genes: list[str]) -> Iterator[tuple[str, int, int]]:
+def _read_rows(
+    path: str, notes: list[str], genes: list[str], gc: str, shares: list[float]
+) -> Iterator[tuple[str, int, int]]:
     """Yield the regions of a file, whose starts count from 0.
 
-    The name of each is added to `genes`, "" for none, and notes on the file at its end.
+    The name of each is added to `genes`, "" for none, what is in the column `gc`, if there shall be
+    one, to `shares`, and notes on the file at its end.
     """
     first = 0 if INTERVAL_LIST.search(path) is None else 1
     begun = named = False
+    titles: list[str] = []
     for number, line in text_lines(path):
         if not line.strip() or NO_REGION.match(line):
             first = 1 if line.startswith("@") else first
+            titles = titles if begun else line.removeprefix("#").strip().split("\t")
             continue
         columns = [each.strip() for each in line.split("\t")] if "\t" in line else line.split()
         if not begun and len(columns) == 5 and columns[3] in ("+", "-"):
@@ -232,6 +225,8 @@ def _read_rows(path: str, notes: list[str], genes: list[str]) -> Iterator[tuple[
             raise InputError(path, _explain(path, columns, line), f"line {number}") from error
         if not 0 <= start < end < LONGEST:
             raise InputError(path, no_region(start + first, end, first), f"line {number}")
+        if gc:
+            shares.append(_number_in(path, columns, titles, gc, f"line {number}"))
         named = named or len(columns) > 3
         genes.append(gene_name("".join(columns[4 if first else 3 :][:1])))
         yield name, start, end
@@ -241,6 +236,21 @@ def _read_rows(path: str, notes: list[str], genes: list[str]) -> Iterator[tuple[
         used = "of the columns after the third only names are used; of tables Parquet keeps them"
         unused = "names and other columns after the third are left out"
         notes.append(used if any(genes) else unused)
+
+
+def _number_in(
+    path: str, columns: Sequence[str], titles: Sequence[str], title: str, where: str
+) -> float:
+    """Return the number in a column. Raises InputError where there is none."""
+    if title not in titles:
+        has = f"its columns are {several(titles)}" if titles[3:] else "no line with # names any"
+        raise InputError(path, f"has no column {quoted(title)}: {has}", where)
+    try:
+        return float(columns[titles.index(title)])
+    except (ValueError, IndexError) as error:
+        shown = quoted("\t".join(columns))
+        problem = f"expected a number in the column {quoted(title)}, not {shown}"
+        raise InputError(path, problem, where) from error
 
 
 def gene_name(text: str) -> str:

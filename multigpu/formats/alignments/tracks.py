@@ -32,7 +32,7 @@ def track_means(path: str, regions: Regions, rename: bool) -> Floats:
     needed and missing.
     """
     key = without_chr if rename else str
-    blocks = {key(regions.names[regions.chrom[rows.start]]): rows for rows in regions.blocks}
+    blocks = regions.by_name(key)
     found, seen = np.full(len(regions), np.nan), list[str]()
     is_bigwig = read_beginning(path).startswith(BIGWIG)
     for name, intervals in _bigwig(path) if is_bigwig else _text(path):
@@ -42,9 +42,8 @@ def track_means(path: str, regions: Regions, rename: bool) -> Floats:
             sums = _sum_before(intervals(), np.stack([start, end]))
             found[rows] = (sums[1] - sums[0]) / (end - start)
     if np.isnan(found).all():
-        has = several([regions.names[regions.chrom[rows.start]] for rows in regions.blocks])
-        problem = f"has none of the chromosomes {has}: it has {several(seen)}"
-        raise InputError(path, problem)
+        problem = f"has none of the chromosomes {several([*regions.by_name()])}"
+        raise InputError(path, f"{problem}: it has {several(seen)}")
     return found
 
 
@@ -54,12 +53,12 @@ def _text(path: str) -> Iterator[tuple[str, Callable[[], Intervals]]]:
     values = np.ones(len(regions))
     with suppress(ValueError):
         values = np.array(regions.genes or values, np.float64)
-    for rows in regions.blocks:
+    for name, rows in regions.by_name().items():
         start, end = regions.start[rows], regions.end[rows]
         # Of intervals that overlap each base has the value of the first.
         start = np.maximum(start, np.append(0, np.maximum.accumulate(end)[:-1]))
         found = start, np.maximum(start, end), values[rows]
-        yield regions.names[regions.chrom[rows.start]], partial(tuple, found)
+        yield name, partial(tuple, found)
 
 
 def _bigwig(path: str) -> Iterator[tuple[str, Callable[[], Intervals]]]:

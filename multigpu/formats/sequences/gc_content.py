@@ -34,7 +34,7 @@ def gc_content(
     Raises InputError for what is no FASTA, and where the regions are of other sequences.
     """
     key = without_chr if rename else str
-    blocks = {key(regions.names[regions.chrom[rows.start]]): rows for rows in regions.blocks}
+    blocks = regions.by_name(key)
     found, seen = np.full(len(regions), np.nan), list[str]()
     with open_content(path) as file:
         for name, pieces in groupby(_pieces(path, file), itemgetter(0)):

@@ -42,8 +42,8 @@ class IndexedFasta:
 
     def check(self, regions: Regions, lengths: Mapping[str, int]) -> None:
         """Raise InputError where regions or lengths of chromosomes are those of another genome."""
-        for block in regions.blocks:
-            name, end = regions.names[regions.chrom[block.start]], int(regions.end[block].max())
+        for name, rows in regions.by_name().items():
+            end = int(regions.end[rows].max())
             length = self.lengths.get(name)
             known = lengths.get(name, length)
             problem = ""

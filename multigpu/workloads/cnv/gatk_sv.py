@@ -219,9 +219,8 @@ def open_batch(request: CnvRequest, **settings: Any) -> BatchJob:
     sexes = read_sexes(request.sex, read_samples(path))
     if request.exclude:
         regions, _ = read_bed(request.exclude)
-        for rows in regions.blocks:
-            spans = union(regions.start[rows], regions.end[rows])
-            excluded[regions.names[regions.chrom[rows.start]]] = spans
+        for name, rows in regions.by_name().items():
+            excluded[name] = union(regions.start[rows], regions.end[rows])
 
     def keep(name: str, start: Rows, end: Rows) -> Mask:
         return ~touch(start, end, excluded.get(name, NOTHING))
@@ -275,8 +274,7 @@ def plan_batch(counts: Counts, sexes: Sequence[str]) -> tuple[list[CnvSpan], lis
     """Return each chromosome in bins of each size, with the samples compared there, and notes."""
     spans, left_out, unread = [], list[str](), dict[str, list[str]]()
     regions, samples = counts.regions, np.array(counts.samples)
-    for block, rows in enumerate(regions.blocks):
-        name = regions.names[regions.chrom[rows.start]]
+    for block, (name, rows) in enumerate(regions.by_name().items()):
         has_reads = _have_reads(counts.values[rows])
         for members in _cohorts(name.rpartition(TIMES)[0], sexes, len(samples)):
             for sample in samples[members & ~has_reads].tolist():

@@ -193,7 +193,7 @@ def _filtered(
     notes = list(filtered.notes)
     if request.gc is not None or filtered.mappability is not None:
         for k, source in enumerate(request.inputs):
-            if tables[k].values is source.given_values:
+            if not source.paths:  # what a user has given does not change
                 tables[k] = replace(tables[k], values=tables[k].values.copy())
         lengths = chromosome_lengths(cohort.genome, cohort.regions, cohort.references)
         notes += correct(tables, request, filtered.mappability, lengths, cores())

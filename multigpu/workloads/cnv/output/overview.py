@@ -84,7 +84,7 @@ def labels(segments: SegmentTable, result: CnvResult) -> list[str]:
 def genes(segments: SegmentTable, result: CnvResult, most: int = 8) -> list[str]:
     """Return the names of each segment's regions, at most so many, and the number of others."""
     found = []
-    for names in result.genes(segments) if result.regions.genes else [[]] * len(segments):
+    for names in result.genes(segments):
         more = f" and {len(names) - most:,} more" if len(names) > most else ""
         found.append(", ".join(names[:most]) + more)
     return found

@@ -9,8 +9,8 @@ import numpy as np
 from multigpu.citation import CN_MOPS
 from multigpu.report.page import Card, Column, Page, Provenance, Section, Table
 from multigpu.run.command import number_of
-from multigpu.run.declarations import flag
-from multigpu.workloads.cnv.options import FIELDS, CnvOptions
+from multigpu.run.declarations import declared
+from multigpu.workloads.cnv.options import CnvOptions
 from multigpu.workloads.cnv.output import overview, report_figures
 from multigpu.workloads.cnv.output.colours import GAIN_RED, Palette
 from multigpu.workloads.cnv.output.sample_figures import FARTHEST, SamplePlots
@@ -82,26 +82,18 @@ def _cards(result: CnvResult) -> Iterator[Card]:
 
 def _changed(options: CnvOptions, counting: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield the parameters of the model and of counting that are not the default, as one entry."""
-    model, usual = CnvOptions.of(options.model), CountOptions().parameters()
-    used = {name: getattr(options, name) for name in FIELDS}
-    changed = {
-        "--" + name.replace("_", "-"): v for name, v in used.items() if v != getattr(model, name)
-    }
-    for name, value in counting.items():
-        if name in COUNTING and value != usual[name]:
-            changed[flag(name, name != "index")] = "" if name == "index" else value
-    if changed:
-        words = (f"{name.removeprefix('--')} {_shown(v)}".strip() for name, v in changed.items())
+    counted = {name: value for name, value in counting.items() if name in COUNTING}
+    words = [
+        " ".join(each.words(values[each.name])).removeprefix("--")
+        for values, usual in (
+            (vars(options), CnvOptions.of(options.model)),
+            (counted, CountOptions()),
+        )
+        for each in declared(type(usual))
+        if values.get(each.name, default := getattr(usual, each.name)) != default
+    ]
+    if words:
         yield "Other than the model's defaults", "; ".join(words)
-
-
-def _shown(value: Any) -> str:
-    """Return a value as on the command line."""
-    if isinstance(value, tuple):
-        return ",".join(map(_shown, value))
-    if value is True:
-        return ""
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _sections(result: CnvResult, palette: Palette) -> Iterator[Section]:

@@ -62,5 +62,4 @@ class Cohort:
     @property
     def chromosomes(self) -> list[str]:
         """Names of the chromosomes, in the order of the regions."""
-        regions = self.regions
-        return [regions.names[regions.chrom[block.start]] for block in regions.blocks]
+        return list(self.regions.by_name())

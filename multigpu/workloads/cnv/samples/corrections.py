@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from multigpu.errors import UsageError, option, quoted, several
-from multigpu.formats.alignments.regions import Regions, read_bed_column
+from multigpu.formats.alignments.regions import Regions, read_bed
 from multigpu.formats.sequences.gc_content import gc_content
 from multigpu.formats.tables.counts import COLUMNS, Counts, narrow
 from multigpu.kernels.normalization.covariates import correction
@@ -37,7 +37,7 @@ def with_gc_of_bed(regions: Regions, request: CnvRequest) -> Regions:
     if request.regions is None:
         name = f"{option('gc')} {request.gc}"
         raise UsageError(f"{name}: there is no such file, and no {option('regions')} with columns")
-    return replace(regions, gc=read_bed_column(str(request.regions), request.gc_column))
+    return replace(regions, gc=read_bed(str(request.regions), request.gc_column)[0].gc)
 
 
 def correct(

@@ -124,9 +124,9 @@ def _same_chromosomes(
 ) -> Iterator[tuple[slice, slice]]:
     """Yield the rows of each chromosome that is in both."""
     key = without_chr if rename else str
-    blocks = {key(listed.names[listed.chrom[rows.start]]): rows for rows in listed.blocks}
-    for rows in regions.blocks:
-        if others := blocks.get(key(regions.names[regions.chrom[rows.start]])):
+    blocks = listed.by_name(key)
+    for name, rows in regions.by_name().items():
+        if others := blocks.get(key(name)):
             yield rows, others
 
 

@@ -29,12 +29,12 @@ def name_regions(regions: Regions, path: str, rename: bool) -> Regions:
     if not named.genes:
         raise InputError(path, "its regions have no names: column 4 of a BED file is for these")
     found: list[dict[str, None]] = [{} for _ in range(len(regions))]
-    blocks = {regions.names[regions.chrom[rows.start]]: rows for rows in regions.blocks}
-    for theirs in named.blocks:
-        ours = blocks.get(named.names[named.chrom[theirs.start]], slice(0, 0))
+    blocks = regions.by_name()
+    for name, theirs in named.by_name().items():
+        ours = blocks.get(name, slice(0, 0))
         here = (named.start[theirs], named.end[theirs], regions.start[ours], regions.end[ours])
-        for region, name in overlaps(*here):
-            for row, gene in sorted(zip(region.tolist(), name.tolist(), strict=True)):
+        for region, other in overlaps(*here):
+            for row, gene in sorted(zip(region.tolist(), other.tolist(), strict=True)):
                 found[ours.start + row][named.genes[theirs.start + gene]] = None
     genes = tuple(",".join(filter(None, each)) for each in found)
     if not any(genes):

@@ -105,8 +105,7 @@ def chromosome_lengths(
     """
     known = genome.by_name() if genome else {}
     found = {}
-    for block in regions.blocks:
-        name = regions.names[regions.chrom[block.start]]
+    for name, block in regions.by_name().items():
         start, end = regions.start[block], regions.end[block]
         last = int(end.max())
         length = references.get(name, known.get(without_chr(name), 0))

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -29,11 +29,12 @@ COUNTING = [name for name in CountOptions().parameters() if name != "compat_r"]
 
 
 @dataclass(frozen=True, eq=False)
-class CountsTable:
-    """One counts table: files whose samples are joined, or counts in memory, which have no path.
+class CohortInput:
+    """Cases or controls: counts in memory, which have no path, files of counts, or alignments.
 
-    names, sexes  of the samples, one for each file; none: as the files call them, and not known
-    read_length   bases of a read, by which depths become counts
+    names, sexes   of the samples, one for each file; none: as files and options say, and not known
+    read_length    bases of a read, by which depths become counts
+    is_alignments  whether the files are BAM and CRAM, one a sample
     """
 
     paths: tuple[str, ...] = ()
@@ -41,7 +42,7 @@ class CountsTable:
     names: tuple[str, ...] = ()
     sexes: tuple[str, ...] = ()
     read_length: int | None = None
-    is_alignments: ClassVar[bool] = False
+    is_alignments: bool = False
 
     @property
     def name(self) -> str:
@@ -49,18 +50,23 @@ class CountsTable:
         return self.paths[0] if self.paths else "what was given"
 
     @property
-    def given_values(self) -> Any:
-        """The user's own array, which must not change; None where counts are read."""
-        return None if self.counts is None else self.counts.values
+    def has_depths(self) -> bool:
+        """Whether its files have depths in place of counts."""
+        is_table = bool(self.paths) and not self.is_alignments
+        return is_table and format_of(self.paths[0]).has_depths
 
     def count_bytes(self, counting: CountOptions) -> int:
-        """Return the bytes of the counts in memory, or of the files."""
+        """Return the bytes of the counts in memory or of the files, or about those to come."""
         if self.counts is not None:
             return self.counts.values.nbytes
         return estimate_count_bytes(self.paths, counting)
 
-    def open(self, counting: CountOptions, run: RunOptions, client: Any) -> Counts:
-        """Return the counts on the chromosomes that are wanted."""
+    def open(self, counting: CountOptions, run: RunOptions, client: Any) -> Counts | CountJob:
+        """Return the counts on the chromosomes that are wanted, or the job that counts them."""
+        if self.is_alignments:
+            if self.names and not counting.sample_names:
+                counting = replace(counting, sample_names=self.names)
+            return CountJob(self.paths, counting, run, client)
         counts = self.counts
         if counts is None:
             # Worker processes, if there are any, find the counts where they are read.
@@ -70,33 +76,6 @@ class CountsTable:
             named = name_regions(counts.regions, str(counting.regions), rename)
             counts = replace(counts, regions=named)
         return select_chromosomes(counts, counting.chromosomes, rename, self.name)
-
-
-@dataclass(frozen=True, eq=False)
-class AlignmentFiles:
-    """BAM and CRAM files, one a sample, after directories and patterns were expanded.
-
-    names, sexes  of the samples, one for each file; none: as the options of counting say
-    """
-
-    paths: tuple[str, ...]
-    names: tuple[str, ...] = ()
-    sexes: tuple[str, ...] = ()
-    is_alignments: ClassVar[bool] = True
-    given_values: ClassVar[None] = None
-
-    def count_bytes(self, counting: CountOptions) -> int:
-        """Return about the bytes of the counts, by the regions that are asked for."""
-        return estimate_count_bytes(self.paths, counting)
-
-    def open(self, counting: CountOptions, run: RunOptions, client: Any) -> CountJob:
-        """Return the job that counts them."""
-        if self.names and not counting.sample_names:
-            counting = replace(counting, sample_names=self.names)
-        return CountJob(self.paths, counting, run, client)
-
-
-CohortInput = CountsTable | AlignmentFiles  # cases or controls as they are given
 
 
 def inputs_of(
@@ -116,21 +95,19 @@ def inputs_of(
             raise UsageError(f"{option('controls')}: the sample sheet names controls, too")
         others = listed or others
         cases = [file for file in cases if not file.is_control]
-    inputs = (
-        _input_of(cases, read_length),
-        None if others is None else _input_of(others, read_length),
-    )
-    if read_length and not any(each and _has_depths(each) for each in inputs):
+    found = [None if each is None else _input_of(each, read_length) for each in (cases, others)]
+    if read_length and not any(each and each.has_depths for each in found):
         raise UsageError(f"{option('read_length')}: for depths of mosdepth and CNVkit only")
-    return inputs
+    assert found[0]
+    return found[0], found[1]
 
 
-def _files_of(given: Any) -> CountsTable | list[ListedFile]:
+def _files_of(given: Any) -> CohortInput | list[ListedFile]:
     """Return counts in memory, or the files that paths stand for."""
     if isinstance(given, Counts):
-        return CountsTable(counts=given)
+        return CohortInput(counts=given)
     if is_frame(given):
-        return CountsTable(counts=counts_from_frame(given))
+        return CohortInput(counts=counts_from_frame(given))
     paths: list[Any] = [None]
     if isinstance(given, str | os.PathLike):
         paths = [given]
@@ -144,8 +121,8 @@ def _files_of(given: Any) -> CountsTable | list[ListedFile]:
     return list_files([os.fspath(path) for path in paths], COUNTS)
 
 
-def _input_of(given: CountsTable | list[ListedFile], read_length: int | None) -> CohortInput:
-    if isinstance(given, CountsTable):
+def _input_of(given: CohortInput | list[ListedFile], read_length: int | None) -> CohortInput:
+    if isinstance(given, CohortInput):
         return given
     if not given:
         raise UsageError("no INPUT given: a counts table, or BAM and CRAM files")
@@ -158,13 +135,7 @@ def _input_of(given: CountsTable | list[ListedFile], read_length: int | None) ->
         raise UsageError(f"{problem}: give files of one kind")
     names = tuple(file.name for file in given if file.name)
     sexes = tuple(file.sex for file in given) if any(file.sex for file in given) else ()
-    if are_alignments[0]:
-        return AlignmentFiles(paths, names, sexes)
-    return CountsTable(paths, None, names, sexes, read_length)
-
-
-def _has_depths(given: CohortInput) -> bool:
-    return not given.is_alignments and bool(given.paths) and format_of(given.paths[0]).has_depths
+    return CohortInput(paths, None, names, sexes, read_length, are_alignments[0])
 
 
 def check_counting(given: Iterable[str], cases: CohortInput, controls: CohortInput | None) -> None:
@@ -172,7 +143,7 @@ def check_counting(given: Iterable[str], cases: CohortInput, controls: CohortInp
 
     given  the parameters in COUNTING that were given
     """
-    if not isinstance(cases, CountsTable):
+    if cases.is_alignments:
         return
     given = set(given)
     unused = [name for name in COUNTING if name in given - {"chromosomes", "regions"}]
@@ -213,7 +184,7 @@ def select_chromosomes(counts: Counts, names: Sequence[str], rename: bool, sourc
     if not names:
         return counts
     regions = counts.regions
-    blocks = {regions.names[regions.chrom[rows.start]]: rows for rows in regions.blocks}
+    blocks = regions.by_name()
     wanted = [_name_in_table(name, tuple(blocks), rename, source) for name in names]
     if twice := [name for name in wanted if wanted.count(name) > 1]:
         raise UsageError(f"{option('chromosomes')}: {printable_name(twice[0])} is listed twice")
