@@ -4,18 +4,16 @@ Regions are steps, states are copy numbers relative to the usual one (`types.STA
 negative binomials around a mean of reference samples, and moves depend on the distance between
 regions (`moves.py`). Scores are whole numbers, so that maxima of sums are exact and every way to
 divide the work gives the same path. `reference.py` is the method in plain NumPy, `cpu.py` (Numba)
-and `cuda.py` with `hmm.cu` do it fast. Each of the three has
+and `cuda.py` with `expect.cu` and `paths.cu` do it fast. Each of the three has
 
     expect(counts, model, inside=None)                                -> ExpectedCounts
-    paths(counts, expected, model, moves, inside=None, samples=all)   -> int8[regions, samples]
+    paths(counts, expected, model, moves, inside=None)                -> int8[regions, samples]
     log2_ratios(counts, expected)       -> float32[regions, samples], float32[regions]
 
 `moves.py` makes the moves; `qualities.py` has genotypes and qualities of calls, on the host.
 """
 
-from multigpu.kernels.hmm.moves import moves, typical_reach
+from multigpu.kernels.hmm.moves import moves
 from multigpu.kernels.hmm.types import CLASSES, STATES, USUAL, ExpectedCounts, SampleModel
 
-__all__ = [
-    "CLASSES", "STATES", "USUAL", "ExpectedCounts", "SampleModel", "moves", "typical_reach",
-]  # fmt: skip
+__all__ = ["CLASSES", "STATES", "USUAL", "ExpectedCounts", "SampleModel", "moves"]

@@ -21,7 +21,6 @@ from multigpu.kernels.hmm.types import (
     SHRINKAGE,
     STATES,
     STAY,
-    SWITCH,
     UNIT,
     USUAL,
     ExpectedCounts,
@@ -29,12 +28,10 @@ from multigpu.kernels.hmm.types import (
     SampleModel,
     Scores,
     States,
-    check,
     rows_inside,
 )
 from multigpu.kernels.numerics.log2_exp2 import LOG2E, ROUND, log2_of
 
-ALL = slice(None)
 BLOCK = 256  # regions
 LANES = 256  # regions and samples whose reference depths are sorted at once
 LEAST_SPAN = 1024  # regions, for a thread
@@ -43,7 +40,7 @@ IMPOSSIBLE = -1e18  # bits
 
 
 class Emissions(NamedTuple):
-    """Numbers that scores are made of, of all samples."""
+    """Numbers of all samples that scores are made of."""
 
     folds: Floats  # [2, samples, states], 0: impossible
     log_folds: Floats  # to base 2
@@ -64,6 +61,15 @@ def emissions_of(model: SampleModel, folds: Floats) -> Emissions:
     )
 
 
+def evidence(
+    counts: NDArray[Any], expected: ExpectedCounts, model: SampleModel, folds: Floats, inside: Any
+) -> tuple[Any, ...]:
+    """Return counts, means, dispersions, rows of the model and `Emissions`: all for `set_bits`."""
+    arrays = map(np.ascontiguousarray, (expected.mean, expected.dispersion))
+    rows = rows_inside(inside, len(counts))
+    return usable(counts), *arrays, rows, emissions_of(model, folds)
+
+
 def expect(
     counts: NDArray[Any],
     model: SampleModel,
@@ -71,7 +77,6 @@ def expect(
     threads: int = 1,
 ) -> ExpectedCounts:
     """Return what `reference.expect` does."""
-    check(counts, model)
     counts, inside = usable(counts), rows_inside(inside, len(counts))
     given = (model.weights, model.references, model.sizes, model.spread)
     *arrays, spread = map(np.ascontiguousarray, given)
@@ -79,8 +84,8 @@ def expect(
     dispersion = np.empty(len(counts), np.float32)
 
     def work(begin: int, stop: int) -> None:
-        pools, listed = model.references.shape
-        lanes = max(1, LANES // pools) * pools
+        samples, listed = model.references.shape
+        lanes = max(1, LANES // samples) * samples
         depths, total = np.empty((listed, lanes), np.float32), np.empty(lanes)
         _set_means(counts, begin, stop, inside, *arrays, model.cut, depths, total, mean)
         values, medians = np.empty((3, len(spread), LANES), np.float32), np.empty((2, LANES))
@@ -100,27 +105,26 @@ def usable(counts: NDArray[Any]) -> NDArray[Any]:
 def _set_means(counts, begin, stop, inside, weights, references, sizes, cut, depths, total, mean):  # type: ignore[no-untyped-def]
     """Write means of regions [begin, stop), of several at once.
 
-    depths  float32[K, lanes]: a lane is a region and a sample, or all where they share references
+    depths  float32[K, lanes]: a lane is a region and a sample
     """
-    samples, (pools, listed) = mean.shape[1], references.shape
-    rows = len(total) // pools
+    samples, listed = references.shape
+    rows = len(total) // samples
     for first in range(begin, stop, rows):
-        lanes = min(rows, stop - first) * pools
-        for row in range(first, first + lanes // pools):
-            for pool in range(pools):
+        lanes = min(rows, stop - first) * samples
+        for row in range(first, first + lanes // samples):
+            for sample in range(samples):
                 for k in range(listed):
-                    column = references[pool, k]
+                    column = references[sample, k]
                     depth = counts[row, column] * weights[inside[row], column]
-                    depths[k, (row - first) * pools + pool] = depth
+                    depths[k, (row - first) * samples + sample] = depth
         _sort_lanes(depths, lanes, cut)
         total[:lanes] = 0
         for k in range(cut, listed - cut):
             for lane in range(lanes):
                 total[lane] += depths[k, lane]
-        for row in range(first, first + lanes // pools):
+        for row in range(first, first + lanes // samples):
             for sample in range(samples):
-                lane = (row - first) * pools + sample % pools
-                typical = total[lane] / (listed - 2 * cut)
+                typical = total[(row - first) * samples + sample] / (listed - 2 * cut)
                 mean[row, sample] = max(typical * sizes[inside[row], sample], LEAST_MEAN)
 
 
@@ -170,14 +174,14 @@ def _set_medians(values, lanes, out):  # type: ignore[no-untyped-def]
 
 
 @jit_no_alloc
-def set_bits(x, expected, emissions, inside, sample, begin, stop, bits):  # type: ignore[no-untyped-def]
+def set_bits(given, sample, begin, stop, bits):  # type: ignore[no-untyped-def]
     """Write the log-likelihoods of a sample's states in regions [begin, stop) to float64 bits.
 
     They are those less that of the usual share, in the first rows, a state each. Counts are
     negative binomial with mean m and variance m + d m², so it is, but for what all states share,
     x log(f) - (x + 1 / d) log((1 + d f m) / (1 + d m)) for f times the usual mean.
     """
-    mean, dispersion = expected
+    x, mean, dispersion, inside, emissions = given
     folds, log_folds, noise, worth, _ = emissions
     n, states = stop - begin, folds.shape[2]
     rates, usual, more = bits[states], bits[states + 1], bits[states + 2]
@@ -199,10 +203,10 @@ def set_bits(x, expected, emissions, inside, sample, begin, stop, bits):  # type
 
 
 @jit_no_alloc
-def set_scores(x, expected, emissions, inside, sample, begin, stop, bits, out):  # type: ignore[no-untyped-def]
+def set_scores(given, sample, begin, stop, bits, out):  # type: ignore[no-untyped-def]
     """Write the scores of a sample in regions [begin, stop) to int32 out[STATES, regions]."""
-    set_bits(x, expected, emissions, inside, sample, begin, stop, bits)
-    cap, n = emissions.cap, stop - begin
+    set_bits(given, sample, begin, stop, bits)
+    cap, n = given[4].cap, stop - begin
     floor, base = bits[STATES], bits[STATES + 1]
     for i in range(n):
         best = max(max(bits[0, i], bits[1, i]), max(bits[3, i], bits[4, i]))
@@ -221,31 +225,27 @@ def paths(
     model: SampleModel,
     moves: Scores,
     inside: Any = None,
-    samples: slice = ALL,
     threads: int = 1,
 ) -> States:
     """Return what `reference.paths` does, with a thread for each share of the samples."""
-    counts, inside = usable(counts), rows_inside(inside, len(counts))
-    emissions = emissions_of(model, model.folds)
-    given = (np.ascontiguousarray(expected.mean), np.ascontiguousarray(expected.dispersion))
-    first, stop, _ = samples.indices(model.samples)
-    out = np.empty((len(counts), stop - first), np.int8)
+    given = evidence(counts, expected, model, model.folds, inside)
+    out = np.empty((len(counts), model.samples), np.int8)
 
     def work(begin: int, end: int) -> None:
         back = np.empty((len(counts), end - begin), np.uint16)
         best = np.full((end - begin, STATES), FORBIDDEN, np.int32)
         best[:, USUAL] = 0
         work_of_block = (np.empty((STATES + 3, BLOCK)), np.empty((STATES, BLOCK), np.int32))
-        find(counts, given, emissions, inside, moves, first + begin, *work_of_block, best, back)
+        find(given, moves, begin, *work_of_block, best, back)
         walk_back(back, best, out[:, begin:end])
 
     if len(counts):
-        over_spans(work, stop - first, threads, 1)
+        over_spans(work, model.samples, threads, 1)
     return out
 
 
 @jit_no_alloc
-def find(counts, expected, emissions, inside, ways, first, bits, emitted, best, back):  # type: ignore[no-untyped-def]
+def find(given, ways, first, bits, emitted, best, back):  # type: ignore[no-untyped-def]
     """Write where the best ways to each state come from, and what they score in the end.
 
     best  int32[samples, states], at the start and in the end; of the usual state it is 0
@@ -255,8 +255,7 @@ def find(counts, expected, emissions, inside, ways, first, bits, emitted, best, 
     for begin in range(0, regions, BLOCK):
         stop = min(begin + BLOCK, regions)
         for sample in range(samples):
-            set_scores(counts, expected, emissions, inside, first + sample, begin, stop, bits,
-                       emitted)  # fmt: skip
+            set_scores(given, first + sample, begin, stop, bits, emitted)
             for row in range(begin, stop):
                 back[row, sample] = advance(best[sample], ways[row], emitted[:, row - begin])
 
@@ -264,7 +263,7 @@ def find(counts, expected, emissions, inside, ways, first, bits, emitted, best, 
 @jit_no_alloc
 def advance(best, ways, emitted):  # type: ignore[no-untyped-def]
     """Take best scores to the next region; return the state before each, three bits a state."""
-    enter, stay, leave, switch = ways[ENTER], ways[STAY], ways[LEAVE], ways[SWITCH]
+    enter, stay, leave = ways[ENTER], ways[STAY], ways[LEAVE]
     none, one, usual, more, two = best[0], best[1], best[2], best[3], best[4]
     back = 0
     for state in range(STATES):
@@ -272,11 +271,11 @@ def advance(best, ways, emitted):  # type: ignore[no-untyped-def]
             score, source = likeliest(none + leave, one + leave, usual, more + leave, two + leave)
         else:
             score, source = likeliest(
-                none + (stay if state == 0 else switch),
-                one + (stay if state == 1 else switch),
+                none + (stay if state == 0 else enter),
+                one + (stay if state == 1 else enter),
                 usual + enter,
-                more + (stay if state == 3 else switch),
-                two + (stay if state == 4 else switch),
+                more + (stay if state == 3 else enter),
+                two + (stay if state == 4 else enter),
             )
         best[state] = score + emitted[state]
         back |= source << 3 * state

@@ -18,18 +18,16 @@ from multigpu.kernels.hmm.types import (
     STATES,
     ExpectedCounts,
     SampleModel,
-    check,
     rows_inside,
 )
 
-ALL = slice(None)
 THREADS = 128
 BLOCK = 128  # regions, as in paths.cu
 
 
 def _fields(pointers: str, **others: str) -> np.dtype[Any]:
     """Return the struct of a kernel: pointers, and then other fields with their types."""
-    return np.dtype([*((name, POINTER) for name in pointers.split()), *others.items()])
+    return np.dtype([*((n, POINTER) for n in pointers.split()), *others.items()], align=True)
 
 
 _COHORT = _fields(
@@ -39,7 +37,7 @@ _COHORT = _fields(
 _INPUT = _fields(
     "counts mean dispersion inside moves folds log_folds noise",
     regions="<i8", blocks="<i8", worth="<f8", cap="<f8",
-    columns="<i4", samples="<i4", first="<i4", wanted="<i4",
+    columns="<i4", means="<i4", samples="<i4",
 )  # fmt: skip
 
 
@@ -55,12 +53,11 @@ def _module(name: str, **macros: Any) -> Any:
 
 def expect(counts: Any, model: SampleModel, inside: Any = None) -> ExpectedCounts:
     """Return what `reference.expect` does, on the device; counts of NumPy or CuPy."""
-    check(counts, model)
     counts = _on_device(counts)
     regions, samples = len(counts), model.samples
     module = _module(
         "expect.cu", COUNT=_type_of(counts), REFERENCES=model.references.shape[1],
-        CUT=model.cut, SHARED=int(len(model.references) == 1), SPREAD=len(model.spread),
+        CUT=model.cut, SPREAD=len(model.spread),
     )  # fmt: skip
     arrays = _held(
         inside=rows_inside(inside, regions), weights=model.weights, references=model.references,
@@ -72,8 +69,7 @@ def expect(counts: Any, model: SampleModel, inside: Any = None) -> ExpectedCount
     )  # fmt: skip
     mean = cupy.empty((regions, samples), np.float32)
     dispersion = cupy.empty(regions, np.float32)
-    threads = regions * (1 if len(model.references) == 1 else samples)
-    launch(module, "means", threads, THREADS, cohort, mean)
+    launch(module, "means", regions * samples, THREADS, cohort, mean)
     launch(module, "dispersions", regions, THREADS, cohort, mean, dispersion)
     return ExpectedCounts(mean, dispersion)
 
@@ -84,37 +80,30 @@ def paths(
     model: SampleModel,
     moves: NDArray[np.int32],
     inside: Any = None,
-    samples: slice = ALL,
 ) -> Any:
     """Return what `reference.paths` does, on the device: int8[regions, samples]."""
     counts = _on_device(counts)
-    regions = len(counts)
-    first, stop, _ = samples.indices(model.samples)
-    wanted, blocks = stop - first, -(-regions // BLOCK)
+    regions, samples = len(counts), model.samples
+    blocks = -(-regions // BLOCK)
     emissions = emissions_of(model, model.folds)
     arrays = _held(
-        inside=rows_inside(inside, regions), moves=moves, folds=emissions.folds,
-        log_folds=emissions.log_folds, noise=emissions.noise,
+        mean=expected.mean, dispersion=expected.dispersion, inside=rows_inside(inside, regions),
+        moves=moves, folds=emissions.folds, log_folds=emissions.log_folds, noise=emissions.noise,
     )  # fmt: skip
     given = struct(
-        _INPUT, counts=counts, mean=expected.mean, dispersion=expected.dispersion, **arrays,
-        regions=regions, blocks=blocks, worth=emissions.worth, cap=emissions.cap,
-        columns=counts.shape[1], samples=model.samples, first=first, wanted=wanted,
+        _INPUT, counts=counts, **arrays, regions=regions, blocks=blocks, worth=emissions.worth,
+        cap=emissions.cap, columns=counts.shape[1], means=expected.mean.shape[1], samples=samples,
     )  # fmt: skip
-    path = cupy.empty((regions, wanted), np.int8)
-    if not path.size:
-        return path
-    back = cupy.empty((regions, wanted), np.uint16)
-    tasks = blocks * wanted
-    size = (np.int64(blocks), np.int32(wanted))
+    path, back = (cupy.empty((regions, samples), kind) for kind in (np.int8, np.uint16))
+    tasks, size = blocks * samples, (np.int64(blocks), np.int32(samples))
     products, starts = (cupy.empty(n * tasks, np.int32) for n in (STATES * STATES, STATES))
     maps, ends = cupy.empty(tasks, np.uint16), cupy.empty(tasks, np.uint8)
-    last = cupy.empty(wanted, np.uint8)
+    last = cupy.empty(samples, np.uint8)
     module = _module("paths.cu", COUNT=_type_of(counts))
     launch(module, "multiply", tasks, THREADS, given, products)
-    launch_blocks(module, "starts", wanted, THREADS, *size, products, starts)
+    launch_blocks(module, "starts", samples, THREADS, *size, products, starts)
     launch(module, "point", tasks, THREADS, given, starts, back, maps, last)
-    launch_blocks(module, "ends", wanted, THREADS, *size, maps, last, ends)
+    launch_blocks(module, "ends", samples, THREADS, *size, maps, last, ends)
     launch(module, "trace", tasks, THREADS, given, back, ends, path)
     return path
 
@@ -138,9 +127,18 @@ def _type_of(counts: Any) -> str:
     return "int" if counts.dtype == np.int32 else "double"
 
 
-def _held(**arrays: NDArray[Any]) -> dict[str, Any]:
-    """Return the arrays on the device."""
-    return {name: cupy.asarray(np.ascontiguousarray(each)) for name, each in arrays.items()}
+def _held(**arrays: Any) -> dict[str, Any]:
+    """Return the arrays on the device, where they must live as long as kernels use them."""
+    return {name: _there(each) for name, each in arrays.items()}
+
+
+def _there(array: Any) -> Any:
+    if isinstance(array, cupy.ndarray):
+        return array
+    # Not `asarray`, which keeps page-locked memory of every size.
+    there = cupy.empty(array.shape, array.dtype)
+    there.set(np.ascontiguousarray(array), stream=cupy.cuda.get_current_stream())
+    return there
 
 
 def _on_device(counts: Any) -> Any:
@@ -148,4 +146,4 @@ def _on_device(counts: Any) -> Any:
     if isinstance(counts, cupy.ndarray):
         return usable(counts)
     kind = np.int32 if counts.dtype == np.int32 else np.float64
-    return cupy.asarray(np.ascontiguousarray(counts, kind))
+    return _there(np.ascontiguousarray(counts, kind))

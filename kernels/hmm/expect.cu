@@ -1,7 +1,6 @@
 // What samples should have: means of reference depths, and dispersions of regions. Macros: COUNT,
 // the type of a count; REFERENCES, how many a sample has, of which CUT are left out at either end;
-// SHARED, whether all have the same; SPREAD, how many samples tell a dispersion. Operations and
-// their order are those of cpu.py.
+// SPREAD, how many samples tell a dispersion. Operations and their order are those of cpu.py.
 
 typedef long long i64;
 
@@ -13,7 +12,7 @@ struct Cohort {
   const COUNT* counts;  // [regions, columns]
   const unsigned char* inside;
   const double* weights;  // [2, columns]
-  const int* references;  // [samples or 1, REFERENCES]
+  const int* references;  // [samples, REFERENCES]
   const double* sizes;  // [2, samples]
   const int* spread;
   i64 regions;
@@ -43,7 +42,7 @@ __device__ __forceinline__ double median(float (&values)[N]) {
 }
 
 __device__ __forceinline__ double reference_depth(const Cohort& cohort, i64 row, int sample) {
-  const int* columns = cohort.references + (SHARED ? 0 : sample) * REFERENCES;
+  const int* columns = cohort.references + sample * REFERENCES;
   const double* weights = cohort.weights + (cohort.inside[row] ? cohort.columns : 0);
   float depths[REFERENCES];
 #pragma unroll(REFERENCES <= UNROLLED ? REFERENCES : 1)
@@ -56,18 +55,14 @@ __device__ __forceinline__ double reference_depth(const Cohort& cohort, i64 row,
   return total / KEPT;
 }
 
-// A thread has a region where all samples share their references, else a region and sample.
 extern "C" __global__ void __launch_bounds__(128) means(Cohort cohort, float* mean) {
   const i64 thread = (i64)blockIdx.x * blockDim.x + threadIdx.x;
-  const int samples = cohort.samples;
-  const i64 row = SHARED ? thread : thread / samples;
+  const int samples = cohort.samples, sample = int(thread % samples);
+  const i64 row = thread / samples;
   if (row >= cohort.regions) return;
-  const int first = SHARED ? 0 : int(thread % samples), stop = SHARED ? samples : first + 1;
-  const double depth = reference_depth(cohort, row, first);
-  for (int sample = first; sample < stop; ++sample) {
-    const double usual = depth * cohort.sizes[(cohort.inside[row] ? samples : 0) + sample];
-    mean[row * samples + sample] = float(usual > LEAST_MEAN ? usual : LEAST_MEAN);
-  }
+  const double size = cohort.sizes[(cohort.inside[row] ? samples : 0) + sample];
+  const double usual = reference_depth(cohort, row, sample) * size;
+  mean[thread] = float(usual > LEAST_MEAN ? usual : LEAST_MEAN);
 }
 
 extern "C" __global__ void __launch_bounds__(128)

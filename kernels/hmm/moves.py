@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.kernels.compiled.jit import jit_no_alloc
-from multigpu.kernels.hmm.types import ENTER, LEAVE, STAY, SWITCH, UNIT, Scores
+from multigpu.kernels.hmm.types import ENTER, LEAVE, STAY, UNIT, Scores
 from multigpu.kernels.numerics.log2_exp2 import LOG2E, exp2_or_little, log2_of
 
 EVENTS = 0.3  # of each kind that a sample is expected to have in all regions
@@ -14,7 +14,7 @@ REACHES = 50  # typical distances
 MOST_DISTANCES = 100_000
 
 
-def typical_reach(start: NDArray[np.int64], end: NDArray[np.int64]) -> float:
+def _typical_reach(start: NDArray[np.int64], end: NDArray[np.int64]) -> float:
     """Return the bases over which two regions are neighbours, by the regions of a chromosome.
 
     It is 50 times the median distance between the middles of regions, at least 70,000. Distances
@@ -29,32 +29,25 @@ def typical_reach(start: NDArray[np.int64], end: NDArray[np.int64]) -> float:
 def moves(
     start: NDArray[np.int64],
     end: NDArray[np.int64],
-    regions: int | None = None,
+    regions: int,
     max_gap: int | None = None,
-    events: float = EVENTS,
-    stay: float = STAYING,
-    reach: float | None = None,
 ) -> Scores:
-    """Return int32[regions, 4]: scores (1/1024 nat) of the ways into each region of a chromosome.
+    """Return int32[regions, 3]: scores (1/1024 nat) of the ways into each region of a chromosome.
 
-    The columns are `ENTER` (usual to any one other state), `STAY` (in a state that is not usual),
-    `LEAVE` (to the usual state) and `SWITCH` (to any one other state); staying usual scores 0. An
-    event goes on to the next region with probability stay × exp(-gap / reach), and as likely as one
-    begins beyond that. The first region, and one after a gap of more than `max_gap` bases, has no
-    memory: all ways into it score what entering does, or 0.
+    The columns are `ENTER` (from any state to another one that is not usual), `STAY` (in a state
+    that is not usual) and `LEAVE` (to the usual state); staying usual scores 0. An
+    event goes on to the next region with probability STAYING × exp(-gap / reach), and as likely as
+    one begins beyond that. The first region, and one after a gap of more than `max_gap` bases, has
+    no memory: all ways into it score what entering does, or 0.
 
     start, end  bases, ascending, half open
-    regions     of the whole run, over which the expected events are distributed; None: these
-    events      that a sample is expected to have of each kind in all regions
-    stay        chance that an event that has a region has its neighbour, too
-    reach       bases; None: `typical_reach` of these regions
+    regions     of the whole run, over which the expected events are distributed
     """
     start, end = (np.ascontiguousarray(each, np.int64) for each in (start, end))
-    out = np.empty((len(start), 4), np.int32)
-    enter = min(float(events) / max(regions or len(start), 1), 0.01)
+    out = np.empty((len(start), 3), np.int32)
+    enter = min(EVENTS / regions, 0.01)
     furthest = np.inf if max_gap is None else float(max_gap)
-    near = typical_reach(start, end) if reach is None else float(reach)
-    _set_moves(start, end, enter, float(stay), near, furthest, out)
+    _set_moves(start, end, enter, _typical_reach(start, end), furthest, out)
     return out
 
 
@@ -66,7 +59,7 @@ def is_break(rows: Scores) -> NDArray[np.bool_]:
 def without_memory(rows: Scores, where: NDArray[np.bool_]) -> Scores:
     """Return moves that have no memory where it is said, bool[regions]."""
     found = rows.copy()
-    found[where, STAY] = found[where, SWITCH] = found[where, ENTER]
+    found[where, STAY] = found[where, ENTER]
     found[where, LEAVE] = 0
     return found
 
@@ -78,7 +71,7 @@ def _whole(chance):  # type: ignore[no-untyped-def]
 
 
 @jit_no_alloc
-def _set_moves(start, end, enter, stay, reach, furthest, out):  # type: ignore[no-untyped-def]
+def _set_moves(start, end, enter, reach, furthest, out):  # type: ignore[no-untyped-def]
     begin = _whole(enter)
     known, stayed, left = -1.0, begin, np.int32(0)  # of the gap before, as most bins have the same
     reached = end[0] if len(end) else 0
@@ -87,9 +80,9 @@ def _set_moves(start, end, enter, stay, reach, furthest, out):  # type: ignore[n
         reached = max(reached, end[i])
         if gap != known and gap <= furthest:
             memory = exp2_or_little(-gap / reach * LOG2E)
-            goes_on = memory * stay + (1 - memory) * enter
+            goes_on = memory * STAYING + (1 - memory) * enter
             known, stayed, left = gap, _whole(goes_on), _whole(1 - goes_on)
         is_start = i == 0 or gap > furthest
-        out[i, ENTER] = out[i, SWITCH] = begin
+        out[i, ENTER] = begin
         out[i, STAY] = begin if is_start else stayed
         out[i, LEAVE] = 0 if is_start else left

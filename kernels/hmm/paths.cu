@@ -17,40 +17,43 @@ constexpr int BLOCK = 128;  // regions
 constexpr int LANES = 128;  // threads that go over the blocks of a sample
 constexpr double IMPOSSIBLE = -1e18, ROUND = 6755399441055744.0, PER_BIT = UNIT / LOG2E;
 
+struct Move {
+  int enter, stay, leave;
+};
+
 struct Input {
   const COUNT* counts;  // [regions, columns]
-  const float* mean;  // [regions, samples]
+  const float* mean;  // [regions, means]
   const float* dispersion;
   const unsigned char* inside;
-  const int4* moves;  // x: enter, y: stay, z: leave, w: switch
+  const Move* moves;
   const double* folds;  // [2, samples, STATES]
   const double* log_folds;
   const double* noise;
   i64 regions, blocks;
   double worth, cap;
-  int columns, samples, first, wanted;
+  int columns, means, samples;
 };
 
 // What a thread works on; `place` is where its block's things are.
 struct Task {
   i64 place, begin, stop;
-  int sample, column;
+  int sample;
   bool exists;
 };
 
 __device__ __forceinline__ Task task_of(const Input& input) {
   const i64 place = (i64)blockIdx.x * blockDim.x + threadIdx.x;
-  const i64 begin = place / input.wanted * BLOCK;
-  const int column = int(place % input.wanted);
+  const i64 begin = place / input.samples * BLOCK;
   const i64 stop = begin + BLOCK < input.regions ? begin + BLOCK : input.regions;
-  return {place, begin, stop, input.first + column, column, begin < input.regions};
+  return {place, begin, stop, int(place % input.samples), begin < input.regions};
 }
 
 // The scores of cpu.py, operation by operation.
 __device__ __forceinline__ void emit(const Input& input, i64 row, int sample,
                                      int (&emitted)[STATES]) {
   const i64 at = i64(input.inside[row] ? input.samples : 0) + sample;
-  const double m = input.mean[row * input.samples + sample];
+  const double m = input.mean[row * input.means + sample];
   const double count = input.counts[row * input.columns + sample];
   const double d = double(input.dispersion[row]) * input.noise[sample] + 1 / (input.worth * m);
   const double rate = d * m, usual = log2_of(1 + rate), more = count + 1 / d;
@@ -93,9 +96,8 @@ __device__ __forceinline__ Likeliest likeliest(int none, int one, int usual, int
 }
 
 // Takes best scores to the next region; returns the state before each, three bits a state.
-__device__ __forceinline__ unsigned advance(int (&best)[STATES], const int4& move,
+__device__ __forceinline__ unsigned advance(int (&best)[STATES], const Move& move,
                                             const int (&emitted)[STATES]) {
-  const int entered = best[USUAL] + move.x;
   int next[STATES];
   unsigned back = 0;
 #pragma unroll
@@ -103,8 +105,8 @@ __device__ __forceinline__ unsigned advance(int (&best)[STATES], const int4& mov
     int from[STATES];
 #pragma unroll
     for (int k = 0; k < STATES; ++k)
-      from[k] = best[k] + (state == USUAL ? move.z : state == k ? move.y : move.w);
-    from[USUAL] = state == USUAL ? best[USUAL] : entered;
+      from[k] = best[k] + (state == USUAL ? move.leave : state == k ? move.stay : move.enter);
+    if (state == USUAL) from[USUAL] = best[USUAL];
     const Likeliest found = likeliest(from[0], from[1], from[2], from[3], from[4]);
     next[state] = found.score + emitted[state];
     back |= unsigned(found.state) << 3 * state;
@@ -132,12 +134,12 @@ extern "C" __global__ void __launch_bounds__(128) multiply(Input input, int* pro
 #pragma unroll
   for (int from = 0; from < STATES; ++from) start_in(best[from], from);
   for (i64 row = task.begin; row < task.stop; ++row) {
-    const int4 move = input.moves[row];
+    const Move move = input.moves[row];
     emit(input, row, task.sample, emitted);
 #pragma unroll
     for (int from = 0; from < STATES; ++from) advance(best[from], move, emitted);
   }
-  const i64 all = input.blocks * input.wanted;
+  const i64 all = input.blocks * input.samples;
 #pragma unroll
   for (int i = 0; i < STATES * STATES; ++i)
     products[i * all + task.place] = best[i / STATES][i % STATES];
@@ -162,10 +164,10 @@ __device__ __forceinline__ void pass(int (&best)[STATES], const int* product, i6
 // starts[state, place]: scores before each block. A sample has a thread block, a thread consecutive
 // blocks of regions.
 extern "C" __global__ void __launch_bounds__(LANES)
-    starts(i64 blocks, int wanted, const int* products, int* starts) {
+    starts(i64 blocks, int samples, const int* products, int* starts) {
   __shared__ int shares[STATES * STATES][LANES], begins[STATES][LANES];
   const int lane = threadIdx.x;
-  const i64 all = blocks * wanted, share = (blocks + LANES - 1) / LANES, first = lane * share,
+  const i64 all = blocks * samples, share = (blocks + LANES - 1) / LANES, first = lane * share,
             stop = first + share < blocks ? first + share : blocks;
   int rows[STATES][STATES], best[STATES];
 #pragma unroll
@@ -173,7 +175,7 @@ extern "C" __global__ void __launch_bounds__(LANES)
   for (i64 block = first; block < stop; ++block) {
 #pragma unroll
     for (int from = 0; from < STATES; ++from)
-      pass(rows[from], products + block * wanted + blockIdx.x, all);
+      pass(rows[from], products + block * samples + blockIdx.x, all);
     const int usual = rows[USUAL][USUAL];
 #pragma unroll
     for (int from = 0; from < STATES; ++from) relate(rows[from], usual);
@@ -194,7 +196,7 @@ extern "C" __global__ void __launch_bounds__(LANES)
 #pragma unroll
   for (int state = 0; state < STATES; ++state) best[state] = begins[state][lane];
   for (i64 block = first; block < stop; ++block) {
-    const i64 place = block * wanted + blockIdx.x;
+    const i64 place = block * samples + blockIdx.x;
 #pragma unroll
     for (int state = 0; state < STATES; ++state) starts[state * all + place] = best[state];
     pass(best, products + place, all);
@@ -223,7 +225,7 @@ extern "C" __global__ void __launch_bounds__(128)
     point(Input input, const int* starts, u16* back, u16* maps, unsigned char* last) {
   const Task task = task_of(input);
   if (!task.exists) return;
-  const i64 all = input.blocks * input.wanted;
+  const i64 all = input.blocks * input.samples;
   int best[STATES], emitted[STATES];
 #pragma unroll
   for (int state = 0; state < STATES; ++state) best[state] = starts[state * all + task.place];
@@ -231,24 +233,24 @@ extern "C" __global__ void __launch_bounds__(128)
   for (i64 row = task.begin; row < task.stop; ++row) {
     emit(input, row, task.sample, emitted);
     const unsigned froms = advance(best, input.moves[row], emitted);
-    back[row * input.wanted + task.column] = u16(froms);
+    back[row * input.samples + task.sample] = u16(froms);
     map = composed(map, froms);
   }
   maps[task.place] = u16(map);
   if (task.stop == input.regions)
-    last[task.column] = likeliest(best[0], best[1], best[2], best[3], best[4]).state;
+    last[task.sample] = likeliest(best[0], best[1], best[2], best[3], best[4]).state;
 }
 
 // ends[place]: the path's state at each block's end.
 extern "C" __global__ void __launch_bounds__(LANES)
-    ends(i64 blocks, int wanted, const u16* maps, const unsigned char* last, unsigned char* ends) {
+    ends(i64 blocks, int samples, const u16* maps, const unsigned char* last, unsigned char* ends) {
   __shared__ unsigned shares[LANES], found[LANES];
   const int lane = threadIdx.x;
   const i64 share = (blocks + LANES - 1) / LANES, first = lane * share,
             stop = first + share < blocks ? first + share : blocks;
   unsigned map = IDENTITY;
   for (i64 block = first; block < stop; ++block)
-    map = composed(map, maps[block * wanted + blockIdx.x]);
+    map = composed(map, maps[block * samples + blockIdx.x]);
   shares[lane] = map;
   __syncthreads();
   if (lane == 0) {
@@ -261,8 +263,8 @@ extern "C" __global__ void __launch_bounds__(LANES)
   __syncthreads();
   unsigned state = found[lane];
   for (i64 block = stop - 1; block >= first; --block) {
-    ends[block * wanted + blockIdx.x] = state;
-    state = before(maps[block * wanted + blockIdx.x], state);
+    ends[block * samples + blockIdx.x] = state;
+    state = before(maps[block * samples + blockIdx.x], state);
   }
 }
 
@@ -272,7 +274,7 @@ extern "C" __global__ void __launch_bounds__(128)
   if (!task.exists) return;
   unsigned state = ends[task.place];
   for (i64 row = task.stop - 1; row >= task.begin; --row) {
-    const i64 at = row * input.wanted + task.column;
+    const i64 at = row * input.samples + task.sample;
     path[at] = state;
     state = before(back[at], state);
   }

@@ -9,18 +9,17 @@ from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.hmm.cpu import (
     BLOCK,
     IMPOSSIBLE,
-    emissions_of,
+    evidence,
     set_bits,
     set_scores,
-    usable,
 )
 from multigpu.kernels.hmm.moves import is_break
 from multigpu.kernels.hmm.types import (
+    CLASSES,
     ENTER,
     LEAVE,
     STATES,
     STAY,
-    SWITCH,
     UNIT,
     USUAL,
     ExpectedCounts,
@@ -28,7 +27,6 @@ from multigpu.kernels.hmm.types import (
     SampleModel,
     Scores,
     States,
-    rows_inside,
 )
 from multigpu.kernels.numerics.log2_exp2 import LOG2E, exp2_or_little, log2_of
 
@@ -53,13 +51,10 @@ def genotypes(
     They are those of regions first ≤ row < stop, added up, in nats, and 0 for the likeliest; in no
     region is one class less likely than another by more than `model.cap`. -inf: impossible copies.
     """
-    counts, inside = usable(counts), rows_inside(inside, len(counts))
-    given = (np.ascontiguousarray(expected.mean), np.ascontiguousarray(expected.dispersion))
-    emissions = emissions_of(model, model.folds_of_classes)
-    classes = emissions.folds.shape[2]
-    bits, out = np.empty((classes + 3, BLOCK)), np.zeros((len(first), model.samples, classes))
+    given = evidence(counts, expected, model, model.folds_of_classes, inside)
+    bits, out = np.empty((CLASSES + 3, BLOCK)), np.zeros((len(first), model.samples, CLASSES))
     for span in range(len(first)):
-        _add_bits(counts, given, emissions, inside, first[span], stop[span], bits, out[span])
+        _add_bits(given, first[span], stop[span], bits, out[span])
     out[out <= IMPOSSIBLE] = -np.inf
     if len(first):
         out -= out.max(axis=2, keepdims=True)
@@ -67,19 +62,19 @@ def genotypes(
 
 
 @jit_no_alloc
-def _add_bits(counts, given, emissions, inside, first, stop, bits, out):  # type: ignore[no-untyped-def]
+def _add_bits(given, first, stop, bits, out):  # type: ignore[no-untyped-def]
     samples, classes = out.shape
     for sample in range(samples):
         for begin in range(first, stop, BLOCK):
             end = min(begin + BLOCK, stop)
-            set_bits(counts, given, emissions, inside, sample, begin, end, bits)
+            set_bits(given, sample, begin, end, bits)
             for i in range(end - begin):
                 best = bits[0, i]
                 for k in range(1, classes):
                     best = max(best, bits[k, i])
                 for k in range(classes):
                     possible = bits[k, i] > IMPOSSIBLE
-                    floor = best - emissions.cap if possible else IMPOSSIBLE
+                    floor = best - given[4].cap if possible else IMPOSSIBLE
                     out[sample, k] += max(bits[k, i], floor)
 
 
@@ -112,7 +107,7 @@ def qualities(
     expected: ExpectedCounts,
     model: SampleModel,
     moves: Scores,
-    calls: tuple[Rows, Rows, Rows, Rows],
+    calls: tuple[NDArray[Any], ...],
     inside: Any = None,
 ) -> Floats:
     """Return float64[calls]: the Phred of there being no such change in a call's regions.
@@ -121,11 +116,9 @@ def qualities(
     these regions, by all paths, both by the forward algorithm. Paths go over the call and 50
     regions on either side, or to where there is no memory. At most 999.
 
-    calls  sample, first region, last one plus one, and state, int64[calls] each
+    calls  sample, first region, last one plus one, and state, int[calls] each
     """
-    counts, inside = usable(counts), rows_inside(inside, len(counts))
-    given = (np.ascontiguousarray(expected.mean), np.ascontiguousarray(expected.dispersion))
-    emissions = emissions_of(model, model.folds)
+    given = evidence(counts, expected, model, model.folds, inside)
     breaks = np.append(np.flatnonzero(is_break(moves)), len(counts))
     work = (np.empty((STATES + 3, BLOCK)), np.empty((STATES, BLOCK), np.int32), np.empty(STATES))
     out = np.empty(len(calls[0]))
@@ -134,15 +127,14 @@ def qualities(
         end = min(stop + FLANK, breaks[np.searchsorted(breaks, stop)])
         where = (sample, begin, end, first, stop)
         every, others = (
-            _forward(counts, given, emissions, inside, moves, where, side, *work)
-            for side in (0, -1 if state < USUAL else 1)
+            _forward(given, moves, where, side, *work) for side in (0, -1 if state < USUAL else 1)
         )
         out[k] = min(max((every - others) * PER_BIT, 0.0), MOST)
     return out
 
 
 @jit_no_alloc
-def _forward(counts, given, emissions, inside, ways, where, side, bits, emitted, chances):  # type: ignore[no-untyped-def]
+def _forward(given, ways, where, side, bits, emitted, chances):  # type: ignore[no-untyped-def]
     """Return log2 of the sum over paths, without those that are on one side within a call.
 
     side  -1: losses, 1: gains, 0: none
@@ -155,13 +147,13 @@ def _forward(counts, given, emissions, inside, ways, where, side, bits, emitted,
         i = (row - start) % BLOCK
         if i == 0:
             end = min(row + BLOCK, stop)
-            set_scores(counts, given, emissions, inside, sample, row, end, bits, emitted)
+            set_scores(given, sample, row, end, bits, emitted)
         changed = chances.sum() - chances[USUAL]
-        entered, left = chances[USUAL] * _chance(ways[row, ENTER]), _chance(ways[row, LEAVE])
-        stay, switch = _chance(ways[row, STAY]), _chance(ways[row, SWITCH])
+        enter, stay = _chance(ways[row, ENTER]), _chance(ways[row, STAY])
+        entered, left = chances[USUAL] * enter, _chance(ways[row, LEAVE])
         for state in range(STATES):
             before = chances[state]
-            chances[state] = entered + before * stay + (changed - before) * switch
+            chances[state] = entered + before * stay + (changed - before) * enter
             if state == USUAL:
                 chances[state] = before + changed * left
             if first <= row < last and (state - USUAL) * side > 0:

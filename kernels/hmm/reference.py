@@ -16,7 +16,6 @@ from multigpu.kernels.hmm.types import (
     SHRINKAGE,
     STATES,
     STAY,
-    SWITCH,
     UNIT,
     USUAL,
     ExpectedCounts,
@@ -24,11 +23,8 @@ from multigpu.kernels.hmm.types import (
     SampleModel,
     Scores,
     States,
-    check,
     rows_inside,
 )
-
-ALL = slice(None)
 
 
 def expect(counts: NDArray[Any], model: SampleModel, inside: Any = None) -> ExpectedCounts:
@@ -40,14 +36,12 @@ def expect(counts: NDArray[Any], model: SampleModel, inside: Any = None) -> Expe
 
     counts  int32 or float64[regions, columns], not negative; rows do not depend on each other
     inside  uint8[regions]: row of the model's arrays; None: 0
-    raises  ValueError where model and counts do not fit
     """
-    check(counts, model)
     inside = rows_inside(inside, len(counts))
     depths = (counts * model.weights[inside]).astype(np.float32)
     mean = np.empty((len(counts), model.samples), np.float32)
     for sample in range(model.samples):
-        columns = model.references[sample % len(model.references)]
+        columns = model.references[sample]
         middle = np.sort(depths[:, columns], axis=1)[:, model.cut :][:, : model.kept]
         total = np.zeros(len(counts))
         for column in middle.T:
@@ -84,7 +78,7 @@ def scores(
     """
     folds = model.folds[rows_inside(inside, len(counts))]
     x = counts[:, : model.samples, None].astype(np.float64)
-    mean = expected.mean.astype(np.float64)[:, :, None]
+    mean = expected.mean[:, : model.samples, None].astype(np.float64)
     dispersion = expected.dispersion.astype(np.float64)[:, None, None] * model.noise[:, None]
     dispersion = dispersion + 1 / (model.worth * mean)
     possible = folds > 0
@@ -103,17 +97,17 @@ def paths(
     model: SampleModel,
     moves: Scores,
     inside: Any = None,
-    samples: slice = ALL,
 ) -> States:
     """Return int8[regions, samples]: the likeliest path of each sample through the states.
 
     Of several states that are as likely, the path has the first of `PREFERENCE`: the nearest to the
     usual one, then the lower.
 
-    moves    int32[regions, 4] of `moves.moves`
-    samples  of which paths are wanted; the same as those of all
+    Samples of the model may be fewer than the columns of counts and means: they are the first.
+
+    moves  int32[regions, 3] of `moves.moves`
     """
-    emitted = scores(counts, expected, model, inside)[:, samples].astype(np.int64)
+    emitted = scores(counts, expected, model, inside).astype(np.int64)
     steps = all_moves(moves)
     order = np.array(PREFERENCE)
     best = np.full((emitted.shape[1], STATES), FORBIDDEN, np.int64)
@@ -133,9 +127,8 @@ def paths(
 
 def all_moves(moves: Scores) -> Any:
     """int64[regions, STATES, STATES]: scores of all ways from a state to a state."""
-    out = np.repeat(moves[:, SWITCH, None, None].astype(np.int64), STATES, 1).repeat(STATES, 2)
+    out = np.repeat(moves[:, ENTER, None, None].astype(np.int64), STATES, 1).repeat(STATES, 2)
     out[:, range(STATES), range(STATES)] = moves[:, STAY, None]
-    out[:, USUAL] = moves[:, ENTER, None]
     out[:, :, USUAL] = moves[:, LEAVE, None]
     out[:, USUAL, USUAL] = 0
     return out

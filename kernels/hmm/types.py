@@ -1,7 +1,7 @@
 """The input and the result of the hidden Markov model over copy numbers."""
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ LEAST_DISPERSION = 0.001
 SHRINKAGE = 0.5  # of a region's dispersion towards the typical one
 NORMAL_MAD = 1.4826  # standard deviation of a normal distribution over its MAD
 MOST_LISTED = 64  # references of a sample, and samples of a spread
-ENTER, STAY, LEAVE, SWITCH = range(4)  # columns of moves
+ENTER, STAY, LEAVE = range(3)  # columns of moves
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,9 +36,9 @@ class SampleModel:
     pseudoautosomal ones; both are the same where there are none.
 
     weights     float64[2, columns]   count × weight = depth relative to two copies; not negative
-    references  int32[samples or 1, K]  columns whose depths are a sample's reference; one row: the
-                                      same for all samples. 1 ≤ K ≤ 64; a fifth at either end of
-                                      the sorted depths is left out, one of 3 or 4
+    references  int32[samples, K]     columns whose depths are a sample's reference, 1 ≤ K ≤ 64; a
+                                      fifth at either end of the sorted depths is left out, one of
+                                      3 or 4
     sizes       float64[2, samples]   reference depth × size = expected count with usual copies
     copies      int8[2, samples]      usual number of copies, at least 0
     noise       float64[samples]      factor on the dispersion, above 0
@@ -80,19 +80,30 @@ class SampleModel:
     @property
     def folds(self) -> Floats:
         """float64[2, samples, STATES]: expected share of the usual count; 0: impossible state."""
-        usual = self.copies[..., None].astype(np.float64)
-        copies = usual + np.arange(STATES) - USUAL
-        copies[..., 0] = 0
-        folds = np.where(copies > 0, copies, SHARE_OF_NONE * usual) / np.maximum(usual, 1)
-        folds[(copies <= 0) & (np.arange(STATES) > 0)] = 0  # one copy less than one is none
-        return np.asarray(np.where(usual > 0, folds, np.arange(STATES) == USUAL))
+        usual, states = self.copies[..., None], np.arange(STATES)
+        copies = np.where(states > 0, usual + states - USUAL, 0)
+        possible = np.where(usual > 0, (copies > 0) | (states == 0), states == USUAL)
+        return np.asarray(np.where(possible, self._shares(copies), 0))
 
     @property
     def folds_of_classes(self) -> Floats:
         """float64[2, samples, CLASSES]: expected shares of 0, 1, … copies; 0: impossible."""
+        return self._shares(np.arange(CLASSES))
+
+    def _shares(self, copies: NDArray[Any]) -> Floats:
         usual = self.copies[..., None].astype(np.float64)
-        folds = np.maximum(np.arange(CLASSES), SHARE_OF_NONE * usual) / np.maximum(usual, 1)
-        return np.asarray(np.where(usual > 0, folds, np.arange(CLASSES) == 0))
+        shares = np.maximum(copies, SHARE_OF_NONE * usual) / np.maximum(usual, 1)
+        return np.asarray(np.where(usual > 0, shares, copies == 0))
+
+    def of(self, samples: slice) -> Self:
+        """Return what `paths` needs to know of some of the samples."""
+        return replace(
+            self,
+            sizes=self.sizes[:, samples],
+            references=self.references[samples],
+            copies=self.copies[:, samples],
+            noise=self.noise[samples],
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,28 +116,6 @@ class ExpectedCounts:
 
     mean: Any
     dispersion: Any
-
-
-def check(counts: Any, model: SampleModel) -> None:
-    """Raise ValueError for a model that does not fit to these counts."""
-    columns, samples = counts.shape[1], model.samples
-    for name, dtype, shape in (
-        ("weights", np.float64, (2, columns)),
-        ("sizes", np.float64, (2, samples)),
-        ("copies", np.int8, (2, samples)),
-        ("noise", np.float64, (samples,)),
-    ):
-        array = getattr(model, name)
-        if array.dtype != dtype or array.shape != shape:
-            raise ValueError(f"{name} are {array.dtype}{array.shape}, expected {dtype}{shape}")
-    if samples > columns or len(model.references) not in (1, samples):
-        raise ValueError(f"{len(model.references)} rows of references, {samples} samples")
-    for name, most in (("references", columns), ("spread", samples)):
-        listed = getattr(model, name)
-        if listed.dtype != np.int32 or not 1 <= listed.shape[-1] <= MOST_LISTED:
-            raise ValueError(f"{name} must be int32, 1 to {MOST_LISTED} columns")
-        if listed.min() < 0 or listed.max() >= most:
-            raise ValueError(f"{name} must be columns from 0 to {most - 1}")
 
 
 def rows_inside(inside: Any, regions: int) -> Any:

@@ -23,7 +23,6 @@ def facts(**changes: Any) -> SampleFacts:
         "reads": [1e6, 1.1e6, 9e5],
         "references": [0, 0, 0],
         "correlation": [0.9, 0.91, 0.89],
-        "dispersion": [1, 1, 1],
         "noise": [0.1, 0.11, 0.09],
     }
     columns = {name: np.array(values, float) for name, values in {**usual, **changes}.items()}

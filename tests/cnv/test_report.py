@@ -81,13 +81,8 @@ def html_row(page: bytes, number: int) -> list[str]:
 
 
 def test_report__names_outliers() -> None:
-    facts = SampleFacts(
-        reads=np.array([100.0] * 5 + [10]),
-        references=np.zeros(6, np.int32),
-        correlation=np.full(6, np.nan),
-        noise=np.array([0.1] * 4 + [0.4, 0.1]),
-        dispersion=np.full(6, np.nan),
-    )
+    reads, noise = np.array([100.0] * 5 + [10]), np.array([0.1] * 4 + [0.4, 0.1])
+    facts = SampleFacts.uncompared(reads, noise)
     assert "No sample is an outlier." in report.render(result()).decode()
     text = read(report.render(replace(result(), facts=facts))).text
     assert "Outliers: sample5 (noisy); sample6 (few reads)." in text

@@ -174,6 +174,11 @@ class Array:
     def __getitem__(self, span: Any) -> "Array":
         return Array(self._gpu, self._memory, self._inside[span])
 
+    def __setitem__(self, rows: "Array", values: Any) -> None:
+        values = values.get() if isinstance(values, Array) else values
+        chosen = rows.get()
+        self._gpu.current().put(lambda: self._inside.__setitem__(chosen, values))
+
     def __mul__(self, other: "Array") -> "Array":
         return self._held(self.get() * other.get())
 

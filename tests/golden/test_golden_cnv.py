@@ -11,8 +11,11 @@ from support.cohorts import SEXES, cnv_job, of_sexes
 from support.golden import GOLDEN
 from support.golden_cnv import Case, Row, from_zero, load, names, one_based
 
+import multigpu
 from multigpu import UsageError
 from multigpu.cli import cli
+from multigpu.formats.alignments.regions import Regions
+from multigpu.formats.tables.counts import Counts
 from multigpu.workloads.cnv import work
 from multigpu.workloads.cnv.stages.backends import Fetch, KernelBackend, Staging
 
@@ -104,12 +107,13 @@ def check_matrices(folder: Path, case: Case) -> None:
 
 
 class EmulatedBackend(KernelBackend):
-    """The three CUDA kernels on one emulated GPU."""
+    """The CUDA kernels on one emulated GPU."""
 
     def __init__(self) -> None:
         gpu, self.normalizer = emulated.load("normalization")
         _, self.modeller = emulated.load("cnmops", gpu)
         _, self.segmenter = emulated.load("segmentation", gpu)
+        _, self.markov = emulated.load("hmm", gpu)
         self.threads = self.room = {}
         self._staging = Staging(lambda size: np.full(size, 255, np.uint8))
 
@@ -158,6 +162,36 @@ def test_sex_chromosomes__on_an_emulated_gpu(on_emulated_gpu: Callable[[], None]
     here = normalized()
     on_emulated_gpu()
     np.testing.assert_allclose(normalized(), here, rtol=1e-12)
+
+
+@pytest.mark.parametrize("chunk", [1 << 26, 3000], ids=["whole", "pieces"])
+def test_hidden_markov_model__on_an_emulated_gpu(
+    chunk: int, on_emulated_gpu: Callable[[], None]
+) -> None:
+    """The same as on the CPU: cases, controls of which some are watched, and a common loss."""
+    rng = np.random.default_rng(5)
+    means = np.outer(rng.gamma(20, 10, 240), rng.uniform(0.7, 1.4, 72))
+    means[50:80, 2] *= 0.5
+    means[100:115, :40] *= 0.5
+    start = np.tile(np.arange(120) * 1000, 2)
+    regions = Regions(("chr1", "chrX"), np.repeat(np.int32([0, 1]), 120), start, start + 1000)
+    names = tuple(f"s{k}" for k in range(72))
+    both = rng.poisson(means).astype(np.int32)
+    given = [Counts(regions, names[a:b], both[:, a:b].copy()) for a, b in ((0, 12), (12, 72))]
+
+    def called() -> Any:
+        return multigpu.cnv(
+            given[0], controls=given[1], model="reference", preset="genome", gpus="none",
+            max_chunk_bytes=chunk,
+        )  # fmt: skip
+
+    here = called()
+    on_emulated_gpu()
+    there = called()
+    assert there.genotypes.is_common.any()
+    assert there.tables() == here.tables()
+    for name, values in here.matrices.items():
+        np.testing.assert_array_equal(there.matrices[name], values)
 
 
 # ---- all cases ----------------------------------------------------------------------------------

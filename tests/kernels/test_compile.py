@@ -48,8 +48,8 @@ VARIANTS: dict[str, list[Defines]] = {
         model(15, 4, 1), model(2, 1, 1, 0, "double"), model(256, 32, 1), model(2500, 32, 0),
     ],
     "hmm/expect.cu": [
-        {"COUNT": count, "REFERENCES": k, "CUT": k // 5, "SHARED": shared, "SPREAD": spread}
-        for count, k, shared, spread in (("int", 10, 0, 15), ("double", 64, 1, 64))
+        {"COUNT": count, "REFERENCES": k, "CUT": k // 5, "SPREAD": spread}
+        for count, k, spread in (("int", 10, 15), ("double", 64, 64))
     ],
     "hmm/paths.cu": every(COUNT=("int", "double")),
     "maps/maps.cu": [DEFINES],

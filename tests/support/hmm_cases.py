@@ -26,7 +26,7 @@ def random_case(seed: int, regions: int, samples: int, controls: int = 0, k: int
     counts = rng.poisson(means).astype(rng.choice([np.int32, np.float64]))
     model = SampleModel(
         weights=rng.uniform(0.7, 1.5, (2, columns)),
-        references=rng.integers(0, columns, (rng.choice([1, samples]), k)).astype(np.int32),
+        references=rng.integers(0, columns, (samples, k)).astype(np.int32),
         sizes=rng.uniform(0.7, 1.5, (2, samples)),
         copies=np.stack([rng.integers(0, 4, samples), np.full(samples, 2)]).astype(np.int8),
         noise=rng.uniform(1, 2, samples),
@@ -35,5 +35,5 @@ def random_case(seed: int, regions: int, samples: int, controls: int = 0, k: int
         cap=float(rng.choice([4, 25])),
     )
     start = np.cumsum(rng.choice([100, 5_000, 200_000], regions))
-    ways = moves(start, start + 100, max_gap=150_000, events=3)
+    ways = moves(start, start + 100, -(-regions // 10), max_gap=150_000)
     return Case(counts, model, ways, rng.random(regions) < 0.2)

@@ -153,13 +153,16 @@ class CnvJob(PlannedCnvJob):
         self.sums = np.array([each.sum(axis=0) for each in sums])  # [chromosomes, columns]
         self.totals = self.sums.sum(axis=0)
         self._check_reads()
-        self.references = self._references() if options.is_hmm else None
+        self.references: ReferenceSamples | None = None
+        if options.is_hmm:  # which tells with whom samples are compared
+            sampled = self.values[sampled_rows(self.spans)]
+            self.references = ReferenceSamples.of(sampled, len(cohort.cases), options)
+            self.spans = [self.references.ordered(span) for span in self.spans]
         self.noise = neighbour_noise(self.values, cohort.regions.chrom)
         self.notes += count_notes(counts, controls, options, self.totals)
         self.notes += sex_notes(cohort, self.spans)
         if (known := self.references) is not None:
-            noise = known.facts.dispersion
-            self.notes += power_notes(cohort, self.totals, known.dispersion, noise)
+            self.notes += power_notes(cohort, self.totals, known.dispersion, known.noise)
 
     def _check_reads(self) -> None:
         """Raise UsageError for a sample without reads that is compared on any chromosome."""
@@ -175,20 +178,17 @@ class CnvJob(PlannedCnvJob):
     @property
     def facts(self) -> SampleFacts:
         """Facts about samples and controls, for quality control."""
-        if self.references is not None:
-            return replace(self.references.facts, noise=self.noise)
-        return SampleFacts.uncompared(self.totals, self.noise)
+        facts, known = SampleFacts.uncompared(self.totals, self.noise), self.references
+        if known is None:
+            return facts
+        count = np.full(len(facts), known.count, np.int32)
+        return replace(facts, references=count, correlation=known.correlation)
 
     @property
     def lengths(self) -> dict[str, int]:
         """Lengths of chromosomes in bases, by name, where they are known."""
         cohort = self.cohort
         return chromosome_lengths(cohort.genome, cohort.regions, cohort.references)
-
-    def _references(self) -> ReferenceSamples:
-        """Return with whom samples are compared by the hidden Markov model."""
-        sampled = self.values[sampled_rows(self.spans)]
-        return ReferenceSamples.of(sampled, self.totals, len(self.cohort.cases), self.options)
 
     # ---- running ------------------------------------------------------------------------------
 

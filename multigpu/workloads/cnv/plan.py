@@ -15,6 +15,7 @@ from multigpu.workloads.cnv.samples.sex import copies_on, ploidy_for
 
 CHROMOSOMES_ON_GPU = 3  # many kernels have a block a sample, and leave room for others
 BYTES_PER_VALUE = 64  # on a device, of a region and sample: results, and room for segmentation
+EXPECTED_BYTES = 8  # of a control: the count it should have, and the ratio to that
 PROGRAM_BYTES = 448 << 20  # Python, NumPy, Numba while it compiles, PyArrow
 DEVICE_PROGRAM_BYTES = 1 << 30  # CUDA and CuPy, with a compiler of their own
 PLACE_BYTES = 20  # of a region: chromosome, start and end
@@ -134,6 +135,8 @@ class Shape:
         """Return bytes of a region on a device: counts, results, and room for segmentation."""
         samples, classes = self.cases, len(options.classes)
         results = BYTES_PER_VALUE * samples + 8 * classes * (1 + samples * options.posterior)
+        if options.is_hmm:
+            results += EXPECTED_BYTES * (self.columns - samples)
         return self.columns * self.count_bytes + results
 
     def piece_rows(

@@ -138,7 +138,6 @@ class SampleFacts(Columnar):
     reads        float64[n]  on all chromosomes
     references   int32[n]    how many samples it is compared with; 0 where it is with all
     correlation  float64[n]  mean of those with these samples; NaN where it is not computed
-    dispersion   float64[n]  factor on the usual one in the model; NaN where it is not computed
     noise        float64[n]  median absolute difference of log2 ratios of neighbouring regions; NaN
                              where it is not computed
     """
@@ -146,16 +145,13 @@ class SampleFacts(Columnar):
     reads: Floats
     references: Indices
     correlation: Floats
-    dispersion: Floats
     noise: Floats
 
     @classmethod
     def uncompared(cls, reads: Floats, noise: Floats) -> Self:
         """Return facts about samples without reference samples."""
         unknown, none = np.full(len(reads), np.nan), np.zeros(len(reads), np.int32)
-        return cls(
-            reads=reads, references=none, correlation=unknown, dispersion=unknown, noise=noise
-        )
+        return cls(reads=reads, references=none, correlation=unknown, noise=noise)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -18,7 +18,7 @@ from multigpu.kernels.hmm import cpu as hmm
 from multigpu.kernels.hmm.types import LEAST_DISPERSION, MOST_LISTED, NORMAL_MAD, SHRINKAGE
 from multigpu.workloads.cnv.options import CnvOptions
 from multigpu.workloads.cnv.plan import CnvSpan
-from multigpu.workloads.cnv.records import Copies, Floats, Indices, Rows, SampleFacts
+from multigpu.workloads.cnv.records import Copies, Floats, Indices, Mask, Rows
 
 MOST_BLOCKS = 20_000  # of regions, by which samples are compared
 BLOCK_ROWS = 8  # regions in a block at most: sums are less noisy
@@ -42,9 +42,10 @@ class ReferenceSamples:
     nearest     int32[columns, others]: columns it may be compared with, the most alike first
     sizes       float64[columns]: depth, 1 in the mean
     depths      middle and spread of the logarithms of regions' depths: of their counts by sizes
+    correlation float64[columns]: mean of those with a column's reference samples
     dispersion  that of a usual region
+    noise       float64[columns]: factor on the dispersion, at least 1
     watched     int32[n]: columns whose spread tells how much a region varies
-    facts       for quality control
     """
 
     cases: int
@@ -52,16 +53,16 @@ class ReferenceSamples:
     nearest: Indices
     sizes: Floats
     depths: tuple[float, float]
+    correlation: Floats
     dispersion: float
+    noise: Floats
     watched: Indices
-    facts: SampleFacts
 
     @classmethod
-    def of(cls, sampled: NDArray[Any], totals: Floats, cases: int, options: CnvOptions) -> Self:
+    def of(cls, sampled: NDArray[Any], cases: int, options: CnvOptions) -> Self:
         """Return the reference samples of all columns, two at least.
 
         sampled  int32 or float64[blocks, rows, columns]: counts of `sampled_rows`
-        totals   float64[columns]: reads of each on all chromosomes
         """
         sums, columns = sampled.sum(axis=1, dtype=np.float64), sampled.shape[2]
         sizes = _sizes(sums) if options.is_normalized else np.ones(columns)
@@ -81,15 +82,10 @@ class ReferenceSamples:
             nearest=nearest,
             sizes=sizes,
             depths=_depths(sums / sizes / sampled.shape[1]),
+            correlation=alike[rows, nearest[:, :count]].mean(axis=1),
             dispersion=0.0,
+            noise=np.ones(columns),
             watched=others[every],
-            facts=SampleFacts(
-                reads=totals,
-                references=np.full(columns, count, np.int32),
-                correlation=alike[rows, nearest[:, :count]].mean(axis=1),
-                dispersion=np.ones(columns),
-                noise=np.full(columns, np.nan),
-            ),
         )
         return found._with_noise(np.ascontiguousarray(sampled[:, 0]))
 
@@ -98,7 +94,7 @@ class ReferenceSamples:
         columns = len(self.sizes)
         every = replace(self, cases=columns)  # controls have noise, too
         all_two = np.full(columns, 2, np.int8)
-        model = every.model(np.arange(columns), all_two)[0]
+        model = every.model(np.arange(columns), all_two)
         expected = hmm.expect(counts, model)
         mean = expected.mean.astype(np.float64)
         usual = (mean > USUAL_READS).any(axis=1)
@@ -119,7 +115,7 @@ class ReferenceSamples:
             self,
             dispersion=dispersion,
             sizes=self.sizes * off,
-            facts=replace(self.facts, dispersion=np.maximum(noise, 1.0)),
+            noise=np.maximum(noise, 1.0),
         )
 
     @property
@@ -127,17 +123,29 @@ class ReferenceSamples:
         """float64[columns]: factors that make counts of all columns comparable."""
         return np.asarray(self.sizes.mean() / self.sizes)
 
-    def model(self, columns: NDArray[Any], copies: Copies) -> tuple[SampleModel, NDArray[np.intp]]:
-        """Return what the kernels need to know of the columns of a chromosome, and their order.
+    def ordered(self, span: CnvSpan) -> CnvSpan:
+        """Return a chromosome whose columns are cases, then watched controls, then the others."""
+        every = np.arange(len(self.sizes)) if span.columns is None else np.array(span.columns, int)
+        order = np.argsort(~self._is_sample(every), kind="stable")
+        if (order[1:] > order[:-1]).all():
+            return span
+        of_each: dict[str, Any] = {
+            name: tuple(getattr(span, name)[k] for k in order)
+            for name in ("ploidy", "copies", "shares")
+            if getattr(span, name) is not None
+        }
+        return replace(span, columns=tuple(every[order].tolist()), **of_each)
 
-        columns  int[n]: those compared there, ascending
+    def _is_sample(self, columns: NDArray[Any]) -> Mask:
+        return (columns < self.cases) | np.isin(columns, self.watched)
+
+    def model(self, columns: NDArray[Any], copies: Copies) -> SampleModel:
+        """Return what the kernels need to know of the columns of a chromosome.
+
+        columns  int[n] of an `ordered` span: all cases and watched controls are the model's samples
         copies   int8[n]: usual copies of each outside of pseudoautosomal regions
-        order    int[n] of these columns: the model's samples first, of which those that are cases
         """
-        is_sample = (columns < self.cases) | np.isin(columns, self.watched)
-        order = np.argsort(~is_sample, kind="stable")
-        columns, copies = columns[order], copies[order]
-        samples = int(is_sample.sum())
+        samples = int(self._is_sample(columns).sum())
         place = np.full(len(self.sizes), -1, np.int32)
         place[columns] = np.arange(len(columns))
         there = place[self.nearest[columns[:samples]]]
@@ -148,16 +156,15 @@ class ReferenceSamples:
         pairs = np.stack([copies, np.full_like(copies, 2)])
         depths = self.sizes[columns] * pairs / 2
         watched = place[self.watched]
-        model = SampleModel(
+        return SampleModel(
             weights=1 / np.maximum(depths, LEAST_DEPTH),
             references=np.ascontiguousarray(references),
             sizes=np.ascontiguousarray(depths[:, :samples]),
             copies=np.ascontiguousarray(pairs[:, :samples]),
-            noise=self.facts.dispersion[columns[:samples]],
+            noise=self.noise[columns[:samples]],
             spread=watched[watched >= 0],
             dispersion=self.dispersion,
         )
-        return model, order
 
 
 def sampled_rows(spans: Sequence[CnvSpan]) -> Rows:

@@ -121,10 +121,9 @@ class KernelBackend:
         model: hmm.SampleModel,
         moves: Array,
         inside: Array,
-        samples: slice,
     ) -> Array:
-        """Return int8[regions, samples]: the likeliest states of some samples."""
-        return self.markov.paths(counts, expected, model, moves, inside, samples, **self.threads)
+        """Return int8[regions, samples]: the likeliest states of the model's samples."""
+        return self.markov.paths(counts, expected, model, moves, inside, **self.threads)
 
     # ---- arrays -------------------------------------------------------------------------------
 

@@ -42,7 +42,6 @@ class Columns:
     factors    float64[chromosomes, columns]: size factors, where the client has found them
     coverages  float64[columns]: coverages, where these are modelled (--norm 2)
     references reference samples of all columns, where they are used; also for some of the columns
-    numbers    int32[columns]: of each among all columns
     whole      shares of the usual reads, by chromosome's block and case: those of chromosomes that
                are changed as a whole
     """
@@ -53,11 +52,10 @@ class Columns:
     factors: Floats | None
     coverages: Floats | None
     references: ReferenceSamples | None = None
-    numbers: Indices | None = None
     whole: Mapping[int, dict[int, float]] = field(default_factory=dict)
 
     def take(self, chosen: Sequence[int]) -> Self:
-        """Return some of the columns, whose numbers ascend."""
+        """Return some of the columns, of which cases come first."""
         rows = np.array(chosen, np.intp)
         return replace(
             self,
@@ -66,7 +64,6 @@ class Columns:
             totals=self.totals[rows],
             factors=None if self.factors is None else self.factors[:, rows],
             coverages=None if self.coverages is None else self.coverages[rows],
-            numbers=rows.astype(np.int32),
         )
 
 
@@ -94,7 +91,7 @@ class Chromosome:
     scale       float64[columns]: size factors
     level       float64[regions]: level of the controls, or of a single sample; None in a cohort
     expected    counts that samples should have, where these have reference samples
-    common      regions where a change is common, if there are any
+    common      regions where a change is common
     states      int8[regions, cases]: likeliest states of the hidden Markov model
     segments    of all cases; the last stage calls them
     robust      segments of I/NI, where robust regions are wanted
@@ -117,7 +114,7 @@ class Chromosome:
     scale: Floats = field(default_factory=lambda: np.empty(0))
     level: Any = None
     expected: ExpectedCounts | None = None
-    common: CommonRegions | None = None
+    common: CommonRegions = field(default_factory=CommonRegions)
     states: States | None = None
     segments: SegmentTable = field(default_factory=SegmentTable.empty)
     robust: SegmentTable = field(default_factory=SegmentTable.empty)
@@ -199,16 +196,13 @@ class Chromosome:
         return usual, usual if copies is None else usual * 2 / np.array(copies)
 
     @cached_property
-    def ordered_model(self) -> tuple[SampleModel, NDArray[np.intp]]:
-        """Facts about samples for the hidden Markov model, and the order of the columns there."""
-        columns, copies = self.columns, self.span.copies
-        assert columns.references is not None
-        every = np.arange(len(columns.names))
-        numbers = every if columns.numbers is None else columns.numbers
-        usual = np.full(len(every), self.copies.max(initial=0), np.int8)
-        if copies is not None:
-            usual = np.array(copies, np.int8)
-        return columns.references.model(numbers, usual)
+    def sample_model(self) -> SampleModel:
+        """Facts about samples for the hidden Markov model."""
+        span, references, count = self.span, self.columns.references, len(self.columns.names)
+        assert references is not None
+        columns = np.arange(count) if span.columns is None else np.array(span.columns)
+        usual = [self.copies.max(initial=0)] * count if span.copies is None else span.copies
+        return references.model(columns, np.array(usual, np.int8))
 
     def usual_copies(self, start: Rows, end: Rows) -> Copies:
         """Return int8[n, all cases]: usual copies in each interval."""

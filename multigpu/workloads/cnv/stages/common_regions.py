@@ -9,7 +9,7 @@ flagged.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Self
 
@@ -64,10 +64,10 @@ class CommonRegions:
     dispersion  of these regions, which their spread does not tell
     """
 
-    rows: Rows
-    mean: NDArray[np.float32]
-    unsure: Mask
-    dispersion: float
+    rows: Rows = field(default_factory=lambda: np.empty(0, np.int64))
+    mean: NDArray[np.float32] = field(default_factory=lambda: np.empty((0, 0), np.float32))
+    unsure: Mask = field(default_factory=lambda: np.empty(0, np.bool_))
+    dispersion: float = 0.0
 
     @classmethod
     def of(
@@ -76,19 +76,19 @@ class CommonRegions:
         model: SampleModel,
         elsewhere: tuple[float, float],
         breaks: Mask,
-    ) -> "Self | None":
-        """Return those of a chromosome where all samples have the same usual copies, or None.
+    ) -> Self:
+        """Return those of a chromosome where all samples have the same usual copies.
 
         counts     int32 or float64[regions, columns] in the order of the model
         elsewhere  middle and spread of the logarithms of depths of two copies in all regions
         breaks     bool[regions]: regions that are no neighbours of those before them
         """
         if model.samples < LEAST_SAMPLES or not len(counts):
-            return None
+            return cls()
         blocks = _Blocks.of(counts[:, : model.samples], model.sizes[0], elsewhere, breaks)
         runs = [*blocks.runs()] if blocks is not None else []
         if blocks is None or not runs:
-            return None
+            return cls()
         parts = [blocks.means(*run) for run in runs]
         rows = np.concatenate([part[0] for part in parts])
         _, once = np.unique(rows, return_index=True)
@@ -150,11 +150,12 @@ class _Blocks:
         width = int(np.clip(np.ceil(READS / max(usual, 1.0)), *ROWS))
         first = _first_rows(breaks, width)
         border = np.append(first, len(counts))
-        sums = np.add.reduceat(counts, first, axis=0).astype(np.float64)
-        depths = sums / np.diff(border)[:, None] / sizes
+        depths = np.add.reduceat(counts, first, axis=0).astype(np.float64)
+        depths /= np.diff(border)[:, None]  # in place: it is large
+        depths /= sizes
         typical = np.median(depths, axis=1)
-        ordered = np.sort(depths, axis=1)
         few = max(FEWEST, int(np.ceil(CARRIERS * len(sizes))))
+        ordered = np.partition(depths, (few - 1, len(sizes) - few), axis=1)
         found = ordered[:, -few] > APART * ordered[:, few - 1]
         found &= ordered[:, -few] > LEAST_LEVEL * np.exp(elsewhere[0])
         if not found.any():

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from multigpu.kernels.hmm import USUAL, ExpectedCounts, moves
 from multigpu.kernels.hmm.types import Scores
@@ -22,6 +21,7 @@ from multigpu.workloads.cnv.stages.common_regions import CommonRegions
 from multigpu.workloads.cnv.stages.whole_chromosomes import fill_whole
 
 NEIGHBOURS = 1_000_000  # bases at most between regions that are looked at together
+TRANSPOSED = 64  # cases whose segments are found at a time
 
 
 @dataclass(frozen=True)
@@ -34,21 +34,19 @@ class ExpectCounts:
 
     def run(self, chromosome: Chromosome) -> Chromosome:
         """Add `expected` and `modelled`: on the host where a chromosome comes piece by piece."""
-        (model, order), rows = chromosome.ordered_model, chromosome.piece_rows
-        counts, inside = in_order(chromosome.on_device, order), chromosome.par
-        every = np.arange(len(counts))
-        common, references = None, chromosome.columns.references
+        model, counts, rows = chromosome.sample_model, chromosome.on_device, chromosome.piece_rows
+        every, cases = np.arange(len(counts)), chromosome.cases
+        common, references = CommonRegions(), chromosome.columns.references
         if references is not None and chromosome.span.copies is None:
             breaks = chromosome.breaks(NEIGHBOURS)
-            host = in_order(chromosome.counts, order[: model.samples])
-            common = CommonRegions.of(host, model, references.depths, breaks)
+            common = CommonRegions.of(chromosome.counts, model, references.depths, breaks)
 
         def expect(piece: slice) -> tuple[Array, ...]:
-            expected = self.backend.expect(counts[piece], model, inside[piece])
-            if common is not None:
-                common.replace_in(expected, every[piece], self.backend.put)
-            ratios, off = self.backend.log2_ratios(counts[piece], expected)
-            return expected.mean, expected.dispersion, ratios[:, : chromosome.cases], off
+            part = self.backend.put(counts[piece])
+            expected = self.backend.expect(part, model, chromosome.par[piece])
+            common.replace_in(expected, every[piece], self.backend.put)
+            ratios, off = self.backend.log2_ratios(part, expected)
+            return expected.mean, expected.dispersion, ratios[:, :cases], off
 
         if len(counts) <= rows:
             found = expect(slice(0, len(counts)))
@@ -86,28 +84,25 @@ class FindPaths:
             fill_whole(states, chromosome.start, chromosome.end)
         ratios = self.backend.get(chromosome.modelled["sini"])
         segments = _segments(chromosome, states, self.options.max_gap, ratios)
-        return replace(chromosome, states=states, segments=segments)
+        return replace(chromosome, states=states, segments=SegmentTable.joined([*segments]))
 
     def _paths(self, chromosome: Chromosome, ways: Scores) -> Iterator[States]:
         """Yield int8[regions, cases] of some cases at a time, as many as fit on the device."""
-        (model, order), cases = chromosome.ordered_model, chromosome.cases
-        counts = in_order(chromosome.on_device, order[: model.samples])
-        rows = chromosome.piece_rows
-        expected, inside = chromosome.expected, chromosome.par
+        counts, expected, put = chromosome.on_device, chromosome.expected, self.backend.put
+        rows, cases, model = chromosome.piece_rows, chromosome.cases, chromosome.sample_model
         assert expected is not None
-        at_a_time = cases if len(counts) <= rows else max(1, rows * cases // len(counts))
-        for first in range(0, cases, at_a_time):
-            samples = slice(first, min(first + at_a_time, cases))
-            yield self.backend.get(
-                self.backend.paths(counts, expected, model, ways, inside, samples)
-            )
 
+        def states(counts: Array, expected: ExpectedCounts, some: slice) -> States:
+            about = (expected, model.of(some), ways, chromosome.par)
+            return self.backend.get(self.backend.paths(counts, *about))
 
-def in_order(counts: Array, order: NDArray[np.intp]) -> Array:
-    """Return some of the columns, or all in another order, which mostly is the same."""
-    if len(order) == counts.shape[1] and (order == np.arange(len(order))).all():
-        return counts
-    return counts[:, order].copy()
+        if len(counts) <= rows:
+            yield states(counts, expected, slice(cases))
+            return
+        at_a_time = max(1, rows * cases // len(counts))
+        for some in (slice(first, first + at_a_time) for first in range(0, cases, at_a_time)):
+            part = ExpectedCounts(put(expected.mean[:, some]), put(expected.dispersion))
+            yield states(put(counts[:, some]), part, some)
 
 
 def moves_of(chromosome: Chromosome, options: CnvOptions, regions: int) -> Scores:
@@ -117,26 +112,29 @@ def moves_of(chromosome: Chromosome, options: CnvOptions, regions: int) -> Score
 
 def _segments(
     chromosome: Chromosome, states: States, max_gap: int | None, ratios: Floats
-) -> SegmentTable:
-    """Return the runs of equal states of every case; none but whole chromosomes crosses a gap."""
-    (rows, cases), breaks = states.shape, chromosome.breaks(max_gap)
-    is_first = np.ones((cases, rows), np.bool_)
-    is_first[:, 1:] = (states[1:] != states[:-1]).T
-    is_whole = (is_first.sum(axis=1) == 1) & (states[0] != USUAL)
-    is_first |= breaks & ~is_whole[:, None]
-    sample, first = np.nonzero(is_first)
-    stop = np.append(first[1:], rows)
-    stop[stop == 0] = rows
-    tracks = np.ascontiguousarray(ratios.T, np.float64).ravel()
-    begins = sample * rows + first
-    runs = np.split(tracks, begins[1:])
-    return SegmentTable.uncalled(
-        chrom=np.full(len(first), chromosome.span.chrom, np.int32),
-        sample=chromosome.places[sample],
-        first=first,
-        stop=stop,
-        start=chromosome.start[first],
-        end=last_bases(chromosome.end, first, stop, False),
-        mean=np.add.reduceat(tracks, begins) / (stop - first),
-        median=np.array([np.median(run) for run in runs]),
-    )
+) -> Iterator[SegmentTable]:
+    """Yield the runs of equal states, of some cases at a time.
+
+    None but whole chromosomes crosses a gap.
+    """
+    rows, breaks = len(states), chromosome.breaks(max_gap)
+    for begin in range(0, chromosome.cases, TRANSPOSED):
+        own = np.ascontiguousarray(states[:, begin : begin + TRANSPOSED].T)
+        is_first = np.diff(own, axis=1, prepend=-1) != 0
+        is_whole = (is_first.sum(axis=1) == 1) & (own[:, 0] != USUAL)
+        is_first |= breaks & ~is_whole[:, None]
+        sample, first = np.nonzero(is_first)
+        stop = np.append(first[1:], rows)
+        stop[stop == 0] = rows
+        tracks = np.ascontiguousarray(ratios[:, begin : begin + TRANSPOSED].T, np.float64).ravel()
+        begins = sample * rows + first
+        yield SegmentTable.uncalled(
+            chrom=np.full(len(first), chromosome.span.chrom, np.int32),
+            sample=chromosome.places[begin + sample],
+            first=first,
+            stop=stop,
+            start=chromosome.start[first],
+            end=last_bases(chromosome.end, first, stop, False),
+            mean=np.add.reduceat(tracks, begins) / (stop - first),
+            median=np.array([np.median(run) for run in np.split(tracks, begins[1:])]),
+        )

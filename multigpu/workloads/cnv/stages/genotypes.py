@@ -1,12 +1,12 @@
 """Last stage of `--segmentation hmm`, on the host: copies of every sample at every CNV."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.hmm import USUAL, ExpectedCounts, SampleModel
+from multigpu.kernels.hmm import USUAL, ExpectedCounts
 from multigpu.kernels.hmm import cpu as hmm
 from multigpu.kernels.hmm.moves import without_memory
 from multigpu.kernels.hmm.qualities import FLANK, copies_and_quality, genotypes, qualities
@@ -15,19 +15,19 @@ from multigpu.workloads.cnv.options import CnvOptions
 from multigpu.workloads.cnv.records import (
     NOT_CALLED,
     Copies,
+    Floats,
     Genotypes,
     Indices,
     Mask,
     Rows,
     SegmentTable,
-    States,
+    Spans,
 )
 from multigpu.workloads.cnv.results.copy_numbers import classes_by_usual_copies, is_large
 from multigpu.workloads.cnv.stages.chromosome import Chromosome
-from multigpu.workloads.cnv.stages.copy_states import in_order, moves_of
+from multigpu.workloads.cnv.stages.copy_states import moves_of
 
 MOST_ROWS = 500  # of a CNV that tell its quality and genotypes: more would tell the same
-
 HALF = 0.5  # of the samples that a common change has, or of the regions of a CNV
 UNSURE_QUALITY = 3.0  # Phred, at most, where the copies that are usual cannot be told
 
@@ -39,72 +39,77 @@ def genotyped(
 
     regions  of the whole run
     """
-    segments, columns = chromosome.segments, _columns(chromosome, chromosome.segments)
+    segments, places, common = chromosome.segments, chromosome.places, chromosome.common
     assert chromosome.states is not None
-    states = chromosome.states[segments.first, columns]
-    changed = np.flatnonzero((states != USUAL) & is_large(segments, options))
-    calls, state = segments.take(changed), states[changed]
-    few = _RowsOfCalls.of(chromosome, calls, moves_of(chromosome, options, regions))
-    quality = few.qualities(columns[changed], state)
-    if chromosome.common is not None:
-        unsure = chromosome.common.share_of(calls.first, calls.stop, only_unsure=True) >= HALF
-        quality[unsure] = np.minimum(quality[unsure], UNSURE_QUALITY)
+    column = np.searchsorted(places, segments.sample)
+    state = chromosome.states[segments.first, column]
+    changed = np.flatnonzero((state != USUAL) & is_large(segments, options))
+    calls, column, state = segments.take(changed), column[changed], state[changed]
+    model, ways = chromosome.sample_model, moves_of(chromosome, options, regions)
+    spans, counts, expected, ways, inside = _evidence(chromosome, calls, ways)
+    quality = qualities(counts, expected, model, ways, (column, *spans, state), inside)
+    unsure = common.share_of(calls.first, calls.stop, only_unsure=True) >= HALF
+    quality[unsure] = np.minimum(quality[unsure], UNSURE_QUALITY)
+
     good = quality >= options.min_quality
-    changed, state, quality = changed[good], state[good], quality[good]
-    usual = chromosome.usual_copies(calls.start, calls.end)[good]
-    known, certain = few.genotypes(np.flatnonzero(good), usual[:, chromosome.places])
-    own = np.arange(len(changed)), columns[changed]
-    called = usual[own[0], segments.sample[changed]] + state - USUAL
+    calls, column, state = calls.take(good), column[good], state[good]
+    usual, own = chromosome.usual_copies(calls.start, calls.end), (np.arange(len(calls)), column)
+    spans, cases = (spans[0][good], spans[1][good]), model.of(slice(chromosome.cases))
+    likely = genotypes(counts, expected, cases, *spans, inside)
+    known, certain = copies_and_quality(likely, usual[:, places])
     # A region alone does not outweigh the others in a genotype, as it may in a path.
-    agrees = np.sign(known[own] - usual[own[0], segments.sample[changed]]) == np.sign(state - USUAL)
-    known[own] = np.where(agrees, known[own], np.maximum(called, 0))
+    own_usual, change = usual[own[0], calls.sample], state - USUAL
+    agrees = np.sign(known[own] - own_usual) == np.sign(change)
+    known[own] = np.where(agrees, known[own], np.maximum(own_usual + change, 0))
     certain[own] = np.where(agrees, certain[own], 0)
-    is_common = np.zeros(len(known), np.bool_)
-    if chromosome.common is not None:
-        many = (known != usual[:, chromosome.places]).mean(axis=1) >= HALF
-        common = chromosome.common.share_of(calls.first, calls.stop) >= HALF  # of controls, too
-        is_common = many & common[good] | unsure[good]
-    found = _of_all_cases(chromosome, known, certain, is_common)
-    return _called(chromosome, options, changed, quality, found)
+    copies, certainty = np.full(usual.shape, NOT_CALLED, np.int8), np.full(usual.shape, np.nan)
+    copies[:, places], certainty[:, places] = known, certain
+    many = (known != usual[:, places]).mean(axis=1) >= HALF
+    is_common = common.share_of(calls.first, calls.stop) >= HALF  # of controls, too
+    found = Genotypes(
+        copies=copies,
+        quality=certainty.astype(np.float32),
+        is_common=many & is_common | unsure[good],
+    )
+    classes = _relative_classes(copies, usual, options).astype(np.int8)
+    classes[copies == NOT_CALLED] = NOT_CALLED
+    called = _called(chromosome, options, changed[good], quality[good], known[own])
+    return called, classes, found
 
 
-def _columns(chromosome: Chromosome, segments: SegmentTable) -> NDArray[np.intp]:
-    """Return the column of each segment's sample among those compared on the chromosome."""
-    return np.searchsorted(chromosome.places, segments.sample)
+def _evidence(
+    chromosome: Chromosome, calls: SegmentTable, ways: Scores
+) -> tuple[Spans, NDArray[Any], ExpectedCounts, Scores, Mask]:
+    """Return spans of rows, first and stop of each call; and counts, what is expected, moves, par.
 
-
-def _of_all_cases(
-    chromosome: Chromosome, known: Copies, certain: NDArray[np.float32], is_common: Mask
-) -> Genotypes:
-    """Return genotypes of all cases, also of those that are not compared."""
-    shape = len(known), len(chromosome.copies)
-    copies, quality = np.full(shape, NOT_CALLED, np.int8), np.full(shape, np.nan, np.float32)
-    copies[:, chromosome.places], quality[:, chromosome.places] = known, certain
-    return Genotypes(copies=copies, quality=quality, is_common=is_common)
+    These are of rows in calls, of a long one of the first, and around them. Moves are without
+    memory where rows are left out.
+    """
+    stop = np.minimum(calls.stop, calls.first + MOST_ROWS)
+    change = np.zeros(len(ways) + 1, np.int64)
+    np.add.at(change, np.maximum(calls.first - FLANK, 0), 1)
+    np.add.at(change, np.minimum(stop + FLANK, len(ways)), -1)
+    rows = np.flatnonzero(np.cumsum(change[:-1]))
+    counts, inside = chromosome.counts[rows], chromosome.par[rows]
+    expected = hmm.expect(counts, chromosome.sample_model, inside)
+    chromosome.common.replace_in(expected, rows)
+    ways = without_memory(ways[rows], np.diff(rows, prepend=-2) > 1)
+    spans = np.searchsorted(rows, calls.first), np.searchsorted(rows, stop)
+    return spans, counts, expected, ways, inside
 
 
 def _called(
-    chromosome: Chromosome,
-    options: CnvOptions,
-    changed: Rows,
-    quality: NDArray[np.float64],
-    found: Genotypes,
-) -> tuple[SegmentTable, Copies, Genotypes]:
-    """Return the segments, of which those at `changed` are CNVs, and what `genotyped` does."""
-    segments = chromosome.segments
+    chromosome: Chromosome, options: CnvOptions, changed: Rows, quality: Floats, copies: Copies
+) -> SegmentTable:
+    """Return the segments, of which those at `changed` are CNVs with these copies."""
+    segments, usual = chromosome.segments, chromosome.usual_copies_of(chromosome.segments)
     cnv, every = np.zeros(len(segments), np.bool_), np.full(len(segments), np.nan)
     cnv[changed], every[changed] = True, quality
-    usual = chromosome.usual_copies_of(segments)
-    copies = usual.astype(np.int32)
-    copies[changed] = found.copies[np.arange(len(changed)), segments.sample[changed]]
-    numbers = _relative_classes(copies, usual, options)
+    shown_copies = usual.astype(np.int32)
+    shown_copies[changed] = copies
+    numbers = _relative_classes(shown_copies, usual, options)
     shown = classes_by_usual_copies(options)[usual, numbers]
-    segments = replace(segments, cnv=cnv, quality=every, copy_number=numbers, shown=shown)
-    calls = segments.take(changed)
-    usual = chromosome.usual_copies(calls.start, calls.end)
-    classes = _relative_classes(found.copies, usual, options).astype(np.int8)
-    classes[found.copies == NOT_CALLED] = NOT_CALLED
-    return segments, classes, found
+    return replace(segments, cnv=cnv, quality=every, copy_number=numbers, shown=shown)
 
 
 def _relative_classes(copies: NDArray[Any], usual: NDArray[Any], options: CnvOptions) -> Indices:
@@ -112,61 +117,3 @@ def _relative_classes(copies: NDArray[Any], usual: NDArray[Any], options: CnvOpt
     scale = options.usual_copies / np.maximum(usual, 1)
     found = np.minimum(np.rint(copies * scale), len(options.classes) - 1)
     return np.asarray(found, np.int32)
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class _RowsOfCalls:
-    """Rows of a chromosome that tell the qualities and genotypes of some calls.
-
-    Of a long call these are its first rows.
-
-    counts       [rows, columns] in the order of the model
-    moves        into each row, without memory where rows before it are left out
-    first, stop  of each call among these rows
-    """
-
-    counts: NDArray[Any]
-    inside: NDArray[np.bool_]
-    expected: ExpectedCounts
-    model: SampleModel
-    moves: Scores
-    first: Rows
-    stop: Rows
-
-    @classmethod
-    def of(cls, chromosome: Chromosome, calls: SegmentTable, ways: Scores) -> "_RowsOfCalls":
-        model, order = chromosome.ordered_model
-        stop = np.minimum(calls.stop, calls.first + MOST_ROWS)
-        change = np.zeros(len(ways) + 1, np.int64)
-        np.add.at(change, np.maximum(calls.first - FLANK, 0), 1)
-        np.add.at(change, np.minimum(stop + FLANK, len(ways)), -1)
-        rows = np.flatnonzero(np.cumsum(change[:-1]))
-        counts, inside = in_order(chromosome.counts[rows], order), chromosome.par[rows]
-        expected = hmm.expect(counts, model, inside)
-        if chromosome.common is not None:
-            chromosome.common.replace_in(expected, rows)
-        return cls(
-            counts=counts,
-            inside=inside,
-            expected=expected,
-            model=model,
-            moves=without_memory(ways[rows], np.diff(rows, prepend=-2) > 1),
-            first=np.searchsorted(rows, calls.first),
-            stop=np.searchsorted(rows, stop),
-        )
-
-    def qualities(self, columns: NDArray[np.intp], states: States) -> NDArray[np.float64]:
-        """Return the quality of each call, of the sample in its column and with its state."""
-        calls = columns, self.first, self.stop, states.astype(np.int64)
-        return qualities(self.counts, self.expected, self.model, self.moves, calls, self.inside)
-
-    def genotypes(
-        self, calls: NDArray[np.intp], usual: Copies
-    ) -> tuple[Copies, NDArray[np.float32]]:
-        """Return int8 and float32[calls, cases]: likeliest copies of all cases, and their quality.
-
-        usual  int8[calls, cases]
-        """
-        spans = self.first[calls], self.stop[calls]
-        found = genotypes(self.counts, self.expected, self.model, *spans, self.inside)
-        return copies_and_quality(found[:, : usual.shape[1]], usual)
