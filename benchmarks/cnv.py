@@ -7,6 +7,8 @@ Prints one Markdown table. Parts that need GPUs are skipped, with the reason, wh
 
 import gzip
 import os
+import shutil
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import cached_property
@@ -19,12 +21,17 @@ import numpy as np
 import pysam
 from common import Figure, repeated, require
 from numpy.typing import NDArray
-from processes import process, python
+from processes import Ran, process, python
 
+import multigpu
+from multigpu.formats.sequences.gc_content import gc_content
 from multigpu.formats.storage.decompress import BGZF_END
 from multigpu.formats.tables.counts import Counts
-from multigpu.formats.tables.counts_files import read_counts
+from multigpu.formats.tables.counts_files import read_counts, write_counts
+from multigpu.kernels import hmm
 from multigpu.kernels.cnmops import reference
+from multigpu.kernels.hmm import reference as plain_hmm
+from multigpu.kernels.normalization.covariates import correction
 from multigpu.run.options import DEFAULT_CHUNK_BYTES, RunOptions
 from multigpu.workloads.cnv.gatk_sv import CALL_SETS
 from multigpu.workloads.cnv.job import CnvJob
@@ -36,6 +43,8 @@ from multigpu.workloads.cnv.stages.model import model_options
 BM_A = {"regions": 6_904_726, "samples": 15, "chromosomes": 24}  # of the thesis on gcn.MOPS
 R_SHAPE = {"regions": 60_000, "samples": 15, "chromosomes": 1}
 BATCH = {"bins": 2_500_000, "samples": 500}  # of 100 bases on chr1
+MANY = {"regions": 300_000, "samples": 100, "chromosomes": 22}
+KEPT = 210  # samples of the cohort with which a new one is compared
 COHORT = {"regions": 100_000, "samples": 2500, "chromosomes": 22}
 R_MODEL = 76e-6  # seconds a region, the faster of its two times: cn.mops 1.53, R 4.2.2, one core
 R_STAGES = 8.2  # seconds of stages 2 to 5 on R_SHAPE, likewise
@@ -61,6 +70,13 @@ class Bench(common.Bench):
     @cached_property
     def bm_a(self) -> Counts:
         return self.counts(BM_A)
+
+    def table(self, name: str, counts: Counts) -> str:
+        """Write counts as Parquet; return the path."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = str(self.folder / f"{name}.parquet")
+        write_counts(path, counts)
+        return path
 
     @property
     def run(self) -> RunOptions:
@@ -105,8 +121,13 @@ def part_cohort(bench: Bench) -> Iterator[Figure]:
     bench.need_gpu()
     counts = bench.counts(COHORT).values
     yield Figure("cohort", f"{shape_of(counts)}: model stage, {bench.where}", "s",
-                 _model_gpu(counts, counts, bench.runs), 10.0,
+                 _model_gpu(counts, counts, bench.runs), 0.1 * bench.scale,
                  note="counts from host memory")  # fmt: skip
+    import cupy
+
+    held = cupy.asarray(counts)
+    yield Figure("cohort", f"{shape_of(counts)}: the same, counts on the device", "s",
+                 _model_gpu(held, counts, bench.runs))  # fmt: skip
 
 
 def _model_gpu(given: Any, counts: NDArray[Any], runs: int) -> list[float]:
@@ -192,6 +213,166 @@ def repeated_counts(one: Counts, copies: int) -> Counts:
         names, chrom.astype(np.int32), np.tile(regions.start, copies), np.tile(regions.end, copies)
     )
     return Counts(many, one.samples, np.tile(one.values, (copies, 1)))
+
+
+# ---- presets ----------------------------------------------------------------------------------
+
+
+def part_hmm(bench: Bench) -> Iterator[Figure]:
+    """Time the hidden Markov model: expected counts and paths of all chromosomes of BM-A."""
+    counts, options = bench.bm_a, CnvOptions.of(CnvOptions().model, "genome")
+    kernels, threads, put = _markov(bench)
+    references = CnvJob(counts, options, bench.run).references
+    assert references is not None
+    samples = len(counts.samples)
+    model, _ = references.model(np.arange(samples), np.full(samples, 2, np.int8))
+    blocks = counts.regions.blocks
+    values = [put(counts.values[block]) for block in blocks]
+    ways = [
+        hmm.moves(*(x[block] for x in (counts.regions.start, counts.regions.end)),
+                  len(counts.regions), options.max_gap)
+        for block in blocks
+    ]  # fmt: skip
+
+    def found(x: Any, moves: Any) -> Any:
+        return kernels.paths(x, kernels.expect(x, model, **threads), model, moves, **threads)
+
+    def run() -> None:
+        for x, moves in zip(values, ways, strict=True):
+            on_host(found(x, moves))
+
+    few = counts.values[:CHECKED]
+    plain = plain_hmm.paths(few, plain_hmm.expect(few, model), model, ways[0][:CHECKED])
+    require(bool((on_host(found(put(few), ways[0][:CHECKED])) == plain).all()), "paths differ")
+    run()
+    before = time.process_time()
+    seconds = repeated(run, bench.runs, warm_up=False)
+    cpu = (time.process_time() - before) / bench.runs
+    asked = (0.1 if bench.gpu else 20.0) * bench.scale
+    yield Figure("hmm", f"{shape_of(counts.values)}: expected counts and paths, {bench.where}", "s",
+                 seconds, asked, note=f"{cpu:.3g} CPU seconds")  # fmt: skip
+
+
+def _markov(bench: Bench) -> tuple[Any, dict[str, int], Callable[[Any], Any]]:
+    """Return the kernels of the hidden Markov model, their threads, and the way to the device."""
+    if not bench.gpu:
+        from multigpu.kernels.hmm import cpu
+
+        return cpu, {"threads": min(FEW_CORES, common.cores())}, lambda array: array
+    import cupy
+
+    from multigpu.kernels.hmm import cuda
+
+    return cuda, {}, cupy.asarray
+
+
+def part_preset(bench: Bench) -> Iterator[Figure]:
+    """Time `multigpu cnv --preset genome`, and measure its memory: BM-A, and 100 samples."""
+    for shape in (BM_A, MANY):
+        counts, truth = simulate_cohort(CohortDesign(**bench.shape(shape)))
+        table = bench.table(f"preset-{shape['samples']}", counts)
+        ran = calls(bench, [table], len(truth.sample))
+        yield from figures_of("preset", f"{shape_of(counts.values)}: --preset genome", ran, bench)
+
+
+def part_new_sample(bench: Bench) -> Iterator[Figure]:
+    """Time the calls of one new sample against a cohort of 210, and a run of all 211."""
+    shape = {**BM_A, "samples": KEPT + 1, "max_carriers": 20}
+    counts, truth = simulate_cohort(CohortDesign(**bench.shape(shape)))
+    store = bench.folder / "cohort.zarr"
+    shutil.rmtree(store, ignore_errors=True)
+    multigpu.build_cohort(part_of(counts, slice(KEPT)), output=str(store))
+    new = bench.table("new", part_of(counts, slice(KEPT, None)))
+    planted = int((truth.sample == KEPT).sum())
+    ran = calls(bench, [new, "--cohort", str(store)], planted)
+    what = f"{len(counts.regions):,} regions, one sample against {KEPT}"
+    yield from figures_of("new_sample", what, ran, bench, 3.0 * bench.scale if bench.gpu else None)
+    if bench.gpu:
+        return
+    every = calls(bench, [bench.table("every", counts)], len(truth.sample), runs=1)[0]
+    for unit, name in (("s", "seconds"), ("CPU s", "cpu_seconds")):
+        whole = getattr(every, name)
+        yield Figure("new_sample", f"{what}: share of a run of all, {unit}", "%",
+                     [100 * getattr(each, name) / whole for each in ran], 10.0,
+                     note=f"all: {whole:.3g} {unit}")  # fmt: skip
+
+
+def part_of(counts: Counts, columns: slice) -> Counts:
+    """Return the counts of some samples."""
+    values = np.ascontiguousarray(counts.values[:, columns])
+    return Counts(counts.regions, counts.samples[columns], values)
+
+
+def calls(bench: Bench, given: list[str], planted: int, runs: int | None = None) -> list[Ran]:
+    """Run `multigpu cnv --preset genome` some times, after one that counts not; check its calls."""
+    out = bench.folder / "out-preset"
+    command = python(
+        "-m", "multigpu", "cnv", *given, "--preset", "genome", "-o", str(out), *FEW_OUTPUTS,
+        "--gpus", "0" if bench.gpu else "none", "-q",
+    )  # fmt: skip
+    cores = None if bench.gpu else FEW_CORES
+    if runs is None:
+        process(command, cores)
+    ran = [process(command, cores) for _ in range(runs or bench.runs)]
+    rows = len((out / "cnvs.tsv").read_text().splitlines()) - 1
+    require(0.8 * planted < rows < 1.2 * planted + 10, f"{rows} calls, {planted} planted")
+    return ran
+
+
+def figures_of(
+    part: str, what: str, ran: list[Ran], bench: Bench, asked: float | None = None
+) -> Iterator[Figure]:
+    """Yield what processes took: seconds, and peak host memory."""
+    cpu = float(np.median([each.cpu_seconds for each in ran]))
+    yield Figure(part, f"{what}: whole process, {bench.where}", "s",
+                 [each.seconds for each in ran], asked, note=f"{cpu:.3g} CPU seconds")  # fmt: skip
+    peaks = [each.peak_bytes / 1e9 for each in ran]
+    yield Figure(part, f"{what}: peak host memory, {bench.where}", "GB", peaks)
+
+
+def part_gc(bench: Bench) -> Iterator[Figure]:
+    """Time the correction of BM-A by the GC content, and how fast that is read from FASTA."""
+    counts, threads = bench.bm_a, common.cores() if bench.gpu else FEW_CORES
+    values, regions = counts.values.copy(), counts.regions
+    gc = np.random.default_rng(1).beta(20, 28, len(regions))
+    wave = 1 + 2 * (gc - gc.mean())
+    values[:, 0] = np.rint(values[:, 0] * wave)
+    every, columns = np.ones(len(regions), np.bool_), np.ones(values.shape[1], np.bool_)
+
+    def run() -> None:
+        correction([values], gc, every, columns, threads).apply(values, slice(None), threads)
+
+    run()
+    usual = values[:, 1:].mean(axis=1)
+    left = np.corrcoef(values[usual > 20, 0] / usual[usual > 20], gc[usual > 20])[0, 1]
+    require(abs(left) < 0.02, f"a wave is left: correlation {left:.3f}")
+    before, runs = time.process_time(), bench.runs
+    seconds = repeated(run, runs, warm_up=False)
+    cpu = (time.process_time() - before) / runs
+    yield Figure("gc", f"{shape_of(values)}: correction, {threads} cores", "s", seconds,
+                 0.3 * bench.scale, note=f"{cpu:.3g} CPU seconds")  # fmt: skip
+    fasta = bench.folder / "genome.fa"
+    bases = write_fasta(fasta, counts)
+    content = gc_content(str(fasta), regions, False)
+    require(abs(float(np.mean(content)) - 0.5) < 0.01, "the GC content is wrong")
+    seconds = repeated(lambda: gc_content(str(fasta), regions, False), runs, warm_up=False)
+    yield Figure("gc", f"GC content from FASTA of {bases / 1e9:.3g} Gb, one core", "s", seconds)
+
+
+def write_fasta(path: Path, counts: Counts) -> int:
+    """Write chromosomes of random letters, as long as the regions reach; return their bases."""
+    letters, bases = np.frombuffer(b"ACGT", np.uint8), 0
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("wb") as file:
+        for block in counts.regions.blocks:
+            lines = -(-int(counts.regions.end[block].max()) // 60)
+            random = np.random.default_rng(block.start)
+            text = np.full((lines, 61), ord("\n"), np.uint8)
+            text[:, :60] = letters[random.integers(0, 4, (lines, 60), np.uint8)]
+            name = counts.regions.names[counts.regions.chrom[block.start]]
+            file.write(f">{name}\n".encode() + text.tobytes())
+            bases += lines * 60
+    return bases
 
 
 # ---- the whole process ------------------------------------------------------------------------
@@ -300,6 +481,10 @@ PARTS: dict[str, Part] = {
     "stages": part_stages,
     "cohort": part_cohort,
     "batch": part_batch,
+    "hmm": part_hmm,
+    "preset": part_preset,
+    "new_sample": part_new_sample,
+    "gc": part_gc,
 }
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Processes that are timed, and their peak memory."""
 
 import os
+import resource
 import subprocess
 import sys
 import threading
@@ -22,6 +23,7 @@ class Ran:
 
     seconds: float
     peak_bytes: int  # resident memory, at its highest
+    cpu_seconds: float  # of all its threads: on a shared machine steadier than `seconds`
 
 
 def process(command: Sequence[str], use_cores: int | None = None, limit: float = LIMIT) -> Ran:
@@ -31,6 +33,7 @@ def process(command: Sequence[str], use_cores: int | None = None, limit: float =
     """
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     environment = {**os.environ, "PYTHONPATH": path}
+    before = _cpu_seconds_of_children()
     with on_cores(use_cores):
         begin = time.perf_counter()
         child = subprocess.Popen(
@@ -48,7 +51,12 @@ def process(command: Sequence[str], use_cores: int | None = None, limit: float =
     if child.returncode:
         last = words.decode(errors="replace").strip().splitlines()[-1:]
         raise RuntimeError(f"{' '.join(command[:4])} … gave {child.returncode}: {last}")
-    return Ran(seconds, memory.seen())
+    return Ran(seconds, memory.seen(), _cpu_seconds_of_children() - before)
+
+
+def _cpu_seconds_of_children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)  # of those that have ended
+    return used.ru_utime + used.ru_stime
 
 
 class _HighestMemory:

@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from multigpu.kernels.hmm import USUAL, ExpectedCounts, moves
-from multigpu.kernels.hmm.types import Scores
+from multigpu.kernels.hmm.types import LEAST_MEAN, Scores
 from multigpu.workloads.cnv.options import CnvOptions
 from multigpu.workloads.cnv.records import Floats, SegmentTable, States
 from multigpu.workloads.cnv.results.intervals import last_bases
@@ -81,7 +81,9 @@ class FindPaths:
         ways = moves_of(chromosome, self.options, self.regions)
         states = np.concatenate([*self._paths(chromosome, ways)], axis=1)
         if self.options.whole_chromosomes:
-            fill_whole(states, chromosome.start, chromosome.end)
+            assert chromosome.expected is not None
+            told = self.backend.get((chromosome.expected.mean > LEAST_MEAN).any(axis=1))
+            fill_whole(states, told, chromosome.start, chromosome.end)
         ratios = self.backend.get(chromosome.modelled["sini"])
         segments = _segments(chromosome, states, self.options.max_gap, ratios)
         return replace(chromosome, states=states, segments=SegmentTable.joined([*segments]))

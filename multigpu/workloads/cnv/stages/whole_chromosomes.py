@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from multigpu.kernels.hmm import USUAL
 from multigpu.workloads.cnv.plan import CnvSpan
@@ -71,17 +72,18 @@ def whole_segments(
     )
 
 
-def fill_whole(states: States, start: Rows, end: Rows) -> None:
+def fill_whole(states: States, told: NDArray[np.bool_], start: Rows, end: Rows) -> None:
     """Set states of chromosomes and arms that are changed in most of their regions to be alike.
 
     states  int8[regions, samples] of the hidden Markov model
+    told    bool[regions]: whether enough reads are expected to tell copies; others do not count
     """
     for rows in (*_arms(start, end), slice(0, len(start))):
-        part = states[rows]
-        if len(part) < LEAST_REGIONS:
+        part, counted = states[rows], told[rows]
+        if counted.sum() < LEAST_REGIONS:
             continue
         for change in (part < USUAL, part > USUAL):
-            for k in np.flatnonzero(change.mean(axis=0) >= MOST_OF).tolist():
+            for k in np.flatnonzero(change[counted].mean(axis=0) >= MOST_OF).tolist():
                 values, counts = np.unique(part[change[:, k], k], return_counts=True)
                 part[:, k] = values[counts.argmax()]
 
