@@ -159,7 +159,8 @@ class CnvJob(PlannedCnvJob):
         self.notes += sex_notes(cohort, self.spans)
         if (known := self.references) is not None:
             noise = known.facts.dispersion
-            self.notes += power_notes(cohort, self.totals, known.dispersion, noise)
+            about = (cohort, self.totals, known.dispersion, noise, options.min_width)
+            self.notes += power_notes(*about)
 
     def _check_reads(self) -> None:
         """Raise UsageError for a sample without reads that is compared on any chromosome."""

@@ -93,12 +93,24 @@ class FindPaths:
         counts, rows = in_order(chromosome.on_device, order), chromosome.piece_rows
         expected, inside = chromosome.expected, chromosome.par
         assert expected is not None
-        at_a_time = cases if len(counts) <= rows else max(1, rows * cases // len(counts))
+        if len(counts) <= rows:
+            every = slice(0, cases)
+            yield self.backend.get(self.backend.paths(counts, expected, model, ways, inside, every))
+            return
+        at_a_time = max(1, rows * cases // len(counts))
         for first in range(0, cases, at_a_time):
-            samples = slice(first, min(first + at_a_time, cases))
-            yield self.backend.get(
-                self.backend.paths(counts, expected, model, ways, inside, samples)
+            some = slice(first, min(first + at_a_time, cases))
+            few = np.ascontiguousarray(counts[:, some])
+            mean = self.backend.put(np.ascontiguousarray(expected.mean[:, some]))
+            means = ExpectedCounts(mean, self.backend.put(expected.dispersion))
+            own = replace(
+                model,
+                sizes=model.sizes[:, some],
+                copies=model.copies[:, some],
+                noise=model.noise[some],
             )
+            every = slice(0, some.stop - first)
+            yield self.backend.get(self.backend.paths(few, means, own, ways, inside, every))
 
 
 def in_order(counts: Array, order: NDArray[np.intp]) -> Array:
