@@ -14,6 +14,7 @@ SOURCES = {
 CROSS_CUTTING = {
     "compile",  # kernels for every architecture
     "emulated",  # kernels on the emulated GPU
+    "presets",  # of copy numbers: what they call, and that it depends on nothing else
     "oracles",  # the search with errors on CPUs and GPUs, against other programs
     "same_bytes",  # of outputs, however a job is cut and run
     "scanners",  # the search with mismatches on CPUs and GPUs, against the plain one

@@ -179,7 +179,8 @@ def set_bits(given, sample, begin, stop, bits):  # type: ignore[no-untyped-def]
 
     They are those less that of the usual share, in the first rows, a state each. Counts are
     negative binomial with mean m and variance m + d m², so it is, but for what all states share,
-    x log(f) - (x + 1 / d) log((1 + d f m) / (1 + d m)) for f times the usual mean.
+    x log(f) - (x + 1 / d) log((1 + d f m) / (1 + d m)) for f times the usual mean. Where no reads
+    are expected they tell nothing: all are 0, of which rates of 0 are the sign.
     """
     x, mean, dispersion, inside, emissions = given
     folds, log_folds, noise, worth, _ = emissions
@@ -189,7 +190,7 @@ def set_bits(given, sample, begin, stop, bits):  # type: ignore[no-untyped-def]
         row = begin + i
         m = np.float64(mean[row, sample])
         d = np.float64(dispersion[row]) * noise[sample] + 1 / (worth * m)
-        rates[i] = d * m
+        rates[i] = d * m if m > LEAST_MEAN else 0.0
         usual[i] = log2_of(1 + d * m)
         more[i] = x[row, sample] + 1 / d
     for state in range(states):
@@ -199,7 +200,7 @@ def set_bits(given, sample, begin, stop, bits):  # type: ignore[no-untyped-def]
             fold = folds[where, sample, state]
             off = log2_of(1 + rates[i] * fold) - usual[i]
             value = count * log_folds[where, sample, state] - more[i] * off
-            one[i] = value if fold > 0 else IMPOSSIBLE
+            one[i] = (value if rates[i] > 0 else 0.0) if fold > 0 else IMPOSSIBLE
 
 
 @jit_no_alloc
@@ -327,7 +328,7 @@ def _set_ratios(counts, begin, stop, mean, ratios, off):  # type: ignore[no-unty
     for row in range(begin, stop):
         for sample in range(samples):
             quotient = (counts[row, sample] + 0.5) / (np.float64(mean[row, sample]) + 0.5)
-            ratios[row, sample] = log2_of(quotient)
+            ratios[row, sample] = log2_of(quotient) if mean[row, sample] > LEAST_MEAN else 0.0
         total = 0.0
         for sample in range(samples):
             total += abs(ratios[row, sample])

@@ -13,6 +13,7 @@ typedef long long i64;
 typedef unsigned short u16;
 
 constexpr int STATES = 5, USUAL = 2, UNIT = 1024, FORBIDDEN = -(1 << 24);
+constexpr double LEAST_MEAN = 0.5;
 constexpr int BLOCK = 128;  // regions
 constexpr int LANES = 128;  // threads that go over the blocks of a sample
 constexpr double IMPOSSIBLE = -1e18, ROUND = 6755399441055744.0, PER_BIT = UNIT / LOG2E;
@@ -64,7 +65,7 @@ __device__ __forceinline__ void emit(const Input& input, i64 row, int sample,
     const double fold = input.folds[at * STATES + state];
     const double off = log2_of(1 + rate * fold) - usual;
     const double value = count * input.log_folds[at * STATES + state] - more * off;
-    bits[state] = fold > 0 ? value : IMPOSSIBLE;
+    bits[state] = fold > 0 ? m > LEAST_MEAN ? value : 0 : IMPOSSIBLE;
     best = bits[state] > best ? bits[state] : best;
   }
   const double floor = best - input.cap, base = floor > 0 ? floor : 0;
@@ -280,14 +281,15 @@ extern "C" __global__ void __launch_bounds__(128)
   }
 }
 
-// ratios[row, sample] = log2((count + 0.5) / (mean + 0.5))
+// ratios[row, sample] = log2((count + 0.5) / (mean + 0.5)), 0 where no reads are expected
 extern "C" __global__ void __launch_bounds__(128)
     take_ratios(const COUNT* counts, const float* mean, i64 regions, int columns, int samples,
                 float* ratios) {
   const i64 at = (i64)blockIdx.x * blockDim.x + threadIdx.x;
   if (at >= regions * samples) return;
   const double count = counts[at / samples * columns + at % samples];
-  ratios[at] = float(log2_of((count + 0.5) / (double(mean[at]) + 0.5)));
+  const float ratio = float(log2_of((count + 0.5) / (double(mean[at]) + 0.5)));
+  ratios[at] = mean[at] > LEAST_MEAN ? ratio : 0;
 }
 
 // off[row] = the mean of the absolute values.

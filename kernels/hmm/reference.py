@@ -74,7 +74,7 @@ def scores(
     """int32[regions, samples, STATES]: log-likelihoods of states less that of the usual one.
 
     Counts are negative binomial. Before the difference is taken, a state is at most `model.cap`
-    less likely than the likeliest one.
+    less likely than the likeliest one. Where no reads are expected, all states are alike.
     """
     folds = model.folds[rows_inside(inside, len(counts))]
     x = counts[:, : model.samples, None].astype(np.float64)
@@ -85,7 +85,7 @@ def scores(
     rate = dispersion * mean
     off = np.log2(1 + rate * folds) - np.log2(1 + rate)
     logs = x * np.log2(np.where(possible, folds, 1)) - (x + 1 / dispersion) * off
-    logs = np.where(possible, logs, -np.inf)
+    logs = np.where(possible, np.where(mean > LEAST_MEAN, logs, 0), -np.inf)
     floor = logs.max(axis=2, keepdims=True) - model.cap / np.log(2)
     nats = (np.maximum(logs, floor) - np.maximum(0, floor)) * (UNIT * np.log(2))
     return np.where(possible, np.rint(nats), FORBIDDEN).astype(np.int32)
@@ -137,11 +137,12 @@ def all_moves(moves: Scores) -> Any:
 def log2_ratios(counts: NDArray[Any], expected: ExpectedCounts) -> tuple[Any, Any]:
     """Return how counts relate to means, and how far off the samples of a region are.
 
-    The first is float32[regions, samples]: log2((count + 0.5) / (mean + 0.5)), 0 with usual copies;
-    the second float32[regions]: the mean of its absolute values.
+    The first is float32[regions, samples]: log2((count + 0.5) / (mean + 0.5)), 0 with usual copies
+    and where no reads are expected; the second float32[regions]: the mean of its absolute values.
     """
     x = counts[:, : expected.mean.shape[1]]
     ratios = np.log2((x + 0.5) / (expected.mean.astype(np.float64) + 0.5)).astype(np.float32)
+    ratios[expected.mean <= LEAST_MEAN] = 0
     total = np.zeros(len(ratios))
     for column in np.abs(ratios).T:
         total += column

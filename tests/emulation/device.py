@@ -172,12 +172,14 @@ class Array:
         return {"data": (self.data.ptr, False), "shape": self.shape, "version": 3}
 
     def __getitem__(self, span: Any) -> "Array":
-        return Array(self._gpu, self._memory, self._inside[span])
+        view = self._inside[span]
+        if view.base is None:  # of chosen rows or columns, so a copy
+            return self._held(self.get()[span])
+        return Array(self._gpu, self._memory, view)
 
-    def __setitem__(self, rows: "Array", values: Any) -> None:
-        values = values.get() if isinstance(values, Array) else values
-        chosen = rows.get()
-        self._gpu.current().put(lambda: self._inside.__setitem__(chosen, values))
+    def __setitem__(self, rows: "Array", values: "Array | float") -> None:
+        at, given = rows.get(), values.get() if isinstance(values, Array) else values
+        self._gpu.current().put(lambda: self._inside.__setitem__(at, given))
 
     def __mul__(self, other: "Array") -> "Array":
         return self._held(self.get() * other.get())

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from emulation import emulated
 from support.cohorts import SEXES, cnv_job, of_sexes
+from support.emulated_backend import use_emulated_gpu
 from support.golden import GOLDEN
 from support.golden_cnv import Case, Row, from_zero, load, names, one_based
 
@@ -16,8 +16,6 @@ from multigpu import UsageError
 from multigpu.cli import cli
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.tables.counts import Counts
-from multigpu.workloads.cnv import work
-from multigpu.workloads.cnv.stages.backends import Fetch, KernelBackend, Staging
 
 ERRORS = {  # where R stops, in our words
     "norm_min_mean": "'min' is not one of",
@@ -106,40 +104,10 @@ def check_matrices(folder: Path, case: Case) -> None:
 # ---- the CUDA kernels on an emulated GPU --------------------------------------------------------
 
 
-class EmulatedBackend(KernelBackend):
-    """The CUDA kernels on one emulated GPU."""
-
-    def __init__(self) -> None:
-        gpu, self.normalizer = emulated.load("normalization")
-        _, self.modeller = emulated.load("cnmops", gpu)
-        _, self.segmenter = emulated.load("segmentation", gpu)
-        _, self.markov = emulated.load("hmm", gpu)
-        self.threads = self.room = {}
-        self._staging = Staging(lambda size: np.full(size, 255, np.uint8))
-
-    def put(self, array: Any) -> Any:
-        return self.normalizer.cupy.asarray(array)
-
-    def get(self, array: Any) -> Any:
-        return array.get() if hasattr(array, "get") else array
-
-    def assign(self, whole: Any, rows: slice, values: Any) -> None:
-        whole[rows] = self.get(values)
-
-    def fetch(self, array: Any) -> Fetch:
-        return self._staging.fetch(array)
-
-    def close(self) -> None:
-        self._staging.close()
-
-
 @pytest.fixture
 def on_emulated_gpu(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Return a function after which runs use an emulated GPU."""
-    if emulated.why_not():
-        pytest.skip(emulated.why_not())
-    device = EmulatedBackend()
-    return lambda: monkeypatch.setattr(work, "open_backend", lambda place, threads: device)
+    return lambda: use_emulated_gpu(monkeypatch)
 
 
 @pytest.mark.parametrize("chunk", ["67108864", "3000"], ids=["whole", "pieces"])

@@ -1,5 +1,6 @@
 """Small simulated cohorts and their results."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -84,3 +85,30 @@ def of_sexes(
         mean[rows[90:110], sample] *= times
     values = np.random.default_rng(seed).poisson(mean).astype(np.int32)
     return Counts(regions, tuple(f"s{k}" for k in range(len(sexes))), values)
+
+
+def planted(
+    chromosomes: dict[str, int],
+    events: Sequence[tuple[str, int, int, Sequence[int], float]] = (),
+    samples: int = 8,
+    *,
+    coverage: float = 200.0,
+    width: int = 1000,
+    depths: Sequence[float] = (),
+    seed: int = 1,
+) -> Counts:
+    """Return counts of samples s0, s1, …, each of its own depth, in windows of chromosomes.
+
+    chromosomes  regions of each
+    events       chromosome, first region and stop, samples, and how many times as many reads
+    """
+    rng, begins = np.random.default_rng(seed), np.cumsum([0, *chromosomes.values()])
+    regions = windows([(name, n * width) for name, n in chromosomes.items()], width)
+    effects = np.exp(rng.normal(0, 0.2, len(regions)))
+    own = np.array(depths) if len(depths) else np.exp(rng.normal(0, 0.2, samples))
+    mean = effects[:, None] * own * coverage
+    for name, first, stop, who, times in events:
+        begin = begins[[*chromosomes].index(name)]
+        mean[begin + first : begin + stop, list(who)] *= times
+    values = rng.poisson(rng.gamma(500, mean / 500)).astype(np.int32)
+    return Counts(regions, tuple(f"s{k}" for k in range(len(own))), values)

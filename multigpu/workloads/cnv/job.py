@@ -162,7 +162,8 @@ class CnvJob(PlannedCnvJob):
         self.notes += count_notes(counts, controls, options, self.totals)
         self.notes += sex_notes(cohort, self.spans)
         if (known := self.references) is not None:
-            self.notes += power_notes(cohort, self.totals, known.dispersion, known.noise)
+            about = (cohort, self.totals, known.dispersion, known.noise, options.min_width)
+            self.notes += power_notes(*about)
 
     def _check_reads(self) -> None:
         """Raise UsageError for a sample without reads that is compared on any chromosome."""

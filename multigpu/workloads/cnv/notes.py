@@ -68,7 +68,7 @@ def count_notes(
     if len(counts.regions) < FEW_REGIONS and options.model != "single":
         only = f"only {number_of(len(counts.regions), 'region')}"
         yield f"{only}: normalization is unreliable with fewer than {FEW_REGIONS}"
-    if len(counts.regions) < FEWEST_SEGMENTED:
+    if len(counts.regions) < FEWEST_SEGMENTED and not options.is_hmm:
         yield "there are too few regions for a segmentation: nothing is called"
 
 

@@ -10,7 +10,7 @@ from support.hmm_cases import random_case
 from multigpu.kernels.hmm import CLASSES, STATES, USUAL, cpu, reference
 from multigpu.kernels.hmm.moves import without_memory
 from multigpu.kernels.hmm.qualities import copies_and_quality, genotypes, qualities
-from multigpu.kernels.hmm.types import UNIT
+from multigpu.kernels.hmm.types import LEAST_MEAN, UNIT
 
 
 def share_of_paths(emitted: Any, steps: Any, is_excluded: Any) -> float:
@@ -67,6 +67,7 @@ def test_genotypes__are_sums_of_capped_likelihoods() -> None:
     x = counts[:, :4, None]
     shares = np.where(folds > 0, folds, 1)
     logs = x * np.log(shares) - (x + 1 / d) * np.log1p(d * mean * folds)
+    logs = np.where(mean > LEAST_MEAN, logs, 0)
     logs = np.where(folds > 0, np.maximum(logs, logs.max(axis=2, keepdims=True) - model.cap),
                     -np.inf)  # fmt: skip
     sums = np.array([logs[a:b].sum(axis=0) for a, b in zip(first, stop, strict=True)])

@@ -6,6 +6,7 @@ import numpy as np
 
 from multigpu.errors import option, printable_name
 from multigpu.kernels.hmm.moves import EVENTS, STAYING
+from multigpu.run.command import number_of
 from multigpu.workloads.cnv.records import Floats, Rows
 from multigpu.workloads.cnv.samples.cohort import Cohort
 
@@ -38,18 +39,22 @@ def least_regions(reads: Floats, dispersion: Floats, regions: int, share: float)
     return np.asarray(np.minimum(np.ceil(root**2), LARGEST), np.int64)
 
 
-def power_notes(cohort: Cohort, totals: Floats, dispersion: float, noise: Floats) -> Iterator[str]:
+def power_notes(
+    cohort: Cohort, totals: Floats, dispersion: float, noise: Floats, min_width: int
+) -> Iterator[str]:
     """Yield a note on the changes that can be seen, and on samples in which only larger ones can.
 
     totals      float64[columns]: reads of each
     dispersion  that of a usual region; float64[columns] noise is a factor on it
+    min_width   regions that a CNV must have
     """
     cases, regions = len(cohort.cases), len(cohort.regions)
     reads, variance = totals[:cases] / regions, dispersion * noise[:cases]
-    losses, gains = (least_regions(reads, variance, regions, each) for each in (LOSS, GAIN))
+    least = (least_regions(reads, variance, regions, each) for each in (LOSS, GAIN))
+    losses, gains = (np.maximum(each, min_width) for each in least)
     loss, gain = int(np.median(losses)), int(np.median(gains))
-    note = f"seen in the median sample are losses of one copy of {loss:,} regions or more"
-    note += f" and gains of {gain:,} ({np.median(reads):,.3g} reads a region)"
+    note = f"seen in the median sample are losses of one copy of {number_of(loss, 'region')} or"
+    note += f" more and gains of {gain:,} ({np.median(reads):,.3g} reads a region)"
     if len(weak := np.flatnonzero((gains > WEAK * gain) | (losses > WEAK * loss))):
         named = [
             f"{printable_name(cohort.cases[k])} ({losses[k]:,} and {gains[k]:,})"

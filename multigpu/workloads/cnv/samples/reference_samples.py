@@ -23,6 +23,7 @@ from multigpu.workloads.cnv.records import Copies, Floats, Indices, Mask, Rows
 MOST_BLOCKS = 20_000  # of regions, by which samples are compared
 BLOCK_ROWS = 8  # regions in a block at most: sums are less noisy
 AUTO = 10  # reference samples
+FEWEST = 3  # of these a change in one does not show: it may be the sample itself
 WATCHED = 48  # samples that tell how much a region varies
 USUAL_DEPTH = 0.05  # of the mean: regions with less in the median sample tell nothing
 USUAL_READS = 1.0  # expected in a region that tells how noisy a sample is
@@ -69,7 +70,8 @@ class ReferenceSamples:
         alike = correlations(sums / sizes)
         first = cases if options.model == "reference" else 0
         nearest = first + np.argsort(-alike[:, first:], axis=1, kind="stable").astype(np.int32)
-        nearest = nearest[:, : max(1, columns - first - 1)]  # the sample itself comes last
+        nearest = nearest[:, : max(FEWEST, columns - first - 1)]  # the sample itself comes last
+        np.fill_diagonal(alike, 1)
         wanted = {"auto": AUTO, "all": MOST_LISTED}.get(str(options.reference_samples))
         wanted = wanted or int(options.reference_samples)
         count = min(wanted, MOST_LISTED, nearest.shape[1])
@@ -87,7 +89,8 @@ class ReferenceSamples:
             noise=np.ones(columns),
             watched=others[every],
         )
-        return found._with_noise(np.ascontiguousarray(sampled[:, 0]))
+        found = found._with_noise(np.ascontiguousarray(sampled[:, 0]))
+        return found if options.is_normalized else replace(found, sizes=sizes)
 
     def _with_noise(self, counts: NDArray[Any]) -> Self:
         """Return them with noise, dispersion, and better sizes, from counts[regions, columns]."""
