@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.errors import InputError, UsageError, several
+from multigpu.errors import InputError, UsageError, option, several
 from multigpu.formats.alignments.files import without_chr
 from multigpu.formats.alignments.regions import Regions, read_bed
 from multigpu.formats.storage.sources import read_beginning
@@ -44,6 +44,8 @@ def track_means(path: str, regions: Regions, rename: bool) -> Floats:
     if np.isnan(found).all():
         has = several([regions.names[regions.chrom[rows.start]] for rows in regions.blocks])
         problem = f"has none of the chromosomes {has}: it has {several(seen)}"
+        if {*map(without_chr, seen)} & {*map(without_chr, blocks)}:
+            problem += f" ({option('rename')} auto takes names as the same that differ by `chr`)"
         raise InputError(path, problem)
     return found
 
@@ -54,6 +56,9 @@ def _text(path: str) -> Iterator[tuple[str, Callable[[], Intervals]]]:
     values = np.ones(len(regions))
     with suppress(ValueError):
         values = np.array(regions.genes or values, np.float64)
+    if not np.isfinite(values).all():
+        row = int(np.argmin(np.isfinite(values)))
+        raise InputError(path, f"the value of {regions.shown(row)} is {values[row]}, no number")
     for rows in regions.blocks:
         start, end = regions.start[rows], regions.end[rows]
         # Of intervals that overlap each base has the value of the first.

@@ -172,13 +172,20 @@ class FilterOptions(Options, group="Regions"):
     @property
     def has_filters(self) -> bool:
         """Whether any of these options is given."""
-        return self.rebin > 1 or any((self.exclude, self.gc, self.mappability))
+        files = self.exclude, self.gc, self.mappability
+        return self.rebin > 1 or any(each is not None for each in files)
+
+    def check(self) -> None:
+        super().check()
+        for name in ("exclude", "gc", "mappability"):
+            if getattr(self, name) == "":
+                raise UsageError(f"{option(name)} is empty: it must name a file")
 
     @property
     def gc_column(self) -> str:
         """Name of the column with the share of G and C; empty where it is not in a column."""
         name = self.gc or ""
-        is_file = "/" in name or FASTA_NAME.search(name) or Path(name).is_file()
+        is_file = "/" in name or FASTA_NAME.search(name) or Path(name).exists()
         return "" if is_file else name
 
     @property
@@ -405,7 +412,8 @@ class CnvOptions(CallOptions, NormalizationOptions, ModelOptions):
         super().check()
         if self.is_hmm and self.model == "single":
             hmm = f"{option('segmentation')} hmm"
-            raise UsageError(f"{hmm} compares samples, and {option('model')} single has one")
+            problem = f"{hmm} compares samples, and {option('model')} single has one"
+            raise UsageError(f"{problem}: give {option('segmentation')} fast")
         if len(self.fold_changes) != len(self.classes):
             raise UsageError(
                 f"{len(self.fold_changes)} {option('fold_changes')} and {len(self.classes)}"
