@@ -266,7 +266,10 @@ def advice(
         others = "what may show CNVs that were not found"
         yield f"{others if has_cnvs else some}: {'; '.join(found)}"
     elif not has_cnvs and options.is_hmm:
-        yield "no CNVs were found: all samples have the usual copies, as far as their reads tell"
+        limits = [name for name in ("min_length", "min_quality") if getattr(options, name)]
+        shown = " and ".join(f"{option(name)} {getattr(options, name):,g}" for name in limits)
+        why = "all samples have the usual copies, as far as their reads tell"
+        yield f"no CNVs were found{f' that pass {shown}' if shown else f': {why}'}"
     elif not has_cnvs:
         yield (
             f"no CNVs were found: no segment comes near the thresholds; another"
