@@ -555,7 +555,9 @@ def test_directory__of_alignments(main: Any, refused: Run, tmp_path: Path) -> No
         one, two = ((tmp_path / run / name).read_bytes() for run in ("one", "two"))
         assert one == two
     (tmp_path / "none").mkdir()
-    assert "none: the directory has no alignment files (.bam, …)" in refused(str(tmp_path / "none"))
+    assert "none: the directory has no alignment or counts files (.bam, …)" in refused(
+        str(tmp_path / "none")
+    )
 
 
 FACTS = [

@@ -185,6 +185,10 @@ WRONG = [
     ({"gc": "gc"}, "gc gc: there is no such file, and no column 'gc' of the counts: they have"),
     ({"gc": "sample1"}, "gc is 60 at chr1:0-25000; it must be a share from 0 to 1"),
     ({"gc": "no.fa"}, "no.fa: cannot be read: there is no such file"),
+    ({"gc": "/"}, "/: cannot be read: is a directory"),
+    ({"gc": ""}, "gc is empty: it must name a file"),
+    ({"exclude": ""}, "exclude is empty: it must name a file"),
+    ({"mappability": ""}, "mappability is empty: it must name a file"),
     ({"rebin": 0}, "rebin is 0; it must be 1"),
     ({"min_quality": 3}, "min_quality needs segmentation hmm: fast gives CNVs no quality"),
 ]

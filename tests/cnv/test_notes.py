@@ -169,6 +169,32 @@ def test_fractions__of_no_reads_are_said(change: float | None, said: str) -> Non
     assert not notes(replace(counts, values=counts.values * 1.0), "fractions")
 
 
+def test_samples__of_the_same_counts_are_noted() -> None:
+    counts = cohort({})
+    values = counts.values.copy()
+    values[:, 4] = values[:, 1]
+    values[:, 2] = values[::-1, 0]  # as many reads, in other places
+    (note,) = notes(replace(counts, values=values), "the same counts have ")
+    assert note.startswith("the same counts have s1 and s4: leave one of them out")
+    assert not notes(counts, "the same counts have ")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({}, ": all samples have the usual copies"),
+        ({"min_quality": 2e3}, " that pass min_quality 2,000"),
+        (
+            {"min_quality": 30, "min_length": 10**6},
+            " that pass min_length 1e+06 and min_quality 30",
+        ),
+    ],
+)
+def test_hmm__tells_by_which_limits_nothing_is_found(options: dict[str, Any], said: str) -> None:
+    (note,) = notes(cohort({}), "no CNVs were found", segmentation="hmm", **options)
+    assert said in note
+
+
 CONTIGS = (("chr1", 300), ("chr2", 300), ("decoy1", 8), ("decoy2", 8), ("equal", 2))
 OPTIONS: list[dict[str, Any]] = [{}, {"norm": 2}, {"norm_type": "median"}, {"ploidy": 2}]
 

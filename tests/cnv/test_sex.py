@@ -565,6 +565,8 @@ def test_sexes__that_are_not_used_are_not_told(
         (("chr1",), {}, "infer", ""),
         (("chr1", "chrX"), {"norm": 0}, {"s0": "male"}, "sex has no effect"),
         (("chr1", "chrX"), {"model": "haplo"}, {"s0": "male"}, "sex has no effect"),
+        (("chr1", "chrX"), {"ploidy": 2}, {"s0": "male"}, "sex has no effect with ploidy"),
+        (("chr1", "chrX"), {}, {"s0": "unknown"}, "as sex gives none of them a sex"),
         (("chr1", "chrX"), {"norm": 0}, "infer", ""),
     ],
 )

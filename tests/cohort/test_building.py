@@ -158,7 +158,11 @@ def other_regions() -> Counts:
 
 
 REFUSED = [
-    (lambda c: multigpu.build_cohort(some(0, 1), output=c), "is there already"),
+    (lambda c: multigpu.build_cohort(some(0, 1), output=c), "`multigpu cohort add` adds samples"),
+    (lambda c: multigpu.build_cohort(some(0, 1), output="/"), "already: give another name"),
+    (lambda c: multigpu.build_cohort(some(0, 1), output=""), "the output has no name"),
+    (lambda c: multigpu.build_cohort(some(0, 1), output=f"{c}/no/x"), "there is no directory"),
+    (lambda c: multigpu.build_cohort([c, c], output=f"{c}.new"), "a cohort is given alone"),
     (lambda c: multigpu.add_to_cohort(c, some(1, 5)), "already in the cohort: sample2, sample3"),
     (lambda c: multigpu.add_to_cohort(c, other_regions()),
      "region 8 of the cohort is chr1:175000-200000, of the new samples chr1:175000-200001"),

@@ -49,6 +49,7 @@ def test_content__is_that_of_the_letters(
     ("text", "rename", "problem"),
     [
         ("ACGT\n", False, "is no FASTA: begins with 'ACGT'"),
+        ("\n", False, "is empty"),
         (">chr1\nACGT\n", False, "has 4 bases of chr1, not all of chr1:2-6: is it of another"),
         (">chr2\nACGT\n", True, "has no chr1 (it has chr2), where chr1:2-6 is: is it of another"),
         (">1\nACGTACGT\n", False, "(it has 1), where chr1:2-6 is: rename auto takes names as the"),

@@ -50,6 +50,12 @@ def test_refused__other_chromosomes_damaged_files_and_a_package_that_is_missing(
     (path := tmp_path / "x").write_text("7\t0\t9\n")
     with pytest.raises(InputError, match="has none of the chromosomes chr1, chrM: it has 7"):
         track_means(str(path), REGIONS, rename=True)
+    path.write_text("M\t0\t9\n")
+    with pytest.raises(InputError, match=r"it has M \(rename auto takes names as the same"):
+        track_means(str(path), REGIONS, rename=False)
+    path.write_text("chr1\t0\t9\t0.5\nchr1\t9\t19\tnan\n")
+    with pytest.raises(InputError, match="the value of chr1:9-19 is nan, no number"):
+        track_means(str(path), REGIONS, rename=False)
     path.write_bytes(tracks.BIGWIG[0] + b"nonsense")
     monkeypatch.setitem(__import__("sys").modules, "pyBigWig", None)
     with pytest.raises(UsageError, match="a bigWig needs pyBigWig: pip install"):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.errors import InputError, UsageError, several
+from multigpu.errors import InputError, UsageError, option, several
 from multigpu.formats.alignments.files import without_chr
 from multigpu.formats.alignments.regions import Regions, read_bed
 from multigpu.formats.storage.sources import read_beginning
@@ -42,8 +42,11 @@ def track_means(path: str, regions: Regions, rename: bool) -> Floats:
             sums = _sum_before(intervals(), np.stack([start, end]))
             found[rows] = (sums[1] - sums[0]) / (end - start)
     if np.isnan(found).all():
-        problem = f"has none of the chromosomes {several([*regions.by_name()])}"
-        raise InputError(path, f"{problem}: it has {several(seen)}")
+        problem = f"has none of the chromosomes {several([*regions.by_name()])}: it has"
+        problem = f"{problem} {several(seen)}"
+        if {*map(without_chr, seen)} & {*map(without_chr, regions.by_name())}:
+            problem += f" ({option('rename')} auto takes names as the same that differ by `chr`)"
+        raise InputError(path, problem)
     return found
 
 
@@ -53,6 +56,9 @@ def _text(path: str) -> Iterator[tuple[str, Callable[[], Intervals]]]:
     values = np.ones(len(regions))
     with suppress(ValueError):
         values = np.array(regions.genes or values, np.float64)
+    if not np.isfinite(values).all():
+        row = int(np.argmin(np.isfinite(values)))
+        raise InputError(path, f"the value of {regions.shown(row)} is {values[row]}, no number")
     for name, rows in regions.by_name().items():
         start, end = regions.start[rows], regions.end[rows]
         # Of intervals that overlap each base has the value of the first.

@@ -56,6 +56,8 @@ def gc_content(
                 found[rows] = of_gc / (of_gc + others)
             if not blocks:
                 return found
+    if not seen:
+        raise InputError(path, "is empty")
     rows = next(iter(blocks.values()))
     name = regions.names[regions.chrom[rows.start]]
     helps = OTHER

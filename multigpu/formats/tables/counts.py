@@ -194,8 +194,8 @@ def check_room(path: str, file: BufferedReader, samples: int, share: float = 1.0
 
 def check_samples(path: str, columns: Sequence[str]) -> tuple[str, ...]:
     if tuple(columns[:3]) != COLUMNS:
-        shown = quoted("\t".join(columns))
-        problem = f"is no counts table: its columns are chrom, start, end and samples, not {shown}"
+        found = f"not {quoted(text)}" if (text := "\t".join(columns)) else "and it begins with none"
+        problem = f"is no counts table: its columns are chrom, start, end and samples, {found}"
         raise InputError(path, problem)
     samples = tuple(columns[3:])
     if not samples:

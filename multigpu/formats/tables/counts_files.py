@@ -71,10 +71,13 @@ def join_counts(
     names  of the samples, one for each file; none: as the files call them
 
     Raises InputError, besides for what `read_counts` does, where regions differ or a sample is in
-    two files; UsageError where files are of several formats.
+    two files; UsageError where files are of several formats, or one of several is a cohort.
     """
     if len(paths) == 1 and not names:
         return read_counts(paths[0], empty, read_length)
+    if stores := list(filter(is_store, paths)):
+        problem = "a cohort is given alone; `multigpu cohort add` adds samples to one"
+        raise UsageError(f"{stores[0]}: {problem}")
     formats = [format_of(path) for path in paths]
     for path, layout in zip(paths, formats, strict=True):
         if layout is not formats[0]:

@@ -6,7 +6,7 @@ and `name`, `sex`, `group` where they are wanted. Paths are relative to the file
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from multigpu.errors import InputError, UsageError, quoted, several
 from multigpu.formats.names import name_problem
@@ -70,10 +70,10 @@ def _files_of(path: str, kinds: Sequence[FileKind]) -> list[ListedFile]:
 
 def _expand(path: str, kinds: Sequence[FileKind]) -> list[str]:
     """Return the files of the first kind of which there are any."""
-    errors = []
+    errors, named = [], " or ".join(kind.name for kind in kinds)
     for kind in kinds:
         try:
-            return expand([path], kind)
+            return expand([path], replace(kind, name=named))
         except InputError as error:
             errors.append(error)
     raise errors[0]

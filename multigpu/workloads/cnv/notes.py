@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ FEW_REGIONS = 100  # below it R warns that normalization may not be applicable
 FEWEST_SEGMENTED = 6  # regions in all; with fewer there is no segmentation
 FEW_ON_CHROMOSOME = 50  # regions: most of them may change at once
 FEW_READS = 50  # of a region: below it noise is as large as a change by one copy
-FEW_SAMPLES = 6  # below it cn.MOPS cannot tell well what is usual
+FEW_SAMPLES = 6  # below it nobody can tell well what is usual
 UNCALLABLE_READS, UNCALLABLE_SHARE = 20, 0.25  # of a region; and of what the median sample has
 LARGEST_LOGARITHM = 40  # log2 of the most reads of a region
 NEAR = 0.5  # share of a threshold above which a segment may be a change
@@ -43,20 +44,23 @@ def count_notes(
         yield f"{cases} and {others}"
     if options.model not in ("single", "reference") and len(counts.samples) < FEW_SAMPLES:
         yield (
-            f"only {len(counts.samples)} samples: with fewer than {FEW_SAMPLES} cn.MOPS cannot tell"
-            " well which copies are usual and which are changed"
+            f"only {len(counts.samples)} samples: with fewer than {FEW_SAMPLES} it is uncertain"
+            " which copies are usual and which are changed"
         )
-    values = counts.values
-    # A chromosome at a time: of all of them the remainders are many bytes.
-    blocks = counts.regions.blocks if values.dtype != np.int32 and options.norm != 0 else []
-    if any((values[rows] % 1).any() for rows in blocks):
-        like = "logarithms or ratios" if values.max() < LARGEST_LOGARITHM else "normalized"
-        yield (
-            f"the counts have fractions, as if they were {like}: give the numbers of reads, by"
-            " which the model tells changes from noise"
-        )
-    names = [*counts.samples, *(controls.samples if controls else ())]
-    reads = totals / len(values)
+    tables = [each for each in (counts, controls) if each is not None]
+    if options.norm != 0:
+        yield from dict.fromkeys(note for each in tables for note in fraction_notes(each))
+    columns = [column for each in tables for column in each.values.T]
+    names = [name for each in tables for name in each.samples]
+    twins = [
+        f"{printable_name(names[a])} and {printable_name(names[b])}"
+        for a, b in pairwise(np.argsort(totals, kind="stable").tolist())
+        if totals[a] == totals[b] > 0 and np.array_equal(columns[a], columns[b])
+    ]
+    if twins:
+        why = "leave one of them out if it is one sample, as each hides the changes of the other"
+        yield f"the same counts have {_listed(twins)}: {why}"
+    reads = totals / len(counts.regions)
     usual = float(np.median(reads))
     few = np.flatnonzero(reads < min(UNCALLABLE_READS, UNCALLABLE_SHARE * usual)).tolist()
     if few:
@@ -70,6 +74,19 @@ def count_notes(
         yield f"{only}: normalization is unreliable with fewer than {FEW_REGIONS}"
     if len(counts.regions) < FEWEST_SEGMENTED and not options.is_hmm:
         yield "there are too few regions for a segmentation: nothing is called"
+
+
+def fraction_notes(counts: Counts) -> Iterator[str]:
+    """Yield a note where counts are not whole numbers."""
+    values = counts.values
+    # A chromosome at a time: of all of them the remainders are many bytes.
+    blocks = counts.regions.blocks if values.dtype != np.int32 else []
+    if any((values[rows] % 1).any() for rows in blocks):
+        like = "logarithms or ratios" if values.max() < LARGEST_LOGARITHM else "normalized"
+        yield (
+            f"the counts have fractions, as if they were {like}: give the numbers of reads, by"
+            " which the model tells changes from noise"
+        )
 
 
 def unread_notes(spans: Sequence[CnvSpan], sums: Floats, options: CnvOptions) -> Iterator[str]:
@@ -152,13 +169,16 @@ def unused_sex_notes(given: Any, cohort: Cohort, options: CnvOptions) -> Iterato
     given  as `read_sexes` takes it
     """
     names = [name for name in cohort.regions.names if sex.is_sex_chromosome(name)]
-    if not names or given is None or cohort.ploidy is not None:
+    if not names or given is None:
         return
     word = given if isinstance(given, str) else ""
-    if not options.compares_by_sex:
+    if cohort.ploidy is not None or not options.compares_by_sex:
         if word not in ("infer", "none"):
-            without = f"{option('norm')} 0 and {option('model')} haplo"
+            without = f"{option('ploidy')}, {option('norm')} 0 and {option('model')} haplo"
             yield f"{option('sex')} has no effect with {without}"
+    elif word not in ("infer", "none") and not any(cohort.sexes):
+        alike = f"{' and '.join(names)}: all samples are taken alike"
+        yield f"{alike}, as {option('sex')} gives none of them a sex: male or female, in PED 1 or 2"
     elif word == "infer" and not options.compat_r and not any(cohort.sexes):
         yield (
             f"{' and '.join(names)}: all samples are taken alike, as their sexes cannot be inferred"
@@ -246,7 +266,10 @@ def advice(
         others = "what may show CNVs that were not found"
         yield f"{others if has_cnvs else some}: {'; '.join(found)}"
     elif not has_cnvs and options.is_hmm:
-        yield "no CNVs were found: all samples have the usual copies, as far as their reads tell"
+        limits = [name for name in ("min_length", "min_quality") if getattr(options, name)]
+        shown = " and ".join(f"{option(name)} {getattr(options, name):,g}" for name in limits)
+        why = "all samples have the usual copies, as far as their reads tell"
+        yield f"no CNVs were found{f' that pass {shown}' if shown else f': {why}'}"
     elif not has_cnvs:
         yield (
             f"no CNVs were found: no segment comes near the thresholds; another"

@@ -172,13 +172,20 @@ class FilterOptions(Options, group="Regions"):
     @property
     def has_filters(self) -> bool:
         """Whether any of these options is given."""
-        return self.rebin > 1 or any((self.exclude, self.gc, self.mappability))
+        files = self.exclude, self.gc, self.mappability
+        return self.rebin > 1 or any(each is not None for each in files)
+
+    def check(self) -> None:
+        super().check()
+        for name in ("exclude", "gc", "mappability"):
+            if getattr(self, name) == "":
+                raise UsageError(f"{option(name)} is empty: it must name a file")
 
     @property
     def gc_column(self) -> str:
         """Name of the column with the share of G and C; empty where it is not in a column."""
         name = self.gc or ""
-        is_file = "/" in name or FASTA_NAME.search(name) or Path(name).is_file()
+        is_file = "/" in name or FASTA_NAME.search(name) or Path(name).exists()
         return "" if is_file else name
 
     @property
@@ -405,7 +412,11 @@ class CnvOptions(CallOptions, NormalizationOptions, ModelOptions):
         super().check()
         if self.is_hmm and self.model == "single":
             hmm = f"{option('segmentation')} hmm"
-            raise UsageError(f"{hmm} compares samples, and {option('model')} single has one")
+            problem = f"{hmm} compares samples, and {option('model')} single has one"
+            raise UsageError(f"{problem}: give {option('segmentation')} fast")
+        if self.is_hmm and self.classes[: len(CLASSES)] != CLASSES:
+            hmm = f"{option('segmentation')} hmm"
+            raise UsageError(f"{hmm} has the classes CN0, CN1, …: leave out {option('classes')}")
         if len(self.fold_changes) != len(self.classes):
             raise UsageError(
                 f"{len(self.fold_changes)} {option('fold_changes')} and {len(self.classes)}"
@@ -419,6 +430,9 @@ class CnvOptions(CallOptions, NormalizationOptions, ModelOptions):
             raise UsageError(f"{option('fold_changes')} must be positive numbers")
 
 
+MIXTURE_ONLY = (
+    "prior_impact", "cycles", "min_read_count", "upper", "lower", "use_median",
+)  # fmt: skip
 FIELDS = tuple(each.name for each in fields(CnvOptions))
 MODELS = {  # what differs from the defaults of `CnvOptions`
     model: {
@@ -462,6 +476,7 @@ def unused_parameter_notes(options: CnvOptions, given: Collection[str]) -> Itera
         *((f"{option(of)} {x}", getattr(options, of) == x, names) for of, x, names in choices),
         ("counts that are normalized here", options.is_normalized, normalization),
         (option("robust"), options.robust is not None, ["robust_min_width"]),
+        (f"other {option('segmentation')} than hmm", not options.is_hmm, MIXTURE_ONLY),
     ]
     for purpose, is_wanted, names in purposes:
         unused = [option(name) for name in names if name in given]

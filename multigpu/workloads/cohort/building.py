@@ -1,7 +1,7 @@
 """Cohorts are built, and samples added and removed: each time a new store takes the name."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -9,10 +9,17 @@ from typing import Any
 import numpy as np
 
 from multigpu import __version__
-from multigpu.cluster.files import failures_named, folder_beside, replace_folder
+from multigpu.cluster.files import check_output, failures_named, folder_beside, replace_folder
 from multigpu.errors import UsageError, printable_name, several
 from multigpu.formats.tables.counts import Counts, Values
-from multigpu.formats.tables.counts_zarr import CHUNK, CountsStore, columns_of, write_store
+from multigpu.formats.tables.counts_zarr import (
+    CHUNK,
+    CountsStore,
+    columns_of,
+    is_store,
+    write_store,
+)
+from multigpu.workloads.cnv.notes import fraction_notes
 from multigpu.workloads.cnv.samples.checks import check_same_regions, check_table
 from multigpu.workloads.cnv.samples.inputs import (
     check_counting,
@@ -35,14 +42,22 @@ def build(request: BuildRequest, count: Count = CountJob.counts) -> Counts:
     Raises UsageError and InputError for wrong counts, and where there is something of its name.
     """
     path = str(request.output)
-    if not path:
-        raise UsageError("the output has no name")
+    _check_new(path)
     with folder_beside(path) as new:
-        if Path(path).exists():
-            raise UsageError(f"{path}: is there already: `multigpu cohort add` adds samples to it")
+        _check_new(path)
         counts, counting = _counts(request, count)
         _publish(new, path, counting, counts)
     return counts
+
+
+def _check_new(path: str) -> None:
+    """Raise UsageError where no folder of this name can be made."""
+    if path and Path(path).exists():
+        helps = (
+            "`multigpu cohort add` adds samples to it" if is_store(path) else "give another name"
+        )
+        raise UsageError(f"{path}: is there already: {helps}")
+    check_output(path.rstrip("/"))
 
 
 def add(request: AddRequest, count: Count = CountJob.counts) -> Counts:
@@ -103,6 +118,7 @@ def _counts(
     if empty := np.flatnonzero(~counts.values.any(axis=0)).tolist():
         names = several([counts.samples[k] for k in empty])
         raise UsageError(f"without reads, so that nothing can be compared with them: {names}")
+    counts = replace(counts, notes=(*counts.notes, *fraction_notes(counts)))
     return counts, asdict(options.counting) if given.is_alignments else {}
 
 

@@ -13,7 +13,6 @@ from multigpu.workloads.cnv.samples.sex import FEMALE, MALE
 
 PLOIDY_DIGITS = 4
 PED_COLUMNS = 6  # family, sample, father, mother, sex, phenotype; what follows is left out
-PED_SEXES = {"1": MALE, "2": FEMALE}  # others are unknown
 SEX_WORDS = {
     "male": MALE, "m": MALE, "xy": MALE, "1": MALE,
     "female": FEMALE, "f": FEMALE, "xx": FEMALE, "2": FEMALE,
@@ -135,16 +134,22 @@ def read_pedigree(
 ) -> dict[str, str]:
     """Return the sexes of these samples in lines of PED, of which others, parents say, are left.
 
-    Raises InputError for a line with other columns, and where none is of the samples.
+    Sexes that are neither 1 and 2 nor words for them are unknown.
+
+    Raises InputError for a line with other columns, for a sample with two sexes, and where no line
+    is of the samples.
     """
-    found = {}
+    found: dict[str, str] = {}
     for number, text in lines:
         cells = _ped_cells(text)
         if len(cells) < PED_COLUMNS:
             problem = f"has {len(cells)} columns, where PED has {PED_COLUMNS}"
             raise InputError(path, problem, f"line {number}")
         if cells[1] in samples:
-            found[cells[1]] = PED_SEXES.get(cells[4].strip(), "")
+            sex = SEX_WORDS.get(cells[4].strip().lower(), "")
+            if found.setdefault(cells[1], sex) != sex:
+                problem = f"{quoted(cells[1])} is listed twice, with different sexes"
+                raise InputError(path, problem, f"line {number}")
     if not found:
         raise InputError(path, "has none of the samples in its second column, as PED has them")
     return found

@@ -40,7 +40,8 @@ def check_samples(
     if options.model not in ("single", "reference") and len(cases) < 2:
         raise UsageError(
             f"{option('model')} {options.model} compares samples, and there is only one: use"
-            f" {option('model')} single, or {option('model')} reference with {option('controls')}"
+            f" {option('model')} single, or compare it with {option('controls')}"
+            f" ({option('model')} reference) or a {option('cohort')}"
         )
     if options.model != "reference":
         if controls is not None:
