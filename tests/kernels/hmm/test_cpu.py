@@ -80,7 +80,7 @@ def test_paths__of_some_samples_are_those_of_all(backend: Any) -> None:
     part = ExpectedCounts(means[:, some], on_host(expected.dispersion))
     found = on_host(backend.paths(counts[:, some], part, model.of(some), ways, inside))
     np.testing.assert_array_equal(found, every[:, some])
-    assert {0, 1, 2, 3} <= set(np.unique(every).tolist())
+    assert len(np.unique(every)) > 3
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -81,8 +81,7 @@ class FindPaths:
         ways = moves_of(chromosome, self.options, self.regions)
         states = np.concatenate([*self._paths(chromosome, ways)], axis=1)
         if self.options.whole_chromosomes:
-            assert chromosome.expected is not None
-            told = self.backend.get((chromosome.expected.mean > LEAST_MEAN).any(axis=1))
+            told = chromosome.counts.mean(axis=1) > LEAST_MEAN
             fill_whole(states, told, chromosome.start, chromosome.end)
         ratios = self.backend.get(chromosome.modelled["sini"])
         segments = _segments(chromosome, states, self.options.max_gap, ratios)
