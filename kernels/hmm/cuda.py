@@ -95,6 +95,8 @@ def paths(
         cap=emissions.cap, columns=counts.shape[1], means=expected.mean.shape[1], samples=samples,
     )  # fmt: skip
     path, back = (cupy.empty((regions, samples), kind) for kind in (np.int8, np.uint16))
+    if not path.size:
+        return path
     tasks, size = blocks * samples, (np.int64(blocks), np.int32(samples))
     products, starts = (cupy.empty(n * tasks, np.int32) for n in (STATES * STATES, STATES))
     maps, ends = cupy.empty(tasks, np.uint16), cupy.empty(tasks, np.uint8)
