@@ -8,7 +8,7 @@ and `cuda.py` with `expect.cu` and `paths.cu` do it fast. Each of the three has
 
     expect(counts, model, inside=None)                                -> ExpectedCounts
     paths(counts, expected, model, moves, inside=None)                -> int8[regions, samples]
-    log2_ratios(counts, expected)       -> float32[regions, samples], float32[regions]
+    log2_ratios(counts, expected, samples)                            -> float32[regions, samples]
 
 `moves.py` makes the moves; `qualities.py` has genotypes and qualities of calls, on the host.
 """

@@ -312,24 +312,19 @@ def walk_back(back, best, out):  # type: ignore[no-untyped-def]
 
 
 def log2_ratios(
-    counts: NDArray[Any], expected: ExpectedCounts, threads: int = 1
-) -> tuple[Any, Any]:
+    counts: NDArray[Any], expected: ExpectedCounts, samples: int, threads: int = 1
+) -> Any:
     """Return what `reference.log2_ratios` does."""
     counts, mean = usable(counts), np.ascontiguousarray(expected.mean)
-    ratios, off = np.empty(mean.shape, np.float32), np.empty(len(mean), np.float32)
-    over_spans(lambda begin, stop: _set_ratios(counts, begin, stop, mean, ratios, off),
+    ratios = np.empty((len(mean), samples), np.float32)
+    over_spans(lambda begin, stop: _set_ratios(counts, begin, stop, mean, ratios),
                len(mean), threads, LEAST_SPAN)  # fmt: skip
-    return ratios, off
+    return ratios
 
 
 @jit_no_alloc
-def _set_ratios(counts, begin, stop, mean, ratios, off):  # type: ignore[no-untyped-def]
-    samples = mean.shape[1]
+def _set_ratios(counts, begin, stop, mean, ratios):  # type: ignore[no-untyped-def]
     for row in range(begin, stop):
-        for sample in range(samples):
+        for sample in range(ratios.shape[1]):
             quotient = (counts[row, sample] + 0.5) / (np.float64(mean[row, sample]) + 0.5)
             ratios[row, sample] = log2_of(quotient) if mean[row, sample] > LEAST_MEAN else 0.0
-        total = 0.0
-        for sample in range(samples):
-            total += abs(ratios[row, sample])
-        off[row] = total / samples

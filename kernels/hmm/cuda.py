@@ -95,6 +95,8 @@ def paths(
         cap=emissions.cap, columns=counts.shape[1], means=expected.mean.shape[1], samples=samples,
     )  # fmt: skip
     path, back = (cupy.empty((regions, samples), kind) for kind in (np.int8, np.uint16))
+    if not path.size:
+        return path
     tasks, size = blocks * samples, (np.int64(blocks), np.int32(samples))
     products, starts = (cupy.empty(n * tasks, np.int32) for n in (STATES * STATES, STATES))
     maps, ends = cupy.empty(tasks, np.uint16), cupy.empty(tasks, np.uint8)
@@ -108,19 +110,16 @@ def paths(
     return path
 
 
-def log2_ratios(counts: Any, expected: ExpectedCounts) -> tuple[Any, Any]:
+def log2_ratios(counts: Any, expected: ExpectedCounts, samples: int) -> Any:
     """Return what `reference.log2_ratios` does, on the device."""
     counts, mean = _on_device(counts), expected.mean
-    regions, samples = mean.shape
-    module = _module("paths.cu", COUNT=_type_of(counts))
-    ratios = cupy.empty(mean.shape, np.float32)
-    off = cupy.empty(regions, np.float32)
+    ratios = cupy.empty((len(mean), samples), np.float32)
     launch(
-        module, "take_ratios", regions * samples, THREADS, counts, mean, np.int64(regions),
-        np.int32(counts.shape[1]), np.int32(samples), ratios,
+        _module("paths.cu", COUNT=_type_of(counts)), "take_ratios", ratios.size, THREADS, counts,
+        mean, np.int64(len(mean)), np.int32(counts.shape[1]), np.int32(mean.shape[1]),
+        np.int32(samples), ratios,
     )  # fmt: skip
-    launch(module, "average", regions, THREADS, ratios, np.int64(regions), np.int32(samples), off)
-    return ratios, off
+    return ratios
 
 
 def _type_of(counts: Any) -> str:

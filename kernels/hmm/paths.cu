@@ -283,21 +283,11 @@ extern "C" __global__ void __launch_bounds__(128)
 
 // ratios[row, sample] = log2((count + 0.5) / (mean + 0.5)), 0 where no reads are expected
 extern "C" __global__ void __launch_bounds__(128)
-    take_ratios(const COUNT* counts, const float* mean, i64 regions, int columns, int samples,
-                float* ratios) {
-  const i64 at = (i64)blockIdx.x * blockDim.x + threadIdx.x;
-  if (at >= regions * samples) return;
-  const double count = counts[at / samples * columns + at % samples];
-  const float ratio = float(log2_of((count + 0.5) / (double(mean[at]) + 0.5)));
-  ratios[at] = mean[at] > LEAST_MEAN ? ratio : 0;
-}
-
-// off[row] = the mean of the absolute values.
-extern "C" __global__ void __launch_bounds__(128)
-    average(const float* ratios, i64 regions, int samples, float* off) {
-  const i64 row = (i64)blockIdx.x * blockDim.x + threadIdx.x;
+    take_ratios(const COUNT* counts, const float* mean, i64 regions, int columns, int means,
+                int samples, float* ratios) {
+  const i64 at = (i64)blockIdx.x * blockDim.x + threadIdx.x, row = at / samples;
   if (row >= regions) return;
-  double total = 0;
-  for (int sample = 0; sample < samples; ++sample) total += fabs(ratios[row * samples + sample]);
-  off[row] = float(total / samples);
+  const i64 sample = at % samples;
+  const double count = counts[row * columns + sample], usual = mean[row * means + sample];
+  ratios[at] = usual > LEAST_MEAN ? float(log2_of((count + 0.5) / (usual + 0.5))) : 0;
 }

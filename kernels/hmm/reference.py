@@ -134,16 +134,11 @@ def all_moves(moves: Scores) -> Any:
     return out
 
 
-def log2_ratios(counts: NDArray[Any], expected: ExpectedCounts) -> tuple[Any, Any]:
-    """Return how counts relate to means, and how far off the samples of a region are.
+def log2_ratios(counts: NDArray[Any], expected: ExpectedCounts, samples: int) -> Any:
+    """Return how counts of the first samples relate to means, float32[regions, samples].
 
-    The first is float32[regions, samples]: log2((count + 0.5) / (mean + 0.5)), 0 with usual copies
-    and where no reads are expected; the second float32[regions]: the mean of its absolute values.
+    That is log2((count + 0.5) / (mean + 0.5)), 0 with usual copies and where none are expected.
     """
-    x = counts[:, : expected.mean.shape[1]]
-    ratios = np.log2((x + 0.5) / (expected.mean.astype(np.float64) + 0.5)).astype(np.float32)
-    ratios[expected.mean <= LEAST_MEAN] = 0
-    total = np.zeros(len(ratios))
-    for column in np.abs(ratios).T:
-        total += column
-    return ratios, (total / ratios.shape[1]).astype(np.float32)
+    x, mean = counts[:, :samples], expected.mean[:, :samples].astype(np.float64)
+    ratios = np.log2((x + 0.5) / (mean + 0.5)).astype(np.float32)
+    return np.where(mean > LEAST_MEAN, ratios, np.float32(0))

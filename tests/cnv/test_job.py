@@ -190,7 +190,7 @@ def test_notes__say_how_many_cases_and_controls_there_are() -> None:
     controls = other_controls(counts, counts.regions)
     job = cnv_job(cases, CnvOptions.of("reference"), CPU, controls=controls)
     first, listed = counts.samples[0], ", ".join(controls.samples[:5])
-    assert job.notes == [f"1 case ({first}) and 6 controls ({listed} and 1 other)"]
+    assert f"1 case ({first}) and 6 controls ({listed} and 1 other)" in job.notes
 
 
 def test_refused__a_name_that_would_break_a_table() -> None:

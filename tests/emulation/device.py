@@ -184,6 +184,12 @@ class Array:
     def __mul__(self, other: "Array") -> "Array":
         return self._held(self.get() * other.get())
 
+    def __gt__(self, least: float) -> "Array":
+        return self._held(self.get() > least)
+
+    def any(self, axis: int) -> "Array":
+        return self._held(np.asarray(self.get().any(axis=axis)))
+
     def _held(self, values: NDArray[Any]) -> "Array":
         memory = self._gpu.allocate(values.nbytes)
         memory.bytes.view(values.dtype)[:] = values.ravel()

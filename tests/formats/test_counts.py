@@ -201,7 +201,7 @@ HEADER = "chrom\tstart\tend\ta\tb\n"
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "its columns are chrom, start, end and samples, and it begins with none"),
+        ("", "is no counts table: its columns are chrom, start, end and samples, and it begins"),
         ("x\ty\n1\t2\n", "is no counts table"),
         ("chrom\tstart\tend\nc\t0\t5\n", "there are no samples"),
         ("chrom\tstart\tend\ta\ta\nc\t0\t5\t1\t1\n", "column 5: the sample 'a' is listed twice"),

@@ -29,10 +29,9 @@ def assert_as_reference(backend: Any, case: Case, **how: Any) -> None:
     found = on_host(backend.paths(counts, got, model, ways, inside, **how))
     np.testing.assert_array_equal(found, reference.paths(counts, expected, model, ways, inside))
     assert found.dtype == np.int8
-    ratios = zip(backend.log2_ratios(counts, got), reference.log2_ratios(counts, expected),
-                 strict=True)  # fmt: skip
-    for ours, plain in ratios:
-        np.testing.assert_array_equal(on_host(ours), plain)
+    for samples in {1, model.samples}:
+        ratios = on_host(backend.log2_ratios(counts, got, samples, **how))
+        np.testing.assert_array_equal(ratios, reference.log2_ratios(counts, expected, samples))
 
 
 def path_score(path: tuple[int, ...], emitted: Any, steps: Any) -> int:
@@ -80,7 +79,7 @@ def test_paths__of_some_samples_are_those_of_all(backend: Any) -> None:
     part = ExpectedCounts(means[:, some], on_host(expected.dispersion))
     found = on_host(backend.paths(counts[:, some], part, model.of(some), ways, inside))
     np.testing.assert_array_equal(found, every[:, some])
-    assert len(np.unique(every)) > 3
+    assert len(np.unique(every)) >= 4
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -88,7 +87,7 @@ def test_paths__of_no_regions(backend: Any) -> None:
     case = random_case(5, regions=1, samples=2)
     counts, ways = case.counts[:0], case.moves[:0]
     expected = backend.expect(counts, case.model)
-    assert backend.paths(counts, expected, case.model, ways).shape == (0, 2)
+    assert on_host(backend.paths(counts, expected, case.model, ways)).shape == (0, 2)
 
 
 @pytest.mark.parametrize("device", DEVICES[1:])

@@ -109,10 +109,9 @@ class KernelBackend:
         found: hmm.ExpectedCounts = self.markov.expect(counts, model, inside, **self.threads)
         return found
 
-    def log2_ratios(self, counts: Array, expected: hmm.ExpectedCounts) -> tuple[Array, Array]:
-        """Return float32[regions, samples]: log2 of counts over expected ones; and the mean |·|."""
-        found: tuple[Array, Array] = self.markov.log2_ratios(counts, expected, **self.threads)
-        return found
+    def log2_ratios(self, counts: Array, expected: hmm.ExpectedCounts, samples: int) -> Array:
+        """Return float32[regions, samples]: log2 of counts over expected ones."""
+        return self.markov.log2_ratios(counts, expected, samples, **self.threads)
 
     def paths(
         self,

@@ -35,8 +35,8 @@ class ExpectCounts:
     def run(self, chromosome: Chromosome) -> Chromosome:
         """Add `expected` and `modelled`: on the host where a chromosome comes piece by piece."""
         model, counts, rows = chromosome.sample_model, chromosome.on_device, chromosome.piece_rows
-        every, cases = np.arange(len(counts)), chromosome.cases
-        common, references = CommonRegions(), chromosome.columns.references
+        every, references = np.arange(len(counts)), chromosome.columns.references
+        common = CommonRegions()
         if references is not None and chromosome.span.copies is None:
             breaks = chromosome.breaks(NEIGHBOURS)
             common = CommonRegions.of(chromosome.counts, model, references.depths, breaks)
@@ -45,8 +45,8 @@ class ExpectCounts:
             part = self.backend.put(counts[piece])
             expected = self.backend.expect(part, model, chromosome.par[piece])
             common.replace_in(expected, every[piece], self.backend.put)
-            ratios, off = self.backend.log2_ratios(part, expected)
-            return expected.mean, expected.dispersion, ratios[:, :cases], off
+            ratios = self.backend.log2_ratios(part, expected, chromosome.cases)
+            return expected.mean, expected.dispersion, ratios
 
         if len(counts) <= rows:
             found = expect(slice(0, len(counts)))
@@ -54,13 +54,13 @@ class ExpectCounts:
             begins = range(0, len(counts), rows)
             pieces = [[*map(self.backend.get, expect(slice(a, a + rows)))] for a in begins]
             found = tuple(np.concatenate(each) for each in zip(*pieces, strict=True))
-        mean, dispersion, ratios, off = found
+        mean, dispersion, ratios = found
         self.backend.wait()
         return replace(
             chromosome,
             expected=ExpectedCounts(mean, dispersion),
             common=common,
-            modelled={"sini": ratios, "ini": off},
+            modelled={"sini": ratios},
         )
 
 
@@ -77,7 +77,7 @@ class FindPaths:
     name: ClassVar[str] = "segment"
 
     def run(self, chromosome: Chromosome) -> Chromosome:
-        """Add `states` and `segments`."""
+        """Add `states`, `segments`, and the mean absolute log2 ratios; these come to the host."""
         ways = moves_of(chromosome, self.options, self.regions)
         states = np.concatenate([*self._paths(chromosome, ways)], axis=1)
         if self.options.whole_chromosomes:
@@ -85,7 +85,13 @@ class FindPaths:
             fill_whole(states, told, chromosome.start, chromosome.end)
         ratios = self.backend.get(chromosome.modelled["sini"])
         segments = _segments(chromosome, states, self.options.max_gap, ratios)
-        return replace(chromosome, states=states, segments=SegmentTable.joined([*segments]))
+        mean = np.abs(ratios).mean(axis=1, dtype=np.float64).astype(np.float32)
+        return replace(
+            chromosome,
+            states=states,
+            segments=SegmentTable.joined([*segments]),
+            modelled={"sini": ratios, "ini": mean},
+        )
 
     def _paths(self, chromosome: Chromosome, ways: Scores) -> Iterator[States]:
         """Yield int8[regions, cases] of some cases at a time, as many as fit on the device."""
