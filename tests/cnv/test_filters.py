@@ -59,7 +59,7 @@ def test_join__neighbours_from_the_first_on_and_never_over_a_gap(
         regions=joined.take(np.flatnonzero(kept)), first=first, kept=kept, mappability=None,
         notes=(),
     )  # fmt: skip
-    table = filtered.counts(Counts(regions, ("s", "t"), values), 2)
+    table = filtered.counts(Counts(regions, ("s", "t"), values))
     sums = np.array([values[rows].sum(axis=0) for rows in wanted]).reshape(-1, 2)
     assert (table.values == sums[kept]).all()
     assert table.values.dtype == np.int32

@@ -8,15 +8,15 @@ from operator import itemgetter
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.errors import InputError, option, printable_name, quoted, several
+from multigpu.errors import InputError, quoted
 from multigpu.formats.alignments.files import without_chr
 from multigpu.formats.alignments.regions import Regions
+from multigpu.formats.sequences.indexed_fasta import check_sequences
 from multigpu.formats.storage.sources import open_content
 
 BLOCK = 4 << 20  # bytes read at a time, with the rest of the last line
 BLANKS = (b"\n", b"\r", b" ", b"\t")
 UPPER = 0xDF  # clears the bit by which small letters differ
-OTHER = "is it of another genome?"
 
 Places = NDArray[np.int64]
 
@@ -35,36 +35,26 @@ def gc_content(
     """
     key = without_chr if rename else str
     blocks = regions.by_name(key)
-    found, seen = np.full(len(regions), np.nan), list[str]()
+    found, seen = np.full(len(regions), np.nan), dict[str, int]()
     with open_content(path) as file:
         for name, pieces in groupby(_pieces(path, file), itemgetter(0)):
-            seen.append(name)
             if (rows := blocks.pop(key(name), None)) is None:
+                seen.setdefault(name, 0)
                 continue
             start, end = regions.start[rows], regions.end[rows]
             places = np.unique(np.concatenate([start, end]))
             before, length = _counts_before(places, (lines for _, lines in pieces))
-            known = lengths.get(regions.names[regions.chrom[rows.start]], length)
-            if length < places[-1] or length != known:
-                place = regions.shown(rows.start + int(np.argmax(end > length)))
-                place = f"not all of {place}" if length < places[-1] else f"not {known:,}"
-                problem = f"has {length:,} bases of {printable_name(name)}, {place}"
-                raise InputError(path, f"{problem}: {OTHER}")
+            seen[regions.names[regions.chrom[rows.start]]] = length
             first, last = (before[:, np.searchsorted(places, each)] for each in (start, end))
             of_gc, others = last - first
             with np.errstate(invalid="ignore"):
                 found[rows] = of_gc / (of_gc + others)
             if not blocks:
-                return found
+                break
     if not seen:
         raise InputError(path, "is empty")
-    rows = next(iter(blocks.values()))
-    name = regions.names[regions.chrom[rows.start]]
-    helps = OTHER
-    if without_chr(name) in map(without_chr, seen):
-        helps = f"{option('rename')} auto takes names as the same that differ by `chr`"
-    problem = f"has no {printable_name(name)} (it has {several(seen)}), where"
-    raise InputError(path, f"{problem} {regions.shown(rows.start)} is: {helps}")
+    check_sequences(path, seen, regions, lengths, rename)
+    return found
 
 
 def _pieces(path: str, file: BufferedReader) -> Iterator[tuple[str, bytes]]:

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from multigpu.errors import InputError
+from multigpu.errors import InputError, option, printable_name, several
+from multigpu.formats.alignments.files import without_chr
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.optional import import_pysam
 from multigpu.formats.storage.stored_streams import errors_named
@@ -40,23 +41,37 @@ class IndexedFasta:
             raise InputError(path, problem) from error
         self.lengths = dict(zip(self._file.references, self._file.lengths, strict=True))
 
-    def check(self, regions: Regions, lengths: Mapping[str, int]) -> None:
-        """Raise InputError where regions or lengths of chromosomes are those of another genome."""
-        for name, rows in regions.by_name().items():
-            end = int(regions.end[rows].max())
-            length = self.lengths.get(name)
-            known = lengths.get(name, length)
-            problem = ""
-            if length is None or known is None:
-                problem = f"has no sequence {name}"
-            elif length != known:
-                problem = f"{name} has {length:,} bases, and {known:,} in the data"
-            elif end > length:
-                problem = f"{name} has {length:,} bases, and regions reach to {end:,}"
-            if problem:
-                raise InputError(self.path, f"{problem}: is it of another genome?")
-
     def base(self, name: str, position: int) -> str:
         """Return the base at a position, from 0, as VCF writes it: A, C, G, T or N."""
         letter = self._file.fetch(name, position, position + 1).upper()
         return letter if letter in "ACGT" else FIRST_OF.get(letter, "N")
+
+
+def check_sequences(
+    path: str,
+    sequences: Mapping[str, int],
+    regions: Regions,
+    lengths: Mapping[str, int],
+    rename: bool = False,
+) -> None:
+    """Raise InputError where a file of sequences is of another genome than regions.
+
+    sequences  lengths by name
+    lengths    of chromosomes in the data, by name, where they are known
+    rename     names that differ by `chr` are the same
+    """
+    alike = {without_chr(name): length for name, length in sequences.items()}
+    for name, rows in regions.by_name().items():
+        end, shown = int(regions.end[rows].max()), printable_name(name)
+        length = sequences.get(name, alike.get(without_chr(name)) if rename else None)
+        problem, helps = "", "is it of another genome?"
+        if length is None:
+            problem = f"has no sequence {shown} (it has {several([*sequences])})"
+            if without_chr(name) in alike:
+                helps = f"{option('rename')} auto takes names as the same that differ by `chr`"
+        elif length != lengths.get(name, length):
+            problem = f"{shown} has {length:,} bases, and {lengths[name]:,} in the data"
+        elif end > length:
+            problem = f"{shown} has {length:,} bases, and regions reach to {end:,}"
+        if problem:
+            raise InputError(path, f"{problem}: {helps}")

@@ -89,16 +89,16 @@ class CountsFormat:
     write: Callable[[str | None, Counts], None] | None = None
 
 
-# What follows the name of the sample in files of one sample: the parts that programs add.
+# What follows the name of a sample or a batch in names of files: the parts that programs add.
 SUFFIX = re.compile(
-    r"(\.(regions|(anti)?targetcoverage|counts|readcounts|collectreadcounts))?"
+    r"(\.(regions|(anti)?targetcoverage|counts|rd|bincov|readcounts|collectreadcounts))?"
     r"\.(bed|cnn|tsv|txt|hdf5|h5)(\.b?gz|\.zst)?$",
     re.IGNORECASE,
 )
 
 
 def sample_of_file(path: str) -> str:
-    """Return the name of the sample in a file of one sample: that of the file without suffixes."""
+    """Return the name of the sample, or batch, of a file: that of the file without suffixes."""
     name = os.fsencode(PurePath(path).name).decode("utf-8", "replace")
     return SUFFIX.sub("", name) or name
 

@@ -6,6 +6,7 @@ and `name`, `sex`, `group` where they are wanted. Paths are relative to the file
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from multigpu.errors import InputError, UsageError, quoted, several
@@ -57,7 +58,11 @@ def _files_of(path: str, kinds: Sequence[FileKind]) -> list[ListedFile]:
     if is_store(path):
         return [ListedFile(path=path)]
     if stands_for_others(path):
-        return [ListedFile(path=each) for each in _expand(path, kinds)]
+        for kind in kinds:
+            with suppress(InputError):
+                return [ListedFile(path=each) for each in expand([path], kind)]
+        named = " or ".join(kind.name for kind in kinds)
+        expand([path], replace(kinds[0], name=named))  # says what there is not
     if is_regular(path):
         start = read_beginning(path).decode("utf-8-sig", "surrogateescape").splitlines()
         first = next((line for line in start if _has_row(line)), "")
@@ -66,17 +71,6 @@ def _files_of(path: str, kinds: Sequence[FileKind]) -> list[ListedFile]:
         if first and "\0" not in first and os.path.isfile(_place(path, first.strip())):  # noqa: PTH113
             return _read_sheet(path, [COLUMNS[0]])
     return [ListedFile(path=path)]
-
-
-def _expand(path: str, kinds: Sequence[FileKind]) -> list[str]:
-    """Return the files of the first kind of which there are any."""
-    errors, named = [], " or ".join(kind.name for kind in kinds)
-    for kind in kinds:
-        try:
-            return expand([path], replace(kind, name=named))
-        except InputError as error:
-            errors.append(error)
-    raise errors[0]
 
 
 def _has_row(line: str) -> bool:

@@ -38,7 +38,7 @@ def command(request: CnvRequest, outputs: CnvOutput, reporting: Reporting) -> No
     lanes = copy_number_lanes(sum(estimate_count_bytes(paths, request) for paths in given))
     with start_workers(request.run, reporting, lanes) as workers:
         # Workers start while the modules of the run load.
-        from multigpu.formats.sequences.indexed_fasta import IndexedFasta
+        from multigpu.formats.sequences.indexed_fasta import IndexedFasta, check_sequences
         from multigpu.formats.tables.counts_files import write_counts
         from multigpu.workloads.cnv.opening import open_job
         from multigpu.workloads.cnv.output import files, folder, vcf
@@ -63,7 +63,7 @@ def command(request: CnvRequest, outputs: CnvOutput, reporting: Reporting) -> No
             if outputs.vcf:
                 vcf.check_names(job.cohort.regions.names)
             if genome is not None:
-                genome.check(job.cohort.regions, job.lengths)
+                check_sequences(genome.path, genome.lengths, job.cohort.regions, job.lengths)
             with reporting.watch(job, "cnv", job.stats.progress):
                 store = folder.store_path(hidden) if outputs.matrices else None
                 shown = SHOWN_REGIONS if outputs.report or outputs.plots else 0

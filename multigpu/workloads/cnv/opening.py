@@ -189,7 +189,7 @@ def _filtered(
     if not request.has_filters:
         return cases, controls, ()
     check_counts(cases, controls, request.options)
-    tables = [filtered.counts(each, cores()) for each in (cases, controls) if each is not None]
+    tables = [filtered.counts(each) for each in (cases, controls) if each is not None]
     notes = list(filtered.notes)
     if request.gc is not None or filtered.mappability is not None:
         for k, source in enumerate(request.inputs):

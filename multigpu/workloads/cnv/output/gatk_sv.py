@@ -1,14 +1,13 @@
 """BED files of a batch, as GATK-SV's workflow CNMOPS.wdl names and writes them."""
 
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from multigpu.formats.tables.counts import sample_of_file
 from multigpu.formats.tables.tabix import write_indexed
 from multigpu.workloads.cnv.gatk_sv import BatchCalls, BatchJob, CallSet
 
 COLUMNS = ("#chr", "start", "end", "name", "sample", "svtype", "sources")
-MATRIX = re.compile(r"(\.(RD|bincov))?(\.(txt|bed|tsv))?(\.b?gz|\.zst)?$", re.IGNORECASE)
 
 
 def write_batch(
@@ -18,7 +17,7 @@ def write_batch(
 
     matrix  path of the counts, whose name begins with that of the batch
     """
-    batch = MATRIX.sub("", Path(matrix).name, count=1) or "batch"
+    batch = sample_of_file(matrix)
     for (of, kind), table in calls.items():
         path = folder / f"{batch}.{kind}.{of.name}.bed.gz"
         end = int(table.end.max(initial=0))

@@ -115,15 +115,11 @@ class SamplePlots:
     def _axis(self) -> RegionAxis:
         return RegionAxis.of(self.result)
 
-    @cached_property
-    def _rows(self) -> Rows:
-        """int64[points]: the region in the middle of those that each point stands for."""
-        result = self.result
-        return np.concatenate([result.first_rows[each.chrom] + each.row for each in result.tracks])
-
     def _points(self) -> Json:
         """Return place and text of each point, which all samples share."""
-        regions, rows = self.result.regions, self._rows
+        result, regions = self.result, self.result.regions
+        # The region in the middle of those that each point stands for.
+        rows = np.concatenate([result.first_rows[each.chrom] + each.row for each in result.tracks])
         names, chrom, genes = regions.names, regions.chrom[rows].tolist(), regions.genes
         middle = ((regions.start[rows] + regions.end[rows]) // 2).tolist()
         texts = [f"{names[k]}:{at:,}" for k, at in zip(chrom, middle, strict=True)]
@@ -133,25 +129,17 @@ class SamplePlots:
 
     def _values(self) -> Floats:
         """Return float64[points, samples], with NaN where a sample is not compared."""
-        values, at = np.full((len(self._rows), len(self.result.samples)), np.nan), 0
+        parts = []
         for each in self.result.tracks:
-            values[at : at + len(each.row), each.samples] = each.values
-            at += len(each.row)
-        clipped: Floats = np.clip(values, -FARTHEST, FARTHEST)
-        return clipped
-
-    @cached_property
-    def _ordered(self) -> tuple[SegmentTable, Rows]:
-        """Segments by sample and place, and where those of each sample begin and end."""
-        segments = self.result.segments
-        first, _ = self.result.rows_of(segments)
-        ordered = segments.take(np.lexsort((first, segments.sample)))
-        return ordered, np.searchsorted(ordered.sample, np.arange(len(self.result.samples) + 1))
+            parts.append(np.full((len(each.row), len(self.result.samples)), np.nan))
+            parts[-1][:, each.samples] = each.values
+        return np.concatenate(parts).clip(-FARTHEST, FARTHEST)
 
     def _segments(self, sample: int) -> Iterator[Json]:
         """Yield the segments of a sample, losses and gains in their colours."""
-        (segments, bounds), palette = self._ordered, self.palette
-        own = segments.take(slice(bounds[sample], bounds[sample + 1]))
+        palette, own = self.palette, self.result.segments
+        own = own.take(own.sample == sample)
+        own = own.take(np.argsort(self.result.rows_of(own)[0]))
         kind = direction(own.copy_number, self.result.options) * own.cnv
         yield self._line(_longest(own.take(kind == 0), MOST_SEGMENTS), "segments", "ink", 1)
         for sign, name, shade in ((-1, "losses", palette.loss), (1, "gains", palette.gain)):

@@ -15,9 +15,8 @@ from multigpu.run.job import Job
 from multigpu.run.summary import summary
 from multigpu.workloads.cnv.output.folder import COUNTS, FILES
 from multigpu.workloads.cnv.request import CnvRequest
+from multigpu.workloads.cnv.results.qc import known_value
 from multigpu.workloads.cnv.results.result import CnvResult
-
-COVERAGE_DIGITS = 4
 
 
 def write_cnv_summary(
@@ -51,7 +50,7 @@ def _entries(job: Job, result: CnvResult, request: CnvRequest) -> dict[str, Any]
         return dict(zip(names, values, strict=False))
 
     shares = result.sex_coverage.shares() if result.sex_coverage else []
-    xy = [{"x": _number_or_none(x), "y": _number_or_none(y)} for x, y in shares]
+    xy = [{"x": known_value(x), "y": known_value(y)} for x, y in shares]
     cnvs_of = np.bincount(result.called.sample, minlength=len(result.samples)).tolist()
     return {
         "inputs": [_file(path) for path in request.cases.paths],
@@ -72,10 +71,6 @@ def _entries(job: Job, result: CnvResult, request: CnvRequest) -> dict[str, Any]
         "qc": result.qc.records(),
         "notes": list(result.notes),
     }
-
-
-def _number_or_none(value: float) -> float | None:
-    return None if np.isnan(value) else round(value, COVERAGE_DIGITS)
 
 
 def _file(path: str) -> dict[str, Any]:

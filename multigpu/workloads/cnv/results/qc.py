@@ -85,7 +85,7 @@ class QcTable(Columnar):
         """Return a row for each sample: None where something is not known."""
         columns = {each.name: getattr(self, each.name).tolist() for each in fields(self)}
         rows = zip(*columns.values(), strict=True)
-        return [dict(zip(columns, map(_known, row), strict=True)) for row in rows]
+        return [dict(zip(columns, map(known_value, row), strict=True)) for row in rows]
 
 
 def _reasons(facts: SampleFacts, calls: Rows) -> NDArray[Any]:
@@ -110,7 +110,7 @@ def _median(values: Floats) -> float:
     return float(np.median(known)) if len(known) else np.nan
 
 
-def _known(value: Any) -> Any:
+def known_value(value: Any) -> Any:
     """Return a value rounded; None for NaN and an empty text."""
     if isinstance(value, float):
         return None if np.isnan(value) else round(value, DIGITS)

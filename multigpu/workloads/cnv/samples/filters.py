@@ -2,23 +2,19 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from multigpu.errors import UsageError, option
 from multigpu.formats.alignments.files import without_chr
 from multigpu.formats.alignments.regions import Regions, read_bed
 from multigpu.formats.alignments.tracks import track_means
 from multigpu.formats.tables.counts import LARGEST, Counts, Values
-from multigpu.kernels.compiled.parallel import over_spans
 from multigpu.workloads.cnv.records import Floats, Mask, Rows
 from multigpu.workloads.cnv.request import CnvRequest
 from multigpu.workloads.cnv.results.intervals import touch, union
 
 LEAST_MAPPABILITY = 0.5  # below it most reads of a region may be of other places
-LEAST_JOINED = 1 << 12  # regions, for a thread
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -37,11 +33,11 @@ class FilteredRegions:
     mappability: Floats | None
     notes: tuple[str, ...]
 
-    def counts(self, table: Counts, threads: int) -> Counts:
+    def counts(self, table: Counts) -> Counts:
         """Return the counts of these regions."""
         values = table.values
         if self.first is not None:
-            values = _sums(values, self.first, threads)
+            values = _sums(values, self.first)
         if not self.kept.all():
             values = values[self.kept]
         return replace(table, regions=self.regions, values=values)
@@ -137,17 +133,9 @@ def _with_used_names(regions: Regions) -> Regions:
     return replace(regions, names=names, chrom=chrom.astype(np.int32))
 
 
-def _sums(values: Values, first: Rows, threads: int) -> Values:
+def _sums(values: Values, first: Rows) -> Values:
     """Return [joined, samples]: sums of the rows from each first one to the next."""
     most = int(np.diff(first, append=len(values)).max()) * float(values.max())
     is_whole = values.dtype == np.int32 and most <= LARGEST
-    out: NDArray[Any] = np.empty((len(first), values.shape[1]), "i4" if is_whole else "f8")
-    borders = np.append(first, len(values))
-
-    def work(begin: int, stop: int) -> None:
-        rows = values[borders[begin] : borders[stop]]
-        places = first[begin:stop] - first[begin]
-        np.add.reduceat(rows, places, axis=0, dtype=out.dtype, out=out[begin:stop])
-
-    over_spans(work, len(first), threads, LEAST_JOINED)
-    return out
+    found: Values = np.add.reduceat(values, first, axis=0, dtype="i4" if is_whole else "f8")
+    return found
