@@ -20,7 +20,7 @@ from multigpu.kernels.hmm import ExpectedCounts, SampleModel
 from multigpu.kernels.hmm.types import LEAST_DISPERSION, LEAST_MEAN, NORMAL_MAD
 from multigpu.workloads.cnv.records import Floats, Mask, Rows
 
-LEAST_SAMPLES = 6
+LEAST_SAMPLES = 5
 READS = 1000.0  # of a block in the median sample
 ROWS = (3, 20)  # regions of a block
 FEWEST, CARRIERS = 2, 0.05  # samples at either end that are apart: their number and share at least
