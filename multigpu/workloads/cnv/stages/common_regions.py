@@ -9,7 +9,7 @@ flagged.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Self
 
@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.kernels.hmm import ExpectedCounts, SampleModel
-from multigpu.kernels.hmm import cpu as hmm
 from multigpu.kernels.hmm.types import LEAST_DISPERSION, LEAST_MEAN, NORMAL_MAD
 from multigpu.workloads.cnv.records import Floats, Mask, Rows
 
@@ -49,9 +48,6 @@ UNLIKELY = np.array([0.0, 1.0, 1.0, 2.0, 2.0])
 OUTLIER = 12.0  # nats by which a sample counts against a level at most
 CLUSTERED = 5.0  # nats by which multiples of a level explain samples better than one cluster
 ROOM = 0.5  # of the difference between neighbouring copies that is free of samples
-# Share of the difference between samples, as logarithms, that their references must not have, too:
-# in genomes, and where depths of regions differ by WIDE, so that batches of samples may look alike.
-OF_ITS_OWN, OF_ITS_OWN_IF_WIDE, WIDE = 0.2, 0.4, 0.3
 SURE = 3.0  # nats by which one level is better than all others
 ONE_LEVEL = 1.2  # factor within which levels are the same
 NONE_LEFT = 0.05  # copies, in place of none
@@ -90,12 +86,8 @@ class CommonRegions:
         if model.samples < LEAST_SAMPLES or not len(counts):
             return cls()
         blocks = _Blocks.of(counts[:, : model.samples], model.sizes[0], elsewhere, breaks)
-        if blocks is None:
-            return cls()
-        least = OF_ITS_OWN if elsewhere[1] < WIDE else OF_ITS_OWN_IF_WIDE
-        blocks = blocks.take(blocks.differences(counts, model) >= least)
-        runs = [*blocks.runs()]
-        if not runs:
+        runs = [*blocks.runs()] if blocks is not None else []
+        if blocks is None or not runs:
             return cls()
         parts = [blocks.means(*run) for run in runs]
         rows = np.concatenate([part[0] for part in parts])
@@ -190,34 +182,6 @@ class _Blocks:
             copies=np.maximum(copies[common], NONE_LEFT),
             unsure=unsure[common],
         )
-
-    def take(self, which: Mask) -> "_Blocks":
-        """Return some of these blocks."""
-        kept = ("number", "level", "copies", "unsure")
-        return replace(self, **{name: getattr(self, name)[which] for name in kept})
-
-    def differences(self, counts: NDArray[Any], model: SampleModel) -> Floats:
-        """Return the difference between samples that their references do not have, float64[blocks].
-
-        It is that of the medians of the samples with most and with fewest copies, relative to their
-        references, as a share of the difference of the copies; both as logarithms. Samples of a
-        batch have references of the same batch, so what is common to a batch is 0.
-        """
-        out = np.zeros(len(self.number))
-        spans = zip(self.border[self.number], self.border[self.number + 1], strict=True)
-        sums = np.array([counts[a:b].sum(axis=0, dtype=np.float64) for a, b in spans])
-        if not len(sums):
-            return out
-        expected = hmm.expect(sums, model).mean.astype(np.float64)
-        ratios = np.log(np.maximum(sums[:, : model.samples], LEAST_MEAN) / expected)
-        for k, (ratio, copies) in enumerate(zip(ratios, self.copies, strict=True)):
-            values, samples = np.unique(copies, return_counts=True)
-            values = values[samples >= FEWEST]
-            if len(values) > 1:
-                low, high = values[0], values[-1]
-                own = np.median(ratio[copies == high]) - np.median(ratio[copies == low])
-                out[k] = own / np.log(max(high, LEAST_SHARE) / max(low, LEAST_SHARE))
-        return out
 
     def runs(self) -> Iterator[tuple[int, int]]:
         """Yield the first and the last of these blocks that are neighbours and have like copies.
