@@ -13,6 +13,7 @@ from support.cohorts import cohort
 
 import multigpu
 from multigpu import UsageError
+from multigpu.formats.alignments.files import renamed_as
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.tables.counts import Counts
 from multigpu.workloads.cnv.opening import open_job, open_plan
@@ -73,8 +74,8 @@ def test_touched__are_those_that_share_a_base(
     wanted = [
         any(c == d and a < b + m and b < a + n for d, b, m in theirs) for c, a, n in sorted(ours)
     ]
-    assert are_touched(regions, listed, rename=True).tolist() == wanted
-    assert not are_touched(regions, listed, rename=False).any()
+    assert are_touched(regions, renamed_as(listed, regions)).tolist() == wanted
+    assert not are_touched(regions, listed).any()
 
 
 def request(counts: Any, **given: Any) -> CnvRequest:

@@ -9,11 +9,11 @@ from support.cohorts import cohort, of_sexes
 
 from multigpu import UsageError
 from multigpu.errors import several
+from multigpu.formats.alignments.files import renamed_as
 from multigpu.workloads.cnv.samples.annotations import read_ploidies, read_sexes
 from multigpu.workloads.cnv.samples.inputs import (
     CohortInput,
     check_counting,
-    rename_as_cases,
     select_chromosomes,
 )
 
@@ -79,9 +79,9 @@ def test_selected__refused(names: tuple[str, ...], rename: bool, problem: str) -
 def test_renamed__as_the_cases_are() -> None:
     table = of_sexes()
     theirs = replace(table, regions=replace(table.regions, names=("1", "chrX", "Z")))
-    assert rename_as_cases(theirs, table.regions).regions.names == ("chr1", "chrX", "Z")
+    assert renamed_as(theirs.regions, table.regions).names == ("chr1", "chrX", "Z")
     both = replace(table, regions=replace(table.regions, names=("1", "chr1", "Z")))
-    assert rename_as_cases(both, table.regions).regions.names == ("1", "chr1", "Z")
+    assert renamed_as(both.regions, table.regions).names == ("1", "chr1", "Z")
 
 
 def test_several__the_first_ones_and_how_many_more() -> None:

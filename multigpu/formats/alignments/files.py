@@ -104,6 +104,17 @@ def without_chr(name: str) -> str:
     return name[3:] if name.lower().startswith("chr") and len(name) > 3 else name
 
 
+def renamed_as(regions: Regions, others: Regions) -> Regions:
+    """Return regions with others' names of chromosomes that differ by `chr` only."""
+    alike = {without_chr(name): name for name in others.names}
+    names = tuple(
+        name if name in others.names else alike.get(without_chr(name), name)
+        for name in regions.names
+    )
+    # Two that would become one differ by more.
+    return replace(regions, names=names) if len({*names}) == len(names) else regions
+
+
 def check_references(files: Sequence[AlignmentFile], rename: bool) -> None:
     """Raise InputError at the first reference that differs between the first file and another.
 

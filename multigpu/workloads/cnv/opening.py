@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from multigpu.errors import UsageError
-from multigpu.formats.alignments.files import RG
+from multigpu.formats.alignments.files import RG, renamed_as
 from multigpu.formats.tables.counts import Counts
 from multigpu.formats.tables.counts_zarr import CountsStore
 from multigpu.run.options import GpuLanes
@@ -33,7 +33,6 @@ from multigpu.workloads.cnv.samples.genomes import X_NAMES, chromosome_lengths, 
 from multigpu.workloads.cnv.samples.inputs import (
     check_counting,
     counting_of_cohort,
-    rename_as_cases,
 )
 from multigpu.workloads.cnv.samples.nearest_controls import nearest_controls
 from multigpu.workloads.cnv.samples.power import preset_notes
@@ -150,7 +149,7 @@ def open_job(
         wanted = options.reference_samples
         controls, cohort = nearest_controls(cases, controls, cohort, wanted)
     if controls is not None and request.rename == "auto":
-        controls = rename_as_cases(controls, cases.regions)
+        controls = replace(controls, regions=renamed_as(controls.regions, cases.regions))
     cases, controls, notes = _filtered(request, opened.filtered, cohort, cases, controls)
     coverage, given = None, any(cohort.sexes) and cohort.ploidy is None
     if opened.infers_sexes or given:

@@ -11,6 +11,7 @@ import numpy as np
 from multigpu import __version__
 from multigpu.cluster.files import check_output, failures_named, folder_beside, replace_folder
 from multigpu.errors import UsageError, printable_name, several
+from multigpu.formats.alignments.files import renamed_as
 from multigpu.formats.tables.counts import Counts, Values
 from multigpu.formats.tables.counts_zarr import (
     CHUNK,
@@ -25,7 +26,6 @@ from multigpu.workloads.cnv.samples.inputs import (
     check_counting,
     counting_of_cohort,
     inputs_of,
-    rename_as_cases,
 )
 from multigpu.workloads.cnv.samples.nearest_controls import autosomal_correlations
 from multigpu.workloads.cohort.request import AddRequest, BuildRequest, RemoveRequest
@@ -70,7 +70,7 @@ def add(request: AddRequest, count: Count = CountJob.counts) -> Counts:
         store = CountsStore(path)
         counts, _ = _counts(request, count, store)
         if request.rename == "auto":
-            counts = rename_as_cases(counts, store.regions)
+            counts = replace(counts, regions=renamed_as(counts.regions, store.regions))
         check_same_regions(store.regions, counts.regions, "the cohort", "the new samples")
         if both := [name for name in counts.samples if name in store.samples]:
             raise UsageError(f"{path}: already in the cohort: {several(both)}")

@@ -1,10 +1,9 @@
 """Checks of samples and counts before anything is computed."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from multigpu.errors import UsageError, option, quoted
-from multigpu.formats.alignments.files import without_chr
+from multigpu.formats.alignments.files import renamed_as
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.names import name_problem
 from multigpu.formats.tables.counts import Counts
@@ -69,8 +68,7 @@ def check_same_regions(one: Regions, other: Regions, of_one: str, of_other: str)
         f"{of_one} and {of_other} have different regions: region {row + 1} of {of_one} is {here},"
         f" of {of_other} {there}"
     )
-    plain = [replace(each, names=tuple(map(without_chr, each.names))) for each in (one, other)]
-    if plain[0].first_difference(plain[1]) is None:
+    if one.first_difference(renamed_as(other, one)) is None:
         same = f"{option('rename')} auto takes them as the same"
         problem += f" (the names differ only by `chr`: {same})"
     raise UsageError(problem)

@@ -1,12 +1,11 @@
 """Regions of a cohort before the calls: neighbours are joined, and regions left out."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from multigpu.errors import UsageError, option
-from multigpu.formats.alignments.files import without_chr
+from multigpu.formats.alignments.files import renamed_as
 from multigpu.formats.alignments.regions import Regions, read_bed
 from multigpu.formats.alignments.tracks import track_means
 from multigpu.formats.tables.counts import LARGEST, Counts, Values
@@ -63,8 +62,9 @@ def filter_regions(regions: Regions, request: CnvRequest) -> FilteredRegions:
 
     if request.exclude is not None:
         listed, _ = read_bed(request.exclude)
-        leave_out("exclude", are_touched(regions, listed, rename))
-        if not any(_same_chromosomes(regions, listed, rename)):
+        listed = renamed_as(listed, regions) if rename else listed
+        leave_out("exclude", are_touched(regions, listed))
+        if not regions.by_name().keys() & listed.by_name():
             helps = f"is it of another genome, or does {option('rename')} auto help?"
             notes.append(f"{request.exclude} has none of the chromosomes of the counts: {helps}")
     if request.mappability is not None:
@@ -103,27 +103,14 @@ def join_neighbours(regions: Regions, count: int) -> tuple[Regions, Rows]:
     return Regions(regions.names, chrom[first], start[first], end[stop - 1], genes, gc), first
 
 
-def are_touched(regions: Regions, listed: Regions, rename: bool) -> Mask:
-    """Return bool[regions]: whether each shares a base with a listed one.
-
-    rename  names of chromosomes that differ by `chr` are the same
-    """
-    found = np.zeros(len(regions), np.bool_)
-    for rows, others in _same_chromosomes(regions, listed, rename):
-        spans = union(listed.start[others], listed.end[others])
-        found[rows] |= touch(regions.start[rows], regions.end[rows], spans)
-    return found
-
-
-def _same_chromosomes(
-    regions: Regions, listed: Regions, rename: bool
-) -> Iterator[tuple[slice, slice]]:
-    """Yield the rows of each chromosome that is in both."""
-    key = without_chr if rename else str
-    blocks = listed.by_name(key)
+def are_touched(regions: Regions, listed: Regions) -> Mask:
+    """Return bool[regions]: whether each shares a base with a listed one."""
+    found, blocks = np.zeros(len(regions), np.bool_), listed.by_name()
     for name, rows in regions.by_name().items():
-        if others := blocks.get(key(name)):
-            yield rows, others
+        if others := blocks.get(name):
+            spans = union(listed.start[others], listed.end[others])
+            found[rows] = touch(regions.start[rows], regions.end[rows], spans)
+    return found
 
 
 def _with_used_names(regions: Regions) -> Regions:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from multigpu.errors import InputError
-from multigpu.formats.alignments.files import without_chr
+from multigpu.formats.alignments.files import renamed_as
 from multigpu.formats.alignments.regions import Regions, read_bed
 from multigpu.workloads.cnv.results.intervals import overlaps
 
@@ -19,11 +19,7 @@ def name_regions(regions: Regions, path: str, rename: bool) -> Regions:
     Raises InputError where the file has no names for other regions, or shares no base with them.
     """
     named, _ = read_bed(path)
-    if rename:
-        names = {without_chr(name): name for name in regions.names}
-        named = replace(
-            named, names=tuple(names.get(without_chr(each), each) for each in named.names)
-        )
+    named = renamed_as(named, regions) if rename else named
     if regions.first_difference(named) is None:
         return replace(regions, genes=named.genes or regions.genes)
     if not named.genes:

@@ -10,7 +10,6 @@ import numpy as np
 from multigpu.errors import UsageError, option, printable_name, several
 from multigpu.formats.alignments import bam, cram
 from multigpu.formats.alignments.files import without_chr
-from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.storage import shareable
 from multigpu.formats.storage.sources import read_beginning
 from multigpu.formats.tables.counts import Counts
@@ -209,16 +208,3 @@ def _name_in_table(name: str, names: Sequence[str], rename: bool, source: str) -
     raise UsageError(
         f"{option('chromosomes')}: {source} has no chromosome {printable_name(name)}: {has}"
     )
-
-
-def rename_as_cases(controls: Counts, cases: Regions) -> Counts:
-    """Return the controls with the cases' names of chromosomes that differ by `chr` only."""
-    cases_names = {without_chr(name): name for name in cases.names}
-    regions = controls.regions
-    names = tuple(
-        name if name in cases.names else cases_names.get(without_chr(name), name)
-        for name in regions.names
-    )
-    if len(set(names)) < len(names):
-        return controls  # two would become one: they differ by more
-    return replace(controls, regions=replace(regions, names=names))
