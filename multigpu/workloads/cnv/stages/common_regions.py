@@ -286,8 +286,7 @@ def _levels(
     """
     # Between two clusters of samples the median may be neither's: both ends of the middle count.
     ends = np.quantile(depths, [0.1, 0.25, 0.5, 0.75, 0.9], axis=1)
-    levels = (ends[:, None] * CANDIDATES[None, :, None]).reshape(-1, len(depths))
-    levels = np.maximum(levels, TINY)
+    levels = np.concatenate([np.maximum(each * CANDIDATES[:, None], TINY) for each in ends])
     fits = [_fit(depths, level, noise) for level in levels]
     likely = np.array([fit[0] for fit in fits])
     middle, spread = elsewhere
