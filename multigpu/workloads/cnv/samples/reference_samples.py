@@ -139,7 +139,12 @@ class ReferenceSamples:
         return replace(span, columns=tuple(every[order].tolist()), **of_each)
 
     def _is_sample(self, columns: NDArray[Any]) -> Mask:
-        return (columns < self.cases) | np.isin(columns, self.watched)
+        return (columns < self.cases) | np.isin(columns, self._watched(columns))
+
+    def _watched(self, columns: NDArray[Any]) -> NDArray[Any]:
+        """Return the watched ones of some columns, or other controls where none of these is."""
+        found = np.intersect1d(columns, self.watched)
+        return found if len(found) else columns[columns >= self.watched[0]][:WATCHED]
 
     def model(self, columns: NDArray[Any], copies: Copies) -> SampleModel:
         """Return what the kernels need to know of the columns of a chromosome.
@@ -161,14 +166,13 @@ class ReferenceSamples:
         references = there[chosen].reshape(samples, count)
         pairs = np.stack([copies, np.full_like(copies, 2)])
         depths = self.sizes[columns] * pairs / 2
-        watched = place[self.watched]
         return SampleModel(
             weights=1 / np.maximum(depths, LEAST_DEPTH),
             references=np.ascontiguousarray(references),
             sizes=np.ascontiguousarray(depths[:, :samples]),
             copies=np.ascontiguousarray(pairs[:, :samples]),
             noise=self.noise[columns[:samples]],
-            spread=watched[watched >= 0],
+            spread=place[self._watched(columns)],
             dispersion=self.dispersion,
         )
 
