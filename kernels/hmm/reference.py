@@ -42,11 +42,11 @@ def expect(counts: NDArray[Any], model: SampleModel, inside: Any = None) -> Expe
     mean = np.empty((len(counts), model.samples), np.float32)
     for sample in range(model.samples):
         columns = model.references[sample]
-        middle = np.sort(depths[:, columns], axis=1)[:, model.cut :][:, : model.kept]
+        middle = np.sort(depths[:, columns], axis=1)[:, model.cut : len(columns) - model.cut]
         total = np.zeros(len(counts))
         for column in middle.T:
             total += column
-        typical = total / model.kept * model.sizes[inside, sample]
+        typical = total / middle.shape[1] * model.sizes[inside, sample]
         mean[:, sample] = np.maximum(typical, LEAST_MEAN)
     return ExpectedCounts(mean, _dispersions(counts, mean, model))
 

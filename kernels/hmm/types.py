@@ -68,11 +68,6 @@ class SampleModel:
         return max(count // 5, int(count > 2))
 
     @property
-    def kept(self) -> int:
-        """The number of reference depths that a mean is of."""
-        return int(self.references.shape[1]) - 2 * self.cut
-
-    @property
     def worth(self) -> float:
         """The number of depths whose plain mean is as precise as one of the middle depths."""
         return int(self.references.shape[1]) * (TRIMMED_WORTH if self.cut else 1.0)

@@ -538,6 +538,20 @@ def test_sexes__also_where_counts_are_not_whole(model: str) -> None:
     assert len(found.segments)
 
 
+@pytest.mark.parametrize(("females", "more"), [(9, 0), (4, 55)])  # among those that are watched
+def test_reference_samples__of_y_where_one_control_has_it(females: int, more: int) -> None:
+    """Cases are compared with it, and it with itself."""
+    few = ("male", "female", "male")
+    many = (*("female",) * females, "male", *("female",) * more)
+    cases = of_sexes(sexes=few, planted={("chrY", 2): 3.0})
+    controls = of_sexes(sexes=many, seed=4)
+    controls = replace(controls, samples=tuple(f"control{k}" for k in range(len(many))))
+    options = CnvOptions.of("reference", "exome")
+    job = cnv_job(cases, options, controls=controls, sexes=few + many)
+    called = [(row["chrom"], row["sample"]) for row in job.result().cnvs.to_pylist()]
+    assert called == [("chrY", "s2")]
+
+
 @pytest.mark.parametrize(
     ("model", "options", "names"),
     [

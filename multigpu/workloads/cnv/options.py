@@ -107,7 +107,7 @@ def _reference_samples(value: Any) -> Any:
     raise ValueError
 
 
-ReferenceSamples = Annotated[
+HowMany = Annotated[
     str | int,
     Kind(
         "auto, all, or a number",
@@ -285,7 +285,7 @@ class CallOptions(Options, group="Calling"):
         "fast", "fast: R's own; cbs: circular binary segmentation; hmm: hidden Markov model of copy"
         " numbers.", r="segAlgorithm", of_model={"reference": "cbs"},
     )  # fmt: skip
-    reference_samples: ReferenceSamples = declare(
+    reference_samples: HowMany = declare(
         "auto", f"How many samples, those that vary most as it does, a sample is compared with"
         f" ({option('segmentation')} hmm); auto: up to 10.",
     )  # fmt: skip

@@ -44,21 +44,17 @@ def cut(segments: SegmentTable, breaks: Mask, start: Rows, end: Rows) -> Segment
     start, end  of the regions of the chromosome, in bases
     """
     places = np.flatnonzero(breaks)
-    inside = (
-        np.searchsorted(places, segments.stop),
-        np.searchsorted(places, segments.first, "right"),
-    )
-    parts = 1 + inside[0] - inside[1]
-    if (parts == 1).all():
+    before = np.searchsorted(places, segments.first, "right")
+    inside = np.searchsorted(places, segments.stop) - before
+    if not inside.any():
         return segments
-    whole = np.repeat(np.arange(len(segments)), parts)
-    found, number = segments.take(whole), rows_of_spans(np.zeros_like(parts), parts)
-    borders = np.append(places, len(breaks))[np.minimum(inside[1][whole] + number, len(places))]
-    first = np.where(number == 0, found.first, np.append(0, borders[:-1]))
-    stop = np.where(number == parts[whole] - 1, found.stop, borders)
-    return replace(
-        found, first=first, stop=stop, start=start[first], end=last_bases(end, first, stop, False)
-    )
+    every, borders = np.arange(len(segments)), places[rows_of_spans(before, inside)]
+    whole = np.repeat(every, inside)
+    first = np.insert(segments.first, whole + 1, borders)
+    stop = np.insert(segments.stop, whole, borders)
+    last = last_bases(end, first, stop, False)
+    parts = segments.take(np.repeat(every, inside + 1))
+    return replace(parts, first=first, stop=stop, start=start[first], end=last)
 
 
 def touch(first: Rows, stop: Rows, others: Spans) -> Mask:

@@ -165,8 +165,6 @@ class CnvResult:
 
     def genes(self, segments: SegmentTable) -> list[list[str]]:
         """Return the names of each segment's regions, each once, by position."""
-        if not self.regions.genes:
-            return [[] for _ in range(len(segments))]
         return self._genes_in(self.rows_of(segments))
 
     def _genes_in(self, spans: Spans) -> list[list[str]]:

@@ -40,7 +40,7 @@ class ReferenceSamples:
 
     cases       number of columns that are cases
     count       reference samples of each; fewer on a chromosome that fewer samples have
-    nearest     int32[columns, others]: columns it may be compared with, the most alike first
+    nearest     int32[columns, n]: columns it may be compared with, the most alike first, it last
     sizes       float64[columns]: depth, 1 in the mean
     depths      middle and spread of the logarithms of regions' depths: of their counts by sizes
     correlation float64[columns]: mean of those with a column's reference samples
@@ -70,11 +70,10 @@ class ReferenceSamples:
         alike = correlations(sums / sizes)
         first = cases if options.model == "reference" else 0
         nearest = first + np.argsort(-alike[:, first:], axis=1, kind="stable").astype(np.int32)
-        nearest = nearest[:, : max(FEWEST, columns - first - 1)]  # the sample itself comes last
         np.fill_diagonal(alike, 1)
         wanted = {"auto": AUTO, "all": MOST_LISTED}.get(str(options.reference_samples))
         wanted = wanted or int(options.reference_samples)
-        count = min(wanted, MOST_LISTED, nearest.shape[1])
+        count = min(wanted, MOST_LISTED, nearest.shape[1], max(FEWEST, columns - first - 1))
         others = np.arange(first, columns, dtype=np.int32)
         every = np.linspace(0, len(others) - 1, min(WATCHED, len(others))).astype(np.intp)
         rows = np.arange(columns)[:, None]
@@ -140,7 +139,12 @@ class ReferenceSamples:
         return replace(span, columns=tuple(every[order].tolist()), **of_each)
 
     def _is_sample(self, columns: NDArray[Any]) -> Mask:
-        return (columns < self.cases) | np.isin(columns, self.watched)
+        return (columns < self.cases) | np.isin(columns, self._watched(columns))
+
+    def _watched(self, columns: NDArray[Any]) -> NDArray[Any]:
+        """Return the watched ones of some columns, or other controls where none of these is."""
+        found = np.intersect1d(columns, self.watched)
+        return found if len(found) else columns[columns >= self.watched[0]][:WATCHED]
 
     def model(self, columns: NDArray[Any], copies: Copies) -> SampleModel:
         """Return what the kernels need to know of the columns of a chromosome.
@@ -151,21 +155,24 @@ class ReferenceSamples:
         samples = int(self._is_sample(columns).sum())
         place = np.full(len(self.sizes), -1, np.int32)
         place[columns] = np.arange(len(columns))
-        there = place[self.nearest[columns[:samples]]]
+        nearest = self.nearest[columns[:samples]]
+        there = place[nearest]
+        if self.count < nearest.shape[1]:
+            there[nearest == columns[:samples, None]] = -1
+        there = np.column_stack([there, place[columns[:samples]]])  # itself, if there is no other
         allowed = np.cumsum(there >= 0, axis=1)
-        count = max(1, min(self.count, int(allowed[:, -1].min())))
+        count = max(1, min(self.count, int(allowed[:, -1].min()) - 1))
         chosen = (there >= 0) & (allowed <= count)
         references = there[chosen].reshape(samples, count)
         pairs = np.stack([copies, np.full_like(copies, 2)])
         depths = self.sizes[columns] * pairs / 2
-        watched = place[self.watched]
         return SampleModel(
             weights=1 / np.maximum(depths, LEAST_DEPTH),
             references=np.ascontiguousarray(references),
             sizes=np.ascontiguousarray(depths[:, :samples]),
             copies=np.ascontiguousarray(pairs[:, :samples]),
             noise=self.noise[columns[:samples]],
-            spread=watched[watched >= 0],
+            spread=place[self._watched(columns)],
             dispersion=self.dispersion,
         )
 

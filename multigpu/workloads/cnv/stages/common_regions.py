@@ -52,6 +52,7 @@ SURE = 3.0  # nats by which one level is better than all others
 ONE_LEVEL = 1.2  # factor within which levels are the same
 NONE_LEFT = 0.05  # copies, in place of none
 TINY = 1e-9
+AT_A_TIME = 1024  # blocks to which levels are fitted, as many of them are tried
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -163,7 +164,9 @@ class _Blocks:
         alike = depths[~found & (typical > 0)]
         off = np.abs(alike / np.median(alike, axis=1, keepdims=True) - 1)
         noise = max(NORMAL_MAD * float(np.median(off)) if len(off) else 0.0, LEAST_NOISE)
-        level, copies, unsure, is_clustered = _levels(depths[found], noise, elsewhere)
+        apart = np.split(depths[found], range(AT_A_TIME, int(found.sum()), AT_A_TIME))
+        fitted = zip(*(_levels(part, noise, elsewhere) for part in apart), strict=True)
+        level, copies, unsure, is_clustered = map(np.concatenate, fitted)
         most = (copies[:, :, None] == COPIES).mean(axis=1).max(axis=1)
         common = is_clustered & ((copies != 2).mean(axis=1) >= COMMON)
         middle, spread = elsewhere
@@ -250,8 +253,7 @@ def _levels(
     """
     # Between two clusters of samples the median may be neither's: both ends of the middle count.
     ends = np.quantile(depths, [0.1, 0.25, 0.5, 0.75, 0.9], axis=1)
-    levels = (ends[:, None] * CANDIDATES[None, :, None]).reshape(-1, len(depths))
-    levels = np.maximum(levels, TINY)
+    levels = np.concatenate([np.maximum(each * CANDIDATES[:, None], TINY) for each in ends])
     fits = [_fit(depths, level, noise) for level in levels]
     likely = np.array([fit[0] for fit in fits])
     middle, spread = elsewhere

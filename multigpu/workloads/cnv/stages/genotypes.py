@@ -25,7 +25,7 @@ from multigpu.workloads.cnv.records import (
 )
 from multigpu.workloads.cnv.results.copy_numbers import classes_by_usual_copies, is_large
 from multigpu.workloads.cnv.stages.chromosome import Chromosome
-from multigpu.workloads.cnv.stages.copy_states import moves_of
+from multigpu.workloads.cnv.stages.hmm import moves_of
 
 MOST_ROWS = 500  # of a CNV that tell its quality and genotypes: more would tell the same
 HALF = 0.5  # of the samples that a common change has, or of the regions of a CNV
