@@ -75,7 +75,7 @@ class CountsStore:
                 if array.nchunks_initialized < array.nchunks:  # Zarr would take these for zeros
                     raise InputError(path, f"is damaged: a part of `{name}` is missing")
             self.counting: Mapping[str, Any] = facts["counting"]
-            self.references: Mapping[str, int] = facts["references"]
+            self.references: Mapping[str, int] = facts.get("references", {})
             self.samples: tuple[str, ...] = tuple(self._group["sample"][:].tolist())
             self.dtype: np.dtype[Any] = self._group["counts"].dtype  # int32 or float64
 
