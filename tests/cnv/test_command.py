@@ -186,6 +186,10 @@ def test_output__never_replaces_an_input(refused: Run, table: str, tmp_path: Pat
     given.write_bytes(Path(table).read_bytes())
     assert "is named twice: a run would replace it" in refused(str(given), "-o", str(given.parent))
     assert "is named twice" in refused(table, "--log-json", table)
+    multigpu.build_cohort(table, output=(store := tmp_path / "cohort.zarr"))
+    for folder in (store, store / "calls"):
+        said = refused(table, "--cohort", str(store), "-o", str(folder))
+        assert f"{folder} is in a cohort, or matrices of a run" in said
     assert given.read_bytes() == Path(table).read_bytes()
 
 

@@ -283,7 +283,8 @@ def test_command__names_a_mask_of_other_chromosomes(
         (["--segmentation", "cbs"], "--segmentation has no effect with --preset gatk-sv"),
         (["--summary", "s.json"], "--summary has no effect with --preset gatk-sv"),
         (["--chromosomes", "chr7"], "b1.RD.txt.gz: has no chromosome 'chr7'"),
-        (["--exclude", "all.bed"], "there are too few samples or bins to call anything"),
+        (["--per-sample"], "--per-sample has no effect with --preset gatk-sv"),
+        (["--exclude", "all.bed"], "to call anything: --exclude leaves 0 sums of bins"),
     ],
 )
 def test_command__refuses_in_one_line(

@@ -155,6 +155,13 @@ def test_depth__a_sample_with_few_reads_is_named() -> None:
 def test_samples__that_are_fewer_than_six_are_said() -> None:
     assert notes(cohort({}, samples=3), "only 3 samples: with fewer than 6 ")
     assert not notes(cohort({}, samples=6), "samples: with fewer")
+    control = replace(cohort({}, samples=1), samples=("c",))
+    found = [
+        notes(cohort({}, samples=2), "with fewer", model="reference", controls=control, **options)
+        for options in ({"segmentation": "hmm"}, {})
+    ]
+    assert [len(each) for each in found] == [1, 0]
+    assert found[0][0].startswith("only 1 control: with fewer than 6 ")
 
 
 @pytest.mark.parametrize(("change", "said"), [(7.3, "normalized"), (None, "logarithms or ratios")])

@@ -143,6 +143,14 @@ def test_controls__from_a_cohort_give_the_same_bytes(
     bam = write_alignments(tmp_path / "other.bam", random_rows(99, 9), other)
     ended = main("cohort", "add", kept, bam)
     assert ended.problem.startswith(f"{kept}: is of another genome than {bam}: ")
+    longer = [(name, size + 1) for name, size in REFERENCES]
+    bam = write_alignments(tmp_path / "longer.bam", random_rows(99, 9), longer)
+    for words in (
+        ("cohort", "add", kept, bam),
+        ("cnv", bam, "--cohort", kept, "-o", f"{tmp_path}/d"),
+    ):
+        said = f"chr1 has 300,001 bases, and 300,000 in {kept}: is it of another genome?"
+        assert main(*words).problem == f"{bam}: {said}"
     assert main("cohort", "list", kept).out == "1\n2\n3\n4\n"
 
 

@@ -325,6 +325,7 @@ def test_sample_names__of_read_groups_that_do_not_name_one(tmp_path: Path, refus
 def test_output__never_replaces_an_input(some: str, refused: Run) -> None:
     before = Path(some).read_bytes()
     assert "is named twice: a run would replace it" in refused(some, "-o", some)
+    assert "is named twice" in refused(some, "-o", f"{some}.bai")
     assert Path(some).read_bytes() == before
 
 

@@ -48,6 +48,7 @@ def test_sheet__has_names_sexes_and_groups(folder: Path, separator: str) -> None
     ("path,group\ndata/a.tsv,batch7\n", "line 2: the group is 'batch7': a group is case or c"),
     ("path,name\ndata/a.tsv,a\x07\n", "line 2: .* control character"),
     ("path\n", "names no file"),
+    ("# list\ndata/z.tsv\ndata/a.tsv\n", r"line 2: there is no file 'data/z\.tsv'"),
 ])  # fmt: skip
 def test_sheet__what_is_wrong_is_named(folder: Path, text: str, problem: str) -> None:
     (folder / "sheet").write_text(text)

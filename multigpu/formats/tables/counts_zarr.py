@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.errors import InputError, first_line
+from multigpu.errors import InputError, first_line, printable_name
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.storage.stored_streams import is_remote
 from multigpu.formats.tables.counts import Counts, Empty, Values
@@ -50,8 +50,9 @@ def is_store(path: str) -> bool:
 class CountsStore:
     """A store that was opened, whose arrays are read when they are wanted.
 
-    samples   names of the samples, in the order of their rows
-    counting  rules by which its alignments were counted, by name; empty: not known
+    samples     names of the samples, in the order of their rows
+    counting    rules by which its alignments were counted, by name; empty: not known
+    references  bases of the chromosomes in its alignments, by name; empty: not known
     """
 
     notes: tuple[str, ...] = ()
@@ -74,6 +75,7 @@ class CountsStore:
                 if array.nchunks_initialized < array.nchunks:  # Zarr would take these for zeros
                     raise InputError(path, f"is damaged: a part of `{name}` is missing")
             self.counting: Mapping[str, Any] = facts["counting"]
+            self.references: Mapping[str, int] = facts.get("references", {})
             self.samples: tuple[str, ...] = tuple(self._group["sample"][:].tolist())
             self.dtype: np.dtype[Any] = self._group["counts"].dtype  # int32 or float64
 
@@ -85,6 +87,15 @@ class CountsStore:
         gc = self.read("gc") if "gc" in self._group else None
         with _as_store(self.path):
             return Regions(tuple(names.tolist()), chrom, start, end, genes, gc)
+
+    def check_lengths(self, path: str, lengths: Mapping[str, int]) -> None:
+        """Raise InputError where chromosomes of the alignments in `path` have other lengths."""
+        for name, length in lengths.items():
+            if (known := self.references.get(name, length)) != length:
+                problem = (
+                    f"{printable_name(name)} has {length:,} bases, and {known:,} in {self.path}"
+                )
+                raise InputError(path, f"{problem}: is it of another genome?")
 
     def read(self, name: str, row: int | None = None) -> NDArray[Any]:
         """Return an array of the store, or a row of it; see `DIMENSIONS`."""

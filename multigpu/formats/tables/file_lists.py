@@ -16,6 +16,7 @@ from multigpu.formats.storage.sources import ALIGNMENTS, FileKind, read_beginnin
 from multigpu.formats.storage.stored_streams import is_regular, is_remote
 from multigpu.formats.tables.counts_zarr import is_store
 
+LOOKED_AT = 3  # lines, one of which names a file in any list
 COLUMNS = ("path", "name", "sex", "group")
 GROUPS = {"": False, "case": False, "cases": False, "control": True, "controls": True}
 COUNTS = FileKind(
@@ -65,10 +66,11 @@ def _files_of(path: str, kinds: Sequence[FileKind]) -> list[ListedFile]:
         expand([path], replace(kinds[0], name=named))  # says what there is not
     if is_regular(path):
         start = read_beginning(path).decode("utf-8-sig", "surrogateescape").splitlines()
-        first = next((line for line in start if _has_row(line)), "")
-        if COLUMNS[0] in map(str.lower, _cells(first)):
+        first = [line for line in start if _has_row(line)][:LOOKED_AT]
+        if first and COLUMNS[0] in map(str.lower, _cells(first[0])):
             return _read_sheet(path)
-        if first and "\0" not in first and os.path.isfile(_place(path, first.strip())):  # noqa: PTH113
+        places = [_place(path, line.strip()) for line in first if "\0" not in line]
+        if any(map(os.path.isfile, places)):
             return _read_sheet(path, [COLUMNS[0]])
     return [ListedFile(path=path)]
 

@@ -86,8 +86,14 @@ def _call_batch(
     from multigpu.workloads.cnv.output import folder
     from multigpu.workloads.cnv.output.gatk_sv import write_batch
 
-    if reporting.summary:
-        raise UsageError(f"{option('summary')} has no effect with {option('preset')} {GATK_SV}")
+    wanted = {
+        "summary": reporting.summary,
+        "reference": outputs.reference,
+        "per_sample": outputs.per_sample,
+        "plots": outputs.plots,
+    }
+    for name in filter(wanted.get, wanted):
+        raise UsageError(f"{option(name)} has no effect with {option('preset')} {GATK_SV}")
     with folder.output_folder(outputs.output, request.resume) as hidden:
         job = open_batch(request, journal=hidden / folder.JOURNAL, **settings)
         with reporting.watch(job, "cnv", job.stats.progress):
@@ -109,6 +115,7 @@ def _call_batch(
 def _check_files(request: CnvRequest, outputs: CnvOutput, reporting: Reporting) -> None:
     """Raise UsageError for outputs that cannot be written, or would replace an input."""
     from multigpu.formats.storage.sources import ALIGNMENTS
+    from multigpu.formats.tables.counts_zarr import is_store
     from multigpu.workloads.cnv.output.folder import COUNTS, FILES
 
     others = [request.regions, request.ploidy, request.sex, outputs.reference]
@@ -123,6 +130,9 @@ def _check_files(request: CnvRequest, outputs: CnvOutput, reporting: Reporting) 
     others = reporting.check_outputs()
     keep_inputs(inputs, *others, *written, given=given, kind=ALIGNMENTS)
     folder = Path(outputs.output or "/").absolute()
+    if any(is_store(str(path)) for path in (folder, folder.parent)):
+        problem = "a cohort, or matrices of a run, whose folder may be replaced"
+        raise UsageError(f"{outputs.output} is in {problem}: give another folder")
     if any(folder == Path(path).absolute().parent for path in inputs):
         note = f"results stand among the inputs in {outputs.output}: -o NEWFOLDER keeps them apart"
         reporting.say(f"note: {note}")

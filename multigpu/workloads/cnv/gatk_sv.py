@@ -132,7 +132,8 @@ class BatchJob(CnvJob):
         cohort = replace(Cohort.of(counts), sexes=sexes)
         spans, notes = plan_batch(counts, sexes)
         if not spans:
-            raise UsageError("there are too few samples or bins to call anything")
+            left = f": {option('exclude')} leaves {len(regions):,} sums of bins" if excluded else ""
+            raise UsageError(f"there are too few samples or bins to call anything{left}")
         settings |= {"spans": spans, "cohort": cohort}
         super().__init__(counts, options, run, **settings)
         self.notes += notes

@@ -42,10 +42,13 @@ def count_notes(
         cases = f"{number_of(len(counts.samples), 'case')} ({several(counts.samples)})"
         others = f"{number_of(len(controls.samples), 'control')} ({several(controls.samples)})"
         yield f"{cases} and {others}"
-    if options.model not in ("single", "reference") and len(counts.samples) < FEW_SAMPLES:
+    compared, noun = (counts, "sample") if controls is None else (controls, "control")
+    # One control is enough for the mixture of a tumour and its normal sample.
+    is_few = len(compared.samples) < FEW_SAMPLES and (controls is None or options.is_hmm)
+    if is_few and options.model != "single":
         yield (
-            f"only {len(counts.samples)} samples: with fewer than {FEW_SAMPLES} it is uncertain"
-            " which copies are usual and which are changed"
+            f"only {number_of(len(compared.samples), noun)}: with fewer than {FEW_SAMPLES} it is"
+            " uncertain which copies are usual and which are changed"
         )
     tables = [each for each in (counts, controls) if each is not None]
     if options.norm != 0:

@@ -72,6 +72,8 @@ def open_inputs(request: CnvRequest) -> OpenedInputs:
     if store is not None and request.cases.is_alignments:
         of_cases = counting_of_cohort(store, counting, request.given)
     cases = request.cases.open(of_cases, *where)
+    if store is not None and isinstance(cases, CountJob):
+        store.check_lengths(request.cases.paths[0], cases.lengths)
     controls: Counts | CountJob | CountsStore | None = None
     if store is not None and request.options.is_hmm and not request.chromosomes:
         controls = store

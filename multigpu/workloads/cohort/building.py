@@ -45,8 +45,8 @@ def build(request: BuildRequest, count: Count = CountJob.counts) -> Counts:
     _check_new(path)
     with folder_beside(path) as new:
         _check_new(path)
-        counts, counting = _counts(request, count)
-        _publish(new, path, counting, counts)
+        counts, facts = _counts(request, count)
+        _publish(new, path, facts, counts)
     return counts
 
 
@@ -74,7 +74,7 @@ def add(request: AddRequest, count: Count = CountJob.counts) -> Counts:
         check_same_regions(store.regions, counts.regions, "the cohort", "the new samples")
         if both := [name for name in counts.samples if name in store.samples]:
             raise UsageError(f"{path}: already in the cohort: {several(both)}")
-        _publish(new, path, store.counting, counts, store, range(len(store.samples)))
+        _publish(new, path, _facts_of(store), counts, store, range(len(store.samples)))
     return counts
 
 
@@ -94,14 +94,14 @@ def remove(request: RemoveRequest) -> int:
         left = [k for k, name in enumerate(store.samples) if name not in request.names]
         if not left:
             raise UsageError(f"{path}: no sample would be left: remove the folder")
-        _publish(new, path, store.counting, store.counts(()), store, left)
+        _publish(new, path, _facts_of(store), store.counts(()), store, left)
     return len(left)
 
 
 def _counts(
     request: BuildRequest | AddRequest, count: Count, store: CountsStore | None = None
 ) -> tuple[Counts, dict[str, Any]]:
-    """Return the counts that are given, checked, and the rules by which they were counted here.
+    """Return the counts that are given, checked, and what a store keeps of how they were counted.
 
     store  the cohort to which they are added
     """
@@ -113,26 +113,35 @@ def _counts(
     if store and given.is_alignments:
         options = counting_of_cohort(store, options, request.given)
     opened = given.open(options, request.run, request.client)
+    if store and isinstance(opened, CountJob):
+        store.check_lengths(given.paths[0], opened.lengths)
     counts = count(opened) if isinstance(opened, CountJob) else opened
     check_table(counts)
     if empty := np.flatnonzero(~counts.values.any(axis=0)).tolist():
         names = several([counts.samples[k] for k in empty])
         raise UsageError(f"without reads, so that nothing can be compared with them: {names}")
     counts = replace(counts, notes=(*counts.notes, *fraction_notes(counts)))
-    return counts, asdict(options.counting) if given.is_alignments else {}
+    facts: dict[str, Any] = {"counting": {}, "references": {}}
+    if isinstance(opened, CountJob):
+        facts = {"counting": asdict(options.counting), "references": opened.lengths}
+    return counts, facts
+
+
+def _facts_of(store: CountsStore) -> dict[str, Any]:
+    return {"counting": store.counting, "references": store.references}
 
 
 def _publish(
     new: Path,
     path: str,
-    counting: Mapping[str, Any],
+    facts: Mapping[str, Any],
     more: Counts,
     store: CountsStore | None = None,
     kept: Sequence[int] = (),
 ) -> None:
     """Write some of a store's samples and then more into a new store, which gets the name `path`.
 
-    counting  rules by which alignments are counted; empty: not known
+    facts  `counting` and `references` of `CountsStore`
     """
     rows = np.unique(np.linspace(0, len(more.regions) - 1, SUBSET).astype(np.int64))
     subset = more.values[rows].T
@@ -157,7 +166,6 @@ def _publish(
         "subset_counts": subset,
         "correlation": np.maximum(alike, np.eye(len(alike))).astype(np.float32),
     }
-    facts = {"program": __version__, "counting": counting}
     with failures_named(path):
-        write_store(new, regions, columns(), facts, arrays)
+        write_store(new, regions, columns(), {"program": __version__, **facts}, arrays)
         replace_folder(new, Path(path).resolve())

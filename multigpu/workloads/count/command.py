@@ -33,6 +33,7 @@ def command(request: CountRequest, out: CountOutput, reporting: Reporting) -> No
     given = texts_of(request.files, "files")
     paths = request.paths
     inputs = [*given, *paths, *([str(options.regions)] if options.regions else [])]
+    inputs += [f"{path}{suffix}" for path in paths for suffix in (".bai", ".csi", ".crai")]
     keep_inputs(inputs, *reporting.check_outputs(output), given=given, kind=ALIGNMENTS)
     check_table(output)
     job = CountJob(paths, options, request.run)
