@@ -353,10 +353,10 @@ def part_gc(bench: Bench) -> Iterator[Figure]:
                  0.3 * bench.scale, note=f"{cpu:.3g} CPU seconds")  # fmt: skip
     fasta = bench.folder / "genome.fa"
     bases = write_fasta(fasta, counts)
-    content = gc_content(str(fasta), regions, False)
+    content = gc_content(str(fasta), regions, False, {})
     require(abs(float(np.mean(content)) - 0.5) < 0.01, "the GC content is wrong")
     before = time.process_time()
-    seconds = repeated(lambda: gc_content(str(fasta), regions, False), runs, warm_up=False)
+    seconds = repeated(lambda: gc_content(str(fasta), regions, False, {}), runs, warm_up=False)
     cpu = (time.process_time() - before) / runs
     yield Figure("gc", f"GC content from FASTA of {bases / 1e9:.3g} Gb, one core", "s", seconds,
                  note=f"{cpu:.3g} CPU seconds")  # fmt: skip

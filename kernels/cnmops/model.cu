@@ -43,11 +43,10 @@ __device__ __forceinline__ Cycle at_level(const Input& input, const Region& regi
   return cycle;
 }
 
-__device__ __forceinline__ double held(const Input& input, const Region& region,
-                                       const Constants& constants, const Anchor& anchor, int slot,
-                                       int i) {
+__device__ __forceinline__ double held(const Region& region, const Constants& constants,
+                                       const Anchor& anchor, const Reads& reads, int slot, int i) {
   if (HELD) return region.held[HELD ? slot : 0][i];
-  return density(input, region, constants, anchor, slot, i);
+  return density(constants, anchor, reads, i);
 }
 
 // 1 / the sum of a sample's weighted densities, 0 for an empty slot.
@@ -64,11 +63,12 @@ __device__ __forceinline__ double share_of(const Region& region, int slot,
 __device__ __forceinline__ double weigh(const Input& input, const Region& region,
                                         const Constants& constants, const Anchor& anchor,
                                         const Cycle& cycle, int slot, double (&weighted)[CLASSES]) {
+  const Reads reads = reads_of(input, region, slot);
   double floor = constants.floor;
-  if (UNIT) floor *= exp2_of(count(input, region, slot) * cycle.floor_rate);
+  if (UNIT) floor *= exp2_of(reads.count * cycle.floor_rate);
 #pragma unroll
   for (int i = 0; i < CLASSES; ++i) {
-    const double here = held(input, region, constants, anchor, slot, i) * cycle.factor[i];
+    const double here = held(region, constants, anchor, reads, slot, i) * cycle.factor[i];
     weighted[i] = here > floor ? here : floor;
   }
   return share_of(region, slot, weighted);
@@ -79,11 +79,12 @@ __device__ __forceinline__ void weigh_last(const Input& input, const Region& reg
                                            const Constants& constants, const Anchor& anchor,
                                            const Cycle& cycle, int slot,
                                            double (&weighted)[CLASSES]) {
+  const Reads reads = reads_of(input, region, slot);
   double to_level = 1;
-  if (UNIT) to_level = exp2_of(0.0 - count(input, region, slot) * cycle.floor_rate);
+  if (UNIT) to_level = exp2_of(0.0 - reads.count * cycle.floor_rate);
 #pragma unroll
   for (int i = 0; i < CLASSES; ++i) {
-    const double here = held(input, region, constants, anchor, slot, i) * cycle.factor[i];
+    const double here = held(region, constants, anchor, reads, slot, i) * cycle.factor[i];
     weighted[i] = here * to_level > constants.floor ? here * to_level : constants.floor;
   }
 }
@@ -93,9 +94,10 @@ __device__ __forceinline__ void weigh_given(const Input& input, const Region& re
                                             const Constants& constants, const Anchor& anchor,
                                             int slot, double (&weighted)[CLASSES]) {
   const int k = filled(region, slot) ? sample_of(region, slot) : 0;
+  const Reads reads = reads_of(input, region, slot);
 #pragma unroll
   for (int i = 0; i < CLASSES; ++i) {
-    const double here = held(input, region, constants, anchor, slot, i);
+    const double here = held(region, constants, anchor, reads, slot, i);
     weighted[i] = (here > constants.floor ? here : constants.floor) *
                   input.weights[k * CLASSES + i];
   }

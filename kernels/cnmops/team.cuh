@@ -75,14 +75,9 @@ __device__ __forceinline__ double coverage(const Input& input, const Region& reg
 
 // What the logarithm of a density has besides x log(rate) - mean.
 __device__ __forceinline__ double computed_constant(const Input& input, const Region& region,
-                                                    int slot) {
-  const double x = count(input, region, slot);
+                                                    int slot, double x) {
   const double shift = UNIT || !filled(region, slot) ? 0.0 : input.log_cov[sample_of(region, slot)];
   return log2_factorial(x) - x * shift;
-}
-
-__device__ __forceinline__ double constant(const Input& input, const Region& region, int slot) {
-  return HELD ? region.constant[HELD ? slot : 0] : computed_constant(input, region, slot);
 }
 
 // Finds the team's region and reads its counts. `level` is given, or 0.
@@ -106,7 +101,7 @@ __device__ __forceinline__ Region taken(const Input& input, const Constants& con
 #pragma unroll
     for (int slot = 0; slot < KEPT; ++slot) {
       if (!region.covered) region.x[slot] = 1.0;
-      region.constant[slot] = computed_constant(input, region, slot);
+      region.constant[slot] = computed_constant(input, region, slot, region.x[slot]);
     }
   }
   return region;
@@ -118,15 +113,26 @@ struct Anchor {
   bool squared;  // fold changes count twice
 };
 
-__device__ __forceinline__ double density(const Input& input, const Region& region,
-                                          const Constants& constants, const Anchor& anchor,
-                                          int slot, int i) {
+// What all densities of a sample are made of. Compilers do not see that it is the same for each.
+struct Reads {
+  double count, constant, coverage;
+};
+
+__device__ __forceinline__ Reads reads_of(const Input& input, const Region& region, int slot) {
+  const double x = count(input, region, slot);
+  const double constant = HELD ? region.constant[HELD ? slot : 0]
+                               : computed_constant(input, region, slot, x);
+  return {x, constant, coverage(input, region, slot)};
+}
+
+__device__ __forceinline__ double density(const Constants& constants, const Anchor& anchor,
+                                          const Reads& reads, int i) {
   const double change = anchor.squared ? constants.squares[i] : constants.changes[i];
   const double log_change = constants.bits[i];
   const double log_rate = anchor.log_level + (anchor.squared ? 2 * log_change : log_change);
-  const double mean = anchor.level * LOG2E * coverage(input, region, slot);
-  const double rest = fma(-mean, change, -constant(input, region, slot));
-  return exp2_or_little(fma(count(input, region, slot), log_rate, rest));
+  const double mean = anchor.level * LOG2E * reads.coverage;
+  const double rest = fma(-mean, change, -reads.constant);
+  return exp2_or_little(fma(reads.count, log_rate, rest));
 }
 
 __device__ __forceinline__ Anchor anchored(const Input& input, Region& region,
@@ -135,9 +141,9 @@ __device__ __forceinline__ Anchor anchored(const Input& input, Region& region,
   if (HELD) {
 #pragma unroll
     for (int slot = 0; slot < KEPT; ++slot) {
+      const Reads reads = reads_of(input, region, slot);
 #pragma unroll
-      for (int i = 0; i < CLASSES; ++i)
-        region.held[slot][i] = density(input, region, constants, anchor, slot, i);
+      for (int i = 0; i < CLASSES; ++i) region.held[slot][i] = density(constants, anchor, reads, i);
     }
   }
   return anchor;
