@@ -143,12 +143,13 @@ def summary(tally: Tally, planted: dict[str, int]) -> dict[str, str]:
         rows[label] = percent(cell.found, cell.planted)
         if cell.planted < planted[label]:
             rows[label] += f" of {cell.planted:,}"
-    rows["false calls a sample"] = f"{tally.false / tally.samples:.3f}"
-    rows["… of all calls"] = percent(tally.false, tally.calls)
+    rows["false: a sample; of calls"] = (
+        f"{tally.false / tally.samples:.3f}; {percent(tally.false, tally.calls)}"
+    )
     rows["borders off, regions"] = f"{sum(c.off for c in cells) / 2 / found:.2f}" if found else ""
     if tally.pairs:
-        rows["genotypes right"] = f"{100 * tally.right / tally.pairs:.1f}"
-        rows["… of carriers"] = f"{100 * tally.copies / max(tally.carriers, 1):.1f}"
+        right = 100 * tally.right / tally.pairs, 100 * tally.copies / max(tally.carriers, 1)
+        rows["genotypes right; of carriers"] = "{:.1f}; {:.1f}".format(*right)
     return rows
 
 
