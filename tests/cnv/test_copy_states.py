@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multigpu.kernels.hmm import USUAL
+from multigpu.workloads.cnv.records import SegmentTable
 from multigpu.workloads.cnv.stages import copy_states
 
 STATES = st.lists(st.lists(st.integers(1, 3), min_size=8, max_size=8), min_size=1, max_size=3)
@@ -22,10 +23,10 @@ def test_segments__are_runs_of_equal_states_within_breaks(
     start = np.arange(8) * 10
     ratios = np.random.default_rng(seed).normal(size=states.shape).astype(np.float32)
     chromosome: Any = SimpleNamespace(
-        breaks=lambda max_gap: breaks, start=start, end=start + 10,
+        breaks=lambda max_gap: breaks, start=start, end=start + 10, cases=len(rows),
         span=SimpleNamespace(chrom=4), places=np.array([1, 5, 6][: len(rows)], np.int32),
     )  # fmt: skip
-    found = copy_states._segments(chromosome, states, 3, ratios)
+    found = SegmentTable.joined([*copy_states._segments(chromosome, states, 3, ratios)])
     expected = []
     for k, path in enumerate(rows):
         is_whole = len({*path}) == 1 and path[0] != USUAL

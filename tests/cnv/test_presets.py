@@ -124,7 +124,7 @@ def test_panel__has_genes_three_exons_and_single_losses(run: Run) -> None:
 @pytest.mark.parametrize(("carriers", "samples"), [(6, 12), (8, 12), (15, 30), (22, 30), (27, 30)])
 def test_common_loss__is_no_gain_of_the_others(carriers: int, samples: int, run: Run) -> None:
     events = [("chr1", 100, 130, range(carriers), 0.5)]
-    counts = planted({"chr1": 3000, "chr2": 200}, events, samples)
+    counts = planted({"chr1": 3000, "chr2": 200}, events, samples, batches=4)
     folder = run(counts, "--preset", "genome", "--no-matrices")
     wanted = [("chr1", 100_000, 130_000, f"s{k}", "CN1") for k in range(carriers)]
     assert_found(calls_of(folder), wanted, off=1000)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from support.cohorts import planted
 
 from multigpu.workloads.cnv.options import CnvOptions
-from multigpu.workloads.cnv.plan import plan_spans
+from multigpu.workloads.cnv.plan import CnvSpan, plan_spans
 from multigpu.workloads.cnv.samples.cohort import Cohort
 from multigpu.workloads.cnv.samples.reference_samples import ReferenceSamples, sampled_rows
 
@@ -18,8 +18,7 @@ def references(values: Any, cases: int = 0, **options: Any) -> ReferenceSamples:
     """Return the reference samples of all columns; of controls where some are cases only."""
     columns = values.shape[1]
     how = CnvOptions.of("reference" if cases else "cn.mops", "genome", **options)
-    totals = values.sum(axis=0).astype(np.float64)
-    return ReferenceSamples.of(values[:, None], totals, cases or columns, how)
+    return ReferenceSamples.of(values[:, None], cases or columns, how)
 
 
 def of_batches(columns: int = 24, regions: int = 800) -> Any:
@@ -35,7 +34,7 @@ def test_nearest__are_those_of_the_batch() -> None:
     columns = np.arange(24)[:, None]
     assert (found.nearest[:, :7] % 3 == columns % 3).all()
     assert (found.nearest[:, :-1] != columns).all()
-    assert (found.facts.correlation > 0.5).all()
+    assert (found.correlation > 0.5).all()
     np.testing.assert_allclose(found.sizes / found.sizes[0], np.linspace(1, 4, 24), rtol=0.05)
     np.testing.assert_allclose((found.sizes * found.factors), found.sizes.mean())
 
@@ -48,8 +47,7 @@ def test_count__of_few_samples_and_controls(columns: int, cases: int, count: int
     found = references(of_batches(columns), cases)
     assert found.count == count
     assert (found.nearest[:, :count] >= cases).all()
-    assert (found.facts.references == count).all()
-    assert (np.abs(found.facts.correlation) <= 1).all()
+    assert (np.abs(found.correlation) <= 1).all()
 
 
 def test_norm_0__leaves_counts_as_they_are() -> None:
@@ -62,21 +60,26 @@ def test_norm_0__leaves_counts_as_they_are() -> None:
 def test_model__of_some_columns_has_references_among_them(
     chosen: set[int], cases: int, count: int
 ) -> None:
-    columns = np.array(sorted(chosen | {0, 23}))
     found = references(of_batches(regions=60), cases, reference_samples=count)
-    copies = np.where(columns % 2, 1, 2).astype(np.int8)
-    model, order = found.model(columns, copies)
-    assert sorted(order.tolist()) == [*range(len(columns))]
-    samples = columns[order][: model.samples]
+    columns = tuple(sorted(chosen | {0, 23}))
+    usual = tuple(1 if k % 2 else 2 for k in columns)
+    place = {"block": 0, "chrom": 0, "name": "chrX", "first": 0, "stop": 60}
+    span = found.ordered(CnvSpan(**place, columns=columns, copies=usual, ploidy=usual))
+    assert span.columns is not None
+    assert sorted(span.columns) == [*columns]
+    assert span.copies == span.ploidy == tuple(1 if k % 2 else 2 for k in span.columns)
+    order, copies = np.array(span.columns), np.array(span.copies, np.int8)
+    model = found.model(order, copies)
+    samples = order[: model.samples]
     # Cases come first, as they do among all columns.
-    wanted = columns[columns < (cases or 24)]
-    assert samples[: len(wanted)].tolist() == wanted.tolist()
-    chosen_ones = columns[order][model.references]
+    wanted = [k for k in columns if k < (cases or 24)]
+    assert samples[: len(wanted)].tolist() == wanted
+    chosen_ones = order[model.references]
     assert (chosen_ones >= cases).all()
     for own, each in zip(samples.tolist(), chosen_ones.tolist(), strict=True):
         assert len({*each}) == len(each) == min(count, 64, model.references.shape[1])
         assert own not in each or len(columns) <= 3 or cases
-    assert (model.copies == [copies[order][: model.samples], [2] * model.samples]).all()
+    assert (model.copies == [copies[: model.samples], [2] * model.samples]).all()
     # What a sample should have with its usual copies is in proportion to them.
     np.testing.assert_allclose(model.sizes[0] / model.sizes[1], model.copies[0] / 2)
     np.testing.assert_allclose(model.sizes[1], 1 / model.weights[1][: model.samples])
