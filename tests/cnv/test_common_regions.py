@@ -1,13 +1,89 @@
-"""Changes that many samples share, which are references of each other, too."""
+"""Regions in which a change is common."""
+
+from typing import Any
 
 import numpy as np
 import pytest
+from support.cohorts import planted
 
 from multigpu import cnv
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.tables.counts import Counts
+from multigpu.kernels.hmm import ExpectedCounts
+from multigpu.workloads.cnv.options import CnvOptions
+from multigpu.workloads.cnv.samples.reference_samples import ReferenceSamples
+from multigpu.workloads.cnv.stages.common_regions import CommonRegions
 
+REGIONS = 6000
 SAMPLES, TARGETS, LOST = 24, 300, slice(100, 115)
+
+
+def common(
+    events: Any, samples: int = 20, breaks: tuple[int, ...] = (), zeros: slice | None = None
+) -> tuple[CommonRegions, Any]:
+    """Return the common regions of a chromosome, and its counts."""
+    values = planted({"chr1": REGIONS}, events, samples, batches=4).values
+    if zeros is not None:
+        values[zeros] = 0
+    options = CnvOptions.of("cn.mops", "genome")
+    known = ReferenceSamples.of(values[:, None], samples, options)
+    model = known.model(np.arange(samples), np.full(samples, 2, np.int8))
+    rows = np.isin(np.arange(REGIONS), breaks)
+    return CommonRegions.of(values, model, known.depths, rows), values
+
+
+@pytest.mark.parametrize("times", [0.01, 0.5, 1.5])
+@pytest.mark.parametrize("carriers", [7, 10, 14])
+def test_common__are_those_planted_with_the_counts_of_two_copies(
+    carriers: int, times: float
+) -> None:
+    found, values = common([("chr1", 400, 440, range(carriers), times)])
+    assert abs(found.rows.min() - 400) <= 1
+    assert abs(found.rows.max() - 439) <= 1
+    assert (np.diff(found.rows) == 1).all()
+    expected = values[found.rows] / np.where(np.arange(20) < carriers, times, 1)
+    known = slice(carriers if times < 0.1 else 0, None)  # who has no copy tells no level
+    ratios = found.mean[:, known].sum(axis=0) / expected[:, known].sum(axis=0)
+    np.testing.assert_allclose(ratios, 1, atol=0.1)
+    spans = np.array([[0, 300], [400, 440], [390, 410]]).T
+    first, stop = spans
+    np.testing.assert_allclose(found.share_of(first, stop), [0, 1, 0.5], atol=0.06)
+    unsure = found.share_of(first, stop, only_unsure=True)
+    assert (unsure <= found.share_of(first, stop)).all()
+
+
+@pytest.mark.parametrize(
+    ("events", "samples", "zeros"),
+    [
+        ([], 20, None),
+        ([("chr1", 400, 440, [3], 0.5)], 20, None),
+        ([("chr1", 400, 440, range(2), 0.01), ("chr1", 600, 640, [5], 2.0)], 20, None),
+        ([("chr1", 400, 440, range(3), 0.5)], 4, None),  # too few samples
+        ([], 20, slice(300, 600)),
+        ([], 20, slice(0, REGIONS - 2)),
+        ([("chr1", 400, 440, range(10), 0.5)], 20, slice(0, REGIONS)),
+    ],
+)
+def test_none__where_few_are_changed_or_nothing_is_told(
+    events: Any, samples: int, zeros: slice | None
+) -> None:
+    assert common(events, samples, zeros=zeros)[0].rows.tolist() == []
+
+
+def test_breaks__end_common_regions() -> None:
+    found, _ = common([("chr1", 400, 440, range(10), 0.5)], breaks=(400, 440))
+    assert found.rows.tolist() == [*range(400, 440)]
+
+
+def test_replace_in__sets_expected_counts_of_some_rows() -> None:
+    found, _ = common([("chr1", 400, 440, range(10), 0.5)])
+    rows = np.arange(390, 420)
+    expected = ExpectedCounts(np.ones((30, 20), np.float32), np.zeros(30, np.float32))
+    found.replace_in(expected, rows)
+    inside = np.isin(rows, found.rows)
+    assert (expected.mean[~inside] == 1).all()
+    assert (expected.mean[inside] == found.mean[np.isin(found.rows, rows)]).all()
+    assert (expected.dispersion > 0).tolist() == inside.tolist()
 
 
 @pytest.mark.parametrize(

@@ -121,10 +121,10 @@ def test_panel__has_genes_three_exons_and_single_losses(run: Run) -> None:
     assert_found(calls_of(folder), wanted, off=1000)
 
 
-@pytest.mark.parametrize(("carriers", "samples"), [(6, 12), (8, 12), (15, 30), (22, 30)])
+@pytest.mark.parametrize(("carriers", "samples"), [(6, 12), (8, 12), (15, 30), (22, 30), (27, 30)])
 def test_common_loss__is_no_gain_of_the_others(carriers: int, samples: int, run: Run) -> None:
     events = [("chr1", 100, 130, range(carriers), 0.5)]
-    counts = planted(GENOME, events, samples)
+    counts = planted({"chr1": 3000, "chr2": 200}, events, samples, batches=4)
     folder = run(counts, "--preset", "genome", "--no-matrices")
     wanted = [("chr1", 100_000, 130_000, f"s{k}", "CN1") for k in range(carriers)]
     assert_found(calls_of(folder), wanted, off=1000)
@@ -183,6 +183,86 @@ def test_whole_chromosomes__are_called_beside_others(segmentation: str, run: Run
     usual = calls_of(run(counts, *options, folder="without"))
     assert others == [call for call in usual if call[3] != "s3"]
     assert {call[3] for call in others} == {"s5"}
+
+
+LOSS, GAIN = ("chr1", 50, 70, [0], 0.5), ("chr2", 100, 120, [1], 1.5)
+CALLED = [("chr1", 50_000, 70_000, "s0", "CN1"), ("chr2", 100_000, 120_000, "s1", "CN3")]
+
+
+def with_zeros(sample: slice | int = slice(None)) -> Counts:
+    """A chromosome without reads, in all samples or in one, and regions without."""
+    counts = planted({**GENOME, "chr3": 200}, [LOSS, GAIN])
+    counts.values[200:260], counts.values[500:, sample] = 0, 0
+    return counts
+
+
+NONE_OF_CHR3 = ("chr3", 0, 200_000, "s3", "CN0")
+EDGES: dict[str, tuple[Counts, dict[str, Any], list[Call]]] = {
+    "two samples": (planted(GENOME, [LOSS, GAIN], 2), {}, []),  # nobody knows whose
+    "three samples": (planted(GENOME, [LOSS, GAIN], 3, coverage=400, seed=2), {}, CALLED),
+    "a region alone": (planted({**GENOME, "chr3": 1}, [LOSS, GAIN]), {}, CALLED),
+    "few regions": (planted({"chr1": 4}, [("chr1", 1, 3, [0], 0.01)]), {"preset": "panel"},
+                    [("chr1", 1000, 3000, "s0", "CN0")]),
+    "one region": (planted({"chr1": 1}), {"preset": "panel"}, []),
+    "a chromosome without reads": (with_zeros(), {}, CALLED),
+    "… in one sample": (with_zeros(3), {}, [*CALLED, NONE_OF_CHR3]),
+    "hardly any reads": (planted(GENOME, coverage=0.05), {}, []),
+    "a shallow sample": (planted(GENOME, [LOSS, GAIN], depths=[1] * 7 + [1e-4]), {}, CALLED),
+    "haploid": (planted(GENOME, [("chr1", 50, 70, [0], 2), ("chr2", 9, 30, [1], 0.01)]),
+                {"model": "haplo"}, [("chr1", 50_000, 70_000, "s0", "CN2"),
+                                     ("chr2", 9_000, 30_000, "s1", "CN0")]),
+    "normalized": (planted(GENOME, [LOSS, GAIN], depths=[1] * 8), {"norm": 0}, CALLED),
+    "normalized, and more of one": (planted(GENOME, depths=[1] * 7 + [2]), {"norm": 0},
+        [("chr1", 0, 300_000, "s7", "CN4"), ("chr2", 0, 200_000, "s7", "CN4")]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", EDGES)
+def test_edges__have_what_can_be_told(name: str) -> None:
+    counts, options, wanted = EDGES[name]
+    found = multigpu.cnv(counts, gpus="none", **{"preset": "genome", **options})
+    calls = [tuple(row.values()) for row in found.cnvs.to_pylist()]
+    assert_found([(*row[:4], row[6]) for row in calls], wanted, off=1000)
+    assert not any("nothing is called" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("controls", [1, 3, 60])
+def test_reference__of_few_and_many_controls(controls: int) -> None:
+    events = [LOSS, ("chr2", 20, 40, [controls], 0.5 if controls > 1 else 1.0)]
+    counts = planted(GENOME, events, 1 + controls)
+    case, others = (
+        replace(counts, samples=counts.samples[part], values=counts.values[:, part].copy())
+        for part in (slice(0, 1), slice(1, None))
+    )
+    how = {"model": "reference", "preset": "genome", "gpus": "none"}
+    found = multigpu.cnv(case, controls=others, **how)
+    calls = [tuple(row.values()) for row in found.cnvs.to_pylist()]
+    assert_found([(*row[:4], row[6]) for row in calls], CALLED[:1], off=1000)
+
+
+def test_sexes__have_copies_of_their_own_but_in_pseudoautosomal_regions() -> None:
+    """The first 27 regions of X are in one, and 28 in part."""
+    men, women = range(0, 12, 2), range(1, 12, 2)
+    events = [
+        ("chrX", 28, 200, men, 0.5), ("chrY", 0, 100, men, 0.5), ("chrY", 0, 100, women, 0.003),
+        ("chrX", 5, 15, [2], 0.5), ("chrX", 10, 20, [3], 1.5), ("chrX", 60, 80, [4], 0.01),
+        ("chrX", 100, 120, [5], 0.5), ("chrX", 140, 160, [6], 2), ("chrY", 40, 60, [8], 0.01),
+    ]  # fmt: skip
+    counts = planted({"chr1": 300, "chrX": 200, "chrY": 100}, events, 12, width=100_000)
+    found = multigpu.cnv(counts, preset="genome", genome="hg38", gpus="none")
+    calls = [tuple(row.values()) for row in found.cnvs.to_pylist()]
+    wanted = [
+        ("chrX", 5, 15, "s2", "CN1"), ("chrX", 10, 20, "s3", "CN3"), ("chrX", 60, 80, "s4", "CN0"),
+        ("chrX", 100, 120, "s5", "CN1"), ("chrX", 140, 160, "s6", "CN2"),
+        ("chrY", 40, 60, "s8", "CN0"),
+    ]  # fmt: skip
+    wanted = [(name, k * 100_000, n * 100_000, who, cn) for name, k, n, who, cn in wanted]
+    assert_found([(*row[:4], row[6]) for row in calls], wanted, off=100_000)
+    assert found.genotypes is not None
+    in_par = found.genotypes.copies[[row[3] == "s2" for row in calls]]
+    assert in_par.tolist() == [[2, 2, 1] + [2] * 9]
+    on_y = found.genotypes.copies[[row[0] == "chrY" for row in calls]]
+    assert on_y.tolist() == [[1, -1] * 4 + [0, -1] + [1, -1]]
 
 
 # ---- the same bytes -----------------------------------------------------------------------------

@@ -95,18 +95,24 @@ def planted(
     coverage: float = 200.0,
     width: int = 1000,
     depths: Sequence[float] = (),
+    batches: int = 1,
     seed: int = 1,
 ) -> Counts:
     """Return counts of samples s0, s1, …, each of its own depth, in windows of chromosomes.
 
     chromosomes  regions of each
     events       chromosome, first region and stop, samples, and how many times as many reads
+    batches      of samples that vary alike, each sample in the one after the last one's
     """
     rng, begins = np.random.default_rng(seed), np.cumsum([0, *chromosomes.values()])
     regions = windows([(name, n * width) for name, n in chromosomes.items()], width)
     effects = np.exp(rng.normal(0, 0.2, len(regions)))
     own = np.array(depths) if len(depths) else np.exp(rng.normal(0, 0.2, samples))
     mean = effects[:, None] * own * coverage
+    if batches > 1:
+        mean *= np.exp(rng.normal(0, 0.05, (len(regions), batches)))[
+            :, np.arange(len(own)) % batches
+        ]
     for name, first, stop, who, times in events:
         begin = begins[[*chromosomes].index(name)]
         mean[begin + first : begin + stop, list(who)] *= times

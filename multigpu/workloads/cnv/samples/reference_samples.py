@@ -40,7 +40,8 @@ class ReferenceSamples:
 
     cases       number of columns that are cases
     count       reference samples of each; fewer on a chromosome that fewer samples have
-    nearest     int32[columns, n]: columns it may be compared with, the most alike first, it last
+    nearest     int32[columns, references]: those it may be compared with, the most alike first
+                and itself last
     sizes       float64[columns]: depth, 1 in the mean
     depths      middle and spread of the logarithms of regions' depths: of their counts by sizes
     correlation float64[columns]: mean of those with a column's reference samples
@@ -73,7 +74,7 @@ class ReferenceSamples:
         np.fill_diagonal(alike, 1)
         wanted = {"auto": AUTO, "all": MOST_LISTED}.get(str(options.reference_samples))
         wanted = wanted or int(options.reference_samples)
-        count = min(wanted, MOST_LISTED, nearest.shape[1], max(FEWEST, columns - first - 1))
+        count = _count(min(wanted, MOST_LISTED), columns - first)
         others = np.arange(first, columns, dtype=np.int32)
         every = np.linspace(0, len(others) - 1, min(WATCHED, len(others))).astype(np.intp)
         rows = np.arange(columns)[:, None]
@@ -155,13 +156,9 @@ class ReferenceSamples:
         samples = int(self._is_sample(columns).sum())
         place = np.full(len(self.sizes), -1, np.int32)
         place[columns] = np.arange(len(columns))
-        nearest = self.nearest[columns[:samples]]
-        there = place[nearest]
-        if self.count < nearest.shape[1]:
-            there[nearest == columns[:samples, None]] = -1
-        there = np.column_stack([there, place[columns[:samples]]])  # itself, if there is no other
+        there = place[self.nearest[columns[:samples]]]
         allowed = np.cumsum(there >= 0, axis=1)
-        count = max(1, min(self.count, int(allowed[:, -1].min()) - 1))
+        count = _count(self.count, int(allowed[0, -1]))
         chosen = (there >= 0) & (allowed <= count)
         references = there[chosen].reshape(samples, count)
         pairs = np.stack([copies, np.full_like(copies, 2)])
@@ -188,6 +185,11 @@ def sampled_rows(spans: Sequence[CnvSpan]) -> Rows:
     blocks = len(rows) // width
     chosen = np.linspace(0, blocks - 1, min(blocks, MOST_BLOCKS)).astype(np.int64)
     return np.asarray(rows[: blocks * width].reshape(blocks, width)[chosen])
+
+
+def _count(wanted: int, among: int) -> int:
+    """Return how many reference samples each of these samples has: few have themselves, too."""
+    return min(wanted, max(min(FEWEST, among), among - 1))
 
 
 def _sizes(sums: Floats) -> Floats:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from multigpu.kernels.hmm import ExpectedCounts, SampleModel
 from multigpu.kernels.hmm.types import LEAST_DISPERSION, LEAST_MEAN, NORMAL_MAD
 from multigpu.workloads.cnv.records import Floats, Mask, Rows
+from multigpu.workloads.cnv.samples.reference_samples import LEAST_SPREAD
 
 LEAST_SAMPLES = 5
 READS = 1000.0  # of a block in the median sample
@@ -29,7 +30,9 @@ MAJORITY = 0.8  # share of samples that have two copies, unless their depth says
 DEPTH_SAYS = 1.5  # nats
 ALIKE = 0.75  # share of samples with the same copies in neighbouring blocks of one change
 COMMON = 0.2  # share of samples with other copies than two
+OUTSIDE = 2  # blocks beyond those of a change in which it may end
 LEAST_NOISE = 0.02  # of depths, relative
+LEAST_BLOCKS = 50  # that tell how much their depths vary: of those, 95 % within twice as much
 LEAST_LEVEL = 0.05  # of the usual depth: below it nothing is told
 CANDIDATES = np.array([1 / 2, 2 / 3, 1.0, 4 / 3, 2.0])  # levels of two copies by the median one
 COPIES = np.arange(5)
@@ -164,12 +167,16 @@ class _Blocks:
         alike = depths[~found & (typical > 0)]
         off = np.abs(alike / np.median(alike, axis=1, keepdims=True) - 1)
         noise = max(NORMAL_MAD * float(np.median(off)) if len(off) else 0.0, LEAST_NOISE)
+        middle, spread = elsewhere
+        told = np.log(typical[~found & (typical > LEAST_LEVEL * np.exp(middle))])
+        if len(told) >= LEAST_BLOCKS:  # blocks are more alike than regions
+            own = float(np.quantile(np.abs(told - middle), 0.95)) / 2
+            spread = min(spread, max(own, LEAST_SPREAD))
         apart = np.split(depths[found], range(AT_A_TIME, int(found.sum()), AT_A_TIME))
-        fitted = zip(*(_levels(part, noise, elsewhere) for part in apart), strict=True)
+        fitted = zip(*(_levels(part, noise, (middle, spread)) for part in apart), strict=True)
         level, copies, unsure, is_clustered = map(np.concatenate, fitted)
         most = (copies[:, :, None] == COPIES).mean(axis=1).max(axis=1)
         common = is_clustered & ((copies != 2).mean(axis=1) >= COMMON)
-        middle, spread = elsewhere
         there, here = (
             ((np.log(x) - middle) / spread) ** 2 / 2
             for x in (level, np.maximum(typical[found], TINY))
@@ -205,7 +212,7 @@ class _Blocks:
         """Return the rows of blocks that are neighbours, and what samples should have there.
 
         The borders are where the copies of the samples explain the counts better than the same
-        copies in all do, up to a block outside.
+        copies in all do, up to two blocks outside.
         """
         begin = self._border(first, -1)
         stop = self._border(last, 1)
@@ -220,14 +227,16 @@ class _Blocks:
     def _border(self, block: int, side: int) -> int:
         """Return the row at which a change ends, on one side (-1 or 1) of a block."""
         number = int(self.number[block])
-        begin, stop = self.border[number], self.border[number + 1]
-        middle = (begin + stop) // 2
+        first, last = number, number + 1
+        middle = (self.border[first] + self.border[last]) // 2
         if side > 0:
-            is_last = number + 2 >= len(self.border) or self.breaks[number + 1]
-            rows = np.arange(middle, stop if is_last else self.border[number + 2])
+            while last - number <= OUTSIDE and last < len(self.breaks) and not self.breaks[last]:
+                last += 1
+            rows = np.arange(middle, self.border[last])
         else:
-            is_first = number == 0 or self.breaks[number]
-            rows = np.arange(middle - 1, (begin if is_first else self.border[number - 1]) - 1, -1)
+            while number - first < OUTSIDE and first > 0 and not self.breaks[first]:
+                first -= 1
+            rows = np.arange(middle - 1, self.border[first] - 1, -1)
         weights = self.copies[block] * self.sizes
         better = np.log(weights / weights.sum()) - np.log(self.sizes / self.sizes.sum())
         gained = np.append(0.0, np.cumsum(self.counts[rows] @ better))
