@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.cohorts import SEXES, cnv_job, of_sexes
-from support.emulated_backend import use_emulated_gpu
+from support.emulated_backend import EmulatedBackend, use_emulated_gpu
 from support.golden import GOLDEN
 from support.golden_cnv import Case, Row, from_zero, load, names, one_based
 
@@ -16,6 +16,8 @@ from multigpu import UsageError
 from multigpu.cli import cli
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.tables.counts import Counts
+from multigpu.kernels.hmm import ExpectedCounts
+from multigpu.workloads.cnv.stages.common_regions import CommonRegions
 
 ERRORS = {  # where R stops, in our words
     "norm_min_mean": "'min' is not one of",
@@ -136,11 +138,10 @@ def test_sex_chromosomes__on_an_emulated_gpu(on_emulated_gpu: Callable[[], None]
 def test_hidden_markov_model__on_an_emulated_gpu(
     chunk: int, on_emulated_gpu: Callable[[], None]
 ) -> None:
-    """The same as on the CPU: cases, controls of which some are watched, and a common loss."""
+    """The same as on the CPU: cases, and controls of which some are watched."""
     rng = np.random.default_rng(5)
     means = np.outer(rng.gamma(20, 10, 240), rng.uniform(0.7, 1.4, 72))
     means[50:80, 2] *= 0.5
-    means[100:115, :40] *= 0.5
     start = np.tile(np.arange(120) * 1000, 2)
     regions = Regions(("chr1", "chrX"), np.repeat(np.int32([0, 1]), 120), start, start + 1000)
     names = tuple(f"s{k}" for k in range(72))
@@ -156,10 +157,20 @@ def test_hidden_markov_model__on_an_emulated_gpu(
     here = called()
     on_emulated_gpu()
     there = called()
-    assert there.genotypes.is_common.any()
+    assert there.cnvs.num_rows > 0
     assert there.tables() == here.tables()
     for name, values in here.matrices.items():
         np.testing.assert_array_equal(there.matrices[name], values)
+
+
+def test_common_regions__take_their_place_on_an_emulated_gpu() -> None:
+    device, means = EmulatedBackend(), np.ones((5, 3), np.float32)
+    expected = ExpectedCounts(device.put(means), device.put(means[:, 0].copy()))
+    rows, unsure = np.array([1, 3, 9]), np.zeros(3, np.bool_)
+    common = CommonRegions(rows=rows, mean=2 * means[:3], unsure=unsure, dispersion=0.5)
+    common.replace_in(expected, np.arange(5), device.put)
+    np.testing.assert_array_equal(device.get(expected.mean)[:, 0], [1, 2, 1, 2, 1])
+    np.testing.assert_array_equal(device.get(expected.dispersion), [1, 0.5, 1, 0.5, 1])
 
 
 # ---- all cases ----------------------------------------------------------------------------------

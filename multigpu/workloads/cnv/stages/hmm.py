@@ -51,9 +51,11 @@ class ExpectCounts:
         if len(counts) <= rows:
             found = expect(slice(0, len(counts)))
         else:
-            begins = range(0, len(counts), rows)
-            pieces = [[*map(self.backend.get, expect(slice(a, a + rows)))] for a in begins]
-            found = tuple(np.concatenate(each) for each in zip(*pieces, strict=True))
+            shapes = (every.size, model.samples), every.size, (every.size, chromosome.cases)
+            found = tuple(np.empty(shape, np.float32) for shape in shapes)
+            for piece in (slice(first, first + rows) for first in every[::rows].tolist()):
+                for whole, part in zip(found, expect(piece), strict=True):
+                    whole[piece] = self.backend.get(part)
         mean, dispersion, ratios = found
         self.backend.wait()
         return replace(
