@@ -93,7 +93,7 @@ PARTS = ("tests", "kernels", "scan", "cnv", "dock", "scaling", "sanitize", "othe
 FIGURES = (
     ("kernels-scan", 150, "scan", ("kernels",)),
     ("kernels-errors", 150, "scan_errors", ("search", "long")),
-    ("kernels-cnv", 150, "cnv", ("model", "stages", "cohort")),
+    ("kernels-cnv", 150, "cnv", ("model", "stages", "cohort", "hmm")),
     ("kernels-dock", 150, "dock", ("nearest", "linear", "cpu")),
     ("scan-process", 240, "scan", ("help", "process")),
     ("scan-steady", 300, "scan", ("stream", "reads")),
@@ -102,6 +102,9 @@ FIGURES = (
     ("scan-errors-reads", 300, "scan_errors", ("reads",)),
     ("scan-demultiplex", 400, "demultiplex", ("plain",)),
     ("cnv-process", 240, "cnv", ("process",)),
+    ("cnv-presets", 500, "cnv", ("preset", "gc")),
+    ("cnv-batch", 500, "cnv", ("batch",)),
+    ("cnv-new-sample", 500, "cnv", ("new_sample",)),
     ("dock-library", 300, "dock", ("library",)),
 )
 
