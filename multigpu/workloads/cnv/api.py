@@ -11,7 +11,7 @@ from multigpu.workloads.cnv.results.result import CnvResult
 
 @function_of(CnvRequest)
 def cnv(request: CnvRequest) -> CnvResult:
-    """Return the copy-number variants of a cohort, by cn.MOPS.
+    """Return the copy-number variants of a cohort, by cn.MOPS or a hidden Markov model.
 
     {options}
 

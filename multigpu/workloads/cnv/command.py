@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from multigpu.workloads.count.job import CountJob
 
 
-@command_of(example="multigpu cnv counts.parquet -o calls")
+@command_of(example="multigpu cnv *.bam --regions panel.bed --preset panel -o calls")
 def command(request: CnvRequest, outputs: CnvOutput, reporting: Reporting) -> None:
-    """Call copy-number variants by cn.MOPS.
+    """Call copy-number variants by cn.MOPS or a hidden Markov model.
 
-    INPUT is one table of read counts (`multigpu count` makes it), or BAM and CRAM files, one a
-    sample, or directories with them, which are counted first. DIR gets
-    cnvs, CNV regions and segments as tables, VCF, BED and SEG, the matrices as a Zarr store, and a
-    report.
+    INPUT is tables of read counts (of `multigpu count`, GATK, mosdepth, CNVkit and others), or BAM
+    and CRAM files, one a sample, which are counted first; or directories, lists and sample sheets
+    of them. DIR gets CNVs, CNV regions and segments as tables, VCF, BED and SEG, the quality of the
+    samples, the matrices as a Zarr store, and a report.
     """
     given = [request.counts_or_bams, request.controls or (), request.cohort or ()]
     lanes = copy_number_lanes(sum(estimate_count_bytes(paths, request) for paths in given))

@@ -132,8 +132,8 @@ class CnvOutput(Options, group="Output"):
         "FASTA",
     )  # fmt: skip
     per_sample: bool = declare(
-        False, "Write a VCF and BED files of losses and gains for each sample, into"
-        " cnvs_by_sample/.",
+        False, "Write a VCF and BED files of losses and gains, with qualities, for each sample,"
+        " into cnvs_by_sample/.",
     )  # fmt: skip
     matrices: bool = declare(True, "Write matrices.zarr.")
     report: bool = declare(True, "Write report.html.")
@@ -271,15 +271,15 @@ class CallOptions(Options, group="Calling"):
         0, "Minimum length of a CNV, in bases, or as 25kb.", "BASES", at_least=0
     )
     min_quality: float = declare(
-        0.0, f"Least quality of a CNV, with {option('segmentation')} hmm.", "PHRED", at_least=0,
-        at_most=LARGEST,
+        0.0, f"Least quality of a CNV, with {option('segmentation')} hmm; the VCF marks those below"
+        " 20 as LowQual.", "PHRED", at_least=0, at_most=LARGEST,
     )  # fmt: skip
     max_gap: Bases | None = declare(
         None, "Cut CNVs where more bases than these have no regions.", "BASES", at_least=0,
         default="no limit",
     )  # fmt: skip
     whole_chromosomes: bool = declare(
-        False, "Call chromosomes and arms that are changed as a whole."
+        False, "Call chromosomes and arms that are changed as a whole, e.g. trisomies."
     )
     segmentation: Segmentation = declare(
         "fast", "fast: R's own; cbs: circular binary segmentation; hmm: hidden Markov model of copy"
@@ -287,7 +287,7 @@ class CallOptions(Options, group="Calling"):
     )  # fmt: skip
     reference_samples: HowMany = declare(
         "auto", f"How many samples, those that vary most as it does, a sample is compared with"
-        f" ({option('segmentation')} hmm); auto: up to 10.",
+        f" ({option('segmentation')} hmm); auto: up to 10; all: up to 64.",
     )  # fmt: skip
     use_median: bool = declare(
         False, "Judge segments by their median, not their mean.", r="useMedian"

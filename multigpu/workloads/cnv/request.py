@@ -38,13 +38,14 @@ class CnvRequest(CnvOptions, FilterOptions, CountOptions, Request, group="Input"
         f" regions, as its own were. {option('model')} is then reference.", "COHORT",
     )  # fmt: skip
     preset: Literal["r", "panel", "exome", "genome", "gcnmops", "gatk-sv"] | None = declare(
-        None, "Parameters that fit the data: gene panels, exomes, genomes. r: R's defaults, as"
-        " without a preset; gcnmops: those of that program; gatk-sv: a batch of GATK-SV, in place"
-        " of its workflow CNMOPS.wdl.", group="Model",
+        None, "Parameters that fit the data. panel, exome, genome: for gene panels, exomes and"
+        " genomes, by a hidden Markov model; r: R's defaults, as without a preset; gcnmops: those"
+        " of that program; gatk-sv: a batch of GATK-SV, in place of its workflow CNMOPS.wdl.",
+        group="Model",
     )  # fmt: skip
     read_length: Bases | None = declare(
-        None, "Length of a read, by which mean depths (of mosdepth, CNVkit) become counts.",
-        "BASES", at_least=1,
+        None, "Length of the sequenced reads, by which mean depths (of mosdepth, CNVkit) become"
+        " counts.", "BASES", at_least=1,
     )  # fmt: skip
     ploidy: Any = declare(
         None, "Ploidy on all chromosomes: a number for all samples, or a file with lines `sample"

@@ -22,8 +22,8 @@ class CohortOptions(CountOptions, Request, group="Input"):
     """Options of reading and counting the samples of a cohort."""
 
     read_length: Bases | None = declare(
-        None, "Length of a read, by which mean depths (of mosdepth, CNVkit) become counts.",
-        "BASES", at_least=1,
+        None, "Length of the sequenced reads, by which mean depths (of mosdepth, CNVkit) become"
+        " counts; the same for all samples of a cohort.", "BASES", at_least=1,
     )  # fmt: skip
 
 

@@ -35,7 +35,7 @@ def _sam_flags(value: Any) -> int:
 MUST = "flags of SAM, e.g. 1796, 0x704 or SECONDARY,DUP"
 SamFlags = Annotated[int | str, Kind(MUST, "FLAGS", _sam_flags, _sam_flags)]
 CompatR = Annotated[bool, choice({"none": False, "r": True}, in_python=True)]
-COMPAT_R = "r: repeat the errors of R, for comparisons with it."
+COMPAT_R = "r: repeat the errors of R, for comparisons with it; `cnv` infers no sexes then."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,8 +50,9 @@ class CountOptions(Options, group="Counting"):
         (), "References to count in, in this order.", default="all", r="refSeqNames"
     )
     regions: FilePath | None = declare(
-        None, "BED file with regions to count in, instead of windows.", "BED", r="GR"
-    )
+        None, "BED file with regions to count in, instead of windows; with a table `cnv` takes"
+        " their names.", "BED", r="GR",
+    )  # fmt: skip
     sample_names: NameList = declare(
         (), "Names of the samples, one a file; @RG: the names (SM) in the files' read groups.",
         default="the files' names without suffix", r="sampleNames",
