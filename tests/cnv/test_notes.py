@@ -186,6 +186,12 @@ def test_samples__of_the_same_counts_are_noted() -> None:
     assert not notes(counts, "the same counts have ")
 
 
+def test_hmm__tells_that_ploidies_play_no_part() -> None:
+    said = "copies are counted as if 2 were usual in every sample"
+    assert notes(cohort({}), said, segmentation="hmm", ploidy={"s1": 3})
+    assert not notes(cohort({}), said, segmentation="hmm", ploidy=2)
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from multigpu.errors import UsageError
+from multigpu.errors import UsageError, option
 from multigpu.formats.alignments.files import RG, renamed_as
 from multigpu.formats.tables.counts import Counts
 from multigpu.formats.tables.counts_zarr import CountsStore
@@ -174,6 +174,12 @@ def open_job(
     job.notes += contradicted_sex_notes(cohort, coverage)
     job.notes += unused_sex_notes(request.sex, cohort, options)
     job.notes += unused_parameter_notes(options, request.given)
+    if options.is_hmm and any(each != options.usual_copies for each in cohort.ploidy or ()):
+        hmm = f"{option('segmentation')} hmm"
+        job.notes.append(
+            f"{option('ploidy')} stands in for sexes and does nothing else with {hmm}: copies are"
+            f" counted as if {options.usual_copies} were usual in every sample"
+        )
     if len(cohort.cases) > 1 and not {"preset", *FIELDS} & {*request.given}:
         job.notes += preset_notes(cohort)
     return job
