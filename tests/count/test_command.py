@@ -50,6 +50,18 @@ def test_count__chosen_chromosomes_in_the_order_given(some: str) -> None:
     assert found.values[:, 0].tolist() == [whole[-1], *whole[:3]]
 
 
+def test_count__regions_of_an_interval_list(some: str, tmp_path: Path, main: Any) -> None:
+    """It counts from 1; Parquet keeps the names."""
+    targets, out = tmp_path / "t.interval_list", tmp_path / "counts.parquet"
+    head = "@HD\tVN:1.6\n@SQ\tSN:chr1\tLN:400000\n"
+    targets.write_text(f"{head}chr1\t7001\t14000\t+\tBRCA1_ex2\n")
+    assert main("count", some, "--regions", str(targets), "-o", str(out)).status == 0
+    found = read_counts(str(out))
+    assert (found.regions.start[0], found.regions.end[0]) == (7000, 14_000)
+    assert found.regions.genes == ("BRCA1_ex2",)
+    assert found.values.tolist() == [[in_windows(ROWS, 7000)[1]]]
+
+
 def test_count__regions_of_a_bed_file(some: str, bed: Callable[..., str]) -> None:
     regions = bed(("chr2", 0, 50_000), ("chr1", 1000, 1001), ("chr1", 0, 400_000))
     found = count(some, regions=regions)
