@@ -31,8 +31,9 @@ class CnvRequest(CnvOptions, FilterOptions, CountOptions, Request, group="Input"
     ))  # fmt: skip
     _: KW_ONLY
     controls: Any = declare(
-        None, "Controls, as INPUT; give the option once for each file.", many=True, r="controls"
-    )
+        None, f"Controls, as INPUT, for {option('model')} reference; give the option once for each"
+        " file.", many=True, r="controls",
+    )  # fmt: skip
     cohort: FilePath | None = declare(
         None, "Cohort that is kept, whose samples are the controls; alignments are counted in its"
         f" regions, as its own were. {option('model')} is then reference.", "COHORT",
