@@ -215,8 +215,8 @@ def contradicted_sex_notes(cohort: Cohort, coverage: sex.Coverage | None) -> Ite
         return
     pairs = zip(cohort.names, cohort.sexes, coverage.sexes(), coverage.shares(), strict=True)
     each = [
-        f"{printable_name(name)} (given as {given}; X {x:.2f}, Y {y:.2f} of the autosomes'"
-        f" coverage: {told})"
+        f"{printable_name(name)} (given as {given}; X {x:.2f}"
+        f"{'' if np.isnan(y) else f', Y {y:.2f}'} of the autosomes' coverage: {told})"
         for name, given, told, (x, y) in pairs
         if given and told and given != told
     ]

@@ -6,6 +6,7 @@ from typing import Any
 
 from multigpu.errors import UsageError, option
 from multigpu.formats.alignments.files import RG, renamed_as
+from multigpu.formats.storage.sources import read_beginning
 from multigpu.formats.tables.counts import Counts
 from multigpu.formats.tables.counts_zarr import CountsStore
 from multigpu.run.options import GpuLanes
@@ -40,6 +41,8 @@ from multigpu.workloads.cnv.samples.sex import cohort_coverage
 from multigpu.workloads.cnv.stages.normalize import cores
 from multigpu.workloads.count.job import CountJob
 
+TARGETED = ("panel", "exome")  # presets for reads of targets
+
 
 @dataclass(frozen=True, kw_only=True)
 class OpenedInputs:
@@ -67,6 +70,7 @@ def open_inputs(request: CnvRequest) -> OpenedInputs:
     """Return what a request is about. Raises UsageError and InputError for what cannot be a run."""
     where, counting = (request.run, request.client), request.count_options
     check_counting(request.given, request.cases, request.control_samples)
+    _check_files(request)
     of_cases = counting
     store = None if request.cohort is None else CountsStore(str(request.cohort))
     if store is not None and request.cases.is_alignments:
@@ -103,8 +107,20 @@ def open_inputs(request: CnvRequest) -> OpenedInputs:
         controls=controls,
         cohort=replace(cohort, ploidy=ploidy, sexes=sexes or ()),
         filtered=filtered,
-        infers_sexes=sexes is None and not request.compat_r,
+        infers_sexes=request.sex == "infer" and not request.compat_r,
     )
+
+
+def _check_files(request: CnvRequest) -> None:
+    """Raise UsageError and InputError for files that would be missed after hours of counting."""
+    for path in request.filter_files:
+        read_beginning(path)
+    needs_targets = request.preset in TARGETED and request.cases.is_alignments
+    if needs_targets and request.cohort is None and not {"regions", "window"} & {*request.given}:
+        raise UsageError(
+            f"{option('preset')} {request.preset} needs {option('regions')} BED, the targets:"
+            " reads would be counted in windows of the genome"
+        )
 
 
 def _sex_of(request: CnvRequest, cohort: Cohort) -> Any:
@@ -157,7 +173,10 @@ def open_job(
     if opened.infers_sexes or given:
         coverage = cohort_coverage(cases, controls, cohort.genome_name)
     if opened.infers_sexes and coverage:
-        cohort = replace(cohort, sexes=coverage.sexes(), sex_coverage=coverage)
+        # A sample sheet may tell some.
+        told = cohort.sexes or [""] * len(cohort.names)
+        sexes = tuple(a or b for a, b in zip(told, coverage.sexes(), strict=True))
+        cohort = replace(cohort, sexes=sexes, sex_coverage=coverage)
     job = CnvJob(
         cases,
         options,

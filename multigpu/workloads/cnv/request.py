@@ -10,7 +10,7 @@ from multigpu.errors import UsageError, option
 from multigpu.run.declarations import declaration, declare, declared
 from multigpu.run.options import Request
 from multigpu.run.values import Bases, FilePath, texts_of
-from multigpu.workloads.cnv.options import CnvOptions, FilterOptions, completed
+from multigpu.workloads.cnv.options import PRESETS, CnvOptions, FilterOptions, completed
 from multigpu.workloads.count.options import CountOptions
 
 if TYPE_CHECKING:
@@ -68,7 +68,9 @@ class CnvRequest(CnvOptions, FilterOptions, CountOptions, Request, group="Input"
     @classmethod
     def completed(cls, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the values for what a user gave, with the defaults of its model and preset."""
-        if given.get("cohort") is not None and given.get("model") is None:
+        is_hmm = PRESETS.get(str(given.get("preset")), {}).get("segmentation") == "hmm"
+        has_controls = is_hmm and given.get("controls") is not None
+        if (has_controls or given.get("cohort") is not None) and given.get("model") is None:
             given = {**given, "model": "reference"}
         return completed(given, given.get("preset"))
 

@@ -91,6 +91,8 @@ class CnvResult:
     def cnvs(self) -> "pa.Table":
         """Segments that are CNVs: the columns of `segmentation`, and regions length frequency.
 
+        By a hidden Markov model they have another column: quality.
+
         Where regions have names, these are the last column of all tables: genes.
         """
         return self._cnv_table()
@@ -143,6 +145,8 @@ class CnvResult:
         cnvs = self.called
         table = self._segment_table(cnvs, fractional)
         more = {"regions": cnvs.rows, "length": cnvs.end - cnvs.start, "frequency": self.frequency}
+        if self.options.is_hmm:
+            more["quality"] = np.round(cnvs.quality, 1)
         for name, values in more.items():
             table = table.append_column(name, arrow.numbers(values))
         return self._with_genes(table, self.rows_of(cnvs))
