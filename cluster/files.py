@@ -155,9 +155,9 @@ def folder_beside(path: str) -> Iterator[Path]:
     """
     target = Path(path).resolve()
     hidden = hidden_path(target, "part")
-    with hold_folder(hidden, path):
+    with hold_folder(hidden, path, UsageError):
         try:
-            with failures_named(path):
+            with failures_named(path, UsageError):
                 if (hidden / OLD).exists() and not target.exists():
                     (hidden / OLD).rename(target)  # a run was killed in `replace_folder`
                 clear_folder(hidden)

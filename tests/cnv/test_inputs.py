@@ -14,6 +14,7 @@ from multigpu.workloads.cnv.samples.annotations import read_ploidies, read_sexes
 from multigpu.workloads.cnv.samples.inputs import (
     CohortInput,
     check_counting,
+    inputs_of,
     select_chromosomes,
 )
 
@@ -123,6 +124,14 @@ def test_facts__sexes_of_a_pedigree(tmp_path: Path, separator: str) -> None:
     (tmp_path / "x.ped").write_text("f s0 0 0 1 1\nf\ts1\t0\n")
     with pytest.raises(UsageError, match="line 2: has 3 columns, where PED has 6"):
         read_sexes(str(tmp_path / "x.ped"), of_sexes().samples)
+
+
+def test_read_length__names_the_file_without_depths(tmp_path: Path) -> None:
+    (path := tmp_path / "x.regions.bed").write_text("chr1\t0\t9\t-1\n")
+    with pytest.raises(
+        UsageError, match=rf"^read_length: .*, and {path} has none that can be read"
+    ):
+        inputs_of(str(path), None, 150)
 
 
 @pytest.mark.parametrize("given", [True, [2] * 5, 2.5])

@@ -154,6 +154,17 @@ def test_controls__from_a_cohort_give_the_same_bytes(
     assert main("cohort", "list", kept).out == "1\n2\n3\n4\n"
 
 
+def test_notes__on_sexes_that_are_lost_and_on_fractions(
+    main: Callable[..., Any], tmp_path: Path
+) -> None:
+    (tmp_path / "a.tsv").write_text("chrom\tstart\tend\ta\nchr1\t0\t9\t0.5\nchr1\t9\t18\t2\n")
+    (tmp_path / "sheet").write_text("path\tsex\na.tsv\tmale\n")
+    ended = main("cohort", "build", str(tmp_path / "sheet"), "-o", str(tmp_path / "c.zarr"))
+    assert ended.status == 0
+    assert "the counts have fractions" in ended.err
+    assert "sexes in a sample sheet are not kept: `cnv --sex FILE` gives them" in ended.err
+
+
 # ---- what cannot be ---------------------------------------------------------------------------
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from multigpu import __version__
 from multigpu.cluster.files import check_output, failures_named, folder_beside, replace_folder
-from multigpu.errors import UsageError, printable_name, several
+from multigpu.errors import UsageError, option, printable_name, several
 from multigpu.formats.alignments.files import renamed_as
 from multigpu.formats.tables.counts import Counts, Values
 from multigpu.formats.tables.counts_zarr import (
@@ -120,7 +120,10 @@ def _counts(
     if empty := np.flatnonzero(~counts.values.any(axis=0)).tolist():
         names = several([counts.samples[k] for k in empty])
         raise UsageError(f"without reads, so that nothing can be compared with them: {names}")
-    counts = replace(counts, notes=(*counts.notes, *fraction_notes(counts)))
+    notes = [*counts.notes, *fraction_notes(counts)]
+    if given.sexes:
+        notes.append(f"sexes in a sample sheet are not kept: `cnv {option('sex')} FILE` gives them")
+    counts = replace(counts, notes=tuple(notes))
     facts: dict[str, Any] = {"counting": {}, "references": {}}
     if isinstance(opened, CountJob):
         facts = {"counting": asdict(options.counting), "references": opened.lengths}

@@ -29,13 +29,14 @@ def command(request: CountRequest, out: CountOutput, reporting: Reporting) -> No
     from multigpu.formats.tables.counts_files import write_counts
     from multigpu.workloads.count.job import CountJob
 
-    options, output = request.options, out.output
-    given = texts_of(request.files, "files")
-    paths = request.paths
+    output, given = out.output, texts_of(request.files, "files")
+    outputs = reporting.check_outputs(output)
+    keep_inputs(given, *outputs)
+    check_table(output)
+    options, paths = request.options, request.paths
     inputs = [*given, *paths, *([str(options.regions)] if options.regions else [])]
     inputs += [f"{path}{suffix}" for path in paths for suffix in (".bai", ".csi", ".crai")]
-    keep_inputs(inputs, *reporting.check_outputs(output), given=given, kind=ALIGNMENTS)
-    check_table(output)
+    keep_inputs(inputs, *outputs, given=given, kind=ALIGNMENTS)
     job = CountJob(paths, options, request.run)
     with reporting.notes(), reporting.watch(job, "count", partial(reads_found, job), output):
         counts = job.counts()

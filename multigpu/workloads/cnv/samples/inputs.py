@@ -95,9 +95,12 @@ def inputs_of(
         others = listed or others
         cases = [file for file in cases if not file.is_control]
     found = [None if each is None else _input_of(each, read_length) for each in (cases, others)]
-    if read_length and not any(each and each.has_depths for each in found):
-        raise UsageError(f"{option('read_length')}: for depths of mosdepth and CNVkit only")
     assert found[0]
+    if read_length and not any(each and each.has_depths for each in found):
+        problem = (
+            f"for depths of mosdepth and CNVkit, and {found[0].name} has none that can be read"
+        )
+        raise UsageError(f"{option('read_length')}: {problem}")
     return found[0], found[1]
 
 
