@@ -1,19 +1,68 @@
-"""Changes of whole chromosomes in states of the hidden Markov model."""
+"""Chromosomes and arms as a whole."""
+
+from typing import Any
 
 import numpy as np
-import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.cohorts import cnv_job, planted
 
 from multigpu.kernels.hmm import USUAL
-from multigpu.workloads.cnv.stages.whole_chromosomes import fill_whole
+from multigpu.workloads.cnv.records import SegmentTable
+from multigpu.workloads.cnv.stages.whole_chromosomes import (
+    fill_whole,
+    unusual_chromosomes,
+    whole_segments,
+)
 
-ROWS = 100
+
+def test_unusual__are_chromosomes_beyond_what_others_vary() -> None:
+    events = [
+        ("chr3", 0, 60, [2], 1.5), ("chr3", 0, 60, [4], 0.5), ("chr1", 0, 60, [5], 1.5),
+        ("chr4", 0, 10, [6], 1.5),  # of too few regions
+    ]  # fmt: skip
+    job = cnv_job(planted({"chr1": 300, "chr2": 200, "chr3": 60, "chr4": 10}, events))
+    found = {(span.name, k): share for span, k, share in
+             unusual_chromosomes(job.cohort, job.spans, job.sums)}  # fmt: skip
+    assert {*found} == {("chr3", 2), ("chr3", 4)}
+    np.testing.assert_allclose([*found.values()], [1.5, 0.5], rtol=0.05)
+    few = cnv_job(planted({"chr1": 300, "chr2": 60}, [("chr2", 0, 60, [2], 1.5)], 5))
+    assert not [*unusual_chromosomes(few.cohort, few.spans, few.sums)]
 
 
-@pytest.mark.parametrize(("silent", "is_filled"), [(40, True), (0, False)])
-def test_fill_whole__counts_regions_that_have_reads(silent: int, is_filled: bool) -> None:
-    states = np.full((ROWS, 2), USUAL, np.int8)
-    states[40:95, 0] = USUAL + 1
-    told, start = np.arange(ROWS) >= silent, 1000 * np.arange(ROWS)
+def test_whole_segments__take_the_place_of_a_samples_segments() -> None:
+    sample, first = np.array([0, 0, 1, 1, 1, 3]), np.array([0, 4, 0, 2, 5, 0])
+    stop = np.array([4, 9, 2, 5, 9, 9])
+    start, end = np.arange(9) * 10, np.arange(9) * 10 + 10
+    mean = np.arange(6.0)
+    given_ones = SegmentTable.uncalled(
+        chrom=np.zeros(6, np.int32), sample=sample.astype(np.int32), first=first, stop=stop,
+        start=start[first], end=end[stop - 1], mean=mean, median=mean,
+    )  # fmt: skip
+    found = whole_segments(given_ones, {1: 1.5, 3: 0.5}, start, end)
+    rows = zip(found.sample, found.first, found.stop, found.end, found.mean, strict=True)
+    assert [tuple(map(float, row)) for row in rows] == [
+        (0, 0, 4, 40, 0), (0, 4, 9, 90, 1), (1, 0, 9, 90, np.log2(1.5)), (3, 0, 9, 90, -1),
+    ]  # fmt: skip
+
+
+@given(st.integers(0, 99), st.sampled_from([0, 17, 25, 30, 50]), st.sampled_from([0.5, 0.9]))
+def test_fill_whole__fills_arms_that_are_changed_in_most_regions(
+    seed: int, arm: int, share: float
+) -> None:
+    """An arm before the widest gap; none with 0, and one that is too short with 17."""
+    rng: Any = np.random.default_rng(seed)
+    states = np.full((75, 3), USUAL, np.int8)
+    p_arm = slice(0, arm or 75)
+    states[p_arm, 0] = np.where(rng.random(arm or 75) < share, 3, USUAL)
+    states[rng.permutation(75)[:10], 1] = 0
+    start = np.arange(75) * 1000
+    start[arm:] += 2_000_000 if arm else 0
+    before, told = states.copy(), np.ones(75, np.bool_)
+    told[5:9] = False
     fill_whole(states, told, start, start + 1000)
-    assert (states[:, 0] == USUAL + 1).all() == is_filled
-    assert (states[:, 1] == USUAL).all()
+    counted = before[p_arm, 0][told[p_arm]]
+    is_most = len(counted) >= 20 and (counted == 3).mean() >= 0.8
+    assert (states[p_arm, 0] == (3 if is_most else before[p_arm, 0])).all()
+    assert (states[p_arm.stop :, 0] == before[p_arm.stop :, 0]).all()
+    assert (states[:, 1:] == before[:, 1:]).all()
