@@ -225,7 +225,7 @@ def part_hmm(bench: Bench) -> Iterator[Figure]:
     references = CnvJob(counts, options, bench.run).references
     assert references is not None
     samples = len(counts.samples)
-    model, _ = references.model(np.arange(samples), np.full(samples, 2, np.int8))
+    model = references.model(np.arange(samples), np.full(samples, 2, np.int8))
     blocks = counts.regions.blocks
     values = [put(counts.values[block]) for block in blocks]
     ways = [

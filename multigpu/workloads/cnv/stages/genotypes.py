@@ -54,9 +54,13 @@ def genotyped(
     good = quality >= options.min_quality
     calls, column, state = calls.take(good), column[good], state[good]
     usual, own = chromosome.usual_copies(calls.start, calls.end), (np.arange(len(calls)), column)
-    spans, cases = (spans[0][good], spans[1][good]), model.of(slice(chromosome.cases))
+    # Carriers of a common CNV often have the same borders.
+    borders = calls.first * (len(chromosome.start) + 1) + calls.stop
+    _, one, alike = np.unique(borders, return_index=True, return_inverse=True)
+    spans, cases = (spans[0][good][one], spans[1][good][one]), model.of(slice(chromosome.cases))
     likely = genotypes(counts, expected, cases, *spans, inside)
-    known, certain = copies_and_quality(likely, usual[:, places])
+    known, certain = copies_and_quality(likely, usual[one][:, places])
+    known, certain = known[alike], certain[alike]
     # A region alone does not outweigh the others in a genotype, as it may in a path.
     own_usual, change = usual[own[0], calls.sample], state - USUAL
     agrees = np.sign(known[own] - own_usual) == np.sign(change)
