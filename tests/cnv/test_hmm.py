@@ -41,3 +41,11 @@ def test_segments__are_runs_of_equal_states_within_breaks(
     assert (found.chrom == 4).all()
     assert (found.end - found.start == 10 * found.rows).all()
     assert not found.cnv.any()
+
+
+def test_forget__regions_without_reads_do_not_prolong_a_change() -> None:
+    path = [2, 1, 1, 1, 1, 2, 0, 0, 0, 2]
+    told = [1, 1, 0, 1, 0, 0, 0, 1, 0, 0]
+    states = np.array([path], np.int8).T
+    hmm._forget(states, np.array(told, np.bool_))
+    assert states[:, 0].tolist() == [2, 1, 1, 1, 2, 2, 2, 0, 2, 2]

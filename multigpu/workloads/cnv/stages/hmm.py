@@ -13,7 +13,7 @@ import numpy as np
 from multigpu.kernels.hmm import USUAL, ExpectedCounts, moves
 from multigpu.kernels.hmm.types import LEAST_MEAN, Scores
 from multigpu.workloads.cnv.options import CnvOptions
-from multigpu.workloads.cnv.records import Floats, SegmentTable, States
+from multigpu.workloads.cnv.records import Floats, Mask, SegmentTable, States
 from multigpu.workloads.cnv.results.intervals import last_bases
 from multigpu.workloads.cnv.stages.backends import Array, KernelBackend
 from multigpu.workloads.cnv.stages.chromosome import Chromosome
@@ -82,8 +82,9 @@ class FindPaths:
         """Add `states`, `segments`, and the mean absolute log2 ratios; these come to the host."""
         ways = moves_of(chromosome, self.options, self.regions)
         states = np.concatenate([*self._paths(chromosome, ways)], axis=1)
+        told = chromosome.counts.mean(axis=1) > LEAST_MEAN
+        _forget(states, told)
         if self.options.whole_chromosomes:
-            told = chromosome.counts.mean(axis=1) > LEAST_MEAN
             fill_whole(states, told, chromosome.start, chromosome.end)
         ratios = self.backend.get(chromosome.modelled["sini"])
         segments = _segments(chromosome, states, self.options.max_gap, ratios)
@@ -117,6 +118,22 @@ class FindPaths:
 def moves_of(chromosome: Chromosome, options: CnvOptions, regions: int) -> Scores:
     """Return int32[regions, 4]: scores of the ways into the regions of a chromosome."""
     return moves(chromosome.start, chromosome.end, regions, options.max_gap)
+
+
+def _forget(states: States, told: Mask) -> None:
+    """Set states of regions without reads to be usual, unless they lie within a change.
+
+    told  bool[regions]: whether there are reads to tell copies
+    """
+    rows = np.flatnonzero(told)
+    if not len(rows) or told.all():
+        return
+    silent = np.flatnonzero(~told)
+    later = np.searchsorted(rows, silent)
+    is_between = (later > 0) & (later < len(rows))
+    states[silent] = USUAL
+    before, after = (states[rows[later[is_between] - k]] for k in (1, 0))
+    states[silent[is_between]] = np.where(before == after, before, USUAL)
 
 
 def _segments(
