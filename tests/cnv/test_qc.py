@@ -88,3 +88,4 @@ def test_outliers__need_others_to_be_compared_with() -> None:
         segments=found.segments.take(found.segments.sample < 2),
     )
     assert QcTable.of(two).outlier.tolist() == ["", ""]
+    assert all(line.endswith(b"\tNA") for line in qc.tsv(QcTable.of(two)).splitlines()[1:])

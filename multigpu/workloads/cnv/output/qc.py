@@ -3,12 +3,13 @@
 import json
 from typing import Any
 
-from multigpu.workloads.cnv.results.qc import QcTable
+from multigpu.workloads.cnv.results.qc import FEWEST_SAMPLES, QcTable
 
 
 def tsv(table: QcTable) -> bytes:
     """Return a header and a line for every sample."""
-    rows = [{**row, "outlier": row["outlier"] or "no"} for row in table.records()]
+    fine = "no" if len(table) >= FEWEST_SAMPLES else None  # fewer are not compared
+    rows = [{**row, "outlier": row["outlier"] or fine} for row in table.records()]
     lines = [rows[0], *(map(_text, row.values()) for row in rows)]
     return "".join("\t".join(line) + "\n" for line in lines).encode()
 
