@@ -103,3 +103,13 @@ def test_loss__is_found_in_all_of_its_carriers(preset: str, carriers: int) -> No
     assert found.called.sample[large].tolist() == list(range(carriers))
     assert found.genotypes is not None
     assert not found.genotypes.is_common[large].any()  # less than half of the samples
+
+
+def test_batches__that_differ_everywhere_share_no_change() -> None:
+    random = np.random.default_rng(3)
+    depth = 600 * random.lognormal(0, 0.4, (TARGETS, 1)) * np.ones(SAMPLES)
+    batch = np.repeat(random.lognormal(0, 0.15, (TARGETS, 3)), SAMPLES // 3, axis=1)
+    counts = random.poisson(depth * batch).astype(np.int32)
+    regions = Regions.of([("chr1", 3000 * k, 3000 * k + 200) for k in range(TARGETS)])
+    names = tuple(f"s{k}" for k in range(SAMPLES))
+    assert len(cnv(Counts(regions, names, counts), preset="panel").called) < SAMPLES // 4

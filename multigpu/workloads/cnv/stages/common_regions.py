@@ -50,6 +50,8 @@ PATTERNS = np.log([
 UNLIKELY = np.array([0.0, 1.0, 1.0, 2.0, 2.0])
 OUTLIER = 12.0  # nats by which a sample counts against a level at most
 CLUSTERED = 5.0  # nats by which multiples of a level explain samples better than one cluster
+BATCH = 3.0  # times as large as noise are squared differences between batches elsewhere
+BATCH_SIZE = 3  # samples at least
 ROOM = 0.5  # of the difference between neighbouring copies that is free of samples
 SURE = 3.0  # nats by which one level is better than all others
 ONE_LEVEL = 1.2  # factor within which levels are the same
@@ -177,6 +179,7 @@ class _Blocks:
         level, copies, unsure, is_clustered = map(np.concatenate, fitted)
         most = (copies[:, :, None] == COPIES).mean(axis=1).max(axis=1)
         common = is_clustered & ((copies != 2).mean(axis=1) >= COMMON)
+        common &= ~_are_batches(copies, alike, noise)
         there, here = (
             ((np.log(x) - middle) / spread) ** 2 / 2
             for x in (level, np.maximum(typical[found], TINY))
@@ -279,6 +282,31 @@ def _levels(
         *map(_are_apart, *(x[is_clustered] for x in (depths, copies, level)))
     ]
     return level, copies, scores[best, blocks] - rivals < SURE, is_clustered
+
+
+def _are_batches(copies: NDArray[np.intp], others: Floats, noise: float) -> Mask:
+    """Return whether samples with most and with fewest copies differ in other blocks, too.
+
+    So do batches of samples, in all blocks a little, and by chance a lot in some.
+
+    copies  of samples in blocks, [blocks, samples]
+    others  float64[others, samples]: depths in blocks where samples are alike
+    noise   of these depths, relative
+    """
+    found = np.zeros(len(copies), np.bool_)
+    if not len(others):
+        return found
+    depths = others / np.median(others, axis=1, keepdims=True)
+    limit = max(BATCH, 1 + 4 * np.sqrt(2 / len(others)))
+    for k, each in enumerate(copies):
+        values, number = np.unique(each, return_counts=True)
+        values = values[number >= BATCH_SIZE]
+        if len(values) > 1:
+            low, high = (each == value for value in (values[0], values[-1]))
+            off = depths[:, high].mean(axis=1) - depths[:, low].mean(axis=1)
+            usual = noise**2 * (1 / high.sum() + 1 / low.sum())
+            found[k] = (off**2).mean() > limit * usual
+    return found
 
 
 def _are_apart(depths: Floats, copies: NDArray[np.intp], level: float) -> bool:
