@@ -1,5 +1,8 @@
 """`multigpu.Scanner`: the rows of `multigpu.scan`, call after call."""
 
+import concurrent.futures.thread
+import gc
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -10,6 +13,7 @@ from support.scanned import READS, SIGNATURES
 
 import multigpu
 from multigpu import InputError, Scanner, UsageError
+from multigpu.cluster.workers.worker import WORKER
 from multigpu.workloads.scan import scanner
 
 pytestmark = pytest.mark.process  # runs whole searches
@@ -98,3 +102,17 @@ def test_options__that_cannot_be_are_refused(options: dict[str, Any], problem: s
         Scanner(SIGNATURES, gpus="none", **options)
     with pytest.raises(TypeError, match="did you mean 'strand'"):
         Scanner(SIGNATURES, strands="both")
+
+
+def test_scanner__is_forgotten_by_a_thread_that_has_any_lock() -> None:
+    """As the collector of garbage may do in any line, of those that start threads, too."""
+    kept = Scanner(SIGNATURES, gpus="none")
+    key = kept._workload.key
+    with concurrent.futures.thread._global_shutdown_lock, WORKER.jobs._lock:
+        del kept
+        gc.collect()
+    for _ in range(500):
+        if key not in WORKER.jobs._jobs:
+            return
+        time.sleep(0.01)
+    pytest.fail("the Scanner is kept")

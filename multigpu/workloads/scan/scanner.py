@@ -7,8 +7,12 @@ import weakref
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cache
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any, NoReturn
 
 from multigpu.cluster.devices import memory
 from multigpu.cluster.workers.worker import WORKER, run_chunk
@@ -97,7 +101,8 @@ class Scanner:
         self._workload = workload
         WORKER.jobs.admit(workload)
         pool = self._pool = ThreadPoolExecutor(self._threads, "scanner")
-        self._end = weakref.finalize(self, _end, workload.key, pool)
+        _closer()
+        self._end = weakref.finalize(self, _forgotten.put, (workload.key, pool))
         self.scan([("first", "ACGT" * 64, "I" * 256)])  # the index is made by who needs it
 
     def __repr__(self) -> str:
@@ -134,7 +139,8 @@ class Scanner:
 
     def close(self) -> None:
         """Free the index, and the memory on the GPU."""
-        self._end()
+        if self._end.detach():
+            _close(self._workload.key, self._pool)
 
     def _parts(self, source: RecordSource) -> Iterator[ScanPart]:
         """Yield the parts of the records, in order."""
@@ -170,6 +176,25 @@ def _gpu_of(run: RunOptions) -> str | None:
     return devices[0].uuid
 
 
-def _end(key: str, pool: ThreadPoolExecutor) -> None:
+def _close(key: str, pool: ThreadPoolExecutor) -> None:
     WORKER.jobs.dismiss(key)
     pool.shutdown(wait=False, cancel_futures=True)
+
+
+# A Scanner that nobody holds may be collected in the midst of any line, whatever locks its thread
+# has: all that may be done there is to put it here, which needs no lock.
+_forgotten: SimpleQueue[tuple[str, ThreadPoolExecutor]] = SimpleQueue()
+
+
+@cache
+def _closer() -> Thread:
+    """Return the thread that closes Scanners which nobody holds any more."""
+    thread = Thread(target=_close_forgotten, name="closing", daemon=True)
+    thread.start()
+    return thread
+
+
+def _close_forgotten() -> NoReturn:
+    while True:
+        with suppress(Exception):
+            _close(*_forgotten.get())
