@@ -68,7 +68,7 @@ class Counter:
         width = length if options.get_width and not options.stranded_start else options.read_width
         if options.aligned_width:
             width = reads.end[counts] - first
-        if options.stranded_start:
+        elif options.stranded_start:
             first = first + np.where(reads.reverse[counts], length - options.read_width, 0)
         begins, stops = _places(chrom, first), _places(chrom, first + width)
         bins = len(self._begun)

@@ -36,7 +36,7 @@ def count(
         if duplicate or mapq < options.min_mapq:
             continue
         first = position
-        if options.stranded_start and reverse:
+        if options.stranded_start and reverse and not options.aligned_width:
             first += length - options.read_width
         whole = options.get_width and not options.stranded_start
         last = first + (length if whole else options.read_width)
