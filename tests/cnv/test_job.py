@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.cohorts import CPU, cnv_job, cohort
+from support.cohorts import CPU, cnv_job, cohort, some_samples
 from support.examples import examples
 
 from multigpu import UsageError
@@ -29,12 +29,6 @@ QUALITY = [(CnvOptions(), 0.75), (FIXED, 0.93)]  # least recall, in regions
 
 def run(counts: Counts, options: CnvOptions = CnvOptions(), **more: Any) -> CnvResult:  # noqa: B008
     return cnv_job(counts, options, **more).result(keep=("sini", "normalized"))
-
-
-def some_samples(counts: Counts, columns: list[int], names: str = "") -> Counts:
-    """Return the counts of these columns, whose names are letters or their own."""
-    samples = tuple(names) or tuple(counts.samples[k] for k in columns)
-    return replace(counts, samples=samples, values=counts.values[:, columns].copy())
 
 
 @pytest.mark.parametrize(("options", "least"), QUALITY, ids=["defaults of R", "thresholds"])

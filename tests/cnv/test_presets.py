@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 import pysam
 import pytest
-from support.cohorts import planted
+from support.bams import random_rows, write_alignments
+from support.cohorts import SEXES, of_sexes, planted, some_samples
 from support.emulated_backend import use_emulated_gpu
 
 import multigpu
+from multigpu import UsageError
 from multigpu.formats.tables.counts import Counts
 from multigpu.formats.tables.counts_files import write_counts
 
@@ -357,3 +359,53 @@ def test_samples__in_another_order_have_the_same_calls(run: Run) -> None:
     other = replace(counts, samples=samples, values=counts.values[:, order].copy())
     calls, others = calls_of(run(counts, *PRESET)), calls_of(run(other, *PRESET, folder="a"))
     assert sorted(others) == sorted(calls)
+
+
+# ---- what a preset asks for, and what it implies ------------------------------------------------
+
+
+def test_quality__is_a_column_of_presets_alone(run: Run) -> None:
+    counts = planted(GENOME, [("chr1", 40, 60, [2], 0.5)], 8)
+    for options, more in (((), []), (("--preset", "genome"), ["quality"])):
+        header, *rows = (run(counts, *options) / "cnvs.tsv").read_text().splitlines()
+        assert header.split("\t")[10:] == more
+        assert all(float(row.split("\t")[10]) > 20 for row in rows if more)
+
+
+@pytest.mark.parametrize("preset", ["panel", "exome"])
+def test_targets__are_asked_for(main: Any, tmp_path: Path, preset: str) -> None:
+    write_alignments(tmp_path / "a.bam", random_rows(50, 1))
+    words = ("cnv", str(tmp_path / "a.bam"), "-o", str(tmp_path / "out"), "--preset", preset)
+    ended = main(*words)
+    assert ended.status == 2
+    assert f"--preset {preset} needs --regions BED, the targets" in ended.err
+    assert "compares samples" in main(*words, "--window", "1000").err
+
+
+def test_files__are_looked_at_before_anything_is_counted(main: Any, tmp_path: Path) -> None:
+    write_alignments(tmp_path / "a.bam", random_rows(50, 1))
+    ended = main("cnv", str(tmp_path / "a.bam"), "-o", str(tmp_path / "o"), "--gc", "away.fa")
+    assert ended.err.endswith("error: away.fa: cannot be read: there is no such file\n")
+
+
+def test_controls__say_the_model() -> None:
+    counts = planted(GENOME, [("chr1", 40, 60, [0], 0.5)], 10)
+    case, others = some_samples(counts, [0]), some_samples(counts, [*range(1, 10)])
+    found = multigpu.cnv(case, controls=others, preset="genome", gpus="none")
+    assert found.options.model == "reference"
+    assert found.called.sample.tolist() == [0]
+    with pytest.raises(UsageError, match="controls are for model reference only"):
+        multigpu.cnv(counts, controls=others, gpus="none")
+
+
+def test_sheet__tells_some_sexes_and_coverage_the_others(run: Run, tmp_path: Path) -> None:
+    counts = of_sexes()
+    rows = ["path\tname\tsex"]
+    for k, sample in enumerate(counts.samples):
+        write_counts(str(tmp_path / f"{k}.tsv"), some_samples(counts, [k]))
+        rows.append(f"{k}.tsv\t{sample}\t{'male' if k == 0 else ''}")
+    (tmp_path / "sheet.tsv").write_text("\n".join(rows) + "\n")
+    text = (run([tmp_path / "sheet.tsv"]) / "qc.tsv").read_text()
+    table = [line.split("\t") for line in text.splitlines()]
+    column = table[0].index("sex")
+    assert tuple(row[column] for row in table[1:]) == SEXES

@@ -118,3 +118,9 @@ def planted(
         mean[begin + first : begin + stop, list(who)] *= times
     values = rng.poisson(rng.gamma(500, mean / 500)).astype(np.int32)
     return Counts(regions, tuple(f"s{k}" for k in range(len(own))), values)
+
+
+def some_samples(counts: Counts, columns: list[int], names: str = "") -> Counts:
+    """Return the counts of these columns, whose names are letters or their own."""
+    samples = tuple(names) or tuple(counts.samples[k] for k in columns)
+    return replace(counts, samples=samples, values=counts.values[:, columns].copy())

@@ -28,6 +28,7 @@ WATCHED = 48  # samples that tell how much a region varies
 USUAL_DEPTH = 0.05  # of the mean: regions with less in the median sample tell nothing
 USUAL_READS = 1.0  # expected in a region that tells how noisy a sample is
 LEAST_DEPTH = 1e-6  # of a sample
+DIGITS = 9  # of correlations
 MOST_UNLIKE = -2.0  # below all correlations: a sample is no reference of its own
 CLIP = 2.0  # standard deviations by which a region counts in correlations at most
 LEAST_SPREAD = 0.05  # of the logarithms of depths
@@ -232,6 +233,7 @@ def correlations(depths: Floats) -> Floats:
     tracks = (tracks / np.maximum(deviation, LEAST_DEPTH)).clip(-CLIP, CLIP)
     tracks -= tracks.mean(axis=0)
     tracks /= np.maximum(np.sqrt((tracks**2).sum(axis=0)), LEAST_DEPTH)
-    alike = tracks.T @ tracks
+    # Last bits of a product of matrices depend on the processor and its threads; orders must not.
+    alike = np.round(tracks.T @ tracks, DIGITS)
     np.fill_diagonal(alike, MOST_UNLIKE)
     return np.asarray(alike)

@@ -116,7 +116,7 @@ class FindPaths:
 
 
 def moves_of(chromosome: Chromosome, options: CnvOptions, regions: int) -> Scores:
-    """Return int32[regions, 4]: scores of the ways into the regions of a chromosome."""
+    """Return int32[regions, 3]: scores of the ways into the regions of a chromosome."""
     return moves(chromosome.start, chromosome.end, regions, options.max_gap)
 
 
