@@ -28,9 +28,13 @@ def stopped(job: Job, folder: Path, number: signal.Signals, *more: str) -> None:
     assert disturbed.ended().status in (130, -signal.SIGKILL)
 
 
+SUGGESTIONS = ("note: what may show CNVs", "note: --preset")  # of copy numbers, in every run
+
+
 def said(ended: Ended) -> list[str]:
     """Return what a run said, but for what its copy numbers suggest."""
-    return [line for line in ended.err.splitlines() if "note: what may show CNVs" not in line]
+    lines = ended.err.splitlines()
+    return [line for line in lines if not any(each in line for each in SUGGESTIONS)]
 
 
 def resumed(job: Job, folder: Path, *more: str) -> int:
