@@ -1,29 +1,38 @@
 """Compressed FASTQ: many files at once, one alone, and BGZF, against the decompressor alone.
 
-    python benchmarks/many_gz.py [--only many one bgzf] [--device cpu|gpu] [--runs 5] [--scale 0.1]
+    python benchmarks/many_gz.py [--only many one bgzf hosts] [--device cpu|gpu] [--scale 0.1]
 
 A file has 1 GB of FASTQ, reads of 150 bases with four qualities; there are as many as cores. The
 decompressor is isal with as many processes, each of which reads whole files. Results are checked
 against those of the plain file first. Rates are those of the run from its first step to its last;
-the start-up stands beside them.
+the start-up stands beside them. The part `hosts` has one and two workers of a scheduler, each on a
+core of its own, on two hosts that network namespaces play, for which it has to be root.
 """
 
+import json
+import os
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import common
 import numpy as np
-from common import Figure, require, timed
+from common import ROOT, Figure, require, timed
 from data import ReadSet, in_page_cache, made
 from runs import Job, Running, Watched
+
+sys.path.append(str(ROOT / "tests"))
+from support.hosts import Host, two_hosts
 
 READS = 2_890_000  # 1 GB
 BASES = 150
 MARKS = np.frombuffer(b"F" * 12 + b"::,#", np.uint8)
 LEVEL = 6
 ONE_COPIES = 4
+HOST_FILES = 32
+PATIENCE = 600.0  # seconds
 
 
 class Bench(common.Bench):
@@ -158,10 +167,54 @@ def part_bgzf(bench: Bench) -> Iterator[Figure]:
     )  # fmt: skip
 
 
+def part_hosts(bench: Bench) -> Iterator[Figure]:
+    """Scan 32 files with a worker on one host, then with one on each of two."""
+    paths = bench.packed(HOST_FILES)
+    rows = scan(bench, [bench.plain])[1]
+    folder = bench.output / "hosts"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    with two_hosts(folder, {}) as (first, second, _), first.scheduler(), first.worker() as here:
+        pin(here.pid, 0)
+        alone = [scan_from(first, bench, paths, rows) for _ in range(bench.runs)]
+        with second.worker() as there:
+            pin(there.pid, 1)
+            both = [scan_from(first, bench, paths, rows) for _ in range(bench.runs)]
+    one, size = float(np.median(alone)), bench.plain.stat().st_size * HOST_FILES / 1e9
+    yield Figure(
+        "hosts", f"{HOST_FILES} .gz, workers on two hosts: rate, of that of one", "×",
+        [one / each for each in both], 1.8, at_most=False,
+        note=f"{size:.3g} GB, {size / one:.3g} GB/s with one",
+    )  # fmt: skip
+
+
+def pin(process: int, core: int) -> None:
+    """Let all threads of a process have one core."""
+    for thread in Path(f"/proc/{process}/task").iterdir():
+        os.sched_setaffinity(int(thread.name), {core})
+
+
+def scan_from(host: Host, bench: Bench, paths: list[Path], rows: list[bytes]) -> float:
+    """Scan on the workers of a host's scheduler, check the rows, return seconds of work."""
+    table, log = host.folder / "rows.tsv", host.folder / "log.jsonl"
+    log.unlink(missing_ok=True)
+    ended = host.run(
+        "multigpu", "scan", *map(str, paths), "-s", str(bench.reads.signatures), "-o", str(table),
+        "--scheduler-file", str(host.folder / "scheduler.json"), "--log-json", str(log),
+        timeout=PATIENCE,
+    )  # fmt: skip
+    require(ended.status == 0, ended.err)
+    lines = table.read_bytes().splitlines()[1:]
+    found = [b"\t".join(line.split(b"\t")[:6]) for line in lines]
+    require(found == rows * len(paths), "the rows differ")
+    return Watched(0, 0, tuple(map(json.loads, log.read_text().splitlines()))).work
+
+
 PARTS: dict[str, Callable[[Bench], Iterator[Figure]]] = {
     "many": part_many,
     "one": part_one,
     "bgzf": part_bgzf,
+    "hosts": part_hosts,
 }
 
 
