@@ -10,9 +10,10 @@
 * A window of the samples with up to `blanks` ambiguous bases is looked up too. On a GPU the index
   has every window of the seeds again for each choice of blanked places; on a CPU the ambiguous
   places are filled with all choices of bases, and each is looked up.
-* Positions that only windows with more ambiguous bases could find are compared with all patterns.
-* **Tiles** with many such positions, and patterns without a seed, are left to the **sweep** that
-  counts mismatches, of which there may be none (`cpu_sweep.py`, `sweep.cu`).
+* **Tiles** with positions that only windows with more ambiguous bases could find, and patterns
+  without a seed, are left to the **sweep** that counts mismatches, of which there may be none
+  (`cpu_sweep.py`, `sweep.cu`). On a GPU, where a tile has few such positions, they are compared
+  with all patterns instead.
 
 Every way ends in a complete comparison, so the result is exact whatever the speed. `approximate` is
 the search with errors.

@@ -7,13 +7,12 @@ from numpy.typing import NDArray
 
 from multigpu.kernels.compiled.jit import jit, jit_no_alloc
 from multigpu.kernels.compiled.native import popcount
-from multigpu.kernels.scan.cpu_patterns import ALL, ONE, PackedPatterns, is_single, window
+from multigpu.kernels.scan.cpu_patterns import ONE, PackedPatterns, is_single, window
 from multigpu.kernels.scan.seeds import SeedPlan, bits_of
 
 FILTER_BITS = 128  # of each window, as long as
 CACHED_BITS = 1 << 23  # are in the filter; a larger one does not stay in a core's cache, so it has
 FEWEST_FILTER_BITS = 16
-GROUP = 64  # anchors that are compared together
 NOTHING = -1
 
 
@@ -34,7 +33,6 @@ class SeedIndex(NamedTuple):
     anchors: NDArray[np.int32]  # [patterns], where the seed of each begins
     seeded: NDArray[np.int64]  # patterns with a seed
     unseeded: NDArray[np.int64]  # and those without
-    windows: NDArray[np.uint64]  # [4, seeded + padding], 64 bases from the anchor on
 
 
 def make_index(packed: PackedPatterns, plan: SeedPlan) -> SeedIndex:
@@ -55,7 +53,6 @@ def make_index(packed: PackedPatterns, plan: SeedPlan) -> SeedIndex:
         anchors=anchors,
         seeded=seeded,
         unseeded=np.flatnonzero(packed.runs < plan.run),
-        windows=_anchor_windows(packed, anchors, seeded),
     )
     _fill_index(index, packed)
     return index
@@ -139,19 +136,3 @@ def _variety(low: Any, high: Any, run: Any) -> Any:
         pair = ((low >> np.uint64(i)) & two) | (((high >> np.uint64(i)) & two) << np.uint64(2))
         seen |= ONE << pair
     return popcount(seen)
-
-
-@jit
-def _anchor_windows(packed: Any, anchors: Any, chosen: Any) -> Any:
-    """Return uint64[4, n]: 64 bases from the anchor on; after the pattern's end every base matches.
-
-    n is a multiple of GROUP: after the chosen patterns stand windows that match nothing.
-    """
-    out = np.zeros((4, (chosen.shape[0] + GROUP - 1) // GROUP * GROUP), np.uint64)
-    for i in range(chosen.shape[0]):
-        p = chosen[i]
-        a, c, g, t = window(packed.planes, packed.words[p], anchors[p])
-        left = packed.lengths[p] - anchors[p]
-        after = ALL << np.uint64(left) if left < 64 else np.uint64(0)
-        out[0, i], out[1, i], out[2, i], out[3, i] = a | after, c | after, g | after, t | after
-    return out

@@ -1,6 +1,6 @@
 """The plan of an index of patterns: window length k, stride, blanked places. Pure."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
 from math import comb
@@ -24,7 +24,8 @@ class IndexCosts:
     """Time that a machine spends on each kind of work; only the proportions matter.
 
     Ambiguous places of a window are blanked in the index, which has an entry for every choice of
-    them; or, where `choice` is given, bases are tried in their place, four in each.
+    them; or, where `choice` is given, bases are tried in their place, four in each. For a window
+    with more of them `tile` positions are compared with all patterns.
     """
 
     probe: float  # looking one window up
@@ -33,18 +34,19 @@ class IndexCosts:
     entry: float  # making one entry of the index
     max_entries: int  # more only if every pattern has no more than one
     choice: float | None  # looking up one choice of bases in ambiguous places
+    tile: int  # positions that are compared where the index cannot answer for one
     entry_bytes: int  # memory for one entry, with its share of filters and buckets,
     pattern_bytes: int  # for one pattern, whatever its length,
     base_bytes: int  # and for each of its bases
 
 
 CPU = IndexCosts(  # ns
-    probe=10.0, candidate=500.0, direct=0.12, entry=40.0, max_entries=1 << 24, choice=1.5,
-    entry_bytes=16, pattern_bytes=144, base_bytes=4,
+    probe=10.0, candidate=500.0, direct=0.16, entry=40.0, max_entries=1 << 24, choice=1.5,
+    tile=2048, entry_bytes=16, pattern_bytes=112, base_bytes=4,
 )  # fmt: skip
 GPU = IndexCosts(  # ps
     probe=30.0, candidate=200.0, direct=8.0, entry=300.0, max_entries=1 << 27, choice=None,
-    entry_bytes=16, pattern_bytes=80 + 2 * 64, base_bytes=4,
+    tile=1, entry_bytes=16, pattern_bytes=80 + 2 * 64, base_bytes=4,
 )  # fmt: skip
 
 
@@ -96,19 +98,21 @@ class _Plans(NamedTuple):
 
 
 @cache
-def _plans(ambiguous: float, most_blanks: int) -> _Plans:
+def _plans(ambiguous: float, tries_bases: bool) -> _Plans:
     plans = [
         SeedPlan(k, stride, blanks)
         for k in WINDOWS
         for stride in STRIDES
-        for blanks in range(min(k, most_blanks) + 1)
+        for blanks in range((k if tries_bases else min(k, MOST_BLANKS)) + 1)
     ]
     return _Plans(
         plans,
         np.array([plan.run for plan in plans]),
         np.array([plan.stride for plan in plans]),
         np.array([plan.blanks for plan in plans]),
-        np.array([plan.stride * choices(plan.k, plan.blanks) for plan in plans]),
+        np.array(
+            [plan.stride * (1 if tries_bases else choices(plan.k, plan.blanks)) for plan in plans]
+        ),
         np.array([[_share(plan.k, m, ambiguous) for m in COUNTS.tolist()] for plan in plans]),
         np.array([[4.0 ** min(0, m - plan.k) for m in COUNTS.tolist()] for plan in plans]),
     )
@@ -156,34 +160,30 @@ def plan_seeds(
     runs: the longest clean run of each pattern, not counted beyond LONGEST_RUN; bases: how many are
     going to be searched; ambiguous: which share of them is.
     """
-    table, answered, work = works(runs, costs, bases, ambiguous)
-    best = int(np.argmin(work))
-    plan = table.plans[best]
-    return replace(plan, blanks=int(answered[best, 1 : plan.k + 1].sum()))
+    plans, work = works(runs, costs, bases, ambiguous)
+    return plans[int(np.argmin(work))]
 
 
 def works(
     runs: NDArray[np.integer[Any]], costs: IndexCosts, bases: float, ambiguous: float
-) -> tuple[_Plans, NDArray[np.bool_], NDArray[np.float64]]:
-    """Return all plans, for which numbers of ambiguous bases their index answers, and their work.
+) -> tuple[list[SeedPlan], NDArray[np.float64]]:
+    """Return all plans, and the work of each that is expected for a base of the samples.
 
-    The work is that expected for a base of the samples; infinite for an impossible plan.
+    It is infinite for an impossible plan.
     """
-    table = _plans(ambiguous, 0 if costs.choice else MOST_BLANKS)
+    table = _plans(ambiguous, costs.choice is not None)
     counts = np.bincount(runs, minlength=LONGEST_RUN + 1)
     at_least = counts[::-1].cumsum()[::-1]
     seeded = at_least[table.run]
     followed = (table.stride * seeded)[:, None]
-    lookups = costs.probe + (costs.choice or 0.0) * (4.0**COUNTS - 1)
-    # The work for a window with 0, 1, … ambiguous bases in the index, and by comparing directly.
-    indexed = lookups * (seeded > 0)[:, None] + costs.candidate * table.hits * followed
-    compared = costs.probe * (seeded > 0)[:, None] + costs.direct * followed
+    # The work for a window with 0, 1, … ambiguous bases.
+    lookups = (costs.choice or 0.0) * (4.0**COUNTS - 1) * (seeded > 0)[:, None]
     answered = table.blanks[:, None] >= COUNTS
-    if costs.choice:
-        answered |= indexed <= compared
-    work = (table.shares * np.where(answered, indexed, compared)).sum(1) / table.stride
-    work += costs.direct * (len(runs) - seeded)
+    indexed = answered * (lookups + costs.candidate * table.hits * followed)
+    work = (costs.probe * (seeded > 0) + (table.shares * indexed).sum(1)) / table.stride
+    compared = (table.shares * ~answered).sum(1) * np.maximum(costs.tile / table.stride, 1.0)
+    work += costs.direct * (seeded * np.minimum(compared, 1.0) + len(runs) - seeded)
     entries = seeded * table.windows
     work += costs.entry * entries / max(bases, 1.0)
     work[entries > max(costs.max_entries, len(runs))] = np.inf
-    return table, answered, work
+    return table.plans, work

@@ -10,8 +10,9 @@ from multigpu.kernels.scan.approximate.cpu_seed_tables import count_windows, mak
 from multigpu.kernels.scan.approximate.edit_queries import Candidates, EditQueries
 from multigpu.kernels.scan.approximate.pieces import WHOLE, Piece
 from multigpu.kernels.scan.approximate.verification import find_hits
+from multigpu.kernels.scan.cpu_hits import FIRST_ROOM, Samples
 from multigpu.kernels.scan.cpu_patterns import pack, pack_patterns
-from multigpu.kernels.scan.cpu_sweep import FIRST_ROOM, sweep
+from multigpu.kernels.scan.cpu_sweep import sweep
 from multigpu.kernels.scan.seeds import EXPECTED_BASES
 from multigpu.kernels.scan.types import Chunk, Hits, Limits, Patterns, Wanted
 
@@ -65,16 +66,16 @@ class ErrorScanner:
     def close(self) -> None:
         """Do nothing: no memory is kept."""
 
-    def _pack(self, chunk: Chunk) -> NDArray[np.uint64]:
+    def _pack(self, chunk: Chunk) -> Samples:
         planes = np.empty((len(chunk.letters) // 64 + 3, 4), np.uint64)
         pack(chunk.letters, planes)
-        return planes
+        return Samples(planes, chunk.offsets, chunk.letters)
 
-    def _find_seeds(self, planes: NDArray[np.uint64], chunk: Chunk) -> NDArray[np.int64]:
+    def _find_seeds(self, samples: Samples) -> NDArray[np.int64]:
         """Return what is found by seeds, see `cpu_seeds.Search`."""
         parts = [
             cpu_seeds.search(
-                planes, chunk.offsets, self._packed, self.limits, table,
+                samples, self._packed, self.limits, table,
                 edits=self.edits, strict=self._strict, wanted=self._wanted, room=FIRST_ROOM,
             )
             for table in self._tables
@@ -82,14 +83,12 @@ class ErrorScanner:
         return np.concatenate([np.empty((0, 4), np.int64), *parts])
 
     def _find_mismatches(self, chunk: Chunk) -> Hits:
-        planes = self._pack(chunk)
-        rows, swept = self._find_seeds(planes, chunk), self._plan.swept
-        if len(swept):
-            more = sweep(
-                planes, chunk.offsets, self._packed, self.limits, swept,
-                strict=self._strict, wanted=self._wanted,
-            )  # fmt: skip
-            rows = np.concatenate([rows, more])
+        samples = self._pack(chunk)
+        swept = sweep(
+            samples, self._packed, self.limits, self._plan.swept,
+            strict=self._strict, wanted=self._wanted,
+        )  # fmt: skip
+        rows = np.concatenate([self._find_seeds(samples), swept])
         record, pattern, start, errors = rows.T
         return Hits.at_places(record, pattern, start, errors, self.patterns.lengths)
 
@@ -104,6 +103,6 @@ class ErrorScanner:
         )
 
     def _seeded_candidates(self, chunk: Chunk) -> Candidates:
-        record, pattern, end, _ = self._find_seeds(self._pack(chunk), chunk).T
+        record, pattern, end, _ = self._find_seeds(self._pack(chunk)).T
         most = self.limits.most[pattern]
         return Candidates(record, pattern, end - most, end + most)

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.scan.approximate.edit_queries import EditQueries
+from multigpu.kernels.scan.cpu_hits import find_rows
 from multigpu.kernels.scan.cpu_patterns import ONE
-from multigpu.kernels.scan.cpu_sweep import find_rows
 
 LANES = 64  # pieces of a group
 

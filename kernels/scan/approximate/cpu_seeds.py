@@ -9,52 +9,39 @@ from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.compiled.native import popcount, trailing_zeros
 from multigpu.kernels.scan.approximate.cpu_seed_tables import SeedTable, key_of
 from multigpu.kernels.scan.approximate.seeds import CHECKED
-from multigpu.kernels.scan.cpu_patterns import (
-    ALL,
-    ONE,
-    PackedPatterns,
-    bases_from,
-    differing,
-    two_bits,
-    window,
+from multigpu.kernels.scan.cpu_hits import (
+    HitSearch,
+    Samples,
+    below,
+    count_mismatches,
+    keep,
+    search_hits,
+    settle,
 )
-from multigpu.kernels.scan.cpu_sweep import CHOICES, EVERY, find_rows, is_beaten, keep
+from multigpu.kernels.scan.cpu_patterns import ALL, ONE, PackedPatterns, bases_from, two_bits
 from multigpu.kernels.scan.types import Limits, Wanted
 
 ONE_EDIT = -1  # in place of a number of mismatches
 
 
 class SeedSearch(NamedTuple):
-    """Samples, patterns and rules, for all that is found.
+    """A search by a table of seeds.
 
-    planes   uint64[words, 4], see `multigpu.kernels.scan.cpu_patterns`
-    offsets  int64[records + 1] as in `Chunk`
-    found    int64[room, 4]: record, pattern, start and mismatches; of edits the end of a hit with
-             as many insertions after the seed as deletions, and 0
-    most, prefix, suffix  as in `Limits`
-    choice   which of the hits of a record and a pattern are kept, see `cpu_sweep`
-    latest   int64[patterns, 2]: the record of the latest hit of each pattern, and its number
-    left     int64[pieces], scratch
+    Of edits a hit's start is the end of one with as many insertions after the seed as deletions.
+
+    hits   samples, patterns and rules, and what is found
+    edits  whether insertions and deletions count, too
+    left   int64[pieces], scratch
     """
 
-    planes: NDArray[np.uint64]
-    offsets: NDArray[np.int64]
-    patterns: PackedPatterns
-    most: NDArray[np.int64]
-    prefix: NDArray[np.int64]
-    suffix: NDArray[np.int64]
+    hits: HitSearch
     table: SeedTable
     edits: bool
-    strict: bool
-    choice: int
-    found: NDArray[np.int64]
-    latest: NDArray[np.int64]
     left: NDArray[np.int64]
 
 
 def search(
-    planes: NDArray[np.uint64],
-    offsets: NDArray[np.int64],
+    samples: Samples,
     patterns: PackedPatterns,
     limits: Limits,
     table: SeedTable,
@@ -65,40 +52,24 @@ def search(
     room: int,
 ) -> NDArray[np.int64]:
     """Return what is found in all records, as in `SeedSearch`; of edits all candidates."""
-
-    def search(found: NDArray[np.int64]) -> Any:
-        return _search(
-            SeedSearch(
-                planes=planes,
-                offsets=offsets,
-                patterns=patterns,
-                most=limits.most,
-                prefix=limits.prefix,
-                suffix=limits.suffix,
-                table=table,
-                edits=edits,
-                strict=strict,
-                choice=EVERY if edits else CHOICES[wanted],
-                found=found,
-                latest=np.full((len(limits.most), 2), -1, np.int64),
-                left=np.empty(len(table.pattern), np.int64),
-            )
-        )
-
-    return find_rows(search, room)
+    left = np.empty(len(table.pattern), np.int64)
+    return search_hits(
+        lambda hits: _search(SeedSearch(hits, table, edits, left)), samples, patterns, limits,
+        strict=strict, wanted="all" if edits else wanted, room=room,
+    )  # fmt: skip
 
 
 @jit_no_alloc
 def _search(search: Any) -> Any:
     """Look every window up; return how much is found, even if there is no room for all."""
-    table = search.table
+    table, offsets, planes = search.table, search.hits.offsets, search.hits.planes
     count, k = 0, table.k
-    for record in range(search.offsets.shape[0] - 1):
-        position, stop = search.offsets[record], search.offsets[record + 1] - k + 1
+    for record in range(offsets.shape[0] - 1):
+        position, stop = offsets[record], offsets[record + 1] - k + 1
         while position < stop:
             word = position >> 6
-            here, after = two_bits(search.planes, word), two_bits(search.planes, word + 1)
-            wanted = _wanted(here, after, table, search.strict)
+            here, after = two_bits(planes, word), two_bits(planes, word + 1)
+            wanted = _wanted(here, after, table, search.hits.strict)
             wanted &= ALL << np.uint64(position & 63)
             if stop - 64 * word < 64:
                 wanted &= (ONE << np.uint64(stop & 63)) - ONE
@@ -107,7 +78,7 @@ def _search(search: Any) -> Any:
                 wanted &= wanted - ONE
                 bases = bases_from(here, after, np.uint64(at))
                 place = 64 * word + at
-                if _matches_everything(search, record, place - table.widest, place + k):
+                if _matches_everything(search.hits, record, place - table.widest, place + k):
                     count = _settle_in_gap(search, record, place, count)
                     continue
                 most = ONE_EDIT if search.edits else table.most
@@ -198,8 +169,8 @@ def _has_other_choice(bases: Any, row: Any, k_bits: Any) -> Any:
 @jit_no_alloc
 def _has_one_edit(bases: Any, row: Any, differ: Any) -> Any:
     """Whether a piece has no error, and the next one at most one edit; of the bases of an entry."""
-    own = _below(np.int64(row[0] >> np.uint32(CHECKED)))
-    both = _below(np.int64(row[1] >> np.uint32(CHECKED)))
+    own = below(np.int64(row[0] >> np.uint32(CHECKED)))
+    both = below(np.int64(row[1] >> np.uint32(CHECKED)))
     differ &= both
     if differ & own:
         return False
@@ -235,10 +206,10 @@ def _settle_in_gap(search: Any, record: Any, position: Any, count: Any) -> Any:
     """
     first = search.table.first
     is_far = search.edits and _matches_everything(
-        search, record, position - search.table.widest - 1, position + CHECKED + 1
+        search.hits, record, position - search.table.widest - 1, position + CHECKED + 1
     )
     for p in range(first.shape[0] - 1):
-        if first[p] == first[p + 1] or (is_far and position % (search.most[p] + 1)):
+        if first[p] == first[p + 1] or (is_far and position % (search.hits.most[p] + 1)):
             continue
         count = _settle(search, record, position, first[p], count)
     return count
@@ -247,61 +218,26 @@ def _settle_in_gap(search: Any, record: Any, position: Any, count: Any) -> Any:
 @jit_no_alloc
 def _settle(search: Any, record: Any, position: Any, own: Any, count: Any) -> Any:
     """Keep what is found by a piece at a position."""
-    p = search.table.pattern[own]
-    start = position - search.table.begin[own]
-    if _follows_piece(search, record, p, own, start):
+    hits, table = search.hits, search.table
+    p = table.pattern[own]
+    start = position - table.begin[own]
+    if _follows_piece(hits, table, record, p, own, start):
         return count
-    begin, length = search.offsets[record], search.patterns.lengths[p]
-    if search.edits:
-        is_last = own + 1 == search.table.first[p + 1]
-        piece_end = length if is_last else np.int64(search.table.begin[own + 1])
-        if start + piece_end > search.offsets[record + 1]:
-            return count
-        return keep(search, record, p, start + length - begin, 0, count)
-    if start < begin or start + length > search.offsets[record + 1]:
+    if not search.edits:
+        return settle(hits, record, p, start, count)
+    length, is_last = hits.patterns.lengths[p], own + 1 == table.first[p + 1]
+    piece_end = length if is_last else np.int64(table.begin[own + 1])
+    if start + piece_end > hits.offsets[record + 1]:
         return count
-    if is_beaten(search, record, p, start - begin):
-        return count
-    errors = _count_mismatches(search, p, start, np.int64(0), length)
-    if errors > search.most[p]:
-        return count
-    return keep(search, record, p, start - begin, errors, count)
+    return keep(hits, record, p, start + length - hits.offsets[record], 0, count)
 
 
 @jit_no_alloc
-def _follows_piece(search: Any, record: Any, p: Any, own: Any, start: Any) -> Any:
+def _follows_piece(hits: Any, table: Any, record: Any, p: Any, own: Any, start: Any) -> Any:
     """Whether the piece before has no error there, either, so that it finds what this one does."""
-    if own == search.table.first[p]:
+    if own == table.first[p]:
         return False
-    begin = np.int64(search.table.begin[own - 1])
-    if start + begin < search.offsets[record]:
+    begin = np.int64(table.begin[own - 1])
+    if start + begin < hits.offsets[record]:
         return False
-    return _count_mismatches(search, p, start, begin, np.int64(search.table.begin[own])) == 0
-
-
-@jit_no_alloc
-def _count_mismatches(search: Any, p: Any, start: Any, first: Any, stop: Any) -> Any:
-    """Return the mismatches of the bases [first, stop) of a pattern, as far as it may have so many.
-
-    In exact parts one is too many.
-    """
-    patterns, count = search.patterns, 0
-    exact_stop = patterns.lengths[p] - search.suffix[p]
-    for place in range(first, stop, 64):
-        under = window(search.planes, 0, start + place)
-        bases = window(patterns.planes, patterns.words[p], place)
-        wrong = differing(under, bases, search.strict) & _below(stop - place)
-        count += popcount(wrong)
-        if wrong & (_below(search.prefix[p] - place) | ~_below(exact_stop - place)):
-            return search.most[p] + 1
-        if count > search.most[p]:
-            break
-    return count
-
-
-@jit_no_alloc
-def _below(count: Any) -> Any:
-    """Return a word with as many low bits set: none for a negative number, all from 64 on."""
-    if count <= 0:
-        return np.uint64(0)
-    return ALL if count >= 64 else (ONE << np.uint64(count)) - ONE
+    return count_mismatches(hits, p, start, begin, np.int64(table.begin[own])) == 0

@@ -33,7 +33,7 @@ from multigpu.kernels.scan.ambiguous_bases import count_ambiguous
 from multigpu.kernels.scan.approximate.alignment import align
 from multigpu.kernels.scan.approximate.pieces import EditPortion, EditScanner, Piece, join_halves
 from multigpu.kernels.scan.types import AT_BEGIN, Wanted
-from multigpu.workloads.scan.ambiguous_bases import LEAST_GAP, ShortGaps, Stretches, Windows
+from multigpu.workloads.scan.ambiguous_bases import LEAST_GAP, ShortGaps
 from multigpu.workloads.scan.options import ScanOptions
 from multigpu.workloads.scan.overhang import RecordEnds
 from multigpu.workloads.scan.patterns import limits_of, longest_match, patterns_of, variants_of
@@ -164,7 +164,7 @@ class PlacePortion:
     chunk: Chunk
     limit: int
     half: Half | None = None
-    origin: Stretches | ShortGaps | None = None
+    origin: ShortGaps | None = None
 
     @property
     def begin(self) -> int:
@@ -202,21 +202,16 @@ class PlaceSearch(SignatureSearch[PlacePortion]):
             self._scanner, self.allocate = open_scanner(place, patterns, rules, bases)
         self.overlap = int(patterns.lengths.max()) - 1
         self._buffers = Buffers(self.allocate)
-        self._windows: Windows | None = None
+        # Whether a match within a run of N is never asked for, or is as good as another one there.
+        self._skips_gaps = options.has_errors and options.wanted in ("first", "best")
         if options.max_ambiguous is not None:
-            self._windows = Windows(options.max_ambiguous, patterns.lengths)
+            most = allowed_bases(options.max_ambiguous, patterns.lengths)
+            self._skips_gaps |= bool((most < patterns.lengths).all())
         self._overhang = RecordEnds(patterns, options) if options.overhang else None
 
     def whole(self, pieces: Pieces) -> PlacePortion:
         chunk = Chunk(pieces.letters, pieces.offsets)
-        origin: Stretches | ShortGaps | None = None
-        if self._windows is not None:
-            buffer = self._buffers.take(len(chunk.letters))
-            origin = self._windows.find_stretches(chunk, buffer)
-            if origin is None:
-                self._buffers.give(buffer)
-        elif self._options.has_errors and self._options.wanted in ("first", "best"):
-            origin = self._short_gaps(chunk)
+        origin = self._short_gaps(chunk) if self._skips_gaps else None
         if origin is not None:
             chunk = origin.chunk
         return PlacePortion(chunk=chunk, limit=len(chunk.letters), origin=origin)
@@ -250,9 +245,9 @@ class PlaceSearch(SignatureSearch[PlacePortion]):
         if self._overhang is not None:
             hits = self._overhang.join(pieces, hits)
         ambiguous = count_in_matches(pieces, hits)
-        if self._windows is not None:
+        if self._options.max_ambiguous is not None:
             hits = hits.take(ambiguous <= most_ambiguous(hits, self._options))
-        if self._windows is not None or self._overhang is not None:
+        if self._options.max_ambiguous is not None or self._overhang is not None:
             hits = hits.chosen(self._choice, self.patterns.strands, by_end=False)
             ambiguous = count_in_matches(pieces, hits)
         return Matches(hits=hits, cigars=[b""] * len(hits), ambiguous=ambiguous)

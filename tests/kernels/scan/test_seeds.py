@@ -33,6 +33,7 @@ any_costs = st.builds(
     entry=st.floats(0.1, 1000),
     max_entries=st.sampled_from([1 << 14, 1 << 20, 1 << 24]),
     choice=st.none() | st.floats(0.1, 100),
+    tile=st.sampled_from([1, 2048]),
     entry_bytes=st.just(16),
     pattern_bytes=st.just(100),
     base_bytes=st.just(4),
@@ -76,7 +77,7 @@ def test_plan__has_an_index_however_many_the_patterns_are(costs: IndexCosts, cou
     few_entries = replace(costs, max_entries=2**16)
     plan = plan_seeds(np.full(count, 31, np.uint8), few_entries)
     assert plan.run <= 31
-    assert np.isfinite(seeds.works(np.full(count, 31, np.uint8), few_entries, 1e8, 0.1)[2].min())
+    assert np.isfinite(seeds.works(np.full(count, 31, np.uint8), few_entries, 1e8, 0.1)[1].min())
     assert count * plan.stride <= max(2**16, count)
 
 
@@ -89,17 +90,17 @@ def test_plan__on_a_cpu_has_no_step_where_ambiguous_bases_become_more(
 ) -> None:
     """Neither the work nor the index, from one tenth of a per cent to the next."""
     runs = np.full(count, min(length, LONGEST_RUN))
-    works = [seeds.works(runs, CPU, 1e8, share)[2].min() for share in SHARES]
+    works = [seeds.works(runs, CPU, 1e8, share)[1].min() for share in SHARES]
     assert max(after / before for before, after in pairwise(works)) < 1.5
     strides = [plan_seeds(runs, CPU, 1e8, share).stride for share in SHARES]
     assert max(strides) <= 4 * min(strides)
 
 
-def test_plan__on_a_cpu_tries_bases_where_that_is_less_than_comparing_all_patterns() -> None:
+def test_plan__on_a_cpu_tries_bases_where_that_is_less_than_a_sweep() -> None:
     few, many = (plan_seeds(np.full(count, 31), CPU) for count in (10, 10**6))
     assert 1 <= few.blanks < many.blanks
     assert CPU.choice is not None
-    assert 4**many.blanks * CPU.choice < many.stride * 10**6 * CPU.direct
+    assert 4**many.blanks * CPU.choice < CPU.tile * 10**6 * CPU.direct
 
 
 def test_size__grows_no_faster_than_the_patterns() -> None:

@@ -10,7 +10,7 @@ from support.approximate_cases import Case, cases, rows, search, with_edits
 from support.examples import examples
 from support.scan_cases import array, chunk_of, random_letters
 
-from multigpu.kernels.scan import Chunk, Hits, Limits, Patterns, cpu_sweep
+from multigpu.kernels.scan import Chunk, Hits, Limits, Patterns, cpu_hits
 from multigpu.kernels.scan.approximate import cpu, reference
 from multigpu.kernels.scan.types import Wanted
 
@@ -130,7 +130,7 @@ def many_records() -> tuple[Chunk, Patterns, Limits, Hits]:
 def test_hits_with_mismatches__of_many_records_and_more_than_there_is_room_for(
     wanted: Wanted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cpu_sweep, "FIRST_ROOM", 3)
+    monkeypatch.setattr(cpu_hits, "FIRST_ROOM", 3)
     chunk, patterns, limits, expected = many_records()
     scanner = cpu.ErrorScanner(patterns, limits, edits=False, strict=False, wanted=wanted)
     hits = scanner.scan(chunk)

@@ -13,6 +13,7 @@ from support.scan_cases import array, chunk_of, random_letters
 from multigpu.kernels.scan import Limits, Patterns
 from multigpu.kernels.scan.approximate import cpu, cpu_seeds, reference, seeds
 from multigpu.kernels.scan.approximate.cpu_seed_tables import count_windows, make_table
+from multigpu.kernels.scan.cpu_hits import Samples
 from multigpu.kernels.scan.cpu_patterns import pack, pack_patterns
 from multigpu.kernels.scan.types import Wanted
 
@@ -117,16 +118,9 @@ def found_by_seeds(case: Case, edits: bool) -> Any:
     table = make_table(packed, limits, plan)
     planes = np.empty((len(chunk.letters) // 64 + 3, 4), np.uint64)
     pack(chunk.letters, planes)
+    samples = Samples(planes, chunk.offsets, chunk.letters)
     return cpu_seeds.search(
-        planes,
-        chunk.offsets,
-        packed,
-        limits,
-        table,
-        edits=edits,
-        strict=strict,
-        wanted="all",
-        room=1,
+        samples, packed, limits, table, edits=edits, strict=strict, wanted="all", room=1
     )
 
 
