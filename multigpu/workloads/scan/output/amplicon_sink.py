@@ -14,7 +14,7 @@ from multigpu.kernels.bases import COMPLEMENTARY_LETTERS
 from multigpu.workloads.scan.amplicons import PrimerPairs, find_products
 from multigpu.workloads.scan.job import ScanJob
 from multigpu.workloads.scan.options import ScanOutput, is_fasta
-from multigpu.workloads.scan.output.columns import TextColumn, delimited, lines_of
+from multigpu.workloads.scan.output.columns import delimited, lines_of, texts_of
 from multigpu.workloads.scan.output.row_sink import Write
 from multigpu.workloads.scan.sink import Findings
 
@@ -43,22 +43,21 @@ class AmpliconSink:
         rows = found.rows
         products = find_products(rows, self.primers, self.shortest, self.longest, self.circular)
         left, right, place = products.left, products.right, (products.start, products.end)
-        one, other = (rows.signature[each].astype(np.intp) for each in (left, right))
-        sample = TextColumn(rows.sample, left)
-        name = TextColumn(self.primers.names, self.primers.pair[one])
-        strand = TextColumn([b"+", b"-"], products.reverse.astype(np.intp))
+        one, other = (rows.signature[each] for each in (left, right))
+        sample = texts_of(rows.sample, left)
+        name = texts_of(self.primers.names, self.primers.pair[one])
+        strand = texts_of([b"+", b"-"], products.reverse.astype(np.intp))
         if not is_fasta(self.path):
             errors = rows.errors[left] + rows.errors[right]
-            return delimited(len(left), b"\t", [sample, *place, name, errors, strand])
+            return delimited(b"\t", [sample, *place, name, errors, strand])
         assert found.letters is not None
         bases = found.letters(rows.sample_index[left], *place)
         for i in np.flatnonzero(products.reverse).tolist():
             bases[i] = bases[i].translate(COMPLEMENTARY_LETTERS)[::-1]
         return lines_of(
-            len(left),
             b">", name, b" ", sample, b":", place[0], b"-", place[1], b"(", strand, b") ",
-            TextColumn(self.signatures, one), b" ", TextColumn(self.signatures, other), b"\n",
-            TextColumn.of(bases), b"\n",
+            texts_of(self.signatures, one), b" ", texts_of(self.signatures, other), b"\n",
+            bases, b"\n",
         )  # fmt: skip
 
     @contextmanager

@@ -15,11 +15,9 @@ from multigpu.workloads.scan.output.cfd import GAP, cfd_scores
 from multigpu.workloads.scan.output.columns import (
     Columns,
     ScanRows,
-    TextColumn,
     bulges_of,
     lines_of,
     numbers_as_texts,
-    samples_of,
     signatures_of,
     strands_of,
 )
@@ -43,10 +41,9 @@ def cas_offinder(rows: ScanRows) -> bytes:
     scores = numbers_as_texts(cfd_scores(guides, sites), "{:.6g}".format)
     sites = np.where(is_mismatch, sites | LOWER, sites)
     return lines_of(
-        len(rows),
         signatures_of(rows), b"\t", bulges_of(rows, b"X"),
         b"\t", _texts(guides), b"\t", _texts(sites), b"\t",
-        samples_of(rows), b"\t", batch.start, b"\t", strands_of(rows), b"\t", batch.errors, b"\t",
+        batch.sample, b"\t", batch.start, b"\t", strands_of(rows), b"\t", batch.errors, b"\t",
         np.abs(batch.bulge), b"\t", scores, b"\n",
     )  # fmt: skip
 
@@ -85,7 +82,7 @@ def _capitals(bases: bytes) -> bytes:
     return bases.upper().replace(b"U", b"T")
 
 
-def _texts(letters: Letters) -> TextColumn:
-    """Return the letters of each row as a column."""
+def _texts(letters: Letters) -> list[bytes]:
+    """Return the letters of each row."""
     rows = np.ascontiguousarray(letters).view(f"S{letters.shape[1]}").ravel().tolist()
-    return TextColumn.of([row.lstrip() for row in rows])
+    return [row.lstrip() for row in rows]
