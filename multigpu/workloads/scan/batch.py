@@ -1,5 +1,6 @@
 """Rows of a scan as columns: what workers make, outputs write and the Python API gives."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from multigpu.kernels.scan.choice import Places
 
+RUN = re.compile(rb"(\d+)([=XIDM])")  # of an alignment as text
 DTYPES: dict[str, type[np.generic]] = {
     "sample_index": np.int64,
     "signature": np.int32,
@@ -148,3 +150,9 @@ class Batch:
         known = [batch.bases for batch in batches if batch.bases is not None]
         bases = [each for some in known for each in some] if known else None
         return cls(sample=sample, cigar=cigar, bases=bases, **columns)
+
+
+def spelled_out(cigar: bytes, is_reverse: bool = False) -> bytes:
+    """Return an operation for each column, as ==X for 2=1X; where it is reverse from the last."""
+    columns = b"".join([int(count) * kind for count, kind in RUN.findall(cigar)])
+    return columns[::-1] if is_reverse else columns

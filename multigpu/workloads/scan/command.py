@@ -35,14 +35,12 @@ def command(request: ScanRequest, out: ScanOutput, reporting: Reporting) -> None
         from multigpu.cluster.engine.journal import journal_of
         from multigpu.formats.sequences.registry import SEQUENCES
         from multigpu.formats.storage.sources import is_repeatable
-        from multigpu.workloads.scan.inputs import paths_in
+        from multigpu.workloads.scan.inputs import paths_in, refuse_strays
         from multigpu.workloads.scan.job import ScanJob
-        from multigpu.workloads.scan.misplaced_signatures import refuse_strays
         from multigpu.workloads.scan.notes import notes_on_format
         from multigpu.workloads.scan.output.record_sink import RecordSink
         from multigpu.workloads.scan.output.registry import format_of
-        from multigpu.workloads.scan.output.sinks import sinks_of
-        from multigpu.workloads.scan.output.write import write_outputs
+        from multigpu.workloads.scan.output.sinks import sinks_of, write_outputs
 
         given = [*texts_of(request.samples, "samples"), *texts_of(request.signatures, "signatures")]
         read = [*paths_in([*inputs.samples, *inputs.signatures]), *scanning.index_files]
@@ -59,7 +57,7 @@ def command(request: ScanRequest, out: ScanOutput, reporting: Reporting) -> None
             whole_records=bool(out.templates) or any(map(is_fasta, out.amplicon_paths)),
         )
         words = click.get_current_context().obj  # the command line
-        refuse_strays(words, texts_of(request.samples, "samples"), job.sources, job.signatures)
+        refuse_strays(words, texts_of(request.samples, "samples"), job.sources)
         if out.has_rows:
             job.notes_before += notes_on_format(fmt, output, scanning, out.ambiguous)
         with reporting.watch(job, "scan", lambda: f"{job.stats.hits:,} matches", output):

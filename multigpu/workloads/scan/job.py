@@ -30,9 +30,9 @@ from multigpu.run.options import RunOptions
 from multigpu.workloads.scan.extracted import ExtractedRecords
 from multigpu.workloads.scan.inputs import ScanInputs
 from multigpu.workloads.scan.join import Joiner, WholeRecords
-from multigpu.workloads.scan.near_signatures import note_on_sheet
 from multigpu.workloads.scan.notes import (
     note_on_ambiguity,
+    note_on_sheet,
     notes_after,
     notes_before,
 )

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from multigpu.errors import InputError
 from multigpu.workloads.scan.batch import Batch
 from multigpu.workloads.scan.extracted import ExtractedRecords
-from multigpu.workloads.scan.sums import Sums
-from multigpu.workloads.scan.tally import Tally
+from multigpu.workloads.scan.tally import Sums, Tally
 
 ROW_BYTES = 200  # as text or as columns, most of them for the objects of its names
 

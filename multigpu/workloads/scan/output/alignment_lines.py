@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.kernels.bases import encode, reverse_complement
-from multigpu.workloads.scan.batch import Batch
-from multigpu.workloads.scan.cigars import spelled_out, turned
+from multigpu.workloads.scan.batch import RUN, Batch, spelled_out
 from multigpu.workloads.scan.output.columns import (
     Column,
     ScanRows,
@@ -162,7 +161,8 @@ def _clip(cigar: bytes, before: int, after: int, is_reverse: bool) -> bytes:
     before, after  bases in the order of the file
     """
     if is_reverse:
-        cigar, before, after = turned(cigar), after, before
+        before, after = after, before
+        cigar = b"".join([count + kind for count, kind in RUN.findall(cigar)[::-1]])
     clips = [b"%dS" % bases if bases else b"" for bases in (before, after)]
     return clips[0] + cigar + clips[1]
 

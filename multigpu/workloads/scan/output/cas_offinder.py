@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from multigpu import __version__
 from multigpu.kernels.bases import COMPLEMENTARY_LETTERS
-from multigpu.workloads.scan.cigars import spelled_out
+from multigpu.workloads.scan.batch import spelled_out
 from multigpu.workloads.scan.output.cfd import GAP, cfd_scores
 from multigpu.workloads.scan.output.columns import (
     Columns,

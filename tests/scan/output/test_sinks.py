@@ -39,7 +39,7 @@ from multigpu.workloads.scan.inputs import expand_inputs
 from multigpu.workloads.scan.job import ScanJob
 from multigpu.workloads.scan.options import ScanOptions
 from multigpu.workloads.scan.output.registry import format_of
-from multigpu.workloads.scan.output.write import write_outputs
+from multigpu.workloads.scan.output.sinks import write_outputs
 
 # ---- formats ----------------------------------------------------------------------------------
 
