@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from support.approximate_cases import with_edits
-from support.program import Run
 from support.scan_cases import array, chunk_of, planted, random_letters
 from support.scanned import Scan, fasta, fastq, rows_of, wrapped_fasta
 
@@ -282,17 +281,3 @@ def test_records_in_pieces__on_workers_and_resumed(tmp_path: Path, scheduler: st
     assert journal.exists()
     again = multigpu.scan(*paths, journal=journal, resume=True, **options)
     assert again.to_table().equals(whole)
-
-
-def test_plan__says_how_long_the_search_takes(main: Run, tmp_path: Path) -> None:
-    samples, signatures = inputs(1)
-    (tmp_path / "r.fa").write_bytes(fasta(samples))
-    (tmp_path / "s.fa").write_bytes(fasta(signatures))
-    command = ("plan", "scan", str(tmp_path / "r.fa"), "-s", str(tmp_path / "s.fa"))
-    few, many = (
-        json.loads(main(*command, "--gpus", "none", "--json", "--max-edits", share).out)
-        for share in ("0.1", "0.6")
-    )
-    assert 0 < few["search_seconds"] <= many["search_seconds"]
-    assert "search " not in main(*command, "--gpus", "none").out
-    assert "s on one core" in main(*command, "--gpus", "none", "--max-mismatches", "1").out
