@@ -32,6 +32,7 @@ def batch(*rows: tuple[bytes, int, int, int, bool, float], first: int = 0, **mor
         "tied": np.zeros(len(rows), np.int32),
         "bulge": np.zeros(len(rows), np.int32),
         "cigar": [b"%d=1X" % length for length in range(len(rows))],
+        "bases": [b""] * len(rows),
     }
     return Batch(
         sample=list(samples),

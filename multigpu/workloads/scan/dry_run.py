@@ -1,8 +1,7 @@
 """`multigpu scan --dry-run`: the plan of a scan."""
 
 from multigpu.run.dry_run import Shown, describe_source, memory_of, plan_job
-from multigpu.run.values import texts_of
-from multigpu.workloads.scan.inputs import expand_inputs
+from multigpu.workloads.scan.inputs import inputs_of
 from multigpu.workloads.scan.job import ScanJob
 from multigpu.workloads.scan.patterns import pattern_lengths
 from multigpu.workloads.scan.request import ScanRequest
@@ -10,10 +9,7 @@ from multigpu.workloads.scan.request import ScanRequest
 
 def plan_of(request: ScanRequest) -> Shown:
     """Return how the samples would be cut."""
-    samples = texts_of(request.samples, "samples")
-    signatures = texts_of(request.signatures, "signatures")
-    inputs = expand_inputs(samples, signatures, request.pairs, request.sample_sheet)
-    job = ScanJob(inputs, request.options, request.run)
+    job = ScanJob(inputs_of(request), request.options, request.run)
     plan, (entries, places) = plan_job(job, job.worker_files)
     lines = [
         *places,

@@ -17,9 +17,9 @@ from multigpu.formats.storage import input_paths, sources
 from multigpu.formats.storage.sources import Source
 from multigpu.formats.storage.stored_streams import is_regular
 from multigpu.run.options import GpuLanes
-from multigpu.run.values import path_list
+from multigpu.run.values import path_list, texts_of
 from multigpu.workloads.scan.options import scan_lanes
-from multigpu.workloads.scan.request import Pairs
+from multigpu.workloads.scan.request import Pairs, ScanRequest
 
 SIGNATURE_OPTIONS = ("-s", "--signatures")
 JOINED = ("-s", "--signatures=")  # beginnings of an argument that contains the value
@@ -96,6 +96,13 @@ def sources_of(given: object, name: str) -> Sequence[str | Source]:
     """Return what a parameter of Python stands for: paths, or a source of its records."""
     found = records_or_paths(given, name)
     return [found] if isinstance(found, RecordSource) else path_list(found, name)
+
+
+def inputs_of(request: ScanRequest) -> ScanInputs:
+    """Return the inputs of a command; see `expand_inputs`."""
+    samples = texts_of(request.samples, "samples")
+    signatures = texts_of(request.signatures, "signatures")
+    return expand_inputs(samples, signatures, request.pairs, request.sample_sheet)
 
 
 def expand_inputs(

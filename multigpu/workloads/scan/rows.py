@@ -143,7 +143,7 @@ class RowMaker:
             tied=np.zeros(len(hits), np.int32) if matches.tied is None else matches.tied,
             bulge=self._bulges(hits),
             cigar=self._cigars(view, matches),
-            bases=letters_of(pieces, *places) if "bases" in self.needs else None,
+            bases=letters_of(pieces, *places) if "bases" in self.needs else [b""] * len(hits),
         )
         return rows, hits.edge
 

@@ -118,7 +118,6 @@ def _as_m(run: re.Match[bytes]) -> bytes:
 
 def _md_of_samples(rows: ScanRows) -> list[Column]:
     """Return the tag MD of signatures that are aligned to samples."""
-    assert rows.batch.bases is not None
     texts = [each.upper().replace(b"U", b"T") for each in rows.batch.bases]
     # Bases of the sample alone are deleted, those of the signature alone are left out.
     along = [spelled_out(each).translate(SWAPPED, b"D") for each in rows.batch.cigar]

@@ -59,7 +59,7 @@ def _align(rows: ScanRows) -> tuple[Letters, Letters, NDArray[np.bool_]]:
     operations = np.array([each.rjust(width) for each in spelled]).view(np.uint8)
     operations = operations.reshape(len(rows), width)
     guides = {i: _capitals(letters[i].tobytes()) for i in set(batch.signature.tolist())}
-    sites = list(map(_capitals, batch.bases or ()))
+    sites = list(map(_capitals, batch.bases))
     for i in np.flatnonzero(batch.reverse).tolist():
         sites[i] = sites[i].translate(COMPLEMENTARY_LETTERS)[::-1]
     return (

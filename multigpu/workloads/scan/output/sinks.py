@@ -12,7 +12,7 @@ from multigpu.cluster.engine.events import Event, now
 from multigpu.errors import UsageError, option
 from multigpu.workloads.scan.job import ScanJob
 from multigpu.workloads.scan.options import ALIGNMENTS, ScanOutput, multiqc_paths
-from multigpu.workloads.scan.output.amplicon_sink import amplicon_sinks
+from multigpu.workloads.scan.output.amplicons import amplicon_sinks
 from multigpu.workloads.scan.output.counts import write_counts
 from multigpu.workloads.scan.output.multiqc import write_columns, write_heat_map
 from multigpu.workloads.scan.output.record_sink import record_sink
