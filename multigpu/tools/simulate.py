@@ -43,17 +43,17 @@ class CountsOutput(DataOutput, group="Output"):
 class Seed(Options, group="Data"):
     """Seed of all data, and what is common to them."""
 
-    seed: int = declare(1, "Seed of the random numbers: another one gives other data.")
+    seed: int = declare(1, "Seed of the random numbers: another one gives other data.", at_least=0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SignatureDesign(Seed, group="Data"):
     """Signatures to generate."""
 
-    count: int = declare(1000, "Number of signatures.")
-    min_length: Bases = declare(3000, "Minimum length in bases.")
+    count: int = declare(1000, "Number of signatures.", at_least=0)
+    min_length: Bases = declare(3000, "Minimum length in bases.", at_least=1)
     max_length: Bases = declare(10_000, "Maximum length in bases.")
-    n_ratio: float = declare(0.1, "Share of Ns, 0 to 1.")
+    n_ratio: float = declare(0.1, "Share of Ns, 0 to 1.", at_least=0, at_most=1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,20 +63,20 @@ class SampleDesign(Seed, group="Data"):
     signatures: TextPath = declare(
         "", "Signatures to plant in the samples.", "FASTA", required=True, default=""
     )
-    clean: int = declare(2000, "Number of samples without a signature.")
-    infected: int = declare(20, "Number of samples with signatures.")
+    clean: int = declare(2000, "Number of samples without a signature.", at_least=0)
+    infected: int = declare(20, "Number of samples with signatures.", at_least=0)
     min_signatures: int = declare(
-        1, "Minimum number of different signatures in an infected sample."
+        1, "Minimum number of different signatures in an infected sample.", at_least=0
     )
     max_signatures: int = declare(
         2, "Maximum number of different signatures in an infected sample."
     )
-    min_phred: int = declare(10, "Minimum quality, 0 to 93.")
-    max_phred: int = declare(30, "Maximum quality, 0 to 93.")
+    min_phred: int = declare(10, "Minimum quality, 0 to 93.", at_least=0)
+    max_phred: int = declare(30, "Maximum quality, 0 to 93.", at_most=93)
     fasta: bool = declare(False, "Write FASTA, without qualities.")
-    min_length: Bases = declare(100_000, "Minimum length in bases.")
+    min_length: Bases = declare(100_000, "Minimum length in bases.", at_least=1)
     max_length: Bases = declare(200_000, "Maximum length in bases.")
-    n_ratio: float = declare(0.1, "Share of Ns, 0 to 1.")
+    n_ratio: float = declare(0.1, "Share of Ns, 0 to 1.", at_least=0, at_most=1)
 
 
 @dataclass(frozen=True, kw_only=True)

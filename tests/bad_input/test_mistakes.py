@@ -83,7 +83,7 @@ def table(names: str, rows: list[tuple[Any, ...]]) -> pytest.MarkDecorator:
     [
         "reads.fq -s sig.fa b.fa", "reads.fq --signatures sig.fa b.fa c.fa",
         "reads.fq --signatures=sig.fa b.fa", "reads.fq -ssig.fa b.fa", "-s sig.fa b.fa reads.fq",
-        "long.fa -s sig.fa b.fa", "-s long.fa b.fa c.fa", "reads.fq -s sig.fa -s c.fa b.fa",
+        "long.fa -s sig.fa b.fa", "reads.fq -s sig.fa -s c.fa b.fa",
     ],
 )  # fmt: skip
 def test_fasta_after_the_file_of_signatures__is_refused(main: Run, words: str) -> None:

@@ -1,24 +1,20 @@
 """Signatures over the ends of samples: all places one by one, and which of them are rows."""
 
-import gzip
 from fractions import Fraction
-from itertools import groupby
 from math import floor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from support.scan_answers import Row, Texts, check_rows, score_of
 from support.scan_cases import random_letters
-from support.scanned import OTHER, Scan, fasta, fastq, rows_of, wrapped_fasta
+from support.scanned import OTHER, Scan, fasta
 
 import multigpu
 from multigpu import UsageError
 
 pytestmark = pytest.mark.process  # runs whole jobs
-
-Row = tuple[Any, ...]
-Texts = list[tuple[str, str]]
 
 RULES: list[dict[str, Any]] = [
     {"overhang": "end", "hits": "all"},
@@ -48,7 +44,7 @@ def inputs(seed: int) -> tuple[Texts, Texts]:
 
 
 def answer(samples: Texts, signatures: Texts, rules: dict[str, Any]) -> list[Row]:
-    """Return (sample, signature, start, end, strand, errors, tied) of each row."""
+    """Return (sample, signature, start, end, strand, score, errors, tied) of each row."""
     rows = []
     for sample, bases in samples:
         here = []
@@ -56,7 +52,7 @@ def answer(samples: Texts, signatures: Texts, rules: dict[str, Any]) -> list[Row
             reverse = "".join(OTHER[base] for base in reversed(forward))
             strands = {"+": forward, **({"-": reverse} if rules.get("strand") == "both" else {})}
             found = [
-                (sample, name, *place, strand, errors)
+                (sample, name, *place, strand, score_of(bases, *place), errors)
                 for strand, text in strands.items()
                 for place, errors in places(bases, text, rules).items()
             ]
@@ -74,7 +70,7 @@ def answer(samples: Texts, signatures: Texts, rules: dict[str, Any]) -> list[Row
 
 def cost(row: Row) -> tuple[int, int]:
     """Return errors less matching bases, and the errors."""
-    start, end, _, errors = row[2:6]
+    start, end, _, _, errors = row[2:7]
     return 2 * errors - (end - start), errors
 
 
@@ -104,21 +100,9 @@ def test_rows__are_those_of_all_places_however_a_file_is_cut(
     rules: dict[str, Any], tmp_path: Path
 ) -> None:
     samples, signatures = inputs(3)
-    reads = fastq([(name, bases, "I" * len(bases)) for name, bases in samples])
-    (tmp_path / "r.fq").write_bytes(reads)
-    (tmp_path / "r.fq.gz").write_bytes(gzip.compress(reads))
-    (tmp_path / "r.fa").write_bytes(wrapped_fasta(samples, 7))
-    (tmp_path / "s.fa").write_bytes(fasta(signatures))
     expected = answer(samples, signatures, rules)
     assert len(expected) > 9
-    for name, size in (("r.fq", 10_000), ("r.fq", 30), ("r.fq.gz", 90), ("r.fa", 1), ("r.fa", 64)):
-        result = multigpu.scan(
-            tmp_path / name, tmp_path / "s.fa", gpus="none", threads=2, max_chunk_bytes=size,
-            **rules,
-        )  # fmt: skip
-        rows = rows_of(result, result.signature_names, "errors", "tied")
-        assert [(*row[:5], *row[6:]) for row in rows] == expected, (name, size)
-    assert {name: len(list(group)) for name, group in groupby(expected, key=lambda row: row[0])}
+    check_rows(tmp_path, samples, signatures, expected, "errors", "tied", **rules)
 
 
 def test_adapter__that_the_read_cuts_off(scan: Scan, store: Any) -> None:

@@ -1,10 +1,8 @@
 """Scans with errors: mismatches and edits, against the plain recurrences on whole records."""
 
-import gzip
 import json
 import math
 from functools import partial, partialmethod
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -12,22 +10,18 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from support.approximate_cases import with_edits
-from support.program import Run
-from support.scan_cases import array, chunk_of, planted, random_letters
-from support.scanned import Scan, fasta, fastq, rows_of, wrapped_fasta
+from support.scan_answers import COLUMNS, Texts, answer, check_rows
+from support.scan_cases import array, planted, random_letters
+from support.scanned import Scan, fasta, fastq
 
 import multigpu
 from multigpu import UsageError
-from multigpu.kernels.scan import Chunk, Limits, Patterns
-from multigpu.kernels.scan.approximate import reference
+from multigpu.kernels.scan import Chunk
 from multigpu.workloads.scan import search
 from multigpu.workloads.scan.ambiguous_bases import ShortGaps
 from multigpu.workloads.scan.search import EditSearch, PlaceSearch
 
 pytestmark = pytest.mark.process  # runs whole jobs
-
-Row = tuple[Any, ...]
-Texts = list[tuple[str, str]]
 
 KINDS: dict[str, dict[str, Any]] = {
     "2 mismatches": {"max_mismatches": 2},
@@ -58,85 +52,12 @@ def inputs(seed: int, longest: int = 200) -> tuple[Texts, Texts]:
     return samples, [*signatures, ("a", "AAAAAAC")]
 
 
-def quality_of(number: int, bases: str) -> list[int]:
-    """Return some quality of a sample's bases."""
-    return [(7 * at + number) % 41 for at in range(len(bases))]
-
-
-def answer(samples: Texts, signatures: Texts, scored: bool, options: dict[str, Any]) -> list[Row]:
-    """Return the rows of a scan, from the reference on whole records."""
-    edits, strands = "max_edits" in options, 1 + (options.get("strand") == "both")
-    patterns = Patterns.of([array(bases) for _, bases in signatures], strands == 2)
-    most = options.get("max_edits") or options["max_mismatches"]
-    exact = (options.get("exact_prefix", 0), options.get("exact_suffix", 0))
-    limits = Limits.of(patterns, most, *exact)
-    hits, operations = reference.search(
-        chunk_of([array(bases) for _, bases in samples]),
-        patterns,
-        limits,
-        edits=edits,
-        strict=options.get("sample_n") == "mismatch",
-    )
-    rows = []
-    for at in range(len(hits)):
-        record, pattern = int(hits.record[at]), int(hits.pattern[at])
-        start, end = int(hits.start[at]), int(hits.end[at])
-        name, bases = samples[record]
-        unclear = sum(base.upper() not in "ACGTU" for base in bases[start:end])
-        if unclear > options.get("max_ambiguous", math.inf):
-            continue
-        values = quality_of(record, bases)[start:end] if scored else []
-        score = sum(values) / len(values) if values else None
-        strand = "-" if pattern % strands else "+"
-        errors = int(hits.errors[at])
-        runs = "".join(f"{len(list(run))}{kind}" for kind, run in groupby(operations[at]))
-        more = (errors, runs) if edits else (errors,)
-        rows.append((name, signatures[pattern // strands][0], start, end, strand, score, *more))
-    if options.get("hits") == "all":
-        return rows
-
-    def rank(row: Row) -> Row:
-        place = row[3] if edits else row[2]
-        return (row[6], place, row[4]) if options.get("hits") == "best" else (place, row[4])
-
-    pairs = groupby(rows, key=lambda row: row[:2])
-    return [min(group, key=rank) for _, group in pairs]
-
-
-def found(samples: str | Path, signatures: str | Path, **options: Any) -> list[Row]:
-    """Return the rows that the program finds."""
-    result = multigpu.scan(samples, signatures, gpus="none", threads=2, **options)
-    more = ("errors", "cigar") if "max_edits" in options else ("errors",)
-    return rows_of(result, result.signature_names, *more)
-
-
 @pytest.mark.parametrize("kind", KINDS)
-def test_fastq__has_the_rows_of_the_reference_however_it_is_cut(kind: str, tmp_path: Path) -> None:
+def test_rows__are_those_of_the_reference_however_a_file_is_cut(kind: str, tmp_path: Path) -> None:
     samples, signatures = inputs(1)
-    reads = [
-        (name, bases, "".join(chr(33 + value) for value in quality_of(number, bases)))
-        for number, (name, bases) in enumerate(samples)
-    ]
-    (tmp_path / "r.fq").write_bytes(fastq(reads))
-    (tmp_path / "r.fq.gz").write_bytes(gzip.compress(fastq(reads)))
-    (tmp_path / "s.fa").write_bytes(fasta(signatures))
-    expected = answer(samples, signatures, True, KINDS[kind])
+    expected = answer(samples, signatures, KINDS[kind])
     assert len(expected) > 3
-    for name, size in (("r.fq", 10_000), ("r.fq", 90), ("r.fq.gz", 90)):
-        rows = found(tmp_path / name, tmp_path / "s.fa", max_chunk_bytes=size, **KINDS[kind])
-        assert rows == expected, (name, size)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_fasta__has_the_rows_of_the_reference_however_it_is_cut(kind: str, tmp_path: Path) -> None:
-    samples, signatures = inputs(7)
-    (tmp_path / "r.fa").write_bytes(wrapped_fasta(samples, 7))
-    (tmp_path / "s.fa").write_bytes(fasta(signatures))
-    expected = answer(samples, signatures, False, KINDS[kind])
-    assert len(expected) > 3
-    for size in (1, 17, 64):
-        rows = found(tmp_path / "r.fa", tmp_path / "s.fa", max_chunk_bytes=size, **KINDS[kind])
-        assert rows == expected, size
+    check_rows(tmp_path, samples, signatures, expected, *COLUMNS, **KINDS[kind])
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -152,8 +73,6 @@ def test_long_runs_of_n__have_the_rows_of_the_reference(
     records[1] = np.concatenate([records[1], gaps[3], records[2], array("T"), gaps[4], records[3]])
     records[2] = gaps[2]
     samples = [(f"r{i}", bases.tobytes().decode()) for i, bases in enumerate(records)]
-    (tmp_path / "r.fa").write_bytes(fasta(samples))
-    (tmp_path / "s.fa").write_bytes(fasta(signatures))
     monkeypatch.setattr(search, "LEAST_GAP", 2)
     missing = []
     find = ShortGaps.find
@@ -164,11 +83,9 @@ def test_long_runs_of_n__have_the_rows_of_the_reference(
         return gaps
 
     monkeypatch.setattr(ShortGaps, "find", find_and_count)
-    expected = answer(samples, signatures, False, KINDS[kind])
-    for size in (100_000, 150, 64, 17):
-        rows = found(tmp_path / "r.fa", tmp_path / "s.fa", max_chunk_bytes=size, **KINDS[kind])
-        assert rows == expected, size
     options = KINDS[kind]
+    expected = answer(samples, signatures, options)
+    check_rows(tmp_path, samples, signatures, expected, *COLUMNS, **options)
     is_shortened = "max_edits" in options or options.get("hits") != "all"
     assert any(missing) == (is_shortened and options.get("sample_n") != "mismatch")
 
@@ -181,7 +98,7 @@ def test_illegal_letter_beside_a_long_run_of_n__is_named_by_its_position(
     (tmp_path / "s.fa").write_text(">s\nACGTACGT\n")
     for options in ({"max_edits": 1}, {"max_mismatches": 1}):
         with pytest.raises(multigpu.InputError, match="position 506"):
-            found(tmp_path / "r.fa", tmp_path / "s.fa", **options)
+            list(multigpu.scan(tmp_path / "r.fa", tmp_path / "s.fa", gpus="none", **options))
 
 
 @pytest.mark.parametrize("kind", ["2 mismatches", "2 edits, strict", "few ambiguous"])
@@ -189,8 +106,6 @@ def test_rows__are_the_same_where_a_device_has_little_memory(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     samples, signatures = inputs(5, longest=900)
-    (tmp_path / "r.fa").write_bytes(fasta(samples))
-    (tmp_path / "s.fa").write_bytes(fasta(signatures))
     largest = []
 
     def find_in_little(find: Any, search: Any, part: Any) -> Any:
@@ -202,8 +117,9 @@ def test_rows__are_the_same_where_a_device_has_little_memory(
     for kind_of_search in (PlaceSearch, EditSearch):
         little = partialmethod(partial(find_in_little, kind_of_search.find))
         monkeypatch.setattr(kind_of_search, "find", little)
-    rows = found(tmp_path / "r.fa", tmp_path / "s.fa", **KINDS[kind])
-    assert rows == answer(samples, signatures, False, KINDS[kind])
+    expected = answer(samples, signatures, KINDS[kind])
+    cuts = (("r.fa", 10_000),)
+    check_rows(tmp_path, samples, signatures, expected, *COLUMNS, cuts=cuts, **KINDS[kind])
     assert len(largest) > 8
 
 
@@ -269,7 +185,7 @@ def test_records_in_pieces__on_workers_and_resumed(tmp_path: Path, scheduler: st
     (tmp_path / "r.fa").write_bytes(fasta(samples))
     (tmp_path / "s.fa").write_bytes(fasta(signatures))
     kind = KINDS["2 edits, strict"]
-    expected = answer(samples, signatures, False, kind)
+    expected = answer(samples, signatures, kind)
     paths = (tmp_path / "r.fa", tmp_path / "s.fa")
     options: dict[str, Any] = {"max_chunk_bytes": 40, "gpus": "none", **kind}
     whole = multigpu.scan(*paths, **options).to_table()
@@ -282,17 +198,3 @@ def test_records_in_pieces__on_workers_and_resumed(tmp_path: Path, scheduler: st
     assert journal.exists()
     again = multigpu.scan(*paths, journal=journal, resume=True, **options)
     assert again.to_table().equals(whole)
-
-
-def test_plan__says_how_long_the_search_takes(main: Run, tmp_path: Path) -> None:
-    samples, signatures = inputs(1)
-    (tmp_path / "r.fa").write_bytes(fasta(samples))
-    (tmp_path / "s.fa").write_bytes(fasta(signatures))
-    command = ("plan", "scan", str(tmp_path / "r.fa"), "-s", str(tmp_path / "s.fa"))
-    few, many = (
-        json.loads(main(*command, "--gpus", "none", "--json", "--max-edits", share).out)
-        for share in ("0.1", "0.6")
-    )
-    assert 0 < few["search_seconds"] <= many["search_seconds"]
-    assert "search " not in main(*command, "--gpus", "none").out
-    assert "s on one core" in main(*command, "--gpus", "none", "--max-mismatches", "1").out

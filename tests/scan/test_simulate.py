@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from support.program import Run
 
 from multigpu.errors import Failure, UsageError
-from multigpu.formats.sequences.signatures import read_signatures
 from multigpu.kernels.bases import encode
 from multigpu.tools.simulate import command
 from multigpu.workloads.scan import simulate
@@ -59,10 +58,6 @@ def occurs(signature: NDArray[np.uint8], sample: bytes) -> bool:
         if not places.size:
             return False
     return True
-
-
-def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(simulate, "BLOCK_BASES", 1000)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2**70])
@@ -121,17 +116,10 @@ def test_samples__infected_ones_hold_that_many_different_signatures(low: int, hi
     counts = [sum(s.tobytes() in sample for s in signatures) for sample in text.split(b"\n")[1::4]]
     infected = [count for count in counts if count]
     assert len(infected) == (10 if high else 0)
+    places = np.flatnonzero(counts).tolist()
+    assert not places or min(places) < 20 <= max(places)  # shuffled among clean ones
     assert all(low <= count <= high for count in infected)
     assert high == low or set(infected) == {1, 2, 3}
-
-
-def test_samples__infected_ones_are_shuffled_among_clean_ones() -> None:
-    signatures = make_signatures()
-    samples = make_samples(signatures).split(b"\n")[1::4]
-    places = [n for n, s in enumerate(samples) if any(x.tobytes() in s for x in signatures)]
-    assert len(places) == 10
-    assert min(places) < 20 <= max(places)
-    assert places != list(range(places[0], places[0] + 10))
 
 
 def test_samples__planted_signatures_do_not_overlap() -> None:
@@ -168,75 +156,25 @@ def test_samples__all_infected_or_none() -> None:
     assert make_samples([], infected=0, clean=0) == b""
 
 
-def test_blocks__of_any_size_hold_the_same_kind_of_records(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    small_blocks(monkeypatch)
-    signatures = make_signatures(n_ratio=0.3)
-    lines = make_samples(signatures, n_ratio=0.1, infected=37, clean=0).split(b"\n")
-    assert lines[:-1:4] == [b"@smp%d" % number for number in range(37)]
-    assert all(any(occurs(s, sample) for s in signatures) for sample in lines[1::4])
-
-
-class Recorder(io.BytesIO):
-    """Remembers the longest write."""
-
-    longest = 0
-
-    def write(self, data: Any) -> int:
-        self.longest = max(self.longest, len(data))
-        return super().write(data)
-
-
-def test_samples__are_written_in_blocks_of_a_few_megabytes() -> None:
-    out = Recorder()
-    simulate.samples(out, [], **(SAMPLES | {"clean": 40_000, "infected": 0}))
-    assert out.tell() > 10 * simulate.BLOCK_BASES
-    assert out.longest < 3 * simulate.BLOCK_BASES
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"min_length": 500}, "min-length 500 is more than max-length 400"),
-        ({"min_length": 0}, "length 0 to 400; it must lie within 1 to"),
-        ({"max_phred": 94}, "phred 10 to 94; it must lie within 0 to 93"),
         ({"min_phred": 31}, "min-phred 31 is more than max-phred 30"),
-        ({"n_ratio": 1.5}, "n-ratio is 1.5; it must be 0 to 1"),
-        ({"n_ratio": float("nan")}, "n-ratio is nan"),
-        ({"seed": -1}, "seed is -1; it must be 0 or more"),
-        ({"clean": -1}, "clean is -1"),
-        ({"clean": 10**400}, "clean is 10+…; it must be 0 to 4,294,967,295"),
-        ({"infected": -2}, "infected is -2"),
         ({"min_signatures": 4}, "min-signatures 4 is more than max-signatures 3"),
         ({"max_signatures": 9}, "max-signatures is 9, but there are 8 signatures"),
-        ({"min_length": 19}, r"signature 1 of 8 \(\d+ bases\) is longer than the .* 19 bases\)"),
         ({"min_length": 60}, r"3 signatures can have \d+ bases together and do not fit"),
     ],
-)  # fmt: skip
+)
 def test_samples__impossible_quantities_are_refused_before_a_byte_is_written(
     options: dict[str, Any], message: str
 ) -> None:
     out = io.BytesIO()
-    signatures = make_signatures()
     with pytest.raises(UsageError, match=message):
-        simulate.samples(out, signatures, **(SAMPLES | options))
+        simulate.samples(out, make_signatures(), **(SAMPLES | options))
     assert out.getvalue() == b""
-    for wrong, problem in (({"count": -1}, "count is -1"), ({"min_length": 41}, "41 is more")):
-        with pytest.raises(UsageError, match=problem):
-            make_signatures(**wrong)
-
-
-def test_demo__is_small_and_a_third_of_it_is_infected(tmp_path: Path) -> None:
-    searched, wanted = simulate.write_demo(tmp_path / "new" / "demo")
-    assert (searched.name, wanted.name) == ("samples.fastq", "signatures.fasta")
-    signatures = read_signatures([str(wanted)]).letters
-    samples = searched.read_bytes().split(b"\n")[1::4]
-    assert (len(signatures), len(samples)) == (40, 60)
-    assert 2e6 < searched.stat().st_size < 7.5e6
-    assert sum(any(occurs(s, sample) for s in signatures) for sample in samples) == 20
-    again, _ = simulate.write_demo(tmp_path)
-    assert again.read_bytes() == searched.read_bytes()
+    with pytest.raises(UsageError, match="41 is more"):
+        make_signatures(min_length=41)
 
 
 def run(*arguments: str) -> Any:
@@ -259,23 +197,19 @@ def test_command__writes_what_the_functions_write(tmp_path: Path) -> None:
     assert result.stdout_bytes == written(simulate.signatures, 3, 5, 5, 0.1, 1)
 
 
-def test_command__defaults_are_the_classical_ones(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    calls: list[dict[str, Any]] = []
-    monkeypatch.setattr(simulate, "signatures", lambda _out, **given: calls.append(given))
-    monkeypatch.setattr(simulate, "samples", lambda _out, _signatures, **given: calls.append(given))
-    (tmp_path / "sig.fasta").write_bytes(b">a\nA\n")
-    assert run("signatures").exit_code == 0
-    assert run("samples", "--signatures", str(tmp_path / "sig.fasta")).exit_code == 0
-    assert calls[0] == {
-        "count": 1000, "min_length": 3000, "max_length": 10000, "n_ratio": 0.1, "seed": 1,
-    }  # fmt: skip
-    assert calls[1] == {
-        "clean": 2000, "infected": 20, "min_signatures": 1, "max_signatures": 2,
-        "min_length": 100000, "max_length": 200000, "min_phred": 10, "max_phred": 30,
-        "n_ratio": 0.1, "seed": 1, "fasta": False,
-    }  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        ("signatures --count -1", "count is -1; it must be 0 or more"),
+        ("signatures --min-length 0", "min_length is 0; it must be 1 or more"),
+        ("signatures --n-ratio 1.5", "n_ratio is 1.5; it must be "),
+        ("signatures --n-ratio nan", "n_ratio is nan; it must be "),
+        ("signatures --seed -1", "seed is -1; it must be 0 or more"),
+        ("samples --signatures s --max-phred 94", "max_phred is 94; it must be "),
+    ],
+)
+def test_command__refuses_quantities_that_cannot_be(words: str, problem: str) -> None:
+    assert str(run(*words.split()).exception).startswith(problem)
 
 
 def test_command__writes_into_a_special_file_and_names_what_it_cannot_write(
@@ -290,12 +224,6 @@ def test_command__writes_into_a_special_file_and_names_what_it_cannot_write(
         result = run("signatures", "-o", path)
         assert isinstance(result.exception, kind)
         assert problem in str(result.exception)
-
-
-def test_command__help_shows_the_classical_call() -> None:
-    text = run("--help").output
-    assert "gen_sig 1000 3000 10000 0.1" in text
-    assert "gen_sample sig.fasta 2000 20 1 2 100000 200000 10 30 0.1" in text
 
 
 def test_output__that_is_there_is_replaced_with_a_note(main: Run, tmp_path: Path) -> None:

@@ -1,9 +1,12 @@
 """Numbers for the report: errors by position, places of matches, what a journal keeps of them."""
 
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support.scan_rows import batch
 from support.scanned import signatures_named
 
@@ -20,8 +23,10 @@ from multigpu.workloads.scan.tally import (
     MISMATCH,
     MISSING,
     PLACES,
+    Sums,
     Tallies,
     Tally,
+    add_sums,
     tally_of,
 )
 
@@ -88,3 +93,34 @@ def test_tallies__are_the_same_from_a_journal_and_know_the_files_of_pairs() -> N
     assert [each["reads"].tolist() for each in tallies] == [[4, 0]] * 2
     assert [each["mean_score"][0] for each in tallies] == [30.0, 20.0]
     assert tallies.sums("scores").numbers["count"].tolist() == [4, 4]
+
+
+# ---- sums, against a dictionary ------------------------------------------------------------------
+
+KEYS = st.integers(0, 5) | st.integers(0, 2**40)
+CHUNKS = st.lists(st.lists(st.tuples(KEYS, st.integers(0, 2**30)), max_size=20), max_size=8)
+
+
+@given(CHUNKS)
+def test_sums__are_those_of_all_chunks_in_any_order(chunks: list[list[tuple[int, int]]]) -> None:
+    counts: Counter[int] = Counter()
+    weights: Counter[int] = Counter()
+    several: list[Sums] = []
+    for chunk in chunks:
+        keys, values = np.array(chunk, np.int64).reshape(-1, 2).T
+        add_sums(several, Sums.of(keys, weight=values))
+        for key, value in chunk:
+            counts[key] += 1
+            weights[key] += value
+    total = Sums.joined(several)
+    assert total.keys.tolist() == sorted(counts)
+    for name, expected in (("count", counts), ("weight", weights)):
+        found = total.numbers.get(name, np.empty(0))
+        assert found.tolist() == [expected[key] for key in sorted(expected)]
+
+
+def test_dense__has_zeros_where_nothing_was_added() -> None:
+    sums = Sums.of(np.array([2, 2, 0]))
+    assert sums.dense("count", 4).tolist() == [1, 0, 2, 0]
+    assert sums.dense("count", 2, first=2).tolist() == [2, 0]
+    assert Sums.joined([]).dense("count", 2).tolist() == [0, 0]

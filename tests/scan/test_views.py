@@ -1,25 +1,19 @@
 """Matches in a slice of samples, and over the origin of circles, against plain searches."""
 
-import gzip
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from support.approximate_cases import with_edits
-from support.scan_cases import array, chunk_of, planted, random_letters
-from support.scanned import Scan, fasta, fastq, rows_of, wrapped_fasta
+from support.scan_answers import COLUMNS, Row, Texts, answer, check_rows
+from support.scan_cases import planted, random_letters
+from support.scanned import Scan, fasta
 
 import multigpu
 from multigpu import InputError, UsageError
-from multigpu.kernels.scan import Limits, Patterns
-from multigpu.kernels.scan.approximate import reference
 
 pytestmark = pytest.mark.process  # runs whole jobs
-
-Row = tuple[Any, ...]
-Texts = list[tuple[str, str]]
 
 RULES: list[dict[str, Any]] = [
     {},
@@ -47,63 +41,12 @@ def inputs(seed: int) -> tuple[Texts, Texts]:
     return samples, [*signatures, ("turns", "ACGACG"), ("once", "CGA")]
 
 
-def quality_of(bases: str) -> list[int]:
-    return [(7 * at + len(bases)) % 41 for at in range(len(bases))]
-
-
-def answer(
-    samples: Texts, signatures: Texts, windows: list[tuple[int, int]], rules: dict[str, Any]
-) -> list[Row]:
-    """Return the rows of a scan of windows of the samples, which may go on after their end."""
-    strands, edits = 1 + (rules.get("strand") == "both"), "max_edits" in rules
-    patterns = Patterns.of([array(bases) for _, bases in signatures], strands == 2)
-    turns = [2 * bases for _, bases in samples]
-    hits, _ = reference.search(
-        chunk_of([array(turn[a:b]) for turn, (a, b) in zip(turns, windows, strict=True)]),
-        patterns,
-        Limits.of(patterns, rules.get("max_mismatches") or rules.get("max_edits") or 0),
-        edits=edits,
-        strict=rules.get("sample_n") == "mismatch",
-    )
-    rows = []
-    for at in range(len(hits)):
-        record, pattern = int(hits.record[at]), int(hits.pattern[at])
-        start, end = (int(each[at]) + windows[record][0] for each in (hits.start, hits.end))
-        length = len(samples[record][1])
-        under = turns[record][start:end]
-        many = sum(base.upper() not in "ACGTU" for base in under)
-        if start >= length or end - start > length or many > rules.get("max_ambiguous", 99):
-            continue
-        values = (2 * quality_of(samples[record][1]))[start:end]
-        score, strand = sum(values) / len(values), "-" if pattern % strands else "+"
-        names = (samples[record][0], signatures[pattern // strands][0])
-        rows.append((*names, start, end, strand, score, int(hits.errors[at]), many))
-    if rules.get("hits") == "all":
-        return rows
-
-    def rank(row: Row) -> Row:
-        return (row[6] if rules.get("hits") == "best" else 0, row[2], row[4])
-
-    return [min(group, key=rank) for _, group in groupby(rows, key=lambda row: row[:2])]
-
-
-def check(tmp_path: Path, windows: Any, rules: dict[str, Any], **options: Any) -> list[Row]:
+def check(folder: Path, window: Any, rules: dict[str, Any], **options: Any) -> list[Row]:
     """Compare the rows of several files, cut in several ways, with the answer; return them."""
     samples, signatures = inputs(len(rules))
-    reads = [(name, b, "".join(chr(33 + q) for q in quality_of(b))) for name, b in samples]
-    (tmp_path / "r.fq").write_bytes(fastq(reads))
-    (tmp_path / "r.fq.gz").write_bytes(gzip.compress(fastq(reads)))
-    (tmp_path / "r.fa").write_bytes(wrapped_fasta(samples, 7))
-    (tmp_path / "s.fa").write_bytes(fasta(signatures))
-    expected = answer(samples, signatures, [windows(len(b)) for _, b in samples], rules)
-    for name, size in (("r.fq", 10_000), ("r.fq", 30), ("r.fq.gz", 90), ("r.fa", 1), ("r.fa", 64)):
-        result = multigpu.scan(
-            tmp_path / name, tmp_path / "s.fa", gpus="none", threads=2, max_chunk_bytes=size,
-            **rules, **options,
-        )  # fmt: skip
-        rows = rows_of(result, result.signature_names, "errors", "ambiguous")
-        unscored = [(*row[:5], None, *row[6:]) for row in expected]
-        assert rows == (unscored if name == "r.fa" else expected), (name, size)
+    windows = [window(len(bases)) for _, bases in samples]
+    expected = answer(samples, signatures, rules, windows)
+    check_rows(folder, samples, signatures, expected, *COLUMNS, **rules, **options)
     return expected
 
 

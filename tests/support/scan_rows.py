@@ -32,6 +32,7 @@ def batch(*rows: tuple[bytes, int, int, int, bool, float], first: int = 0, **mor
         "tied": np.zeros(len(rows), np.int32),
         "bulge": np.zeros(len(rows), np.int32),
         "cigar": [b"%d=1X" % length for length in range(len(rows))],
+        "bases": [b""] * len(rows),
     }
     return Batch(
         sample=list(samples),
@@ -52,13 +53,15 @@ ROWS = batch(
 
 
 def random_rows(count: int, seed: int = 1) -> Batch:
+    """Return rows, three of each sample."""
     draw = np.random.default_rng(seed)
     scores = np.round(draw.random(count) * 40, 2)
     scores[draw.random(count) < 0.2] = np.nan
     which, starts = draw.integers(0, len(NAMES), count), draw.integers(0, 1000, count)
-    names = [b"read%d" % number for number in range(count)]
+    names = [b"read%d" % (number // 3) for number in range(count)]
     reverse = draw.random(count) < 0.5
-    return batch(*zip(names, which, starts, starts + 12, reverse, scores, strict=True))
+    rows = zip(names, which, starts, starts + 12, reverse, scores, strict=True)
+    return batch(*rows, sample_index=np.arange(count) // 3)
 
 
 def sink(
@@ -102,7 +105,7 @@ def written(batches: list[Batch], path: Path, fmt: str, *columns: str) -> bytes:
     with ExitStack() as files, output.open(files) as write:
         for rows in batches:
             write(collected(output, rows.numbered(-first)), first)
-            first += len(rows)
+            first = int(rows.sample_index[-1]) + 1 if len(rows) else first
     return path.read_bytes()
 
 

@@ -7,8 +7,8 @@ from multigpu.run.functions import function_of
 from multigpu.workloads.scan.batch import Batch
 from multigpu.workloads.scan.inputs import expand_inputs, sources_of
 from multigpu.workloads.scan.job import ScanJob
-from multigpu.workloads.scan.output.batches import BatchSink
 from multigpu.workloads.scan.output.registry import FORMATS
+from multigpu.workloads.scan.output.row_sink import BatchSink
 from multigpu.workloads.scan.request import ScanRequest
 from multigpu.workloads.scan.results import RowResult
 

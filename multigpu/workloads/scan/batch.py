@@ -1,7 +1,8 @@
 """Rows of a scan as columns: what workers make, outputs write and the Python API gives."""
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from multigpu.kernels.scan.choice import Places
 
+RUN = re.compile(rb"(\d+)([=XIDM])")  # of an alignment as text
 DTYPES: dict[str, type[np.generic]] = {
     "sample_index": np.int64,
     "signature": np.int32,
@@ -24,6 +26,7 @@ DTYPES: dict[str, type[np.generic]] = {
     "tied": np.int32,
     "bulge": np.int32,
 }
+TEXTS = ("sample", "cigar", "bases")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -47,7 +50,7 @@ class Batch:
     cigar          n bytes     the alignment along the sample, in operations = X, I for a base of
                                the sample alone, D for one of the signature; empty unless edits are
                                searched or the output has alignments
-    bases          n bytes     letters of the sample under the match; None unless an output needs
+    bases          n bytes     letters of the sample under the match; empty unless an output needs
                                them
 
     Raises ValueError on any other dtype, shape or length; nothing is converted.
@@ -68,7 +71,7 @@ class Batch:
     tied: NDArray[np.int32]
     bulge: NDArray[np.int32]
     cigar: list[bytes]
-    bases: list[bytes] | None = None
+    bases: list[bytes]
 
     def __post_init__(self) -> None:
         for name, dtype in DTYPES.items():
@@ -76,7 +79,7 @@ class Batch:
             if column.dtype != dtype or column.shape != (len(self),):
                 found, wanted = f"{column.dtype}{list(column.shape)}", f"{np.dtype(dtype)}"
                 raise ValueError(f"{name}: {found} instead of {wanted}[{len(self)}]")
-        if len(self.cigar) != len(self) or len(self.bases or self.cigar) != len(self):
+        if any(len(getattr(self, name)) != len(self) for name in TEXTS):
             raise ValueError("columns of different length")
 
     def __len__(self) -> int:
@@ -86,20 +89,15 @@ class Batch:
         return f"<Batch: {len(self):,} matches>"
 
     def __getitem__(self, rows: "slice | NDArray[np.bool_]") -> "Batch":
-        """Return some of the rows; those of a slice are views."""
-        if isinstance(rows, np.ndarray):
-            return self.take(np.flatnonzero(rows))
-        columns = {field.name: getattr(self, field.name) for field in fields(self)}
-        some: dict[str, Any] = {k: None if v is None else v[rows] for k, v in columns.items()}
-        return Batch(**some)
+        """Return some of the rows."""
+        return self.take(np.arange(len(self))[rows])
 
     def take(self, order: NDArray[np.intp]) -> "Batch":
         """Return the rows of these indices, in this order."""
         columns: dict[str, Any] = {name: getattr(self, name)[order] for name in DTYPES}
         rows = order.tolist()
-        sample, cigar = [self.sample[i] for i in rows], [self.cigar[i] for i in rows]
-        bases = None if self.bases is None else [self.bases[i] for i in rows]
-        return Batch(sample=sample, cigar=cigar, bases=bases, **columns)
+        texts: dict[str, Any] = {name: [getattr(self, name)[i] for i in rows] for name in TEXTS}
+        return Batch(**columns, **texts)
 
     def numbered(self, first: int) -> "Batch":
         """Return the rows with samples counted from `first` on, not from 0."""
@@ -134,7 +132,8 @@ class Batch:
     @classmethod
     def empty(cls) -> Self:
         columns: dict[str, Any] = {name: np.empty(0, dtype) for name, dtype in DTYPES.items()}
-        return cls(sample=[], cigar=[], **columns)
+        texts: dict[str, Any] = {name: [] for name in TEXTS}
+        return cls(**columns, **texts)
 
     @classmethod
     def concatenate(cls, batches: Sequence["Batch"]) -> Self:
@@ -143,8 +142,13 @@ class Batch:
         columns: dict[str, Any] = {
             name: np.concatenate([getattr(b, name) for b in batches]) for name in DTYPES
         }
-        sample = [name for batch in batches for name in batch.sample]
-        cigar = [cigar for batch in batches for cigar in batch.cigar]
-        known = [batch.bases for batch in batches if batch.bases is not None]
-        bases = [each for some in known for each in some] if known else None
-        return cls(sample=sample, cigar=cigar, bases=bases, **columns)
+        texts: dict[str, Any] = {
+            name: [text for each in batches for text in getattr(each, name)] for name in TEXTS
+        }
+        return cls(**columns, **texts)
+
+
+def spelled_out(cigar: bytes, is_reverse: bool = False) -> bytes:
+    """Return an operation for each column, as ==X for 2=1X; where it is reverse from the last."""
+    columns = b"".join([int(count) * kind for count, kind in RUN.findall(cigar)])
+    return columns[::-1] if is_reverse else columns

@@ -1,19 +1,15 @@
 """`multigpu scan`."""
 
 from contextlib import ExitStack, closing
-from typing import TYPE_CHECKING
 
 import click
 
-from multigpu.cluster.files import is_replaced, scratch_folder
+from multigpu.cluster.files import is_replaced
 from multigpu.formats.storage.suffixes import suffix_of_output
 from multigpu.run.command import Reporting, command_of, keep_inputs, number_of, start_workers
 from multigpu.run.values import texts_of
 from multigpu.workloads.scan.options import ScanOutput, is_fasta
 from multigpu.workloads.scan.request import ScanRequest
-
-if TYPE_CHECKING:
-    from multigpu.workloads.scan.inputs import ScanInputs
 
 
 @command_of(example="multigpu scan reads.fastq.gz -s signatures.fasta -o matches.tsv")
@@ -21,13 +17,14 @@ def command(request: ScanRequest, out: ScanOutput, reporting: Reporting) -> None
     """Find which SIGNATURES occur where in which SAMPLES, with the mean quality of each match.
 
     SAMPLES are FASTQ, FASTA, BAM or CRAM files, directories, quoted patterns, URLs or - for
-    standard input, plain or compressed with gzip or zstd. Without any, a small built-in demo is
-    scanned.
+    standard input, plain or compressed with gzip or zstd.
     """
     scanning, output = request.options, out.main
     written = reporting.check_outputs(out.output, *out.others)
+    from multigpu.workloads.scan.inputs import inputs_of, paths_in, refuse_strays
+
     with ExitStack() as stack:
-        inputs = _inputs(stack, request, reporting)
+        inputs = inputs_of(request)
         if inputs.only_stream:
             stack.enter_context(closing(inputs.only_stream.begin()))
         workers = stack.enter_context(start_workers(request.run, reporting, inputs.lanes))
@@ -35,14 +32,11 @@ def command(request: ScanRequest, out: ScanOutput, reporting: Reporting) -> None
         from multigpu.cluster.engine.journal import journal_of
         from multigpu.formats.sequences.registry import SEQUENCES
         from multigpu.formats.storage.sources import is_repeatable
-        from multigpu.workloads.scan.inputs import paths_in
         from multigpu.workloads.scan.job import ScanJob
-        from multigpu.workloads.scan.misplaced_signatures import refuse_strays
         from multigpu.workloads.scan.notes import notes_on_format
         from multigpu.workloads.scan.output.record_sink import RecordSink
         from multigpu.workloads.scan.output.registry import format_of
-        from multigpu.workloads.scan.output.sinks import sinks_of
-        from multigpu.workloads.scan.output.write import write_outputs
+        from multigpu.workloads.scan.output.sinks import sinks_of, write_outputs
 
         given = [*texts_of(request.samples, "samples"), *texts_of(request.signatures, "signatures")]
         read = [*paths_in([*inputs.samples, *inputs.signatures]), *scanning.index_files]
@@ -59,7 +53,7 @@ def command(request: ScanRequest, out: ScanOutput, reporting: Reporting) -> None
             whole_records=bool(out.templates) or any(map(is_fasta, out.amplicon_paths)),
         )
         words = click.get_current_context().obj  # the command line
-        refuse_strays(words, texts_of(request.samples, "samples"), job.sources, job.signatures)
+        refuse_strays(words, texts_of(request.samples, "samples"), job.sources)
         if out.has_rows:
             job.notes_before += notes_on_format(fmt, output, scanning, out.ambiguous)
         with reporting.watch(job, "scan", lambda: f"{job.stats.hits:,} matches", output):
@@ -75,18 +69,3 @@ def command(request: ScanRequest, out: ScanOutput, reporting: Reporting) -> None
         records = number_of(job.stats.records, "sample")
         place = output if out.has_rows or out.others else out.templates[0]
         reporting.say_outcome(f"{number_of(job.stats.hits, 'match')} in {records}", place)
-
-
-def _inputs(stack: ExitStack, request: ScanRequest, reporting: Reporting) -> "ScanInputs":
-    """Return the files of the command line, or those of the demo, which `stack` removes."""
-    from multigpu.workloads.scan.inputs import expand_inputs
-
-    samples = texts_of(request.samples, "samples")
-    signatures = texts_of(request.signatures, "signatures")
-    if not samples and not signatures and request.sample_sheet is None:
-        from multigpu.workloads.scan.simulate import write_demo
-
-        folder = stack.enter_context(scratch_folder())
-        reporting.say("no samples given: scanning the built-in demo")
-        samples, signatures = ([str(file)] for file in write_demo(folder))
-    return expand_inputs(samples, signatures, request.pairs, request.sample_sheet)

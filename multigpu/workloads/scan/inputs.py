@@ -17,10 +17,12 @@ from multigpu.formats.storage import input_paths, sources
 from multigpu.formats.storage.sources import Source
 from multigpu.formats.storage.stored_streams import is_regular
 from multigpu.run.options import GpuLanes
-from multigpu.run.values import path_list
+from multigpu.run.values import path_list, texts_of
 from multigpu.workloads.scan.options import scan_lanes
-from multigpu.workloads.scan.request import Pairs
+from multigpu.workloads.scan.request import Pairs, ScanRequest
 
+SIGNATURE_OPTIONS = ("-s", "--signatures")
+JOINED = ("-s", "--signatures=")  # beginnings of an argument that contains the value
 MANY = 1000  # threads that can decompress a file of BGZF
 
 
@@ -96,6 +98,13 @@ def sources_of(given: object, name: str) -> Sequence[str | Source]:
     return [found] if isinstance(found, RecordSource) else path_list(found, name)
 
 
+def inputs_of(request: ScanRequest) -> ScanInputs:
+    """Return the inputs of a command; see `expand_inputs`."""
+    samples = texts_of(request.samples, "samples")
+    signatures = texts_of(request.signatures, "signatures")
+    return expand_inputs(samples, signatures, request.pairs, request.sample_sheet)
+
+
 def expand_inputs(
     samples: Sequence[str | Source],
     signatures: Sequence[str | Source],
@@ -140,3 +149,40 @@ def _notes_on_folders(
         if others or len(are_fastq) > 1:
             left_out = f"; not {several(sorted(others))}" if others else ""
             yield f"{path}: of this directory are read {several(taken)}{left_out}"
+
+
+def refuse_strays(
+    arguments: Sequence[str],
+    samples: Sequence[str],
+    sources: Sequence[Source],
+) -> None:
+    """Raise UsageError for a FASTA sample that is likely to be meant as a file of signatures.
+
+    The sample follows the value of -s directly, and another sample stands before it, or is FASTQ.
+    FASTA samples are never refused where all samples stand before the first -s.
+
+    arguments  of the command line, in their order
+    samples    those among them that are samples
+    """
+    layouts = {source.layout for source in sources}
+    by_path = {file.path: file for source in sources for file in source.files}
+    for path in _after_signatures(arguments):
+        source = by_path.get(path)
+        if source is None or source.layout != "fasta" or path not in samples:
+            continue
+        if path != samples[0] or "fastq" in layouts:
+            raise UsageError(
+                f"{path} follows the value of -s, but would be scanned as a sample: repeat -s"
+                f" for each file of signatures (-s FILE -s {path}), or put all SAMPLES before"
+                " the first -s"
+            )
+
+
+def _after_signatures(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments that directly follow the value of -s."""
+    after = []
+    for at, argument in enumerate(arguments):
+        width = 2 if argument in SIGNATURE_OPTIONS else 1
+        if width == 2 or argument.startswith(JOINED):
+            after += [each for each in arguments[at + width : at + width + 1] if each[:1] != "-"]
+    return after

@@ -27,17 +27,16 @@ from multigpu.formats.storage.sources import Source, inspect_source
 from multigpu.run import fitness
 from multigpu.run.job import INPUT, Crew, Job, JobStats, check_unchanged, describe_inputs
 from multigpu.run.options import RunOptions
-from multigpu.workloads.scan.extracted import ExtractedRecords
 from multigpu.workloads.scan.inputs import ScanInputs
 from multigpu.workloads.scan.join import Joiner, WholeRecords
-from multigpu.workloads.scan.near_signatures import note_on_sheet
 from multigpu.workloads.scan.notes import (
     note_on_ambiguity,
+    note_on_sheet,
     notes_after,
     notes_before,
 )
 from multigpu.workloads.scan.options import ScanOptions
-from multigpu.workloads.scan.parts import JOURNAL_CLASSES, ScanPart
+from multigpu.workloads.scan.parts import JOURNAL_CLASSES, ExtractedRecords, ScanPart
 from multigpu.workloads.scan.patterns import check_errors
 from multigpu.workloads.scan.plan import (
     ScanPlan,

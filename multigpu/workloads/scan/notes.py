@@ -1,23 +1,26 @@
 """Notes on a scan: what a user should know although it is no error, one line each."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
 import numpy as np
+from numpy.typing import NDArray
 
 from multigpu.errors import InputError, option, quoted
 from multigpu.formats.sequences.registry import FORMATS, RECORD_FORMATS
+from multigpu.formats.sequences.sample_sheets import SampleSheet
 from multigpu.formats.sequences.signatures import Signatures
 from multigpu.formats.storage.sources import Source
 from multigpu.formats.storage.suffixes import FOREIGN, uncompressed_suffix
+from multigpu.kernels.bases import encode
 from multigpu.kernels.compiled.text.records import LENGTH, QUALITY
 from multigpu.kernels.scan import allowed_bases
 from multigpu.workloads.scan.join import ScanTotals
-from multigpu.workloads.scan.near_signatures import note_on_signatures
 from multigpu.workloads.scan.options import PHRED_OFFSETS, ScanOptions
 from multigpu.workloads.scan.output.registry import FORMATS as ROW_FORMATS
 from multigpu.workloads.scan.output.row_sink import RowFormat
+from multigpu.workloads.scan.patterns import patterns_of
 
 AMBIGUOUS_SHARE = 0.5  # of all rows: a note is made above it
 PLAIN_BASES = np.frombuffer(b"ACGTUacgtu", np.uint8)
@@ -25,6 +28,9 @@ SPACERS = range(17, 22)  # lengths of guides without a PAM
 OLD_OFFSET, OLD_HIGHEST = 64, 105  # qualities of Illumina 1.3 to 1.7
 LOOKED_AT, LOOKED_AT_BYTES = 20, 1 << 20  # files whose qualities are looked at, and bytes of each
 LOOKED_AT_SIGNATURES = 10_000
+COMPARED = 2000  # signatures of one length, or samples
+
+Pair = tuple[int, int, int]  # distance, and the numbers of both
 
 
 def notes_before(
@@ -199,3 +205,65 @@ def _too_long(signatures: Signatures, options: ScanOptions, longest: int) -> Ite
         f"{count:,} of {len(lengths):,} signatures cannot occur: they are {rest},"
         f" e.g. {name} with {lengths[at]:,}"
     )
+
+
+# ---- signatures, or samples of a sheet, so near that something may be taken for both ------------
+
+
+def note_on_signatures(signatures: Signatures, options: ScanOptions) -> Iterator[str]:
+    """Yield a note where a sample may be within the errors allowed of two signatures."""
+    patterns = patterns_of(signatures, options)
+    strands, most = patterns.strands, allowed_bases(options.most_errors, patterns.lengths)
+    found: list[Pair] = []
+    for length in np.unique(patterns.lengths).tolist():
+        number = np.flatnonzero(patterns.lengths == length)[:COMPARED]
+        sets = patterns.sets[patterns.offsets[number, None] + np.arange(length)]
+        near = _near_pairs([sets], [most[number]], strands)
+        found += [(distance, *(number[[i, j]] // strands).tolist()) for distance, i, j in near]
+    yield from _note(found, signatures.names, "signatures", "a sample")
+
+
+def note_on_sheet(sheet: SampleSheet, options: ScanOptions) -> Iterator[str]:
+    """Yield a note where a read may be within the errors allowed of two samples."""
+    columns, most = [], []
+    for barcodes in (column[:COMPARED] for column in sheet.barcodes):
+        lengths = np.array([len(barcode) for barcode in barcodes])
+        most.append(allowed_bases(options.most_errors, lengths))
+        padded = b"".join(barcode.ljust(lengths.max(), b"N") for barcode in barcodes)
+        sets = encode(np.frombuffer(padded, np.uint8))
+        columns.append(sets.reshape(len(barcodes), -1))
+    yield from _note(_near_pairs(columns, most), sheet.samples, f"{sheet.path}: samples", "a read")
+
+
+def _note(pairs: Iterable[Pair], names: Sequence[bytes], what: str, found: str) -> Iterator[str]:
+    if pairs := list(pairs):
+        distance, *pair = min(pairs)
+        one, other = (quoted(names[each]) for each in pair)
+        yield (
+            f"{what} so near to another one that {found} may be within the errors allowed of both:"
+            f" {len(pairs):,}, e.g. {one} and {other}, at a distance of {distance:,}"
+        )
+
+
+def _near_pairs(
+    columns: Sequence[NDArray[np.uint8]], most: Sequence[NDArray[np.int64]], strands: int = 1
+) -> Iterator[Pair]:
+    """Yield the distance of each row that has a later one so near, and the numbers of both.
+
+    Two rows are near if something may be within the errors allowed of both, in every column.
+
+    columns  of sets of bases, uint8[rows, bases] each
+    most     of each column int64[rows]: errors allowed
+    strands  with 2 every second row is the reverse complement of the one before
+    """
+    for i in range(0, len(columns[0]), strands):
+        later = slice(i + strands, None)
+        total = np.zeros(len(columns[0][later]), np.int64)
+        is_near = np.ones(len(total), bool)
+        for sets, allowed in zip(columns, most, strict=True):
+            distance = ((sets[i] & sets[later]) == 0).sum(axis=1)
+            is_near &= distance <= allowed[i] + allowed[later]
+            total += distance
+        if is_near.any():
+            at = int(np.where(is_near, total, np.iinfo(np.int64).max).argmin())
+            yield int(total[at]), i, i + strands + at

@@ -8,7 +8,7 @@ from multigpu.kernels.scan import Chunk, Hits, Patterns
 from multigpu.kernels.scan.overhang import OverhangSearch
 from multigpu.workloads.scan.options import ScanOptions
 from multigpu.workloads.scan.patterns import limits_of
-from multigpu.workloads.scan.within import WithinView
+from multigpu.workloads.scan.views import WithinView
 
 
 class RecordEnds:

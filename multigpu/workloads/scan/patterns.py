@@ -19,15 +19,6 @@ def patterns_of(signatures: Signatures, options: ScanOptions) -> Patterns:
     return Patterns.of_joined(letters.joined, letters.offsets, options.strand == "both")
 
 
-def searched_patterns(signatures: Signatures, options: ScanOptions) -> tuple[Patterns, Limits]:
-    """Return the patterns of a search with errors, and the errors that each is searched with."""
-    if options.has_bulges:
-        variants = variants_of(signatures, options)
-        return variants.patterns, variants.limits
-    patterns = patterns_of(signatures, options)
-    return patterns, limits_of(patterns, options)
-
-
 def variants_of(signatures: Signatures, options: ScanOptions) -> Variants:
     """Return the signatures with every bulge that they may have."""
     letters, both = signatures.letters, options.strand == "both"

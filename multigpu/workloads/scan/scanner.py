@@ -30,8 +30,8 @@ from multigpu.workloads.scan.inputs import expand_inputs, sources_of
 from multigpu.workloads.scan.join import Joiner
 from multigpu.workloads.scan.notes import notes_before
 from multigpu.workloads.scan.options import ScanOptions
-from multigpu.workloads.scan.output.batches import BatchSink
 from multigpu.workloads.scan.output.registry import FORMATS
+from multigpu.workloads.scan.output.row_sink import BatchSink
 from multigpu.workloads.scan.parts import ScanPart
 from multigpu.workloads.scan.patterns import check_errors
 from multigpu.workloads.scan.request import PathsOrRecords

@@ -30,8 +30,10 @@ from multigpu.kernels.scan import (
     split,
 )
 from multigpu.kernels.scan.ambiguous_bases import count_ambiguous
-from multigpu.kernels.scan.approximate.alignment import align
+from multigpu.kernels.scan.approximate.alignment import align, align_layouts
+from multigpu.kernels.scan.approximate.bulges import Variants
 from multigpu.kernels.scan.approximate.pieces import EditPortion, EditScanner, Piece, join_halves
+from multigpu.kernels.scan.choice import choose
 from multigpu.kernels.scan.types import AT_BEGIN, Wanted
 from multigpu.workloads.scan.ambiguous_bases import LEAST_GAP, ShortGaps
 from multigpu.workloads.scan.options import ScanOptions
@@ -145,8 +147,6 @@ def open_search(
 ) -> SignatureSearch[Any]:
     """Return the search that the options ask for; `bases` are expected to be searched."""
     if options.has_bulges:
-        from multigpu.workloads.scan.bulge_search import BulgeSearch
-
         return BulgeSearch(place, variants_of(signatures, options), options, bases)
     kind = EditSearch if options.max_edits else PlaceSearch
     return kind(place, patterns_of(signatures, options), options, bases)
@@ -251,6 +251,30 @@ class PlaceSearch(SignatureSearch[PlacePortion]):
             hits = hits.chosen(self._choice, self.patterns.strands, by_end=False)
             ambiguous = count_in_matches(pieces, hits)
         return Matches(hits=hits, cigars=[b""] * len(hits), ambiguous=ambiguous)
+
+
+class BulgeSearch(PlaceSearch):
+    """The search for variants with mismatches; one place has the hits of several.
+
+    All hits at a place begin in the same piece of a record, so none of them is missing there.
+    """
+
+    def __init__(
+        self, place: Place, variants: Variants, options: ScanOptions, bases: float
+    ) -> None:
+        super().__init__(place, variants.patterns, options, bases, variants.limits)
+        self._variants = variants
+
+    def matches(self, pieces: Pieces, portion: PlacePortion, hits: Hits) -> Matches:
+        options, strands = self._options, self.patterns.strands
+        hits, patterns = self._variants.merged(super().matches(pieces, portion, hits).hits)
+        places = hits.places(strands, self._variants.lengths)
+        number = choose(options.wanted, places, exact_suffix=bool(options.exact_suffix))
+        hits, patterns = hits.take(number), patterns[number]
+        strict, layouts = options.sample_n == "mismatch", self._variants.layouts
+        found = align_layouts(pieces.offsets, pieces.letters, layouts, hits, patterns, strict)
+        ambiguous = count_in_matches(pieces, hits)
+        return Matches(hits=hits, cigars=found.texts(), ambiguous=ambiguous)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,6 @@ every version; each part (lengths, bases, Ns, qualities, planting) has its own.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
@@ -18,15 +17,11 @@ from numpy.typing import NDArray
 
 from multigpu.errors import UsageError
 from multigpu.formats.storage.compressed import Compressed
-from multigpu.run.values import abbreviate
 
 BASES = np.frombuffer(b"ACGT", np.uint8)
 N = ord("N")
 LOWEST_QUALITY = ord("!")  # the letter of Phred score 0
-HIGHEST_PHRED = ord("~") - LOWEST_QUALITY
 BLOCK_BASES = 1 << 20  # bases made at a time, unless one record is longer
-LIMIT = 1 << 32  # lengths and counts stay below
-DEMO_SEED = 1
 
 Letters = NDArray[np.uint8]
 
@@ -48,10 +43,9 @@ def signatures(
     out         gets whole records, about a megabyte at a time
     min_length  bases of the shortest; lengths are uniform up to and with `max_length`
     n_ratio     chance of a base to be N, 0..1, to within 1/65536
-    raises      UsageError for impossible quantities, before anything is written
+    raises      UsageError where a range is empty, before anything is written
     """
     records = _Records(SIGNATURES, min_length, max_length, n_ratio, seed)
-    _check_count("count", count)
     ns = records.stream(NS)
     for first, letters, each in records.blocks(count):
         _put_ns(letters, n_ratio, ns)
@@ -83,13 +77,11 @@ def samples(
     min_phred       qualities are uniform from here up to and with `max_phred`, 0..93
     n_ratio         chance of a base of the finished sample to be N, 0..1, to within 1/65536
     fasta           the same sequences as FASTA, without qualities
-    raises          UsageError for impossible quantities, before anything is written; among them
-                    signatures that would not fit into the shortest sample
+    raises          UsageError where a range is empty, or signatures would not fit into the
+                    shortest sample, before anything is written
     """
     records = _Records(SAMPLES, min_length, max_length, n_ratio, seed)
-    _check_count("clean", clean)
-    _check_count("infected", infected)
-    _check_range("phred", min_phred, max_phred, 0, HIGHEST_PHRED)
+    _check_order("phred", min_phred, max_phred)
     if infected:
         _check_planting(signatures, min_signatures, max_signatures, min_length)
     is_infected = records.stream(ORDER).permutation(np.arange(clean + infected) < infected)
@@ -107,42 +99,12 @@ def samples(
             out.write(_fastq(first, each, marks))
 
 
-def write_demo(folder: str | Path) -> tuple[Path, Path]:
-    """Write samples.fastq and signatures.fasta: a few megabytes, a third of the samples infected.
-
-    folder  made where it is missing; files of these names are replaced
-
-    Returns the paths of both, in this order.
-    """
-    sample_file, signature_file = Path(folder, "samples.fastq"), Path(folder, "signatures.fasta")
-    sample_file.parent.mkdir(parents=True, exist_ok=True)
-    with signature_file.open("wb") as out:
-        signatures(out, count=40, min_length=300, max_length=1000, n_ratio=0.1, seed=DEMO_SEED)
-    planted = signature_file.read_bytes().split(b"\n")[1::2]
-    with sample_file.open("wb") as out:
-        samples(
-            out,
-            [np.frombuffer(letters, np.uint8) for letters in planted],
-            clean=40,
-            infected=20,
-            min_signatures=1,
-            max_signatures=3,
-            min_length=20_000,
-            max_length=60_000,
-            min_phred=10,
-            max_phred=30,
-            n_ratio=0.1,
-            seed=DEMO_SEED,
-        )
-    return sample_file, signature_file
-
-
 # ---- records ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _Records:
-    """Quantities that all records of a file share. Raises UsageError for impossible ones."""
+    """Quantities that all records of a file share. Raises UsageError for an empty range."""
 
     kind: int
     min_length: int
@@ -151,11 +113,7 @@ class _Records:
     seed: int
 
     def __post_init__(self) -> None:
-        _check_range("length", self.min_length, self.max_length, 1, LIMIT - 1)
-        if self.seed < 0:
-            raise UsageError(f"seed is {abbreviate(self.seed)}; it must be 0 or more")
-        if not 0 <= self.n_ratio <= 1:
-            raise UsageError(f"n-ratio is {self.n_ratio}; it must be 0 to 1")
+        _check_order("length", self.min_length, self.max_length)
 
     def stream(self, part: int) -> RandomState:
         """Return a source of random numbers: signatures and samples of one seed share nothing."""
@@ -219,34 +177,18 @@ def _plant(
 def _check_planting(signatures: Sequence[Letters], low: int, high: int, shortest: int) -> None:
     """Raise UsageError where a sample of `shortest` bases may not hold low..high signatures."""
     count = len(signatures)
-    _check_range("signatures", low, high, 0, LIMIT - 1)
+    _check_order("signatures", low, high)
     if high > count:
         raise UsageError(f"max-signatures is {high}, but there are {count} signatures")
-    lengths = [letters.size for letters in signatures]
-    for number, length in enumerate(lengths, 1):
-        if high and length > shortest:
-            raise UsageError(
-                f"signature {number} of {count} ({length:,} bases) is longer than the "
-                f"shortest sample (min-length {shortest:,} bases)"
-            )
-    if (together := sum(sorted(lengths, reverse=True)[:high])) > shortest:
+    lengths = sorted((letters.size for letters in signatures), reverse=True)
+    if (together := sum(lengths[:high])) > shortest:
         raise UsageError(
             f"{high} signatures can have {together:,} bases together and do not fit "
             f"into the shortest sample (min-length {shortest:,} bases)"
         )
 
 
-# ---- checks -------------------------------------------------------------------------------------
-
-
-def _check_count(what: str, value: int) -> None:
-    if not 0 <= value < LIMIT:
-        raise UsageError(f"{what} is {abbreviate(value)}; it must be 0 to {LIMIT - 1:,}")
-
-
-def _check_range(what: str, low: int, high: int, least: int, most: int) -> None:
-    """Raise UsageError where low..high is empty, or not within least..most."""
+def _check_order(what: str, low: int, high: int) -> None:
+    """Raise UsageError where low..high is empty."""
     if low > high:
         raise UsageError(f"min-{what} {low} is more than max-{what} {high}")
-    if low < least or high > most:
-        raise UsageError(f"{what} {low} to {high}; it must lie within {least} to {most}")

@@ -1,4 +1,4 @@
-"""Windows of whole records, which a search takes for the records."""
+"""Windows of whole records, which a search takes for the records: slices, circles."""
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
@@ -11,8 +11,11 @@ from multigpu.kernels.compiled.text.records import LENGTH
 from multigpu.kernels.device.buffers import Buffers
 from multigpu.kernels.scan import Hits
 from multigpu.kernels.scan.record_windows import copy_windows
+from multigpu.run.values import parse_slice
 
 Numbers = NDArray[np.int64]
+
+FARTHEST = 1 << 62  # beyond the end of every record
 
 
 class View(ABC):
@@ -44,3 +47,37 @@ class View(ABC):
         """Return hits in the windows as hits in the records, in the same order."""
         begins, _, _ = self.windows(pieces.table[hits.record, LENGTH])
         return replace(hits, start=hits.start + begins, end=hits.end + begins)
+
+
+class WithinView(View):
+    """`--within`: slices of the records, as Python has them: borders below 0 count from the end."""
+
+    def __init__(self, text: str) -> None:
+        first, last = parse_slice(text)
+        self._first, self._last = first or 0, FARTHEST if last is None else last
+
+    def windows(self, lengths: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+        begins, ends = _place(self._first, lengths), _place(self._last, lengths)
+        ends = np.maximum(begins, ends)
+        return begins, ends, ends
+
+
+def _place(border: int, lengths: Numbers) -> Numbers:
+    """Return where the border of a slice lies in records of these lengths."""
+    border = max(-FARTHEST, min(border, FARTHEST))
+    return np.clip(border + lengths * (border < 0), 0, lengths)
+
+
+class CircularView(View):
+    """`--circular`: records that go on with their first bases, so far as a match may reach.
+
+    A match longer than the circle is in them, too: `PlaceSearch` leaves it out.
+    """
+
+    def __init__(self, longest: int) -> None:
+        """Take the bases of the longest match."""
+        self._longest = longest
+
+    def windows(self, lengths: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+        ends = lengths + np.minimum(lengths, self._longest - 1)
+        return np.zeros_like(lengths), ends, lengths

@@ -24,7 +24,6 @@ from multigpu.kernels.scan import BadBaseError, Chunk, Hits, TooManyPatternsErro
 from multigpu.run.fitness import Expected, require
 from multigpu.workloads.scan.barcodes import BarcodeSearch
 from multigpu.workloads.scan.batch import Batch
-from multigpu.workloads.scan.circular import CircularView
 from multigpu.workloads.scan.options import ScanOptions
 from multigpu.workloads.scan.parts import (
     IllegalBase,
@@ -36,8 +35,7 @@ from multigpu.workloads.scan.plan import describe_index, expected_bases, index_s
 from multigpu.workloads.scan.rows import RowMaker, letters_of
 from multigpu.workloads.scan.search import Portion, SignatureSearch, open_search
 from multigpu.workloads.scan.sink import Findings, RecordTexts, Sink
-from multigpu.workloads.scan.views import View
-from multigpu.workloads.scan.within import WithinView
+from multigpu.workloads.scan.views import CircularView, View, WithinView
 
 
 @dataclass(eq=False, kw_only=True)

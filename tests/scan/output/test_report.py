@@ -12,8 +12,7 @@ from support.scanned import READS, SIGNATURES, fasta, fastq, signatures_named
 
 from multigpu.workloads.scan.options import ScanOptions
 from multigpu.workloads.scan.output.report import page_of
-from multigpu.workloads.scan.sums import Sums
-from multigpu.workloads.scan.tally import Tallies, Tally
+from multigpu.workloads.scan.tally import Sums, Tallies, Tally
 
 MOST_BYTES = 7_000_000
 

@@ -13,13 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.kernels.bases import encode, reverse_complement
-from multigpu.workloads.scan.cigars import spelled_out, turned
+from multigpu.workloads.scan.batch import RUN, Batch, spelled_out
 from multigpu.workloads.scan.output.columns import (
     Column,
     ScanRows,
-    TextColumn,
     lines_of,
-    samples_of,
     scores_of,
     signatures_of,
     strands_of,
@@ -45,9 +43,8 @@ def sam_of_reads(rows: ScanRows) -> bytes:
     after = batch.sample_length - batch.end
     ends = (batch.start.tolist(), after.tolist(), batch.reverse.tolist())
     return lines_of(
-        len(rows),
-        _reads_of(rows), b"\t", flags, b"\t", signatures_of(rows),
-        b"\t1\t%d\t" % UNKNOWN, TextColumn.of(list(map(_clip, _shown(rows), *ends))),
+        _reads_of(batch), b"\t", flags, b"\t", signatures_of(rows),
+        b"\t1\t%d\t" % UNKNOWN, list(map(_clip, _shown(rows), *ends)),
         b"\t*\t0\t0\t*\t*", *_tags(rows, _count_matching(batch.cigar)),
         *(_md_of_reads(rows) if "md" in rows.requested else ()),
         b"\n",
@@ -66,8 +63,7 @@ def sam_of_signatures(rows: ScanRows, seen: NDArray[np.bool_]) -> bytes:
     flags[first[~seen[which]]] -= SECONDARY
     seen[which] = True
     return lines_of(
-        len(rows),
-        signatures_of(rows), b"\t", flags, b"\t", samples_of(rows), b"\t", batch.start + 1,
+        signatures_of(rows), b"\t", flags, b"\t", batch.sample, b"\t", batch.start + 1,
         b"\t%d\t" % UNKNOWN, _swap_operations(_shown(rows)),
         b"\t*\t0\t0\t", _sequences(rows),
         b"\t*", *_tags(rows, _count_matching(batch.cigar)),
@@ -82,9 +78,8 @@ def paf(rows: ScanRows) -> bytes:
     lengths = rows.signatures.letters.lengths[batch.signature]
     matching = _count_matching(batch.cigar)
     return lines_of(
-        len(rows),
         signatures_of(rows), b"\t", lengths, b"\t0\t", lengths, b"\t", strands_of(rows), b"\t",
-        samples_of(rows), b"\t", batch.sample_length, b"\t", batch.start, b"\t", batch.end, b"\t",
+        batch.sample, b"\t", batch.sample_length, b"\t", batch.start, b"\t", batch.end, b"\t",
         matching, b"\t", matching + batch.edits, b"\t%d" % UNKNOWN, *_tags(rows, matching),
         b"\tcg:Z:", _swap_operations(_shown(rows)),
         *(_md_of_samples(rows) if "md" in rows.requested else ()),
@@ -95,12 +90,11 @@ def paf(rows: ScanRows) -> bytes:
 # ---- parts of lines ---------------------------------------------------------------------------
 
 
-def _reads_of(rows: ScanRows) -> TextColumn:
+def _reads_of(batch: Batch) -> list[bytes]:
     """Return the names of the reads: mates have one, without their numbers."""
-    names = samples_of(rows)
-    if not rows.batch.mate.any():
-        return names
-    return TextColumn([NUMBER.sub(b"", name) for name in names.distinct], names.which)
+    if not batch.mate.any():
+        return batch.sample
+    return [NUMBER.sub(b"", name) for name in batch.sample]
 
 
 def _count_matching(cigars: Sequence[bytes]) -> NDArray[np.int64]:
@@ -124,11 +118,10 @@ def _as_m(run: re.Match[bytes]) -> bytes:
 
 def _md_of_samples(rows: ScanRows) -> list[Column]:
     """Return the tag MD of signatures that are aligned to samples."""
-    assert rows.batch.bases is not None
     texts = [each.upper().replace(b"U", b"T") for each in rows.batch.bases]
     # Bases of the sample alone are deleted, those of the signature alone are left out.
     along = [spelled_out(each).translate(SWAPPED, b"D") for each in rows.batch.cigar]
-    return [b"\tMD:Z:", TextColumn.of(list(map(_md, along, texts)))]
+    return [b"\tMD:Z:", list(map(_md, along, texts))]
 
 
 def _md_of_reads(rows: ScanRows) -> list[Column]:
@@ -140,7 +133,7 @@ def _md_of_reads(rows: ScanRows) -> list[Column]:
         _md(operations.translate(None, b"I"), texts[which])
         for operations, which in zip(along, batch.signature.tolist(), strict=True)
     ]
-    return [b"\tMD:Z:", TextColumn.of(mds)]
+    return [b"\tMD:Z:", mds]
 
 
 def _md(operations: bytes, reference: bytes) -> bytes:
@@ -156,9 +149,9 @@ def _md(operations: bytes, reference: bytes) -> bytes:
     return found
 
 
-def _swap_operations(cigars: Sequence[bytes]) -> TextColumn:
+def _swap_operations(cigars: Sequence[bytes]) -> list[bytes]:
     """Return alignments with the sample as the reference."""
-    return TextColumn.of(b"\n".join(cigars).translate(SWAPPED).split(b"\n") if cigars else [])
+    return [each.translate(SWAPPED) for each in cigars]
 
 
 def _clip(cigar: bytes, before: int, after: int, is_reverse: bool) -> bytes:
@@ -167,19 +160,20 @@ def _clip(cigar: bytes, before: int, after: int, is_reverse: bool) -> bytes:
     before, after  bases in the order of the file
     """
     if is_reverse:
-        cigar, before, after = turned(cigar), after, before
+        before, after = after, before
+        cigar = b"".join([count + kind for count, kind in RUN.findall(cigar)[::-1]])
     clips = [b"%dS" % bases if bases else b"" for bases in (before, after)]
     return clips[0] + cigar + clips[1]
 
 
-def _sequences(rows: ScanRows) -> TextColumn:
+def _sequences(rows: ScanRows) -> list[bytes]:
     """Return the bases of each row's signature as they lie on the sample, T for U."""
-    patterns, which = np.unique(2 * rows.batch.signature + rows.batch.reverse, return_inverse=True)
-    texts = []
-    for pattern in patterns.tolist():
+    patterns = (2 * rows.batch.signature.astype(np.int64) + rows.batch.reverse).tolist()
+    texts = {}
+    for pattern in set(patterns):
         bases = encode(rows.signatures.letters[pattern // 2])
-        texts.append(LETTERS[reverse_complement(bases) if pattern % 2 else bases].tobytes())
-    return TextColumn(texts, which)
+        texts[pattern] = LETTERS[reverse_complement(bases) if pattern % 2 else bases].tobytes()
+    return [texts[pattern] for pattern in patterns]
 
 
 def _tags(rows: ScanRows, matching: NDArray[np.int64]) -> list[Column]:

@@ -10,16 +10,14 @@ from numpy.typing import NDArray
 
 from multigpu import __version__
 from multigpu.kernels.bases import COMPLEMENTARY_LETTERS
-from multigpu.workloads.scan.cigars import spelled_out
+from multigpu.workloads.scan.batch import spelled_out
 from multigpu.workloads.scan.output.cfd import GAP, cfd_scores
 from multigpu.workloads.scan.output.columns import (
     Columns,
     ScanRows,
-    TextColumn,
     bulges_of,
     lines_of,
     numbers_as_texts,
-    samples_of,
     signatures_of,
     strands_of,
 )
@@ -43,10 +41,9 @@ def cas_offinder(rows: ScanRows) -> bytes:
     scores = numbers_as_texts(cfd_scores(guides, sites), "{:.6g}".format)
     sites = np.where(is_mismatch, sites | LOWER, sites)
     return lines_of(
-        len(rows),
         signatures_of(rows), b"\t", bulges_of(rows, b"X"),
         b"\t", _texts(guides), b"\t", _texts(sites), b"\t",
-        samples_of(rows), b"\t", batch.start, b"\t", strands_of(rows), b"\t", batch.errors, b"\t",
+        batch.sample, b"\t", batch.start, b"\t", strands_of(rows), b"\t", batch.errors, b"\t",
         np.abs(batch.bulge), b"\t", scores, b"\n",
     )  # fmt: skip
 
@@ -62,7 +59,7 @@ def _align(rows: ScanRows) -> tuple[Letters, Letters, NDArray[np.bool_]]:
     operations = np.array([each.rjust(width) for each in spelled]).view(np.uint8)
     operations = operations.reshape(len(rows), width)
     guides = {i: _capitals(letters[i].tobytes()) for i in set(batch.signature.tolist())}
-    sites = list(map(_capitals, batch.bases or ()))
+    sites = list(map(_capitals, batch.bases))
     for i in np.flatnonzero(batch.reverse).tolist():
         sites[i] = sites[i].translate(COMPLEMENTARY_LETTERS)[::-1]
     return (
@@ -85,7 +82,7 @@ def _capitals(bases: bytes) -> bytes:
     return bases.upper().replace(b"U", b"T")
 
 
-def _texts(letters: Letters) -> TextColumn:
-    """Return the letters of each row as a column."""
+def _texts(letters: Letters) -> list[bytes]:
+    """Return the letters of each row."""
     rows = np.ascontiguousarray(letters).view(f"S{letters.shape[1]}").ravel().tolist()
-    return TextColumn.of([row.lstrip() for row in rows])
+    return [row.lstrip() for row in rows]

@@ -1,22 +1,20 @@
-"""Rows of a scan as columns, which the lines of all text formats are made of."""
+"""Rows of a scan as columns, which lines of text and tables of Arrow are made of."""
 
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.compiled.text.table_lines import add_number_lengths, put_numbers, put_texts
 from multigpu.workloads.scan.batch import Batch
 
 if TYPE_CHECKING:
     from multigpu.formats.sequences.signatures import Signatures
 
-BLOCK = 1 << 14  # rows that stay in the processor's cache
+BLOCK = 1 << 14  # rows that become lines at a time
 
 Columns = tuple[str, ...]  # some of `row_sink.REQUESTED`
 
@@ -64,7 +62,7 @@ class ScanRows:
         return len(self.batch)
 
     def blocks(self, size: int = 0) -> Iterator["ScanRows"]:
-        """Yield the rows, so many at a time, or as many as stay in the processor's cache."""
+        """Yield the rows, so many at a time, or `BLOCK`."""
         size = size or BLOCK
         for at in range(0, len(self), size):
             some = slice(at, at + size)
@@ -79,63 +77,26 @@ class ScanRows:
 # ---- lines ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class TextColumn:
-    """A column of texts, of which some may stand in many rows.
-
-    distinct  all of them
-    which     intp[n]: index into `distinct` for each row
-    """
-
-    distinct: Sequence[bytes]
-    which: NDArray[np.intp]
-
-    @classmethod
-    def of(cls, texts: Sequence[bytes]) -> Self:
-        """Return a column with one text for each row."""
-        return cls(texts, np.arange(len(texts)))
-
-    @cached_property
-    def begins(self) -> NDArray[np.int64]:
-        """Places where the distinct texts begin, one after the other, and where the last ends."""
-        return np.cumsum([0, *map(len, self.distinct)], dtype=np.int64)
-
-
 # A column of a line: the same bytes in every row, whole numbers, or texts.
-Column = bytes | NDArray[np.integer[Any]] | TextColumn
+Column = bytes | NDArray[np.integer[Any]] | Sequence[bytes]
 
 
-def lines_of(count: int, *columns: Column) -> bytes:
-    """Return `count` lines, made of these columns from left to right; the last ends the line."""
-    ready = [_ready(column, count) for column in columns]
-    lengths = np.zeros(count, np.int64)
-    for column in ready:
-        if isinstance(column, TextColumn):
-            lengths += np.diff(column.begins)[column.which]
+def lines_of(*columns: Column) -> bytes:
+    """Return a line for each row, made of these columns from left to right; the last ends it."""
+    line, values = b"", []
+    for column in columns:
+        if isinstance(column, bytes):
+            line += column.replace(b"%", b"%%")
         else:
-            add_number_lengths(column, lengths)
-    cursors = np.cumsum(lengths) - lengths
-    out = np.empty(int(lengths.sum()), np.uint8)
-    for column in ready:
-        if isinstance(column, TextColumn):
-            raw = np.frombuffer(b"".join(column.distinct), np.uint8)
-            put_texts(raw, column.begins, column.which, out, cursors)
-        else:
-            put_numbers(column, out, cursors)
-    return out.tobytes()
+            is_number = isinstance(column, np.ndarray)
+            line += b"%d" if is_number else b"%b"
+            values.append(column.tolist() if isinstance(column, np.ndarray) else column)
+    return b"".join([line % row for row in zip(*values, strict=True)])
 
 
-def delimited(count: int, separator: bytes, columns: Sequence[Column]) -> bytes:
-    """Return `count` lines of these columns with the separator between them."""
-    line = [each for column in columns for each in (separator, column)]
-    return lines_of(count, *line[1:], b"\n")
-
-
-def _ready(column: Column, count: int) -> TextColumn | NDArray[np.int64]:
-    """Return a column of `count` rows as texts, or as numbers of the type that is compiled for."""
-    if isinstance(column, np.ndarray):
-        return column.astype(np.int64)
-    return TextColumn([column], np.zeros(count, np.intp)) if isinstance(column, bytes) else column
+def delimited(separator: bytes, columns: Sequence[Column]) -> bytes:
+    """Return lines of these columns with the separator between them."""
+    return lines_of(*[each for column in columns for each in (separator, column)][1:], b"\n")
 
 
 # ---- columns on request -------------------------------------------------------------------------
@@ -148,11 +109,11 @@ def on_request(rows: ScanRows, name: str) -> Column:
     """Return a column on request."""
     batch = rows.batch
     if name == "file":
-        return TextColumn(names_of_files(rows.files), batch.source.astype(np.intp))
+        return texts_of(names_of_files(rows.files), batch.source)
     if name == "bulge":
         return bulges_of(rows, b"")
     if name == "cigar":
-        return TextColumn.of(batch.cigar)
+        return batch.cigar
     if name == "bulge_size":
         return np.abs(batch.bulge)
     numbers: NDArray[np.integer[Any]]
@@ -168,31 +129,27 @@ def names_of_files(files: Sequence[str]) -> list[bytes]:
 # ---- columns that several formats have ----------------------------------------------------------
 
 
-def samples_of(rows: ScanRows) -> TextColumn:
-    """Return the names of the samples."""
-    begins = rows.is_first.copy()
-    begins[:1] = True
-    names = [rows.batch.sample[i] for i in np.flatnonzero(begins).tolist()]
-    return TextColumn(names, np.cumsum(begins) - 1)
+def texts_of(distinct: Sequence[bytes], which: NDArray[np.integer[Any]]) -> list[bytes]:
+    """Return the text of each row by its number."""
+    return [distinct[i] for i in which.tolist()]
 
 
-def signatures_of(rows: ScanRows) -> TextColumn:
+def signatures_of(rows: ScanRows) -> list[bytes]:
     """Return the names of the signatures."""
-    numbers, which = np.unique(rows.batch.signature, return_inverse=True)
-    return TextColumn([rows.signatures.names[i] for i in numbers.tolist()], which)
+    return texts_of(rows.signatures.names, rows.batch.signature)
 
 
-def strands_of(rows: ScanRows) -> TextColumn:
+def strands_of(rows: ScanRows) -> list[bytes]:
     """Return the strand of each row, + or -."""
-    return TextColumn([b"+", b"-"], rows.batch.reverse.astype(np.intp))
+    return [b"-" if is_reverse else b"+" for is_reverse in rows.batch.reverse.tolist()]
 
 
-def bulges_of(rows: ScanRows, none: bytes) -> TextColumn:
+def bulges_of(rows: ScanRows, none: bytes) -> list[bytes]:
     """Return RNA for bases of the signature alone, DNA for those of the sample alone, or `none`."""
-    return TextColumn([b"RNA", none, b"DNA"], np.sign(rows.batch.bulge).astype(np.intp) + 1)
+    return texts_of([b"RNA", none, b"DNA"], np.sign(rows.batch.bulge) + 1)
 
 
-def scores_of(rows: ScanRows, show: Callable[[float], str], missing: bytes) -> TextColumn:
+def scores_of(rows: ScanRows, show: Callable[[float], str], missing: bytes) -> list[bytes]:
     """Return the scores as texts, NaN as `missing`."""
     # + 0.0, so that there is no -0.0 beside 0.0.
     return numbers_as_texts(rows.batch.score + 0.0, show, missing)
@@ -200,11 +157,9 @@ def scores_of(rows: ScanRows, show: Callable[[float], str], missing: bytes) -> T
 
 def numbers_as_texts(
     values: NDArray[np.float64], show: Callable[[float], str] = repr, missing: bytes = b""
-) -> TextColumn:
+) -> list[bytes]:
     """Return numbers as texts, NaN as `missing`."""
-    distinct, which = np.unique(values, return_inverse=True)
-    texts = [missing if math.isnan(each) else show(each).encode() for each in distinct.tolist()]
-    return TextColumn(texts, which)
+    return [missing if math.isnan(each) else show(each).encode() for each in values.tolist()]
 
 
 def decoded(names: Sequence[bytes], encoding: str) -> list[str]:

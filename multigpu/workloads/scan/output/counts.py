@@ -11,7 +11,6 @@ from multigpu.formats.tables.arrow import named, numbers, pyarrow, schema
 from multigpu.formats.tables.parquet import RowGroups
 from multigpu.workloads.scan.output.columns import (
     Column,
-    TextColumn,
     decoded,
     delimited,
     names_of_files,
@@ -45,12 +44,12 @@ def write_counts(path: str, file: BinaryIO, tallies: Tallies) -> None:
 
 def _lines(tallies: Tallies) -> Iterator[bytes]:
     """Yield the lines of each file, with the shortest fractions that read back equal."""
-    signatures = TextColumn.of(tallies.signatures.names)
+    signatures = tallies.signatures.names
     for file, found in zip(names_of_files(tallies.names), tallies, strict=True):
         columns: Iterator[Column] = (
             numbers_as_texts(each) if each.dtype.kind == "f" else each for each in found.values()
         )
-        yield delimited(len(tallies.signatures), b"\t", [file, signatures, *columns])
+        yield delimited(b"\t", [file, signatures, *columns])
 
 
 def _arrays(tallies: Tallies) -> Iterator[list["pa.Array"]]:

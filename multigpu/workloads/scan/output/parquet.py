@@ -8,7 +8,7 @@ import numpy as np
 
 from multigpu.errors import UsageError
 from multigpu.formats.storage.compressed import compression_of
-from multigpu.formats.tables.arrow import named, numbers, pyarrow, schema
+from multigpu.formats.tables.arrow import numbers, pyarrow, schema, strings
 from multigpu.formats.tables.parquet import COMPRESSED_INSIDE, ROW_GROUP, RowGroups
 from multigpu.workloads.scan.batch import Batch
 from multigpu.workloads.scan.output.columns import (
@@ -16,10 +16,8 @@ from multigpu.workloads.scan.output.columns import (
     Column,
     Columns,
     ScanRows,
-    TextColumn,
     decoded,
     on_request,
-    samples_of,
     signatures_of,
     strands_of,
 )
@@ -71,7 +69,7 @@ def _arrays(rows: ScanRows) -> list["pa.Array"]:
     """Return the columns in the order of the schema."""
     batch = rows.batch
     always: tuple[Column, ...] = (
-        samples_of(rows), batch.sample_index, signatures_of(rows), batch.signature, batch.start,
+        batch.sample, batch.sample_index, signatures_of(rows), batch.signature, batch.start,
         batch.end, strands_of(rows),
     )  # fmt: skip
     requested = [_array(on_request(rows, name)) for name in rows.requested]
@@ -79,7 +77,7 @@ def _arrays(rows: ScanRows) -> list["pa.Array"]:
 
 
 def _array(column: Column) -> "pa.Array":
-    if isinstance(column, TextColumn):
-        return named(column.which, decoded(column.distinct, "utf-8"))
-    assert isinstance(column, np.ndarray)
-    return numbers(column)
+    if isinstance(column, np.ndarray):
+        return numbers(column)
+    assert not isinstance(column, bytes)
+    return strings(decoded(column, "utf-8"))

@@ -18,7 +18,6 @@ from multigpu.formats.sequences.sample_sheets import SampleSheet
 from multigpu.formats.storage.compressed import compression_of
 from multigpu.formats.storage.many_outputs import atomic_outputs
 from multigpu.formats.storage.suffixes import FOREIGN, uncompressed_suffix
-from multigpu.workloads.scan.extracted import ExtractedRecords
 from multigpu.workloads.scan.job import ScanJob
 from multigpu.workloads.scan.options import PairRule, ScanOutput, Trim
 from multigpu.workloads.scan.output.record_paths import (
@@ -29,6 +28,7 @@ from multigpu.workloads.scan.output.record_paths import (
     name_of_file,
 )
 from multigpu.workloads.scan.output.row_sink import Write
+from multigpu.workloads.scan.parts import ExtractedRecords
 from multigpu.workloads.scan.sink import Findings
 
 Numbers = NDArray[np.int64]

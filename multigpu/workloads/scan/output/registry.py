@@ -8,9 +8,8 @@ from multigpu.workloads.scan.output.alignment_lines import paf, sam_of_reads
 from multigpu.workloads.scan.output.cas_offinder import cas_offinder, cas_offinder_titles
 from multigpu.workloads.scan.output.parquet import ParquetSink
 from multigpu.workloads.scan.output.row_lines import bed, jsonl, separated, text, titles
-from multigpu.workloads.scan.output.row_sink import RowFormat
+from multigpu.workloads.scan.output.row_sink import RowFormat, TextSink
 from multigpu.workloads.scan.output.sam import sam_sink
-from multigpu.workloads.scan.output.text import TextSink
 
 _tsv, _csv = partial(separated, separator=b"\t"), partial(separated, separator=b",")
 _ambiguous = ("ambiguous",)

@@ -21,13 +21,13 @@ from multigpu.report.page import Card, Column, Page, Provenance, Section, Table
 from multigpu.workloads.scan.options import ScanOptions
 from multigpu.workloads.scan.output.columns import decoded
 from multigpu.workloads.scan.output.multiqc import sample_names
-from multigpu.workloads.scan.sums import Sums
 from multigpu.workloads.scan.tally import (
     KINDS,
     LONG,
     LONG_PLACES,
     PLACES,
     LongSample,
+    Sums,
     Tallies,
 )
 

@@ -1,6 +1,5 @@
 """Rows of a scan as lines of TSV, CSV, text, BED and JSON lines."""
 
-from collections.abc import Callable
 from json.encoder import encode_basestring
 
 import numpy as np
@@ -9,11 +8,9 @@ from multigpu.workloads.scan.output.columns import (
     Column,
     Columns,
     ScanRows,
-    TextColumn,
     delimited,
     lines_of,
     on_request,
-    samples_of,
     scores_of,
     signatures_of,
     strands_of,
@@ -28,21 +25,21 @@ def titles(requested: Columns, separator: str) -> str:
 
 
 def separated(rows: ScanRows, separator: bytes) -> bytes:
-    samples, signatures = samples_of(rows), signatures_of(rows)
+    samples, signatures = rows.batch.sample, signatures_of(rows)
     start, end, scores = rows.batch.start, rows.batch.end, scores_of(rows, repr, b"")
     return _delimited(rows, separator, samples, signatures, start, end, strands_of(rows), scores)
 
 
 def text(rows: ScanRows) -> bytes:
     scores = scores_of(rows, "{:.3f}".format, b"-")
-    return lines_of(len(rows), samples_of(rows), b": ", signatures_of(rows), b" (", scores, b")\n")
+    return lines_of(rows.batch.sample, b": ", signatures_of(rows), b" (", scores, b")\n")
 
 
 def bed(rows: ScanRows) -> bytes:
     start, end, signatures = rows.batch.start, rows.batch.end, signatures_of(rows)
     scores = np.clip(np.rint(np.nan_to_num(rows.batch.score) * 10), 0, 1000).astype(np.int64)
     return _delimited(
-        rows, b"\t", samples_of(rows), start, end, signatures, scores, strands_of(rows)
+        rows, b"\t", rows.batch.sample, start, end, signatures, scores, strands_of(rows)
     )
 
 
@@ -50,21 +47,20 @@ def _delimited(rows: ScanRows, separator: bytes, *columns: Column) -> bytes:
     """Return lines with these columns and those on request, the separator between them."""
     line = [*columns, *(on_request(rows, name) for name in rows.requested)]
     if separator == b",":
-        line = [_map_texts(c, _csv_name) if isinstance(c, TextColumn) else c for c in line]
-    return delimited(len(rows), separator, line)
+        line = [list(map(_csv_name, c)) if isinstance(c, list) else c for c in line]
+    return delimited(separator, line)
 
 
 def jsonl(rows: ScanRows) -> bytes:
     batch, more = rows.batch, []
     for name in rows.requested:
         column = on_request(rows, name)
-        if isinstance(column, TextColumn):
-            column = _map_texts(column, _json_name)
+        if isinstance(column, list):
+            column = list(map(_json_name, column))
         more += [b',"%s":' % name.encode(), column]
     return lines_of(
-        len(rows),
-        b'{"sample":', _map_texts(samples_of(rows), _json_name),
-        b',"signature":', _map_texts(signatures_of(rows), _json_name),
+        b'{"sample":', list(map(_json_name, batch.sample)),
+        b',"signature":', list(map(_json_name, signatures_of(rows))),
         b',"start":', batch.start,
         b',"end":', batch.end,
         b',"strand":"', strands_of(rows),
@@ -72,10 +68,6 @@ def jsonl(rows: ScanRows) -> bytes:
         *more,
         b"}\n",
     )  # fmt: skip
-
-
-def _map_texts(texts: TextColumn, change: Callable[[bytes], bytes]) -> TextColumn:
-    return TextColumn(list(map(change, texts.distinct)), texts.which)
 
 
 def _csv_name(name: bytes) -> bytes:

@@ -8,6 +8,7 @@ from typing import Any, BinaryIO, Generic, TypeVar
 
 from multigpu.cluster.files import atomic_output
 from multigpu.formats.sequences.signatures import Signatures
+from multigpu.formats.storage.compressed import Compressed, compression_of
 from multigpu.workloads.scan.batch import Batch
 from multigpu.workloads.scan.options import ScanOptions
 from multigpu.workloads.scan.output.columns import Columns, ScanRows
@@ -108,3 +109,28 @@ class RowSink(ABC, Generic[T]):
         with self.write_to(file) as write:
             yield write
         file.flush()
+
+
+class TextSink(RowSink[bytes]):
+    """Rows as lines below the header of a format, which workers make and the client compresses."""
+
+    def collect(self, found: Findings) -> bytes:
+        lines = self.format.lines
+        assert lines is not None
+        return b"".join([lines(block) for block in self.rows_of(found.rows).blocks()])
+
+    @contextmanager
+    def write_to(self, file: BinaryIO) -> Iterator[Write[bytes]]:
+        out = Compressed(file, compression_of(self.path))
+        out.write(self.format.header(self.columns).encode())
+        yield lambda lines, _: out.write(lines)
+        out.close()
+
+
+class BatchSink:
+    """An output that is no file: the rows as they are, for Python."""
+
+    name, needs = "columns", frozenset({"sample"})
+
+    def collect(self, found: Findings) -> Batch:
+        return found.rows

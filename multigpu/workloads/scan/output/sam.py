@@ -21,8 +21,7 @@ from multigpu.formats.tables.sam import References, misnamed_query, open_sam
 from multigpu.workloads.scan.batch import Batch
 from multigpu.workloads.scan.options import ScanOptions
 from multigpu.workloads.scan.output.alignment_lines import sam_of_signatures
-from multigpu.workloads.scan.output.row_sink import RowSink, Write
-from multigpu.workloads.scan.output.text import TextSink
+from multigpu.workloads.scan.output.row_sink import RowSink, TextSink, Write
 from multigpu.workloads.scan.sink import Findings
 
 Aligned = tuple[Batch, str, list[bytes], NDArray[np.int64]]  # rows; records with their file

@@ -1,19 +1,25 @@
-"""The outputs that a command asks for. A new one is a class, its option, and a line here."""
+"""The outputs that a command asks for, written in one pass.
 
+A new one is a class, its option, and a line here.
+"""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, ExitStack
 from functools import partial
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
+from multigpu.cluster.engine.events import Event, now
 from multigpu.errors import UsageError, option
 from multigpu.workloads.scan.job import ScanJob
 from multigpu.workloads.scan.options import ALIGNMENTS, ScanOutput, multiqc_paths
-from multigpu.workloads.scan.output.amplicon_sink import amplicon_sinks
+from multigpu.workloads.scan.output.amplicons import amplicon_sinks
 from multigpu.workloads.scan.output.counts import write_counts
 from multigpu.workloads.scan.output.multiqc import write_columns, write_heat_map
 from multigpu.workloads.scan.output.record_sink import record_sink
 from multigpu.workloads.scan.output.report import write_report
-from multigpu.workloads.scan.output.row_sink import RowFormat, RowSink
+from multigpu.workloads.scan.output.row_sink import RowFormat, RowSink, Write
 from multigpu.workloads.scan.output.tally_sink import TallySink, WriteTallies
-from multigpu.workloads.scan.output.write import FileSink
+from multigpu.workloads.scan.sink import Sink
 
 # Options of searches, and the formats that cannot have what they find.
 NOT_IN = {
@@ -22,6 +28,19 @@ NOT_IN = {
     "circular": ALIGNMENTS,
     "max_edits": ("cas-offinder",),
 }
+
+
+T = TypeVar("T")
+
+
+class FileSink(Sink[T], Protocol):
+    """Output that is written to files."""
+
+    def open(self, files: ExitStack) -> AbstractContextManager[Write[T]]:
+        """Yield the function that writes payloads; what is written is complete when it has ended.
+
+        files  gets the files: they have their names, all outputs of a run together, when it ends
+        """
 
 
 def sinks_of(job: ScanJob, out: ScanOutput, rows: RowFormat) -> list[FileSink[Any]]:
@@ -86,3 +105,17 @@ def _tally_writers(job: ScanJob, out: ScanOutput) -> dict[str, WriteTallies]:
     if out.report:
         writers[out.report] = partial(write_report, job.options)
     return writers
+
+
+def write_outputs(job: ScanJob, sinks: Sequence[FileSink[Any]]) -> None:
+    """Run the job and write all of its outputs; each has its name when all are complete.
+
+    Raises what the job raises, and InputError for samples that an output cannot have.
+    """
+    with ExitStack() as files, ExitStack() as contents:
+        writes = [contents.enter_context(sink.open(files)) for sink in sinks]
+        for payloads, first in job.payloads(sinks):
+            begin = now()
+            for write, payload in zip(writes, payloads, strict=True):
+                write(payload, first)
+            job.emit(Event("written", details={"begin": begin}))

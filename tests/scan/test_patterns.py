@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from support.approximate_cases import with_edits
 from support.bulge_cases import chosen, places_of
+from support.scan_answers import check_rows, score_of
 from support.scan_cases import array, planted, random_letters
-from support.scanned import fasta, rows_of, wrapped_fasta
 
 import multigpu
 from multigpu import UsageError
@@ -48,14 +48,6 @@ def inputs(seed: int) -> tuple[list[str], list[str]]:
     return samples, [each.tobytes().decode() for each in letters]
 
 
-def found(folder: Path, **options: Any) -> list[tuple[Any, ...]]:
-    result = multigpu.scan(
-        folder / "r.fa", folder / "s.fa", gpus="none", threads=2, strand="both", **options
-    )
-    rows = rows_of(result, result.signature_names, "errors", "bulge", "cigar")
-    return [(*row[:5], *row[6:]) for row in rows]
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows__are_those_of_the_plain_search_however_the_input_is_cut(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -77,24 +69,27 @@ def test_rows__are_those_of_the_plain_search_however_the_input_is_cut(
             if sum(x not in "ACGTUacgtu" for x in samples[each.record][each.start : each.end]) < 2
         ]  # fmt: skip
     wanted = chosen(options.get("hits", "first"), places, "exact_suffix" in options)
-    expected = [(f"r{each.record}", f"s{each.signature}", *each[2:]) for each in wanted]
+    expected = [
+        (f"r{r}", f"s{s}", start, end, strand, score_of(samples[r], start, end), *more)
+        for r, s, start, end, strand, *more in wanted
+    ]
     assert len(expected) > 3
-    (tmp_path / "r.fa").write_bytes(wrapped_fasta([(f"r{i}", s) for i, s in enumerate(samples)], 7))
-    (tmp_path / "s.fa").write_bytes(fasta([(f"s{i}", s) for i, s in enumerate(signatures)]))
-    for size in (1, 17, 64, 100_000):
-        assert found(tmp_path, max_chunk_bytes=size, **options) == expected, size
+    named = [[(f"{kind}{i}", text) for i, text in enumerate(texts)]
+             for kind, texts in (("r", samples), ("s", signatures))]  # fmt: skip
+    columns = ("errors", "bulge", "cigar")
+    check_rows(tmp_path, *named, expected, *columns, strand="both", **options)
 
 
 def test_place_at_the_limits_of_the_field__is_found(tmp_path: Path) -> None:
     """Four mismatches and a bulge of one base; with edits it has five and another alignment."""
     genome = "T" * 30 + "AAGCATCTGCTTTTGTACCCGTGG" + "T" * 30
-    (tmp_path / "r.fa").write_text(f">c\n{genome}\n")
-    (tmp_path / "s.fa").write_text(">g\nAATCTGCTGCTTTGTACGCGNGG\n")
-    rows = found(
-        tmp_path, max_mismatches=4, max_dna_bulges=1, max_rna_bulges=1, exact_suffix=3,
-        hits="all", sample_n="mismatch",
+    rules: dict[str, Any] = {"max_dna_bulges": 1, "max_rna_bulges": 1, "exact_suffix": 3}
+    expected = [("c", "g", 30, 54, "+", score_of(genome, 30, 54), 4, 1)]
+    guides = [("g", "AATCTGCTGCTTTGTACGCGNGG")]
+    check_rows(
+        tmp_path, [("c", genome)], guides, expected, "errors", "bulge", max_mismatches=4,
+        hits="all", sample_n="mismatch", strand="both", **rules,
     )  # fmt: skip
-    assert [row[:7] for row in rows] == [("c", "g", 30, 54, "+", 4, 1)]
 
 
 def test_top__takes_the_signature_with_the_fewest_bulges(tmp_path: Path) -> None:

@@ -8,10 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from support.program import program, remarks
+from support.program import remarks
 from support.scan_rows import sink
 from support.scanned import (
     ALL,
@@ -39,7 +38,7 @@ from multigpu.workloads.scan.inputs import expand_inputs
 from multigpu.workloads.scan.job import ScanJob
 from multigpu.workloads.scan.options import ScanOptions
 from multigpu.workloads.scan.output.registry import format_of
-from multigpu.workloads.scan.output.write import write_outputs
+from multigpu.workloads.scan.output.sinks import write_outputs
 
 # ---- formats ----------------------------------------------------------------------------------
 
@@ -258,18 +257,3 @@ def test_fasta_samples__have_no_score(scan: Scan, store: Any, tmp_path: Path, si
     table = pq.read_table(tmp_path / "out" / "hits.parquet")
     assert table.column("score").null_count == len(rows) == table.num_rows
     assert table.column("sample_index").to_pylist() == expected_indices(READS)
-
-
-# ---- the program ------------------------------------------------------------------------------
-
-
-@pytest.mark.process
-def test_program__without_input_scans_the_demo_and_says_so_on_stderr() -> None:
-    run = program("scan", "--gpus", "none")
-    said = "multigpu: no samples given: scanning the built-in demo\n"
-    assert (run.status, run.err) == (0, said)
-    table = np.array([line.split("\t") for line in run.out.splitlines()])
-    assert table.shape[1] == 6
-    assert len(table) > 20
-    again = program("scan", "--gpus", "none", "--quiet", "--max-chunk-bytes", "100000")
-    assert (again.status, again.all_err, again.out) == (0, "", run.out)

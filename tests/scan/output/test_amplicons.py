@@ -13,7 +13,7 @@ from support.scanned import OTHER, fasta, rows_of, wrapped_fasta
 
 import multigpu
 from multigpu.formats.sequences.signatures import read_signatures
-from multigpu.workloads.scan.amplicons import LEFT, RIGHT, PrimerPairs
+from multigpu.workloads.scan.output.amplicons import LEFT, RIGHT, PrimerPairs
 
 pytestmark = pytest.mark.process  # runs whole jobs
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import multigpu
 from multigpu import UsageError
-from multigpu.workloads.scan.best_signatures import TopRule
+from multigpu.workloads.scan.rows import TopRule
 
 Hit = tuple[int, int, int]  # record, signature, errors
 
