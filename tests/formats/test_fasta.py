@@ -11,7 +11,7 @@ from support.sequence_texts import FASTA, Record, array, buffers, opened, parse,
 
 from multigpu import InputError
 from multigpu.formats.sequences import fasta
-from multigpu.formats.sequences.pieces import RangeRecords, TextInFile
+from multigpu.formats.sequences.pieces import Pieces, TextInFile
 from multigpu.formats.sequences.spans import FileSpan
 from multigpu.formats.storage.sources import Source
 from multigpu.kernels.compiled.text.records import BASES, LENGTH, NAME, NAME_END, QUALITY
@@ -34,7 +34,7 @@ def read(
     overlap: int = 0,
     block: int = 64,
     exact: bool = False,
-) -> RangeRecords:
+) -> Pieces:
     source = Source("samples.fa", len(text), "none", "fasta")
     span = FileSpan(0, 0, begin, border, exact)
     return fasta.read_range(
@@ -42,7 +42,7 @@ def read(
     )
 
 
-def rows_of(file: int, found: RangeRecords) -> list[Record]:
+def rows_of(file: int, found: Pieces) -> list[Record]:
     """Names from the file, and bases from the letters."""
     text, table = TextInFile(f"/proc/self/fd/{file}"), found.table
     assert (table[:, QUALITY] == -1).all()

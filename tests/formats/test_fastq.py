@@ -12,7 +12,7 @@ from support.sequence_texts import FASTQ, Record, buffers, opened, parse, slices
 
 from multigpu import InputError
 from multigpu.formats.sequences import fastq
-from multigpu.formats.sequences.pieces import RangeRecords, TextInFile
+from multigpu.formats.sequences.pieces import Pieces, TextInFile
 from multigpu.formats.sequences.records import describe
 from multigpu.formats.sequences.sequence_format import BLOCK
 from multigpu.formats.sequences.spans import FileSpan
@@ -36,14 +36,12 @@ def read(text: bytes, begin: int, border: int, block: int) -> tuple[list[Record]
     return rows, found.stop, str(found.error)
 
 
-def read_span(
-    file: int, source: Source, begin: int, border: int, block: int = BLOCK
-) -> RangeRecords:
+def read_span(file: int, source: Source, begin: int, border: int, block: int = BLOCK) -> Pieces:
     span = FileSpan(0, 0, begin, border, exact=True)
     return fastq.read_range(file, source, span, offset=OFFSET, buffers=buffers(), block_bytes=block)
 
 
-def rows_of(path: str, found: RangeRecords) -> list[Record]:
+def rows_of(path: str, found: Pieces) -> list[Record]:
     """Names from the file, bases from the letters, and the qualities, each summed alone."""
     text = TextInFile(path)
     out: list[Record] = []

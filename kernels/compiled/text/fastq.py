@@ -9,7 +9,6 @@ import numpy as np
 
 from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.compiled.native import find_byte, read_at
-from multigpu.kernels.compiled.text.blocks import refill
 from multigpu.kernels.compiled.text.lines import (
     AT,
     NEWLINE,
@@ -33,6 +32,7 @@ from multigpu.kernels.compiled.text.records import (
     WRAPPED,
     Fault,
     gather,
+    refill,
 )
 
 HIGHEST_QUALITY = 126

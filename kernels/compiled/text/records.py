@@ -39,6 +39,27 @@ TABLE_FULL, LETTERS_FULL, BLOCK_FULL, UNREADABLE = range(8, 12)
 
 
 @jit_no_alloc
+def refill(file: Any, origin: Any, size: Any, block: Any, at: Any, held: Any) -> Any:
+    """Move the unread bytes block[at:held] to the front, and fill the block from the file.
+
+    file    an open file's descriptor
+    origin  position in the file of what is block[0] then
+    size    of the file
+
+    Returns how many bytes the block holds, and False if the file ended before `size`.
+    """
+    copy_bytes(block, 0, block, at, held - at)
+    held -= at
+    wanted = min(block.shape[0], size - origin)
+    while held < wanted:
+        more = read_at(file, origin + held, block, held, wanted - held)
+        if more <= 0:
+            return held, False
+        held += more
+    return held, True
+
+
+@jit_no_alloc
 def gather(raw: Any, table: Any, letters: Any, at: Any) -> Any:
     """Copy the bases of all records of a table to letters[at:]; return where they end."""
     for i in range(table.shape[0]):

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from multigpu.formats.sequences.file_records import FileRecords
-from multigpu.formats.sequences.pieces import RangeRecords, TextInMemory
+from multigpu.formats.sequences.pieces import Pieces, TextInMemory
 from multigpu.formats.sequences.records import gather_letters
 from multigpu.formats.sequences.spans import BgzfSpan
 from multigpu.formats.sequences.streams import block_spans, range_blocks
@@ -45,7 +45,7 @@ def bgzf_spans(number: int, path: str, size: int, chunk_bytes: int) -> Iterator[
 
 def read_range(
     source: Source, span: BgzfSpan, *, offset: int, letters: Buffers, texts: Buffers
-) -> RangeRecords:
+) -> Pieces:
     """Read the records that begin in a span. Raises InputError where the file is damaged.
 
     offset          the quality character that means 0
@@ -68,7 +68,7 @@ def read_range(
         records = FileRecords(blocks, begin)
         count = records.fill_to(span.stop) if begin < span.stop else 0
     raw, table, _ = records.take(count)
-    return RangeRecords(
+    return Pieces(
         begin=begin if span.exact or begin < span.stop else -1,
         stop=records.position(),
         table=table,

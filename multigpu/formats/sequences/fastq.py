@@ -7,7 +7,7 @@ checked against where the span before ended.
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.formats.sequences.pieces import RangeRecords, TextInFile
+from multigpu.formats.sequences.pieces import Pieces, TextInFile
 from multigpu.formats.sequences.records import ROWS, Parsed, describe, empty_table
 from multigpu.formats.sequences.sequence_format import BLOCK, SequenceFormat
 from multigpu.formats.sequences.spans import FileSpan
@@ -50,7 +50,7 @@ def read_range(
     buffers: Buffers,
     overlap: int = 0,
     block_bytes: int = BLOCK,
-) -> RangeRecords:
+) -> Pieces:
     """Read the records that begin in a span; see `ReadRange`."""
     # The newline of the line before belongs to the search.
     first = span.start if span.exact else find_first_record(file, span.start - 1, span.stop)
@@ -76,7 +76,7 @@ def read_range(
         raise_unreadable(file, source.path, origin + held, size)
     # Of a record with a wrong quality the row follows the good ones.
     parsed = Parsed(table=table[count : count + 1], stop=at, fault=Fault(why), qualities=qualities)
-    return RangeRecords(
+    return Pieces(
         begin=first,
         table=np.concatenate(tables),
         letters=letters[:bases],

@@ -10,9 +10,8 @@ from io import FileIO
 
 from multigpu.formats.sequences.fastq import find_first_record
 from multigpu.formats.sequences.file_records import FileRecords, title_at
-from multigpu.formats.sequences.paired_streams import error_at_end, take_pairs
-from multigpu.formats.sequences.pairs import PairedSource, split_title
-from multigpu.formats.sequences.pieces import RangeRecords, TextInMemory
+from multigpu.formats.sequences.pairs import PairedSource, error_at_end, split_title, take_pairs
+from multigpu.formats.sequences.pieces import Pieces, TextInMemory
 from multigpu.formats.sequences.records import gather_letters
 from multigpu.formats.sequences.spans import FileSpan
 from multigpu.formats.sequences.streams import block_spans, range_blocks
@@ -34,7 +33,7 @@ def read_pairs(
     letters: Buffers,
     texts: Buffers,
     ranges: Buffers,
-) -> RangeRecords:
+) -> Pieces:
     """Read the pairs whose first mate begins in a span, with their text.
 
     offset   the quality character that means 0
@@ -63,7 +62,7 @@ def read_pairs(
         error = error or error_at_end(source, files)
     for each in files:
         each.give_back(ranges)
-    return RangeRecords(
+    return Pieces(
         begin=begin,
         stop=first.position(),
         mate_begin=mate_begin,

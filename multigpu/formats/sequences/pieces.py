@@ -1,6 +1,6 @@
 """Records of a span in memory: their bases, and the text with their names and qualities."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from io import FileIO
 from itertools import pairwise
 
@@ -93,7 +93,7 @@ Text = TextInMemory | TextInFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class RangeRecords:
+class Pieces:
     """The records, and pieces of records, that stand in a span.
 
     begin    where in the file what belongs to the span begins; -1 for nothing in the span
@@ -112,6 +112,14 @@ class RangeRecords:
     mates    int8[n]: 1 or 2 where a record is of a pair, else 0; None where there are no pairs
     left_out number of records that were read and are none of these
     index    of each index file the reads that go with the records, or pairs of records
+
+    The others are set by `SpanReader`:
+
+    source   number of the file
+    number   of the span in the file
+    offsets  int64[n + 1]: where each piece begins in the letters
+    inside   int64[n]: number of bases of each piece in the span
+    ended    whether the span is behind the last one of its file
     """
 
     begin: int
@@ -128,23 +136,10 @@ class RangeRecords:
     mates: NDArray[np.int8] | None = None
     left_out: int = 0
     index: tuple[IndexReads, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Pieces(RangeRecords):
-    """Records of a span, and what is needed to search them.
-
-    source   number of the file
-    number   of the span in the file
-    offsets  int64[n + 1]: where each piece begins in the letters
-    inside   int64[n]: number of bases of each piece in the span
-    ended    whether the span is behind the last one of its file
-    """
-
-    source: int
-    number: int
-    offsets: NDArray[np.int64]
-    inside: NDArray[np.int64]
+    source: int = 0
+    number: int = 0
+    offsets: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    inside: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     ended: bool = False
 
     def names(self, pieces: NDArray[np.intp]) -> list[bytes]:

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from multigpu.errors import Failure, InputError, Unreadable
 from multigpu.formats.sequences.indexed_streams import IndexedSource, indexed_spans
-from multigpu.formats.sequences.paired_streams import paired_spans
-from multigpu.formats.sequences.pairs import PairedSource
+from multigpu.formats.sequences.pairs import PairedSource, paired_spans
 from multigpu.formats.sequences.record_source import RecordSource
 from multigpu.formats.sequences.records import describe
 from multigpu.formats.sequences.registry import FORMATS
