@@ -73,31 +73,23 @@ def gather(raw: Any, table: Any, letters: Any, at: Any) -> Any:
 
 
 @jit_no_alloc
-def sum_qualities(raw: Any, table: Any, starts: Any, lengths: Any, sums: Any) -> None:
-    """Sum the qualities of windows.
+def sum_qualities(file: Any, block: Any, table: Any, starts: Any, lengths: Any, sums: Any) -> None:
+    """Sum the qualities of windows; -1 where a file ends before.
 
-    table    int64[n, 6]  the record of each window, in `raw`
+    file     an open file's descriptor; -1 where all of the text is in the block
+    block    uint8[size]  is overwritten with text of the file
+    table    int64[n, 6]  the record of each window, in the text
     starts   int64[n]     where the window begins in the record
     lengths  int64[n]     qualities in the window
     sums     int64[n]     takes the sums of their characters
     """
     for i in range(starts.shape[0]):
         at, skipped = _window_begin(table[i], starts[i])
-        sums[i], _, _ = _sum_letters(raw, at, raw.shape[0], skipped, lengths[i])
-
-
-@jit_no_alloc
-def sum_qualities_of_file(
-    file: Any, block: Any, table: Any, starts: Any, lengths: Any, sums: Any
-) -> None:
-    """Sum the qualities of windows of an open file; -1 where the file ends before.
-
-    block  uint8[size]  is overwritten; the others as in `sum_qualities`
-    """
-    for i in range(starts.shape[0]):
-        at, skipped = _window_begin(table[i], starts[i])
         left = lengths[i]
         sums[i] = 0
+        if file < 0:
+            sums[i], _, _ = _sum_letters(block, at, block.shape[0], skipped, left)
+            continue
         while left > 0:
             held = read_at(file, at, block, 0, min(block.shape[0], skipped + left))
             if held <= 0:

@@ -4,6 +4,9 @@ A span has the records that begin in it. Where its first one begins is guessed, 
 checked against where the span before ended.
 """
 
+import os
+import re
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,6 +25,9 @@ from multigpu.kernels.compiled.text.records import (
 )
 from multigpu.kernels.device.buffers import Buffers
 
+LOOK = 1 << 16  # bytes in which the first record of a span is looked for, and then twice as many
+# A line that begins with @ may be one of qualities, but then a header follows, which does, too.
+HEADER = re.compile(rb"\n(@[^\n]*\n)[^@]")
 LAST_RECORD_BYTES = 1 << 20  # for bases of a span's last record, more than half of the span's bytes
 
 
@@ -35,10 +41,18 @@ def parse(raw: NDArray[np.uint8], final: bool, offset: int) -> Parsed:
     return Parsed(table=np.concatenate(tables), stop=stop, fault=Fault(fault), qualities=qualities)
 
 
-def find_first_record(file: int, begin: int, border: int, block_bytes: int = BLOCK) -> int:
-    """Guess where the first record begins after the first newline in [begin, border); or -1."""
-    block = np.empty(block_bytes, np.uint8)
-    return int(fastq.find_first_record(file, begin, border, block))
+def find_first_record(file: int, begin: int, border: int, block_bytes: int = LOOK) -> int:
+    """Guess where the first record begins after the first newline in [begin, border); or -1.
+
+    Certain where records have four lines; wrapped ones can mislead it.
+    """
+    text, size = b"", block_bytes
+    while begin + len(text) < border and (more := os.pread(file, size, begin + len(text))):
+        text += more
+        if found := HEADER.search(text):
+            return begin + found.start(1)
+        size = len(text)
+    return -1
 
 
 def read_range(

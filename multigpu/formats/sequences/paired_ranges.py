@@ -26,20 +26,13 @@ DISTANCES = (1 << 15, 1 << 20, 1 << 25)
 
 
 def read_pairs(
-    source: PairedSource,
-    span: FileSpan,
-    *,
-    offset: int,
-    letters: Buffers,
-    texts: Buffers,
-    ranges: Buffers,
+    source: PairedSource, span: FileSpan, *, offset: int, letters: Buffers, texts: Buffers
 ) -> Pieces:
     """Read the pairs whose first mate begins in a span, with their text.
 
     offset   the quality character that means 0
     letters  source of the memory for the letters
     texts    source of that for the text
-    ranges   of that for the ranges of the files, which is given back
 
     Raises Unreadable where a file cannot be read.
     """
@@ -49,19 +42,17 @@ def read_pairs(
         with errors_named(one.path), FileIO(one.path) as file:
             begin = find_first_record(file.fileno(), span.start - 1, span.stop)
     start = begin if begin >= 0 else span.stop
-    first = _records_from(one, start, span.stop - start, offset, ranges)
+    first = _records_from(one, start, span.stop - start, offset)
     count = first.fill_to(span.stop) if start < span.stop else 0
     if count and not span.exact:
         mate_begin = _find_mate(two, first, begin * (two.size or 0) // (one.size or 1))
         count *= mate_begin >= 0
     size = (first.position(count) - start) * (two.size or 0) // (one.size or 1)
-    files = [first, _records_from(two, max(0, mate_begin), size, offset, ranges)]
+    files = [first, _records_from(two, max(0, mate_begin), size, offset)]
     pairs = min(count, files[1].fill(count))
     raw, table, error = take_pairs(source, files, pairs, texts.take)
     if count or span.exact:
         error = error or error_at_end(source, files)
-    for each in files:
-        each.give_back(ranges)
     return Pieces(
         begin=begin,
         stop=first.position(),
@@ -74,17 +65,17 @@ def read_pairs(
     )
 
 
-def _records_from(file: Source, begin: int, size: int, offset: int, ranges: Buffers) -> FileRecords:
+def _records_from(file: Source, begin: int, size: int, offset: int) -> FileRecords:
     """Return the records of a file from a position on, of which `size` bytes are wanted."""
-    content = _content(file, begin, size, ranges)
+    content = _content(file, begin, size)
     return FileRecords(block_spans(0, file, content, offset, begin), begin)
 
 
-def _content(file: Source, begin: int, size: int, ranges: Buffers) -> Generator[Block]:
+def _content(file: Source, begin: int, size: int) -> Generator[Block]:
     with open_stored(file.path) as stored:
         stored.expected = file.size
         stored.restart(begin)
-        yield from range_blocks(stored, size, ranges)
+        yield from range_blocks(stored, size)
 
 
 def _find_mate(file: Source, first: FileRecords, guess: int) -> int:

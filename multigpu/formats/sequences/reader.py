@@ -17,7 +17,7 @@ from multigpu.formats.sequences.pieces import Pieces, TextInMemory
 from multigpu.formats.sequences.registry import FORMATS
 from multigpu.formats.sequences.spans import BgzfSpan, BlockSpan, FileSpan, Span, StreamSpan
 from multigpu.formats.sequences.streams import OpenStreams
-from multigpu.formats.storage.sources import Source, new_memory
+from multigpu.formats.storage.sources import Source
 from multigpu.formats.storage.stored_streams import errors_named
 from multigpu.kernels.compiled.text.records import LENGTH
 from multigpu.kernels.device.buffers import Buffers
@@ -44,7 +44,6 @@ class SpanReader:
         self._sources, self._streams = sources, streams
         self._overlap, self._phred_offset = overlap, phred_offset
         self._letters, self._borders = Buffers(allocate), Buffers(allocate)
-        self._ranges = Buffers(new_memory)  # of each file of a pair
 
     def read(self, span: Span) -> Pieces:
         """Return the span's records. Raises InputError where the file cannot be read."""
@@ -78,7 +77,7 @@ class SpanReader:
 
     def clear(self) -> None:
         """Give the memory of all buffers back."""
-        for buffers in (self._letters, self._borders, self._ranges, self._streams.buffers):
+        for buffers in (self._letters, self._borders, self._streams.buffers):
             buffers.clear()
 
     def _read_block(self, block: BlockSpan, is_reusable: bool) -> Pieces:
@@ -97,10 +96,9 @@ class SpanReader:
 
     def _read_range(self, span: FileSpan) -> Pieces:
         source, offset, letters = self._sources[span.source], self._phred_offset, self._letters
-        texts, ranges = self._streams.buffers, self._ranges
+        texts = self._streams.buffers
         if isinstance(source, PairedSource):
-            about = {"letters": letters, "texts": texts, "ranges": ranges}
-            return read_pairs(source, span, offset=offset, **about)
+            return read_pairs(source, span, offset=offset, letters=letters, texts=texts)
         if isinstance(span, BgzfSpan):
             return bgzf_ranges.read_range(source, span, offset=offset, letters=letters, texts=texts)
         with errors_named(source.path), FileIO(source.path) as file:
