@@ -19,7 +19,6 @@ from support.docked import (
     molecules,
     names_in,
     pdbqt,
-    read_one_by_one,
     sdf,
     table,
 )
@@ -293,16 +292,12 @@ def test_dock__says_before_the_run_that_rdkit_cannot_draw(
         dock("--report", "r.html")
 
 
-@pytest.mark.parametrize("alone", [False, True])
 @pytest.mark.parametrize("layout", ["sdf", "pdbqt"])
 @pytest.mark.parametrize("output", ["poses.sdf", "poses.pdbqt", "poses/"])
 def test_dock__of_a_file_whose_name_is_no_text(
-    dock: Dock, library: Path, monkeypatch: pytest.MonkeyPatch, layout: str, output: str,
-    alone: bool,
-) -> None:  # fmt: skip
+    dock: Dock, library: Path, layout: str, output: str
+) -> None:
     """Ligands without a name are called like their file."""
-    if alone:
-        read_one_by_one(monkeypatch)
     made = {"sdf": sdf, "pdbqt": pdbqt}[layout]
     name = os.fsdecode(b"caf\xe9." + layout.encode())
     Path(name).write_text("".join(made(0, each) for each in molecules(library / "ligands.sdf")))

@@ -354,10 +354,6 @@ def test_conformers__are_records_of_one_title_and_the_same_atoms(
 ) -> None:
     loaded = load(tmp_path / f"a{suffix}", text * 2 + changed, types, by="title")
     records = len(loaded) + len(loaded.skipped)
-    if suffix == ".pdbqt" and not types:
-        # A plain grid of PDBQT knows no types.
-        assert not loaded.skipped
-        return
     assert [each.number for each in loaded.skipped] == [records]
     assert "no conformer of record 1," in loaded.skipped[0].reason
     assert loaded.ligand_of.tolist() == [0] * len(loaded)

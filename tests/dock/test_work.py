@@ -1,10 +1,9 @@
 """The same bytes however a library is cut, and whoever docks it."""
 
-import shutil
 from pathlib import Path
 
 import pytest
-from support.docked import SOME_SKIPPED, Dock, molecules, pdbqt, read_one_by_one, sdf
+from support.docked import Dock
 
 from multigpu.workloads.dock import plan as dock_plan
 
@@ -55,42 +54,3 @@ def test_dock__of_a_worker_process_per_gpu_gives_the_same_bytes(dock: Dock) -> N
     dock("-o", "whole.sdf")
     dock("-o", "cut.sdf", "--gpus", "all", "--workers", "1", *CUT)
     assert written("cut")[0] == written("whole")[0]
-
-
-# What is changed of which record, so that it is not regular; the first of them is skipped.
-IRREGULAR = {
-    "sdf": {5: ("M  END", "M  AND"), 7: ("\n", "\r\n"), 9: ("V2000", "     ")},
-    "pdbqt": {5: ("0.000 C", "0.000"), 7: ("\n", "\r\n"), 9: (" 1.00 ", " 1,00 ")},
-}
-REASON = {"sdf": b"before its 'M END'", "pdbqt": b"no AutoDock type"}
-
-
-@pytest.mark.parametrize("options", [(), ("--top", "3"), ("--center", "0,-998,9999")])
-@pytest.mark.parametrize(
-    ("layout", "output"),
-    [(layout, output) for layout, other in (("sdf", "pdb"), ("pdbqt", "sdf"))
-     for output in (f"poses.{layout}", f"poses.{other}", "poses/")],
-)  # fmt: skip
-def test_dock__of_plain_records_gives_the_same_bytes_as_one_by_one(
-    dock: Dock, library: Path, monkeypatch: pytest.MonkeyPatch, layout: str, output: str,
-    options: tuple[str, ...],
-) -> None:  # fmt: skip
-    if layout == "sdf" and "--center" in options:
-        options = ("--center", "0,-9998,99999")
-    make = {"sdf": sdf, "pdbqt": pdbqt}[layout]
-    some = [make(i, each) for i, each in enumerate(molecules(library / "ligands.sdf"))]
-    for i, change in IRREGULAR[layout].items():
-        some[i] = some[i].replace(*change)
-    Path(f"some.{layout}").write_bytes("".join(some).encode())
-
-    def files() -> dict[str, bytes]:
-        assert dock("-o", output, *options, of=f"some.{layout}") == SOME_SKIPPED
-        found = [path for path in Path().rglob("*") if path.is_file()]
-        return {str(path): path.read_bytes() for path in found}
-
-    at_once = files()
-    if output.endswith("/"):
-        shutil.rmtree(output)
-    read_one_by_one(monkeypatch)
-    assert files() == at_once
-    assert any(REASON[layout] in text for text in at_once.values())

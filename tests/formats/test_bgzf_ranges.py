@@ -15,7 +15,7 @@ from support.stored import READS, bgzf, inspect_source
 from multigpu.errors import InputError
 from multigpu.formats.sequences import streams
 from multigpu.formats.sequences.bgzf_ranges import bgzf_spans, read_range
-from multigpu.formats.sequences.pieces import RangeRecords
+from multigpu.formats.sequences.pieces import Pieces
 from multigpu.formats.sequences.spans import BgzfSpan
 from multigpu.formats.storage.sources import Source
 from multigpu.kernels.compiled.text.records import LENGTH, NAME, NAME_END
@@ -44,18 +44,18 @@ ENDS: dict[str, Callable[[bytes, int], bytes]] = {
 }
 
 
-def read(path: str, span: BgzfSpan) -> RangeRecords:
+def read(path: str, span: BgzfSpan) -> Pieces:
     source = Source(path, Path(path).stat().st_size, "bgzf", "fastq")
     buffers = Buffers(lambda size: np.empty(size, np.uint8))
     return read_range(source, span, offset=33, letters=buffers, texts=buffers)
 
 
-def names_of(found: RangeRecords) -> list[tuple[bytes, int]]:
+def names_of(found: Pieces) -> list[tuple[bytes, int]]:
     names = found.text.windows(found.table[:, NAME], found.table[:, NAME_END])
     return list(zip(names, found.table[:, LENGTH].tolist(), strict=True))
 
 
-def read_all(path: str, chunk_bytes: int) -> Sequence[RangeRecords]:
+def read_all(path: str, chunk_bytes: int) -> Sequence[Pieces]:
     """Return the parts of a file, of which those that begin elsewhere are read once more."""
     source, parts, reached = inspect_source(path), [], 0
     assert source.has_ranges

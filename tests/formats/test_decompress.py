@@ -21,9 +21,17 @@ from support.stored import (
 )
 
 from multigpu.errors import InputError
+from multigpu.formats.storage import bgzf as batches
 from multigpu.formats.storage import decompress
 from multigpu.formats.storage.decompress import ZSTD_MAGIC
 from multigpu.formats.storage.zstandard import zstd
+
+
+@pytest.fixture(autouse=True)
+def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """BGZF in many batches."""
+    monkeypatch.setattr(batches, "BATCH", 3_000)
+
 
 # ---- blocks: good data ------------------------------------------------------------------------
 
@@ -80,20 +88,14 @@ def test_blocks__read_zstd_with_the_longest_window(store: Callable[..., str]) ->
 
 
 @pytest.mark.parametrize(
-    ("stored", "size"),
-    [
-        (windowed(30), 1 << 30),
-        (windowed(31), 1 << 31),
-        (ZSTD_MAGIC + b"\xe0" + (3 << 30).to_bytes(8, "little") + bytes(20), 3 << 30),
-        (ZSTD_MAGIC + b"\xa1\x07" + (3 << 30).to_bytes(4, "little") + bytes(20), 3 << 30),
-    ],
-    ids=["1 GiB", "2 GiB", "one segment", "one segment with a dictionary"],
+    "stored",
+    [windowed(30), ZSTD_MAGIC + b"\xe0" + (3 << 30).to_bytes(8, "little") + bytes(20)],
+    ids=["1 GiB", "one segment"],
 )
 def test_blocks__refuse_a_zstd_window_that_is_too_large(
-    store: Callable[..., str], stored: bytes, size: int
+    store: Callable[..., str], stored: bytes
 ) -> None:
-    problem = f"its zstd window has {size:,} bytes, and 536,870,912 are the most"
-    with pytest.raises(InputError, match=problem):
+    with pytest.raises(InputError, match="its zstd window has more than 536,870,912 bytes"):
         content(store(stored))
 
 
@@ -105,24 +107,14 @@ def test_blocks__refuse_a_size_of_nothing(store: Callable[..., str]) -> None:
 # ---- blocks: damaged data ---------------------------------------------------------------------
 
 
+# Beside what is cut anywhere, see below.
 TRUNCATED_DATA = {
-    "gzip trailer cut by one": gzip.compress(READS)[:-1],
-    "gzip without its trailer": gzip.compress(READS)[:-8],
-    "gzip data cut": gzip.compress(READS)[:-9],
-    "gzip header cut": gzip.compress(READS)[:7],
-    "gzip magic only": gzip.compress(READS)[:2],
     "second gzip member: one byte": gzip.compress(READS) + gzip.compress(READS)[:1],
-    "second gzip member: header cut": gzip.compress(READS) + gzip.compress(READS)[:9],
-    "second gzip member: trailer cut": gzip.compress(READS) + gzip.compress(READS)[:-4],
-    "BGZF marker cut by one": bgzf(READS)[:-1],
-    "BGZF without its marker": bgzf(READS)[:-28],
     "BGZF without its marker, padded": bgzf(READS)[:-28] + bytes(10),
     "BGZF without its marker, padded by more than a block": bgzf(READS)[:-28] + bytes(300_000),
+    "BGZF and half a block": bgzf(READS, end=b"") + bgzf(READS)[:40],
     "gzip then BGZF without its marker": gzip.compress(READS) + bgzf(READS, end=b""),
-    "zstd checksum cut": zstd.compress(READS)[:-1],
-    "zstd header cut": zstd.compress(READS)[:5],
     "second zstd frame: one byte": zstd.compress(READS) + zstd.compress(READS)[:1],
-    "second zstd frame cut": zstd.compress(READS) + zstd.compress(READS)[:-1],
     "skippable zstd frame cut": zstd.compress(READS) + skippable_frame(90)[:-1],
 }
 
@@ -167,6 +159,7 @@ def test_blocks__say_that_the_data_is_corrupt(store: Callable[..., str], stored:
         (gzip.compress(READS) + b"garbage", "gzip"),
         (gzip.compress(READS) + b"\n", "gzip"),
         (bgzf(READS) + b"garbage", "gzip"),
+        (bgzf(READS) + bytes(50) + b"garbage", "gzip"),
         (bgzf(READS) + READS, "gzip"),
         (zstd.compress(READS) + READS, "zstd"),
         (zstd.compress(READS) + bytes(9), "zstd"),

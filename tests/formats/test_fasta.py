@@ -11,12 +11,13 @@ from support.sequence_texts import FASTA, Record, array, buffers, opened, parse,
 
 from multigpu import InputError
 from multigpu.formats.sequences import fasta
-from multigpu.formats.sequences.pieces import RangeRecords, TextInFile
+from multigpu.formats.sequences.pieces import Pieces, TextInFile
 from multigpu.formats.sequences.spans import FileSpan
 from multigpu.formats.storage.sources import Source
 from multigpu.kernels.compiled.text.records import BASES, LENGTH, NAME, NAME_END, QUALITY
 
 LONG = b">" + 40 * b"x" + b" one\nACGT\n>" + 30 * b"y" + b"\r\nAC\r\nGT\r\n>z" + 50 * b" "
+MARKS = st.lists(st.sampled_from([b"A", b"\n", b"\r", b">", b" ", b"\n>"]), max_size=40)
 COMMENT = b">r\nAC\n>0123456789 A " + 20 * b"ACGT" + b"\nGT\n>s " + 30 * b"A"
 
 
@@ -34,7 +35,7 @@ def read(
     overlap: int = 0,
     block: int = 64,
     exact: bool = False,
-) -> RangeRecords:
+) -> Pieces:
     source = Source("samples.fa", len(text), "none", "fasta")
     span = FileSpan(0, 0, begin, border, exact)
     return fasta.read_range(
@@ -42,7 +43,7 @@ def read(
     )
 
 
-def rows_of(file: int, found: RangeRecords) -> list[Record]:
+def rows_of(file: int, found: Pieces) -> list[Record]:
     """Names from the file, and bases from the letters."""
     text, table = TextInFile(f"/proc/self/fd/{file}"), found.table
     assert (table[:, QUALITY] == -1).all()
@@ -90,35 +91,21 @@ def test_pieces__of_two_spans_and_of_tiny_ones_are_the_records_of_the_whole(text
         assert joined(text, cuts, overlap, block) == whole(text), (cuts, overlap, block)
 
 
-@examples(300)
+@examples(500)
 @given(
-    text=texts("fasta"),
+    text=st.one_of(texts("fasta"), MARKS.map(lambda letters: b">r\n" + b"".join(letters))),
     cuts=st.lists(st.integers(0, 150), max_size=6),
     overlap=st.integers(0, 30),
     block=st.integers(2, 90),
 )
 @example(text=b">r0\r\nA\r\nC\r\n", cuts=[6, 7], overlap=1, block=2)
+@example(text=b">r\n\r\r\r\rA", cuts=[1], overlap=3, block=2)
 def test_pieces__of_any_spans_and_blocks_are_the_records_of_the_whole(
     text: bytes, cuts: list[int], overlap: int, block: int
 ) -> None:
-    inside = sorted(cut for cut in cuts if cut <= len(text))
-    assert joined(text, inside, overlap, block) == whole(text)
-
-
-@examples(200)
-@given(
-    letters=st.lists(st.sampled_from([b"A", b"\n", b"\r", b">", b" ", b"\n>"]), max_size=40),
-    cuts=st.lists(st.integers(0, 60), max_size=4),
-    block=st.integers(2, 20),
-)
-@example(letters=[b"\r"] * 4 + [b"A"], cuts=[1], block=2)
-def test_pieces__of_marks_and_line_ends_anywhere(
-    letters: list[bytes], cuts: list[int], block: int
-) -> None:
-    text = b">r\n" + b"".join(letters)
     assume(re.search(rb">[^\n ]*\r(?!\n|$)", text) is None)  # names that are refused
     inside = sorted(cut for cut in cuts if cut <= len(text))
-    assert joined(text, inside, 3, block) == whole(text)
+    assert joined(text, inside, overlap, block) == whole(text)
 
 
 def test_pieces__of_more_records_than_a_table_holds(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,15 +54,17 @@ def test_content__is_that_of_the_letters(
         (">chr2\nACGT\n", True, "has no sequence chr1 (it has chr2): is it of another genome?"),
         (">1\nACGTACGT\n", False, "no sequence chr1 (it has 1): rename auto takes names as the"),
         (">1\nACGTACGTA\n", True, "chr1 has 9 bases, and 8 in the data: is it of another genome?"),
+        (">chr1\nACGT\n>x\nA\n", True, "chr1 has 4 bases, and regions reach to 6: is it of"),
         (">1\nACGTACGT\n", True, ""),
     ],
 )
 def test_sequences__that_do_not_fit(tmp_path: Path, text: str, rename: bool, problem: str) -> None:
     (path := tmp_path / "x.fa").write_text(text)
     regions = Regions.of([("chr1", 2, 6)])
+    lengths = {} if "reach" in problem else {"chr1": 8}
     if not problem:
-        assert gc_content(str(path), regions, rename, {"chr1": 8}) == 0.5
+        assert gc_content(str(path), regions, rename, lengths) == 0.5
         return
     with pytest.raises(InputError) as error:
-        gc_content(str(path), regions, rename, {"chr1": 8})
+        gc_content(str(path), regions, rename, lengths)
     assert problem in str(error.value)

@@ -7,8 +7,7 @@ import pysam
 import pytest
 
 from multigpu.errors import InputError
-from multigpu.formats.alignments.regions import Regions
-from multigpu.formats.sequences.indexed_fasta import IndexedFasta, check_sequences
+from multigpu.formats.sequences.indexed_fasta import IndexedFasta
 
 TEXT = b">chr1 the first\nACGTN\nryswk\nmA\n>chr2\nGGGG\n"
 
@@ -43,26 +42,3 @@ def test_refused__what_is_no_indexable_fasta(content: bytes | None, tmp_path: Pa
     problem = "no FASTA file that can be indexed" if content is not None else "no such file"
     with pytest.raises(InputError, match=problem):
         IndexedFasta(str(path))
-
-
-@pytest.mark.parametrize(
-    ("region", "problem"),
-    [
-        (("chr2", 0, 4), ""),
-        (("chr1", 0, 4), "chr1 has 12 bases, and 13 in the data: is it of another genome?"),
-        (("chr3", 0, 4), "has no sequence chr3 (it has chr1, chr2): is it of another genome?"),
-        (("chr2", 1, 5), "chr2 has 4 bases, and regions reach to 5: is it of another genome?"),
-    ],
-)
-def test_check__regions_lie_in_the_genome(
-    region: tuple[str, int, int], problem: str, tmp_path: Path
-) -> None:
-    (tmp_path / "genome.fa").write_bytes(TEXT)
-    genome, regions = IndexedFasta(str(tmp_path / "genome.fa")), Regions.of([region])
-    lengths = {"chr1": 13}
-    if not problem:
-        check_sequences(genome.path, genome.lengths, regions, lengths)
-        return
-    with pytest.raises(InputError) as refused:
-        check_sequences(genome.path, genome.lengths, regions, lengths)
-    assert refused.value.problem == problem

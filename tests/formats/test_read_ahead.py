@@ -1,4 +1,4 @@
-"""Streams read ahead, and begun before the job is known."""
+"""Streams read ahead by a thread of their own."""
 
 import gzip
 import threading

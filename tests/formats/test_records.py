@@ -108,7 +108,10 @@ def whole(text: bytes, layout: Layout) -> list[Record]:
 
 
 LAYOUTS: tuple[Layout, Layout] = ("fastq", "fasta")
-any_text = st.sampled_from(LAYOUTS).flatmap(lambda x: st.tuples(st.just(x), texts(x)))
+any_text = st.one_of(
+    st.sampled_from(LAYOUTS).flatmap(lambda x: st.tuples(st.just(x), texts(x))),
+    st.sampled_from(TEXTS).map(lambda x: (x[0], text_of(*x))),
+)
 
 
 # ---- the whole --------------------------------------------------------------------------------
@@ -165,23 +168,6 @@ def test_parse__of_more_records_than_the_first_table_holds(
 
 
 # ---- every border -----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("layout", "name"), TEXTS)
-def test_parse__of_a_stream_cut_anywhere_goes_on_where_it_stopped(
-    layout: Layout, name: str
-) -> None:
-    """What is left of one block stands before the next one; nothing is taken too early."""
-    text = text_of(layout, name)
-    for border in range(len(text) + 1):
-        raw = array(text)
-        block = raw[:border].copy()
-        first = parse(block, layout, final=False)
-        assert first.fault in (Fault.NONE, Fault.INCOMPLETE)
-        rest = array(text[first.stop :])
-        second = parse(rest, layout)
-        assert slices(block, first) + slices(rest, second) == whole(text, layout)
-        assert second.fault is Fault.NONE
 
 
 @examples(200)
@@ -317,7 +303,7 @@ def test_sum_qualities__are_exact(text: bytes, data: st.DataObject) -> None:
     starts = np.array([begin for begin, _ in windows], np.int64)
     lengths = np.array([end - begin for begin, end in windows], np.int64)
     sums = np.empty(len(record), np.int64)
-    sum_qualities(raw, parsed.table[np.array(record, np.intp)], starts, lengths, sums)
+    sum_qualities(-1, raw, parsed.table[np.array(record, np.intp)], starts, lengths, sums)
     expected = [sum(qualities[r][a:b]) for r, (a, b) in zip(record, windows, strict=True)]
     assert sums.tolist() == expected
 
@@ -325,5 +311,5 @@ def test_sum_qualities__are_exact(text: bytes, data: st.DataObject) -> None:
 def test_sum_qualities__of_a_long_window_do_not_overflow() -> None:
     raw = np.full(20_000_000, 126, np.uint8)
     sums, row = np.empty(1, np.int64), np.zeros((1, COLUMNS), np.int64)
-    sum_qualities(raw, row, np.array([0]), np.array([len(raw)]), sums)
+    sum_qualities(-1, raw, row, np.array([0]), np.array([len(raw)]), sums)
     assert sums.tolist() == [126 * len(raw)]

@@ -32,6 +32,8 @@ def test_read_signatures__several_files_in_order_and_repeated_names(tmp_path: Pa
         (b"hello\n", "neither FASTA nor a table or list of sequences"),
         *((b">one\nACGT\n>two%b" % rest, "record 'two': the signature has no base")
           for rest in (b"\n>three\nA\n", b"\n\r\n\r\n", b"")),
+        (b">a\nAC\n>b\n>c\nA*\n", "record 'b'"),
+        (b">a\nAC\n>b\nA*\n>c\n", "record 'b'"),
         (b">one\nAC\nGJT\n", r"record 'one', position 3 \(from 0\): 'J' is not a base"),
         (b">one\nAC GT\n", r"record 'one', position 2 \(from 0\): ' ' is not a base"),
         (b">one\nAC*T\n", r"record 'one', position 2 \(from 0\): '\*' is not a base"),
@@ -70,11 +72,3 @@ def test_read_signatures__many_cost_no_call_for_each(tmp_path: Path) -> None:
     assert calls < 2500
     assert (found.names[4321], found.letters[4321].tobytes()) == (b"k4321", b"ACGTTGCA")
     assert list(found.names)[-2:] == found.names[4998:] == [b"k4998", b"k4999"]
-
-
-def test_read_signatures__first_of_several_mistakes_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "some.fasta"
-    for text, name in ((">a\nAC\n>b\n>c\nA*\n", "b"), (">a\nAC\n>b\nA*\n>c\n", "b")):
-        path.write_text(text)
-        with pytest.raises(InputError, match=f"record '{name}'"):
-            read_signatures([str(path)])

@@ -5,10 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 from multigpu.formats.molecules.registry import FORMATS, parse
-from multigpu.workloads.dock import ligands
 from multigpu.workloads.dock.rows import PoseBatch
 
 COUNT = 30  # ligands of the library
@@ -32,11 +30,6 @@ def names_in(path: str) -> list[str]:
     text = Path(path).read_bytes()
     ends = FORMATS["sdf"].find_ends(text, True)
     return [text[a:].split(b"\n", 1)[0].decode() for a in [0, *ends[:-1]]]
-
-
-def read_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have all ligands read and written one by one, not in columns."""
-    monkeypatch.setattr(ligands, "COLUMN_FORMATS", {})
 
 
 def molecules(path: Path) -> list[Any]:

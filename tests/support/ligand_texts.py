@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from decimal import Decimal
 
 from rdkit import Chem
 
@@ -106,12 +105,6 @@ MANY = {
     "pdbqt": [b"MODEL 1\n" + PDBQT + b"ENDMDL\n"] * 3,
     "xyz": [XYZ, b"1\n\nC 1 2 3\n", XYZ],
 }  # fmt: skip
-
-
-def is_clear(number: float, width: int, decimals: int) -> bool:
-    """Whether a number fits its columns, and is not near the middle between two last digits."""
-    digits = abs(Decimal(number)).scaleb(decimals) % 1
-    return len(f"{number:.{decimals}f}") <= width and abs(digits - Decimal("0.5")) > Decimal("2e-6")
 
 
 def mol2(

@@ -4,7 +4,6 @@ from typing import Any
 
 from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.compiled.native import copy_bytes, find_byte
-from multigpu.kernels.compiled.text.blocks import refill
 from multigpu.kernels.compiled.text.lines import (
     GREATER,
     NEWLINE,
@@ -26,6 +25,7 @@ from multigpu.kernels.compiled.text.records import (
     UNREADABLE,
     WRAPPED,
     Fault,
+    refill,
 )
 
 

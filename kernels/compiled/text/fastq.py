@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 
 from multigpu.kernels.compiled.jit import jit_no_alloc
-from multigpu.kernels.compiled.native import find_byte, read_at
-from multigpu.kernels.compiled.text.blocks import refill
 from multigpu.kernels.compiled.text.lines import (
     AT,
     NEWLINE,
@@ -33,6 +31,7 @@ from multigpu.kernels.compiled.text.records import (
     WRAPPED,
     Fault,
     gather,
+    refill,
 )
 
 HIGHEST_QUALITY = 126
@@ -211,31 +210,3 @@ def _place(rows: Any, origin: Any, bases: Any) -> None:
         rows[i, QUALITY] += origin
         rows[i, BASES] = bases
         bases += rows[i, LENGTH]
-
-
-@jit_no_alloc
-def find_first_record(file: Any, position: Any, border: Any, block: Any) -> Any:
-    """Guess where in [position, border) the first record begins after a newline; -1 for nowhere.
-
-    Certain where records have four lines; wrapped ones can mislead it.
-
-    file   an open file's descriptor
-    block  uint8[size]  is overwritten
-    """
-    line_begins, candidate = False, -1
-    while position < border:
-        held = read_at(file, position, block, 0, block.shape[0])
-        if held <= 0:
-            return -1
-        at = 0
-        while at < held:
-            if line_begins:
-                # A quality line may begin with @, but then a header follows, which does too.
-                if candidate >= 0 and block[at] != AT:
-                    return candidate
-                candidate = position + at if block[at] == AT else -1
-            end = find_byte(block, at, held, NEWLINE)
-            line_begins = end >= 0
-            at = end + 1 if line_begins else held
-        position += held
-    return -1

@@ -7,7 +7,7 @@ the other: record k is out[offsets[k] : offsets[k + 1]], and ends with a newline
 from typing import Any
 
 from multigpu.kernels.compiled.jit import jit_no_alloc
-from multigpu.kernels.compiled.native import copy_bytes, read_at
+from multigpu.kernels.compiled.native import copy_bytes
 from multigpu.kernels.compiled.text.lines import (
     GREATER,
     NEWLINE,
@@ -21,35 +21,18 @@ ANY_BASE = ord("N")
 
 
 @jit_no_alloc
-def copy_records(
-    file: Any, block: Any, held: Any, begins: Any, sizes: Any, order: Any, offsets: Any, out: Any
-) -> Any:
-    """Copy records to `out`; return -1, or where a file cannot be read.
+def copy_records(raw: Any, begins: Any, sizes: Any, offsets: Any, out: Any) -> None:
+    """Copy records of a text to `out`.
 
-    file     an open file's descriptor; -1 where all of the text is in the block
-    block    uint8[n]      is overwritten with text of the file; it holds the longest record
-    held     bytes of the block that are text
     begins   int64[k]      where each record begins in the text
     sizes    int64[k]      its bytes in the text
-    order    intp[k]       numbers of the records as their text follows
     offsets  int64[k + 1]  where they go; a place that is one byte longer ends with a newline
     """
-    origin = 0
-    for j in range(order.shape[0]):
-        i = order[j]
-        begin, size = begins[i], sizes[i]
-        if file >= 0 and (begin < origin or begin + size > origin + held):
-            origin, held = begin, 0
-            while held < size:
-                count = read_at(file, origin + held, block, held, block.shape[0] - held)
-                if count <= 0:
-                    return origin + held
-                held += count
-        at = offsets[i]
-        copy_bytes(out, at, block, begin - origin, size)
-        if offsets[i + 1] > at + size:
-            out[at + size] = NEWLINE
-    return -1
+    for i in range(begins.shape[0]):
+        stop = offsets[i] + sizes[i]
+        copy_bytes(out, offsets[i], raw, begins[i], sizes[i])
+        if offsets[i + 1] > stop:
+            out[stop] = NEWLINE
 
 
 @jit_no_alloc

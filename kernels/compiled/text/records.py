@@ -39,6 +39,27 @@ TABLE_FULL, LETTERS_FULL, BLOCK_FULL, UNREADABLE = range(8, 12)
 
 
 @jit_no_alloc
+def refill(file: Any, origin: Any, size: Any, block: Any, at: Any, held: Any) -> Any:
+    """Move the unread bytes block[at:held] to the front, and fill the block from the file.
+
+    file    an open file's descriptor
+    origin  position in the file of what is block[0] then
+    size    of the file
+
+    Returns how many bytes the block holds, and False if the file ended before `size`.
+    """
+    copy_bytes(block, 0, block, at, held - at)
+    held -= at
+    wanted = min(block.shape[0], size - origin)
+    while held < wanted:
+        more = read_at(file, origin + held, block, held, wanted - held)
+        if more <= 0:
+            return held, False
+        held += more
+    return held, True
+
+
+@jit_no_alloc
 def gather(raw: Any, table: Any, letters: Any, at: Any) -> Any:
     """Copy the bases of all records of a table to letters[at:]; return where they end."""
     for i in range(table.shape[0]):
@@ -52,31 +73,23 @@ def gather(raw: Any, table: Any, letters: Any, at: Any) -> Any:
 
 
 @jit_no_alloc
-def sum_qualities(raw: Any, table: Any, starts: Any, lengths: Any, sums: Any) -> None:
-    """Sum the qualities of windows.
+def sum_qualities(file: Any, block: Any, table: Any, starts: Any, lengths: Any, sums: Any) -> None:
+    """Sum the qualities of windows; -1 where a file ends before.
 
-    table    int64[n, 6]  the record of each window, in `raw`
+    file     an open file's descriptor; -1 where all of the text is in the block
+    block    uint8[size]  is overwritten with text of the file
+    table    int64[n, 6]  the record of each window, in the text
     starts   int64[n]     where the window begins in the record
     lengths  int64[n]     qualities in the window
     sums     int64[n]     takes the sums of their characters
     """
     for i in range(starts.shape[0]):
         at, skipped = _window_begin(table[i], starts[i])
-        sums[i], _, _ = _sum_letters(raw, at, raw.shape[0], skipped, lengths[i])
-
-
-@jit_no_alloc
-def sum_qualities_of_file(
-    file: Any, block: Any, table: Any, starts: Any, lengths: Any, sums: Any
-) -> None:
-    """Sum the qualities of windows of an open file; -1 where the file ends before.
-
-    block  uint8[size]  is overwritten; the others as in `sum_qualities`
-    """
-    for i in range(starts.shape[0]):
-        at, skipped = _window_begin(table[i], starts[i])
         left = lengths[i]
         sums[i] = 0
+        if file < 0:
+            sums[i], _, _ = _sum_letters(block, at, block.shape[0], skipped, left)
+            continue
         while left > 0:
             held = read_at(file, at, block, 0, min(block.shape[0], skipped + left))
             if held <= 0:

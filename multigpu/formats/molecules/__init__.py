@@ -1,17 +1,15 @@
 """Ligands and pockets: files to arrays, and poses back to text.
 
-    file ──> bytes ──> borders ──> records ─┬─> columns ──> LigandColumns ─┐
-             ligands   find_ends            │   regular ones, all at once  ├─> AtomColumns ─> kernel
-                                            └─> parse ────> Molecule ──────┘
-                                                others, one by one                           │
-    file <── text <─┬─ write_poses <── names, bodies, coordinates, notes <───────────────────┤
-      dock.output   └─ rewrite, build <── Molecule <─────────────────────────────── poses <──┘
+    file ──> bytes ──> borders ──> records ──> parse ──> Molecule ──> AtomColumns ──> kernel
+             ligands   find_ends                                                        │
+    file <── text <── rewrite, build <── Molecule, coordinates, notes <─────── poses <──┘
+      dock.output
 
 Each of `sdf`, `mol2`, `pdb`, `pdbqt` and `xyz` has all of this for one format and ends with a
 `LigandFormat`; `registry` lists them. No other module asks what a format is called.
 
     ligands         files to records, cut as fast as they are read
-    columns         many ligands as arrays; compiled functions (kernels/compiled/text) fill them
+    columns         the atoms of many ligands as arrays
     molecule        one molecule as an object; what a format is; `registry`: all of them
     fields, elements   what the formats share: lines, words and numbers, symbols
     sybyl, pdbqt_bonds   bonds of MOL2 and PDBQT, which say less than others

@@ -1,4 +1,4 @@
-"""Ligands as columns: atoms for the search, and names and texts of many regular records."""
+"""The atoms of ligands as columns, for the search."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -6,8 +6,6 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-
-from multigpu.formats.tables.texts import Texts
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -76,30 +74,3 @@ class AtomColumns:
             parts += [self[begin:i], other]
             begin = i + 1
         return AtomColumns.joined([*parts, self[begin:]])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LigandColumns:
-    """Columns of n records that were read at once.
-
-    atoms     atoms of each record; none for a record that is not regular
-    names     name in each record; empty where it has none
-    bodies    text of each record that is copied into its poses
-    is_named  bool[n]: whether the body contains the name, even an empty one
-    """
-
-    atoms: AtomColumns
-    names: Texts
-    bodies: Texts
-    is_named: NDArray[np.bool_]
-
-    @classmethod
-    def empty(cls, records: int) -> "LigandColumns":
-        """Return the columns of records of which none is regular."""
-        nothing = Texts.of([b""] * records)
-        return cls(
-            atoms=AtomColumns.empty(records),
-            names=nothing,
-            bodies=nothing,
-            is_named=np.zeros(records, np.bool_),
-        )

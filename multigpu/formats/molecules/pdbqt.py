@@ -1,29 +1,17 @@
 """PDBQT of AutoDock: PDB with charges and atom types. `pdbqt_bonds` finds its bonds."""
 
 import re
-from collections.abc import Sequence
-from dataclasses import replace
-from functools import lru_cache
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from multigpu.formats.molecules import fields, pdb, sdf
 from multigpu.formats.molecules.autodock_types import (
     OPENED,
     PSEUDO_TYPES,
-    SPELLINGS,
     merge_hydrogens,
-    type_seen,
     types_in_file,
     types_of,
 )
-from multigpu.formats.molecules.bonds import covalent_radius
-from multigpu.formats.molecules.columns import AtomColumns, LigandColumns
 from multigpu.formats.molecules.elements import element_of
 from multigpu.formats.molecules.molecule import (
-    ColumnFormat,
     LigandFormat,
     Molecule,
     MoleculeError,
@@ -31,10 +19,6 @@ from multigpu.formats.molecules.molecule import (
     Positions,
 )
 from multigpu.formats.molecules.pdbqt_bonds import bond_graph, remarks_of
-from multigpu.formats.tables.texts import Texts
-from multigpu.kernels.compiled.text import pdbqt as compiled
-from multigpu.kernels.compiled.text.words import TextArrays, word_table
-from multigpu.kernels.rotation.types import FARTHEST, MOST_WEIGHT
 
 CHARGE, TYPE = slice(66, 76), slice(77, 80)  # columns of an atom
 ROOTS = (b"ROOT\n", b"ROOT\r", b"ROOT ")
@@ -45,12 +29,6 @@ ELEMENTS_OF_TYPES = {  # that are not called like their element
     "G": "C", "GA": "C", "J": "C", "Q": "C", "Z": "Zn", "TZ": "Zn", "W": "O",
     **OPENED,
 }  # fmt: skip
-# Records with others are read one by one. The usual ones come first.
-USUAL_TYPES = (
-    *("C", "A", "HD", "OA", "N", "NA", "H", "SA", "S", "F", "Cl", "CL", "Br", "BR", "P", "I"),
-    *("O", "HS", "NS", "OS", "B", "Si", "Se", *OPENED, *SPELLINGS, *SPELLINGS.values()),
-)
-DROPPED_WORDS = word_table(pdb.DROPPED_LINES)
 
 
 # ---- borders ----------------------------------------------------------------------------------
@@ -146,51 +124,6 @@ def build(molecule: Molecule, name: str, positions: Positions, notes: PoseNotes)
     return pdb.remarks(molecule.name or name, notes) + record.encode()
 
 
-# ---- many records at once ---------------------------------------------------------------------
-
-
-def read_columns(texts: Texts, maps: Sequence[str]) -> LigandColumns:
-    """Return the records that are regular. maps: () takes every type."""
-    positions, charges, types, sizes, *names, bodies, kept, is_named = compiled.read_records(
-        _arrays_of(texts), *_type_table(tuple(maps)), DROPPED_WORDS, (FARTHEST, MOST_WEIGHT)
-    )
-    return LigandColumns(
-        atoms=replace(AtomColumns.untyped(positions, sizes), types=types, charges=charges),
-        names=Texts(texts.raw, *names),
-        bodies=Texts(texts.raw, bodies, kept),
-        is_named=is_named,
-    )
-
-
-@lru_cache
-def _type_table(maps: tuple[str, ...]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Return codes, maps and radii of the types that score in these maps; () takes all types."""
-    usable = [
-        (
-            compiled.type_code(kind),
-            maps.index(seen) if maps else 0,
-            covalent_radius(element_of_type(kind)),
-        )
-        for kind in dict.fromkeys([*USUAL_TYPES, *maps])
-        if (seen := type_seen(kind, maps)) in maps or not maps
-    ]
-    codes, numbers, radii = zip(*usable, strict=True)
-    return np.array(codes, np.int64), np.array(numbers, np.int32), np.array(radii)
-
-
-def write_poses(
-    heads: Texts, bodies: Texts, sizes: NDArray[np.int64], positions: Positions
-) -> Texts:
-    """Return poses of regular records, see `ColumnFormat`."""
-    arrays = map(_arrays_of, (heads, bodies))
-    return Texts.one_after_the_other(*compiled.write_poses(*arrays, sizes, positions))
-
-
-def _arrays_of(texts: Texts) -> TextArrays:
-    """Return texts as compiled functions take them."""
-    return TextArrays(texts.raw, texts.begins, texts.lengths)
-
-
 PDBQT = LigandFormat(
     name="pdbqt",
     suffixes=(".pdbqt",),
@@ -203,7 +136,6 @@ PDBQT = LigandFormat(
     keep_atoms=pdb.keep_atoms,
     bond_graph=bond_graph,
     atom_types=types_in_file,
-    columns=ColumnFormat(read=read_columns, head=pdb.remarks, write=write_poses),
     has_models=True,
     has_polar_hydrogens_only=True,
     pseudo_types=PSEUDO_TYPES,

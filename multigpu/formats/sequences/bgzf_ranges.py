@@ -4,12 +4,12 @@ A span has the records that begin in it. Where its first one begins is guessed, 
 plain files (see `fastq`); positions are those in the content.
 """
 
-import re
 from collections.abc import Iterator
 from itertools import chain
 
+from multigpu.formats.sequences.fastq import HEADER
 from multigpu.formats.sequences.file_records import FileRecords
-from multigpu.formats.sequences.pieces import RangeRecords, TextInMemory
+from multigpu.formats.sequences.pieces import Pieces, TextInMemory
 from multigpu.formats.sequences.records import gather_letters
 from multigpu.formats.sequences.spans import BgzfSpan
 from multigpu.formats.sequences.streams import block_spans, range_blocks
@@ -21,7 +21,6 @@ from multigpu.kernels.device.buffers import Buffers
 
 UNKNOWN = 1 << 62  # where the content of a span ends that has the rest of its file
 ROOM = 32 << 20  # bytes that are read at a time of such a span
-HEADER = re.compile(rb"\n(@[^\n]*\n)[^@]")  # not qualities that begin with @: a header follows
 
 
 def bgzf_spans(number: int, path: str, size: int, chunk_bytes: int) -> Iterator[BgzfSpan]:
@@ -45,7 +44,7 @@ def bgzf_spans(number: int, path: str, size: int, chunk_bytes: int) -> Iterator[
 
 def read_range(
     source: Source, span: BgzfSpan, *, offset: int, letters: Buffers, texts: Buffers
-) -> RangeRecords:
+) -> Pieces:
     """Read the records that begin in a span. Raises InputError where the file is damaged.
 
     offset          the quality character that means 0
@@ -58,7 +57,7 @@ def read_range(
         before = span.start - (not span.exact)
         text = GzipFile(stored)
         fill(text, memoryview(bytearray(before - span.origin)))
-        content = range_blocks(text, min(span.stop - before, ROOM), texts)
+        content = range_blocks(text, min(span.stop - before, ROOM), texts.take)
         begin, front = span.start, next(content, new_memory(0))
         if not span.exact:
             header = HEADER.search(front.data)
@@ -68,7 +67,7 @@ def read_range(
         records = FileRecords(blocks, begin)
         count = records.fill_to(span.stop) if begin < span.stop else 0
     raw, table, _ = records.take(count)
-    return RangeRecords(
+    return Pieces(
         begin=begin if span.exact or begin < span.stop else -1,
         stop=records.position(),
         table=table,

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError
-from multigpu.formats.sequences.pieces import RangeRecords, TextInFile
+from multigpu.formats.sequences.pieces import Pieces, TextInFile
 from multigpu.formats.sequences.records import ROWS, Parsed, describe, empty_table
 from multigpu.formats.sequences.sequence_format import BLOCK, SequenceFormat
 from multigpu.formats.sequences.spans import FileSpan
@@ -50,7 +50,7 @@ def read_range(
     buffers: Buffers,
     offset: int = 0,
     block_bytes: int = BLOCK,
-) -> RangeRecords:
+) -> Pieces:
     """Read the records, and pieces of records, whose bases stand in a span; see `ReadRange`.
 
     It begins where the span's first line begins, or continues, that is no header line of the span
@@ -88,7 +88,7 @@ def read_range(
     # The last header line may continue after the border.
     if len(table) and table[-1, columns.NAME] > first and table[-1, columns.LENGTH] == beyond:
         stop = max(border, _find(file, int(table[-1, columns.NAME_END]), size, rb"\n"))
-    return RangeRecords(
+    return Pieces(
         begin=begin,
         stop=stop,
         table=table,

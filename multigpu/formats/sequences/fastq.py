@@ -4,10 +4,13 @@ A span has the records that begin in it. Where its first one begins is guessed, 
 checked against where the span before ended.
 """
 
+import os
+import re
+
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.formats.sequences.pieces import RangeRecords, TextInFile
+from multigpu.formats.sequences.pieces import Pieces, TextInFile
 from multigpu.formats.sequences.records import ROWS, Parsed, describe, empty_table
 from multigpu.formats.sequences.sequence_format import BLOCK, SequenceFormat
 from multigpu.formats.sequences.spans import FileSpan
@@ -22,6 +25,9 @@ from multigpu.kernels.compiled.text.records import (
 )
 from multigpu.kernels.device.buffers import Buffers
 
+LOOK = 1 << 16  # bytes in which the first record of a span is looked for, and then twice as many
+# A line that begins with @ may be one of qualities, but then a header follows, which does, too.
+HEADER = re.compile(rb"\n(@[^\n]*\n)[^@]")
 LAST_RECORD_BYTES = 1 << 20  # for bases of a span's last record, more than half of the span's bytes
 
 
@@ -35,10 +41,18 @@ def parse(raw: NDArray[np.uint8], final: bool, offset: int) -> Parsed:
     return Parsed(table=np.concatenate(tables), stop=stop, fault=Fault(fault), qualities=qualities)
 
 
-def find_first_record(file: int, begin: int, border: int, block_bytes: int = BLOCK) -> int:
-    """Guess where the first record begins after the first newline in [begin, border); or -1."""
-    block = np.empty(block_bytes, np.uint8)
-    return int(fastq.find_first_record(file, begin, border, block))
+def find_first_record(file: int, begin: int, border: int, block_bytes: int = LOOK) -> int:
+    """Guess where the first record begins after the first newline in [begin, border); or -1.
+
+    Certain where records have four lines; wrapped ones can mislead it.
+    """
+    text, size = b"", block_bytes
+    while begin + len(text) < border and (more := os.pread(file, size, begin + len(text))):
+        text += more
+        if found := HEADER.search(text):
+            return begin + found.start(1)
+        size = len(text)
+    return -1
 
 
 def read_range(
@@ -50,7 +64,7 @@ def read_range(
     buffers: Buffers,
     overlap: int = 0,
     block_bytes: int = BLOCK,
-) -> RangeRecords:
+) -> Pieces:
     """Read the records that begin in a span; see `ReadRange`."""
     # The newline of the line before belongs to the search.
     first = span.start if span.exact else find_first_record(file, span.start - 1, span.stop)
@@ -76,7 +90,7 @@ def read_range(
         raise_unreadable(file, source.path, origin + held, size)
     # Of a record with a wrong quality the row follows the good ones.
     parsed = Parsed(table=table[count : count + 1], stop=at, fault=Fault(why), qualities=qualities)
-    return RangeRecords(
+    return Pieces(
         begin=first,
         table=np.concatenate(tables),
         letters=letters[:bases],

@@ -9,7 +9,6 @@ from multigpu.errors import InputError, quoted
 from multigpu.formats.sequences.spans import BlockSpan
 from multigpu.kernels.compiled.text.lines import NEWLINE
 from multigpu.kernels.compiled.text.records import BASES, NAME, NAME_END, QUALITY
-from multigpu.kernels.device.buffers import Buffers
 
 Table = NDArray[np.int64]
 
@@ -70,11 +69,6 @@ class FileRecords:
         self.raw, self.table = self.raw[end:], moved(self.table[count:], -end)
         self.begin += end
         return taken
-
-    def give_back(self, buffers: Buffers) -> None:
-        """Let the memory of what was read be used for others."""
-        if self.raw.base is not None:
-            buffers.give(self.raw)
 
 
 def moved(table: Table, by: int) -> Table:

@@ -10,9 +10,8 @@ from io import FileIO
 
 from multigpu.formats.sequences.fastq import find_first_record
 from multigpu.formats.sequences.file_records import FileRecords, title_at
-from multigpu.formats.sequences.paired_streams import error_at_end, take_pairs
-from multigpu.formats.sequences.pairs import PairedSource, split_title
-from multigpu.formats.sequences.pieces import RangeRecords, TextInMemory
+from multigpu.formats.sequences.pairs import PairedSource, error_at_end, split_title, take_pairs
+from multigpu.formats.sequences.pieces import Pieces, TextInMemory
 from multigpu.formats.sequences.records import gather_letters
 from multigpu.formats.sequences.spans import FileSpan
 from multigpu.formats.sequences.streams import block_spans, range_blocks
@@ -27,20 +26,13 @@ DISTANCES = (1 << 15, 1 << 20, 1 << 25)
 
 
 def read_pairs(
-    source: PairedSource,
-    span: FileSpan,
-    *,
-    offset: int,
-    letters: Buffers,
-    texts: Buffers,
-    ranges: Buffers,
-) -> RangeRecords:
+    source: PairedSource, span: FileSpan, *, offset: int, letters: Buffers, texts: Buffers
+) -> Pieces:
     """Read the pairs whose first mate begins in a span, with their text.
 
     offset   the quality character that means 0
     letters  source of the memory for the letters
     texts    source of that for the text
-    ranges   of that for the ranges of the files, which is given back
 
     Raises Unreadable where a file cannot be read.
     """
@@ -50,20 +42,18 @@ def read_pairs(
         with errors_named(one.path), FileIO(one.path) as file:
             begin = find_first_record(file.fileno(), span.start - 1, span.stop)
     start = begin if begin >= 0 else span.stop
-    first = _records_from(one, start, span.stop - start, offset, ranges)
+    first = _records_from(one, start, span.stop - start, offset)
     count = first.fill_to(span.stop) if start < span.stop else 0
     if count and not span.exact:
         mate_begin = _find_mate(two, first, begin * (two.size or 0) // (one.size or 1))
         count *= mate_begin >= 0
     size = (first.position(count) - start) * (two.size or 0) // (one.size or 1)
-    files = [first, _records_from(two, max(0, mate_begin), size, offset, ranges)]
+    files = [first, _records_from(two, max(0, mate_begin), size, offset)]
     pairs = min(count, files[1].fill(count))
     raw, table, error = take_pairs(source, files, pairs, texts.take)
     if count or span.exact:
         error = error or error_at_end(source, files)
-    for each in files:
-        each.give_back(ranges)
-    return RangeRecords(
+    return Pieces(
         begin=begin,
         stop=first.position(),
         mate_begin=mate_begin,
@@ -75,17 +65,17 @@ def read_pairs(
     )
 
 
-def _records_from(file: Source, begin: int, size: int, offset: int, ranges: Buffers) -> FileRecords:
+def _records_from(file: Source, begin: int, size: int, offset: int) -> FileRecords:
     """Return the records of a file from a position on, of which `size` bytes are wanted."""
-    content = _content(file, begin, size, ranges)
+    content = _content(file, begin, size)
     return FileRecords(block_spans(0, file, content, offset, begin), begin)
 
 
-def _content(file: Source, begin: int, size: int, ranges: Buffers) -> Generator[Block]:
+def _content(file: Source, begin: int, size: int) -> Generator[Block]:
     with open_stored(file.path) as stored:
         stored.expected = file.size
         stored.restart(begin)
-        yield from range_blocks(stored, size, ranges)
+        yield from range_blocks(stored, size)
 
 
 def _find_mate(file: Source, first: FileRecords, guess: int) -> int:

@@ -1,6 +1,6 @@
 """Records of a span in memory: their bases, and the text with their names and qualities."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from io import FileIO
 from itertools import pairwise
 
@@ -15,7 +15,6 @@ from multigpu.kernels.compiled.text import record_texts, records
 from multigpu.kernels.compiled.text.records import NAME, NAME_END, QUALITY
 
 QUALITY_BLOCK = 1 << 16  # bytes of a file that qualities are read in
-RECORD_BLOCK = 1 << 17  # and whole records, unless one is longer
 
 Positions = NDArray[np.int64]
 
@@ -42,15 +41,14 @@ class TextInMemory:
         starts, lengths  int64[n]     the window in the record
         """
         sums = np.empty(len(rows), np.int64)
-        records.sum_qualities(self.raw, rows, starts, lengths, sums)
+        records.sum_qualities(-1, self.raw, rows, starts, lengths, sums)
         return sums
 
     def copy_records(
         self, begins: Positions, sizes: Positions, offsets: Positions, out: NDArray[np.uint8]
     ) -> None:
         """Copy windows, as `multigpu.kernels.compiled.text.record_texts.copy_records` does."""
-        order = np.arange(len(begins))
-        record_texts.copy_records(-1, self.raw, len(self.raw), begins, sizes, order, offsets, out)
+        record_texts.copy_records(self.raw, begins, sizes, offsets, out)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,18 +59,22 @@ class TextInFile:
 
     def windows(self, begins: Positions, ends: Positions) -> list[bytes]:
         borders = [0, *np.cumsum(ends - begins).tolist()]
-        joined = np.empty(borders[-1], np.uint8)
+        text = self._read(begins, ends).tobytes()
+        return [text[begin:end] for begin, end in pairwise(borders)]
+
+    def _read(self, begins: Positions, ends: Positions) -> NDArray[np.uint8]:
+        """Return the bytes of windows, one after the other."""
+        joined = np.empty(int((ends - begins).sum()), np.uint8)
         with errors_named(self.path), FileIO(self.path) as file:
             if not records.copy_windows(file.fileno(), begins, ends, joined):
                 raise_unreadable(file.fileno(), self.path, int(ends.max()) - 1)
-        text = joined.tobytes()
-        return [text[begin:end] for begin, end in pairwise(borders)]
+        return joined
 
     def sum_qualities(self, rows: Positions, starts: Positions, lengths: Positions) -> Positions:
         sums, block = np.empty(len(rows), np.int64), np.empty(QUALITY_BLOCK, np.uint8)
         with errors_named(self.path), FileIO(self.path) as file:
             number = file.fileno()
-            records.sum_qualities_of_file(number, block, rows, starts, lengths, sums)
+            records.sum_qualities(number, block, rows, starts, lengths, sums)
             if len(wrong := np.flatnonzero(sums < 0)):
                 raise_unreadable(number, self.path, int(rows[wrong[0], QUALITY]))
         return sums
@@ -80,20 +82,17 @@ class TextInFile:
     def copy_records(
         self, begins: Positions, sizes: Positions, offsets: Positions, out: NDArray[np.uint8]
     ) -> None:
-        block = np.empty(max(RECORD_BLOCK, int(sizes.max(initial=0))), np.uint8)
-        order = np.argsort(begins, kind="stable")
-        with errors_named(self.path), FileIO(self.path) as file:
-            number = file.fileno()
-            wrong = record_texts.copy_records(number, block, 0, begins, sizes, order, offsets, out)
-            if wrong >= 0:
-                raise_unreadable(number, self.path, int(wrong))
+        if len(begins):
+            first, stop = begins.min(), (begins + sizes).max()
+            raw = self._read(np.array([first]), np.array([stop]))
+            record_texts.copy_records(raw, begins - first, sizes, offsets, out)
 
 
 Text = TextInMemory | TextInFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class RangeRecords:
+class Pieces:
     """The records, and pieces of records, that stand in a span.
 
     begin    where in the file what belongs to the span begins; -1 for nothing in the span
@@ -112,6 +111,14 @@ class RangeRecords:
     mates    int8[n]: 1 or 2 where a record is of a pair, else 0; None where there are no pairs
     left_out number of records that were read and are none of these
     index    of each index file the reads that go with the records, or pairs of records
+
+    The others are set by `SpanReader`:
+
+    source   number of the file
+    number   of the span in the file
+    offsets  int64[n + 1]: where each piece begins in the letters
+    inside   int64[n]: number of bases of each piece in the span
+    ended    whether the span is behind the last one of its file
     """
 
     begin: int
@@ -128,23 +135,10 @@ class RangeRecords:
     mates: NDArray[np.int8] | None = None
     left_out: int = 0
     index: tuple[IndexReads, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Pieces(RangeRecords):
-    """Records of a span, and what is needed to search them.
-
-    source   number of the file
-    number   of the span in the file
-    offsets  int64[n + 1]: where each piece begins in the letters
-    inside   int64[n]: number of bases of each piece in the span
-    ended    whether the span is behind the last one of its file
-    """
-
-    source: int
-    number: int
-    offsets: NDArray[np.int64]
-    inside: NDArray[np.int64]
+    source: int = 0
+    number: int = 0
+    offsets: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    inside: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     ended: bool = False
 
     def names(self, pieces: NDArray[np.intp]) -> list[bytes]:

@@ -4,7 +4,7 @@ Blocks of a stream are whole records, parsed by who reads it.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields
+from dataclasses import replace
 from io import FileIO
 
 import numpy as np
@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from multigpu.formats.sequences import bgzf_ranges, records
 from multigpu.formats.sequences.paired_ranges import read_pairs
 from multigpu.formats.sequences.pairs import PairedSource
-from multigpu.formats.sequences.pieces import Pieces, RangeRecords, TextInMemory
+from multigpu.formats.sequences.pieces import Pieces, TextInMemory
 from multigpu.formats.sequences.registry import FORMATS
 from multigpu.formats.sequences.spans import BgzfSpan, BlockSpan, FileSpan, Span, StreamSpan
 from multigpu.formats.sequences.streams import OpenStreams
-from multigpu.formats.storage.sources import Source, new_memory
+from multigpu.formats.storage.sources import Source
 from multigpu.formats.storage.stored_streams import errors_named
 from multigpu.kernels.compiled.text.records import LENGTH
 from multigpu.kernels.device.buffers import Buffers
@@ -44,17 +44,28 @@ class SpanReader:
         self._sources, self._streams = sources, streams
         self._overlap, self._phred_offset = overlap, phred_offset
         self._letters, self._borders = Buffers(allocate), Buffers(allocate)
-        self._ranges = Buffers(new_memory)  # of each file of a pair
 
     def read(self, span: Span) -> Pieces:
         """Return the span's records. Raises InputError where the file cannot be read."""
+        is_ended = False
         if isinstance(span, FileSpan):
-            return self._pieces(span, self._read_range(span))
-        block = span if isinstance(span, BlockSpan) else self._streams.read(span)
-        found = self._records(
-            block or BlockSpan(span.source, span.number), isinstance(span, StreamSpan)
+            found = self._read_range(span)
+        else:
+            block = span if isinstance(span, BlockSpan) else self._streams.read(span)
+            is_ended = block is None
+            found = self._read_block(block or BlockSpan(0, 0), isinstance(span, StreamSpan))
+        offsets: NDArray[np.int64] = self._borders.take(8 * (len(found.table) + 1)).view(np.int64)
+        records.set_offsets(found.table, offsets)
+        inside = found.table[:, LENGTH].copy()
+        inside[-1:] -= found.beyond
+        return replace(
+            found,
+            source=span.source,
+            number=span.number,
+            offsets=offsets,
+            inside=inside,
+            ended=is_ended,
         )
-        return self._pieces(span, found, ended=block is None)
 
     def give_back(self, pieces: Pieces) -> None:
         """Let the memory that the pieces lie in be used for others."""
@@ -66,12 +77,12 @@ class SpanReader:
 
     def clear(self) -> None:
         """Give the memory of all buffers back."""
-        for buffers in (self._letters, self._borders, self._ranges, self._streams.buffers):
+        for buffers in (self._letters, self._borders, self._streams.buffers):
             buffers.clear()
 
-    def _records(self, block: BlockSpan, is_reusable: bool) -> RangeRecords:
+    def _read_block(self, block: BlockSpan, is_reusable: bool) -> Pieces:
         """Return the records of a block of a stream."""
-        return RangeRecords(
+        return Pieces(
             begin=0,
             stop=len(block.raw),
             table=block.table,
@@ -83,12 +94,11 @@ class SpanReader:
             index=block.index,
         )
 
-    def _read_range(self, span: FileSpan) -> RangeRecords:
+    def _read_range(self, span: FileSpan) -> Pieces:
         source, offset, letters = self._sources[span.source], self._phred_offset, self._letters
-        texts, ranges = self._streams.buffers, self._ranges
+        texts = self._streams.buffers
         if isinstance(source, PairedSource):
-            about = {"letters": letters, "texts": texts, "ranges": ranges}
-            return read_pairs(source, span, offset=offset, **about)
+            return read_pairs(source, span, offset=offset, letters=letters, texts=texts)
         if isinstance(span, BgzfSpan):
             return bgzf_ranges.read_range(source, span, offset=offset, letters=letters, texts=texts)
         with errors_named(source.path), FileIO(source.path) as file:
@@ -100,17 +110,3 @@ class SpanReader:
                 offset=offset,
                 buffers=letters,
             )
-
-    def _pieces(self, span: Span, found: RangeRecords, ended: bool = False) -> Pieces:
-        offsets: NDArray[np.int64] = self._borders.take(8 * (len(found.table) + 1)).view(np.int64)
-        records.set_offsets(found.table, offsets)
-        inside = found.table[:, LENGTH].copy()
-        inside[-1:] -= found.beyond
-        return Pieces(
-            **{each.name: getattr(found, each.name) for each in fields(found)},
-            source=span.source,
-            number=span.number,
-            offsets=offsets,
-            inside=inside,
-            ended=ended,
-        )

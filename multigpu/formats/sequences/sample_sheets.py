@@ -65,7 +65,7 @@ def _rows(path: str) -> Iterator[tuple[int, list[str]]]:
         text = file.read(LARGEST + 1)
     if len(text) > LARGEST:
         raise InputError(path, f"has more than {LARGEST:,} bytes: is it a sample sheet?")
-    header, *rows = read_rows(path, text, "\t,") or [Row(1, [*COLUMNS])]
+    header, *rows = list(read_rows(path, text, "\t,")) or [Row(1, [*COLUMNS])]
     if sorted(header.cells) not in (sorted(COLUMNS), sorted(COLUMNS[:-1])):
         columns = "the columns must be sample, barcode1 and, for dual barcodes, barcode2"
         found = several([cell[:QUOTED] for cell in header.cells])

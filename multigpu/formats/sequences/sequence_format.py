@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.formats.sequences.pieces import RangeRecords
+from multigpu.formats.sequences.pieces import Pieces
 from multigpu.formats.sequences.records import Parsed
 from multigpu.formats.sequences.spans import FileSpan
 from multigpu.formats.storage.sources import Source
@@ -31,7 +31,7 @@ class ReadRange(Protocol):
         overlap: int,
         offset: int,
         buffers: Buffers,
-    ) -> RangeRecords:
+    ) -> Pieces:
         """Read the records of the span.
 
         file     an open file's descriptor

@@ -67,7 +67,7 @@ def read_listed(path: str, layout: str, content: bytes) -> list[ListedSignature]
 
     Raises InputError with the line of an empty or repeated name, or of a row that does not fit.
     """
-    found = list(SIGNATURE_FORMATS[layout].read(path, read_rows(path, content)))
+    found = list(SIGNATURE_FORMATS[layout].read(path, list(read_rows(path, content))))
     lines: dict[str, int] = {}
     for each in found:
         where = f"line {each.line}"
@@ -81,26 +81,24 @@ def read_listed(path: str, layout: str, content: bytes) -> list[ListedSignature]
     return found
 
 
-def read_rows(path: str, content: bytes, separators: str = SEPARATORS) -> list[Row]:
-    """Return the rows of TSV or CSV; see `_rows`. Raises InputError for unclosed quotes."""
-    try:
-        return list(_rows(content, separators))
-    except csv.Error as error:
-        raise InputError(path, f"cannot be read as a table: {error}") from None
+def read_rows(path: str, content: bytes, separators: str = SEPARATORS) -> Iterator[Row]:
+    """Yield the rows: no empty lines, and no comments or lines for browsers before the first.
 
-
-def _rows(content: bytes, separators: str = SEPARATORS) -> Iterator[Row]:
-    """Yield the rows: no empty lines, and no comments or lines for browsers before the first."""
+    Raises InputError for unclosed quotes.
+    """
     text = content.decode("utf-8-sig", "surrogateescape")
     first = next((line for line in io.StringIO(text) if _is_row([line.strip()])), "")
     separator = next((each for each in separators if each in first), "\t")
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
     is_before = True
-    for cells in reader:
-        cells = [cell.strip() for cell in cells]
-        is_before = is_before and not _is_row(cells)
-        if any(cells) and not is_before:
-            yield Row(reader.line_num, cells)
+    try:
+        for cells in reader:
+            cells = [cell.strip() for cell in cells]
+            is_before = is_before and not _is_row(cells)
+            if any(cells) and not is_before:
+                yield Row(reader.line_num, cells)
+    except csv.Error as error:
+        raise InputError(path, f"cannot be read as a table: {error}") from None
 
 
 def _is_row(cells: Cells) -> bool:
@@ -174,8 +172,8 @@ def _layout(path: str, start: bytes) -> str:
     refuse_other_text(path, start)
     text = start.removeprefix(BYTE_ORDER_MARK)
     if not text.startswith((b">", b"@", *STRANGERS)):
-        with suppress(csv.Error):
-            first = [row.cells for row in islice(_rows(text), 2)]
+        with suppress(InputError):
+            first = [row.cells for row in islice(read_rows(path, text), 2)]
             found = (name for name, each in SIGNATURE_FORMATS.items() if each.matches(first))
             return next(found, "") if first else ""
     return layout_of_records(start)

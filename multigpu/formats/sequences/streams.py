@@ -3,7 +3,7 @@
 import contextlib
 import itertools
 import threading
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from multigpu.errors import Failure, InputError, Unreadable
 from multigpu.formats.sequences.indexed_streams import IndexedSource, indexed_spans
-from multigpu.formats.sequences.paired_streams import paired_spans
-from multigpu.formats.sequences.pairs import PairedSource
+from multigpu.formats.sequences.pairs import PairedSource, paired_spans
 from multigpu.formats.sequences.record_source import RecordSource
 from multigpu.formats.sequences.records import describe
 from multigpu.formats.sequences.registry import FORMATS
@@ -63,13 +62,15 @@ def stream_blocks(
     return block_spans(number, source, content, phred_offset)
 
 
-def range_blocks(stream: Stream, size: int, buffers: Buffers) -> Generator[Block]:
+def range_blocks(
+    stream: Stream, size: int, allocate: Callable[[int], Block] = new_memory
+) -> Generator[Block]:
     """Yield the blocks of a stream that a range of `size` bytes and the end of its records need.
 
     They become larger: what is left of one is copied before the next.
     """
     sizes = itertools.chain([max(0, size) + MORE], (MORE << times for times in itertools.count()))
-    return blocks_of(stream, sizes, buffers.take)
+    return blocks_of(stream, sizes, allocate)
 
 
 def _read_ahead(spans: Iterator[BlockSpan]) -> Iterator[BlockSpan]:

@@ -96,10 +96,6 @@ class Members:
         try:
             piece: bytes = self._member.decompress(stored, most)
         except Exception as error:  # each library has its own class
-            if (window := _zstd_window(self._front)) > 1 << ZSTD_LONGEST_WINDOW:
-                problem = f"its zstd window has {window:,} bytes, and {1 << ZSTD_LONGEST_WINDOW:,}"
-                cure = f"compress it with --long={ZSTD_LONGEST_WINDOW} or less"
-                raise InputError(self._stream.path, f"{problem} are the most: {cure}") from error
             raise damage_error(self._stream.path, self._kind, error) from error
         if self._member.eof:
             self._stored, self._member = self._member.unused_data, None
@@ -162,16 +158,6 @@ class GzipFile:
         return members
 
 
-def _zstd_window(header: bytes) -> int:
-    """Return the bytes of a zstd frame's window; 0 for what begins otherwise."""
-    if not header.startswith(ZSTD_MAGIC) or len(header) < 18:
-        return 0
-    if header[4] & 0x20:  # one segment, as long as the content
-        at = 5 + (0, 1, 2, 4)[header[4] & 3]
-        return int.from_bytes(header[at : at + (1 << (header[4] >> 6))], "little")
-    return (8 + (header[5] & 7)) << (7 + (header[5] >> 3))
-
-
 def _decompressor(kind: CompressionKind) -> Any:
     """Return a decompressor of one member."""
     if kind == "gzip":
@@ -188,6 +174,9 @@ def damage_error(path: str, kind: CompressionKind, error: Exception) -> Exceptio
     """Return the error for what a library says of damaged data."""
     if isinstance(error, MemoryError):
         return error
+    if kind == "zstd" and "too much memory" in str(error):
+        problem = f"its zstd window has more than {1 << ZSTD_LONGEST_WINDOW:,} bytes"
+        return InputError(path, f"{problem}: compress it with --long={ZSTD_LONGEST_WINDOW} or less")
     if "not enough memory" in str(error):
         return Failure(f"{path}: there is not enough memory to decompress it")
     if isinstance(error, EOFError):

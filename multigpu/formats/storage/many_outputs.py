@@ -6,7 +6,6 @@ content comes, or on threads.
 """
 
 import os
-import resource
 import struct
 import zlib
 from collections import deque
@@ -33,7 +32,6 @@ BGZF_FOOTER = struct.Struct("<2I")
 FAST = 1  # level of igzip: the next one takes as long and gains nothing on reads
 TASK_BYTES = 16 * BLOCK  # that a thread compresses before another may take its turn
 BATCHES_AHEAD = 2  # calls of `write` whose content waits for a thread
-SPARE_FILES = 256  # open files that are left to the rest of the program
 
 Piece = tuple[int, memoryview]  # number of a file, and what is appended to it
 Content = bytes | memoryview | Future[bytes]
@@ -86,8 +84,8 @@ def _publish(scratch: Path, paths: Sequence[str]) -> None:
 class ManyOutputs:
     """Files in a scratch folder, named by their numbers, that content is appended to.
 
-    Threads write, each its share of the files, while the caller goes on. As many files as may be
-    are kept open, the others are opened for each piece.
+    Threads write, each its share of the files, while the caller goes on. A file is open while it
+    is written to: there may be more than a process may have open.
     """
 
     def __init__(self, scratch: Path, paths: Sequence[str], compressed: bool) -> None:
@@ -98,9 +96,6 @@ class ManyOutputs:
         self._writers = [ThreadPoolExecutor(1, "output") for _ in range(threads)]
         self._batches: deque[list[Future[None]]] = deque()  # that are being written
         self._waiting: dict[int, bytes] = {}  # content of a file, less than a block
-        self._open: dict[int, FileIO] = {}
-        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        self._most_open = max(0, min(len(paths), limit // 2 - SPARE_FILES))
 
     def __enter__(self) -> Self:
         return self
@@ -108,9 +103,6 @@ class ManyOutputs:
     def __exit__(self, *_: object) -> None:
         for pool in (*self._writers, self._compressors):
             pool.shutdown(cancel_futures=True)
-        for file in self._open.values():
-            with suppress(OSError):
-                file.close()
 
     def write(self, pieces: Iterable[Piece]) -> None:
         """Append pieces to their files, each file once, by and by.
@@ -165,18 +157,12 @@ class ManyOutputs:
 
     def _append_share(self, contents: Mapping[int, Sequence[Content]]) -> None:
         for number, pieces in contents.items():
-            with failures_named(self._paths[number]):
-                file = self._open.get(number) or FileIO(str(self._scratch / str(number)), "a")
-                try:
-                    for piece in pieces:
-                        left = memoryview(piece.result() if isinstance(piece, Future) else piece)
-                        while left:
-                            left = left[file.write(left) :]
-                finally:
-                    if number < self._most_open:
-                        self._open[number] = file
-                    else:
-                        file.close()
+            path = str(self._scratch / str(number))
+            with failures_named(self._paths[number]), FileIO(path, "a") as file:
+                for piece in pieces:
+                    left = memoryview(piece.result() if isinstance(piece, Future) else piece)
+                    while left:
+                        left = left[file.write(left) :]
 
 
 def _compress(content: memoryview) -> bytes:

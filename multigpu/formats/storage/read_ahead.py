@@ -1,7 +1,4 @@
-"""Items that are produced ahead by a thread of their own, as the blocks of a stream.
-
-Decompressing one cannot be divided, so it may begin before the job is known.
-"""
+"""Items that are produced ahead by a thread of their own, as the blocks of a stream."""
 
 import threading
 from collections.abc import Iterable, Iterator
@@ -9,7 +6,7 @@ from queue import SimpleQueue
 from typing import Generic, TypeVar
 
 LARGEST_BLOCK = 8 << 20  # many of them wait where they were read
-BLOCKS_AHEAD = 32  # about what is decompressed while the program loads
+BLOCKS_AHEAD = 32
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ import io
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import accumulate, repeat
 from typing import Any, Literal, NoReturn
 
@@ -110,7 +110,6 @@ class Source:
     compression: Compression
     layout: str
     in_blocks: bool = False
-    _begun: ReadAhead[Block] | None = field(default=None, init=False, repr=False, compare=False)
 
     def __reduce__(self) -> Any:
         return Source, (*self.facts().values(), self.in_blocks)
@@ -197,11 +196,6 @@ class Source:
             content = _content(stored, self.compression, helpers)
             yield from blocks_of(content, repeat(size), allocate)
 
-    def begin(self) -> ReadAhead[Block]:
-        """Begin to read the content in the largest blocks, before it is asked for; to be closed."""
-        self._begun = ReadAhead(self.blocks(LARGEST_BLOCK), BLOCKS_AHEAD)
-        return self._begun
-
     def stream(self, size: int, ahead: bool = True) -> Content:
         """Return the content in blocks of `size` bytes, read ahead by a thread; to be closed.
 
@@ -209,9 +203,6 @@ class Source:
         """
         if not ahead:
             return ReadAhead(self.blocks_in(new_memory, size, helpers=0), 1)
-        begun, self._begun = self._begun, None
-        if begun and size == LARGEST_BLOCK:
-            return begun
         return ReadAhead(self.blocks(size), BLOCKS_AHEAD)
 
 

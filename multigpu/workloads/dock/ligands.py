@@ -1,7 +1,4 @@
-"""Records of ligands to what a search takes: regular ones in columns, others one by one.
-
-`LigandLoader._read_columns` is the one place where it is decided which way a record goes.
-"""
+"""Records of ligands to what a search takes."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,20 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError, option, printable
-from multigpu.formats.molecules.autodock_types import HYDROGENS
-from multigpu.formats.molecules.columns import AtomColumns, LigandColumns
+from multigpu.formats.molecules.columns import AtomColumns
 from multigpu.formats.molecules.conformers import Conformers, make_conformers
 from multigpu.formats.molecules.elements import HEAVY_HYDROGEN, is_heavy
 from multigpu.formats.molecules.ligands import LIGANDS, MOLECULES, LigandRecords, read_records
 from multigpu.formats.molecules.molecule import Molecule, MoleculeError, Positions
 from multigpu.formats.molecules.poses import SAME, render
 from multigpu.formats.molecules.registry import (
-    COLUMN_FORMATS,
     FORMATS,
     largest_fragment,
     parse,
 )
-from multigpu.formats.molecules.scoring import atom_columns, score_terms, scoring_of
+from multigpu.formats.molecules.scoring import atom_columns, score_terms
 from multigpu.formats.molecules.sdf import SDF
 from multigpu.formats.names import name_problem
 from multigpu.formats.storage.input_paths import suffix_of
@@ -65,10 +60,7 @@ class LoadedLigands:
 
     index            int64[records]: of each in the whole input
     sources, names   of each record
-    texts            of each record
-    templates        what a pose keeps of the text of each record that is regular
-    is_named         bool[records]: whether the template says a name, if an empty one
-    molecules        of the records that are not regular, by their number here
+    molecules        of each record
     bodies           of the records, as the kernels see them
     ligand_of        int64[records]: the ligand of each, 0, 0, 1, … for instance
     heavy            int64[records]: atoms that are no hydrogen
@@ -81,10 +73,7 @@ class LoadedLigands:
     index: Indices
     sources: list[Source]
     names: list[str]
-    texts: Texts
-    templates: Texts
-    is_named: NDArray[np.bool_]
-    molecules: Mapping[int, Molecule]
+    molecules: list[Molecule]
     bodies: Ligands
     ligand_of: Indices
     heavy: Indices
@@ -102,10 +91,6 @@ class LoadedLigands:
         """int64[ligands]: the first record of each."""
         return np.flatnonzero(np.diff(self.ligand_of, prepend=-1))
 
-    def molecule(self, record: int) -> Molecule:
-        """Return a record as an object."""
-        return self.molecules.get(record) or parse(self.texts[record], self.sources[record].layout)
-
 
 @dataclass(kw_only=True, eq=False)
 class _SpanRecords:
@@ -117,9 +102,8 @@ class _SpanRecords:
     strains     float64[n], kcal/mol: of conformers
     reasons     why records are skipped, by their number here
     names       of each, of its file where it says none
-    columns     what was read at once
     atoms       of all; none of a record that is not read yet, or is skipped
-    molecules   of records that are not regular, by their number here
+    molecules   of records that were read, by their number here
     last        the last molecule that was read, and its atoms: the next may be its conformer
     """
 
@@ -132,7 +116,6 @@ class _SpanRecords:
     strains: NDArray[np.float64]
     reasons: dict[int, str]
     names: list[str] = field(default_factory=list)
-    columns: LigandColumns = field(default_factory=partial(LigandColumns.empty, 0))
     atoms: AtomColumns = field(default_factory=partial(AtomColumns.empty, 0))
     molecules: dict[int, Molecule] = field(default_factory=dict)
     last: tuple[Molecule, AtomColumns] | None = None
@@ -164,18 +147,19 @@ class LigandLoader:
         text_bytes = int(batch.texts.lengths.sum())
         if self.options.conformers:
             batch = self._make_conformers(batch)
-        self._read_columns(batch)
-        alone: dict[int, AtomColumns] = {}
-        for i in np.flatnonzero(batch.atoms.sizes == 0).tolist():
-            if text := batch.texts[i]:
-                said = FORMATS[batch.sources[i].layout].read_name(text)
-                batch.names[i] = one_line(said) or batch.names[i]
+        each = [AtomColumns.empty(0)]
+        for i, (source, number) in enumerate(zip(batch.sources, batch.numbers, strict=True)):
+            text = batch.texts[i]
+            said = FORMATS[source.layout].read_name(text) if text else ""
+            batch.names.append(one_line(said) or _file_name(source, number))
+            atoms = AtomColumns.empty(1)
             try:
                 if i not in batch.reasons:
-                    alone[i] = self._read_alone(batch, i)
+                    atoms = self._read_one(batch, i)
             except MoleculeError as error:
                 batch.reasons[i] = f"{error}"
-        batch.atoms = batch.atoms.replace(alone)
+            each.append(atoms)
+        batch.atoms = AtomColumns.joined(each)
         batch.skip(dict(self._unfit(batch)))
         batch.skip(dict(_strangers(batch)))
         docked = np.flatnonzero(batch.atoms.sizes)
@@ -185,15 +169,12 @@ class LigandLoader:
             index=batch.index[docked],
             sources=[batch.sources[i] for i in docked.tolist()],
             names=[batch.names[i] for i in firsts.tolist()],
-            texts=batch.texts.take(docked),
-            templates=batch.columns.bodies.take(docked),
-            is_named=batch.columns.is_named[docked],
-            molecules={
-                k: batch.molecules[i] for k, i in enumerate(docked.tolist()) if i in batch.molecules
-            },
+            molecules=[batch.molecules[i] for i in docked.tolist()],
             bodies=self._bodies(batch.atoms, docked),
             ligand_of=ligand_of,
-            heavy=self._heavy_atoms(batch)[docked],
+            heavy=np.array(
+                [sum(map(is_heavy, batch.molecules[i].elements)) for i in docked.tolist()], np.int64
+            ),
             strains=batch.strains[docked],
             skipped=[
                 Skipped(batch.sources[i].path, batch.numbers[i], batch.names[i], batch.reasons[i])
@@ -254,26 +235,7 @@ class LigandLoader:
             return Conformers(records=[text], strains=[np.nan], error=f"{problem}")
         return made
 
-    def _read_columns(self, batch: _SpanRecords) -> None:
-        """Read the regular records at once, unless poses go to another format.
-
-        Those without atoms, which are not regular, are then read alone. So are all for Vina, whose
-        types depend on the bonds.
-        """
-        layout = batch.sources[0].layout
-        is_same = self.pose_format in (None, SAME, layout) and not self.options.conformers
-        together = is_same and scoring_of(self.types) != "vina"
-        columns = COLUMN_FORMATS.get(layout) if together else None
-        empty = LigandColumns.empty(len(batch.texts))
-        batch.columns = columns.read(batch.texts, self.types) if columns else empty
-        batch.atoms = batch.columns.atoms
-        names = [one_line(name.decode("utf-8", "replace")) for name in batch.columns.names.each()]
-        batch.names = [
-            name or _file_name(source, number)
-            for name, source, number in zip(names, batch.sources, batch.numbers, strict=True)
-        ]
-
-    def _read_alone(self, batch: _SpanRecords, i: int) -> AtomColumns:
+    def _read_one(self, batch: _SpanRecords, i: int) -> AtomColumns:
         """Return the atoms of a record. Raises MoleculeError."""
         layout = batch.sources[i].layout
         whole = parse(batch.texts[i], layout)
@@ -322,15 +284,6 @@ class LigandLoader:
         np.cumsum(atoms.sizes[docked], out=offsets[1:])
         return Ligands(atoms.positions, offsets, *score_terms(atoms, self.types))
 
-    def _heavy_atoms(self, batch: _SpanRecords) -> Indices:
-        """Return int64[records]: atoms that are no hydrogen; of a regular record by their types."""
-        heavy = np.array([kind not in HYDROGENS for kind in (*self.types, "H")])
-        owners = np.repeat(np.arange(len(batch.texts)), batch.atoms.sizes)
-        counts = np.bincount(owners[heavy[batch.atoms.types]], minlength=len(batch.texts))
-        for i, molecule in batch.molecules.items():
-            counts[i] = sum(map(is_heavy, molecule.elements))
-        return counts
-
 
 def _first_skipped(batch: _SpanRecords) -> Iterable[int]:
     """Return which records are skipped; of conformers that were made of one the first."""
@@ -347,8 +300,8 @@ def _strangers(batch: _SpanRecords) -> Iterator[tuple[int, str]]:
     later = docked != firsts
     for i, first in zip(docked[later].tolist(), firsts[later].tolist(), strict=True):
         kinds = batch.atoms[first : first + 1].types, batch.atoms[i : i + 1].types
-        elements = [batch.molecules[k].elements for k in (first, i) if k in batch.molecules]
-        if not (np.array_equal(*kinds) and elements[:1] * len(elements) == elements):
+        elements = [batch.molecules[k].elements for k in (first, i)]
+        if not (np.array_equal(*kinds) and elements[0] == elements[1]):
             yield i, STRANGER.format(batch.numbers[first])
 
 
@@ -391,7 +344,7 @@ def read_first(path: str) -> Molecule:
     loaded = LigandLoader(sources=[source], types=()).load([first], 0)
     for skipped in loaded.skipped:
         raise InputError(path, skipped.reason, "record 1")
-    molecule = loaded.molecule(0)
+    molecule = loaded.molecules[0]
     if len(molecule.rows) > RECEPTOR_ATOMS:
         raise InputError(path, LARGE.format(len(molecule.rows)), "record 1")
     return largest_fragment(molecule)

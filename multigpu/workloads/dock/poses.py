@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from multigpu.formats.molecules.molecule import PoseNotes, Positions
 from multigpu.formats.molecules.poses import render, render_drawing
 from multigpu.formats.molecules.reference_poses import ReferencePose
-from multigpu.formats.molecules.registry import COLUMN_FORMATS
 from multigpu.formats.tables.texts import Texts
 from multigpu.kernels.rotation import (
     EulerRotations,
@@ -128,7 +127,7 @@ class DockedPoses:
         for record in np.unique(self.found.ligand).tolist():
             rows = np.flatnonzero(self.found.ligand == record)
             poses = [self._each[row] for row in rows.tolist()]
-            distances[rows] = self.reference.rmsds(self.loaded.molecule(record), poses)
+            distances[rows] = self.reference.rmsds(self.loaded.molecules[record], poses)
         return distances
 
     def _atoms_outside(self) -> NDArray[np.int32]:
@@ -161,34 +160,16 @@ class DockedPoses:
     # ---- text ---------------------------------------------------------------------------------
 
     def texts(self, fmt: str) -> Texts:
-        """Return the poses in a format: regular records together, the others one by one."""
-        regular = ~np.isin(self.found.ligand, list(self.loaded.molecules))
-        together = self._write_together(regular)
-        if regular.all() and together.lengths.all():
-            return together
-        written, texts = iter(together.each()), []
-        for row, is_regular in enumerate(regular.tolist()):
-            text, name = next(written) if is_regular else b"", self.rows.ligand[row]
-            if not text:
-                molecule = self.loaded.molecule(int(self.found.ligand[row]))
-                text = render(molecule, name, fmt, self._each[row], self._notes[row])
-            texts.append(text)
-        return Texts.of(texts)
-
-    def _write_together(self, regular: NDArray[np.bool_]) -> Texts:
-        """Return texts of the regular rows; an empty one where a pose must be written alone."""
-        record = self.found.ligand[regular]
-        if not len(record):
-            return Texts.of([])
-        columns = COLUMN_FORMATS[self.loaded.sources[record[0]].layout]
-        is_named, names = self.loaded.is_named.tolist(), self.loaded.names
-        heads = [
-            columns.head("" if is_named[i] else names[i], self._notes[row])
-            for i, row in zip(record.tolist(), np.flatnonzero(regular).tolist(), strict=True)
-        ]
-        positions = self.positions[np.repeat(regular, self.sizes)]
-        templates = self.loaded.templates.take(record)
-        return columns.write(Texts.of(heads), templates, self.sizes[regular], positions)
+        """Return the poses in a format."""
+        record, names = self.found.ligand.tolist(), self.rows.ligand
+        return Texts.of(
+            [
+                render(self.loaded.molecules[i], name, fmt, places, notes)
+                for i, name, places, notes in zip(
+                    record, names, self._each, self._notes, strict=True
+                )
+            ]
+        )
 
     def best_ligands(self, most: int) -> list[BestLigand]:
         """Return the ligands with the highest scores, best first, each with its best poses."""
@@ -208,7 +189,7 @@ class DockedPoses:
 
     def _drawing(self, row: int) -> bytes:
         """Return a pose in SDF."""
-        name, molecule = self.rows.ligand[row], self.loaded.molecule(int(self.found.ligand[row]))
+        name, molecule = self.rows.ligand[row], self.loaded.molecules[int(self.found.ligand[row])]
         return render_drawing(molecule, name, self._each[row], self._notes[row])
 
     @cached_property

@@ -118,7 +118,7 @@ class DockWorkload:
             reference=self.reference,
         )
         rows, fmt, firsts = docked.rows, self.loader.pose_format, loaded.firsts.tolist()
-        molecules = [loaded.molecules[i] for i in firsts if i in loaded.molecules]
+        molecules = [loaded.molecules[i] for i in firsts]
         return DockedLigands(
             # The texts have the coordinates.
             rows=replace(rows, coordinates=np.empty((0, 3))) if fmt else rows,

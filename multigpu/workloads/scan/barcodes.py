@@ -4,6 +4,7 @@ barcode1 stands in a read, or in the first of a pair, and barcode2 in the second
 index reads, in files of their own or in the titles of the reads.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -15,7 +16,7 @@ from multigpu.formats.sequences.pieces import Pieces, TextInMemory
 from multigpu.formats.sequences.sample_sheets import SampleSheet
 from multigpu.formats.sequences.spans import IndexReads
 from multigpu.formats.storage.sources import Source
-from multigpu.kernels.compiled.text.index_texts import find_index_texts
+from multigpu.kernels.compiled.text.records import NAME_END
 from multigpu.kernels.device.buffers import Buffers
 from multigpu.kernels.scan import Chunk, Hits, allowed_bases
 from multigpu.kernels.scan.barcodes import (
@@ -42,6 +43,8 @@ from multigpu.workloads.scan.search import (
 
 Numbers = NDArray[np.int64]
 ANYWHERE = 1 << 62  # places
+# Index reads in the title of a read, after its name: 1:N:0:ACGT+TGCA.
+INDEX = re.compile(rb"[ \t](?:[^:\x00- ]*:){3}([A-Za-z]+)[+-]?([A-Za-z]*)")
 NO_READS = IndexReads(np.empty(0, np.uint8), np.zeros(1, np.int64))
 
 
@@ -143,17 +146,16 @@ class BarcodeSearch(SignatureSearch[PlacePortion]):
     def _in_headers(self, pieces: Pieces, step: int) -> tuple[BarcodeWindows, BarcodeWindows]:
         """Return the index reads in the titles of reads. Raises InputError where there are none."""
         assert isinstance(pieces.text, TextInMemory)
-        borders = np.empty((len(pieces.table) // step, 4), np.int64)
-        lacking = int(find_index_texts(pieces.text.raw, pieces.table, step, borders))
-        if lacking < 0 and self._is_dual and (borders[:, 2] == borders[:, 3]).any():
-            lacking = step * int((borders[:, 2] == borders[:, 3]).argmax())
-        if lacking >= 0:
-            form = "1:N:0:ACGT+TGCA" if self._is_dual else "1:N:0:ACGT"
-            problem = f"there is no index in the title, as in {form}"
-            where = f"record {quoted(pieces.name(lacking))}"
-            raise InputError(self._sources[pieces.source].files[0].path, problem, where)
-        begin, end, other_begin, other_end = np.ascontiguousarray(borders.T)
-        raw = pieces.text.raw
+        raw, borders = pieces.text.raw, list[tuple[int, ...]]()
+        for read, name_end in enumerate(pieces.table[::step, NAME_END].tolist()):
+            found = INDEX.match(raw.data, name_end)
+            if not found or (self._is_dual and not found[2]):
+                form = "1:N:0:ACGT+TGCA" if self._is_dual else "1:N:0:ACGT"
+                problem = f"there is no index in the title, as in {form}"
+                where = f"record {quoted(pieces.name(read * step))}"
+                raise InputError(self._sources[pieces.source].files[0].path, problem, where)
+            borders.append((*found.span(1), *found.span(2)))
+        begin, end, other_begin, other_end = np.array(borders, np.int64).reshape(-1, 4).T.copy()
         return BarcodeWindows(raw, begin, end), BarcodeWindows(raw, other_begin, other_end)
 
     def seconds(self) -> dict[str, float]:

@@ -1,6 +1,6 @@
 """`multigpu scan`."""
 
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 
 import click
 
@@ -25,10 +25,8 @@ def command(request: ScanRequest, out: ScanOutput, reporting: Reporting) -> None
 
     with ExitStack() as stack:
         inputs = inputs_of(request)
-        if inputs.only_stream:
-            stack.enter_context(closing(inputs.only_stream.begin()))
         workers = stack.enter_context(start_workers(request.run, reporting, inputs.lanes))
-        # GPUs and streams start in threads of their own, while the rest of the program loads.
+        # GPUs start in threads of their own, while the rest of the program loads.
         from multigpu.cluster.engine.journal import journal_of
         from multigpu.formats.sequences.registry import SEQUENCES
         from multigpu.formats.storage.sources import is_repeatable

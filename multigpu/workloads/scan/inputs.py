@@ -60,12 +60,6 @@ class ScanInputs:
             compressed = MANY
         return scan_lanes(input_paths.plain_bytes(self.files), compressed)
 
-    @property
-    def only_stream(self) -> Source | None:
-        """The only sample, if it is a compressed file: it can be read ahead at once."""
-        only = self._only
-        return None if not only or only.has_ranges or isinstance(only, RecordSource) else only
-
     def open_samples(self) -> tuple[list[Source], list[str], list[str]]:
         """Return the sources of samples, the files left out as they are empty, and notes.
 
