@@ -9,15 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.formats.molecules import fields, pdb, sdf
+from multigpu.formats.molecules import fields, pdb
 from multigpu.formats.molecules.autodock_types import (
     OPENED,
     PSEUDO_TYPES,
     SPELLINGS,
-    merge_hydrogens,
     type_seen,
     types_in_file,
-    types_of,
 )
 from multigpu.formats.molecules.bonds import covalent_radius
 from multigpu.formats.molecules.columns import AtomColumns, LigandColumns
@@ -27,10 +25,9 @@ from multigpu.formats.molecules.molecule import (
     LigandFormat,
     Molecule,
     MoleculeError,
-    PoseNotes,
     Positions,
 )
-from multigpu.formats.molecules.pdbqt_bonds import bond_graph, remarks_of
+from multigpu.formats.molecules.pdbqt_bonds import bond_graph
 from multigpu.formats.tables.texts import Texts
 from multigpu.kernels.compiled.text import pdbqt as compiled
 from multigpu.kernels.compiled.text.words import TextArrays, word_table
@@ -124,28 +121,6 @@ def element_of_type(kind: str) -> str:
     return ELEMENTS_OF_TYPES.get(kind) or element_of(kind)
 
 
-# ---- writing ----------------------------------------------------------------------------------
-
-
-def build(molecule: Molecule, name: str, positions: Positions, notes: PoseNotes) -> bytes:
-    """Return a pose of a molecule of another format.
-
-    It is rigid, one root without torsions, and nonpolar hydrogens are merged into their carbons.
-    """
-    found = merge_hydrogens(molecule, types_of(molecule))
-    kept = [i for i, kind in enumerate(found.types) if kind]
-    atoms = pdb.atom_lines([molecule.elements[i] for i in kept], positions[kept])
-    lines = [
-        f"{line}{fields.format_number(found.charges[i], 10, 3)} {found.types[i]:<2}\n"
-        for i, line in zip(kept, atoms, strict=True)
-    ]
-    block = sdf.build(molecule, name, molecule.positions, {})
-    serials = {row: serial for serial, row in enumerate(kept, 1)}
-    remarks = "".join(f"{line}\n" for line in remarks_of(block, serials))
-    record = "".join([remarks, "ROOT\n", *lines, "ENDROOT\nTORSDOF 0\n"])
-    return pdb.remarks(molecule.name or name, notes) + record.encode()
-
-
 # ---- many records at once ---------------------------------------------------------------------
 
 
@@ -199,7 +174,7 @@ PDBQT = LigandFormat(
     parse=parse,
     read_name=pdb.read_name,
     rewrite=pdb.rewrite,
-    build=build,
+    build=None,
     keep_atoms=pdb.keep_atoms,
     bond_graph=bond_graph,
     atom_types=types_in_file,
