@@ -16,6 +16,7 @@ RADII = {
     "Cl": 1.02, "Se": 1.20, "Br": 1.20, "I": 1.39,
 }  # fmt: skip
 OTHER_RADIUS = 1.4
+MOST_ATOMS = 500  # whose bond orders are found, or of which conformers are made
 FULL_NITROGEN = 4  # its valence where it carries a plus
 
 
@@ -92,12 +93,12 @@ def graph_by_valence(molecule: Molecule) -> BondGraph:
     )
 
 
-def check_size(molecule: Molecule, most: int) -> None:
-    """Raise MoleculeError for more atoms, of which bond orders would take minutes."""
-    if len(molecule.elements) > most:
+def check_size(molecule: Molecule) -> None:
+    """Raise MoleculeError for more than MOST_ATOMS, of which bond orders would take minutes."""
+    if len(molecule.elements) > MOST_ATOMS:
         raise MoleculeError(
             f"it has {len(molecule.elements):,} atoms, and bond orders of {molecule.format.name}"
-            f" are found of up to {most:,}: write its poses as .{molecule.format.name}"
+            f" are found of up to {MOST_ATOMS}: write its poses as .{molecule.format.name}"
         )
 
 

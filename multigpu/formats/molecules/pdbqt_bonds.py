@@ -31,7 +31,7 @@ LINEAR = 155.0  # degrees between the bonds of a carbon with two triple or doubl
 FLAT = 350.0  # degrees of the three angles of a flat carbon, at least
 TRIPLE = 1.25  # Å, of a triple bond of carbon to carbon or nitrogen, at most
 OTHER_CHARGES = (0, 1, -1, 2, -2, 3, -3)  # e, of a molecule, the likelier first
-MOST_ATOMS, MOST_RESONANT = 500, 200  # that are perceived, with resonance structures
+MOST_RESONANT = 200  # atoms whose resonance structures are tried, too
 MOST_TRIED = 100_000  # assignments of orders, times atoms: where it takes more there is a mistake
 MOST_RESONANCE = 50  # structures
 # Atoms that no ligand has. A charged carbon is a sign of wrong hydrogens; nitrogen with a plus has
@@ -101,7 +101,7 @@ def _pairs(words: Sequence[str]) -> list[tuple[int, int]]:
 
 def _perceive_orders(molecule: Molecule, near: Sequence[Bond]) -> BondGraph:
     """Return orders for the first charge that gives every atom a valence and charge it may have."""
-    check_size(molecule, MOST_ATOMS)
+    check_size(molecule)
     known = all(map(is_element, molecule.elements))
     # Others than the sum, too: programs write 0 for ions.
     likely = dict.fromkeys([round(float(molecule.charges.sum())), *OTHER_CHARGES])
