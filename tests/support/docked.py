@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from multigpu.formats.molecules.columns import LigandColumns
 from multigpu.formats.molecules.registry import FORMATS, parse
 from multigpu.workloads.dock import ligands
 from multigpu.workloads.dock.rows import PoseBatch
@@ -36,7 +37,9 @@ def names_in(path: str) -> list[str]:
 
 def read_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have all ligands read and written one by one, not in columns."""
-    monkeypatch.setattr(ligands, "COLUMN_FORMATS", {})
+    monkeypatch.setattr(
+        ligands, "read_columns", lambda texts, types: LigandColumns.empty(len(texts))
+    )
 
 
 def molecules(path: Path) -> list[Any]:

@@ -13,8 +13,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.formats.molecules.columns import LigandColumns
-from multigpu.formats.tables.texts import Texts
 from multigpu.kernels.compiled.fragments import CROWDED, are_crowded
 from multigpu.kernels.rotation.types import FARTHEST, MOST_WEIGHT
 
@@ -93,23 +91,6 @@ class AtomTypes:
     charges: NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ColumnFormat:
-    """Functions that read and write many regular records at once, as they are compiled.
-
-    read   records, types of the pocket's maps → columns, without atoms for records that are not
-           regular
-    head   name ("" for a record that says its own), notes → what goes before the body of a pose;
-           both are what `LigandFormat.rewrite` writes
-    write  heads, bodies, int64[n] atoms of each, float64[atoms, 3] positions in Å → poses; an empty
-           text where one must be written alone, as a coordinate is too long, or hard to round
-    """
-
-    read: Callable[[Texts, Sequence[str]], LigandColumns]
-    head: Callable[[str, PoseNotes], bytes]
-    write: Callable[[Texts, Texts, NDArray[np.int64], Positions], Texts]
-
-
 PoseWriter = Callable[[Molecule, str, Positions, PoseNotes], bytes]
 
 
@@ -129,7 +110,6 @@ class LigandFormat:
     keep_atoms  molecule, some of its atoms → lines of its record with these atoms only
     bond_graph  molecule → bonds with orders, and formal charges
     atom_types  molecule → AutoDock's types and charges; None: the format says too little
-    columns     how regular records are read and written at once; None: one by one
     has_models  whether poses in one file stand between lines of MODEL and ENDMDL
     has_polar_hydrogens_only  whether molecules come without the hydrogens of their carbons
     fewest_flat_atoms  record → from how many atoms with one z on it is a drawing
@@ -149,7 +129,6 @@ class LigandFormat:
     keep_atoms: Callable[[Molecule, Sequence[int]], list[bytes]]
     bond_graph: Callable[[Molecule], BondGraph]
     atom_types: Callable[[Molecule], AtomTypes] | None = None
-    columns: ColumnFormat | None = None
     has_models: bool = False
     has_polar_hydrogens_only: bool = False
     fewest_flat_atoms: Callable[[bytes], float] = lambda _: FEWEST_FLAT

@@ -21,7 +21,6 @@ from multigpu.formats.molecules.bonds import covalent_radius
 from multigpu.formats.molecules.columns import AtomColumns, LigandColumns
 from multigpu.formats.molecules.elements import element_of
 from multigpu.formats.molecules.molecule import (
-    ColumnFormat,
     LigandFormat,
     Molecule,
     MoleculeError,
@@ -125,7 +124,10 @@ def element_of_type(kind: str) -> str:
 
 
 def read_columns(texts: Texts, maps: Sequence[str]) -> LigandColumns:
-    """Return the records that are regular. maps: () takes every type."""
+    """Return the columns of records, without atoms for those that are not regular.
+
+    maps: the types of the pocket's maps; () takes every type
+    """
     positions, charges, types, sizes, *names, bodies, kept, is_named = compiled.read_records(
         _arrays_of(texts), *_type_table(tuple(maps)), DROPPED_WORDS, (FARTHEST, MOST_WEIGHT)
     )
@@ -156,7 +158,14 @@ def _type_table(maps: tuple[str, ...]) -> tuple[NDArray[Any], NDArray[Any], NDAr
 def write_poses(
     heads: Texts, bodies: Texts, sizes: NDArray[np.int64], positions: Positions
 ) -> Texts:
-    """Return poses of regular records, see `ColumnFormat`."""
+    """Return poses of regular records, as `rewrite` writes them.
+
+    heads   what goes before the bodies: `pdb.remarks`
+    bodies  of the records
+    sizes   int64[n]: atoms of each
+
+    A text is empty where a pose must be written alone: a coordinate is too long, or hard to round.
+    """
     arrays = map(_arrays_of, (heads, bodies))
     return Texts.one_after_the_other(*compiled.write_poses(*arrays, sizes, positions))
 
@@ -178,7 +187,6 @@ PDBQT = LigandFormat(
     keep_atoms=pdb.keep_atoms,
     bond_graph=bond_graph,
     atom_types=types_in_file,
-    columns=ColumnFormat(read=read_columns, head=pdb.remarks, write=write_poses),
     has_models=True,
     has_polar_hydrogens_only=True,
     pseudo_types=PSEUDO_TYPES,

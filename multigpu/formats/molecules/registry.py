@@ -19,7 +19,6 @@ FORMATS: dict[str, LigandFormat] = {
 }
 POSE_FORMATS = [each for each in FORMATS.values() if each.has_places]
 SUFFIXES = {suffix: each for each in POSE_FORMATS for suffix in each.suffixes}
-COLUMN_FORMATS = {name: each.columns for name, each in FORMATS.items() if each.columns}
 
 
 def format_of_content(start: bytes) -> str:

@@ -20,9 +20,9 @@ from multigpu.formats.molecules.conformers import Conformers, make_conformers
 from multigpu.formats.molecules.elements import HEAVY_HYDROGEN, is_heavy
 from multigpu.formats.molecules.ligands import LIGANDS, MOLECULES, LigandRecords, read_records
 from multigpu.formats.molecules.molecule import Molecule, MoleculeError, Positions
+from multigpu.formats.molecules.pdbqt import PDBQT, read_columns
 from multigpu.formats.molecules.poses import SAME, render
 from multigpu.formats.molecules.registry import (
-    COLUMN_FORMATS,
     FORMATS,
     largest_fragment,
     parse,
@@ -263,9 +263,10 @@ class LigandLoader:
         layout = batch.sources[0].layout
         is_same = self.pose_format in (None, SAME, layout) and not self.options.conformers
         together = is_same and scoring_of(self.types) != "vina"
-        columns = COLUMN_FORMATS.get(layout) if together else None
-        empty = LigandColumns.empty(len(batch.texts))
-        batch.columns = columns.read(batch.texts, self.types) if columns else empty
+        if together and layout == PDBQT.name:
+            batch.columns = read_columns(batch.texts, self.types)
+        else:
+            batch.columns = LigandColumns.empty(len(batch.texts))
         batch.atoms = batch.columns.atoms
         names = [one_line(name.decode("utf-8", "replace")) for name in batch.columns.names.each()]
         batch.names = [

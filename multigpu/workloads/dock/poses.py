@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.formats.molecules.molecule import PoseNotes, Positions
+from multigpu.formats.molecules.pdb import remarks
+from multigpu.formats.molecules.pdbqt import write_poses
 from multigpu.formats.molecules.poses import render, render_drawing
 from multigpu.formats.molecules.reference_poses import ReferencePose
-from multigpu.formats.molecules.registry import COLUMN_FORMATS
 from multigpu.formats.tables.texts import Texts
 from multigpu.kernels.rotation import (
     EulerRotations,
@@ -180,15 +181,14 @@ class DockedPoses:
         record = self.found.ligand[regular]
         if not len(record):
             return Texts.of([])
-        columns = COLUMN_FORMATS[self.loaded.sources[record[0]].layout]
         is_named, names = self.loaded.is_named.tolist(), self.loaded.names
         heads = [
-            columns.head("" if is_named[i] else names[i], self._notes[row])
+            remarks("" if is_named[i] else names[i], self._notes[row])
             for i, row in zip(record.tolist(), np.flatnonzero(regular).tolist(), strict=True)
         ]
         positions = self.positions[np.repeat(regular, self.sizes)]
         templates = self.loaded.templates.take(record)
-        return columns.write(Texts.of(heads), templates, self.sizes[regular], positions)
+        return write_poses(Texts.of(heads), templates, self.sizes[regular], positions)
 
     def best_ligands(self, most: int) -> list[BestLigand]:
         """Return the ligands with the highest scores, best first, each with its best poses."""

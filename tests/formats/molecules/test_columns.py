@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from support.examples import trials
 from support.ligand_texts import is_clear
 
-from multigpu.formats.molecules import pdbqt
+from multigpu.formats.molecules import pdb, pdbqt
 from multigpu.formats.molecules.columns import LigandColumns
 from multigpu.formats.molecules.molecule import MoleculeError, Positions
 from multigpu.formats.molecules.poses import render
-from multigpu.formats.molecules.registry import COLUMN_FORMATS, FORMATS, parse
+from multigpu.formats.molecules.registry import FORMATS, parse
 from multigpu.formats.molecules.scoring import atom_columns
 from multigpu.formats.tables.texts import Texts
 from multigpu.kernels.compiled.text.pdbqt import DECIMALS, PLACE, WIDTH
@@ -50,7 +50,6 @@ ODD_PDBQT = {
 }  # fmt: skip
 
 
-COLUMNS = COLUMN_FORMATS["pdbqt"]
 LETTERS = b" \n\r-+.0123456789ACDEHMNORTx\xe9"  # what single letters are changed to at random
 
 
@@ -61,16 +60,16 @@ class Case:
     maps: tuple[str, ...] = ()
 
     def read(self, *texts: bytes) -> LigandColumns:
-        return COLUMNS.read(Texts.of(texts), self.maps)
+        return pdbqt.read_columns(Texts.of(texts), self.maps)
 
     def posed(
         self, texts: Sequence[bytes], places: Sequence[Positions], *names: str
     ) -> list[bytes]:
         """With the places; a name goes where there is none."""
         sizes = np.array([len(each) for each in places])
-        heads = Texts.of([COLUMNS.head(name, FACTS) for name in names or [""] * len(texts)])
+        heads = Texts.of([pdb.remarks(name, FACTS) for name in names or [""] * len(texts)])
         bodies = self.read(*texts).bodies
-        return COLUMNS.write(heads, bodies, sizes, np.concatenate(places)).each()
+        return pdbqt.write_poses(heads, bodies, sizes, np.concatenate(places)).each()
 
     def is_same_as_alone(self, text: bytes) -> bool:
         """Return whether a record is regular; then it is the same as one by one."""
