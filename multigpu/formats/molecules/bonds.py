@@ -25,17 +25,15 @@ def bonds_of(molecule: Molecule) -> Sequence[Bond]:
     if molecule.bonds_are_complete:
         return molecule.bonds
     bonded = {atom for bond in molecule.bonds for atom in bond[:2]}
-    near = near_bonds(molecule)
+    near = near_bonds(molecule.elements, molecule.positions)
     return [*molecule.bonds, *(bond for bond in near if not bonded.issuperset(bond[:2]))]
 
 
-def near_bonds(molecule: Molecule) -> list[Bond]:
-    """Return single bonds between atoms that are near enough, except between two hydrogens."""
-    return bonds_between(molecule.elements, molecule.positions)
+def near_bonds(elements: Sequence[str], positions: Positions) -> list[Bond]:
+    """Return single bonds between atoms that are near enough, except between two hydrogens.
 
-
-def bonds_between(elements: Sequence[str], positions: Positions) -> list[Bond]:
-    """Return the same for atoms of these elements at float64[n, 3], Å."""
+    positions: float64[n, 3], Å
+    """
     radii = np.array([covalent_radius(element) for element in elements])
     return [(a, b, 1) for a, b in near_pairs(positions, radii).tolist()]
 

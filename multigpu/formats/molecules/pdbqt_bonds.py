@@ -46,7 +46,7 @@ def bond_graph(molecule: Molecule) -> BondGraph:
 
     Raises MoleculeError where they follow neither from remarks nor from positions.
     """
-    remarks, near = _remarks(molecule), near_bonds(molecule)
+    remarks, near = _remarks(molecule), near_bonds(molecule.elements, molecule.positions)
     if INDEX in remarks:
         return _graph_by_remarks(molecule, remarks, near)
     return _perceive_orders(molecule, near)
