@@ -134,7 +134,7 @@ def test_dock__takes_a_number_of_even_rotations(
     assert "multigpu: 1 rotation; any other is within" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("fmt", ["pdb", "xyz", "sdf.gz", "sdf.zst"])
+@pytest.mark.parametrize("fmt", ["pdb", "sdf.gz", "sdf.zst"])
 def test_dock__writes_other_formats(dock: Dock, fmt: str) -> None:
     assert dock("-o", f"poses.{fmt}") == 0
     assert files() == sorted([f"poses.{fmt}", "poses.scores.tsv"])
@@ -292,8 +292,10 @@ def test_dock__says_before_the_run_that_rdkit_cannot_draw(
         dock("--report", "r.html")
 
 
-@pytest.mark.parametrize("layout", ["sdf", "pdbqt"])
-@pytest.mark.parametrize("output", ["poses.sdf", "poses.pdbqt", "poses/"])
+@pytest.mark.parametrize(
+    ("layout", "output"),
+    [("sdf", "poses.sdf"), ("sdf", "poses/"), ("pdbqt", "poses.sdf"), ("pdbqt", "poses.pdbqt")],
+)
 def test_dock__of_a_file_whose_name_is_no_text(
     dock: Dock, library: Path, layout: str, output: str
 ) -> None:

@@ -1,15 +1,12 @@
-"""Poses to and from PDBQT, in maps of AutoGrid."""
+"""Poses of PDBQT, in maps of AutoGrid."""
 
 from pathlib import Path
 
 import numpy as np
 import pytest
-from rdkit import Chem
-from rdkit.Chem import AllChem
 from support.docked import SOME_SKIPPED, Dock, table
 from support.pocket_texts import autogrid
 
-ASPIRIN = "CC(=O)Oc1ccccc1C(=O)O"
 TYPES = ("A", "C", "OA", "HD")
 
 
@@ -20,25 +17,6 @@ def maps(tmp_path: Path) -> str:
     chance = np.random.default_rng(1)
     grids = [chance.normal(size=(21, 21, 21)).round(3) for _ in range(len(TYPES) + 2)]
     return autogrid(tmp_path / "maps", TYPES, lambda i: grids[i - 1], (-10, -10, -10), 1.0)
-
-
-def embedded(smiles: str) -> str:
-    molecule = Chem.AddHs(Chem.MolFromSmiles(smiles))
-    assert AllChem.EmbedMolecule(molecule, randomSeed=7) == 0
-    return str(Chem.MolToMolBlock(molecule)) + "$$$$\n"
-
-
-def test_dock__takes_the_pdbqt_that_it_wrote(dock: Dock, maps: str) -> None:
-    """The poses score there as they did: types and charges are the same."""
-    Path("aspirin.sdf").write_text(embedded(ASPIRIN))
-    assert dock("-o", "first.pdbqt", of="aspirin.sdf", pocket=maps) == 0
-    Path("none.txt").write_text("1 0 0 0\n")
-    stay = ("--rotation-file", "none.txt")
-    assert dock("-o", "again.sdf", *stay, of="first.pdbqt", pocket=maps) == 0
-    (first,), (again,) = table("first.scores.tsv"), table("again.scores.tsv")
-    assert float(again["score"]) == pytest.approx(float(first["score"]), abs=0.05)
-    pose = Chem.MolFromMolFile("again.sdf")
-    assert Chem.MolToSmiles(pose) == Chem.CanonSmiles(ASPIRIN)
 
 
 def test_dock__takes_opened_macrocycles_as_carbons_without_their_glue(

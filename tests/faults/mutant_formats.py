@@ -367,7 +367,7 @@ def _ligands(name: str, content: bytes, folder: Path) -> Format:
     path.write_bytes(content)
     typed = folder.name.endswith("_on_maps")
     grid = _maps(folder) if typed else _pocket(folder)
-    poses = (name, "sdf", "pdb", "xyz", *(["pdbqt"] if typed else []))
+    poses = (name, "sdf", "pdb")
     return Format(path, content, partial(_dock, path, grid, *poses), is_text=True)
 
 

@@ -16,6 +16,7 @@ RADII = {
     "Cl": 1.02, "Se": 1.20, "Br": 1.20, "I": 1.39,
 }  # fmt: skip
 OTHER_RADIUS = 1.4
+MOST_ATOMS = 500  # whose bond orders are found, or of which conformers are made
 FULL_NITROGEN = 4  # its valence where it carries a plus
 
 
@@ -24,17 +25,15 @@ def bonds_of(molecule: Molecule) -> Sequence[Bond]:
     if molecule.bonds_are_complete:
         return molecule.bonds
     bonded = {atom for bond in molecule.bonds for atom in bond[:2]}
-    near = near_bonds(molecule)
+    near = near_bonds(molecule.elements, molecule.positions)
     return [*molecule.bonds, *(bond for bond in near if not bonded.issuperset(bond[:2]))]
 
 
-def near_bonds(molecule: Molecule) -> list[Bond]:
-    """Return single bonds between atoms that are near enough, except between two hydrogens."""
-    return bonds_between(molecule.elements, molecule.positions)
+def near_bonds(elements: Sequence[str], positions: Positions) -> list[Bond]:
+    """Return single bonds between atoms that are near enough, except between two hydrogens.
 
-
-def bonds_between(elements: Sequence[str], positions: Positions) -> list[Bond]:
-    """Return the same for atoms of these elements at float64[n, 3], Å."""
+    positions: float64[n, 3], Å
+    """
     radii = np.array([covalent_radius(element) for element in elements])
     return [(a, b, 1) for a, b in near_pairs(positions, radii).tolist()]
 
@@ -92,12 +91,12 @@ def graph_by_valence(molecule: Molecule) -> BondGraph:
     )
 
 
-def check_size(molecule: Molecule, most: int) -> None:
-    """Raise MoleculeError for more atoms, of which bond orders would take minutes."""
-    if len(molecule.elements) > most:
+def check_size(molecule: Molecule) -> None:
+    """Raise MoleculeError for more than MOST_ATOMS, of which bond orders would take minutes."""
+    if len(molecule.elements) > MOST_ATOMS:
         raise MoleculeError(
             f"it has {len(molecule.elements):,} atoms, and bond orders of {molecule.format.name}"
-            f" are found of up to {most:,}: write its poses as .{molecule.format.name}"
+            f" are found of up to {MOST_ATOMS}: write its poses as .{molecule.format.name}"
         )
 
 

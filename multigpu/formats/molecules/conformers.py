@@ -7,7 +7,7 @@ from typing import Any
 from zlib import crc32
 
 from multigpu.errors import quoted
-from multigpu.formats.molecules.bonds import check_size
+from multigpu.formats.molecules.bonds import MOST_ATOMS, check_size
 from multigpu.formats.molecules.molecule import MoleculeError
 from multigpu.formats.molecules.registry import FORMATS, parse
 from multigpu.formats.molecules.sdf import SDF, build
@@ -15,7 +15,6 @@ from multigpu.formats.molecules.smiles import SMILES, read_smiles
 from multigpu.formats.optional import quiet_rdkit
 
 NEAREST = 0.25  # Å between two conformers, over all atoms as numbered, at least
-MOST_ATOMS = 500  # with hydrogens: of more ETKDG takes minutes
 LONGEST_SMILES = 5_000  # characters
 ATTEMPTS = 20  # at a conformer, from distances and from random places each
 MINIMISED = 100  # steps at most: bonds, angles and rings relax, the molecule does not fold up
@@ -105,7 +104,7 @@ def _read_graph(chem: Any, text: bytes, layout: str) -> tuple[Any, bytes]:
     if layout == SMILES.name:
         return _graph_of_smiles(chem, read_smiles(text)[0]), b"$$$$\n"
     molecule = parse(text, layout)
-    check_size(molecule, MOST_ATOMS)
+    check_size(molecule)
     if molecule.format.atom_types is None:
         raise MoleculeError(f"{layout.upper()} has no bond orders: give SDF, MOL2 or SMILES")
     block = text if molecule.format is SDF else build(molecule, "", molecule.positions, {})

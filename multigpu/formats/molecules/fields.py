@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from multigpu.errors import quoted
 from multigpu.formats.molecules.molecule import Bond, Molecule, MoleculeError, PoseNotes, Positions
 
-MOST_SHOWN = 20  # digits
 TOKEN = re.compile(rb"\S+")
 
 

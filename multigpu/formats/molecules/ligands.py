@@ -38,8 +38,6 @@ class LigandRecords:
     lengths  int64[n], bytes
     text     of all of them
     error    what is wrong with the source from the first record on, which then is the only one
-
-    Raises ValueError where the lengths are not those of the text.
     """
 
     source: int
@@ -48,10 +46,6 @@ class LigandRecords:
     lengths: NDArray[np.int64]
     text: bytes
     error: str = ""
-
-    def __post_init__(self) -> None:
-        if len(self.text) != self.lengths.sum() or self.lengths.min(initial=0) < 0:
-            raise ValueError(f"records in a text of another length, {len(self.text)} bytes")
 
     @classmethod
     def broken(cls, source: int, number: int, error: str) -> "LigandRecords":

@@ -143,11 +143,9 @@ def _head(lines: Sequence[bytes]) -> range:
 
 def _check_counts(counts: Sequence[bytes], atoms: int) -> None:
     """Raise MoleculeError where the numbers in the head are not those of its atoms."""
-    if not counts or not counts[0].isdigit():
-        return
-    if counts[0].lstrip(b"0") != (b"%d" % atoms).lstrip(b"0"):
-        claimed = counts[0][: fields.MOST_SHOWN].decode()
-        raise MoleculeError(f"it has {atoms} atoms where its header says {claimed}")
+    claimed = b"".join(counts[:1])
+    if claimed.isdigit() and claimed.lstrip(b"0") != (b"%d" % atoms).lstrip(b"0"):
+        raise MoleculeError(f"it has {atoms} atoms where its header says {quoted(claimed)}")
 
 
 def read_name(text: bytes) -> str:

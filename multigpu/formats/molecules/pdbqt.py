@@ -2,23 +2,19 @@
 
 import re
 
-from multigpu.formats.molecules import fields, pdb, sdf
+from multigpu.formats.molecules import fields, pdb
 from multigpu.formats.molecules.autodock_types import (
     OPENED,
     PSEUDO_TYPES,
-    merge_hydrogens,
     types_in_file,
-    types_of,
 )
 from multigpu.formats.molecules.elements import element_of
 from multigpu.formats.molecules.molecule import (
     LigandFormat,
     Molecule,
     MoleculeError,
-    PoseNotes,
-    Positions,
 )
-from multigpu.formats.molecules.pdbqt_bonds import bond_graph, remarks_of
+from multigpu.formats.molecules.pdbqt_bonds import bond_graph
 
 CHARGE, TYPE = slice(66, 76), slice(77, 80)  # columns of an atom
 ROOTS = (b"ROOT\n", b"ROOT\r", b"ROOT ")
@@ -102,28 +98,6 @@ def element_of_type(kind: str) -> str:
     return ELEMENTS_OF_TYPES.get(kind) or element_of(kind)
 
 
-# ---- writing ----------------------------------------------------------------------------------
-
-
-def build(molecule: Molecule, name: str, positions: Positions, notes: PoseNotes) -> bytes:
-    """Return a pose of a molecule of another format.
-
-    It is rigid, one root without torsions, and nonpolar hydrogens are merged into their carbons.
-    """
-    found = merge_hydrogens(molecule, types_of(molecule))
-    kept = [i for i, kind in enumerate(found.types) if kind]
-    atoms = pdb.atom_lines([molecule.elements[i] for i in kept], positions[kept])
-    lines = [
-        f"{line}{fields.format_number(found.charges[i], 10, 3)} {found.types[i]:<2}\n"
-        for i, line in zip(kept, atoms, strict=True)
-    ]
-    block = sdf.build(molecule, name, molecule.positions, {})
-    serials = {row: serial for serial, row in enumerate(kept, 1)}
-    remarks = "".join(f"{line}\n" for line in remarks_of(block, serials))
-    record = "".join([remarks, "ROOT\n", *lines, "ENDROOT\nTORSDOF 0\n"])
-    return pdb.remarks(molecule.name or name, notes) + record.encode()
-
-
 PDBQT = LigandFormat(
     name="pdbqt",
     suffixes=(".pdbqt",),
@@ -132,7 +106,7 @@ PDBQT = LigandFormat(
     parse=parse,
     read_name=pdb.read_name,
     rewrite=pdb.rewrite,
-    build=build,
+    build=None,
     keep_atoms=pdb.keep_atoms,
     bond_graph=bond_graph,
     atom_types=types_in_file,

@@ -2,7 +2,7 @@
 
 Meeko writes `REMARK SMILES` with the molecule, `REMARK SMILES IDX` with pairs of the number of an
 atom in it and in the file, and `REMARK H PARENT` with pairs of the number of a heavy atom in the
-SMILES and of its hydrogen in the file. The same is written here for poses in PDBQT.
+SMILES and of its hydrogen in the file.
 
 Without these, orders are perceived. Hydrogens on carbon are not in the file: how many there are
 follows from the geometry of the carbons. Then all valences are known but for the orders, which
@@ -23,7 +23,6 @@ from multigpu.formats.optional import quiet_rdkit
 
 SMILES, INDEX, PARENT = "REMARK SMILES", "REMARK SMILES IDX", "REMARK H PARENT"
 REMARK = re.compile(rb"^REMARK (SMILES IDX|SMILES|H PARENT) ([^\r\n]+)", re.MULTILINE)
-LONGEST_REMARK = 79  # letters of a line
 # Å: a carbon with a shorter bond to one of these is unsaturated. Between single bonds of saturated
 # carbon (C–C 1.50, C–N 1.45, C–O 1.41, C–S 1.80) and what unsaturated carbon has at least one of
 # (aromatic C–C 1.40, amidine C–N 1.34, carboxylate C–O 1.26, thiophene C–S 1.72).
@@ -32,7 +31,7 @@ LINEAR = 155.0  # degrees between the bonds of a carbon with two triple or doubl
 FLAT = 350.0  # degrees of the three angles of a flat carbon, at least
 TRIPLE = 1.25  # Å, of a triple bond of carbon to carbon or nitrogen, at most
 OTHER_CHARGES = (0, 1, -1, 2, -2, 3, -3)  # e, of a molecule, the likelier first
-MOST_ATOMS, MOST_RESONANT = 500, 200  # that are perceived, with resonance structures
+MOST_RESONANT = 200  # atoms whose resonance structures are tried, too
 MOST_TRIED = 100_000  # assignments of orders, times atoms: where it takes more there is a mistake
 MOST_RESONANCE = 50  # structures
 # Atoms that no ligand has. A charged carbon is a sign of wrong hydrogens; nitrogen with a plus has
@@ -47,55 +46,13 @@ def bond_graph(molecule: Molecule) -> BondGraph:
 
     Raises MoleculeError where they follow neither from remarks nor from positions.
     """
-    remarks, near = _remarks(molecule), near_bonds(molecule)
+    remarks, near = _remarks(molecule), near_bonds(molecule.elements, molecule.positions)
     if INDEX in remarks:
         return _graph_by_remarks(molecule, remarks, near)
     return _perceive_orders(molecule, near)
 
 
 # ---- remarks ----------------------------------------------------------------------------------
-
-
-def remarks_of(block: bytes, serials: Mapping[int, int]) -> Iterator[str]:
-    """Yield the remarks of a molecule in SDF; nothing where RDKit refuses it.
-
-    serials: numbers in the PDBQT of those atoms (from 0) that are there
-    """
-    with quiet_rdkit() as chem:
-        graph = chem.MolFromMolBlock(block.decode("utf-8", "replace"), True, False)
-        if graph is None:
-            return
-        chem.AssignStereochemistryFrom3D(graph)
-        for atom in graph.GetAtoms():
-            atom.SetIntProp("row", atom.GetIdx())
-        heavy = chem.RemoveHs(graph)
-        try:
-            smiles = chem.MolToSmiles(heavy)
-        except (ValueError, RuntimeError):  # a SMILES has no room for so many open rings
-            return
-    order = heavy.GetPropsAsDict(True, True)["_smilesAtomOutputOrder"]
-    numbers = {heavy.GetAtomWithIdx(i).GetIntProp("row"): k for k, i in enumerate(order, 1)}
-    heavy_atoms = [(k, serials[row]) for row, k in numbers.items() if row in serials]
-    parents = [
-        (numbers[heavy_atom.GetIdx()], serials[row])
-        for row in sorted(serials.keys() - numbers.keys())
-        for heavy_atom in graph.GetAtomWithIdx(row).GetNeighbors()
-    ]
-    yield f"{SMILES} {smiles}"
-    yield from _wrapped(INDEX, heavy_atoms)
-    yield from _wrapped(PARENT, parents)
-
-
-def _wrapped(label: str, pairs: Sequence[tuple[int, int]]) -> Iterator[str]:
-    line = label
-    for a, b in pairs:
-        word = f" {a} {b}"
-        if len(line) + len(word) > LONGEST_REMARK:
-            yield line
-            line = label
-        line += word
-    if pairs:
-        yield line
 
 
 def _remarks(molecule: Molecule) -> dict[str, list[str]]:
@@ -144,7 +101,7 @@ def _pairs(words: Sequence[str]) -> list[tuple[int, int]]:
 
 def _perceive_orders(molecule: Molecule, near: Sequence[Bond]) -> BondGraph:
     """Return orders for the first charge that gives every atom a valence and charge it may have."""
-    check_size(molecule, MOST_ATOMS)
+    check_size(molecule)
     known = all(map(is_element, molecule.elements))
     # Others than the sum, too: programs write 0 for ions.
     likely = dict.fromkeys([round(float(molecule.charges.sum())), *OTHER_CHARGES])

@@ -9,9 +9,8 @@ phosphates, sulfonates, guanidinium. Formal charges follow from valences, in thi
     an atom with more or fewer bonds than its element has in neutral molecules is charged.
 
 An atom with fewer bonds may as well lack a hydrogen. It is charged by its type (O.co2), beside a
-plus, where its charge in the file is near −1, and where the molecule has hydrogens; unless the
-charges of the file sum up to what it is without. Where there is a section UNITY_ATOM_ATTR with
-formal charges, as Open Babel writes it, that decides.
+plus, and where the molecule has hydrogens. Where there is a section UNITY_ATOM_ATTR with formal
+charges, as Open Babel writes it, that decides.
 
 RDKit does not do this: its reader of MOL2 refuses a sixth of what Open Babel writes (most nitro
 groups and benzimidazoles), and bond orders that it finds for a total charge are missing or wrong
@@ -25,33 +24,24 @@ import numpy as np
 
 from multigpu.formats.molecules.bonds import bonds_of, check_size, neighbours_of
 from multigpu.formats.molecules.elements import without_isotopes
-from multigpu.formats.molecules.molecule import AROMATIC, Bond, BondGraph, Molecule, MoleculeError
+from multigpu.formats.molecules.molecule import AROMATIC, Bond, BondGraph, Molecule
 from multigpu.kernels.compiled.fragments import fragments
 
 System = dict[int, set[int]]  # partners of each atom
 
-NEARLY_ONE = 0.75  # e: what an atom of a group that is charged has at least, and no other
-WHOLE = 0.1  # e: how near to a whole number the charges of a file sum up to if they mean something
-ION_CHARGES = {
-    **dict.fromkeys(("Li", "Na", "K", "Rb", "Cs", "Ag", "Tl"), 1),
-    **dict.fromkeys(("Mg", "Ca", "Sr", "Ba", "Mn", "Fe", "Co", "Ni", "Cu", "Zn", "Cd", "Hg"), 2),
-    **dict.fromkeys(("Al", "Ga", "In", "La", "Gd"), 3),
-    **dict.fromkeys(("F", "Cl", "Br", "I"), -1),
-}
 # Charges of elements by valence where that is not one of neutral molecules.
 MORE_BONDS = {
     "N": {4: 1}, "O": {3: 1}, "S": {3: 1, 5: 1}, "Se": {3: 1}, "P": {4: 1, 6: -1}, "B": {4: -1},
     "Cl": {2: 1}, "Br": {2: 1}, "I": {2: 1}, "Si": {5: -1},
 }  # fmt: skip
 FEWER_BONDS = {"N": {2: -1}, "O": {1: -1}, "S": {1: -1}, "Se": {1: -1}, "C": {3: -1}}
-MOST_ATOMS = 2_000
 MOST_CHARGED = 6  # penalties of the double bonds in one aromatic system that are tried
 MOST_TRIED = 20_000  # steps of laying them
 
 
 def bond_graph(molecule: Molecule) -> BondGraph:
     """Return bonds with orders and formal charges. Aromatic rings keep their order."""
-    check_size(molecule, MOST_ATOMS)
+    check_size(molecule)
     return _Graph(molecule).result()
 
 
@@ -202,20 +192,16 @@ class _Graph:
         if self.stated:
             return sure | {i: lacking[i] for i in lacking if self.stated.get(i) == lacking[i]}
         plus = {i for i, charge in sure.items() if charge > 0}
-        sure |= {i: lacking.pop(i) for i in list(lacking) if self._is_anion(i, plus)}
-        likely = {i: charge for i, charge in lacking.items() if self._has_hydrogens(i)}
-        others = {i: charge for i, charge in sure.items() if self.types[i] != "O.co2"}
-        total, usual = self._total_charge(), sure | likely
-        for chosen in (usual, sure, sure | lacking, others):
-            if sum(chosen.values()) == total:
-                return chosen
-        return usual
+        return sure | {
+            i: charge
+            for i, charge in lacking.items()
+            if self._has_hydrogens(i) or self._is_end_beside(i, plus)
+        }
 
-    def _is_anion(self, i: int, plus: set[int]) -> bool:
-        """Whether an atom with a bond too few carries a minus: beside a plus, or by its charge."""
+    def _is_end_beside(self, i: int, plus: set[int]) -> bool:
+        """Whether an atom at an end, or one that may stand there, is beside a plus."""
         is_end = self.elements[i] in ("O", "S", "Se") or len(self.arms[i]) == 1
-        beside = is_end and not plus.isdisjoint(self.arms[i])
-        return beside or bool(self.molecule.charges[i] <= -NEARLY_ONE)
+        return is_end and not plus.isdisjoint(self.arms[i])
 
     def _has_hydrogens(self, i: int) -> bool:
         """Whether the file has the hydrogens that an atom of this kind would have."""
@@ -230,19 +216,12 @@ class _Graph:
         """Return the charge of an atom that depends on no other; 0 where others decide."""
         element, valence = self.elements[i], self.sums[i]
         if valence == 0:
-            partial = round(float(self.molecule.charges[i]))
-            return self.stated.get(i) or partial or ION_CHARGES.get(element, 0)
+            return self.stated.get(i) or round(float(self.molecule.charges[i]))
         if self.types[i] == "N.4":
             return 1
         if self.types[i] == "O.co2" and valence == 1:
             return -1
         return MORE_BONDS.get(element, {}).get(valence, 0)
-
-    def _total_charge(self) -> int | None:
-        """Return what the charges of the file sum up to; None where they mean nothing."""
-        total = float(self.molecule.charges.sum())
-        known = np.any(self.molecule.charges) and abs(total - round(total)) <= WHOLE
-        return round(total) if known else None
 
 
 def _count_doubles(element: str, arms: int, neighbours: int) -> int:
@@ -293,7 +272,4 @@ def _lay(
                     return laid | ({atom: other, other: atom} if other != atom else {})
         return None
 
-    try:
-        return lay(system, allowed)
-    except RecursionError:
-        raise MoleculeError(f"{len(system):,} atoms are one aromatic system") from None
+    return lay(system, allowed)

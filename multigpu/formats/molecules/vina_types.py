@@ -32,11 +32,10 @@ from multigpu.formats.molecules.autodock_types import (
     types_in_file,
     types_of,
 )
-from multigpu.formats.molecules.bonds import bonds_of, covalent_radius, neighbours_of
+from multigpu.formats.molecules.bonds import bonds_of, near_bonds, neighbours_of
 from multigpu.formats.molecules.elements import without_isotopes
 from multigpu.formats.molecules.molecule import AtomTypes, Molecule
 from multigpu.formats.molecules.pdbqt import element_of_type
-from multigpu.kernels.compiled.fragments import near_pairs
 from multigpu.kernels.maps import Receptor
 
 METALS = ("Mg", "Mn", "Zn", "Ca", "Fe", "Cu", "Na", "K", "Hg", "Co", "U", "Cd", "Ni")
@@ -77,9 +76,8 @@ def vina_types(kinds: Sequence[str], neighbours: Sequence[Sequence[int]]) -> lis
 
 def with_vina_types(receptor: Receptor) -> Receptor:
     """Return a receptor with Vina's types in place of AutoDock's; bonds follow from distances."""
-    radii = np.array([covalent_radius(element_of_type(kind)) for kind in receptor.types])
-    pairs = [(a, b, 1) for a, b in near_pairs(receptor.positions, radii).tolist()]
-    types = vina_types(receptor.types, neighbours_of(len(receptor), pairs))
+    bonds = near_bonds([element_of_type(kind) for kind in receptor.types], receptor.positions)
+    types = vina_types(receptor.types, neighbours_of(len(receptor), bonds))
     return replace(receptor, types=tuple(types))
 
 

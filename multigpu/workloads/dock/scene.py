@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from multigpu.errors import InputError, printable
-from multigpu.formats.molecules.bonds import bonds_between
+from multigpu.formats.molecules.bonds import near_bonds
 from multigpu.formats.molecules.molecule import Positions
 from multigpu.formats.molecules.pdbqt import element_of_type
 from multigpu.formats.molecules.pockets import Pocket
@@ -70,7 +70,7 @@ def _around(receptor: Receptor, poses: Sequence[Positions]) -> DrawnMolecule:
     elements = [element_of_type(receptor.types[atom]) for atom in kept]
     labels = [printable(receptor.names[atom]) for atom in kept]
     places = receptor.positions[kept]
-    bonds = bonds_between(elements, places)
+    bonds = near_bonds(elements, places)
     return DrawnMolecule(TITLE, elements, places, bonds, labels, is_thin=True)
 
 

@@ -141,11 +141,6 @@ def test_records__of_a_number_of_thousands_of_digits_are_none() -> None:
     assert FORMATS["xyz"].find_ends(b"9" * 5000 + b"\nx\n", False) == []
 
 
-def test_records__of_another_length_than_their_text_are_refused() -> None:
-    with pytest.raises(ValueError, match="of another length"):
-        LigandRecords(source=0, layout="sdf", number=1, lengths=np.array([2, 3]), text=b"1234")
-
-
 @pytest.mark.parametrize("name", ["a.smi", "a.SMILES.gz"])
 def test_sources__of_smiles_say_how_to_make_coordinates(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(gzip.compress(b"CCO a\n") if ".gz" in name else b"CCO a\n")

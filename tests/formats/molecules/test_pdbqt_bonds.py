@@ -1,17 +1,16 @@
-"""PDBQT as AutoDock has it, and back: merged hydrogens, remarks with the molecule, bonds found."""
+"""Bonds of PDBQT: from remarks with the molecule, and from places."""
 
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from rdkit import Chem
 from support.ligand_texts import PDBQT, plain, posed
 
 from multigpu.formats.molecules import pdbqt_bonds
 from multigpu.formats.molecules.autodock_types import types_for_maps
-from multigpu.formats.molecules.molecule import Molecule, MoleculeError
+from multigpu.formats.molecules.molecule import MoleculeError
 from multigpu.formats.molecules.poses import render, render_drawing
 from multigpu.formats.molecules.registry import parse
 
@@ -27,24 +26,23 @@ CC1(C)SC2C(NC(=O)Cc3ccccc3)C(=O)N2C1C(=O)O C[S+](C)C CS(C)=O c1cc[n+]([O-])cc1 O
 Cc1ccc(cc1Nc1nccc(n1)-c1cccnc1)NC(=O)c1ccc(cc1)CN1CCN(CC1)C C1=CCCC1 BrC1=CC(=O)NC1=O
 CCOC(=O)N=NC(=O)OCC
 """
-SMILES = TEXT.split()
-BIOTIN = SMILES[3]
-REMARKS = ("REMARK SMILES", "REMARK H PARENT")
+MACROCYCLE = "C1CCCCCCCC(=O)NCCCC1"
+SMILES = [*TEXT.split(), MACROCYCLE]
 
 
 @cache
-def embedded(smiles: str) -> Molecule:
-    """Return a molecule with places that RDKit finds, which takes a while; not to be changed."""
+def prepared(smiles: str) -> str:
+    """Return a molecule with places that RDKit finds, as Meeko writes it; hydrogens are merged."""
+    meeko = pytest.importorskip("meeko", reason="meeko is not installed")
     from rdkit.Chem import AllChem
 
     molecule = Chem.AddHs(Chem.MolFromSmiles(smiles))
     assert AllChem.EmbedMolecule(molecule, randomSeed=7) == 0
     AllChem.UFFOptimizeMolecule(molecule)
-    return parse(Chem.MolToMolBlock(molecule).encode(), "sdf")
-
-
-def as_pdbqt(molecule: Molecule) -> str:
-    return render(molecule, "x", "pdbqt", molecule.positions, {}).decode()
+    (setup,) = meeko.MoleculePreparation().prepare(molecule)
+    text, done, _ = meeko.PDBQTWriterLegacy.write_string(setup)
+    assert done
+    return str(text)
 
 
 def as_smiles(text: str) -> str:
@@ -52,71 +50,14 @@ def as_smiles(text: str) -> str:
 
 
 def without_remarks(text: str) -> str:
-    return "".join(line for line in text.splitlines(True) if not line.startswith(REMARKS))
-
-
-# ---- written ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("smiles", ["CC(=O)Oc1ccccc1C(=O)O", "C[NH2+]CCS", BIOTIN])
-def test_pose__in_pdbqt_has_nonpolar_hydrogens_merged(smiles: str) -> None:
-    """As for maps without H: the same types, charges and places."""
-    molecule = embedded(smiles)
-    pose = parse(as_pdbqt(molecule).encode(), "pdbqt")
-    assert "H" not in pose.types
-    merged = types_for_maps(molecule, ["A", "C", "N", "NA", "OA", "S", "SA", "HD"])
-    kept = [i for i, kind in enumerate(merged.types) if kind]
-    assert len(kept) < len(molecule.elements)
-    assert pose.types == [merged.types[i] for i in kept]
-    np.testing.assert_allclose(pose.charges, merged.charges[kept], atol=5e-4)
-    np.testing.assert_allclose(pose.positions, molecule.positions[kept], atol=5e-4)
-
-
-def test_pose__in_pdbqt_of_hydrogen_alone_keeps_it() -> None:
-    assert parse(as_pdbqt(embedded("[H][H]")).encode(), "pdbqt").types == ["H", "H"]
-
-
-@pytest.mark.parametrize("smiles", [*SMILES, "C[N+]#[C-]", "C/C=N/[H]"])
-def test_pose__in_pdbqt_is_read_by_meeko(smiles: str, tmp_path: Path) -> None:
-    """Its places stay, and the molecule is what it was, stereo included."""
-    meeko = pytest.importorskip("meeko", reason="meeko is not installed")
-    molecule = embedded(smiles)
-    (tmp_path / "pose.pdbqt").write_text(as_pdbqt(molecule))
-    read = meeko.PDBQTMolecule.from_file(str(tmp_path / "pose.pdbqt"))
-    (found,) = meeko.RDKitMolCreate.from_pdbqt_mol(read)
-    assert plain(Chem.MolToSmiles(found)) == plain(smiles)
-    if set("@/") & set(smiles):
-        assert Chem.MolToSmiles(Chem.RemoveHs(found)) == Chem.CanonSmiles(smiles)
-    own = parse(as_pdbqt(molecule).encode(), "pdbqt")
-    heavy = [i for i, element in enumerate(own.elements) if element != "H"]
-    which = [atom.GetIdx() for atom in found.GetAtoms() if atom.GetSymbol() != "H"]
-    places = found.GetConformer().GetPositions()[which]
-    apart = np.sqrt(((places[:, None] - own.positions[None, heavy]) ** 2).sum(axis=2))
-    assert apart.min(axis=1).max() < 1e-6
-
-
-# ---- read -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("smiles", [*SMILES, "C[N+]#[C-]"])
-def test_bonds__are_those_of_the_remarks(smiles: str) -> None:
-    assert as_smiles(as_pdbqt(embedded(smiles))) == plain(smiles)
+    return "".join(line for line in text.splitlines(True) if not line.startswith("REMARK"))
 
 
 @pytest.mark.parametrize("smiles", SMILES)
-def test_bonds__without_remarks_follow_from_the_places(smiles: str) -> None:
-    assert as_smiles(without_remarks(as_pdbqt(embedded(smiles)))) == plain(smiles)
-
-
-@pytest.mark.parametrize("smiles", ["CC(=O)Oc1ccccc1C(=O)O", "C1CCCCCCCC(=O)NCCCC1", BIOTIN])
-def test_bonds__of_what_meeko_prepared_are_those_it_had(smiles: str) -> None:
+def test_bonds__are_those_of_the_remarks_and_follow_from_the_places(smiles: str) -> None:
     """Of an opened macrocycle, too: its glue is left out, and the ring is closed."""
-    meeko = pytest.importorskip("meeko", reason="meeko is not installed")
-    given = Chem.MolFromMolBlock(embedded(smiles).text.decode(), removeHs=False)
-    (setup,) = meeko.MoleculePreparation().prepare(given)
-    text, done, _ = meeko.PDBQTWriterLegacy.write_string(setup)
-    assert done
-    assert (" G0" in text) == smiles.startswith("C1")
+    text = prepared(smiles)
+    assert (" G0" in text) == (smiles == MACROCYCLE)
     assert as_smiles(text) == as_smiles(without_remarks(text)) == plain(smiles)
 
 
@@ -136,18 +77,15 @@ def test_bonds__of_crystals_follow_from_the_places(name: str, golden: Path) -> N
     assert as_smiles(text) == plain(CRYSTALS[name])
 
 
-def isonitrile() -> str:
-    return without_remarks(as_pdbqt(embedded("C[N+]#[C-]")))
-
-
 def test_bonds__that_do_not_follow_are_refused_and_drawn_as_unknown() -> None:
-    molecule = parse(isonitrile().encode(), "pdbqt")
+    text = prepared("C[N+]#[C-]")
+    assert as_smiles(text) == "[C-]#[N+]C"
+    molecule = parse(without_remarks(text).encode(), "pdbqt")
     for fmt in ("sdf", "pdb"):
         with pytest.raises(MoleculeError, match=r"bond orders do not follow .* as \.pdbqt"):
             render(molecule, "x", fmt, molecule.positions, {})
     pose = parse(render_drawing(molecule, "x", molecule.positions, {}), "sdf")
     assert pose.bonds == [(0, 1, 8), (1, 2, 8)]
-    assert b"\nN " in render(molecule, "x", "xyz", molecule.positions, {})
 
 
 @pytest.mark.parametrize(
@@ -164,14 +102,14 @@ def test_bonds__that_do_not_follow_are_refused_and_drawn_as_unknown() -> None:
     ],
 )
 def test_remarks__of_another_molecule_are_refused(old: str, new: str, problem: str) -> None:
-    text = as_pdbqt(embedded("CO"))
+    text = prepared("CO")
     assert text.count(old) == 1
     with pytest.raises(MoleculeError, match=problem):
         as_smiles(text.replace(old, new))
 
 
 def test_remarks__beside_atoms_without_numbers_are_refused() -> None:
-    text = as_pdbqt(embedded("CO")).replace("HETATM    1 ", "HETATM***** ")
+    text = prepared("CO").replace("ATOM      1 ", "ATOM  ***** ")
     with pytest.raises(MoleculeError, match="names atoms that are not there"):
         as_smiles(text)
 
@@ -185,14 +123,8 @@ def test_bonds__of_deuterium_are_those_of_hydrogen() -> None:
     assert pdbqt_bonds._perceive_orders(heavy_water, bonds) == (bonds, {})
 
 
-def test_remarks__are_short_lines() -> None:
-    lines = as_pdbqt(embedded(SMILES[27])).splitlines()
-    assert max(len(line) for line in lines if not line.startswith("REMARK SMILES C")) < 80
-    assert sum(line.startswith("REMARK SMILES IDX") for line in lines) > 2
-
-
 def test_hydrogens__of_pdbqt_that_are_not_merged_are_for_maps_without_them() -> None:
-    molecule: Any = parse(as_pdbqt(embedded("CO")).encode(), "pdbqt")
+    molecule: Any = parse(prepared("CO").encode(), "pdbqt")
     text = molecule.text.decode()
     (carbon,) = (line for line in text.splitlines(True) if line.rstrip().endswith(" C"))
     x, y, z = molecule.positions[0].tolist()

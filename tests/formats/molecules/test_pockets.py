@@ -2,6 +2,7 @@
 
 import contextlib
 import gzip
+import io
 import math
 import tracemalloc
 import zipfile
@@ -90,11 +91,10 @@ def test_numpy__takes_them_from_the_file_else(tmp_path: Path) -> None:
     check(read_pocket(str(tmp_path / "p.npz")))
 
 
-@pytest.mark.parametrize("suffix", ["mrc", "ccp4", "map", "mrc.gz", "mrc.zst"])
-def test_mrc__stands_where_its_header_says(write: Write, suffix: str) -> None:
-    content = mrc_bytes()
-    packed = {"mrc.gz": gzip.compress(content), "mrc.zst": zstd.compress(content)}
-    check(read_pocket(write(f"p.{suffix}", packed.get(suffix, content))), factor=8)
+@pytest.mark.parametrize("name", ["p.mrc", "p.ccp4", "p.map", "p.mrc.zst"])
+def test_mrc__stands_where_its_header_says(write: Write, name: str) -> None:
+    pack = zstd.compress if name.endswith("zst") else bytes
+    check(read_pocket(write(name, pack(mrc_bytes()))), factor=8)
 
 
 def test_mrc__without_origin_stands_where_it_starts(write: Write) -> None:
@@ -190,21 +190,17 @@ COUNTS = "object 1 class gridpositions counts {} {} {}"
     ("content", "problem"),
     [
         (dx(NAN), r"pocket\.dx: grid index \[1, 2, 3\] \(from 0\): the value is nan: every value"),
-        (dx(FLAT), "the grid has 1 point along y: it needs at least two"),
         (dx(body="1 2 3"), "3 values where 'gridpositions counts' says 60"),
         (dx(body="1 2\nx " + "0 " * 57), r"line 10: 'x' is no number"),
         (dx(x="delta 0.5 0.1 0"), "its axes are not parallel to x, y and z"),
-        (dx(x="delta 0 0 0"), "the spacing along x is 0, not positive"),
         (dx(x="delta nan 0 0"), r"line 4: every number must be finite: 'nan 0 0'"),
         (dx(origin="origin 0 inf 0"), r"line 3: every number must be finite: '0 inf 0'"),
         (dx(counts=COUNTS.format(*[1 << 32] * 3)), "60 values where .* says 79,228,162,514,264,"),
         (dx(counts=COUNTS.format("9" * 5000, 4, 5)), "it has no 'class gridpositions counts"),
         (dx(x=""), "it needs 3 line"),
-        (dx(origin="origin a b c"), r"line 3: no numbers: 'a b c'"),
         (dx(counts=""), "it has no 'class gridpositions counts nx ny nz'"),
         (dx(data=""), "it has no array with 'data follows'"),
         (b"", "is empty"),
-        (dx(VALUES.astype(np.float64) * 1e300), r"the value is inf"),
     ],
 )  # fmt: skip
 def test_dx__that_is_wrong_is_refused(write: Write, content: bytes, problem: str) -> None:
@@ -238,14 +234,10 @@ def test_autogrid__with_a_bad_map_is_refused(tmp_path: Path, text: str, problem:
     ("old", "new", "problem"),
     [
         ("NELEMENTS 2 3 4", "NELEMENTS inf 3 4", r"line 3: every number must be finite: 'inf 3 4'"),
-        ("NELEMENTS 2 3 4", "NELEMENTS -8 -8 4", r"line 3: NELEMENTS is -8 -8 4: they must be who"),
+        ("NELEMENTS 2 3 4", "NELEMENTS -8 -8 4", "NELEMENTS is -8 -8 4: they must be whole numb"),
         ("NELEMENTS 2 3 4", "NELEMENTS 2.5 3 4", r"NELEMENTS is 2\.5 3 4: they must be whole numb"),
-        ("NELEMENTS 2 3 4", "NELEMENTS 0 3 4", r"NELEMENTS is 0 3 4: .* from 1 to 1,000,000,000"),
-        ("NELEMENTS 2 3 4", "NELEMENTS 1e300 3 4", r"NELEMENTS is 1e\+300 3 4: they must be whol"),
+        ("NELEMENTS 2 3 4", "NELEMENTS 1e300 3 4", r"NELEMENTS is 1e\+300 3 4: .* to 1,000,000,"),
         ("NELEMENTS 2 3 4", "NELEMENTS 2 3", "it does not say NELEMENTS as AutoGrid does"),
-        ("SPACING 0.5", "SPACING nan", r"line 2: every number must be finite: 'nan'"),
-        ("SPACING 0.5", "SPACING -0.5", r"line 2: SPACING is -0\.5: it must be above 0"),
-        ("SPACING 0.5", "SPACING 0", r"line 2: SPACING is 0: it must be above 0"),
         ("CENTER -1.0", "CENTER inf", r"line 4: every number must be finite: 'inf 2\.75 1\.25'"),
     ],
 )
@@ -296,25 +288,17 @@ def test_numpy__inflates_what_is_needed_only(tmp_path: Path) -> None:
         (b"something else", "no MRC or CCP4 map: its header lacks the mark MAP"),
         (mrc_bytes()[:1000], "no MRC or CCP4 map: its header ends before 1,024 bytes"),
         (mrc_bytes()[:-1], "it ends early: 59 values where its header says 60"),
-        (mrc_bytes(0, big=True)[:-1], "it ends early: 59 values where its header says 60"),
         (mrc_bytes(word_24=8), "it ends early: 58 values where its header says 60"),
-        (mrc_bytes(word_24=1 << 30), "it ends early: 0 values where its header says 60"),
         (mrc_bytes(word_24=-4), "its extended header has -4 bytes"),
         (mrc_bytes(word_1=1 << 30), "60 values where its header says 21,474,836,480"),
         (mrc_bytes(word_2=0), r"NX NY NZ of its header are \[3, 0, 5\]: they must be above 0"),
-        (mrc_bytes(word_3=-5), r"NX NY NZ of its header are \[3, 4, -5\]"),
         (mrc_bytes(word_8=0), r"MX MY MZ of its header are \[0, 4, 5\]: they must be above 0"),
         (mrc_bytes(3), r"its values are of mode 3, which is not read \(only 0, 1, 2, 6\)"),
-        (mrc_bytes(12, big=True), "its values are of mode 12, which is not read"),
         (mrc_bytes(word_54=0), "its machine stamp says neither little-endian nor big-endian"),
         (mrc_bytes(word_17=2), r"its header names no axes: \[2, 2, 3\]"),
-        (mrc_bytes(word_11=math.nan), "the spacing along x is nan, not positive and finite"),
         (mrc_bytes(word_11=0.0), "the spacing along x is 0, not positive"),
-        (mrc_bytes(word_11=math.inf), "the spacing along x is inf, not positive and finite"),
-        (mrc_bytes(word_14=math.nan), "its axes are not at right angles"),
         (mrc_bytes(word_15=100.0), "its axes are not at right angles"),
         (mrc_bytes(**SKEWED, word_35=2.5), r"skew transformation .LSKFLG.: this is not read"),
-        (mrc_bytes(word_50=math.inf), "the origin is no place: it is not finite"),
     ],
 )
 def test_mrc__that_is_wrong_is_refused(write: Write, content: bytes, problem: str) -> None:
@@ -341,39 +325,36 @@ def test_numpy__that_is_damaged_is_told_or_read(tmp_path: Path, name: str) -> No
             read_pocket(str(path), ORIGIN, SPACING)
 
 
+def npy_of(shape: str) -> bytes:
+    head = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}".encode()
+    return b"\x93NUMPY\1\0" + len(head).to_bytes(2, "little") + head + bytes(8)
+
+
 @pytest.mark.parametrize(
-    ("shape", "problem"),
+    ("content", "problem"),
     [
-        ("(1024, 1024, 1024)", "it ends early: 8 bytes where its header says 4,294,967,296"),
-        ("(-1, 2, 2)", "no array: "),
-        ("(9999999999999, 9999999999999, 9)", "it ends early: 8 bytes"),
-        ("(2, 2, [", "no array: "),
+        (npy_of("(1024, 1024, 1024)"), "it ends early: 8 bytes where its header says 4,294,967,29"),
+        (npy_of("(-1, 2, 2)"), "no array: "),
+        (npy_of("(9999999999999, 9999999999999, 9)"), "it ends early: 8 bytes"),
+        (npy_of("(2, 2, ["), "no array: "),
+        (b"no array at all", "no array: "),
     ],
 )
 @pytest.mark.parametrize("packed", [False, True])
-def test_numpy__that_says_it_is_huge_is_refused(
-    tmp_path: Path, shape: str, problem: str, packed: bool
+def test_numpy__that_says_it_is_huge_or_is_none_is_refused(
+    write: Write, content: bytes, problem: str, packed: bool
 ) -> None:
-    head = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}".encode()
-    content = b"\x93NUMPY\1\0" + len(head).to_bytes(2, "little") + head + bytes(8)
-    path = tmp_path / ("p.npz" if packed else "p.npy")
     if packed:
-        with zipfile.ZipFile(path, "w") as file:
-            file.writestr("grid.npy", content)
-    else:
-        path.write_bytes(content)
+        file = io.BytesIO()
+        with zipfile.ZipFile(file, "w") as entries:
+            entries.writestr("grid.npy", content)
+        content = file.getvalue()
+    path = write("p.npz" if packed else "p.npy", content)
     tracemalloc.start()
     with pytest.raises(InputError, match=problem):
-        read_pocket(str(path), ORIGIN, SPACING)
+        read_pocket(path, ORIGIN, SPACING)
     assert tracemalloc.get_traced_memory()[1] < 32 << 20
     tracemalloc.stop()
-
-
-def test_numpy__of_a_member_that_is_no_array_is_refused(tmp_path: Path) -> None:
-    with zipfile.ZipFile(tmp_path / "p.npz", "w") as file:
-        file.writestr("grid.npy", b"no array at all")
-    with pytest.raises(InputError, match="no array: "):
-        read_pocket(str(tmp_path / "p.npz"), ORIGIN, SPACING)
 
 
 def test_numpy__what_zip_says_of_a_damaged_file_is_short(tmp_path: Path) -> None:
@@ -397,14 +378,11 @@ def test_numpy__what_zip_says_of_a_damaged_file_is_short(tmp_path: Path) -> None
         ({"grid": np.full(SHAPE, np.inf)}, r"the value is inf and 59 more"),
         ({"grid": FLAT}, "1 point along y"),
         ({"origin": math.nan}, "the origin is no place: it is not finite"),
-        ({"origin": (0, 0, -math.inf)}, "the origin is no place"),
         ({"origin": np.longdouble("1e4000")}, "the origin is no place"),
         ({"origin": (0, 0)}, "its origin is not one number, or three"),
-        ({"spacing": math.nan}, "the spacing along x is nan, not positive and finite"),
         ({"spacing": (1, math.inf, 1)}, "the spacing along y is inf, not positive and finite"),
         ({"spacing": 0}, "the spacing along x is 0, not positive"),
         ({"spacing": [[1, 1, 1]]}, "its spacing is not one number, or three"),
-        ({"spacing": "1"}, "its spacing is not one number, or three"),
         ({"spacing": True}, "its spacing is not one number, or three"),
     ],
 )

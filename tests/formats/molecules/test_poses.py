@@ -6,7 +6,6 @@ from rdkit import Chem
 from support.ligand_texts import ETHANOL, MOL2, PDB, PDBQT, TEXTS, V3000, XYZ
 
 from multigpu.errors import UsageError
-from multigpu.formats.molecules.autodock_types import types_of
 from multigpu.formats.molecules.molecule import MoleculeError, Positions
 from multigpu.formats.molecules.poses import SAME, format_of, render, render_drawing
 from multigpu.formats.molecules.registry import parse
@@ -58,7 +57,7 @@ def test_pose__keeps_properties_and_line_ends_of_sdf() -> None:
     assert pose.count(b"\n") == pose.count(b"\r\n")
 
 
-@pytest.mark.parametrize("fmt", ["sdf", "pdb", "xyz"])
+@pytest.mark.parametrize("fmt", ["sdf", "pdb"])
 @pytest.mark.parametrize("layout", TEXTS)
 def test_pose__in_another_format_has_the_same_atoms(layout: str, fmt: str) -> None:
     molecule, wanted = parse(TEXTS[layout], layout), shifted(TEXTS[layout], layout)
@@ -66,15 +65,6 @@ def test_pose__in_another_format_has_the_same_atoms(layout: str, fmt: str) -> No
     np.testing.assert_allclose(again.positions, wanted, atol=5e-4)
     assert again.elements == molecule.elements
     assert again.name == molecule.name
-
-
-@pytest.mark.parametrize("layout", ["sdf", "mol2", "pdbqt"])
-def test_pose__in_pdbqt_has_types_and_charges(layout: str) -> None:
-    molecule = parse(TEXTS[layout], layout)
-    again = parse(render(molecule, "name", "pdbqt", molecule.positions, FACTS), "pdbqt")
-    wanted = types_of(molecule)
-    assert again.types == wanted.types
-    np.testing.assert_allclose(again.charges, wanted.charges, atol=5e-4)
 
 
 def test_pose__of_sdf_is_read_by_rdkit_as_it_was() -> None:
@@ -102,10 +92,12 @@ def test_pose__without_bonds_gets_those_of_near_atoms() -> None:
     assert pose.bonds == [(0, 1, 1), (0, 2, 1)]
 
 
-def test_pose__in_mol2_needs_mol2() -> None:
+@pytest.mark.parametrize("fmt", ["mol2", "pdbqt", "xyz"])
+def test_pose__in_these_formats_needs_them(fmt: str) -> None:
     molecule = parse(ETHANOL, "sdf")
-    with pytest.raises(MoleculeError, match="poses in MOL2 can be written of MOL2 only"):
-        render(molecule, "", "mol2", molecule.positions, {})
+    problem = f"poses in {fmt.upper()} can be written of {fmt.upper()} only: choose .sdf"
+    with pytest.raises(MoleculeError, match=problem):
+        render(molecule, "", fmt, molecule.positions, {})
 
 
 def test_pose__of_a_mol2_without_a_name_is_called_as_it_was_docked() -> None:
@@ -150,7 +142,7 @@ def test_labels__of_xyz_are_elements_in_other_formats() -> None:
     assert b"FE2 5" in render(molecule, "", SAME, molecule.positions, {}).replace(b".000000", b"")
 
 
-@pytest.mark.parametrize("fmt", ["sdf", "pdb", "pdbqt", "xyz"])
+@pytest.mark.parametrize("fmt", ["sdf", "pdb"])
 @pytest.mark.parametrize(("layout", "text", "problem"), ODD)
 def test_pose__of_what_is_no_element_is_in_its_own_format(
     layout: str, text: bytes, problem: str, fmt: str
@@ -179,15 +171,12 @@ def test_pose__of_what_is_no_element_is_told_from_elements_in_a_report(
 
 
 @pytest.mark.parametrize("kind", ["G0", "W "])
-def test_pose__in_another_format_has_no_pseudo_atoms_of_autodock(kind: str) -> None:
+def test_drawing__has_no_pseudo_atoms_of_autodock(kind: str) -> None:
     molecule = parse(PDBQT.replace(b"OA", kind.encode()), "pdbqt")
     places = molecule.positions + 1
-    for text in (
-        render(molecule, "", "xyz", places, FACTS), render_drawing(molecule, "", places, FACTS),
-    ):  # fmt: skip
-        pose = parse(text, "xyz" if text.startswith(b"2\n") else "sdf")
-        assert pose.elements == ["N", "H"]
-        np.testing.assert_allclose(pose.positions, places[[0, 2]], atol=5e-4)
+    pose = parse(render_drawing(molecule, "", places, FACTS), "sdf")
+    assert pose.elements == ["N", "H"]
+    np.testing.assert_allclose(pose.positions, places[[0, 2]], atol=5e-4)
     assert parse(render(molecule, "", SAME, places, FACTS), "pdbqt").types[1] == kind.strip()
 
 
@@ -213,17 +202,13 @@ def test_format__that_is_unknown_is_refused() -> None:
 LONE = b"ATOM      1  C   LIG A   1       0.000   0.000   0.000  1.00  0.00     0.100 C\n"
 
 
-@pytest.mark.parametrize("fmt", ["sdf", "pdb", "pdbqt"])
+@pytest.mark.parametrize("fmt", ["sdf", "pdb", SAME])
 @pytest.mark.parametrize("layout", ["sdf", "mol2", "pdbqt", "pdb"])
 def test_pose__far_out_is_read_where_it_was_written(layout: str, fmt: str) -> None:
     """Columns do not run into each other."""
     molecule = parse(LONE if layout == "pdbqt" else TEXTS[layout], layout)
     for far in (-1234.5678, 98765.4321, -98765.4):
         places = molecule.positions + np.array([far, -far, far])
-        if (layout, fmt) == ("pdb", "pdbqt"):
-            with pytest.raises(MoleculeError, match="neither bond orders nor charges"):
-                render(molecule, "x", fmt, places, {})
-        else:
-            again = parse(render(molecule, "x", fmt, places, {}), fmt)
-            np.testing.assert_allclose(again.positions, places, atol=0.51)
-            assert again.elements == molecule.elements
+        again = parse(render(molecule, "x", fmt, places, {}), layout if fmt == SAME else fmt)
+        np.testing.assert_allclose(again.positions, places, atol=0.51)
+        assert again.elements == molecule.elements

@@ -87,22 +87,14 @@ def _geometry(path: str, lines: Sequence[str]) -> Geometry:
         name, _, rest = line.partition(" ")
         if name in GEOMETRY and name not in found:
             found[name] = parse_floats(path, rest.split(), number)
-            _check_geometry(path, name, found[name], number)
     for name, count in zip(GEOMETRY, (1, 3, 3), strict=True):
         if len(found.get(name, ())) != count:
             raise InputError(path, f"it does not say {name} as AutoGrid does")
+    steps = found["NELEMENTS"]
+    if not all(number.is_integer() and 1 <= number <= MOST_STEPS for number in steps):
+        problem = f"NELEMENTS is {_shown(steps)}: they must be whole numbers from 1 to"
+        raise InputError(path, f"{problem} {MOST_STEPS:,}")
     return found
-
-
-def _check_geometry(path: str, name: str, numbers: Sequence[float], line: int) -> None:
-    """Raise InputError for numbers that are finite and yet make no grid."""
-    problem = f"{name} is {_shown(numbers)}"
-    if name == "SPACING" and not all(number > 0 for number in numbers):
-        raise InputError(path, f"{problem}: it must be above 0", f"line {line}")
-    whole = all(number.is_integer() and 1 <= number <= MOST_STEPS for number in numbers)
-    if name == "NELEMENTS" and not whole:
-        rule = f"they must be whole numbers from 1 to {MOST_STEPS:,}"
-        raise InputError(path, f"{problem}: {rule}", f"line {line}")
 
 
 def _points(geometry: Geometry) -> tuple[int, ...]:

@@ -43,10 +43,7 @@ def _vector(path: str, name: str, value: Any) -> NDArray[np.float64]:
     """Return float64[3] of one number or three. Raises UsageError for None, else InputError."""
     if value is None:
         raise UsageError(f"{path} does not say its {name}: give --{name}")
-    try:
-        array = np.asarray(value)
-    except ValueError:  # rows of different lengths
-        array = np.empty(0)
+    array = np.asarray(value)
     if array.dtype.kind not in "fiu" or array.shape not in ((3,), ()):
         raise InputError(path, f"its {name} is not one number, or three")
     with np.errstate(all="ignore"):
