@@ -47,7 +47,7 @@ SEVERAL = "give one of precision, rotations and rotation_file, not several"
         (("-o", "x" * 300 + ".sdf"), "cannot be written: file name too long"),
         (("-o", "poses.mol2"), "poses in MOL2 can be written of MOL2 only"),
         (("-o", "poses.sdf", "--scores", "poses.sdf"), "is named twice"),
-        (("-o", "poses/", "--log-json", "poses"), "is named twice"),
+        (("-o", "poses/"), "poses/: poses are written as"),
         (("-o", "poses.sdf", "--summary", "poses.scores.tsv"), "is named twice"),
         (("-o", "poses.sdf.gz", "--log-json", "poses.scores.tsv"), "is named twice"),
         (("-o", "poses.sdf", "--report", "poses.errors.tsv"), "is named twice"),

@@ -182,8 +182,8 @@ class DockOutput(Options, group="Output"):
     """Files of a docking run, on the command line."""
 
     output: TextPath | None = declare(
-        None, "Poses: .sdf, .mol2, .pdb, .pdbqt or .xyz, or directory/ for a file for each ligand.",
-        "OUT", short="o", default="SDF on standard output",
+        None, "Poses: .sdf, .mol2, .pdb, .pdbqt or .xyz.", "OUT", short="o",
+        default="SDF on standard output",
     )  # fmt: skip
     scores: TextPath | None = declare(
         None, "Table of scores: .tsv or .parquet.", default="beside the poses"
