@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -258,18 +257,6 @@ def test_dock__shortens_a_very_long_name_in_its_message(dock: Dock) -> None:
     with pytest.raises(InputError, match=r"record 1 \(x{80}…\)") as caught:
         dock("-o", "poses.sdf", of="long.sdf")
     assert len(str(caught.value)) < 200
-
-
-def test_dock__says_before_the_run_that_rdkit_cannot_draw(
-    dock: Dock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As in containers without libXrender."""
-    monkeypatch.delitem(sys.modules, "multigpu.workloads.dock.report", raising=False)
-    drawing = pytest.importorskip("rdkit.Chem.Draw", exc_type=ImportError)
-    monkeypatch.setitem(sys.modules, "rdkit.Chem.Draw.rdMolDraw2D", None)
-    monkeypatch.delattr(drawing, "rdMolDraw2D", raising=False)
-    with pytest.raises(UsageError, match=r"^report: RDKit cannot draw: .*libxrender1"):
-        dock("--report", "r.html")
 
 
 @pytest.mark.parametrize("alone", [False, True])

@@ -90,9 +90,6 @@ def _check_files(files: "DockFiles", request: DockRequest, reporting: Reporting)
     written = [*files.paths, *reporting.check_outputs()]
     keep_inputs(request.paths, *written, given=given, kind=request.kind)
     if files.report:
-        # Where it cannot draw, that is said before hours of work.
-        import multigpu.workloads.dock.report  # noqa: F401
-
         check_page(files.report)
 
 
