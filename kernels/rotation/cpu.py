@@ -25,14 +25,9 @@ class PoseSearcher:
         starts = (self.search.targets(ligands) - self.field.origin) * self.grid.per_unit
         found = []
         for number, start in enumerate(starts):
-            body = Body.of(ligands, number, start)
-            scores = Scores(self, body, span, room)
-            if self.search.top > 1:
-                listed = Shortlist.of_body(ligands, number, self.search)
-                poses = listed.best(scores.list_into)
-            else:
-                poses = scores.best()
-            found.append(poses.moved(number))
+            scores = Scores(self, Body.of(ligands, number, start), span, room)
+            listed = Shortlist.of_body(ligands, number, self.search)
+            found.append(listed.best(scores.list_into).moved(number))
         return Poses.joined(found)
 
 
@@ -42,16 +37,6 @@ class Scores:
     def __init__(self, searcher: PoseSearcher, body: Body, span: range, room: PoseBuffers) -> None:
         self._search, self._grid = searcher.search, searcher.grid
         self._body, self._span, self._room = body, span, room
-
-    def best(self) -> Poses:
-        """Return the best pose."""
-        found = Poses.none()
-        for part in split(self._span, AT_ONCE):
-            poses, scores = self.score(part)
-            if len(scores) and (not len(found) or scores.max() > found.score[0]):
-                best = [int(scores.argmax())]
-                found = Poses(np.zeros(1, np.int64), poses[best], scores[best])
-        return found
 
     def list_into(self, listed: Shortlist) -> None:
         """List the poses in ascending order, so that later ones with equal scores are worse."""

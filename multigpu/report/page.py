@@ -65,14 +65,6 @@ class Table(NamedTuple):
     rows: Sequence[Sequence[object]]
 
 
-class Picture(NamedTuple):
-    """A drawing as SVG, or words instead; below it a title and a caption."""
-
-    drawing: Markup | str
-    title: str
-    caption: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
     """A part of a page, with what it has in the order of the fields.
@@ -86,7 +78,6 @@ class Section:
     items: Sequence[str] = ()
     figures: Sequence[Figure] = ()
     scene: Scene = ()
-    pictures: Sequence[Picture] = ()
     table: Table | None = None
     facts: Facts = ()
     is_half: bool = False

@@ -3,8 +3,6 @@
 import json
 import os
 import re
-import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -147,20 +145,6 @@ def test_dock__writes_other_formats(dock: Dock, fmt: str) -> None:
         assert second["ligand"] == first["ligand"]
 
 
-def test_dock__writes_a_directory_with_a_file_for_each_ligand(dock: Dock, library: Path) -> None:
-    text = (library / "ligands.sdf").read_bytes()
-    names = ["../../up", "a b", "a_b", "A_b", "", "scores", "x" * 300]
-    first = text[: FORMATS["sdf"].find_ends(text, True)[0]].decode()
-    Path("odd.sdf").write_text("".join(first.replace("lig0", name, 1) for name in names))
-    assert dock("-o", "poses/", of="odd.sdf") == 0
-    wanted = ["_.._up.sdf", "a_b.sdf", "a_b_2.sdf", "A_b_3.sdf", "odd_5.sdf", "scores.tsv",
-              "scores_2.sdf", "x" * 100 + ".sdf"]  # fmt: skip
-    assert files("poses") == sorted(wanted)
-    named = [name or "odd_5" for name in names]
-    assert [row["ligand"] for row in table("poses/scores.tsv")] == named
-    assert files() == ["odd.sdf", "poses"]
-
-
 def test_summary__says_what_was_done(dock: Dock) -> None:
     dock("-o", "poses.sdf", "--summary", "summary.json", "--top", "2")
     facts = json.loads(Path("summary.json").read_text())
@@ -226,14 +210,11 @@ def test_dock__lists_what_is_skipped_beside_the_poses_of_each_run(dock: Dock) ->
     for name in ("bad", "worse"):
         assert [row["ligand"] for row in table(f"{name}.errors.tsv")] == [name]
     assert not Path("good.errors.tsv").exists()
-    assert dock("-o", "poses/", of="bad.xyz") == SOME_SKIPPED
-    assert files("poses") == ["errors.tsv", "good.xyz", "scores.tsv"]
 
 
 # ---- refused ------------------------------------------------------------------------------------
 
 LIGAND = "1\nmine\nC 0 0 0\n"
-IN_POSES = r"^poses/some\.tsv lies inside the output directory poses/?: choose"
 REPLACED = r"^ligands\.xyz is named twice: a run would replace it; give another output$"
 
 
@@ -250,15 +231,12 @@ REPLACED = r"^ligands\.xyz is named twice: a run would replace it; give another 
         *(({"r.txt": f"1 0 0 0\n{line}\n"}, "", "-o poses.sdf --rotation-file r.txt",
            rf"r\.txt: line 2: '{line}' is no quaternion")
           for line in ("1 2 3", "a b c d", "0 0 0 0", "nan 0 0 1", "1e200 0 0 1")),
-        ({"poses/mine": ""}, "", "-o poses", "the directory is not empty"),
-        # That would be said at the end of the run only, with the advice to empty the directory.
-        ({"mine/a.xyz": LIGAND}, "", "-o mine/ --resume", "the directory is not empty"),
+        ({"poses/mine": ""}, "", "-o poses", r"poses: poses are written as .*, all in one$"),
+        ({"poses.sdf/": ""}, "", "-o poses.sdf/", "poses.sdf/: .*: it is a directory"),
         ({"poses.errors.tsv": "mine"}, "", "-o poses.sdf",
          r"poses\.errors\.tsv exists and is no table of skipped"),
         *(({"ligands.xyz": LIGAND}, "lig*.xyz", f"{options} ligands.xyz", REPLACED)
           for options in ("-o", "-o poses.xyz --scores", "-o poses.xyz --summary")),
-        *(({"poses/": ""}, "", f"-o {path} {option} poses/some.tsv", IN_POSES)
-          for path in ("poses/", "poses") for option in ("--scores", "--log-json")),
     ],
 )  # fmt: skip
 def test_dock__refuses_and_leaves_all_files_as_they_are(
@@ -280,21 +258,9 @@ def test_dock__shortens_a_very_long_name_in_its_message(dock: Dock) -> None:
     assert len(str(caught.value)) < 200
 
 
-def test_dock__says_before_the_run_that_rdkit_cannot_draw(
-    dock: Dock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As in containers without libXrender."""
-    monkeypatch.delitem(sys.modules, "multigpu.workloads.dock.report", raising=False)
-    drawing = pytest.importorskip("rdkit.Chem.Draw", exc_type=ImportError)
-    monkeypatch.setitem(sys.modules, "rdkit.Chem.Draw.rdMolDraw2D", None)
-    monkeypatch.delattr(drawing, "rdMolDraw2D", raising=False)
-    with pytest.raises(UsageError, match=r"^report: RDKit cannot draw: .*libxrender1"):
-        dock("--report", "r.html")
-
-
 @pytest.mark.parametrize(
     ("layout", "output"),
-    [("sdf", "poses.sdf"), ("sdf", "poses/"), ("pdbqt", "poses.sdf"), ("pdbqt", "poses.pdbqt")],
+    [("sdf", "poses.sdf"), ("pdbqt", "poses.sdf"), ("pdbqt", "poses.pdbqt")],
 )
 def test_dock__of_a_file_whose_name_is_no_text(
     dock: Dock, library: Path, layout: str, output: str
@@ -305,7 +271,6 @@ def test_dock__of_a_file_whose_name_is_no_text(
     Path(name).write_text("".join(made(0, each) for each in molecules(library / "ligands.sdf")))
     for scored in ("scores.tsv", "scores.parquet"):
         assert dock("-o", output, "--scores", scored, of=name) == 0
-        shutil.rmtree(output) if output.endswith("/") else Path(output).unlink()
     read = pq.read_table("scores.parquet").to_pydict()
     assert read["ligand"][:2] == ["caf?", "caf?_2"]
     assert read["source"][0] == f"caf?.{layout}"
@@ -362,10 +327,3 @@ def test_output__among_the_ligands_is_refused(dock: Dock, library: Path) -> None
     Path("in/a.sdf").write_bytes((library / "ligands.sdf").read_bytes())
     with pytest.raises(UsageError, match=r"in/poses.sdf: the next run would read it as one of in:"):
         dock("-o", "in/poses.sdf", of="in")
-
-
-def test_resume__of_a_directory_that_is_done_is_done(dock: Dock) -> None:
-    assert dock("-o", "poses/") == 0
-    before = {path.name: path.read_bytes() for path in Path("poses").iterdir()}
-    assert dock("-o", "poses/", "--resume") == 0
-    assert {path.name: path.read_bytes() for path in Path("poses").iterdir()} == before

@@ -335,7 +335,6 @@ def load(
         types=types,
         options=DockOptions(**options),
         grouping=Grouping(by),
-        pose_format="same",
     )
     return loader.load([*read_records(0, source)], 7)
 

@@ -9,8 +9,8 @@ from support.docked import Dock, files
 
 import multigpu
 from multigpu import UsageError
-from multigpu.kernels.rotation import covering_radius, near_uniform, types
-from multigpu.workloads.dock.options import COVERING_RADIUS, FARTHEST, ROTATIONS, DockOptions
+from multigpu.kernels.rotation import types
+from multigpu.workloads.dock.options import FARTHEST, DockOptions
 
 SEVERAL = "give one of precision, rotations and rotation_file, not several"
 
@@ -47,7 +47,7 @@ SEVERAL = "give one of precision, rotations and rotation_file, not several"
         (("-o", "x" * 300 + ".sdf"), "cannot be written: file name too long"),
         (("-o", "poses.mol2"), "poses in MOL2 can be written of MOL2 only"),
         (("-o", "poses.sdf", "--scores", "poses.sdf"), "is named twice"),
-        (("-o", "poses/", "--log-json", "poses"), "is named twice"),
+        (("-o", "poses/"), "poses/: poses are written as"),
         (("-o", "poses.sdf", "--summary", "poses.scores.tsv"), "is named twice"),
         (("-o", "poses.sdf.gz", "--log-json", "poses.scores.tsv"), "is named twice"),
         (("-o", "poses.sdf", "--report", "poses.errors.tsv"), "is named twice"),
@@ -106,11 +106,6 @@ def test_api__refuses_what_is_of_another_kind(
 
 def test_options__know_how_far_away_coordinates_may_be() -> None:
     assert FARTHEST == types.FARTHEST
-
-
-def test_covering_radius__is_that_of_the_default_rotations() -> None:
-    found = covering_radius(near_uniform(ROTATIONS))
-    assert found == pytest.approx(COVERING_RADIUS, abs=1e-4)
 
 
 @pytest.mark.parametrize("precision", [400, 181])

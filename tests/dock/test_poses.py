@@ -34,10 +34,10 @@ def test_dock__takes_opened_macrocycles_as_carbons_without_their_glue(
     Path("glued.pdbqt").write_text("".join(["ROOT\n", *glued, "ENDROOT\n"]))
     Path("none.txt").write_text("1 0 0 0\n")
     stay = ("--rotation-file", "none.txt")
-    assert dock("-o", "poses/", *stay, of="plain.pdbqt glued.pdbqt", pocket=maps) == 0
-    first, second = table("poses/scores.tsv")
+    assert dock("-o", "p.pdbqt", *stay, of="plain.pdbqt glued.pdbqt", pocket=maps) == 0
+    first, second = table("p.scores.tsv")
     assert second["score"] == first["score"]
-    assert Path("poses/glued.pdbqt").read_text().count("G0") == 4
+    assert Path("p.pdbqt").read_text().count("G0") == 4
 
 
 ROW = "HETATM{:5d}  X   LIG A   1    {:8.3f}   0.000   0.000  1.00  0.00     0.000 {}\n"

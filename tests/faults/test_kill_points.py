@@ -62,7 +62,6 @@ JOBS = (
     ),
     Job("cnv_of_alignments", (*CNV, *ALIGNED), ("a.bam", "b.bam"), (*CNV, "--plots", "png")),
     Job("dock", (*DOCK, "-o", "poses.sdf", "--report", "report.html"), ("ligands.sdf",)),
-    Job("dock_to_folder", (*DOCK, "-o", "poses/", "--summary", "summary.json"), ("ligands.sdf",)),
 )
 
 
@@ -123,8 +122,6 @@ class Trials:
         while ended.status in STOPPED:
             assert "Traceback" not in ended.err
             assert "an internal error" not in ended.err, (said, ended.err)
-            if self._is_done(folder):
-                break
             again = None
             if chance.random() < AGAIN:
                 number = chance.randint(1, len(self.undisturbed.calls))
@@ -136,12 +133,6 @@ class Trials:
         if point.fault != "error":  # after one, what could not be removed is left
             assert hidden(folder) == [], said
         shutil.rmtree(folder)
-
-    def _is_done(self, folder: Path) -> bool:
-        """Whether nothing is left but to end: a journal goes last, and a directory has its name."""
-        if "poses/" not in self._command or (folder / ".poses.journal").exists():
-            return False
-        return (folder / "poses").is_dir()
 
     def _run(self, folder: Path, point: Point | None = None, *more: str) -> Ended:
         command = self._command

@@ -10,7 +10,7 @@ from support.markup import CONTROLS, ESCAPED, NAMES, read
 
 from multigpu import __version__
 from multigpu.report.figures import Figure, axis, literal, name_axis
-from multigpu.report.page import Card, Column, Page, Picture, Provenance, Section, Table
+from multigpu.report.page import Card, Column, Page, Provenance, Section, Table
 
 ROWS = [("b", 10, ""), ("a,c", 9, 0.5), ("d", "", -2)]
 RUN = Provenance(command="multigpu cnv 'a b'", date="2026-01-02 03:04 UTC", versions="numpy 2")
@@ -30,7 +30,6 @@ def page_of(*names: str) -> Page:
         text=names[0],
         items=names,
         figures=figures,
-        pictures=[Picture(name, name, name) for name in names],
         table=Table("rows", columns, [names]),
         facts=[(name, name) for name in names],
     )

@@ -10,7 +10,7 @@ import numpy as np
 
 from multigpu.kernels.rotation import cpu_poses
 from multigpu.kernels.rotation.cpu_poses import Body, field_arrays
-from multigpu.kernels.rotation.rotations import Floats, Indices, quaternions
+from multigpu.kernels.rotation.rotations import Floats, Indices
 from multigpu.kernels.rotation.shortlist import MOST_LISTED, Shortlist
 from multigpu.kernels.rotation.types import Field, Ligands, Poses, PoseSearch, check
 from multigpu.kernels.rotation.whole_box import bounds, cpu_blocks
@@ -42,7 +42,7 @@ class BandSearcher:
 
 
 def in_order(search: PoseSearch) -> Iterator[Indices]:
-    """Yield the indices of all rotations, neighbours together; first some that are far apart."""
+    """Yield the indices of all rotations; first some that are far apart."""
     rest = np.arange(search.rotations.stop)
     rest = rest[search.rotations.is_first(rest)]
     for count in FIRST:
@@ -50,22 +50,8 @@ def in_order(search: PoseSearch) -> Iterator[Indices]:
         is_next[:: max(1, len(rest) // count)] = True
         yield rest[is_next]
         rest = rest[~is_next]
-    rest = rest[np.argsort(_along_curve(search, rest), kind="stable")]
     for begin in range(0, len(rest), MOST_TURNS):
         yield rest[begin : begin + MOST_TURNS]
-
-
-def _along_curve(search: PoseSearch, indices: Indices) -> Indices:
-    """Return int64[k] that are near for rotations that are: the bits of x, y, z interleaved."""
-    key = np.zeros(len(indices), np.int64)
-    for begin in range(0, len(indices), 1 << 16):
-        some = slice(begin, begin + (1 << 16))
-        turns = quaternions(search.rotations.matrices(indices[some]))
-        steps = ((turns[:, 1:] + 1) * 511.5).astype(np.int64)
-        for bit in range(10):
-            for axis in range(3):
-                key[some] |= (steps[:, axis] >> bit & 1) << (3 * bit + axis)
-    return key
 
 
 class LigandBlocks:

@@ -31,7 +31,7 @@ def format_of(path: str) -> str:
     if suffix in SUFFIXES and not SUFFIXES[suffix].poses_as:
         return SUFFIXES[suffix].name
     *others, last = (each.suffixes[0] for each in POSE_FORMATS if not each.poses_as)
-    raise UsageError(f"{path}: poses are written as {', '.join(others)} or {last}, or to a dir/")
+    raise UsageError(f"{path}: poses are written as {', '.join(others)} or {last}, all in one")
 
 
 def render(

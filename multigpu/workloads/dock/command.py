@@ -11,7 +11,7 @@ from multigpu.workloads.dock.request import DockRequest
 
 if TYPE_CHECKING:
     from multigpu.workloads.dock.job import DockJob
-    from multigpu.workloads.dock.output.files import DockFiles
+    from multigpu.workloads.dock.output import DockFiles
 
 SOME_SKIPPED = 3  # exit status
 MAPS = "receptor.maps"  # the folder of kept maps, beside the output
@@ -35,11 +35,11 @@ def command(request: DockRequest, out: DockOutput, reporting: Reporting) -> int:
     with start_workers(request.run, reporting, request.lanes) as workers:
         from multigpu.formats.storage.sources import is_repeatable
         from multigpu.workloads.dock.job import DockJob
-        from multigpu.workloads.dock.output.files import DockFiles, pose_journal, tables_beside
+        from multigpu.workloads.dock.output import DockFiles, tables_beside
 
         files = DockFiles(poses=output, scores=out.scores, report=out.report)
         _check_files(files, request, reporting)
-        journal = pose_journal(output)  # None where nothing can be kept beside the poses
+        journal = files.journal  # None where nothing can be kept beside the poses
         is_kept = all(map(is_repeatable, request.files))
         job = DockJob(
             request,
@@ -85,15 +85,11 @@ def command(request: DockRequest, out: DockOutput, reporting: Reporting) -> int:
 
 def _check_files(files: "DockFiles", request: DockRequest, reporting: Reporting) -> None:
     """Raise UsageError for outputs that cannot be written, or would replace an input."""
-    files.check(request.run.resume)
-    files.check_not_in_folder(files.scores, reporting.log_json)
+    files.check()
     given = texts_of(request.ligands, "ligands")
     written = [*files.paths, *reporting.check_outputs()]
     keep_inputs(request.paths, *written, given=given, kind=request.kind)
     if files.report:
-        # Where it cannot draw, that is said before hours of work.
-        import multigpu.workloads.dock.report  # noqa: F401
-
         check_page(files.report)
 
 

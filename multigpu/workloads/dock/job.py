@@ -24,7 +24,6 @@ from multigpu.run.job import Crew, Job, check_unchanged, describe_inputs
 from multigpu.workloads.dock.ligands import LigandLoader, read_first
 from multigpu.workloads.dock.listing import Listing
 from multigpu.workloads.dock.notes import absent_map_notes, result_notes, search_notes
-from multigpu.workloads.dock.options import COVERING_RADIUS, ROTATIONS
 from multigpu.workloads.dock.parts import (
     PART_CLASSES,
     BestLigand,
@@ -91,12 +90,8 @@ class DockJob(Job):
     @cached_property
     def covering_radius(self) -> float | None:
         """Degrees from any rotation to the nearest that is tried; None for rotations by angles."""
-        rotations, options = self.search.rotations, self.options
-        if not isinstance(rotations, ListedRotations):
-            return None
-        if options.rotation_file is None and rotations.count == ROTATIONS:
-            return COVERING_RADIUS
-        return covering_radius(rotations)
+        rotations = self.search.rotations
+        return covering_radius(rotations) if isinstance(rotations, ListedRotations) else None
 
     def plan(self, crew: Crew | None = None) -> DockPlan:
         """Return how the input is cut for a crew, else for this machine."""

@@ -16,7 +16,7 @@ from multigpu.formats.molecules.conformers import Conformers, make_conformers
 from multigpu.formats.molecules.elements import HEAVY_HYDROGEN, is_heavy
 from multigpu.formats.molecules.ligands import LIGANDS, MOLECULES, LigandRecords, read_records
 from multigpu.formats.molecules.molecule import Molecule, MoleculeError, Positions
-from multigpu.formats.molecules.poses import SAME, render
+from multigpu.formats.molecules.poses import render
 from multigpu.formats.molecules.registry import (
     FORMATS,
     largest_fragment,
@@ -132,7 +132,7 @@ class LigandLoader:
 
     types        atom types of the pocket's maps, () for a plain grid
     grouping     which records are one ligand
-    pose_format  of the poses' text, `SAME` for the format of each ligand; None: no text
+    pose_format  of the poses' text; None: no text
     """
 
     sources: Sequence[Source]
@@ -245,7 +245,7 @@ class LigandLoader:
         if molecule is not whole and self.options.fragments == "skip":
             left = len(whole.rows) - len(molecule.rows)
             raise MoleculeError(FRAGMENTS.format(left, len(whole.rows)))
-        if self.pose_format not in (None, SAME, layout):
+        if self.pose_format not in (None, layout):
             # Raises MoleculeError where poses cannot be written in the format asked for.
             middle = molecule.positions.mean(axis=0)
             render(molecule, batch.names[i], self.pose_format, molecule.positions - middle, {})

@@ -17,7 +17,6 @@ GroupBy = Literal["title", "smiles"]
 MOST_ROTATIONS = 100_000_000  # of a list; rotations by angles are not listed
 PRECISION, LARGEST_PRECISION = 10.0, 180.0  # degrees
 ROTATIONS, STEP, BAND = 10_000, 0.5, 3.0  # of the whole box: their number, Å, kcal/mol
-COVERING_RADIUS = 9.1993  # degrees, of that number: half a second to find
 REFINED = 50  # poses of a ligand, or more where more are wanted
 WHOLE_BOX = ("box", "step", "band")  # options that ask for it
 IN_PLACE = ("precision", "translations", "center", "in_place")  # that ask for another search
@@ -182,8 +181,8 @@ class DockOutput(Options, group="Output"):
     """Files of a docking run, on the command line."""
 
     output: TextPath | None = declare(
-        None, "Poses: .sdf, .mol2, .pdb, .pdbqt or .xyz, or directory/ for a file for each ligand.",
-        "OUT", short="o", default="SDF on standard output",
+        None, "Poses: .sdf, .mol2, .pdb, .pdbqt or .xyz.", "OUT", short="o",
+        default="SDF on standard output",
     )  # fmt: skip
     scores: TextPath | None = declare(
         None, "Table of scores: .tsv or .parquet.", default="beside the poses"

@@ -42,7 +42,6 @@ class DockedLigands:
     rows          of the poses
     score_lines   the rows as text, where the table of scores is text
     pose_texts    the poses in the format that was asked for, if any
-    layouts       formats of the poses of the docked ligands in a directory
     outside       float64[ligands], Å: distance of the centroid, or the given center, from the grid
     skipped       ligands that could not be docked
     without_hydrogens  number of docked ligands that have none
@@ -54,7 +53,6 @@ class DockedLigands:
     rows: PoseBatch
     score_lines: bytes
     pose_texts: Texts
-    layouts: list[str]
     outside: NDArray[np.float64]
     skipped: list[Skipped]
     without_hydrogens: int

@@ -4,15 +4,11 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from markupsafe import Markup
 from numpy.typing import NDArray
-from rdkit.Chem import rdDepictor as depictor
 
 from multigpu.cluster.files import atomic_output
-from multigpu.errors import UsageError, option
-from multigpu.formats.optional import quiet_rdkit
 from multigpu.report.figures import Figure, axis, bar_figure, bars, literal, rounded
-from multigpu.report.page import Card, Column, Page, Picture, Provenance, Section, Table
+from multigpu.report.page import Card, Column, Page, Provenance, Section, Table
 from multigpu.workloads.dock.parts import Skipped
 from multigpu.workloads.dock.scene import scene_of
 from multigpu.workloads.dock.stats import Outliers, are_far
@@ -20,25 +16,16 @@ from multigpu.workloads.dock.stats import Outliers, are_far
 if TYPE_CHECKING:
     from multigpu.workloads.dock.job import DockJob
 
-try:
-    from rdkit.Chem.Draw import rdMolDraw2D as drawing
-except ImportError as error:  # small containers lack libXrender; this is said before hours of work
-    problem = f"{option('report')}: RDKit cannot draw: {error}"
-    raise UsageError(f"{problem}; on Debian and Ubuntu: apt-get install libxrender1") from error
-
 BINS = 60
 SKIPPED = 1000  # ligands in the table, at most
 NAMED_POINTS = 2000  # of a figure; of more ligands, those that are near each other are one point
 LEVELS = 100  # of these, over the range of the values
 FAR = 20  # ligands far from the others that are named, at most
-WIDTH, HEIGHT = 260, 190  # pixels of a depiction
-NO_DRAWING = "(cannot be drawn)"
-BONDS = (
-    "Where a file has no bonds (PDB, PDBQT, XYZ), atoms near each other are drawn with single ones."
-)
 POSES = (
-    "Turn the view with the mouse, zoom with its wheel, tick what to see; an atom under the mouse"
-    " shows its name. Drawn by 3Dmol.js (BSD 3-clause licence, in the source of this page)."
+    "The best ligands. Turn the view with the mouse, zoom with its wheel, tick what to see; an atom"
+    " under the mouse shows its name. Where a file has no bonds (PDB, PDBQT, XYZ), atoms near each"
+    " other are drawn with single ones. Drawn by 3Dmol.js (BSD 3-clause licence, in the source of"
+    " this page)."
 )
 LOWER = "kcal/mol, lower is better"
 # Columns of the table besides rank, ligand, and what ligands are compared by: heading, unit,
@@ -139,16 +126,6 @@ class _DockContents:
 
     def sections(self) -> Iterator[Section]:
         job, measure, name = self.job, self.measure, self.measure.name.capitalize()
-        pictures = [
-            Picture(
-                _depiction(each.sdf[0]),
-                f"{rank}. {each.ligand}",
-                f"{measure.name} {measure.shown(measure.sign * each.scores[0])}",
-            )
-            for rank, each in enumerate(job.best, 1)
-        ]
-        text = f"{name}: {measure.better}. {BONDS}"
-        yield Section(title="Best ligands", text=text, pictures=pictures)
         scene = scene_of(job.pocket, self._poses())
         yield Section(title="Poses in the pocket", text=POSES, scene=scene)
         yield self._table()
@@ -302,28 +279,3 @@ def _binned(scores: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.
         return np.histogram(scores, bins=min(BINS, max(1, len(scores))))
     except ValueError:  # less apart than bins could show
         return np.histogram(scores, bins=1, range=(scores.min() - 0.5, scores.max() + 0.5))
-
-
-# ---- depictions -------------------------------------------------------------------------------
-
-
-def _depiction(sdf: bytes) -> Markup | str:
-    """Return the structure as inline SVG, or words where RDKit cannot draw it.
-
-    RDKit does not know the dummy atoms and lone pairs of other programs, for example.
-    """
-    block, drawer = sdf.decode("utf-8", "replace"), drawing.MolDraw2DSVG(WIDTH, HEIGHT)
-    with quiet_rdkit() as chem:
-        molecule = chem.MolFromMolBlock(block) or chem.MolFromMolBlock(block, sanitize=False)
-        if molecule is None:
-            return NO_DRAWING
-        prepared = molecule.NeedsUpdatePropertyCache() is False
-        drawer.drawOptions().clearBackground = False
-        drawer.drawOptions().prepareMolsBeforeDrawing = prepared
-        try:
-            depictor.Compute2DCoords(molecule)
-            drawer.DrawMolecule(molecule)
-        except (ValueError, RuntimeError):  # all that RDKit raises about molecules
-            return NO_DRAWING
-    drawer.FinishDrawing()
-    return Markup(drawer.GetDrawingText().partition("?>")[2])

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from multigpu.cluster.engine.workload import Place, Session
 from multigpu.formats.molecules.reference_poses import ReferencePose
-from multigpu.formats.molecules.registry import pose_layout
 from multigpu.formats.tables.texts import Texts
 from multigpu.kernels.rotation import (
     BandFinder,
@@ -124,7 +123,6 @@ class DockWorkload:
             rows=replace(rows, coordinates=np.empty((0, 3))) if fmt else rows,
             score_lines=as_tsv(rows, self.with_energies) if self.score_lines else b"",
             pose_texts=docked.texts(fmt) if fmt else Texts.of([]),
-            layouts=[pose_layout(loaded.sources[i].layout) for i in firsts],
             outside=docked.centroid_distances,
             skipped=loaded.skipped,
             without_hydrogens=sum(map(lacks_hydrogens, molecules)),

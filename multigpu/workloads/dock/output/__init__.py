@@ -1,1 +1,0 @@
-"""Files that a docking job writes: poses, their scores, and the ligands that were skipped."""
