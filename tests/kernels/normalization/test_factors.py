@@ -21,7 +21,7 @@ from multigpu.kernels.normalization import (
     density,
     reference,
 )
-from multigpu.kernels.normalization.spectrum import Spectrum
+from multigpu.kernels.normalization.cpu import Spectrum
 from multigpu.kernels.normalization.types import SAMPLE
 
 FOLDER = Path(density.__file__).parent

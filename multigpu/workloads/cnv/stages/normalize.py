@@ -47,7 +47,9 @@ class Normalize:
             counts = np.ascontiguousarray(chromosome.counts[~chromosome.par, :used])
         how = normalization_options(self.options, ploidy)
         try:
-            found = self.backend.size_factors(counts, span.name, how, columns.totals[:used])
+            found = self.backend.size_factors(
+                counts, [slice(0, len(counts))], how, [span.name], totals=columns.totals[:used]
+            )
         except NormalizationError as error:
             kind = NotComparable if isinstance(error, ChromosomeError) else UsageError
             raise kind(error.describe(columns.names[:used])) from error
