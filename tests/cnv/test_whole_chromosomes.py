@@ -8,13 +8,10 @@ from hypothesis import strategies as st
 from support.cohorts import cnv_job, planted
 
 from multigpu.kernels.hmm import USUAL
-from multigpu.workloads.cnv.records import SegmentTable
 from multigpu.workloads.cnv.stages.whole_chromosomes import (
-    WholeChange,
     fill_whole,
     unusual_chromosomes,
     whole_changes,
-    whole_segments,
 )
 
 
@@ -30,27 +27,6 @@ def test_unusual__are_chromosomes_beyond_what_others_vary() -> None:
     np.testing.assert_allclose([*found.values()], [1.5, 0.5], rtol=0.05)
     few = cnv_job(planted({"chr1": 300, "chr2": 60}, [("chr2", 0, 60, [2], 1.5)], 5))
     assert not [*unusual_chromosomes(few.cohort, few.spans, few.sums)]
-
-
-def test_whole_segments__take_the_place_of_a_samples_segments() -> None:
-    sample, first = np.array([0, 0, 1, 1, 1, 3]), np.array([0, 4, 0, 2, 5, 0])
-    stop = np.array([4, 9, 2, 5, 9, 9])
-    start, end = np.arange(9) * 10, np.arange(9) * 10 + 10
-    mean = np.arange(6.0)
-    given_ones = SegmentTable.uncalled(
-        chrom=np.zeros(6, np.int32), sample=sample.astype(np.int32), first=first, stop=stop,
-        start=start[first], end=end[stop - 1], mean=mean, median=mean,
-    )  # fmt: skip
-    changes = [
-        WholeChange(case=k, rows=slice(*rows), share=share, depth=share)
-        for k, rows, share in ((1, (0, 9), 1.5), (3, (4, 9), 0.5))
-    ]
-    found = whole_segments(given_ones, changes, start, end)
-    rows = zip(found.sample, found.first, found.stop, found.end, found.mean, strict=True)
-    assert [tuple(map(float, row)) for row in rows] == [
-        (0, 0, 4, 40, 0), (0, 4, 9, 90, 1), (1, 0, 9, 90, np.log2(1.5)),
-        (3, 0, 4, 40, 5), (3, 4, 9, 90, -1),
-    ]  # fmt: skip
 
 
 def test_whole_changes__are_of_an_arm_or_of_both_arms_alike() -> None:

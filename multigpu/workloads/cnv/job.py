@@ -80,13 +80,10 @@ class CnvStats(JobStats):
 class PlannedCnvJob(Job):
     """A run whose chromosomes are planned; its reads need not be counted yet.
 
-    uncounted     alignments that are still to be counted
-    infers_sexes  whether sexes are still to be inferred, so that a chromosome may be compared in
-                  fewer samples than planned
+    uncounted  alignments that are still to be counted
     """
 
     uncounted: Sequence[str] = ()
-    infers_sexes = False
     count_bytes = 4
 
     def __init__(
