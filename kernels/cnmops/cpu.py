@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.cnmops import reference
 from multigpu.kernels.cnmops.cpu_loops import Constants, Out, estimate, work_for
 from multigpu.kernels.cnmops.numbers import lanes_of, log2, numbers_of
 from multigpu.kernels.cnmops.types import (
@@ -20,8 +19,6 @@ from multigpu.kernels.cnmops.types import (
 from multigpu.kernels.compiled.parallel import over_spans
 
 LEAST_SPAN = 1024  # regions, for a thread
-
-level_of_sample = reference.level_of_sample
 
 
 def model(

@@ -15,7 +15,6 @@ import cupy
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.cnmops import reference
 from multigpu.kernels.cnmops.numbers import (
     LEAST_MOST,
     REACH,
@@ -81,12 +80,6 @@ def level_of_controls(controls: Any, scale: Floats | None = None, cov: Floats | 
         np.int64(len(controls)), np.float64(LEAST_REFERENCE), level,
     )  # fmt: skip
     return level
-
-
-def level_of_sample(counts: Any) -> float:
-    """Return what `reference.level_of_sample` does."""
-    on_device = isinstance(counts, cupy.ndarray)
-    return reference.level_of_sample(cupy.asnumpy(counts) if on_device else counts)
 
 
 def defines(samples: int, classes: int, unit: bool, whole: bool) -> dict[str, object]:

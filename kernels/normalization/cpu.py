@@ -1,8 +1,10 @@
 """The statistics in Numba and NumPy, in several threads, without copies of all counts."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,12 +12,64 @@ from numpy.typing import NDArray
 from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.compiled.parallel import over_spans
 from multigpu.kernels.normalization import density, factors
-from multigpu.kernels.normalization.spectrum import Spectral, Spectrum
 from multigpu.kernels.normalization.types import Floats, Mask, Normalization, SizeFactors, checked
 
 STRETCH = 4096  # regions that are summed together, whatever the number of threads
 ADDING = 256  # threads of a GPU that sum them
 LEAST_SPAN = 1 << 14  # regions, for a thread
+SAME_15_DIGITS = 4e-15  # relative; values further apart differ in their first 15 digits
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """Distinct values, float64[n], ascending, and how often each occurs, int64[n].
+
+    It takes little space where values are counts, and those of parts make that of the whole.
+    """
+
+    values: Floats
+    times: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, values: NDArray[Any]) -> Self:
+        """Return the spectrum of int32 or float64."""
+        each, times = np.unique(values, return_counts=True)
+        return cls(each.astype(np.float64), times)
+
+    @classmethod
+    def together(cls, parts: Sequence["Spectrum"]) -> Self:
+        """Return the spectrum of all values of all parts."""
+        each, place = np.unique(np.concatenate([x.values for x in parts]), return_inverse=True)
+        times = np.zeros(len(each), np.int64)
+        np.add.at(times, place, np.concatenate([x.times for x in parts]))
+        return cls(each, times)
+
+    def positive(self) -> "Spectrum":
+        """Return the spectrum without zeros."""
+        first = int(np.searchsorted(self.values, 0, "right"))
+        return Spectrum(self.values[first:], self.times[first:])
+
+    def quantile(self, share: float) -> float:
+        """Return the quantile of R's type 7."""
+        last = np.cumsum(self.times) - 1  # places in ascending order
+        place = share * last[-1]
+        low = int(np.floor(place))
+        pair = self.values[np.searchsorted(last, [low, min(low + 1, int(last[-1]))])]
+        return float(pair[0] + (place - low) * (pair[1] - pair[0]))
+
+    def mode(self) -> float:
+        """Return the most frequent value, the least on a tie; NaN where there is none.
+
+        Values with the same 15 digits are equal.
+        """
+        values = self.values.copy()
+        if not len(values):
+            return float("nan")
+        close = np.diff(values) <= SAME_15_DIGITS * values[1:]
+        near = np.r_[False, close] | np.r_[close, False]
+        values[near] = [float(f"{value:.15g}") for value in values[near]]
+        one = Spectrum.together([Spectrum(values, self.times)])
+        return float(f"{one.values[np.argmax(one.times)]:.15g}")
 
 
 def size_factors(
@@ -36,8 +90,12 @@ def coverages(counts: NDArray[Any], threads: int = 1) -> Floats:
     """Return what `reference.coverages` does."""
     counts = contiguous(checked(counts))
     spectra = spectra_of(counts, np.ones(len(counts), bool), range(counts.shape[1]), threads)
-    means = [each.mean_between(each.quantile(0.05), each.quantile(0.95)) for each in spectra]
-    return np.array(means) / np.median(means)
+    means = []
+    for each in spectra:
+        inside = (each.values > each.quantile(0.05)) & (each.values < each.quantile(0.95))
+        times = each.times[inside]
+        means.append((each.values[inside] * times).sum() / times.sum() if len(times) else np.nan)
+    return np.asarray(np.array(means) / np.median(means))
 
 
 class CohortCounts:
@@ -67,11 +125,14 @@ class CohortCounts:
         parts: list[Spectrum] = []
         for block, row in zip(blocks, factors, strict=True):
             spectra = spectra_of(self._counts[block], rows[block], samples, self._threads)
-            parts += [each.scaled(row[k]) for k, each in zip(samples, spectra, strict=True)]
+            parts += [
+                Spectrum(each.values * row[k], each.times)
+                for k, each in zip(samples, spectra, strict=True)
+            ]
         return Spectrum.together(parts).quantile(0.5)
 
 
-class ChromosomeStatistics(Spectral):
+class ChromosomeStatistics:
     """The statistics of some samples on one chromosome."""
 
     def __init__(self, counts: NDArray[Any], samples: Sequence[int], threads: int) -> None:
@@ -85,8 +146,8 @@ class ChromosomeStatistics(Spectral):
         self._used[begin:stop] = (counts >= 1).any(axis=1)
 
     @cached_property
-    def spectra(self) -> Sequence[Spectrum]:
-        return spectra_of(self._counts, self._used, self._samples, self._threads)
+    def _spectra(self) -> Sequence[Spectrum]:
+        return spectra_of(self._counts, self._used, self._samples.tolist(), self._threads)
 
     def used(self) -> Mask:
         return self._used
@@ -94,6 +155,15 @@ class ChromosomeStatistics(Spectral):
     def means(self) -> Floats:
         sums = _part_sums(self._counts, self._used, self._samples, self._threads)
         return np.asarray(sums.sum(axis=0) / self._used.sum())
+
+    def quantiles(self, share: float) -> Floats:
+        return np.array([each.quantile(share) for each in self._spectra])
+
+    def modes(self) -> Floats:
+        return np.array([each.positive().mode() for each in self._spectra])
+
+    def mode(self) -> float:
+        return Spectrum.together(self._spectra).positive().mode()
 
     def dispersion(self, factors: Floats) -> float:
         rows = np.flatnonzero(self._used)
@@ -133,19 +203,11 @@ def _part_sums(counts: NDArray[Any], rows: Mask, samples: NDArray[Any], threads:
 
 
 def spectra_of(
-    counts: NDArray[Any], rows: Mask, samples: Iterable[int], threads: int
+    counts: NDArray[Any], rows: Mask, samples: Sequence[int], threads: int
 ) -> list[Spectrum]:
     """Return the spectrum of each sample of counts [regions, samples] where `rows` is true."""
-    samples = list(samples)
-    out: dict[int, Spectrum] = {}
-    chosen = slice(None) if rows.all() else rows
-
-    def work(begin: int, stop: int) -> None:
-        for sample in samples[begin:stop]:
-            out[sample] = Spectrum.of(np.ascontiguousarray(counts[chosen, sample]))
-
-    over_spans(work, len(samples), threads, 1)
-    return [out[sample] for sample in samples]
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(lambda k: Spectrum.of(counts[rows, k]), samples))
 
 
 @jit_no_alloc

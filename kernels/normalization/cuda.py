@@ -6,7 +6,7 @@ operations and their order are the same.
 
 import os
 from collections.abc import Sequence
-from functools import cache, cached_property
+from functools import cache
 from typing import Any
 
 import cupy
@@ -16,7 +16,6 @@ from multigpu.kernels.device.launch import POINTER, launch, struct, usable
 from multigpu.kernels.device.sources import source
 from multigpu.kernels.normalization import cpu, density, factors
 from multigpu.kernels.normalization.cpu import ADDING, STRETCH, contiguous, flights
-from multigpu.kernels.normalization.spectrum import Spectral, Spectrum
 from multigpu.kernels.normalization.types import (
     BAD_COUNT,
     Floats,
@@ -83,7 +82,7 @@ class CohortCounts:
         return on_host.median(rows, samples, blocks, factors)
 
 
-class ChromosomeStatistics(Spectral):
+class ChromosomeStatistics:
     """The statistics of some samples on one chromosome. Raises where a count is impossible."""
 
     def __init__(self, counts: Any, samples: Sequence[int]) -> None:
@@ -94,9 +93,17 @@ class ChromosomeStatistics(Spectral):
             raise NormalizationError(BAD_COUNT)
         self._used: Mask = self._on_device.get().astype(bool)
 
-    @cached_property
-    def spectra(self) -> Sequence[Spectrum]:
-        return cpu.spectra_of(self._counts.get(), self._used, self._samples, _host_threads())
+    def _on_host(self) -> cpu.ChromosomeStatistics:
+        return cpu.ChromosomeStatistics(self._counts.get(), self._samples, _host_threads())
+
+    def quantiles(self, share: float) -> Floats:
+        return self._on_host().quantiles(share)
+
+    def modes(self) -> Floats:
+        return self._on_host().modes()
+
+    def mode(self) -> float:
+        return self._on_host().mode()
 
     def used(self) -> Mask:
         return self._used

@@ -23,7 +23,6 @@ import multigpu
 from multigpu import UsageError
 from multigpu.formats.tables.counts_files import read_counts, write_counts
 from multigpu.workloads.cnv.job import CnvJob
-from multigpu.workloads.cnv.options import CnvOptions
 from multigpu.workloads.cnv.output import folder as output
 from multigpu.workloads.cnv.results import matrices
 from multigpu.workloads.cnv.stages.chromosome import STAGES
@@ -329,12 +328,6 @@ def bam(folder: Path, name: str, seed: int) -> str:
     return write_alignments(folder / f"{name}.bam", [(0, at, 60, "10M", 0) for at in places])
 
 
-def test_notes__name_options_without_effect(main: Any, table: str, tmp_path: Path) -> None:
-    words = ("--segmentation", "cbs", "--seg-alpha", "0.05", "--chromosomes", "chr1")
-    said = main(table, "-o", str(tmp_path / "o"), *FEW, *words)[1]
-    assert "note: --seg-alpha has no effect: used only with --segmentation fast" in said
-
-
 def test_alignments__that_were_counted_outlive_a_run_that_fails(
     main: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any
 ) -> None:
@@ -490,21 +483,13 @@ def test_refused__a_chromosome_of_one_region(refused: Run, write: Callable[..., 
 
 
 OPTIONS = [
-    (("--classes", "CN0,CN1"), "9 --fold-changes and 2 --classes"),
     (("--fold-changes", "1,x"), "'--fold-changes': expected numbers; got '1,x'"),
-    (("--seg-median", "1,2,3"), "'--seg-median': expected one number or two; got '1,2,3'"),
     (("--norm-type", "min"), "Invalid value for '--norm-type'"),
-    (("--min-width", "x"), "Invalid value for '--min-width'"),
     (("--gpus", "99"), "99"),
     (("--window", "0"), "window is 0; it must be 1 to"),
-    (("--window", "77", "--chromosomes", "chr9"), "--window: for alignments only, and "),
-    (("--sample-names", "a,b"), "--sample-names: for alignments only"),
-    (("--counts-cache", "x"), "--counts-cache: for alignments only"),
     (("--no-index", "--rename", "auto"), "--rename, --no-index: for alignments only"),
     (("--lower=-inf",), "--lower is -inf; it must be a finite number"),
     (("--cycles", "9" * 400), "--cycles is 99999"),
-    (("--cycles", "2147483648"), "--cycles is 2147483648; it must be 1 to 2,147,483,647"),
-    (("--min-width", "9" * 400), "it must be 1 to 2,147,483,647"),
 ]
 
 
@@ -527,16 +512,6 @@ def test_refused__words_instead_of_facts(
     problem = f"{option} is '{word}': expected {expected} for all samples, or a file with lines"
     assert said.startswith(problem)
     assert said.endswith(", and there is no such file")
-
-
-def test_facts__one_for_all_samples(main: Any, table: str, tmp_path: Path) -> None:
-    words = ("-o", str(tmp_path / "o"), *FEW, "--summary", str(tmp_path / "facts.json"))
-    for more, name, value in ((("--ploidy", "4"), "ploidy", 4), (("--sex", "male"), "sex", "male")):
-        status, said = main(table, *words, *more)
-        assert status == 0, said
-        found = json.loads((tmp_path / "facts.json").read_text())[name]
-        assert len(found) == 6
-        assert set(found.values()) == {value}
 
 
 def test_refused__several_files_that_are_no_alignments(
@@ -623,9 +598,3 @@ def test_refused__a_folder_without_permission(main: Any, table: str, tmp_path: P
     status, said = main(table, "-o", str(tmp_path / "out"), *FEW)
     assert status == 2
     assert "permission denied" in said
-
-
-def test_function__takes_fields_of_both_option_objects(table: str) -> None:
-    found = multigpu.cnv(table, min_width=7, gpus="none", threads=1, keep_matrices=False)
-    assert found.options == CnvOptions(min_width=7)
-    assert found.kept == ()

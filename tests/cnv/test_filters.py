@@ -202,26 +202,6 @@ def test_refused__in_a_line(given: dict[str, Any], problem: str) -> None:
     assert problem in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("options", "dropped"),
-    [
-        ({}, {"min_length": 300_000}),
-        ({"preset": "genome"}, {"min_length": 300_000}),
-        ({"preset": "genome"}, {"min_quality": 60}),
-    ],
-)
-def test_dropped__calls_change_no_others(options: dict[str, Any], dropped: dict[str, Any]) -> None:
-    counts, _ = cohort(cnvs=20)
-    every = multigpu.cnv(counts, gpus="none", **options)
-    fewer = multigpu.cnv(counts, gpus="none", **options, **dropped)
-    called = every.called
-    stays = called.end - called.start >= dropped.get("min_length", 0)
-    stays &= ~(called.quality < dropped.get("min_quality", 0))
-    assert 0 < stays.sum() < len(stays)
-    columns = [name for name in every.cnvs.column_names if name != "frequency"]
-    assert fewer.cnvs.select(columns) == every.cnvs.select(columns).filter(stays)
-
-
 def test_alignments__are_counted_in_all_regions_and_filtered_then(tmp_path: Path) -> None:
     random = np.random.default_rng(2)
     for sample in "abc":

@@ -80,17 +80,8 @@ def write_batch(folder: Path, batch: Batch) -> list[str]:
     ped = "".join(f"F\t{name}\t0\t0\t{sex}\t0\n" for name, sex in people)
     (folder / "b1.ped").write_text(ped)
     (folder / "mask.bed").write_text("".join(f"{c}\t{a}\t{b}\n" for c, a, b in EXCLUDED))
-    words = [
-        "cnv",
-        "b1.RD.txt.gz",
-        "--preset",
-        "gatk-sv",
-        "--sex",
-        "b1.ped",
-        "--exclude",
-        "mask.bed",
-    ]
-    return [*words, "-o", "out", "--gpus", "none"]
+    words = "cnv b1.RD.txt.gz --preset gatk-sv --sex b1.ped --exclude mask.bed -o out --gpus none"
+    return words.split()
 
 
 # ---- the oracle, from the descriptions of their scripts ---------------------------------------

@@ -99,6 +99,7 @@ def test_facts__from_files_mappings_and_lists(tmp_path: object) -> None:
     assert read_ploidies(None, names) is None
     assert read_sexes("infer", names) is None
     assert read_sexes("none", names) == read_sexes(None, names) == ()
+    assert (read_sexes("male", names), read_ploidies("4", names)) == (("male",) * 6, (4,) * 6)
     path.write_text("s0\tmale\n")
     for given in (path, str(path), {"s0": "male"}, {"s0": 1}):
         assert read_sexes(given, names) == ("male", *[""] * 5)

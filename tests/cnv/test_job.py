@@ -67,13 +67,6 @@ def test_samples__in_another_order_have_the_same_calls(order: list[int]) -> None
     assert rows
 
 
-def test_prior__more_of_it_finds_no_more() -> None:
-    counts, _ = cohort(coverage=25.0, dispersion=0.05)
-    found = [len(run(counts, CnvOptions(prior_impact=g)).called) for g in (0.0, 1.0, 10.0, 100.0)]
-    assert found == sorted(found, reverse=True)
-    assert found[0] > found[-1]
-
-
 def plain(result: CnvResult) -> Any:
     """Return the matrices with names as objects: some xarrays cannot compare NumPy's texts."""
     matrices: Any = result.matrices
@@ -192,14 +185,6 @@ def test_refused__a_name_that_would_break_a_table() -> None:
     samples = ("a\tb", *counts.samples[1:])
     with pytest.raises(UsageError, match="cannot be a name in tables"):
         cnv_job(replace(counts, samples=samples))
-
-
-def test_refused__a_sample_without_reads() -> None:
-    counts, _ = cohort()
-    values = counts.values.copy()
-    values[:, 3] = 0
-    with pytest.raises(UsageError, match=f"sample {counts.samples[3]} has no reads"):
-        cnv_job(replace(counts, values=values))
 
 
 def test_sample_without_reads_on_one_chromosome__is_normalized_by_the_others() -> None:

@@ -1,7 +1,6 @@
 """`multigpu plan cnv`: how chromosomes come to devices, before anything is computed."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -98,17 +97,6 @@ def test_command__tells_of_a_table(table: str, main: Run) -> None:
     assert told["host memory"].startswith("at most ")
 
 
-def test_command__tells_of_chromosomes_that_will_not_be_called(tmp_path: Path, main: Run) -> None:
-    counts = cohort()[0]
-    counts = replace(counts, values=counts.values.copy())
-    counts.values[counts.regions.chrom == 1, 2] = 0
-    write_counts(str(tmp_path / "t.tsv"), counts)
-    words = ("plan", "cnv", str(tmp_path / "t.tsv"), "--gpus", "none")
-    said = "note          chr2: not called, a sample has no reads there"
-    assert said in main(*words).out.splitlines()
-    assert "not called" not in main(*words, "--genome-wide").out
-
-
 def test_command__tells_where_sexes_leave_samples_out(tmp_path: Path, main: Run) -> None:
     counts, _ = cohort()
     regions = counts.regions
@@ -141,34 +129,6 @@ def test_command__counts_no_alignments(
     assert {path.name for path in tmp_path.iterdir()} == there
 
 
-@pytest.mark.parametrize(
-    ("x", "words", "shown"),
-    [
-        ("chrX", (), True),
-        ("chr2", (), False),
-        ("chrX", ("--sex", "none"), False),
-        ("chrX", ("--sex", "male"), False),
-        ("chrX", ("--sex", "sexes.txt"), False),
-        ("chrX", ("--ploidy", "4"), False),
-        ("chrX", ("--norm", "0"), False),
-        ("chrX", ("--model", "haplo"), False),
-        ("chrX", ("--compat", "r"), False),
-    ],
-)
-def test_command__says_that_counting_shows_the_sexes_only_where_they_are_inferred(
-    x: str, words: tuple[str, ...], shown: bool, tmp_path: Path, main: Run,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "sexes.txt").write_text("a\tmale\n")
-    references = (("chr1", 300_000), (x, 100_000))
-    rows = [(0, place, 60, "10M", 0) for place in range(0, 90_000, 1000)]
-    paths = [write_alignments(tmp_path / f"{name}.bam", rows, references) for name in "ab"]
-    said = main("plan", "cnv", *paths, "--window", "1000", "--gpus", "none", *words).out
-    (line,) = (line for line in said.splitlines() if line.startswith("to count"))
-    assert line.endswith("this comes first, and shows the sexes" if shown else "this comes first")
-
-
 def test_command__looks_at_a_cluster(table: str, scheduler: str, main: Run) -> None:
     ended = main("plan", "cnv", table, "--scheduler", scheduler)
     assert (ended.status, ended.err) == (0, "")
@@ -183,12 +143,6 @@ WRONG = {
     "sexes": (("--sex", "absent.txt"), "absent.txt: cannot be read: there is no such file"),
     "a sample": (("--sex", "{facts}"), "--sex names sample 'zz', which is not in the counts"),
     "ploidies": (("--ploidy", "absent.txt"), "absent.txt: cannot be read: there is no such file"),
-    "no controls": (("--model", "reference"), "--model reference needs --controls"),
-    "single": (
-        ("--model", "single"),
-        "--model single takes one sample, not 2: use --model cn.mops",
-    ),
-    "controls": (("--controls", "{other}"), "--controls are for --model reference only"),
     "both": (("--model", "reference", "--controls", "{first}"), BOTH),
 }
 
@@ -201,13 +155,13 @@ def test_refused__before_anything_is_counted(
     monkeypatch.setattr(CountJob, "counts", lambda _: pytest.fail("nothing is counted"))
     monkeypatch.chdir(tmp_path)
     rows = [(0, place, 60, "10M", 0) for place in range(0, 90_000, 100)]
-    paths = [str(write_alignments(tmp_path / f"{name}.bam", rows)) for name in "abc"]
+    paths = [str(write_alignments(tmp_path / f"{name}.bam", rows)) for name in "ab"]
     (tmp_path / "facts").write_text("zz\tmale\n")
-    places = {"facts": "facts", "first": paths[0], "other": paths[2]}
+    places = {"facts": "facts", "first": paths[0]}
     options, problem = WRONG[wrong]
     given = [option.format_map(places) for option in options]
     where = ("plan", "cnv") if plan else ("cnv", "-o", "out")
-    ended = main(*where, *paths[:2], "--window", "1000", "--gpus", "none", *given)
+    ended = main(*where, *paths, "--window", "1000", "--gpus", "none", *given)
     assert (ended.status, ended.err) == (2, f"multigpu: error: {problem}\n")
     assert not (tmp_path / "out").exists()
 

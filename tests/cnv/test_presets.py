@@ -187,6 +187,28 @@ def test_whole_chromosomes__are_called_beside_others(segmentation: str, run: Run
     assert {call[3] for call in others} == {"s5"}
 
 
+ARMS = [
+    ("chr9", 0, 40, [1], 0.5), ("chr9", 40, 100, [2], 0.5), ("chr9", 40, 100, [4], 1.5),
+    ("chr9", 60, 70, [1], 0.5), ("chr9", 10, 20, [4], 0.5),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("segmentation", ["fast", "cbs", "hmm"])
+@pytest.mark.parametrize("more", [(), ("--max-gap", "500kb"), ("--size-factor", "median")])
+def test_whole_chromosomes__arms_are_called_beside_others(
+    segmentation: str, more: tuple[str, ...], run: Run
+) -> None:
+    """Though a chromosome that is normalized by itself has another level where an arm changed."""
+    counts = shifted(planted({**GENOME, "chr9": 100}, ARMS, 12), 540, 600, 3_000_000)
+    options = ("--segmentation", segmentation, "--whole-chromosomes", "--no-matrices", *more)
+    wanted = [
+        (chrom, first * 1000 + 3_000_000 * (first >= 40), stop * 1000 + 3_000_000 * (stop > 40),
+         f"s{who[0]}", "CN1" if times < 1 else "CN3")
+        for chrom, first, stop, who, times in ARMS
+    ]  # fmt: skip
+    assert_found(calls_of(run(counts, *options)), wanted, off=1000)
+
+
 LOSS, GAIN = ("chr1", 50, 70, [0], 0.5), ("chr2", 100, 120, [1], 1.5)
 CALLED = [("chr1", 50_000, 70_000, "s0", "CN1"), ("chr2", 100_000, 120_000, "s1", "CN3")]
 

@@ -35,27 +35,11 @@ def segments(*rows: tuple[int, int, int, float], called: Sequence[bool] = ()) ->
 def test_is_cnv__beyond_a_threshold_and_wide_enough() -> None:
     found = segments((0, 0, 3, 0.5), (0, 3, 6, 0.49), (0, 6, 8, 2), (0, 8, 11, -0.9), (1, 0, 9, 0))
     assert is_cnv(found, COHORT).tolist() == [True, False, False, True, False]
-
-
-def test_is_cnv__long_enough_in_bases() -> None:
+    by_median = segments((0, 0, 3, -0.5), (0, 3, 6, -0.6))
+    assert is_cnv(by_median, CnvOptions(use_median=True)).tolist() == [True, False]
     found = segments((0, 0, 3, 1), (0, 3, 7, 1), (0, 7, 12, 1))
     lengths = replace(found, end=found.start + np.array([999, 1000, 1001]))
     assert is_cnv(lengths, CnvOptions(min_length=1000)).tolist() == [False, True, True]
-
-
-def test_is_cnv__by_the_median_where_that_is_asked_for() -> None:
-    found = segments((0, 0, 3, -0.5), (0, 3, 6, -0.6))
-    assert is_cnv(found, CnvOptions(use_median=True)).tolist() == [True, False]
-
-
-@given(st.lists(st.tuples(st.integers(0, 60), st.integers(1, 10)), max_size=12))
-def test_union__covers_the_same_rows_without_touching(spans: list[tuple[int, int]]) -> None:
-    first = np.array([a for a, _ in spans], np.int64)
-    stop = first + np.array([n for _, n in spans], np.int64)
-    covered = {row for a, b in zip(first, stop, strict=True) for row in range(a, b)}
-    begins, ends = intervals.union(first, stop)
-    assert {row for a, b in zip(begins, ends, strict=True) for row in range(a, b)} == covered
-    assert (begins[1:] > ends[:-1]).all()
 
 
 def test_union_in_bases__a_gap_divides_what_rows_join() -> None:
@@ -66,22 +50,6 @@ def test_union_in_bases__a_gap_divides_what_rows_join() -> None:
         [0, 2],
         [2, 4],
     ]
-
-
-def test_inner__leaves_out_the_ends_of_three_or_more() -> None:
-    lengths = np.array([1, 2, 3, 5])
-    rows, left = averages.inner_rows(np.arange(11), lengths)
-    assert rows.tolist() == [0, 1, 2, 4, 7, 8, 9]
-    assert left.tolist() == [1, 2, 1, 3]
-
-
-def test_overlapping_rows__take_in_neighbours_that_share_a_base() -> None:
-    start = np.arange(6) * 10
-    spans = np.array([2, 0]), np.array([4, 1])
-    rows, lengths = averages.overlapping_rows(start, start + 10, *spans)
-    assert (rows.tolist(), lengths.tolist()) == ([2, 3, 0], [2, 1])
-    rows, lengths = averages.overlapping_rows(start, start + 15, *spans)
-    assert (rows.tolist(), lengths.tolist()) == ([1, 2, 3, 4, 0, 1], [4, 2])
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 12)), min_size=1), st.data())

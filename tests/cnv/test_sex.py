@@ -3,8 +3,7 @@
 import re
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,12 +17,11 @@ from multigpu.workloads.cnv.options import CnvOptions
 from multigpu.workloads.cnv.output import report
 from multigpu.workloads.cnv.output.files import write_tables
 from multigpu.workloads.cnv.output.vcf import VcfSource
-from multigpu.workloads.cnv.records import NOT_CALLED, SegmentTable
+from multigpu.workloads.cnv.records import NOT_CALLED
 from multigpu.workloads.cnv.results import copy_numbers, matrices
 from multigpu.workloads.cnv.results.result import CnvResult
 from multigpu.workloads.cnv.samples import sex
 from multigpu.workloads.cnv.samples.genomes import genome_named
-from multigpu.workloads.cnv.stages.chromosome import Chromosome, Columns
 
 
 def inferred_sexes(cases: Counts, controls: Counts | None, genome: str | None) -> tuple[str, ...]:
@@ -85,14 +83,6 @@ def test_inferred__by_y_where_x_disagrees_which_is_noted() -> None:
     assert not any("disagree" in note for note in multigpu.cnv(of_sexes()).notes)
 
 
-def test_inferred__given_sexes_are_not_doubted() -> None:
-    table = changed(of_sexes(), 2, 1, 0.5)
-    given = multigpu.cnv(table, sex=dict(zip(table.samples, SEXES, strict=True)))
-    assert given.sex == SEXES
-    assert given.sex_coverage is None
-    assert not any("disagree" in note for note in given.notes)
-
-
 def test_inferred__most_of_y_may_be_without_reads() -> None:
     """Half of Y has no sequence in hg38: its mean would be near that of no Y."""
     table = of_sexes()
@@ -150,25 +140,6 @@ def test_inferred__a_sample_without_reads_has_no_sex() -> None:
     coverage = coverage_of(table, values)
     assert coverage.sexes()[2] == ""
     assert coverage.disagreements() == []
-
-
-def test_copies__of_sexes_on_every_kind_of_chromosome() -> None:
-    assert sex.copies_on("chr1", SEXES) is None
-    assert sex.copies_on("chrX", SEXES) == (1, 2, 2, 1, 2, 1)
-    assert sex.copies_on("Y", SEXES) == (1, 0, 0, 1, 0, 1)
-    assert sex.copies_on("X", ("male",) * 3) == (1, 1, 1)
-    assert sex.copies_on("X", ("female", "", "female")) is None
-    assert sex.copies_on("Y", ("female", "", "male")) == (0, 0, 1)
-    assert sex.copies_on("X", ()) is None
-    assert sex.copies_on("Y", ("", "")) is None
-
-
-def test_ploidy__has_two_samples_of_two() -> None:
-    assert sex.ploidy_for((1, 2, 2)) == (1, 2, 2)
-    assert sex.ploidy_for((1, 2, 1)) == (2, 4, 2)
-    assert sex.ploidy_for((1, 2)) is None
-    assert sex.ploidy_for((1, 1, 1)) is None
-    assert sex.ploidy_for(()) is None
 
 
 def cohort_of(females: int, males: int) -> tuple[str, ...]:
@@ -437,25 +408,6 @@ def test_par__of_a_genome_that_is_not_known_is_asked_for() -> None:
     other = cnv_job(table, sexes=SEXES, genome="danRer11")
     assert other.notes[0].endswith("; the pseudoautosomal regions of 'danRer11' are not known")
     assert all(span.par == () for span in other.spans)
-
-
-def test_usual_copies__of_single_segments_are_those_of_all_samples() -> None:
-    job = cnv_job(of_sexes(**PAR), sexes=SEXES, genome="hg38")
-    regions, names = job.cohort.regions, job.cohort.names
-    sample, found = np.arange(200, dtype=np.int32) % len(SEXES), set()
-    columns = Columns(
-        names=names, cases=len(names), totals=job.totals, factors=None, coverages=None
-    )
-    for span in job.spans:
-        place = regions.start[span.rows], regions.end[span.rows]
-        chromosome = Chromosome.load(span, job.values[span.rows], *place, columns, 2)
-        every = chromosome.usual_copies(*place)
-        segments = cast(SegmentTable, SimpleNamespace(start=place[0], end=place[1], sample=sample))
-        is_compared = every[0, sample] > 0
-        own = every[np.arange(200), sample]
-        assert (chromosome.usual_copies_of(segments) == own)[is_compared].all()
-        found |= set(every.ravel().tolist())
-    assert found == {0, 1, 2}
 
 
 def test_par__of_a_table_that_has_nothing_else_of_x() -> None:

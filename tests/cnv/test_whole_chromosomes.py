@@ -8,11 +8,10 @@ from hypothesis import strategies as st
 from support.cohorts import cnv_job, planted
 
 from multigpu.kernels.hmm import USUAL
-from multigpu.workloads.cnv.records import SegmentTable
 from multigpu.workloads.cnv.stages.whole_chromosomes import (
     fill_whole,
     unusual_chromosomes,
-    whole_segments,
+    whole_changes,
 )
 
 
@@ -30,20 +29,24 @@ def test_unusual__are_chromosomes_beyond_what_others_vary() -> None:
     assert not [*unusual_chromosomes(few.cohort, few.spans, few.sums)]
 
 
-def test_whole_segments__take_the_place_of_a_samples_segments() -> None:
-    sample, first = np.array([0, 0, 1, 1, 1, 3]), np.array([0, 4, 0, 2, 5, 0])
-    stop = np.array([4, 9, 2, 5, 9, 9])
-    start, end = np.arange(9) * 10, np.arange(9) * 10 + 10
-    mean = np.arange(6.0)
-    given_ones = SegmentTable.uncalled(
-        chrom=np.zeros(6, np.int32), sample=sample.astype(np.int32), first=first, stop=stop,
-        start=start[first], end=end[stop - 1], mean=mean, median=mean,
-    )  # fmt: skip
-    found = whole_segments(given_ones, {1: 1.5, 3: 0.5}, start, end)
-    rows = zip(found.sample, found.first, found.stop, found.end, found.mean, strict=True)
-    assert [tuple(map(float, row)) for row in rows] == [
-        (0, 0, 4, 40, 0), (0, 4, 9, 90, 1), (1, 0, 9, 90, np.log2(1.5)), (3, 0, 9, 90, -1),
+def test_whole_changes__are_of_an_arm_or_of_both_arms_alike() -> None:
+    events = [
+        ("chr3", 0, 60, [2], 1.5), ("chr3", 0, 25, [3], 0.5), ("chr3", 25, 60, [4], 1.5),
+        ("chr3", 0, 25, [5], 1.5), ("chr3", 25, 60, [5], 0.5),
+        ("chr4", 0, 60, [6], 0.5), ("chr4", 0, 10, [7], 1.5),  # an arm of too few regions
     ]  # fmt: skip
+    counts = planted({"chr1": 300, "chr2": 200, "chr3": 60, "chr4": 60}, events, 12)
+    for stop, arm in ((560, 35), (620, 50)):
+        for place in (counts.regions.start, counts.regions.end):
+            place[stop - arm : stop] += 1_000_000
+    job = cnv_job(counts)
+    found = whole_changes(job.cohort, job.spans, job.sums, job.values)
+    each = {(block, change.case, change.rows.start, change.rows.stop): change.share
+            for block, changes in found.items() for change in changes}  # fmt: skip
+    wanted = {(2, 2, 0, 60): 1.5, (2, 3, 0, 25): 0.5, (2, 4, 25, 60): 1.5, (2, 5, 0, 25): 1.5,
+              (2, 5, 25, 60): 0.5, (3, 6, 0, 60): 0.5}  # fmt: skip
+    assert {*each} == {*wanted}
+    np.testing.assert_allclose([each[key] for key in wanted], [*wanted.values()], rtol=0.05)
 
 
 @given(st.integers(0, 99), st.sampled_from([0, 17, 25, 30, 50]), st.sampled_from([0.5, 0.9]))

@@ -14,15 +14,16 @@ class EmulatedBackend(KernelBackend):
     """All kernels on one emulated GPU, on which arrays stay."""
 
     def __init__(self) -> None:
-        gpu, self.normalizer = emulated.load("normalization")
-        _, self.modeller = emulated.load("cnmops", gpu)
-        _, self.segmenter = emulated.load("segmentation", gpu)
-        _, self.markov = emulated.load("hmm", gpu)
-        self.threads = self.room = {}
+        gpu, normalizer = emulated.load("normalization")
+        cnmops, segmentation, hmm = (
+            emulated.load(name, gpu)[1] for name in ("cnmops", "segmentation", "hmm")
+        )
+        self.use(normalizer, cnmops, segmentation, hmm, {}, {})
+        self._cupy = normalizer.cupy
         self._staging = Staging(lambda size: np.full(size, 255, np.uint8))
 
     def put(self, array: Any) -> Any:
-        return self.normalizer.cupy.asarray(array)
+        return self._cupy.asarray(array)
 
     def get(self, array: Any) -> Any:
         return array.get() if hasattr(array, "get") else array

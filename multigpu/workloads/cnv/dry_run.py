@@ -62,8 +62,7 @@ def _cnv_lines(
     if files:
         size = sum(Path(path).stat().st_size for path in files)
         found = f"{number_of(len(files), 'alignment file')}, {size:,} bytes"
-        sexes = ", and shows the sexes" if job.infers_sexes else ""
-        yield f"to count      {found}: this comes first{sexes}"
+        yield f"to count      {found}: this comes first"
     samples, controls = number_of(shape.cases, "sample"), shape.columns - shape.cases
     if controls:
         samples += f" and {number_of(controls, 'control')}"

@@ -49,7 +49,7 @@ from multigpu.workloads.cnv.stages.normalize import (
     coverages_of_genome,
     size_factors_of_genome,
 )
-from multigpu.workloads.cnv.stages.whole_chromosomes import unusual_chromosomes
+from multigpu.workloads.cnv.stages.whole_chromosomes import WholeChange, whole_changes
 from multigpu.workloads.cnv.work import CnvWorkload
 
 LEAST_COPIED = 1 << 14  # regions, for a thread
@@ -80,13 +80,10 @@ class CnvStats(JobStats):
 class PlannedCnvJob(Job):
     """A run whose chromosomes are planned; its reads need not be counted yet.
 
-    uncounted     alignments that are still to be counted
-    infers_sexes  whether sexes are still to be inferred, so that a chromosome may be compared in
-                  fewer samples than planned
+    uncounted  alignments that are still to be counted
     """
 
     uncounted: Sequence[str] = ()
-    infers_sexes = False
     count_bytes = 4
 
     def __init__(
@@ -257,6 +254,10 @@ class CnvJob(PlannedCnvJob):
             self.notes += notes
         else:
             factors = np.tile(self.references.factors, (len(self.spans), 1))
+        whole: dict[int, list[WholeChange]] = {}
+        # A hidden Markov model, which compares genomes, does without.
+        if self.options.whole_chromosomes and not self.options.is_hmm:
+            whole = whole_changes(self.cohort, self.spans, self.sums, self.values)
         # On a CPU chromosomes take turns, and each has all threads of its worker.
         threads = (self.run.threads or cores()) // max(1, self.run.workers)
         return CnvWorkload(
@@ -270,7 +271,7 @@ class CnvJob(PlannedCnvJob):
                 factors=factors,
                 coverages=coverages_of_genome(self.values, self.spans, self.options),
                 references=self.references,
-                whole=self._whole_chromosomes(),
+                whole=whole,
             ),
             regions=len(self.values),
             is_segmented=len(self.values) >= FEWEST_SEGMENTED,
@@ -280,15 +281,6 @@ class CnvJob(PlannedCnvJob):
             memory_fraction=self.run.memory_fraction,
             expected=expected,
         )
-
-    def _whole_chromosomes(self) -> dict[int, dict[int, float]]:
-        """Return `Columns.whole`; a hidden Markov model, which compares genomes, needs it not."""
-        found: dict[int, dict[int, float]] = {}
-        if self.options.whole_chromosomes and not self.options.is_hmm:
-            for span, k, share in unusual_chromosomes(self.cohort, self.spans, self.sums):
-                if k < len(self.cohort.cases):
-                    found.setdefault(span.block, {})[k] = share
-        return found
 
     # ---- what a journal is about --------------------------------------------------------------
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from itertools import pairwise
 from typing import Any
 
@@ -14,12 +13,12 @@ from multigpu.formats.alignments.regions import LONGEST
 from multigpu.formats.tables.counts import Counts
 from multigpu.run.command import number_of
 from multigpu.workloads.cnv.options import CnvOptions
-from multigpu.workloads.cnv.plan import CnvSpan, normalized_by
+from multigpu.workloads.cnv.plan import CnvSpan
 from multigpu.workloads.cnv.records import CnvPart, Floats, SegmentTable
 from multigpu.workloads.cnv.results.copy_numbers import is_beyond_threshold, is_large, judged_value
 from multigpu.workloads.cnv.samples import sex
 from multigpu.workloads.cnv.samples.cohort import Cohort
-from multigpu.workloads.cnv.samples.genomes import GENOMES, X_NAMES, genome_named
+from multigpu.workloads.cnv.samples.genomes import X_NAMES, genome_named
 from multigpu.workloads.cnv.stages.whole_chromosomes import unusual_chromosomes
 
 FEW_REGIONS = 100  # below it R warns that normalization may not be applicable
@@ -92,23 +91,6 @@ def fraction_notes(counts: Counts) -> Iterator[str]:
         )
 
 
-def unread_notes(spans: Sequence[CnvSpan], sums: Floats, options: CnvOptions) -> Iterator[str]:
-    """Yield what a plan says of the chromosomes that will not be called.
-
-    sums  float64[chromosomes, columns]: reads
-    """
-    is_single = options.model == "single"
-    if options.compat_r or not (is_single or normalized_by(options) == "chromosome"):
-        return
-    unread = []
-    for span, row in zip(spans, sums, strict=True):
-        reads = row if span.columns is None else row[[*span.columns]]
-        if not reads.all() and (reads.any() or is_single):
-            unread.append(span.name)
-    if unread:
-        yield f"{several(unread)}: not called, a sample has no reads there"
-
-
 def _listed(each: Sequence[str]) -> str:
     more = f" and {len(each) - NAMED:,} more" if len(each) > NAMED else ""
     return f"{', '.join(each[:NAMED])}{more}"
@@ -148,14 +130,9 @@ def _about_par(cohort: Cohort, spans: Sequence[CnvSpan]) -> str:
 
 
 def genome_notes(cohort: Cohort) -> Iterator[str]:
-    """Yield notes where the genome of --genome may be a mistake."""
+    """Yield a note where the genome of --genome is not that of the regions."""
     name = cohort.genome_name
-    if name is None:
-        return
-    if (genome := genome_named(name)) is None:
-        names = {alias.lower(): alias for g in GENOMES for alias in (g.name, *g.others)}
-        for near in get_close_matches(name.lower(), names, 1, cutoff=0.7):
-            yield f"{option('genome')} {quoted(name)} is not known: did you mean {names[near]}?"
+    if name is None or (genome := genome_named(name)) is None:
         return
     lengths = genome.by_name()
     ends = [cohort.regions.end[rows].max() for rows in cohort.regions.blocks]

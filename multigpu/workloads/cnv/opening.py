@@ -15,7 +15,6 @@ from multigpu.workloads.cnv.notes import (
     contradicted_sex_notes,
     doubtful_sex_notes,
     genome_notes,
-    unread_notes,
     unused_sex_notes,
 )
 from multigpu.workloads.cnv.options import (
@@ -30,7 +29,7 @@ from multigpu.workloads.cnv.samples.checks import check_counts, check_samples
 from multigpu.workloads.cnv.samples.cohort import Cohort
 from multigpu.workloads.cnv.samples.corrections import correct, with_gc_column, with_gc_of_bed
 from multigpu.workloads.cnv.samples.filters import FilteredRegions, filter_regions
-from multigpu.workloads.cnv.samples.genomes import X_NAMES, chromosome_lengths, find_genome
+from multigpu.workloads.cnv.samples.genomes import chromosome_lengths, find_genome
 from multigpu.workloads.cnv.samples.inputs import (
     check_counting,
     counting_of_cohort,
@@ -235,9 +234,7 @@ def open_plan(request: CnvRequest) -> PlannedCnvJob:
 
         return open_batch(request, lanes=lanes, devices=run.devices())
     if not request.has_alignments:
-        planned = open_job(request, lanes=lanes, devices=run.devices())
-        planned.notes += unread_notes(planned.spans, planned.sums, options)
-        return planned
+        return open_job(request, lanes=lanes, devices=run.devices())
     opened = open_inputs(request)
     cohort = opened.cohort
     job = PlannedCnvJob(cohort, options, run, lanes)
@@ -245,7 +242,4 @@ def open_plan(request: CnvRequest) -> PlannedCnvJob:
     job.notes += opened.filtered.notes
     to_count = [each for each in opened.both if isinstance(each, CountJob)]
     job.uncounted = [file.path for each in to_count for file in each.files]
-    has_x = any(name in X_NAMES for name in cohort.regions.names)
-    uses_sexes = options.compares_by_sex and cohort.ploidy is None
-    job.infers_sexes = opened.infers_sexes and uses_sexes and has_x
     return job

@@ -9,10 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from support.backends import DEVICES, backend_of
-from support.examples import examples
 
 from multigpu.kernels.normalization import (
     Normalization,
@@ -21,7 +18,7 @@ from multigpu.kernels.normalization import (
     density,
     reference,
 )
-from multigpu.kernels.normalization.spectrum import Spectrum
+from multigpu.kernels.normalization.cpu import Spectrum
 from multigpu.kernels.normalization.types import SAMPLE
 
 FOLDER = Path(density.__file__).parent
@@ -239,16 +236,6 @@ def test_cuda__has_the_bits_of_the_cpu_for_few_and_many_samples(
             np.testing.assert_array_equal(got, expected)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("device", DEVICES[1:])
-@pytest.mark.parametrize("whole", [True, False])
-def test_cuda__has_the_bits_of_the_cpu_on_a_long_chromosome(backend: Any, whole: bool) -> None:
-    counts = any_counts(np.random.default_rng([17, whole]), 30_000, 4, whole)
-    expected = cpu.size_factors(counts, [slice(0, 30_000)], Normalization()).factors
-    got = backend.size_factors(counts, [slice(0, 30_000)], Normalization())
-    np.testing.assert_array_equal(got.factors, expected)
-
-
 @pytest.mark.parametrize("device", DEVICES[1:])
 @pytest.mark.parametrize("seed", range(4))
 def test_cuda__has_the_bits_of_the_cpu_in_what_a_dispersion_is_made_of(
@@ -261,20 +248,6 @@ def test_cuda__has_the_bits_of_the_cpu_in_what_a_dispersion_is_made_of(
     there = backend.ChromosomeStatistics(backend.cupy.asarray(counts), range(9))
     expected = cpu._ratios(counts[used], factors)
     np.testing.assert_array_equal(there.ratios(factors).get()[used], expected)
-
-
-@examples(50)
-@given(st.integers(0, 2**32 - 1), st.integers(2, 20_000), st.sampled_from([0.01, 1.0, 30.0]))
-def test_masses__are_shared_out_linearly(seed: int, n: int, scale: float) -> None:
-    values = np.random.default_rng(seed).gamma(2, scale, n)
-    grid = density.DensityGrid(float(values.max()) * 0.9, scale / 10)
-    place = (values - grid.low) / grid.step
-    cell = np.floor(place).astype(int)
-    inside = cell + 2 <= grid.size + 1
-    expected = np.zeros(grid.size + 2)
-    np.add.at(expected, cell[inside] + 1, (1 - place + cell)[inside])
-    np.add.at(expected, cell[inside] + 2, (place - cell)[inside])
-    np.testing.assert_allclose(density.masses(values, grid), expected[1:-1] / n, atol=1e-12)
 
 
 @pytest.mark.parametrize("device", DEVICES[1:])
@@ -324,31 +297,6 @@ def test_apply__regions_below_1_in_all_samples_of_a_ploidy_become_0() -> None:
 
 
 # ---- properties -------------------------------------------------------------------------------
-
-
-@given(st.lists(st.lists(st.integers(0, 6) | st.sampled_from([0.1 + 0.2, 0.3, 2.5])), min_size=1))
-def test_spectrum__of_parts_is_that_of_the_whole(parts: list[list[float]]) -> None:
-    each = [Spectrum.of(np.array(part, float)) for part in parts]
-    whole = np.array([value for part in parts for value in part])
-    together = Spectrum.together(each)
-    values, times = np.unique(whole, return_counts=True)
-    np.testing.assert_array_equal(together.values, values)
-    np.testing.assert_array_equal(together.times, times)
-    if len(whole):
-        assert together.mode() == reference.mode_of(whole)
-        for share in (0, 0.05, 0.5, 0.77, 1):
-            assert together.quantile(share) == pytest.approx(np.quantile(whole, share), abs=1e-12)
-
-
-@examples(30)
-@given(seed=st.integers(0, 2**32 - 1), kind=st.sampled_from(KINDS[:-1]))
-def test_size_factors__go_with_their_samples(seed: int, kind: Normalization) -> None:
-    rng = np.random.default_rng(seed)
-    counts = cohort(rng, 200, 6)
-    order = rng.permutation(6)
-    expected = cpu.size_factors(counts, [slice(0, 200)], kind).factors[:, order]
-    got = cpu.size_factors(np.ascontiguousarray(counts[:, order]), [slice(0, 200)], kind).factors
-    np.testing.assert_allclose(got, expected, rtol=1e-12)
 
 
 # ---- bad input ----------------------------------------------------------------------------------

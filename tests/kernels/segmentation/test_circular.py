@@ -188,17 +188,6 @@ def test_cbs__finds_the_cnvs_of_dnacopy(golden: Path, name: str, seed: int) -> N
 # ---- the parts of a test ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n", [9, 40, 131])
-@pytest.mark.parametrize("width", [2, 4])
-def test_largest_arc__is_that_of_all_arcs(n: int, width: int) -> None:
-    x = np.random.default_rng(n).normal(size=n)
-    got, length = circular._largest_arc(closed(x, width, n // 2), n, width, n // 2)
-    arcs = reference.arcs(x, width, limited=True)
-    assert got == pytest.approx(arcs.max(), rel=1e-12)
-    first, second = np.unravel_index(arcs.argmax(), arcs.shape)
-    assert length == min(abs(first - second), n - abs(first - second))
-
-
 def test_bound__is_not_exceeded_by_any_order() -> None:
     rng = np.random.default_rng(7)
     x = rng.standard_t(2, 60)
@@ -222,24 +211,3 @@ def test_long_tail__is_how_often_noise_gets_there(n: int, b: float) -> None:
         larger += circular._largest_arc(room, n, short + 1, n // 2)[0] >= b * b
     expected = circular._long_tail(b, n, short)
     assert larger / trials == pytest.approx(expected, rel=0.25)  # the formula is for large b
-
-
-def test_shuffle__takes_every_value_everywhere() -> None:
-    state = np.array([5], np.uint64)
-    counts = np.zeros((6, 6))
-    for _ in range(6000):
-        values = np.arange(6.0)
-        circular._shuffle(values, 6, 6, state)
-        assert sorted(values) == list(range(6))
-        counts[np.arange(6), values.astype(int)] += 1
-    assert np.abs(counts - 1000).max() < 150  # five standard deviations
-
-
-def test_blur__adds_normal_noise() -> None:
-    out = np.empty(50_000)
-    circular._blur(np.full(50_000, 3.0), 2.0, np.array([1], np.uint64), out)
-    noise = (out - 3) / 2
-    assert abs(noise.mean()) < 0.02
-    assert abs(noise.std() - 1) < 0.02
-    assert abs((np.abs(noise) < 1).mean() - 0.6827) < 0.01
-    assert 3.5 < np.abs(noise).max() < 6

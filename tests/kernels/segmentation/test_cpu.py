@@ -173,14 +173,6 @@ def test_reference__statistic_and_borders_of_vectors_as_in_r(golden: Path) -> No
             assert spans == [*expected], case["name"]
 
 
-def test_eps__of_vectors_as_in_r(golden: Path) -> None:
-    cases, arrays = vectors(golden / "cnv" / "segment_vectors")
-    used = {case["name"]: eps for case, eps in zip(cases, arrays["eps_used"], strict=True)}
-    for case, x, _ in good_vectors(golden):
-        if options_of(case["params"]).eps is None:
-            assert cpu.quantile(np.abs(np.diff(x)), 0.75) == used[case["name"]]
-
-
 # ---- the plain computation --------------------------------------------------------------------
 
 OPTIONS = st.builds(

@@ -11,14 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.cluster.engine.workload import Place
-from multigpu.kernels import cnmops, hmm, normalization, segmentation
 from multigpu.kernels.cnmops import cpu as cnmops_cpu
 from multigpu.kernels.device.buffers import Buffers
 from multigpu.kernels.hmm import cpu as hmm_cpu
 from multigpu.kernels.normalization import cpu as normalization_cpu
 from multigpu.kernels.segmentation import cpu as segmentation_cpu
 from multigpu.workloads.cnv.plan import CHROMOSOMES_ON_GPU
-from multigpu.workloads.cnv.records import Floats, Rows
 
 STAGED_BYTES = 256 << 20  # page-locked at a time; larger arrays are copied directly, more slowly
 LARGEST_SHARE = 8  # of the free memory of a GPU: more for one array stays on the host
@@ -30,99 +28,38 @@ Fetch = Callable[[], NDArray[Any]]  # the second step of fetching an array, with
 class KernelBackend:
     """Kernels of a device, and the way of arrays there and back. This one is the CPU.
 
-    normalizer, modeller, segmenter, markov  modules of kernels
-    threads   keyword arguments for each kernel
-    room      keyword arguments for normalization
-    at_once   chromosomes that may compute at a time
+    The kernels are the functions of these names in `kernels.normalization`, `cnmops`,
+    `segmentation` and `hmm`, whose modules `reference` say what they return and raise:
+    size_factors, model, model_against, level_of_controls, segment, cbs, expect, paths, log2_ratios.
+
+    at_once  chromosomes that may compute at a time
     """
 
-    normalizer: Any = normalization_cpu
-    modeller: Any = cnmops_cpu
-    segmenter: Any = segmentation_cpu
-    markov: Any = hmm_cpu
     at_once = 1
 
     def __init__(self, threads: int) -> None:
-        self.threads = self.room = {"threads": threads}
+        modules = normalization_cpu, cnmops_cpu, segmentation_cpu, hmm_cpu
+        self.use(*modules, {"threads": threads}, {"threads": threads})
 
-    # ---- kernels ------------------------------------------------------------------------------
-
-    def size_factors(
-        self, counts: Array, name: str, how: normalization.Normalization, totals: Floats
-    ) -> normalization.SizeFactors:
-        """Return the size factors of all columns on the chromosome `name`.
-
-        totals  float64[columns]: reads of each on all chromosomes
-
-        Raises NormalizationError.
-        """
-        found: normalization.SizeFactors = self.normalizer.size_factors(
-            counts, [slice(0, len(counts))], how, [name], totals=totals, **self.room
-        )
-        return found
-
-    def model(
+    def use(
         self,
-        counts: Array,
-        level: Array | None,
-        coverages: Floats,
-        how: cnmops.Model,
-        scale: Floats,
-    ) -> cnmops.Result:
-        """Return the model of counts [regions, samples] times `scale`, float64[samples].
-
-        level  float64[regions], where it is given
-
-        Raises ModelError.
-        """
-        found: cnmops.Result
-        if level is None:
-            found = self.modeller.model(counts, coverages, how, scale, **self.threads)
-        else:
-            found = self.modeller.model_against(
-                counts, level, coverages, how, scale, **self.threads
-            )
-        return found
-
-    def level_of_controls(self, controls: Array, scale: Floats | None, coverages: Floats) -> Array:
-        """Return float64[regions]: the level of controls, int32 or float64[regions, controls]."""
-        return self.modeller.level_of_controls(controls, scale, coverages)
-
-    def level_of_sample(self, counts: Array) -> float:
-        """Return the level of a single sample. Raises ModelError where it has none."""
-        return float(self.modeller.level_of_sample(counts))
-
-    def segment(
-        self, values: Array, offsets: Rows, how: segmentation.Segmentation | segmentation.Circular
-    ) -> segmentation.SegmentedTracks:
-        """Return the segments of tracks; values are float64, one track after the other.
-
-        Raises TrackError.
-        """
-        is_circular = isinstance(how, segmentation.Circular)
-        kernel = self.segmenter.cbs if is_circular else self.segmenter.segment
-        found: segmentation.SegmentedTracks = kernel(values, offsets, how, **self.threads)
-        return found
-
-    def expect(self, counts: Array, model: hmm.SampleModel, inside: Array) -> hmm.ExpectedCounts:
-        """Return what samples should have with their usual copies; see `kernels.hmm`."""
-        found: hmm.ExpectedCounts = self.markov.expect(counts, model, inside, **self.threads)
-        return found
-
-    def log2_ratios(self, counts: Array, expected: hmm.ExpectedCounts, samples: int) -> Array:
-        """Return float32[regions, samples]: log2 of counts over expected ones."""
-        return self.markov.log2_ratios(counts, expected, samples, **self.threads)
-
-    def paths(
-        self,
-        counts: Array,
-        expected: hmm.ExpectedCounts,
-        model: hmm.SampleModel,
-        moves: Array,
-        inside: Array,
-    ) -> Array:
-        """Return int8[regions, samples]: the likeliest states of the model's samples."""
-        return self.markov.paths(counts, expected, model, moves, inside, **self.threads)
+        normalizer: Any,
+        modeller: Any,
+        segmenter: Any,
+        markov: Any,
+        how: dict[str, Any],
+        how_to_normalize: dict[str, Any],
+    ) -> None:
+        """Take the kernels of these modules, each with these keyword arguments."""
+        self.size_factors = partial(normalizer.size_factors, **how_to_normalize)
+        self.model = partial(modeller.model, **how)
+        self.model_against = partial(modeller.model_against, **how)
+        self.level_of_controls = modeller.level_of_controls
+        self.segment = partial(segmenter.segment, **how)
+        self.cbs = partial(segmenter.cbs, **how)
+        self.expect = partial(markov.expect, **how)
+        self.paths = partial(markov.paths, **how)
+        self.log2_ratios = partial(markov.log2_ratios, **how)
 
     # ---- arrays -------------------------------------------------------------------------------
 
@@ -176,9 +113,8 @@ class CudaBackend(KernelBackend):
         from multigpu.kernels.normalization import cuda as normalizer
         from multigpu.kernels.segmentation import cuda as segmenter
 
-        self.normalizer, self.modeller, self.segmenter = normalizer, modeller, segmenter
-        self.markov = markov
-        self.threads, self.room = {}, {"room": min(normalizer.ROOM, free_bytes // 8)}
+        room = min(normalizer.ROOM, free_bytes // 8)
+        self.use(normalizer, modeller, segmenter, markov, {}, {"room": room})
         self._cupy, self._pinned = cupy, pinned
         self._gpu, self._largest = gpu, free_bytes // LARGEST_SHARE
         self._thread = threading.local()

@@ -107,8 +107,8 @@ class _Calls:
         """Return the segments with all columns, and `CnvPart.classes`."""
         segments, place = self.chromosome.segments, (self.chromosome.start, self.chromosome.end)
         segments = cut(segments, self.chromosome.breaks(self.options.max_gap), *place)
-        if shares := self.chromosome.columns.whole.get(self.chromosome.span.block):
-            segments = whole_segments(segments, shares, *place)
+        if changes := self.chromosome.columns.whole.get(self.chromosome.span.block):
+            segments = whole_segments(segments, changes, *place)
         segments = replace(segments, cnv=is_cnv(segments, self.options))
         spans = segments.first[segments.cnv], segments.stop[segments.cnv]
         classes = np.full((len(spans[0]), self.all_cases), NOT_CALLED, np.int8)

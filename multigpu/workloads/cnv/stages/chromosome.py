@@ -24,6 +24,7 @@ from multigpu.workloads.cnv.records import (
 )
 from multigpu.workloads.cnv.samples.reference_samples import ReferenceSamples
 from multigpu.workloads.cnv.stages.common_regions import CommonRegions
+from multigpu.workloads.cnv.stages.whole_chromosomes import WholeChange
 
 STAGES = ("normalize", "model", "segment", "call")  # timed as steps of their own
 
@@ -42,8 +43,7 @@ class Columns:
     factors    float64[chromosomes, columns]: size factors, where the client has found them
     coverages  float64[columns]: coverages, where these are modelled (--norm 2)
     references reference samples of all columns, where they are used; also for some of the columns
-    whole      shares of the usual reads, by chromosome's block and case: those of chromosomes that
-               are changed as a whole
+    whole      chromosomes and arms of cases that are changed as a whole, by chromosome's block
     """
 
     names: tuple[str, ...]
@@ -52,7 +52,7 @@ class Columns:
     factors: Floats | None
     coverages: Floats | None
     references: ReferenceSamples | None = None
-    whole: Mapping[int, dict[int, float]] = field(default_factory=dict)
+    whole: Mapping[int, Sequence[WholeChange]] = field(default_factory=dict)
 
     def take(self, chosen: Sequence[int]) -> Self:
         """Return some of the columns, of which cases come first."""

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from multigpu.kernels.cnmops import Model, ModelError
+from multigpu.kernels.cnmops.reference import level_of_sample
 from multigpu.workloads.cnv.options import CnvOptions
 from multigpu.workloads.cnv.records import Floats
 from multigpu.workloads.cnv.stages.backends import Array, KernelBackend
@@ -37,9 +38,8 @@ class RunModel:
         """Return float64[regions]: the level of the controls or of a single sample, or None."""
         counts, cases, par = chromosome.on_device, chromosome.cases, chromosome.par
         if self.options.model == "single":
-            others = self.backend.put(chromosome.counts[~par]) if par.any() else counts
             try:
-                level = self.backend.level_of_sample(others)
+                level = level_of_sample(chromosome.counts[~par])
             except ModelError as error:
                 raise NotComparable(f"{chromosome.span.name}: {error}") from error
             return self.backend.put(np.full(len(counts), level))
@@ -85,7 +85,11 @@ class RunModel:
     def _model(
         self, counts: Array, level: Array | None, coverages: Floats, scale: Floats
     ) -> dict[str, Array]:
-        result = self.backend.model(counts, level, coverages, model_options(self.options), scale)
+        how = coverages, model_options(self.options), scale
+        if level is None:
+            result = self.backend.model(counts, *how)
+        else:
+            result = self.backend.model_against(counts, level, *how)
         found: dict[str, Any] = {
             name: getattr(result, name) for name in ("sini", "ini", "alpha", "posterior")
         }

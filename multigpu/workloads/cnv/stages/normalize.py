@@ -18,6 +18,7 @@ from multigpu.workloads.cnv.records import Floats
 from multigpu.workloads.cnv.samples.cohort import Cohort
 from multigpu.workloads.cnv.stages.backends import KernelBackend
 from multigpu.workloads.cnv.stages.chromosome import Chromosome, NotComparable
+from multigpu.workloads.cnv.stages.whole_chromosomes import WholeChange
 
 
 @dataclass(frozen=True)
@@ -46,12 +47,27 @@ class Normalize:
             counts = np.ascontiguousarray(chromosome.counts[~chromosome.par, :used])
         how = normalization_options(self.options, ploidy)
         try:
-            found = self.backend.size_factors(counts, span.name, how, columns.totals[:used])
+            found = self.backend.size_factors(
+                counts, [slice(0, len(counts))], how, [span.name], totals=columns.totals[:used]
+            )
         except NormalizationError as error:
             kind = NotComparable if isinstance(error, ChromosomeError) else UsageError
             raise kind(error.describe(columns.names[:used])) from error
         scale[:used] = found.factors[0]
+        if changes := columns.whole.get(span.block):
+            scale = _as_elsewhere(chromosome, scale, changes)
         return replace(chromosome, scale=scale, notes=found.notes)
+
+
+def _as_elsewhere(chromosome: Chromosome, scale: Floats, changes: Sequence[WholeChange]) -> Floats:
+    """Return the size factors, with which what is changed as a whole does not look usual."""
+    means, scale = chromosome.counts.mean(axis=0), scale.copy()
+    copies = np.array(chromosome.span.copies or [2] * len(scale))
+    levels = {n: np.median((scale * means)[copies == n]) for n in np.unique(copies).tolist()}
+    for change in changes:
+        k = int(np.searchsorted(chromosome.places, change.case))
+        scale[k] = levels[int(copies[k])] * change.depth / means[k]
+    return scale
 
 
 def normalization_options(options: CnvOptions, ploidy: tuple[int, ...] | None) -> Normalization:

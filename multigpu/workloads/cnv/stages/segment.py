@@ -54,6 +54,7 @@ class Segment:
         rows = chromosome.piece_rows
         at_a_time = cases if regions <= rows else max(1, rows * cases // regions)
         how = segmentation_options(self.options)
+        kernel = self.backend.cbs if isinstance(how, Circular) else self.backend.segment
         found: list[SegmentTable] = []
         notes: list[str] = []
         for first in range(0, cases, at_a_time):
@@ -62,7 +63,7 @@ class Segment:
             values = some.T.reshape(-1)
             values = self.backend.put(values if values.flags.c_contiguous else values.copy())
             offsets = np.arange(some.shape[1] + 1, dtype=np.int64) * regions
-            each = self.backend.segment(values, offsets, how)
+            each = kernel(values, offsets, how)
             found.append(self._table(chromosome, each, chromosome.places[first:]))
             notes += each.notes
         return SegmentTable.joined(found), tuple(dict.fromkeys(notes))
