@@ -66,7 +66,7 @@ def command(request: CnvRequest, outputs: CnvOutput, reporting: Reporting) -> No
                 check_sequences(genome.path, genome.lengths, job.cohort.regions, job.lengths)
             with reporting.watch(job, "cnv", job.stats.progress):
                 store = folder.store_path(hidden) if outputs.matrices else None
-                shown = SHOWN_REGIONS if outputs.report or outputs.plots else 0
+                shown = SHOWN_REGIONS if outputs.report else 0
                 keep = matrices.names(request.posterior) if store else ()
                 found = job.result(keep, store, shown, outputs.report, hidden)
                 result = files.write_files(found, hidden, outputs, request, genome)
@@ -90,7 +90,6 @@ def _call_batch(
         "summary": reporting.summary,
         "reference": outputs.reference,
         "per_sample": outputs.per_sample,
-        "plots": outputs.plots,
     }
     for name in filter(wanted.get, wanted):
         raise UsageError(f"{option(name)} has no effect with {option('preset')} {GATK_SV}")

@@ -21,7 +21,6 @@ NormType = Literal["poisson", "mean", "median", "quant", "mode"]
 SizeFactor = Literal["mean", "median", "quant", "mode"]
 Segmentation = Literal["fast", "cbs", "hmm"]
 Fractional = Literal["mean", "median"]
-Colours = Literal["gain-red", "gain-blue"]
 
 DIPLOID = (0.025, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0)
 HAPLOID = (0.025, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0)
@@ -137,11 +136,6 @@ class CnvOutput(Options, group="Output"):
     )  # fmt: skip
     matrices: bool = declare(True, "Write matrices.zarr.")
     report: bool = declare(True, "Write report.html.")
-    plots: Literal["png", "svg"] | None = declare(None, "Write the figures as files, too.")
-    colors: Colours = declare(
-        "gain-red", "Colours in BED, IGV session, report and figures. gain-red: gains are red and"
-        " losses blue, as in IGV; gain-blue: the other way round.",
-    )  # fmt: skip
 
     def check(self) -> None:
         super().check()
