@@ -12,13 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.cluster.engine.plan import balanced
-from multigpu.errors import UsageError
+from multigpu.errors import UsageError, several
 from multigpu.formats.alignments.files import (
     AlignmentFile,
     cut,
     index_error,
     inspect_alignments,
-    with_index,
 )
 from multigpu.formats.tables.counts import Counts
 from multigpu.formats.tables.counts_cache import CountsCache
@@ -43,7 +42,11 @@ class CountJob(Job):
         self.options = options
         self.files = [inspect_alignments(path) for path in paths]
         self.samples = choose_sample_names(self.files, options.sample_names)
-        self.regions, self.notes = choose_regions(self.files[0], options)
+        self.regions, notes = choose_regions(self.files[0], options)
+        bare = [file.path for file in self.files if file.kind == "bam" and file.index is None]
+        if bare and options.index:
+            notes = (*notes, f"no index, so one thread reads the whole file: {several(bare)}")
+        self.notes = notes
         self.references = choose_references(self.files, self.regions, options)
         self.reads = 0  # mapped reads seen so far
         # Mapped reads of each file: by its index, and those seen.
@@ -117,16 +120,13 @@ class CountJob(Job):
             raise index_error(file)
 
     def _spans(self, numbers: Sequence[int], chunk_bytes: int) -> Iterator[CountSpan]:
-        """Yield the spans of these files; a missing index is made while earlier files are read."""
+        """Yield the spans of these files, each of which is opened when its turn comes."""
         for number in numbers:
             file = self.files[number]
-            if self.options.index:
-                file = with_index(file, self.deployment.threads)
-            else:
+            if not self.options.index:
                 file = replace(file, index=None)
             ranges = counted_ranges(self.regions, self.references[number])
-            in_order = self.options.counting.remove_duplicates
-            stretches, mapped = cut(file, ranges, chunk_bytes, in_order)
+            stretches, mapped = cut(file, ranges, chunk_bytes)
             self._told[number] = file, mapped
             for stretch in stretches:
                 yield CountSpan(number, stretch)
