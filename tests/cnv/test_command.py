@@ -315,7 +315,6 @@ def test_summary__says_what_was_given(main: Any, tmp_path: Path, write: Callable
     assert (facts["samples"], facts["controls"]) == (["x", "y"], ["c"])
     assert facts["ploidy"] == {"x": 4, "y": 2, "c": 2}
     assert facts["counting"]["window"] == 1000
-    assert facts["counting"]["cache"] is None
     written = sum(file.stat().st_size for file in folder.iterdir())
     assert facts["output"] == {"path": str(folder), "format": "folder", "bytes": written}
     assert facts["chunks"]["run"] == 1
@@ -499,7 +498,6 @@ OPTIONS = [
     (("--window", "0"), "window is 0; it must be 1 to"),
     (("--window", "77", "--chromosomes", "chr9"), "--window: for alignments only, and "),
     (("--sample-names", "a,b"), "--sample-names: for alignments only"),
-    (("--counts-cache", "x"), "--counts-cache: for alignments only"),
     (("--no-index", "--rename", "auto"), "--rename, --no-index: for alignments only"),
     (("--lower=-inf",), "--lower is -inf; it must be a finite number"),
     (("--cycles", "9" * 400), "--cycles is 99999"),

@@ -53,7 +53,7 @@ def command(request: CnvRequest, outputs: CnvOutput, reporting: Reporting) -> No
         with folder.output_folder(outputs.output, request.resume) as hidden:
             job = open_job(
                 request,
-                count_cache=str(hidden / folder.KEPT_COUNTS),
+                keep_in=str(hidden / folder.KEPT_COUNTS),
                 count=partial(_count_alignments, reporting),
                 keep_counts=partial(write_counts, str(hidden / folder.COUNTS)),
                 lanes=lanes,
