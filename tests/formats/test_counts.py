@@ -17,7 +17,7 @@ import pytest
 from multigpu.errors import Failure, InputError, UsageError
 from multigpu.formats.alignments.regions import Regions, windows
 from multigpu.formats.tables import counts_parquet, counts_tsv
-from multigpu.formats.tables.counts import Counts
+from multigpu.formats.tables.counts import CountRows, Counts, place_batches
 from multigpu.formats.tables.counts_files import read_counts, write_counts
 
 NAMES = ("a.tsv", "a.tsv.gz", "a.tsv.zst", "a.parquet", "a.pq", "a")
@@ -449,6 +449,6 @@ def test_parquet__whose_chromosomes_have_no_names_is_refused(
     chrom = pa.DictionaryArray.from_arrays(indices, pa.array(names, pa.string()), safe=False)
     columns = [chrom, pa.array([0, 5]), pa.array([5, 9]), pa.array([1, 2], pa.int32())]
     batch = pa.record_batch(columns, ["chrom", "start", "end", "s"])
-    whole = counts_parquet.CountRows.empty(2, 1, np.int32, np.empty)
+    whole = CountRows.empty(2, 1, np.int32, np.empty)
     with pytest.raises(InputError, match=r"its chromosomes are damaged$"):
-        counts_parquet._place_rows("x.parquet", ("s",), [batch], whole, 0, 2)
+        place_batches("x.parquet", ("s",), [batch], whole)
