@@ -17,7 +17,7 @@ from multigpu.formats.alignments.bam import Stretch
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.storage.sources import read_beginning
 from multigpu.formats.storage.stored_streams import is_regular
-from multigpu.formats.tables import counts_errors
+from multigpu.formats.tables.sam import SAM, advise_on_sam
 from multigpu.kernels.compiled.alignments import POSITION_BITS
 from multigpu.kernels.counting.types import Reads
 
@@ -49,8 +49,8 @@ def inspect_alignments(path: str) -> AlignmentFile:
     if not is_regular(path):
         raise InputError(path, "BAM and CRAM files must be regular files")
     start = read_beginning(path)
-    if start.decode("latin-1").startswith(counts_errors.SAM):
-        raise InputError(path, counts_errors.advise_on_sam(path))
+    if start.decode("latin-1").startswith(SAM):
+        raise InputError(path, advise_on_sam(path))
     for kind, module in MODULES.items():
         if start.startswith(module.MAGIC):
             module.check_end(path)
