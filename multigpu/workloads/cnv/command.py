@@ -86,12 +86,8 @@ def _call_batch(
     from multigpu.workloads.cnv.output import folder
     from multigpu.workloads.cnv.output.gatk_sv import write_batch
 
-    wanted = {
-        "summary": reporting.summary,
-        "reference": outputs.reference,
-        "per_sample": outputs.per_sample,
-    }
-    for name in filter(wanted.get, wanted):
+    wanted = [name for name in sorted(outputs.given - {"output"}) if getattr(outputs, name)]
+    for name in [*wanted, *(["summary"] if reporting.summary else [])]:
         raise UsageError(f"{option(name)} has no effect with {option('preset')} {GATK_SV}")
     with folder.output_folder(outputs.output, request.resume) as hidden:
         job = open_batch(request, journal=hidden / folder.JOURNAL, **settings)

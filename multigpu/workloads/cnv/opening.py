@@ -99,7 +99,8 @@ def open_inputs(request: CnvRequest) -> OpenedInputs:
         # The last regions, by which it is recognized, may be left out.
         cohort = replace(cohort, genome_name=genome.name)
     cohort = replace(cohort, regions=filtered.regions)
-    check_samples(cohort.cases, None if controls is None else cohort.controls, request.options)
+    others = None if controls is None else cohort.controls
+    check_samples(cohort.cases, others, request.options, request.cohort)
     ploidy = read_ploidies(request.ploidy, cohort.names)
     sexes = read_sexes(_sex_of(request, cohort), cohort.names)
     return OpenedInputs(
