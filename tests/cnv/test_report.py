@@ -24,8 +24,8 @@ pytestmark = pytest.mark.process  # runs whole jobs
 def test_report__draws_every_figure_and_says_nothing_on_the_console(tmp_path: Path) -> None:
     document, said = browse(report.render(result()), tmp_path)
     assert said == []
-    assert len(re.findall(r'class="figure js-plotly-plot".*?main-svg', document, re.DOTALL)) == 5
-    assert document.count("<option ") == len(result().windows) + len(result().samples) == 10
+    assert len(re.findall(r'class="figure js-plotly-plot".*?main-svg', document, re.DOTALL)) == 2
+    assert document.count("<option ") == len(result().samples) == 6
 
 
 def test_report__says_what_was_given() -> None:
@@ -89,7 +89,7 @@ def test_report__names_outliers() -> None:
 
 def test_report__without_cnvs_says_what_would_be_one_and_what_to_try() -> None:
     nothing = replace(result().segments, cnv=result().segments.cnv & False)
-    quiet = replace(result(), segments=nothing, windows=(), notes=("try this",))
+    quiet = replace(result(), segments=nothing, notes=("try this",))
     text = read(report.render(quiet)).text
     assert "No CNVs were found" in text
     assert "at least 3 regions, with a mean of the signed I/NI of 0.5 or more (gain)" in text
@@ -102,8 +102,7 @@ def test_report__without_cnvs_says_what_would_be_one_and_what_to_try() -> None:
 def test_report__has_one_colour_of_gains() -> None:
     found = read(report.render(result()))
     assert "Red is gain, blue is loss." in found.text
-    samples, (heat, calls, sizes, *windows) = found.figures[:6], found.figures[6:]
-    assert len(windows) == 4
+    samples, (heat,) = found.figures[:6], found.figures[6:]
     lines = {
         trace["name"]: trace["line"]["color"] for trace in samples[0]["data"] if "line" in trace
     }
@@ -111,9 +110,6 @@ def test_report__has_one_colour_of_gains() -> None:
         "segments": "var(--ink)", "losses": "var(--blue)", "gains": "var(--red)"
     }  # fmt: skip
     assert heat["data"][0]["colorscale"][-1] == [1, "var(--red-deep)"]
-    for figure in (calls, sizes):
-        colours_of = {bars["name"]: bars["marker"]["color"] for bars in figure["data"]}
-        assert colours_of == {"losses": "var(--blue)", "gains": "var(--red)"}
 
 
 def test_heat_map__shows_the_strongest_segment_of_every_place(
@@ -133,12 +129,6 @@ def test_heat_map__shows_the_strongest_segment_of_every_place(
     assert coarse.values[:, 4].tolist() == [
         max(row, key=abs) for row in heat.values[:, 715:930].tolist()
     ]
-
-
-def test_sizes__count_every_cnv_once() -> None:
-    edges, losses, gains = report_figures.sizes(result())
-    assert losses.sum() + gains.sum() == len(result().called)
-    assert len(edges) == len(losses) + 1
 
 
 # ---- names that could become markup -------------------------------------------------------------

@@ -65,7 +65,7 @@ def test_points__are_means_of_neighbours(monkeypatch: pytest.MonkeyPatch) -> Non
     middles = [(block.start + block.stop - 1) // 2 for block in blocks]
     at = (found.regions.start[middles[40]] + found.regions.end[middles[40]]) // 2
     assert of_first.common["text"][40] == f"chr2:{at:,}"
-    assert cnv_job(counts).result(shown=4).tracks == ()
+    assert cnv_job(counts).result().tracks == ()
 
 
 def test_cnvs__have_marks_that_tell_about_them() -> None:
@@ -99,7 +99,7 @@ def test_page__is_the_same_for_chromosomes_in_pieces() -> None:
     counts, _ = cohort()
     ways = CPU, RunOptions(gpus="none", max_chunk_bytes=4096), RunOptions(gpus="none", workers=2)
     jobs = [cnv_job(counts, run=way) for way in ways]
-    pages = {report.render(job.result(shown=4, tracks=True)) for job in jobs}
+    pages = {report.render(job.result(tracks=True)) for job in jobs}
     assert len(pages) == 1
 
 

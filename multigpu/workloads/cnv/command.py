@@ -11,7 +11,6 @@ from multigpu.run.command import Reporting, command_of, keep_inputs, number_of, 
 from multigpu.run.values import texts_of
 from multigpu.workloads.cnv.options import (
     GATK_SV,
-    SHOWN_REGIONS,
     CnvOutput,
     copy_number_lanes,
     estimate_count_bytes,
@@ -66,9 +65,8 @@ def command(request: CnvRequest, outputs: CnvOutput, reporting: Reporting) -> No
                 check_sequences(genome.path, genome.lengths, job.cohort.regions, job.lengths)
             with reporting.watch(job, "cnv", job.stats.progress):
                 store = folder.store_path(hidden) if outputs.matrices else None
-                shown = SHOWN_REGIONS if outputs.report else 0
                 keep = matrices.names(request.posterior) if store else ()
-                found = job.result(keep, store, shown, outputs.report, hidden)
+                found = job.result(keep, store, outputs.report, hidden)
                 result = files.write_files(found, hidden, outputs, request, genome)
                 job.published = True
                 if reporting.summary:

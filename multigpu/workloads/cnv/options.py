@@ -36,7 +36,6 @@ COPY_NUMBER_LANES = GpuLanes(5, alone=3)
 BYTES_PER_SECOND = 1e9  # of counts, on one GPU; to read them takes as long
 GPUS_KEPT_BUSY = 2  # by threads of one process
 GENOME, BED_LINE = 3_100_000_000, 24  # bases of a human genome; bytes of a line, about
-SHOWN_REGIONS = 10  # CNV regions with figures of their own
 DRAWN_GAP = 1_000_000  # bases without regions at which figures break lines, without --max-gap
 
 
@@ -81,13 +80,11 @@ class KeptResults:
 
     matrices    names of the matrices
     store       Zarr store to which workers write them; None: they are kept in memory
-    shown       CNV regions of each chromosome that are kept for figures
     track_step  regions a point in the plots of samples; 0: no tracks are kept
     """
 
     matrices: tuple[str, ...] = ()
     store: Path | None = None
-    shown: int = 0
     track_step: int = 0
 
 

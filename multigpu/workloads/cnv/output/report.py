@@ -30,10 +30,6 @@ PLOTS = (
     " segments, with breaks at gaps. {} Point at a mark to read about the CNV; drag to zoom, double"
     " click to return."
 )
-WINDOWS = (
-    "Samples with a CNV there are coloured; thick lines are segments, the shaded part is the CNV"
-    " region."
-)
 ROWS = "The {:,} of {:,} CNVs with {}; cnvs.tsv has all."
 COVERAGE = "The sex is inferred by the coverage of X and Y."
 
@@ -108,13 +104,6 @@ def _sections(result: CnvResult) -> Iterator[Section]:
         HEAT.format(report_figures.COLOURS),
     )
     yield Section(title=title, text=text, figures=[report_figures.cohort_figure(result)])
-    if len(result.called):
-        calls = [report_figures.calls_figure(result)]
-        yield Section(title="CNVs of each sample", figures=calls, is_half=True)
-        sizes = [report_figures.sizes_figure(result)]
-        yield Section(title="Sizes of CNVs", figures=sizes, is_half=True)
-    if windows := [report_figures.window_figure(each, result) for each in result.windows]:
-        yield Section(title="The largest CNV regions", text=WINDOWS, figures=windows)
     yield Section(title="Quality of samples", text=_outliers(result), table=_samples(result))
 
 

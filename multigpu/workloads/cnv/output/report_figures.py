@@ -10,28 +10,21 @@ from multigpu.report.figures import (
     Figure,
     Json,
     axis,
-    bar_figure,
-    bars,
     heat_map,
     literal,
-    name_axis,
-    rounded,
 )
 from multigpu.run.command import number_of
 from multigpu.workloads.cnv.options import CnvOptions
-from multigpu.workloads.cnv.records import Floats, SegmentTable, Window
-from multigpu.workloads.cnv.results.copy_numbers import class_labels, direction
+from multigpu.workloads.cnv.records import Floats, SegmentTable
+from multigpu.workloads.cnv.results.copy_numbers import class_labels
 from multigpu.workloads.cnv.results.result import CnvResult
 
 # Colours in the style sheet of reports, and a sentence about them for the page.
 LOSS, GAIN = "blue", "red"
 COLOURS = "Red is gain, blue is loss."
 HEAT_LIMIT = 2.0  # of signed I/NI in the heat map: beyond it colours do not change
-SAMPLE_COLOURS = tuple(f"var(--{letter})" for letter in "abcdefgh")
-NAMED = len(SAMPLE_COLOURS)  # carriers in a legend: more would cover the figure
 MOST_CELLS = 400_000  # of the heat map
 BINS = (200, 1500)  # of all regions, fewest and most
-SIZE_BINS = 24
 
 
 def value_names(options: CnvOptions) -> tuple[str, str]:
@@ -118,27 +111,6 @@ def about(segments: SegmentTable, result: CnvResult) -> list[str]:
     ]
 
 
-def sizes(result: CnvResult) -> tuple[Floats, NDArray[np.int64], NDArray[np.int64]]:
-    """Return the edges of length bins in bases, and the numbers of losses and gains in each."""
-    calls = result.called
-    lengths = calls.end - calls.start
-    if not len(lengths):
-        return np.array([1.0, 10.0]), np.zeros(1, np.int64), np.zeros(1, np.int64)
-    low, high = np.floor(np.log10(lengths.min())), np.ceil(np.log10(lengths.max() + 1))
-    edges = np.logspace(low, high, SIZE_BINS + 1)
-    kind = direction(calls.copy_number, result.options)
-    losses, gains = (np.histogram(lengths[kind == k], edges)[0] for k in (-1, 1))
-    return edges, losses, gains
-
-
-def window_title(window: Window, result: CnvResult) -> str:
-    """Return the place of a CNV region, from 1 and inclusive, and its size."""
-    name = result.regions.names[window.chrom]
-    carriers = len(window.carriers)
-    samples = "1 sample" if carriers == 1 else f"{carriers} samples"
-    return f"{name}:{window.begin + 1:,}-{window.end:,} ({window.length:,} regions, {samples})"
-
-
 # ---- figures ---------------------------------------------------------------------------------
 
 
@@ -166,89 +138,3 @@ def borders(places: NDArray[Any]) -> list[Json]:
     line = {"width": 1, "color": "var(--quiet)"}
     common = {"type": "line", "y0": 0, "y1": 1, "yref": "paper", "line": line}
     return [{**common, "x0": x, "x1": x} for x in places.tolist()]
-
-
-def _bars(x: list[Any], losses: Any, gains: Any, xaxis: Json, **more: Any) -> Figure:
-    """Return losses and gains as stacked bars; `more` is added to both traces."""
-    kinds = (("losses", losses, LOSS), ("gains", gains, GAIN))
-    traces = [bars(x, y.tolist(), shade, name=name, **more) for name, y, shade in kinds]
-    return bar_figure(traces, xaxis, "number of CNVs")
-
-
-def calls_figure(result: CnvResult) -> Figure:
-    """Return the numbers of losses and gains of each sample as bars."""
-    names, xaxis = list(map(literal, result.samples)), name_axis("sample", result.samples)
-    return _bars(names, result.qc.losses, result.qc.gains, xaxis)
-
-
-def sizes_figure(result: CnvResult) -> Figure:
-    """Return the lengths of losses and gains as bars."""
-    edges, losses, gains = sizes(result)
-    middles, widths = np.sqrt(edges[1:] * edges[:-1]), np.diff(edges)
-    by_length = axis("length in bases", type="log")
-    return _bars(rounded(middles), losses, gains, by_length, width=rounded(widths))
-
-
-def window_figure(window: Window, result: CnvResult) -> Figure:
-    """Return counts, signed I/NI with segments, and I/NI of a CNV region, one above the other."""
-    data, (signed, strength) = [], value_names(result.options)
-    for k, sample in window.drawing_order():
-        style = _style(sample, window)
-        name = literal(result.samples[sample])
-        for place, values in (("y", window.counts), ("y2", np.round(window.sini, 2))):
-            data.append(
-                {
-                    "type": "scatter", "mode": "lines", "y": rounded(values[:, k], 3),
-                    "yaxis": place, "name": name, "legendgroup": name, "line": style,
-                    "showlegend": place == "y" and sample in window.carriers[:NAMED],
-                    "hovertemplate": f"{name}<br>%{{x}} Mb<br>%{{y}}<extra></extra>",
-                }
-            )  # fmt: skip
-    data += [_segment(row, window, result) for row in window.segments]
-    data.append(
-        {
-            "type": "scatter", "mode": "lines", "fill": "tozeroy", "yaxis": "y3",
-            "y": rounded(window.ini), "line": {"color": "var(--soft)", "width": 1},
-            "name": strength, "showlegend": False,
-        }
-    )  # fmt: skip
-    shade = {
-        "type": "rect", "x0": window.begin / 1e6, "x1": window.end / 1e6, "y0": 0, "y1": 1,
-        "yref": "paper", "fillcolor": "#f3c969", "opacity": 0.18, "line": {"width": 0},
-    }  # fmt: skip
-    layout = {
-        "xaxis": axis(
-            f"position on {literal(result.regions.names[window.chrom])}, Mb", anchor="y3"
-        ),
-        "yaxis": axis("normalized counts", domain=[0.62, 1]),
-        "yaxis2": axis(signed, domain=[0.2, 0.58]),
-        "yaxis3": axis(strength, domain=[0, 0.16]),
-        "shapes": [shade],
-    }
-    return Figure(
-        data=data,
-        layout=layout,
-        height=560,
-        title=window_title(window, result),
-        common={"x": np.round(window.position / 1e6, 6).tolist()},
-    )
-
-
-def _segment(row: Floats, window: Window, result: CnvResult) -> Json:
-    sample = int(row[0])
-    name = literal(result.samples[sample])
-    style = {**_style(sample, window), "width": 4 if sample in window.carriers else 1}
-    return {
-        "type": "scatter", "mode": "lines", "x": np.round(row[1:3] / 1e6, 6).tolist(),
-        "y": rounded(np.array([row[3], row[3]])), "yaxis": "y2", "line": style, "name": name,
-        "legendgroup": name, "showlegend": False,
-        "hovertemplate": f"{name}: segment<br>%{{y}}<extra></extra>",
-    }  # fmt: skip
-
-
-def _style(sample: int, window: Window) -> Json:
-    """Return the style of a sample: carriers in colours, the others grey."""
-    carriers = window.carriers.tolist()
-    if sample not in carriers:
-        return {"color": "var(--quiet)", "width": 1}
-    return {"color": SAMPLE_COLOURS[carriers.index(sample) % NAMED], "width": 2}
