@@ -30,7 +30,7 @@ MAY_IMPORT = {
 }  # fmt: skip
 OURS = {"multigpu", "cluster", "kernels"}
 HEAVY = {
-    "cupy", "dask", "dask_cuda", "distributed", "gemmi", "jinja2", "matplotlib", "numba", "pandas",
+    "cupy", "dask", "dask_cuda", "distributed", "gemmi", "jinja2", "numba", "pandas",
     "plotly", "pyarrow", "pysam", "rdkit", "zarr",
 }  # fmt: skip
 MODULES = [*modules()]

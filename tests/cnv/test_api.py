@@ -59,10 +59,9 @@ def test_names__of_the_command_are_taken(tmp_path: Path) -> None:
     chosen = cnv(table_of_x(), chromosomes="X,1", rename="auto")
     assert chosen.regions.names == ("chrX", "chr1")
     paths = [write_alignments(tmp_path / f"{seed}.bam", random_rows(900, seed)) for seed in (1, 2)]
-    counted = cnv(paths, window=10_000, sample_names="a,b", counts_cache=tmp_path / "kept")
+    counted = cnv(paths, window=10_000, sample_names="a,b")
     assert counted.samples == ("a", "b")
     assert len(counted.regions) == 52
-    assert (tmp_path / "kept").is_dir()
 
 
 def test_controls__take_the_names_of_the_cases_chromosomes() -> None:
@@ -120,12 +119,12 @@ def test_frames__of_pyarrow_without_pandas(monkeypatch: pytest.MonkeyPatch) -> N
 def test_frames__of_pyarrow_refused() -> None:
     counts, _ = cohort()
     table = as_arrow(counts)
-    with pytest.raises(UsageError, match="column smp: it cannot hold string, but numbers"):
+    with pytest.raises(UsageError, match="column smp: it cannot hold string"):
         cnv(table.append_column("smp", table["chrom"]))
     missing = arrow.numbers(np.where(counts.values[:, 0] > 60, np.nan, 1.0), nan_is_null=True)
     with pytest.raises(UsageError, match=r"row \d+, column smp: nan is no count"):
         cnv(table.append_column("smp", missing))
-    with pytest.raises(UsageError, match="two columns of the table have the same name"):
+    with pytest.raises(UsageError, match=r"the sample '.*' is listed twice"):
         cnv(table.append_column(counts.samples[0], table["end"]))
 
 
@@ -137,7 +136,7 @@ def test_frames__of_pandas_in_any_order() -> None:
     assert cnv(frame).segmentation.equals(cnv(counts).segmentation)
     mixed = cnv(frame.iloc[[1, 0, *range(2, len(frame))]])
     assert mixed.segmentation.equals(cnv(counts).segmentation)
-    assert mixed.notes[0] == "the regions are not in order: they are sorted"
+    assert mixed.notes[0] == "the table: the regions are not in order: they are sorted"
 
 
 class Frame:
@@ -153,18 +152,15 @@ class Frame:
 
 
 FRAMES = [
-    (
-        {"end": []},
-        "the columns of a table are chrom, start, end and samples, not 'chrom, start, a'",
-    ),
-    ({"a": []}, "the columns of a table are chrom, start, end and samples, not"),
+    ({"end": []}, "the table: is no counts table: its columns are chrom, start, end and samples"),
+    ({"a": []}, "the table: there are no samples"),
     ({"a": [1, -1]}, "row 2, column a: -1 is no count"),
     ({"a": [1.0, float("nan")]}, "row 2, column a: nan is no count"),
-    ({"a": ["x", "y"]}, "column a: it cannot hold <U1, but numbers"),
-    ({"start": [0, 0.5]}, "column start: it cannot hold float64, but whole numbers"),
+    ({"a": ["x", "y"]}, "column a: it cannot hold string"),
+    ({"start": [0, 0.5]}, "column start: it cannot hold double"),
     ({"start": [0, 9]}, "row 2: 9 to 9 is no region"),
-    ({"chrom": [1, 1]}, "row 1, column chrom: '1' is no name"),
-    ({"chrom": ["a", ""]}, "row 2, column chrom: '' is no chromosome"),
+    ({"chrom": [1, 1]}, "column chrom: it cannot hold int64"),
+    ({"chrom": ["a", ""]}, "row 2, column chrom: the chromosome has no name"),
 ]
 
 

@@ -85,9 +85,9 @@ def names(folder: Path) -> set[str]:
 
 def test_output__everything_unless_it_is_not_wanted(main: Any, table: str, tmp_path: Path) -> None:
     folder, robust = tmp_path / "out", {"cnv_regions_robust.tsv"}
-    more = ("--plots", "svg", "--robust", "0.1", "--per-sample")
+    more = ("--robust", "0.1", "--per-sample")
     main(table, "-o", str(folder), "--gpus", "none", *more)
-    folders = {"matrices.zarr", "report.html", "figures", "cnvs_by_sample"}
+    folders = {"matrices.zarr", "report.html", "cnvs_by_sample"}
     assert names(folder) == CALLS | robust | folders
     for more, without in ((["--no-vcf"], {"cnvs.vcf.gz", "cnvs.vcf.gz.tbi"}), ([], set())):
         assert main(table, "-o", str(folder), *FEW, *more)[0] == 0
@@ -160,11 +160,11 @@ def test_output__of_an_earlier_run_that_is_not_made_again_is_named(
     main: Any, table: str, tmp_path: Path
 ) -> None:
     out = str(tmp_path / "out")
-    assert "removed" not in main(table, "-o", out, *FEW, "--plots", "svg", "--robust", "0.1")[1]
+    assert "removed" not in main(table, "-o", out, *FEW, "--per-sample", "--robust", "0.1")[1]
     facts = tmp_path / "facts.json"
     status, said = main(table, "-o", out, *FEW, "--no-vcf", "--summary", str(facts))
     assert status == 0
-    gone = "cnv_regions_robust.tsv, cnvs.vcf.gz, cnvs.vcf.gz.tbi, figures"
+    gone = "cnv_regions_robust.tsv, cnvs.vcf.gz, cnvs.vcf.gz.tbi, cnvs_by_sample"
     note = f"removed from {out}, left by an earlier run: {gone}"
     assert f"multigpu: note: {note}\n" in said
     assert note in json.loads(facts.read_text())["notes"]
@@ -314,7 +314,6 @@ def test_summary__says_what_was_given(main: Any, tmp_path: Path, write: Callable
     assert (facts["samples"], facts["controls"]) == (["x", "y"], ["c"])
     assert facts["ploidy"] == {"x": 4, "y": 2, "c": 2}
     assert facts["counting"]["window"] == 1000
-    assert facts["counting"]["cache"] is None
     written = sum(file.stat().st_size for file in folder.iterdir())
     assert facts["output"] == {"path": str(folder), "format": "folder", "bytes": written}
     assert facts["chunks"]["run"] == 1
@@ -487,6 +486,8 @@ OPTIONS = [
     (("--norm-type", "min"), "Invalid value for '--norm-type'"),
     (("--gpus", "99"), "99"),
     (("--window", "0"), "window is 0; it must be 1 to"),
+    (("--window", "77", "--chromosomes", "chr9"), "--window: for alignments only, and "),
+    (("--sample-names", "a,b"), "--sample-names: for alignments only"),
     (("--no-index", "--rename", "auto"), "--rename, --no-index: for alignments only"),
     (("--lower=-inf",), "--lower is -inf; it must be a finite number"),
     (("--cycles", "9" * 400), "--cycles is 99999"),

@@ -15,9 +15,7 @@ from support.cohorts import cohort, result
 
 from multigpu.errors import UsageError
 from multigpu.formats.tables.tabix import LONGEST_TBI
-from multigpu.workloads.cnv.options import Colours
 from multigpu.workloads.cnv.output import text_files
-from multigpu.workloads.cnv.output.colours import Palette
 from multigpu.workloads.cnv.output.files import write_tables
 from multigpu.workloads.cnv.output.vcf import VcfSource, check_names, write_vcf
 from multigpu.workloads.cnv.records import NOT_CALLED
@@ -79,14 +77,8 @@ def test_files__are_the_same_in_blocks_of_a_few_rows(
     assert files("few") == whole
 
 
-@pytest.mark.parametrize(
-    ("colours", "gain", "loss"),
-    [("gain-red", "200,30,30", "30,60,200"), ("gain-blue", "30,60,200", "200,30,30")],
-)
-def test_bed__is_sorted_with_a_name_and_a_colour_for_every_cnv(
-    colours: Colours, gain: str, loss: str
-) -> None:
-    lines = text(text_files.bed(result(), Palette.named(colours)))
+def test_bed__is_sorted_with_a_name_and_a_colour_for_every_cnv() -> None:
+    lines = text(text_files.bed(result()))
     rows = [line.split("\t") for line in lines.splitlines()]
     assert len(rows) == len(result().called) > 5
     order = [(result().regions.names.index(row[0]), int(row[1])) for row in rows]
@@ -94,7 +86,7 @@ def test_bed__is_sorted_with_a_name_and_a_colour_for_every_cnv(
     for row in rows:
         sample, copies = row[3].split(":")
         assert sample in result().samples
-        assert row[8] == (loss if copies in ("CN0", "CN1") else gain)
+        assert row[8] == ("30,60,200" if copies in ("CN0", "CN1") else "200,30,30")
         assert 0 <= int(row[4]) <= 1000
 
 
@@ -108,11 +100,8 @@ def test_seg__counts_from_1_and_has_every_segment() -> None:
     assert sum(int(row[4]) for row in rows) == len(result().regions) * len(result().samples)
 
 
-@pytest.mark.parametrize(("colours", "ends"), [("gain-red", "br"), ("gain-blue", "rb")])
-def test_igv_session__names_the_tracks_and_has_the_colours_of_the_other_files(
-    colours: Colours, ends: str
-) -> None:
-    session = ET.fromstring(text_files.igv_session("hg38", palette=Palette.named(colours)))
+def test_igv_session__names_the_tracks_and_has_the_colours_of_the_other_files() -> None:
+    session = ET.fromstring(text_files.igv_session("hg38"))
     assert session.attrib["genome"] == "hg38"
     assert [track.attrib["path"] for track in session.iter("Resource")] == list(text_files.TRACKS)
     assert "genome" not in ET.fromstring(text_files.igv_session(None)).attrib
@@ -120,9 +109,8 @@ def test_igv_session__names_the_tracks_and_has_the_colours_of_the_other_files(
     assert scale.attrib["type"] == "COPY_NUMBER"
     name, *limits = scale.attrib["value"].split(";")
     loss, middle, gain = limits[4:]
-    of = {"r": "255,0,0", "b": "0,0,255"}
     assert (name, loss, middle, gain) == (
-        "ContinuousColorScale", of[ends[0]], "255,255,255", of[ends[1]],
+        "ContinuousColorScale", "0,0,255", "255,255,255", "255,0,0",
     )  # fmt: skip
 
 

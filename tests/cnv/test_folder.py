@@ -14,7 +14,7 @@ def fill(folder: Path, *names: str, text: str = "new") -> None:
     """Files of these names, and folders with a file."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in names:
-        if name in (output.MATRICES, output.FIGURES):
+        if name in (output.MATRICES, output.BY_SAMPLE):
             fill(folder / name, "inner", text=text)
         else:
             (folder / name).write_text(text)
@@ -28,7 +28,7 @@ def texts(folder: Path) -> dict[str, str]:
 
 def test_publish__again_leaves_the_matrices_that_are_in_their_place(tmp_path: Path) -> None:
     """A run that was stopped after it had moved them writes all other files again."""
-    fill(tmp_path, "cnvs.tsv", output.MATRICES, output.FIGURES, output.REPORT, text="old")
+    fill(tmp_path, "cnvs.tsv", output.MATRICES, output.BY_SAMPLE, output.REPORT, text="old")
     part = tmp_path / output.PART
     fill(part, output.JOURNAL, "cnvs.tsv", output.MATRICES)
     assert output.store_path(part) == part / output.MATRICES

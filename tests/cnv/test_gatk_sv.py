@@ -275,6 +275,8 @@ def test_command__names_a_mask_of_other_chromosomes(
         (["--summary", "s.json"], "--summary has no effect with --preset gatk-sv"),
         (["--chromosomes", "chr7"], "b1.RD.txt.gz: has no chromosome 'chr7'"),
         (["--per-sample"], "--per-sample has no effect with --preset gatk-sv"),
+        (["--vcf", "--no-report"], "--vcf has no effect with --preset gatk-sv"),
+        (["--report"], "--report has no effect with --preset gatk-sv"),
         (["--exclude", "all.bed"], "to call anything: --exclude leaves 0 sums of bins"),
     ],
 )

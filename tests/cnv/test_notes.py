@@ -57,6 +57,15 @@ def cohort(
     return Counts(regions, names, random.poisson(mean * depth).astype(np.int32))
 
 
+def test_notes__of_cases_and_controls_are_there_once() -> None:
+    counts, said = cohort({}), "t.bed: names are used"
+    cases = replace(counts, samples=tuple("abcdefghij"), notes=(said,))
+    controls = replace(counts, notes=(said, "of the controls"))
+    found = multigpu.cnv(cases, controls=controls, model="reference", gpus="none").notes
+    assert found[:2] == (said, "of the controls")
+    assert found.count(said) == 1
+
+
 def notes(counts: Counts, said: str, **options: Any) -> list[str]:
     """Return the notes that have this text."""
     found = multigpu.cnv(counts, gpus="none", keep_matrices=False, **options)

@@ -1,4 +1,4 @@
-"""The report, opened in a browser without a network; the figures as files."""
+"""The report, opened in a browser without a network."""
 
 import re
 import xml.etree.ElementTree as ET
@@ -12,9 +12,8 @@ from support.cohorts import result
 from support.markup import CONTROLS, ESCAPED, NAMES, read
 
 from multigpu.report.figures import literal
-from multigpu.workloads.cnv.options import CnvOptions, Colours
-from multigpu.workloads.cnv.output import overview, plots, report, text_files
-from multigpu.workloads.cnv.output.colours import BLUE, RED, Palette
+from multigpu.workloads.cnv.options import CnvOptions
+from multigpu.workloads.cnv.output import report, report_figures, text_files
 from multigpu.workloads.cnv.records import Genotypes, SampleFacts
 from multigpu.workloads.cnv.results.result import CnvResult
 
@@ -25,8 +24,8 @@ pytestmark = pytest.mark.process  # runs whole jobs
 def test_report__draws_every_figure_and_says_nothing_on_the_console(tmp_path: Path) -> None:
     document, said = browse(report.render(result()), tmp_path)
     assert said == []
-    assert len(re.findall(r'class="figure js-plotly-plot".*?main-svg', document, re.DOTALL)) == 5
-    assert document.count("<option ") == len(result().windows) + len(result().samples) == 10
+    assert len(re.findall(r'class="figure js-plotly-plot".*?main-svg', document, re.DOTALL)) == 2
+    assert document.count("<option ") == len(result().samples) == 6
 
 
 def test_report__says_what_was_given() -> None:
@@ -90,7 +89,7 @@ def test_report__names_outliers() -> None:
 
 def test_report__without_cnvs_says_what_would_be_one_and_what_to_try() -> None:
     nothing = replace(result().segments, cnv=result().segments.cnv & False)
-    quiet = replace(result(), segments=nothing, windows=(), notes=("try this",))
+    quiet = replace(result(), segments=nothing, notes=("try this",))
     text = read(report.render(quiet)).text
     assert "No CNVs were found" in text
     assert "at least 3 regions, with a mean of the signed I/NI of 0.5 or more (gain)" in text
@@ -100,84 +99,36 @@ def test_report__without_cnvs_says_what_would_be_one_and_what_to_try() -> None:
     assert "at least 1 region and 5,000 bases and a quality of 20." in text
 
 
-@pytest.mark.parametrize(
-    ("colours", "words", "loss", "gain"),
-    [
-        ("gain-red", "Red is gain, blue is loss.", "blue", "red"),
-        ("gain-blue", "Blue is gain, red is loss.", "red", "blue"),
-    ],
-)
-def test_report__has_one_colour_of_gains(
-    colours: Colours, words: str, loss: str, gain: str
-) -> None:
-    found = read(report.render(result(), Palette.named(colours)))
-    assert words in found.text
-    samples, (heat, calls, sizes, *windows) = found.figures[:6], found.figures[6:]
-    assert len(windows) == 4
+def test_report__has_one_colour_of_gains() -> None:
+    found = read(report.render(result()))
+    assert "Red is gain, blue is loss." in found.text
+    samples, (heat,) = found.figures[:6], found.figures[6:]
     lines = {
         trace["name"]: trace["line"]["color"] for trace in samples[0]["data"] if "line" in trace
     }
     assert lines == {
-        "segments": "var(--ink)", "losses": f"var(--{loss})", "gains": f"var(--{gain})"
+        "segments": "var(--ink)", "losses": "var(--blue)", "gains": "var(--red)"
     }  # fmt: skip
-    assert heat["data"][0]["colorscale"][-1] == [1, f"var(--{gain}-deep)"]
-    for figure in (calls, sizes):
-        colours_of = {bars["name"]: bars["marker"]["color"] for bars in figure["data"]}
-        assert colours_of == {"losses": f"var(--{loss})", "gains": f"var(--{gain})"}
-
-
-@pytest.mark.parametrize("colours", ["gain-red", "gain-blue"])
-def test_plots__have_one_colour_of_gains(colours: Colours, tmp_path: Path) -> None:
-    plots.draw(replace(result(), windows=()), tmp_path, "svg", Palette.named(colours))
-    gain = RED.line if colours == "gain-red" else BLUE.line
-    for name in ("calls", "sizes"):
-        text = (tmp_path / f"{name}.svg").read_text()
-        fills = re.findall(f"fill: ({RED.line}|{BLUE.line})", text)
-        assert fills[-1] == gain  # of the legend, which has losses first
-        assert set(fills) == {RED.line, BLUE.line}
-
-
-def test_plots__of_names_that_the_font_lacks(tmp_path: Path) -> None:
-    shown = replace(result(), samples=tuple(f"样本\U0001f600{k}" for k in range(6)))
-    plots.draw(replace(shown, windows=shown.windows[:1]), tmp_path, "png")  # warnings are errors
-    assert (tmp_path / "cohort.png").exists()
+    assert heat["data"][0]["colorscale"][-1] == [1, "var(--red-deep)"]
 
 
 def test_heat_map__shows_the_strongest_segment_of_every_place(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    heat = overview.heat_map(result())
+    heat = report_figures.bin_means(result())
     assert heat.values.shape == (6, len(heat.labels))
     assert len(set(heat.labels)) == len(heat.labels)
     strongest = max(result().segments.mean.tolist(), key=abs)
     assert strongest in heat.values
     assert heat.begins.tolist() == [0, 500, 1000]
     assert heat.labels[500] == "chr2:1, region 1"
-    monkeypatch.setattr(overview, "BINS", (7, 7))  # of 215 regions: three a chromosome
-    coarse = overview.heat_map(result())
+    monkeypatch.setattr(report_figures, "BINS", (7, 7))  # of 215 regions: three a chromosome
+    coarse = report_figures.bin_means(result())
     assert coarse.begins.tolist() == [0, 3, 6]
     assert coarse.labels[4] == f"chr2:{215 * 25_000 + 1:,}, region 216"
     assert coarse.values[:, 4].tolist() == [
         max(row, key=abs) for row in heat.values[:, 715:930].tolist()
     ]
-
-
-def test_sizes__count_every_cnv_once() -> None:
-    edges, losses, gains = overview.sizes(result())
-    assert losses.sum() + gains.sum() == len(result().called)
-    assert len(edges) == len(losses) + 1
-
-
-@pytest.mark.parametrize("kind", ["png", "svg"])
-def test_plots__are_written_and_the_same_again(kind: str, tmp_path: Path) -> None:
-    shown = replace(result(), windows=result().windows[:1])
-    for folder in ("one", "two"):
-        (tmp_path / folder).mkdir()
-        plots.draw(shown, tmp_path / folder, kind)
-    names = sorted(path.name for path in (tmp_path / "one").iterdir())
-    assert names == [f"{name}.{kind}" for name in ("calls", "cohort", "region_01", "sizes")]
-    for name in names:
-        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
 
 
 # ---- names that could become markup -------------------------------------------------------------
@@ -208,12 +159,3 @@ def test_names__in_an_igv_session_stay_text() -> None:
         session = ET.fromstring(text_files.igv_session(name))
         assert session.get("genome") == name
         assert [element.tag for element in session.iter()].count("Session") == 1
-
-
-@pytest.mark.parametrize("kind", ["png", "svg"])
-def test_names__in_figures_as_files_stay_text(tmp_path: Path, kind: str) -> None:
-    shown = replace(named(), samples=NAMES[:6])
-    plots.draw(replace(shown, windows=shown.windows[:1]), tmp_path, kind)
-    if kind == "svg":
-        texts = "".join(ET.parse(tmp_path / "calls.svg").getroot().itertext())
-        assert all(name in texts for name in NAMES[:6])

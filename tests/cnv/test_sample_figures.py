@@ -12,7 +12,6 @@ from support.markup import read
 from multigpu.run.options import RunOptions
 from multigpu.workloads.cnv import job
 from multigpu.workloads.cnv.output import report, sample_figures
-from multigpu.workloads.cnv.output.colours import GAIN_RED
 from multigpu.workloads.cnv.output.sample_figures import RegionAxis, SamplePlots
 
 NUMBERS = st.sets(st.integers(1, 59))
@@ -55,7 +54,7 @@ def test_points__are_means_of_neighbours(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(job, "TRACK_POINTS", 100)  # of 15 regions each, and 500 a chromosome
     found = cnv_job(counts).result(tracks=True)
     sini = result().matrices["sini"].values
-    figures = [*SamplePlots(found, GAIN_RED).figures()]
+    figures = [*SamplePlots(found).figures()]
     assert len(figures) == 6
     blocks = [slice(500 * k + a, min(500 * k + a + 15, 500 * k + 500)) for k in range(3)
               for a in range(0, 500, 15)]  # fmt: skip
@@ -66,13 +65,13 @@ def test_points__are_means_of_neighbours(monkeypatch: pytest.MonkeyPatch) -> Non
     middles = [(block.start + block.stop - 1) // 2 for block in blocks]
     at = (found.regions.start[middles[40]] + found.regions.end[middles[40]]) // 2
     assert of_first.common["text"][40] == f"chr2:{at:,}"
-    assert cnv_job(counts).result(shown=4).tracks == ()
+    assert cnv_job(counts).result().tracks == ()
 
 
 def test_cnvs__have_marks_that_tell_about_them() -> None:
     genes = ("A", "", *[f"B<{k}" for k in range(1498)])
     named = replace(result(), regions=replace(result().regions, genes=genes))
-    figure = next(SamplePlots(named, GAIN_RED).figures())
+    figure = next(SamplePlots(named).figures())
     own = named.called.take(named.called.sample == 0)
     marks = [text for trace in figure.data[1:] for text in trace.get("text", ())]
     assert len(marks) == len(own)
@@ -89,7 +88,7 @@ def test_plots__are_of_samples_with_cnvs_first_and_the_others_are_named(
     segments, is_kept = result().segments, np.isin(result().called.sample, (2, 5))
     kept = replace(segments, cnv=segments.cnv & np.isin(segments.sample, (2, 5)))
     few = replace(result(), segments=kept, usual=result().usual[is_kept])
-    assert SamplePlots(few, GAIN_RED).shown == [2, 5]
+    assert SamplePlots(few).shown == [2, 5]
     page = read(report.render(few))
     assert "Without a plotsample1, sample2, sample4, sample5" in page.text.replace("\n", "")
     assert page.figures[1]["layout"] == page.figures[1]["common"] == "figure2-0"
@@ -100,7 +99,7 @@ def test_page__is_the_same_for_chromosomes_in_pieces() -> None:
     counts, _ = cohort()
     ways = CPU, RunOptions(gpus="none", max_chunk_bytes=4096), RunOptions(gpus="none", workers=2)
     jobs = [cnv_job(counts, run=way) for way in ways]
-    pages = {report.render(job.result(shown=4, tracks=True)) for job in jobs}
+    pages = {report.render(job.result(tracks=True)) for job in jobs}
     assert len(pages) == 1
 
 

@@ -18,7 +18,10 @@ from support.program import Ended, program, remarks
 from multigpu import cli, count
 from multigpu.errors import InputError, UsageError
 from multigpu.formats.tables.counts_files import read_counts
+from multigpu.run.options import RunOptions
 from multigpu.run.values import size
+from multigpu.workloads.count.job import CountJob
+from multigpu.workloads.count.options import CountOptions
 
 
 def test_count__several_files_are_the_columns(tmp_path: Path, some: str) -> None:
@@ -121,10 +124,11 @@ def test_references__are_compared_where_they_are_used(
     rows = [(number[row[0]], *row[1:]) for row in ROWS if row[0] in number]
     other = write_alignments(tmp_path / "other.bam", rows, references)
     regions = bed(("chr3", 0, 70_000), ("chr2", 0, 100_000))
-    cache = str(tmp_path / "kept")
     for options in ({"chromosomes": ["chr3", "chr2"], "window": 100_000}, {"regions": regions}):
+        job = CountJob([some, other], CountOptions(**options), RunOptions())
+        job.keep_in = str(tmp_path / "kept")
         for _ in range(2):  # the second time they are kept counts
-            found = count([some, other], **options, cache=cache)
+            found = job.counts()
             assert (found.values[:, 0] == found.values[:, 1]).all()
             assert found.values.all()
     said = refused(some, other, "--chromosomes", "chr2,chr1")
@@ -230,7 +234,6 @@ def test_references__the_first_difference_is_shown(
         ),
         (("--regions", "nowhere.bed"), "nowhere.bed: cannot be read: there is no such file"),
         (("--window", "many"), "Invalid value for '--window'"),
-        (("--counts-cache", "/dev/null/x"), "/dev/null/x: no folder for counts: not a directory"),
     ],
 )
 def test_bad_options__are_one_line(

@@ -27,7 +27,7 @@ CALLS = (
 )  # fmt: skip
 KILLED = -signal.SIGKILL
 LIBRARIES = (
-    "matplotlib.pyplot", "plotly", "pyarrow.parquet", "pysam", "rdkit.Chem", "xarray", "zarr",
+    "plotly", "pyarrow.parquet", "pysam", "rdkit.Chem", "xarray", "zarr",
 )  # fmt: skip
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # while nothing runs
 FORKS = multiprocessing.get_context("forkserver")
@@ -64,7 +64,7 @@ def start_forks() -> None:
     ours.remove("multigpu.__main__")
     FORKS.set_forkserver_preload([*ours, *LIBRARIES])
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in {**ONE_THREAD, "PYTHONPATH": str(ROOT), "MPLBACKEND": "agg"}.items():
+        for name, value in {**ONE_THREAD, "PYTHONPATH": str(ROOT)}.items():
             patch.setenv(name, value)
         forkserver.ensure_running()
 
@@ -93,12 +93,10 @@ class Watch:
 
     def begin(self) -> None:
         from multigpu.cluster import files
-        from multigpu.workloads.cnv.output import plots
         from multigpu.workloads.cnv.results import matrices
 
         for name in CALLS:
             setattr(os, name, self._watched(name, getattr(os, name)))
-        plots.draw = _drawn
         sync = self._watched("syncfs", files.sync_file_system)
         files.sync_file_system = matrices.sync_file_system = sync
         files._exchange = self._watched("exchange", files._exchange)
@@ -139,12 +137,6 @@ def _path(named: Any, folder: int | None) -> str:
         return str(Path(f"/proc/self/fd/{named}").readlink())
     inside = Path() if folder is None else Path(f"/proc/self/fd/{folder}").readlink()
     return str(inside / os.fspath(named))
-
-
-def _drawn(_result: object, folder: Path, kind: str, _palette: object) -> None:
-    """Figures that take no seconds: what is in them makes no difference to their publishing."""
-    for name in ("cnvs", "size_factors"):
-        (folder / f"{name}.{kind}").write_text(name)
 
 
 def _run(

@@ -28,7 +28,10 @@ from multigpu.formats.storage.zstandard import zstd
 from multigpu.formats.tables.counts import Counts
 from multigpu.formats.tables.counts_files import write_counts
 from multigpu.formats.tables.file_lists import COUNTS, list_files
+from multigpu.run.options import RunOptions
 from multigpu.workloads.cnv.simulate import CohortDesign, simulate_cohort
+from multigpu.workloads.count.job import CountJob
+from multigpu.workloads.count.options import CountOptions
 from multigpu.workloads.dock.simulate import pocket
 
 Parse = Callable[[], Any]
@@ -317,19 +320,20 @@ def bed(folder: Path) -> Format:
     return Format(path, path.read_bytes(), lambda: count().values.tolist(), is_text=True)
 
 
-def counts_cache(folder: Path) -> Format:
+def kept_counts(folder: Path) -> Format:
     """What is damaged is counted again."""
-    alignments, cache = folder / "a.bam", folder / "cache"
-    write_alignments(alignments, _rows(), REFERENCES, index=False)
-    kept = partial(multigpu.count, [str(alignments)], index=False, cache=str(cache), threads=1)
+    alignments = str(folder / "a.bam")
+    write_alignments(Path(alignments), _rows(), REFERENCES, index=False)
+    job = CountJob([alignments], CountOptions(index=False), RunOptions(threads=1))
+    job.keep_in = str(folder / "kept")
 
     def count() -> Any:
-        counts = kept()
+        counts = job.counts()
         _check_counts(counts)
         return counts.values.tolist()
 
     count()
-    (path,) = cache.iterdir()
+    (path,) = Path(job.keep_in).iterdir()
     return _npz(Format(path, path.read_bytes(), count, is_checked=True), "counts")
 
 
@@ -551,7 +555,7 @@ FORMATS: dict[str, Callable[[Path], Format]] = {
     "sample_sheet": sample_sheet,
     "tsv": partial(_counts_table, "tsv", is_text=True),
     "parquet": partial(_counts_table, "parquet", is_cut=_always),
-    "bed": bed, "counts_cache": counts_cache,
+    "bed": bed, "kept_counts": kept_counts,
     **{name: partial(_ligands, name, text) for name, text in LIGANDS.items()},
     **{f"{name}_on_maps": partial(_ligands, name, LIGANDS[name]) for name in TYPED},
     "fld": lambda folder: _on_maps(folder, "p.maps.fld"),

@@ -57,10 +57,8 @@ ALIGNED = ("--window", "2000", "--no-vcf")
 JOBS = (
     Job("scan", (*SCAN, "--summary", "summary.json"), ("samples.fq",)),
     Job("count", ("count", "--window", "2000", "-o", "counts.tsv"), ("a.bam", "b.bam")),
-    Job(
-        "cnv", (*CNV, "--plots", "svg", "--per-sample"), ("counts.tsv",), (*CNV, "--model", "haplo")
-    ),
-    Job("cnv_of_alignments", (*CNV, *ALIGNED), ("a.bam", "b.bam"), (*CNV, "--plots", "png")),
+    Job("cnv", (*CNV, "--per-sample"), ("counts.tsv",), (*CNV, "--model", "haplo")),
+    Job("cnv_of_alignments", (*CNV, *ALIGNED), ("a.bam", "b.bam"), (*CNV, "--robust", "0.1")),
     Job("dock", (*DOCK, "-o", "poses.sdf", "--report", "report.html"), ("ligands.sdf",)),
 )
 

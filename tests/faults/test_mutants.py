@@ -27,7 +27,7 @@ MEMORY = 2 << 30  # bytes more than were taken before
 LONGEST_MESSAGE = 2000  # characters: longer ones repeat what is in the file
 BOMBS = [
     *((name, number) for name in ("gzip", "bgzf", "zstd", "bam") for number in (0, 1)),
-    ("npz", 0), ("counts_cache", 0),
+    ("npz", 0), ("kept_counts", 0),
 ]  # fmt: skip
 
 # ---- mutants ----------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Indexes of alignment files: made, missing, old, or impossible."""
+"""Indexes of alignment files: missing, old, or of another file."""
 
 import logging
 import os
@@ -8,37 +8,12 @@ from pathlib import Path
 
 import pysam
 import pytest
-from support.bams import Row, random_rows, write_alignments
+from support.bams import random_rows, write_alignments
 from support.counted import ROWS, Run, in_windows
 from support.program import program
 
 from multigpu import count
 from multigpu.errors import InputError
-from multigpu.formats.alignments import files
-
-
-@pytest.fixture
-def without_index(tmp_path: Path) -> str:
-    return write_alignments(tmp_path / "bare.bam", ROWS, index=False)
-
-
-def test_index__of_a_reference_too_long_for_bai(tmp_path: Path) -> None:
-    longest = (("chr1", 600_000_000),)
-    rows: list[Row] = [(0, 5, 60, "50M", 0), (0, 599_999_000, 60, "50M", 0)]
-    path = write_alignments(tmp_path / "long.bam", rows, longest, index=False)
-    assert count(path, window=300_000_000).values[:, 0].tolist() == [1, 1]
-    assert (tmp_path / "long.bam.csi").exists()
-
-
-@pytest.mark.parametrize("name", ["bare.bam", "-x.bam", "s3:x.bam", "http:x.bam"])
-def test_index__is_made_where_there_is_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    """Also for a name like an option, or an address."""
-    monkeypatch.chdir(tmp_path)
-    write_alignments(tmp_path / name, ROWS, index=False)
-    assert count(name, window=7000).values[:, 0].tolist() == in_windows(ROWS, 7000)
-    assert sorted(path.name for path in tmp_path.iterdir()) == [name, f"{name}.bai"]
 
 
 @pytest.mark.process
@@ -50,21 +25,6 @@ def test_index__of_a_file_whose_name_is_no_utf8(tmp_path: Path) -> None:
     header, *rows = ended.out.splitlines()
     assert header.split("\t")[3:] == ["\ufffd"]
     assert [int(row.split("\t")[3]) for row in rows] == in_windows(ROWS, 7000)
-    assert "samtools takes names in UTF-8 only" in ended.err
-
-
-def test_index__where_none_can_be_made_the_file_is_read_in_order(
-    without_index: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    # The superuser may write anywhere.
-    monkeypatch.setattr(files.os, "access", lambda path, mode: False)
-    with caplog.at_level(logging.WARNING, "multigpu"):
-        found = count(without_index, window=7000)
-    assert found.values[:, 0].tolist() == in_windows(ROWS, 7000)
-    assert not Path(without_index + ".bai").exists()
-    (said,) = caplog.messages
-    assert "bare.bam has no index and none can be made" in said
-    assert "cannot be written" in said
 
 
 def test_index__that_is_older_than_its_file(some: str, caplog: pytest.LogCaptureFixture) -> None:
@@ -74,24 +34,24 @@ def test_index__that_is_older_than_its_file(some: str, caplog: pytest.LogCapture
     assert caplog.messages == [f"multigpu: {some}.bai is older than the file it belongs to"]
 
 
-def test_index__of_an_unsorted_file(tmp_path: Path, refused: Run) -> None:
+def test_index__is_not_needed_unless_duplicates_are_removed(tmp_path: Path, refused: Run) -> None:
     path = write_alignments(tmp_path / "mixed.bam", ROWS[100::-1], index=False)
-    said = refused(path)
-    advice = "run `samtools sort` on it first, or give --no-index (it is not sorted)"
-    assert said == f"{path}: no index can be made: {advice}"
+    found = count(path, window=7000)
+    assert found.values[:, 0].tolist() == in_windows(ROWS[:101], 7000)
+    assert found.notes[0].startswith("no index, so one thread reads the whole file: ")
+    assert count(path, window=7000, index=False).notes == ()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["mixed.bam"]
-    expected = in_windows(ROWS[:101], 7000)
-    assert count(path, window=7000, index=False).values[:, 0].tolist() == expected
-    assert "is not sorted by position" in refused(path, "--no-index", "--remove-duplicates")
+    assert "is not sorted by position" in refused(path, "--remove-duplicates")
 
 
-def test_index__of_a_damaged_file(without_index: str, refused: Run) -> None:
-    content = bytearray(Path(without_index).read_bytes())
+def test_reads__of_a_damaged_file_without_an_index(tmp_path: Path, refused: Run) -> None:
+    path = Path(write_alignments(tmp_path / "bare.bam", ROWS, index=False))
+    content = bytearray(path.read_bytes())
     middle = len(content) // 2
     content[middle : middle + 100] = bytes(100)
-    Path(without_index).write_bytes(content)
-    said = refused(without_index)
-    assert said == refused(without_index, "--no-index")
+    path.write_bytes(content)
+    said = refused(str(path))
+    assert said == refused(str(path), "--no-index")
     assert "sort" not in said
 
 
@@ -133,24 +93,3 @@ def test_index__damaged_anywhere_loses_no_read(tmp_path: Path, csi: bool) -> Non
         else:
             outcomes[True] += 1
     assert min(outcomes[True], outcomes[False]) > 20
-
-
-@pytest.mark.parametrize(
-    ("said", "shown"),
-    [
-        (pysam.SamtoolsError("stdout=, stderr=samtools index: failed to create index for \"x\": No"
-                             " such file or directory\n"), "failed to create index"),
-        (pysam.SamtoolsError("stdout=, stderr=samtools index: failed to create or write index\n"),
-         "failed to create or write index"),
-        (OSError(28, "No space left on device"), "No space left on device"),
-    ],
-)  # fmt: skip
-def test_index__that_samtools_does_not_make_of_a_good_file(
-    without_index: str, refused: Run, monkeypatch: pytest.MonkeyPatch, said: Exception, shown: str
-) -> None:
-    def fail(*arguments: str) -> None:
-        raise said
-
-    monkeypatch.setattr(pysam, "index", fail)
-    expected = f"{without_index}: no index can be made: --no-index does without ({shown})"
-    assert refused(without_index) == expected

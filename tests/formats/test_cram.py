@@ -97,13 +97,11 @@ def test_cram__needs_no_index_and_none_is_made(cram: str, content: bytes) -> Non
         assert index.exists() == (before is not None)
 
 
-@pytest.mark.parametrize("damage", ["length", "reference", "billions of slices"])
-def test_cram__with_a_damaged_header_of_a_container(cram: str, refused: Run, damage: str) -> None:
+@pytest.mark.parametrize("damage", [2, 4, 10])
+def test_cram__with_a_damaged_header_of_a_container(cram: str, refused: Run, damage: int) -> None:
     content = bytearray(Path(cram).read_bytes())
-    begin = list(cram_file.containers(cram))[1][0]
-    if damage == "billions of slices":
-        content[begin + 4 : begin + 44] = b"\xf7" * 40  # eight large numbers
-    else:
-        content[begin + {"length": 2, "reference": 4}[damage]] ^= 64
+    lines = gzip.decompress(Path(cram + ".crai").read_bytes()).decode().splitlines()
+    begin = sorted({int(line.split("	")[3]) for line in lines})[1]
+    content[begin + damage] ^= 64
     Path(cram).write_bytes(content)
-    assert refused(cram) == f"{cram}: is damaged: the header of a container is wrong"
+    assert refused(cram).startswith(f"{cram}: cannot be decoded: ")

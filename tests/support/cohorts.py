@@ -53,7 +53,7 @@ def result(**changes: Any) -> CnvResult:
     """Return all matrices and some figures of a small cohort, with the defaults of cn.mops."""
     counts, _ = cohort(**changes)
     job = CnvJob(counts, CnvOptions(), CPU)
-    return job.result(keep=matrices.names(posterior=False), shown=4, tracks=True)
+    return job.result(keep=matrices.names(posterior=False), tracks=True)
 
 
 def of_sexes(

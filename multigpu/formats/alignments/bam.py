@@ -28,10 +28,6 @@ DAMAGED = "is damaged, or its index belongs to another file"
 NOT_SORTED = "is not sorted by position: run `samtools sort` on it first"
 
 
-class Unsorted(InputError):
-    """Error of records that are not sorted by position; its problem is `NOT_SORTED`."""
-
-
 def place(reference: int, position: int) -> int:
     """Return a position in the order of a sorted file."""
     return reference << POSITION_BITS | position
@@ -41,15 +37,12 @@ def place(reference: int, position: int) -> int:
 class Stretch:
     """Consecutive records that begin in the places [begin, end).
 
-    offset  where to read from: compressed byte << 16 | byte in the block that begins there; of a
-            CRAM file the stored byte
-    stop    stored byte after the records of a CRAM file
+    offset  where to read from: compressed byte << 16 | byte in the block that begins there
     """
 
     begin: int
     end: int
     offset: int
-    stop: int = 0
 
 
 WHOLE = Stretch(0, ANYWHERE, 0)
@@ -182,5 +175,5 @@ def _parse(
     if why == Stop.DAMAGED:
         raise InputError(path, DAMAGED)
     if why == Stop.UNSORTED:
-        raise Unsorted(path, NOT_SORTED)
+        raise InputError(path, NOT_SORTED)
     return Reads(*(column[:count] for column in columns)), stop, why == Stop.END_OF_STRETCH

@@ -1,8 +1,6 @@
 """BAM and CRAM files: their references, indexes of BAM files, how they are cut, their reads."""
 
 import logging
-import os
-import secrets
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -17,10 +15,9 @@ from multigpu.errors import NAMED, InputError, option, several
 from multigpu.formats.alignments import bam, bam_index, cram
 from multigpu.formats.alignments.bam import Stretch
 from multigpu.formats.alignments.regions import Regions
-from multigpu.formats.optional import import_pysam
 from multigpu.formats.storage.sources import read_beginning
 from multigpu.formats.storage.stored_streams import is_regular
-from multigpu.formats.tables import counts_errors
+from multigpu.formats.tables.sam import SAM, advise_on_sam
 from multigpu.kernels.compiled.alignments import POSITION_BITS
 from multigpu.kernels.counting.types import Reads
 
@@ -29,9 +26,7 @@ logger = logging.getLogger(__name__)
 Reference = tuple[str, int]  # name and length in bases
 
 MODULES = {"bam": bam, "cram": cram}
-SUFFIXES = {"bam": (".bai", ".csi"), "cram": ()}  # of indexes; the containers of CRAM are enough
-BAI_LONGEST = 1 << 29  # bases of a reference
-UNUSABLE = "failed to create index"  # samtools on a file that is damaged or not sorted
+SUFFIXES = (".bai", ".csi")  # of indexes
 RG = "@RG"  # as the name of samples: that in each file's read groups
 
 
@@ -54,12 +49,12 @@ def inspect_alignments(path: str) -> AlignmentFile:
     if not is_regular(path):
         raise InputError(path, "BAM and CRAM files must be regular files")
     start = read_beginning(path)
-    if start.decode("latin-1").startswith(counts_errors.SAM):
-        raise InputError(path, counts_errors.advise_on_sam(path))
+    if start.decode("latin-1").startswith(SAM):
+        raise InputError(path, advise_on_sam(path))
     for kind, module in MODULES.items():
         if start.startswith(module.MAGIC):
             module.check_end(path)
-            return AlignmentFile(path, kind, tuple(module.references(path)), _index_of(path, kind))
+            return AlignmentFile(path, kind, tuple(module.references(path)), _index_of(path))
     raise InputError(path, "is neither BAM nor CRAM")
 
 
@@ -77,9 +72,9 @@ def sample_of(file: AlignmentFile) -> str:
     raise InputError(file.path, f"{problem}: give {option('sample_names')} NAME,…")
 
 
-def _index_of(path: str, kind: str) -> str | None:
-    """Return the path of the index, `x.bam.bai` or `x.bai`, or None."""
-    for suffix in SUFFIXES[kind]:
+def _index_of(path: str) -> str | None:
+    """Return the path of the index of a BAM file, `x.bam.bai` or `x.bai`, or None."""
+    for suffix in SUFFIXES:
         for name in (path + suffix, str(Path(path).with_suffix(suffix))):
             if Path(name).is_file():
                 return name
@@ -93,7 +88,7 @@ def reads(alignments: AlignmentFile, stretch: Stretch, ordered: bool) -> Iterato
     """
     if alignments.kind == "bam":
         return bam.reads(alignments.path, len(alignments.references), stretch, ordered)
-    return cram.reads(alignments.path, stretch, ordered)
+    return cram.reads(alignments.path, ordered)
 
 
 # ---- what the files of a cohort have in common --------------------------------------------------
@@ -196,99 +191,25 @@ def _explain(names: list[str], file: AlignmentFile, source: str, regions: Region
     return f"{said}: awk '{others}' {shlex.quote(source)} > other.bed"
 
 
-# ---- indexes ----------------------------------------------------------------------------------
-
-
-def with_index(file: AlignmentFile, threads: int) -> AlignmentFile:
-    """Return the file with its index, which is made beside it where there is none."""
-    if file.kind == "cram":
-        return file
-    if file.index is not None:
-        if Path(file.index).stat().st_mtime < Path(file.path).stat().st_mtime:
-            logger.warning("multigpu: %s is older than the file it belongs to", file.index)
-        return file
-    reason = _no_place(file.path)
-    if reason is None:
-        return replace(file, index=_make_index(file, threads))
-    logger.warning(
-        "multigpu: %s has no index and none can be made (%s): reading the whole file",
-        file.path,
-        reason,
-    )
-    return file
-
-
-def _no_place(path: str) -> str | None:
-    """Return why no index can be made beside a file; None where one can."""
-    if os.fsencode(path).decode("utf-8", "replace") != path:
-        return "samtools takes names in UTF-8 only"
-    folder = Path(path).absolute().parent
-    return None if os.access(folder, os.W_OK | os.X_OK) else f"{folder} cannot be written"
-
-
-def _make_index(file: AlignmentFile, threads: int) -> str:
-    """Make an index, under another name first: no run ever sees half of it."""
-    pysam = import_pysam()
-    long = any(length > BAI_LONGEST for _, length in file.references)
-    suffix, options = (".csi", ["-c"]) if long else (".bai", [])
-    path = cram.absolute(file.path)
-    part = Path(f"{path}.{secrets.token_hex(4)}.part")
-    try:
-        pysam.index(*options, "-@", str(threads), path, str(part))
-        part.replace(file.path + suffix)
-    except (pysam.SamtoolsError, OSError) as error:
-        part.unlink(missing_ok=True)
-        raise _no_index(file, error) from error
-    return file.path + suffix
-
-
-def _no_index(file: AlignmentFile, error: Exception) -> InputError:
-    """Return the error for what kept samtools from making an index."""
-    said = _reason(error)
-    if said.startswith(UNUSABLE):
-        said = UNUSABLE  # what follows is no reason, so the file is read to find one
-        try:
-            for _ in reads(file, bam.WHOLE, ordered=True):
-                pass
-        except bam.Unsorted:
-            advice = f"run `samtools sort` on it first, or give {option('index', on=False)}"
-            return InputError(file.path, f"no index can be made: {advice} (it is not sorted)")
-        except InputError as found:
-            return found
-    return InputError(
-        file.path, f"no index can be made: {option('index', on=False)} does without ({said})"
-    )
-
-
-def _reason(error: Exception) -> str:
-    """Return what samtools or the system reports."""
-    if isinstance(error, OSError):
-        return error.strerror or str(error)
-    said = str(error.args[0]).rpartition("stderr=")[2].strip().removeprefix("samtools index: ")
-    return said.splitlines()[0] if said else "samtools says nothing"
-
-
 # ---- cutting ----------------------------------------------------------------------------------
 
 
 def cut(
-    file: AlignmentFile, wanted: Mapping[int, tuple[int, int]], size: int, in_order: bool = False
+    file: AlignmentFile, wanted: Mapping[int, tuple[int, int]], size: int
 ) -> tuple[list[Stretch], dict[int, int | None]]:
     """Return pieces of a file that hold all reads which may reach into what is wanted.
 
     With them goes how many mapped reads the index tells of the references that are read wholly.
 
-    wanted    for references by number, where the first region begins and the last one ends
-    size      stored bytes of a piece, about
-    in_order  whether reads are asked for in the order of the file: a CRAM file is not cut
+    wanted  for references by number, where the first region begins and the last one ends
+    size    stored bytes of a piece, about
 
     Raises InputError for an index that is damaged, or of another file.
     """
-    # Only from version 3 on a damaged header of a container is noticed.
-    if file.kind == "cram" and not in_order and read_beginning(file.path)[4] == 3:
-        return list(cram.stretches(file.path, wanted, size)), {}
     if file.index is None:
         return [bam.WHOLE], {}
+    if Path(file.index).stat().st_mtime < Path(file.path).stat().st_mtime:
+        logger.warning("multigpu: %s is older than the file it belongs to", file.index)
     entries = bam_index.read_index(file.index)
     _check_index(file, entries)
     with_reads = [number for number, each in enumerate(entries) if len(each.offset)]

@@ -6,7 +6,7 @@ what all formats share; `counts_files.py` lists them.
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import PurePath
@@ -212,6 +212,61 @@ def check_samples(path: str, columns: Sequence[str]) -> tuple[str, ...]:
 
 
 # ---- batches of Arrow -------------------------------------------------------------------------
+
+
+def samples_of_schema(path: str, schema: Any) -> tuple[str, ...]:
+    """Return the names of the samples. Raises InputError for columns of wrong types, too."""
+    from pyarrow import types
+
+    samples = check_samples(path, schema.names)
+    for number, (name, kind) in enumerate(zip(schema.names, schema.types, strict=True)):
+        if number == 0:
+            plain = kind.value_type if types.is_dictionary(kind) else kind
+            right = types.is_string(plain) or types.is_large_string(plain)
+        else:
+            right = types.is_integer(kind) or (number > 2 and types.is_floating(kind))
+        if not right:
+            raise InputError(path, f"it cannot hold {kind}", f"column {name}")
+    return samples
+
+
+def kind_of_values(schema: Any) -> Any:
+    """Return the type that holds the counts of all samples: int32 or float64."""
+    return np.int32 if {str(kind) for kind in schema.types[3:]} == {"int32"} else np.float64
+
+
+def place_batches(
+    path: str, samples: Sequence[str], batches: Iterable[Any], whole: CountRows, first: int = 0
+) -> list[str]:
+    """Put batches into rows of a table, from `first` on, and return the names of chromosomes there.
+
+    Raises InputError at the first row that is wrong.
+    """
+    names: dict[str, int] = {}
+    for batch in batches:
+        _check_there(path, batch, first)
+        here = whole.part(first, first + batch.num_rows)
+        rows = rows_of_batch(batch, here.values)
+        # Arrow does not look whether each number stands for a name.
+        chrom = rows.chrom
+        if len(chrom) and not (chrom.min() >= 0 and chrom.max() < len(rows.names)):
+            raise InputError(path, "cannot be read as Parquet: its chromosomes are damaged")
+        check_rows(path, rows, samples, first)
+        here.chrom[:], here.start[:], here.end[:] = rows.numbered(names), rows.start, rows.end
+        first += batch.num_rows
+    return list(names)
+
+
+def _check_there(path: str, batch: Any, before: int) -> None:
+    """Raise InputError at the first row without chromosome, start or end."""
+    missing = [
+        (column.is_null().index(True).as_py(), number)
+        for number, column in enumerate(batch.columns[:3])
+        if column.null_count
+    ]
+    if missing:
+        row, number = min(missing)
+        raise InputError(path, "is missing", f"row {before + row + 1}, column {COLUMNS[number]}")
 
 
 def rows_of_batch(batch: Any, into: Values | None = None) -> CountRows:

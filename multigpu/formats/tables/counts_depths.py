@@ -4,11 +4,11 @@ import re
 from io import BufferedReader
 
 from multigpu.formats.tables.counts import COLUMNS, CountsFormat, Empty, TableParts, sample_of_file
-from multigpu.formats.tables.counts_tsv import TextColumns, read_text
+from multigpu.formats.tables.counts_tsv import CNVKIT_PLACE, TextColumns, read_text
 
 # Of mosdepth. No other table of counts is without a header; depths have decimals, as no count has.
 FIRST_LINE = re.compile(rb"[^\t\n]+\t\d+\t\d+(\t[^\t\n]*)?\t\d+\.\d+\r?(\n|$)")
-PLACE, OTHERS = ["chromosome", "start", "end"], ["depth", "gene", "log2"]  # of CNVkit
+OTHERS = ["depth", "gene", "log2"]  # columns of CNVkit
 
 
 def _titles(line: bytes) -> list[str]:
@@ -18,7 +18,7 @@ def _titles(line: bytes) -> list[str]:
 def _is_coverage(start: bytes) -> bool:
     """Whether a file has depths and nothing that is computed of them, as references and ratios."""
     titles = _titles(start)
-    return titles[:3] == PLACE and sorted(titles[3:]) == OTHERS
+    return titles[:3] == CNVKIT_PLACE and sorted(titles[3:]) == OTHERS
 
 
 def read_cnvkit(path: str, file: BufferedReader, _: Empty) -> TableParts:

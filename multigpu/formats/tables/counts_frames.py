@@ -3,12 +3,21 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from multigpu.errors import UsageError, printable_name, quoted
-from multigpu.formats.alignments.regions import LONGEST, Regions, no_region
-from multigpu.formats.tables import arrow
-from multigpu.formats.tables.counts import COLUMNS, LARGEST, MOST_READS, Counts
+from multigpu.errors import UsageError, first_line, printable_name
+from multigpu.formats.alignments.regions import Regions, in_order
+from multigpu.formats.tables.arrow import pyarrow
+from multigpu.formats.tables.counts import (
+    ROWS,
+    CountRows,
+    Counts,
+    kind_of_values,
+    narrow,
+    place_batches,
+    samples_of_schema,
+)
+
+NAME = "the table"  # in messages
 
 
 def is_frame(given: Any) -> bool:
@@ -21,80 +30,29 @@ def counts_from_frame(frame: Any) -> Counts:
 
     Raises UsageError for any other table.
     """
-    names = [str(name) for name in getattr(frame, "column_names", frame.columns)]
-    samples = tuple(names[3:])
-    if tuple(names[:3]) != COLUMNS or not samples:
-        found = quoted(", ".join(names))
-        raise UsageError(f"the columns of a table are chrom, start, end and samples, not {found}")
-    if len(set(names)) < len(names):
-        raise UsageError("two columns of the table have the same name")
-    start, end = (_places(_column(frame, name), name) for name in COLUMNS[1:])
-    values = _values(frame, samples)
-    regions = _regions(_chromosomes(frame), start, end)
-    order = regions.order()
-    notes = []
-    if order is not None:
-        regions, values = regions.take(order), values[order]
-        notes = ["the regions are not in order: they are sorted"]
-    return Counts(regions, samples, values, (*notes, *regions.oddities()))
+    table = _as_arrow(frame)
+    samples = samples_of_schema(NAME, table.schema)
+    kind = kind_of_values(table.schema)
+    whole = CountRows.empty(table.num_rows, len(samples), kind, np.empty)
+    names = place_batches(NAME, samples, table.to_batches(ROWS), whole)
+    regions = Regions(tuple(names), whole.chrom, whole.start, whole.end)
+    regions, order, notes = in_order(NAME, regions)
+    values = narrow(whole.values)
+    return Counts(regions, samples, values if order is None else values[order], notes)
 
 
-def _column(frame: Any, name: str) -> NDArray[Any]:
-    """Return the values of a column; those of Arrow must be numbers, and are NaN where null."""
-    column = frame[name]
-    if not hasattr(column, "chunks"):
-        return np.asarray(column)
-    kind = str(column.type)
-    if not kind.startswith(("int", "uint", "float", "double")):
-        raise UsageError(f"column {printable_name(name)}: it cannot hold {kind}, but numbers")
-    chunks = [arrow.values(chunk) for chunk in column.chunks]
-    return np.concatenate(chunks) if chunks else np.empty(0)
-
-
-def _chromosomes(frame: Any) -> list[str]:
-    column = frame["chrom"]
-    is_arrow = hasattr(column, "to_pylist")
-    names: list[str] = column.to_pylist() if is_arrow else np.asarray(column).tolist()
-    for row, name in enumerate(names, 1):
-        if not isinstance(name, str):
-            raise UsageError(f"row {row}, column chrom: {quoted(str(name))} is no name")
-        if not name or "\0" in name:
-            raise UsageError(f"row {row}, column chrom: {quoted(name)} is no chromosome")
-    return names
-
-
-def _places(column: NDArray[Any], name: str) -> NDArray[np.int64]:
-    if column.dtype.kind not in "iu":
-        raise UsageError(f"column {name}: it cannot hold {column.dtype}, but whole numbers")
-    return column.astype(np.int64)
-
-
-def _regions(names: list[str], start: NDArray[np.int64], end: NDArray[np.int64]) -> Regions:
-    wrong = (start < 0) | (start >= end) | (end >= LONGEST)
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise UsageError(f"row {row + 1}: {no_region(int(start[row]), int(end[row]))}")
-    numbers: dict[str, int] = {}
-    chrom = np.array([numbers.setdefault(name, len(numbers)) for name in names], np.int32)
-    return Regions(tuple(numbers), chrom, start, end)
-
-
-def _values(frame: Any, samples: tuple[str, ...]) -> NDArray[Any]:
-    """Return [regions, samples]: int32 where all counts are whole, else float64."""
-    found = []
-    for name in samples:
-        values = _column(frame, name)
-        if values.dtype.kind not in "iuf":
-            raise UsageError(
-                f"column {printable_name(name)}: it cannot hold {values.dtype}, but numbers"
-            )
-        values = values.astype(np.float64)
-        wrong = ~((values >= 0) & (values < MOST_READS))
-        if wrong.any():
-            row = int(np.argmax(wrong))
-            where = f"row {row + 1}, column {printable_name(name)}"
-            raise UsageError(f"{where}: {values[row]:g} is no count, which is from 0 to 2^40")
-        found.append(values)
-    every = np.stack(found, 1)
-    whole = every.max(initial=0) <= LARGEST and bool((every == np.floor(every)).all())
-    return every.astype(np.int32) if whole else every
+def _as_arrow(frame: Any) -> Any:
+    """Return a table of Arrow, whose rows have numbers or names."""
+    pa = pyarrow()
+    if isinstance(frame, pa.Table):
+        return frame
+    columns = {}
+    for name in frame.columns:
+        try:
+            columns[str(name)] = pa.array(np.asarray(frame[name]), from_pandas=True)
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            where = f"column {printable_name(str(name))}"
+            raise UsageError(f"{NAME}: {where}: {first_line(error)}") from error
+    if len(columns) < len(frame.columns):
+        raise UsageError(f"{NAME}: two columns have the same name")
+    return pa.table(columns)

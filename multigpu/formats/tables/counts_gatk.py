@@ -15,7 +15,6 @@ from multigpu.errors import InputError, first_line, quoted
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.names import name_problem
 from multigpu.formats.storage.stored_streams import is_regular
-from multigpu.formats.tables import counts_errors
 from multigpu.formats.tables.counts import (
     CountRows,
     CountsFormat,
@@ -26,6 +25,7 @@ from multigpu.formats.tables.counts import (
     sample_of_file,
 )
 from multigpu.formats.tables.counts_tsv import TextColumns, read_text
+from multigpu.formats.tables.sam import SAM, advise_on_sam
 
 MAGIC = b"\x89HDF\r\n\x1a\n"
 TITLES = ("CONTIG", "START", "END", "COUNT")
@@ -43,7 +43,7 @@ def read_gatk_text(path: str, file: BufferedReader, _: Empty) -> TableParts:
             sample = next((each[3:] for each in fields if each.startswith("SM:")), sample)
     titles = line.split("\t")
     if titles[0] != TITLES[0]:
-        raise InputError(path, counts_errors.advise_on_sam(path))
+        raise InputError(path, advise_on_sam(path))
     if tuple(titles) != TITLES:
         expected = " ".join(TITLES)
         problem = f"has the columns {quoted(' '.join(titles))}, not {expected}: these are no counts"
@@ -98,7 +98,7 @@ def _text(name: bytes | str) -> str:
 
 GATK_TSV = CountsFormat(
     "a table of GATK CollectReadCounts",
-    lambda start: start.decode("latin-1").startswith(counts_errors.SAM),
+    lambda start: start.decode("latin-1").startswith(SAM),
     read_gatk_text,
 )
 GATK_HDF5 = CountsFormat(

@@ -2,14 +2,11 @@
 
 import errno
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from io import BufferedReader
 from itertools import accumulate
-from typing import Any
-
-import numpy as np
 
 from multigpu.cluster.files import atomic_output
 from multigpu.errors import InputError, first_line
@@ -17,19 +14,17 @@ from multigpu.formats.alignments.regions import Regions, gene_name
 from multigpu.formats.storage.stored_streams import is_regular
 from multigpu.formats.storage.suffixes import PARQUET as SUFFIXES
 from multigpu.formats.tables.counts import (
-    COLUMNS,
     ROWS,
     CountRows,
     Counts,
     CountsFormat,
     Empty,
     TableParts,
-    Values,
     batch_of,
-    check_rows,
-    check_samples,
+    kind_of_values,
     narrow,
-    rows_of_batch,
+    place_batches,
+    samples_of_schema,
     slices,
 )
 
@@ -42,101 +37,48 @@ GENES = b"genes"  # metadata: the name of each region, a line each; "" for none
 
 
 def read_parquet(path: str, _: BufferedReader, empty: Empty) -> TableParts:
-    """Return samples, regions and values. Raises InputError for what is no counts table."""
-    if not is_regular(path):
-        raise InputError(path, "Parquet cannot be read from a pipe: give a file")
-    samples = _read_schema(path)
-    with suppress(_Fractional):  # which knows of the arrays up to here, until this block ends
-        return samples, *_decode(path, samples, np.int32, empty)
-    return samples, *_decode(path, samples, np.float64, empty)
+    """Return samples, regions and values. Raises InputError for what is no counts table.
 
-
-class _Fractional(Exception):
-    """Error of a count that is no whole number, or does not fit int32."""
-
-
-def _decode(path: str, samples: Sequence[str], kind: Any, empty: Empty) -> tuple[Regions, Values]:
-    """Return all rows: several threads decode row groups, each to its place in the arrays."""
+    Several threads decode row groups, each to its place in the arrays.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    if not is_regular(path):
+        raise InputError(path, "Parquet cannot be read from a pipe: give a file")
     with _as_parquet(path):
+        schema = pq.read_schema(path)
+        samples = samples_of_schema(path, schema)
         metadata = pq.read_metadata(path)
-        genes = (metadata.metadata or {}).get(GENES)
         numbers = range(metadata.num_row_groups)
         sizes = (metadata.row_group(number).num_rows for number in numbers)
         borders = list(accumulate(sizes, initial=0))
-        whole = CountRows.empty(borders[-1], len(samples), kind, empty)
+        whole = CountRows.empty(borders[-1], len(samples), kind_of_values(schema), empty)
 
     options = {"read_dictionary": ["chrom"], "buffer_size": COLUMN_BUFFER, "pre_buffer": False}
 
-    def decode(number: int, first: int, stop: int) -> CountRows:
+    def decode(number: int, first: int) -> list[str]:
         with _as_parquet(path), pq.ParquetFile(path, metadata=metadata, **options) as file:
             # Arrow's own threads keep some megabytes each, for good.
             batches = file.iter_batches(ROWS, row_groups=[number], use_threads=False)
-            return _place_rows(path, samples, batches, whole, first, stop)
+            return place_batches(path, samples, batches, whole, first)
 
     names: dict[str, int] = {}
     threads = min(THREADS, len(os.sched_getaffinity(0)), 1 + len(whole.values) // THREAD_ROWS)
     with ThreadPoolExecutor(threads) as pool:
-        for group in pool.map(decode, numbers, borders, borders[1:]):
+        groups = pool.map(decode, numbers, borders[:-1])
+        for found, first, stop in zip(groups, borders, borders[1:], strict=False):
+            group = whole.part(first, stop, found)
             group.chrom[:] = group.numbered(names)
     pa.default_memory_pool().release_unused()  # Arrow keeps what it has freed
-    named = (
-        () if genes is None else tuple(map(gene_name, genes.decode("utf-8", "replace").split("\n")))
-    )
-    if named and len(named) != len(whole.chrom):
-        raise InputError(
-            path, f"is damaged: {len(whole.chrom):,} regions have {len(named):,} names"
-        )
-    return Regions(tuple(names), whole.chrom, whole.start, whole.end, named), whole.values
-
-
-def _place_rows(
-    path: str,
-    samples: Sequence[str],
-    batches: Iterable[Any],
-    whole: CountRows,
-    first: int,
-    stop: int,
-) -> CountRows:
-    """Put the batches of a row group in their place, rows `first` to `stop`.
-
-    Raises _Fractional.
-    """
-    names: dict[str, int] = {}
-    at = first
-    for batch in batches:
-        _check_there(path, batch, at)
-        here = whole.part(at, min(at + batch.num_rows, stop))
-        rows = rows_of_batch(batch, here.values)
-        # Arrow does not look whether each number stands for a name.
-        chrom = rows.chrom
-        if len(chrom) and not (chrom.min() >= 0 and chrom.max() < len(rows.names)):
-            raise InputError(path, "cannot be read as Parquet: its chromosomes are damaged")
-        check_rows(path, rows, samples, at)
-        here.chrom[:], here.start[:], here.end[:] = rows.numbered(names), rows.start, rows.end
-        if rows.values is not here.values:
-            values = narrow(rows.values)
-            if not np.can_cast(values.dtype, here.values.dtype):
-                raise _Fractional
-            here.values[:] = values
-        at += batch.num_rows
-    if at != stop:
-        raise InputError(path, f"cannot be read as Parquet: row {at + 1} is missing")
-    return whole.part(first, stop, list(names))
-
-
-def _check_there(path: str, batch: Any, before: int) -> None:
-    """Raise InputError at the first row without chromosome, start or end."""
-    missing = [
-        (column.is_null().index(True).as_py(), number)
-        for number, column in enumerate(batch.columns[:3])
-        if column.null_count
-    ]
-    if missing:
-        row, number = min(missing)
-        raise InputError(path, "is missing", f"row {before + row + 1}, column {COLUMNS[number]}")
+    texts = (metadata.metadata or {}).get(GENES)
+    genes = texts.decode("utf-8", "replace").split("\n") if texts is not None else []
+    if texts is not None and len(genes) != len(whole.chrom):
+        problem = f"is damaged: {len(whole.chrom):,} regions have {len(genes):,} names"
+        raise InputError(path, problem)
+    named = tuple(map(gene_name, genes))
+    regions = Regions(tuple(names), whole.chrom, whole.start, whole.end, named)
+    return samples, regions, narrow(whole.values)
 
 
 @contextmanager
@@ -154,26 +96,6 @@ def _as_parquet(path: str) -> Iterator[None]:
         if isinstance(error, OSError) and error.errno == errno.ENOMEM:
             raise MemoryError(first_line(error)) from error
         raise InputError(path, f"cannot be read as Parquet: {first_line(error)}") from error
-
-
-def _read_schema(path: str) -> tuple[str, ...]:
-    """Return the names of the samples. Raises InputError for columns of wrong types, too."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    with _as_parquet(path):
-        schema = pq.read_schema(path)
-    samples = check_samples(path, schema.names)
-    kinds = pa.types
-    for number, (name, kind) in enumerate(zip(schema.names, schema.types, strict=True)):
-        if number == 0:
-            plain = kind.value_type if kinds.is_dictionary(kind) else kind
-            right = kinds.is_string(plain) or kinds.is_large_string(plain)
-        else:
-            right = kinds.is_integer(kind) or (number > 2 and kinds.is_floating(kind))
-        if not right:
-            raise InputError(path, f"it cannot hold {kind}", f"column {name}")
-    return samples
 
 
 def write_parquet(path: str | None, counts: Counts) -> None:

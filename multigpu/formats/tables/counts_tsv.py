@@ -1,17 +1,17 @@
 """Counts tables as lines of text: plain, .gz or .zst; the bincov matrices of GATK-SV are, too."""
 
 import io
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from io import BufferedReader
 from typing import Any
 
 import numpy as np
 
-from multigpu.errors import InputError, UsageError, quoted
+from multigpu.errors import InputError, UsageError, option, quoted
 from multigpu.formats.alignments.regions import Regions, gene_name
 from multigpu.formats.storage.compressed import compressed_output
-from multigpu.formats.tables import counts_errors
 from multigpu.formats.tables.counts import (
     COLUMNS,
     ROWS,
@@ -31,14 +31,25 @@ from multigpu.formats.tables.counts import (
 )
 
 BINCOV_PLACE = ("chr", "start", "end")  # how the header of GATK-SV's matrices begins, in any case
+CNVKIT_PLACE = ["chromosome", "start", "end"]
+CNVKIT = (
+    "is a file of CNVkit, with ratios or a reference: give the BAM or CRAM files of all samples"
+    f" and {option('regions')} TARGETS.bed, or their .targetcoverage.cnn"
+)
+
+# What Arrow says where one thread reads.
+MISFIT = re.compile(
+    r"In CSV column #(\d+): Row #(\d+): CSV conversion error [^:]*: (.*)", re.DOTALL
+)
+MISCOUNT = re.compile(r"CSV parse error: Row #(\d+): Expected (\d+) columns, got (\d+)")
 
 
 def read_header(path: str, file: BufferedReader) -> tuple[str, ...]:
     """Return the samples of a table. Raises InputError for a file that is none."""
     header = file.readline().decode("utf-8-sig", "replace")
-    if problem := counts_errors.identify(path, header):
-        raise InputError(path, problem)
     titles = header.lstrip("#").rstrip("\r\n").split("\t")
+    if titles[:3] == CNVKIT_PLACE and {"log2", "depth"} & {*titles}:
+        raise InputError(path, CNVKIT)
     if tuple(map(str.lower, titles[:3])) == BINCOV_PLACE:
         titles[:3] = COLUMNS
     return check_samples(path, titles)
@@ -123,7 +134,22 @@ def _read_text_rows(
                 batch = batch.select(names[column] for column in wanted[:-1])
             yield rows_of_batch(batch)
     except pa.ArrowInvalid as error:
-        raise counts_errors.translate(path, columns.names, str(error)) from error
+        raise _error_of_arrow(path, columns.names, str(error)) from error
+
+
+def _error_of_arrow(path: str, columns: Sequence[str], said: str) -> InputError:
+    """Return an error of Arrow in our words."""
+    if found := MISFIT.fullmatch(said):
+        column, row, misfit = found.groups()
+        where = f"row {row}, column {columns[int(column)]}"
+        value = misfit.removeprefix("invalid value '").removesuffix("'")
+        what = "whole number below 2^40" if int(column) < 3 else "number"
+        problem = "is not UTF-8" if column == "0" else f"{quoted(value)} is no {what}"
+        return InputError(path, problem, where)
+    if found := MISCOUNT.match(said):
+        row, wanted, there = found.groups()
+        return InputError(path, f"{there} columns instead of {wanted}", f"row {row}")
+    return InputError(path, said.splitlines()[0])
 
 
 def write_tsv(path: str | None, counts: Counts) -> None:

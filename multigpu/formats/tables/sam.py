@@ -1,6 +1,7 @@
 """SAM and BAM files: names that may stand in them, their header, and the files themselves."""
 
 import re
+import shlex
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -14,6 +15,7 @@ from multigpu.formats.optional import import_pysam
 from multigpu.formats.storage.compressed import Compressed, Compression
 from multigpu.formats.tables.tabix import full_disk_named
 
+SAM = ("@HD\t", "@SQ\t", "@RG\t", "@PG\t", "@CO\t")  # how a header begins
 REFERENCE_NAME = re.compile(rb"(?![*=])[0-9A-Za-z!#$%&*+./:;=?@^_|~-]+")
 MISNAMED_QUERY = re.compile(rb"^(?![!-?A-~]{1,254}\n)([^\n]*)\n", re.MULTILINE)
 LONGEST_REFERENCE = (1 << 31) - 1
@@ -25,6 +27,12 @@ BLOCK = 1 << 20  # bytes of lines at a time
 COMPRESSED_INSIDE = "BAM files are compressed inside: choose a name without .gz or .zst"
 
 Write = Callable[[bytes], Any]
+
+
+def advise_on_sam(path: str) -> str:
+    """Return what is wrong with a SAM file that shall be counted, and what helps."""
+    made = shlex.quote(re.sub(r"(\.sam)?(\.gz)?$", ".bam", path, count=1))
+    return f"is a SAM file, which is not read: samtools sort -o {made} {shlex.quote(path)}"
 
 
 def misnamed_query(path: str, names: bytes, *, are_all: bool) -> InputError | None:

@@ -3,7 +3,7 @@
 from multigpu.errors import UsageError, option
 from multigpu.run.functions import function_of
 from multigpu.workloads.cnv.opening import open_job
-from multigpu.workloads.cnv.options import GATK_SV, SHOWN_REGIONS
+from multigpu.workloads.cnv.options import GATK_SV
 from multigpu.workloads.cnv.request import CnvRequest
 from multigpu.workloads.cnv.results import matrices
 from multigpu.workloads.cnv.results.result import CnvResult
@@ -21,4 +21,4 @@ def cnv(request: CnvRequest) -> CnvResult:
         command = "multigpu cnv MATRIX --preset gatk-sv -o DIR"
         raise UsageError(f"{option('preset')} {GATK_SV} is for the command line: {command}")
     keep = matrices.names(request.posterior) if request.keep_matrices else ()
-    return open_job(request).result(keep, shown=SHOWN_REGIONS)
+    return open_job(request).result(keep)

@@ -11,7 +11,6 @@ from multigpu.run.command import Reporting, command_of, keep_inputs, number_of, 
 from multigpu.run.values import texts_of
 from multigpu.workloads.cnv.options import (
     GATK_SV,
-    SHOWN_REGIONS,
     CnvOutput,
     copy_number_lanes,
     estimate_count_bytes,
@@ -53,7 +52,7 @@ def command(request: CnvRequest, outputs: CnvOutput, reporting: Reporting) -> No
         with folder.output_folder(outputs.output, request.resume) as hidden:
             job = open_job(
                 request,
-                count_cache=str(hidden / folder.KEPT_COUNTS),
+                keep_in=str(hidden / folder.KEPT_COUNTS),
                 count=partial(_count_alignments, reporting),
                 keep_counts=partial(write_counts, str(hidden / folder.COUNTS)),
                 lanes=lanes,
@@ -66,9 +65,8 @@ def command(request: CnvRequest, outputs: CnvOutput, reporting: Reporting) -> No
                 check_sequences(genome.path, genome.lengths, job.cohort.regions, job.lengths)
             with reporting.watch(job, "cnv", job.stats.progress):
                 store = folder.store_path(hidden) if outputs.matrices else None
-                shown = SHOWN_REGIONS if outputs.report or outputs.plots else 0
                 keep = matrices.names(request.posterior) if store else ()
-                found = job.result(keep, store, shown, outputs.report, hidden)
+                found = job.result(keep, store, outputs.report, hidden)
                 result = files.write_files(found, hidden, outputs, request, genome)
                 job.published = True
                 if reporting.summary:
@@ -86,13 +84,8 @@ def _call_batch(
     from multigpu.workloads.cnv.output import folder
     from multigpu.workloads.cnv.output.gatk_sv import write_batch
 
-    wanted = {
-        "summary": reporting.summary,
-        "reference": outputs.reference,
-        "per_sample": outputs.per_sample,
-        "plots": outputs.plots,
-    }
-    for name in filter(wanted.get, wanted):
+    wanted = [name for name in sorted(outputs.given - {"output"}) if getattr(outputs, name)]
+    for name in [*wanted, *(["summary"] if reporting.summary else [])]:
         raise UsageError(f"{option(name)} has no effect with {option('preset')} {GATK_SV}")
     with folder.output_folder(outputs.output, request.resume) as hidden:
         job = open_batch(request, journal=hidden / folder.JOURNAL, **settings)

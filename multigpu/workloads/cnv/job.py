@@ -4,7 +4,6 @@ import uuid
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
-from heapq import nlargest
 from pathlib import Path
 from typing import Any
 
@@ -194,11 +193,10 @@ class CnvJob(PlannedCnvJob):
         self,
         keep: tuple[str, ...] = (),
         store: Path | None = None,
-        shown: int = 0,
         tracks: bool = False,
         scratch: Path | None = None,
     ) -> CnvResult:
-        """Run the job and return its result; see `KeptResults` for `keep`, `store` and `shown`.
+        """Run the job and return its result; see `KeptResults` for `keep` and `store`.
 
         tracks   whether to keep values of all samples along the genome, for the report
         scratch  a folder that workers on other machines see; None: that for temporary files
@@ -206,7 +204,7 @@ class CnvJob(PlannedCnvJob):
         Raises UsageError for counts that cannot be normalized, modelled or segmented.
         """
         step = -(-len(self.values) // TRACK_POINTS) if tracks else 0
-        kept = KeptResults(matrices=keep, store=store, shown=shown, track_step=step)
+        kept = KeptResults(matrices=keep, store=store, track_step=step)
         parts = self._run(kept, scratch)
         del self.values  # the tables need memory, too
         return self._assemble(parts, kept)
@@ -291,7 +289,7 @@ class CnvJob(PlannedCnvJob):
             "program": fitness.program(),
             "job": "cnv",
             "matrices": f"{', '.join(kept.matrices) or 'none'}, {stored}",
-            "figures": f"{kept.shown}, {kept.track_step}",
+            "figures": f"{kept.track_step}",
             **{f"option {name}": str(value) for name, value in asdict(self.options).items()},
             "samples": (
                 f"{len(cohort.names)}, content {digest(replace(cohort, regions=Regions.of([])))}"
@@ -318,8 +316,6 @@ class CnvJob(PlannedCnvJob):
         if kept.store is not None:
             matrices.write_rest(kept.store, pieces)
             pieces = []
-        windows = [window for part in parts for window in part.windows]
-        largest = nlargest(kept.shown, range(len(windows)), key=lambda k: windows[k].length)
         notes = [*self.notes, *notes_by_chromosome(parts)]
         notes += advice(segments, cohort, self.spans, self.sums, options)
         return CnvResult(
@@ -337,7 +333,6 @@ class CnvJob(PlannedCnvJob):
             sex=cohort.sexes,
             ploidy=cohort.ploidy,
             kept=tuple(pieces),
-            windows=tuple(windows[k] for k in sorted(largest)),
             tracks=tuple(part.tracks for part in parts if part.tracks is not None),
             notes=tuple(map(spelled, notes)),
             lengths=self.lengths,

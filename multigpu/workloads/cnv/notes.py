@@ -37,7 +37,8 @@ def count_notes(
     """Yield notes about the counts; totals are float64[cases and then controls]: their reads."""
     yield from counts.notes
     if controls is not None:
-        yield from controls.notes
+        # Both may tell the same of the BED file in which they were counted.
+        yield from (note for note in controls.notes if note not in counts.notes)
         cases = f"{number_of(len(counts.samples), 'case')} ({several(counts.samples)})"
         others = f"{number_of(len(controls.samples), 'control')} ({several(controls.samples)})"
         yield f"{cases} and {others}"

@@ -98,7 +98,8 @@ def open_inputs(request: CnvRequest) -> OpenedInputs:
         # The last regions, by which it is recognized, may be left out.
         cohort = replace(cohort, genome_name=genome.name)
     cohort = replace(cohort, regions=filtered.regions)
-    check_samples(cohort.cases, None if controls is None else cohort.controls, request.options)
+    others = None if controls is None else cohort.controls
+    check_samples(cohort.cases, others, request.options, request.cohort)
     ploidy = read_ploidies(request.ploidy, cohort.names)
     sexes = read_sexes(_sex_of(request, cohort), cohort.names)
     return OpenedInputs(
@@ -135,7 +136,7 @@ def _sex_of(request: CnvRequest, cohort: Cohort) -> Any:
 def open_job(
     request: CnvRequest,
     *,
-    count_cache: str | None = None,
+    keep_in: str | None = None,
     count: Callable[[CountJob], Counts] = CountJob.counts,
     keep_counts: Callable[[Counts], None] | None = None,
     lanes: GpuLanes | None = None,
@@ -143,7 +144,7 @@ def open_job(
 ) -> CnvJob:
     """Return the job of a request, whose alignments are counted, the cases' first.
 
-    count_cache  folder for the counts of each alignment file, where the request names none
+    keep_in      folder for the counts of each alignment file
     count        runs a job that counts alignments
     keep_counts  called with the counts of the cases, where these were counted
     lanes        with which workers were started; None: by the size of the counts
@@ -151,9 +152,10 @@ def open_job(
 
     Raises UsageError and InputError.
     """
-    if request.cache is None:
-        request = request.changed(cache=count_cache)
     opened, options = open_inputs(request), request.options
+    for each in opened.both:
+        if isinstance(each, CountJob):
+            each.keep_in = keep_in
     cases, controls, cohort = opened.cases, opened.controls, opened.cohort
     if isinstance(cases, CountJob):
         cohort = replace(cohort, references=cases.lengths)

@@ -21,7 +21,6 @@ NormType = Literal["poisson", "mean", "median", "quant", "mode"]
 SizeFactor = Literal["mean", "median", "quant", "mode"]
 Segmentation = Literal["fast", "cbs", "hmm"]
 Fractional = Literal["mean", "median"]
-Colours = Literal["gain-red", "gain-blue"]
 
 DIPLOID = (0.025, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0)
 HAPLOID = (0.025, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0)
@@ -37,7 +36,6 @@ COPY_NUMBER_LANES = GpuLanes(5, alone=3)
 BYTES_PER_SECOND = 1e9  # of counts, on one GPU; to read them takes as long
 GPUS_KEPT_BUSY = 2  # by threads of one process
 GENOME, BED_LINE = 3_100_000_000, 24  # bases of a human genome; bytes of a line, about
-SHOWN_REGIONS = 10  # CNV regions with figures of their own
 DRAWN_GAP = 1_000_000  # bases without regions at which figures break lines, without --max-gap
 
 
@@ -82,13 +80,11 @@ class KeptResults:
 
     matrices    names of the matrices
     store       Zarr store to which workers write them; None: they are kept in memory
-    shown       CNV regions of each chromosome that are kept for figures
     track_step  regions a point in the plots of samples; 0: no tracks are kept
     """
 
     matrices: tuple[str, ...] = ()
     store: Path | None = None
-    shown: int = 0
     track_step: int = 0
 
 
@@ -137,11 +133,6 @@ class CnvOutput(Options, group="Output"):
     )  # fmt: skip
     matrices: bool = declare(True, "Write matrices.zarr.")
     report: bool = declare(True, "Write report.html.")
-    plots: Literal["png", "svg"] | None = declare(None, "Write the figures as files, too.")
-    colors: Colours = declare(
-        "gain-red", "Colours in BED, IGV session, report and figures. gain-red: gains are red and"
-        " losses blue, as in IGV; gain-blue: the other way round.",
-    )  # fmt: skip
 
     def check(self) -> None:
         super().check()

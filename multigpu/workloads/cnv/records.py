@@ -155,41 +155,6 @@ class SampleFacts(Columnar):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Window:
-    """A CNV region and its surroundings, for a figure.
-
-    chrom       index of the chromosome's name
-    begin, end  bases of the CNV region, from 0, half open
-    length      regions in it
-    position    float64[points]         middles of regions, in bases
-    samples     int32[shown]            samples that are shown, ascending
-    carriers    int32[carriers]         samples that have a CNV there
-    counts      float64[points, shown]  normalized counts
-    sini        float64[points, shown]  signed I/NI
-    ini         float64[points]         I/NI
-    segments    float64[n, 4]           sample, start, end and mean of the segments of the shown
-                                        samples that reach into the window, in bases
-    """
-
-    chrom: int
-    begin: int
-    end: int
-    length: int
-    position: Floats
-    samples: Indices
-    carriers: Indices
-    counts: Floats
-    sini: Floats
-    ini: Floats
-    segments: Floats
-
-    def drawing_order(self) -> list[tuple[int, int]]:
-        """Return (column, sample) of all samples, the carriers last: they lie over the others."""
-        carriers = set(self.carriers.tolist())
-        return sorted(enumerate(self.samples.tolist()), key=lambda pair: pair[1] in carriers)
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
 class SampleTracks:
     """Values of samples along a chromosome, for the plots of samples: means of several regions.
 
@@ -225,7 +190,6 @@ class CnvPart:
     usual: Copies
     regions: RegionTable
     robust: RegionTable | None
-    windows: tuple[Window, ...]
     pieces: Pieces
     notes: tuple[str, ...]
     left_out: str
@@ -234,4 +198,4 @@ class CnvPart:
 
 
 # Of these the parts in a journal consist.
-JOURNAL_CLASSES = (CnvPart, SegmentTable, RegionTable, Genotypes, Window, SampleTracks)
+JOURNAL_CLASSES = (CnvPart, SegmentTable, RegionTable, Genotypes, SampleTracks)

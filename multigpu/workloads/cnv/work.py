@@ -80,8 +80,8 @@ class CnvSession(Session[CnvSpan, CnvPart]):
     def __init__(self, workload: CnvWorkload, backend: KernelBackend, budget: int) -> None:
         self.workload, self.options, self.backend = workload, workload.options, backend
         self.budget, kept = budget, workload.kept
-        shown = ("sini", "ini") if kept.shown or kept.track_step else ()
-        self.fetched = tuple(dict.fromkeys((*kept.matrices, *shown)))
+        drawn = ("sini",) if kept.track_step else ()
+        self.fetched = tuple(dict.fromkeys((*kept.matrices, *drawn)))
         self.on_device: tuple[Stage, ...] = (Normalize(self.options, backend), *self._method())
         self.on_host: tuple[Stage, ...] = (
             Call(self.options, kept, workload.threads, workload.regions),

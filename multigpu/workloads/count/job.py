@@ -12,26 +12,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.cluster.engine.plan import balanced
-from multigpu.errors import UsageError
+from multigpu.errors import UsageError, several
 from multigpu.formats.alignments.files import (
     AlignmentFile,
     cut,
     index_error,
     inspect_alignments,
-    with_index,
 )
 from multigpu.formats.tables.counts import Counts
-from multigpu.formats.tables.counts_cache import CountsCache
 from multigpu.run.job import Job
 from multigpu.run.options import RunOptions
 from multigpu.workloads.count.files import choose_references, choose_regions, choose_sample_names
+from multigpu.workloads.count.kept_counts import KeptCounts
 from multigpu.workloads.count.options import CountOptions
 from multigpu.workloads.count.plan import CountSpan, counted_ranges
 from multigpu.workloads.count.work import CountPart, CountWorkload
 
 
 class CountJob(Job):
-    """A count: opened (all files looked at), and run once, on CPUs also where there are GPUs."""
+    """A count: opened (all files looked at), and run once, on CPUs also where there are GPUs.
+
+    keep_in  folder that keeps the counts of each file for a run that is resumed; None: none is
+    """
+
+    keep_in: str | None = None
 
     def __init__(
         self, paths: Sequence[str], options: CountOptions, run: RunOptions, client: Any = None
@@ -43,7 +47,11 @@ class CountJob(Job):
         self.options = options
         self.files = [inspect_alignments(path) for path in paths]
         self.samples = choose_sample_names(self.files, options.sample_names)
-        self.regions, self.notes = choose_regions(self.files[0], options)
+        self.regions, notes = choose_regions(self.files[0], options)
+        bare = [file.path for file in self.files if file.kind == "bam" and file.index is None]
+        if bare and options.index:
+            notes = (*notes, f"no index, so one thread reads the whole file: {several(bare)}")
+        self.notes = notes
         self.references = choose_references(self.files, self.regions, options)
         self.reads = 0  # mapped reads seen so far
         # Mapped reads of each file: by its index, and those seen.
@@ -58,25 +66,24 @@ class CountJob(Job):
 
     def counts(self) -> Counts:
         """Return the table. Raises what stopped the count."""
-        options = self.options
-        caches = {
-            numbers: CountsCache(str(options.cache), self.regions, list(numbers), options.counting)
+        counting = self.options.counting
+        every = {
+            numbers: KeptCounts(self.keep_in, self.regions, list(numbers), counting)
             for numbers in set(self.references)
-            if options.cache is not None
+            if self.keep_in is not None
         }
         values = np.zeros((len(self.regions), len(self.files)), np.int32)
         missing = []
         for number, file in enumerate(self.files):
-            cache = caches.get(self.references[number])
-            kept = cache.get(file.path) if cache else None
-            if kept is None:
-                missing.append(number)
+            kept = every.get(self.references[number])
+            if kept and (counts := kept.get(file.path)) is not None:
+                values[:, number] = counts
             else:
-                values[:, number] = kept
+                missing.append(number)
         for number in _fill_columns(self._parts(missing), missing, values):
             self._check_mapped(number)
-            if cache := caches.get(self.references[number]):
-                cache.put(self.files[number].path, values[:, number])
+            if kept := every.get(self.references[number]):
+                kept.put(self.files[number].path, values[:, number])
         empty = [
             f"{self.files[number].path}: no read counts: {self.samples[number]} is all zero"
             for number in np.flatnonzero(~values.any(axis=0)).tolist()
@@ -117,16 +124,13 @@ class CountJob(Job):
             raise index_error(file)
 
     def _spans(self, numbers: Sequence[int], chunk_bytes: int) -> Iterator[CountSpan]:
-        """Yield the spans of these files; a missing index is made while earlier files are read."""
+        """Yield the spans of these files, each of which is opened when its turn comes."""
         for number in numbers:
             file = self.files[number]
-            if self.options.index:
-                file = with_index(file, self.deployment.threads)
-            else:
+            if not self.options.index:
                 file = replace(file, index=None)
             ranges = counted_ranges(self.regions, self.references[number])
-            in_order = self.options.counting.remove_duplicates
-            stretches, mapped = cut(file, ranges, chunk_bytes, in_order)
+            stretches, mapped = cut(file, ranges, chunk_bytes)
             self._told[number] = file, mapped
             for stretch in stretches:
                 yield CountSpan(number, stretch)

@@ -62,12 +62,8 @@ class CountOptions(Options, group="Counting"):
     )
     compat_r: CompatR = declare(False, COMPAT_R, flag="compat", also=("compat",), default="none")
     index: bool = declare(
-        True, "Use indexes and make missing ones, or read every file from start to end."
+        True, "Use the indexes of BAM files that have one, or read every file from start to end."
     )
-    cache: FilePath | None = declare(
-        None, "Folder that keeps the counts of each sample for later runs.", "DIR",
-        flag="counts-cache", also=("counts_cache",),
-    )  # fmt: skip
     min_mapq: int = declare(
         1, "Lowest mapping quality of a read that counts, 0 to 255.", "Q", at_least=0, at_most=255,
         r="min.mapq",

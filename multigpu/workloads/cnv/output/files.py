@@ -13,12 +13,10 @@ from multigpu.errors import several
 from multigpu.formats.sequences.indexed_fasta import IndexedFasta
 from multigpu.report.page import Provenance
 from multigpu.workloads.cnv.options import CnvOutput
-from multigpu.workloads.cnv.output import plots, qc, report, text_files, vcf
+from multigpu.workloads.cnv.output import qc, report, text_files, vcf
 from multigpu.workloads.cnv.output.by_sample import write_by_sample
-from multigpu.workloads.cnv.output.colours import GAIN_RED, Palette
 from multigpu.workloads.cnv.output.folder import (
     BY_SAMPLE,
-    FIGURES,
     MULTIQC,
     QC,
     REPORT,
@@ -44,10 +42,9 @@ def write_files(
 
     Return the result with notes on what was there before.
     """
-    palette = Palette.named(outputs.colors)
     with failures_named(outputs.output):
         source = vcf.VcfSource(request.command_line, genome)
-        write_tables(result, folder, request.genome, source if outputs.vcf else None, palette)
+        write_tables(result, folder, request.genome, source if outputs.vcf else None)
         (folder / QC).write_bytes(qc.tsv(result.qc))
         (folder / MULTIQC).write_bytes(qc.multiqc(result.qc))
         if outputs.per_sample:
@@ -58,11 +55,8 @@ def write_files(
             inputs = [*cases, *(f"{path} (controls)" for path in controls)]
             counting = request.counting_parameters
             made = Provenance.of_this_run()
-            page = report.render(result, palette, inputs=inputs, counting=counting, provenance=made)
+            page = report.render(result, inputs=inputs, counting=counting, provenance=made)
             (folder / REPORT).write_bytes(page)
-        if outputs.plots:
-            (folder / FIGURES).mkdir()
-            plots.draw(result, folder / FIGURES, outputs.plots, palette)
         old = folder.parent / "cnv_regions.tsv"
         earlier = old.read_text(errors="replace").partition("\n")[0] if old.is_file() else ""
         removed = publish(folder)
@@ -80,14 +74,13 @@ def write_tables(
     folder: Path,
     genome: str | None,
     source: vcf.VcfSource | None,
-    palette: Palette = GAIN_RED,
 ) -> None:
     """Write all files of the calls: tables, BED, SEG, VCF with its index, the IGV session.
 
     genome  IGV's name; None: recognized by the lengths of chromosomes
     source  of the VCF; None: it is not wanted
     """
-    texts = {"segments.seg": text_files.seg(result), "cnvs.bed": text_files.bed(result, palette)}
+    texts = {"segments.seg": text_files.seg(result), "cnvs.bed": text_files.bed(result)}
     for name, make in result.table_makers().items():
         texts[f"{name}.tsv"] = _table_text(make)
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
@@ -98,7 +91,7 @@ def write_tables(
         done.result()
     tracks = [name for name in text_files.TRACKS if (folder / name).exists()]
     known = genome_named(genome) if genome else genome_of_regions(result.regions)
-    session = text_files.igv_session(known.name if known else genome, tracks, palette)
+    session = text_files.igv_session(known.name if known else genome, tracks)
     (folder / SESSION).write_bytes(session)
 
 

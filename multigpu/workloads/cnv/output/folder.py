@@ -24,7 +24,6 @@ logger = logging.getLogger(__name__)
 
 MATRICES = "matrices.zarr"
 REPORT = "report.html"
-FIGURES = "figures"
 SESSION = "igv_session.xml"
 VCF = "cnvs.vcf.gz"
 BY_SAMPLE = "cnvs_by_sample"
@@ -38,8 +37,8 @@ PUBLISHED = "published"  # in the hidden folder: names of all files, when these 
 FILES = (
     "cnvs.tsv", "cnv_regions.tsv", "segmentation.tsv", "cnv_regions_robust.tsv",
     "cnvs_fractional.tsv", "cnv_regions_fractional.tsv", "segmentation_fractional.tsv",
-    "cnvs.bed", "segments.seg", VCF, f"{VCF}.tbi", f"{VCF}.csi", SESSION, MATRICES, REPORT, FIGURES,
-    QC, MULTIQC, BY_SAMPLE,
+    "cnvs.bed", "segments.seg", VCF, f"{VCF}.tbi", f"{VCF}.csi", SESSION, MATRICES, REPORT, QC,
+    MULTIQC, BY_SAMPLE,
 )  # fmt: skip
 
 

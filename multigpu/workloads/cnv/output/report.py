@@ -11,8 +11,7 @@ from multigpu.report.page import Card, Column, Page, Provenance, Section, Table
 from multigpu.run.command import number_of
 from multigpu.run.declarations import declared
 from multigpu.workloads.cnv.options import CnvOptions
-from multigpu.workloads.cnv.output import overview, report_figures
-from multigpu.workloads.cnv.output.colours import GAIN_RED, Palette
+from multigpu.workloads.cnv.output import report_figures
 from multigpu.workloads.cnv.output.sample_figures import FARTHEST, SamplePlots
 from multigpu.workloads.cnv.records import Floats
 from multigpu.workloads.cnv.results.copy_numbers import direction
@@ -31,17 +30,12 @@ PLOTS = (
     " segments, with breaks at gaps. {} Point at a mark to read about the CNV; drag to zoom, double"
     " click to return."
 )
-WINDOWS = (
-    "Samples with a CNV there are coloured; thick lines are segments, the shaded part is the CNV"
-    " region."
-)
 ROWS = "The {:,} of {:,} CNVs with {}; cnvs.tsv has all."
 COVERAGE = "The sex is inferred by the coverage of X and Y."
 
 
 def render(
     result: CnvResult,
-    palette: Palette = GAIN_RED,
     *,
     inputs: Sequence[str] = (),
     counting: Mapping[str, Any] = MappingProxyType({}),
@@ -58,7 +52,7 @@ def render(
         method="Hidden Markov model of copy numbers" if result.options.is_hmm else "cn.MOPS",
         inputs=inputs,
         cards=[*_cards(result)],
-        sections=[*_sections(result, palette)],
+        sections=[*_sections(result)],
         settings=[*_changed(result.options, counting)],
         provenance=provenance,
         references=[] if result.options.is_hmm else [CN_MOPS],
@@ -96,24 +90,20 @@ def _changed(options: CnvOptions, counting: Mapping[str, Any]) -> Iterator[tuple
         yield "Other than the model's defaults", "; ".join(words)
 
 
-def _sections(result: CnvResult, palette: Palette) -> Iterator[Section]:
+def _sections(result: CnvResult) -> Iterator[Section]:
     yield from _findings(result)
-    plots = SamplePlots(result, palette)
-    signed, _ = overview.value_names(result.options)
+    plots = SamplePlots(result)
+    signed, _ = report_figures.value_names(result.options)
     if plots.shown:
-        text = PLOTS.format(signed, FARTHEST, palette.words)
+        text = PLOTS.format(signed, FARTHEST, report_figures.COLOURS)
         others = [("Without a plot", ", ".join(result.samples[k] for k in plots.others))]
         figures = [*plots.figures()]
         yield Section(title="Samples along the genome", text=text, figures=figures, facts=others)
-    title, text = f"{signed[0].upper()}{signed[1:]} over the genome", HEAT.format(palette.words)
-    yield Section(title=title, text=text, figures=[report_figures.cohort_figure(result, palette)])
-    if len(result.called):
-        calls = [report_figures.calls_figure(result, palette)]
-        yield Section(title="CNVs of each sample", figures=calls, is_half=True)
-        sizes = [report_figures.sizes_figure(result, palette)]
-        yield Section(title="Sizes of CNVs", figures=sizes, is_half=True)
-    if windows := [report_figures.window_figure(each, result) for each in result.windows]:
-        yield Section(title="The largest CNV regions", text=WINDOWS, figures=windows)
+    title, text = (
+        f"{signed[0].upper()}{signed[1:]} over the genome",
+        HEAT.format(report_figures.COLOURS),
+    )
+    yield Section(title=title, text=text, figures=[report_figures.cohort_figure(result)])
     yield Section(title="Quality of samples", text=_outliers(result), table=_samples(result))
 
 
@@ -164,14 +154,14 @@ def _calls(result: CnvResult) -> Section:
     has_quality = not np.isnan(every.quality).all()
     key, most = (every.quality, "the best quality") if has_quality else (every.rows, "most regions")
     rows = np.sort(np.argsort(-key, kind="stable")[:TABLE_ROWS])
-    cnvs, signed = every.take(rows), overview.value_names(result.options)[0]
+    cnvs, signed = every.take(rows), report_figures.value_names(result.options)[0]
     frequency, compared = result.frequency[rows], (result.usual[rows] > 0).sum(axis=1)
     kind = direction(cnvs.copy_number, result.options) + 1
     columns: dict[Column, Sequence[object]] = {
-        Column("place", "from 1, inclusive"): overview.places(cnvs, result),
+        Column("place", "from 1, inclusive"): report_figures.places(cnvs, result),
         Column("sample"): [result.samples[k] for k in cnvs.sample.tolist()],
         Column("change"): [("loss", "", "gain")[k] for k in kind.tolist()],
-        Column("copies"): overview.labels(cnvs, result),
+        Column("copies"): report_figures.labels(cnvs, result),
         _number("size", "bases"): (cnvs.end - cnvs.start).tolist(),
         _number("regions"): cnvs.rows.tolist(),
         _number("mean", signed): _words(cnvs.mean),
@@ -181,7 +171,7 @@ def _calls(result: CnvResult) -> Section:
         Column("filter"): [
             ", ".join(result.failed_filters(row)) or "PASS" for row in rows[:, None]
         ],
-        Column("genes"): overview.genes(cnvs, result, LISTED_GENES),
+        Column("genes"): report_figures.genes(cnvs, result, LISTED_GENES),
     }
     text = ROWS.format(len(cnvs), total, most) if total > len(cnvs) else ""
     return Section(title="CNVs", text=text, table=_table("cnvs", columns))

@@ -8,9 +8,7 @@ from typing import Self
 import numpy as np
 
 from multigpu.report.figures import Figure, Json, axis, literal, rounded
-from multigpu.workloads.cnv.output import overview
-from multigpu.workloads.cnv.output.colours import Palette
-from multigpu.workloads.cnv.output.report_figures import borders
+from multigpu.workloads.cnv.output import report_figures
 from multigpu.workloads.cnv.records import Floats, Rows, SegmentTable
 from multigpu.workloads.cnv.results.copy_numbers import direction
 from multigpu.workloads.cnv.results.intervals import rows_of_spans
@@ -70,10 +68,10 @@ class RegionAxis:
         begins, middles = self.begins[is_named], (self.begins + sizes // 2)[is_named]
         names = [literal(regions.names[k]) for k in regions.chrom[begins].tolist()]
         ticks: Json = {"tickvals": self.place(middles).tolist(), "ticktext": names}
-        shapes = borders(self.place(begins[begins > 0]) - (self.room + 1) / 2)
+        shapes = report_figures.borders(self.place(begins[begins > 0]) - (self.room + 1) / 2)
         ends = self.place(np.array([0, len(regions) - 1])) + np.array([-1, 1]) * (self.room + 1)
         ticks |= {"range": ends.tolist(), "showgrid": False, "zeroline": False}
-        yaxis = axis(overview.value_names(result.options)[0])
+        yaxis = axis(report_figures.value_names(result.options)[0])
         xaxis = axis("regions, by chromosome", **ticks)
         return {"xaxis": xaxis, "yaxis": yaxis, "shapes": shapes}
 
@@ -84,8 +82,8 @@ class SamplePlots:
     shown, others  samples with a plot, of which those with CNVs come first, and without one
     """
 
-    def __init__(self, result: CnvResult, palette: Palette) -> None:
-        self.result, self.palette = result, palette
+    def __init__(self, result: CnvResult) -> None:
+        self.result = result
         called = set(result.called.sample.tolist())
         order = sorted(range(len(result.samples)), key=lambda k: k not in called)
         self.shown = order[:MOST_SAMPLES] if result.tracks else []
@@ -137,16 +135,19 @@ class SamplePlots:
 
     def _segments(self, sample: int) -> Iterator[Json]:
         """Yield the segments of a sample, losses and gains in their colours."""
-        palette, own = self.palette, self.result.segments
+        own = self.result.segments
         own = own.take(own.sample == sample)
         own = own.take(np.argsort(self.result.rows_of(own)[0]))
         kind = direction(own.copy_number, self.result.options) * own.cnv
         yield self._line(_longest(own.take(kind == 0), MOST_SEGMENTS), "segments", "ink", 1)
-        for sign, name, shade in ((-1, "losses", palette.loss), (1, "gains", palette.gain)):
+        for sign, name, colour in (
+            (-1, "losses", report_figures.LOSS),
+            (1, "gains", report_figures.GAIN),
+        ):
             cnvs = _longest(own.take(kind == sign), MOST_CNVS)
             if len(cnvs):
-                yield self._line(cnvs, name, shade.name, 4)
-                yield self._marks(cnvs, name, shade.name)
+                yield self._line(cnvs, name, colour, 4)
+                yield self._marks(cnvs, name, colour)
 
     def _line(self, segments: SegmentTable, name: str, colour: str, width: int) -> Json:
         heights = np.clip(segments.mean, -FARTHEST, FARTHEST)
@@ -159,7 +160,12 @@ class SamplePlots:
     def _marks(self, cnvs: SegmentTable, name: str, colour: str) -> Json:
         """Return a mark in the middle of each CNV, which tells about it; it shows short ones."""
         first, stop = self.result.rows_of(cnvs)
-        makers = overview.places, overview.labels, overview.about, overview.genes
+        makers = (
+            report_figures.places,
+            report_figures.labels,
+            report_figures.about,
+            report_figures.genes,
+        )
         lines = zip(*(make(cnvs, self.result) for make in makers), strict=True)
         return {
             "type": "scatter", "mode": "markers", "legendgroup": name, "showlegend": False,

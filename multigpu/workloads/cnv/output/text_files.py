@@ -10,14 +10,15 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from multigpu.formats.tables import arrow
-from multigpu.workloads.cnv.output.colours import GAIN_RED, NEUTRAL, Palette
 from multigpu.workloads.cnv.results.copy_numbers import class_labels, direction
 from multigpu.workloads.cnv.results.result import CnvResult
 
 CELLS = 1 << 18  # joined at a time: far below 2 GiB, which is the most Arrow joins
 TRACKS = ("cnvs.bed", "segments.seg", "cnvs.vcf.gz")
 BED_COLUMNS = 9
-SCALE = "-0.1;-1.5;0.1;1.5"  # of segment means
+LOSS, NEUTRAL, GAIN = "30,60,200", "120,120,120", "200,30,30"  # colours in BED
+# IGV's own scale of segment means, from loss to gain; between the inner limits it is white.
+SCALE = "ContinuousColorScale;-0.1;-1.5;0.1;1.5;0,0,255;255,255,255;255,0,0"
 
 Text: TypeAlias = pa.Buffer  # Arrow's own memory: to copy it would hold the interpreter
 Column: TypeAlias = pa.Array | NDArray[Any] | str  # a text is the same in all rows
@@ -59,18 +60,17 @@ def tsv(rows: pa.Table) -> Iterator[bytes | Text]:
         yield lines(*block.columns)
 
 
-def bed(result: CnvResult, palette: Palette = GAIN_RED) -> Iterator[Text]:
+def bed(result: CnvResult) -> Iterator[Text]:
     """Yield the CNVs as BED9, with colours; the score is 100 times |mean|, at most 1000."""
     every, options = result.called, result.options
     order = np.lexsort((every.sample, every.end, every.start, every.chrom))
-    colours = palette.loss.rgb, NEUTRAL, palette.gain.rgb
     for begin in range(0, len(every), CELLS // BED_COLUMNS):
         cnvs = every.take(order[begin : begin + CELLS // BED_COLUMNS])
         score = np.minimum(np.rint(np.abs(cnvs.mean) * 100), 1000).astype(int)
         sample = arrow.named(cnvs.sample, result.samples)
         label = arrow.named(*class_labels(cnvs.shown, options.classes))
         chrom, place = arrow.named(cnvs.chrom, result.regions.names), (cnvs.start, cnvs.end)
-        colour = arrow.named(direction(cnvs.copy_number, options) + 1, colours)
+        colour = arrow.named(direction(cnvs.copy_number, options) + 1, (LOSS, NEUTRAL, GAIN))
         yield lines(chrom, *place, joined(sample, label, by=":"), score, ".", *place, colour)
 
 
@@ -88,9 +88,7 @@ def seg(result: CnvResult) -> Iterator[bytes | Text]:
     yield from tsv(arrow.table(columns.items()))
 
 
-def igv_session(
-    genome: str | None, tracks: Sequence[str] = TRACKS, palette: Palette = GAIN_RED
-) -> bytes:
+def igv_session(genome: str | None, tracks: Sequence[str] = TRACKS) -> bytes:
     """Return an IGV session with the tracks, which lie beside it, and the colours of segments."""
     attributes = {"version": "8", **({"genome": genome} if genome else {})}
     session = ET.Element("Session", attributes)
@@ -99,9 +97,7 @@ def igv_session(
         kind = track.removesuffix(".gz").rpartition(".")[2]
         ET.SubElement(resources, "Resource", path=track, type=kind)
     scales = ET.SubElement(session, "ColorScales")
-    # IGV's own scale for SEG, from loss to gain; between the inner limits it is white.
-    scale = f"ContinuousColorScale;{SCALE};{palette.loss.bright};255,255,255;{palette.gain.bright}"
-    ET.SubElement(scales, "ColorScale", type="COPY_NUMBER", value=scale)
+    ET.SubElement(scales, "ColorScale", type="COPY_NUMBER", value=SCALE)
     ET.indent(session)
     text: bytes = ET.tostring(session, "utf-8", xml_declaration=True)
     return text + b"\n"

@@ -24,7 +24,6 @@ from multigpu.workloads.cnv.records import (
     SampleTracks,
     SegmentTable,
     Spans,
-    Window,
 )
 from multigpu.workloads.cnv.results.copy_numbers import class_labels, direction, fractional_labels
 from multigpu.workloads.cnv.results.intervals import count_carriers, overlaps
@@ -50,7 +49,6 @@ class CnvResult:
     classes, usual    int8[CNVs, samples]: see `CnvPart`
     sex, ploidy       of every sample, where they were given or inferred
     kept              (first region, matrices by name) of every chromosome, where they were kept
-    windows           the largest CNV regions and their surroundings, for figures
     tracks            values of the samples along each chromosome, for the report
     notes             remarks on the data and the options, one sentence each
     lengths           of chromosomes in bases, by name, where they are known
@@ -71,7 +69,6 @@ class CnvResult:
     sex: tuple[str, ...] = ()
     ploidy: tuple[int, ...] | None = None
     kept: tuple[tuple[int, Matrices], ...] = ()
-    windows: tuple[Window, ...] = ()
     tracks: tuple[SampleTracks, ...] = ()
     notes: tuple[str, ...] = ()
     lengths: Mapping[str, int] = field(default_factory=dict)

@@ -1,5 +1,6 @@
 """Checks of samples and counts before anything is computed."""
 
+import shlex
 from collections.abc import Sequence
 
 from multigpu.errors import UsageError, option, quoted
@@ -7,6 +8,7 @@ from multigpu.formats.alignments.files import renamed_as
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.names import name_problem
 from multigpu.formats.tables.counts import Counts
+from multigpu.run.values import StrPath
 from multigpu.workloads.cnv.options import CnvOptions
 
 
@@ -28,9 +30,15 @@ def check_table(counts: Counts) -> None:
 
 
 def check_samples(
-    cases: Sequence[str], controls: Sequence[str] | None, options: CnvOptions
+    cases: Sequence[str],
+    controls: Sequence[str] | None,
+    options: CnvOptions,
+    store: StrPath | None = None,
 ) -> None:
-    """Raise UsageError for samples, given by their names, that the model cannot take."""
+    """Raise UsageError for samples, given by their names, that the model cannot take.
+
+    store  path of the kept cohort that the controls are from
+    """
     if options.model == "single" and len(cases) != 1:
         raise UsageError(
             f"{option('model')} single takes one sample, not {len(cases)}: use"
@@ -49,6 +57,12 @@ def check_samples(
     if controls is None:
         raise UsageError(f"{option('model')} reference needs {option('controls')}")
     if both := sorted({*cases} & {*controls}):
+        if store is not None:
+            raise UsageError(
+                f"{both[0]} is in the cohort already: `multigpu cohort remove"
+                f" {shlex.quote(str(store))} {shlex.quote(both[0])}` takes it out, or rename the"
+                f" case ({option('sample_names')})"
+            )
         raise UsageError(
             f"{both[0]} is a case and a control: rename one of them, or leave one out"
             f" ({option('sample_names')} are those of the cases)"

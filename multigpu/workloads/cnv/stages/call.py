@@ -19,7 +19,6 @@ from multigpu.workloads.cnv.records import (
     SampleTracks,
     SegmentTable,
     Spans,
-    Window,
 )
 from multigpu.workloads.cnv.results import matrices
 from multigpu.workloads.cnv.results.copy_numbers import (
@@ -29,7 +28,6 @@ from multigpu.workloads.cnv.results.copy_numbers import (
     is_cnv,
 )
 from multigpu.workloads.cnv.results.intervals import cut, last_bases, union, union_in_bases
-from multigpu.workloads.cnv.stages import windows
 from multigpu.workloads.cnv.stages.averages import inner_averages
 from multigpu.workloads.cnv.stages.chromosome import Chromosome, true_runs
 from multigpu.workloads.cnv.stages.genotypes import genotyped
@@ -84,7 +82,6 @@ class _Calls:
             usual=self.chromosome.usual_copies(cnvs.start, cnvs.end),
             regions=self._region_table(regions, self._fractional(regions)),
             robust=self._robust_regions(cnvs),
-            windows=self._windows(segments, cnvs, regions),
             tracks=self._tracks(),
             pieces=self._pieces(),
             notes=self.chromosome.notes,
@@ -223,44 +220,20 @@ class _Calls:
 
     # ---- figures and matrices -----------------------------------------------------------------
 
-    def _windows(
-        self, segments: SegmentTable, cnvs: SegmentTable, regions: Spans
-    ) -> tuple[Window, ...]:
-        """Return the largest CNV regions and their surroundings."""
-        sizes = regions[1] - regions[0]
-        # Of several that are equally large the earlier ones.
-        largest = np.sort(np.argsort(-sizes, kind="stable")[: self.kept.shown])
-        chosen = [each[largest].tolist() for each in (*regions, *self._bases(regions))]
-        start, end, thinned = self.chromosome.start, self.chromosome.end, windows.thinned
-        breaks, found = self.chromosome.breaks(self.options.drawn_gap), []
-        for first, stop, first_base, last_base in zip(*chosen, strict=True):
-            rows = windows.surroundings(first, stop, breaks)
-            carriers = np.unique(cnvs.sample[(cnvs.first < stop) & (cnvs.stop > first)])
-            shown = windows.shown_samples(carriers, self.places)
-            columns = np.searchsorted(self.places, shown)
-            window = Window(
-                chrom=self.chromosome.span.chrom,
-                begin=first_base,
-                end=last_base,
-                length=stop - first,
-                position=thinned((start[rows] + end[rows]) / 2),
-                samples=shown,
-                carriers=carriers,
-                counts=thinned(self._normalized(rows)[:, columns]),
-                sini=thinned(self.chromosome.matrices["sini"][rows][:, columns]),
-                ini=thinned(self.chromosome.matrices["ini"][rows]),
-                segments=windows.drawn_segments(segments, shown, rows, start, end),
-            )
-            found.append(window)
-        return tuple(found)
-
     def _tracks(self) -> SampleTracks | None:
         """Return the values of all samples along the chromosome, where they are wanted."""
         if not self.kept.track_step or not self.cases:
             return None
-        sini = self.chromosome.matrices["sini"]
-        chrom = self.chromosome.span.chrom
-        return windows.thinned_tracks(chrom, sini, self.places, self.kept.track_step)
+        sini, step = self.chromosome.matrices["sini"], self.kept.track_step
+        first = np.arange(0, len(sini), step)
+        stop = np.minimum(first + step, len(sini))
+        means = (np.add.reduceat(sini, first, axis=0).T / (stop - first)).T
+        return SampleTracks(
+            chrom=self.chromosome.span.chrom,
+            row=(first + stop - 1) // 2,
+            samples=self.places,
+            values=means.astype(np.float32),
+        )
 
     def _pieces(self) -> Pieces:
         """Return the matrices to keep; where they are stored, only the ends that are left."""

@@ -1,15 +1,12 @@
-"""Counts of single samples kept in a folder, found again by what they were counted from."""
+"""Counts of single alignment files that an interrupted run keeps, found again by their content."""
 
-import os
 from dataclasses import astuple
 from pathlib import Path
-from stat import S_IWOTH
 
 import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.cluster.files import atomic_output
-from multigpu.errors import UsageError
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.storage.fingerprints import digest, fingerprint
 from multigpu.formats.storage.npy import UNREADABLE, read_arrays
@@ -18,12 +15,8 @@ from multigpu.kernels.counting.types import Counting
 VERSION = 1  # of the files, and of what counting means
 
 
-class CountsCache:
-    """Folder of counts. Raises UsageError where it cannot be made, or everybody may write to it.
-
-    One that is made is for the user alone. A group that shares its own is no concern of ours: there
-    are numbers in it, no code.
-    """
+class KeptCounts:
+    """Folder of counts, by alignment file, regions and options."""
 
     def __init__(
         self, folder: str, regions: Regions, numbers: list[int], options: Counting
@@ -32,20 +25,8 @@ class CountsCache:
 
         numbers  of the references that the chromosomes of the regions stand for
         """
-        self._folder = Path(folder)
-        try:
-            self._folder.mkdir(0o700, parents=True, exist_ok=True)
-            open_to_all = self._folder.stat().st_mode & S_IWOTH
-        except OSError as error:
-            raise UsageError(f"{folder}: no folder for counts: {error.strerror}") from error
-        if not os.access(self._folder, os.W_OK | os.X_OK):  # asked before hours of work
-            raise UsageError(f"{folder}: no folder for counts: it cannot be written")
-        if open_to_all:
-            raise UsageError(
-                f"{folder}: no folder for counts: everybody may write to it: "
-                "chmod o-w, or name another"
-            )
-        self._count = len(regions)
+        self._folder, self._count = Path(folder), len(regions)
+        self._folder.mkdir(exist_ok=True)
         self._asked = (VERSION, numbers, astuple(options), regions)
 
     def get(self, path: str) -> NDArray[np.int32] | None:
