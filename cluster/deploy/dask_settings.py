@@ -5,12 +5,9 @@ import logging
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from typing import Any
 
 import dask
-
-logger = logging.getLogger(__name__)
 
 QUIET_LOGGERS = ("distributed", "distributed.client", "tornado", "tornado.application", "asyncio")
 # Messages that Dask keeps of each connection, with all that is in them; by default 1000.
@@ -59,17 +56,11 @@ def changed_settings() -> Iterator[None]:
 
 
 @contextmanager
-def closing_client(client: Any, dashboard: bool) -> Iterator[Any]:
+def closing_client(client: Any) -> Iterator[Any]:
     """Yield a client, which is closed with the block.
 
     Where its scheduler does not answer, the connection ends with the process.
-
-    dashboard: whether to print where Dask's status page is, or what it needs
     """
-    if dashboard and find_spec("bokeh") is None:
-        logger.warning("multigpu: Dask's status page needs bokeh: pip install bokeh")
-    elif dashboard:
-        logger.warning("multigpu: Dask's status page is %s", client.dashboard_link)
     try:
         yield client
     finally:

@@ -28,7 +28,7 @@ PRIVATE_SCHEMES = ("tls://", "wss://", "inproc://")  # strangers cannot send tas
 @contextmanager
 def connected_client(deployment: Deployment) -> Iterator[Any]:
     """Yield a `dask.distributed.Client` of the deployment's scheduler."""
-    with changed_settings(), closing_client(_connect(deployment), deployment.dashboard) as client:
+    with changed_settings(), closing_client(_connect(deployment)) as client:
         yield client
 
 

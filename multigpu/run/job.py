@@ -396,7 +396,6 @@ def deployment(run: RunOptions, devices: tuple[Device, ...], lanes: GpuLanes) ->
         connect_timeout=run.connect_timeout,
         worker_timeout=run.worker_timeout,
         cpu_fallback=run.cpu_fallback,
-        dashboard=run.dashboard,
     )
 
 

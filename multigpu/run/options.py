@@ -77,9 +77,6 @@ class WorkerOptions(Options, group="Devices"):
     worker_timeout: float = declare(
         60.0, "Seconds to wait for a worker when none is left.", "SECONDS", above=0, group="Faults"
     )
-    dashboard: bool = declare(
-        False, "Serve Dask's status page and print its address.", group="Reporting"
-    )
 
     def check(self) -> None:
         super().check()

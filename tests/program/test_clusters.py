@@ -6,7 +6,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from importlib.util import find_spec
 from pathlib import Path
 
 import click
@@ -278,20 +277,6 @@ def test_configuration_of_dask__that_is_broken_is_told(
     ended = end(host.start(*command, DASK_CONFIG=str(broken)))
     assert (ended.status, ended.out, len(ended.lines)) == (2, "", 1)
     assert str(broken) in ended.problem
-
-
-# ---- status page ------------------------------------------------------------------------------
-
-
-def test_status_page__is_told_where_it_is_asked_for(
-    host: Host, samples: str, signatures: str
-) -> None:
-    command = ("multigpu", "scan", samples, "-s", signatures, "--gpus", "none", "--workers", "1")
-    ended = host.run(*command, "-o", str(host.folder / "hits.tsv"), "--dashboard")
-    told = "is http://127.0.0.1:" if find_spec("bokeh") else "needs bokeh: pip install bokeh"
-    assert ended.status == 0
-    (line,) = ended.lines
-    assert line.startswith(f"multigpu: Dask's status page {told}")
 
 
 # ---- files that start clusters ----------------------------------------------------------------
