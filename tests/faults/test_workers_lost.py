@@ -12,7 +12,7 @@ from typing import Any
 
 import psutil
 import pytest
-from support.toy import Part, Toy, squares, workers
+from support.toy import Bulky, Part, Toy, squares, workers
 
 from multigpu.cluster.deploy.deployment import Deployment
 from multigpu.cluster.engine.dispatch import DEATHS_BEFORE_FAILURE, dispatch
@@ -68,18 +68,19 @@ def test_chunk__that_kills_workers_is_done_by_the_next_or_named_and_harms_no_oth
         assert len([facts for facts in named(events, "retried") if facts["chunk"] == 9]) == deaths
 
 
-@pytest.mark.parametrize("count", [1, 3])
-def test_all_workers__killed_at_once_change_nothing(
-    two: Workers, tmp_path: Path, count: int
-) -> None:
-    """Nothing that a job needs lives on the workers alone."""
+@pytest.mark.parametrize(("count", "kind"), [(1, int), (3, Bulky)])
+def test_all_workers__killed_at_once_change_nothing(two: Workers, count: int, kind: Any) -> None:
+    """Nothing that a job needs lives on the workers alone.
+
+    Neither with spans by position, nor with such that are data, as those of a stream.
+    """
     pids = two.everywhere(os.getpid)
     killed = 0
 
     def parts() -> Iterator[Part]:
         nonlocal killed
         slow = {("compute", number): lambda: time.sleep(0.02) for number in range(60)}
-        for outcome in dispatch(two, Toy("all", slow), range(60)):
+        for outcome in dispatch(two, Toy("all", slow), map(kind, range(60))):
             if outcome.part[0] in range(10, 10 + 15 * count, 15):
                 for pid in two.everywhere(os.getpid).values():
                     os.kill(pid, signal.SIGKILL)
