@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any
 
 from multigpu.cluster.deploy.deployment import Deployment
-from multigpu.cluster.devices.context import Contexts
+from multigpu.cluster.devices import context
 from multigpu.cluster.devices.gpus import Device
 from multigpu.cluster.errors import Failure, UsageError, first_line
 from multigpu.cluster.files import failures_named, scratch_folder
@@ -73,12 +73,9 @@ def start_workers(deployment: Deployment) -> Iterator[PendingWorkers]:
     start: Callable[[], Workers]
     with contextlib.ExitStack() as outer:
         if deployment.in_process:
-            local = LocalWorkers(
-                deployment.lanes,
-                deployment.gpus,
-                cpu_fallback=deployment.cpu_fallback,
-                contexts=Contexts(deployment.gpus),
-            )
+            context.start_all(deployment.gpus)
+            gpus, cpu_fallback = deployment.gpus, deployment.cpu_fallback
+            local = LocalWorkers(deployment.lanes, gpus, cpu_fallback=cpu_fallback)
             stack.callback(local.close)
             start = lambda: local  # noqa: E731
         elif deployment.remote:
