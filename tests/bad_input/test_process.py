@@ -158,16 +158,6 @@ def test_name__that_is_no_utf8_is_a_name(small_scan: tuple[str, ...], tmp_path: 
     assert len((tmp_path / "hits.tsv").read_bytes().splitlines()) == 3
 
 
-@pytest.mark.slow
-def test_workers__leave_nothing_in_the_folder_for_temporary_files(
-    small_scan: tuple[str, ...], tmp_path: Path
-) -> None:
-    (tmp_path / "tmp").mkdir()
-    ended = in_shell(f'TMPDIR={tmp_path}/tmp "$@"', *small_scan, "--workers", "2")
-    assert (ended.status, ended.err) == (0, "")
-    assert list((tmp_path / "tmp").iterdir()) == []
-
-
 def test_interrupt__that_a_callback_of_a_library_ignores_comes_again() -> None:
     code = """
 import ctypes, os, signal, sys, time

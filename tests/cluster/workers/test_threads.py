@@ -12,7 +12,7 @@ from multigpu.cluster.deploy.deployment import Deployment
 from multigpu.cluster.deploy.start import start_workers
 from multigpu.cluster.devices import context
 from multigpu.cluster.devices.gpus import Device
-from multigpu.cluster.errors import DeviceFailed, Failure
+from multigpu.cluster.errors import DeviceFailed
 from multigpu.cluster.workers import worker
 from multigpu.cluster.workers.threads import LocalWorkers
 
@@ -77,29 +77,6 @@ def test_gpu__that_fails_gets_no_more_tasks_and_the_others_do() -> None:
         workers.retire(error.worker)
     assert {gpu for gpu, error in reported if not error} == {FIRST, THIRD}
     assert workers.gpu == worker.OWN
-    workers.close()
-
-
-@pytest.mark.parametrize("cpu_fallback", [True, False])
-def test_gpus__that_all_fail_leave_the_work_to_the_cpu(cpu_fallback: bool) -> None:
-    workers = LocalWorkers(1, GPUS, cpu_fallback=cpu_fallback)
-    reports: queue.SimpleQueue[tuple[Any, Exception | None]] = queue.SimpleQueue()
-    for _ in range(9):
-        workers.submit(lambda *report: reports.put(report), failing_on, {*GPUS})
-    failed = [reports.get(timeout=30)[1] for _ in range(3)]
-    with pytest.raises(queue.Empty):
-        reports.get(timeout=0.2)
-    names = [error.worker for error in failed if isinstance(error, DeviceFailed)]
-    for name in names[:2]:
-        workers.retire(name)
-    assert workers.gpu == worker.OWN
-    if cpu_fallback:
-        workers.retire(names[2])
-        assert workers.gpu is None
-        assert len([reports.get(timeout=30) for _ in range(6)]) == 6
-    else:
-        with pytest.raises(Failure, match=r"^there is no other device$"):
-            workers.retire(names[2])
     workers.close()
 
 
