@@ -49,7 +49,7 @@ def long_scan(tmp_path_factory: pytest.TempPathFactory) -> Job:
         for number in range(3000):
             file.write(b">g%d\n%s\n" % (number, b"RYN" * 15 + b"ACG" * (number % 7 + 1)))
     command = ("scan", f"{folder}/long.fa", "-s", f"{folder}/sig.fa")
-    return Job("scan", (*command, "--max-chunk-bytes", "1000000"), "hits.tsv", ())
+    return Job("scan", (*command, "--max-chunk-bytes", "1000000"), "hits.tsv")
 
 
 @pytest.mark.parametrize("whole_group", [False, True], ids=["the program", "all processes"])
