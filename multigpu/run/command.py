@@ -14,7 +14,6 @@ import click
 from click.shell_completion import CompletionItem
 
 from multigpu.cluster.deploy import start
-from multigpu.cluster.deploy.deployment import Deployment
 from multigpu.cluster.deploy.start import PendingWorkers
 from multigpu.cluster.devices import memory
 from multigpu.cluster.engine.events import Event, Listener, now
@@ -320,19 +319,11 @@ def start_workers(
     memory.spare_address_space()
     with reporting.notes():
         where = deployment(run, run.devices(), lanes)
-        for problem in _without_effect(run, where):
-            logger.warning("multigpu: %s", spelled(problem))
+        if run.workers and where.remote:
+            why = "the scheduler has its own workers"
+            logger.warning("multigpu: %s has no effect: %s", flag("workers"), why)
         with start.start_workers(where) as workers:
             yield workers
-
-
-def _without_effect(run: RunOptions, where: Deployment) -> Iterator[str]:
-    """Yield a sentence for each option that changes nothing where the job runs."""
-    if run.mixed and not where.remote:
-        either = f"{option('scheduler')} or {option('scheduler_file')}"
-        yield f"{option('mixed')} has no effect without {either}"
-    if run.workers and where.remote:
-        yield f"{option('workers')} has no effect: the scheduler has its own workers"
 
 
 def _is_terminal(stream: TextIO | None) -> bool:

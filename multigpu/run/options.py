@@ -95,7 +95,6 @@ class RunOptions(WorkerOptions, group="Devices"):
     memory_fraction: float = declare(
         MEMORY_FRACTION, "Share of a device's free memory to use.", above=0, at_most=1
     )
-    mixed: bool = declare(False, "Also use workers of a scheduler that have no GPU.")
     cpu_fallback: bool = declare(
         True, "Use the CPU for chunks that do not fit on a GPU, and when a GPU fails.",
         group="Faults",

@@ -164,16 +164,15 @@ def mixed(host: Host) -> Iterator[Path]:
         yield scheduler
 
 
-def test_worker_without_a_gpu__helps_only_where_it_is_asked_to(mixed: Path) -> None:
+def test_worker_without_a_gpu__helps_only_where_all_use_cpus(mixed: Path) -> None:
     def gpus(**run: object) -> str | None:
         with ExitStack() as stack:
             crew = Job(RunOptions(scheduler_file=str(mixed), **run)).crew(stack, [])  # type: ignore[arg-type]
             return crew.workers().gpu
 
-    with pytest.raises(Failure, match="has no GPU that can be used \\(mixed lets") as refused:
+    with pytest.raises(Failure, match="has no GPU that can be used \\(gpus none lets") as refused:
         gpus()
     assert str(refused.value).count("worker tcp://") == 1
-    assert gpus(mixed=True) == "own"
     assert gpus(gpus="none") is None
 
 
