@@ -96,7 +96,7 @@ def start_workers(deployment: Deployment) -> Iterator[PendingWorkers]:
 def _find_workers(deployment: Deployment, stack: contextlib.ExitStack) -> Workers:
     """Return the workers of a running scheduler; the connection ends with the stack."""
     _import_dask()
-    from multigpu.cluster.deploy.scheduler import connected_client
+    from multigpu.cluster.deploy.dask_clients import connected_client
 
     client = stack.enter_context(connected_client(deployment))
     return workers_of_client(client, worker.OWN, deployment.worker_timeout)
@@ -149,7 +149,7 @@ def workers_of_client(client: Any, gpu: str | None, worker_timeout: float) -> Wo
     """
     from distributed import Client
 
-    from multigpu.cluster.deploy.scheduler import warn_of_listeners
+    from multigpu.cluster.deploy.dask_clients import warn_of_listeners
     from multigpu.cluster.workers.dask_workers import DaskWorkers
 
     if not isinstance(client, Client):

@@ -16,7 +16,7 @@ from distributed import Client, LocalCluster, Nanny
 from distributed.security import Security
 
 from multigpu.cluster.deploy import connections
-from multigpu.cluster.deploy.dask_settings import CLOSE_TIMEOUT, changed_settings, closing_client
+from multigpu.cluster.deploy.dask_clients import CLOSE_TIMEOUT, changed_settings, closing_client
 from multigpu.cluster.deploy.deployment import Deployment
 from multigpu.cluster.errors import Failure, UsageError, first_line
 from multigpu.cluster.workers.threads import call_within

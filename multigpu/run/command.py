@@ -4,6 +4,8 @@ import json
 import logging
 import os
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import MISSING, dataclass, field
@@ -26,8 +28,8 @@ from multigpu.cluster.files import (
     open_unbuffered,
 )
 from multigpu.errors import UsageError, option, options_spelled, printable, spelled
+from multigpu.kernels.compiled import compiling
 from multigpu.run import values
-from multigpu.run.compiling import compilation_reported
 from multigpu.run.declarations import Option, Options, declare, declared, flag
 from multigpu.run.options import GpuLanes, RunOptions
 from multigpu.run.values import TextPath
@@ -45,6 +47,7 @@ GROUPS = (
 
 # ---- options ----------------------------------------------------------------------------------
 
+EVERY = 5.0  # seconds between two lines on functions that are compiled
 # A file or folder, as text: completed by the shell, checked by whoever opens it.
 FILE = click.Path(readable=False)
 
@@ -292,6 +295,33 @@ class Reporting(Summary, group="Reporting"):
         where = "standard output" if place in (None, *STDOUT) else place
         with suppress(OSError):  # nobody reads it any more
             self.say(f"{found}; written to {where}")
+
+
+@contextmanager
+def compilation_reported() -> Iterator[None]:
+    """Print lines while this process compiles functions: one at once, more from time to time."""
+    lock = threading.Lock()
+    count, reported = 0, float("-inf")
+
+    def note() -> None:
+        nonlocal count, reported
+        with lock:
+            count += 1
+            if time.monotonic() - reported < EVERY:
+                return
+            reported = time.monotonic()
+            text = f"compiling: {count - 1:,} functions so far"
+            if count == 1:
+                text = "compiling for this machine, which only the first run does: up to a minute"
+            with suppress(OSError, ValueError):  # nobody reads it any more
+                sys.stderr.write(f"multigpu: {text}\n")
+                sys.stderr.flush()
+
+    compiling.listeners.append(note)
+    try:
+        yield
+    finally:
+        compiling.listeners.remove(note)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from support.hosts import PATIENCE, Host, end, ended, events, wait_for
 from support.program import ROOT
 
 from multigpu.cli import cli
-from multigpu.cluster.deploy.scheduler import LISTENS
+from multigpu.cluster.deploy.dask_clients import LISTENS
 from multigpu.errors import Failure
 from multigpu.run.job import Job
 from multigpu.run.options import RunOptions

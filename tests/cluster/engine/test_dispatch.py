@@ -16,7 +16,7 @@ import pytest
 from support.fake_workers import FakeWorkers, Numbers, Seconds, steady
 from support.toy import Broken, Bulky, Part, Toy, ToySession, squares, workers
 
-from multigpu.cluster.deploy.dask_settings import LOGGED_MESSAGES
+from multigpu.cluster.deploy.dask_clients import LOGGED_MESSAGES
 from multigpu.cluster.deploy.deployment import Deployment
 from multigpu.cluster.deploy.worker_processes import LOOPBACK
 from multigpu.cluster.engine.codec import Codec
