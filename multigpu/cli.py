@@ -37,6 +37,12 @@ PLACES = {  # modules of the commands, but for those called like their folders
     "pocket": "workloads.dock.pocket_command",
     **{name: f"tools.{name}" for name in TOOLS},
 }
+PLAN = click.Command(
+    "plan",
+    callback=lambda: click.echo(click.get_current_context().get_help()),
+    help=f"{TOOLS['plan']} COMMAND is scan, cnv, count or dock, with its options.",
+    options_metavar="COMMAND …",
+)
 VERSION = click.version_option(__version__, "-V", "--version", prog_name="multigpu")
 CITATION = f"""\
 {citation.PROGRAM}
@@ -55,7 +61,9 @@ class LazyGroup(click.Group):
         if name not in COMMANDS:
             return None
         place = PLACES.get(name, f"workloads.{name}.command")
-        command: click.Command = importlib.import_module(f"multigpu.{place}").command
+        command = PLAN
+        if name != PLAN.name:
+            command = importlib.import_module(f"multigpu.{place}").command
         if all(each.name != "version" for each in command.params):
             VERSION(command)
         return command

@@ -2,7 +2,6 @@
 
 import gc
 import logging
-import os
 import signal
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -12,6 +11,9 @@ import hypothesis
 import pytest
 from support.golden import GOLDEN
 from support.program import Run, main_in_process
+
+from multigpu.cluster.devices.gpus import survey
+from multigpu.cluster.devices.memory import cupy_problem
 
 TESTS = Path(__file__).resolve().parent
 KINDS = {"unit", "process", "emulated", "golden", "faults"}  # pyproject.toml says what they are
@@ -91,23 +93,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 @cache
 def why_no_gpu() -> str:
     """Why the `gpu` tests cannot run; empty where they can. Starts no CUDA in this process."""
-    if os.environ.get("CUDA_VISIBLE_DEVICES", "all") in ("", "-1"):
-        return "no GPU: CUDA_VISIBLE_DEVICES hides them all"
-    import pynvml
-
-    try:
-        pynvml.nvmlInit()
-        devices = pynvml.nvmlDeviceGetCount()
-        pynvml.nvmlShutdown()
-    except pynvml.NVMLError as error:
-        return f"no GPU: {error}"
-    if not devices:
-        return "no GPU: the NVIDIA driver sees none"
-    try:
-        import cupy  # noqa: F401
-    except ImportError as error:
-        return f"a GPU, but no CuPy: {error} (install requirements/cu12.txt or cu13.txt)"
-    return ""
+    problem = survey().problem
+    return f"no GPU: {problem}" if problem else cupy_problem()
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,6 @@ class Deployment:
     scheduler_file  the file of one
     worker_timeout  seconds without any worker, or without an answer, after which a run fails
     cpu_fallback    whether the CPU may take over from a device that fails
-    dashboard       whether Dask's status page is served, on the loopback
     """
 
     devices: tuple[Device, ...] = ()
@@ -27,7 +26,6 @@ class Deployment:
     connect_timeout: float = 30.0
     worker_timeout: float = 60.0
     cpu_fallback: bool = True
-    dashboard: bool = False
 
     @property
     def remote(self) -> bool:

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any
 
 from multigpu.cluster.deploy.deployment import Deployment
-from multigpu.cluster.devices.context import Contexts
+from multigpu.cluster.devices import context
 from multigpu.cluster.devices.gpus import Device
 from multigpu.cluster.errors import Failure, UsageError, first_line
 from multigpu.cluster.files import failures_named, scratch_folder
@@ -73,12 +73,9 @@ def start_workers(deployment: Deployment) -> Iterator[PendingWorkers]:
     start: Callable[[], Workers]
     with contextlib.ExitStack() as outer:
         if deployment.in_process:
-            local = LocalWorkers(
-                deployment.lanes,
-                deployment.gpus,
-                cpu_fallback=deployment.cpu_fallback,
-                contexts=Contexts(deployment.gpus),
-            )
+            context.start_all(deployment.gpus)
+            gpus, cpu_fallback = deployment.gpus, deployment.cpu_fallback
+            local = LocalWorkers(deployment.lanes, gpus, cpu_fallback=cpu_fallback)
             stack.callback(local.close)
             start = lambda: local  # noqa: E731
         elif deployment.remote:
@@ -99,7 +96,7 @@ def start_workers(deployment: Deployment) -> Iterator[PendingWorkers]:
 def _find_workers(deployment: Deployment, stack: contextlib.ExitStack) -> Workers:
     """Return the workers of a running scheduler; the connection ends with the stack."""
     _import_dask()
-    from multigpu.cluster.deploy.scheduler import connected_client
+    from multigpu.cluster.deploy.dask_clients import connected_client
 
     client = stack.enter_context(connected_client(deployment))
     return workers_of_client(client, worker.OWN, deployment.worker_timeout)
@@ -152,7 +149,7 @@ def workers_of_client(client: Any, gpu: str | None, worker_timeout: float) -> Wo
     """
     from distributed import Client
 
-    from multigpu.cluster.deploy.scheduler import warn_of_listeners
+    from multigpu.cluster.deploy.dask_clients import warn_of_listeners
     from multigpu.cluster.workers.dask_workers import DaskWorkers
 
     if not isinstance(client, Client):

@@ -16,7 +16,7 @@ from distributed import Client, LocalCluster, Nanny
 from distributed.security import Security
 
 from multigpu.cluster.deploy import connections
-from multigpu.cluster.deploy.dask_settings import CLOSE_TIMEOUT, changed_settings, closing_client
+from multigpu.cluster.deploy.dask_clients import CLOSE_TIMEOUT, changed_settings, closing_client
 from multigpu.cluster.deploy.deployment import Deployment
 from multigpu.cluster.errors import Failure, UsageError, first_line
 from multigpu.cluster.workers.threads import call_within
@@ -25,11 +25,6 @@ LOOPBACK = "127.0.0.1"
 START_TIMEOUT = 120.0  # seconds for worker processes: they load from what may be a slow disk
 KILL_AFTER = 0.5  # seconds: a worker that hangs does not end by itself, and Ctrl-C is to be quick
 STOPPING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-# What `--dashboard` serves beside Dask's plots. It changes nothing, unlike `http.scheduler.api`, by
-# which anyone retires workers, and which a user's configuration may name.
-DASHBOARD_ROUTES = ("distributed.http.scheduler.info", "distributed.http.statics")
-# Who opens a plot of these would have workers measure them.
-BENCHMARK_HANDLERS = ("benchmark_disk", "benchmark_memory", "benchmark_network")
 
 _one_cluster_at_a_time = threading.Lock()  # is made
 
@@ -56,7 +51,7 @@ def local_client(deployment: Deployment, folder: str) -> Iterator[Any]:
                 set_as_default=False,
                 direct_to_workers=True,
             )
-            with closing_client(client, deployment.dashboard):
+            with closing_client(client):
                 yield client
         finally:
             _close_cluster(cluster, folder)
@@ -72,7 +67,7 @@ def _start_cluster(deployment: Deployment, folder: str) -> Any:
         "host": LOOPBACK,
         "security": Security.temporary(),
         "dashboard_address": f"{LOOPBACK}:0",  # None would be a fixed port on all interfaces
-        "scheduler_kwargs": {"dashboard": deployment.dashboard},
+        "scheduler_kwargs": {"dashboard": False},
         "memory_limit": 0,  # else Dask pauses, spills and kills: chunks bound the memory
         "silence_logs": logging.CRITICAL,
         "local_directory": folder,
@@ -80,12 +75,10 @@ def _start_cluster(deployment: Deployment, folder: str) -> Any:
         "threads_per_worker": deployment.lanes,
     }
     # For what the scheduler and the workers take no argument.
-    routes = list(DASHBOARD_ROUTES) if deployment.dashboard else []
     settings = {
         "temporary-directory": folder,
-        "distributed.scheduler.http.routes": routes,
+        "distributed.scheduler.http.routes": [],  # by some of which anyone retires workers
         "distributed.worker.http.routes": [],
-        "distributed.worker.blocked-handlers": list(BENCHMARK_HANDLERS),
     }
     with _one_cluster_at_a_time, dask.config.set(settings):
         if deployment.devices:

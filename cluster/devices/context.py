@@ -27,30 +27,17 @@ def start(uuid: str) -> None:
         _driver().cuDevicePrimaryCtxRetain(ctypes.byref(context), ordinal(uuid))
 
 
-class Contexts:
-    """Contexts of this process's GPUs, which start in another thread, one after the other."""
+def start_all(uuids: Sequence[str]) -> None:
+    """Create the contexts of devices in another thread, one after the other.
 
-    def __init__(self, uuids: Sequence[str]) -> None:
-        self._started = {uuid: threading.Event() for uuid in uuids}
-        self._closed = False
-        threading.Thread(target=self._start_all, name="contexts", daemon=True).start()
+    A thread that uses a device before its context is there waits for it in CUDA.
+    """
 
-    def _start_all(self) -> None:
-        for uuid, started in self._started.items():
-            if self._closed:
-                return
+    def create() -> None:
+        for uuid in uuids:
             start(uuid)
-            started.set()
 
-    def wait(self, uuid: str) -> None:
-        """Wait until the context has started, or failed to, or nobody wants it any more."""
-        self._started[uuid].wait()
-
-    def close(self) -> None:
-        """Start no further contexts, and let nobody wait for one."""
-        self._closed = True
-        for started in self._started.values():
-            started.set()
+    threading.Thread(target=create, name="contexts", daemon=True).start()
 
 
 @cache

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Protocol
 
-from multigpu.cluster.devices.context import Contexts
 from multigpu.cluster.engine.workload import Workload
 from multigpu.cluster.errors import DeviceFailed, Failure, Unfit
 from multigpu.cluster.workers.worker import OWN, WORKER
@@ -102,35 +101,24 @@ class LocalWorkers(Workers):
     lanes         threads of each GPU, or all where there is none
     gpus          UUIDs
     cpu_fallback  whether the CPU may take over when the last GPU has failed
-    contexts      of the GPUs, which may still be starting
     """
 
     lanes = threads = 1
 
-    def __init__(
-        self,
-        lanes: int,
-        gpus: Sequence[str] = (),
-        *,
-        cpu_fallback: bool = True,
-        contexts: Contexts | None = None,
-    ) -> None:
+    def __init__(self, lanes: int, gpus: Sequence[str] = (), *, cpu_fallback: bool = True) -> None:
         self.lanes, self.threads = lanes, lanes * max(1, len(gpus))
         self.gpu = OWN if gpus else None
-        self._gpus, self._contexts, self._cpu_fallback = gpus, contexts, cpu_fallback
+        self._gpus, self._cpu_fallback = gpus, cpu_fallback
         self._failed: set[str] = set()  # workers: a name for each GPU
         self._lanes_may_continue = threading.Event()
         self._numbers = itertools.count()
         self._pool = ThreadPoolExecutor(self.threads, "worker", self._begin_lane)
 
     def _begin_lane(self) -> None:
-        """Give a new thread its GPU. The first GPU's lanes may wait for its context in CUDA."""
+        """Give a new thread its GPU."""
         number = next(self._numbers)
         if self._gpus:
-            gpu = self._gpus[number // self.lanes]
-            WORKER.lane.gpu = gpu
-            if self._contexts and number >= self.lanes:
-                self._contexts.wait(gpu)
+            WORKER.lane.gpu = self._gpus[number // self.lanes]
 
     def admit(self, workload: Workload[Any, Any]) -> None:
         WORKER.jobs.admit(workload)
@@ -189,8 +177,6 @@ class LocalWorkers(Workers):
         """Forget the tasks that have not begun; those that have end by themselves."""
         self._pool.shutdown(wait=False, cancel_futures=True)
         self._lanes_may_continue.set()
-        if self._contexts:
-            self._contexts.close()
 
 
 def call_within(seconds: float, function: Callable[[], Any]) -> Any:

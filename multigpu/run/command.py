@@ -4,6 +4,8 @@ import json
 import logging
 import os
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import MISSING, dataclass, field
@@ -14,29 +16,27 @@ import click
 from click.shell_completion import CompletionItem
 
 from multigpu.cluster.deploy import start
-from multigpu.cluster.deploy.deployment import Deployment
 from multigpu.cluster.deploy.start import PendingWorkers
 from multigpu.cluster.devices import memory
-from multigpu.cluster.engine.events import now
+from multigpu.cluster.engine.events import Event, Listener, now
 from multigpu.cluster.files import (
     STDOUT,
     atomic_output,
     check_output,
     failures_named,
     is_replaced,
+    open_unbuffered,
 )
 from multigpu.errors import UsageError, option, options_spelled, printable, spelled
+from multigpu.kernels.compiled import compiling
 from multigpu.run import values
-from multigpu.run.compiling import compilation_reported
 from multigpu.run.declarations import Option, Options, declare, declared, flag
 from multigpu.run.options import GpuLanes, RunOptions
-from multigpu.run.trace import log_events, record_timeline
 from multigpu.run.values import TextPath
 
 if TYPE_CHECKING:
     from multigpu.formats.storage.sources import FileKind
     from multigpu.run.job import Job
-    from multigpu.run.progress import Progress
 
 logger = logging.getLogger(__name__)
 
@@ -47,6 +47,7 @@ GROUPS = (
 
 # ---- options ----------------------------------------------------------------------------------
 
+EVERY = 5.0  # seconds between two lines on functions that are compiled
 # A file or folder, as text: completed by the shell, checked by whoever opens it.
 FILE = click.Path(readable=False)
 
@@ -216,7 +217,6 @@ class Reporting(Summary, group="Reporting"):
     """
 
     log_json: TextPath | None = declare(None, "Write every event as a line of JSON.")
-    trace: TextPath | None = declare(None, "Write a timeline for Perfetto or Chrome.")
     progress: bool | None = declare(None, "Show the progress.", default="on a terminal")
     quiet: bool = declare(False, "Print errors only.", short="q")
     dry_run: bool = declare(False, "Show how the job would be cut into chunks, without running it.")
@@ -230,11 +230,11 @@ class Reporting(Summary, group="Reporting"):
             raise UsageError(f"{option('json')} has no effect without {option('dry_run')}")
 
     def check_outputs(self, *own: str | None) -> list[str | None]:
-        """Return the files that a run writes: its own, the summary, the log and the timeline.
+        """Return the files that a run writes: its own, the summary and the log.
 
         Raises UsageError for one that cannot be written.
         """
-        written = [*own, self.summary, self.log_json, self.trace]
+        written = [*own, self.summary, self.log_json]
         for path in written:
             check_output(path)
         return written
@@ -253,7 +253,7 @@ class Reporting(Summary, group="Reporting"):
     def watch(
         self, job: "Job", name: str, results: Callable[[], str], rows_to: str | None = ""
     ) -> Iterator[None]:
-        """Keep the journal of a job, its log and timeline, and show its progress, as asked for.
+        """Keep the journal of a job and its log, and show its progress, as asked for.
 
         name     the command's, in the progress
         results  returns what the job has found so far, in words
@@ -268,28 +268,15 @@ class Reporting(Summary, group="Reporting"):
         with ExitStack() as stack:
             if self.log_json is not None:
                 job.listeners.append(stack.enter_context(log_events(self.log_json)))
-            if self.trace is not None:
-                job.listeners.append(stack.enter_context(record_timeline(self.trace)))
-            if progress := self._progress(job, name, results, rows_to):
-                job.listeners.append(stack.enter_context(progress))
+            # Where rows go to a terminal the drawn progress would stand within their lines.
+            rows_shown = rows_to in (None, *STDOUT) and _is_terminal(sys.stdout)
+            drawn = _is_terminal(sys.stderr) and not rows_shown
+            if not self.quiet and (drawn if self.progress is None else self.progress):
+                from multigpu.run.progress import progress_shown
+
+                stack.enter_context(progress_shown(job, name, results, drawn=drawn))
             stack.enter_context(job.keep_journal())
             yield
-
-    def _progress(
-        self, job: "Job", name: str, results: Callable[[], str], rows_to: str | None
-    ) -> "Progress | None":
-        """Return what shows the progress, where it is asked for; else on a terminal, but for rows.
-
-        Where rows go to a terminal the drawn progress would stand within their lines.
-        """
-        rows_shown = rows_to in (None, *STDOUT) and _is_terminal(sys.stdout)
-        drawable = _is_terminal(sys.stderr) and not rows_shown
-        wanted = drawable if self.progress is None else self.progress
-        if self.quiet or not wanted:
-            return None
-        from multigpu.run.progress import Progress
-
-        return Progress(job, name, results, drawn=drawable)
 
     def write_summary(self, job: "Job", output: str | None, fmt: str) -> None:
         """Write the summary of a finished job, where it is asked for."""
@@ -311,6 +298,48 @@ class Reporting(Summary, group="Reporting"):
 
 
 @contextmanager
+def compilation_reported() -> Iterator[None]:
+    """Print lines while this process compiles functions: one at once, more from time to time."""
+    lock = threading.Lock()
+    count, reported = 0, float("-inf")
+
+    def note() -> None:
+        nonlocal count, reported
+        with lock:
+            count += 1
+            if time.monotonic() - reported < EVERY:
+                return
+            reported = time.monotonic()
+            text = f"compiling: {count - 1:,} functions so far"
+            if count == 1:
+                text = "compiling for this machine, which only the first run does: up to a minute"
+            with suppress(OSError, ValueError):  # nobody reads it any more
+                sys.stderr.write(f"multigpu: {text}\n")
+                sys.stderr.flush()
+
+    compiling.listeners.append(note)
+    try:
+        yield
+    finally:
+        compiling.listeners.remove(note)
+
+
+@contextmanager
+def log_events(path: str) -> Iterator[Listener]:
+    """Yield a listener that writes a line of JSON for every event.
+
+    The file exists from the first event on, and stays if the run fails.
+    """
+    with open_unbuffered(path) as file:
+
+        def log(event: Event) -> None:
+            line = {"event": event.name, "at": round(event.at, 6), **event.details}
+            file.write(json.dumps(line).encode() + b"\n")
+
+        yield log
+
+
+@contextmanager
 def start_workers(
     run: RunOptions, reporting: Reporting, lanes: GpuLanes
 ) -> Iterator[PendingWorkers]:
@@ -320,24 +349,11 @@ def start_workers(
     memory.spare_address_space()
     with reporting.notes():
         where = deployment(run, run.devices(), lanes)
-        for problem in _without_effect(run, where):
-            logger.warning("multigpu: %s", spelled(problem))
+        if run.workers and where.remote:
+            why = "the scheduler has its own workers"
+            logger.warning("multigpu: %s has no effect: %s", flag("workers"), why)
         with start.start_workers(where) as workers:
             yield workers
-
-
-def _without_effect(run: RunOptions, where: Deployment) -> Iterator[str]:
-    """Yield a sentence for each option that changes nothing where the job runs."""
-    if run.dashboard and (where.remote or where.in_process):
-        cure = f"give {option('workers')} 1 or more"
-        cure = "the scheduler serves its own" if where.remote else cure
-        why = "only worker processes of this machine have one"
-        yield f"{option('dashboard')} has no effect: {why}; {cure}"
-    if run.mixed and not where.remote:
-        either = f"{option('scheduler')} or {option('scheduler_file')}"
-        yield f"{option('mixed')} has no effect without {either}"
-    if run.workers and where.remote:
-        yield f"{option('workers')} has no effect: the scheduler has its own workers"
 
 
 def _is_terminal(stream: TextIO | None) -> bool:

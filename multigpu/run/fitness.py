@@ -129,7 +129,7 @@ def _problems(wanted: Expected, device: int | None) -> list[str]:
         problems.append(f"runs multigpu {program()} instead of {wanted.program}")
     if wanted.gpu and device is None:
         problems.append(
-            f"has no GPU that can be used ({option('mixed')} lets CPU workers take part)"
+            f"has no GPU that can be used ({option('gpus')} none lets CPUs do the work)"
         )
     for path in wanted.files:
         here = fingerprint_or_none(path)

@@ -226,7 +226,7 @@ class Job:
             if self.run.gpus == "all":
                 raise UsageError(f"{option('gpus')} all: no worker has a GPU that can be used")
             workers.gpu = None
-        if workers.gpu is not None and not self.run.mixed:
+        if workers.gpu is not None:
             wanted = replace(wanted, gpu=True)
             found = _examined(workers, wanted)
         problems = [f"worker {n}: {'; '.join(f.problems)}" for n, f in found.items() if f.problems]
@@ -396,7 +396,6 @@ def deployment(run: RunOptions, devices: tuple[Device, ...], lanes: GpuLanes) ->
         connect_timeout=run.connect_timeout,
         worker_timeout=run.worker_timeout,
         cpu_fallback=run.cpu_fallback,
-        dashboard=run.dashboard,
     )
 
 

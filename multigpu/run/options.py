@@ -77,9 +77,6 @@ class WorkerOptions(Options, group="Devices"):
     worker_timeout: float = declare(
         60.0, "Seconds to wait for a worker when none is left.", "SECONDS", above=0, group="Faults"
     )
-    dashboard: bool = declare(
-        False, "Serve Dask's status page and print its address.", group="Reporting"
-    )
 
     def check(self) -> None:
         super().check()
@@ -98,7 +95,6 @@ class RunOptions(WorkerOptions, group="Devices"):
     memory_fraction: float = declare(
         MEMORY_FRACTION, "Share of a device's free memory to use.", above=0, at_most=1
     )
-    mixed: bool = declare(False, "Also use workers of a scheduler that have no GPU.")
     cpu_fallback: bool = declare(
         True, "Use the CPU for chunks that do not fit on a GPU, and when a GPU fails.",
         group="Faults",

@@ -12,8 +12,7 @@ import click
 from multigpu.cli import cli
 from multigpu.cluster.files import failures_named, scratch_folder
 from multigpu.errors import UsageError
-from multigpu.run.command import FILE
-from multigpu.run.compiling import compilation_reported
+from multigpu.run.command import FILE, compilation_reported
 
 STEPS = """
 simulate signatures --count 40 --min-length 300 --max-length 1000 -o {}/signatures.fasta

@@ -168,12 +168,8 @@ OLD_QUALITIES = "…below '@', as in old Illumina files, which need --phred-offs
             "--min-score has no effect: FASTA samples have no scores, and their rows stay"]),
         ("reads.fq -s sig.fa --resume", [PIPE]),
         ("reads.fq -s sig.fa --resume -o hits.tsv", []),
-        ("reads.fq -s sig.fa --dashboard", [
-            "--dashboard has no effect: only worker processes of this machine…"]),
         ("reads.fq -s sig.fa --ambiguous --format text", [
             "--ambiguous has no effect: text has no columns…"]),
-        ("reads.fq -s sig.fa --mixed", [
-            "--mixed has no effect without --scheduler or --scheduler-file…"]),
         ("reads.fq -s sig.fa --format text --max-edits 1", [
             "text has no columns edits and cigar: choose --format tsv, csv, bed or jsonl…"]),
         ("reads.fq -s sig.fa -o hits.tsv --format sam", [

@@ -43,7 +43,7 @@ def test_output__that_was_there_stays_as_it_was(
     assert Path(old).read_bytes() == b"old"
 
 
-REPORTS = ("--summary", "--log-json", "--trace")
+REPORTS = ("--summary", "--log-json")
 NAMED_TWICE = [
     *(f"reads.fq -s sig.fa {each} ./{name}"
       for each in ("-o", *REPORTS) for name in ("reads.fq", "sig.fa")),
@@ -71,7 +71,7 @@ def test_output__that_would_replace_an_input_or_another_is_refused(
     "in -o in/new.fa --format tsv", "in/* -o in/new.tsv", "i* -o in/new.fq.gz --format tsv",
     "**/*.f? -o in/deep/new.fq --format tsv", "in/a.fq -s sig* --counts sig.tsv",
     "in/*.[fjh]* --summary in/new.json", "in/* -o new.tsv --multiqc in/x_mqc.json",
-    "./in/../in/*.f* --trace in/new.f",
+    "./in/../in/*.f* --log-json in/new.f",
 ])  # fmt: skip
 def test_output__that_the_next_run_would_read_is_refused(
     main: Run, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str

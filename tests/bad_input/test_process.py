@@ -49,7 +49,7 @@ def long_scan(tmp_path_factory: pytest.TempPathFactory) -> Job:
         for number in range(3000):
             file.write(b">g%d\n%s\n" % (number, b"RYN" * 15 + b"ACG" * (number % 7 + 1)))
     command = ("scan", f"{folder}/long.fa", "-s", f"{folder}/sig.fa")
-    return Job("scan", (*command, "--max-chunk-bytes", "1000000"), "hits.tsv", ())
+    return Job("scan", (*command, "--max-chunk-bytes", "1000000"), "hits.tsv")
 
 
 @pytest.mark.parametrize("whole_group", [False, True], ids=["the program", "all processes"])
@@ -156,16 +156,6 @@ def test_name__that_is_no_utf8_is_a_name(small_scan: tuple[str, ...], tmp_path: 
     ended = in_shell('"$@"', *command, "--log-json", str(tmp_path / "log"))
     assert (ended.status, ended.out, ended.err) == (0, "", "")
     assert len((tmp_path / "hits.tsv").read_bytes().splitlines()) == 3
-
-
-@pytest.mark.slow
-def test_workers__leave_nothing_in_the_folder_for_temporary_files(
-    small_scan: tuple[str, ...], tmp_path: Path
-) -> None:
-    (tmp_path / "tmp").mkdir()
-    ended = in_shell(f'TMPDIR={tmp_path}/tmp "$@"', *small_scan, "--workers", "2")
-    assert (ended.status, ended.err) == (0, "")
-    assert list((tmp_path / "tmp").iterdir()) == []
 
 
 def test_interrupt__that_a_callback_of_a_library_ignores_comes_again() -> None:

@@ -53,7 +53,7 @@ SEVERAL = "give one of precision, rotations and rotation_file, not several"
         (("-o", "poses.sdf", "--report", "poses.errors.tsv"), "is named twice"),
         (("--scores", "-"), "poses and scores would both go to standard output"),
         (("-o", "-", "--scores", "-"), "poses and scores would both go to standard output"),
-        (("-o", "poses.sdf", "--trace", "poses.sdf"), "is named twice"),
+        (("-o", "poses.sdf", "--log-json", "poses.sdf"), "is named twice"),
         (("--scores", "s.parquet.gz"), r"s\.parquet\.gz: Parquet files are compressed inside"),
         (("--scores", "s.csv.gz"), r"s\.csv\.gz: tables of scores are \.tsv or \.parquet"),
         (("--padding", "5"), "padding has no effect without autobox"),

@@ -35,7 +35,7 @@ def scan_job(folder: Path) -> Job:
     lengths = ("--min-length", 500, "--max-length", 5000, "--clean", 200, "--infected", 900)
     simulate("samples", "--signatures", signatures, *lengths, "-o", samples)
     arguments = ("scan", str(samples), "-s", str(signatures), "--max-chunk-bytes", "15000")
-    return Job("scan", arguments, "hits.tsv", (samples, signatures))
+    return Job("scan", arguments, "hits.tsv")
 
 
 def dock_job(folder: Path) -> Job:
@@ -45,7 +45,7 @@ def dock_job(folder: Path) -> Job:
     simulate("pocket", "--points", 30, "--spacing", 0.75, "-o", pocket)
     search = ("--pocket", str(pocket), "--precision", "15", "--max-chunk-bytes", "1")
     arguments = ("dock", str(ligands), *search, "--scores", "/dev/null")
-    return Job("dock", arguments, "poses.sdf", (ligands, pocket))
+    return Job("dock", arguments, "poses.sdf")
 
 
 def cnv_job(folder: Path) -> Job:
@@ -53,7 +53,7 @@ def cnv_job(folder: Path) -> Job:
     table = folder / "counts.tsv"
     cohort = ("--regions", 30_000, "--samples", 6, "--chromosomes", 300, "--cnvs", 200)
     simulate("counts", *cohort, "-o", table)
-    return Job("cnv", ("cnv", str(table), "--no-report"), "out", (table,), under_way=2000)
+    return Job("cnv", ("cnv", str(table), "--no-report"), "out", under_way=2000)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from support.program import ROOT, remarks
+from support.program import ROOT, Ended, remarks
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,6 @@ class Job:
     name: str
     arguments: tuple[str, ...]
     output: str
-    inputs: tuple[Path, ...]
     under_way: int = 5000
 
     @property
@@ -45,19 +44,11 @@ class Job:
         return [*run, "--gpus", "none", *more]
 
 
-@dataclass(frozen=True)
-class Ended:
-    status: int
-    err: str
-    seconds: float
-
-
 class Run:
     """A run under way."""
 
     def __init__(self, job: Job, folder: Path, *more: str, **popen: Any) -> None:
         self.folder, self.job = folder, job
-        self.begin = time.monotonic()
         environment = {**popen.pop("env", os.environ), "PYTHONFAULTHANDLER": "1"}  # where it hangs
         self._process = subprocess.Popen(
             job.command(folder, *more), cwd=ROOT, stdout=subprocess.DEVNULL,
@@ -115,11 +106,10 @@ class Run:
             if self._process.poll() is None:
                 self._process.kill()
                 self._process.communicate()
-        seconds = time.monotonic() - self.begin
         _, alive = psutil.wait_procs(members, timeout=10)
         assert alive == []
         assert "not everything ended within" not in err, err
-        return Ended(self._process.returncode, remarks(err), seconds)
+        return Ended(self._process.returncode, "", remarks(err))
 
 
 def run(job: Job, folder: Path, *more: str, timeout: float = 120.0, **popen: Any) -> Ended:

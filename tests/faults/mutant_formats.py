@@ -2,19 +2,16 @@
 
 import gzip
 import io
-import shutil
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 from support import ligand_texts, pocket_texts, scanned
 from support.bams import random_rows, write_alignments, write_fasta
 from support.bgzf_data import BGZF_END, bgzf
@@ -22,8 +19,6 @@ from support.pocket_texts import ORIGIN, SPACING, VALUES
 
 import multigpu
 from multigpu.cli import cli
-from multigpu.cluster.engine.codec import LENGTH
-from multigpu.cluster.engine.journal import MAGIC, RECORD, Journal
 from multigpu.formats.storage.zstandard import zstd
 from multigpu.formats.tables.counts import Counts
 from multigpu.formats.tables.counts_files import write_counts
@@ -55,14 +50,12 @@ class Inner:
     """What is in a file, and how the file is made of it.
 
     is_cut  whether a front of the content must be refused: its end can be told
-    parse   how the file with other content is read, if not as any other
     """
 
     content: bytes
     wrap: Callable[[bytes], bytes]
     is_text: bool = False
     is_cut: Callable[[bytes], bool] = _never
-    parse: Parse | None = None
 
 
 @dataclass(frozen=True)
@@ -83,13 +76,6 @@ class Format:
     is_checked: bool = False
     inner: Inner | None = None
     bombs: list[Callable[[], bytes]] = field(default_factory=list)
-    prepare: Callable[[], None] | None = None
-
-    def place(self, content: bytes) -> None:
-        """Put a mutant where it is read."""
-        if self.prepare is not None:
-            self.prepare()
-        self.path.write_bytes(content)
 
 
 # ---- reads ------------------------------------------------------------------------------------
@@ -456,87 +442,6 @@ def rotations(folder: Path) -> Format:
     return Format(path, path.read_bytes(), parse, is_text=True)
 
 
-# ---- journals ---------------------------------------------------------------------------------
-
-
-def _records(journal: bytes) -> Iterator[bytes]:
-    at = len(MAGIC)
-    while at < len(journal):
-        length, _ = RECORD.unpack_from(journal, at)
-        at += RECORD.size
-        yield journal[at : at + length]
-        at += length
-
-
-def _journal(folder: Path, output: str, *command: object) -> Format:
-    """The journal of a run as it is just before it goes; what is beside it is kept, too."""
-    made, whole, found = folder / "made", folder / "whole", list[Journal]()
-    arguments = [*map(str, command), "-o", str(made / output), "--resume", "--gpus", "none"]
-    made.mkdir()
-
-    def run() -> Any:
-        cli.main([*arguments, "--threads", "1", "--quiet"], standalone_mode=False)
-        files = [path for path in sorted(made.rglob("[!.]*")) if path.is_file()]
-        return [(path.name, path.read_bytes()) for path in files]
-
-    def prepare() -> None:
-        shutil.rmtree(made)
-        shutil.copytree(whole, made)
-
-    def keep(journal: Journal) -> None:
-        shutil.copytree(made, whole)
-        found.append(journal)
-        remove(journal)
-
-    with pytest.MonkeyPatch.context() as patch:
-        remove = Journal.remove
-        patch.setattr(Journal, "remove", keep)
-        run()
-    path, codec, plan = found[0].path, found[0]._codec, found[0].plan
-    content = (whole / path.relative_to(made)).read_bytes()
-    records = list(_records(content))
-    # The structure of each, without what is in its arrays.
-    heads = [record[: LENGTH.size + LENGTH.unpack_from(record)[0]] for record in records]
-
-    def wrap(inner: bytes) -> bytes:
-        """The records with their checksums."""
-        parts, at = [MAGIC], 0
-        for number, (record, head) in enumerate(zip(records, heads, strict=True), 1):
-            stop = at + len(head) if number < len(records) else len(inner)
-            payload = inner[at:stop] + record[len(head) :] or b"\0"
-            parts.append(RECORD.pack(len(payload), zlib.crc32(payload)) + payload)
-            at = stop
-        return b"".join(parts)
-
-    def unpack() -> list[str]:
-        """The parts alone: what they say is true where their checksums are right."""
-        about = codec.unpack(records[0])["about"]
-        with closing(Journal(path, about, plan, codec=codec, resume=True)) as journal:
-            return [repr(part) for part in journal.parts()]
-
-    inner = Inner(b"".join(heads), wrap, parse=unpack)
-    return Format(path, content, run, is_checked=True, inner=inner, prepare=prepare)
-
-
-def scan_journal(folder: Path) -> Format:
-    samples = folder / "reads.fq"
-    samples.write_bytes(FASTQ)
-    wanted = ("-s", _signatures(folder), "--max-chunk-bytes", 100)
-    return _journal(folder, "hits.tsv", "scan", samples, *wanted)
-
-
-def dock_journal(folder: Path) -> Format:
-    ligands, search = folder / "ligands.sdf", ("--precision", 120, "--max-chunk-bytes", 1)
-    ligands.write_bytes(ligand_texts.ETHANOL * 3)
-    return _journal(folder, "poses.sdf", "dock", ligands, "--pocket", _pocket(folder), *search)
-
-
-def cnv_journal(folder: Path) -> Format:
-    counts, without = folder / "counts.tsv", ("--no-matrices", "--no-report", "--no-vcf")
-    write_counts(str(counts), simulate_cohort(COHORT)[0])
-    return _journal(folder, "out", "cnv", counts, *without)
-
-
 FORMATS: dict[str, Callable[[Path], Format]] = {
     "fastq": fastq, "fasta": fasta, "signatures": signatures,
     "gzip": gzip_, "bgzf": bgzf_, "zstd": zstd_,
@@ -561,5 +466,4 @@ FORMATS: dict[str, Callable[[Path], Format]] = {
     "fld": lambda folder: _on_maps(folder, "p.maps.fld"),
     "map": lambda folder: _on_maps(folder, "p.OA.map"),
     "dx": dx, "mrc": mrc, "npz": npz, "rotations": rotations,
-    "scan_journal": scan_journal, "dock_journal": dock_journal, "cnv_journal": cnv_journal,
 }  # fmt: skip

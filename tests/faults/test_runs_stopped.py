@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 from faults.conftest import JOBS
-from faults.harness import Ended, Job, Run, left, resize, run
+from faults.harness import Job, Run, left, resize, run
+from support.program import Ended
 
 Results = dict[str, bytes]
 
@@ -33,8 +34,7 @@ SUGGESTIONS = ("note: what may show CNVs", "note: --preset")  # of copy numbers,
 
 def said(ended: Ended) -> list[str]:
     """Return what a run said, but for what its copy numbers suggest."""
-    lines = ended.err.splitlines()
-    return [line for line in lines if not any(each in line for each in SUGGESTIONS)]
+    return [line for line in ended.lines if not any(each in line for each in SUGGESTIONS)]
 
 
 def resumed(job: Job, folder: Path, *more: str) -> int:

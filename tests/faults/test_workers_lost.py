@@ -12,12 +12,13 @@ from typing import Any
 
 import psutil
 import pytest
-from support.toy import Part, Toy, squares, workers
+from support.toy import Bulky, Part, Toy, squares, workers
 
 from multigpu.cluster.deploy.deployment import Deployment
 from multigpu.cluster.engine.dispatch import DEATHS_BEFORE_FAILURE, dispatch
 from multigpu.cluster.engine.events import Event
 from multigpu.cluster.errors import DeviceFailed, Failure, Unfit
+from multigpu.cluster.workers import worker
 from multigpu.cluster.workers.threads import LocalWorkers, Workers
 
 WORKER = "multigpu.cluster.workers.worker"
@@ -68,18 +69,19 @@ def test_chunk__that_kills_workers_is_done_by_the_next_or_named_and_harms_no_oth
         assert len([facts for facts in named(events, "retried") if facts["chunk"] == 9]) == deaths
 
 
-@pytest.mark.parametrize("count", [1, 3])
-def test_all_workers__killed_at_once_change_nothing(
-    two: Workers, tmp_path: Path, count: int
-) -> None:
-    """Nothing that a job needs lives on the workers alone."""
+@pytest.mark.parametrize(("count", "kind"), [(1, int), (3, Bulky)])
+def test_all_workers__killed_at_once_change_nothing(two: Workers, count: int, kind: Any) -> None:
+    """Nothing that a job needs lives on the workers alone.
+
+    Neither with spans by position, nor with such that are data, as those of a stream.
+    """
     pids = two.everywhere(os.getpid)
     killed = 0
 
     def parts() -> Iterator[Part]:
         nonlocal killed
         slow = {("compute", number): lambda: time.sleep(0.02) for number in range(60)}
-        for outcome in dispatch(two, Toy("all", slow), range(60)):
+        for outcome in dispatch(two, Toy("all", slow), map(kind, range(60))):
             if outcome.part[0] in range(10, 10 + 15 * count, 15):
                 for pid in two.everywhere(os.getpid).values():
                     os.kill(pid, signal.SIGKILL)
@@ -135,42 +137,30 @@ def test_device__that_fails_is_retired_and_its_chunks_go_elsewhere(
     assert len(two.present()) == 1
 
 
-def test_devices__that_all_fail_end_the_run(two: Workers) -> None:
-    def fail() -> None:
-        raise DeviceFailed("this one", "ECC error")
-
-    class Lonely(LocalWorkers):
-        gpu = None
-
-    local = Lonely(2)
-    toy = Toy("all devices", {("compute", 3): fail})
-    parts, _, error = taken(local, toy, 8)
-    assert str(error) == ("the GPU of worker this one failed: ECC error; there is no other device")
-    assert parts == squares(len(parts))
+@pytest.mark.parametrize("cpu_fallback", [True, False])
+@pytest.mark.parametrize("gpus", [1, 3])
+def test_devices__of_a_single_process_that_all_fail_hand_over_to_its_cpu_or_end_the_run(
+    gpus: int, cpu_fallback: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"{WORKER}.device_of", lambda gpu: None if gpu is None else 0)
+    monkeypatch.setattr(f"{MEMORY}.use", lambda device: None)
+    monkeypatch.setattr(f"{MEMORY}.free_bytes", lambda device: 1 << 30)
+    monkeypatch.setattr(f"{MEMORY}.release_pool", lambda device: None)
+    monkeypatch.setattr("support.toy.ToySession.compute", _fails_on_a_gpu)
+    local = LocalWorkers(2, [f"GPU-{k}" for k in range(gpus)], cpu_fallback=cpu_fallback)
+    parts, events, error = taken(local, Toy("all devices"), 40)
     local.close()
-
-
-def test_device__of_a_single_process_hands_over_to_its_cpu() -> None:
-    def fail() -> None:
-        raise DeviceFailed("this one", "lost")
-
-    local = LocalWorkers(2, ["GPU-0"])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(f"{WORKER}.device_of", lambda gpu: None if gpu is None else 0)
-        patch.setattr(f"{MEMORY}.use", lambda device: None)
-        patch.setattr(f"{MEMORY}.free_bytes", lambda device: 1 << 30)
-        patch.setattr(f"{MEMORY}.release_pool", lambda device: None)
-        patch.setattr("support.toy.ToySession.compute", _fails_on_a_gpu)
-        parts, events, error = taken(local, Toy("one device"), 10)
-    local.close()
-    assert (parts, error) == (squares(10), None)
-    assert len(named(events, "retired")) == 1
-    assert local.gpu is None
+    if cpu_fallback:
+        assert (parts, error, local.gpu) == (squares(40), None, None)
+    else:
+        assert str(error).endswith(" failed: lost; there is no other device")
+        assert parts == []
+    assert len(named(events, "retired")) == gpus
 
 
 def _fails_on_a_gpu(session: Any, loaded: int) -> int:
     if session.place.gpu is not None:
-        raise DeviceFailed("this one", "lost")
+        raise DeviceFailed(worker.WORKER.device_name, "lost")
     return loaded * loaded
 
 

@@ -128,18 +128,5 @@ def test_dock__cut_into_spans_of_poses_gives_the_same_bytes(
     assert facts["chunks"]["run"] == -(-facts["poses_tried"] // 997)
 
 
-@pytest.mark.parametrize("name", ["few_atoms", REAL])
-def test_dock__on_two_worker_processes_gives_the_same_bytes(
-    case: Callable[[str], Case], name: str, scheduler: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    given = case(name)
-    whole, _, _ = given.dock("--gpus", "none", name="whole")
-    monkeypatch.setattr(dock_plan, "CPU_POSES", 5000)
-    options = ("--gpus", "none", "--scheduler", scheduler)
-    cut, _, _ = given.dock(*options, name="cut")
-    assert cut.read_bytes() == whole.read_bytes()
-    assert scores_of(cut) == scores_of(whole)
-
-
 def scores_of(poses: Path) -> bytes:
     return poses.with_name(f"{poses.stem}.scores.tsv").read_bytes()

@@ -126,20 +126,6 @@ def test_scan__starts_two_worker_processes_that_give_the_same_rows(
     assert len(json.loads(summary.read_text())["workers"]) == 2
 
 
-@pytest.mark.parametrize("hits", ["first", "all"])
-def test_scan__of_any_number_of_threads_gives_the_same_rows(
-    scan: Scan, expected: Callable[[Case], bytes], hits: str
-) -> None:
-    got = {
-        threads: scan(
-            ("short_reads", hits), "--gpus", "none", "--threads", threads,
-            "--max-chunk-bytes", "2000",
-        )
-        for threads in ("1", "2", "7")
-    }  # fmt: skip
-    assert set(got.values()) == {expected(("short_reads", hits))}
-
-
 @pytest.mark.gpu
 @cases(TYPICAL)
 def test_scan__of_a_worker_process_per_gpu_gives_the_same_rows(

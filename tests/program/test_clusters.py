@@ -6,7 +6,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from importlib.util import find_spec
 from pathlib import Path
 
 import click
@@ -16,7 +15,7 @@ from support.hosts import PATIENCE, Host, end, ended, events, wait_for
 from support.program import ROOT
 
 from multigpu.cli import cli
-from multigpu.cluster.deploy.scheduler import LISTENS
+from multigpu.cluster.deploy.dask_clients import LISTENS
 from multigpu.errors import Failure
 from multigpu.run.job import Job
 from multigpu.run.options import RunOptions
@@ -165,16 +164,15 @@ def mixed(host: Host) -> Iterator[Path]:
         yield scheduler
 
 
-def test_worker_without_a_gpu__helps_only_where_it_is_asked_to(mixed: Path) -> None:
+def test_worker_without_a_gpu__helps_only_where_all_use_cpus(mixed: Path) -> None:
     def gpus(**run: object) -> str | None:
         with ExitStack() as stack:
             crew = Job(RunOptions(scheduler_file=str(mixed), **run)).crew(stack, [])  # type: ignore[arg-type]
             return crew.workers().gpu
 
-    with pytest.raises(Failure, match="has no GPU that can be used \\(mixed lets") as refused:
+    with pytest.raises(Failure, match="has no GPU that can be used \\(gpus none lets") as refused:
         gpus()
     assert str(refused.value).count("worker tcp://") == 1
-    assert gpus(mixed=True) == "own"
     assert gpus(gpus="none") is None
 
 
@@ -278,20 +276,6 @@ def test_configuration_of_dask__that_is_broken_is_told(
     ended = end(host.start(*command, DASK_CONFIG=str(broken)))
     assert (ended.status, ended.out, len(ended.lines)) == (2, "", 1)
     assert str(broken) in ended.problem
-
-
-# ---- status page ------------------------------------------------------------------------------
-
-
-def test_status_page__is_told_where_it_is_asked_for(
-    host: Host, samples: str, signatures: str
-) -> None:
-    command = ("multigpu", "scan", samples, "-s", signatures, "--gpus", "none", "--workers", "1")
-    ended = host.run(*command, "-o", str(host.folder / "hits.tsv"), "--dashboard")
-    told = "is http://127.0.0.1:" if find_spec("bokeh") else "needs bokeh: pip install bokeh"
-    assert ended.status == 0
-    (line,) = ended.lines
-    assert line.startswith(f"multigpu: Dask's status page {told}")
 
 
 # ---- files that start clusters ----------------------------------------------------------------

@@ -4,7 +4,6 @@ import errno
 import gzip
 import math
 import os
-import threading
 from collections.abc import Callable, Generator
 from contextlib import ExitStack
 from itertools import islice
@@ -164,21 +163,6 @@ def test_journal__that_stays_is_said_to_be_kept(
 ) -> None:
     begin(scan).close()
     assert caplog.messages == [spelled(KEPT)]
-
-
-def test_pipe__as_input_has_no_journal(scan: Scan, tmp_path: Path) -> None:
-    """What comes through it the next time may be something else, and nobody could tell."""
-    reads = (tmp_path / "reads.fq").read_bytes()
-    (tmp_path / "reads.fq").unlink()
-    os.mkfifo(tmp_path / "reads.fq")
-    writer = threading.Thread(target=(tmp_path / "reads.fq").write_bytes, args=(reads,))
-    writer.start()
-    found = scan()
-    rows = iter(found)
-    assert len(next(rows)) > 0
-    assert not (tmp_path / "journal").exists()
-    assert sum(map(len, rows)) > 0
-    writer.join()
 
 
 @pytest.mark.parametrize(

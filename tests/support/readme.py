@@ -89,20 +89,3 @@ def _read(file: int, marks: int, seconds: float) -> str:
             break
         got += new
     return got.decode()
-
-
-def with_outputs(page: str, wanted: list[Command], outputs: list[list[str]]) -> str:
-    """Return the page with these outputs below the commands that show one."""
-    lines = page.splitlines()
-    for command, output in reversed(list(zip(wanted, outputs, strict=True))):
-        if command.shown:
-            lines[command.line : command.line + len(command.shown)] = output
-    return "\n".join(lines) + "\n"
-
-
-if __name__ == "__main__":
-    # python tests/support/readme.py README.md FOLDER: write today's outputs into it.
-    page_path, where = Path(sys.argv[1]), Path(sys.argv[2])
-    text = page_path.read_text()
-    found = list(commands(text))
-    page_path.write_text(with_outputs(text, found, printed(found, where, 600)))

@@ -132,8 +132,8 @@ def _check_files(request: CnvRequest, outputs: CnvOutput, reporting: Reporting) 
 
 
 def _count_alignments(reporting: Reporting, job: "CountJob") -> "Counts":
-    """Count alignments with progress; log and timeline are those of the calls."""
-    shown = replace(reporting, log_json=None, trace=None)
+    """Count alignments with progress; the log is that of the calls."""
+    shown = replace(reporting, log_json=None)
     with shown.watch(job, "count", partial(reads_found, job)):
         return job.counts()
 

@@ -55,7 +55,7 @@ class ScannerRequest(ScanOptions, RunOptions, group="Input"):
 
     def check(self) -> None:
         super().check()
-        for name in ("scheduler", "scheduler_file", "workers", "resume", "dashboard", "mixed"):
+        for name in ("scheduler", "scheduler_file", "workers", "resume"):
             if getattr(self, name):
                 raise UsageError(f"a Scanner has threads only, no {option(name)}: see scan")
         if self.sample_sheet:

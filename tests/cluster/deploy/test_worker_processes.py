@@ -12,7 +12,6 @@ import sys
 import tempfile
 import time
 from contextlib import ExitStack, suppress
-from dataclasses import replace
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -95,22 +94,6 @@ def test_stranger__reaches_nothing_of_worker_processes() -> None:
         scheduler = workers._client.scheduler.address  # type: ignore[attr-defined]
         assert found_by_a_stranger(scheduler, sorted(ports)) == []
         assert len(workers.present()) == 2
-
-
-def test_stranger__sees_status_pages_where_they_are_asked_for_and_changes_nothing() -> None:
-    """Whatever else the user's configuration has Dask serve."""
-    import dask
-    import distributed  # noqa: F401 - reads Dask's configuration
-
-    routes = ["distributed.http.scheduler.api", "distributed.http.scheduler.json"]
-    before = listening()
-    with (
-        dask.config.set({"distributed.scheduler.http.routes": routes}),
-        start_workers(replace(TWO, dashboard=True)) as pending,
-    ):
-        scheduler = pending.wait()._client.scheduler.address  # type: ignore[attr-defined]
-        found = found_by_a_stranger(scheduler, sorted(listening().keys() - before.keys()))
-    assert {line.partition(" ")[2] for line in found} == {"/info/main/workers.html", "/status"}
 
 
 def test_credentials__are_in_no_file_argument_or_environment(

@@ -3,7 +3,6 @@
 import contextlib
 import os
 import pickle
-import signal
 import threading
 import time
 from collections import Counter
@@ -17,7 +16,7 @@ import pytest
 from support.fake_workers import FakeWorkers, Numbers, Seconds, steady
 from support.toy import Broken, Bulky, Part, Toy, ToySession, squares, workers
 
-from multigpu.cluster.deploy.dask_settings import LOGGED_MESSAGES
+from multigpu.cluster.deploy.dask_clients import LOGGED_MESSAGES
 from multigpu.cluster.deploy.deployment import Deployment
 from multigpu.cluster.deploy.worker_processes import LOOPBACK
 from multigpu.cluster.engine.codec import Codec
@@ -26,7 +25,6 @@ from multigpu.cluster.engine.events import Event
 from multigpu.cluster.engine.journal import Journal
 from multigpu.cluster.errors import DeviceFailed, Failure, Unfit, UsageError, WorkerDied
 from multigpu.cluster.files import PipeClosed
-from multigpu.cluster.workers import worker
 from multigpu.cluster.workers.dask_workers import DaskWorkers
 from multigpu.cluster.workers.jobs import JobEnded
 from multigpu.cluster.workers.threads import LocalWorkers, Workers
@@ -94,29 +92,6 @@ def test_dispatch__takes_no_more_spans_than_its_window_holds(any_workers: Worker
             assert taken <= done + window
     assert next(outcomes, None) is None
     assert taken == 100
-
-
-def test_dispatch__holds_back_later_parts_behind_a_late_one(local: LocalWorkers) -> None:
-    """And takes no spans for them, however long it lasts."""
-    gate = threading.Event()
-    taken: list[int] = []
-
-    def spans() -> Iterator[int]:
-        for number in range(100):
-            taken.append(number)
-            yield number
-
-    toy = Toy("late", {("compute", 0): lambda: gate.wait(30)})
-    outcomes = dispatch(local, toy, spans())
-    first: list[Outcome[Part]] = []
-    taker = threading.Thread(target=lambda: first.append(next(outcomes)))
-    taker.start()
-    time.sleep(0.3)
-    assert first == []
-    assert len(taken) == local.threads * LINE_PER_THREAD
-    gate.set()
-    taker.join(30)
-    assert [outcome.part for outcome in [*first, *outcomes]] == squares(100)
 
 
 def test_dispatch__keeps_all_threads_busy(local: LocalWorkers) -> None:
@@ -209,26 +184,6 @@ def test_session__is_opened_once_and_closed_at_the_end(local: LocalWorkers) -> N
     assert toy.opened[0].place.free_bytes > 0
 
 
-def test_session__stays_closed_when_a_chunk_comes_late(local: LocalWorkers) -> None:
-    gate, begun = threading.Event(), threading.Event()
-
-    def late() -> None:
-        begun.set()
-        gate.wait(30)
-
-    steps = {("load", 0): lambda: (begun.wait(30), raising(Broken("x"))()), ("load", 1): late}
-    toy = Counting("late chunk", steps)
-    with pytest.raises(Broken, match=r"^x$"):
-        parts(dispatch(local, toy, range(2)))
-    gate.set()
-    with pytest.raises(Failure, match="the job has ended"):
-        worker.run_chunk(toy.key, None, 2)
-    limit = time.monotonic() + 30
-    while not all(session.closed for session in toy.opened):  # the late one closes it
-        assert time.monotonic() < limit
-        time.sleep(0.01)
-
-
 def test_sessions__of_two_jobs_at_once_do_not_mix(local: LocalWorkers) -> None:
     one, two = (dispatch(local, Toy(key), range(10)) for key in ("one", "two"))
     mixed = [outcome.part for pair in zip(one, two, strict=True) for outcome in pair]
@@ -278,12 +233,6 @@ def test_error__of_the_spans_themselves_is_raised(any_workers: Workers) -> None:
         parts(dispatch(any_workers, Toy("spans"), spans()))
 
 
-def test_workers__go_on_after_an_error(any_workers: Workers) -> None:
-    with pytest.raises(Broken, match=r"^once$"):
-        parts(dispatch(any_workers, Toy("broken", {("load", 0): raising(Broken("once"))}), [0]))
-    assert parts(dispatch(any_workers, Toy("whole"), range(5))) == squares(5)
-
-
 # ---- corrections ------------------------------------------------------------------------------
 
 
@@ -313,28 +262,6 @@ def test_correct__asks_again_until_the_part_is_right(local: LocalWorkers) -> Non
 # ---- lost workers -----------------------------------------------------------------------------
 
 
-def dying_once(mark: Path) -> Callable[[], None]:
-    """Kills the process it runs in, the first time."""
-
-    def die() -> None:
-        if not mark.exists():
-            mark.touch()
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    return die
-
-
-@pytest.mark.process
-@pytest.mark.parametrize("kind", [int, Bulky])
-def test_worker__killed_in_the_middle_changes_nothing(tmp_path: Path, kind: Any) -> None:
-    """Of spans by position, and of spans that are data, as those of a stream."""
-    mark = tmp_path / "killed"
-    toy = Toy("killed", {("compute", 12): dying_once(mark)})
-    with workers(Deployment(threads=2, processes=2)) as two:
-        assert parts(dispatch(two, toy, map(kind, range(30)))) == squares(30)
-    assert mark.exists()
-
-
 def test_spans__that_carry_data_are_not_kept_when_they_are_done(two_processes: Workers) -> None:
     """Dask would keep the last thousand messages of each connection."""
     spans = [Bulky(number) for number in range(3 * LOGGED_MESSAGES)]
@@ -346,30 +273,11 @@ def test_spans__that_carry_data_are_not_kept_when_they_are_done(two_processes: W
 # ---- deployments ------------------------------------------------------------------------------
 
 
-def family() -> list[psutil.Process]:
-    us = psutil.Process()
-    return [us, *us.children(recursive=True)]
-
-
-@pytest.mark.process
-def test_deployment__leaves_no_process_behind() -> None:
-    before = set(family())
-    with workers(Deployment(threads=2, processes=2)) as two:
-        assert isinstance(two, DaskWorkers)
-        started = set(family()) - before
-        assert len(started) >= 2
-    gone, alive = psutil.wait_procs(started, timeout=5)
-    names = {process.pid: process.cmdline() for process in alive}
-    names = {pid: line for pid, line in names.items() if "resource_tracker" not in str(line)}
-    assert names == {}
-    assert len(gone) >= 2
-
-
 def test_deployment__in_one_process_starts_none_and_does_not_load_dask() -> None:
-    before = set(family())
+    before = set(psutil.Process().children(recursive=True))
     with workers(Deployment(threads=2)) as local:
         assert isinstance(local, LocalWorkers)
-        assert set(family()) == before
+        assert set(psutil.Process().children(recursive=True)) == before
 
 
 def test_remote_workers__that_do_not_come_are_given_up() -> None:
@@ -382,15 +290,6 @@ def test_remote_workers__that_do_not_come_are_given_up() -> None:
         pytest.raises(Failure, match=r"^no worker has connected for 0\.1 s \(worker_timeout\)$"),
     ):
         DaskWorkers(client, None, worker_timeout=0.1)
-
-
-def test_missing_scheduler_file__is_told() -> None:
-    missing = Deployment(scheduler_file="absent.json", connect_timeout=0.1)
-    with (
-        pytest.raises(UsageError, match=r"^absent\.json: no scheduler has written this file"),
-        workers(missing),
-    ):
-        pytest.fail("these are no workers")
 
 
 FAILURES = (

@@ -1,7 +1,6 @@
 """The threads of this process, and which GPU each of them has."""
 
 import queue
-import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -9,21 +8,15 @@ from typing import Any
 
 import pytest
 
+from multigpu.cluster.deploy.deployment import Deployment
+from multigpu.cluster.deploy.start import start_workers
 from multigpu.cluster.devices import context
-from multigpu.cluster.devices.context import Contexts
-from multigpu.cluster.errors import DeviceFailed, Failure
+from multigpu.cluster.devices.gpus import Device
+from multigpu.cluster.errors import DeviceFailed
 from multigpu.cluster.workers import worker
 from multigpu.cluster.workers.threads import LocalWorkers
 
 FIRST, SECOND, THIRD = GPUS = [f"GPU-{digit * 32}" for digit in "abc"]
-
-
-@pytest.fixture
-def coming_up(monkeypatch: pytest.MonkeyPatch) -> threading.Semaphore:
-    """Contexts come up as often as it is released."""
-    allowed = threading.Semaphore(0)
-    monkeypatch.setattr(context, "start", lambda uuid: allowed.acquire(timeout=30))
-    return allowed
 
 
 def own_gpu() -> str:
@@ -39,47 +32,27 @@ def gpus_of(workers: LocalWorkers, tasks: int) -> Counter[str]:
     return Counter(reports.get(timeout=30) for _ in range(tasks))
 
 
-def test_threads__of_the_first_gpu_work_until_the_others_contexts_are_there(
-    coming_up: threading.Semaphore,
-) -> None:
-    contexts = Contexts(GPUS)
-    workers = LocalWorkers(2, GPUS, contexts=contexts)
-    assert (workers.threads, workers.lanes, workers.gpu) == (6, 2, worker.OWN)
-    assert set(gpus_of(workers, 20)) == {FIRST}
-    coming_up.release(2)
-    contexts.wait(SECOND)
-    assert set(gpus_of(workers, 40)) == {FIRST, SECOND}
-    coming_up.release()
-    contexts.wait(THIRD)
-    assert set(gpus_of(workers, 60)) == set(GPUS)
-    workers.close()
-
-
-@pytest.mark.usefixtures("coming_up")
-def test_threads__wait_for_no_context_when_the_work_is_over() -> None:
-    workers = LocalWorkers(1, GPUS, contexts=Contexts(GPUS))
-    assert set(gpus_of(workers, 9)) == {FIRST}
-    threads = list(workers._pool._threads)
-    assert len(threads) == 3
-    workers.close()
-    for thread in threads:
-        thread.join(5)
-        assert not thread.is_alive()
-
-
-def test_threads__of_a_gpu_whose_context_fails_find_that_out_for_themselves(
+def test_threads__of_each_gpu_work_and_contexts_that_fail_are_passed_over(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """What fails there fails again where the GPU is used."""
     driver = Driver([FIRST, THIRD])
     monkeypatch.setattr(context, "_driver", lambda: driver)
     context.ordinal.cache_clear()
-    contexts = Contexts(GPUS)
-    workers = LocalWorkers(2, GPUS, contexts=contexts)
-    contexts.wait(THIRD)
-    assert set(gpus_of(workers, 60)) == set(GPUS)
+    with start_workers(Deployment(devices=tuple(map(device, GPUS)), threads=2)) as pending:
+        workers = pending.wait()
+        assert isinstance(workers, LocalWorkers)
+        assert (workers.threads, workers.lanes, workers.gpu) == (6, 2, worker.OWN)
+        assert set(gpus_of(workers, 60)) == set(GPUS)
+    limit = time.monotonic() + 30
+    while len(driver.started) < 2 and time.monotonic() < limit:
+        time.sleep(0.01)
     assert driver.started == [0, 1]
-    workers.close()
     context.ordinal.cache_clear()
+
+
+def device(uuid: str) -> Device:
+    return Device(0, uuid, "a GPU", 9, 9, (9, 0), mig=False)
 
 
 def failing_on(gpus: set[str]) -> str:
@@ -104,29 +77,6 @@ def test_gpu__that_fails_gets_no_more_tasks_and_the_others_do() -> None:
         workers.retire(error.worker)
     assert {gpu for gpu, error in reported if not error} == {FIRST, THIRD}
     assert workers.gpu == worker.OWN
-    workers.close()
-
-
-@pytest.mark.parametrize("cpu_fallback", [True, False])
-def test_gpus__that_all_fail_leave_the_work_to_the_cpu(cpu_fallback: bool) -> None:
-    workers = LocalWorkers(1, GPUS, cpu_fallback=cpu_fallback)
-    reports: queue.SimpleQueue[tuple[Any, Exception | None]] = queue.SimpleQueue()
-    for _ in range(9):
-        workers.submit(lambda *report: reports.put(report), failing_on, {*GPUS})
-    failed = [reports.get(timeout=30)[1] for _ in range(3)]
-    with pytest.raises(queue.Empty):
-        reports.get(timeout=0.2)
-    names = [error.worker for error in failed if isinstance(error, DeviceFailed)]
-    for name in names[:2]:
-        workers.retire(name)
-    assert workers.gpu == worker.OWN
-    if cpu_fallback:
-        workers.retire(names[2])
-        assert workers.gpu is None
-        assert len([reports.get(timeout=30) for _ in range(6)]) == 6
-    else:
-        with pytest.raises(Failure, match=r"^there is no other device$"):
-            workers.retire(names[2])
     workers.close()
 
 
