@@ -1,4 +1,4 @@
-"""Clients of Dask schedulers, and Dask as this program needs it: quiet, with settings of its own."""
+"""Clients of Dask, and its settings."""
 
 import contextlib
 import json
