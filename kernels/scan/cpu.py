@@ -70,8 +70,8 @@ class ExactScanner:
             except MemoryError as error:
                 raise TooManyPatternsError(str(error) or "no memory") from error
 
-    def scan(self, chunk: Chunk, *, limit: int | None = None) -> Hits:
-        """Return the hits of a chunk; `limit` as in `ChunkScanner`.
+    def scan(self, chunk: Chunk) -> Hits:
+        """Return the hits of a chunk, ordered as by `Hits.choice`.
 
         Raises BadBaseError at the first illegal letter, and TooManyPatternsError.
         """

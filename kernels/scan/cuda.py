@@ -68,8 +68,7 @@ PATTERNS = np.dtype(
     + [("n", "<u4"), ("strands", "<u4")]
 )
 _SAMPLES = np.dtype(
-    [("planes", POINTER), ("offsets", POINTER)]
-    + [(name, "<u4") for name in ("records", "bases", "limit", "_")]
+    [("planes", POINTER), ("offsets", POINTER)] + [(name, "<u4") for name in ("records", "bases")]
 )
 _INDEX = np.dtype(
     [(name, POINTER) for name in ("clean", "blank", "heads", "entries", "masks", "seeded")]
@@ -227,13 +226,13 @@ class DeviceScanner:
     ) -> None:
         """Queue the search in crowded tiles; it may find what was found before."""
 
-    def find(self, chunk: Chunk, limit: int | None = None) -> NDArray[Any]:
+    def find(self, chunk: Chunk) -> NDArray[Any]:
         """Return what `ScanLane.find` does."""
         with self.device:
             if not hasattr(self._own, "lane"):
                 self._own.lane = ScanLane()
             lane: ScanLane = self._own.lane
-            return lane.find(self, chunk, limit)
+            return lane.find(self, chunk)
 
     def seconds(self) -> dict[str, float]:
         """Return how long the steps of this thread's last scan took on the device.
@@ -358,13 +357,13 @@ class ExactScanner(DeviceScanner):
         for queries in self._seeded_queries:
             queries.search(samples, self.arguments, hits, bases, crowded)
 
-    def scan(self, chunk: Chunk, *, limit: int | None = None) -> Hits:
-        """Return the hits of a chunk; `limit` as in `ChunkScanner`.
+    def scan(self, chunk: Chunk) -> Hits:
+        """Return the hits of a chunk, ordered as by `Hits.choice`.
 
         Raises BadBaseError at the first illegal letter, and MemoryError (TooManyHitsError among
         them) for a chunk that is to be searched in pieces.
         """
-        found = to_hits(self.find(chunk, limit), self.patterns)
+        found = to_hits(self.find(chunk), self.patterns)
         return found.chosen(self.rules.wanted, self.patterns.strands, by_end=False)
 
 
@@ -391,14 +390,14 @@ class ScanLane:
         self._out: Any = None
         self._tiles: Any = None
 
-    def find(self, scanner: DeviceScanner, chunk: Chunk, limit: int | None = None) -> NDArray[Any]:
+    def find(self, scanner: DeviceScanner, chunk: Chunk) -> NDArray[Any]:
         """Upload a chunk, search it and return what `result` does.
 
         Raises BadBaseError, and MemoryError (TooManyHitsError among them): search it in pieces.
         """
         try:
             self.upload(chunk)
-            self.search(scanner, limit)
+            self.search(scanner)
             return self.result()
         finally:
             self.stream.synchronize()  # what is queued uses the buffers
@@ -425,13 +424,9 @@ class ScanLane:
         origin, kind = values.ctypes.data, runtime.memcpyHostToDevice
         runtime.memcpyAsync(target.data.ptr, origin, values.nbytes, kind, self.stream.ptr)
 
-    def search(self, scanner: DeviceScanner, limit: int | None = None) -> None:
-        """Queue the search in the uploaded chunk and the way back of the hits.
-
-        Hits that begin at `limit` or later are left out.
-        """
+    def search(self, scanner: DeviceScanner) -> None:
+        """Queue the search in the uploaded chunk and the way back of the hits."""
         self._scanner = scanner
-        self._limit = self._bases if limit is None else limit
         words, tiles = -(-self._bases // 32) + 3, -(-self._bases // TILE)
         with self.stream:
             self._planes = _room(self._planes, 4 * words, np.uint32)
@@ -443,7 +438,7 @@ class ScanLane:
             launch(compiled("pack.cu"), "pack", words, THREADS, self._letters, *packed, illegal)
             samples = struct(
                 _SAMPLES, planes=self._planes, offsets=self._offsets, records=self._records,
-                bases=self._bases, limit=self._limit,
+                bases=self._bases,
             )  # fmt: skip
             crowded = struct(
                 _CROWDED, tiles=self._tiles, any=self._header("crowded"), n=tiles,
@@ -514,7 +509,7 @@ class ScanLane:
                 raise BadBaseError(int(~header["illegal"]))
             if header["full"]:
                 self._grow(int(header["count"]))
-                self.search(self._scanner, self._limit)
+                self.search(self._scanner)
             elif header["crowded"]:
                 self._search_crowded()
             else:

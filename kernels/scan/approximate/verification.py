@@ -5,6 +5,7 @@ outside of it counts as too many edits, which makes no distance lower and none o
 columns are kept as bits, 64 rows a word (Myers 1999), where the pattern has no exact parts.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,33 +27,32 @@ from multigpu.kernels.scan.approximate.alignment import (
 from multigpu.kernels.scan.approximate.edit_queries import Candidates
 from multigpu.kernels.scan.approximate.pieces import WHOLE, Piece, flag_borders
 from multigpu.kernels.scan.cpu_patterns import ALL, ONE
-from multigpu.kernels.scan.types import Hits, Limits, Patterns
+from multigpu.kernels.scan.types import Chunk, Hits, Limits, Patterns
 
 TOO_MANY = np.int32(1 << 30)
 BLOCK = 64  # rows of the table in a word
 
 
 def find_hits(
-    offsets: NDArray[np.int64],
-    letters: NDArray[np.uint8],
+    chunk: Chunk,
     patterns: Patterns,
     limits: Limits,
-    candidates: Candidates,
+    candidates: Sequence[Candidates],
     strict: bool,
     piece: Piece = WHOLE,
 ) -> Hits:
     """Return the hits among candidates, of which those of a record and pattern may overlap.
 
-    offsets  int64[records + 1]  as in `Chunk`
-    letters  uint8[bases]        as in `Chunk`
-
     The hits have no starts yet: their starts are their ends.
     """
-    lengths = np.diff(offsets)
+    lengths = np.diff(chunk.offsets)
     lowest = np.zeros(len(lengths), np.int64)
     lowest[:1] = piece.first
-    stretches = _merged(candidates, lowest, lengths)
-    pairs = Pairs(offsets, letters, patterns.sets, patterns.offsets, limits.prefix, limits.suffix)
+    joined = Candidates(*map(np.concatenate, zip(*candidates, strict=True)))
+    stretches = _merged(joined, lowest, lengths)
+    pairs = Pairs(
+        chunk.offsets, chunk.letters, patterns.sets, patterns.offsets, limits.prefix, limits.suffix
+    )
     ends = int((stretches.last - stretches.first).max(initial=0)) + 1
     scratch = make_scratch(patterns, ends, int(limits.most.max(initial=0)))
     # Neighbouring hits are two ends apart or more.
@@ -61,7 +61,7 @@ def find_hits(
     record, pattern, end, last, errors = np.ascontiguousarray(runs[:count].T)
     no_lengths = np.zeros(len(patterns), np.int64)
     hits = Hits.at_places(record, pattern, end, errors, no_lengths)
-    return flag_borders(hits, last, offsets, piece)
+    return flag_borders(hits, last, chunk.offsets, piece)
 
 
 class DistanceScratch(NamedTuple):

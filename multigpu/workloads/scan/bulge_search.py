@@ -5,11 +5,11 @@ from multigpu.formats.sequences.pieces import Pieces
 from multigpu.kernels.scan import Hits
 from multigpu.kernels.scan.approximate.alignment import align_layouts
 from multigpu.kernels.scan.approximate.bulges import Variants
+from multigpu.kernels.scan.approximate.pieces import Portion
 from multigpu.kernels.scan.choice import choose
 from multigpu.workloads.scan.options import ScanOptions
 from multigpu.workloads.scan.search import (
     Matches,
-    PlacePortion,
     PlaceSearch,
     count_in_matches,
 )
@@ -27,7 +27,7 @@ class BulgeSearch(PlaceSearch):
         super().__init__(place, variants.patterns, options, bases, variants.limits)
         self._variants = variants
 
-    def matches(self, pieces: Pieces, portion: PlacePortion, hits: Hits) -> Matches:
+    def matches(self, pieces: Pieces, portion: Portion, hits: Hits) -> Matches:
         options, strands = self._options, self.patterns.strands
         hits, patterns = self._variants.merged(super().matches(pieces, portion, hits).hits)
         places = hits.places(strands, self._variants.lengths)
