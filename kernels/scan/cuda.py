@@ -368,30 +368,32 @@ class ExactScanner(DeviceScanner):
 
 
 class ScanLane:
-    """A stream of the current device, its buffers, and the chunk on its way through them.
+    """A stream of the current device, and the chunk on its way through it.
 
-    `upload`, `search`, `result`, in this order, again and again.
+    `find` does `upload`, `search` and `result`, and gives the memory on the device back.
     """
+
+    _letters: Any
+    _offsets: Any
+    _planes: Any
+    _tiles: Any
+    _out: Any
+    _table: Any
+    _found: Any
 
     def __init__(self) -> None:
         self.stream = cupy.cuda.Stream(non_blocking=True)
         self.capacity = EMPTY_TABLE
         self._eager = pinned(HEADER.itemsize + EAGER_HITS * HIT.itemsize)
         self._marks = [cupy.cuda.Event() for _ in range(len(DEVICE_STEPS) + 1)]
-        self.release()
+        self._release()
 
-    def release(self) -> None:
-        """Give the device memory back, as other lanes may need it; the pool keeps it for this."""
-        self._letters: Any = None
-        self._planes: Any = None
-        self._offsets: Any = None
-        self._found: Any = None
-        self._table: Any = None
-        self._out: Any = None
-        self._tiles: Any = None
+    def _release(self) -> None:
+        self._letters = self._offsets = self._planes = self._tiles = None
+        self._out = self._table = self._found = None
 
     def find(self, scanner: DeviceScanner, chunk: Chunk) -> NDArray[Any]:
-        """Upload a chunk, search it and return what `result` does.
+        """Return what `result` does.
 
         Raises BadBaseError, and MemoryError (TooManyHitsError among them): search it in pieces.
         """
@@ -401,7 +403,7 @@ class ScanLane:
             return self.result()
         finally:
             self.stream.synchronize()  # what is queued uses the buffers
-            self.release()
+            self._release()
 
     def upload(self, chunk: Chunk) -> None:
         """Start copying; return at once when the letters lie in pinned memory.
@@ -411,11 +413,10 @@ class ScanLane:
         self._bases, self._records = len(chunk.letters), len(chunk.offsets) - 1
         if self._bases >= MAX_BASES:
             raise MemoryError(f"{self._bases} bases at once; fewer than {MAX_BASES} are possible")
-        self._chunk = chunk
         self._marks[0].record(self.stream)
         with self.stream:
-            self._letters = _room(self._letters, max(1, self._bases), np.uint8)
-            self._offsets = _room(self._offsets, self._records + 1, np.int64)
+            self._letters = cupy.empty(max(1, self._bases), np.uint8)
+            self._offsets = cupy.empty(self._records + 1, np.int64)
             self._copy_in(self._letters, chunk.letters)
             self._copy_in(self._offsets, chunk.offsets)
         self._marks[1].record(self.stream)
@@ -429,8 +430,8 @@ class ScanLane:
         self._scanner = scanner
         words, tiles = -(-self._bases // 32) + 3, -(-self._bases // TILE)
         with self.stream:
-            self._planes = _room(self._planes, 4 * words, np.uint32)
-            self._tiles = _room(self._tiles, max(1, tiles), np.uint8)
+            self._planes = cupy.empty(4 * words, np.uint32)
+            self._tiles = cupy.empty(max(1, tiles), np.uint8)
             self._tiles.data.memset_async(0, max(1, tiles))
             hits = self._empty_results()
             packed = (np.uint32(self._bases), np.uint32(words), self._planes)
@@ -472,12 +473,12 @@ class ScanLane:
     def _empty_results(self) -> NDArray[Any]:
         first = self._scanner.rules.first
         listed = max(EAGER_HITS, self.capacity // 2 if first else self.capacity)
-        self._out = _room(self._out, HEADER.itemsize + listed * HIT.itemsize, np.uint8)
+        self._out = cupy.empty(HEADER.itemsize + listed * HIT.itemsize, np.uint8)
         self._out.data.memset_async(0, self._eager.nbytes)  # all that is copied back unasked
         extra: dict[str, Any] = {}
         if first:
-            self._table = _room(self._table, 2 * self.capacity, np.uint64)
-            self._found = _room(self._found, 2 * self._records, np.uint32)
+            self._table = cupy.empty(2 * self.capacity, np.uint64)
+            self._found = cupy.empty(2 * self._records, np.uint32)
             self._table.data.memset_async(0xFF, 16 * self.capacity)
             self._found.data.memset_async(0, 8 * self._records)
             extra = {
@@ -517,7 +518,7 @@ class ScanLane:
                 return self._hits(int(header["collected" if first else "count"]))
 
     def seconds(self) -> dict[str, float]:
-        """Return the seconds of the last chunk; to be called after `result`."""
+        """Return the seconds of the last chunk."""
         marks = pairwise(self._marks)
         spent = [cupy.cuda.get_elapsed_time(begin, end) / 1e3 for begin, end in marks]
         return dict(zip(DEVICE_STEPS, spent, strict=True))
@@ -545,13 +546,6 @@ def to_hits(found: NDArray[Any], patterns: Patterns) -> Hits:
         found[name] for name in ("record", "pattern", "start", "errors")
     )
     return Hits.at_places(record, pattern, start, errors, patterns.lengths)
-
-
-def _room(held: Any, size: int, dtype: Any) -> Any:
-    """Return `held` if it is large enough, else a new array with a little more than `size`."""
-    if held is not None and held.size >= size:
-        return held
-    return cupy.empty(size + size // 8, dtype)
 
 
 def pinned_like(values: NDArray[Any]) -> NDArray[Any]:
