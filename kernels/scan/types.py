@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,8 +112,7 @@ def _write_both(sets: Any, offsets: Any, complements: Any, both: Any) -> None:
             both[2 * end - 1 - (i - begin)] = complements[sets[i]]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Limits:
+class Limits(NamedTuple):
     """Errors that each pattern may have.
 
     most    int64[n]  most errors

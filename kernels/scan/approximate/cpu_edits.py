@@ -51,8 +51,8 @@ def groups_of(pieces: EditQueries) -> list[PieceGroup]:
     ]
 
 
-def find(chunk: Chunk, group: PieceGroup, room: int) -> NDArray[np.int64]:
-    """Return the stretches of ends at which pieces have few enough edits; `room` are expected.
+def find(chunk: Chunk, group: PieceGroup) -> NDArray[np.int64]:
+    """Return the stretches of ends at which pieces have few enough edits.
 
     All letters of the chunk must be bases.
 
@@ -60,7 +60,7 @@ def find(chunk: Chunk, group: PieceGroup, room: int) -> NDArray[np.int64]:
     """
     scratch, runs = np.empty((4, LANES), np.uint64), np.empty(LANES, np.int64)
     search = partial(_search, chunk.letters, chunk.offsets, group, scratch, runs)
-    return find_rows(search, room)
+    return find_rows(search)
 
 
 @jit_no_alloc
