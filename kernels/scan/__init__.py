@@ -23,7 +23,6 @@ from multigpu.kernels.scan.types import (
     BadBaseError,
     Chunk,
     ChunkScanner,
-    Half,
     Hits,
     Limits,
     Patterns,
@@ -31,14 +30,12 @@ from multigpu.kernels.scan.types import (
     TooManyPatternsError,
     Wanted,
     allowed_bases,
-    split,
 )
 
 __all__ = [
     "BadBaseError",
     "Chunk",
     "ChunkScanner",
-    "Half",
     "Hits",
     "Limits",
     "Patterns",
@@ -46,5 +43,4 @@ __all__ = [
     "TooManyPatternsError",
     "Wanted",
     "allowed_bases",
-    "split",
 ]

@@ -7,6 +7,7 @@ is the read's, unless another has fewer than `delta` more: then they are tied.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -80,11 +81,7 @@ def assign(
     """
     most = max(len(each.lengths) for each in barcodes)
     errors, starts = np.empty((3, most), np.uint8), np.empty((2, most), np.int64)
-
-    def search(rows: NDArray[np.int64]) -> int:
-        return int(_assign(windows, barcodes, delta, errors, starts, rows))
-
-    return find_rows(search, len(windows[0].begins) + 64, columns=7)
+    return find_rows(partial(_assign, windows, barcodes, delta, errors, starts), columns=7)
 
 
 @jit_no_alloc

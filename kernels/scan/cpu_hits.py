@@ -16,12 +16,21 @@ EVERY, FIRST, BEST = range(3)
 CHOICES: dict[Wanted, int] = {"all": EVERY, "first": FIRST, "best": BEST}
 
 
+class Samples(NamedTuple):
+    """A chunk that is searched.
+
+    planes            uint64[words, 4], see `multigpu.kernels.scan.cpu_patterns`
+    offsets, letters  as in `Chunk`
+    """
+
+    planes: NDArray[np.uint64]
+    offsets: NDArray[np.int64]
+    letters: NDArray[np.uint8]
+
+
 class HitSearch(NamedTuple):
     """Samples, patterns and rules of a search, and what it finds.
 
-    planes   uint64[words, 4], see `multigpu.kernels.scan.cpu_patterns`
-    offsets  int64[records + 1] as in `Chunk`
-    most, prefix, suffix  int64[patterns] as in `Limits`
     strict   whether a base of a sample must be a subset of the pattern's
     choice   which of the hits of a record and a pattern are kept: all, the first, or the one with
              the fewest errors
@@ -29,24 +38,13 @@ class HitSearch(NamedTuple):
     latest   int64[patterns, 2] record of the latest hit of each pattern, and its number
     """
 
-    planes: NDArray[np.uint64]
-    offsets: NDArray[np.int64]
+    samples: Samples
     patterns: PackedPatterns
-    most: NDArray[np.int64]
-    prefix: NDArray[np.int64]
-    suffix: NDArray[np.int64]
+    limits: Limits
     strict: bool
     choice: int
     found: NDArray[np.int64]
     latest: NDArray[np.int64]
-
-
-class Samples(NamedTuple):
-    """A chunk that is searched; planes and offsets as in `HitSearch`, letters as in `Chunk`."""
-
-    planes: NDArray[np.uint64]
-    offsets: NDArray[np.int64]
-    letters: NDArray[np.uint8]
 
 
 def search_hits(
@@ -57,41 +55,29 @@ def search_hits(
     *,
     strict: bool,
     wanted: Wanted,
-    room: int | None = None,
 ) -> NDArray[np.int64]:
     """Return the hits that a search finds, int64[hits, 4] as in `HitSearch`.
 
     search  returns how many hits there are, even if there is no room for all; then it is repeated
     """
 
-    def fill(found: NDArray[np.int64]) -> int:
-        given = HitSearch(
-            planes=samples.planes,
-            offsets=samples.offsets,
-            patterns=patterns,
-            most=limits.most,
-            prefix=limits.prefix,
-            suffix=limits.suffix,
-            strict=strict,
-            choice=CHOICES[wanted],
-            found=found,
-            latest=np.full((len(limits.most), 2), -1, np.int64),
-        )
-        return int(search(given))
+    def fill(found: NDArray[np.int64]) -> Any:
+        latest = np.full((len(limits.most), 2), -1, np.int64)
+        choice = CHOICES[wanted]
+        return search(HitSearch(samples, patterns, limits, strict, choice, found, latest))
 
-    return find_rows(fill, room or FIRST_ROOM)
+    return find_rows(fill)
 
 
-def find_rows(
-    search: Callable[[NDArray[np.int64]], int], room: int, columns: int = 4
-) -> NDArray[np.int64]:
+def find_rows(search: Callable[[NDArray[np.int64]], Any], columns: int = 4) -> NDArray[np.int64]:
     """Return the rows that a search finds; it is repeated where there was no room for all.
 
     search  fills int64[room, columns] and returns how many rows there are
     """
+    room = FIRST_ROOM
     while True:
         found = np.empty((room, columns), np.int64)
-        count = search(found)
+        count = int(search(found))
         if count <= room:
             return found[:count]
         room = count
@@ -100,13 +86,13 @@ def find_rows(
 @jit_no_alloc
 def settle(search: Any, record: Any, p: Any, start: Any, count: Any) -> Any:
     """Compare pattern p at a position of the chunk and keep the hit; return the number of hits."""
-    begin, length = search.offsets[record], search.patterns.lengths[p]
-    if start < begin or start + length > search.offsets[record + 1]:
+    begin, length = search.samples.offsets[record], search.patterns.lengths[p]
+    if start < begin or start + length > search.samples.offsets[record + 1]:
         return count
     if _is_beaten(search, record, p, start - begin):
         return count
     errors = count_mismatches(search, p, start, np.int64(0), length)
-    if errors > search.most[p]:
+    if errors > search.limits.most[p]:
         return count
     return keep(search, record, p, start - begin, errors, count)
 
@@ -118,15 +104,15 @@ def count_mismatches(search: Any, p: Any, start: Any, first: Any, stop: Any) -> 
     In exact parts one is too many.
     """
     patterns, count = search.patterns, 0
-    exact_stop = patterns.lengths[p] - search.suffix[p]
+    exact_stop = patterns.lengths[p] - search.limits.suffix[p]
     for place in range(first, stop, 64):
-        under = window(search.planes, 0, start + place)
+        under = window(search.samples.planes, 0, start + place)
         bases = window(patterns.planes, patterns.words[p], place)
         wrong = differing(under, bases, search.strict) & below(stop - place)
         count += popcount(wrong)
-        if wrong & (below(search.prefix[p] - place) | ~below(exact_stop - place)):
-            return search.most[p] + 1
-        if count > search.most[p]:
+        if wrong & (below(search.limits.prefix[p] - place) | ~below(exact_stop - place)):
+            return search.limits.most[p] + 1
+        if count > search.limits.most[p]:
             break
     return count
 

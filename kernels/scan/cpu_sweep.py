@@ -23,9 +23,8 @@ ANY_BASE = 15  # the set that matches everything
 
 
 class _Tiles(NamedTuple):
-    """Tiles of the letters of a chunk that are swept, and memory for one."""
+    """Tiles of a chunk that are swept, and memory for one."""
 
-    letters: NDArray[np.uint8]
     chosen: NDArray[np.bool_]  # [tiles]
     sets: NDArray[np.uint8]  # [TILE + REACH] of bases of a tile and of what follows it
     mismatches: NDArray[np.uint8]  # [TILE]
@@ -52,7 +51,6 @@ def sweep(
     if not len(chosen):
         return np.empty((0, 4), np.int64)
     swept = _Tiles(
-        letters=samples.letters,
         chosen=np.ones(tiles_of(samples.letters), bool) if tiles is None else tiles,
         sets=np.empty(TILE + REACH, np.uint8),
         mismatches=np.empty(TILE, np.uint8),
@@ -69,7 +67,7 @@ def tiles_of(letters: NDArray[np.uint8]) -> int:
 @jit_no_alloc
 def _sweep(tiles: Any, chosen: Any, search: Any) -> Any:
     """Search all records; return how many hits there are, even if there is no room for all."""
-    offsets, count, record = search.offsets, 0, 0
+    offsets, count, record = search.samples.offsets, 0, 0
     for number in range(tiles.chosen.shape[0]):
         if not tiles.chosen[number]:
             continue
@@ -78,12 +76,12 @@ def _sweep(tiles: Any, chosen: Any, search: Any) -> Any:
         while offsets[record + 1] <= begin:
             record += 1
         is_inside = offsets[record + 1] >= end
-        _lay_out(tiles.letters[begin : end + REACH], tiles.sets)
+        _lay_out(search.samples.letters[begin : end + REACH], tiles.sets)
         for p in chosen:
             if search.choice == FIRST and is_inside and search.latest[p, 0] == record:
                 continue
             mismatches = tiles.mismatches[: end - begin]
-            if _count(search, p, tiles.sets, mismatches) <= search.most[p]:
+            if _count(search, p, tiles.sets, mismatches) <= search.limits.most[p]:
                 count = _settle_few(search, begin, record, p, mismatches, count)
     return count
 
@@ -100,7 +98,7 @@ def _lay_out(letters: Any, sets: Any) -> None:
 def _count(search: Any, p: Any, sets: Any, mismatches: Any) -> Any:
     """Count mismatches of the first bases of a pattern at all positions; return the fewest."""
     bases = search.patterns.sets[search.patterns.offsets[p] : search.patterns.offsets[p + 1]]
-    left = min(MOST_COUNTED, search.most[p] * 3 // 2 + 16)
+    left = min(MOST_COUNTED, search.limits.most[p] * 3 // 2 + 16)
     mismatches[:] = 0
     for i in range(min(bases.shape[0], REACH)):
         if not left:
@@ -129,8 +127,8 @@ def _compare(under: Any, base: Any, strict: Any, mismatches: Any) -> None:
 def _settle_few(search: Any, begin: Any, record: Any, p: Any, mismatches: Any, count: Any) -> Any:
     """Compare the pattern where few bases differ; return the number of hits."""
     for i in range(mismatches.shape[0]):
-        if mismatches[i] <= search.most[p]:
-            while search.offsets[record + 1] <= begin + i:
+        if mismatches[i] <= search.limits.most[p]:
+            while search.samples.offsets[record + 1] <= begin + i:
                 record += 1
             count = settle(search, record, p, begin + i, count)
     return count

@@ -68,8 +68,7 @@ PATTERNS = np.dtype(
     + [("n", "<u4"), ("strands", "<u4")]
 )
 _SAMPLES = np.dtype(
-    [("planes", POINTER), ("offsets", POINTER)]
-    + [(name, "<u4") for name in ("records", "bases", "limit", "_")]
+    [("planes", POINTER), ("offsets", POINTER)] + [(name, "<u4") for name in ("records", "bases")]
 )
 _INDEX = np.dtype(
     [(name, POINTER) for name in ("clean", "blank", "heads", "entries", "masks", "seeded")]
@@ -227,13 +226,13 @@ class DeviceScanner:
     ) -> None:
         """Queue the search in crowded tiles; it may find what was found before."""
 
-    def find(self, chunk: Chunk, limit: int | None = None) -> NDArray[Any]:
+    def find(self, chunk: Chunk) -> NDArray[Any]:
         """Return what `ScanLane.find` does."""
         with self.device:
             if not hasattr(self._own, "lane"):
                 self._own.lane = ScanLane()
             lane: ScanLane = self._own.lane
-            return lane.find(self, chunk, limit)
+            return lane.find(self, chunk)
 
     def seconds(self) -> dict[str, float]:
         """Return how long the steps of this thread's last scan took on the device.
@@ -358,51 +357,53 @@ class ExactScanner(DeviceScanner):
         for queries in self._seeded_queries:
             queries.search(samples, self.arguments, hits, bases, crowded)
 
-    def scan(self, chunk: Chunk, *, limit: int | None = None) -> Hits:
-        """Return the hits of a chunk; `limit` as in `ChunkScanner`.
+    def scan(self, chunk: Chunk) -> Hits:
+        """Return the hits of a chunk, ordered as by `Hits.choice`.
 
         Raises BadBaseError at the first illegal letter, and MemoryError (TooManyHitsError among
         them) for a chunk that is to be searched in pieces.
         """
-        found = to_hits(self.find(chunk, limit), self.patterns)
+        found = to_hits(self.find(chunk), self.patterns)
         return found.chosen(self.rules.wanted, self.patterns.strands, by_end=False)
 
 
 class ScanLane:
-    """A stream of the current device, its buffers, and the chunk on its way through them.
+    """A stream of the current device, and the chunk on its way through it.
 
-    `upload`, `search`, `result`, in this order, again and again.
+    `find` does `upload`, `search` and `result`, and gives the memory on the device back.
     """
+
+    _letters: Any
+    _offsets: Any
+    _planes: Any
+    _tiles: Any
+    _out: Any
+    _table: Any
+    _found: Any
 
     def __init__(self) -> None:
         self.stream = cupy.cuda.Stream(non_blocking=True)
         self.capacity = EMPTY_TABLE
         self._eager = pinned(HEADER.itemsize + EAGER_HITS * HIT.itemsize)
         self._marks = [cupy.cuda.Event() for _ in range(len(DEVICE_STEPS) + 1)]
-        self.release()
+        self._release()
 
-    def release(self) -> None:
-        """Give the device memory back, as other lanes may need it; the pool keeps it for this."""
-        self._letters: Any = None
-        self._planes: Any = None
-        self._offsets: Any = None
-        self._found: Any = None
-        self._table: Any = None
-        self._out: Any = None
-        self._tiles: Any = None
+    def _release(self) -> None:
+        self._letters = self._offsets = self._planes = self._tiles = None
+        self._out = self._table = self._found = None
 
-    def find(self, scanner: DeviceScanner, chunk: Chunk, limit: int | None = None) -> NDArray[Any]:
-        """Upload a chunk, search it and return what `result` does.
+    def find(self, scanner: DeviceScanner, chunk: Chunk) -> NDArray[Any]:
+        """Return what `result` does.
 
         Raises BadBaseError, and MemoryError (TooManyHitsError among them): search it in pieces.
         """
         try:
             self.upload(chunk)
-            self.search(scanner, limit)
+            self.search(scanner)
             return self.result()
         finally:
             self.stream.synchronize()  # what is queued uses the buffers
-            self.release()
+            self._release()
 
     def upload(self, chunk: Chunk) -> None:
         """Start copying; return at once when the letters lie in pinned memory.
@@ -412,11 +413,10 @@ class ScanLane:
         self._bases, self._records = len(chunk.letters), len(chunk.offsets) - 1
         if self._bases >= MAX_BASES:
             raise MemoryError(f"{self._bases} bases at once; fewer than {MAX_BASES} are possible")
-        self._chunk = chunk
         self._marks[0].record(self.stream)
         with self.stream:
-            self._letters = _room(self._letters, max(1, self._bases), np.uint8)
-            self._offsets = _room(self._offsets, self._records + 1, np.int64)
+            self._letters = cupy.empty(max(1, self._bases), np.uint8)
+            self._offsets = cupy.empty(self._records + 1, np.int64)
             self._copy_in(self._letters, chunk.letters)
             self._copy_in(self._offsets, chunk.offsets)
         self._marks[1].record(self.stream)
@@ -425,17 +425,13 @@ class ScanLane:
         origin, kind = values.ctypes.data, runtime.memcpyHostToDevice
         runtime.memcpyAsync(target.data.ptr, origin, values.nbytes, kind, self.stream.ptr)
 
-    def search(self, scanner: DeviceScanner, limit: int | None = None) -> None:
-        """Queue the search in the uploaded chunk and the way back of the hits.
-
-        Hits that begin at `limit` or later are left out.
-        """
+    def search(self, scanner: DeviceScanner) -> None:
+        """Queue the search in the uploaded chunk and the way back of the hits."""
         self._scanner = scanner
-        self._limit = self._bases if limit is None else limit
         words, tiles = -(-self._bases // 32) + 3, -(-self._bases // TILE)
         with self.stream:
-            self._planes = _room(self._planes, 4 * words, np.uint32)
-            self._tiles = _room(self._tiles, max(1, tiles), np.uint8)
+            self._planes = cupy.empty(4 * words, np.uint32)
+            self._tiles = cupy.empty(max(1, tiles), np.uint8)
             self._tiles.data.memset_async(0, max(1, tiles))
             hits = self._empty_results()
             packed = (np.uint32(self._bases), np.uint32(words), self._planes)
@@ -443,7 +439,7 @@ class ScanLane:
             launch(compiled("pack.cu"), "pack", words, THREADS, self._letters, *packed, illegal)
             samples = struct(
                 _SAMPLES, planes=self._planes, offsets=self._offsets, records=self._records,
-                bases=self._bases, limit=self._limit,
+                bases=self._bases,
             )  # fmt: skip
             crowded = struct(
                 _CROWDED, tiles=self._tiles, any=self._header("crowded"), n=tiles,
@@ -477,12 +473,12 @@ class ScanLane:
     def _empty_results(self) -> NDArray[Any]:
         first = self._scanner.rules.first
         listed = max(EAGER_HITS, self.capacity // 2 if first else self.capacity)
-        self._out = _room(self._out, HEADER.itemsize + listed * HIT.itemsize, np.uint8)
+        self._out = cupy.empty(HEADER.itemsize + listed * HIT.itemsize, np.uint8)
         self._out.data.memset_async(0, self._eager.nbytes)  # all that is copied back unasked
         extra: dict[str, Any] = {}
         if first:
-            self._table = _room(self._table, 2 * self.capacity, np.uint64)
-            self._found = _room(self._found, 2 * self._records, np.uint32)
+            self._table = cupy.empty(2 * self.capacity, np.uint64)
+            self._found = cupy.empty(2 * self._records, np.uint32)
             self._table.data.memset_async(0xFF, 16 * self.capacity)
             self._found.data.memset_async(0, 8 * self._records)
             extra = {
@@ -514,7 +510,7 @@ class ScanLane:
                 raise BadBaseError(int(~header["illegal"]))
             if header["full"]:
                 self._grow(int(header["count"]))
-                self.search(self._scanner, self._limit)
+                self.search(self._scanner)
             elif header["crowded"]:
                 self._search_crowded()
             else:
@@ -522,7 +518,7 @@ class ScanLane:
                 return self._hits(int(header["collected" if first else "count"]))
 
     def seconds(self) -> dict[str, float]:
-        """Return the seconds of the last chunk; to be called after `result`."""
+        """Return the seconds of the last chunk."""
         marks = pairwise(self._marks)
         spent = [cupy.cuda.get_elapsed_time(begin, end) / 1e3 for begin, end in marks]
         return dict(zip(DEVICE_STEPS, spent, strict=True))
@@ -550,13 +546,6 @@ def to_hits(found: NDArray[Any], patterns: Patterns) -> Hits:
         found[name] for name in ("record", "pattern", "start", "errors")
     )
     return Hits.at_places(record, pattern, start, errors, patterns.lengths)
-
-
-def _room(held: Any, size: int, dtype: Any) -> Any:
-    """Return `held` if it is large enough, else a new array with a little more than `size`."""
-    if held is not None and held.size >= size:
-        return held
-    return cupy.empty(size + size // 8, dtype)
 
 
 def pinned_like(values: NDArray[Any]) -> NDArray[Any]:

@@ -1,6 +1,7 @@
 """Patterns that hang over the ends of records: a part of each against the first or last bases."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,7 +9,7 @@ from numpy.typing import NDArray
 
 from multigpu.kernels.bases import LETTER_SETS
 from multigpu.kernels.compiled.jit import jit_no_alloc
-from multigpu.kernels.scan.cpu_hits import FIRST_ROOM, find_rows
+from multigpu.kernels.scan.cpu_hits import find_rows
 from multigpu.kernels.scan.types import Chunk, Hits, Limits, Patterns, allowed_bases
 
 
@@ -44,10 +45,8 @@ class OverhangSearch:
         """
         ends = chunk.letters, chunk.offsets, at_start, at_end
 
-        def search(found: NDArray[np.int64]) -> int:
-            return int(_search(*ends, self._parts, self._least, self._strict, found))
-
-        record, pattern, start, end, errors = find_rows(search, FIRST_ROOM, columns=5).T
+        search = partial(_search, *ends, self._parts, self._least, self._strict)
+        record, pattern, start, end, errors = find_rows(search, columns=5).T
         return replace(
             Hits.at_places(record, pattern, start, errors, self._lengths), end=end.copy()
         )

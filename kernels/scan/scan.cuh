@@ -40,7 +40,6 @@ struct Samples {
   const uint4* planes;
   const i64* offsets;  // [records + 1]
   u32 records, bases;
-  u32 limit, _;  // hits that begin here or later belong to somebody else
 };
 
 struct Index {
@@ -202,12 +201,10 @@ __device__ int count_mismatches(const Samples& samples, const Patterns& patterns
   return count;
 }
 
-// Whether pattern p may begin at `start` (-1 and less: before the first base) of some record, and
-// its hits there are wanted.
+// Whether pattern p may begin at `start` (-1 and less: before the first base) of some record.
 __device__ bool inside(const Samples& samples, const Patterns& patterns, u32 p, int start,
                        u32& record) {
-  if (start < 0 || u32(start) >= samples.limit) return false;
-  if (u32(start) + patterns.lengths[p] > samples.bases) return false;
+  if (start < 0 || u32(start) + patterns.lengths[p] > samples.bases) return false;
   record = record_of(samples, start);
   return start + patterns.lengths[p] <= samples.offsets[record + 1];
 }

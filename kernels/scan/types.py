@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,8 +112,7 @@ def _write_both(sets: Any, offsets: Any, complements: Any, both: Any) -> None:
             both[2 * end - 1 - (i - begin)] = complements[sets[i]]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Limits:
+class Limits(NamedTuple):
     """Errors that each pattern may have.
 
     most    int64[n]  most errors
@@ -266,10 +265,8 @@ class ChunkScanner(Protocol):
     Several threads may use it at once.
     """
 
-    def scan(self, chunk: Chunk, *, limit: int | None = None) -> Hits:
+    def scan(self, chunk: Chunk) -> Hits:
         """Return the hits of a chunk, ordered as by `Hits.choice`.
-
-        limit  position in the chunk; hits that begin there or later need not be found
 
         Raises BadBaseError at the first illegal letter, MemoryError (TooManyHitsError among them)
         for a chunk that is to be searched in pieces, and TooManyPatternsError.
@@ -288,36 +285,3 @@ class TooManyHitsError(MemoryError):
 
 class TooManyPatternsError(Exception):
     """The patterns and their index do not fit into memory, so no chunk can be searched."""
-
-
-@dataclass(frozen=True)
-class Half:
-    """The first or second half of a chunk; both overlap.
-
-    Of its hits those count that begin before `limit`, a position in the half.
-    """
-
-    chunk: Chunk
-    limit: int
-    begin: int  # where in the whole chunk it begins
-    first_record: int  # the whole chunk's record that its first one is, or is the rest of
-    cut: int  # how many bases of that record it does not have
-
-
-def split(chunk: Chunk, limit: int, longest: int) -> tuple[Half, Half]:
-    """Return two halves that together have the chunk's hits that begin before `limit`, each once.
-
-    The first half reaches `longest` - 1 bases over the border, so that a pattern across it is
-    whole in there.
-    """
-    middle = limit // 2
-    stop = min(middle + longest - 1, len(chunk.letters))
-    return _half(chunk, 0, stop, middle), _half(chunk, middle, len(chunk.letters), limit)
-
-
-def _half(chunk: Chunk, begin: int, stop: int, limit: int) -> Half:
-    first = max(0, int(np.searchsorted(chunk.offsets, begin, "right")) - 1)
-    last = int(np.searchsorted(chunk.offsets, stop, "left"))
-    offsets = np.clip(chunk.offsets[first : last + 1], begin, stop) - begin
-    cut = begin - int(chunk.offsets[first])
-    return Half(Chunk(chunk.letters[begin:stop], offsets), limit - begin, begin, first, cut)

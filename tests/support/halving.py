@@ -3,27 +3,24 @@
 import contextlib
 from typing import Any
 
-from multigpu.kernels.scan import BadBaseError, Chunk, Half, Hits, split
+from multigpu.kernels.scan import BadBaseError, Chunk, Hits
+from multigpu.kernels.scan.approximate.pieces import Portion, join_halves
 
 
-def scan_halving(scanner: Any, chunk: Chunk, limit: int | None = None) -> Hits:
+def scan_halving(scanner: Any, chunk: Chunk) -> Hits:
     """Return all hits of the chunk, with a scanner of little room. Raises BadBaseError.
 
     The halves are searched when nothing of the failed attempt is left, its exception included.
     """
-    limit = len(chunk.letters) if limit is None else limit
     with contextlib.suppress(MemoryError):
-        hits: Hits = scanner.scan(chunk, limit=limit)
-        return hits.take(chunk.offsets[hits.record] + hits.start < limit)
-    found = []
-    for half in split(chunk, limit, int(scanner.patterns.lengths.max())):
+        hits: Hits = scanner.scan(chunk)
+        return hits
+    halves, found = Portion(chunk=chunk).halves(int(scanner.patterns.lengths.max()) - 1), []
+    assert halves, "too small to be halved"
+    for half in halves:
         try:
-            found.append(moved(half, scan_halving(scanner, half.chunk, half.limit)))
+            found.append(scan_halving(scanner, half.chunk))
         except BadBaseError as error:
             raise BadBaseError(half.begin + error.position) from None
-    return Hits.joined(found).chosen(scanner.rules.wanted, scanner.patterns.strands, by_end=False)
-
-
-def moved(half: Half, hits: Hits) -> Hits:
-    """Return hits of a half of a chunk as hits of the chunk."""
-    return hits.moved(half.first_record, half.cut)
+    joined = join_halves(halves, found)
+    return joined.chosen(scanner.rules.wanted, scanner.patterns.strands, by_end=False)

@@ -79,7 +79,7 @@ def align(
         offsets=np.zeros(len(hits) + 1, np.int64),
     )
     scratch = make_scratch(lengths, edits)
-    pairs = Pairs(offsets, letters, patterns.sets, patterns.offsets, limits.prefix, limits.suffix)
+    pairs = Pairs(offsets, letters, patterns.sets, patterns.offsets, limits)
     _align_all(pairs, hits.record, hits.pattern, hits.end, edits, strict, scratch, found)
     return found._replace(cigar=found.cigar[: found.offsets[-1]])
 
@@ -141,8 +141,7 @@ class Pairs(NamedTuple):
     samples: NDArray[np.uint8]  # letters
     patterns: NDArray[np.uint8]  # sets of bases
     offsets: NDArray[np.int64]
-    prefix: NDArray[np.int64]
-    suffix: NDArray[np.int64]
+    limits: Limits
 
 
 class PathScratch(NamedTuple):
@@ -201,7 +200,7 @@ def _align_all(
         p, begin = pattern[i], pairs.records[record[i]]
         sample = pairs.samples[begin : begin + end[i]]
         bases = pairs.patterns[pairs.offsets[p] : pairs.offsets[p + 1]]
-        exact = (pairs.prefix[p], bases.shape[0] - pairs.suffix[p])
+        exact = (pairs.limits.prefix[p], bases.shape[0] - pairs.limits.suffix[p])
         count = _find_path(EditTable(sample, bases, exact, strict), errors[i], scratch)
         found.start[i] = scratch.points[0, 1]
         found.offsets[i + 1] = _write_cigar(scratch.path, count, found.cigar, found.offsets[i])

@@ -110,7 +110,7 @@ class Variants:
         limits = Limits.of(patterns, 0, rules.prefix, rules.suffix)
         return cls(
             patterns=patterns,
-            limits=replace(limits, most=np.minimum(most, patterns.lengths)),
+            limits=limits._replace(most=np.minimum(most, patterns.lengths)),
             lengths=lengths,
             signature=signature,
             layouts=Layouts(joined, borders, max(rules.dna, rules.rna)),

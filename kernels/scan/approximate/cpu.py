@@ -10,7 +10,7 @@ from multigpu.kernels.scan.approximate.cpu_seed_tables import count_windows, mak
 from multigpu.kernels.scan.approximate.edit_queries import Candidates, EditQueries
 from multigpu.kernels.scan.approximate.pieces import WHOLE, Piece
 from multigpu.kernels.scan.approximate.verification import find_hits
-from multigpu.kernels.scan.cpu_hits import FIRST_ROOM, Samples
+from multigpu.kernels.scan.cpu_hits import Samples
 from multigpu.kernels.scan.cpu_patterns import pack, pack_patterns
 from multigpu.kernels.scan.cpu_sweep import sweep
 from multigpu.kernels.scan.seeds import EXPECTED_BASES
@@ -51,7 +51,7 @@ class ErrorScanner:
             self._pieces = replace(pieces, pattern=swept[pieces.pattern])
             self._groups = cpu_edits.groups_of(pieces)
 
-    def scan(self, chunk: Chunk, piece: Piece = WHOLE, *, limit: int | None = None) -> Hits:
+    def scan(self, chunk: Chunk, piece: Piece = WHOLE) -> Hits:
         """Return the hits of a chunk; those with edits have no starts yet, see `align`.
 
         Raises BadBaseError at the first illegal letter.
@@ -76,7 +76,7 @@ class ErrorScanner:
         parts = [
             cpu_seeds.search(
                 samples, self._packed, self.limits, table,
-                edits=self.edits, strict=self._strict, wanted=self._wanted, room=FIRST_ROOM,
+                edits=self.edits, strict=self._strict, wanted=self._wanted,
             )
             for table in self._tables
         ]  # fmt: skip
@@ -93,16 +93,9 @@ class ErrorScanner:
         return Hits.at_places(record, pattern, start, errors, self.patterns.lengths)
 
     def _find_edits(self, chunk: Chunk, piece: Piece) -> Hits:
-        sets = chunk.sets()
-        parts = [cpu_edits.find(sets, chunk.offsets, each, FIRST_ROOM) for each in self._groups]
+        record, pattern, end, _ = self._find_seeds(self._pack(chunk)).T
+        seeded = Candidates.around(record, pattern, end, self.limits)
+        parts = [cpu_edits.find(chunk, each) for each in self._groups]
         query, first, last, _ = np.concatenate([np.empty((0, 4), np.int64), *parts]).T
         swept = self._pieces.candidates(query, first, last, chunk.offsets)
-        joined = Candidates.joined([self._seeded_candidates(chunk), swept])
-        return find_hits(
-            chunk.offsets, chunk.letters, self.patterns, self.limits, joined, self._strict, piece
-        )
-
-    def _seeded_candidates(self, chunk: Chunk) -> Candidates:
-        record, pattern, end, _ = self._find_seeds(self._pack(chunk)).T
-        most = self.limits.most[pattern]
-        return Candidates(record, pattern, end - most, end + most)
+        return find_hits(chunk, self.patterns, self.limits, [seeded, swept], self._strict, piece)

@@ -6,15 +6,18 @@ more than 64 bases is looked for by its pieces, one of which has no more than it
 edits.
 """
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from multigpu.kernels.bases import LETTER_SETS
 from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.scan.approximate.edit_queries import EditQueries
 from multigpu.kernels.scan.cpu_hits import find_rows
 from multigpu.kernels.scan.cpu_patterns import ONE
+from multigpu.kernels.scan.types import Chunk
 
 LANES = 64  # pieces of a group
 
@@ -48,23 +51,20 @@ def groups_of(pieces: EditQueries) -> list[PieceGroup]:
     ]
 
 
-def find(
-    sets: NDArray[np.uint8], offsets: NDArray[np.int64], group: PieceGroup, room: int
-) -> NDArray[np.int64]:
+def find(chunk: Chunk, group: PieceGroup) -> NDArray[np.int64]:
     """Return the stretches of ends at which pieces have few enough edits.
 
-    sets     uint8[bases]        sets of bases of the samples
-    offsets  int64[records + 1]  as in `Chunk`
-    room     stretches that are expected
+    All letters of the chunk must be bases.
 
     Returns int64[n, 4]: piece, first and last end in the chunk, 0.
     """
     scratch, runs = np.empty((4, LANES), np.uint64), np.empty(LANES, np.int64)
-    return find_rows(lambda found: int(_search(sets, offsets, group, scratch, runs, found)), room)
+    search = partial(_search, chunk.letters, chunk.offsets, group, scratch, runs)
+    return find_rows(search)
 
 
 @jit_no_alloc
-def _search(sets: Any, offsets: Any, group: Any, scratch: Any, runs: Any, found: Any) -> Any:
+def _search(letters: Any, offsets: Any, group: Any, scratch: Any, runs: Any, found: Any) -> Any:
     """Find stretches; return how many there are, even if there is no room for all."""
     count = 0
     plus, minus, errors, is_low = scratch[0], scratch[1], scratch[2], scratch[3]
@@ -78,7 +78,7 @@ def _search(sets: Any, offsets: Any, group: Any, scratch: Any, runs: Any, found:
         if any_low:
             count = _follow_runs(is_low, offsets[record], group.first, runs, found, count)
         for at in range(offsets[record], offsets[record + 1]):
-            _next_column(group.equal[sets[at]], plus, minus, errors)
+            _next_column(group.equal[LETTER_SETS[letters[at]]], plus, minus, errors)
             was_low = any_low
             any_low = _mark_low(errors, group.most, group.length, is_low)
             if any_low or was_low:

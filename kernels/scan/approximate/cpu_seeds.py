@@ -49,20 +49,19 @@ def search(
     edits: bool,
     strict: bool,
     wanted: Wanted,
-    room: int,
 ) -> NDArray[np.int64]:
     """Return what is found in all records, as in `SeedSearch`; of edits all candidates."""
     left = np.empty(len(table.pattern), np.int64)
     return search_hits(
         lambda hits: _search(SeedSearch(hits, table, edits, left)), samples, patterns, limits,
-        strict=strict, wanted="all" if edits else wanted, room=room,
+        strict=strict, wanted="all" if edits else wanted,
     )  # fmt: skip
 
 
 @jit_no_alloc
 def _search(search: Any) -> Any:
     """Look every window up; return how much is found, even if there is no room for all."""
-    table, offsets, planes = search.table, search.hits.offsets, search.hits.planes
+    table, offsets, planes = search.table, search.hits.samples.offsets, search.hits.samples.planes
     count, k = 0, table.k
     for record in range(offsets.shape[0] - 1):
         position, stop = offsets[record], offsets[record + 1] - k + 1
@@ -187,11 +186,12 @@ def _has_one_edit(bases: Any, row: Any, differ: Any) -> Any:
 @jit_no_alloc
 def _matches_everything(search: Any, record: Any, first: Any, stop: Any) -> Any:
     """Whether all bases [first, stop) match every base, and are of the record."""
-    if search.strict or first < search.offsets[record] or stop > search.offsets[record + 1]:
+    offsets = search.samples.offsets
+    if search.strict or first < offsets[record] or stop > offsets[record + 1]:
         return False
     for at in range(stop - 1, first - 1, -1):
         word = at >> 6
-        planes = search.planes[word]
+        planes = search.samples.planes[word]
         every = planes[0] & planes[1] & planes[2] & planes[3]
         if not every >> np.uint64(at & 63) & ONE:
             return False
@@ -209,7 +209,7 @@ def _settle_in_gap(search: Any, record: Any, position: Any, count: Any) -> Any:
         search.hits, record, position - search.table.widest - 1, position + CHECKED + 1
     )
     for p in range(first.shape[0] - 1):
-        if first[p] == first[p + 1] or (is_far and position % (search.hits.most[p] + 1)):
+        if first[p] == first[p + 1] or (is_far and position % (search.hits.limits.most[p] + 1)):
             continue
         count = _settle(search, record, position, first[p], count)
     return count
@@ -227,9 +227,9 @@ def _settle(search: Any, record: Any, position: Any, own: Any, count: Any) -> An
         return settle(hits, record, p, start, count)
     length, is_last = hits.patterns.lengths[p], own + 1 == table.first[p + 1]
     piece_end = length if is_last else np.int64(table.begin[own + 1])
-    if start + piece_end > hits.offsets[record + 1]:
+    if start + piece_end > hits.samples.offsets[record + 1]:
         return count
-    return keep(hits, record, p, start + length - hits.offsets[record], 0, count)
+    return keep(hits, record, p, start + length - hits.samples.offsets[record], 0, count)
 
 
 @jit_no_alloc
@@ -238,6 +238,6 @@ def _follows_piece(hits: Any, table: Any, record: Any, p: Any, own: Any, start: 
     if own == table.first[p]:
         return False
     begin = np.int64(table.begin[own - 1])
-    if start + begin < hits.offsets[record]:
+    if start + begin < hits.samples.offsets[record]:
         return False
     return count_mismatches(hits, p, start, begin, np.int64(table.begin[own])) == 0

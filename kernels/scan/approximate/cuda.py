@@ -158,13 +158,13 @@ class ErrorScanner(DeviceScanner):
         for sweep in self._sweeps:
             sweep.search(samples, self._patterns, hits, bases)
 
-    def scan(self, chunk: Chunk, piece: Piece = WHOLE, *, limit: int | None = None) -> Hits:
+    def scan(self, chunk: Chunk, piece: Piece = WHOLE) -> Hits:
         """Return the hits of a chunk; those with edits have no starts yet, see `align`.
 
         Raises BadBaseError at the first illegal letter, and MemoryError (TooManyHitsError among
         them) for a chunk that is to be searched in pieces.
         """
-        found = self.find(chunk, limit)
+        found = self.find(chunk)
         if self.edits:
             hits = self._ends_to_hits(chunk, found, piece)
         else:
@@ -174,17 +174,10 @@ class ErrorScanner(DeviceScanner):
     def _ends_to_hits(self, chunk: Chunk, found: NDArray[Any], piece: Piece) -> Hits:
         is_seeded = found["errors"] == SEEDED
         seeded, swept = found[is_seeded], found[~is_seeded]
-        pattern, end = seeded["pattern"], seeded["start"].astype(np.int64)
-        most = self.limits.most[pattern]
-        candidates = Candidates.joined(
-            [
-                Candidates(seeded["record"], pattern, end - most, end + most),
-                self._ends.candidates(
-                    swept["record"], swept["pattern"], swept["start"], chunk.offsets
-                ),
-            ]
-        )
+        ends = seeded["start"].astype(np.int64)
+        candidates = [
+            Candidates.around(seeded["record"], seeded["pattern"], ends, self.limits),
+            self._ends.candidates(swept["record"], swept["pattern"], swept["start"], chunk.offsets),
+        ]
         strict = self.rules.strict
-        return find_hits(
-            chunk.offsets, chunk.letters, self.patterns, self.limits, candidates, strict, piece
-        )
+        return find_hits(chunk, self.patterns, self.limits, candidates, strict, piece)

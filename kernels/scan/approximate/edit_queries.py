@@ -1,6 +1,5 @@
 """Pieces of patterns for the sweeps for edits, and what their ends say about the patterns."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -24,9 +23,10 @@ class Candidates(NamedTuple):
     last: NDArray[np.int64]
 
     @classmethod
-    def joined(cls, parts: Sequence["Candidates"]) -> "Candidates":
-        """Return the candidates of all parts, one after the other."""
-        return cls(*map(np.concatenate, zip(*parts, strict=True)))
+    def around(cls, record: Any, pattern: Any, end: Any, limits: Limits) -> "Candidates":
+        """Return stretches that reach the errors of their patterns to both sides of an end."""
+        most = limits.most[pattern]
+        return cls(record, pattern, end - most, end + most)
 
 
 def query_type(bits: int) -> np.dtype[np.void]:

@@ -34,7 +34,7 @@ WHOLE = Piece()
 class EditScanner(ChunkScanner, Protocol):
     """A scanner that tells which hits with edits are those of a piece."""
 
-    def scan(self, chunk: Chunk, piece: Piece = WHOLE, *, limit: int | None = None) -> Hits:
+    def scan(self, chunk: Chunk, piece: Piece = WHOLE) -> Hits:
         """Return the hits that a piece is asked about; see `ChunkScanner`.
 
         Hits with edits have no starts yet: their starts are their ends.
@@ -85,14 +85,14 @@ def continue_runs(
 
 
 @dataclass(frozen=True, kw_only=True)
-class EditPortion:
-    """A portion of a chunk, with the ends that it is asked about.
+class Portion:
+    """Bases that a search is asked about: a whole chunk, or a part of one.
 
-    begin         where in the chunk it begins
-    first_record  the chunk's record that its first one is, or is the rest of
+    piece         the ends that are asked about; for hits with edits
+    begin         where it begins in the portion that it is a half of
+    first_record  the record of that portion that its first one is, or is the rest of
     cut           how many bases of that record it does not have
-    goes_on       whether its last record continues in the next portion of the chunk, which shares
-                  an end with it
+    goes_on       whether its last record continues in the other half, which shares an end with it
     """
 
     chunk: Chunk
@@ -102,10 +102,11 @@ class EditPortion:
     cut: int = 0
     goes_on: bool = False
 
-    def halves(self, margin: int) -> "tuple[EditPortion, ...]":
+    def halves(self, margin: int) -> "tuple[Portion, ...]":
         """Return two portions with all hits of this one together; none where it is too small.
 
-        margin  most bases of a hit
+        margin  by how many bases the first goes over the border: most bases of a hit with edits;
+                one less of other hits, some of which both have
         """
         letters, offsets = self.chunk.letters, self.chunk.offsets
         middle = len(letters) // 2
@@ -119,12 +120,12 @@ class EditPortion:
         if not cut:
             stop, left_offsets = middle, offsets[: record + 1]
         is_last = cut > 0 and record == len(offsets) - 2
-        left = EditPortion(
+        left = Portion(
             chunk=Chunk(letters[: int(left_offsets[-1])], left_offsets),
             piece=Piece(self.piece.first, goes_on or (is_last and self.piece.is_open)),
             goes_on=goes_on,
         )
-        right = EditPortion(
+        right = Portion(
             chunk=Chunk(letters[middle:], np.maximum(offsets[record:], middle) - middle),
             piece=Piece(margin if cut else 0, self.piece.is_open),
             begin=middle,
@@ -134,8 +135,8 @@ class EditPortion:
         return left, right
 
 
-def join_halves(halves: Sequence[EditPortion], hits: Sequence[Hits]) -> Hits:
-    """Return the hits of a portion from those of its halves, in no order."""
+def join_halves(halves: Sequence[Portion], hits: Sequence[Hits]) -> Hits:
+    """Return the hits of a portion from those of its halves, in no order, some of them twice."""
     (left_portion, right_portion), (left, right) = halves, hits
     if left_portion.goes_on:
         kept, edge = continue_runs(left.edge, left.pattern, right.edge, right.pattern)

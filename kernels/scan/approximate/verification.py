@@ -5,6 +5,7 @@ outside of it counts as too many edits, which makes no distance lower and none o
 columns are kept as bits, 64 rows a word (Myers 1999), where the pattern has no exact parts.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,42 +27,39 @@ from multigpu.kernels.scan.approximate.alignment import (
 from multigpu.kernels.scan.approximate.edit_queries import Candidates
 from multigpu.kernels.scan.approximate.pieces import WHOLE, Piece, flag_borders
 from multigpu.kernels.scan.cpu_patterns import ALL, ONE
-from multigpu.kernels.scan.types import Hits, Limits, Patterns
+from multigpu.kernels.scan.types import Chunk, Hits, Limits, Patterns
 
 TOO_MANY = np.int32(1 << 30)
 BLOCK = 64  # rows of the table in a word
 
 
 def find_hits(
-    offsets: NDArray[np.int64],
-    letters: NDArray[np.uint8],
+    chunk: Chunk,
     patterns: Patterns,
     limits: Limits,
-    candidates: Candidates,
+    candidates: Sequence[Candidates],
     strict: bool,
     piece: Piece = WHOLE,
 ) -> Hits:
     """Return the hits among candidates, of which those of a record and pattern may overlap.
 
-    offsets  int64[records + 1]  as in `Chunk`
-    letters  uint8[bases]        as in `Chunk`
-
     The hits have no starts yet: their starts are their ends.
     """
-    lengths = np.diff(offsets)
+    lengths = np.diff(chunk.offsets)
     lowest = np.zeros(len(lengths), np.int64)
     lowest[:1] = piece.first
-    stretches = _merged(candidates, lowest, lengths)
-    pairs = Pairs(offsets, letters, patterns.sets, patterns.offsets, limits.prefix, limits.suffix)
+    joined = Candidates(*map(np.concatenate, zip(*candidates, strict=True)))
+    stretches = _merged(joined, lowest, lengths)
+    pairs = Pairs(chunk.offsets, chunk.letters, patterns.sets, patterns.offsets, limits)
     ends = int((stretches.last - stretches.first).max(initial=0)) + 1
     scratch = make_scratch(patterns, ends, int(limits.most.max(initial=0)))
     # Neighbouring hits are two ends apart or more.
     runs = np.empty((int(((stretches.last - stretches.first) // 2 + 1).sum()), 5), np.int64)
-    count = _find_hits(pairs, limits.most, stretches, strict, scratch, runs)
+    count = _find_hits(pairs, stretches, strict, scratch, runs)
     record, pattern, end, last, errors = np.ascontiguousarray(runs[:count].T)
     no_lengths = np.zeros(len(patterns), np.int64)
     hits = Hits.at_places(record, pattern, end, errors, no_lengths)
-    return flag_borders(hits, last, offsets, piece)
+    return flag_borders(hits, last, chunk.offsets, piece)
 
 
 class DistanceScratch(NamedTuple):
@@ -98,38 +96,28 @@ def _merged(
     lowest, highest  int64[records]  the first and the last end
     """
     record, pattern, first, last = candidates
+    first, last = np.maximum(first, lowest[record]), np.minimum(last, highest[record])
     order = np.lexsort((first, pattern, record))
-    record, pattern = record[order], pattern[order]
-    first = np.maximum(first[order], lowest[record])
-    last = np.minimum(last[order], highest[record])
-    count = _merge(record, pattern, first, last)
-    return Candidates(record[:count], pattern[:count], first[:count], last[:count])
+    order = order[first[order] <= last[order]]
+    record, pattern, first, last = record[order], pattern[order], first[order], last[order]
+    is_new = np.ones(len(order), bool)
+    is_new[1:] = (np.diff(record) != 0) | (np.diff(pattern) != 0)
+    # The farthest end so far of each record and pattern.
+    apart = np.cumsum(is_new) * (int(highest.max(initial=0)) + 2)
+    reached = np.maximum.accumulate(last + apart) - apart
+    is_new[1:] |= first[1:] > reached[:-1] + 1
+    begins = np.flatnonzero(is_new)
+    last = np.maximum.reduceat(last, begins) if len(begins) else last
+    return Candidates(record[begins], pattern[begins], first[begins], last)
 
 
 @jit_no_alloc
-def _merge(record: Any, pattern: Any, first: Any, last: Any) -> Any:
-    count = 0
-    for i in range(record.shape[0]):
-        j = count - 1
-        if first[i] > last[i]:
-            continue
-        same = j >= 0 and record[i] == record[j] and pattern[i] == pattern[j]
-        if same and first[i] <= last[j] + 1:
-            last[j] = max(last[j], last[i])
-        else:
-            record[count], pattern[count] = record[i], pattern[i]
-            first[count], last[count] = first[i], last[i]
-            count += 1
-    return count
-
-
-@jit_no_alloc
-def _find_hits(pairs: Any, most: Any, stretches: Any, strict: Any, scratch: Any, runs: Any) -> Any:
+def _find_hits(pairs: Any, stretches: Any, strict: Any, scratch: Any, runs: Any) -> Any:
     """Find the runs of neighbouring ends with the fewest edits around; return how many there are.
 
     runs  int64[room, 5]  takes the record, pattern, first end, last end and edits of each
     """
-    count, laid_out = 0, -1
+    count, laid_out, most = 0, -1, pairs.limits.most
     for i in range(stretches.first.shape[0]):
         p, r = stretches.pattern[i], stretches.record[i]
         bases = pairs.patterns[pairs.offsets[p] : pairs.offsets[p + 1]]
@@ -138,8 +126,8 @@ def _find_hits(pairs: Any, most: Any, stretches: Any, strict: Any, scratch: Any,
         # Diagonals of the band: the end of a cell in the sample less its row.
         reach = bases.shape[0] + most[p]
         band = (ends[0] - reach, ends[1] - bases.shape[0] + most[p])
-        if pairs.prefix[p] or pairs.suffix[p]:
-            exact = (pairs.prefix[p], bases.shape[0] - pairs.suffix[p])
+        if pairs.limits.prefix[p] or pairs.limits.suffix[p]:
+            exact = (pairs.limits.prefix[p], bases.shape[0] - pairs.limits.suffix[p])
             _measure(EditTable(sample, bases, exact, strict), ends, band, scratch)
         else:
             if p != laid_out:

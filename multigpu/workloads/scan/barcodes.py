@@ -19,6 +19,7 @@ from multigpu.formats.storage.sources import Source
 from multigpu.kernels.compiled.text.records import NAME_END
 from multigpu.kernels.device.buffers import Buffers
 from multigpu.kernels.scan import Chunk, Hits, allowed_bases
+from multigpu.kernels.scan.approximate.pieces import Portion
 from multigpu.kernels.scan.barcodes import (
     ERRORS,
     OTHER_ERRORS,
@@ -35,7 +36,6 @@ from multigpu.workloads.scan.options import HEADERS, ScanOptions
 from multigpu.workloads.scan.patterns import patterns_of
 from multigpu.workloads.scan.search import (
     Matches,
-    PlacePortion,
     SignatureSearch,
     count_in_matches,
     unpinned,
@@ -48,7 +48,7 @@ INDEX = re.compile(rb"[ \t](?:[^:\x00- ]*:){3}([A-Za-z]+)[+-]?([A-Za-z]*)")
 NO_READS = IndexReads(np.empty(0, np.uint8), np.zeros(1, np.int64))
 
 
-class BarcodeSearch(SignatureSearch[PlacePortion]):
+class BarcodeSearch(SignatureSearch):
     """The comparison of barcodes with the places where they stand. It runs on CPUs."""
 
     overlap = 0
@@ -66,21 +66,14 @@ class BarcodeSearch(SignatureSearch[PlacePortion]):
         )
         self._barcodes = one, other
 
-    def whole(self, pieces: Pieces) -> PlacePortion:
-        chunk = Chunk(pieces.letters, pieces.offsets)
-        return PlacePortion(chunk=chunk, limit=len(chunk.letters))
+    def whole(self, pieces: Pieces) -> Portion:
+        return Portion(chunk=Chunk(pieces.letters, pieces.offsets))
 
-    def halves(self, portion: PlacePortion) -> tuple[PlacePortion, ...]:
-        return ()
-
-    def find(self, portion: PlacePortion) -> Hits:
+    def find(self, portion: Portion) -> Hits:
         none = np.empty(0, np.int64)
         return Hits.at_places(none, none, none, none, self.patterns.lengths)
 
-    def join(self, halves: object, hits: object) -> Hits:
-        raise NotImplementedError  # there are no halves
-
-    def matches(self, pieces: Pieces, portion: PlacePortion, hits: Hits) -> Matches:
+    def matches(self, pieces: Pieces, portion: Portion, hits: Hits) -> Matches:
         """Return rows of the samples that are the best for each read.
 
         There is one for each barcode that stands in a read; where they stand elsewhere, one for

@@ -1,7 +1,5 @@
 """Signatures as the patterns that are searched, on one strand or both; limits of errors."""
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -46,7 +44,7 @@ def pattern_lengths(signatures: Signatures, options: ScanOptions) -> NDArray[np.
 def limits_of(patterns: Patterns, options: ScanOptions) -> Limits:
     """Return the errors that each pattern is searched with."""
     limits = Limits.of(patterns, options.most_errors, options.exact_prefix, options.exact_suffix)
-    return replace(limits, most=searched_errors(patterns.lengths, options))
+    return limits._replace(most=searched_errors(patterns.lengths, options))
 
 
 def searched_errors(lengths: NDArray[np.int64], options: ScanOptions) -> NDArray[np.int64]:

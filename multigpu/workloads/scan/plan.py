@@ -42,8 +42,6 @@ BUFFER_SLACK = 9 / 8
 TEXT_BYTES = 1.0
 # Besides, for each base of a chunk: letters, and on a CPU planes.
 BASE_BYTES = 1.5
-# In a search with edits on a CPU they are sets, too.
-SET_BYTES = 1.0
 # The letters that are searched, where these are not all that are loaded.
 COPY_BYTES = 1.0
 # Bases that are searched for each of a circle, where it is short.
@@ -146,16 +144,14 @@ def plan_scan(
         lanes=lanes,
         process_chunks=capacity.chunks_in_process,
         index=index,
-        host_cost=_host_cost(sources, lengths, options, capacity.gpu),
+        host_cost=_host_cost(sources, lengths, options),
     )
 
 
-def _host_cost(
-    sources: Sequence[Source], lengths: NDArray[np.int64], options: ScanOptions, gpu: bool
-) -> Cost:
+def _host_cost(sources: Sequence[Source], lengths: NDArray[np.int64], options: ScanOptions) -> Cost:
     """Return the host memory that a chunk in progress takes, with patterns of these lengths."""
     longest = longest_match(lengths, options)
-    base_bytes = BASE_BYTES + (SET_BYTES if options.max_edits and not gpu else 0)
+    base_bytes = BASE_BYTES
     if options.has_errors or options.max_ambiguous is not None:
         base_bytes += COPY_BYTES
     if options.circular:

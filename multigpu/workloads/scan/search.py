@@ -9,7 +9,7 @@ piece that it ends in (see `multigpu.kernels.scan.approximate.pieces`).
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,18 +21,16 @@ from multigpu.kernels.device.buffers import Buffers
 from multigpu.kernels.scan import (
     Chunk,
     ChunkScanner,
-    Half,
     Hits,
     Limits,
     Patterns,
     ScanRules,
     allowed_bases,
-    split,
 )
 from multigpu.kernels.scan.ambiguous_bases import count_ambiguous
 from multigpu.kernels.scan.approximate.alignment import align, align_layouts
 from multigpu.kernels.scan.approximate.bulges import Variants
-from multigpu.kernels.scan.approximate.pieces import EditPortion, EditScanner, Piece, join_halves
+from multigpu.kernels.scan.approximate.pieces import EditScanner, Piece, Portion, join_halves
 from multigpu.kernels.scan.choice import choose
 from multigpu.kernels.scan.types import AT_BEGIN, Wanted
 from multigpu.workloads.scan.ambiguous_bases import LEAST_GAP, ShortGaps
@@ -68,23 +66,14 @@ class Matches:
         )
 
 
-class Portion(Protocol):
-    """Bases that a search is asked about.
+@dataclass(frozen=True, kw_only=True)
+class WholePortion(Portion):
+    """The portion with all bases; origin: where they are from, None where they are all loaded."""
 
-    begin  where they begin in the portion that this one is a half of
-    """
-
-    @property
-    def chunk(self) -> Chunk: ...
-
-    @property
-    def begin(self) -> int: ...
+    origin: ShortGaps | None = None
 
 
-PortionT = TypeVar("PortionT", bound=Portion)
-
-
-class SignatureSearch(ABC, Generic[PortionT]):
+class SignatureSearch(ABC):
     """A search for the signatures on a device.
 
     overlap   bases that a piece of a record extends over its border
@@ -102,23 +91,23 @@ class SignatureSearch(ABC, Generic[PortionT]):
         self._choice: Wanted = "all" if options.has_bulges else options.wanted
 
     @abstractmethod
-    def whole(self, pieces: Pieces) -> PortionT:
+    def whole(self, pieces: Pieces) -> Portion:
         """Return the portion with all bases of the pieces that may have matches."""
 
-    @abstractmethod
-    def halves(self, portion: PortionT) -> Sequence[PortionT]:
+    def halves(self, portion: Portion) -> Sequence[Portion]:
         """Return two portions that together have the hits of this one, or none for a small one."""
+        return portion.halves(self.overlap)
 
     @abstractmethod
-    def find(self, portion: PortionT) -> Hits:
+    def find(self, portion: Portion) -> Hits:
         """Return the hits in a portion. Raises BadBaseError at the first illegal letter."""
 
-    @abstractmethod
-    def join(self, halves: Sequence[PortionT], hits: Sequence[Hits]) -> Hits:
+    def join(self, halves: Sequence[Portion], hits: Sequence[Hits]) -> Hits:
         """Return the hits of a portion from those of its halves."""
+        return join_halves(halves, hits)
 
     @abstractmethod
-    def matches(self, pieces: Pieces, portion: PortionT, hits: Hits) -> Matches:
+    def matches(self, pieces: Pieces, portion: Portion, hits: Hits) -> Matches:
         """Return the matches that the options ask for, from the hits of all of the pieces."""
 
     def seconds(self) -> dict[str, float]:
@@ -131,7 +120,12 @@ class SignatureSearch(ABC, Generic[PortionT]):
             return None
         return ShortGaps.find(chunk, max(LEAST_GAP, 2 * (self.overlap + 1)), self._buffers)
 
-    def give_back(self, pieces: Pieces, portion: PortionT) -> None:
+    def _in_records(self, portion: Portion, hits: Hits) -> Hits:
+        """Return hits in a portion made by `whole` as hits in the records."""
+        origin = portion.origin if isinstance(portion, WholePortion) else None
+        return hits if origin is None else origin.in_records(hits)
+
+    def give_back(self, pieces: Pieces, portion: Portion) -> None:
         """Let the memory of a portion made by `whole` be used for others."""
         if portion.chunk.letters is not pieces.letters:
             self._buffers.give(portion.chunk.letters)
@@ -144,7 +138,7 @@ class SignatureSearch(ABC, Generic[PortionT]):
 
 def open_search(
     place: Place, signatures: Signatures, options: ScanOptions, bases: float
-) -> SignatureSearch[Any]:
+) -> SignatureSearch:
     """Return the search that the options ask for; `bases` are expected to be searched."""
     if options.has_bulges:
         return BulgeSearch(place, variants_of(signatures, options), options, bases)
@@ -152,27 +146,7 @@ def open_search(
     return kind(place, patterns_of(signatures, options), options, bases)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class PlacePortion:
-    """Bases that a search for matches as long as their signatures is asked about.
-
-    limit   hits must begin before this position
-    half    where the portion lies in the whole; None for the whole
-    origin  where the bases of the whole are from; None where they are all that are loaded
-    """
-
-    chunk: Chunk
-    limit: int
-    half: Half | None = None
-    origin: ShortGaps | None = None
-
-    @property
-    def begin(self) -> int:
-        """The position where the portion begins in the chunk that it is a half of."""
-        return self.half.begin if self.half else 0
-
-
-class PlaceSearch(SignatureSearch[PlacePortion]):
+class PlaceSearch(SignatureSearch):
     """The search for matches as long as their patterns: exact ones, or with mismatches.
 
     limits  errors that each pattern may have, where the options do not say it
@@ -209,36 +183,20 @@ class PlaceSearch(SignatureSearch[PlacePortion]):
             self._skips_gaps |= bool((most < patterns.lengths).all())
         self._overhang = RecordEnds(patterns, options) if options.overhang else None
 
-    def whole(self, pieces: Pieces) -> PlacePortion:
+    def whole(self, pieces: Pieces) -> WholePortion:
         chunk = Chunk(pieces.letters, pieces.offsets)
         origin = self._short_gaps(chunk) if self._skips_gaps else None
-        if origin is not None:
-            chunk = origin.chunk
-        return PlacePortion(chunk=chunk, limit=len(chunk.letters), origin=origin)
+        return WholePortion(chunk=origin.chunk if origin else chunk, origin=origin)
 
-    def halves(self, portion: PlacePortion) -> tuple[PlacePortion, ...]:
-        """Return two portions that overlap by the longest signature less one base."""
-        if portion.limit < 2:
-            return ()
-        halves = split(portion.chunk, portion.limit, int(self.patterns.lengths.max()))
-        return tuple(PlacePortion(chunk=each.chunk, limit=each.limit, half=each) for each in halves)
+    def find(self, portion: Portion) -> Hits:
+        return self._scanner.scan(portion.chunk)
 
-    def find(self, portion: PlacePortion) -> Hits:
-        found = self._scanner.scan(portion.chunk, limit=portion.limit)
-        # What begins later is found in the next portion, be it better or not.
-        return found.take(portion.chunk.offsets[found.record] + found.start < portion.limit)
-
-    def join(self, halves: Sequence[PlacePortion], hits: Sequence[Hits]) -> Hits:
-        moved = []
-        for portion, found in zip(halves, hits, strict=True):
-            assert portion.half is not None
-            moved.append(found.moved(portion.half.first_record, portion.half.cut))
-        joined = Hits.joined(moved)
+    def join(self, halves: Sequence[Portion], hits: Sequence[Hits]) -> Hits:
+        joined = super().join(halves, hits)
         return joined.chosen(self._wanted, self.patterns.strands, by_end=False)
 
-    def matches(self, pieces: Pieces, portion: PlacePortion, hits: Hits) -> Matches:
-        if portion.origin is not None:
-            hits = portion.origin.in_records(hits)
+    def matches(self, pieces: Pieces, portion: Portion, hits: Hits) -> Matches:
+        hits = self._in_records(portion, hits)
         hits = hits.take(hits.start < pieces.inside[hits.record])
         if self._options.circular:
             hits = hits.take(hits.end - hits.start <= pieces.inside[hits.record])
@@ -265,7 +223,7 @@ class BulgeSearch(PlaceSearch):
         super().__init__(place, variants.patterns, options, bases, variants.limits)
         self._variants = variants
 
-    def matches(self, pieces: Pieces, portion: PlacePortion, hits: Hits) -> Matches:
+    def matches(self, pieces: Pieces, portion: Portion, hits: Hits) -> Matches:
         options, strands = self._options, self.patterns.strands
         hits, patterns = self._variants.merged(super().matches(pieces, portion, hits).hits)
         places = hits.places(strands, self._variants.lengths)
@@ -277,14 +235,7 @@ class BulgeSearch(PlaceSearch):
         return Matches(hits=hits, cigars=found.texts(), ambiguous=ambiguous)
 
 
-@dataclass(frozen=True, kw_only=True)
-class EditWhole(EditPortion):
-    """The portion with all bases; origin: where they are from, None where they are all loaded."""
-
-    origin: ShortGaps | None = None
-
-
-class EditSearch(SignatureSearch[EditPortion]):
+class EditSearch(SignatureSearch):
     """The search for matches with insertions and deletions."""
 
     _scanner: EditScanner
@@ -302,34 +253,25 @@ class EditSearch(SignatureSearch[EditPortion]):
         self.overlap = longest_match(patterns.lengths, options)
         self._buffers = Buffers(self.allocate)
 
-    def whole(self, pieces: Pieces) -> EditWhole:
+    def whole(self, pieces: Pieces) -> WholePortion:
         chunk = Chunk(pieces.letters, pieces.offsets)
         # A record that ends just there is open, too: the next piece has its last end again.
         is_open = pieces.tail and len(pieces.table) > 0 and pieces.beyond >= self.overlap
         piece = Piece(self.overlap if pieces.lead else 0, is_open)
         origin = self._short_gaps(chunk)
-        return EditWhole(chunk=origin.chunk if origin else chunk, piece=piece, origin=origin)
+        return WholePortion(chunk=origin.chunk if origin else chunk, piece=piece, origin=origin)
 
-    def halves(self, portion: EditPortion) -> tuple[EditPortion, ...]:
-        """Return two portions that overlap by the longest match."""
-        return portion.halves(self.overlap)
-
-    def find(self, portion: EditPortion) -> Hits:
+    def find(self, portion: Portion) -> Hits:
         return self._scanner.scan(portion.chunk, portion.piece)
 
-    def join(self, halves: Sequence[EditPortion], hits: Sequence[Hits]) -> Hits:
-        return join_halves(halves, hits)
-
-    def matches(self, pieces: Pieces, portion: EditPortion, hits: Hits) -> Matches:
+    def matches(self, pieces: Pieces, portion: Portion, hits: Hits) -> Matches:
         options, strands, chunk = self._options, self.patterns.strands, portion.chunk
         if options.max_ambiguous is None:
             hits = hits.chosen(self._choice, strands, by_end=True)
         alignments = align(
             chunk.offsets, chunk.letters, self.patterns, self._limits, hits, self._strict
         )
-        hits = replace(hits, start=alignments.start)
-        if isinstance(portion, EditWhole) and portion.origin is not None:
-            hits = portion.origin.in_records(hits)
+        hits = self._in_records(portion, replace(hits, start=alignments.start))
         ambiguous = count_in_matches(pieces, hits)
         number = np.arange(len(hits))
         if options.max_ambiguous is not None:

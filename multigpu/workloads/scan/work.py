@@ -21,6 +21,7 @@ from multigpu.formats.storage.sources import Source, first_files
 from multigpu.kernels.compiled.text.records import LENGTH
 from multigpu.kernels.device.buffers import Buffers
 from multigpu.kernels.scan import BadBaseError, Chunk, Hits, TooManyPatternsError
+from multigpu.kernels.scan.approximate.pieces import Portion
 from multigpu.run.fitness import Expected, require
 from multigpu.workloads.scan.barcodes import BarcodeSearch
 from multigpu.workloads.scan.batch import Batch
@@ -33,7 +34,7 @@ from multigpu.workloads.scan.parts import (
 )
 from multigpu.workloads.scan.plan import describe_index, expected_bases, index_size
 from multigpu.workloads.scan.rows import RowMaker, letters_of
-from multigpu.workloads.scan.search import Portion, SignatureSearch, open_search
+from multigpu.workloads.scan.search import SignatureSearch, open_search
 from multigpu.workloads.scan.sink import Findings, RecordTexts, Sink
 from multigpu.workloads.scan.views import CircularView, View, WithinView
 
@@ -123,7 +124,7 @@ class ScanSession:
     def __init__(self, workload: ScanWorkload, place: Place) -> None:
         self.workload = workload
         bases = expected_bases(workload.sources)
-        self.search: SignatureSearch[Any]
+        self.search: SignatureSearch
         if workload.sheet:
             self.search = BarcodeSearch(workload.sheet, workload.sources, workload.options)
         else:

@@ -57,31 +57,30 @@ def test_folder__is_made_for_its_owner_alone(place: Path, mask: int) -> None:
     assert (mode(made), mode(made.parent)) == (0o700, 0o700)
 
 
-def test_folder__that_others_may_only_read_is_closed(place: Path) -> None:
-    (place / "a").mkdir(0o755)
-    assert mode(caches.private(place / "a")) == 0o700
-
-
-def test_folder__that_others_may_write_is_refused_and_left_as_it_is(place: Path) -> None:
-    for number in (0o777, 0o1777, 0o757):
-        (place / "a").mkdir(exist_ok=True)
-        (place / "a").chmod(number)
-        refused(place / "a", f"^others may write to {place}/a: let nobody")
-        assert mode(place / "a") == number
-
-
-def test_folder__that_others_may_replace_is_refused(place: Path) -> None:
-    place.chmod(0o777)
-    refused(place / "a", f"^others may write to {place}: let nobody")
-    place.chmod(0o1777)  # as that of /tmp: nobody can rename what is not theirs
-    assert mode(caches.private(place / "a")) == 0o700
-
-
-def test_folder__inside_of_one_that_others_cannot_enter_is_safe(place: Path) -> None:
-    place.chmod(0o700)
-    (place / "a").mkdir()
-    (place / "a").chmod(0o777)
-    assert mode(caches.private(place / "a" / "b")) == 0o700
+@pytest.mark.parametrize(
+    ("outer", "inner", "open_folder"),
+    [
+        (0o755, 0o755, ""),  # others may read: it is closed
+        (0o755, 0o777, "a"),
+        (0o755, 0o1777, "a"),
+        (0o755, 0o757, "a"),
+        (0o777, 0o700, "."),  # others may put another in its place,
+        (0o1777, 0o700, ""),  # which they cannot in a folder as /tmp
+        (0o700, 0o777, ""),  # nobody else gets there
+    ],
+)
+def test_folder__that_others_may_write_or_replace_is_refused_and_left_as_it_is(
+    place: Path, outer: int, inner: int, open_folder: str
+) -> None:
+    folder = place / "a"
+    folder.mkdir()
+    folder.chmod(inner)
+    place.chmod(outer)
+    if not open_folder:
+        assert mode(caches.private(folder)) == 0o700
+        return
+    refused(folder, f"^others may write to {place / open_folder}: let nobody")
+    assert mode(folder) == inner
 
 
 @as_root
@@ -117,17 +116,6 @@ def test_folder__in_which_another_user_has_put_something_is_refused_when_it_is_c
         refused(place / "a", problem)
     shutil.rmtree(place / "a")  # the cure
     assert caches.private(place / "a") == place / "a"
-
-
-@as_root
-def test_kernels__that_another_user_has_put_there_are_not_loaded(
-    place: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    (place / "kernel.cubin").touch()
-    os.chown(place / "kernel.cubin", 65534, 65534)
-    secure(monkeypatch, place)
-    assert os.environ[caches.IN_MEMORY] == "1"
-    assert f"as {place}/kernel.cubin belongs to another user: " in caplog.text
 
 
 def test_folder__behind_a_link_is_the_one_that_it_leads_to(place: Path) -> None:
@@ -181,24 +169,17 @@ def module(tmp_path: Path) -> Path:
 
 
 @pytest.mark.process
-def test_functions__are_kept_in_a_folder_of_the_user_alone(place: Path, module: Path) -> None:
+def test_functions__are_kept_in_a_folder_of_the_user_alone_but_not_where_others_may_write(
+    place: Path, module: Path
+) -> None:
     cache = place / "cache"
+    cache.mkdir(0o755)
     runs = [compiled(cache, module) for _ in range(2)]
     assert [(run.stdout, run.stderr) for run in runs] == [("42 0\n", ""), ("42 1\n", "")]
     (folder,) = (cache / "multigpu").iterdir()
     assert mode(folder) == 0o700
     assert list(folder.rglob("*.nbc"))
-
-
-@pytest.mark.process
-def test_functions__are_neither_loaded_from_nor_kept_where_others_may_write(
-    place: Path, module: Path
-) -> None:
-    cache = place / "cache"
-    cache.mkdir(0o755)
-    compiled(cache, module)
     files = sorted(cache.rglob("*"))
-    (folder,) = (cache / "multigpu").iterdir()
     (cache / "multigpu").chmod(0o777)
     run = compiled(cache, module)
     assert run.stdout == "42 0\n"
@@ -232,6 +213,17 @@ def test_warning__comes_from_the_first_process_only(caplog: pytest.LogCaptureFix
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         pool.map(warned, [1])
     assert not caplog.records
+
+
+@as_root
+def test_kernels__that_another_user_has_put_there_are_not_loaded(
+    place: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (place / "kernel.cubin").touch()
+    os.chown(place / "kernel.cubin", 65534, 65534)
+    secure(monkeypatch, place)
+    assert os.environ[caches.IN_MEMORY] == "1"
+    assert f"as {place}/kernel.cubin belongs to another user: " in caplog.text
 
 
 @pytest.mark.parametrize("others", [0o000, 0o022])

@@ -45,13 +45,6 @@ def cuda(machine: tuple[Gpu, Any], gpu: Gpu, monkeypatch: pytest.MonkeyPatch) ->
     return machine[1]
 
 
-@pytest.fixture
-def exact(cuda: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The same, with no room after the arrays, so that no access beyond them goes unnoticed."""
-    monkeypatch.setattr(cuda, "_room", lambda held, size, dtype: cuda.cupy.empty(size, dtype))
-    return cuda
-
-
 def cut(letters: Letters, lengths: Sequence[int]) -> Chunk:
     """Return as many of the letters as there are in records of these lengths."""
     offsets = np.zeros(len(lengths) + 1, np.int64)
@@ -144,26 +137,26 @@ def check(cuda: Any, chunk: Chunk, patterns: Patterns, rules: ScanRules) -> Hits
 )  # fmt: skip
 @pytest.mark.parametrize("first", [True, False], ids=["first", "all"])
 def test_scan__equals_the_reference(
-    exact: Any, gpu: Gpu, monkeypatch: pytest.MonkeyPatch, first: bool, share_of_n: float,
+    cuda: Any, gpu: Gpu, monkeypatch: pytest.MonkeyPatch, first: bool, share_of_n: float,
     stride: int, strict: bool,
 ) -> None:  # fmt: skip
     """With every second stride, and with the others where there is time."""
     gpu.seed = stride
     rng = np.random.default_rng([stride, int(100 * share_of_n), first])
-    use_plan(monkeypatch, exact, random_plan(stride, rng))
+    use_plan(monkeypatch, cuda, random_plan(stride, rng))
     chunk, patterns = random_case(share_of_n, bool(rng.integers(2)), rng)
-    check(exact, chunk, patterns, ScanRules(first=first, strict=strict))
+    check(cuda, chunk, patterns, ScanRules(first=first, strict=strict))
     assert not (strict and "direct" in gpu.launched)
 
 
 @pytest.mark.parametrize("share_of_n", [0.02, 0.1, 0.3, 0.9, 0.97, 0.995])
 @pytest.mark.parametrize("first", [True, False], ids=["first", "all"])
 def test_scan__long_signatures(
-    exact: Any, monkeypatch: pytest.MonkeyPatch, first: bool, share_of_n: float
+    cuda: Any, monkeypatch: pytest.MonkeyPatch, first: bool, share_of_n: float
 ) -> None:
     """Tiles are crowded with N before signatures begin, or after; of some little is known."""
     rng = np.random.default_rng([7, int(100 * share_of_n), first])
-    use_plan(monkeypatch, exact, SeedPlan(8, 4, 0 if share_of_n < 0.1 else 1))
+    use_plan(monkeypatch, cuda, SeedPlan(8, 4, 0 if share_of_n < 0.1 else 1))
     clean = rng.choice(array("ACGT"), 9000)
     signatures = []
     for length in LONG:
@@ -177,48 +170,48 @@ def test_scan__long_signatures(
         signatures += [signature, near, widened(signature, 0.02, rng), sparse]
     samples = blurred(clean, share_of_n, rng)
     chunk, patterns = cut(samples, [300, 8000, 700]), Patterns.of(signatures)
-    check(exact, chunk, patterns, ScanRules(first=first))
+    check(cuda, chunk, patterns, ScanRules(first=first))
 
 
 @pytest.mark.parametrize("share_of_n", [0.05, 0.3, 0.9])
 def test_scan__records_in_which_all_is_found_early(
-    exact: Any, monkeypatch: pytest.MonkeyPatch, share_of_n: float
+    cuda: Any, monkeypatch: pytest.MonkeyPatch, share_of_n: float
 ) -> None:
     rng = np.random.default_rng(int(100 * share_of_n))
-    use_plan(monkeypatch, exact, SeedPlan(6, 2, 0))
+    use_plan(monkeypatch, cuda, SeedPlan(6, 2, 0))
     clean = rng.choice(array("ACGT"), 24000)
     chunk = cut(blurred(clean, share_of_n, rng), [9000, 50, 6000, 8950])
     chunk.letters[:150] = clean[:150]
     short, long = [array("ACG"), array("GNAT"), array("TTTT")], [clean[30:50], clean[100:130]]
     for signatures in (short, long, [*short, *long]):
         patterns = Patterns.of(signatures, both_strands=True)
-        check(exact, chunk, patterns, ScanRules())
+        check(cuda, chunk, patterns, ScanRules())
 
 
 @pytest.mark.parametrize("rest", ["ACGT", "N"])
 def test_scan__earlier_start_found_at_a_later_position(
-    exact: Any, monkeypatch: pytest.MonkeyPatch, rest: str
+    cuda: Any, monkeypatch: pytest.MonkeyPatch, rest: str
 ) -> None:
     """All is found, with the greatest start below the position that tells a lower one.
 
     The signature's anchor is after its hundred N. Few N lead to `direct`, many to `sweep`.
     """
-    use_plan(monkeypatch, exact, SeedPlan(6, 2, 1))
+    use_plan(monkeypatch, cuda, SeedPlan(6, 2, 1))
     letters = np.random.default_rng(9).choice(array("ACGT"), 3000)
     bases_of_it = array("ACGTTGCAGATCCTAGGCTA")
     letters[1034:1054] = letters[1074:1094] = bases_of_it
     letters[1034:1054:2] = ord("N")
     letters[1100:] = np.resize(array(rest), 1900)
     patterns = Patterns.of([np.r_[array("N" * 100), bases_of_it]])
-    got = exact.ExactScanner(patterns, ScanRules()).scan(cut(letters, [3000]))
+    got = cuda.ExactScanner(patterns, ScanRules()).scan(cut(letters, [3000]))
     assert got.start.tolist() == [934]
 
 
 @pytest.mark.parametrize("count", [1, 2, 31, 32, 33, 64, 65])
 def test_scan__so_many_positions_for_direct(
-    exact: Any, gpu: Gpu, monkeypatch: pytest.MonkeyPatch, count: int
+    cuda: Any, gpu: Gpu, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
-    use_plan(monkeypatch, exact, SeedPlan(4, 1, 3))  # only NNNN is not in the index
+    use_plan(monkeypatch, cuda, SeedPlan(4, 1, 3))  # only NNNN is not in the index
     rng = np.random.default_rng(count)
     letters = rng.choice(array("ACGT"), 1000)
     letters[10 * count : 10 * count + 4] = array("ACGT")
@@ -227,20 +220,20 @@ def test_scan__so_many_positions_for_direct(
         letters[10 * i : 10 * i + 4] = ord("N")
     patterns, chunk = Patterns.of([signature]), cut(letters, [1000])
     for rules in (ScanRules(first=True), ScanRules(first=False)):
-        assert 10 * count in check(exact, chunk, patterns, rules).start
+        assert 10 * count in check(cuda, chunk, patterns, rules).start
 
 
 @pytest.mark.parametrize("first", [True, False], ids=["first", "all"])
 @pytest.mark.parametrize("lengths", [[], [0], [0, 0, 0], [1], [0, 1, 0], [31, 0], [32], [1023, 1]])
 def test_scan__next_to_nothing(
-    exact: Any, monkeypatch: pytest.MonkeyPatch, lengths: list[int], first: bool
+    cuda: Any, monkeypatch: pytest.MonkeyPatch, lengths: list[int], first: bool
 ) -> None:
-    use_plan(monkeypatch, exact, SeedPlan(4, 2, 1))
+    use_plan(monkeypatch, cuda, SeedPlan(4, 2, 1))
     chunk = cut(array("ACGTN" * 300), lengths)
     patterns = Patterns.of(
         [array("A"), array("GTNACG"), array("N" * 32), array("ACGTAACGTT")], True
     )
-    check(exact, chunk, patterns, ScanRules(first=first))
+    check(cuda, chunk, patterns, ScanRules(first=first))
 
 
 @pytest.mark.parametrize("most", [1 << 26, TABLE], ids=["grown", "split"])
@@ -310,13 +303,13 @@ def test_scan__masks_with_the_same_tag(cuda: Any, monkeypatch: pytest.MonkeyPatc
     assert len(got) == 1
 
 
-def test_scan__table_that_many_fill_at_once(exact: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scan__table_that_many_fill_at_once(cuda: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """More than half of the table: threads that had seen room for one more go on to take it."""
-    use_plan(monkeypatch, exact, SeedPlan(4, 1, 0))
+    use_plan(monkeypatch, cuda, SeedPlan(4, 1, 0))
     letters = np.random.default_rng(0).choice(array("ACGT"), 400 * 32)
     chunk = cut(letters, [32] * 400)
     patterns = Patterns.of([array(f"{a}{b}{c}A") for a in "ACGT" for b in "ACGT" for c in "ACGT"])
-    check(exact, chunk, patterns, ScanRules())
+    check(cuda, chunk, patterns, ScanRules())
 
 
 def test_lane__list_never_becomes_shorter(cuda: Any) -> None:

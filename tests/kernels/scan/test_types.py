@@ -1,4 +1,4 @@
-"""Signatures as patterns, hits in their order, and a chunk that is cut in two."""
+"""Signatures as patterns, and hits in their order."""
 
 from itertools import pairwise
 
@@ -6,15 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.examples import examples
-from support.halving import moved
-from support.scan_cases import Case, array, assert_same, cases, chunk_of, letters_of, rows
+from support.scan_cases import array, letters_of, rows
 
 from multigpu.kernels.bases import encode, reverse_complement
-from multigpu.kernels.scan import Chunk, Hits, Patterns, ScanRules, reference
-from multigpu.kernels.scan.types import Half, split
-
-# ---- patterns and hits ------------------------------------------------------------------------
+from multigpu.kernels.scan import Hits, Patterns
 
 
 @given(st.lists(letters_of.filter(bool), min_size=1, max_size=6), st.booleans())
@@ -56,66 +51,3 @@ def test_hits__are_ordered_by_record_signature_start_and_strand(
         pairs = [(record, pattern // strands) for record, pattern, _ in expected]
         expected = [row for i, row in enumerate(expected) if pairs.index(pairs[i]) == i]
     assert rows(hits.chosen("first" if first else "all", strands, by_end=False)) == expected
-
-
-# ---- cutting a chunk in two -------------------------------------------------------------------
-
-
-def before(chunk: Chunk, patterns: Patterns, limit: int) -> Hits:
-    """The reference's hits, all of them, that begin before a position of the chunk."""
-    hits = reference.scan(chunk, patterns, ScanRules(first=False))
-    return hits.take(chunk.offsets[hits.record] + hits.start < limit)
-
-
-def divided(chunk: Chunk, patterns: Patterns, limit: int, smallest: int) -> Hits:
-    """The same, cut in two again and again."""
-    if limit <= smallest:
-        return before(chunk, patterns, limit)
-    halves = split(chunk, limit, int(patterns.lengths.max()))
-    for half in halves:
-        check_contract(half)
-    return Hits.joined(
-        [moved(half, divided(half.chunk, patterns, half.limit, smallest)) for half in halves]
-    )
-
-
-def check_contract(half: Half) -> None:
-    offsets = half.chunk.offsets
-    assert (offsets[0], offsets[-1]) == (0, len(half.chunk.letters))
-    assert (np.diff(offsets) >= 0).all()
-    assert 0 <= half.limit <= len(half.chunk.letters)
-    assert (offsets.dtype, half.chunk.letters.dtype) == (np.int64, np.uint8)
-
-
-SMALL = ["AAAACC", "", "ACCAAACAC", "", "", "C", "AACCAACCAAC", ""]
-
-
-@pytest.mark.parametrize("longest", [1, 2, 3, 5, 12])
-def test_split__at_every_border_keeps_every_hit_once(longest: int) -> None:
-    chunk = chunk_of([array(record) for record in SMALL])
-    patterns = Patterns.of([array("A"), array("AACC"[:longest]), array("N" * longest)])
-    for limit in range(len(chunk.letters) + 1):
-        expected = before(chunk, patterns, limit).chosen("all", 1, by_end=False)
-        assert_same(
-            divided(chunk, patterns, limit, max(1, limit - 1)).chosen("all", 1, by_end=False),
-            expected,
-        )
-        assert_same(divided(chunk, patterns, limit, 1).chosen("all", 1, by_end=False), expected)
-
-
-@examples(60)
-@given(case=cases(most_records=5, most_signatures=4), smallest=st.integers(1, 40))
-def test_split__again_and_again_keeps_every_hit_once(case: Case, smallest: int) -> None:
-    records, signatures = case
-    chunk, patterns = chunk_of(records), Patterns.of(signatures)
-    expected = reference.scan(chunk, patterns, ScanRules(first=False))
-    got = divided(chunk, patterns, len(chunk.letters), smallest)
-    assert_same(got.chosen("all", 1, by_end=False), expected)
-
-
-def test_split__keeps_the_first_hit_of_a_record_that_is_cut() -> None:
-    chunk, patterns = chunk_of([array("CCACCACC")]), Patterns.of([array("AC"), array("CC")])
-    expected = reference.scan(chunk, patterns, ScanRules())
-    halves = split(chunk, len(chunk.letters), 2)
-    found = [moved(half, reference.scan(half.chunk, patterns, ScanRules())) for half in halves]
-    assert_same(Hits.joined(found).chosen("first", 1, by_end=False), expected)

@@ -203,17 +203,3 @@ def test_tables_made_on_a_gpu__are_those_of_cpus(
         assert len(found["entries"]) > 0
         for name, found_array in found.items():
             assert np.array_equal(found_array, getattr(expected, name)), name
-
-
-@pytest.mark.parametrize("edits", [False, True])
-def test_samples_full_of_ns__have_the_hits_of_cpus(by_seeds: Any, edits: bool) -> None:
-    """All choices of a window would be more than the seeds that there are."""
-    rng = np.random.default_rng(1)
-    signatures = [random_letters(rng, length, 0) for length in (24, 40)]
-    records = [random_letters(rng, 120, 0), random_letters(rng, 30, 1.0)]
-    records[0][40:70] = array("N")[0]
-    patterns = Patterns.of(signatures, True)
-    case = (chunk_of(records), patterns, Limits.of(patterns, 2), False)
-    expected, found = swept(case, edits), search(case, edits=edits, backend=by_seeds)
-    assert len(expected[0]) > 0
-    assert (rows(found[0]), found[1]) == (rows(expected[0]), expected[1])

@@ -1,4 +1,4 @@
-"""The search with errors against regular expressions, edlib, sassy and places that are known."""
+"""The search with errors against regular expressions, edlib and sassy."""
 
 import re
 from collections.abc import Callable
@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 from support.approximate_cases import rows, search, with_edits
-from support.scan_cases import Letters, array, chunk_of, random_letters, written
+from support.scan_cases import array, chunk_of, random_letters, written
 from support.scanned import MEANING
 
-from multigpu.kernels.bases import encode, reverse_complement
 from multigpu.kernels.scan import Limits, Patterns
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
@@ -203,28 +202,6 @@ def test_starts__are_the_largest_with_the_edits_that_edlib_counts(
         assert min([*edits[1:], len(pattern)]) > errors
 
 
-@pytest.mark.parametrize("device", DEVICES)
-def test_best__has_the_edits_and_the_first_end_of_edlib_in_a_text(
-    backend: Any,
-) -> None:
-    """The mode HW leaves both ends of a text free, and gives all ends with the fewest edits."""
-    edlib = pytest.importorskip("edlib", reason=NO_WHEEL)
-    rng = np.random.default_rng(3)
-    signatures = [random_letters(rng, int(n), 0) for n in rng.integers(20, 300, 12)]
-    planted = [with_edits(rng, each, len(each) // 20) for each in signatures]
-    record = np.concatenate(
-        [piece for each in planted for piece in (random_letters(rng, 2000, 0), each)]
-    )
-    patterns = Patterns.of(signatures, False)
-    case = ([record], patterns, Limits.of(patterns, 0.2), False)
-    found = hits(*case, edits=True, wanted="best", backend=backend)
-    for number, signature in enumerate(signatures):
-        theirs = edlib.align(signature.tobytes(), record.tobytes(), mode="HW")
-        last_bases = [last for _, last in theirs["locations"]]
-        row = next(row for row in found if row[1] == number)
-        assert row[3:] == (min(last_bases) + 1, theirs["editDistance"])
-
-
 # ---- edits: sassy -----------------------------------------------------------------------------
 
 
@@ -262,76 +239,3 @@ def test_edits__are_those_of_sassy(
     ]
     assert len(theirs) > 5
     assert sorted((r, p, end, errors) for r, p, _, end, errors in found) == sorted(theirs)
-
-
-# ---- primers of a tiling scheme, on a variant genome ------------------------------------------
-
-AMPLICON, STEP = 400, 320  # bases
-LONGEST_PRIMER = 30
-Errors = tuple[int, int, int]  # substitutions, insertions, deletions
-
-
-def variant_of_scheme(seed: int, kinds: list[Errors]) -> tuple[Letters, list[Letters], list[Row]]:
-    """Return a genome, primers whose amplicons tile it, and where they are in it, as hits.
-
-    The primers fit another genome: in this one each kind of errors is in every n-th of them.
-    """
-    rng = np.random.default_rng(seed)
-    genome = random_letters(rng, 30_000, 0)
-    amplicons = range(0, len(genome) - AMPLICON, STEP)
-    sites = [(begin, False) for begin in amplicons]
-    sites += [(begin + AMPLICON - LONGEST_PRIMER, True) for begin in amplicons]
-    pieces: list[Letters] = []
-    primers: list[Letters] = []
-    places: list[Row] = []
-    done = size = 0
-    for number, (begin, is_reverse) in enumerate(sorted(sites)):
-        end = begin + int(rng.integers(22, LONGEST_PRIMER + 1))
-        errors = kinds[number % len(kinds)]
-        changed = with_known_errors(rng, genome[begin:end], errors)
-        pieces += [genome[done:begin], changed]
-        size += begin - done
-        places.append((0, 2 * number + is_reverse, size, size + len(changed), sum(errors)))
-        size, done = size + len(changed), end
-        sets = encode(genome[begin:end])
-        primers.append(written(reverse_complement(sets) if is_reverse else sets))
-    return np.concatenate([*pieces, genome[done:]]), primers, places
-
-
-def with_known_errors(rng: np.random.Generator, letters: Letters, errors: Errors) -> Letters:
-    """Return letters with errors that are four bases apart or more, none of them at an end."""
-    at = 3 + 4 * np.sort(rng.choice((len(letters) - 6) // 4, sum(errors), replace=False))
-    kinds = rng.permutation(np.repeat(["X", "I", "D"], errors))
-    changed = letters.tolist()
-    for place, kind in zip(at[::-1].tolist(), kinds.tolist(), strict=True):
-        # Another letter than those around it, so that no fewer edits explain it.
-        new = int(
-            rng.choice([base for base in b"ACGT" if base not in changed[place - 1 : place + 2]])
-        )
-        changed[place : place + (kind != "I")] = [] if kind == "D" else [new]
-    return np.array(changed, np.uint8)
-
-
-MISMATCHES = [(0, 0, 0), (1, 0, 0), (2, 0, 0), (3, 0, 0)]
-EDITS = [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 0), (0, 0, 2), (1, 1, 1), (2, 0, 1)]
-
-
-@pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize(
-    ("seed", "kinds", "wanted"),
-    [(1, MISMATCHES, "all"), (1, MISMATCHES, "best"), (2, EDITS, "best")],
-)
-def test_primers__are_found_with_their_errors_at_their_places(
-    backend: Any, seed: int, kinds: list[Errors], wanted: str
-) -> None:
-    variant, primers, places = variant_of_scheme(seed, kinds)
-    assert len(primers) > 180
-    patterns, edits = Patterns.of(primers, True), kinds == EDITS
-    for most in range(4):
-        case = ([variant], patterns, Limits.of(patterns, most), False)
-        expected = [row for row in places if row[4] <= most]
-        found = hits(*case, edits=edits, wanted=wanted, backend=backend)
-        assert [(*row[:2], *row[3:]) for row in found] == [(*row[:2], *row[3:]) for row in expected]
-        # Another start may have as few edits: the largest is reported.
-        for row, (_, _, start, _, errors) in zip(found, expected, strict=True):
-            assert start <= row[2] <= start + (errors if edits else 0)

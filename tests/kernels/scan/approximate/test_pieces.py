@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.approximate_cases import rows
@@ -11,7 +12,7 @@ from support.scan_cases import array, chunk_of, random_letters
 
 from multigpu.kernels.scan import Chunk, Hits, Limits, Patterns
 from multigpu.kernels.scan.approximate import cpu
-from multigpu.kernels.scan.approximate.pieces import EditPortion, Piece, join_halves
+from multigpu.kernels.scan.approximate.pieces import Piece, Portion, join_halves
 
 Case = tuple[Chunk, Patterns, Limits, int]
 
@@ -35,7 +36,7 @@ def cases(draw: st.DrawFn) -> Case:
     return chunk_of(records), patterns, limits, int((patterns.lengths + limits.most).max())
 
 
-def found_by_halves(scanner: Any, portion: EditPortion, margin: int) -> Hits:
+def found_by_halves(scanner: Any, portion: Portion, margin: int) -> Hits:
     """Return the hits of a portion that is cut in two as often as it can be."""
     halves = portion.halves(margin)
     if not halves:
@@ -44,15 +45,17 @@ def found_by_halves(scanner: Any, portion: EditPortion, margin: int) -> Hits:
     return join_halves(halves, [found_by_halves(scanner, half, margin) for half in halves])
 
 
-@given(cases(), st.sampled_from(["first", "best", "all"]))
+@pytest.mark.parametrize("edits", [True, False])
+@given(case=cases(), wanted=st.sampled_from(["first", "best", "all"]))
 @examples(200)
-def test_halves__have_the_hits_of_the_whole(case: Case, wanted: Any) -> None:
+def test_halves__have_the_hits_of_the_whole(edits: bool, case: Case, wanted: Any) -> None:
     chunk, patterns, limits, margin = case
-    scanner = cpu.ErrorScanner(patterns, limits, edits=True, strict=False, wanted=wanted)
+    margin = margin if edits else int(patterns.lengths.max()) - 1
+    scanner = cpu.ErrorScanner(patterns, limits, edits=edits, strict=False, wanted=wanted)
     whole = scanner.scan(chunk)
-    found = found_by_halves(scanner, EditPortion(chunk=chunk), margin)
+    found = found_by_halves(scanner, Portion(chunk=chunk), margin)
     assert not found.edge.any()
-    assert rows(found.chosen(wanted, 2, by_end=True)) == rows(whole)
+    assert rows(found.chosen(wanted, 2, by_end=edits)) == rows(whole)
 
 
 @given(cases(), st.integers(1, 30), st.booleans())
@@ -75,15 +78,13 @@ def test_pieces__of_a_record_have_the_hits_of_the_whole(
             not is_known and len(letters) == step + margin
         )
         piece = Piece(margin if begin else 0, is_open)
-        portions.append(
-            EditPortion(chunk=chunk_of([letters]), piece=piece, cut=begin, goes_on=is_open)
-        )
+        portions.append(Portion(chunk=chunk_of([letters]), piece=piece, cut=begin, goes_on=is_open))
         hits.append(scanner.scan(portions[-1].chunk, piece))
         begin += step
     joined, last = hits[0], portions[0]
     for portion, found in zip(portions[1:], hits[1:], strict=True):
         joined = join_halves((last, portion), (joined, found))
-        last = EditPortion(chunk=portion.chunk, piece=portion.piece, goes_on=portion.goes_on)
+        last = Portion(chunk=portion.chunk, piece=portion.piece, goes_on=portion.goes_on)
     ordered = joined.chosen("all", 2, by_end=True)
     assert not ordered.edge.any()
     assert rows(ordered) == rows(whole)

@@ -1,6 +1,5 @@
 """Preparation of patterns on a CPU before the search: how much of it, and when."""
 
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 from support.scan_cases import SINGLE, array, chunk_of
 
-from multigpu.kernels.scan import Chunk, Patterns, ScanRules, TooManyPatternsError, cpu
+from multigpu.kernels.scan import Patterns, ScanRules, TooManyPatternsError, cpu
 
 MANY = 50_000
 
@@ -17,13 +16,6 @@ MANY = 50_000
 def random_patterns(count: int, length: int) -> Patterns:
     letters = array(SINGLE)[np.random.default_rng(1).integers(0, 4, count * length)]
     return Patterns.of_joined(letters, np.arange(count + 1) * length)
-
-
-def reads(count: int, ambiguous: float) -> Chunk:
-    rng = np.random.default_rng(2)
-    letters = array(SINGLE)[rng.integers(0, 4, count * 150)]
-    letters[rng.random(len(letters)) < ambiguous] = ord("N")
-    return Chunk(letters, np.arange(count + 1) * 150)
 
 
 def arrays(*holders: Any) -> Iterator[NDArray[Any]]:
@@ -55,24 +47,6 @@ def test_index__is_that_of_all_chunks_with_about_as_many_ambiguous_bases() -> No
     scanner = cpu.ExactScanner(random_patterns(1000, 16), ScanRules())
     shares = (0.0005, 0.001, 0.002, 0.004)
     assert len({id(scanner.index(share)) for share in shares}) <= 2
-
-
-def test_scan__takes_little_more_time_where_one_base_in_250_is_ambiguous() -> None:
-    """An index made for many of them, or comparing with all patterns, took ten times as long."""
-    patterns = random_patterns(MANY, 16)
-    spent = []
-    for ambiguous in (0.0004, 0.0008, 0.0012, 0.004):
-        chunk = reads(10_000, ambiguous)
-        cpu.ExactScanner(patterns, ScanRules()).scan(chunk)  # compiled, and memory touched
-        spent.append(min(seconds(patterns, chunk) for _ in range(3)))
-    assert max(spent) < 4 * min(spent)
-
-
-def seconds(patterns: Patterns, chunk: Chunk) -> float:
-    """Return the seconds of this thread alone, whatever else the machine does."""
-    begin = time.thread_time()
-    cpu.ExactScanner(patterns, ScanRules(), len(chunk.letters)).scan(chunk)
-    return time.thread_time() - begin
 
 
 def test_patterns__too_many_for_the_memory_are_no_matter_of_the_chunk(
