@@ -118,23 +118,6 @@ def test_parquet__has_the_rows_and_the_numbers_of_sample_and_signature(
     assert indices == expected_indices(READS)
 
 
-def test_parquet__tells_signatures_of_one_name_apart(
-    store: Callable[[str, bytes], str], tmp_path: Path
-) -> None:
-    """Expect numbers of signatures by their place in all the files."""
-    one, two = store("one.fa", b">a\nACGT\n>b\nGGG\n"), store("two.fa", b">a\nCGTN\n")
-    samples = store("some.fa", b">s\nTTACGTAA\n")
-    output = str(tmp_path / "hits.parquet")
-    cli.main(
-        ["scan", samples, "-s", one, "-s", two, "-o", output, "--gpus", "none"],
-        standalone_mode=False,
-    )
-    table = pq.read_table(output)
-    assert table.column("signature").to_pylist() == ["a", "a"]
-    assert table.column("signature_index").to_pylist() == [0, 2]
-    assert table.column("start").to_pylist() == [2, 3]
-
-
 def test_outputs__of_one_run_are_those_of_as_many_runs(
     scan: Scan, store: Any, tmp_path: Path
 ) -> None:
@@ -239,21 +222,12 @@ def test_sample_n_mismatch__for_every_pair_of_letters(scan: Scan, store: Any, sa
         assert scan(path, options=("-s", letters, *options)) == tsv(expected)
 
 
-def test_phred_offset_64__gives_the_same_scores(scan: Scan, store: Any) -> None:
-    shifted = store("old.fq", fastq([(n, b, q) for n, b, q in READS if "~" not in q], shift=31))
-    expected = answer([read for read in READS if "~" not in read[2]], every=True, both=True)
-    assert scan(shifted, options=(*ALL, "--phred-offset", "64")) == tsv(expected)
-
-
-@pytest.mark.parametrize("size", ["1", "7", "100000"])
-def test_fasta_samples__have_no_score(scan: Scan, store: Any, tmp_path: Path, size: str) -> None:
+def test_fasta_samples__have_no_score(scan: Scan, store: Any, tmp_path: Path) -> None:
     path = store("reads.fa", fasta_of())
-    options = (*ALL, "--max-chunk-bytes", size)
     rows = answer(every=True, both=True, scored=False)
-    assert scan(path, options=options) == tsv(rows)
-    assert scan(path, options=options, name="hits.txt") == text(rows)
-    assert scan(path, options=options, name="hits.bed") == bed(rows)
-    scan(path, options=options, name="hits.parquet")
+    assert scan(path, options=ALL, name="hits.txt") == text(rows)
+    assert scan(path, options=ALL, name="hits.bed") == bed(rows)
+    scan(path, options=ALL, name="hits.parquet")
     table = pq.read_table(tmp_path / "out" / "hits.parquet")
     assert table.column("score").null_count == len(rows) == table.num_rows
     assert table.column("sample_index").to_pylist() == expected_indices(READS)
