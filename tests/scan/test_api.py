@@ -12,10 +12,10 @@ from support.scanned import (
     SIGNATURES,
     STORED,
     answer,
+    dicts,
     expected_indices,
     fasta_of,
     fastq,
-    jsonl,
     rows_of,
 )
 
@@ -52,14 +52,14 @@ def test_api__computes_batches_as_they_are_taken(store: Any, signatures: str) ->
 def test_api__table_has_the_columns_of_parquet(reads: str, signatures: str) -> None:
     table = multigpu.scan(reads, signatures, gpus="none", hits="all", strand="both").to_table()
     rows = table.drop_columns(["sample_index", "signature_index", "file"]).to_pylist()
-    assert rows == jsonl(answer(every=True, both=True))
+    assert rows == dicts(answer(every=True, both=True))
     assert table.column("sample_index").to_pylist() == expected_indices(READS)
 
 
 def test_api__frame_has_the_same_rows(reads: str, signatures: str) -> None:
     frame = multigpu.scan([reads], [signatures], gpus="none").to_pandas()
     rows = frame.drop(columns=["sample_index", "signature_index", "file"])
-    assert rows.to_dict("records") == jsonl(answer())
+    assert rows.to_dict("records") == dicts(answer())
 
 
 def test_api__of_no_hit_gives_an_empty_table(store: Any, signatures: str) -> None:

@@ -1,6 +1,5 @@
 """Scans with errors: mismatches and edits, against the plain recurrences on whole records."""
 
-import json
 from functools import partial, partialmethod
 from pathlib import Path
 from typing import Any
@@ -141,8 +140,6 @@ def test_formats__have_the_columns_of_errors(scan: Scan, tmp_path: Path) -> None
     both = scan(sample, options=(*edits, "--ambiguous"))
     assert both == header + b"edits\tcigar\tambiguous\n" + row + b"\t0\n"
     assert scan(sample, options=edits, name="a.bed") == b"r\t2\t10\tg\t400\t+\t1\t4=1I3=\n"
-    line = json.loads(scan(sample, options=edits, name="a.jsonl"))
-    assert (line["edits"], line["cigar"]) == (1, "4=1I3=")
     scan(sample, options=edits, name="a.parquet")
     table = pq.read_table(tmp_path / "out" / "a.parquet").to_pydict()
     assert (table["edits"], table["cigar"]) == ([1], ["4=1I3="])

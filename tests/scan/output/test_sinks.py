@@ -2,7 +2,6 @@
 
 import gc
 import gzip
-import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -22,12 +21,11 @@ from support.scanned import (
     Scan,
     answer,
     bed,
+    dicts,
     expected_indices,
     fasta,
     fasta_of,
     fastq,
-    jsonl,
-    text,
     tsv,
 )
 
@@ -78,7 +76,7 @@ def test_tsv__is_the_answer_with_a_header_and_round_trip_scores(
 
 @pytest.mark.parametrize(
     ("name", "fmt", "shown"),
-    [("hits.txt", "text", text), ("hits.bed", "bed", bed), ("hits.TSV", "tsv", tsv)],
+    [("hits.bed", "bed", bed), ("hits.TSV", "tsv", tsv)],
 )
 @pytest.mark.parametrize("size", ["3", "100000"])
 def test_lines__are_the_answer_in_every_format(
@@ -89,14 +87,6 @@ def test_lines__are_the_answer_in_every_format(
     assert scan(reads, options=options, name=name) == expected
     assert scan(reads, options=(*options, "--format", fmt), name="hits") == expected
     assert gzip.decompress(scan(reads, options=options, name=f"{name}.gz")) == expected
-
-
-@pytest.mark.parametrize("size", ["3", "100000"])
-def test_jsonl__is_an_object_on_each_line(scan: Scan, reads: str, size: str) -> None:
-    for name in ("hits.jsonl", "hits.json"):
-        lines = scan(reads, options=(*ALL, "--max-chunk-bytes", size), name=name).decode()
-        rows = [json.loads(line) for line in lines.splitlines()]
-        assert rows == jsonl(answer(every=True, both=True))
 
 
 def test_parquet__has_the_rows_and_the_numbers_of_sample_and_signature(
@@ -114,7 +104,7 @@ def test_parquet__has_the_rows_and_the_numbers_of_sample_and_signature(
     ]  # fmt: skip
     indices = table.column("sample_index").to_pylist()
     rows = table.drop_columns(["sample_index", "signature_index", "file"]).to_pylist()
-    assert rows == jsonl(answer(every=True, both=True))
+    assert rows == dicts(answer(every=True, both=True))
     assert indices == expected_indices(READS)
 
 
@@ -225,7 +215,6 @@ def test_sample_n_mismatch__for_every_pair_of_letters(scan: Scan, store: Any, sa
 def test_fasta_samples__have_no_score(scan: Scan, store: Any, tmp_path: Path) -> None:
     path = store("reads.fa", fasta_of())
     rows = answer(every=True, both=True, scored=False)
-    assert scan(path, options=ALL, name="hits.txt") == text(rows)
     assert scan(path, options=ALL, name="hits.bed") == bed(rows)
     scan(path, options=ALL, name="hits.parquet")
     table = pq.read_table(tmp_path / "out" / "hits.parquet")

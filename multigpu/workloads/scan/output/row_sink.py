@@ -39,7 +39,6 @@ class RowFormat:
     lines       makes lines of rows, on workers; None for formats that are no plain text
     header      makes the lines before the rows, from the columns on request
     has_always  columns of `REQUESTED` that it has without a request
-    has_more    whether it has columns on request at all
     """
 
     name: str
@@ -48,11 +47,10 @@ class RowFormat:
     lines: Callable[[ScanRows], bytes] | None = None
     header: Callable[[Columns], str] = no_header
     has_always: Columns = ()
-    has_more: bool = True
 
     def columns(self, asked: Iterable[str] = ()) -> Columns:
         """Return the columns of `REQUESTED` that rows have where some are asked for."""
-        names = {*self.has_always, *(asked if self.has_more else ())}
+        names = {*self.has_always, *asked}
         return tuple(name for name in REQUESTED if name in names)
 
 
