@@ -36,7 +36,7 @@ class RowResult(ABC):
     def to_table(self) -> "pa.Table":
         """Return all rows as a pyarrow table with the columns of the Parquet output."""
         rows = Batch.concatenate(list(self))
-        return to_arrow(ScanRows.of(rows, self._signatures, self._columns, self._files))
+        return to_arrow(ScanRows(rows, self._signatures, self._columns, self._files))
 
     def to_pandas(self) -> "pd.DataFrame":
         """Return all rows as a pandas frame; see `to_table`. Raises UsageError without pandas."""
@@ -80,7 +80,7 @@ class FoundRows(RowResult):
 
     def _first_rows(self) -> list[list[str]]:
         """Return the titles and the first rows, as in TSV."""
-        rows = ScanRows.of(self.batch[:SHOWN], self._signatures, (), self._files)
+        rows = ScanRows(self.batch[:SHOWN], self._signatures, (), self._files)
         lines = separated(rows, b"\t").decode("utf-8", "replace").split("\n")[:-1]
         return [list(COLUMNS), *(line.split("\t") for line in lines)]
 

@@ -112,7 +112,7 @@ def test_rows__take_the_names_that_occur_and_no_others(fmt: str) -> None:
     rows = batch(*((b"s", which, 0, 4, False, 30.0) for which in (7, 500, 7)))
     signatures = replace(signatures_named([b""] * 1000), names=names)
     if fmt == "arrow":
-        table = to_arrow(columns.ScanRows.of(rows, signatures, ()))
+        table = to_arrow(columns.ScanRows(rows, signatures, ()))
         assert table["signature"].to_pylist() == ["k7", "k500", "k7"]
     else:
         lines = render(rows, fmt, signatures=signatures).splitlines()
@@ -124,15 +124,11 @@ def test_rows__take_the_names_that_occur_and_no_others(fmt: str) -> None:
 
 
 @pytest.mark.parametrize("asked", RENDERED, ids="+".join)
-def test_lines__are_the_same_for_any_division(
-    asked: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lines__are_the_same_for_any_division(asked: tuple[str, ...]) -> None:
     rows = random_rows(999)
     whole = render(rows, *asked)
     assert whole.count(b"\n") == 999
     assert whole == b"".join(render(rows[at : at + 6], *asked) for at in range(0, 999, 6))
-    monkeypatch.setattr(columns, "BLOCK", 13)
-    assert whole == render(rows, *asked)
     assert render(Batch.empty(), *asked, signatures=signatures_named([])) == b""
 
 

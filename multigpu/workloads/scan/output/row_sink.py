@@ -87,7 +87,7 @@ class RowSink(ABC, Generic[T]):
 
     def rows_of(self, batch: Batch) -> ScanRows:
         """Return the rows of a batch, with what lines are made of."""
-        return ScanRows.of(batch, self.signatures, self.columns, self.files)
+        return ScanRows(batch, self.signatures, self.columns, self.files)
 
     @abstractmethod
     def collect(self, found: Findings) -> T:
@@ -115,7 +115,7 @@ class TextSink(RowSink[bytes]):
     def collect(self, found: Findings) -> bytes:
         lines = self.format.lines
         assert lines is not None
-        return b"".join([lines(block) for block in self.rows_of(found.rows).blocks()])
+        return lines(self.rows_of(found.rows)) if len(found.rows) else b""
 
     @contextmanager
     def write_to(self, file: BinaryIO) -> Iterator[Write[bytes]]:
