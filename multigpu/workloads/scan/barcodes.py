@@ -70,15 +70,9 @@ class BarcodeSearch(SignatureSearch[PlacePortion]):
         chunk = Chunk(pieces.letters, pieces.offsets)
         return PlacePortion(chunk=chunk, limit=len(chunk.letters))
 
-    def halves(self, portion: PlacePortion) -> tuple[PlacePortion, ...]:
-        return ()
-
     def find(self, portion: PlacePortion) -> Hits:
         none = np.empty(0, np.int64)
         return Hits.at_places(none, none, none, none, self.patterns.lengths)
-
-    def join(self, halves: object, hits: object) -> Hits:
-        raise NotImplementedError  # there are no halves
 
     def matches(self, pieces: Pieces, portion: PlacePortion, hits: Hits) -> Matches:
         """Return rows of the samples that are the best for each read.
@@ -157,9 +151,3 @@ class BarcodeSearch(SignatureSearch[PlacePortion]):
             borders.append((*found.span(1), *found.span(2)))
         begin, end, other_begin, other_end = np.array(borders, np.int64).reshape(-1, 4).T.copy()
         return BarcodeWindows(raw, begin, end), BarcodeWindows(raw, other_begin, other_end)
-
-    def seconds(self) -> dict[str, float]:
-        return {}
-
-    def close(self) -> None:
-        self._buffers.clear()

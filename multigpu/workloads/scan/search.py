@@ -93,7 +93,7 @@ class SignatureSearch(ABC, Generic[PortionT]):
 
     overlap: int
     allocate: Allocate
-    _scanner: ChunkScanner
+    _scanner: ChunkScanner | None = None
     _buffers: Buffers  # for letters that are a choice of those loaded
 
     def __init__(self, patterns: Patterns, options: ScanOptions) -> None:
@@ -105,17 +105,17 @@ class SignatureSearch(ABC, Generic[PortionT]):
     def whole(self, pieces: Pieces) -> PortionT:
         """Return the portion with all bases of the pieces that may have matches."""
 
-    @abstractmethod
     def halves(self, portion: PortionT) -> Sequence[PortionT]:
         """Return two portions that together have the hits of this one, or none for a small one."""
+        return ()
 
     @abstractmethod
     def find(self, portion: PortionT) -> Hits:
         """Return the hits in a portion. Raises BadBaseError at the first illegal letter."""
 
-    @abstractmethod
     def join(self, halves: Sequence[PortionT], hits: Sequence[Hits]) -> Hits:
         """Return the hits of a portion from those of its halves."""
+        raise NotImplementedError
 
     @abstractmethod
     def matches(self, pieces: Pieces, portion: PortionT, hits: Hits) -> Matches:
@@ -123,7 +123,7 @@ class SignatureSearch(ABC, Generic[PortionT]):
 
     def seconds(self) -> dict[str, float]:
         """Return how long the steps of this thread's last search took on the device."""
-        return self._scanner.seconds()
+        return self._scanner.seconds() if self._scanner else {}
 
     def _short_gaps(self, chunk: Chunk) -> ShortGaps | None:
         """Return the records with shorter runs of N where some are longer than matches by far."""
@@ -138,7 +138,8 @@ class SignatureSearch(ABC, Generic[PortionT]):
 
     def close(self) -> None:
         """Free the memory on the device, and the buffers."""
-        self._scanner.close()
+        if self._scanner:
+            self._scanner.close()
         self._buffers.clear()
 
 
@@ -177,6 +178,8 @@ class PlaceSearch(SignatureSearch[PlacePortion]):
 
     limits  errors that each pattern may have, where the options do not say it
     """
+
+    _scanner: ChunkScanner
 
     def __init__(
         self,
