@@ -168,17 +168,14 @@ OLD_QUALITIES = "…below '@', as in old Illumina files, which need --phred-offs
             "--min-score has no effect: FASTA samples have no scores, and their rows stay"]),
         ("reads.fq -s sig.fa --resume", [PIPE]),
         ("reads.fq -s sig.fa --resume -o hits.tsv", []),
-        ("reads.fq -s sig.fa --ambiguous --format text", [
-            "--ambiguous has no effect: text has no columns…"]),
-        ("reads.fq -s sig.fa --format text --max-edits 1", [
-            "text has no columns edits and cigar: choose --format tsv, csv, bed or jsonl…"]),
+        ("reads.fq -s sig.fa --ambiguous --format cas-offinder", [
+            "--ambiguous has no effect: cas-offinder has its own columns…"]),
         ("reads.fq -s sig.fa -o hits.tsv --format sam", [
             "hits.tsv is written as sam, as --format says, although its name ends in .tsv"]),
         ("reads.fq -s sig.fa -o hits.vcf.gz --format tsv", [
             "hits.vcf.gz is written as tsv, as --format says, although its name ends in .vcf"]),
         ("reads.fq -s sig.fa -o hits.tsv.gz --format tsv", []),
         ("reads.fq -s sig.fa -o hits.run1 --format bed", []),
-        ("reads.fq -s sig.fa -o hits.json --format jsonl", []),
         ("reads.fq -s sig.fa -o hits.txt --format tsv", []),
     ],
 )  # fmt: skip

@@ -153,14 +153,6 @@ def test_limit__in_python_is_a_number_or_a_share(reads: str, signatures: str) ->
         assert counts == [row[6] for row in answer(every=True, most=most)]
 
 
-@pytest.mark.parametrize("bad", [True, -1, 1.0, "1", -0.5, float("nan")])
-def test_limit__in_python_of_another_kind_is_refused(
-    reads: str, signatures: str, bad: object
-) -> None:
-    with pytest.raises(multigpu.UsageError, match=r"^max_ambiguous is .*; it must be a whole"):
-        multigpu.scan(reads, signatures, gpus="none", max_ambiguous=bad)  # type: ignore[arg-type]
-
-
 def test_limit__does_not_hide_an_illegal_base(main: Run, store: Any, signatures: str) -> None:
     for bases in ("N" * 50 + "!" + "N" * 50, "ACGT!" + "N" * 50):
         path = store("bad.fa", fasta([("n", "N" * 90), ("bad", bases)]))

@@ -100,20 +100,9 @@ def test_rows_are_the_samples_of_the_sheet(
     assert "both: 1, e.g. 'a' and 'c', at a distance of 1" in caplog.text
 
 
-@pytest.mark.parametrize(
-    ("options", "problem"),
-    [
-        ({"hits": "all"}, "sample_sheet: hits must be top"),
-        ({"max_edits": 1}, "sample_sheet does not go with max_edits"),
-        ({"strand": "both"}, "sample_sheet does not go with strand"),
-        ({"signatures": [("s", "ACGT")]}, "give signatures or sample_sheet, not both"),
-    ],
-)
-def test_options_that_barcodes_do_not_go_with(
-    store: Store, options: dict[str, Any], problem: str
-) -> None:
-    with pytest.raises(UsageError, match=problem):
-        multigpu.scan([("r", "ACGT")], sample_sheet=store("s.csv", SHEET), **options)
+def test_signatures_beside_a_sheet(store: Store) -> None:
+    with pytest.raises(UsageError, match="give signatures or sample_sheet, not both"):
+        multigpu.scan([("r", "ACGT")], [("s", "ACGT")], sample_sheet=store("s.csv", SHEET))
 
 
 DUAL = b"sample\tbarcode1\tbarcode2\na\tACGTAC\tGGC\nb\tTTGGCC\tAAT\nc\tACGTAC\tCCG\n"

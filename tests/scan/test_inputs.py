@@ -141,5 +141,6 @@ def test_names__that_are_repeated_are_kept_and_told_apart_by_order(
     ]  # fmt: skip
     assert scan(path, options=("-s", same)) == tsv(rows)
     scan(path, options=("-s", same), name="hits.parquet")
-    indices = pq.read_table(tmp_path / "out" / "hits.parquet").column("sample_index").to_pylist()
-    assert indices == [0, 0, 1, 1, 2]
+    table = pq.read_table(tmp_path / "out" / "hits.parquet")
+    assert table.column("sample_index").to_pylist() == [0, 0, 1, 1, 2]
+    assert table.column("signature_index").to_pylist() == [0, 1, 0, 1, 1]

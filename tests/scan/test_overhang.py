@@ -11,9 +11,6 @@ from support.scan_answers import Row, Texts, check_rows, score_of
 from support.scan_cases import random_letters
 from support.scanned import OTHER, Scan, fasta
 
-import multigpu
-from multigpu import UsageError
-
 pytestmark = pytest.mark.process  # runs whole jobs
 
 RULES: list[dict[str, Any]] = [
@@ -116,18 +113,3 @@ def test_adapter__that_the_read_cuts_off(scan: Scan, store: Any) -> None:
         samples, options=(*options, "--overhang", "both", "--hits", "best", "--min-overlap", "2")
     )
     assert both.splitlines()[3:] == [b"in\ta\t0\t10\t+\t\t0", b"two\ta\t46\t48\t+\t\t0"]
-
-
-def test_options__that_do_not_go_together(reads: str, signatures: str) -> None:
-    for options, problem in (
-        ({"overhang": "end", "max_edits": 1}, "^overhang does not go with max_edits: give max"),
-        ({"overhang": "end", "circular": True}, "^circular does not go with overhang$"),
-        (
-            {"overhang": "end", "hits": "top", "min_delta": 2},
-            "^overhang does not go with min_delta",
-        ),
-        ({"min_overlap": 4}, "^min_overlap needs overhang$"),
-        ({"overhang": "end", "min_overlap": 0}, "^min_overlap is 0; it must be 1 or more bases$"),
-    ):
-        with pytest.raises(UsageError, match=problem):
-            multigpu.scan(reads, signatures, gpus="none", **options)  # type: ignore[arg-type]

@@ -108,14 +108,6 @@ def test_top__takes_the_signature_with_the_fewest_bulges(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({"max_edits": 1, "max_dna_bulges": 1}, "^max_dna_bulges does not go with max_edits: give"),
-        ({"hits": "sites"}, "hits sites needs the end that sites share: give exact_prefix or"),
-        ({"hits": "sites", "exact_prefix": 1, "exact_suffix": 1}, "hits sites needs the end that"),
-        (
-            {"hits": "sites", "exact_prefix": 1, "max_edits": 1},
-            "hits sites does not go with max",
-        ),
-        ({"circular": True, "max_rna_bulges": 1}, "^max_rna_bulges does not go with circular$"),
         (
             {"max_dna_bulges": 20, "max_mismatches": 1},
             "max_dna_bulges 20 and max_rna",
@@ -126,7 +118,7 @@ def test_top__takes_the_signature_with_the_fewest_bulges(tmp_path: Path) -> None
         ),
     ],
 )
-def test_options__that_make_no_sense_together_are_refused(
+def test_bulges__that_are_too_many_are_refused(
     tmp_path: Path, options: dict[str, Any], problem: str
 ) -> None:
     (tmp_path / "r.fa").write_text(">r\nACGT\n")

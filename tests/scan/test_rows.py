@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import multigpu
-from multigpu import UsageError
 from multigpu.workloads.scan.rows import TopRule
 
 Hit = tuple[int, int, int]  # record, signature, errors
@@ -99,5 +98,3 @@ def test_near_signatures_are_noted_and_ties_named(caplog: pytest.LogCaptureFixtu
         ["tie", "one", 2, 1], ["tie", "two", 2, 1], ["clear", "far", 1, 0],
     ]  # fmt: skip
     assert "both: 1, e.g. 'one' and 'two', at a distance of 2" in caplog.text
-    with pytest.raises(UsageError, match="min_delta needs hits top"):
-        multigpu.scan(reads, barcodes, min_delta=2)

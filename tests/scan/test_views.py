@@ -11,7 +11,7 @@ from support.scan_cases import planted, random_letters
 from support.scanned import Scan, fasta
 
 import multigpu
-from multigpu import InputError, UsageError
+from multigpu import InputError
 
 pytestmark = pytest.mark.process  # runs whole jobs
 
@@ -78,19 +78,6 @@ def test_barcode__is_found_where_it_stands(scan: Scan, store: Any) -> None:
     options = ("-s", barcode, "--max-mismatches", "1", "--within")
     assert scan(samples, options=(*options, "0:8")).splitlines()[1:] == [b"a\tx\t0\t8\t+\t\t0"]
     assert scan(samples, options=(*options, "-8:")).splitlines()[1:] == [b"b\tx\t12\t20\t+\t\t0"]
-
-
-@pytest.mark.parametrize("value", ["8", "1:2:3", "a:", " 0:3", "0:3 ", "", "0.0:3", "١:", 8])
-def test_within__of_another_form_is_refused(value: object, reads: str, signatures: str) -> None:
-    with pytest.raises(UsageError, match=r"^within is .*; it must be BEGIN:END, two whole numbers"):
-        multigpu.scan(reads, signatures, gpus="none", within=value)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("options", [{"within": "0:9"}, {"max_edits": 1}])
-def test_circular__does_not_go_with(options: Any, reads: str, signatures: str) -> None:
-    (other,) = options
-    with pytest.raises(UsageError, match=f"^circular does not go with {other}($|: give max_mism)"):
-        multigpu.scan(reads, signatures, gpus="none", circular=True, **options)
 
 
 @pytest.mark.parametrize("options", [{"within": "3:9"}, {"circular": True}])

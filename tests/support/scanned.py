@@ -108,11 +108,6 @@ def _line(row: Row) -> str:
     return "\t".join([*map(str, row[:5]), "" if row[5] is None else repr(row[5])])
 
 
-def text(rows: list[Row]) -> bytes:
-    shown = [(row, "-" if row[5] is None else f"{row[5]:.3f}") for row in rows]
-    return "".join(f"{row[0]}: {row[1]} ({score})\n" for row, score in shown).encode()
-
-
 def bed(rows: list[Row]) -> bytes:
     lines = []
     for sample, signature, start, end, strand, score, _ in rows:
@@ -121,7 +116,7 @@ def bed(rows: list[Row]) -> bytes:
     return "".join(lines).encode()
 
 
-def jsonl(rows: list[Row]) -> list[dict[str, Any]]:
+def dicts(rows: list[Row]) -> list[dict[str, Any]]:
     return [dict(zip([*HEADER.split(), "ambiguous"], row, strict=True)) for row in rows]
 
 

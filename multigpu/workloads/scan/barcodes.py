@@ -150,9 +150,3 @@ class BarcodeSearch(SignatureSearch):
             borders.append((*found.span(1), *found.span(2)))
         begin, end, other_begin, other_end = np.array(borders, np.int64).reshape(-1, 4).T.copy()
         return BarcodeWindows(raw, begin, end), BarcodeWindows(raw, other_begin, other_end)
-
-    def seconds(self) -> dict[str, float]:
-        return {}
-
-    def close(self) -> None:
-        self._buffers.clear()

@@ -58,7 +58,7 @@ def command(request: ScanRequest, out: ScanOutput, reporting: Reporting) -> None
         words = click.get_current_context().obj  # the command line
         refuse_strays(words, texts_of(request.samples, "samples"), job.sources)
         if out.has_rows:
-            job.notes_before += notes_on_format(fmt, output, scanning, out.ambiguous)
+            job.notes_before += notes_on_format(fmt, output, out.ambiguous)
         with reporting.watch(job, "scan", lambda: f"{job.stats.hits:,} matches", output):
             sinks = sinks_of(job, out, fmt)
             for sink in sinks:

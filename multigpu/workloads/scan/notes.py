@@ -110,22 +110,16 @@ def _exact_ends(signatures: Signatures, options: ScanOptions) -> Iterator[str]:
         yield f"{here}: if the signatures are guides, the PAM has to be a part of them, as in {pam}"
 
 
-def notes_on_format(
-    fmt: RowFormat, path: str | None, options: ScanOptions, ambiguous: bool
-) -> Iterator[str]:
+def notes_on_format(fmt: RowFormat, path: str | None, ambiguous: bool) -> Iterator[str]:
     """Yield the notes on the format of the output.
 
     path       of the output, or None
     ambiguous  whether a column with the ambiguous bases was asked for
     """
-    if ambiguous and not fmt.has_more:
-        why = "no columns" if fmt.name == "text" else "its own columns"
-        yield f"{option('ambiguous')} has no effect: {fmt.name} has {why}"
-    if fmt.name == "text" and options.columns:
-        columns = " and ".join(options.columns)
-        yield f"text has no columns {columns}: choose {option('format')} tsv, csv, bed or jsonl"
+    if ambiguous and fmt.name == "cas-offinder":
+        yield f"{option('ambiguous')} has no effect: {fmt.name} has its own columns"
     suffix = uncompressed_suffix(path)
-    promises = FOREIGN.union(*(each.suffixes for each in ROW_FORMATS.values())) - {".txt"}
+    promises = FOREIGN.union(*(each.suffixes for each in ROW_FORMATS.values()))
     if suffix in promises.difference(fmt.suffixes):
         although = f"although its name ends in {suffix}"
         yield f"{path} is written as {fmt.name}, as {option('format')} says, {although}"

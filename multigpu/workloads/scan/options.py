@@ -23,9 +23,7 @@ from multigpu.run.values import (
     texts_of,
 )
 
-Format = Literal[
-    "tsv", "csv", "text", "bed", "jsonl", "parquet", "sam", "bam", "paf", "cas-offinder"
-]
+Format = Literal["tsv", "csv", "bed", "parquet", "sam", "bam", "paf", "cas-offinder"]
 ALIGNMENTS = ("sam", "bam", "paf")
 Trim = Literal["before", "after", "nearer"]
 PairRule = Literal["any", "both"]

@@ -25,6 +25,7 @@ from multigpu.formats.sequences.streams import OpenStreams
 from multigpu.run.declarations import declaration
 from multigpu.run.functions import function_of
 from multigpu.run.options import RunOptions
+from multigpu.workloads.scan.api import FoundRows
 from multigpu.workloads.scan.batch import Batch
 from multigpu.workloads.scan.inputs import expand_inputs, sources_of
 from multigpu.workloads.scan.join import Joiner
@@ -35,7 +36,6 @@ from multigpu.workloads.scan.output.row_sink import BatchSink
 from multigpu.workloads.scan.parts import ScanPart
 from multigpu.workloads.scan.patterns import check_errors
 from multigpu.workloads.scan.request import PathsOrRecords
-from multigpu.workloads.scan.results import FoundRows
 from multigpu.workloads.scan.work import ScanWorkload
 
 logger = logging.getLogger(__name__)

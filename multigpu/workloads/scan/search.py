@@ -82,7 +82,7 @@ class SignatureSearch(ABC):
 
     overlap: int
     allocate: Allocate
-    _scanner: ChunkScanner
+    _scanner: ChunkScanner | None = None
     _buffers: Buffers  # for letters that are a choice of those loaded
 
     def __init__(self, patterns: Patterns, options: ScanOptions) -> None:
@@ -112,7 +112,7 @@ class SignatureSearch(ABC):
 
     def seconds(self) -> dict[str, float]:
         """Return how long the steps of this thread's last search took on the device."""
-        return self._scanner.seconds()
+        return self._scanner.seconds() if self._scanner else {}
 
     def _short_gaps(self, chunk: Chunk) -> ShortGaps | None:
         """Return the records with shorter runs of N where some are longer than matches by far."""
@@ -132,7 +132,8 @@ class SignatureSearch(ABC):
 
     def close(self) -> None:
         """Free the memory on the device, and the buffers."""
-        self._scanner.close()
+        if self._scanner:
+            self._scanner.close()
         self._buffers.clear()
 
 
@@ -151,6 +152,8 @@ class PlaceSearch(SignatureSearch):
 
     limits  errors that each pattern may have, where the options do not say it
     """
+
+    _scanner: ChunkScanner
 
     def __init__(
         self,

@@ -22,7 +22,7 @@ def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_arrow__has_the_documented_columns() -> None:
-    table = to_arrow(ScanRows.of(ROWS, NAMES, AMBIGUOUS))
+    table = to_arrow(ScanRows(ROWS, NAMES, AMBIGUOUS))
     assert {field.name: str(field.type) for field in table.schema} == {
         "sample": "string", "sample_index": "int64", "signature": "string",
         "signature_index": "int32", "start": "int64", "end": "int64", "strand": "string",
@@ -40,22 +40,22 @@ def test_arrow__has_the_documented_columns() -> None:
         "score": [21.85, 10.0, None],
         "ambiguous": [0, 1, 2],
     }
-    more = to_arrow(ScanRows.of(ROWS, NAMES, ("edits", "cigar", *AMBIGUOUS)))
+    more = to_arrow(ScanRows(ROWS, NAMES, ("edits", "cigar", *AMBIGUOUS)))
     assert more.column_names[-3:] == ["edits", "cigar", "ambiguous"]
     assert more["edits"].to_pylist() == [3, 4, 5]
     assert more["cigar"].to_pylist() == ["0=1X", "1=1X", "2=1X"]
 
 
 def test_arrow__replaces_what_is_no_utf8() -> None:
-    table = to_arrow(ScanRows.of(batch((b"\xff", 2, 0, 1, False, 1.0)), NAMES, ()))
+    table = to_arrow(ScanRows(batch((b"\xff", 2, 0, 1, False, 1.0)), NAMES, ()))
     assert table["sample"].to_pylist() == table["signature"].to_pylist() == ["\ufffd"]
 
 
 @pytest.mark.usefixtures("small_groups")
 def test_arrow__of_many_pieces_and_of_none() -> None:
-    table = to_arrow(ScanRows.of(random_rows(330), NAMES, ()))
+    table = to_arrow(ScanRows(random_rows(330), NAMES, ()))
     assert table["sample_index"].to_pylist() == [number // 3 for number in range(330)]
-    assert to_arrow(ScanRows.of(Batch.empty(), NAMES, ())).schema == table.schema
+    assert to_arrow(ScanRows(Batch.empty(), NAMES, ())).schema == table.schema
 
 
 @pytest.mark.usefixtures("small_groups")
@@ -68,7 +68,7 @@ def test_file__has_full_row_groups_and_dictionaries(tmp_path: Path) -> None:
     assert "RLE_DICTIONARY" in groups[0].column(2).encodings
     assert groups[0].column(0).compression == "ZSTD"
     assert pq.read_table(path).equals(
-        to_arrow(ScanRows.of(rows, NAMES, ("file", *AMBIGUOUS), ("samples",)))
+        to_arrow(ScanRows(rows, NAMES, ("file", *AMBIGUOUS), ("samples",)))
     )
     assert written([rows], path, "parquet") == divided
     written([], path, "parquet")

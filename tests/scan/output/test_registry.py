@@ -15,8 +15,7 @@ from multigpu.workloads.scan.output.registry import FORMATS, format_of
         (None, "tsv", "none"), ("-", "tsv", "none"), ("hits", "tsv", "none"),
         ("hits.tsv", "tsv", "none"), ("hits.csv", "csv", "none"), ("hits.tab", "tsv", "none"),
         ("run.2026-11-23", "tsv", "none"), ("a.bed/hits", "tsv", "none"),
-        ("hits.txt", "text", "none"), ("hits.BED.GZ", "bed", "gzip"),
-        ("hits.json", "jsonl", "none"), ("run.1.jsonl.zst", "jsonl", "zstd"),
+        ("hits.txt", "tsv", "none"), ("hits.BED.GZ", "bed", "gzip"),
         ("hits.gz", "tsv", "gzip"), ("hits.pq", "parquet", "none"),
         ("hits.parquet", "parquet", "none"), ("hits.sam", "sam", "none"),
         ("hits.SAM.gz", "sam", "gzip"), ("hits.bam", "bam", "none"),
@@ -30,15 +29,25 @@ def test_format_of__goes_by_the_suffix(path: str | None, fmt: str, compression: 
 
 def test_format_of__prefers_what_was_chosen() -> None:
     assert format_of("hits.tsv", "bed") is FORMATS["bed"]
-    with pytest.raises(UsageError, match=r"unknown format 'vcf': choose from tsv, csv, text, bed"):
+    with pytest.raises(UsageError, match=r"unknown format 'vcf': choose from tsv, csv, bed"):
         format_of("hits.tsv", "vcf")
 
 
 @pytest.mark.parametrize(
-    "name", ["hits.xlsx", "hits.PDF", "hits.tsv.bz2", "hits.vcf.gz", "hits.tsv.bgz", "a.b.html"]
+    "name",
+    [
+        "hits.xlsx",
+        "a.1.jsonl.zst",
+        "hits.PDF",
+        "hits.tsv.bz2",
+        "hits.vcf.gz",
+        "hits.tsv.bgz",
+        "a.b.html",
+    ],
 )
 def test_format_of__refuses_a_suffix_that_promises_something_else(name: str) -> None:
-    suffix = {"hits.vcf.gz": ".vcf"}.get(name, Path(name.lower()).suffix)
+    suffixes = {"hits.vcf.gz": ".vcf", "a.1.jsonl.zst": ".jsonl"}
+    suffix = suffixes.get(name, Path(name.lower()).suffix)
     with pytest.raises(UsageError, match=rf"^{name}: {suffix} files cannot be written: choose"):
         format_of(name, None)
     assert format_of(name, "tsv").name == "tsv"
@@ -47,7 +56,5 @@ def test_format_of__refuses_a_suffix_that_promises_something_else(name: str) -> 
 def test_columns__are_those_that_a_format_has_and_can_have() -> None:
     asked = ("ambiguous", "cigar", "edits", "file")
     assert FORMATS["tsv"].columns(asked) == ("file", "edits", "cigar", "ambiguous")
-    assert FORMATS["text"].columns(asked) == ()
-    assert FORMATS["jsonl"].columns() == ("ambiguous",)
     assert FORMATS["parquet"].columns(("ambiguous",)) == ("file", "ambiguous")
     assert FORMATS["sam"].columns(("ambiguous",)) == ("mismatches", "edits", "cigar", "ambiguous")

@@ -3,7 +3,6 @@
 import csv
 import gzip
 import io
-import json
 import math
 import zlib
 from collections.abc import Iterator
@@ -30,7 +29,7 @@ PLAIN = [fmt for fmt in FORMATS if fmt not in ("sam", "bam", "parquet", "cas-off
 TEXTS = [
     *((fmt,) for fmt in PLAIN),
     *((fmt, "ambiguous") for fmt in ("tsv", "csv", "bed")),
-    *((fmt, "edits", "cigar") for fmt in ("tsv", "bed", "jsonl")),
+    *((fmt, "edits", "cigar") for fmt in ("tsv", "bed")),
 ]
 RENDERED = [*TEXTS, ("sam",), ("sam", "ambiguous")]
 DECOMPRESS: dict[str, Any] = {"": bytes, ".gz": gzip.decompress, ".zst": zstd.decompress}
@@ -75,12 +74,6 @@ def test_csv__is_what_a_reader_of_csv_takes_it_for() -> None:
     assert plain == b"s,plain,3,4,+,2.0\n"
 
 
-def test_text__has_three_decimals_and_a_dash_without_quality() -> None:
-    assert render(ROWS, "text") == (
-        b"read1: adapter (21.850)\nread2: caf\xc3\xa9 (10.000)\nread2: adapter (-)\n"
-    )
-
-
 def test_bed__has_ten_times_the_score_within_0_and_1000() -> None:
     assert render(ROWS, "bed") == (
         b"read1\t0\t12\tadapter\t218\t+\n"
@@ -92,30 +85,11 @@ def test_bed__has_ten_times_the_score_within_0_and_1000() -> None:
     assert scores == [b"0", b"0", b"1000", b"1000"]
 
 
-def test_jsonl__is_an_object_on_each_line_whatever_the_names() -> None:
-    lines = render(ROWS, "jsonl").decode().splitlines()
-    keys = ["sample", "signature", "start", "end", "strand", "score", "ambiguous"]
-    values = [
-        ["read1", "adapter", 0, 12, "+", 21.85, 0],
-        ["read2", "café", 3, 15, "-", 10.0, 1],
-        ["read2", "adapter", 2**40, 2**40 + 12, "+", None, 2],
-    ]
-    expected = [dict(zip(keys, row, strict=True)) for row in values]
-    assert [json.loads(line) for line in lines] == expected
-    names = [b'quote"back\\slash', b"\x01\x7f", b"\xff\xc3", b"\xe2\x80\xa8", b""]
-    rows = batch(*((name, 2, 0, 1, False, 1.0) for name in names))
-    objects = [json.loads(line) for line in render(rows, "jsonl").split(b"\n")[:-1]]
-    assert [each["sample"] for each in objects] == [n.decode("utf8", "replace") for n in names]
-    assert objects[0]["signature"] == "\ufffd"
-
-
 def test_columns__on_request_are_the_last_ones() -> None:
     for fmt, cut in (("tsv", "\t"), ("bed", "\t"), ("csv", ",")):
         more = render(ROWS[1:2], fmt, "cigar", "ambiguous", "edits")
         plain = render(ROWS[1:2], fmt).removesuffix(b"\n")
         assert more == plain + f"{cut}4{cut}1=1X{cut}1\n".encode()
-    line = render(ROWS[1:2], "jsonl", "edits", "cigar")
-    assert line.endswith(b',"score":10.0,"edits":4,"cigar":"1=1X","ambiguous":1}\n')
 
 
 class Counted(list[bytes]):
@@ -138,7 +112,7 @@ def test_rows__take_the_names_that_occur_and_no_others(fmt: str) -> None:
     rows = batch(*((b"s", which, 0, 4, False, 30.0) for which in (7, 500, 7)))
     signatures = replace(signatures_named([b""] * 1000), names=names)
     if fmt == "arrow":
-        table = to_arrow(columns.ScanRows.of(rows, signatures, ()))
+        table = to_arrow(columns.ScanRows(rows, signatures, ()))
         assert table["signature"].to_pylist() == ["k7", "k500", "k7"]
     else:
         lines = render(rows, fmt, signatures=signatures).splitlines()
@@ -150,15 +124,11 @@ def test_rows__take_the_names_that_occur_and_no_others(fmt: str) -> None:
 
 
 @pytest.mark.parametrize("asked", RENDERED, ids="+".join)
-def test_lines__are_the_same_for_any_division(
-    asked: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lines__are_the_same_for_any_division(asked: tuple[str, ...]) -> None:
     rows = random_rows(999)
     whole = render(rows, *asked)
     assert whole.count(b"\n") == 999
     assert whole == b"".join(render(rows[at : at + 6], *asked) for at in range(0, 999, 6))
-    monkeypatch.setattr(columns, "BLOCK", 13)
-    assert whole == render(rows, *asked)
     assert render(Batch.empty(), *asked, signatures=signatures_named([])) == b""
 
 

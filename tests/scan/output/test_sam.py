@@ -20,7 +20,6 @@ from support.scanned import MEANING, OTHER, Scan, fasta, fastq, wrapped_fasta
 from multigpu.cli import cli
 from multigpu.errors import Failure, InputError, UsageError
 from multigpu.workloads.scan.job import ScanJob
-from multigpu.workloads.scan.output import columns
 
 pytestmark = pytest.mark.process  # runs whole jobs
 
@@ -249,11 +248,9 @@ def test_paf__has_the_rows(given: Given, kind: str, sample: str) -> None:
 @pytest.mark.parametrize("name", ["a.sam", "a.bam", "a.paf"])
 @pytest.mark.parametrize("sample", ["r.fa", "r.fq"])
 def test_bytes__do_not_depend_on_the_chunks(
-    given: Given, sample: str, name: str, kind: str, monkeypatch: pytest.MonkeyPatch
+    given: Given, sample: str, name: str, kind: str
 ) -> None:
     whole = given.written(sample, name, *KINDS[kind])
-    monkeypatch.setattr(columns, "BLOCK", 2)
-    assert given.written(sample, name, *KINDS[kind]) == whole
     for size in CUTS[sample]:
         options = (*KINDS[kind], "--max-chunk-bytes", size, "--threads", "2")
         assert given.written(sample, name, *options) == whole, size

@@ -2,7 +2,6 @@
 
 import gc
 import gzip
-import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -22,12 +21,11 @@ from support.scanned import (
     Scan,
     answer,
     bed,
+    dicts,
     expected_indices,
     fasta,
     fasta_of,
     fastq,
-    jsonl,
-    text,
     tsv,
 )
 
@@ -78,7 +76,7 @@ def test_tsv__is_the_answer_with_a_header_and_round_trip_scores(
 
 @pytest.mark.parametrize(
     ("name", "fmt", "shown"),
-    [("hits.txt", "text", text), ("hits.bed", "bed", bed), ("hits.TSV", "tsv", tsv)],
+    [("hits.bed", "bed", bed), ("hits.TSV", "tsv", tsv)],
 )
 @pytest.mark.parametrize("size", ["3", "100000"])
 def test_lines__are_the_answer_in_every_format(
@@ -89,14 +87,6 @@ def test_lines__are_the_answer_in_every_format(
     assert scan(reads, options=options, name=name) == expected
     assert scan(reads, options=(*options, "--format", fmt), name="hits") == expected
     assert gzip.decompress(scan(reads, options=options, name=f"{name}.gz")) == expected
-
-
-@pytest.mark.parametrize("size", ["3", "100000"])
-def test_jsonl__is_an_object_on_each_line(scan: Scan, reads: str, size: str) -> None:
-    for name in ("hits.jsonl", "hits.json"):
-        lines = scan(reads, options=(*ALL, "--max-chunk-bytes", size), name=name).decode()
-        rows = [json.loads(line) for line in lines.splitlines()]
-        assert rows == jsonl(answer(every=True, both=True))
 
 
 def test_parquet__has_the_rows_and_the_numbers_of_sample_and_signature(
@@ -114,25 +104,8 @@ def test_parquet__has_the_rows_and_the_numbers_of_sample_and_signature(
     ]  # fmt: skip
     indices = table.column("sample_index").to_pylist()
     rows = table.drop_columns(["sample_index", "signature_index", "file"]).to_pylist()
-    assert rows == jsonl(answer(every=True, both=True))
+    assert rows == dicts(answer(every=True, both=True))
     assert indices == expected_indices(READS)
-
-
-def test_parquet__tells_signatures_of_one_name_apart(
-    store: Callable[[str, bytes], str], tmp_path: Path
-) -> None:
-    """Expect numbers of signatures by their place in all the files."""
-    one, two = store("one.fa", b">a\nACGT\n>b\nGGG\n"), store("two.fa", b">a\nCGTN\n")
-    samples = store("some.fa", b">s\nTTACGTAA\n")
-    output = str(tmp_path / "hits.parquet")
-    cli.main(
-        ["scan", samples, "-s", one, "-s", two, "-o", output, "--gpus", "none"],
-        standalone_mode=False,
-    )
-    table = pq.read_table(output)
-    assert table.column("signature").to_pylist() == ["a", "a"]
-    assert table.column("signature_index").to_pylist() == [0, 2]
-    assert table.column("start").to_pylist() == [2, 3]
 
 
 def test_outputs__of_one_run_are_those_of_as_many_runs(
@@ -239,21 +212,11 @@ def test_sample_n_mismatch__for_every_pair_of_letters(scan: Scan, store: Any, sa
         assert scan(path, options=("-s", letters, *options)) == tsv(expected)
 
 
-def test_phred_offset_64__gives_the_same_scores(scan: Scan, store: Any) -> None:
-    shifted = store("old.fq", fastq([(n, b, q) for n, b, q in READS if "~" not in q], shift=31))
-    expected = answer([read for read in READS if "~" not in read[2]], every=True, both=True)
-    assert scan(shifted, options=(*ALL, "--phred-offset", "64")) == tsv(expected)
-
-
-@pytest.mark.parametrize("size", ["1", "7", "100000"])
-def test_fasta_samples__have_no_score(scan: Scan, store: Any, tmp_path: Path, size: str) -> None:
+def test_fasta_samples__have_no_score(scan: Scan, store: Any, tmp_path: Path) -> None:
     path = store("reads.fa", fasta_of())
-    options = (*ALL, "--max-chunk-bytes", size)
     rows = answer(every=True, both=True, scored=False)
-    assert scan(path, options=options) == tsv(rows)
-    assert scan(path, options=options, name="hits.txt") == text(rows)
-    assert scan(path, options=options, name="hits.bed") == bed(rows)
-    scan(path, options=options, name="hits.parquet")
+    assert scan(path, options=ALL, name="hits.bed") == bed(rows)
+    scan(path, options=ALL, name="hits.parquet")
     table = pq.read_table(tmp_path / "out" / "hits.parquet")
     assert table.column("score").null_count == len(rows) == table.num_rows
     assert table.column("sample_index").to_pylist() == expected_indices(READS)

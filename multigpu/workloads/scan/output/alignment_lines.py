@@ -37,9 +37,11 @@ SWAPPED = bytes.maketrans(b"ID", b"DI")
 def sam_of_reads(rows: ScanRows) -> bytes:
     """Return lines of SAM for samples that are reads, aligned to the signatures."""
     batch = rows.batch
-    flags = np.where(batch.reverse, REVERSE, 0) + np.where(rows.is_first, 0, SECONDARY)
+    is_first = np.diff(batch.sample_index, prepend=-2) != 0
+    has_mate = np.isin(batch.sample_index ^ 1, batch.sample_index)
+    flags = np.where(batch.reverse, REVERSE, 0) + np.where(is_first, 0, SECONDARY)
     flags += np.where(batch.mate > 0, PAIRED, 0) + np.array(MATES)[batch.mate]
-    flags += np.where(rows.is_lone, MATE_UNMAPPED, 0)
+    flags += np.where((batch.mate > 0) & ~has_mate, MATE_UNMAPPED, 0)
     after = batch.sample_length - batch.end
     ends = (batch.start.tolist(), after.tolist(), batch.reverse.tolist())
     return lines_of(

@@ -57,7 +57,7 @@ def _align(rows: ScanRows) -> tuple[Letters, Letters, NDArray[np.bool_]]:
     spelled = list(map(spelled_out, batch.cigar, batch.reverse.tolist()))
     width = max(map(len, spelled))
     operations = np.array([each.rjust(width) for each in spelled]).view(np.uint8)
-    operations = operations.reshape(len(rows), width)
+    operations = operations.reshape(-1, width)
     guides = {i: _capitals(letters[i].tobytes()) for i in set(batch.signature.tolist())}
     sites = list(map(_capitals, batch.bases))
     for i in np.flatnonzero(batch.reverse).tolist():

@@ -2,8 +2,8 @@
 
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,64 +14,21 @@ from multigpu.workloads.scan.batch import Batch
 if TYPE_CHECKING:
     from multigpu.formats.sequences.signatures import Signatures
 
-BLOCK = 1 << 14  # rows that become lines at a time
-
 Columns = tuple[str, ...]  # some of `row_sink.REQUESTED`
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False)
 class ScanRows:
-    """Rows to make lines of.
+    """Rows to make lines of: all rows of each of their samples.
 
     requested  names of the columns on request
     files      paths of the samples, by their numbers
-    is_first   bool[n]: whether a row is the first one of its sample
-    is_lone    bool[n]: whether it is of a pair of which the mate has no row
     """
 
     batch: Batch
     signatures: "Signatures"
     requested: Columns
-    files: Sequence[str]
-    is_first: NDArray[np.bool_]
-    is_lone: NDArray[np.bool_]
-
-    @classmethod
-    def of(
-        cls,
-        batch: Batch,
-        signatures: "Signatures",
-        requested: Columns,
-        files: Sequence[str] = (),
-    ) -> "ScanRows":
-        """Return the rows of a batch, which must have all rows of each of its samples."""
-        is_first = np.diff(batch.sample_index, prepend=-2) != 0
-        is_lone = batch.mate > 0
-        if is_lone.any():
-            is_lone = ~np.isin(batch.sample_index ^ 1, batch.sample_index)
-        return cls(
-            batch=batch,
-            signatures=signatures,
-            requested=requested,
-            files=files,
-            is_first=is_first,
-            is_lone=is_lone,
-        )
-
-    def __len__(self) -> int:
-        return len(self.batch)
-
-    def blocks(self, size: int = 0) -> Iterator["ScanRows"]:
-        """Yield the rows, so many at a time, or `BLOCK`."""
-        size = size or BLOCK
-        for at in range(0, len(self), size):
-            some = slice(at, at + size)
-            yield replace(
-                self,
-                batch=self.batch[some],
-                is_first=self.is_first[some],
-                is_lone=self.is_lone[some],
-            )
+    files: Sequence[str] = ()
 
 
 # ---- lines ------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
@@ -56,8 +57,11 @@ def to_arrow(rows: ScanRows) -> "pa.Table":
     """
     table, kinds = pyarrow().Table, _schema(rows.requested)
     # In pieces, because one array of strings holds 2 GiB at most.
-    pieces = [table.from_arrays(_arrays(block), schema=kinds) for block in rows.blocks(ROW_GROUP)]
-    return pyarrow().concat_tables(pieces) if pieces else table.from_batches([], kinds)
+    begins = range(0, max(1, len(rows.batch)), ROW_GROUP)
+    pieces = (replace(rows, batch=rows.batch[at : at + ROW_GROUP]) for at in begins)
+    return pyarrow().concat_tables(
+        [table.from_arrays(_arrays(one), schema=kinds) for one in pieces]
+    )
 
 
 def _schema(requested: Columns) -> "pa.Schema":

@@ -7,12 +7,11 @@ from multigpu.formats.storage.suffixes import FOREIGN, PARQUET, uncompressed_suf
 from multigpu.workloads.scan.output.alignment_lines import paf, sam_of_reads
 from multigpu.workloads.scan.output.cas_offinder import cas_offinder, cas_offinder_titles
 from multigpu.workloads.scan.output.parquet import ParquetSink
-from multigpu.workloads.scan.output.row_lines import bed, jsonl, separated, text, titles
+from multigpu.workloads.scan.output.row_lines import bed, separated, titles
 from multigpu.workloads.scan.output.row_sink import RowFormat, TextSink
 from multigpu.workloads.scan.output.sam import sam_sink
 
 _tsv, _csv = partial(separated, separator=b"\t"), partial(separated, separator=b",")
-_ambiguous = ("ambiguous",)
 _alignment = ("mismatches", "edits", "cigar")
 _text = partial(RowFormat, sink=TextSink)
 _sam = partial(RowFormat, sink=sam_sink, lines=sam_of_reads, has_always=_alignment)
@@ -22,15 +21,13 @@ FORMATS: dict[str, RowFormat] = {
     for each in (
         _text("tsv", (".tsv",), lines=_tsv, header=partial(titles, separator="\t")),
         _text("csv", (".csv",), lines=_csv, header=partial(titles, separator=",")),
-        _text("text", (".txt",), lines=text, has_more=False),
         _text("bed", (".bed",), lines=bed),
-        _text("jsonl", (".json", ".jsonl"), lines=jsonl, has_always=_ambiguous),
-        RowFormat("parquet", PARQUET, sink=ParquetSink, has_always=("file", *_ambiguous)),
+        RowFormat("parquet", PARQUET, sink=ParquetSink, has_always=("file", "ambiguous")),
         _sam("sam", (".sam",)),
         _sam("bam", (".bam",)),
         _text(
             "cas-offinder", (), lines=cas_offinder, header=cas_offinder_titles,
-            has_always=("cigar", "bases"), has_more=False,
+            has_always=("cigar", "bases"),
         ),
         _text("paf", (".paf",), lines=paf, has_always=_alignment),
     )

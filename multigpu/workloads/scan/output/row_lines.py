@@ -1,6 +1,4 @@
-"""Rows of a scan as lines of TSV, CSV, text, BED and JSON lines."""
-
-from json.encoder import encode_basestring
+"""Rows of a scan as lines of TSV, CSV and BED."""
 
 import numpy as np
 
@@ -9,7 +7,6 @@ from multigpu.workloads.scan.output.columns import (
     Columns,
     ScanRows,
     delimited,
-    lines_of,
     on_request,
     scores_of,
     signatures_of,
@@ -30,11 +27,6 @@ def separated(rows: ScanRows, separator: bytes) -> bytes:
     return _delimited(rows, separator, samples, signatures, start, end, strands_of(rows), scores)
 
 
-def text(rows: ScanRows) -> bytes:
-    scores = scores_of(rows, "{:.3f}".format, b"-")
-    return lines_of(rows.batch.sample, b": ", signatures_of(rows), b" (", scores, b")\n")
-
-
 def bed(rows: ScanRows) -> bytes:
     start, end, signatures = rows.batch.start, rows.batch.end, signatures_of(rows)
     scores = np.clip(np.rint(np.nan_to_num(rows.batch.score) * 10), 0, 1000).astype(np.int64)
@@ -51,31 +43,8 @@ def _delimited(rows: ScanRows, separator: bytes, *columns: Column) -> bytes:
     return delimited(separator, line)
 
 
-def jsonl(rows: ScanRows) -> bytes:
-    batch, more = rows.batch, []
-    for name in rows.requested:
-        column = on_request(rows, name)
-        if isinstance(column, list):
-            column = list(map(_json_name, column))
-        more += [b',"%s":' % name.encode(), column]
-    return lines_of(
-        b'{"sample":', list(map(_json_name, batch.sample)),
-        b',"signature":', list(map(_json_name, signatures_of(rows))),
-        b',"start":', batch.start,
-        b',"end":', batch.end,
-        b',"strand":"', strands_of(rows),
-        b'","score":', scores_of(rows, repr, b"null"),
-        *more,
-        b"}\n",
-    )  # fmt: skip
-
-
 def _csv_name(name: bytes) -> bytes:
     """Return a name as in RFC 4180: in quotes where it needs them, with quotes inside doubled."""
     if b"," in name or b'"' in name or b"\r" in name:
         return b'"' + name.replace(b'"', b'""') + b'"'
     return name
-
-
-def _json_name(name: bytes) -> bytes:
-    return encode_basestring(name.decode("utf-8", "replace")).encode()

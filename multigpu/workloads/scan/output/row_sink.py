@@ -39,7 +39,6 @@ class RowFormat:
     lines       makes lines of rows, on workers; None for formats that are no plain text
     header      makes the lines before the rows, from the columns on request
     has_always  columns of `REQUESTED` that it has without a request
-    has_more    whether it has columns on request at all
     """
 
     name: str
@@ -48,11 +47,10 @@ class RowFormat:
     lines: Callable[[ScanRows], bytes] | None = None
     header: Callable[[Columns], str] = no_header
     has_always: Columns = ()
-    has_more: bool = True
 
     def columns(self, asked: Iterable[str] = ()) -> Columns:
         """Return the columns of `REQUESTED` that rows have where some are asked for."""
-        names = {*self.has_always, *(asked if self.has_more else ())}
+        names = {*self.has_always, *asked}
         return tuple(name for name in REQUESTED if name in names)
 
 
@@ -89,7 +87,7 @@ class RowSink(ABC, Generic[T]):
 
     def rows_of(self, batch: Batch) -> ScanRows:
         """Return the rows of a batch, with what lines are made of."""
-        return ScanRows.of(batch, self.signatures, self.columns, self.files)
+        return ScanRows(batch, self.signatures, self.columns, self.files)
 
     @abstractmethod
     def collect(self, found: Findings) -> T:
@@ -117,7 +115,7 @@ class TextSink(RowSink[bytes]):
     def collect(self, found: Findings) -> bytes:
         lines = self.format.lines
         assert lines is not None
-        return b"".join([lines(block) for block in self.rows_of(found.rows).blocks()])
+        return lines(self.rows_of(found.rows)) if len(found.rows) else b""
 
     @contextmanager
     def write_to(self, file: BinaryIO) -> Iterator[Write[bytes]]:

@@ -88,8 +88,7 @@ class ReferenceSink(RowSink[Aligned]):
             def write(aligned: Aligned, _: int) -> None:
                 rows, path, names, lengths = aligned
                 references.add(path, names, lengths.tolist())
-                for block in self.rows_of(rows).blocks():
-                    write_lines(sam_of_signatures(block, seen))
+                write_lines(sam_of_signatures(self.rows_of(rows), seen))
 
             yield write
 

@@ -3,23 +3,26 @@
 A new one is a class, its option, and a line here.
 """
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, BinaryIO, Protocol, TypeVar
 
 from multigpu.cluster.engine.events import Event, now
+from multigpu.cluster.files import atomic_output
 from multigpu.errors import UsageError, option
+from multigpu.formats.sequences.signatures import Signatures
 from multigpu.workloads.scan.job import ScanJob
-from multigpu.workloads.scan.options import ALIGNMENTS, ScanOutput, multiqc_paths
+from multigpu.workloads.scan.options import ALIGNMENTS, ScanOptions, ScanOutput, multiqc_paths
 from multigpu.workloads.scan.output.amplicons import amplicon_sinks
 from multigpu.workloads.scan.output.counts import write_counts
 from multigpu.workloads.scan.output.multiqc import write_columns, write_heat_map
 from multigpu.workloads.scan.output.record_sink import record_sink
 from multigpu.workloads.scan.output.report import write_report
 from multigpu.workloads.scan.output.row_sink import RowFormat, RowSink, Write
-from multigpu.workloads.scan.output.tally_sink import TallySink, WriteTallies
-from multigpu.workloads.scan.sink import Sink
+from multigpu.workloads.scan.sink import Findings, Sink
+from multigpu.workloads.scan.tally import Tallies, Tally, tally_of
 
 # Options of searches, and the formats that cannot have what they find.
 NOT_IN = {
@@ -31,6 +34,8 @@ NOT_IN = {
 
 
 T = TypeVar("T")
+# Writes the numbers of a whole scan to a file, which stays open.
+WriteTallies = Callable[[BinaryIO, Tallies], None]
 
 
 class FileSink(Sink[T], Protocol):
@@ -41,6 +46,46 @@ class FileSink(Sink[T], Protocol):
 
         files  gets the files: they have their names, all outputs of a run together, when it ends
         """
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TallySink:
+    """Output of numbers of matches. It pickles, as workers collect for it.
+
+    files        paths of the samples, by their numbers
+    writers      what makes files of the numbers, by their paths
+    is_detailed  whether one of them needs all that a `Tally` may have
+    """
+
+    signatures: Signatures
+    options: ScanOptions
+    files: tuple[str, ...]
+    writers: Mapping[str, WriteTallies]
+    is_detailed: bool
+
+    @property
+    def name(self) -> str:
+        return "numbers, detailed" if self.is_detailed else "numbers"
+
+    @property
+    def needs(self) -> frozenset[str]:
+        # Barcodes may stand in the second read of a pair, or nowhere in a read.
+        has_sheet = self.options.sample_sheet is not None
+        has_errors = self.is_detailed and self.options.has_errors
+        return frozenset({"cigar"} if has_errors and not has_sheet else ())
+
+    def collect(self, found: Findings) -> Tally:
+        return tally_of(found, self.signatures, self.options, self.is_detailed)
+
+    @contextmanager
+    def open(self, files: ExitStack) -> Iterator[Write[Tally]]:
+        """Yield the function that adds numbers; the files are written when the block has ended."""
+        tallies = Tallies(self.files, self.signatures)
+        opened = [files.enter_context(atomic_output(path)) for path in self.writers]
+        yield lambda more, _: tallies.add(more)
+        for write, file in zip(self.writers.values(), opened, strict=True):
+            write(file, tallies)
+            file.flush()
 
 
 def sinks_of(job: ScanJob, out: ScanOutput, rows: RowFormat) -> list[FileSink[Any]]:
