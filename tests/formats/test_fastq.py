@@ -38,7 +38,7 @@ def read(text: bytes, begin: int, border: int, block: int) -> tuple[list[Record]
 
 def read_span(file: int, source: Source, begin: int, border: int, block: int = BLOCK) -> Pieces:
     span = FileSpan(0, 0, begin, border, exact=True)
-    return fastq.read_range(file, source, span, offset=OFFSET, buffers=buffers(), block_bytes=block)
+    return fastq.read_range(file, source, span, 0, OFFSET, buffers(), block)
 
 
 def rows_of(path: str, found: Pieces) -> list[Record]:

@@ -20,7 +20,7 @@ from support.sequence_texts import (
     texts,
 )
 
-from multigpu.formats.sequences import fasta, fastq, records
+from multigpu.formats.sequences import fasta, fastq
 from multigpu.kernels.compiled.text import LONGEST_NAME
 from multigpu.kernels.compiled.text.records import COLUMNS, LENGTH, Fault, gather, sum_qualities
 
@@ -282,12 +282,9 @@ def test_gather__lays_the_bases_one_after_the_other(text: bytes) -> None:
     raw = array(text)
     table = parse(raw, "fastq").table
     letters = np.full(int(table[:, LENGTH].sum()), 255, np.uint8)
-    offsets = np.full(len(table) + 1, -1, np.int64)
-    records.set_offsets(table, offsets)
     assert gather(raw, table, letters, 0) == len(letters)
     bases = [bases for _, bases, _ in whole(text, "fastq")]
     assert letters.tobytes() == b"".join(bases)
-    assert offsets.tolist() == np.cumsum([0, *map(len, bases)]).tolist()
 
 
 @examples(200)

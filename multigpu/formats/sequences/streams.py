@@ -62,9 +62,7 @@ def stream_blocks(
     return block_spans(number, source, content, phred_offset)
 
 
-def range_blocks(
-    stream: Stream, size: int, allocate: Callable[[int], Block] = new_memory
-) -> Generator[Block]:
+def range_blocks(stream: Stream, size: int, allocate: Callable[[int], Block]) -> Generator[Block]:
     """Yield the blocks of a stream that a range of `size` bytes and the end of its records need.
 
     They become larger: what is left of one is copied before the next.
