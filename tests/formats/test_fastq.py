@@ -130,17 +130,6 @@ def test_first_record__after_any_cut_is_where_the_span_before_stops(name: str, b
             assert guess == (stop if stop < len(text) else -1)
 
 
-@pytest.mark.parametrize("name", FASTQ)
-def test_first_record__is_always_a_line_that_begins_with_at(name: str) -> None:
-    """Where lines are wrapped it may be a wrong one; the span before corrects it."""
-    text = FASTQ[name]
-    lines = [i + 1 for i in range(len(text) - 1) if text[i : i + 1] == b"\n"]
-    with opened(text) as file:
-        for begin in range(len(text)):
-            guess = fastq.find_first_record(file, begin, len(text))
-            assert guess == -1 or (guess > begin and guess in lines and text[guess:][:1] == b"@")
-
-
 @examples(100)
 @given(st.binary(min_size=1, max_size=300), st.data())
 def test_windows__are_those_of_the_file(content: bytes, data: st.DataObject) -> None:
